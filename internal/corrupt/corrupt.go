@@ -1,0 +1,30 @@
+// Package corrupt defines the one error with which every layer reports bytes that are not what was written.
+package corrupt
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Err is what errors.Is finds in every error of this package.
+var Err = errors.New("data is corrupt")
+
+// Error says where damaged bytes lie. A zero Length means that the extent of the damage is not known.
+type Error struct {
+	File   string // name of the file, relative to the database directory where it lies inside it
+	Offset int64  // first byte of what could not be believed
+	Length int64
+	Reason string // what was expected and what was found
+}
+
+// New returns an *Error; the reason is formatted as by fmt.Sprintf.
+func New(file string, offset, length int64, reason string, args ...any) *Error {
+	return &Error{File: file, Offset: offset, Length: length, Reason: fmt.Sprintf(reason, args...)}
+}
+
+func (e *Error) Error() string {
+	return fmt.Sprintf("%s: damaged at offset %d (%d bytes): %s", e.File, e.Offset, e.Length, e.Reason)
+}
+
+// Is makes errors.Is(err, Err) true.
+func (e *Error) Is(target error) bool { return target == Err }
