@@ -1,0 +1,137 @@
+package vfs
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path/filepath"
+)
+
+// tempSuffix marks a file that WriteFile has not yet put into its place. One that is found later was left by a crash and
+// may be removed.
+const tempSuffix = ".tmp"
+
+// WriteFile puts data into name so that after a crash at any moment name holds either all of data or what it held before,
+// and so that it is durable when WriteFile returns nil. It is the one place in the project that replaces a file.
+func WriteFile(fsys FS, name string, data []byte) error {
+	temp := name + tempSuffix
+	if err := writeSynced(fsys, temp, data); err != nil {
+		return errors.Join(fmt.Errorf("write %s: %w", name, err), removeIfThere(fsys, temp))
+	}
+	if err := fsys.Rename(temp, name); err != nil {
+		return errors.Join(fmt.Errorf("write %s: put into place: %w", name, err), removeIfThere(fsys, temp))
+	}
+	if err := fsys.SyncDir(filepath.Dir(name)); err != nil {
+		return fmt.Errorf("write %s: sync directory: %w", name, err)
+	}
+	return nil
+}
+
+func writeSynced(fsys FS, name string, data []byte) error {
+	f, err := fsys.Create(name)
+	if err != nil {
+		return err
+	}
+	if _, err := f.WriteAt(data, 0); err != nil {
+		return errors.Join(err, f.Close())
+	}
+	if err := f.Sync(); err != nil {
+		return errors.Join(fmt.Errorf("sync: %w", err), f.Close())
+	}
+	return f.Close()
+}
+
+func removeIfThere(fsys FS, name string) error {
+	if err := fsys.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// ReadFile returns the whole content of name. It fails with ErrTooLarge, before it allocates, when there are more than max
+// bytes.
+func ReadFile(fsys FS, name string, max int64) ([]byte, error) {
+	f, err := fsys.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	data, err := readAll(f, max)
+	if err := errors.Join(err, f.Close()); err != nil {
+		return nil, fmt.Errorf("read %s: %w", name, err)
+	}
+	return data, nil
+}
+
+func readAll(f File, max int64) ([]byte, error) {
+	size, err := f.Size()
+	if err != nil {
+		return nil, err
+	}
+	if size > max {
+		return nil, fmt.Errorf("%w: %d bytes, at most %d", ErrTooLarge, size, max)
+	}
+	data := make([]byte, size)
+	n, err := f.ReadAt(data, 0)
+	if n == len(data) {
+		return data, nil // io.EOF together with all bytes is not a failure
+	}
+	if err == io.EOF {
+		err = io.ErrUnexpectedEOF // the file became shorter under us
+	}
+	return nil, err
+}
+
+// RemoveAll removes dir and everything below it, or the file of that name. A missing dir is no error. It goes on after a
+// failure and returns all of them. Nothing is synced.
+func RemoveAll(fsys FS, dir string) error {
+	info, err := fsys.Stat(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if !info.Dir {
+		return removeIfThere(fsys, dir)
+	}
+	names, err := fsys.List(dir)
+	if err != nil {
+		return err
+	}
+	var failed []error
+	for _, name := range names {
+		failed = append(failed, RemoveAll(fsys, filepath.Join(dir, name)))
+	}
+	if err := errors.Join(failed...); err != nil {
+		return err
+	}
+	return removeIfThere(fsys, dir)
+}
+
+// MkdirAllSync makes dir and its missing parents, and makes durable every one that it made.
+func MkdirAllSync(fsys FS, dir string) error {
+	var missing []string
+	for d := filepath.Clean(dir); ; d = filepath.Dir(d) {
+		_, err := fsys.Stat(d)
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		missing = append(missing, d)
+		if d == filepath.Dir(d) {
+			break
+		}
+	}
+	if err := fsys.MkdirAll(dir); err != nil {
+		return err
+	}
+	for _, d := range missing {
+		if err := fsys.SyncDir(filepath.Dir(d)); err != nil {
+			return err
+		}
+	}
+	return nil
+}

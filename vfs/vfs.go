@@ -1,0 +1,128 @@
+// Package vfs is the only door from Pando to the operating system: every file that the engine reads, writes, maps, syncs,
+// renames or locks goes through an FS.
+//
+// It promises the same meaning on every implementation, and the suite in vfstest holds them to it. It says exactly what is
+// durable when: a file's content and size by File.Sync, the entries of a directory by FS.SyncDir of that directory, and
+// nothing else by anything else. It never retries a failed sync, never prints, and starts no goroutine.
+//
+// Failures are ordinary errors that wrap the causes which callers decide upon: fs.ErrNotExist, fs.ErrExist, fs.ErrClosed,
+// errors.ErrUnsupported, ErrNoSpace and ErrLocked.
+//
+// Cost: one call is one system call in osfs (Open, Lock and Map need two or three), without an allocation for ReadAt,
+// WriteAt and Sync. Bytes of a Mapping cost nothing to reach.
+//
+// Names are paths with the separators of the system; "/" works everywhere.
+package vfs
+
+import (
+	"errors"
+	"fmt"
+	"io"
+)
+
+var (
+	// ErrLocked is what errors.Is finds when a lock is held by somebody else; errors.As with *LockedError says by whom.
+	ErrLocked = errors.New("locked")
+	// ErrNoSpace is what errors.Is finds when the device, the quota or a simulated capacity is used up.
+	ErrNoSpace = errors.New("no space left")
+	// ErrTooLarge is what errors.Is finds when ReadFile meets more bytes than its caller was ready for.
+	ErrTooLarge = errors.New("file is larger than allowed")
+)
+
+// FS is a file system. All methods may be called concurrently.
+type FS interface {
+	// Create opens name for reading and writing. An existing file is truncated, a missing one is made; its directory
+	// must exist. The new entry is durable after SyncDir.
+	Create(name string) (File, error)
+	// Open opens an existing file for reading. Sync is allowed, writing is not.
+	Open(name string) (File, error)
+	// OpenReadWrite opens an existing file for reading and writing.
+	OpenReadWrite(name string) (File, error)
+	// Remove removes a file or an empty directory. Open handles and mappings of a removed file stay usable where the
+	// system allows it; Windows does not, so close before you remove.
+	Remove(name string) error
+	// Rename moves oldName to newName in one step, replacing a file of that name. It does not sync anything: sync the
+	// file before and the directory after, or use WriteFile.
+	Rename(oldName, newName string) error
+	// Link gives the file oldName the further name newName, which must not exist. It fails with
+	// errors.ErrUnsupported on file systems without hard links.
+	Link(oldName, newName string) error
+	// MkdirAll makes dir and its missing parents. To make them durable use MkdirAllSync.
+	MkdirAll(dir string) error
+	// List returns the base names of what lies in dir, sorted.
+	List(dir string) ([]string, error)
+	// Stat tells what name is.
+	Stat(name string) (Info, error)
+	// SyncDir makes the creations, renames, links and removals in dir durable that happened before the call.
+	SyncDir(dir string) error
+	// Lock takes the advisory lock of the file name, making the file when it is missing. It never waits: when the lock
+	// is held in a conflicting mode, by another process or by this one, it fails with a *LockedError. An exclusive
+	// holder's process number stands in the file as text. The lock ends with Close, or with the process. Use one lock
+	// file in a directory: osfs also locks the directory, so that nobody gets in by removing the lock file.
+	Lock(name string, mode LockMode) (io.Closer, error)
+}
+
+// File is an open file. ReadAt, WriteAt, Sync and Size may be called concurrently. After Close every method fails with
+// fs.ErrClosed.
+type File interface {
+	io.ReaderAt // io.EOF at the end, as io.ReaderAt says
+	io.WriterAt // extends the file as needed; on an error a part may have been written
+	io.Closer   // syncs nothing
+
+	// Size is the length in bytes.
+	Size() (int64, error)
+	// Truncate sets the length. New bytes read as zero and may still lack space on the device. A mapped file must not
+	// be truncated below its mapping.
+	Truncate(size int64) error
+	// Allocate reserves space for the bytes [0,size) and makes the file at least that long, so that later writes and
+	// mapped stores below size do not fail for lack of space. It never shrinks a file. Where the system has no such
+	// call it only sets the length.
+	Allocate(size int64) error
+	// Sync makes the content durable, whether it was written with WriteAt or stored through a Mapping of this File,
+	// and the size with it. After an error the state on the device is unknown: a later success says nothing about what
+	// was written before, so do not retry.
+	Sync() error
+	// Map maps [0,length) shared and writable; the file must be that long, must be open for writing, and must not grow
+	// while it is mapped. It fails with errors.ErrUnsupported where files cannot be mapped. Close the mapping before
+	// the file; Sync of another File of the same name need not cover its stores.
+	Map(length int64) (Mapping, error)
+}
+
+// Mapping is a stretch of a file in memory. Stores are seen by ReadAt at once. Storing where the device fails or the file
+// was cut from outside is a memory fault; guard with debug.SetPanicOnFault.
+type Mapping interface {
+	// Bytes is the mapped memory, aligned to 4,096 bytes; it must not be touched after Close.
+	Bytes() []byte
+	// Close ends the mapping. What was stored stays in the file and is durable after the next Sync of it.
+	Close() error
+}
+
+// Info tells what a name stands for.
+type Info struct {
+	Size int64 // bytes; meaningless for a directory
+	Dir  bool
+}
+
+// LockMode says with whom a lock may be shared.
+type LockMode uint8
+
+const (
+	Shared    LockMode = iota + 1 // any number of shared holders at a time
+	Exclusive                     // one holder at a time
+)
+
+// LockedError says which lock was taken, and by whom as far as is known.
+type LockedError struct {
+	Name string // of the lock file
+	PID  int    // the exclusive holder; 0 when it is not known or when the holders are shared ones
+}
+
+func (e *LockedError) Error() string {
+	if e.PID == 0 {
+		return fmt.Sprintf("%s: locked by another process", e.Name)
+	}
+	return fmt.Sprintf("%s: locked by process %d", e.Name, e.PID)
+}
+
+// Is makes errors.Is(err, ErrLocked) true.
+func (e *LockedError) Is(target error) bool { return target == ErrLocked }
