@@ -1,0 +1,196 @@
+package view
+
+import (
+	"bytes"
+
+	"github.com/pandodb/pando/internal/layout"
+	"github.com/pandodb/pando/internal/record"
+)
+
+// Span is a range of keys of one keyspace at one moment.
+type Span struct {
+	Keyspace uint32
+	Seq, Now uint64
+	Lo, Hi   []byte // [Lo, Hi); nil is open
+}
+
+// empty reports whether no key can lie in the span.
+func (s Span) empty() bool { return s.Hi != nil && bytes.Compare(s.Lo, s.Hi) >= 0 }
+
+// Count returns how many pairs lie in the span. What has settled costs O(log n); each key of the span that has not settled
+// costs one look-up. The caller holds a reference.
+func (v *View) Count(scratch *layout.Scratch, s Span) (int64, error) {
+	if s.empty() {
+		return 0, nil
+	}
+	c := v.newCounter(scratch, s)
+	n, err := c.settledIn(s.Lo, s.Hi)
+	if err != nil {
+		return 0, err
+	}
+	for ok := c.first(); ok; ok = c.changes.Next() {
+		d, err := c.difference()
+		if err != nil {
+			return 0, err
+		}
+		n += d
+	}
+	return n, nil
+}
+
+// Nth returns the n-th pair of the span, counted from 0, as copies; ok is false when it has no so many. Its cost is that of
+// Count up to the pair.
+func (v *View) Nth(scratch *layout.Scratch, s Span, n int64) (key []byte, r record.Record, ok bool, err error) {
+	if n < 0 || s.empty() {
+		return nil, r, false, nil
+	}
+	c := v.newCounter(scratch, s)
+	from := s.Lo
+	for more := c.first(); more; more = c.changes.Next() {
+		change := c.changes.Change()
+		between, err := c.settledIn(from, change.Key)
+		if err != nil {
+			return nil, r, false, err
+		}
+		if n < between {
+			return c.settledAt(from, change.Key, n)
+		}
+		n -= between
+		if visible(change.Record, s.Now) {
+			if n == 0 {
+				r = change.Record
+				r.Value = bytes.Clone(r.Value)
+				return bytes.Clone(change.Key), r, true, nil
+			}
+			n--
+		}
+		from = append(bytes.Clone(change.Key), 0) // the key's successor
+	}
+	return c.settledAt(from, s.Hi, n)
+}
+
+func visible(r record.Record, now uint64) bool {
+	return r.Kind != record.Tombstone && !r.Expired(now)
+}
+
+// counter counts a span: the settled pairs of it, less those that range deletes hide, corrected key by key for what the
+// memtables say.
+type counter struct {
+	view    *View
+	span    Span
+	root    layout.Root
+	scratch *layout.Scratch
+	hidden  []layout.Range
+	changes *Changes
+}
+
+func (v *View) newCounter(scratch *layout.Scratch, s Span) *counter {
+	return &counter{
+		view: v, span: s, scratch: scratch, root: v.Root(s.Keyspace),
+		hidden:  Ranges(v.Tables, s.Keyspace, s.Seq),
+		changes: NewChanges(v.Tables, s.Keyspace, s.Seq),
+	}
+}
+
+// first moves to the first change in the span.
+func (c *counter) first() bool {
+	c.changes.upper = c.span.Hi
+	return c.changes.SeekGE(c.span.Lo)
+}
+
+// settledIn counts the settled pairs in [lo, hi) that no range delete hides.
+func (c *counter) settledIn(lo, hi []byte) (int64, error) {
+	if c.root == nil || (hi != nil && bytes.Compare(lo, hi) >= 0) {
+		return 0, nil
+	}
+	n, err := c.root.Count(lo, hi, c.span.Now)
+	if err != nil {
+		return 0, err
+	}
+	for _, r := range c.hidden {
+		from, to := clip(r, lo, hi)
+		if to != nil && bytes.Compare(from, to) >= 0 {
+			continue
+		}
+		gone, err := c.root.Count(from, to, c.span.Now)
+		if err != nil {
+			return 0, err
+		}
+		n -= gone
+	}
+	return n, nil
+}
+
+// clip returns the part of r that lies in [lo, hi).
+func clip(r layout.Range, lo, hi []byte) (from, to []byte) {
+	from, to = r.Lo, r.Hi
+	if bytes.Compare(lo, from) > 0 {
+		from = lo
+	}
+	if to == nil || (hi != nil && bytes.Compare(hi, to) < 0) {
+		to = hi
+	}
+	return from, to
+}
+
+// difference is what the current change adds to the number of pairs: -1, 0 or 1.
+func (c *counter) difference() (int64, error) {
+	change := c.changes.Change()
+	var d int64
+	if visible(change.Record, c.span.Now) {
+		d = 1
+	}
+	before, err := c.settledHas(change.Key)
+	if before {
+		d--
+	}
+	return d, err
+}
+
+func (c *counter) settledHas(key []byte) (bool, error) {
+	if c.root == nil {
+		return false, nil
+	}
+	for _, r := range c.hidden {
+		if bytes.Compare(key, r.Lo) >= 0 && (r.Hi == nil || bytes.Compare(key, r.Hi) < 0) {
+			return false, nil
+		}
+	}
+	r, ok, err := c.root.GetRead(c.scratch, record.Hash(c.span.Keyspace, key), key)
+	return ok && !r.Expired(c.span.Now), err
+}
+
+// settledAt returns the n-th settled pair of [lo, hi) that no range delete hides.
+func (c *counter) settledAt(lo, hi []byte, n int64) (key []byte, r record.Record, ok bool, err error) {
+	if c.root == nil {
+		return nil, r, false, nil
+	}
+	for _, h := range c.hidden {
+		from, to := clip(h, lo, hi)
+		if to != nil && bytes.Compare(from, to) >= 0 {
+			continue
+		}
+		before, err := c.root.Count(lo, from, c.span.Now)
+		if err != nil {
+			return nil, r, false, err
+		}
+		if n < before {
+			hi = from
+			break
+		}
+		n -= before
+		if to == nil {
+			return nil, r, false, nil
+		}
+		lo = to
+	}
+	if hi != nil && bytes.Compare(lo, hi) >= 0 {
+		return nil, r, false, nil
+	}
+	total, err := c.root.Count(lo, hi, c.span.Now)
+	if err != nil || n >= total {
+		return nil, r, false, err
+	}
+	key, r, err = c.root.Nth(lo, hi, n, c.span.Now)
+	return key, r, err == nil, err
+}

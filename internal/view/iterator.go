@@ -1,0 +1,311 @@
+package view
+
+import (
+	"bytes"
+	"sync/atomic"
+
+	"github.com/pandodb/pando/internal/memtable"
+	"github.com/pandodb/pando/internal/record"
+)
+
+// Layer is the uncommitted work of a transaction, read in front of a view.
+type Layer struct {
+	Table *memtable.Table
+	Seq   uint64
+}
+
+// IteratorOptions says what an iterator walks over.
+type IteratorOptions struct {
+	Keyspace     uint32
+	Seq          uint64
+	Now          uint64 // records that have expired by this moment are not shown
+	Lower, Upper []byte // [Lower, Upper); nil is open. The iterator keeps the slices
+	KeysOnly     bool
+	Overlay      []Layer      // newest first
+	Stopped      *atomic.Bool // set from elsewhere: every move answers false with StoppedErr
+	StoppedErr   error
+}
+
+// position says where an iterator stands.
+type position uint8
+
+const (
+	fresh position = iota // before the first move
+	onPair
+	beforeFirst
+	afterLast
+)
+
+// Iterator walks over the pairs of one keyspace as one view shows them. It is used by one goroutine at a time.
+//
+// While nothing unsettled is in its way it steps inside the layout's pages directly; else it merges the memtables' cursors
+// with the settled one, comparing one key a source a step.
+type Iterator struct {
+	settled settled
+	fast    bool // nothing but settled pairs, and standing on one
+	now     uint64
+	key     []byte
+	rec     record.Record
+	stopped *atomic.Bool
+
+	at      position
+	merged  bool
+	reverse bool // how the merged sources stand: at or below the key instead of at or above it
+	sources []source
+	o       IteratorOptions
+	view    *View
+	value   []byte // buffer for values that lie apart
+	apart   bool   // value holds the bytes of the current record
+	err     error
+	closed  bool
+}
+
+// NewIterator opens an iterator. The caller holds a reference on the view, and keeps it until the iterator is closed.
+func (v *View) NewIterator(o IteratorOptions) *Iterator {
+	it := &Iterator{o: o, view: v, now: o.Now, stopped: o.Stopped}
+	for _, l := range o.Overlay {
+		it.sources = appendSource(it.sources, l.Table, o.Keyspace, l.Seq)
+	}
+	for _, t := range v.Tables {
+		it.sources = appendSource(it.sources, t.Table, o.Keyspace, o.Seq)
+	}
+	it.merged = len(it.sources) > 0
+	if root := v.Root(o.Keyspace); root != nil && !root.Empty() {
+		it.settled.cursor = root.NewCursor()
+	}
+	it.settled.lower, it.settled.upper = o.Lower, o.Upper
+	return it
+}
+
+// Next moves to the next pair; on a new iterator, to the first.
+func (it *Iterator) Next() bool {
+	if it.fast && !it.stopped.Load() {
+		for s := &it.settled; s.at+1 < s.limit; {
+			s.at++
+			s.load()
+			if s.rec.Expiry == 0 || !s.rec.Expired(it.now) {
+				it.key, it.rec, it.apart = s.key, s.rec, false
+				return true
+			}
+		}
+	}
+	return it.slowNext()
+}
+
+// Prev moves to the previous pair; on a new iterator, to the last.
+func (it *Iterator) Prev() bool {
+	if it.fast && !it.stopped.Load() {
+		for s := &it.settled; s.at > s.first; {
+			s.at--
+			s.load()
+			if s.rec.Expiry == 0 || !s.rec.Expired(it.now) {
+				it.key, it.rec, it.apart = s.key, s.rec, false
+				return true
+			}
+		}
+	}
+	return it.slowPrev()
+}
+
+func (it *Iterator) slowNext() bool {
+	switch {
+	case !it.usable():
+		return false
+	case it.at == fresh || it.at == beforeFirst:
+		return it.First()
+	case it.at == afterLast:
+		return false
+	}
+	if !it.merged {
+		return it.takeForward(it.settled.next())
+	}
+	if it.reverse {
+		it.turnForward()
+	}
+	it.advance()
+	return it.findForward()
+}
+
+func (it *Iterator) slowPrev() bool {
+	switch {
+	case !it.usable():
+		return false
+	case it.at == fresh || it.at == afterLast:
+		return it.Last()
+	case it.at == beforeFirst:
+		return false
+	}
+	if !it.merged {
+		return it.takeBackward(it.settled.prev())
+	}
+	if !it.reverse {
+		it.turnBackward()
+		return it.findBackward()
+	}
+	it.retreat()
+	return it.findBackward()
+}
+
+// First moves to the first pair.
+func (it *Iterator) First() bool {
+	if !it.usable() {
+		return false
+	}
+	return it.seekForward(it.o.Lower, it.settled.seekFirst())
+}
+
+// Last moves to the last pair.
+func (it *Iterator) Last() bool {
+	if !it.usable() {
+		return false
+	}
+	return it.seekBackward(it.o.Upper, it.settled.seekLast())
+}
+
+// SeekGE moves to the first pair whose key is not below key.
+func (it *Iterator) SeekGE(key []byte) bool {
+	if it.o.Lower != nil && bytes.Compare(key, it.o.Lower) < 0 {
+		return it.First()
+	}
+	if !it.usable() {
+		return false
+	}
+	return it.seekForward(key, it.settled.seekGE(key))
+}
+
+// SeekLT moves to the last pair whose key is below key.
+func (it *Iterator) SeekLT(key []byte) bool {
+	if it.o.Upper != nil && bytes.Compare(key, it.o.Upper) > 0 {
+		return it.Last()
+	}
+	if !it.usable() {
+		return false
+	}
+	return it.seekBackward(key, it.settled.seekLT(key))
+}
+
+func (it *Iterator) seekForward(key []byte, settled bool) bool {
+	if !it.merged {
+		return it.takeForward(settled)
+	}
+	it.reverse = false
+	for i := range it.sources {
+		s := &it.sources[i]
+		switch {
+		case s.cursor == nil:
+		case key == nil:
+			s.set(s.cursor.First())
+		default:
+			s.set(s.cursor.SeekGE(key))
+		}
+	}
+	return it.findForward()
+}
+
+func (it *Iterator) seekBackward(key []byte, settled bool) bool {
+	if !it.merged {
+		return it.takeBackward(settled)
+	}
+	it.reverse = true
+	for i := range it.sources {
+		s := &it.sources[i]
+		switch {
+		case s.cursor == nil:
+		case key == nil:
+			s.set(s.cursor.Last())
+		default:
+			s.set(s.cursor.SeekLT(key))
+		}
+	}
+	return it.findBackward()
+}
+
+// takeForward shows the settled pair to which the walk has moved, or the next one that has not expired.
+func (it *Iterator) takeForward(ok bool) bool {
+	for ok && it.settled.rec.Expired(it.now) {
+		ok = it.settled.next()
+	}
+	return it.take(ok, afterLast)
+}
+
+func (it *Iterator) takeBackward(ok bool) bool {
+	for ok && it.settled.rec.Expired(it.now) {
+		ok = it.settled.prev()
+	}
+	return it.take(ok, beforeFirst)
+}
+
+func (it *Iterator) take(ok bool, otherwise position) bool {
+	if !ok {
+		return it.stop(otherwise)
+	}
+	it.show(it.settled.key, it.settled.rec)
+	it.fast = true
+	return true
+}
+
+func (it *Iterator) show(key []byte, r record.Record) {
+	it.key, it.rec, it.apart, it.at = key, r, false, onPair
+}
+
+func (it *Iterator) stop(at position) bool {
+	it.at, it.fast, it.key, it.rec = at, false, nil, record.Record{}
+	if it.err == nil {
+		it.err = it.settled.err()
+	}
+	return false
+}
+
+// usable reports whether the iterator may still move.
+func (it *Iterator) usable() bool {
+	if it.closed || it.stopped.Load() {
+		it.err = it.o.StoppedErr
+		it.fast, it.at = false, afterLast
+		return false
+	}
+	return it.err == nil
+}
+
+// Valid reports whether the iterator stands on a pair.
+func (it *Iterator) Valid() bool { return it.at == onPair }
+
+// Key returns the key of the current pair, valid until the next move.
+func (it *Iterator) Key() []byte { return it.key }
+
+// Record returns the current record as it is stored, valid until the next move.
+func (it *Iterator) Record() record.Record { return it.rec }
+
+// Value returns the value of the current pair, valid until the next move; nil where there is none, where only keys were
+// asked for, or where a value that lies apart cannot be read: see Err.
+func (it *Iterator) Value() []byte {
+	if it.rec.Kind == record.Inline && !it.o.KeysOnly {
+		return it.rec.Value
+	}
+	if it.rec.Kind != record.Apart || it.o.KeysOnly || !it.usable() {
+		return nil
+	}
+	if !it.apart {
+		var err error
+		if it.value, err = it.view.env.ReadValue(it.value[:0], it.rec.Value); err != nil {
+			it.err = err
+			return nil
+		}
+		it.apart = true
+	}
+	return it.value
+}
+
+// Err returns the error that ended the walk, nil when it ended at a bound.
+func (it *Iterator) Err() error { return it.err }
+
+// Close gives the pinned page up. The caller then gives the view up.
+func (it *Iterator) Close() error {
+	if it.closed {
+		return nil
+	}
+	it.stop(afterLast)
+	it.closed = true
+	it.sources = nil
+	it.settled.close()
+	return nil
+}

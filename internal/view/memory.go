@@ -1,0 +1,220 @@
+package view
+
+import (
+	"bytes"
+	"math"
+	"sort"
+
+	"github.com/pandodb/pando/internal/layout"
+	"github.com/pandodb/pando/internal/memtable"
+)
+
+// source is one memtable under a merging cursor.
+type source struct {
+	cursor *memtable.Cursor
+	ranges []memtable.Range // its range deletes in the keyspace, sorted by Lo, disjoint
+	valid  bool
+	key    []byte // of the record under the cursor, while valid
+}
+
+// set notes the outcome of a move of the source's cursor.
+func (s *source) set(ok bool) {
+	s.valid = ok
+	if ok {
+		s.key = s.cursor.Key()
+	}
+}
+
+// covering returns the range delete of the source that covers key, or nil.
+func (s *source) covering(key []byte) *memtable.Range {
+	n := len(s.ranges)
+	if n == 0 {
+		return nil
+	}
+	i := sort.Search(n, func(i int) bool { return bytes.Compare(s.ranges[i].Lo, key) > 0 }) - 1
+	if i < 0 {
+		return nil
+	}
+	r := &s.ranges[i]
+	if r.Hi != nil && bytes.Compare(key, r.Hi) >= 0 {
+		return nil
+	}
+	return r
+}
+
+// openSources opens a cursor over each table that has anything of the keyspace at seq, newest first.
+func openSources(tables []*Table, keyspace uint32, seq uint64) []source {
+	var sources []source
+	for _, t := range tables {
+		sources = appendSource(sources, t.Table, keyspace, seq)
+	}
+	return sources
+}
+
+func appendSource(sources []source, t *memtable.Table, keyspace uint32, seq uint64) []source {
+	s := source{}
+	if t.HasRanges() {
+		s.ranges = t.Ranges(keyspace, seq)
+	}
+	if t.Len() > 0 {
+		s.cursor = t.NewCursor(keyspace, seq)
+		if !s.cursor.First() {
+			s.cursor = nil
+		}
+	}
+	if s.cursor == nil && len(s.ranges) == 0 {
+		return sources
+	}
+	return append(sources, s)
+}
+
+// Changes merges what a group of memtables says of one keyspace into one change a key, in key order: the newest record of
+// each key, tombstones included. What a range delete of the group hides does not appear: apply Ranges first.
+// It implements layout.Changes.
+type Changes struct {
+	sources []source
+	started bool
+	upper   []byte // stop before this key; nil: at the end
+	key     []byte
+	change  layout.Change
+}
+
+// NewChanges opens the merge of tables (newest first) at seq.
+func NewChanges(tables []*Table, keyspace uint32, seq uint64) *Changes {
+	return &Changes{sources: openSources(tables, keyspace, seq)}
+}
+
+// Next moves to the next changed key.
+func (c *Changes) Next() bool {
+	if !c.started {
+		c.started = true
+		c.each(func(s *source) { s.set(s.cursor.First()) })
+	} else {
+		c.advance()
+	}
+	return c.settle()
+}
+
+// SeekGE moves to the first changed key that is not below key.
+func (c *Changes) SeekGE(key []byte) bool {
+	c.started = true
+	c.each(func(s *source) { s.set(s.cursor.SeekGE(key)) })
+	return c.settle()
+}
+
+// Change returns the change under the cursor, valid until the next move.
+func (c *Changes) Change() layout.Change { return c.change }
+
+func (c *Changes) each(fn func(*source)) {
+	for i := range c.sources {
+		if c.sources[i].cursor != nil {
+			fn(&c.sources[i])
+		}
+	}
+}
+
+// advance moves every source that stands on the current key past it.
+func (c *Changes) advance() {
+	for i := range c.sources {
+		if s := &c.sources[i]; s.valid && bytes.Equal(s.key, c.key) {
+			s.set(s.cursor.Next())
+		}
+	}
+}
+
+func (c *Changes) settle() bool {
+	for {
+		winner := -1
+		for i := range c.sources {
+			s := &c.sources[i]
+			if s.valid && (winner < 0 || bytes.Compare(s.key, c.sources[winner].key) < 0) {
+				winner = i
+			}
+		}
+		if winner < 0 {
+			return false
+		}
+		// Keys in the arena never move, so the key stays valid when its source advances.
+		c.key = c.sources[winner].key
+		if c.upper != nil && bytes.Compare(c.key, c.upper) >= 0 {
+			return false
+		}
+		r, seq := c.sources[winner].cursor.Record()
+		if !hidden(c.sources, winner, c.key, seq) {
+			c.change = layout.Change{Key: c.key, Record: r}
+			return true
+		}
+		c.advance()
+	}
+}
+
+// hidden reports whether a range delete hides the record of sources[at] with the given key and sequence number: any range
+// delete of a newer source, or a later one of the same source. at = len(sources) asks for settled records.
+func hidden(sources []source, at int, key []byte, seq uint64) bool {
+	for i := 0; i <= at && i < len(sources); i++ {
+		if len(sources[i].ranges) == 0 {
+			continue
+		}
+		if r := sources[i].covering(key); r != nil && (i < at || r.Seq > seq) {
+			return true
+		}
+	}
+	return false
+}
+
+// Ranges returns the union of the range deletes that a group of tables holds for a keyspace: sorted, disjoint, none empty.
+func Ranges(tables []*Table, keyspace uint32, seq uint64) []layout.Range {
+	var all []layout.Range
+	for _, t := range tables {
+		if !t.HasRanges() {
+			continue
+		}
+		for _, r := range t.Ranges(keyspace, seq) {
+			all = append(all, layout.Range{Lo: r.Lo, Hi: r.Hi})
+		}
+	}
+	return coalesce(all)
+}
+
+// coalesce sorts ranges and joins those that touch.
+func coalesce(all []layout.Range) []layout.Range {
+	sort.Slice(all, func(i, j int) bool { return bytes.Compare(all[i].Lo, all[j].Lo) < 0 })
+	out := all[:0]
+	for _, r := range all {
+		last := len(out) - 1
+		if last < 0 || (out[last].Hi != nil && bytes.Compare(out[last].Hi, r.Lo) < 0) {
+			out = append(out, r)
+			continue
+		}
+		if out[last].Hi != nil && (r.Hi == nil || bytes.Compare(r.Hi, out[last].Hi) > 0) {
+			out[last].Hi = r.Hi
+		}
+	}
+	return out
+}
+
+// Unsettled reports whether any memtable of the view holds anything of the keyspace in [lo, hi).
+func (v *View) Unsettled(keyspace uint32, lo, hi []byte) bool {
+	for _, t := range v.Tables {
+		if t.NewestIn(keyspace, lo, hi, 0) {
+			return true
+		}
+	}
+	return false
+}
+
+// NewestIn reports whether anything in [lo, hi) changed after the given sequence number, as far as the memtables of the
+// view remember.
+func (v *View) NewestIn(keyspace uint32, lo, hi []byte, after uint64) bool {
+	for _, t := range v.Tables {
+		if t.NewestIn(keyspace, lo, hi, after) {
+			return true
+		}
+	}
+	return false
+}
+
+// MaxSeq stands for "whatever is there".
+const MaxSeq = math.MaxUint64
+
+var _ layout.Changes = (*Changes)(nil)

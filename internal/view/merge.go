@@ -1,0 +1,183 @@
+package view
+
+import "bytes"
+
+// The merged walk. Going forward, every source stands on its first key at or above the key shown; going backward, on its
+// last key at or below it. The newest source wins among equal keys: the sources are in that order, the settled one last.
+
+// findForward shows the lowest key that the sources stand on and that is not hidden.
+func (it *Iterator) findForward() bool {
+	for {
+		at := it.lowest()
+		if at < 0 {
+			return it.stop(afterLast)
+		}
+		key := it.keyOf(at)
+		if it.o.Upper != nil && bytes.Compare(key, it.o.Upper) >= 0 {
+			return it.stop(afterLast)
+		}
+		if it.consider(at, key) {
+			return true
+		}
+		it.key = key
+		if at == len(it.sources) && it.skipForward(key) {
+			continue
+		}
+		it.advance()
+	}
+}
+
+// findBackward shows the highest key that the sources stand on and that is not hidden.
+func (it *Iterator) findBackward() bool {
+	for {
+		at := it.highest()
+		if at < 0 {
+			return it.stop(beforeFirst)
+		}
+		key := it.keyOf(at)
+		if it.o.Lower != nil && bytes.Compare(key, it.o.Lower) < 0 {
+			return it.stop(beforeFirst)
+		}
+		if it.consider(at, key) {
+			return true
+		}
+		it.key = key
+		if at == len(it.sources) && it.skipBackward(key) {
+			continue
+		}
+		it.retreat()
+	}
+}
+
+// consider shows the pair of source at, unless it is deleted, hidden or expired.
+func (it *Iterator) consider(at int, key []byte) bool {
+	r, seq := it.settled.rec, uint64(0)
+	if at < len(it.sources) {
+		r, seq = it.sources[at].cursor.Record()
+	}
+	if r.Kind == 0 || r.Expired(it.now) || hidden(it.sources, at, key, seq) {
+		return false
+	}
+	it.show(key, r)
+	return true
+}
+
+// keyOf returns the key that a source stands on; len(sources) is the settled one.
+func (it *Iterator) keyOf(at int) []byte {
+	if at == len(it.sources) {
+		return it.settled.key
+	}
+	return it.sources[at].key
+}
+
+func (it *Iterator) lowest() int {
+	best := -1
+	for i := range it.sources {
+		s := &it.sources[i]
+		if s.valid && (best < 0 || bytes.Compare(s.key, it.sources[best].key) < 0) {
+			best = i
+		}
+	}
+	if it.settled.valid && (best < 0 || bytes.Compare(it.settled.key, it.sources[best].key) < 0) {
+		best = len(it.sources)
+	}
+	return best
+}
+
+func (it *Iterator) highest() int {
+	best := -1
+	for i := range it.sources {
+		s := &it.sources[i]
+		if s.valid && (best < 0 || bytes.Compare(s.key, it.sources[best].key) > 0) {
+			best = i
+		}
+	}
+	if it.settled.valid && (best < 0 || bytes.Compare(it.settled.key, it.sources[best].key) > 0) {
+		best = len(it.sources)
+	}
+	return best
+}
+
+// advance moves every source that stands on the current key past it. The settled source goes last: the key may lie in its
+// buffer.
+func (it *Iterator) advance() {
+	for i := range it.sources {
+		if s := &it.sources[i]; s.valid && bytes.Equal(s.key, it.key) {
+			s.set(s.cursor.Next())
+		}
+	}
+	if s := &it.settled; s.valid && bytes.Equal(s.key, it.key) {
+		s.next()
+	}
+}
+
+// retreat is advance for the walk backward.
+func (it *Iterator) retreat() {
+	for i := range it.sources {
+		if s := &it.sources[i]; s.valid && bytes.Equal(s.key, it.key) {
+			s.set(s.cursor.Prev())
+		}
+	}
+	if s := &it.settled; s.valid && bytes.Equal(s.key, it.key) {
+		s.prev()
+	}
+}
+
+// skipForward jumps over the settled pairs that a range delete hides instead of stepping through them.
+func (it *Iterator) skipForward(key []byte) bool {
+	for i := range it.sources {
+		r := it.sources[i].covering(key)
+		if r == nil {
+			continue
+		}
+		if r.Hi == nil {
+			it.settled.valid = false
+		} else {
+			it.settled.seekGE(r.Hi)
+		}
+		return true
+	}
+	return false
+}
+
+func (it *Iterator) skipBackward(key []byte) bool {
+	for i := range it.sources {
+		r := it.sources[i].covering(key)
+		if r == nil {
+			continue
+		}
+		if len(r.Lo) == 0 {
+			it.settled.valid = false
+		} else {
+			it.settled.seekLT(r.Lo)
+		}
+		return true
+	}
+	return false
+}
+
+// turnForward puts every source at or above the current key.
+func (it *Iterator) turnForward() {
+	it.reverse = false
+	key := bytes.Clone(it.key) // it may lie in the settled source's buffer
+	for i := range it.sources {
+		if s := &it.sources[i]; s.cursor != nil {
+			s.set(s.cursor.SeekGE(key))
+		}
+	}
+	it.settled.seekGE(key)
+	it.key = key
+}
+
+// turnBackward puts every source below the current key.
+func (it *Iterator) turnBackward() {
+	it.reverse = true
+	key := bytes.Clone(it.key)
+	for i := range it.sources {
+		if s := &it.sources[i]; s.cursor != nil {
+			s.set(s.cursor.SeekLT(key))
+		}
+	}
+	it.settled.seekLT(key)
+	it.key = key
+}

@@ -1,0 +1,150 @@
+package view
+
+import (
+	"bytes"
+
+	"github.com/pandodb/pando/internal/layout"
+	"github.com/pandodb/pando/internal/page"
+	"github.com/pandodb/pando/internal/record"
+)
+
+// settled steps through the settled pairs of a keyspace. It works on one pinned page at a time and asks the layout's cursor
+// only when it leaves that page, so that a step costs no call through an interface.
+type settled struct {
+	cursor       layout.Cursor // nil: nothing has settled
+	lower, upper []byte        // bounds of the whole walk; nil is open
+	page         page.Page
+	at           int
+	first, limit int // the entries of page inside the bounds: [first, limit)
+	valid        bool
+	key          []byte // aliases the page or buf
+	rec          record.Record
+	prefix       int // how much of buf is the page's prefix
+	buf          []byte
+}
+
+// load decodes the entry under the cursor.
+func (s *settled) load() {
+	suffix, r := s.page.Entry(s.at)
+	s.rec = r
+	if s.prefix == 0 {
+		s.key = suffix
+		return
+	}
+	s.buf = append(s.buf[:s.prefix], suffix...)
+	s.key = s.buf
+}
+
+// arrive takes over the page to which the layout's cursor has moved.
+func (s *settled) arrive(ok bool) bool {
+	if !ok {
+		s.valid = false
+		return false
+	}
+	s.page, s.at = s.cursor.Window()
+	s.first, s.limit = 0, s.page.Len()
+	prefix := s.page.Prefix()
+	s.prefix = len(prefix)
+	s.buf = append(s.buf[:0], prefix...)
+	if s.upper != nil && s.compare(s.limit-1, s.upper) >= 0 {
+		s.limit, _ = s.page.Search(s.upper)
+	}
+	if s.lower != nil && s.compare(0, s.lower) < 0 {
+		s.first, _ = s.page.Search(s.lower)
+	}
+	if s.at < s.first || s.at >= s.limit {
+		s.valid = false
+		return false
+	}
+	s.valid = true
+	s.load()
+	return true
+}
+
+// compare compares the key of entry i with key.
+func (s *settled) compare(i int, key []byte) int {
+	prefix := s.page.Prefix()
+	if len(key) < len(prefix) {
+		if c := bytes.Compare(prefix[:len(key)], key); c != 0 {
+			return c
+		}
+		return 1
+	}
+	if c := bytes.Compare(prefix, key[:len(prefix)]); c != 0 {
+		return c
+	}
+	return bytes.Compare(s.page.Suffix(i), key[len(prefix):])
+}
+
+func (s *settled) seekFirst() bool {
+	if s.cursor == nil {
+		return false
+	}
+	if s.lower != nil {
+		return s.arrive(s.cursor.SeekGE(s.lower))
+	}
+	return s.arrive(s.cursor.First())
+}
+
+func (s *settled) seekLast() bool {
+	if s.cursor == nil {
+		return false
+	}
+	if s.upper != nil {
+		return s.arrive(s.cursor.SeekLT(s.upper))
+	}
+	return s.arrive(s.cursor.Last())
+}
+
+func (s *settled) seekGE(key []byte) bool { return s.cursor != nil && s.arrive(s.cursor.SeekGE(key)) }
+func (s *settled) seekLT(key []byte) bool { return s.cursor != nil && s.arrive(s.cursor.SeekLT(key)) }
+
+func (s *settled) next() bool {
+	if !s.valid {
+		return false
+	}
+	if s.at+1 < s.limit {
+		s.at++
+		s.load()
+		return true
+	}
+	if s.limit < s.page.Len() { // the upper bound lies inside this page
+		s.valid = false
+		return false
+	}
+	s.cursor.MoveTo(s.at)
+	return s.arrive(s.cursor.Next())
+}
+
+func (s *settled) prev() bool {
+	if !s.valid {
+		return false
+	}
+	if s.at > s.first {
+		s.at--
+		s.load()
+		return true
+	}
+	if s.first > 0 {
+		s.valid = false
+		return false
+	}
+	s.cursor.MoveTo(s.at)
+	return s.arrive(s.cursor.Prev())
+}
+
+func (s *settled) err() error {
+	if s.cursor == nil {
+		return nil
+	}
+	return s.cursor.Err()
+}
+
+func (s *settled) close() error {
+	if s.cursor == nil {
+		return nil
+	}
+	err := s.cursor.Close()
+	s.cursor, s.valid = nil, false
+	return err
+}
