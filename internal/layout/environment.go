@@ -1,0 +1,66 @@
+package layout
+
+import (
+	"sync/atomic"
+
+	"github.com/pandodb/pando/internal/cache"
+	"github.com/pandodb/pando/internal/epoch"
+	"github.com/pandodb/pando/internal/segment"
+)
+
+// Defaults of ApplyOptions.
+const (
+	DefaultLeafBytes = 8 << 10
+	DefaultMaxDeltas = 8
+	DefaultFanout    = 128
+)
+
+// Environment is what a layout is built on. The engine makes one and shares it between all keyspaces. Its exported fields do
+// not change once it is in use.
+type Environment struct {
+	Store *segment.Store
+	Cache *cache.Cache
+	Epoch *epoch.Domain
+	// FreeValue frees the blobs of a value apart through w, given its encoded reference. It may have to read the index blob
+	// of a large value.
+	FreeValue func(w *segment.Writer, ref []byte) error
+	// WalkValue calls fn for each blob of a value apart, given its encoded reference.
+	WalkValue func(ref []byte, fn func(p segment.Pointer, kind segment.Kind) error) error
+	// InnerBytes bounds the memory of evictable inner nodes (the lowest level, with the filters); 0: no bound.
+	InnerBytes int64
+
+	// Inner counts the memory of resident inner nodes over all keyspaces. Layouts keep it.
+	Inner atomic.Int64
+}
+
+// ApplyOptions says how Apply writes. The zero value is good.
+type ApplyOptions struct {
+	// Now is the moment, in Unix milliseconds, by which expired records are dropped when they are met; 0 drops none.
+	Now uint64
+	// Codec and Dictionary compress what is written.
+	Codec      segment.Codec
+	Dictionary uint16
+	// LeafBytes is the size to which leaves are filled, before compression; 0: DefaultLeafBytes.
+	LeafBytes int
+	// MaxDeltas is the number of delta blobs a leaf may have; 0: DefaultMaxDeltas, negative: none.
+	MaxDeltas int
+	// Fanout is the number of children an inner node may have; 0: DefaultFanout.
+	Fanout int
+	// Victims names the segments that are being emptied: every blob of the layout that lies in one is written anew. Values
+	// apart are not moved.
+	Victims func(segment uint32) bool
+	// Rewrite folds all deltas, fills all leaves and writes everything anew.
+	Rewrite bool
+	// Progress is told the number of bytes read or written since it was last called.
+	Progress func(bytes int64)
+}
+
+// Scratch holds the buffers of reads outside of the cache, so that they allocate nothing once they have grown. The zero
+// value is ready. One goroutine at a time uses it.
+type Scratch struct {
+	Blob   segment.Buffer // the blob read last
+	Delta  segment.Buffer // a second one, read beside it
+	Merged []byte         // a leaf with its deltas folded in
+	Spare  []byte
+	Key    []byte
+}
