@@ -1,0 +1,70 @@
+// Package offheap hands out large zeroed blocks of memory that the garbage collector neither scans nor counts.
+//
+// Blocks come straight from the operating system and cost address space until they are touched. On Linux a block of
+// at least 2 MiB is aligned to, and advised for, huge pages, which roughly halves the cost of a random access to it. A
+// block must hold no Go pointers. Nothing here keeps a block alive or frees it by itself: whoever called Alloc calls
+// Free, once, when no reader is left.
+//
+// Systems without a known way to map memory, and builds with the race detector (which watches only the Go heap), take
+// blocks from the Go heap instead; Free then overwrites the start of the block, so that the race detector reports
+// whoever still reads it.
+//
+// It fails when the system has no memory or address space left, with an error that says how much was asked for.
+// Costs: one to four system calls for Alloc, one for Free and for Release; no lock, no global state.
+package offheap
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"unsafe"
+)
+
+// Alloc returns n zeroed bytes that start at a page boundary; none, and no error, for n of 0.
+func Alloc(n int) ([]byte, error) {
+	if n == 0 {
+		return nil, nil
+	}
+	page := os.Getpagesize()
+	if n < 0 || n > math.MaxInt-hugePage-page {
+		return nil, fmt.Errorf("allocate %d bytes outside of the heap: impossible size", n)
+	}
+	p, err := mapPages(roundUp(n, page))
+	if err != nil {
+		return nil, fmt.Errorf("allocate %d bytes outside of the heap: %w", n, err)
+	}
+	return unsafe.Slice((*byte)(p), n)[:n:n], nil
+}
+
+// Free gives back a block. b must be what Alloc returned, with the same start and length; no reader may be left.
+func Free(b []byte) error {
+	if len(b) == 0 {
+		return nil
+	}
+	if err := unmapPages(unsafe.Pointer(unsafe.SliceData(b)), roundUp(len(b), os.Getpagesize())); err != nil {
+		return fmt.Errorf("free %d bytes outside of the heap: %w", len(b), err)
+	}
+	return nil
+}
+
+// Release tells the system that the content of b, any part of a block, is not needed any more. The pages that lie
+// wholly inside of b may be taken back; the addresses stay valid. Afterwards each byte of b reads as what it was or as 0,
+// until it is written again. It is advice: where the system refuses, nothing happens.
+func Release(b []byte) {
+	if len(b) == 0 {
+		return
+	}
+	page := os.Getpagesize()
+	start := uintptr(unsafe.Pointer(unsafe.SliceData(b)))
+	skip := roundUp(int(start&uintptr(page-1)), page) - int(start&uintptr(page-1))
+	length := (len(b) - skip) &^ (page - 1)
+	if skip >= len(b) || length <= 0 {
+		return
+	}
+	releasePages(b[skip : skip+length])
+}
+
+// hugePage is the size of a huge page on the systems that have them.
+const hugePage = 2 << 20
+
+func roundUp(n, page int) int { return (n + page - 1) &^ (page - 1) }

@@ -1,0 +1,68 @@
+package offheap
+
+import (
+	"os"
+	"testing"
+	"unsafe"
+)
+
+func TestAllocIsZeroedAlignedAndWritable(t *testing.T) {
+	page := os.Getpagesize()
+	for _, n := range []int{1, page - 1, page, page + 1, hugePage - 1, hugePage, 3*hugePage + 5} {
+		b, err := Alloc(n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(b) != n || cap(b) != n {
+			t.Fatalf("Alloc(%d): length %d, capacity %d", n, len(b), cap(b))
+		}
+		if uintptr(unsafe.Pointer(&b[0]))%uintptr(page) != 0 {
+			t.Fatalf("Alloc(%d): not aligned to a page", n)
+		}
+		for i := range b {
+			if b[i] != 0 {
+				t.Fatalf("Alloc(%d): byte %d is %#x", n, i, b[i])
+			}
+			b[i] = byte(i)
+		}
+		if err := Free(b); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestAllocOfImpossibleSizes(t *testing.T) {
+	if b, err := Alloc(0); b != nil || err != nil {
+		t.Fatalf("Alloc(0) = %v, %v", b, err)
+	}
+	if err := Free(nil); err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range []int{-1, int(^uint(0) >> 1)} {
+		if _, err := Alloc(n); err == nil {
+			t.Fatalf("Alloc(%d) succeeded", n)
+		}
+	}
+}
+
+// A released byte reads as it was or as zero, bytes of shared pages keep their value, and all can be written again.
+func TestRelease(t *testing.T) {
+	page := os.Getpagesize()
+	b, err := Alloc(8 * page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer Free(b)
+	for _, cut := range [][2]int{{0, 8 * page}, {1, 8*page - 1}, {page, 2 * page}, {5, 9}, {page - 1, page + 1}, {3, 3}, {page + 1, 2*page + 1}} {
+		for i := range b {
+			b[i] = 0x5A
+		}
+		Release(b[cut[0]:cut[1]])
+		for i := range b {
+			wholly := i/page*page >= cut[0] && (i/page+1)*page <= cut[1]
+			if b[i] != 0x5A && (b[i] != 0 || !wholly) {
+				t.Fatalf("after Release [%d:%d]: byte %d is %#x", cut[0], cut[1], i, b[i])
+			}
+		}
+	}
+}
