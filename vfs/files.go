@@ -109,29 +109,47 @@ func RemoveAll(fsys FS, dir string) error {
 	return removeIfThere(fsys, dir)
 }
 
-// MkdirAllSync makes dir and its missing parents, and makes durable every one that it made.
+// MkdirAllSync makes dir and its missing parents durable. The entry of dir itself is synced even when it was there: a
+// process that was killed may have made it a moment ago.
 func MkdirAllSync(fsys FS, dir string) error {
-	var missing []string
-	for d := filepath.Clean(dir); ; d = filepath.Dir(d) {
-		_, err := fsys.Stat(d)
-		if err == nil {
-			break
-		}
-		if !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-		missing = append(missing, d)
-		if d == filepath.Dir(d) {
-			break
-		}
+	dir = filepath.Clean(dir)
+	missing, err := missingFrom(fsys, dir)
+	if err != nil {
+		return err
 	}
 	if err := fsys.MkdirAll(dir); err != nil {
 		return err
 	}
 	for _, d := range missing {
 		if err := fsys.SyncDir(filepath.Dir(d)); err != nil {
-			return err
+			return fmt.Errorf("make directory %s durable: %w", d, err)
 		}
 	}
-	return nil
+	if len(missing) > 0 {
+		return nil
+	}
+	err = fsys.SyncDir(filepath.Dir(dir))
+	if errors.Is(err, fs.ErrPermission) {
+		return nil // somebody else owns the parent, so somebody else made dir
+	}
+	return err
+}
+
+// missingFrom lists dir and its parents up to the first that exists.
+func missingFrom(fsys FS, dir string) ([]string, error) {
+	var missing []string
+	for {
+		_, err := fsys.Stat(dir)
+		if err == nil {
+			return missing, nil
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+		missing = append(missing, dir)
+		if dir == filepath.Dir(dir) {
+			return missing, nil
+		}
+		dir = filepath.Dir(dir)
+	}
 }

@@ -8,8 +8,8 @@
 // Failures are ordinary errors that wrap the causes which callers decide upon: fs.ErrNotExist, fs.ErrExist, fs.ErrClosed,
 // errors.ErrUnsupported, ErrNoSpace and ErrLocked.
 //
-// Cost: one call is one system call in osfs (Open, Lock and Map need two or three), without an allocation for ReadAt,
-// WriteAt and Sync. Bytes of a Mapping cost nothing to reach.
+// Cost: one call is one system call in osfs (Open, Lock and Map need two or three), without an allocation for ReadAt
+// and WriteAt. Bytes of a Mapping cost nothing to reach.
 //
 // Names are paths with the separators of the system; "/" works everywhere.
 package vfs

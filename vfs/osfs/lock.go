@@ -1,0 +1,55 @@
+package osfs
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+)
+
+// held is a lock: the lock file and, where directories can be locked, its directory, so that removing the lock file lets
+// nobody in.
+type held struct {
+	file, dir *os.File
+	exclusive bool
+}
+
+// sign writes our process number into the file, or wipes that of a process which was killed. The number is for people: a
+// device without a free byte must not keep a database from being opened, so failures do not count.
+func (l *held) sign() {
+	if l.file.Truncate(0) == nil && l.exclusive {
+		_, _ = l.file.WriteAt(fmt.Appendf(nil, "%d\n", os.Getpid()), 0)
+	}
+}
+
+// Close unlocks.
+func (l *held) Close() error {
+	if l.exclusive {
+		_ = l.file.Truncate(0) // see sign; fails when closed already, as release does then
+	}
+	return l.release()
+}
+
+// release closes the descriptors, with which the locks end.
+func (l *held) release() error {
+	err := l.file.Close()
+	if l.dir != nil {
+		err = both(err, l.dir.Close())
+	}
+	return err
+}
+
+// readPID is 0 when the file holds no number: the holder may not have come to writing it.
+func readPID(f *os.File) int {
+	var text [20]byte
+	n, err := f.ReadAt(text[:], 0)
+	if err != nil && err != io.EOF {
+		return 0
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(text[:n])))
+	if err != nil || pid < 0 {
+		return 0
+	}
+	return pid
+}
