@@ -1,0 +1,172 @@
+package page
+
+import (
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/pandodb/pando/internal/record"
+)
+
+// Header is the first part of a resident page. It belongs to whoever owns the memory (package cache); loading a page leaves
+// it alone, and this package never looks at it.
+type Header struct {
+	Generation atomic.Uint32 // of what the memory holds; a handle of another generation is stale
+	Pins       atomic.Int32  // readers that keep the page beyond their epoch section
+	Referenced atomic.Uint32 // not 0: used since the eviction's hand last came by
+	_          uint32
+}
+
+// HeaderSize is the part of a resident page that comes before everything else.
+const HeaderSize = 64
+
+// prefixRoom is the longest prefix that is repeated in the header, so that comparing it costs no further cache miss.
+const prefixRoom = 24
+
+// header is all of a resident page's first cache line. Offsets count from the header's first byte. After it come
+// 1<<bits hash slots, the raw bytes, padding to four bytes, the offsets and the heads, count of each.
+type header struct {
+	Header
+	count     uint32
+	rawLen    uint32
+	offsetsAt uint32
+	prefixAt  uint32
+	prefixLen uint32
+	bits      uint32
+	prefix    [prefixRoom]byte
+}
+
+// A hash slot is 0 when empty; no entry begins at offset 0 of a raw page.
+const (
+	offsetBits = 20 // low bits: offset of the entry in the raw bytes
+	offsetMask = 1<<offsetBits - 1
+	minBits    = 2
+	maxBits    = 20
+)
+
+// Page is a view of a resident page; copy it freely. The zero Page is none: only IsZero may be asked of it.
+type Page struct {
+	base unsafe.Pointer // *header
+	bits uint64         // as in the header; cached handles know it before the header has arrived
+}
+
+// At is the page that Load or Builder.Load has written to b.
+func At(b []byte) Page {
+	h := (*header)(unsafe.Pointer(unsafe.SliceData(b)))
+	return Page{base: unsafe.Pointer(h), bits: uint64(h.bits)}
+}
+
+// AtPointer is the page at base whose number of hash bits the caller remembers, so that the header need not be read first.
+func AtPointer(base unsafe.Pointer, bits uint64) Page { return Page{base: base, bits: bits} }
+
+// IsZero reports whether p is no page at all.
+func (p Page) IsZero() bool { return p.base == nil }
+
+// HashBits is what AtPointer wants to know.
+func (p Page) HashBits() uint64 { return p.bits }
+
+// Header is the part of the page that its memory's owner keeps.
+func (p Page) Header() *Header { return (*Header)(p.base) }
+
+func (p Page) header() *header { return (*header)(p.base) }
+
+// slot is the address of hash slot i.
+func (p Page) slot(i uint64) *uint32 {
+	return (*uint32)(unsafe.Add(p.base, HeaderSize+i*4))
+}
+
+// entries is the address of the first of the raw bytes.
+func (p Page) entries() unsafe.Pointer {
+	return unsafe.Add(p.base, HeaderSize+4<<(p.bits&63))
+}
+
+// offsets is where each entry begins in the raw bytes.
+func (p Page) offsets() []uint32 {
+	h := p.header()
+	return unsafe.Slice((*uint32)(unsafe.Add(p.base, h.offsetsAt)), h.count)
+}
+
+// heads is the beginning of each suffix: its first four bytes as a big-endian number, padded with zeros.
+func (p Page) heads() []uint32 {
+	h := p.header()
+	return unsafe.Slice((*uint32)(unsafe.Add(p.base, h.offsetsAt+4*h.count)), h.count)
+}
+
+// Len is the number of entries.
+func (p Page) Len() int { return int(p.header().count) }
+
+// Raw is the page in its raw form.
+func (p Page) Raw() []byte { return unsafe.Slice((*byte)(p.entries()), p.header().rawLen) }
+
+// Prefix is what all keys of the page begin with.
+func (p Page) Prefix() []byte {
+	h := p.header()
+	return unsafe.Slice((*byte)(unsafe.Add(p.base, h.prefixAt)), h.prefixLen)
+}
+
+// Entry is key i without the page's prefix, and its record.
+func (p Page) Entry(i int) (suffix []byte, r record.Record) {
+	return decodeTrusted(unsafe.Add(p.entries(), p.offsets()[i]))
+}
+
+// Suffix is key i without the page's prefix.
+func (p Page) Suffix(i int) []byte {
+	suffix, _ := p.Entry(i)
+	return suffix
+}
+
+// Record is the record of key i.
+func (p Page) Record(i int) record.Record {
+	_, r := p.Entry(i)
+	return r
+}
+
+// AppendKey appends key i to dst.
+func (p Page) AppendKey(dst []byte, i int) []byte {
+	return append(append(dst, p.Prefix()...), p.Suffix(i)...)
+}
+
+// decodeTrusted decodes the entry at e, which Load has checked.
+func decodeTrusted(e unsafe.Pointer) (suffix []byte, r record.Record) {
+	n, meta := uint(*(*byte)(e)), uint(*(*byte)(unsafe.Add(e, 1)))
+	data := unsafe.Add(e, 2)
+	if meta >= 0x80 {
+		high := uint(*(*byte)(data))
+		data = unsafe.Add(data, 1)
+		meta = meta&0x7f | high<<7
+		n |= high & 0x80 // a third byte: not the common case either
+	}
+	if n >= 0x80 || meta&(flagExpiry|flagTombstone) != 0 {
+		return decodeTrustedAny(e)
+	}
+	suffix = unsafe.Slice((*byte)(data), n)
+	r.Kind = record.Inline + record.Kind(meta&flagApart)
+	r.Value = unsafe.Slice((*byte)(unsafe.Add(data, n)), meta>>flagBits)
+	return suffix, r
+}
+
+// decodeTrustedAny is decodeTrusted for entries of every kind.
+func decodeTrustedAny(e unsafe.Pointer) (suffix []byte, r record.Record) {
+	n, e := trustedUvarint(e)
+	meta, e := trustedUvarint(e)
+	r.Kind = record.Inline + record.Kind(meta&flagApart)
+	if meta&flagTombstone != 0 {
+		r.Kind = record.Tombstone
+	}
+	if meta&flagExpiry != 0 {
+		r.Expiry, e = trustedUvarint(e)
+	}
+	r.Value = unsafe.Slice((*byte)(unsafe.Add(e, n)), meta>>flagBits)
+	return unsafe.Slice((*byte)(e), n), r
+}
+
+// trustedUvarint reads a number at e and returns the address after it.
+func trustedUvarint(e unsafe.Pointer) (v uint64, next unsafe.Pointer) {
+	for shift := uint(0); ; shift += 7 {
+		b := *(*byte)(e)
+		e = unsafe.Add(e, 1)
+		v |= uint64(b&0x7f) << (shift & 63)
+		if b < 0x80 {
+			return v, e
+		}
+	}
+}
