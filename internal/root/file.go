@@ -1,0 +1,165 @@
+package root
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path/filepath"
+	"sync"
+
+	"github.com/pandodb/pando/internal/corrupt"
+	"github.com/pandodb/pando/vfs"
+)
+
+// Name is the name of the root file in the database directory.
+const Name = "ROOT"
+
+const fileSize = 2 * slotSize
+
+var (
+	// ErrFailed is what errors.Is finds in every Store after a sync has failed.
+	ErrFailed = errors.New("root file failed to sync before")
+	// ErrReadOnly is what errors.Is finds when a file that was opened for reading is asked to Store.
+	ErrReadOnly = errors.New("root file is open for reading only")
+)
+
+// File is an open root file. Its methods may be called concurrently.
+type File struct {
+	mu       sync.Mutex
+	file     vfs.File
+	readOnly bool
+	current  Slot
+	place    int  // of current: 0 or 1
+	damaged  bool // as Open found it
+	failure  error
+}
+
+// Create makes the root file of a new database in dir, with s in force; it must not exist. It is durable when Create returns.
+// Both slots are filled, so that from the first moment on a slot that does not verify is a damaged one.
+func Create(fsys vfs.FS, dir string, s Slot) (*File, error) {
+	name := filepath.Join(dir, Name)
+	if _, err := fsys.Stat(name); !errors.Is(err, fs.ErrNotExist) {
+		if err == nil {
+			err = fs.ErrExist
+		}
+		return nil, fmt.Errorf("create %s: %w", Name, err)
+	}
+	s.Version = Version
+	s.Generation = 1
+	b := appendSlot(make([]byte, 0, fileSize), s)
+	s.Generation = 2
+	if err := vfs.WriteFile(fsys, name, appendSlot(b, s)); err != nil {
+		return nil, fmt.Errorf("create %s: %w", Name, err)
+	}
+	return Open(fsys, dir)
+}
+
+// Open opens the root file in dir for reading and storing. A missing file is fs.ErrNotExist.
+func Open(fsys vfs.FS, dir string) (*File, error) { return open(fsys.OpenReadWrite, dir, false) }
+
+// OpenReadOnly opens the root file in dir; Store fails.
+func OpenReadOnly(fsys vfs.FS, dir string) (*File, error) { return open(fsys.Open, dir, true) }
+
+func open(opener func(string) (vfs.File, error), dir string, readOnly bool) (*File, error) {
+	file, err := opener(filepath.Join(dir, Name))
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", Name, err)
+	}
+	f := &File{file: file, readOnly: readOnly}
+	if err := f.load(); err != nil {
+		return nil, fmt.Errorf("open %s: %w", Name, errors.Join(err, file.Close()))
+	}
+	return f, nil
+}
+
+// load reads both slots and picks the newer one that verifies.
+func (f *File) load() error {
+	b := make([]byte, fileSize)
+	n, err := f.file.ReadAt(b, 0)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	size, err := f.file.Size()
+	if err != nil {
+		return err
+	}
+	b = b[:n]
+	first, err0 := decodeSlot(b[:min(n, slotSize)])
+	second, err1 := decodeSlot(b[min(n, slotSize):])
+	for _, err := range []error{err0, err1} {
+		if version := (*VersionError)(nil); errors.As(err, &version) {
+			return version // an undamaged slot of another version: the file is not ours to judge
+		}
+	}
+	switch {
+	case err0 != nil && err1 != nil:
+		if errors.Is(err0, errMagic) && (errors.Is(err1, errMagic) || errors.Is(err1, errShort)) {
+			return ErrNotDatabase
+		}
+		return corrupt.New(Name, 0, fileSize, "neither slot verifies: %v; %v", err0, err1)
+	case err0 == nil && err1 == nil && first.Database != second.Database:
+		return corrupt.New(Name, 0, fileSize, "the slots belong to different databases")
+	case err0 == nil && err1 == nil && first.Generation == second.Generation && first != second:
+		return corrupt.New(Name, 0, fileSize, "two different slots of generation %d", first.Generation)
+	}
+	f.current, f.place = first, 0
+	if err0 != nil || err1 == nil && second.Generation > first.Generation {
+		f.current, f.place = second, 1
+	}
+	f.damaged = err0 != nil || err1 != nil || size != fileSize
+	return nil
+}
+
+// Damaged reports whether Open found a slot that did not verify, or a file of the wrong length. The slot in force is intact;
+// the other one was being stored when the power went, or was damaged on the disk. The next Store repairs it.
+func (f *File) Damaged() bool { return f.damaged }
+
+// Current returns the slot in force.
+func (f *File) Current() Slot {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.current
+}
+
+// Store puts s in force, as the next generation, and returns when it is durable. When it fails the old slot stays in force
+// for this File, but which one a later Open finds is not known; after a failed sync every further Store fails.
+func (f *File) Store(s Slot) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch {
+	case f.readOnly:
+		return fmt.Errorf("store root: %w", ErrReadOnly)
+	case f.failure != nil:
+		return fmt.Errorf("store root: %w: %w", ErrFailed, f.failure)
+	case s.Database != f.current.Database:
+		return fmt.Errorf("store root: database %x instead of %x", s.Database, f.current.Database)
+	}
+	s.Version = Version
+	s.Generation = f.current.Generation + 1
+	place := 1 - f.place
+	if _, err := f.file.WriteAt(appendSlot(nil, s), int64(place)*slotSize); err != nil {
+		return fmt.Errorf("store root generation %d: %w", s.Generation, err)
+	}
+	if err := f.file.Sync(); err != nil {
+		f.failure = err
+		return fmt.Errorf("store root generation %d: sync: %w", s.Generation, err)
+	}
+	f.current, f.place = s, place
+	return nil
+}
+
+// Close closes the file. Closing twice is no error.
+func (f *File) Close() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.file == nil {
+		return nil
+	}
+	file := f.file
+	f.file, f.failure = nil, fs.ErrClosed
+	if err := file.Close(); err != nil {
+		return fmt.Errorf("close %s: %w", Name, err)
+	}
+	return nil
+}

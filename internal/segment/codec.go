@@ -1,0 +1,274 @@
+package segment
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/klauspost/compress"
+	"github.com/klauspost/compress/dict"
+	"github.com/klauspost/compress/s2"
+	"github.com/klauspost/compress/zstd"
+)
+
+// Codec says how a payload is compressed. The numbers are on disk: never change them.
+type Codec uint8
+
+const (
+	None           Codec = 0
+	S2             Codec = 1
+	Zstd           Codec = 2
+	ZstdDictionary Codec = 3
+)
+
+const (
+	// minCompress: shorter payloads cannot shrink by enough to be worth a decoder's call.
+	minCompress = 32
+	// probeBytes is how much of a longer payload is tried before the whole of it is compressed.
+	probeBytes = 4 << 10
+	// minEntropyGain is the value of compress.Estimate from which on an entropy coder is likely to gain something.
+	minEntropyGain = 0.1
+	// MaxDictionary is the longest compression dictionary in bytes.
+	MaxDictionary = 1 << 20
+)
+
+// ErrNoDictionary is what errors.Is finds when a blob needs a dictionary that was not added.
+var ErrNoDictionary = errors.New("compression dictionary is not known")
+
+// coder holds the zstd coders of one dictionary, or of none. They are made when first used, because an encoder holds a few
+// MiB of tables.
+type coder struct {
+	raw     []byte // the dictionary; nil: none
+	encode  sync.Once
+	decode  sync.Once
+	encoder *zstd.Encoder
+	decoder *zstd.Decoder
+	fault   [2]error // of making the encoder, of making the decoder
+}
+
+// dictionaryMagic begins a dictionary in zstd's own format; anything else is used as plain content.
+const dictionaryMagic = "\x37\xa4\x30\xec"
+
+func (c *coder) trained() bool {
+	return len(c.raw) >= 4 && string(c.raw[:4]) == dictionaryMagic
+}
+
+// contentID names a dictionary of plain content in zstd frames. Frames never leave their blob, whose header names the
+// dictionary, so one constant serves all.
+const contentID = 1
+
+func (c *coder) forEncoding() (*zstd.Encoder, error) {
+	c.encode.Do(func() {
+		o := []zstd.EOption{
+			zstd.WithEncoderConcurrency(min(runtime.GOMAXPROCS(0), 4)),
+			zstd.WithEncoderCRC(false), // the blob has its own
+			zstd.WithLowerEncoderMem(true),
+			zstd.WithZeroFrames(true),
+		}
+		if c.trained() {
+			o = append(o, zstd.WithEncoderDict(c.raw))
+		} else if c.raw != nil {
+			o = append(o, zstd.WithEncoderDictRaw(contentID, c.raw))
+		}
+		c.encoder, c.fault[0] = zstd.NewWriter(nil, o...)
+	})
+	return c.encoder, c.fault[0]
+}
+
+func (c *coder) forDecoding() (*zstd.Decoder, error) {
+	c.decode.Do(func() {
+		o := []zstd.DOption{
+			zstd.WithDecoderConcurrency(max(runtime.GOMAXPROCS(0), 2)),
+			zstd.WithDecoderMaxMemory(MaxBlob),
+			zstd.WithDecodeAllCapLimit(true),
+			zstd.WithDecoderLowmem(true),
+		}
+		if c.trained() {
+			o = append(o, zstd.WithDecoderDicts(c.raw))
+		} else if c.raw != nil {
+			o = append(o, zstd.WithDecoderDictRaw(contentID, c.raw))
+		}
+		c.decoder, c.fault[1] = zstd.NewReader(nil, o...)
+	})
+	return c.decoder, c.fault[1]
+}
+
+// codecs compresses and decompresses payloads, concurrently.
+type codecs struct {
+	plain        coder
+	mu           sync.Mutex // for changes of dictionaries
+	dictionaries atomic.Pointer[map[uint16]*coder]
+}
+
+func (c *codecs) dictionary(id uint16) (*coder, error) {
+	if m := c.dictionaries.Load(); m != nil {
+		if d := (*m)[id]; d != nil {
+			return d, nil
+		}
+	}
+	return nil, fmt.Errorf("dictionary %d: %w", id, ErrNoDictionary)
+}
+
+func (c *codecs) add(id uint16, raw []byte) error {
+	if id == 0 || len(raw) == 0 || len(raw) > MaxDictionary {
+		return fmt.Errorf("add dictionary %d: must have a number above 0 and 1 to %d bytes, has %d", id, MaxDictionary, len(raw))
+	}
+	d := &coder{raw: slices.Clone(raw)}
+	if _, err := d.forDecoding(); err != nil {
+		return fmt.Errorf("add dictionary %d: %w", id, err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	next := map[uint16]*coder{}
+	if old := c.dictionaries.Load(); old != nil {
+		next = maps.Clone(*old)
+	}
+	if next[id] != nil && string(next[id].raw) != string(raw) {
+		return fmt.Errorf("add dictionary %d: the number is taken by another one", id)
+	}
+	next[id] = d
+	c.dictionaries.Store(&next)
+	return nil
+}
+
+// appendStored appends the payload for raw to dst and says how it is compressed: by codec, or not at all when that does
+// not save a sixteenth.
+func (c *codecs) appendStored(dst []byte, codec Codec, dictionary uint16, raw []byte) ([]byte, Codec, error) {
+	if codec == None || len(raw) < minCompress || !worthwhile(codec, raw) {
+		return append(dst, raw...), None, nil
+	}
+	start := len(dst)
+	switch codec {
+	case S2:
+		dst = slices.Grow(dst, s2.MaxEncodedLen(len(raw)))
+		dst = dst[:start+len(s2.Encode(dst[start:cap(dst)], raw))]
+	case Zstd, ZstdDictionary:
+		z := &c.plain
+		if codec == ZstdDictionary {
+			var err error
+			if z, err = c.dictionary(dictionary); err != nil {
+				return dst, None, err
+			}
+		}
+		encoder, err := z.forEncoding()
+		if err != nil {
+			return dst, None, fmt.Errorf("zstd encoder: %w", err)
+		}
+		dst = encoder.EncodeAll(raw, slices.Grow(dst, encoder.MaxEncodedSize(len(raw))))
+	default:
+		return dst, None, fmt.Errorf("unknown codec %d", codec)
+	}
+	if len(dst)-start > len(raw)-len(raw)/16 {
+		return append(dst[:start], raw...), None, nil
+	}
+	return dst, codec, nil
+}
+
+// worthwhile tries a little of a long payload, from its beginning and from its middle, so that data which is compressed
+// already costs next to nothing.
+func worthwhile(codec Codec, raw []byte) bool {
+	if len(raw) < 4*probeBytes {
+		return true
+	}
+	middle := len(raw) / 2
+	return shrinks(codec, raw[:probeBytes]) || shrinks(codec, raw[middle:middle+probeBytes])
+}
+
+func shrinks(codec Codec, sample []byte) bool {
+	var out [probeBytes + probeBytes/4]byte // above s2.MaxEncodedLen(probeBytes), so that Encode does not allocate
+	if n := len(s2.Encode(out[:], sample)); n <= len(sample)-len(sample)/16 {
+		return true
+	}
+	return codec != S2 && compress.Estimate(sample) >= minEntropyGain
+}
+
+// decode decompresses payload into a slice of exactly h.Raw bytes, in dst's memory when that is enough. h was verified or
+// at least checked.
+func (c *codecs) decode(dst []byte, h Header, payload []byte) ([]byte, error) {
+	dst = resize(dst, int(h.Raw))
+	switch h.Codec {
+	case S2:
+		return decodeS2(dst, payload)
+	case Zstd, ZstdDictionary:
+		z := &c.plain
+		if h.Codec == ZstdDictionary {
+			var err error
+			if z, err = c.dictionary(h.Dictionary); err != nil {
+				return nil, err
+			}
+		}
+		decoder, err := z.forDecoding()
+		if err != nil {
+			return nil, fmt.Errorf("zstd decoder: %w", err)
+		}
+		out, err := decoder.DecodeAll(payload, dst[:0:h.Raw])
+		if err != nil {
+			return nil, fmt.Errorf("decompress: %w", err)
+		}
+		if len(out) != int(h.Raw) {
+			return nil, fmt.Errorf("decompress: %d bytes instead of %d", len(out), h.Raw)
+		}
+		return out, nil
+	}
+	return nil, fmt.Errorf("unknown codec %d", h.Codec)
+}
+
+func decodeS2(dst, payload []byte) ([]byte, error) {
+	n, err := s2.DecodedLen(payload)
+	if err != nil {
+		return nil, fmt.Errorf("decompress: %w", err)
+	}
+	if n != len(dst) {
+		return nil, fmt.Errorf("decompress: %d bytes instead of %d", n, len(dst))
+	}
+	out, err := s2.Decode(dst, payload)
+	if err != nil {
+		return nil, fmt.Errorf("decompress: %w", err)
+	}
+	return out, nil
+}
+
+func (c *codecs) close() {
+	if c.plain.decoder != nil {
+		c.plain.decoder.Close()
+	}
+	if m := c.dictionaries.Load(); m != nil {
+		for _, d := range *m {
+			d.decoder.Close()
+		}
+	}
+}
+
+// resize returns a slice of n bytes of undefined content, in b's memory when that is enough. It grows with some room to
+// spare, so that a buffer that meets ever longer blobs is not made anew for each.
+func resize(b []byte, n int) []byte {
+	if n <= cap(b) {
+		return b[:n]
+	}
+	const grain = 4 << 10
+	return make([]byte, n, (n+n/4+grain-1)&^(grain-1))
+}
+
+// AddDictionary makes a dictionary known under a number above 0. Blobs that were compressed with it cannot be read before.
+// Adding the same again changes nothing; another one under the same number is refused.
+func (s *Store) AddDictionary(id uint16, raw []byte) error { return s.codecs.add(id, raw) }
+
+// TrainDictionary makes a dictionary of about size bytes from samples of what it will be used for. It fails when they have
+// too little in common.
+func TrainDictionary(samples [][]byte, size int) ([]byte, error) {
+	if size <= 0 || size > MaxDictionary {
+		return nil, fmt.Errorf("train dictionary: %d bytes asked for, at most %d", size, MaxDictionary)
+	}
+	raw, err := dict.BuildRawDict(samples, dict.Options{MaxDictSize: size, HashBytes: 6})
+	if err != nil {
+		return nil, fmt.Errorf("train dictionary from %d samples: %w", len(samples), err)
+	}
+	if len(raw) == 0 {
+		return nil, fmt.Errorf("train dictionary from %d samples: nothing in common", len(samples))
+	}
+	return raw, nil
+}

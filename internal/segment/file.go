@@ -1,0 +1,228 @@
+package segment
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"io/fs"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/pandodb/pando/internal/corrupt"
+	"github.com/pandodb/pando/vfs"
+)
+
+// The header block of a segment file, as docs/format/segment.md lists it.
+const (
+	offsetMagic        = 0
+	offsetVersion      = 8
+	offsetID           = 12
+	offsetDatabase     = 16
+	offsetClass        = 32
+	offsetFileKeyspace = 36
+	offsetChecksum     = 60
+
+	// FileHeaderSize is the length of a segment file's header block; the first blob follows it.
+	FileHeaderSize = 64
+
+	magic   = "PANDOSEG"
+	version = 1
+)
+
+const (
+	subdirectory = "segments"
+	suffix       = ".seg"
+	nameDigits   = 8
+)
+
+// castagnoli is the table for the checksum of header blocks. It is never written after it was made.
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// fileName is the base name of a segment's file.
+func fileName(id uint32) string { return fmt.Sprintf("%0*x%s", nameDigits, id, suffix) }
+
+// parseFileName is the inverse of fileName.
+func parseFileName(name string) (id uint32, ok bool) {
+	digits, found := strings.CutSuffix(name, suffix)
+	if !found || len(digits) != nameDigits {
+		return 0, false
+	}
+	n, err := strconv.ParseUint(digits, 16, 32)
+	if err != nil || n == 0 || fileName(uint32(n)) != name {
+		return 0, false
+	}
+	return uint32(n), true
+}
+
+// fileHeader is what stands at the beginning of a segment file.
+type fileHeader struct {
+	id       uint32
+	database [16]byte
+	class    Class
+	keyspace uint32 // to which most of the blobs belong; a hint for tools
+}
+
+func (h fileHeader) encode() []byte {
+	b := make([]byte, FileHeaderSize)
+	copy(b[offsetMagic:], magic)
+	binary.LittleEndian.PutUint32(b[offsetVersion:], version)
+	binary.LittleEndian.PutUint32(b[offsetID:], h.id)
+	copy(b[offsetDatabase:], h.database[:])
+	b[offsetClass] = byte(h.class)
+	binary.LittleEndian.PutUint32(b[offsetFileKeyspace:], h.keyspace)
+	binary.LittleEndian.PutUint32(b[offsetChecksum:], crc32.Checksum(b[:offsetChecksum], castagnoli))
+	return b
+}
+
+// decodeFileHeader reads a header block; the error says what is wrong with it.
+func decodeFileHeader(b []byte) (fileHeader, error) {
+	switch {
+	case len(b) < FileHeaderSize:
+		return fileHeader{}, fmt.Errorf("header block of %d bytes instead of %d", len(b), FileHeaderSize)
+	case string(b[offsetMagic:offsetVersion]) != magic:
+		return fileHeader{}, errors.New("not a segment file")
+	case binary.LittleEndian.Uint32(b[offsetChecksum:]) != crc32.Checksum(b[:offsetChecksum], castagnoli):
+		return fileHeader{}, errors.New("checksum of the header block does not match")
+	case binary.LittleEndian.Uint32(b[offsetVersion:]) != version:
+		return fileHeader{}, fmt.Errorf("segment format %d, known is %d", binary.LittleEndian.Uint32(b[offsetVersion:]), version)
+	}
+	h := fileHeader{
+		id:       binary.LittleEndian.Uint32(b[offsetID:]),
+		class:    Class(b[offsetClass]),
+		keyspace: binary.LittleEndian.Uint32(b[offsetFileKeyspace:]),
+	}
+	copy(h.database[:], b[offsetDatabase:])
+	if h.class != Nodes && h.class != Values {
+		return fileHeader{}, fmt.Errorf("unknown class %d", h.class)
+	}
+	return h, nil
+}
+
+// The states of a segment.
+const (
+	inWork uint32 = iota // belongs to an unfinished Writer
+	listed               // is in the table
+	orphan               // was found by Open outside of the table
+)
+
+// closing is added to a file's references to keep new readers out. The readers that are inside go on.
+const closing = 1 << 40
+
+// file is one segment file. Its numbers may be read and changed at any time; its handle is opened when first needed.
+type file struct {
+	id    uint32
+	class Class
+	name  string // relative to the database directory, for errors
+	path  string
+	fsys  vfs.FS
+
+	references atomic.Int64 // readers and writers inside, plus closing
+	drained    chan struct{}
+
+	opening sync.Mutex
+	handle  atomic.Pointer[vfs.File]
+
+	size    atomic.Int64 // end of what may be read
+	live    atomic.Int64
+	lastSeq atomic.Uint64
+
+	state   atomic.Uint32 // of the states below
+	writers atomic.Int64  // AppendValue calls inside
+	dirty   atomic.Bool   // completed writes wait for a sync
+}
+
+func (s *Store) newFile(id uint32, class Class) *file {
+	base := fileName(id)
+	return &file{
+		id: id, class: class, fsys: s.options.FS,
+		name: subdirectory + "/" + base, path: s.path(base),
+		drained: make(chan struct{}, 1),
+	}
+}
+
+// acquire keeps the file open until release. It fails when the file is being closed.
+func (f *file) acquire() bool {
+	if f.references.Add(1) < closing {
+		return true
+	}
+	f.release()
+	return false
+}
+
+func (f *file) release() {
+	if f.references.Add(-1) == closing {
+		select {
+		case f.drained <- struct{}{}:
+		default: // somebody who came too late left after the last one who was inside
+		}
+	}
+}
+
+// close waits until nobody is inside, then closes the handle. It is called once.
+func (f *file) close() error {
+	if f.references.Add(closing) != closing {
+		<-f.drained
+	}
+	handle := f.handle.Swap(nil)
+	if handle == nil {
+		return nil
+	}
+	if err := (*handle).Close(); err != nil {
+		return fmt.Errorf("close %s: %w", f.name, err)
+	}
+	return nil
+}
+
+// open returns the handle. The caller is inside (acquire).
+func (f *file) open() (vfs.File, error) {
+	if h := f.handle.Load(); h != nil {
+		return *h, nil
+	}
+	f.opening.Lock()
+	defer f.opening.Unlock()
+	if h := f.handle.Load(); h != nil {
+		return *h, nil
+	}
+	h, err := f.fsys.Open(f.path)
+	if err != nil {
+		return nil, err
+	}
+	f.handle.Store(&h)
+	return h, nil
+}
+
+// opened returns the handle of a file that this process made.
+func (f *file) opened() (vfs.File, error) {
+	h := f.handle.Load()
+	if h == nil {
+		return nil, fmt.Errorf("%s: %w", f.name, ErrClosed)
+	}
+	return *h, nil
+}
+
+// readAt fills b from offset on. A file that is missing or too short is damage; the caller is inside.
+func (f *file) readAt(b []byte, offset int64) error {
+	h, err := f.open()
+	if errors.Is(err, fs.ErrNotExist) {
+		return corrupt.New(f.name, offset, int64(len(b)), "the file is missing")
+	}
+	if err != nil {
+		return fmt.Errorf("open %s: %w", f.name, err)
+	}
+	n, err := h.ReadAt(b, offset)
+	switch {
+	case n == len(b):
+		return nil
+	case err == nil || errors.Is(err, io.EOF):
+		return corrupt.New(f.name, offset, int64(len(b)), "the file ends after %d of the bytes", n)
+	}
+	return fmt.Errorf("%s: read %d bytes at %d: %w", f.name, len(b), offset, err)
+}
+
+func (f *file) info() Info {
+	return Info{ID: f.id, Class: f.class, Size: f.size.Load(), Live: f.live.Load(), LastSeq: f.lastSeq.Load()}
+}

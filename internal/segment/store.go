@@ -1,0 +1,435 @@
+package segment
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"math"
+	"path/filepath"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/pandodb/pando/internal/corrupt"
+	"github.com/pandodb/pando/vfs"
+	"github.com/zeebo/xxh3"
+)
+
+const (
+	// DefaultSegmentBytes is the size from which on a segment is full, unless Options say otherwise.
+	DefaultSegmentBytes = 64 << 20
+	// MaxSegmentBytes keeps every offset within 32 bits: a segment may exceed its size by one blob.
+	MaxSegmentBytes = 2 << 30
+)
+
+var (
+	// ErrClosed is what errors.Is finds after Close.
+	ErrClosed = errors.New("segment store is closed")
+	// ErrReadOnly is what errors.Is finds when a read-only store was asked to write.
+	ErrReadOnly = errors.New("segment store is read-only")
+	// ErrFailed is what errors.Is finds in every write after a sync has failed.
+	ErrFailed = errors.New("segment store failed to sync before")
+	// ErrUnknownSegment is what errors.Is finds when an operation names a segment that is not there.
+	ErrUnknownSegment = errors.New("no such segment")
+)
+
+// Options say where a store lies.
+type Options struct {
+	FS           vfs.FS
+	Dir          string   // the database directory; segment files lie in its subdirectory "segments"
+	Database     [16]byte // no blob of another database verifies
+	SegmentBytes int64    // a segment of this size is full; 0: DefaultSegmentBytes
+	ReadOnly     bool     // create, change and remove nothing
+}
+
+// Info is what the catalogue keeps about a segment.
+//
+// Live is the number of bytes in blobs that are in use. For Nodes it is exact with respect to the roots whose Writers were
+// committed. For Values a blob counts from the moment AppendValue takes its place until it is freed, settled or not, and
+// after a crash everything behind the end that the table names counts. So Live of a segment is never below what roots and
+// log refer to in it, as long as nothing is freed twice; it may be above by values that were never referred to, and by the
+// remains of writes that failed or were torn by a crash.
+type Info struct {
+	ID      uint32
+	Class   Class
+	Size    int64 // bytes of the file, header block included
+	Live    int64
+	LastSeq uint64 // highest sequence number that refers to a value in it (SetLastSeq)
+}
+
+// Store is the set of segments of one database. All its methods may be called concurrently.
+type Store struct {
+	options      Options
+	dir          string
+	databaseHash uint64
+	codecs       codecs
+	files        atomic.Pointer[map[uint32]*file] // replaced, never changed
+	mu           sync.Mutex                       // guards replacing files, next and damage; taken after values.mu
+	next         uint64                           // above 32 bits: no number is left
+	damage       []error
+	values       valueLog
+	names        nameSync
+	buffers      sync.Pool // *[]byte for Writers
+	scratch      sync.Pool // *valueScratch for AppendValue
+	failure      atomic.Pointer[error]
+	closed       atomic.Bool
+}
+
+// nameSync tells whether names of new files still wait for a sync of the directory.
+type nameSync struct {
+	created atomic.Uint64
+	mu      sync.Mutex
+	synced  uint64
+}
+
+// Open opens the segments in o.Dir, making the directory when it is missing. table and nextID are those of the catalogue
+// and root slot in force; a new database has none, and any nextID.
+//
+// A file that the table does not list was left by a crash. One of class Nodes belongs to no root and is removed. One of
+// class Values may be referred to by the log: it is readable, is reported by Orphans, and stays outside of Segments until
+// it is adopted or removed. The same goes for a file whose header block cannot be read.
+//
+// A listed file that is missing or too short does not keep the rest from being opened: Damage reports it, and reading from
+// it fails. No number of a file that is there, listed or below nextID is given to a new segment.
+func Open(o Options, table []Info, nextID uint32) (*Store, error) {
+	if o.SegmentBytes == 0 {
+		o.SegmentBytes = DefaultSegmentBytes
+	}
+	if o.SegmentBytes < FileHeaderSize || o.SegmentBytes > MaxSegmentBytes {
+		return nil, fmt.Errorf("open segments: segments of %d bytes, at most %d", o.SegmentBytes, int64(MaxSegmentBytes))
+	}
+	s := &Store{
+		options:      o,
+		dir:          filepath.Join(o.Dir, subdirectory),
+		databaseHash: xxh3.Hash(o.Database[:]),
+		next:         max(uint64(nextID), 1),
+	}
+	names, err := s.list()
+	if err != nil {
+		return nil, fmt.Errorf("open segments: %w", err)
+	}
+	if err := s.load(table, names); err != nil {
+		return nil, fmt.Errorf("open segments: %w", err)
+	}
+	return s, nil
+}
+
+// list makes the directory when it is missing, and lists it.
+func (s *Store) list() ([]string, error) {
+	fsys := s.options.FS
+	names, err := fsys.List(s.dir)
+	if err == nil || !errors.Is(err, fs.ErrNotExist) || s.options.ReadOnly {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, nil // every listed segment will be reported as missing
+		}
+		return names, err
+	}
+	if err := fsys.MkdirAll(s.dir); err != nil {
+		return nil, err
+	}
+	return nil, fsys.SyncDir(s.options.Dir)
+}
+
+// load fills the table of files from what was listed and what lies there.
+func (s *Store) load(table []Info, names []string) error {
+	files := make(map[uint32]*file, len(table))
+	present := make(map[uint32]bool, len(names))
+	for _, name := range names {
+		if id, ok := parseFileName(name); ok {
+			present[id] = true
+		}
+	}
+	for _, info := range table {
+		f, err := s.loadListed(info, present[info.ID])
+		if err != nil {
+			return err
+		}
+		if files[info.ID] != nil {
+			return fmt.Errorf("segment %d is listed twice: %w", info.ID, corrupt.Err)
+		}
+		files[info.ID] = f
+		s.next = max(s.next, uint64(info.ID)+1)
+	}
+	for id := range present {
+		if files[id] != nil {
+			continue
+		}
+		f, err := s.loadOrphan(id)
+		if err != nil {
+			return err
+		}
+		if f != nil {
+			files[id] = f
+		}
+		s.next = max(s.next, uint64(id)+1)
+	}
+	s.files.Store(&files)
+	return nil
+}
+
+func (s *Store) loadListed(info Info, present bool) (*file, error) {
+	if info.ID == 0 || info.Class != Nodes && info.Class != Values {
+		return nil, fmt.Errorf("segment %d of class %d in the table: %w", info.ID, info.Class, corrupt.Err)
+	}
+	f := s.newFile(info.ID, info.Class)
+	f.state.Store(listed)
+	f.size.Store(info.Size)
+	f.live.Store(info.Live)
+	f.lastSeq.Store(info.LastSeq)
+	if !present {
+		s.damage = append(s.damage, corrupt.New(f.name, 0, info.Size, "the file is missing"))
+		return f, nil
+	}
+	stat, err := s.options.FS.Stat(f.path)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case info.Class == Values && stat.Size > info.Size:
+		f.live.Add(stat.Size - info.Size)
+	case info.Class == Nodes && stat.Size < info.Size:
+		// A value segment may end before its listed size without damage: the size counts places that were taken by
+		// writes which a crash kept from being made.
+		s.damage = append(s.damage, corrupt.New(f.name, stat.Size, info.Size-stat.Size, "the file is too short"))
+	}
+	f.size.Store(stat.Size)
+	return f, nil
+}
+
+// loadOrphan returns nil when it removed the file.
+func (s *Store) loadOrphan(id uint32) (*file, error) {
+	f := s.newFile(id, Values)
+	stat, err := s.options.FS.Stat(f.path)
+	if err != nil {
+		return nil, err
+	}
+	remove := stat.Size < FileHeaderSize // nothing can be in it
+	if !remove {
+		block := make([]byte, FileHeaderSize)
+		if err := f.readAt(block, 0); err != nil {
+			return nil, err
+		}
+		h, err := decodeFileHeader(block)
+		remove = err == nil && h.class == Nodes
+	}
+	if remove && !s.options.ReadOnly {
+		if err := f.close(); err != nil {
+			return nil, err
+		}
+		if err := s.options.FS.Remove(f.path); err != nil {
+			return nil, fmt.Errorf("remove orphan %s: %w", f.name, err)
+		}
+		return nil, nil
+	}
+	if remove {
+		return nil, f.close()
+	}
+	f.size.Store(stat.Size)
+	f.live.Store(stat.Size - FileHeaderSize)
+	f.state.Store(orphan)
+	return f, nil
+}
+
+func (s *Store) path(base string) string { return filepath.Join(s.dir, base) }
+
+// Damage reports what Open found wrong with listed files. Reading from them fails, the others are not concerned.
+func (s *Store) Damage() []error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.damage)
+}
+
+// lookup returns the file of a segment, acquired.
+func (s *Store) lookup(id uint32) (*file, error) {
+	for {
+		f := (*s.files.Load())[id]
+		if f == nil {
+			if s.closed.Load() {
+				return nil, ErrClosed
+			}
+			return nil, ErrUnknownSegment
+		}
+		if f.acquire() {
+			return f, nil
+		}
+		// It is being closed, so it has left the table already: look again.
+	}
+}
+
+// add makes the file of a new segment, writes its header block and enters it into the table of files.
+func (s *Store) add(class Class, keyspace uint32) (*file, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.writable(); err != nil {
+		return nil, err
+	}
+	if s.next > math.MaxUint32 {
+		return nil, errors.New("all segment numbers are used up")
+	}
+	f := s.newFile(uint32(s.next), class)
+	s.next++ // even when what follows fails: a number is never used twice
+	handle, err := s.options.FS.Create(f.path)
+	if err != nil {
+		return nil, fmt.Errorf("create %s: %w", f.name, err)
+	}
+	s.names.created.Add(1)
+	block := fileHeader{id: f.id, database: s.options.Database, class: class, keyspace: keyspace}.encode()
+	if _, err := handle.WriteAt(block, 0); err != nil {
+		err = fmt.Errorf("create %s: write header block: %w", f.name, err)
+		return nil, errors.Join(err, handle.Close(), s.options.FS.Remove(f.path))
+	}
+	f.handle.Store(&handle)
+	f.size.Store(FileHeaderSize)
+	files := maps.Clone(*s.files.Load())
+	files[f.id] = f
+	s.files.Store(&files)
+	return f, nil
+}
+
+// writable tells why nothing may be written, or nil.
+func (s *Store) writable() error {
+	switch {
+	case s.closed.Load():
+		return ErrClosed
+	case s.options.ReadOnly:
+		return ErrReadOnly
+	}
+	if err := s.failure.Load(); err != nil {
+		return fmt.Errorf("%w: %w", ErrFailed, *err)
+	}
+	return nil
+}
+
+// fail makes the store refuse every further write.
+func (s *Store) fail(err error) { s.failure.CompareAndSwap(nil, &err) }
+
+// syncNames makes the names of all files durable that were created before the call.
+func (s *Store) syncNames() error {
+	s.names.mu.Lock()
+	defer s.names.mu.Unlock()
+	created := s.names.created.Load()
+	if created == s.names.synced {
+		return nil
+	}
+	if err := s.options.FS.SyncDir(s.dir); err != nil {
+		err = fmt.Errorf("sync directory %s: %w", subdirectory, err)
+		s.fail(err)
+		return err
+	}
+	s.names.synced = created
+	return nil
+}
+
+// Live changes the number of live bytes of the segment in which p lies by delta, outside of a Writer: -p.Length frees the
+// blob.
+func (s *Store) Live(p Pointer, delta int64) {
+	if f := (*s.files.Load())[p.Segment]; f != nil {
+		f.live.Add(delta)
+	}
+}
+
+// SetLastSeq raises the highest sequence number that refers to a value in segment.
+func (s *Store) SetLastSeq(segment uint32, seq uint64) {
+	f := (*s.files.Load())[segment]
+	if f == nil {
+		return
+	}
+	for {
+		old := f.lastSeq.Load()
+		if seq <= old || f.lastSeq.CompareAndSwap(old, seq) {
+			return
+		}
+	}
+}
+
+// Segments returns the table for the catalogue, sorted by ID: neither orphans nor the work of unfinished Writers. Size and
+// Live of value segments belong to one moment: every blob below Size counts in Live, and none above it.
+func (s *Store) Segments() []Info { return s.infos(listed) }
+
+// Orphans returns the value segments that Open found and that were neither adopted nor removed since, sorted by ID.
+func (s *Store) Orphans() []Info { return s.infos(orphan) }
+
+func (s *Store) infos(state uint32) []Info {
+	s.values.mu.Lock() // nobody takes a place meanwhile
+	defer s.values.mu.Unlock()
+	var out []Info
+	for _, f := range *s.files.Load() {
+		if f.state.Load() == state {
+			out = append(out, f.info())
+		}
+	}
+	slices.SortFunc(out, func(a, b Info) int { return cmp.Compare(a.ID, b.ID) })
+	return out
+}
+
+// NextID returns the number that the next segment will get; 0 when none is left.
+func (s *Store) NextID() uint32 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return uint32(s.next)
+}
+
+// Adopt puts an orphan into the table. Adopting a segment that is in the table changes nothing.
+func (s *Store) Adopt(id uint32) error {
+	s.values.mu.Lock()
+	defer s.values.mu.Unlock()
+	f := (*s.files.Load())[id]
+	if f == nil || f.state.Load() == inWork {
+		return fmt.Errorf("adopt segment %d: %w", id, ErrUnknownSegment)
+	}
+	f.state.Store(listed)
+	return nil
+}
+
+// Remove takes a segment out of the table, waits for the readers that are inside, and deletes the file. The caller makes
+// sure that no root that may still be asked for refers to it.
+func (s *Store) Remove(id uint32) error {
+	if s.options.ReadOnly {
+		return fmt.Errorf("remove segment %d: %w", id, ErrReadOnly)
+	}
+	s.values.mu.Lock()
+	if s.values.current != nil && s.values.current.id == id {
+		s.values.current = nil
+	}
+	s.values.unsynced = slices.DeleteFunc(s.values.unsynced, func(f *file) bool { return f.id == id })
+	s.values.mu.Unlock()
+
+	s.mu.Lock()
+	f := (*s.files.Load())[id]
+	if f == nil {
+		s.mu.Unlock()
+		return fmt.Errorf("remove segment %d: %w", id, ErrUnknownSegment)
+	}
+	files := maps.Clone(*s.files.Load())
+	delete(files, id)
+	s.files.Store(&files)
+	s.mu.Unlock()
+
+	err := f.close()
+	if rerr := s.options.FS.Remove(f.path); rerr != nil && !errors.Is(rerr, fs.ErrNotExist) {
+		err = errors.Join(err, fmt.Errorf("remove %s: %w", f.name, rerr))
+	}
+	return err
+}
+
+// Close waits for the readers that are inside and closes all files. It syncs nothing. Whatever is called afterwards fails
+// with ErrClosed; a second Close does nothing.
+func (s *Store) Close() error {
+	s.mu.Lock()
+	if s.closed.Swap(true) {
+		s.mu.Unlock()
+		return nil
+	}
+	files := *s.files.Load()
+	s.files.Store(&map[uint32]*file{})
+	s.mu.Unlock()
+
+	var errs []error
+	for _, f := range files {
+		errs = append(errs, f.close())
+	}
+	s.codecs.close()
+	return errors.Join(errs...)
+}

@@ -1,0 +1,251 @@
+package segment
+
+import (
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/zeebo/xxh3"
+)
+
+// gatherBytes: the parts of a longer plain value are hashed and written where they lie, with a write each, which costs less
+// than copying them together first.
+const gatherBytes = 64 << 10
+
+// valueLog is where AppendValue takes places.
+type valueLog struct {
+	mu       sync.Mutex
+	current  *file   // nil: the next value begins a new segment
+	unsynced []*file // segments that may hold writes which wait for a sync
+
+	syncing sync.Mutex // one SyncValues at a time; taken before mu
+}
+
+// valueScratch is the memory of one AppendValue call.
+type valueScratch struct {
+	blob   []byte
+	raw    []byte
+	hasher xxh3.Hasher
+}
+
+// AppendValue stores the parts, one after the other, as a KindValue blob in a segment of class Values. When it returns the
+// value can be read and survives the end of the process; SyncValues makes it durable. After an error the value is not there,
+// and the place that it took is lost until its segment is cleaned. codec is None, S2 or Zstd.
+func (s *Store) AppendValue(keyspace uint32, codec Codec, parts ...[]byte) (Pointer, error) {
+	return s.appendValue(KindValue, keyspace, codec, parts)
+}
+
+// AppendValueIndex is AppendValue for a KindValueIndex blob.
+func (s *Store) AppendValueIndex(keyspace uint32, codec Codec, parts ...[]byte) (Pointer, error) {
+	return s.appendValue(KindValueIndex, keyspace, codec, parts)
+}
+
+func (s *Store) appendValue(kind Kind, keyspace uint32, codec Codec, parts [][]byte) (Pointer, error) {
+	if err := s.writable(); err != nil {
+		return Pointer{}, fmt.Errorf("append value: %w", err)
+	}
+	total := 0
+	for _, part := range parts {
+		total += len(part)
+	}
+	if total > MaxBlob || codec > Zstd {
+		return Pointer{}, fmt.Errorf("append value of %d bytes with codec %d: not allowed", total, codec)
+	}
+	scratch, ok := s.scratch.Get().(*valueScratch)
+	if !ok {
+		scratch = new(valueScratch)
+	}
+	defer s.recycle(scratch)
+
+	h := Header{Kind: kind, Keyspace: keyspace, Stored: uint32(total), Raw: uint32(total)}
+	scratch.blob = resize(scratch.blob, HeaderSize)
+	if codec == None && total > gatherBytes {
+		return s.writeParts(h, parts, scratch)
+	}
+	if codec == None {
+		for _, part := range parts {
+			scratch.blob = append(scratch.blob, part...)
+		}
+		return s.writeBlob(h, scratch.blob)
+	}
+	var raw []byte
+	if len(parts) == 1 {
+		raw = parts[0]
+	} else {
+		scratch.raw = scratch.raw[:0]
+		for _, part := range parts {
+			scratch.raw = append(scratch.raw, part...)
+		}
+		raw = scratch.raw
+	}
+	var err error
+	scratch.blob, h.Codec, err = s.codecs.appendStored(scratch.blob, codec, 0, raw)
+	if err != nil {
+		return Pointer{}, fmt.Errorf("append value: %w", err)
+	}
+	h.Stored = uint32(len(scratch.blob) - HeaderSize)
+	return s.writeBlob(h, scratch.blob)
+}
+
+func (s *Store) recycle(scratch *valueScratch) {
+	if cap(scratch.blob)+cap(scratch.raw) <= 2*keepCapacity {
+		s.scratch.Put(scratch)
+	}
+}
+
+// writeBlob writes a blob whose payload is complete and whose header is not.
+func (s *Store) writeBlob(h Header, blob []byte) (Pointer, error) {
+	f, offset, err := s.reserve(len(blob))
+	if err != nil {
+		return Pointer{}, err
+	}
+	p := s.seal(blob, h, f.id, uint32(offset))
+	return p, s.finishValue(f, p, f.write(blob, offset))
+}
+
+// writeParts writes a blob whose payload lies in several pieces.
+func (s *Store) writeParts(h Header, parts [][]byte, scratch *valueScratch) (Pointer, error) {
+	length := HeaderSize + int(h.Stored)
+	f, offset, err := s.reserve(length)
+	if err != nil {
+		return Pointer{}, err
+	}
+	header := scratch.blob[:HeaderSize]
+	h.put(header)
+	scratch.hasher.ResetSeed(payloadSeed(header, s.place(f.id, uint32(offset))))
+	at := offset + HeaderSize
+	for _, part := range parts {
+		if _, herr := scratch.hasher.Write(part); herr != nil && err == nil {
+			err = herr
+		}
+		if err == nil && len(part) > 0 {
+			err = f.write(part, at)
+		}
+		at += int64(len(part))
+	}
+	sum := scratch.hasher.Sum64()
+	binary.LittleEndian.PutUint64(header[offsetSum:], sum)
+	if err == nil {
+		err = f.write(header, offset)
+	}
+	p := Pointer{Segment: f.id, Offset: uint32(offset), Length: uint32(length), Sum: sum}
+	return p, s.finishValue(f, p, err)
+}
+
+func (f *file) write(b []byte, offset int64) error {
+	h, err := f.opened()
+	if err != nil {
+		return err
+	}
+	if _, err := h.WriteAt(b, offset); err != nil {
+		return fmt.Errorf("%s: write value of %d bytes at %d: %w", f.name, len(b), offset, err)
+	}
+	return nil
+}
+
+// reserve takes a place for length bytes. The caller writes there and calls finishValue.
+func (s *Store) reserve(length int) (*file, int64, error) {
+	v := &s.values
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	f := v.current
+	if f != nil && f.size.Load()+int64(length) > s.options.SegmentBytes {
+		f = nil
+	}
+	if f == nil {
+		var err error
+		if f, err = s.add(Values, 0); err != nil {
+			return nil, 0, fmt.Errorf("append value: %w", err)
+		}
+		f.state.Store(listed)
+		v.current = f
+		v.unsynced = append(v.unsynced, f)
+	}
+	if !f.acquire() {
+		return nil, 0, fmt.Errorf("append value: %w", ErrClosed)
+	}
+	f.writers.Add(1)
+	offset := f.size.Load()
+	f.size.Store(offset + int64(length))
+	f.live.Add(int64(length))
+	return f, offset, nil
+}
+
+// finishValue ends what reserve began; err is that of the writes.
+func (s *Store) finishValue(f *file, p Pointer, err error) error {
+	if err != nil {
+		f.live.Add(-int64(p.Length))
+	}
+	f.dirty.Store(true)
+	f.writers.Add(-1)
+	f.release()
+	return err
+}
+
+// SealValues makes the next AppendValue begin a new segment.
+func (s *Store) SealValues() {
+	s.values.mu.Lock()
+	defer s.values.mu.Unlock()
+	s.values.current = nil
+}
+
+// SyncValues makes every value durable whose AppendValue had returned before. It syncs only files that hold unsynced
+// values; calls that meet wait for each other and mostly find nothing left to do. When it fails the store accepts no more
+// writes.
+func (s *Store) SyncValues() error {
+	v := &s.values
+	v.syncing.Lock()
+	defer v.syncing.Unlock()
+	v.mu.Lock()
+	files := slices.DeleteFunc(slices.Clone(v.unsynced), func(f *file) bool { return !f.acquire() })
+	complete := len(files) == len(v.unsynced) // Remove takes a file from the list first, so only Close keeps us out
+	v.mu.Unlock()
+
+	var err error
+	named := true
+	for _, f := range files {
+		if err == nil && f.dirty.Load() {
+			named = false
+			err = s.syncFile(f)
+		}
+		f.release()
+	}
+	if err == nil && !complete {
+		err = fmt.Errorf("sync values: %w", ErrClosed)
+	}
+	if err != nil {
+		return err
+	}
+	if !named {
+		if err := s.syncNames(); err != nil {
+			return err
+		}
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.unsynced = slices.DeleteFunc(v.unsynced, func(f *file) bool {
+		return f != v.current && f.writers.Load() == 0 && !f.dirty.Load()
+	})
+	return nil
+}
+
+// syncFile makes a file durable unless nothing was written to it since it was synced last.
+func (s *Store) syncFile(f *file) error {
+	if err := s.writable(); err != nil {
+		return fmt.Errorf("sync %s: %w", f.name, err)
+	}
+	if !f.dirty.Swap(false) {
+		return nil
+	}
+	h, err := f.opened()
+	if err != nil {
+		return err
+	}
+	if err := h.Sync(); err != nil {
+		err = fmt.Errorf("sync %s: %w", f.name, err)
+		s.fail(err)
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,252 @@
+package segment
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+)
+
+const (
+	writerBytes    = 512 << 10 // a Writer writes when it holds as much
+	writerCapacity = 768 << 10 // of its buffer, so that an ordinary blob more does not make it grow
+	keepCapacity   = 2 << 20   // a longer buffer is given to the garbage collector instead of the next Writer
+	maxEnd         = 1<<32 - 1 // offsets have 32 bits
+)
+
+// ErrFinished is what errors.Is finds when a Writer is used after Commit or Abort.
+var ErrFinished = errors.New("segment writer is finished")
+
+// Writer appends blobs to segments of its own: it continues no other's, and no other continues its. Any number may be open.
+// A Writer is used by one goroutine at a time.
+//
+// After an error of Append, Flush or Sync it fails for ever with the same error; Abort it. The sequence of a checkpoint is
+// Append and Free for everything that changes, Table for the catalogue, Append of the catalogue itself, Sync, store the root
+// slot, Commit. Do not Abort once a root slot may have reached the disk, even if storing it failed: Open removes what turns
+// out not to be needed.
+//
+// The catalogue cannot count itself, because it lists the live bytes before it is appended. So whoever opens a database says
+// Live(pointer of the catalogue, +its length) afterwards.
+type Writer struct {
+	store    *Store
+	class    Class
+	keyspace uint32
+	file     *file   // the segment in work, nil before the first blob
+	made     []*file // all segments of this Writer, the last is file
+	synced   int     // how many of made are durable; file never counts
+	start    int64   // where buffer will lie in file
+	buffer   []byte  // blobs that wait to be written
+	pending  map[uint32]int64
+	written  int64
+	err      error
+}
+
+// NewWriter returns a Writer for segments of one class. keyspaceHint says to which keyspace most of the blobs belong; it is
+// noted in the segments for tools that look at damaged databases.
+func (s *Store) NewWriter(class Class, keyspaceHint uint32) *Writer {
+	w := &Writer{store: s, class: class, keyspace: keyspaceHint, pending: map[uint32]int64{}}
+	w.err = s.writable()
+	if b, ok := s.buffers.Get().(*[]byte); ok {
+		w.buffer = (*b)[:0]
+	} else {
+		w.buffer = make([]byte, 0, writerCapacity)
+	}
+	return w
+}
+
+// Append adds a blob and returns where it will lie. Store.Read finds it after Flush. It counts as live when the Writer is
+// committed. raw may be changed when Append has returned. When compressing does not save a sixteenth the blob is stored as it
+// is. dictionary is the number of a dictionary that was added, for ZstdDictionary, else 0.
+func (w *Writer) Append(kind Kind, keyspace uint32, codec Codec, dictionary uint16, raw []byte) (Pointer, error) {
+	if w.err != nil {
+		return Pointer{}, w.err
+	}
+	if len(raw) > MaxBlob || kind == 0 || kind > maxKind || codec != ZstdDictionary && dictionary != 0 {
+		return Pointer{}, fmt.Errorf("append blob of %d bytes, kind %d, codec %d, dictionary %d: not allowed", len(raw), kind, codec, dictionary)
+	}
+	begin := len(w.buffer)
+	var header [HeaderSize]byte
+	buffer, used, err := w.store.codecs.appendStored(append(w.buffer, header[:]...), codec, dictionary, raw)
+	if err != nil {
+		return Pointer{}, fmt.Errorf("append blob: %w", err)
+	}
+	w.buffer = buffer
+	length := len(buffer) - begin
+	if err := w.makeRoom(begin, length); err != nil {
+		w.buffer = w.buffer[:0]
+		return Pointer{}, w.poison(err)
+	}
+	begin = len(w.buffer) - length
+	h := Header{Kind: kind, Codec: used, Keyspace: keyspace, Stored: uint32(length - HeaderSize), Raw: uint32(len(raw))}
+	if used == ZstdDictionary {
+		h.Dictionary = dictionary
+	}
+	p := w.store.seal(w.buffer[begin:], h, w.file.id, uint32(w.start+int64(begin)))
+	w.pending[w.file.id] += int64(length)
+	w.written += int64(length)
+	if len(w.buffer) >= writerBytes {
+		if err := w.Flush(); err != nil {
+			return Pointer{}, err
+		}
+	}
+	return p, nil
+}
+
+// makeRoom makes sure that the blob of length bytes which begins at begin in the buffer fits into the segment in work, or is
+// the first of a new one.
+func (w *Writer) makeRoom(begin, length int) error {
+	if w.file != nil {
+		end := w.start + int64(begin) + int64(length)
+		if end <= w.store.options.SegmentBytes {
+			return nil
+		}
+		if w.start+int64(begin) == FileHeaderSize && end <= maxEnd {
+			return nil
+		}
+		if err := w.write(begin); err != nil {
+			return err
+		}
+	}
+	f, err := w.store.add(w.class, w.keyspace)
+	if err != nil {
+		return err
+	}
+	w.file, w.start = f, FileHeaderSize
+	w.made = append(w.made, f)
+	w.buffer = append(w.buffer[:0], w.buffer[begin:]...)
+	return nil
+}
+
+// write writes the first n bytes of the buffer to the segment in work. The buffer stays as it is.
+func (w *Writer) write(n int) error {
+	if n == 0 {
+		return nil
+	}
+	h, err := w.file.opened()
+	if err != nil {
+		return err
+	}
+	if _, err := h.WriteAt(w.buffer[:n], w.start); err != nil {
+		return fmt.Errorf("%s: write %d bytes at %d: %w", w.file.name, n, w.start, err)
+	}
+	w.start += int64(n)
+	w.file.size.Store(w.start)
+	w.file.dirty.Store(true)
+	return nil
+}
+
+func (w *Writer) poison(err error) error {
+	w.err = err
+	return err
+}
+
+// Free accounts the blob under p dead when the Writer is committed.
+func (w *Writer) Free(p Pointer) {
+	if !p.IsZero() && w.pending != nil {
+		w.pending[p.Segment] -= int64(p.Length)
+	}
+}
+
+// Written is the number of bytes appended so far, headers included.
+func (w *Writer) Written() int64 { return w.written }
+
+// Flush writes what is buffered, so that Store.Read finds it and a kill of the process does not lose it.
+func (w *Writer) Flush() error {
+	if w.err != nil {
+		return w.err
+	}
+	if err := w.write(len(w.buffer)); err != nil {
+		return w.poison(err)
+	}
+	w.buffer = w.buffer[:0]
+	if cap(w.buffer) > keepCapacity {
+		w.buffer = make([]byte, 0, writerCapacity)
+	}
+	return nil
+}
+
+// Sync makes everything durable that was appended, and the names of the segments. When it fails the store accepts no more
+// writes.
+func (w *Writer) Sync() error {
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	if err := w.store.writable(); err != nil {
+		return w.poison(err)
+	}
+	for i := w.synced; i < len(w.made); i++ {
+		if err := w.store.syncFile(w.made[i]); err != nil {
+			return w.poison(err)
+		}
+	}
+	w.synced = max(len(w.made)-1, 0)
+	if len(w.made) == 0 {
+		return nil
+	}
+	if err := w.store.syncNames(); err != nil {
+		return w.poison(err)
+	}
+	return nil
+}
+
+// Table is what Store.Segments would return after Commit.
+func (w *Writer) Table() []Info {
+	table := w.store.Segments()
+	for _, f := range w.made {
+		info := f.info()
+		if f == w.file {
+			info.Size = w.start + int64(len(w.buffer))
+		}
+		table = append(table, info)
+	}
+	for i := range table {
+		table[i].Live += w.pending[table[i].ID]
+	}
+	slices.SortFunc(table, func(a, b Info) int { return cmp.Compare(a.ID, b.ID) })
+	return table
+}
+
+// Commit puts the segments of the Writer into the table and makes the accounting of Append and Free count. The Writer is
+// finished. Flush before: what is still buffered is written now, and if that fails the store accepts no more writes.
+func (w *Writer) Commit() {
+	if w.pending == nil {
+		return
+	}
+	if err := w.Flush(); err != nil {
+		w.store.fail(err)
+	}
+	w.store.values.mu.Lock() // Segments sees all of it or nothing
+	for _, f := range w.made {
+		f.state.Store(listed)
+	}
+	files := *w.store.files.Load()
+	for id, delta := range w.pending {
+		if f := files[id]; f != nil {
+			f.live.Add(delta)
+		}
+	}
+	w.store.values.mu.Unlock()
+	w.finish()
+}
+
+// Abort removes the segments of the Writer and forgets its accounting. After Commit it does nothing.
+func (w *Writer) Abort() error {
+	if w.pending == nil {
+		return nil
+	}
+	var errs []error
+	for _, f := range w.made {
+		errs = append(errs, w.store.Remove(f.id))
+	}
+	w.finish()
+	return errors.Join(errs...)
+}
+
+func (w *Writer) finish() {
+	if cap(w.buffer) <= keepCapacity {
+		buffer := w.buffer[:0]
+		w.store.buffers.Put(&buffer)
+	}
+	w.buffer, w.pending, w.made, w.file = nil, nil, nil, nil
+	w.err = ErrFinished
+}
