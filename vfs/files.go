@@ -109,47 +109,39 @@ func RemoveAll(fsys FS, dir string) error {
 	return removeIfThere(fsys, dir)
 }
 
-// MkdirAllSync makes dir and its missing parents durable. The entry of dir itself is synced even when it was there: a
+// MkdirAllSync makes dir and its missing parents durable. The entry of the lowest directory that was there is synced too: a
 // process that was killed may have made it a moment ago.
 func MkdirAllSync(fsys FS, dir string) error {
-	dir = filepath.Clean(dir)
-	missing, err := missingFrom(fsys, dir)
+	made, found, err := missing(fsys, filepath.Clean(dir))
 	if err != nil {
 		return err
 	}
 	if err := fsys.MkdirAll(dir); err != nil {
 		return err
 	}
-	for _, d := range missing {
+	for _, d := range made {
 		if err := fsys.SyncDir(filepath.Dir(d)); err != nil {
 			return fmt.Errorf("make directory %s durable: %w", d, err)
 		}
 	}
-	if len(missing) > 0 {
-		return nil
+	err = fsys.SyncDir(filepath.Dir(found))
+	if err != nil && !errors.Is(err, fs.ErrPermission) { // where we may not look, we made nothing
+		return fmt.Errorf("make directory %s durable: %w", found, err)
 	}
-	err = fsys.SyncDir(filepath.Dir(dir))
-	if errors.Is(err, fs.ErrPermission) {
-		return nil // somebody else owns the parent, so somebody else made dir
-	}
-	return err
+	return nil
 }
 
-// missingFrom lists dir and its parents up to the first that exists.
-func missingFrom(fsys FS, dir string) ([]string, error) {
-	var missing []string
+// missing lists dir and its parents up to the first that exists, which is found.
+func missing(fsys FS, dir string) (made []string, found string, err error) {
 	for {
 		_, err := fsys.Stat(dir)
-		if err == nil {
-			return missing, nil
+		if err == nil || dir == filepath.Dir(dir) && errors.Is(err, fs.ErrNotExist) {
+			return made, dir, nil
 		}
 		if !errors.Is(err, fs.ErrNotExist) {
-			return nil, err
+			return nil, "", err
 		}
-		missing = append(missing, dir)
-		if dir == filepath.Dir(dir) {
-			return missing, nil
-		}
+		made = append(made, dir)
 		dir = filepath.Dir(dir)
 	}
 }
