@@ -1,0 +1,75 @@
+package memtable
+
+import "slices"
+
+// order is the ordered index of a keyspace: immutable runs, the oldest and largest first, of the first keys keys that
+// came. No key is in two runs.
+type order struct {
+	keys uint32
+	runs []*run
+}
+
+const (
+	// A run is merged with the one after it unless it is this many times as large. So there are at most
+	// log4(keys/smallRun)+1 runs, and a key is merged O(log keys) times.
+	runRatio = 4
+	// Runs which have no more keys than this together are always merged, so that the rule above does not leave many tiny
+	// ones.
+	smallRun = 256
+)
+
+// ordered brings the ordered index of a keyspace up to all keys published before the call, and returns it.
+func (t *Table) ordered(k *keyspace) *order {
+	o := k.order.Load()
+	if o.keys == k.keys.Load() {
+		return o
+	}
+	k.ordering.Lock()
+	defer k.ordering.Unlock()
+	o = k.order.Load()
+	n := k.keys.Load()
+	if o.keys == n {
+		return o
+	}
+	p := k.pending.Load()
+	newest := newRun(&t.arena, p.nodes[o.keys-p.first:n-p.first])
+	runs := slices.Clone(o.runs)
+	for len(runs) > 0 {
+		last := runs[len(runs)-1]
+		x, y := len(last.entries), len(newest.entries)
+		if x >= runRatio*y && x+y > smallRun {
+			break
+		}
+		newest = merged(&t.arena, last, newest)
+		runs = runs[:len(runs)-1]
+	}
+	return t.publishOrder(k, &order{keys: n, runs: append(runs, newest)})
+}
+
+// publishOrder replaces the ordered index; k.ordering is held.
+func (t *Table) publishOrder(k *keyspace, o *order) *order {
+	t.beside.Add(int64(o.keys-k.order.Load().keys) * entryBytes)
+	k.order.Store(o)
+	return o
+}
+
+// Settle merges the runs of a keyspace into one, so that cursors made from now on have nothing to merge. It pays for a
+// table that is read through, after the last Put.
+func (t *Table) Settle(ks uint32) {
+	k := t.keyspace(ks)
+	if k == nil {
+		return
+	}
+	t.ordered(k)
+	k.ordering.Lock()
+	defer k.ordering.Unlock()
+	o := k.order.Load()
+	if len(o.runs) < 2 {
+		return
+	}
+	one := o.runs[len(o.runs)-1]
+	for i := len(o.runs) - 2; i >= 0; i-- {
+		one = merged(&t.arena, o.runs[i], one)
+	}
+	t.publishOrder(k, &order{keys: o.keys, runs: []*run{one}})
+}
