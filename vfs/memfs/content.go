@@ -34,6 +34,10 @@ type content struct {
 	sized  uint64   // stamp of the last change of size
 	mapped int      // live mappings: data must not move
 	stored bool     // was mapped since the last sync: any byte may differ
+
+	// forgotten are pages that are marked clean although the device does not have them, as they were then. See
+	// (*file).DropUnsynced.
+	forgotten map[int]*page
 }
 
 // extent is a range of bytes that was written, and when.
@@ -103,6 +107,9 @@ func (c *content) touch(off, end int64, stamp uint64) {
 		c.dirty = slices.Replace(c.dirty, 0, extentsMax/2, one)
 	}
 	c.dirty = append(c.dirty, extent{off, end, stamp})
+	for i := int(off / pageSize); len(c.forgotten) > 0 && i <= int((end-1)/pageSize); i++ {
+		delete(c.forgotten, i)
+	}
 }
 
 // resize changes the size that programs see.
@@ -200,10 +207,13 @@ func (c *content) seen(i int) *page {
 	return &p
 }
 
-// differs tells whether page i is not as it is on the device.
+// differs tells whether page i is not as it is on the device, as far as a kernel knows.
 func (c *content) differs(i int) bool {
 	off := i * pageSize
 	now := c.data[off:min(len(c.data), off+pageSize)]
+	if p := c.forgotten[i]; p != nil && sameBytes(now, p[:len(now)]) {
+		return false
+	}
 	if i >= len(c.durable) || c.durable[i] == nil {
 		return !zeroBytes(now)
 	}
@@ -219,9 +229,26 @@ func (c *content) sync() {
 		for _, i := range c.dirtyPages() {
 			if c.differs(i) {
 				c.durable[i] = c.seen(i)
+				delete(c.forgotten, i)
 			}
 		}
 		c.durableSize = size
+	}
+	c.dirty = c.dirty[:0]
+	c.stored = c.mapped > 0
+}
+
+// drop marks every page clean without writing it. What programs see stays.
+func (c *content) drop() {
+	if c.changed() {
+		if c.forgotten == nil {
+			c.forgotten = map[int]*page{}
+		}
+		for _, i := range c.dirtyPages() {
+			if c.differs(i) {
+				c.forgotten[i] = c.seen(i)
+			}
+		}
 	}
 	c.dirty = c.dirty[:0]
 	c.stored = c.mapped > 0

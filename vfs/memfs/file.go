@@ -102,6 +102,15 @@ func (h *file) Sync() error {
 	return nil
 }
 
+// DropUnsynced does what some kernels do when a write-back fails: unsynced pages are marked clean without having reached the
+// device. Reads see them still, a later Sync succeeds without writing them, and a crash loses them, unless they are changed
+// again. Package faultfs uses it for failed syncs.
+func (h *file) DropUnsynced() {
+	h.fs.mu.Lock()
+	defer h.fs.mu.Unlock()
+	h.node.drop()
+}
+
 func (h *file) Close() error {
 	h.fs.mu.Lock()
 	defer h.fs.mu.Unlock()

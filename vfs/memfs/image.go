@@ -1,6 +1,7 @@
 package memfs
 
 import (
+	"maps"
 	"math"
 	"slices"
 )
@@ -157,7 +158,8 @@ func (c survivors) directory(d *directory) *directory {
 // survive is the content without its mappings.
 func (c *content) survive() content {
 	left := content{durable: slices.Clone(c.durable), durableSize: c.durableSize}
-	if c.changed() {
+	if c.changed() || len(c.forgotten) > 0 {
+		left.forgotten = maps.Clone(c.forgotten)
 		left.data, left.loaded = make([]byte, len(c.data)), true
 		copyBytes(left.data, c.data)
 		left.dirty, left.sized, left.stored = slices.Clone(c.dirty), c.sized, c.stored
