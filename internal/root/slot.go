@@ -33,8 +33,12 @@ const (
 	magic    = "PANDOROOT\x00\x00\x00\x00\x00\x00\x00"
 )
 
-// ErrNotDatabase is what errors.Is finds when the file was not written by Pando.
-var ErrNotDatabase = errors.New("not a Pando database")
+var (
+	// ErrNotDatabase is what errors.Is finds when the file was not written by Pando.
+	ErrNotDatabase = errors.New("not a Pando database")
+	// ErrVersion is what errors.Is finds in a *VersionError.
+	ErrVersion = errors.New("database of another format version")
+)
 
 // VersionError says that the database was written by a version of Pando that this one does not understand.
 type VersionError struct {
@@ -44,6 +48,9 @@ type VersionError struct {
 func (e *VersionError) Error() string {
 	return fmt.Sprintf("the database has format %d; this version of Pando knows up to %d", e.Found, e.Supported)
 }
+
+// Is makes errors.Is(err, ErrVersion) true.
+func (e *VersionError) Is(target error) bool { return target == ErrVersion }
 
 // Position is a place in the log: the wal.Position of the same fields.
 type Position struct {

@@ -34,9 +34,11 @@ const (
 )
 
 const (
-	subdirectory = "segments"
-	suffix       = ".seg"
-	nameDigits   = 8
+	// DirName is the name of the directory of segment files in the database directory.
+	DirName = "segments"
+
+	suffix     = ".seg"
+	nameDigits = 8
 )
 
 // castagnoli is the table for the checksum of header blocks. It is never written after it was made.
@@ -139,7 +141,7 @@ func (s *Store) newFile(id uint32, class Class) *file {
 	base := fileName(id)
 	return &file{
 		id: id, class: class, fsys: s.options.FS,
-		name: subdirectory + "/" + base, path: s.path(base),
+		name: DirName + "/" + base, path: s.path(base),
 		drained: make(chan struct{}, 1),
 	}
 }

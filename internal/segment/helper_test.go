@@ -44,7 +44,7 @@ func open(t testing.TB, o Options, table []Info, nextID uint32) *Store {
 	return s
 }
 
-func newStore(t testing.TB) *Store {
+func emptyStore(t testing.TB) *Store {
 	t.Helper()
 	return open(t, testOptions(newFS(t)), nil, 1)
 }

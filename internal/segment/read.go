@@ -3,6 +3,7 @@ package segment
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 
 	"github.com/pandodb/pando/internal/corrupt"
 )
@@ -81,7 +82,7 @@ func (s *Store) ReadPlain(p Pointer, kind Kind, keyspace uint32, dst []byte) err
 func (s *Store) lookupBlob(p Pointer) (*file, error) {
 	f, err := s.lookup(p.Segment)
 	if errors.Is(err, ErrUnknownSegment) {
-		name := subdirectory + "/" + fileName(p.Segment)
+		name := DirName + "/" + fileName(p.Segment)
 		return nil, corrupt.New(name, int64(p.Offset), int64(p.Length), "a blob of a segment that is not there")
 	}
 	if err != nil {
@@ -106,4 +107,57 @@ func (f *file) decodeError(p Pointer, err error) error {
 		return fmt.Errorf("%s: read blob at %d: %w", f.name, p.Offset, err)
 	}
 	return corrupt.New(f.name, int64(p.Offset), int64(p.Length), "%v", err)
+}
+
+// AppendRead appends what was appended under p to dst; it is decompressed straight into dst's memory when there is enough.
+// buf is needed for the bytes as they are stored; what is returned does not lie in it. On an error dst is returned as it was.
+func (s *Store) AppendRead(dst []byte, p Pointer, buf *Buffer) ([]byte, Header, error) {
+	own := buf.raw
+	buf.raw = dst[len(dst):]
+	raw, h, err := s.Read(p, buf)
+	buf.raw = own
+	if err != nil {
+		return dst, Header{}, err
+	}
+	n := len(dst) + len(raw)
+	if h.Codec != None && n <= cap(dst) {
+		return dst[:n], h, nil // decode put it there
+	}
+	return append(dst, raw...), h, nil
+}
+
+// ReadBlob reads one blob of a database whose table of segments is not known yet: the catalogue, which holds it. Its errors
+// are those of Read.
+func ReadBlob(o Options, p Pointer) ([]byte, error) {
+	s := newStore(o)
+	f := s.newFile(p.Segment, Nodes)
+	stat, err := o.FS.Stat(f.path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%s: read blob at %d: %w", f.name, p.Offset, err)
+	}
+	if err == nil {
+		f.size.Store(stat.Size)
+		s.files.Store(&map[uint32]*file{p.Segment: f})
+	}
+	var buf Buffer
+	raw, _, err := s.Read(p, &buf)
+	return raw, errors.Join(err, s.Close())
+}
+
+// keepBuffer is the most that a Buffer may hold on to for the next user.
+const keepBuffer = 4 << 20
+
+// GetBuffer returns a Buffer, warm when there is one. Give it back with PutBuffer.
+func (s *Store) GetBuffer() *Buffer {
+	if b, ok := s.spare.Get().(*Buffer); ok {
+		return b
+	}
+	return new(Buffer)
+}
+
+// PutBuffer takes a Buffer back, with all that was read into it.
+func (s *Store) PutBuffer(b *Buffer) {
+	if b.Cap() <= keepBuffer {
+		s.spare.Put(b)
+	}
 }

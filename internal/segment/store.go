@@ -38,7 +38,7 @@ var (
 // Options say where a store lies.
 type Options struct {
 	FS           vfs.FS
-	Dir          string   // the database directory; segment files lie in its subdirectory "segments"
+	Dir          string   // the database directory; segment files lie in its DirName "segments"
 	Database     [16]byte // no blob of another database verifies
 	SegmentBytes int64    // a segment of this size is full; 0: DefaultSegmentBytes
 	ReadOnly     bool     // create, change and remove nothing
@@ -57,6 +57,7 @@ type Info struct {
 	Size    int64 // bytes of the file, header block included
 	Live    int64
 	LastSeq uint64 // highest sequence number that refers to a value in it (SetLastSeq)
+	Sealed  bool   // no further value will lie in it, and no AppendValue is under way; not kept in the catalogue
 }
 
 // Store is the set of segments of one database. All its methods may be called concurrently.
@@ -73,6 +74,7 @@ type Store struct {
 	names        nameSync
 	buffers      sync.Pool // *[]byte for Writers
 	scratch      sync.Pool // *valueScratch for AppendValue
+	spare        sync.Pool // *Buffer
 	failure      atomic.Pointer[error]
 	closed       atomic.Bool
 }
@@ -100,12 +102,8 @@ func Open(o Options, table []Info, nextID uint32) (*Store, error) {
 	if o.SegmentBytes < FileHeaderSize || o.SegmentBytes > MaxSegmentBytes {
 		return nil, fmt.Errorf("open segments: segments of %d bytes, at most %d", o.SegmentBytes, int64(MaxSegmentBytes))
 	}
-	s := &Store{
-		options:      o,
-		dir:          filepath.Join(o.Dir, subdirectory),
-		databaseHash: xxh3.Hash(o.Database[:]),
-		next:         max(uint64(nextID), 1),
-	}
+	s := newStore(o)
+	s.next = max(uint64(nextID), 1)
 	names, err := s.list()
 	if err != nil {
 		return nil, fmt.Errorf("open segments: %w", err)
@@ -114,6 +112,13 @@ func Open(o Options, table []Info, nextID uint32) (*Store, error) {
 		return nil, fmt.Errorf("open segments: %w", err)
 	}
 	return s, nil
+}
+
+// newStore returns a store without segments.
+func newStore(o Options) *Store {
+	s := &Store{options: o, dir: filepath.Join(o.Dir, DirName), databaseHash: xxh3.Hash(o.Database[:])}
+	s.files.Store(&map[uint32]*file{})
+	return s
 }
 
 // list makes the directory when it is missing, and lists it.
@@ -314,7 +319,7 @@ func (s *Store) syncNames() error {
 		return nil
 	}
 	if err := s.options.FS.SyncDir(s.dir); err != nil {
-		err = fmt.Errorf("sync directory %s: %w", subdirectory, err)
+		err = fmt.Errorf("sync directory %s: %w", DirName, err)
 		s.fail(err)
 		return err
 	}
@@ -322,11 +327,10 @@ func (s *Store) syncNames() error {
 	return nil
 }
 
-// Live changes the number of live bytes of the segment in which p lies by delta, outside of a Writer: -p.Length frees the
-// blob.
-func (s *Store) Live(p Pointer, delta int64) {
+// Live accounts, outside of a Writer, for the blob under p: live once more with n = 1, dead with n = -1.
+func (s *Store) Live(p Pointer, n int64) {
 	if f := (*s.files.Load())[p.Segment]; f != nil {
-		f.live.Add(delta)
+		f.live.Add(n * int64(p.Length))
 	}
 }
 
@@ -357,7 +361,9 @@ func (s *Store) infos(state uint32) []Info {
 	var out []Info
 	for _, f := range *s.files.Load() {
 		if f.state.Load() == state {
-			out = append(out, f.info())
+			info := f.info()
+			info.Sealed = f != s.values.current && f.writers.Load() == 0
+			out = append(out, info)
 		}
 	}
 	slices.SortFunc(out, func(a, b Info) int { return cmp.Compare(a.ID, b.ID) })

@@ -12,7 +12,7 @@ import (
 )
 
 func TestBlobsOfEveryCodecAndLength(t *testing.T) {
-	s := newStore(t)
+	s := emptyStore(t)
 	must(t, s.AddDictionary(3, text(99, 8<<10)))
 	w := s.NewWriter(Nodes, 7)
 	type blob struct {
@@ -58,7 +58,7 @@ func TestBlobsOfEveryCodecAndLength(t *testing.T) {
 }
 
 func TestBlobLargerThanASegment(t *testing.T) {
-	s := newStore(t)
+	s := emptyStore(t)
 	w := s.NewWriter(Nodes, 0)
 	small := mustAppend(t, w, KindLeaf, None, text(1, 100))
 	large := mustAppend(t, w, KindLeaf, None, noise(2, 3<<20))
@@ -74,7 +74,7 @@ func TestBlobLargerThanASegment(t *testing.T) {
 }
 
 func TestUnflushedBlobIsNotThere(t *testing.T) {
-	s := newStore(t)
+	s := emptyStore(t)
 	w := s.NewWriter(Nodes, 0)
 	p := mustAppend(t, w, KindLeaf, None, text(1, 100))
 	var buf Buffer
@@ -94,7 +94,7 @@ func TestUnflushedBlobIsNotThere(t *testing.T) {
 }
 
 func TestAccounting(t *testing.T) {
-	s := newStore(t)
+	s := emptyStore(t)
 	first := s.NewWriter(Nodes, 0)
 	a := mustAppend(t, first, KindLeaf, None, noise(1, 1000))
 	b := mustAppend(t, first, KindLeaf, None, noise(2, 2000))
@@ -114,8 +114,8 @@ func TestAccounting(t *testing.T) {
 	second.Free(Pointer{})
 	planned = second.Table()
 	want := []Info{
-		{ID: a.Segment, Class: Nodes, Size: FileHeaderSize + 3000 + 2*HeaderSize, Live: int64(b.Length)},
-		{ID: c.Segment, Class: Nodes, Size: FileHeaderSize + 500 + HeaderSize, Live: int64(c.Length)},
+		{ID: a.Segment, Class: Nodes, Size: FileHeaderSize + 3000 + 2*HeaderSize, Live: int64(b.Length), Sealed: true},
+		{ID: c.Segment, Class: Nodes, Size: FileHeaderSize + 500 + HeaderSize, Live: int64(c.Length), Sealed: true},
 	}
 	if diff := cmp.Diff(want, planned); diff != "" {
 		t.Errorf("table: %s", diff)
@@ -178,9 +178,9 @@ func TestReopen(t *testing.T) {
 			t.Errorf("orphans %v", got)
 		}
 		want := []Info{
-			{ID: node.Segment, Class: Nodes, Size: int64(FileHeaderSize + node.Length), Live: int64(node.Length)},
+			{ID: node.Segment, Class: Nodes, Size: int64(FileHeaderSize + node.Length), Live: int64(node.Length), Sealed: true},
 			{ID: listedValue.Segment, Class: Values, Size: int64(FileHeaderSize + listedValue.Length + behind.Length),
-				Live: int64(listedValue.Length + behind.Length), LastSeq: 9},
+				Live: int64(listedValue.Length + behind.Length), LastSeq: 9, Sealed: true},
 		}
 		if diff := cmp.Diff(want, s.Segments()); diff != "" {
 			t.Errorf("table: %s", diff)
@@ -192,7 +192,7 @@ func TestReopen(t *testing.T) {
 			must(t, s.Close())
 		}
 	}
-	if _, err := fs.Stat(filepath.Join(testDir, subdirectory, fileName(lostNode.Segment))); err == nil {
+	if _, err := fs.Stat(filepath.Join(testDir, DirName, fileName(lostNode.Segment))); err == nil {
 		t.Error("the orphaned node segment is still there")
 	}
 	must(t, s.Adopt(apart.Segment))
@@ -218,13 +218,13 @@ func TestOpenWithDamage(t *testing.T) {
 	}
 	table, next := s.Segments(), s.NextID()
 	must(t, s.Close())
-	must(t, fs.Remove(filepath.Join(testDir, subdirectory, fileName(ps[0].Segment))))
-	f, err := fs.OpenReadWrite(filepath.Join(testDir, subdirectory, fileName(ps[1].Segment)))
+	must(t, fs.Remove(filepath.Join(testDir, DirName, fileName(ps[0].Segment))))
+	f, err := fs.OpenReadWrite(filepath.Join(testDir, DirName, fileName(ps[1].Segment)))
 	must(t, err)
 	must(t, f.Truncate(500))
 	must(t, f.Close())
 	for _, junk := range []string{"00000000.seg", "0000001.seg", "0000000A.seg", "x", "00000009.seg.tmp"} {
-		must(t, vfs.WriteFile(fs, filepath.Join(testDir, subdirectory, junk), []byte("junk")))
+		must(t, vfs.WriteFile(fs, filepath.Join(testDir, DirName, junk), []byte("junk")))
 	}
 
 	s = open(t, testOptions(fs), table, next)
@@ -288,7 +288,7 @@ func TestEveryFlippedBit(t *testing.T) {
 		p := mustAppend(t, w, KindLeaf, codec, raw)
 		must(t, w.Sync())
 		w.Commit()
-		f, err := fs.OpenReadWrite(filepath.Join(testDir, subdirectory, fileName(p.Segment)))
+		f, err := fs.OpenReadWrite(filepath.Join(testDir, DirName, fileName(p.Segment)))
 		must(t, err)
 		var buf Buffer
 		for i := range int64(p.Length) * 8 {
@@ -314,7 +314,7 @@ func TestEveryFlippedBit(t *testing.T) {
 }
 
 func TestClosedStore(t *testing.T) {
-	s := newStore(t)
+	s := emptyStore(t)
 	p, err := s.AppendValue(1, None, []byte("value"))
 	must(t, err)
 	w := s.NewWriter(Nodes, 0)

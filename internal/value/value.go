@@ -1,0 +1,249 @@
+package value
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/pandodb/pando/internal/corrupt"
+	"github.com/pandodb/pando/internal/record"
+	"github.com/pandodb/pando/internal/segment"
+)
+
+// Append stores val as the value of key and says where. It survives the end of the process; segment.SyncValues makes it
+// durable. codec is None, S2 or Zstd. After an error nothing of it counts as live.
+func Append(s *segment.Store, keyspace uint32, codec segment.Codec, key, val []byte) (Ref, error) {
+	if len(val) <= ChunkBytes {
+		return appendChunk(s, keyspace, codec, key, val)
+	}
+	w := NewWriter(s, keyspace, codec, key)
+	if _, err := w.Write(val); err != nil {
+		w.Abort()
+		return Ref{}, err
+	}
+	return w.Finish()
+}
+
+// appendChunk stores one chunk of key's value.
+func appendChunk(s *segment.Store, keyspace uint32, codec segment.Codec, key, chunk []byte) (Ref, error) {
+	if len(key) > record.MaxKey {
+		return Ref{}, fmt.Errorf("store value: key of %d bytes: %w", len(key), ErrTooLarge)
+	}
+	var tail [tailSize]byte
+	binary.LittleEndian.PutUint32(tail[:], uint32(len(key)))
+	p, err := s.AppendValue(keyspace, codec, chunk, key, tail[:])
+	if err != nil {
+		return Ref{}, fmt.Errorf("store value: %w", err)
+	}
+	return newRef(p, keyspace, len(chunk), len(key)), nil
+}
+
+// Read appends the value to dst. On an error dst is returned as it was. To read a value without compression in place, dst
+// needs room for the value's key and four bytes behind the value; with less room it costs a copy, and with too little for
+// the value itself memory is allocated.
+func Read(s *segment.Store, dst []byte, r Ref) ([]byte, error) {
+	if r.chunked() {
+		return readChunks(s, dst, r)
+	}
+	return readChunk(s, dst, r)
+}
+
+func readChunk(s *segment.Store, dst []byte, r Ref) ([]byte, error) {
+	room, stored := cap(dst)-len(dst), int(r.Pointer.Length)-segment.HeaderSize
+	if !r.Plain || room < stored && room >= int(r.Length) {
+		return readPacked(s, dst, r)
+	}
+	if n := r.keyLength(); n < 0 || n > record.MaxKey || r.chunked() {
+		return dst, fmt.Errorf("segment %d: value of %d bytes at %d in a blob of %d: %w",
+			r.Pointer.Segment, r.Length, r.Pointer.Offset, r.Pointer.Length, corrupt.Err)
+	}
+	grown := slices.Grow(dst, stored)
+	if err := s.ReadPlain(r.Pointer, segment.KindValue, r.Keyspace, grown[len(dst):len(dst)+stored]); err != nil {
+		return dst, fmt.Errorf("value: %w", err)
+	}
+	return grown[:len(dst)+int(r.Length)], nil
+}
+
+// readPacked reads a chunk of which part of the blob does not belong into dst's memory.
+func readPacked(s *segment.Store, dst []byte, r Ref) ([]byte, error) {
+	buf := s.GetBuffer()
+	defer s.PutBuffer(buf)
+	if !r.Plain {
+		out, h, err := s.AppendRead(dst, r.Pointer, buf)
+		if err != nil {
+			return dst, fmt.Errorf("value: %w", err)
+		}
+		if err := checkChunk(r, h, out[len(dst):]); err != nil {
+			return dst, err
+		}
+		return out[:len(dst)+int(r.Length)], nil
+	}
+	raw, h, err := s.Read(r.Pointer, buf)
+	if err != nil {
+		return dst, fmt.Errorf("value: %w", err)
+	}
+	if err := checkChunk(r, h, raw); err != nil {
+		return dst, err
+	}
+	return append(dst, raw[:r.Length]...), nil
+}
+
+// checkChunk checks that a verified payload is what the reference says.
+func checkChunk(r Ref, h segment.Header, raw []byte) error {
+	if h.Kind != segment.KindValue || h.Keyspace != r.Keyspace {
+		return misplaced(r, h, segment.KindValue)
+	}
+	_, content, err := Owner(raw)
+	if err == nil && uint64(len(content)) != r.Length {
+		err = fmt.Errorf("value of %d bytes instead of %d: %w", len(content), r.Length, corrupt.Err)
+	}
+	if err != nil {
+		return fmt.Errorf("segment %d: blob at %d: %w", r.Pointer.Segment, r.Pointer.Offset, err)
+	}
+	return nil
+}
+
+func readChunks(s *segment.Store, dst []byte, r Ref) ([]byte, error) {
+	buf := s.GetBuffer()
+	defer s.PutBuffer(buf)
+	x, err := readIndex(s, r, buf)
+	if err != nil {
+		return dst, err
+	}
+	// Room for the last chunk's key, so that every chunk is read in place.
+	out := slices.Grow(dst, int(r.Length)+len(x.key)+tailSize)
+	for i := range x.count() {
+		if out, err = readChunk(s, out, x.chunk(i)); err != nil {
+			return dst, err
+		}
+	}
+	return out, nil
+}
+
+// Walk calls fn for every blob of the value, chunks before their index. It reads only the index of a long value.
+func Walk(s *segment.Store, r Ref, fn func(p segment.Pointer, kind segment.Kind) error) error {
+	if !r.chunked() {
+		return fn(r.Pointer, segment.KindValue)
+	}
+	buf := s.GetBuffer()
+	defer s.PutBuffer(buf)
+	x, err := readIndex(s, r, buf)
+	if err != nil {
+		return err
+	}
+	for i := range x.count() {
+		if err := fn(x.chunk(i).Pointer, segment.KindValue); err != nil {
+			return err
+		}
+	}
+	return fn(r.Pointer, segment.KindValueIndex)
+}
+
+// Free accounts every blob of the value dead when w is committed. A long value whose index is damaged is an error, and
+// only the index is freed; its chunks stay until their segments are cleaned.
+func Free(s *segment.Store, r Ref, w *segment.Writer) error {
+	err := Walk(s, r, func(p segment.Pointer, _ segment.Kind) error {
+		w.Free(p)
+		return nil
+	})
+	if errors.Is(err, corrupt.Err) {
+		w.Free(r.Pointer)
+	}
+	return err
+}
+
+// Verify reads all of the value and returns what is wrong with it, or nil.
+func Verify(s *segment.Store, r Ref) error {
+	if r.chunked() {
+		_, err := NewReader(s, r).WriteTo(io.Discard)
+		return err
+	}
+	buf := s.GetBuffer()
+	defer s.PutBuffer(buf)
+	raw, h, err := s.Read(r.Pointer, buf)
+	if err != nil {
+		return fmt.Errorf("value: %w", err)
+	}
+	return checkChunk(r, h, raw)
+}
+
+// Copy stores the value anew, like Append, as that of key, each chunk compressed as it was, and returns where the copy lies.
+// The old blobs stay live.
+func Copy(s *segment.Store, r Ref, key []byte) (Ref, error) {
+	reader, w := NewReader(s, r), NewWriter(s, r.Keyspace, segment.None, key)
+	for offset := int64(0); ; {
+		piece, err := reader.from(offset)
+		if errors.Is(err, io.EOF) {
+			return w.Finish()
+		}
+		if err == nil {
+			w.codec = min(reader.codec, segment.Zstd) // a dictionary is the business of whoever made the value
+			_, err = w.Write(piece)
+		}
+		if err != nil {
+			w.Abort()
+			return Ref{}, err
+		}
+		offset += int64(len(piece))
+	}
+}
+
+// Move copies those blobs of the value that lie in segments for which victim is true, through w, and frees the old ones when
+// w is committed. It returns where the value lies then: r itself when nothing had to be moved. Blobs are compressed anew with
+// codec, None, S2 or Zstd.
+func Move(s *segment.Store, r Ref, codec segment.Codec, w *segment.Writer, victim func(segment uint32) bool) (Ref, error) {
+	if !r.chunked() {
+		return moveChunk(s, r, codec, w, victim)
+	}
+	buf := s.GetBuffer()
+	defer s.PutBuffer(buf)
+	x, err := readIndex(s, r, buf)
+	if err != nil {
+		return Ref{}, err
+	}
+	moved := victim(r.Pointer.Segment)
+	chunks := make([]Ref, x.count())
+	for i := range chunks {
+		old := x.chunk(i)
+		if chunks[i], err = moveChunk(s, old, codec, w, victim); err != nil {
+			return Ref{}, err
+		}
+		moved = moved || chunks[i] != old
+	}
+	if !moved {
+		return r, nil
+	}
+	raw := appendIndex(nil, x.total, chunks)
+	raw = append(raw, x.key...)
+	raw = binary.LittleEndian.AppendUint32(raw, uint32(len(x.key)))
+	p, err := w.Append(segment.KindValueIndex, r.Keyspace, codec, 0, raw)
+	if err != nil {
+		return Ref{}, fmt.Errorf("move value index: %w", err)
+	}
+	w.Free(r.Pointer)
+	r.Pointer = p
+	return r, nil
+}
+
+func moveChunk(s *segment.Store, r Ref, codec segment.Codec, w *segment.Writer, victim func(segment uint32) bool) (Ref, error) {
+	if !victim(r.Pointer.Segment) {
+		return r, nil
+	}
+	buf := s.GetBuffer()
+	defer s.PutBuffer(buf)
+	raw, h, err := s.Read(r.Pointer, buf)
+	if err != nil {
+		return Ref{}, fmt.Errorf("move value: %w", err)
+	}
+	if err := checkChunk(r, h, raw); err != nil {
+		return Ref{}, err
+	}
+	p, err := w.Append(segment.KindValue, r.Keyspace, codec, 0, raw)
+	if err != nil {
+		return Ref{}, fmt.Errorf("move value: %w", err)
+	}
+	w.Free(r.Pointer)
+	return newRef(p, r.Keyspace, int(r.Length), len(raw)-int(r.Length)-tailSize), nil
+}
