@@ -17,22 +17,14 @@ const catalogueVersion = 1
 // MaxName is the longest name of a keyspace in bytes.
 const MaxName = 255
 
-// KeyspaceSpec is what a keyspace was created with. It never changes. The log carries it too.
-type KeyspaceSpec struct {
-	ID        uint32
-	Name      string // 1 to MaxName bytes of UTF-8
-	Layout    uint8
-	Codec     segment.Codec // when OwnCodec is set
-	OwnCodec  bool          // else the database's applies
-	LeafBytes uint32        // 0: as the layout thinks best
-}
-
 // Keyspace is what the catalogue knows of one keyspace.
 type Keyspace struct {
-	KeyspaceSpec
+	ID      uint32
+	Name    string // UTF-8, at most MaxName bytes; empty only for the default keyspace, if its owner wishes
+	Layout  uint8
+	Records uint64 // under Root, as far as its layout counted them
+	Options []byte // what the keyspace was created with, as its layout encodes it
 	Root    []byte // where its settled data lies, as its layout encodes it; empty: nothing is settled
-	Records int64  // under Root, as far as its layout counted them
-	Exact   bool   // Records is the number, not an estimate
 }
 
 // Dictionary says where a compression dictionary lies.
@@ -49,49 +41,28 @@ type Catalogue struct {
 	Dictionaries []Dictionary
 }
 
-// Flags of a keyspace, as docs/format/root.md lists them.
-const (
-	flagOwnCodec = 1 << 0
-	flagExact    = 1 << 1 // in the catalogue only
-)
-
 const (
 	infoSize       = 4 + 1 + 8 + 8 + 8
 	dictionarySize = 2 + segment.PointerSize
-	specMin        = 4 + 1 + 1 + 1 + 4 + 1 // with an empty name
-	keyspaceMin    = specMin + 8 + 4       // with an empty name and root
+	keyspaceMin    = 4 + 1 + 8 + 1 + 4 + 4 // with an empty name, options and root
 )
 
-// AppendSpec appends the encoded form of k to dst.
-func AppendSpec(dst []byte, k KeyspaceSpec) []byte { return appendSpec(dst, k, 0) }
-
-func appendSpec(dst []byte, k KeyspaceSpec, flags byte) []byte {
-	if k.OwnCodec {
-		flags |= flagOwnCodec
-	}
-	dst = binary.LittleEndian.AppendUint32(dst, k.ID)
-	dst = append(dst, flags, k.Layout, byte(k.Codec))
-	dst = binary.LittleEndian.AppendUint32(dst, k.LeafBytes)
-	dst = append(dst, byte(len(k.Name)))
-	return append(dst, k.Name...)
-}
-
-// AppendCatalogue appends the encoded form of c to dst. c's lists must be sorted by ID; DecodeCatalogue refuses them
-// otherwise.
-func AppendCatalogue(dst []byte, c Catalogue) []byte {
+// Encode appends the encoded form of c to dst. c's lists must be sorted by ID; Decode refuses them otherwise.
+func (c *Catalogue) Encode(dst []byte) []byte {
 	dst = binary.LittleEndian.AppendUint32(dst, catalogueVersion)
 	dst = binary.LittleEndian.AppendUint32(dst, c.NextKeyspace)
 	dst = binary.LittleEndian.AppendUint32(dst, uint32(len(c.Keyspaces)))
 	dst = binary.LittleEndian.AppendUint32(dst, uint32(len(c.Segments)))
 	dst = binary.LittleEndian.AppendUint32(dst, uint32(len(c.Dictionaries)))
 	for _, k := range c.Keyspaces {
-		var flags byte
-		if k.Exact {
-			flags = flagExact
-		}
-		dst = appendSpec(dst, k.KeyspaceSpec, flags)
-		dst = binary.LittleEndian.AppendUint64(dst, uint64(k.Records))
+		dst = binary.LittleEndian.AppendUint32(dst, k.ID)
+		dst = append(dst, k.Layout)
+		dst = binary.LittleEndian.AppendUint64(dst, k.Records)
+		dst = append(dst, byte(len(k.Name)))
+		dst = binary.LittleEndian.AppendUint32(dst, uint32(len(k.Options)))
 		dst = binary.LittleEndian.AppendUint32(dst, uint32(len(k.Root)))
+		dst = append(dst, k.Name...)
+		dst = append(dst, k.Options...)
 		dst = append(dst, k.Root...)
 	}
 	for _, i := range c.Segments {
@@ -152,55 +123,39 @@ func (r *reader) u64() uint64 {
 	return 0
 }
 
-// DecodeCatalogue reads an encoded catalogue. Its errors are corrupt.Err. The roots of the keyspaces alias b.
-func DecodeCatalogue(b []byte) (Catalogue, error) {
+// Decode reads an encoded catalogue. Its errors are corrupt.Err. Options and Root of the keyspaces alias b.
+func Decode(b []byte) (*Catalogue, error) {
 	c, err := decode(b)
-	if err == nil {
-		err = c.check()
-	}
 	if err != nil {
-		return Catalogue{}, fmt.Errorf("decode catalogue: %w: %w", err, corrupt.Err)
+		return nil, fmt.Errorf("decode catalogue: %w: %w", err, corrupt.Err)
 	}
 	return c, nil
 }
 
-// DecodeSpec reads an encoded KeyspaceSpec from b, which holds nothing else. Its errors are corrupt.Err.
-func DecodeSpec(b []byte) (KeyspaceSpec, error) {
-	r := &reader{b: b}
-	k, flags, err := r.spec()
-	if err == nil && (len(r.b) > 0 || flags&flagExact != 0) {
-		err = fmt.Errorf("%d bytes too many, flags %x", len(r.b), flags)
-	}
-	if err != nil {
-		return KeyspaceSpec{}, fmt.Errorf("decode keyspace: %w: %w", err, corrupt.Err)
-	}
-	return k, nil
-}
-
-func decode(b []byte) (Catalogue, error) {
+func decode(b []byte) (*Catalogue, error) {
 	r := &reader{b: b}
 	if found := r.u32(); found != catalogueVersion && !r.short {
-		return Catalogue{}, fmt.Errorf("format %d, known is %d", found, catalogueVersion)
+		return nil, fmt.Errorf("format %d, known is %d", found, catalogueVersion)
 	}
-	c := Catalogue{NextKeyspace: r.u32()}
+	c := &Catalogue{NextKeyspace: r.u32()}
 	keyspaces, segments, dictionaries := int64(r.u32()), int64(r.u32()), int64(r.u32())
 	if need := keyspaces*keyspaceMin + segments*infoSize + dictionaries*dictionarySize; r.short || need > int64(len(r.b)) {
-		return Catalogue{}, fmt.Errorf("%d bytes are too few", len(b))
+		return nil, fmt.Errorf("%d bytes are too few", len(b))
 	}
 	for range keyspaces {
 		k, err := r.keyspace()
 		if err != nil {
-			return Catalogue{}, err
+			return nil, err
 		}
 		if k.ID >= c.NextKeyspace {
-			return Catalogue{}, fmt.Errorf("keyspace %d, though the next one is %d", k.ID, c.NextKeyspace)
+			return nil, fmt.Errorf("keyspace %d, though the next one is %d", k.ID, c.NextKeyspace)
 		}
 		c.Keyspaces = append(c.Keyspaces, k)
 	}
 	for range segments {
 		i := segment.Info{ID: r.u32(), Class: segment.Class(r.u8()), Size: int64(r.u64()), Live: int64(r.u64()), LastSeq: r.u64()}
 		if i.Class != segment.Nodes && i.Class != segment.Values || i.ID == 0 || i.Size < 0 {
-			return Catalogue{}, fmt.Errorf("segment %d of class %d and size %d", i.ID, i.Class, i.Size)
+			return nil, fmt.Errorf("segment %d of class %d and size %d", i.ID, i.Class, i.Size)
 		}
 		c.Segments = append(c.Segments, i)
 	}
@@ -208,51 +163,33 @@ func decode(b []byte) (Catalogue, error) {
 		d := Dictionary{ID: r.u16()}
 		pointer, err := segment.DecodePointer(r.bytes(segment.PointerSize))
 		if err != nil {
-			return Catalogue{}, fmt.Errorf("dictionary %d: %w", d.ID, err)
+			return nil, fmt.Errorf("dictionary %d: %w", d.ID, err)
 		}
 		d.Pointer = pointer
 		c.Dictionaries = append(c.Dictionaries, d)
 	}
 	if r.short || len(r.b) > 0 {
-		return Catalogue{}, fmt.Errorf("%d bytes too many or too few", len(r.b))
+		return nil, fmt.Errorf("%d bytes too many or too few", len(r.b))
 	}
-	return c, nil
-}
-
-func (r *reader) spec() (k KeyspaceSpec, flags byte, err error) {
-	k.ID, flags, k.Layout, k.Codec, k.LeafBytes = r.u32(), r.u8(), r.u8(), segment.Codec(r.u8()), r.u32()
-	name := r.bytes(int(r.u8()))
-	k.Name, k.OwnCodec = string(name), flags&flagOwnCodec != 0
-	switch {
-	case r.short:
-		err = fmt.Errorf("keyspace %d is cut short", k.ID)
-	case flags&^(flagOwnCodec|flagExact) != 0:
-		err = fmt.Errorf("keyspace %d has unknown flags %x", k.ID, flags)
-	case k.Name == "" || !utf8.ValidString(k.Name):
-		err = fmt.Errorf("the name of keyspace %d is empty or not UTF-8", k.ID)
-	}
-	return k, flags, err
+	return c, c.check()
 }
 
 func (r *reader) keyspace() (Keyspace, error) {
-	spec, flags, err := r.spec()
-	if err != nil {
-		return Keyspace{}, err
+	k := Keyspace{ID: r.u32(), Layout: r.u8(), Records: r.u64()}
+	name, options, root := int(r.u8()), int64(r.u32()), int64(r.u32())
+	if r.short || int64(name)+options+root > int64(len(r.b)) {
+		return Keyspace{}, fmt.Errorf("keyspace %d is cut short", k.ID)
 	}
-	k := Keyspace{KeyspaceSpec: spec, Exact: flags&flagExact != 0, Records: int64(r.u64())}
-	if n := int64(r.u32()); n <= int64(len(r.b)) {
-		k.Root = r.bytes(int(n))
-	} else {
-		r.short = true
-	}
-	if r.short || k.Records < 0 {
-		return Keyspace{}, fmt.Errorf("keyspace %d is cut short, or has %d records", k.ID, k.Records)
+	k.Name = string(r.bytes(name))
+	k.Options, k.Root = r.bytes(int(options)), r.bytes(int(root))
+	if !utf8.ValidString(k.Name) {
+		return Keyspace{}, fmt.Errorf("name of keyspace %d is not UTF-8", k.ID)
 	}
 	return k, nil
 }
 
 // check tells whether IDs ascend and names are unique.
-func (c Catalogue) check() error {
+func (c *Catalogue) check() error {
 	if !ascending(c.Keyspaces, func(k Keyspace) uint32 { return k.ID }) {
 		return fmt.Errorf("keyspaces out of order")
 	}

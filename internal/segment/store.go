@@ -57,7 +57,6 @@ type Info struct {
 	Size    int64 // bytes of the file, header block included
 	Live    int64
 	LastSeq uint64 // highest sequence number that refers to a value in it (SetLastSeq)
-	Sealed  bool   // no further value will lie in it, and no AppendValue is under way; not kept in the catalogue
 }
 
 // Store is the set of segments of one database. All its methods may be called concurrently.
@@ -327,10 +326,11 @@ func (s *Store) syncNames() error {
 	return nil
 }
 
-// Live accounts, outside of a Writer, for the blob under p: live once more with n = 1, dead with n = -1.
-func (s *Store) Live(p Pointer, n int64) {
+// Live changes the number of live bytes of the segment in which p lies by delta, outside of a Writer: -p.Length for a blob
+// that is no longer in use.
+func (s *Store) Live(p Pointer, delta int64) {
 	if f := (*s.files.Load())[p.Segment]; f != nil {
-		f.live.Add(n * int64(p.Length))
+		f.live.Add(delta)
 	}
 }
 
@@ -361,9 +361,7 @@ func (s *Store) infos(state uint32) []Info {
 	var out []Info
 	for _, f := range *s.files.Load() {
 		if f.state.Load() == state {
-			info := f.info()
-			info.Sealed = f != s.values.current && f.writers.Load() == 0
-			out = append(out, info)
+			out = append(out, f.info())
 		}
 	}
 	slices.SortFunc(out, func(a, b Info) int { return cmp.Compare(a.ID, b.ID) })
@@ -375,6 +373,16 @@ func (s *Store) NextID() uint32 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return uint32(s.next)
+}
+
+// OpenValueSegment returns the lowest number that the segment of a value can have whose AppendValue begins later.
+func (s *Store) OpenValueSegment() uint32 {
+	s.values.mu.Lock()
+	defer s.values.mu.Unlock()
+	if f := s.values.current; f != nil {
+		return f.id
+	}
+	return s.NextID()
 }
 
 // Adopt puts an orphan into the table. Adopting a segment that is in the table changes nothing.

@@ -114,8 +114,8 @@ func TestAccounting(t *testing.T) {
 	second.Free(Pointer{})
 	planned = second.Table()
 	want := []Info{
-		{ID: a.Segment, Class: Nodes, Size: FileHeaderSize + 3000 + 2*HeaderSize, Live: int64(b.Length), Sealed: true},
-		{ID: c.Segment, Class: Nodes, Size: FileHeaderSize + 500 + HeaderSize, Live: int64(c.Length), Sealed: true},
+		{ID: a.Segment, Class: Nodes, Size: FileHeaderSize + 3000 + 2*HeaderSize, Live: int64(b.Length)},
+		{ID: c.Segment, Class: Nodes, Size: FileHeaderSize + 500 + HeaderSize, Live: int64(c.Length)},
 	}
 	if diff := cmp.Diff(want, planned); diff != "" {
 		t.Errorf("table: %s", diff)
@@ -178,9 +178,9 @@ func TestReopen(t *testing.T) {
 			t.Errorf("orphans %v", got)
 		}
 		want := []Info{
-			{ID: node.Segment, Class: Nodes, Size: int64(FileHeaderSize + node.Length), Live: int64(node.Length), Sealed: true},
+			{ID: node.Segment, Class: Nodes, Size: int64(FileHeaderSize + node.Length), Live: int64(node.Length)},
 			{ID: listedValue.Segment, Class: Values, Size: int64(FileHeaderSize + listedValue.Length + behind.Length),
-				Live: int64(listedValue.Length + behind.Length), LastSeq: 9, Sealed: true},
+				Live: int64(listedValue.Length + behind.Length), LastSeq: 9},
 		}
 		if diff := cmp.Diff(want, s.Segments()); diff != "" {
 			t.Errorf("table: %s", diff)

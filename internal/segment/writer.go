@@ -26,7 +26,7 @@ var ErrFinished = errors.New("segment writer is finished")
 // out not to be needed.
 //
 // The catalogue cannot count itself, because it lists the live bytes before it is appended. So whoever opens a database says
-// Live(pointer of the catalogue, 1) afterwards.
+// Live(pointer of the catalogue, +its length) afterwards.
 type Writer struct {
 	store    *Store
 	class    Class
@@ -194,7 +194,6 @@ func (w *Writer) Table() []Info {
 	table := w.store.Segments()
 	for _, f := range w.made {
 		info := f.info()
-		info.Sealed = true
 		if f == w.file {
 			info.Size = w.start + int64(len(w.buffer))
 		}

@@ -23,7 +23,6 @@ type Reader struct {
 	chunks []Ref // nil until needed
 	loaded int   // number of the chunk that lies in chunk; -1: none
 	chunk  []byte
-	codec  segment.Codec // of chunk
 }
 
 var (
@@ -86,7 +85,7 @@ func (r *Reader) load(number int) error {
 	if err := checkChunk(ref, h, raw); err != nil {
 		return err
 	}
-	r.chunk, r.loaded, r.codec = raw[:ref.Length], number, h.Codec
+	r.chunk, r.loaded = raw[:ref.Length], number
 	return nil
 }
 

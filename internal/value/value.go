@@ -169,25 +169,14 @@ func Verify(s *segment.Store, r Ref) error {
 	return checkChunk(r, h, raw)
 }
 
-// Copy stores the value anew, like Append, as that of key, each chunk compressed as it was, and returns where the copy lies.
-// The old blobs stay live.
-func Copy(s *segment.Store, r Ref, key []byte) (Ref, error) {
-	reader, w := NewReader(s, r), NewWriter(s, r.Keyspace, segment.None, key)
-	for offset := int64(0); ; {
-		piece, err := reader.from(offset)
-		if errors.Is(err, io.EOF) {
-			return w.Finish()
-		}
-		if err == nil {
-			w.codec = min(reader.codec, segment.Zstd) // a dictionary is the business of whoever made the value
-			_, err = w.Write(piece)
-		}
-		if err != nil {
-			w.Abort()
-			return Ref{}, err
-		}
-		offset += int64(len(piece))
+// Copy stores the value anew, like Append, as that of key, and returns where the copy lies. The old blobs stay live.
+func Copy(s *segment.Store, r Ref, key []byte, codec segment.Codec) (Ref, error) {
+	w := NewWriter(s, r.Keyspace, codec, key)
+	if _, err := NewReader(s, r).WriteTo(w); err != nil {
+		w.Abort()
+		return Ref{}, err
 	}
+	return w.Finish()
 }
 
 // Move copies those blobs of the value that lie in segments for which victim is true, through w, and frees the old ones when

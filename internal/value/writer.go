@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"sync"
 
 	"github.com/pandodb/pando/internal/segment"
 )
@@ -27,8 +26,6 @@ type Writer struct {
 	chunks   []Ref
 	total    uint64
 	err      error
-	appended func(segment uint32)
-	gate     *sync.RWMutex
 }
 
 var (
@@ -41,10 +38,6 @@ var (
 func NewWriter(s *segment.Store, keyspace uint32, codec segment.Codec, key []byte) *Writer {
 	return &Writer{store: s, keyspace: keyspace, codec: codec, key: key}
 }
-
-// OnAppend makes the Writer call fn with the segment of each blob that it stores. gate, unless nil, is held for reading from
-// before the blob is stored until fn has returned: whoever holds it for writing sees no blob that fn was not told of.
-func (w *Writer) OnAppend(fn func(segment uint32), gate *sync.RWMutex) { w.appended, w.gate = fn, gate }
 
 // Write adds p to the value. After an error the Writer fails for ever; Abort it.
 func (w *Writer) Write(p []byte) (int, error) {
@@ -122,26 +115,13 @@ func (w *Writer) storeChunk(chunk []byte) error {
 	if w.total+uint64(len(chunk)) > MaxValue {
 		return w.fail(fmt.Errorf("store value: more than %d bytes: %w", MaxValue, ErrTooLarge))
 	}
-	r, err := w.storeBlob(chunk)
+	r, err := appendChunk(w.store, w.keyspace, w.codec, w.key, chunk)
 	if err != nil {
 		return w.fail(err)
 	}
 	w.chunks = append(w.chunks, r)
 	w.total += uint64(len(chunk))
 	return nil
-}
-
-// storeBlob stores chunk as a blob of its own.
-func (w *Writer) storeBlob(chunk []byte) (Ref, error) {
-	if w.gate != nil {
-		w.gate.RLock()
-		defer w.gate.RUnlock()
-	}
-	r, err := appendChunk(w.store, w.keyspace, w.codec, w.key, chunk)
-	if err == nil && w.appended != nil {
-		w.appended(r.Segment)
-	}
-	return r, err
 }
 
 func (w *Writer) fail(err error) error {
@@ -160,7 +140,7 @@ func (w *Writer) Finish() (Ref, error) {
 		return Ref{}, err
 	}
 	if len(w.chunks) == 0 {
-		r, err := w.storeBlob(w.chunk)
+		r, err := appendChunk(w.store, w.keyspace, w.codec, w.key, w.chunk)
 		w.err, w.chunk = errFinished, nil
 		return r, err
 	}
@@ -178,18 +158,11 @@ func (w *Writer) Finish() (Ref, error) {
 }
 
 func (w *Writer) storeIndex() (Ref, error) {
-	if w.gate != nil {
-		w.gate.RLock()
-		defer w.gate.RUnlock()
-	}
 	var tail [tailSize]byte
 	binary.LittleEndian.PutUint32(tail[:], uint32(len(w.key)))
 	p, err := w.store.AppendValueIndex(w.keyspace, w.codec, appendIndex(nil, w.total, w.chunks), w.key, tail[:])
 	if err != nil {
 		return Ref{}, fmt.Errorf("store value index: %w", err)
-	}
-	if w.appended != nil {
-		w.appended(p.Segment)
 	}
 	return Ref{Pointer: p, Length: w.total, Keyspace: w.keyspace}, nil
 }
@@ -197,7 +170,7 @@ func (w *Writer) storeIndex() (Ref, error) {
 // Abort gives up what was stored: it no longer counts as live. After Finish it does nothing.
 func (w *Writer) Abort() {
 	for _, r := range w.chunks {
-		w.store.Live(r.Pointer, -1)
+		w.store.Live(r.Pointer, -int64(r.Pointer.Length))
 	}
 	w.chunk, w.chunks = nil, nil
 	w.err = errFinished
