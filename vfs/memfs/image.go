@@ -62,7 +62,7 @@ func (d *fate) sectors(c *content) func(off int64) bool {
 	if d.policy.Reordered {
 		return func(int64) bool { return d.rng.Float64() < d.content }
 	}
-	newest := make([]uint64, int64(len(c.data))/d.sector+1)
+	newest := make([]uint64, blocks(int64(len(c.data)))/d.sector) // whole pages, as mix goes through them
 	for _, e := range c.dirty {
 		for s := e.off / d.sector; s <= (e.end-1)/d.sector && s < int64(len(newest)); s++ {
 			newest[s] = e.stamp
