@@ -65,6 +65,9 @@ func BenchmarkPutExisting(b *testing.B) {
 		n := i % len(keys)
 		if n == 0 {
 			b.StopTimer()
+			if table != nil {
+				table.Free() // before the next one takes memory: pages that were never touched cost a virtual machine dear
+			}
 			table = filled(b, keys)
 			b.StartTimer()
 		}
@@ -162,6 +165,66 @@ func BenchmarkCursor(b *testing.B) {
 				i++
 			}
 		})
+	}
+}
+
+func BenchmarkCursorCached(b *testing.B) {
+	table := filled(b, benchKeys(1000, false))
+	c := table.NewCursor(1, always)
+	for b.Loop() {
+		if !c.Next() {
+			c.First()
+		}
+	}
+}
+
+// BenchmarkPutThenCursor makes a cursor after each new key, which is the worst that can be asked of the lazy order.
+func BenchmarkPutThenCursor(b *testing.B) {
+	keys := benchKeys(million/4, false)
+	r := inline(make([]byte, 100))
+	var table *Table
+	var c Cursor
+	b.ReportAllocs()
+	for i := 0; i < b.N; i++ {
+		n := i & (len(keys) - 1)
+		if n == 0 {
+			b.StopTimer()
+			if table != nil {
+				table.Free()
+			}
+			table = newTable(b, LimitFor(len(keys), 116*len(keys)))
+			b.StartTimer()
+		}
+		table.Put(1, record.Hash(1, keys[n]), keys[n], uint64(n), r)
+		c.Reset(table, 1, always)
+		c.SeekGE(keys[n])
+	}
+}
+
+// BenchmarkPutBatch puts batches of 64 over existing keys, as the commit pipeline does: first touch, then write.
+func BenchmarkPutBatch(b *testing.B) {
+	keys := benchKeys(million/2, false)
+	r := inline(make([]byte, 100))
+	var table *Table
+	var hashes [64]uint64
+	var sum uint64
+	for i := 0; i < b.N; i++ {
+		n := i & (len(keys) - 1)
+		if n == 0 {
+			b.StopTimer()
+			if table != nil {
+				table.Free() // before the next one takes memory: pages that were never touched cost a virtual machine dear
+			}
+			table = filled(b, keys)
+			b.StartTimer()
+		}
+		if n%len(hashes) == 0 {
+			for j := range hashes {
+				hashes[j] = record.Hash(1, keys[((n+j)*7919)&(len(keys)-1)])
+				sum += table.Prefetch(hashes[j])
+			}
+		}
+		table.Put(1, hashes[n%len(hashes)], keys[(n*7919)&(len(keys)-1)], uint64(million+n), r)
 	}
 }
 

@@ -11,7 +11,8 @@ import (
 // published before it was made and has such a version, and may or may not see those published later.
 //
 // A cursor starts before the first key. When a move finds nothing it returns false, and the cursor stands behind the last
-// or before the first key: Next and Prev go on from there. It is for one goroutine, and it must not be used after Free.
+// or before the first key: Next and Prev go on from there. It is for one goroutine, it must not be copied
+// once it has been used, and it must not be used after Free.
 type Cursor struct {
 	arena   *arena
 	seq     uint64
@@ -251,11 +252,27 @@ func (s *source) consider(c *Cursor, e entry) bool {
 // warmAhead is the number of nodes whose cache misses a cursor lets overlap, a power of two.
 const warmAhead = 16
 
-// warmUp loads a word of each node. The loads do not depend on each other, as those of a walk over the nodes do.
+// warmUp loads what reading these entries will: first a word of each node, then, since the versions are known by then,
+// the far end of their values and what lies between. The loads of a pass do not depend on each other, as those of a walk
+// over the records do.
 func (c *Cursor) warmUp(entries []entry) {
+	a := c.arena
 	var sum uint32
 	for _, e := range entries {
-		sum += *c.arena.word(e.node, 1)
+		sum += *a.word(e.node, 1)
+	}
+	for _, e := range entries {
+		version := a.newest(e.node)
+		size := uintptr(*a.word(version, 1) & metaLength)
+		for at := uintptr(warmLine); at < min(size, warmLines*warmLine); at += warmLine {
+			sum += *a.word(version, at/4)
+		}
+		sum += *a.word(version, (versionHeader+min(size, warmLines*warmLine))/4-1)
 	}
 	c.warm += sum
 }
+
+const (
+	warmLine  = 64
+	warmLines = 8 // beyond that the processor has noticed by itself
+)

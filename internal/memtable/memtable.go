@@ -152,11 +152,16 @@ func (t *Table) grow(ix *index) *index {
 	return larger
 }
 
-// Prefetch touches the slot in which a look-up of hash begins, so that the misses of a batch of look-ups overlap. Sum up
-// what it returns, lest the compiler leaves it out.
+// Prefetch touches what a look-up of hash reads first, so that the misses of a batch of look-ups overlap: the slot in
+// which it begins, and the node in it if that is likely to be the one. Sum up what it returns, lest the compiler leaves
+// it out.
 func (t *Table) Prefetch(hash uint64) uint64 {
 	ix := t.index.Load()
-	return atomic.LoadUint64(ix.slot(uint32(hash>>32) >> ix.shift))
+	s := atomic.LoadUint64(ix.slot(uint32(hash>>32) >> ix.shift))
+	if s == 0 || s>>32 != hash>>32 {
+		return s
+	}
+	return s + uint64(*t.arena.word(ref(s), 1))
 }
 
 // Get returns the newest version of a key up to seq, with its sequence number. The value aliases the arena. Range deletes

@@ -177,7 +177,7 @@ func TestSortAgainstComparison(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	rnd := rand.New(rand.NewPCG(seed, 0))
-	for style := range 5 {
+	for style := range keyStyles {
 		keys := keyMaker{rnd, style, 5000}
 		table := newTable(t, 64<<20)
 		n := 5000
@@ -199,6 +199,9 @@ func TestSortAgainstComparison(t *testing.T) {
 			}
 			if i > 0 && bytes.Compare(table.arena.key(r.entries[i-1].node), key) >= 0 {
 				t.Fatalf("style %d: out of order at %d", style, i)
+			}
+			if r.search(&table.arena, key) != i || r.search(&table.arena, append(bytes.Clone(key), 0)) != i+1 {
+				t.Fatalf("style %d: search for %.40q is not %d", style, key, i)
 			}
 		}
 	}
@@ -272,6 +275,12 @@ func TestReadersBesideTheWriter(t *testing.T) {
 		}
 		if seq < announced.Load() && !table.NewestIn(1, nil, nil, seq) || table.NewestIn(2, nil, nil, 0) {
 			t.Errorf("NewestIn at %d", seq)
+		}
+		if rnd.IntN(8) == 0 {
+			table.Settle(1)
+		}
+		if ranges := table.Ranges(3, seq); len(ranges) != int(min(1, seq/100)) || len(ranges) > 0 && ranges[0].Seq != seq/100*100 {
+			t.Errorf("Ranges at %d: %v", seq, ranges)
 		}
 		if got := table.Covered(3, []byte("m"), seq); got != seq/100*100 {
 			t.Errorf("Covered at %d: %d", seq, got)

@@ -82,6 +82,8 @@ func (m *model) newestIn(ks uint32, lo, hi []byte, after uint64) bool {
 	return false
 }
 
+const keyStyles = 6
+
 // keyMaker makes keys of one style, so that they collide, share prefixes, end within heads, and are long now and then.
 type keyMaker struct {
 	rnd   *rand.Rand
@@ -106,6 +108,11 @@ func (k keyMaker) key() []byte {
 		key := bytes.Repeat([]byte{byte(n % 3)}, record.MaxKey-n%2)
 		key[len(key)-1-n%7] = byte(n)
 		return key
+	case 4: // many equal heads, which are the highest there can be
+		if n%4 > 0 {
+			return fmt.Appendf(bytes.Repeat([]byte{0xFF}, 9), "%05d", n)
+		}
+		fallthrough
 	default:
 		key := make([]byte, 1+k.rnd.IntN(20))
 		for i := range key {
@@ -186,7 +193,9 @@ func (h *harness) deleteRange() {
 	if !h.table.Fits(1, len(lo)+len(hi)) {
 		return
 	}
-	h.seq++
+	if h.rnd.IntN(3) > 0 {
+		h.seq++
+	}
 	h.table.DeleteRange(ks, lo, hi, h.seq)
 	if hi != nil && bytes.Equal(lo, hi) {
 		return
@@ -202,6 +211,9 @@ func (h *harness) checkKey() {
 	got, gotSeq, ok := h.table.Get(ks, record.Hash(ks, key), key, seq)
 	if ok != wantOK || gotSeq != want.seq || !cmp.Equal(got, want.rec) {
 		h.t.Fatalf("Get(%d, %.40q, %d) = %v, %d, %v; want %v, %v", ks, key, seq, got, gotSeq, ok, want, wantOK)
+	}
+	if all, _ := h.model.at(ks, string(key), always); all.seq > 0 && h.table.Prefetch(record.Hash(ks, key)) == 0 {
+		h.t.Fatalf("Prefetch of %.40q found an empty slot", key)
 	}
 	covered := h.model.covered(ks, key, seq)
 	if got := h.table.Covered(ks, key, seq); got != covered {
@@ -353,7 +365,7 @@ func (h *harness) step() {
 }
 
 func TestAgainstModel(t *testing.T) {
-	for style := range 5 {
+	for style := range keyStyles {
 		for round := range 4 {
 			seed := rand.Uint64()
 			t.Run(fmt.Sprintf("style=%d/round=%d", style, round), func(t *testing.T) {

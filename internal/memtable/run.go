@@ -3,6 +3,7 @@ package memtable
 import (
 	"bytes"
 	"encoding/binary"
+	"math"
 )
 
 // entry is a key in a run: the first 8 bytes of what follows the run's prefix, as a big-endian integer padded with
@@ -18,7 +19,19 @@ const entryBytes = 16
 // bytes, so that keys with a long common beginning are still told apart by their heads, without a look at the keys.
 type run struct {
 	entries []entry
+	samples []uint64 // the head of every sampleSpacing-th entry, so that a search stays within the processor's caches at first
 	prefix  int
+}
+
+// sampleSpacing makes the entries between two samples fill four cache lines.
+const sampleSpacing = 16
+
+func makeRun(entries []entry, prefix int) *run {
+	r := &run{entries: entries, prefix: prefix, samples: make([]uint64, 0, (len(entries)+sampleSpacing-1)/sampleSpacing)}
+	for i := 0; i < len(entries); i += sampleSpacing {
+		r.samples = append(r.samples, entries[i].head)
+	}
+	return r
 }
 
 // headAt returns the 8 bytes of key from offset on as a big-endian integer, padded with zeros.
@@ -61,7 +74,7 @@ func (r *run) search(a *arena, key []byte) int {
 	}
 	rest := key[r.prefix:]
 	head := headAt(rest, 0)
-	low, high := 0, len(r.entries)
+	low, high := r.around(head)
 	for low < high {
 		mid := int(uint(low+high) >> 1)
 		e := r.entries[mid]
@@ -72,6 +85,37 @@ func (r *run) search(a *arena, key []byte) int {
 		}
 	}
 	return low
+}
+
+// around returns bounds between which the first entry lies that has this head or a higher one, and all that have it.
+func (r *run) around(head uint64) (low, high int) {
+	i := lowerBound(r.samples, head)
+	low, high = max(0, (i-1)*sampleSpacing), i*sampleSpacing
+	if i < len(r.samples) && r.samples[i] == head {
+		i += lowerBound(r.samples[i:], head+1)
+		high = i * sampleSpacing
+		if head == math.MaxUint64 {
+			high = len(r.entries)
+		}
+	}
+	return low, min(high, len(r.entries))
+}
+
+// lowerBound returns the number of sorted values that are below x. It halves without branches, which nobody could predict.
+func lowerBound(values []uint64, x uint64) int {
+	base, n := 0, len(values)
+	for n > 1 {
+		half := n >> 1
+		next := base
+		if values[base+half-1] < x {
+			next = base + half
+		}
+		base, n = next, n-half
+	}
+	if n == 1 && values[base] < x {
+		base++
+	}
+	return base
 }
 
 // lens shows the heads of a run as they would be with a shorter prefix, so that runs with different prefixes can be
@@ -107,10 +151,10 @@ func merged(a *arena, x, y *run) *run {
 		if bytes.Compare(y.lastKey(a), x.firstKey(a)) < 0 {
 			x, y, lx, ly = y, x, ly, lx
 		} else {
-			return &run{mergeEntries(a, out, x.entries, y.entries, lx, ly, prefix), prefix}
+			return makeRun(mergeEntries(a, out, x.entries, y.entries, lx, ly, prefix), prefix)
 		}
 	}
-	return &run{appendThrough(appendThrough(out, x.entries, lx), y.entries, ly), prefix}
+	return makeRun(appendThrough(appendThrough(out, x.entries, lx), y.entries, ly), prefix)
 }
 
 func mergeEntries(a *arena, out, x, y []entry, lx, ly lens, prefix int) []entry {

@@ -12,7 +12,8 @@ func newRun(a *arena, nodes []ref) *run {
 	for i, n := range nodes {
 		entries[i].node = n
 	}
-	return &run{entries: entries, prefix: sortFrom(a, entries, 0)}
+	prefix := sortFrom(a, entries, 0)
+	return makeRun(entries, prefix)
 }
 
 // sortFrom sorts entries whose keys have their first from bytes in common, and are all at least that long. It sets their
