@@ -71,7 +71,7 @@ func (f frame) index() uint { return uint(f & (framesPerChunk - 1)) }
 type Cache struct {
 	epoch   *epoch.Domain
 	shift   uint            // a chunk is 1<<shift bytes
-	classes []class         // sizes never change; the rest guarded by mu
+	sizes   []int           // of the frames of each class
 	strides []atomic.Uint32 // by chunk: distance of its frames in bytes, noFrames when it has none
 	slab    []byte          // set before the first chunk gets frames
 	base    unsafe.Pointer  // of slab
@@ -84,6 +84,7 @@ type Cache struct {
 
 	mu       sync.Mutex
 	closed   bool
+	classes  []class
 	chunks   []chunk
 	warm     []int   // chunks without frames whose memory has been touched
 	lowest   int     // no chunk below it is cold
@@ -118,6 +119,9 @@ func New(bytes int64, d *epoch.Domain) *Cache {
 	c := &Cache{epoch: d, shift: chunkShift(bytes)}
 	n := int(min(max(bytes, 0)>>c.shift, maxChunks))
 	c.classes = newClasses(1 << c.shift)
+	for i := range c.classes {
+		c.sizes = append(c.sizes, c.classes[i].size)
+	}
 	c.chunks = make([]chunk, n)
 	c.strides = make([]atomic.Uint32, n)
 	for i := range n {

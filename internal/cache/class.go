@@ -1,8 +1,6 @@
 package cache
 
-import (
-	"slices"
-)
+import "slices"
 
 const (
 	// maxShift makes chunks of 1 MiB, the largest page. A small budget has smaller chunks, so that each size class that is in
@@ -53,8 +51,8 @@ func newClasses(chunk int) []class {
 
 // classOf is the index of the smallest class with frames of size bytes, -1 if there is none.
 func (c *Cache) classOf(size int) int {
-	k, _ := slices.BinarySearchFunc(c.classes, size, func(cl class, size int) int { return cl.size - size })
-	if k == len(c.classes) {
+	k, _ := slices.BinarySearch(c.sizes, size)
+	if k == len(c.sizes) {
 		return -1
 	}
 	return k

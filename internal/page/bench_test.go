@@ -49,18 +49,30 @@ func BenchmarkGetAbsent(b *testing.B) {
 }
 
 func BenchmarkScan(b *testing.B) {
-	raw, _ := leaf(b)
+	raw, keys := leaf(b)
 	p := load(b, raw)
 	sum := 0
 	b.ReportAllocs()
-	for i, n := 0, p.Len(); b.Loop(); i++ {
-		if i == n {
-			i = 0
+	for b.Loop() {
+		for i, n := 0, p.Len(); i < n; i++ {
+			suffix, r := p.Entry(i)
+			sum += len(suffix) + len(r.Value)
 		}
-		suffix, r := p.Entry(i)
-		sum += len(suffix) + len(r.Value)
 	}
-	_ = sum
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(keys)), "ns/entry")
+}
+
+func BenchmarkScanInline(b *testing.B) {
+	raw, keys := leaf(b)
+	p := load(b, raw)
+	sum := 0
+	for b.Loop() {
+		for i, n := 0, p.Len(); i < n; i++ {
+			suffix, value, _ := p.Inline(i)
+			sum += len(suffix) + len(value)
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(keys)), "ns/entry")
 }
 
 func BenchmarkSearch(b *testing.B) {

@@ -44,10 +44,10 @@ func (b *Builder) Add(key []byte, r record.Record) error {
 	prefix, raw := len(key), b.raw
 	if n := len(b.list); n > 0 {
 		last := b.key(n - 1)
-		if bytes.Compare(last, key) >= 0 {
+		prefix = commonPrefix(last[:b.prefix], key)
+		if !less(last[prefix:], key[prefix:]) {
 			return fmt.Errorf("page: %w", ErrOrder)
 		}
-		prefix = commonPrefix(last[:b.prefix], key)
 	}
 	// A shorter common prefix makes all suffixes longer, and their lengths' encodings perhaps.
 	long := max(b.long, len(key))
@@ -59,7 +59,8 @@ func (b *Builder) Add(key []byte, r record.Record) error {
 			}
 		}
 	}
-	raw += uvarintLen(uint64(len(key)-prefix)) + len(key) - prefix + uvarintLen(metaOf(r)) + len(r.Value)
+	meta := meta(r.Kind, r.Expiry, len(r.Value))
+	raw += uvarintLen(uint64(len(key)-prefix)) + len(key) - prefix + uvarintLen(meta) + len(r.Value)
 	if r.Expiry != 0 {
 		raw += uvarintLen(r.Expiry)
 	}
@@ -129,9 +130,12 @@ func (b *Builder) appendHead(dst []byte) []byte {
 func (b *Builder) appendEntry(dst []byte, a *added) []byte {
 	suffix := int(a.key) - b.prefix
 	meta := a.meta()
-	if suffix < 0x80 && meta < 0x80 {
+	switch {
+	case suffix < 0x80 && meta < 0x80:
 		dst = append(dst, byte(suffix), byte(meta))
-	} else {
+	case suffix < 0x80 && meta < 0x4000:
+		dst = append(dst, byte(suffix), byte(meta)|0x80, byte(meta>>7))
+	default:
 		dst = binary.AppendUvarint(dst, uint64(suffix))
 		dst = binary.AppendUvarint(dst, meta)
 	}
@@ -157,7 +161,8 @@ func (b *Builder) Load(dst []byte, ks uint32) error {
 	l.setPrefix(len(raw)-b.prefix, b.prefix)
 	for i := range b.list {
 		key := b.key(i)
-		l.enter(i, uint32(len(raw)), headOf(key[b.prefix:]), record.Hash(ks, key))
+		l.offsets[i], l.heads[i] = uint32(len(raw)), headOf(key[b.prefix:])
+		l.enter(uint32(len(raw)), record.Hash(ks, key))
 		raw = b.appendEntry(raw, &b.list[i])
 	}
 	return nil
@@ -167,8 +172,6 @@ func (b *Builder) Load(dst []byte, ks uint32) error {
 func sizeOf(count, prefix, raw int) int {
 	return uvarintLen(uint64(count)) + uvarintLen(uint64(prefix)) + prefix + raw
 }
-
-func metaOf(r record.Record) uint64 { return meta(r.Kind, r.Expiry, len(r.Value)) }
 
 // meta is the number that tells an entry's value length and flags.
 func meta(kind record.Kind, expiry uint64, value int) uint64 {

@@ -2,6 +2,7 @@ package page
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
 	"unsafe"
 
@@ -53,23 +54,33 @@ func Load(dst, raw []byte, ks uint32) error {
 
 // loadEntries checks the entries of raw, which is the page's own copy by now, and enters them into the indexes.
 func (l *loader) loadEntries(raw []byte, h head, ks uint32) error {
-	var room [192]byte // longer keys are rare and pay an allocation
-	prefix := len(h.prefix)
-	key := append(room[:0], h.prefix...)
-	var last []byte
-	at, lastHead := h.size, uint32(0)
+	keys := joiner{raw: raw, prefix: h.prefix}
+	for i := range keys.room {
+		copy(keys.room[i][:], h.prefix)
+	}
+	at, last, lastHead := h.size, []byte(nil), uint32(0)
 	for i := range l.offsets {
-		e, next, err := decodeEntry(raw, at, prefix)
-		if err != nil {
-			return fmt.Errorf("entry %d: %w", i, err)
+		begin, value, next := span(raw, at, len(h.prefix))
+		if next == 0 {
+			var err error
+			if begin, value, next, err = spanAny(raw, at, len(h.prefix)); err != nil {
+				return fmt.Errorf("entry %d: %w", i, err)
+			}
 		}
-		head := headOf(e.suffix)
-		if head <= lastHead && i > 0 && (head < lastHead || bytes.Compare(last, e.suffix) >= 0) {
+		suffix := raw[begin:value]
+		head := headOf(suffix)
+		if head <= lastHead && i > 0 && (head < lastHead || bytes.Compare(last, suffix) >= 0) {
 			return fmt.Errorf("entry %d: %w", i, damaged(at, "key is not greater than the one before it"))
 		}
-		key = append(key[:prefix], e.suffix...)
-		l.enter(i, uint32(at), head, record.Hash(ks, key))
-		last, lastHead, at = e.suffix, head, next
+		l.offsets[i], l.heads[i] = uint32(at), head
+		keys.add(begin, suffix)
+		if keys.n == joined || i == len(l.offsets)-1 {
+			for j := range keys.n {
+				l.enter(l.offsets[i-keys.n+1+j], record.Hash(ks, keys.key(j)))
+			}
+			keys.n = 0
+		}
+		last, lastHead, at = suffix, head, next
 	}
 	if at != len(raw) {
 		return damaged(at, "%d bytes after the last entry", len(raw)-at)
@@ -77,11 +88,54 @@ func (l *loader) loadEntries(raw []byte, h head, ks uint32) error {
 	return nil
 }
 
+const (
+	joined   = 8  // keys in a joiner
+	joinRoom = 64 // longest key that a joiner keeps without an allocation
+)
+
+// joiner puts keys together from prefix and suffix, a few at a time: a processor that loads a word of which two stores have
+// just written a part each waits until both have reached the cache, so we do not hash a key at once.
+type joiner struct {
+	raw    []byte
+	prefix []byte
+	n      int
+	length [joined]int
+	long   [joined][]byte         // keys that are not in room; nil if they are
+	room   [joined][joinRoom]byte // as much of the prefix as there is room for, then the suffix
+}
+
+// add appends the key with this suffix, which begins at offset begin of the raw page.
+func (k *joiner) add(begin int, suffix []byte) {
+	room, length := &k.room[k.n], len(k.prefix)+len(suffix)
+	k.length[k.n], k.long[k.n] = length, nil
+	switch {
+	case len(k.prefix) == 0:
+		k.long[k.n] = suffix
+	case len(suffix) <= 16 && begin+16 <= len(k.raw) && len(k.prefix)+16 <= joinRoom:
+		// Copying two words more than needed is cheaper than a call that copies just enough.
+		two := k.raw[begin : begin+16 : begin+16]
+		binary.LittleEndian.PutUint64(room[len(k.prefix):], binary.LittleEndian.Uint64(two))
+		binary.LittleEndian.PutUint64(room[len(k.prefix)+8:], binary.LittleEndian.Uint64(two[8:]))
+	case length <= joinRoom:
+		copy(room[len(k.prefix):], suffix)
+	default:
+		k.long[k.n] = append(append(make([]byte, 0, length), k.prefix...), suffix...)
+	}
+	k.n++
+}
+
+// key is key j of those that have been added.
+func (k *joiner) key(j int) []byte {
+	if k.long[j] != nil {
+		return k.long[j]
+	}
+	return k.room[j][:k.length[j]]
+}
+
 // loader fills the indexes of a resident page.
 type loader struct {
 	page    Page
 	raw     []byte
-	slots   []uint32
 	offsets []uint32
 	heads   []uint32
 }
@@ -100,11 +154,10 @@ func newLoader(dst []byte, count, rawLen int) (loader, error) {
 	l := loader{
 		page:    p,
 		raw:     p.Raw(),
-		slots:   unsafe.Slice(p.slot(0), 1<<s.bits),
 		offsets: p.offsets(),
 		heads:   p.heads(),
 	}
-	clear(l.slots)
+	clear(unsafe.Slice(p.slot(0), 1<<s.bits))
 	return l, nil
 }
 
@@ -112,20 +165,19 @@ func newLoader(dst []byte, count, rawLen int) (loader, error) {
 func (l *loader) setPrefix(at, length int) {
 	h := l.page.header()
 	h.prefixLen = uint32(length)
-	h.prefixAt = uint32(HeaderSize + 4*len(l.slots) + at)
+	h.prefixAt = uint32(HeaderSize + 4<<l.page.bits + at)
 	if length <= prefixRoom {
 		copy(h.prefix[:], l.raw[at:at+length])
 		h.prefixAt = uint32(unsafe.Offsetof(h.prefix))
 	}
 }
 
-// enter makes entry i, which begins at offset at, known to the indexes.
-func (l *loader) enter(i int, at, head uint32, hash uint64) {
-	l.offsets[i], l.heads[i] = at, head
-	mask := uint64(len(l.slots) - 1)
+// enter makes the entry at offset at known to the hash slots.
+func (l *loader) enter(at uint32, hash uint64) {
+	mask := uint64(1)<<(l.page.bits&63) - 1
 	s := hash >> ((64 - l.page.bits) & 63)
-	for l.slots[s&mask] != 0 {
-		s++
+	for *l.page.slot(s) != 0 {
+		s = (s + 1) & mask
 	}
-	l.slots[s&mask] = uint32(hash)<<offsetBits | at
+	*l.page.slot(s) = uint32(hash)<<offsetBits | at
 }

@@ -3,7 +3,7 @@ package page
 import (
 	"bytes"
 	"encoding/binary"
-	"sort"
+	"slices"
 	"unsafe"
 
 	"github.com/pandodb/pando/internal/record"
@@ -12,45 +12,48 @@ import (
 // Get returns the record of key, whose hash in the page's keyspace is given. It is the point look-up: two dependent cache
 // misses, the slot's and the entry's. The record's value aliases the page.
 func (p Page) Get(hash uint64, key []byte) (record.Record, bool) {
-	mask := uint64(1)<<(p.bits&63) - 1
-	for i := hash >> ((64 - p.bits) & 63); ; i = (i + 1) & mask {
-		slot := *p.slot(i)
-		if slot == 0 {
-			return record.Record{}, false
-		}
-		if (slot^uint32(hash)<<offsetBits)>>offsetBits != 0 {
-			continue
-		}
-		suffix, r := decodeTrusted(unsafe.Add(p.entries(), slot&offsetMask))
-		if p.isKey(key, suffix) {
-			return r, true
-		}
+	e := p.locate(hash, key)
+	if e == nil {
+		return record.Record{}, false
 	}
-}
-
-// isKey reports whether key is the page's prefix and then suffix.
-func (p Page) isKey(key, suffix []byte) bool {
-	prefix := p.Prefix()
-	return len(key) == len(prefix)+len(suffix) &&
-		string(key[len(prefix):]) == string(suffix) && string(key[:len(prefix)]) == string(prefix)
+	data, n, meta := decodeCommon(e)
+	if n >= 0x80 || meta&(flagExpiry|flagTombstone) != 0 {
+		_, r := decodeTrusted(e)
+		return r, true
+	}
+	return record.Record{
+		Kind:  record.Inline + record.Kind(meta&flagApart),
+		Value: unsafe.Slice((*byte)(unsafe.Add(data, n)), meta>>flagBits),
+	}, true
 }
 
 // Lookup returns the index of key, whose hash in the page's keyspace is given. Who needs but the record asks Get, which
 // need not find out at which index the entry lies.
 func (p Page) Lookup(hash uint64, key []byte) (i int, ok bool) {
+	e := p.locate(hash, key)
+	if e == nil {
+		return 0, false
+	}
+	i, _ = slices.BinarySearch(p.offsets(), uint32(uintptr(e)-uintptr(p.entries())))
+	return i, true
+}
+
+// locate is the address of key's entry, nil if there is none.
+func (p Page) locate(hash uint64, key []byte) unsafe.Pointer {
 	mask := uint64(1)<<(p.bits&63) - 1
-	for s := hash >> ((64 - p.bits) & 63); ; s = (s + 1) & mask {
-		slot := *p.slot(s)
+	for i := hash >> ((64 - p.bits) & 63); ; i = (i + 1) & mask {
+		slot := *p.slot(i)
 		if slot == 0 {
-			return 0, false
+			return nil
 		}
 		if (slot^uint32(hash)<<offsetBits)>>offsetBits != 0 {
 			continue
 		}
-		at := slot & offsetMask
-		if suffix, _ := decodeTrusted(unsafe.Add(p.entries(), at)); p.isKey(key, suffix) {
-			offsets := p.offsets()
-			return sort.Search(len(offsets), func(j int) bool { return offsets[j] >= at }), true
+		e := unsafe.Add(p.entries(), slot&offsetMask)
+		suffix, prefix := suffixAt(e), p.Prefix()
+		if len(key) == len(prefix)+len(suffix) &&
+			string(key[len(prefix):]) == string(suffix) && string(key[:len(prefix)]) == string(prefix) {
+			return e
 		}
 	}
 }

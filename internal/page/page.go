@@ -79,6 +79,15 @@ func (p Page) entries() unsafe.Pointer {
 	return unsafe.Add(p.base, HeaderSize+4<<(p.bits&63))
 }
 
+// entry is the address of entry i.
+func (p Page) entry(i int) unsafe.Pointer {
+	h := p.header()
+	if uint(i) >= uint(h.count) {
+		panic("page: index out of range")
+	}
+	return unsafe.Add(p.entries(), *(*uint32)(unsafe.Add(p.base, uint(h.offsetsAt)+4*uint(i))))
+}
+
 // offsets is where each entry begins in the raw bytes.
 func (p Page) offsets() []uint32 {
 	h := p.header()
@@ -105,14 +114,29 @@ func (p Page) Prefix() []byte {
 
 // Entry is key i without the page's prefix, and its record.
 func (p Page) Entry(i int) (suffix []byte, r record.Record) {
-	return decodeTrusted(unsafe.Add(p.entries(), p.offsets()[i]))
+	e := p.entry(i)
+	data, n, meta := decodeCommon(e)
+	if n >= 0x80 || meta&(flagExpiry|flagTombstone) != 0 {
+		return decodeTrusted(e)
+	}
+	return unsafe.Slice((*byte)(data), n), record.Record{
+		Kind:  record.Inline + record.Kind(meta&flagApart),
+		Value: unsafe.Slice((*byte)(unsafe.Add(data, n)), meta>>flagBits),
+	}
+}
+
+// Inline is key i without the page's prefix, and its value, if that lies in the page and never expires. Where it is false the
+// caller asks Entry. It is for scans: a Record is too large for registers, and costs as much as the rest of the step.
+func (p Page) Inline(i int) (suffix, value []byte, ok bool) {
+	data, n, meta := decodeCommon(p.entry(i))
+	if n >= 0x80 || meta&(flagApart|flagExpiry|flagTombstone) != 0 {
+		return nil, nil, false
+	}
+	return unsafe.Slice((*byte)(data), n), unsafe.Slice((*byte)(unsafe.Add(data, n)), meta>>flagBits), true
 }
 
 // Suffix is key i without the page's prefix.
-func (p Page) Suffix(i int) []byte {
-	suffix, _ := p.Entry(i)
-	return suffix
-}
+func (p Page) Suffix(i int) []byte { return suffixAt(p.entry(i)) }
 
 // Record is the record of key i.
 func (p Page) Record(i int) record.Record {
@@ -125,27 +149,29 @@ func (p Page) AppendKey(dst []byte, i int) []byte {
 	return append(append(dst, p.Prefix()...), p.Suffix(i)...)
 }
 
-// decodeTrusted decodes the entry at e, which Load has checked.
-func decodeTrusted(e unsafe.Pointer) (suffix []byte, r record.Record) {
-	n, meta := uint(*(*byte)(e)), uint(*(*byte)(unsafe.Add(e, 1)))
-	data := unsafe.Add(e, 2)
-	if meta >= 0x80 {
-		high := uint(*(*byte)(data))
-		data = unsafe.Add(data, 1)
-		meta = meta&0x7f | high<<7
-		n |= high & 0x80 // a third byte: not the common case either
+// decodeCommon decodes the lengths of the entry at e, which Load has checked, where they take one and at most two bytes and no
+// expiry comes after them; data is then where the suffix begins. Otherwise n is at least 0x80, or meta has flags.
+func decodeCommon(e unsafe.Pointer) (data unsafe.Pointer, n, meta uint) {
+	n, meta = uint(*(*byte)(e)), uint(*(*byte)(unsafe.Add(e, 1)))
+	if meta < 0x80 {
+		return unsafe.Add(e, 2), n, meta
 	}
-	if n >= 0x80 || meta&(flagExpiry|flagTombstone) != 0 {
-		return decodeTrustedAny(e)
-	}
-	suffix = unsafe.Slice((*byte)(data), n)
-	r.Kind = record.Inline + record.Kind(meta&flagApart)
-	r.Value = unsafe.Slice((*byte)(unsafe.Add(data, n)), meta>>flagBits)
-	return suffix, r
+	high := uint(*(*byte)(unsafe.Add(e, 2)))
+	return unsafe.Add(e, 3), n | high&0x80, meta&0x7f | high<<7
 }
 
-// decodeTrustedAny is decodeTrusted for entries of every kind.
-func decodeTrustedAny(e unsafe.Pointer) (suffix []byte, r record.Record) {
+// suffixAt is the suffix of the entry at e.
+func suffixAt(e unsafe.Pointer) []byte {
+	data, n, meta := decodeCommon(e)
+	if n < 0x80 && meta&flagExpiry == 0 {
+		return unsafe.Slice((*byte)(data), n)
+	}
+	suffix, _ := decodeTrusted(e)
+	return suffix
+}
+
+// decodeTrusted decodes an entry of any kind at e, which Load has checked.
+func decodeTrusted(e unsafe.Pointer) (suffix []byte, r record.Record) {
 	n, e := trustedUvarint(e)
 	meta, e := trustedUvarint(e)
 	r.Kind = record.Inline + record.Kind(meta&flagApart)

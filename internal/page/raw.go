@@ -46,28 +46,42 @@ func decodeHead(raw []byte) (head, error) {
 	return h, nil
 }
 
-// decodeEntry reads the entry at offset at and returns the offset of the next one. prefix is the length of the page's prefix.
-func decodeEntry(raw []byte, at, prefix int) (e entry, next int, err error) {
-	// A suffix below 128 bytes and a value below 2,048 bytes that never expires: nearly every entry of most pages.
-	if at+3 > len(raw) || raw[at] >= 0x80 {
-		return decodeAny(raw, at, prefix)
+// span finds the parts of the entry at offset at if it is of the common kind, that is nearly every entry of most pages: a suffix
+// below 128 bytes, a value below 2,048 bytes, no expiry and no tombstone. Where end is 0 it is not, or damaged: decodeAny tells.
+// It returns no entry since that would be too large for registers.
+func span(raw []byte, at, prefix int) (suffix, value, end int) {
+	if at+3 > len(raw) {
+		return 0, 0, 0
 	}
-	suffix, meta, p := int(raw[at]), int(raw[at+1]), at+2
+	n, meta, p := int(raw[at]), int(raw[at+1]), at+2
 	if meta >= 0x80 {
-		if raw[p] >= 0x80 {
-			return decodeAny(raw, at, prefix)
-		}
+		n |= int(raw[p] & 0x80)
 		meta = meta&0x7f | int(raw[p])<<7
 		p++
 	}
-	value := p + suffix
-	end := value + meta>>flagBits
-	if meta&(flagExpiry|flagTombstone) != 0 || end > len(raw) || prefix+suffix > record.MaxKey {
-		return decodeAny(raw, at, prefix)
+	end = p + n + meta>>flagBits
+	if n >= 0x80 || meta&(flagExpiry|flagTombstone) != 0 || end > len(raw) || prefix+n > record.MaxKey {
+		return 0, 0, 0
 	}
-	e.suffix = raw[p:value:value]
-	e.record = record.Record{Kind: record.Inline + record.Kind(meta&flagApart), Value: raw[value:end:end]}
-	return e, end, nil
+	return p, p + n, end
+}
+
+// decodeEntry reads the entry at offset at into e and returns the offset of the next one. prefix is the length of the page's
+// prefix. On an error e is as before.
+func decodeEntry(e *entry, raw []byte, at, prefix int) (next int, err error) {
+	suffix, value, end := span(raw, at, prefix)
+	if end == 0 {
+		any, next, err := decodeAny(raw, at, prefix)
+		if err == nil {
+			*e = any
+		}
+		return next, err
+	}
+	e.suffix = raw[suffix:value:value]
+	e.record.Kind = record.Inline + record.Kind(raw[at+1]&flagApart)
+	e.record.Expiry = 0
+	e.record.Value = raw[value:end:end]
+	return end, nil
 }
 
 // decodeAny is decodeEntry for entries of every kind.
@@ -95,13 +109,21 @@ func decodeAny(raw []byte, at, prefix int) (e entry, next int, err error) {
 		}
 		p += n
 	}
-	value, end := uint64(p)+suffix, uint64(p)+suffix+meta>>flagBits
-	if end > uint64(len(raw)) {
-		return e, 0, damaged(at, "entry ends %d bytes after the page", end-uint64(len(raw)))
+	value := p + int(suffix)
+	end := value + int(meta>>flagBits)
+	if end > len(raw) {
+		return e, 0, damaged(at, "entry ends %d bytes after the page", end-len(raw))
 	}
 	e.suffix = raw[p:value:value]
 	e.record.Value = raw[value:end:end]
-	return e, int(end), nil
+	return e, end, nil
+}
+
+// spanAny is span for entries of every kind.
+func spanAny(raw []byte, at, prefix int) (suffix, value, end int, err error) {
+	e, end, err := decodeAny(raw, at, prefix)
+	value = end - len(e.record.Value)
+	return value - len(e.suffix), value, end, err
 }
 
 // Iterator reads a raw page in order without its resident form, as merges do, checking every byte that it goes over.
@@ -132,18 +154,27 @@ func (it *Iterator) Next() bool {
 		}
 		return false
 	}
-	e, next, err := decodeEntry(it.raw, it.at, it.prefix)
-	if err == nil && !it.first && bytes.Compare(it.entry.suffix, e.suffix) >= 0 {
+	last := it.entry.suffix
+	next, err := decodeEntry(&it.entry, it.raw, it.at, it.prefix)
+	if err == nil && !it.first && !less(last, it.entry.suffix) {
 		err = damaged(it.at, "key is not greater than the one before it")
 	}
 	if err != nil {
 		it.err = err
 		return false
 	}
-	it.entry, it.at, it.first = e, next, false
+	it.at, it.first = next, false
 	it.left--
-	it.key = append(it.key[:it.prefix], e.suffix...)
+	it.key = append(it.key[:it.prefix], it.entry.suffix...)
 	return true
+}
+
+// less compares suffixes, mostly by their heads.
+func less(a, b []byte) bool {
+	if x, y := headOf(a), headOf(b); x != y {
+		return x < y
+	}
+	return bytes.Compare(a, b) < 0
 }
 
 // Key is the current key, valid until the next move.
@@ -166,8 +197,9 @@ func Find(raw, key []byte) (record.Record, bool, error) {
 		return record.Record{}, false, err
 	}
 	suffix, at := key[len(h.prefix):], h.size
+	var e entry
 	for range h.count {
-		e, next, err := decodeEntry(raw, at, len(h.prefix))
+		next, err := decodeEntry(&e, raw, at, len(h.prefix))
 		if err != nil {
 			return record.Record{}, false, err
 		}
