@@ -1,0 +1,246 @@
+package wal
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"runtime/debug"
+	"unsafe"
+)
+
+// Append adds a record and returns the end of it. Its number must be above those of all records before; where a record
+// stands for several commits, it is the highest of theirs. The payload is copied. The record survives the end of the process
+// from now on, and a power cut once Synced has reached the returned position.
+//
+// An error means that nothing was added. Unless it is ErrFailed, the log goes on.
+func (l *Log) Append(seq uint64, payload []byte) (Position, error) {
+	if err := l.failure.Load(); err != nil {
+		return Position{}, *err
+	}
+	n := int64(len(payload))
+	if n > MaxPayload {
+		return Position{}, fmt.Errorf("log: append %d bytes, at most %d: %w", n, MaxPayload, ErrTooLarge)
+	}
+	if seq <= l.last {
+		return Position{}, fmt.Errorf("log: append record %d after record %d: numbers must grow", seq, l.last)
+	}
+	f := frame{
+		length: n,
+		sum:    crc32.Checksum(payload, castagnoli),
+		seq:    seq,
+		claim:  place(l.synced.Load()),
+		span:   spanOf(seq, l.last),
+		kind:   kindFull,
+	}
+	room := l.limit - l.offset
+	if f.room() > room || room < minRoom {
+		if err := l.appendOver(&f, payload); err != nil {
+			return Position{}, err
+		}
+	} else {
+		if err := l.write(l.active, l.offset, &f, payload); err != nil {
+			return Position{}, err
+		}
+		l.advance(f.room(), f.claim)
+	}
+	l.last = seq
+	return l.Position(), nil
+}
+
+// advance publishes that n bytes were added to the active segment.
+func (l *Log) advance(n int64, claim place) {
+	l.offset += n
+	l.claimed = claim
+	l.end.Store(uint64(at(l.active.segment, l.offset)))
+}
+
+// write puts one frame into a segment.
+func (l *Log) write(s *segment, offset int64, f *frame, payload []byte) error {
+	if s.data == nil {
+		return l.writePlain(s, offset, f, payload)
+	}
+	if err := s.store(offset, f, payload); err != nil {
+		return l.fail(fmt.Errorf("%s: store %d bytes at %d: %w", baseName(s.segment), f.room(), offset, err))
+	}
+	return nil
+}
+
+// store copies one frame into the mapping. The pages of a mapping fault when the device fails or the file was cut from
+// outside; such a fault becomes an error here.
+func (s *segment) store(offset int64, f *frame, payload []byte) (err error) {
+	b := s.data[offset : offset+f.room()]
+	old := debug.SetPanicOnFault(true)
+	defer func() {
+		debug.SetPanicOnFault(old)
+		if r := recover(); r != nil {
+			err = s.fault(r)
+		}
+	}()
+	if len(payload) > 0 {
+		binary.LittleEndian.PutUint64(b[len(b)-alignment:], 0) // no stale bytes in the padding
+		copy(b[frameHeader:], payload)
+	}
+	f.put(b, &s.header, offset)
+	return nil
+}
+
+// fault turns a recovered memory fault inside of the mapping into an error. Any other panic goes on.
+func (s *segment) fault(r any) error {
+	fault, ok := r.(interface {
+		error
+		Addr() uintptr
+	})
+	if !ok {
+		panic(r)
+	}
+	start := uintptr(unsafe.Pointer(unsafe.SliceData(s.data)))
+	if addr := fault.Addr(); addr < start || addr >= start+uintptr(len(s.data)) {
+		panic(r)
+	}
+	return fmt.Errorf("fault in the mapping: %w", fault)
+}
+
+// writePlain writes one frame with one call. When that fails, what may have got into the file is made invalid: a record
+// that was refused must not appear after a restart. Where this is not possible either, the log has failed.
+func (l *Log) writePlain(s *segment, offset int64, f *frame, payload []byte) error {
+	n := int(f.room())
+	if cap(l.scratch) < n {
+		l.scratch = make([]byte, n)
+	}
+	b := l.scratch[:n]
+	clear(b[n-alignment:])
+	copy(b[frameHeader:], payload)
+	f.put(b, &s.header, offset)
+	_, err := s.file.WriteAt(b, offset)
+	if n > keepScratch {
+		l.scratch = nil
+	}
+	if err == nil {
+		return nil
+	}
+	err = fmt.Errorf("%s: write %d bytes at %d: %w", baseName(s.segment), n, offset, err)
+	return errors.Join(err, l.invalidate(s, offset))
+}
+
+// invalidate sees to it that no frame at offset is ever believed. Where that fails, the log has failed.
+func (l *Log) invalidate(s *segment, offset int64) error {
+	if _, err := s.file.WriteAt(make([]byte, frameHeader), offset); err != nil {
+		return l.fail(fmt.Errorf("take back a frame of %s at %d: %w", baseName(s.segment), offset, err))
+	}
+	if err := s.file.Sync(); err != nil {
+		return l.fail(fmt.Errorf("take back a frame of %s at %d: sync: %w", baseName(s.segment), offset, err))
+	}
+	return nil
+}
+
+// keepScratch is the largest buffer that plain mode keeps from one record to the next.
+const keepScratch = 1 << 20
+
+// piece is one frame of a record that is split.
+type piece struct {
+	segment *segment
+	offset  int64
+	frame   frame
+}
+
+// appendOver adds a record that does not fit into the active segment. The segments that it needs are made ready first, so
+// that nothing has been written when there is no space for them.
+func (l *Log) appendOver(whole *frame, payload []byte) error {
+	l.prepareMu.Lock() // until they are part of the log, nothing may be made ready to follow on the wrong segment
+	defer l.prepareMu.Unlock()
+	segments, err := l.takeReady(l.segmentsFor(whole.length))
+	if err != nil {
+		return fmt.Errorf("log: make room for record %d: %w", whole.seq, err)
+	}
+	pieces := l.split(whole, payload, segments)
+	rest := payload
+	for i := range pieces {
+		p := &pieces[i]
+		if err := l.write(p.segment, p.offset, &p.frame, rest[:p.frame.length]); err != nil {
+			return errors.Join(err, l.giveUp(pieces[:i], segments))
+		}
+		rest = rest[p.frame.length:]
+	}
+	begun := pieces[0].segment == l.active
+	if begun {
+		l.offset += pieces[0].frame.room()
+	}
+	l.claimed = whole.claim
+	last := pieces[len(pieces)-1]
+	return l.enter(segments, last.offset+last.frame.room(), whole.seq, begun)
+}
+
+// segmentsFor is how many further segments a payload of n bytes needs that does not fit into the active one.
+func (l *Log) segmentsFor(n int64) int {
+	if room := l.limit - l.offset; room >= minRoom {
+		n -= room - frameHeader
+	}
+	each := l.o.SegmentBytes - 2*blockSize - frameHeader
+	return int(max((n+each-1)/each, 1))
+}
+
+// split lays a record out over the rest of the active segment and further ones.
+func (l *Log) split(whole *frame, payload []byte, segments []*segment) []piece {
+	var pieces []piece
+	rest := payload
+	add := func(s *segment, offset int64) {
+		f := *whole
+		f.length = min(int64(len(rest)), s.limit()-offset-frameHeader)
+		f.sum = crc32.Checksum(rest[:f.length], castagnoli)
+		f.kind = kindMiddle
+		rest = rest[f.length:]
+		pieces = append(pieces, piece{s, offset, f})
+	}
+	if l.limit-l.offset >= minRoom {
+		add(l.active, l.offset)
+	}
+	for _, s := range segments {
+		add(s, firstFrame)
+	}
+	if len(pieces) == 1 {
+		pieces[0].frame.kind = kindFull
+		return pieces
+	}
+	pieces[0].frame.kind = kindFirst
+	pieces[len(pieces)-1].frame.kind = kindLast
+	return pieces
+}
+
+// giveUp undoes a record of which only some frames were written. The one in the active segment must not be believed, nor may
+// those in the new segments: they get a new salt before anything else goes into them.
+func (l *Log) giveUp(written []piece, segments []*segment) error {
+	err := l.discard(segments)
+	if l.Err() == nil && len(written) > 0 && written[0].segment == l.active {
+		err = errors.Join(err, l.invalidate(l.active, written[0].offset))
+	}
+	return err
+}
+
+// enter makes the last of segments the active one; frames of record seq fill the others. begun says that the record begins
+// in the segment that was active so far.
+func (l *Log) enter(segments []*segment, offset int64, seq uint64, begun bool) error {
+	full := append([]*segment{l.active}, segments[:len(segments)-1]...)
+	for _, s := range full {
+		if err := s.unmap(); err != nil { // before a Sync that finds it full closes the file
+			return l.fail(fmt.Errorf("unmap %s: %w", baseName(s.segment), err))
+		}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.active.end = l.offset
+	for i, s := range segments {
+		s.before = seq
+		if i == 0 && !begun {
+			s.before = l.last
+		}
+		prev := full[i]
+		if i > 0 {
+			prev.end = prev.limit()
+		}
+		s.base = prev.base + prev.end - firstFrame
+	}
+	l.segments = append(l.segments, segments...)
+	l.activate(segments[len(segments)-1], offset)
+	return nil
+}

@@ -1,0 +1,218 @@
+package wal
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"path/filepath"
+
+	"github.com/pandodb/pando/internal/corrupt"
+	"github.com/pandodb/pando/vfs"
+)
+
+// Reader follows the log from a sequence number on, while it grows. It keeps the file of the segment that it is in from
+// being used again, so an idle Reader costs one segment of space; close it. One goroutine at a time may use it.
+type Reader struct {
+	l       *Log
+	segment *segment // pinned; nil after Close
+	file    vfs.File
+	offset  int64
+	from    uint64
+	limit   uint64
+
+	window      []byte // of the file, from windowStart on
+	windowStart int64
+	record      []byte // a record that was split
+}
+
+// windowBytes is how much a Reader reads at a time. A longer frame is read as a whole.
+const windowBytes = 64 << 10
+
+// NewReader returns a reader whose first record is the first one numbered fromSeq or higher. It fails with ErrRecycled when
+// that one may be gone.
+func (l *Log) NewReader(fromSeq uint64) (*Reader, error) {
+	if err := l.Err(); errors.Is(err, ErrClosed) {
+		return nil, err
+	}
+	r := &Reader{l: l, from: fromSeq, limit: math.MaxUint64}
+	l.mu.Lock()
+	for _, s := range l.segments {
+		if s.before < max(fromSeq, 1) {
+			r.segment = s
+		}
+	}
+	if r.segment == nil {
+		l.mu.Unlock()
+		return nil, fmt.Errorf("log: read from record %d: %w", fromSeq, ErrRecycled)
+	}
+	r.segment.pins++
+	l.mu.Unlock()
+	return r, r.open(r.segment.start)
+}
+
+// open opens the pinned segment.
+func (r *Reader) open(offset int64) (err error) {
+	r.offset, r.window, r.windowStart = offset, r.window[:0], 0
+	r.file, err = r.l.o.FS.Open(r.l.o.path(r.segment.segment))
+	if err != nil {
+		return errors.Join(fmt.Errorf("log: read %s: %w", baseName(r.segment.segment), err), r.Close())
+	}
+	return nil
+}
+
+// Limit makes Next return io.EOF before any record above upTo. At first there is no limit.
+func (r *Reader) Limit(upTo uint64) { r.limit = upTo }
+
+// Close lets go of the segment.
+func (r *Reader) Close() error {
+	if r.segment == nil {
+		return nil
+	}
+	var err error
+	if r.file != nil {
+		err = r.file.Close()
+		r.file = nil
+	}
+	r.l.mu.Lock()
+	r.segment.pins--
+	r.l.mu.Unlock()
+	r.segment = nil
+	if r.l.Err() != nil {
+		return err
+	}
+	return errors.Join(err, r.l.sweep(), r.l.trimSpares(r.l.keepSpares()))
+}
+
+// Next returns the next record; the payload is valid until the next call. io.EOF means that it has not been appended yet, or
+// lies above the limit: call again later. ErrRecycled means that it is gone.
+func (r *Reader) Next() (seq uint64, payload []byte, err error) {
+	open := false // a record has begun
+	for {
+		if r.segment == nil || errors.Is(r.l.Err(), ErrClosed) {
+			return 0, nil, ErrClosed
+		}
+		more, err := r.more()
+		if err != nil {
+			return 0, nil, err
+		}
+		if !more {
+			continue // in the next segment
+		}
+		f, payload, err := r.frame()
+		if err != nil {
+			return 0, nil, err
+		}
+		if f.kind != kindMark && f.seq > r.limit {
+			return 0, nil, io.EOF
+		}
+		r.offset += f.room()
+		switch {
+		case f.kind == kindMark || f.seq < r.from:
+		case f.kind == kindFull:
+			return f.seq, payload, nil
+		case f.kind == kindFirst:
+			open = true
+			r.record = append(r.record[:0], payload...)
+		case open:
+			r.record = append(r.record, payload...)
+			if f.kind == kindLast {
+				return f.seq, r.record, nil
+			}
+		}
+	}
+}
+
+// more reports whether there is a frame at the offset. At the end of a segment it moves on to the next one and returns false.
+func (r *Reader) more() (bool, error) {
+	end := place(r.l.end.Load())
+	s := r.segment
+	if s.segment == end.segment() {
+		if r.offset >= end.offset() {
+			return false, io.EOF
+		}
+		return true, nil
+	}
+	r.l.mu.Lock()
+	full, sealed := s.end, s.sealed
+	r.l.mu.Unlock()
+	if r.offset < full && (sealed || s.limit()-r.offset >= minRoom) {
+		return true, nil
+	}
+	return false, r.advance()
+}
+
+// advance goes over to the segment that follows the current one.
+func (r *Reader) advance() error {
+	l := r.l
+	l.mu.Lock()
+	var next *segment
+	for _, s := range l.segments {
+		if s.prevSegment == r.segment.segment && s.prevSalt == r.segment.salt {
+			next = s
+			s.pins++
+		}
+	}
+	l.mu.Unlock()
+	if next == nil {
+		return fmt.Errorf("log: read after %s: %w", baseName(r.segment.segment), ErrRecycled)
+	}
+	if err := r.Close(); err != nil {
+		l.mu.Lock()
+		next.pins--
+		l.mu.Unlock()
+		return err
+	}
+	r.segment = next
+	return r.open(next.start)
+}
+
+// frame returns the frame at the offset.
+func (r *Reader) frame() (frame, []byte, error) {
+	s := r.segment
+	name := filepath.Join(r.l.o.Dir, baseName(s.segment))
+	b, err := r.bytes(r.offset, frameHeader)
+	if err != nil {
+		return frame{}, nil, err
+	}
+	f, ok := decodeFrame(b, &s.header, r.offset, s.limit())
+	if !ok {
+		return f, nil, corrupt.New(name, r.offset, frameHeader, "the header of the frame does not verify")
+	}
+	if b, err = r.bytes(r.offset, f.room()); err != nil {
+		return f, nil, err
+	}
+	payload := b[frameHeader : frameHeader+f.length]
+	if !f.payloadMatches(payload) {
+		return f, nil, corrupt.New(name, r.offset, f.room(), "the payload of record %d does not verify", f.seq)
+	}
+	return f, payload, nil
+}
+
+// bytes returns n bytes of the file at offset. It reads ahead as far as the log reaches, but never what is being written.
+func (r *Reader) bytes(offset, n int64) ([]byte, error) {
+	if at := offset - r.windowStart; at >= 0 && at+n <= int64(len(r.window)) {
+		return r.window[at : at+n], nil
+	}
+	limit := r.segment.limit()
+	if end := place(r.l.end.Load()); end.segment() == r.segment.segment {
+		limit = end.offset()
+	}
+	size := min(max(n, windowBytes), limit-offset)
+	if size < n {
+		return nil, corrupt.New(filepath.Join(r.l.o.Dir, baseName(r.segment.segment)), offset, n, "a frame reaches beyond the end of the log")
+	}
+	if int64(cap(r.window)) < size {
+		r.window = make([]byte, size)
+	}
+	window, err := readUpTo(r.file, r.window[:size], offset)
+	if err != nil {
+		r.window = r.window[:0]
+		return nil, fmt.Errorf("log: read %s at %d: %w", baseName(r.segment.segment), offset, err)
+	}
+	r.window, r.windowStart = window, offset
+	if int64(len(window)) < n {
+		return nil, corrupt.New(filepath.Join(r.l.o.Dir, baseName(r.segment.segment)), offset, n, "the file ends at %d", offset+int64(len(window)))
+	}
+	return window[:n], nil
+}

@@ -1,0 +1,56 @@
+package wal
+
+import "fmt"
+
+// Sync makes durable everything for which Append returned before the call. Appends go on meanwhile. The first failure is
+// the last: what the device has is unknown then, so nothing that comes after it could be promised.
+func (l *Log) Sync() error {
+	l.syncMu.Lock()
+	defer l.syncMu.Unlock()
+	if err := l.Err(); err != nil {
+		return err
+	}
+	end := place(l.end.Load())
+	if place(l.synced.Load()) >= end {
+		return nil
+	}
+	// In the order of the log: a segment may never be known to be durable before its predecessor is.
+	waiting := l.waitingFor(end)
+	for _, s := range waiting {
+		if err := s.file.Sync(); err != nil {
+			return l.fail(fmt.Errorf("sync %s: %w", baseName(s.segment), err))
+		}
+	}
+	l.synced.Store(uint64(end))
+	for _, s := range waiting {
+		if s.segment == end.segment() {
+			break
+		}
+		if err := l.closeFile(s); err != nil {
+			return l.fail(fmt.Errorf("close %s: %w", baseName(s.segment), err))
+		}
+	}
+	return nil
+}
+
+// waitingFor lists the segments up to end that may hold something unsynced.
+func (l *Log) waitingFor(end place) []*segment {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var waiting []*segment
+	for _, s := range l.segments {
+		if s.file != nil && s.segment <= end.segment() {
+			waiting = append(waiting, s)
+		}
+	}
+	return waiting
+}
+
+// closeFile closes the file of a segment that is full and durable. Its mapping was ended when the segment was left.
+func (l *Log) closeFile(s *segment) error {
+	l.mu.Lock()
+	f := s.file
+	s.file = nil
+	l.mu.Unlock()
+	return f.Close()
+}
