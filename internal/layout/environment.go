@@ -5,6 +5,7 @@ import (
 
 	"github.com/pandodb/pando/internal/cache"
 	"github.com/pandodb/pando/internal/epoch"
+	"github.com/pandodb/pando/internal/page"
 	"github.com/pandodb/pando/internal/segment"
 )
 
@@ -58,9 +59,12 @@ type ApplyOptions struct {
 // Scratch holds the buffers of reads outside of the cache, so that they allocate nothing once they have grown. The zero
 // value is ready. One goroutine at a time uses it.
 type Scratch struct {
-	Blob   segment.Buffer // the blob read last
-	Delta  segment.Buffer // a second one, read beside it
-	Merged []byte         // a leaf with its deltas folded in
-	Spare  []byte
-	Key    []byte
+	Blob    segment.Buffer // the blob read last
+	Delta   segment.Buffer // a second one, read beside it
+	Merged  []byte         // a leaf with its deltas folded in
+	Spare   []byte
+	Value   []byte
+	Base    page.Iterator
+	Change  page.Iterator
+	Builder page.Builder
 }

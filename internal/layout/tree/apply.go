@@ -1,0 +1,339 @@
+package tree
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+
+	"github.com/pandodb/pando/internal/layout"
+	"github.com/pandodb/pando/internal/page"
+	"github.com/pandodb/pando/internal/segment"
+)
+
+// Bounds of what ApplyOptions may ask for.
+const (
+	minLeafBytes = 64
+	maxLeafBytes = 128 << 10 // so that no leaf comes near page.MaxRaw, whatever its last record and its deltas
+	minFanout    = 4
+)
+
+// applier is one Apply. It walks over the old tree and the changes side by side, in key order, and builds the new tree from
+// the bottom: leaves go to levels[0], the nodes made of them to levels[1], and so on. What did not change goes in as it is.
+type applier struct {
+	ctx    context.Context
+	root   *root
+	w      *segment.Writer
+	o      layout.ApplyOptions
+	ranges []layout.Range
+	input  input
+	levels [maxHeight + 1]level
+	leaf   leafWriter
+	batch  batch
+	s      layout.Scratch
+	base   page.Iterator // over the old leaf at hand
+	merged page.Builder  // a leaf with its new delta, for the cache
+	change page.Builder  // a delta
+	dead   [][]byte      // values apart that the delta at hand kills
+	page   []byte        // encoded forms
+	node   []byte
+	filter []byte
+	out    replaced
+	fresh  []*node // new nodes of the lowest level, to enter into the ring
+	memory int64   // of fresh nodes that are kept
+	all    bool    // every node must be looked at
+}
+
+// Apply implements layout.Layout.
+func (t *Tree) Apply(ctx context.Context, r layout.Root, ranges []layout.Range, changes layout.Changes, w *segment.Writer, o layout.ApplyOptions) (layout.Root, error) {
+	tr, ok := r.(*root)
+	if !ok {
+		return nil, fmt.Errorf("apply to a tree: root is a %T", r)
+	}
+	tr.retire()
+	a := &applier{ctx: ctx, root: tr, w: w, o: defaults(o), ranges: ranges, all: o.Rewrite || o.Victims != nil}
+	for i := range a.levels {
+		a.levels[i].a, a.levels[i].level = a, i
+	}
+	a.leaf.a, a.leaf.limit = a, a.o.LeafBytes
+	a.input.start(changes)
+	next, err := a.run()
+	if err != nil {
+		return nil, fmt.Errorf("apply to tree of keyspace %d: %w", tr.keyspace, err)
+	}
+	return next, nil
+}
+
+func defaults(o layout.ApplyOptions) layout.ApplyOptions {
+	if o.LeafBytes <= 0 {
+		o.LeafBytes = layout.DefaultLeafBytes
+	}
+	o.LeafBytes = min(max(o.LeafBytes, minLeafBytes), maxLeafBytes)
+	if o.MaxDeltas == 0 {
+		o.MaxDeltas = layout.DefaultMaxDeltas
+	}
+	o.MaxDeltas = min(o.MaxDeltas, maxDeltas)
+	if o.Fanout == 0 {
+		o.Fanout = layout.DefaultFanout
+	}
+	o.Fanout = min(max(o.Fanout, minFanout), maxChildren)
+	return o
+}
+
+func (a *applier) run() (*root, error) {
+	top := 0
+	if n := a.root.node; n != nil {
+		top = n.level
+		changed, err := a.inner(n, nil, nil)
+		if err != nil {
+			return nil, err
+		}
+		if !changed {
+			return a.root, nil
+		}
+	} else if err := a.plant(); err != nil {
+		return nil, err
+	}
+	e, err := a.finish(top)
+	if err != nil {
+		return nil, err
+	}
+	if err := a.w.Flush(); err != nil {
+		return nil, err
+	}
+	return a.newRoot(e)
+}
+
+// plant makes leaves out of the changes alone.
+func (a *applier) plant() error {
+	if !a.input.ok {
+		return nil
+	}
+	return a.rewrite(source{}, nil, nil)
+}
+
+// finish closes the levels from the old top upwards until one entry is left: the root. Nil: the tree is empty.
+func (a *applier) finish(top int) (*entry, error) {
+	if err := a.leaf.flush(); err != nil {
+		return nil, err
+	}
+	for i := range a.levels[:maxHeight] {
+		l, above := &a.levels[i], &a.levels[i+1]
+		if i > 0 && above.empty() && len(l.entries) == 1 && a.upperEmpty(i+1) {
+			return &l.entries[0], nil
+		}
+		if err := l.flush(); err != nil {
+			return nil, err
+		}
+		if i >= top && a.upperEmpty(i+1) {
+			return nil, nil
+		}
+	}
+	return nil, fmt.Errorf("tree of more than %d levels", maxHeight)
+}
+
+// upperEmpty reports whether nothing has reached the levels from i on.
+func (a *applier) upperEmpty(i int) bool {
+	for ; i < len(a.levels); i++ {
+		if !a.levels[i].empty() {
+			return false
+		}
+	}
+	return true
+}
+
+// newRoot makes the root out of its node, leaving out nodes with a single child.
+func (a *applier) newRoot(e *entry) (*root, error) {
+	r := &root{tree: a.root.tree, env: a.root.env, keyspace: a.root.keyspace}
+	r.replaced.Store(&a.out)
+	if e == nil {
+		return r, nil
+	}
+	n := e.child
+	r.count.Store(e.count)
+	r.expiry, r.apart = e.slot.expiry, e.slot.apart
+	for n.level > 0 {
+		b, err := r.load(&a.s, n)
+		if err != nil {
+			return nil, err
+		}
+		if b.len() > 1 {
+			break
+		}
+		a.w.Free(n.ptr)
+		n = b.children[0]
+	}
+	r.node = n
+	for _, f := range a.fresh {
+		if b := f.body.Load(); b != nil {
+			r.tree.ring.enter(r.env, f, b)
+		}
+	}
+	return r, nil
+}
+
+// inner goes through a node whose keys lie in [lo, hi) and adds what becomes of it to the levels. It answers false, and adds
+// the node itself, when nothing in it changed.
+func (a *applier) inner(n *node, lo, hi []byte) (changed bool, err error) {
+	if a.covered(lo, hi) && !a.input.below(hi) {
+		return true, a.dropNode(n)
+	}
+	b, err := a.root.load(&a.s, n)
+	if err != nil {
+		return false, err
+	}
+	l := &a.levels[n.level]
+	carried := len(l.entries) > 0
+	changed = carried || b.len() >= 2*a.o.Fanout || a.victim(n.ptr) || a.victim(b.filterPtr) || a.o.Rewrite
+	emitted := l.emitted
+	for i := range b.slots {
+		clo, chi := lo, hi
+		if i > 0 {
+			clo = b.separator(i)
+		}
+		if i+1 < b.len() {
+			chi = b.separator(i + 1)
+		}
+		c, err := a.child(b, i, clo, chi)
+		if err != nil {
+			return false, err
+		}
+		changed = changed || c
+	}
+	changed = changed || l.emitted != emitted
+	if !changed {
+		l.reset()
+		return false, nil
+	}
+	return true, a.closeNode(n, b, !carried && l.emitted == emitted)
+}
+
+// child deals with child i of b, whose keys lie in [lo, hi).
+func (a *applier) child(b *body, i int, lo, hi []byte) (changed bool, err error) {
+	l := &a.levels[b.level]
+	if !a.all && !a.input.below(hi) && !a.touched(lo, hi) && !a.pendingBelow(b.level) {
+		return false, l.add(b.entry(i, lo))
+	}
+	if b.level == 0 {
+		return a.visitLeaf(b, i, lo, hi)
+	}
+	changed, err = a.inner(b.children[i], lo, hi)
+	if err == nil && !changed {
+		err = l.add(b.entry(i, lo))
+	}
+	return changed, err
+}
+
+// pendingBelow reports whether the level that feeds this one holds something too small to stand alone.
+func (a *applier) pendingBelow(level int) bool {
+	if level == 0 {
+		return a.leaf.b.Count() > 0
+	}
+	return len(a.levels[level-1].entries) > 0
+}
+
+// closeNode ends a node that changed: what is pending below goes out, and its entries become new nodes. whole tells that
+// the entries at hand are all that became of the node, and of nothing else: only then can its filter blob live on.
+func (a *applier) closeNode(n *node, b *body, whole bool) error {
+	a.free(n.ptr)
+	if b.level == 0 {
+		a.out.nodes = append(a.out.nodes, n)
+	}
+	l := &a.levels[n.level]
+	if !a.o.Rewrite {
+		emitted := l.emitted
+		if err := a.flushBelow(n.level); err != nil {
+			return err
+		}
+		whole = whole && emitted == l.emitted
+		if whole && l.fitsOne() && (n == a.root.node || !l.small()) && !a.victim(b.filterPtr) {
+			return l.emit(len(l.entries), b.filterPtr)
+		}
+	}
+	if !b.filterPtr.IsZero() {
+		a.free(b.filterPtr)
+	}
+	if a.o.Rewrite {
+		return nil
+	}
+	return l.boundary()
+}
+
+// flushBelow closes the level that feeds this one.
+func (a *applier) flushBelow(level int) error {
+	if level == 0 {
+		return a.leaf.flush()
+	}
+	return a.levels[level-1].flush()
+}
+
+// touched reports whether a range delete meets [lo, hi).
+func (a *applier) touched(lo, hi []byte) bool {
+	a.passRanges(lo)
+	if len(a.ranges) == 0 {
+		return false
+	}
+	return hi == nil || bytes.Compare(a.ranges[0].Lo, hi) < 0
+}
+
+// covered reports whether a range delete covers all of [lo, hi).
+func (a *applier) covered(lo, hi []byte) bool {
+	a.passRanges(lo)
+	if len(a.ranges) == 0 || bytes.Compare(a.ranges[0].Lo, lo) > 0 {
+		return false
+	}
+	top := a.ranges[0].Hi
+	return top == nil || (hi != nil && bytes.Compare(hi, top) <= 0)
+}
+
+// passRanges leaves behind the ranges that end at or before key. Keys only ever grow.
+func (a *applier) passRanges(key []byte) {
+	for len(a.ranges) > 0 && a.ranges[0].Hi != nil && bytes.Compare(a.ranges[0].Hi, key) <= 0 {
+		a.ranges = a.ranges[1:]
+	}
+}
+
+func (a *applier) victim(p segment.Pointer) bool {
+	return a.o.Victims != nil && !p.IsZero() && a.o.Victims(p.Segment)
+}
+
+// free frees a blob of the old tree.
+func (a *applier) free(p segment.Pointer) { a.w.Free(p) }
+
+// freeValue frees a value apart.
+func (a *applier) freeValue(ref []byte) error {
+	if a.root.env.FreeValue == nil {
+		return fmt.Errorf("no way to free a value apart")
+	}
+	return a.root.env.FreeValue(a.w, ref)
+}
+
+func (a *applier) progress(n int) {
+	if a.o.Progress != nil {
+		a.o.Progress(int64(n))
+	}
+}
+
+// input is the stream of changes with one change looked ahead.
+type input struct {
+	changes layout.Changes
+	change  layout.Change
+	ok      bool
+}
+
+func (in *input) start(changes layout.Changes) {
+	in.changes = changes
+	if changes != nil {
+		in.next()
+	}
+}
+
+func (in *input) next() {
+	if in.ok = in.changes.Next(); in.ok {
+		in.change = in.changes.Change()
+	}
+}
+
+// below reports whether the next change lies below hi.
+func (in *input) below(hi []byte) bool {
+	return in.ok && (hi == nil || bytes.Compare(in.change.Key, hi) < 0)
+}

@@ -1,0 +1,41 @@
+package tree
+
+import (
+	"github.com/pandodb/pando/internal/cache"
+	"github.com/pandodb/pando/internal/layout"
+	"github.com/pandodb/pando/internal/page"
+)
+
+// cachedPage returns the page of a handle. The caller is inside an epoch section.
+func cachedPage(env *layout.Environment, h uint64) (page.Page, bool) {
+	return env.Cache.Get(cache.Handle(h))
+}
+
+// pinPage keeps the page of leaf i of b in the cache until unpinPage.
+func pinPage(env *layout.Environment, h uint64) (page.Page, bool) {
+	if h == 0 {
+		return page.Page{}, false
+	}
+	guard := env.Epoch.Enter()
+	p, ok := env.Cache.Pin(cache.Handle(h))
+	guard.Exit()
+	return p, ok
+}
+
+func unpinPage(env *layout.Environment, h uint64) { env.Cache.Unpin(cache.Handle(h)) }
+
+func insertPage(env *layout.Environment, raw []byte, keyspace uint32) (uint64, error) {
+	h, err := env.Cache.Insert(raw, keyspace)
+	return uint64(h), err
+}
+
+// insertBuilder is insertPage for a page just built.
+func insertBuilder(env *layout.Environment, b *page.Builder, keyspace uint32) uint64 {
+	h, err := env.Cache.InsertBuilder(b, keyspace)
+	if err != nil {
+		return 0
+	}
+	return uint64(h)
+}
+
+func dropPage(env *layout.Environment, h uint64) { env.Cache.Drop(cache.Handle(h)) }

@@ -1,0 +1,325 @@
+package tree
+
+import (
+	"github.com/pandodb/pando/internal/layout"
+	"github.com/pandodb/pando/internal/page"
+	"github.com/pandodb/pando/internal/record"
+)
+
+// NewCursor implements layout.Root.
+func (r *root) NewCursor() layout.Cursor { return &cursor{r: r} }
+
+// place is where a cursor stands.
+type place uint8
+
+const (
+	nowhere place = iota
+	onRecord
+	beforeFirst
+	afterLast
+)
+
+// step is one level of the way from the root to the leaf under a cursor.
+type step struct {
+	b *body
+	i int
+}
+
+// cursor implements layout.Cursor. It remembers the way down, so that moving to the neighbouring leaf asks the parent only.
+type cursor struct {
+	r      *root
+	path   []step // from the root; empty: no way yet
+	page   page.Page
+	at     int
+	place  place
+	closed bool
+	pinned uint64 // handle of page when it lies in the cache
+	own    []byte // memory of page when it does not
+	key    []byte
+	err    error
+	s      layout.Scratch
+	ahead  prefetcher
+}
+
+// First implements layout.Cursor.
+func (c *cursor) First() bool { return c.end(afterLast, false) }
+
+// Last implements layout.Cursor.
+func (c *cursor) Last() bool { return c.end(beforeFirst, true) }
+
+// end goes to one end of the tree; over is where the cursor stands when there is no record.
+func (c *cursor) end(over place, last bool) bool {
+	if !c.start() {
+		return false
+	}
+	if !c.down(c.r.node, func(b *body) int {
+		if last {
+			return b.len() - 1
+		}
+		return 0
+	}) {
+		return false
+	}
+	return c.settle(over, last)
+}
+
+// settle enters the leaf under the path and stands on its first or last record; leaves without records are passed over.
+func (c *cursor) settle(over place, last bool) bool {
+	for {
+		if !c.enter() {
+			return false
+		}
+		if n := c.page.Len(); n > 0 {
+			c.at, c.place = 0, onRecord
+			if last {
+				c.at = n - 1
+			}
+			return true
+		}
+		if !c.sideways(over, last) {
+			return false
+		}
+	}
+}
+
+// start prepares a move that does not depend on where the cursor stands.
+func (c *cursor) start() bool {
+	c.err = nil
+	c.path = c.path[:0]
+	c.place = nowhere
+	return !c.closed && c.r.node != nil
+}
+
+// fail ends a move with an error.
+func (c *cursor) fail(err error) bool {
+	c.err, c.place = err, nowhere
+	c.path = c.path[:0]
+	c.release()
+	return false
+}
+
+// down goes from n to a leaf, choosing a child in each node.
+func (c *cursor) down(n *node, choose func(b *body) int) bool {
+	for {
+		b, err := c.r.load(&c.s, n)
+		if err != nil {
+			return c.fail(err)
+		}
+		i := choose(b)
+		c.path = append(c.path, step{b, i})
+		if b.level == 0 {
+			return true
+		}
+		n = b.children[i]
+	}
+}
+
+// sideways moves the path to the next leaf, or with back to the previous one.
+func (c *cursor) sideways(over place, back bool) bool {
+	depth := len(c.path) - 1
+	for ; depth >= 0; depth-- {
+		s := &c.path[depth]
+		if back && s.i > 0 {
+			s.i--
+			break
+		}
+		if !back && s.i+1 < s.b.len() {
+			s.i++
+			break
+		}
+	}
+	if depth < 0 {
+		c.path, c.place = c.path[:0], over
+		c.release()
+		return false
+	}
+	s := c.path[depth]
+	c.path = c.path[:depth+1]
+	if s.b.level == 0 {
+		return true
+	}
+	return c.down(s.b.children[s.i], func(b *body) int {
+		if back {
+			return b.len() - 1
+		}
+		return 0
+	})
+}
+
+// enter makes the leaf under the path the cursor's page.
+func (c *cursor) enter() bool {
+	c.release()
+	s := c.path[len(c.path)-1]
+	if h := s.b.handles[s.i].Load(); c.pin(h) {
+		c.ahead.hit()
+		return true
+	}
+	raw, err := c.ahead.leaf(c, s)
+	if err != nil {
+		return c.fail(err)
+	}
+	h, err := insertPage(c.r.env, raw, c.r.keyspace)
+	if err == nil {
+		s.b.handles[s.i].Store(h)
+		if c.pin(h) {
+			return true
+		}
+	}
+	return c.hold(s, raw)
+}
+
+// pin makes the cached page of a handle the cursor's page.
+func (c *cursor) pin(h uint64) bool {
+	p, ok := pinPage(c.r.env, h)
+	if ok {
+		c.page, c.pinned = p, h
+	}
+	return ok
+}
+
+// hold loads a page for which the cache has no room into the cursor's own memory.
+func (c *cursor) hold(s step, raw []byte) bool {
+	size, err := page.ResidentSize(raw)
+	if err != nil {
+		return c.fail(c.r.badLeaf(s.b, s.i, err))
+	}
+	if cap(c.own) < size {
+		c.own = make([]byte, size+size/4)
+	}
+	own := c.own[:cap(c.own)]
+	if err := page.Load(own, raw, c.r.keyspace); err != nil {
+		return c.fail(c.r.badLeaf(s.b, s.i, err))
+	}
+	c.page = page.At(own)
+	return true
+}
+
+// release gives up the cursor's page.
+func (c *cursor) release() {
+	if c.pinned != 0 {
+		unpinPage(c.r.env, c.pinned)
+		c.pinned = 0
+	}
+	c.page = page.Page{}
+}
+
+// Next implements layout.Cursor.
+func (c *cursor) Next() bool {
+	switch c.place {
+	case onRecord:
+		if c.at+1 < c.page.Len() {
+			c.at++
+			return true
+		}
+		return c.sideways(afterLast, false) && c.settle(afterLast, false)
+	case afterLast:
+		return false
+	}
+	if c.err != nil {
+		return false
+	}
+	return c.First()
+}
+
+// Prev implements layout.Cursor.
+func (c *cursor) Prev() bool {
+	switch c.place {
+	case onRecord:
+		if c.at > 0 {
+			c.at--
+			return true
+		}
+		return c.sideways(beforeFirst, true) && c.settle(beforeFirst, true)
+	case beforeFirst:
+		return false
+	}
+	if c.err != nil {
+		return false
+	}
+	return c.Last()
+}
+
+// SeekGE implements layout.Cursor.
+func (c *cursor) SeekGE(key []byte) bool {
+	if !c.seek(key) {
+		return false
+	}
+	c.at, _ = c.page.Search(key)
+	if c.at < c.page.Len() {
+		c.place = onRecord
+		return true
+	}
+	return c.sideways(afterLast, false) && c.settle(afterLast, false)
+}
+
+// SeekLT implements layout.Cursor.
+func (c *cursor) SeekLT(key []byte) bool {
+	if !c.seek(key) {
+		return false
+	}
+	c.at, _ = c.page.Search(key)
+	if c.at > 0 {
+		c.at, c.place = c.at-1, onRecord
+		return true
+	}
+	return c.sideways(beforeFirst, true) && c.settle(beforeFirst, true)
+}
+
+// seek enters the leaf in whose range key lies.
+func (c *cursor) seek(key []byte) bool {
+	if !c.start() {
+		return false
+	}
+	n := c.r.node
+	for {
+		b, err := c.r.load(&c.s, n)
+		if err != nil {
+			return c.fail(err)
+		}
+		i := b.find(key)
+		c.path = append(c.path, step{b, i})
+		if b.level == 0 {
+			return c.enter()
+		}
+		n = b.children[i]
+	}
+}
+
+// Key implements layout.Cursor.
+func (c *cursor) Key() []byte {
+	if c.place != onRecord {
+		return nil
+	}
+	c.key = c.page.AppendKey(c.key[:0], c.at)
+	return c.key
+}
+
+// Record implements layout.Cursor.
+func (c *cursor) Record() record.Record {
+	if c.place != onRecord {
+		return record.Record{}
+	}
+	return c.page.Record(c.at)
+}
+
+// Window implements layout.Cursor.
+func (c *cursor) Window() (page.Page, int) { return c.page, c.at }
+
+// MoveTo implements layout.Cursor.
+func (c *cursor) MoveTo(i int) {
+	if c.place == onRecord && i >= 0 && i < c.page.Len() {
+		c.at = i
+	}
+}
+
+// Err implements layout.Cursor.
+func (c *cursor) Err() error { return c.err }
+
+// Close implements layout.Cursor.
+func (c *cursor) Close() error {
+	c.closed, c.place = true, nowhere
+	c.path = nil
+	c.release()
+	c.ahead.close()
+	return nil
+}

@@ -1,0 +1,154 @@
+package tree
+
+import (
+	"bytes"
+	"slices"
+
+	"github.com/pandodb/pando/internal/record"
+	"github.com/pandodb/pando/internal/segment"
+)
+
+// deltaWorth reports whether the batch at hand may become a delta of leaf i: there is room for one more, and all of them
+// together stay below half of the leaf.
+func (a *applier) deltaWorth(b *body, i int) bool {
+	deltas := b.deltasOf(i)
+	if len(deltas) >= a.o.MaxDeltas {
+		return false
+	}
+	total := lengths(deltas) + int64(a.batch.size()) + segment.HeaderSize + segment.PointerSize
+	return 2*total <= int64(b.slots[i].ptr.Length)
+}
+
+// writeDelta writes the batch at hand as a delta of leaf i. It answers done = false, and has done nothing, when the leaf had
+// better be written anew.
+//
+// A leaf that is resident, or that holds a value apart, is merged on the spot: its page in the cache is brought up to date,
+// its count stays closed, and the values apart that die are freed now. So values apart are live exactly when the merged leaf
+// refers to them. A leaf of neither kind is not read.
+func (a *applier) writeDelta(b *body, i int, lo []byte) (done, changed bool, err error) {
+	a.dead = a.dead[:0]
+	e := b.entry(i, lo)
+	src := source{b: b, i: i}
+	resident := src.pin(a.root)
+	defer src.unpin(a.root)
+	known := resident || e.slot.apart
+	if known {
+		raw, err := src.read(a)
+		if err != nil {
+			return false, false, err
+		}
+		fits, err := a.mergeResident(raw)
+		if err != nil || !fits {
+			return false, false, err
+		}
+		e.count = uint64(a.merged.Count())
+	}
+	if err := a.batch.appendTo(&a.change); err != nil {
+		return false, false, err
+	}
+	if a.change.Count() == 0 {
+		return true, false, a.levels[0].add(b.entry(i, lo))
+	}
+	if err := a.freeDead(); err != nil {
+		return false, false, err
+	}
+	a.page = a.change.Append(a.page[:0])
+	p, err := a.write(segment.KindDelta, a.page)
+	if err != nil {
+		return false, false, err
+	}
+	e.deltas = append(e.deltas, p) // copies: the node's slice has no room behind it
+	a.extend(&e, known)
+	if resident {
+		a.out.handles = append(a.out.handles, src.pinned)
+		e.handle = insertBuilder(a.root.env, &a.merged, a.root.keyspace)
+	} else {
+		e.handle = 0
+	}
+	return true, true, a.levels[0].add(e)
+}
+
+// extend enters the changes of a delta into what the slot says of its leaf.
+func (a *applier) extend(e *entry, known bool) {
+	count, exact := splitCount(e.count)
+	owned := false
+	for j := range a.batch.items {
+		c := &a.batch.items[j]
+		if c.idle {
+			continue
+		}
+		hash := record.Hash(a.root.keyspace, a.batch.key(j))
+		fresh := len(e.filter) > 0 && !filterHas(e.filter, hash)
+		if c.kind == record.Tombstone {
+			exact = exact && known
+			continue
+		}
+		e.slot.expiry = sooner(e.slot.expiry, c.expiry)
+		e.slot.apart = e.slot.apart || c.kind == record.Apart
+		if !known {
+			count++
+			exact = exact && fresh
+		}
+		if fresh {
+			if !owned {
+				e.filter, owned = slices.Clone(e.filter), true
+				e.slot.filter = noFilter
+			}
+			filterAdd(e.filter, hash)
+		}
+	}
+	e.count = joinCount(count, exact)
+}
+
+// mergeResident merges the batch over raw into a.merged, marks the changes that do nothing, and notes the values apart that
+// die. It answers false when the leaf would be empty or too large.
+func (a *applier) mergeResident(raw []byte) (fits bool, err error) {
+	a.merged.Reset()
+	it, j := &a.base, 0
+	if err := it.Reset(raw); err != nil {
+		return false, err
+	}
+	for inBase := it.Next(); inBase || j < len(a.batch.items); {
+		order := -1
+		if !inBase {
+			order = 1
+		} else if j < len(a.batch.items) {
+			order = bytes.Compare(it.Key(), a.batch.key(j))
+		}
+		if order < 0 {
+			if err := a.merged.Add(it.Key(), it.Record()); err != nil {
+				return false, err
+			}
+			inBase = it.Next()
+			continue
+		}
+		if order == 0 {
+			if old := it.Record(); old.Kind == record.Apart {
+				a.dead = append(a.dead, bytes.Clone(old.Value))
+			}
+			inBase = it.Next()
+		}
+		if r := a.batch.record(j); r.Kind != record.Tombstone {
+			if err := a.merged.Add(a.batch.key(j), r); err != nil {
+				return false, err
+			}
+		} else {
+			a.batch.items[j].idle = order != 0
+		}
+		j++
+	}
+	if err := it.Err(); err != nil {
+		return false, err
+	}
+	return a.merged.Count() > 0 && a.merged.Size() <= a.leaf.most(), nil
+}
+
+// freeDead frees the values apart that mergeResident found dead.
+func (a *applier) freeDead() error {
+	for _, ref := range a.dead {
+		if err := a.freeValue(ref); err != nil {
+			return err
+		}
+	}
+	return nil
+}

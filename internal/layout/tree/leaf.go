@@ -1,0 +1,445 @@
+package tree
+
+import (
+	"bytes"
+	"math"
+
+	"github.com/pandodb/pando/internal/layout"
+	"github.com/pandodb/pando/internal/page"
+	"github.com/pandodb/pando/internal/record"
+	"github.com/pandodb/pando/internal/segment"
+)
+
+// visitLeaf deals with leaf i of b, whose keys lie in [lo, hi): it goes into the new tree as it is, with a delta, rewritten,
+// or not at all.
+func (a *applier) visitLeaf(b *body, i int, lo, hi []byte) (changed bool, err error) {
+	if err := a.ctx.Err(); err != nil {
+		return false, err
+	}
+	a.batch.fill(&a.input, hi, batchLeaves*a.o.LeafBytes)
+	if a.covered(lo, hi) {
+		if err := a.dropLeaf(b, i); err != nil {
+			return true, err
+		}
+		if len(a.batch.items) == 0 {
+			return true, nil
+		}
+		return true, a.rewrite(source{}, lo, hi)
+	}
+	alone := a.leaf.b.Count() == 0 && !a.touched(lo, hi) && !a.input.below(hi) && !a.o.Rewrite && !a.victimLeaf(b, i)
+	if alone {
+		if !b.slots[i].apart {
+			a.batch.dropAbsent(a.root.keyspace, b.filterOf(i))
+		}
+		if len(a.batch.items) == 0 {
+			return false, a.levels[0].add(b.entry(i, lo))
+		}
+		if a.deltaWorth(b, i) {
+			if done, changed, err := a.writeDelta(b, i, lo); done || err != nil {
+				return changed, err
+			}
+		}
+	}
+	return true, a.rewrite(source{b: b, i: i}, lo, hi)
+}
+
+// batchLeaves bounds a batch, in leaves.
+const batchLeaves = 4
+
+// victimLeaf reports whether a blob of leaf i lies in a segment that is being emptied.
+func (a *applier) victimLeaf(b *body, i int) bool {
+	if a.o.Victims == nil {
+		return false
+	}
+	for _, p := range b.deltasOf(i) {
+		if a.victim(p) {
+			return true
+		}
+	}
+	return a.victim(b.slots[i].ptr)
+}
+
+// source is the old leaf that a new one is made of; the zero source is none.
+type source struct {
+	b      *body
+	i      int
+	pinned uint64
+	page   page.Page
+}
+
+// pin keeps the page of the leaf in the cache, if it is there.
+func (src *source) pin(r *root) bool {
+	h := src.b.handles[src.i].Load()
+	p, ok := pinPage(r.env, h)
+	if ok {
+		src.pinned, src.page = h, p
+	}
+	return ok
+}
+
+func (src *source) unpin(r *root) {
+	if src.pinned != 0 {
+		unpinPage(r.env, src.pinned)
+		src.pinned = 0
+	}
+}
+
+// read returns the raw page of the leaf: of the pinned page, or from the disk.
+func (src *source) read(a *applier) ([]byte, error) {
+	if src.pinned != 0 {
+		return src.page.Raw(), nil
+	}
+	raw, err := a.root.readLeaf(&a.s, src.b, src.i)
+	if err == nil {
+		a.progress(int(src.b.slots[src.i].ptr.Length))
+	}
+	return raw, err
+}
+
+// rewrite merges the batch at hand, and all further changes below hi, into an old leaf, if there is one, and writes the
+// outcome as one or more leaves. What is too little for a leaf waits for its right neighbour.
+func (a *applier) rewrite(src source, lo, hi []byte) error {
+	if src.b == nil {
+		if len(a.batch.items) == 0 {
+			a.batch.fill(&a.input, hi, batchLeaves*a.o.LeafBytes)
+		}
+		a.leaf.begin(lo, false)
+		if err := a.merge(nil, hi); err != nil {
+			return err
+		}
+		return a.leaf.boundary(a, hi)
+	}
+	resident := src.pin(a.root)
+	defer src.unpin(a.root)
+	raw, err := src.read(a)
+	if err != nil {
+		return err
+	}
+	a.leaf.begin(lo, resident)
+	if err := a.merge(raw, hi); err != nil {
+		return a.root.badLeaf(src.b, src.i, err)
+	}
+	a.freeLeaf(src.b, src.i)
+	return a.leaf.boundary(a, hi)
+}
+
+// freeLeaf frees the blobs of an old leaf, not its values.
+func (a *applier) freeLeaf(b *body, i int) {
+	a.free(b.slots[i].ptr)
+	for _, p := range b.deltasOf(i) {
+		a.free(p)
+	}
+	if h := b.handles[i].Load(); h != 0 {
+		a.out.handles = append(a.out.handles, h)
+	}
+}
+
+// merge adds an old raw page, less what is removed from it, and the changes below hi to the leaf being written.
+func (a *applier) merge(raw []byte, hi []byte) error {
+	it, inBase := &a.base, false
+	if raw != nil {
+		if err := it.Reset(raw); err != nil {
+			return err
+		}
+		a.leaf.cut = a.plan(raw, hi)
+		if err := it.Reset(raw); err != nil {
+			return err
+		}
+		inBase = it.Next()
+	} else {
+		a.leaf.cut = a.plan(nil, hi)
+	}
+	for {
+		last := !a.input.below(hi)
+		var err error
+		if inBase, err = a.mergeBatch(it, inBase, last); err != nil {
+			return err
+		}
+		if last {
+			break
+		}
+		a.batch.fill(&a.input, hi, batchLeaves*a.o.LeafBytes)
+	}
+	if raw == nil {
+		return nil
+	}
+	return it.Err()
+}
+
+// mergeBatch merges the batch at hand, and when it is the last one the rest of the old page too.
+func (a *applier) mergeBatch(it *page.Iterator, inBase, last bool) (bool, error) {
+	for j := 0; j < len(a.batch.items) || (inBase && last); {
+		order := -1
+		if !inBase {
+			order = 1
+		} else if j < len(a.batch.items) {
+			order = bytes.Compare(it.Key(), a.batch.key(j))
+		}
+		var err error
+		if order < 0 {
+			err = a.keep(it.Key(), it.Record())
+			inBase = it.Next()
+		} else {
+			if order == 0 {
+				err = a.bury(it.Record())
+				inBase = it.Next()
+			}
+			if r := a.batch.record(j); err == nil && r.Kind != record.Tombstone {
+				err = a.leaf.add(a.batch.key(j), r)
+			}
+			j++
+		}
+		if err != nil {
+			return false, err
+		}
+	}
+	a.batch.items, a.batch.arena = a.batch.items[:0], a.batch.arena[:0]
+	return inBase, nil
+}
+
+// keep adds an old record, unless a range delete removes it or it has expired.
+func (a *applier) keep(key []byte, r record.Record) error {
+	if r.Expired(a.o.Now) || a.removed(key) {
+		return a.bury(r)
+	}
+	return a.leaf.add(key, r)
+}
+
+// removed reports whether a range delete removes key.
+func (a *applier) removed(key []byte) bool {
+	if len(a.ranges) == 0 {
+		return false
+	}
+	a.passRanges(key)
+	return inRanges(a.ranges, key)
+}
+
+func inRanges(ranges []layout.Range, key []byte) bool {
+	return len(ranges) > 0 && bytes.Compare(ranges[0].Lo, key) <= 0 && (ranges[0].Hi == nil || bytes.Compare(key, ranges[0].Hi) < 0)
+}
+
+// bury frees what an old record refers to.
+func (a *applier) bury(r record.Record) error {
+	if r.Kind != record.Apart {
+		return nil
+	}
+	return a.freeValue(r.Value)
+}
+
+// plan returns the size at which the leaf being written is cut. Many changes, and those that come after all old records,
+// fill leaves; otherwise what does not fit into one leaf is dealt out evenly, so that the leaves have room to grow.
+func (a *applier) plan(raw, hi []byte) int {
+	w := &a.leaf
+	if a.o.Rewrite || a.input.below(hi) || raw == nil {
+		return w.limit
+	}
+	estimate := len(raw) + a.batch.size()
+	if w.b.Count() > 0 {
+		estimate += w.b.Size()
+	}
+	if estimate <= w.most() {
+		return math.MaxInt
+	}
+	size, behind := a.measure(raw)
+	if w.b.Count() > 0 {
+		size += w.b.Size()
+	}
+	if size <= w.most() {
+		return math.MaxInt
+	}
+	if behind {
+		return w.limit
+	}
+	leaves := (size + w.limit - 1) / w.limit
+	return (size + leaves - 1) / leaves
+}
+
+// measure returns about how large raw becomes with the batch merged into it, and whether all changes come behind it.
+func (a *applier) measure(raw []byte) (size int, behind bool) {
+	it, ranges := &a.base, a.ranges
+	size, behind = len(raw)+a.batch.size(), true
+	j := 0
+	for it.Next() {
+		key, old := it.Key(), it.Record()
+		for j < len(a.batch.items) && bytes.Compare(a.batch.key(j), key) < 0 {
+			j, behind = j+1, false
+		}
+		same := j < len(a.batch.items) && bytes.Equal(a.batch.key(j), key)
+		if same {
+			j, behind = j+1, false
+		}
+		for len(ranges) > 0 && ranges[0].Hi != nil && bytes.Compare(ranges[0].Hi, key) <= 0 {
+			ranges = ranges[1:]
+		}
+		if same || inRanges(ranges, key) {
+			size -= len(key) + len(old.Value)
+		}
+	}
+	return size, behind && len(a.batch.items) > 0
+}
+
+// leafWriter fills leaves with records that come in key order.
+type leafWriter struct {
+	a      *applier
+	b      page.Builder
+	limit  int    // the size to which leaves are filled
+	cut    int    // the size at which the leaf at hand ends
+	sep    []byte // lower bound of the leaf at hand
+	last   []byte // last key of the leaf before it, when sep must be found by comparing
+	cutOff bool
+	apart  bool
+	hot    bool // the leaf at hand takes the place of one that was in the cache
+	hashes []uint64
+	room   bool // the cache takes pages without evicting others
+	asked  int  // leaves since room was found out
+}
+
+// most is the size that a leaf may have before it is split.
+func (w *leafWriter) most() int { return w.limit + w.limit/4 }
+
+// begin says that what comes next has the lower bound lo.
+func (w *leafWriter) begin(lo []byte, resident bool) {
+	if w.b.Count() == 0 {
+		w.sep, w.cutOff, w.hot = lo, false, false
+	}
+	w.hot = w.hot || resident
+}
+
+func (w *leafWriter) add(key []byte, r record.Record) error {
+	if w.b.Count() > 0 && w.b.Size() >= w.cut {
+		if err := w.emit(); err != nil {
+			return err
+		}
+	}
+	if w.b.Count() == 0 && w.cutOff {
+		w.sep = bytes.Clone(key[:separate(w.last, key)])
+		w.cutOff = false
+	}
+	if err := w.b.Add(key, r); err != nil {
+		return err
+	}
+	w.apart = w.apart || r.Kind == record.Apart
+	w.hashes = append(w.hashes, record.Hash(w.a.root.keyspace, key))
+	return nil
+}
+
+// boundary is called where an old leaf ended: what has gathered goes out as a leaf, unless it should share one with its right
+// neighbour: because it is far too little, or because it is little and the neighbour changes anyhow.
+func (w *leafWriter) boundary(a *applier, hi []byte) error {
+	n := w.b.Size()
+	switch {
+	case w.b.Count() == 0:
+		return nil
+	case a.o.Rewrite || n < w.limit/4:
+		return nil
+	case n < w.limit/2 && a.input.ok && hi != nil:
+		return nil
+	}
+	return w.flush()
+}
+
+// flush writes what has gathered.
+func (w *leafWriter) flush() error {
+	if w.b.Count() == 0 {
+		return nil
+	}
+	return w.emit()
+}
+
+func (w *leafWriter) emit() error {
+	a := w.a
+	a.page = w.b.Append(a.page[:0])
+	p, err := a.write(segment.KindLeaf, a.page)
+	if err != nil {
+		return err
+	}
+	e := entry{
+		sep:    w.sep,
+		slot:   slot{ptr: p, expiry: w.b.LeastExpiry(), filter: noFilter, apart: w.apart},
+		count:  uint64(w.b.Count()),
+		filter: make([]byte, filterSize(w.b.Count())),
+	}
+	for _, h := range w.hashes {
+		filterAdd(e.filter, h)
+	}
+	if w.hot || w.hasRoom() {
+		e.handle = insertBuilder(a.root.env, &w.b, a.root.keyspace)
+	}
+	w.last = append(w.last[:0], w.b.LastKey()...)
+	w.cutOff, w.apart = true, false
+	w.hashes = w.hashes[:0]
+	w.b.Reset()
+	return a.levels[0].add(e)
+}
+
+// roomEvery is how many leaves go by between two looks at the cache.
+const roomEvery = 64
+
+// hasRoom reports whether the cache can take a new leaf without evicting another page.
+func (w *leafWriter) hasRoom() bool {
+	if w.asked%roomEvery == 0 {
+		s := w.a.root.env.Cache.Stats()
+		w.room = s.Bytes < s.Limit-s.Limit/8
+	}
+	w.asked++
+	return w.room && w.a.o.Victims == nil
+}
+
+// dropLeaf frees a leaf of which nothing remains. It is read only when a value of it may lie apart.
+func (a *applier) dropLeaf(b *body, i int) error {
+	if b.slots[i].apart {
+		src := source{b: b, i: i}
+		src.pin(a.root)
+		defer src.unpin(a.root)
+		raw, err := src.read(a)
+		if err != nil {
+			return err
+		}
+		if err := a.base.Reset(raw); err != nil {
+			return a.root.badLeaf(b, i, err)
+		}
+		for a.base.Next() {
+			if err := a.bury(a.base.Record()); err != nil {
+				return err
+			}
+		}
+		if err := a.base.Err(); err != nil {
+			return a.root.badLeaf(b, i, err)
+		}
+	}
+	a.freeLeaf(b, i)
+	return nil
+}
+
+// dropNode frees all that is under a node.
+func (a *applier) dropNode(n *node) error {
+	if err := a.ctx.Err(); err != nil {
+		return err
+	}
+	b := n.body.Load()
+	if b == nil {
+		var err error
+		if b, err = a.root.readNode(&a.s, n.ptr, n.level); err != nil {
+			return err
+		}
+	}
+	a.free(n.ptr)
+	if b.level > 0 {
+		for _, child := range b.children {
+			if err := a.dropNode(child); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	a.out.nodes = append(a.out.nodes, n)
+	if !b.filterPtr.IsZero() {
+		a.free(b.filterPtr)
+	}
+	for i := range b.slots {
+		if err := a.dropLeaf(b, i); err != nil {
+			return err
+		}
+	}
+	return nil
+}

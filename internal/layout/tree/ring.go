@@ -1,0 +1,63 @@
+package tree
+
+import (
+	"sync"
+
+	"github.com/pandodb/pando/internal/layout"
+)
+
+// ring is the clock over the evictable nodes: those of the lowest level. A node that has not been used since the hand last
+// came by gives up its body, which the garbage collector takes when the last reader has left it.
+type ring struct {
+	mu    sync.Mutex
+	nodes []*node
+	hand  int
+}
+
+// enter makes a node evictable, and makes room for it where the environment sets a bound.
+func (r *ring) enter(env *layout.Environment, n *node, b *body) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if n.seat != 0 || n.level != 0 {
+		return
+	}
+	r.nodes = append(r.nodes, n)
+	n.seat = len(r.nodes)
+	n.used.Store(true)
+	env.Inner.Add(b.memory())
+	if env.InnerBytes <= 0 {
+		return
+	}
+	// Two turns at most: the first may only find used nodes.
+	for turns := 2 * len(r.nodes); turns > 0 && env.Inner.Load() > env.InnerBytes && len(r.nodes) > 1; turns-- {
+		r.hand %= len(r.nodes)
+		victim := r.nodes[r.hand]
+		if victim == n || victim.used.Swap(false) {
+			r.hand++
+			continue
+		}
+		env.Inner.Add(-victim.body.Swap(nil).memory())
+		r.remove(victim)
+	}
+}
+
+// leave takes a node out that no current root contains. It keeps its body: old roots may still be read.
+func (r *ring) leave(env *layout.Environment, n *node) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if n.seat == 0 {
+		return
+	}
+	env.Inner.Add(-n.body.Load().memory())
+	r.remove(n)
+}
+
+// remove gives the seat of n to the last node. The caller holds the mutex.
+func (r *ring) remove(n *node) {
+	last := len(r.nodes) - 1
+	r.nodes[n.seat-1] = r.nodes[last]
+	r.nodes[n.seat-1].seat = n.seat
+	r.nodes[last] = nil
+	r.nodes = r.nodes[:last]
+	n.seat = 0
+}

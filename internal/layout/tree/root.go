@@ -1,0 +1,222 @@
+package tree
+
+import (
+	"fmt"
+	"sync/atomic"
+
+	"github.com/pandodb/pando/internal/layout"
+	"github.com/pandodb/pando/internal/page"
+	"github.com/pandodb/pando/internal/record"
+	"github.com/pandodb/pando/internal/segment"
+)
+
+// root is one immutable tree.
+type root struct {
+	tree     *Tree
+	env      *layout.Environment
+	keyspace uint32
+	node     *node         // nil: empty
+	count    atomic.Uint64 // with openCount
+	expiry   uint64        // least expiry, 0: nothing expires
+	apart    bool
+
+	// replaced is what the predecessor of this root had in memory and this one does not use.
+	replaced atomic.Pointer[replaced]
+}
+
+type replaced struct {
+	handles []uint64
+	nodes   []*node
+}
+
+// retire gives up what only the predecessor used.
+func (r *root) retire() {
+	old := r.replaced.Swap(nil)
+	if old == nil {
+		return
+	}
+	for _, h := range old.handles {
+		dropPage(r.env, h)
+	}
+	for _, n := range old.nodes {
+		r.tree.ring.leave(r.env, n)
+	}
+}
+
+// Empty implements layout.Root.
+func (r *root) Empty() bool {
+	n, _ := r.Records()
+	return n == 0
+}
+
+// Records implements layout.Root.
+func (r *root) Records() (n int64, exact bool) {
+	if r.node == nil {
+		return 0, true
+	}
+	return splitCount(r.count.Load())
+}
+
+// Encode implements layout.Root.
+func (r *root) Encode(dst []byte) []byte {
+	if r.node == nil {
+		return dst
+	}
+	return appendRoot(dst, rootInfo{ptr: r.node.ptr, level: r.node.level, count: r.count.Load(), expiry: r.expiry, apart: r.apart})
+}
+
+// Get implements layout.Root.
+func (r *root) Get(hash uint64, key []byte) (record.Record, layout.Status) {
+	n := r.node
+	if n == nil {
+		return record.Record{}, layout.Absent
+	}
+	for {
+		b := n.body.Load()
+		if b == nil {
+			return record.Record{}, layout.NotResident
+		}
+		i := b.find(key)
+		if b.level > 0 {
+			n = b.children[i]
+			continue
+		}
+		if !n.used.Load() {
+			n.used.Store(true)
+		}
+		if h := b.handles[i].Load(); h != 0 {
+			if p, ok := cachedPage(r.env, h); ok {
+				rec, found := p.Get(hash, key)
+				if !found {
+					return record.Record{}, layout.Absent
+				}
+				return rec, layout.Found
+			}
+		}
+		if !filterHas(b.filterOf(i), hash) {
+			return record.Record{}, layout.Absent
+		}
+		return record.Record{}, layout.NotResident
+	}
+}
+
+// GetRead implements layout.Root.
+func (r *root) GetRead(s *layout.Scratch, hash uint64, key []byte) (record.Record, bool, error) {
+	b, i, err := r.descend(s, key)
+	if b == nil || err != nil {
+		return record.Record{}, false, err
+	}
+	if rec, ok, hit := r.getCopy(s, b, i, hash, key); hit {
+		return rec, ok, nil
+	}
+	if !filterHas(b.filterOf(i), hash) {
+		return record.Record{}, false, nil
+	}
+	raw, err := r.readLeaf(s, b, i)
+	if err != nil {
+		return record.Record{}, false, err
+	}
+	r.remember(b, i, raw)
+	rec, ok, err := page.Find(raw, key)
+	if err != nil {
+		return record.Record{}, false, r.badLeaf(b, i, err)
+	}
+	return rec, ok, nil
+}
+
+// getCopy looks into the cached page of a leaf, if it has one, and copies what it finds: the page may go as soon as the epoch
+// section ends.
+func (r *root) getCopy(s *layout.Scratch, b *body, i int, hash uint64, key []byte) (rec record.Record, ok, hit bool) {
+	h := b.handles[i].Load()
+	if h == 0 {
+		return rec, false, false
+	}
+	guard := r.env.Epoch.Enter()
+	defer guard.Exit()
+	p, hit := cachedPage(r.env, h)
+	if !hit {
+		return rec, false, false
+	}
+	if rec, ok = p.Get(hash, key); ok {
+		s.Value = append(s.Value[:0], rec.Value...)
+		rec.Value = s.Value
+	}
+	return rec, ok, true
+}
+
+// descend finds the slot of the leaf for key, reading nodes where it has to. The body is nil when the tree is empty.
+func (r *root) descend(s *layout.Scratch, key []byte) (*body, int, error) {
+	n := r.node
+	if n == nil {
+		return nil, 0, nil
+	}
+	for {
+		b, err := r.load(s, n)
+		if err != nil {
+			return nil, 0, err
+		}
+		i := b.find(key)
+		if b.level == 0 {
+			return b, i, nil
+		}
+		n = b.children[i]
+	}
+}
+
+// load returns the body of a node, reading it when it is not resident.
+func (r *root) load(s *layout.Scratch, n *node) (*body, error) {
+	if b := n.body.Load(); b != nil {
+		if n.level == 0 && !n.used.Load() {
+			n.used.Store(true)
+		}
+		return b, nil
+	}
+	b, err := r.readNode(s, n.ptr, n.level)
+	if err != nil {
+		return nil, err
+	}
+	if !n.body.CompareAndSwap(nil, b) {
+		if other := n.body.Load(); other != nil {
+			return other, nil
+		}
+		return b, nil // loaded by another and given up again already
+	}
+	r.tree.ring.enter(r.env, n, b)
+	return b, nil
+}
+
+// readNode reads a node and its filters. A filter blob that cannot be read is left unused: it only saves work, and Check
+// reports it.
+func (r *root) readNode(s *layout.Scratch, p segment.Pointer, level int) (*body, error) {
+	raw, err := r.readBlob(&s.Blob, p, segment.KindInner)
+	if err != nil {
+		return nil, err
+	}
+	b, err := decodeNode(raw, level)
+	if err != nil {
+		return nil, fmt.Errorf("keyspace %d: segment %d: node at %d: %w", r.keyspace, p.Segment, p.Offset, err)
+	}
+	if b.filterPtr.IsZero() {
+		return b, nil
+	}
+	raw, err = r.readBlob(&s.Blob, b.filterPtr, segment.KindFilter)
+	if err != nil {
+		return b, nil
+	}
+	if ends, bits, err := decodeFilters(raw); err == nil {
+		b.adoptFilters(ends, bits)
+	}
+	return b, nil
+}
+
+// readBlob reads a blob that must be of the given kind and of this keyspace.
+func (r *root) readBlob(buf *segment.Buffer, p segment.Pointer, kind segment.Kind) ([]byte, error) {
+	raw, h, err := r.env.Store.Read(p, buf)
+	if err != nil {
+		return nil, fmt.Errorf("keyspace %d: %w", r.keyspace, err)
+	}
+	if h.Kind != kind || h.Keyspace != r.keyspace {
+		return nil, fmt.Errorf("keyspace %d: %w", r.keyspace, misplaced(p, h, kind))
+	}
+	return raw, nil
+}

@@ -1,0 +1,87 @@
+package tree
+
+import (
+	"fmt"
+
+	"github.com/pandodb/pando/internal/layout"
+	"github.com/pandodb/pando/internal/segment"
+)
+
+// Tree is the layout. One serves all keyspaces of a database.
+type Tree struct {
+	ring ring
+}
+
+// New returns the layout.
+func New() *Tree { return &Tree{} }
+
+var _ layout.Layout = (*Tree)(nil)
+
+// Load implements layout.Layout. It reads nothing.
+func (t *Tree) Load(env *layout.Environment, keyspace uint32, encoded []byte) (layout.Root, error) {
+	r := &root{tree: t, env: env, keyspace: keyspace}
+	if len(encoded) == 0 {
+		return r, nil
+	}
+	info, err := decodeRoot(encoded)
+	if err != nil {
+		return nil, fmt.Errorf("load tree of keyspace %d: %w", keyspace, err)
+	}
+	r.node = &node{ptr: info.ptr, level: info.level}
+	r.count.Store(info.count)
+	r.expiry, r.apart = info.expiry, info.apart
+	return r, nil
+}
+
+// Published implements layout.Layout: pages and nodes that only the predecessor of root uses leave the cache.
+func (t *Tree) Published(r layout.Root) {
+	if tr, ok := r.(*root); ok {
+		tr.retire()
+	}
+}
+
+// Stats implements layout.Layout.
+func (t *Tree) Stats(r layout.Root) layout.Stats {
+	var s layout.Stats
+	tr := r.(*root)
+	s.Records, s.RecordsExact = tr.Records()
+	if tr.node == nil {
+		return s
+	}
+	s.Height = tr.node.level + 1
+	describe(tr.node, &s)
+	return s
+}
+
+// describe adds what is known of n and of what lies below it.
+func describe(n *node, s *layout.Stats) {
+	s.InnerNodes++
+	s.InnerBytes += int64(n.ptr.Length)
+	b := n.body.Load()
+	if b == nil {
+		s.Partial = true
+		return
+	}
+	s.ResidentBytes += b.memory()
+	if b.level > 0 {
+		for _, child := range b.children {
+			describe(child, s)
+		}
+		return
+	}
+	s.FilterBytes += int64(b.filterPtr.Length)
+	s.Leaves += int64(len(b.slots))
+	for i := range b.slots {
+		s.LeafBytes += int64(b.slots[i].ptr.Length)
+	}
+	s.Deltas += int64(len(b.deltas))
+	s.DeltaBytes += lengths(b.deltas)
+}
+
+func lengths(pointers []segment.Pointer) int64 {
+	n := int64(0)
+	for _, p := range pointers {
+		n += int64(p.Length)
+	}
+	return n
+}

@@ -1,0 +1,14 @@
+package tree
+
+import (
+	"testing"
+
+	"github.com/pandodb/pando/internal/layout"
+	"github.com/pandodb/pando/internal/layout/layouttest"
+)
+
+func config() layouttest.Config {
+	return layouttest.Config{New: func() layout.Layout { return New() }, Ordered: true}
+}
+
+func TestLayout(t *testing.T) { layouttest.Run(t, config()) }
