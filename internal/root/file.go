@@ -55,8 +55,23 @@ func Create(fsys vfs.FS, dir string, s Slot) (*File, error) {
 	return Open(fsys, dir)
 }
 
-// Open opens the root file in dir for reading and storing. A missing file is fs.ErrNotExist.
-func Open(fsys vfs.FS, dir string) (*File, error) { return open(fsys.OpenReadWrite, dir, false) }
+// Open opens the root file in dir for reading and storing. A missing file is fs.ErrNotExist. The file and its name are
+// durable when Open returns: an earlier run may have been killed between storing a slot and syncing it, and what follows from
+// this slot (removing what it no longer refers to) must not outlive it in a power cut.
+func Open(fsys vfs.FS, dir string) (*File, error) {
+	f, err := open(fsys.OpenReadWrite, dir, false)
+	if err != nil {
+		return nil, err
+	}
+	err = f.file.Sync()
+	if err == nil {
+		err = fsys.SyncDir(dir)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open %s: sync: %w", Name, errors.Join(err, f.Close()))
+	}
+	return f, nil
+}
 
 // OpenReadOnly opens the root file in dir; Store fails.
 func OpenReadOnly(fsys vfs.FS, dir string) (*File, error) { return open(fsys.Open, dir, true) }

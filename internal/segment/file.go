@@ -132,9 +132,12 @@ type file struct {
 	live    atomic.Int64
 	lastSeq atomic.Uint64
 
-	state   atomic.Uint32 // of the states below
-	writers atomic.Int64  // AppendValue calls inside
-	dirty   atomic.Bool   // completed writes wait for a sync
+	state      atomic.Uint32 // of the states below
+	earlier    bool          // was made by an earlier run of the process
+	distrusted bool          // ... and waits, or waited, for a sync of what that run left; guarded by values.mu
+
+	writers atomic.Int64 // AppendValue calls inside
+	dirty   atomic.Bool  // completed writes wait for a sync
 }
 
 func (s *Store) newFile(id uint32, class Class) *file {

@@ -1,7 +1,6 @@
 package segment
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -83,6 +82,7 @@ type nameSync struct {
 	created atomic.Uint64
 	mu      sync.Mutex
 	synced  uint64
+	parent  bool // the name of the directory itself was synced
 }
 
 // Open opens the segments in o.Dir, making the directory when it is missing. table and nextID are those of the catalogue
@@ -130,10 +130,7 @@ func (s *Store) list() ([]string, error) {
 		}
 		return names, err
 	}
-	if err := fsys.MkdirAll(s.dir); err != nil {
-		return nil, err
-	}
-	return nil, fsys.SyncDir(s.options.Dir)
+	return nil, fsys.MkdirAll(s.dir)
 }
 
 // load fills the table of files from what was listed and what lies there.
@@ -178,6 +175,7 @@ func (s *Store) loadListed(info Info, present bool) (*file, error) {
 		return nil, fmt.Errorf("segment %d of class %d in the table: %w", info.ID, info.Class, corrupt.Err)
 	}
 	f := s.newFile(info.ID, info.Class)
+	f.earlier = true
 	f.state.Store(listed)
 	f.size.Store(info.Size)
 	f.live.Store(info.Live)
@@ -193,6 +191,7 @@ func (s *Store) loadListed(info Info, present bool) (*file, error) {
 	switch {
 	case info.Class == Values && stat.Size > info.Size:
 		f.live.Add(stat.Size - info.Size)
+		s.distrust(f)
 	case info.Class == Nodes && stat.Size < info.Size:
 		// A value segment may end before its listed size without damage: the size counts places that were taken by
 		// writes which a crash kept from being made.
@@ -232,7 +231,9 @@ func (s *Store) loadOrphan(id uint32) (*file, error) {
 	}
 	f.size.Store(stat.Size)
 	f.live.Store(stat.Size - FileHeaderSize)
+	f.earlier = true
 	f.state.Store(orphan)
+	s.distrust(f)
 	return f, nil
 }
 
@@ -314,86 +315,19 @@ func (s *Store) syncNames() error {
 	s.names.mu.Lock()
 	defer s.names.mu.Unlock()
 	created := s.names.created.Load()
-	if created == s.names.synced {
+	if created == s.names.synced && s.names.parent {
 		return nil
 	}
-	if err := s.options.FS.SyncDir(s.dir); err != nil {
+	err := s.options.FS.SyncDir(s.dir)
+	if err == nil && !s.names.parent {
+		err = s.options.FS.SyncDir(s.options.Dir) // an earlier run may have been killed before it did
+	}
+	if err != nil {
 		err = fmt.Errorf("sync directory %s: %w", DirName, err)
 		s.fail(err)
 		return err
 	}
-	s.names.synced = created
-	return nil
-}
-
-// Live changes the number of live bytes of the segment in which p lies by delta, outside of a Writer: -p.Length for a blob
-// that is no longer in use.
-func (s *Store) Live(p Pointer, delta int64) {
-	if f := (*s.files.Load())[p.Segment]; f != nil {
-		f.live.Add(delta)
-	}
-}
-
-// SetLastSeq raises the highest sequence number that refers to a value in segment.
-func (s *Store) SetLastSeq(segment uint32, seq uint64) {
-	f := (*s.files.Load())[segment]
-	if f == nil {
-		return
-	}
-	for {
-		old := f.lastSeq.Load()
-		if seq <= old || f.lastSeq.CompareAndSwap(old, seq) {
-			return
-		}
-	}
-}
-
-// Segments returns the table for the catalogue, sorted by ID: neither orphans nor the work of unfinished Writers. Size and
-// Live of value segments belong to one moment: every blob below Size counts in Live, and none above it.
-func (s *Store) Segments() []Info { return s.infos(listed) }
-
-// Orphans returns the value segments that Open found and that were neither adopted nor removed since, sorted by ID.
-func (s *Store) Orphans() []Info { return s.infos(orphan) }
-
-func (s *Store) infos(state uint32) []Info {
-	s.values.mu.Lock() // nobody takes a place meanwhile
-	defer s.values.mu.Unlock()
-	var out []Info
-	for _, f := range *s.files.Load() {
-		if f.state.Load() == state {
-			out = append(out, f.info())
-		}
-	}
-	slices.SortFunc(out, func(a, b Info) int { return cmp.Compare(a.ID, b.ID) })
-	return out
-}
-
-// NextID returns the number that the next segment will get; 0 when none is left.
-func (s *Store) NextID() uint32 {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return uint32(s.next)
-}
-
-// OpenValueSegment returns the lowest number that the segment of a value can have whose AppendValue begins later.
-func (s *Store) OpenValueSegment() uint32 {
-	s.values.mu.Lock()
-	defer s.values.mu.Unlock()
-	if f := s.values.current; f != nil {
-		return f.id
-	}
-	return s.NextID()
-}
-
-// Adopt puts an orphan into the table. Adopting a segment that is in the table changes nothing.
-func (s *Store) Adopt(id uint32) error {
-	s.values.mu.Lock()
-	defer s.values.mu.Unlock()
-	f := (*s.files.Load())[id]
-	if f == nil || f.state.Load() == inWork {
-		return fmt.Errorf("adopt segment %d: %w", id, ErrUnknownSegment)
-	}
-	f.state.Store(listed)
+	s.names.synced, s.names.parent = created, true
 	return nil
 }
 

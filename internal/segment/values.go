@@ -2,7 +2,9 @@ package segment
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 	"sync"
 
@@ -238,9 +240,17 @@ func (s *Store) syncFile(f *file) error {
 	if !f.dirty.Swap(false) {
 		return nil
 	}
-	h, err := f.opened()
+	opener := f.opened
+	if f.earlier {
+		opener = f.open
+	}
+	h, err := opener()
+	if f.earlier && errors.Is(err, fs.ErrNotExist) {
+		return nil // it is lost, as Damage says: nothing is left to be synced
+	}
 	if err != nil {
-		return err
+		f.dirty.Store(true)
+		return fmt.Errorf("sync %s: %w", f.name, err)
 	}
 	if err := h.Sync(); err != nil {
 		err = fmt.Errorf("sync %s: %w", f.name, err)

@@ -1,0 +1,98 @@
+package segment
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+)
+
+// Live changes the number of live bytes of the segment in which p lies by delta, outside of a Writer: -p.Length for a blob
+// that is no longer in use.
+func (s *Store) Live(p Pointer, delta int64) {
+	if f := (*s.files.Load())[p.Segment]; f != nil {
+		f.live.Add(delta)
+	}
+}
+
+// SetLastSeq raises the highest sequence number that refers to a value in segment. When it does so for a segment of an
+// earlier run of the process, the log has been found to refer to it: those values survived a kill, but maybe not yet a power
+// cut, so the next SyncValues covers the segment.
+func (s *Store) SetLastSeq(segment uint32, seq uint64) {
+	f := (*s.files.Load())[segment]
+	if f == nil || !f.raiseSeq(seq) || !f.earlier {
+		return
+	}
+	s.values.mu.Lock()
+	defer s.values.mu.Unlock()
+	s.distrust(f)
+}
+
+func (f *file) raiseSeq(seq uint64) bool {
+	for {
+		old := f.lastSeq.Load()
+		if seq <= old {
+			return false
+		}
+		if f.lastSeq.CompareAndSwap(old, seq) {
+			return true
+		}
+	}
+}
+
+// distrust makes the next SyncValues sync a file of an earlier run of the process. The caller holds values.mu, or is Open.
+func (s *Store) distrust(f *file) {
+	if !f.distrusted && !s.options.ReadOnly {
+		f.distrusted = true
+		f.dirty.Store(true)
+		s.values.unsynced = append(s.values.unsynced, f)
+	}
+}
+
+// Segments returns the table for the catalogue, sorted by ID: neither orphans nor the work of unfinished Writers. Size and
+// Live of value segments belong to one moment: every blob below Size counts in Live, and none above it.
+func (s *Store) Segments() []Info { return s.infos(listed) }
+
+// Orphans returns the value segments that Open found and that were neither adopted nor removed since, sorted by ID.
+func (s *Store) Orphans() []Info { return s.infos(orphan) }
+
+func (s *Store) infos(state uint32) []Info {
+	s.values.mu.Lock() // nobody takes a place meanwhile
+	defer s.values.mu.Unlock()
+	var out []Info
+	for _, f := range *s.files.Load() {
+		if f.state.Load() == state {
+			out = append(out, f.info())
+		}
+	}
+	slices.SortFunc(out, func(a, b Info) int { return cmp.Compare(a.ID, b.ID) })
+	return out
+}
+
+// NextID returns the number that the next segment will get; 0 when none is left.
+func (s *Store) NextID() uint32 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return uint32(s.next)
+}
+
+// OpenValueSegment returns the lowest number that the segment of a value can have whose AppendValue begins later.
+func (s *Store) OpenValueSegment() uint32 {
+	s.values.mu.Lock()
+	defer s.values.mu.Unlock()
+	if f := s.values.current; f != nil {
+		return f.id
+	}
+	return s.NextID()
+}
+
+// Adopt puts an orphan into the table. Adopting a segment that is in the table changes nothing.
+func (s *Store) Adopt(id uint32) error {
+	s.values.mu.Lock()
+	defer s.values.mu.Unlock()
+	f := (*s.files.Load())[id]
+	if f == nil || f.state.Load() == inWork {
+		return fmt.Errorf("adopt segment %d: %w", id, ErrUnknownSegment)
+	}
+	f.state.Store(listed)
+	return nil
+}
