@@ -86,6 +86,18 @@ func TestLimitForFits(t *testing.T) {
 	}
 }
 
+// The bound of what one item needs holds for the worst paddings.
+func TestOneItemFitsExactly(t *testing.T) {
+	for first := range 17 {
+		for second := range 17 {
+			table := newTable(t, LimitFor(1, first+second))
+			table.Put(1, 0, make([]byte, first), 1, record.Record{Kind: record.Inline, Expiry: 1, Value: make([]byte, second)})
+			table = newTable(t, LimitFor(1, first+second))
+			table.DeleteRange(1, make([]byte, first), bytes.Repeat([]byte{1}, second+1)[:second], 1)
+		}
+	}
+}
+
 func TestPutBeyondTheArenaPanics(t *testing.T) {
 	table := newTable(t, 64)
 	defer func() {
@@ -115,6 +127,24 @@ func TestRangeLimit(t *testing.T) {
 	}
 }
 
+// Ranges of one batch that touch are one range, in whichever order they come.
+func TestTouchingRangesJoin(t *testing.T) {
+	for _, order := range [][]string{{"ab", "bc", "cd"}, {"ab", "cd", "bc"}, {"cd", "bc", "ab"}, {"bc", "ab", "cd"}} {
+		table := newTable(t, 1<<16)
+		table.DeleteRange(1, nil, nil, 4)
+		for _, r := range order {
+			table.DeleteRange(1, []byte(r[:1]), []byte(r[1:]), 5)
+		}
+		var got string
+		for _, r := range table.Ranges(1, always) {
+			got += fmt.Sprintf("[%s,%s)@%d ", r.Lo, r.Hi, r.Seq)
+		}
+		if want := "[,a)@4 [a,d)@5 [d,)@4 "; got != want {
+			t.Fatalf("%v: %s", order, got)
+		}
+	}
+}
+
 // The number of runs stays small, whatever the rhythm in which keys come and cursors are made.
 func TestRunsStayFew(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
@@ -129,6 +159,9 @@ func TestRunsStayFew(t *testing.T) {
 		o := table.ordered(table.keyspace(1))
 		if len(o.runs) > maxRuns {
 			t.Fatalf("%d runs at %d keys", len(o.runs), n)
+		}
+		if p := table.keyspace(1).pending.Load(); len(p.nodes) > 2048 {
+			t.Fatalf("%d nodes listed as pending", len(p.nodes))
 		}
 	}
 	table.Settle(1)
@@ -202,6 +235,28 @@ func TestSortAgainstComparison(t *testing.T) {
 			}
 			if r.search(&table.arena, key) != i || r.search(&table.arena, append(bytes.Clone(key), 0)) != i+1 {
 				t.Fatalf("style %d: search for %.40q is not %d", style, key, i)
+			}
+		}
+	}
+}
+
+// One key that does not share the beginning of all others, wherever it comes, still finds its place.
+func TestSortWithOneOddKey(t *testing.T) {
+	for _, odd := range []string{"", "a comm", "a common beginning", "a common beginninG/", "b", "a common beginning/\x00"} {
+		for place := 0; place < 200; place += 7 {
+			table := newTable(t, 1<<20)
+			for i := range 200 {
+				key := fmt.Appendf(nil, "a common beginning/%05d", i*7919%200)
+				if i == place {
+					key = []byte(odd)
+				}
+				table.Put(1, record.Hash(1, key), key, uint64(i), record.Record{})
+			}
+			var before []byte
+			for c := table.NewCursor(1, always); c.Next(); before = c.Key() {
+				if before != nil && bytes.Compare(before, c.Key()) >= 0 {
+					t.Fatalf("%q at %d: %q before %q", odd, place, before, c.Key())
+				}
 			}
 		}
 	}

@@ -137,7 +137,7 @@ func sharedPrefix(a *arena, runs []*run) int {
 	first := runs[0].firstKey(a)
 	prefix := runs[0].prefix
 	for _, r := range runs[1:] {
-		prefix = min(prefix, r.prefix, commonPrefix(first[:prefix], r.firstKey(a)))
+		prefix = min(r.prefix, commonPrefix(first[:prefix], r.firstKey(a)))
 	}
 	return prefix
 }
