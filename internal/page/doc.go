@@ -7,8 +7,9 @@
 //
 // What it costs, in dependent cache misses (the page's header, its slot line and its heads lie at addresses known beforehand,
 // so that the processor fetches them side by side): Get two, slot and entry; Search the heads' lines and one entry;
-// Entry of the next index none that the hardware does not prefetch. Nothing but Builder and Iterator ever allocates, and they
-// only until their buffers are warm. Loading costs about 10 ns an entry.
+// Entry and Inline of the next index none that the hardware does not prefetch. No reading of a page allocates; Builder and
+// Iterator do until their buffers are warm, Load for keys beyond 64 bytes. With 8 KiB of 116-byte records in the nearest cache,
+// measured: Get 14 ns, Search 18 ns, a step with Inline 4 ns, Load 16 ns an entry (4 of them the copy).
 //
 // The package never does I/O and never panics on raw bytes, whatever they hold: damage is an error that errors.Is finds as
 // corrupt.Err. A resident page however is trusted, as only Load and Builder.Load write it, so an index outside of [0, Len)
