@@ -1,7 +1,6 @@
 package wal
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"hash/crc32"
@@ -77,11 +76,9 @@ func (s *segment) store(offset int64, f *frame, payload []byte) (err error) {
 			err = s.fault(r)
 		}
 	}()
-	if len(payload) > 0 {
-		binary.LittleEndian.PutUint64(b[len(b)-alignment:], 0) // no stale bytes in the padding
-		copy(b[frameHeader:], payload)
-	}
 	f.put(b, &s.header, offset)
+	copy(b[frameHeader:], payload)
+	clear(b[frameHeader+len(payload):]) // no stale bytes in the padding
 	return nil
 }
 
@@ -109,9 +106,9 @@ func (l *Log) writePlain(s *segment, offset int64, f *frame, payload []byte) err
 		l.scratch = make([]byte, n)
 	}
 	b := l.scratch[:n]
-	clear(b[n-alignment:])
-	copy(b[frameHeader:], payload)
 	f.put(b, &s.header, offset)
+	copy(b[frameHeader:], payload)
+	clear(b[frameHeader+len(payload):])
 	_, err := s.file.WriteAt(b, offset)
 	if n > keepScratch {
 		l.scratch = nil

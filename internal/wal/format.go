@@ -48,6 +48,7 @@ const (
 	offSeq        = 8
 	offClaim      = 16
 	offSpanKind   = 24 // span in the low 24 bits, kind in the high 8
+	offKind       = offSpanKind + 3
 	offFrameCRC   = 28
 	frameHeader   = 32
 	maxSpan       = 1<<24 - 1 // also stands for everything above
@@ -181,8 +182,9 @@ func (f *frame) room() int64 { return frameHeader + padded(f.length) }
 func (f *frame) put(b []byte, h *header, offset int64) {
 	le := binary.LittleEndian
 	b = b[:frameHeader]
-	le.PutUint32(b[offLength:], uint32(f.length))
-	le.PutUint32(b[offPayloadCRC:], f.sum)
+	// Whole words, because the checksum reads whole words: a processor has what was stored at once only if it is read back
+	// as it was written.
+	le.PutUint64(b[offLength:], uint64(f.length)|uint64(f.sum)<<32)
 	le.PutUint64(b[offSeq:], f.seq)
 	le.PutUint64(b[offClaim:], uint64(f.claim))
 	le.PutUint32(b[offSpanKind:], f.span|uint32(f.kind)<<24)

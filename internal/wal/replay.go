@@ -285,6 +285,10 @@ func (p *planner) search(f *found, data []byte, offset int64) (any bool) {
 	limit := min(f.header.limit(), int64(len(data)))
 	for offset+frameHeader <= limit {
 		step := int64(alignment)
+		if k := kind(data[offset+offKind]); k < kindFull || k > kindMark {
+			offset += step
+			continue // a short cut past what decodeFrame would say
+		}
 		if fr, ok := decodeFrame(data[offset:limit], &f.header, offset, f.header.limit()); ok {
 			any = true
 			p.raise(fr.claim)
