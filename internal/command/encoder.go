@@ -122,3 +122,25 @@ func (e *Encoder) pair(key, value []byte) {
 	e.buf = append(e.buf, value...)
 	e.data += len(key) + len(value)
 }
+
+// Mark is a place in what an Encoder holds.
+type Mark struct {
+	length, count, data int
+	keyspace            uint32
+}
+
+// After reports whether m lies behind n.
+func (m Mark) After(n Mark) bool { return m.length > n.length }
+
+// Mark returns the place behind the last command.
+func (e *Encoder) Mark() Mark { return Mark{len(e.buf), e.count, e.data, e.keyspace} }
+
+// Rewind forgets the commands behind a place.
+func (e *Encoder) Rewind(m Mark) {
+	e.buf, e.count, e.data, e.keyspace = e.buf[:m.length], m.count, m.data, m.keyspace
+}
+
+// Since returns a decoder of the commands behind a place, valid until the next call that adds, rewinds or resets.
+func (e *Encoder) Since(m Mark) Decoder {
+	return Decoder{rest: e.buf[m.length:], length: len(e.buf), started: m.count > 0, command: Command{Keyspace: m.keyspace}}
+}

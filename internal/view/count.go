@@ -11,7 +11,8 @@ import (
 type Span struct {
 	Keyspace uint32
 	Seq, Now uint64
-	Lo, Hi   []byte // [Lo, Hi); nil is open
+	Lo, Hi   []byte  // [Lo, Hi); nil is open
+	Overlay  []Layer // read in front, newest first
 }
 
 // empty reports whether no key can lie in the span.
@@ -76,7 +77,6 @@ func visible(r record.Record, now uint64) bool {
 // counter counts a span: the settled pairs of it, less those that range deletes hide, corrected key by key for what the
 // memtables say.
 type counter struct {
-	view    *View
 	span    Span
 	root    layout.Root
 	scratch *layout.Scratch
@@ -85,10 +85,16 @@ type counter struct {
 }
 
 func (v *View) newCounter(scratch *layout.Scratch, s Span) *counter {
+	var hidden []layout.Range
+	for _, l := range s.Overlay {
+		hidden = appendRanges(hidden, l.Table, s.Keyspace, l.Seq)
+	}
+	for _, t := range v.Tables {
+		hidden = appendRanges(hidden, t.Table, s.Keyspace, s.Seq)
+	}
 	return &counter{
-		view: v, span: s, scratch: scratch, root: v.Root(s.Keyspace),
-		hidden:  Ranges(v.Tables, s.Keyspace, s.Seq),
-		changes: NewChanges(v.Tables, s.Keyspace, s.Seq),
+		span: s, scratch: scratch, root: v.Root(s.Keyspace), hidden: coalesce(hidden),
+		changes: &Changes{sources: openSources(s.Overlay, v.Tables, s.Keyspace, s.Seq)},
 	}
 }
 

@@ -2,11 +2,16 @@ package view
 
 import (
 	"bytes"
+	"errors"
+	"sync"
 	"sync/atomic"
 
 	"github.com/pandodb/pando/internal/memtable"
 	"github.com/pandodb/pando/internal/record"
 )
+
+// ErrClosed is what a closed iterator answers.
+var ErrClosed = errors.New("closed")
 
 // Layer is the uncommitted work of a transaction, read in front of a view.
 type Layer struct {
@@ -21,9 +26,31 @@ type IteratorOptions struct {
 	Now          uint64 // records that have expired by this moment are not shown
 	Lower, Upper []byte // [Lower, Upper); nil is open. The iterator keeps the slices
 	KeysOnly     bool
-	Overlay      []Layer      // newest first
-	Stopped      *atomic.Bool // set from elsewhere: every move answers false with StoppedErr
-	StoppedErr   error
+	Overlay      []Layer // newest first
+	Stop         *Stop   // what makes the iterator stop
+}
+
+// Stop makes iterators stop from elsewhere: when their transaction, snapshot or database ends.
+type Stop struct {
+	stopped atomic.Bool
+	once    sync.Once
+	err     error
+}
+
+// Set stops: from now on every move answers false, and Err with err. Only the first call counts.
+func (s *Stop) Set(err error) {
+	s.once.Do(func() {
+		s.err = err
+		s.stopped.Store(true)
+	})
+}
+
+// Err returns what Set was called with, nil before.
+func (s *Stop) Err() error {
+	if s.stopped.Load() {
+		return s.err
+	}
+	return nil
 }
 
 // position says where an iterator stands.
@@ -46,7 +73,7 @@ type Iterator struct {
 	now     uint64
 	key     []byte
 	rec     record.Record
-	stopped *atomic.Bool
+	stop    *Stop
 
 	at      position
 	merged  bool
@@ -62,13 +89,8 @@ type Iterator struct {
 
 // NewIterator opens an iterator. The caller holds a reference on the view, and keeps it until the iterator is closed.
 func (v *View) NewIterator(o IteratorOptions) *Iterator {
-	it := &Iterator{o: o, view: v, now: o.Now, stopped: o.Stopped}
-	for _, l := range o.Overlay {
-		it.sources = appendSource(it.sources, l.Table, o.Keyspace, l.Seq)
-	}
-	for _, t := range v.Tables {
-		it.sources = appendSource(it.sources, t.Table, o.Keyspace, o.Seq)
-	}
+	it := &Iterator{o: o, view: v, now: o.Now, stop: o.Stop}
+	it.sources = openSources(o.Overlay, v.Tables, o.Keyspace, o.Seq)
 	it.merged = len(it.sources) > 0
 	if root := v.Root(o.Keyspace); root != nil && !root.Empty() {
 		it.settled.cursor = root.NewCursor()
@@ -79,7 +101,7 @@ func (v *View) NewIterator(o IteratorOptions) *Iterator {
 
 // Next moves to the next pair; on a new iterator, to the first.
 func (it *Iterator) Next() bool {
-	if it.fast && !it.stopped.Load() {
+	if it.fast && !it.stop.stopped.Load() {
 		for s := &it.settled; s.at+1 < s.limit; {
 			s.at++
 			s.load()
@@ -94,7 +116,7 @@ func (it *Iterator) Next() bool {
 
 // Prev moves to the previous pair; on a new iterator, to the last.
 func (it *Iterator) Prev() bool {
-	if it.fast && !it.stopped.Load() {
+	if it.fast && !it.stop.stopped.Load() {
 		for s := &it.settled; s.at > s.first; {
 			s.at--
 			s.load()
@@ -237,7 +259,7 @@ func (it *Iterator) takeBackward(ok bool) bool {
 
 func (it *Iterator) take(ok bool, otherwise position) bool {
 	if !ok {
-		return it.stop(otherwise)
+		return it.end(otherwise)
 	}
 	it.show(it.settled.key, it.settled.rec)
 	it.fast = true
@@ -248,7 +270,7 @@ func (it *Iterator) show(key []byte, r record.Record) {
 	it.key, it.rec, it.apart, it.at = key, r, false, onPair
 }
 
-func (it *Iterator) stop(at position) bool {
+func (it *Iterator) end(at position) bool {
 	it.at, it.fast, it.key, it.rec = at, false, nil, record.Record{}
 	if it.err == nil {
 		it.err = it.settled.err()
@@ -258,8 +280,10 @@ func (it *Iterator) stop(at position) bool {
 
 // usable reports whether the iterator may still move.
 func (it *Iterator) usable() bool {
-	if it.closed || it.stopped.Load() {
-		it.err = it.o.StoppedErr
+	if err := it.stop.Err(); err != nil || it.closed {
+		if it.err = err; err == nil {
+			it.err = ErrClosed
+		}
 		it.fast, it.at = false, afterLast
 		return false
 	}
@@ -303,7 +327,7 @@ func (it *Iterator) Close() error {
 	if it.closed {
 		return nil
 	}
-	it.stop(afterLast)
+	it.end(afterLast)
 	it.closed = true
 	it.sources = nil
 	it.settled.close()

@@ -43,8 +43,11 @@ func (s *source) covering(key []byte) *memtable.Range {
 }
 
 // openSources opens a cursor over each table that has anything of the keyspace at seq, newest first.
-func openSources(tables []*Table, keyspace uint32, seq uint64) []source {
+func openSources(overlay []Layer, tables []*Table, keyspace uint32, seq uint64) []source {
 	var sources []source
+	for _, l := range overlay {
+		sources = appendSource(sources, l.Table, keyspace, l.Seq)
+	}
 	for _, t := range tables {
 		sources = appendSource(sources, t.Table, keyspace, seq)
 	}
@@ -81,7 +84,7 @@ type Changes struct {
 
 // NewChanges opens the merge of tables (newest first) at seq.
 func NewChanges(tables []*Table, keyspace uint32, seq uint64) *Changes {
-	return &Changes{sources: openSources(tables, keyspace, seq)}
+	return &Changes{sources: openSources(nil, tables, keyspace, seq)}
 }
 
 // Next moves to the next changed key.
@@ -166,14 +169,19 @@ func hidden(sources []source, at int, key []byte, seq uint64) bool {
 func Ranges(tables []*Table, keyspace uint32, seq uint64) []layout.Range {
 	var all []layout.Range
 	for _, t := range tables {
-		if !t.HasRanges() {
-			continue
-		}
-		for _, r := range t.Ranges(keyspace, seq) {
-			all = append(all, layout.Range{Lo: r.Lo, Hi: r.Hi})
-		}
+		all = appendRanges(all, t.Table, keyspace, seq)
 	}
 	return coalesce(all)
+}
+
+func appendRanges(all []layout.Range, t *memtable.Table, keyspace uint32, seq uint64) []layout.Range {
+	if !t.HasRanges() {
+		return all
+	}
+	for _, r := range t.Ranges(keyspace, seq) {
+		all = append(all, layout.Range{Lo: r.Lo, Hi: r.Hi})
+	}
+	return all
 }
 
 // coalesce sorts ranges and joins those that touch.

@@ -10,11 +10,11 @@ func (it *Iterator) findForward() bool {
 	for {
 		at := it.lowest()
 		if at < 0 {
-			return it.stop(afterLast)
+			return it.end(afterLast)
 		}
 		key := it.keyOf(at)
 		if it.o.Upper != nil && bytes.Compare(key, it.o.Upper) >= 0 {
-			return it.stop(afterLast)
+			return it.end(afterLast)
 		}
 		if it.consider(at, key) {
 			return true
@@ -32,11 +32,11 @@ func (it *Iterator) findBackward() bool {
 	for {
 		at := it.highest()
 		if at < 0 {
-			return it.stop(beforeFirst)
+			return it.end(beforeFirst)
 		}
 		key := it.keyOf(at)
 		if it.o.Lower != nil && bytes.Compare(key, it.o.Lower) < 0 {
-			return it.stop(beforeFirst)
+			return it.end(beforeFirst)
 		}
 		if it.consider(at, key) {
 			return true

@@ -25,8 +25,12 @@ type settled struct {
 
 // load decodes the entry under the cursor.
 func (s *settled) load() {
-	suffix, r := s.page.Entry(s.at)
-	s.rec = r
+	suffix, value, ok := s.page.Inline(s.at)
+	if ok {
+		s.rec = record.Record{Kind: record.Inline, Value: value}
+	} else {
+		suffix, s.rec = s.page.Entry(s.at)
+	}
 	if s.prefix == 0 {
 		s.key = suffix
 		return

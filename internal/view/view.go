@@ -29,7 +29,9 @@ type Table struct {
 	*memtable.Table
 	// End is the position in the log behind the last record of a frozen table: a root that holds the table's records may
 	// tell the log to recycle what lies before it.
-	End  wal.Position
+	End wal.Position
+	// Last is the sequence number of the last record of a frozen table.
+	Last uint64
 	refs atomic.Int32
 }
 

@@ -1,0 +1,79 @@
+package pando
+
+import "errors"
+
+// Batch collects writes that are committed as one by DB.Write. Later writes of a batch win over earlier ones. Values above
+// Options.ValueThreshold are written out at once; the rest is held in memory. A Batch is used by one goroutine at a time.
+type Batch struct {
+	state *batchState
+	ks    *Keyspace
+}
+
+type batchState struct {
+	writes
+	err     error // the first one; Write returns it
+	written bool  // and has values apart, which belong to that commit
+}
+
+// NewBatch returns an empty batch whose methods write into the default keyspace.
+func (db *DB) NewBatch() *Batch {
+	return &Batch{state: &batchState{writes: writes{db: db}}, ks: db.main}
+}
+
+// In returns the same batch, writing into another keyspace.
+func (b *Batch) In(ks *Keyspace) *Batch { return &Batch{state: b.state, ks: ks} }
+
+// Put adds the storing of value under key. An error is returned by Write too.
+func (b *Batch) Put(key, value []byte) error {
+	return b.state.did(b.state.put(b.ks, key, value, 0))
+}
+
+// Delete adds the removal of key.
+func (b *Batch) Delete(key []byte) error { return b.state.did(b.state.delete(b.ks, key)) }
+
+// DeleteRange adds the removal of every key in [lo, hi); a nil bound is open.
+func (b *Batch) DeleteRange(lo, hi []byte) error {
+	return b.state.did(b.state.deleteRange(b.ks, lo, hi))
+}
+
+// Len returns the number of writes in the batch.
+func (b *Batch) Len() int { return b.state.enc.Count() }
+
+// Size returns the bytes of keys and values in the batch.
+func (b *Batch) Size() int64 { return b.state.size }
+
+// Reset empties the batch for reuse.
+func (b *Batch) Reset() {
+	s := b.state
+	s.settle()
+	s.enc.Release(keptBuffer * 16)
+	s.size, s.err, s.written = 0, nil, false
+}
+
+// did notes the outcome of a write.
+func (s *batchState) did(err error) error {
+	if err != nil && s.err == nil {
+		s.err = err
+	}
+	return err
+}
+
+var errWritten = errors.New("the batch holds long values and was written before; Reset makes it usable again")
+
+// Write commits the batch: all of it or nothing.
+func (db *DB) Write(b *Batch) error {
+	s := b.state
+	if s.err != nil {
+		return s.err
+	}
+	if s.written {
+		return errWritten
+	}
+	r := s.request()
+	err := db.e.Commit(&r)
+	if err == nil {
+		s.written = s.hold != nil
+		s.settle()
+	}
+	return err
+}

@@ -1,0 +1,209 @@
+package pando
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"sync"
+
+	"github.com/pandodb/pando/internal/engine"
+	"github.com/pandodb/pando/internal/view"
+	"github.com/pandodb/pando/vfs/osfs"
+)
+
+// DB is an open database. It is safe for concurrent use. Its reading and writing methods work on the default keyspace.
+type DB struct {
+	e    *engine.Engine
+	main *Keyspace
+
+	mu    sync.Mutex
+	stops map[*view.Stop]struct{} // of open transactions and snapshots
+	done  bool
+	puts  sync.Pool // of *putter
+}
+
+// Open opens the database in dir, and creates it where there is none. nil options mean the durable profile and the defaults.
+//
+// After a crash it replays the log: everything that was acknowledged is there, in the sense of the profile with which it was
+// written. It fails with ErrLocked when another process has the database open, ErrNotDatabase when the directory holds other
+// things, ErrVersion when a newer version wrote it, ErrCorrupt when its root or log is damaged, and, with MustExist or
+// ReadOnly, ErrNotFound when there is none.
+func Open(dir string, opts *Options) (*DB, error) {
+	var o Options
+	if opts != nil {
+		o = *opts
+	}
+	if o.FS == nil {
+		o.FS = osfs.New()
+	}
+	e, err := engine.Open(engine.Options{
+		FS: o.FS, Dir: dir, Logger: o.Logger, Profile: o.Profile, ReadOnly: o.ReadOnly, MustExist: o.MustExist,
+		MemoryBytes: o.MemoryBytes, ValueThreshold: o.ValueThreshold, Codec: o.Compression.codec(),
+		SyncInterval: o.SyncInterval, SyncBytes: o.SyncBytes, KeepChanges: o.KeepChanges,
+	})
+	if err != nil {
+		return nil, err
+	}
+	db := &DB{e: e, stops: map[*view.Stop]struct{}{}}
+	db.main = &Keyspace{db: db, ks: e.Keyspace(engine.DefaultID)}
+	db.puts.New = func() any { return new(putter) }
+	return db, nil
+}
+
+// Close waits for running calls, settles what was committed and closes the database. Iterators, snapshots and transactions
+// that are still open answer with ErrClosed afterwards. Closing twice is no error.
+func (db *DB) Close() error {
+	db.mu.Lock()
+	db.done = true
+	for s := range db.stops {
+		s.Set(ErrClosed)
+	}
+	clear(db.stops)
+	db.mu.Unlock()
+	return db.e.Close()
+}
+
+// hold registers what has to stop when the database closes.
+func (db *DB) hold(s *view.Stop) error {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	if db.done {
+		return ErrClosed
+	}
+	db.stops[s] = struct{}{}
+	return nil
+}
+
+func (db *DB) letGo(s *view.Stop) {
+	db.mu.Lock()
+	delete(db.stops, s)
+	db.mu.Unlock()
+}
+
+// Get returns a copy of the value of key, or ErrNotFound.
+func (db *DB) Get(key []byte) ([]byte, error) { return db.main.Get(key) }
+
+// GetTo appends the value of key to dst and returns the result. It allocates nothing when the value fits into dst.
+func (db *DB) GetTo(dst, key []byte) ([]byte, error) { return db.main.GetTo(dst, key) }
+
+// Has reports whether key is there.
+func (db *DB) Has(key []byte) (bool, error) { return db.main.Has(key) }
+
+// Put stores value under key.
+func (db *DB) Put(key, value []byte) error { return db.main.Put(key, value) }
+
+// Delete removes key. Deleting what is not there is no error.
+func (db *DB) Delete(key []byte) error { return db.main.Delete(key) }
+
+// DeleteRange removes every key in [lo, hi); a nil bound is open. Its cost does not depend on how many there are.
+func (db *DB) DeleteRange(lo, hi []byte) error { return db.main.DeleteRange(lo, hi) }
+
+// Iter opens an iterator; nil options walk over everything. It must be closed.
+func (db *DB) Iter(o *IterOptions) *Iterator { return db.main.Iter(o) }
+
+// Range walks over the pairs in [lo, hi) in the order of their keys; a nil bound is open. A pair is valid for its step only.
+// When the walk fails it ends early: see Err.
+func (db *DB) Range(lo, hi []byte) iter.Seq2[[]byte, []byte] { return db.main.Range(lo, hi) }
+
+// RangeReverse is Range from the highest key to the lowest.
+func (db *DB) RangeReverse(lo, hi []byte) iter.Seq2[[]byte, []byte] {
+	return db.main.RangeReverse(lo, hi)
+}
+
+// Prefix walks over the pairs whose keys begin with p.
+func (db *DB) Prefix(p []byte) iter.Seq2[[]byte, []byte] { return db.main.Prefix(p) }
+
+// Count returns the number of pairs in [lo, hi); a nil bound is open. It costs O(log n) on settled data, and one look-up for
+// each key of the range that has not settled.
+func (db *DB) Count(lo, hi []byte) (int64, error) { return db.main.Count(lo, hi) }
+
+// Nth returns the n-th pair of [lo, hi), counted from 0, or ErrNotFound. Its cost is that of Count.
+func (db *DB) Nth(lo, hi []byte, n int64) (key, value []byte, err error) {
+	return db.main.Nth(lo, hi, n)
+}
+
+// Err returns the error that ended the newest failed loop over Range, RangeReverse or Prefix.
+func (db *DB) Err() error { return db.main.Err() }
+
+// Keyspace opens a keyspace, and creates it where there is none; then opts, which may be nil, say how. Opening with nil
+// options takes the keyspace as it is. A handle is cheap and may be kept.
+func (db *DB) Keyspace(name string, opts *KeyspaceOptions) (*Keyspace, error) {
+	var o *engine.KeyspaceOptions
+	if opts != nil {
+		o = &engine.KeyspaceOptions{Layout: opts.Layout, LeafBytes: opts.LeafBytes}
+		if opts.Compression != nil && *opts.Compression != DefaultCompression {
+			o.Codec, o.OwnCodec = opts.Compression.codec(), true
+		}
+	}
+	ks, err := db.e.OpenKeyspace(name, o)
+	if err != nil {
+		return nil, err
+	}
+	return &Keyspace{db: db, ks: ks}, nil
+}
+
+// Default returns the default keyspace, the one that the methods of DB work on.
+func (db *DB) Default() *Keyspace { return db.main }
+
+// KeyspaceInfo describes a keyspace.
+type KeyspaceInfo struct {
+	Name      string
+	Layout    Layout
+	LeafBytes int
+	// Records is the number of settled pairs, expired ones included; Exact tells whether it is known exactly without
+	// reading. Count gives the exact number of live pairs.
+	Records int64
+	Exact   bool
+}
+
+// Keyspaces lists the keyspaces, the default one included, in the order of their names.
+func (db *DB) Keyspaces() ([]KeyspaceInfo, error) {
+	s, err := db.e.Snapshot()
+	if err != nil {
+		return nil, err
+	}
+	defer s.Release()
+	var list []KeyspaceInfo
+	for _, ks := range db.e.Keyspaces() {
+		info := KeyspaceInfo{Name: ks.Name, Layout: Layout(ks.Layout), LeafBytes: int(ks.LeafBytes), Exact: true}
+		if root := s.View.Root(ks.ID); root != nil {
+			info.Records, info.Exact = root.Records()
+		}
+		list = append(list, info)
+	}
+	return list, nil
+}
+
+// DropKeyspace removes a keyspace and all that it holds, at once and whatever its size; its space comes back later. Handles
+// answer with ErrDropped from then on; open snapshots still read it. The default keyspace stays.
+func (db *DB) DropKeyspace(name string) error { return db.e.DropKeyspace(name) }
+
+// Snapshot returns the database as it is now. It must be closed. While it is open, disk space that only it can see is not
+// given back.
+func (db *DB) Snapshot() *Snapshot {
+	s := &snapshotState{db: db}
+	var err error
+	if s.snap, err = db.e.Snapshot(); err == nil {
+		err = db.hold(&s.stop)
+		if err != nil {
+			s.snap.Release()
+		}
+	}
+	if err != nil {
+		s.stop.Set(err)
+		s.closed.Store(true)
+	}
+	return &Snapshot{state: s, ks: db.main}
+}
+
+// Sync returns when everything that was acknowledged before is on stable storage.
+func (db *DB) Sync() error { return db.e.Sync() }
+
+// Checkpoint settles everything that was committed before the call: afterwards reads see one structure and recovery has
+// nothing to do. The database does so by itself when it needs to, after a pause in writing, and when it is closed.
+func (db *DB) Checkpoint(ctx context.Context) error { return db.e.Checkpoint(ctx) }
+
+// openError says what was attempted.
+func openError(what string, ks *engine.Keyspace, err error) error {
+	return fmt.Errorf("%s keyspace %q: %w", what, ks.Name, err)
+}

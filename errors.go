@@ -1,0 +1,61 @@
+package pando
+
+import (
+	"github.com/pandodb/pando/internal/corrupt"
+	"github.com/pandodb/pando/internal/engine"
+)
+
+// Errors of opening a database.
+var (
+	// ErrLocked means that another process has the database open; the error names its process id.
+	ErrLocked = engine.ErrLocked
+	// ErrNotDatabase means that the directory holds something else than a database.
+	ErrNotDatabase = engine.ErrNotDatabase
+	// ErrVersion means that the database was written in a format newer than this program knows.
+	ErrVersion = engine.ErrVersion
+)
+
+// Errors of a call.
+var (
+	// ErrNotFound means that there is no such key, pair, keyspace or database.
+	ErrNotFound = engine.ErrNotFound
+	// ErrClosed means that the database, snapshot or iterator was closed.
+	ErrClosed = engine.ErrClosed
+	// ErrReadOnly means that a write was asked of a database or transaction that only reads.
+	ErrReadOnly = engine.ErrReadOnly
+	// ErrConflict means that another commit changed what an optimistic transaction had read or written. Run it again.
+	ErrConflict = engine.ErrConflict
+	// ErrTxDone means that the transaction was committed or rolled back before.
+	ErrTxDone = engine.ErrTxDone
+	// ErrDropped means that the keyspace behind a handle was dropped.
+	ErrDropped = engine.ErrDropped
+	// ErrKeyTooLarge means that a key is longer than MaxKeyBytes.
+	ErrKeyTooLarge = engine.ErrKeyTooLarge
+	// ErrValueTooLarge means that a value is longer than MaxValueBytes.
+	ErrValueTooLarge = engine.ErrValueTooLarge
+	// ErrBatchTooLarge means that a batch or transaction holds more than MaxBatchBytes.
+	ErrBatchTooLarge = engine.ErrBatchTooLarge
+	// ErrName means that a keyspace name is empty, longer than MaxNameBytes or not UTF-8.
+	ErrName = engine.ErrName
+	// ErrNoOrder means that a range was asked of a keyspace whose layout keeps no order.
+	ErrNoOrder = engine.ErrNoOrder
+	// ErrLayout means that a keyspace has another layout than the one asked for, or one that this version cannot make.
+	ErrLayout = engine.ErrLayout
+	// ErrChangesGone means that the log no longer holds the change from which a feed was to start.
+	ErrChangesGone = engine.ErrChangesGone
+)
+
+// Errors of the storage underneath.
+var (
+	// ErrCorrupt means that bytes on the disk are not what was written. errors.As with a *CorruptError tells where.
+	ErrCorrupt = corrupt.Err
+	// ErrDiskFull means that the write found no space. Nothing was written, what was there is intact, reads go on, and
+	// writes work again as soon as there is space.
+	ErrDiskFull = engine.ErrDiskFull
+	// ErrFailed means that a sync failed earlier. Nothing more is acknowledged until the database is opened again, since
+	// the operating system may have dropped what it could not write.
+	ErrFailed = engine.ErrFailed
+)
+
+// CorruptError says which bytes of which file cannot be believed, and why.
+type CorruptError = corrupt.Error

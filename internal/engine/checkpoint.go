@@ -1,0 +1,344 @@
+package engine
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/pandodb/pando/internal/layout"
+	"github.com/pandodb/pando/internal/record"
+	"github.com/pandodb/pando/internal/root"
+	"github.com/pandodb/pando/internal/segment"
+	"github.com/pandodb/pando/internal/value"
+	"github.com/pandodb/pando/internal/view"
+	"github.com/pandodb/pando/internal/wal"
+)
+
+// progressWhole is the value of Engine.progress when a checkpoint has written all it has to.
+const progressWhole = 1 << 20
+
+// Checkpoint settles everything that was committed before the call.
+func (e *Engine) Checkpoint(ctx context.Context) error {
+	if err := e.usable(); err != nil {
+		return err
+	}
+	if err := e.enter(); err != nil {
+		return err
+	}
+	defer e.leave()
+	if err := e.freezeNow(); err != nil {
+		return err
+	}
+	return e.settle(ctx, work{})
+}
+
+// freezeNow takes the lead and puts everything committed so far behind a new memtable.
+func (e *Engine) freezeNow() error {
+	var r request
+	e.pipeline.Acquire(&r)
+	defer e.pipeline.Release()
+	front := e.current.Load().Tables[0]
+	if front.Len() == 0 && !front.HasRanges() && e.lastSeq == e.settledSeq.Load() {
+		return nil
+	}
+	if err := e.awaitSettled(maxFrozen); err != nil {
+		return err
+	}
+	return e.freeze()
+}
+
+// work is what a round of settling does besides merging the frozen memtables.
+type work struct {
+	rewrite  bool           // write everything anew, as small as it gets
+	codec    *segment.Codec // with this codec
+	clean    bool           // empty every segment that holds garbage
+	progress func(bytes int64)
+}
+
+// settle merges the frozen memtables into the roots, moves what is left in nearly empty segments, and stores a new root.
+func (e *Engine) settle(ctx context.Context, w work) error {
+	e.settling.Lock()
+	defer e.settling.Unlock()
+	err := e.settleLocked(ctx, w)
+	e.mu.Lock()
+	e.attempts++
+	e.lastErr = err
+	e.changed.Broadcast()
+	e.mu.Unlock()
+	e.epoch.Collect()
+	return err
+}
+
+func (e *Engine) settleLocked(ctx context.Context, w work) error {
+	if err := e.failure.Load(); err != nil {
+		return *err
+	}
+	v := e.current.Load()
+	group := v.Tables[1:]
+	s := e.newSettlement(ctx, v, group, w)
+	err := s.run()
+	if err == nil {
+		err = s.store()
+	}
+	if err != nil {
+		if !s.storing { // else the new root may be the one that the next open finds
+			err = errors.Join(err, s.writer.Abort())
+		}
+		return fmt.Errorf("checkpoint: %w", err)
+	}
+	s.publish()
+	e.counters.checkpoints.Add(1)
+	return nil
+}
+
+// settlement is one round of settling.
+type settlement struct {
+	e         *Engine
+	ctx       context.Context
+	work      work
+	group     []*view.Table // newest first
+	roots     []layout.Root // the new ones
+	touched   []uint32      // keyspaces with a new root
+	writer    *segment.Writer
+	victims   map[uint32]bool
+	moved     map[uint32][]layout.Change // values apart that the cleaner moved, by keyspace, sorted by key
+	movedKeys map[ownerKey]bool
+	firstNew  uint32       // segments from this id on were made in this round
+	through   wal.Position // the log before it is in the new roots
+	seq       uint64
+	slot      root.Slot
+	storing   bool  // the root file is being written to: which root the next open finds is not known
+	total     int64 // bytes of changes to merge, for progress
+	merged    int64
+	dead      []uint32
+}
+
+func (e *Engine) newSettlement(ctx context.Context, v *view.View, group []*view.Table, w work) *settlement {
+	first := e.store.NextID()
+	s := &settlement{e: e, ctx: ctx, work: w, group: group, writer: e.store.NewWriter(segment.Nodes, 0)}
+	s.roots = append([]layout.Root(nil), v.Roots...)
+	current := e.root.Current()
+	s.firstNew = first
+	s.seq, s.through = current.Seq, wal.Position(current.Log)
+	if len(group) > 0 {
+		s.seq, s.through = group[0].Last, group[0].End
+	}
+	for _, t := range group {
+		s.total += int64(t.Bytes())
+	}
+	return s
+}
+
+// run makes the new roots.
+func (s *settlement) run() error {
+	if err := s.plan(); err != nil {
+		return err
+	}
+	ids := map[uint32]bool{}
+	for _, t := range s.group {
+		for _, id := range t.Keyspaces() {
+			ids[id] = true
+		}
+	}
+	live := map[uint32]*Keyspace{}
+	list, _ := s.e.keyspaces.all()
+	for _, ks := range list {
+		live[ks.ID] = ks
+		if s.work.rewrite || s.victimKeyspace(ks.ID) {
+			ids[ks.ID] = true
+		}
+	}
+	for _, id := range sortedIDs(ids) {
+		if ks := live[id]; ks != nil {
+			if err := s.apply(ks); err != nil {
+				return fmt.Errorf("keyspace %q: %w", ks.Name, err)
+			}
+		}
+	}
+	return s.dropRoots(live)
+}
+
+// apply merges the changes of one keyspace into its root.
+func (s *settlement) apply(ks *Keyspace) error {
+	e := s.e
+	for int(ks.ID) >= len(s.roots) {
+		s.roots = append(s.roots, nil)
+	}
+	old := s.roots[ks.ID]
+	if old == nil {
+		empty, err := e.trees.Load(&e.env, ks.ID, nil)
+		if err != nil {
+			return err
+		}
+		old = empty
+	}
+	changes := &settledChanges{s: s, from: view.NewChanges(s.group, ks.ID, view.MaxSeq), moved: s.moved[ks.ID]}
+	codec, dictionary := e.codecFor(ks)
+	if s.work.codec != nil {
+		codec, dictionary = *s.work.codec, 0
+	}
+	fresh, err := e.trees.Apply(s.ctx, old, view.Ranges(s.group, ks.ID, view.MaxSeq), changes, s.writer, layout.ApplyOptions{
+		Now: e.Now(), Codec: codec, Dictionary: dictionary, LeafBytes: int(ks.LeafBytes),
+		Victims: s.victimFunc(), Rewrite: s.work.rewrite, Progress: s.work.progress,
+	})
+	if err == nil {
+		err = changes.err
+	}
+	if err != nil {
+		return err
+	}
+	s.roots[ks.ID] = fresh
+	s.touched = append(s.touched, ks.ID)
+	return nil
+}
+
+// dropRoots frees what dropped keyspaces left behind.
+func (s *settlement) dropRoots(live map[uint32]*Keyspace) error {
+	for id, r := range s.roots {
+		if r == nil || live[uint32(id)] != nil {
+			continue
+		}
+		if err := s.e.trees.Free(s.ctx, r, s.writer); err != nil {
+			return fmt.Errorf("free dropped keyspace %d: %w", id, err)
+		}
+		s.roots[id] = nil
+	}
+	return nil
+}
+
+// store makes the new roots durable.
+func (s *settlement) store() error {
+	e := s.e
+	// The catalogue may know keyspaces of commits that lie behind s.through: what it says must not outlive them.
+	catalogue := s.catalogue()
+	if e.log != nil {
+		if err := e.syncLog(); err != nil {
+			return err
+		}
+	}
+	if err := e.store.SyncValues(); err != nil {
+		return e.fail(err)
+	}
+	if old := e.root.Current().Catalogue; !old.IsZero() {
+		s.writer.Free(old)
+	}
+	if err := s.finishCatalogue(catalogue); err != nil {
+		return err
+	}
+	if err := s.writer.Sync(); err != nil {
+		return s.failed(err)
+	}
+	s.storing = true
+	if err := e.root.Store(s.slot); err != nil {
+		return s.failed(err)
+	}
+	return nil
+}
+
+// failed says what an error on the way to stable storage means: a full disk passes, a failed sync does not.
+func (s *settlement) failed(err error) error {
+	if isDiskFull(err) || errors.Is(err, context.Canceled) {
+		return err
+	}
+	return s.e.fail(err)
+}
+
+// publish lets readers see the new roots, and gives back what they replace.
+func (s *settlement) publish() {
+	e := s.e
+	written := s.writer.Written()
+	s.writer.Commit()
+	e.mu.Lock()
+	current := e.current.Load()
+	tables := current.Tables[:len(current.Tables)-len(s.group)]
+	gone := e.keepRecent(s.group)
+	e.publish(tables, s.roots)
+	for _, id := range s.dead {
+		e.doomed = append(e.doomed, doomedSegment{id, e.generated})
+	}
+	e.mu.Unlock()
+	for _, t := range gone {
+		t.Release()
+	}
+	for _, id := range s.touched {
+		e.trees.Published(s.roots[id])
+	}
+	e.settledSeq.Store(s.seq)
+	e.counters.settledBytes.Add(written)
+	if e.log != nil {
+		if err := e.log.Recycle(s.through); err != nil {
+			e.o.Logger.Warn("log is not recycled", "error", err)
+		}
+	}
+}
+
+// settledChanges hands the merged changes of a group of memtables to a layout. It counts values apart as live that the new
+// root will refer to, merges the references that the cleaner moved, and reports progress.
+type settledChanges struct {
+	s      *settlement
+	from   *view.Changes
+	moved  []layout.Change
+	ahead  bool // from stands on a change that has not been handed out
+	ended  bool
+	change layout.Change
+	err    error
+}
+
+func (c *settledChanges) Next() bool {
+	if c.err != nil || c.s.ctx.Err() != nil {
+		return false
+	}
+	if !c.ahead && !c.ended {
+		c.ahead = c.from.Next()
+		c.ended = !c.ahead
+	}
+	for len(c.moved) > 0 {
+		if c.ahead {
+			switch order := bytes.Compare(c.moved[0].Key, c.from.Change().Key); {
+			case order == 0: // the memtable knows better; the copy was never counted live
+				c.moved = c.moved[1:]
+				continue
+			case order > 0:
+				return c.fromTables()
+			}
+		}
+		c.change, c.moved = c.moved[0], c.moved[1:]
+		c.err = c.s.adopt(c.change.Record.Value)
+		return c.err == nil
+	}
+	return c.ahead && c.fromTables()
+}
+
+func (c *settledChanges) Change() layout.Change { return c.change }
+
+func (c *settledChanges) fromTables() bool {
+	c.change, c.ahead = c.from.Change(), false
+	r := &c.change.Record
+	c.s.advance(len(c.change.Key) + len(r.Value))
+	if r.Kind == record.Apart {
+		c.err = c.s.adopt(r.Value)
+	}
+	return c.err == nil
+}
+
+// adopt counts a value apart as live: from now on a root refers to it.
+func (s *settlement) adopt(encoded []byte) error {
+	ref, err := value.DecodeRef(encoded)
+	if err != nil {
+		return err
+	}
+	return value.Walk(s.e.store, ref, func(p segment.Pointer, _ segment.Kind) error {
+		s.writer.Keep(p)
+		return nil
+	})
+}
+
+// advance reports how far the merge has come, for the pacing of writers.
+func (s *settlement) advance(bytes int) {
+	const overhead = 48 // of a record in the memtable, about
+	s.merged += int64(bytes + overhead)
+	if s.total > 0 {
+		s.e.progress.Store(uint64(min(s.merged*progressWhole/s.total, progressWhole)))
+	}
+}

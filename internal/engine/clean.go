@@ -1,0 +1,249 @@
+package engine
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"sort"
+
+	"github.com/pandodb/pando/internal/layout"
+	"github.com/pandodb/pando/internal/record"
+	"github.com/pandodb/pando/internal/root"
+	"github.com/pandodb/pando/internal/segment"
+	"github.com/pandodb/pando/internal/value"
+)
+
+// The cleaner empties segments that hold little live data, so that their files can go. It works inside of settling: a
+// layout rewrites the blobs of victim segments on its way, and values apart are copied and their keys pointed to the copy.
+
+// cleanPolicy bounds the cleaner's work in one round.
+type cleanPolicy struct {
+	garbage float64 // clean while more than this share of all bytes is dead
+	empty   float64 // a segment with less than this share of live bytes is a victim whatever the total
+	budget  int64   // live bytes to move in one round
+}
+
+// chooseVictims picks the segments to empty: the emptiest first, as long as the budget lasts and there is reason to. It is a
+// pure function of the table. Only sealed segments whose every reference has settled may be in infos.
+func chooseVictims(infos []segment.Info, p cleanPolicy) []uint32 {
+	var size, live int64
+	for _, i := range infos {
+		size += i.Size
+		live += i.Live
+	}
+	byShare := slices.Clone(infos)
+	sort.Slice(byShare, func(a, b int) bool {
+		x, y := byShare[a], byShare[b]
+		if l, r := float64(x.Live)*float64(y.Size), float64(y.Live)*float64(x.Size); l != r {
+			return l < r
+		}
+		return x.ID < y.ID
+	})
+	var victims []uint32
+	for _, i := range byShare {
+		share := float64(i.Live) / float64(max(i.Size, 1))
+		tooMuchGarbage := float64(size-live) > p.garbage*float64(size)
+		switch {
+		case i.Live <= 0 || share > 0.95:
+			continue // gone without work, or not worth any
+		case share >= p.empty && !tooMuchGarbage, i.Live > p.budget:
+			return victims
+		}
+		victims = append(victims, i.ID)
+		p.budget -= i.Live
+		size -= i.Size - i.Live
+	}
+	return victims
+}
+
+// policy is how hard the cleaner works in this round: in the background its share is that of what the round writes anyway.
+func (s *settlement) policy() cleanPolicy {
+	if s.work.clean || s.work.rewrite {
+		return cleanPolicy{garbage: 0, empty: 0.95, budget: 1 << 62}
+	}
+	return cleanPolicy{garbage: 0.4, empty: 0.15, budget: s.total + s.e.sizes.segment/2}
+}
+
+// plan chooses the victims and copies the values apart that lie in them.
+func (s *settlement) plan() error {
+	candidates := s.settledSegments(s.e.store.Segments(), s.e.root.Current().Seq)
+	s.victims, s.moved, s.movedKeys = map[uint32]bool{}, map[uint32][]layout.Change{}, map[ownerKey]bool{}
+	var values []uint32
+	for _, class := range []segment.Class{segment.Nodes, segment.Values} {
+		if class == segment.Nodes && s.work.rewrite {
+			continue // everything is rewritten in any case
+		}
+		var infos []segment.Info
+		for _, i := range candidates {
+			if i.Class == class {
+				infos = append(infos, i)
+			}
+		}
+		for _, id := range chooseVictims(infos, s.policy()) {
+			s.victims[id] = true
+			if class == segment.Values {
+				values = append(values, id)
+			}
+		}
+	}
+	for _, id := range values {
+		if err := s.moveValues(id); err != nil {
+			return fmt.Errorf("clean segment %d: %w", id, err)
+		}
+	}
+	for _, changes := range s.moved {
+		slices.SortFunc(changes, func(a, b layout.Change) int { return bytes.Compare(a.Key, b.Key) })
+	}
+	return nil
+}
+
+// settledSegments returns those segments of which every reference is in a root (or in the group that is being settled): no
+// commit on its way and no memtable refers to them.
+func (s *settlement) settledSegments(infos []segment.Info, settled uint64) []segment.Info {
+	e := s.e
+	below := e.unheldValues()
+	keepFrom := e.oldestChange()
+	var out []segment.Info
+	for _, i := range infos {
+		if i.ID >= s.firstNew {
+			continue
+		}
+		if i.Class == segment.Values {
+			if i.ID >= below || i.LastSeq > settled || i.LastSeq >= keepFrom {
+				continue
+			}
+		}
+		out = append(out, i)
+	}
+	return out
+}
+
+// victimKeyspace reports whether a keyspace may have blobs in victim segments.
+func (s *settlement) victimKeyspace(id uint32) bool {
+	return len(s.moved[id]) > 0 || (len(s.victims) > 0 && int(id) < len(s.roots) && s.roots[id] != nil)
+}
+
+func (s *settlement) victimFunc() func(uint32) bool {
+	if len(s.victims) == 0 {
+		return nil
+	}
+	return func(id uint32) bool { return s.victims[id] }
+}
+
+// moveValues copies the live values apart of which any part lies in a segment, and notes where their keys have to point.
+func (s *settlement) moveValues(id uint32) error {
+	e := s.e
+	scratch := e.scratch.get()
+	defer e.scratch.put(scratch)
+	return e.store.Scan(s.ctx, id, func(_ segment.Pointer, h segment.Header, raw []byte) error {
+		if h.Kind != segment.KindValue && h.Kind != segment.KindValueIndex {
+			return nil
+		}
+		key, _, err := value.Owner(raw)
+		if err != nil {
+			return err
+		}
+		return s.moveValue(scratch, h.Keyspace, bytes.Clone(key), id)
+	}, func(offset, length int64, err error) {
+		e.o.Logger.Error("damage found while cleaning", "segment", id, "offset", offset, "bytes", length, "error", err)
+	})
+}
+
+// ownerKey names the record that a value apart belongs to.
+type ownerKey struct {
+	keyspace uint32
+	key      string
+}
+
+// moveValue copies the value of a key, if the settled record still refers to the segment and has not been moved yet.
+func (s *settlement) moveValue(scratch *layout.Scratch, keyspace uint32, key []byte, id uint32) error {
+	e := s.e
+	if int(keyspace) >= len(s.roots) || s.roots[keyspace] == nil || e.keyspaces.id(keyspace) == nil {
+		return nil
+	}
+	owner := ownerKey{keyspace, string(key)}
+	if s.movedKeys[owner] {
+		return nil // another chunk of the same value
+	}
+	r, ok, err := s.roots[keyspace].GetRead(scratch, record.Hash(keyspace, key), key)
+	if err != nil || !ok || r.Kind != record.Apart {
+		return err
+	}
+	old, err := value.DecodeRef(r.Value)
+	if err != nil {
+		return err
+	}
+	inside := false
+	err = value.Walk(e.store, old, func(p segment.Pointer, _ segment.Kind) error {
+		inside = inside || p.Segment == id
+		return nil
+	})
+	if err != nil || !inside {
+		return err
+	}
+	codec, _ := e.codecFor(e.keyspaces.id(keyspace))
+	fresh, err := value.Copy(e.store, old, key, codec)
+	if err != nil {
+		return err
+	}
+	s.movedKeys[owner] = true
+	s.moved[keyspace] = append(s.moved[keyspace], layout.Change{Key: key, Record: record.Record{
+		Kind: record.Apart, Expiry: r.Expiry, Value: value.AppendRef(nil, fresh),
+	}})
+	return nil
+}
+
+// catalogue collects what the new root will say of keyspaces. The segments come last: see finishCatalogue.
+func (s *settlement) catalogue() *root.Catalogue {
+	list, next := s.e.keyspaces.all()
+	c := &root.Catalogue{NextKeyspace: next, Dictionaries: s.e.dictionaries}
+	for _, ks := range list {
+		k := root.Keyspace{ID: ks.ID, Name: ks.Name, Layout: uint8(ks.Layout), Options: ks.encode()}
+		if int(ks.ID) < len(s.roots) && s.roots[ks.ID] != nil {
+			r := s.roots[ks.ID]
+			k.Root = r.Encode(nil)
+			n, _ := r.Records()
+			k.Records = uint64(n)
+		}
+		c.Keyspaces = append(c.Keyspaces, k)
+	}
+	return c
+}
+
+// finishCatalogue writes the catalogue and fills the slot in. The catalogue blob itself is not in the table that it holds;
+// Open counts it.
+func (s *settlement) finishCatalogue(c *root.Catalogue) error {
+	e := s.e
+	table := s.writer.Table()
+	dead := map[uint32]bool{}
+	for _, i := range s.settledSegments(table, s.seq) {
+		if i.Live <= 0 {
+			dead[i.ID] = true
+			s.dead = append(s.dead, i.ID)
+		}
+	}
+	for _, i := range table {
+		if !dead[i.ID] {
+			c.Segments = append(c.Segments, i)
+		}
+	}
+	p, err := s.writer.Append(segment.KindCatalogue, 0, segment.S2, 0, c.Encode(nil))
+	if err != nil {
+		return err
+	}
+	current := e.root.Current()
+	s.slot = root.Slot{
+		Generation: current.Generation + 1, Database: current.Database, Catalogue: p,
+		Log: root.Position(s.through), Seq: s.seq, NextSegment: e.store.NextID(), Clock: e.clock.high.Load(),
+	}
+	return nil
+}
+
+func sortedIDs(set map[uint32]bool) []uint32 {
+	ids := make([]uint32, 0, len(set))
+	for id := range set {
+		ids = append(ids, id)
+	}
+	slices.Sort(ids)
+	return ids
+}

@@ -1,0 +1,107 @@
+package engine
+
+import (
+	"context"
+	"errors"
+)
+
+// Close waits for running calls, settles what was committed, and gives everything up. Iterators and snapshots that are
+// still open answer with ErrClosed from now on; the memory that they read from is freed when they are closed.
+func (e *Engine) Close() error {
+	e.mu.Lock()
+	if e.closed.Load() {
+		e.mu.Unlock()
+		return nil
+	}
+	e.closed.Store(true)
+	e.mu.Unlock()
+	e.feed.close()
+	e.running.Wait()
+	close(e.stop)
+	e.worker.Wait()
+	var r request
+	e.pipeline.Acquire(&r) // waits for the commit that is running; those behind it find the database closed
+	err := e.finish()
+	e.pipeline.Release()
+	return errors.Join(err, e.abandon())
+}
+
+// finish settles everything, if it still may. The caller leads.
+func (e *Engine) finish() error {
+	if e.o.ReadOnly || e.failure.Load() != nil {
+		return nil
+	}
+	front := e.current.Load().Tables[0]
+	if e.lastSeq == e.settledSeq.Load() && front.Len() == 0 && !front.HasRanges() {
+		return nil
+	}
+	if err := e.settleAll(); err != nil {
+		// What was acknowledged is in the log; the next open takes it from there.
+		e.o.Logger.Error("could not settle while closing", "error", err)
+		if e.log == nil {
+			return err
+		}
+		return e.syncLog()
+	}
+	return nil
+}
+
+func (e *Engine) settleAll() error {
+	if len(e.current.Load().Tables) > 1 {
+		if err := e.settle(context.Background(), work{}); err != nil {
+			return err
+		}
+	}
+	if err := e.freeze(); err != nil {
+		return err
+	}
+	return e.settle(context.Background(), work{})
+}
+
+// abandon gives up what the engine holds. It works on an engine that was opened in part.
+func (e *Engine) abandon() error {
+	var errs []error
+	e.closed.Store(true)
+	if e.log != nil {
+		errs = append(errs, e.log.Close())
+	}
+	if e.root != nil {
+		errs = append(errs, e.root.Close())
+	}
+	e.mu.Lock()
+	recent := e.recent
+	e.recent = nil
+	old := e.current.Load()
+	e.drained = true
+	last := old == nil && !e.released
+	if last {
+		e.released = true
+	}
+	e.mu.Unlock()
+	for _, t := range recent {
+		t.Release()
+	}
+	if old != nil {
+		e.epoch.Retire(old.Unref)
+	}
+	e.epoch.Close() // waits for reads inside their epoch sections, and runs what was retired
+	if last {
+		e.releaseResources()
+	}
+	if e.lock != nil {
+		errs = append(errs, e.lock.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// releaseResources frees what views are made of: nobody can read any more.
+func (e *Engine) releaseResources() {
+	if e.store != nil {
+		if err := e.store.Close(); err != nil {
+			e.o.Logger.Warn("close segments", "error", err)
+		}
+	}
+	if e.cache != nil {
+		e.cache.Close()
+	}
+}

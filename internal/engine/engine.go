@@ -1,0 +1,187 @@
+// Package engine puts the parts together: it opens and recovers a database, carries commits through the log into the
+// memtable, settles memtables into the layouts' roots, gives space back, and hands out the views that reads are made of.
+// The public package is a thin coat over it.
+//
+// What it promises:
+//   - A commit is all or nothing, and survives what its profile says. What recovery finds is a prefix of history.
+//   - Readers never wait for writers, checkpoints or the cleaner, nor these for readers.
+//   - A root is stored only after everything that it refers to is on stable storage; a segment file is removed only after a
+//     root that does without it has been stored, and no reader can still ask for it; log is recycled only below the stored root.
+//   - After a failed sync nothing more is acknowledged.
+//   - Memory stays within the budget: two memtables, the page cache, and a share for inner nodes.
+//
+// Locks, in the order in which they may be taken: the commit pipeline's lead, settling (one checkpoint at a time), mu (the
+// current view, the catalogue, the list of live views). Nothing is called out to under mu.
+package engine
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+
+	"github.com/pandodb/pando/internal/cache"
+	"github.com/pandodb/pando/internal/commit"
+	"github.com/pandodb/pando/internal/epoch"
+	"github.com/pandodb/pando/internal/layout"
+	"github.com/pandodb/pando/internal/root"
+	"github.com/pandodb/pando/internal/segment"
+	"github.com/pandodb/pando/internal/view"
+	"github.com/pandodb/pando/internal/wal"
+
+	"io"
+)
+
+// Engine is one open database.
+type Engine struct {
+	o     Options
+	sizes sizes
+	lock  io.Closer
+	epoch *epoch.Domain
+	cache *cache.Cache
+	store *segment.Store
+	root  *root.File
+	log   *wal.Log // nil in the Bench profile and for readers
+	reads view.Environment
+	env   layout.Environment
+	trees layout.Layout
+
+	pipeline *commit.Pipeline
+	lastSeq  uint64        // of the last command carried out; the leader's
+	owed     int64         // nanoseconds of slow-down not yet slept; the leader's
+	visible  atomic.Uint64 // highest sequence number that readers may see
+	failure  atomic.Pointer[error]
+	closed   atomic.Bool
+	stopped  view.Stop      // stops iterators
+	sink     uint64         // keeps prefetches; the leader's
+	running  sync.WaitGroup // calls that Close waits for
+	clock    clockMark
+
+	current   atomic.Pointer[view.View]
+	keyspaces *keyspaces
+	mu        sync.Mutex
+	views     map[*view.View]struct{} // every view that is not released
+	changed   *sync.Cond              // on mu: a checkpoint ended, or the engine closes
+	attempts  uint64                  // checkpoints that ended, well or not; on mu
+	lastErr   error                   // of the last checkpoint; on mu
+	doomed    []doomedSegment         // on mu
+	recent    []*view.Table           // settled tables kept for open optimistic transactions; on mu
+	starts    map[*Start]struct{}     // open optimistic transactions; on mu
+	floor     uint64                  // optimistic transactions that began before it cannot be checked any more; on mu
+	released  bool                    // resources are gone; on mu
+
+	settling     sync.Mutex // one checkpoint, compaction or backup step at a time
+	generated    uint64     // generation of the newest view; on mu
+	progress     atomic.Uint64
+	counters     counters
+	feed         notifier
+	scratch      scratches
+	settledSeq   atomic.Uint64   // everything up to it is in the roots
+	catalogue    *root.Catalogue // while opening
+	dictionaries []root.Dictionary
+	drained      bool // the current view is given up; on mu
+
+	values         valueHolds
+	unsyncedValues atomic.Int64
+	kick           chan struct{}
+	stop           chan struct{}
+	worker         sync.WaitGroup
+}
+
+// path names a file of the database.
+func (e *Engine) path(name string) string { return filepath.Join(e.o.Dir, name) }
+
+// enter registers a call that Close has to wait for. Every call that succeeds is followed by leave.
+func (e *Engine) enter() error {
+	if e.closed.Load() {
+		return ErrClosed
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.closed.Load() {
+		return ErrClosed
+	}
+	e.running.Add(1)
+	return nil
+}
+
+func (e *Engine) leave() { e.running.Done() }
+
+// usable is what every write asks first.
+func (e *Engine) usable() error {
+	if e.closed.Load() {
+		return ErrClosed
+	}
+	if e.o.ReadOnly {
+		return ErrReadOnly
+	}
+	if err := e.failure.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+// fail makes every later write answer with ErrFailed.
+func (e *Engine) fail(cause error) error {
+	err := fmt.Errorf("%w: %w", ErrFailed, cause)
+	if e.failure.CompareAndSwap(nil, &err) {
+		e.o.Logger.Error("database takes no more writes until it is opened again", "error", cause)
+	}
+	return *e.failure.Load()
+}
+
+// Threshold is the length above which a value lies apart.
+func (e *Engine) Threshold() int { return e.o.ValueThreshold }
+
+// Syncs reports whether a commit waits for stable storage.
+func (e *Engine) Syncs() bool { return e.o.Profile == Durable }
+
+// Writable says why nothing can be written, if it cannot.
+func (e *Engine) Writable() error { return e.usable() }
+
+// Stop makes the iterators that it is given to stop when the database closes.
+func (e *Engine) Stop() *view.Stop { return &e.stopped }
+
+// Lead waits until the caller is the only writer; Carry then commits for it, and Follow lets the others go on.
+func (e *Engine) Lead(r *commit.Request) { e.pipeline.Acquire(r) }
+
+// Carry commits for a caller who leads.
+func (e *Engine) Carry(r *commit.Request) error {
+	if err := e.usable(); err != nil {
+		return err
+	}
+	return e.pipeline.Carry(r)
+}
+
+// Follow gives the lead up.
+func (e *Engine) Follow() { e.pipeline.Release() }
+
+// Sync returns when everything acknowledged before is on stable storage. Without a log that takes a checkpoint.
+func (e *Engine) Sync() error {
+	if err := e.usable(); err != nil {
+		if err == ErrReadOnly {
+			return nil
+		}
+		return err
+	}
+	if err := e.enter(); err != nil {
+		return err
+	}
+	defer e.leave()
+	if e.log == nil {
+		return e.Checkpoint(context.Background())
+	}
+	return e.syncLog()
+}
+
+// request is one batch on its way to the pipeline.
+type request = commit.Request
+
+// codecFor returns how a keyspace's settled data is compressed.
+func (e *Engine) codecFor(ks *Keyspace) (segment.Codec, uint16) {
+	if ks.OwnCodec {
+		return ks.Codec, 0
+	}
+	return e.o.Codec, 0
+}

@@ -1,0 +1,37 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/pandodb/pando/internal/root"
+	"github.com/pandodb/pando/internal/view"
+	"github.com/pandodb/pando/internal/wal"
+	"github.com/pandodb/pando/vfs"
+)
+
+// The errors that the public package shows. Their texts are read in terminals: each says what is wrong, the wrapping error
+// says with what.
+var (
+	ErrLocked        = vfs.ErrLocked
+	ErrDiskFull      = vfs.ErrNoSpace
+	ErrNotDatabase   = root.ErrNotDatabase
+	ErrVersion       = root.ErrVersion
+	ErrFailed        = wal.ErrFailed
+	ErrChangesGone   = wal.ErrRecycled
+	ErrNotFound      = errors.New("not found")
+	ErrClosed        = view.ErrClosed
+	ErrReadOnly      = errors.New("read-only")
+	ErrConflict      = errors.New("conflict with another commit")
+	ErrTxDone        = errors.New("transaction was committed or rolled back before")
+	ErrDropped       = errors.New("keyspace was dropped")
+	ErrKeyTooLarge   = fmt.Errorf("key is longer than %d bytes", MaxKeyBytes)
+	ErrValueTooLarge = fmt.Errorf("value is longer than %d bytes", MaxValueBytes)
+	ErrBatchTooLarge = fmt.Errorf("batch is larger than %d bytes", int64(MaxBatchBytes))
+	ErrName          = fmt.Errorf("keyspace names are 1 to %d bytes of UTF-8", MaxNameBytes)
+	ErrNoOrder       = errors.New("keyspace keeps no order")
+	ErrLayout        = errors.New("layout does not fit")
+)
+
+// isDiskFull reports whether err passes as soon as there is space again.
+func isDiskFull(err error) bool { return errors.Is(err, ErrDiskFull) }

@@ -1,0 +1,155 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"sync"
+
+	"github.com/pandodb/pando/internal/command"
+	"github.com/pandodb/pando/internal/segment"
+	"github.com/pandodb/pando/internal/wal"
+)
+
+// notifier wakes those who follow the log when something became visible. While nobody follows, a commit pays one atomic
+// load.
+type notifier struct {
+	mu      sync.Mutex
+	waiting int
+	wake    chan struct{} // closed and replaced at each notification
+	ended   bool
+}
+
+func (n *notifier) init() { n.wake = make(chan struct{}) }
+
+func (n *notifier) notify() {
+	n.mu.Lock()
+	if n.waiting > 0 && !n.ended {
+		close(n.wake)
+		n.wake = make(chan struct{})
+		n.waiting = 0
+	}
+	n.mu.Unlock()
+}
+
+// wait returns a channel that is closed at the next notification.
+func (n *notifier) wait() <-chan struct{} {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.waiting++
+	return n.wake
+}
+
+func (n *notifier) close() {
+	n.mu.Lock()
+	if !n.ended {
+		n.ended = true
+		close(n.wake)
+	}
+	n.mu.Unlock()
+}
+
+// Changes calls fn with each committed command from sequence number from on, in commit order, with its sequence number;
+// last tells that it is the last one of its commit. With follow it goes on as commits come in, until ctx is done, fn fails or
+// the database closes; else it ends at the newest one.
+func (e *Engine) Changes(ctx context.Context, from uint64, follow bool, fn func(seq uint64, last bool, c command.Command) error) error {
+	if e.log == nil {
+		if e.o.ReadOnly {
+			return ErrReadOnly
+		}
+		return ErrChangesGone
+	}
+	if err := e.enter(); err != nil {
+		return err
+	}
+	defer e.leave()
+	reader, err := e.log.NewReader(from)
+	if err != nil {
+		return err
+	}
+	defer reader.Close()
+	for {
+		wake := e.feed.wait()
+		if err := e.drain(ctx, reader, from, fn); err != nil {
+			return err
+		}
+		if !follow {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-wake:
+			if e.closed.Load() {
+				return ErrClosed
+			}
+		}
+	}
+}
+
+// drain hands out what is visible by now.
+func (e *Engine) drain(ctx context.Context, reader *wal.Reader, from uint64, fn func(uint64, bool, command.Command) error) error {
+	for {
+		reader.Limit(e.visible.Load())
+		seq, payload, err := reader.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		d := command.NewDecoder(payload)
+		more := d.Next()
+		for more {
+			c := d.Command()
+			more = d.Next()
+			if seq >= from {
+				if err := fn(seq, !more, c); err != nil {
+					return err
+				}
+			}
+			seq++
+		}
+		if err := errors.Join(d.Err(), ctx.Err()); err != nil {
+			return err
+		}
+	}
+}
+
+// oldestChange is the sequence number from which on the log may still be asked for changes.
+func (e *Engine) oldestChange() uint64 {
+	if e.log == nil || e.o.KeepChanges == 0 {
+		return math.MaxUint64
+	}
+	_, seq := e.log.Oldest()
+	return seq
+}
+
+// LastSeq returns the sequence number of the newest command that readers see.
+func (e *Engine) LastSeq() uint64 { return e.visible.Load() }
+
+// NameOf returns the name of a keyspace, of one that was dropped in this run too; empty when it is not known.
+func (e *Engine) NameOf(id uint32) string {
+	e.keyspaces.mu.RLock()
+	defer e.keyspaces.mu.RUnlock()
+	if ks := e.keyspaces.byID[id]; ks != nil {
+		return ks.Name
+	}
+	return e.keyspaces.dropped[id]
+}
+
+// LoggedValue reads a value apart that the log refers to. It may be gone when the log is kept for nobody.
+func (e *Engine) LoggedValue(encoded []byte) ([]byte, error) {
+	s, err := e.Snapshot()
+	if err != nil {
+		return nil, err
+	}
+	defer s.Release()
+	v, err := e.reads.ReadValue(nil, encoded)
+	if errors.Is(err, segment.ErrUnknownSegment) {
+		return nil, fmt.Errorf("%w: its value was cleaned away; Options.KeepChanges keeps it", ErrChangesGone)
+	}
+	return v, err
+}

@@ -1,0 +1,232 @@
+package engine
+
+import (
+	"encoding/binary"
+	"fmt"
+	"sort"
+	"sync"
+	"sync/atomic"
+	"unicode/utf8"
+
+	"github.com/pandodb/pando/internal/command"
+	"github.com/pandodb/pando/internal/commit"
+	"github.com/pandodb/pando/internal/corrupt"
+	"github.com/pandodb/pando/internal/segment"
+)
+
+// The default keyspace is there from the start and cannot be dropped.
+const (
+	DefaultID   = 1
+	DefaultName = "default"
+)
+
+// Keyspace is what the engine knows of one keyspace. Apart from Dropped it never changes.
+type Keyspace struct {
+	Spec
+	Dropped atomic.Bool
+}
+
+// Spec is what the catalogue, and the command that creates a keyspace, keep of it.
+type Spec struct {
+	ID   uint32
+	Name string
+	KeyspaceOptions
+}
+
+// keyspaces is the catalogue in memory.
+type keyspaces struct {
+	mu      sync.RWMutex
+	byName  map[string]*Keyspace
+	byID    map[uint32]*Keyspace
+	nextID  uint32
+	dropped map[uint32]string // names of those dropped in this run, for the change feed
+}
+
+func newKeyspaces() *keyspaces {
+	return &keyspaces{byName: map[string]*Keyspace{}, byID: map[uint32]*Keyspace{}, dropped: map[uint32]string{}, nextID: DefaultID}
+}
+
+// create adds a keyspace. Creating one that is there is no error: recovery may meet a creation that the catalogue holds.
+func (k *keyspaces) create(spec Spec) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if _, there := k.byID[spec.ID]; there || (spec.ID < k.nextID && k.nextID != DefaultID) {
+		return // it is there, or was dropped later on
+	}
+	ks := &Keyspace{Spec: spec}
+	k.byName[spec.Name], k.byID[spec.ID] = ks, ks
+	k.nextID = max(k.nextID, spec.ID+1)
+}
+
+// restore adds a keyspace that the catalogue holds.
+func (k *keyspaces) restore(spec Spec) {
+	ks := &Keyspace{Spec: spec}
+	k.byName[spec.Name], k.byID[spec.ID] = ks, ks
+}
+
+func (k *keyspaces) drop(id uint32) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	ks, ok := k.byID[id]
+	if !ok {
+		return
+	}
+	ks.Dropped.Store(true)
+	k.dropped[id] = ks.Name
+	delete(k.byID, id)
+	delete(k.byName, ks.Name)
+}
+
+func (k *keyspaces) named(name string) *Keyspace {
+	k.mu.RLock()
+	defer k.mu.RUnlock()
+	return k.byName[name]
+}
+
+func (k *keyspaces) id(id uint32) *Keyspace {
+	k.mu.RLock()
+	defer k.mu.RUnlock()
+	return k.byID[id]
+}
+
+// all returns the keyspaces in the order of their ids, and the next id.
+func (k *keyspaces) all() ([]*Keyspace, uint32) {
+	k.mu.RLock()
+	defer k.mu.RUnlock()
+	list := make([]*Keyspace, 0, len(k.byID))
+	for _, ks := range k.byID {
+		list = append(list, ks)
+	}
+	sort.Slice(list, func(i, j int) bool { return list[i].ID < list[j].ID })
+	return list, k.nextID
+}
+
+// KeyspaceOptions says how to create a keyspace.
+type KeyspaceOptions struct {
+	Layout    Layout
+	Codec     segment.Codec
+	OwnCodec  bool // Codec counts; else the database's does
+	LeafBytes int
+}
+
+// optionsSize is the length of encoded options, and optionsVersion their first byte. The bytes are described in
+// docs/format/root.md.
+const (
+	optionsSize    = 8
+	optionsVersion = 1
+)
+
+// encode returns the form in which the catalogue and the log keep the options.
+func (o KeyspaceOptions) encode() []byte {
+	b := []byte{optionsVersion, byte(o.Layout), byte(o.Codec), 0}
+	if o.OwnCodec {
+		b[3] = 1
+	}
+	return binary.LittleEndian.AppendUint32(b, uint32(o.LeafBytes))
+}
+
+// decodeOptions reads encoded options.
+func decodeOptions(b []byte) (KeyspaceOptions, error) {
+	if len(b) != optionsSize || b[0] != optionsVersion || b[3] > 1 {
+		return KeyspaceOptions{}, fmt.Errorf("keyspace options %x: %w", b, corrupt.Err)
+	}
+	return KeyspaceOptions{
+		Layout: Layout(b[1]), Codec: segment.Codec(b[2]), OwnCodec: b[3] == 1,
+		LeafBytes: int(binary.LittleEndian.Uint32(b[4:])),
+	}, nil
+}
+
+// Bounds of LeafBytes.
+const (
+	leastLeaf = 256
+	mostLeaf  = 256 << 10
+)
+
+// OpenKeyspace opens a keyspace, or creates it. o may be nil.
+func (e *Engine) OpenKeyspace(name string, o *KeyspaceOptions) (*Keyspace, error) {
+	if len(name) == 0 || len(name) > MaxNameBytes || !utf8.ValidString(name) {
+		return nil, fmt.Errorf("keyspace %.40q: %w", name, ErrName)
+	}
+	if e.closed.Load() {
+		return nil, ErrClosed
+	}
+	if ks := e.keyspaces.named(name); ks != nil {
+		return ks, ks.fits(o)
+	}
+	if err := e.usable(); err != nil {
+		if err == ErrReadOnly {
+			err = ErrNotFound
+		}
+		return nil, fmt.Errorf("create keyspace %q: %w", name, err)
+	}
+	var want KeyspaceOptions
+	if o != nil {
+		want = *o
+	}
+	switch {
+	case want.Layout != Tree:
+		return nil, fmt.Errorf("create keyspace %q: this version makes no %v layout: %w", name, want.Layout, ErrLayout)
+	case want.LeafBytes != 0 && (want.LeafBytes < leastLeaf || want.LeafBytes > mostLeaf):
+		return nil, fmt.Errorf("create keyspace %q: LeafBytes is %d, want %d to %d", name, want.LeafBytes, leastLeaf, mostLeaf)
+	}
+	return e.createKeyspace(name, want)
+}
+
+// fits checks that an existing keyspace is what the caller asks for.
+func (ks *Keyspace) fits(o *KeyspaceOptions) error {
+	if o != nil && o.Layout != ks.Layout {
+		return fmt.Errorf("keyspace %q: layout is %v, asked for %v: %w", ks.Name, ks.Layout, o.Layout, ErrLayout)
+	}
+	return nil
+}
+
+func (e *Engine) createKeyspace(name string, o KeyspaceOptions) (*Keyspace, error) {
+	r := &commit.Request{Count: 1, Sync: e.o.Profile == Durable}
+	e.pipeline.Acquire(r)
+	defer e.pipeline.Release()
+	if ks := e.keyspaces.named(name); ks != nil { // somebody was faster
+		return ks, nil
+	}
+	_, id := e.keyspaces.all()
+	var enc command.Encoder
+	enc.CreateKeyspace(id, []byte(name), o.encode())
+	r.Commands = enc.Payload()
+	if err := e.pipeline.Carry(r); err != nil {
+		return nil, fmt.Errorf("create keyspace %q: %w", name, err)
+	}
+	return e.keyspaces.id(id), nil
+}
+
+// DropKeyspace makes a keyspace disappear. Its space comes back with the next checkpoints.
+func (e *Engine) DropKeyspace(name string) error {
+	if err := e.usable(); err != nil {
+		return fmt.Errorf("drop keyspace %q: %w", name, err)
+	}
+	if name == DefaultName {
+		return fmt.Errorf("drop keyspace %q: the default keyspace stays: %w", name, ErrName)
+	}
+	r := &commit.Request{Count: 1, Sync: e.o.Profile == Durable}
+	e.pipeline.Acquire(r)
+	defer e.pipeline.Release()
+	ks := e.keyspaces.named(name)
+	if ks == nil {
+		return fmt.Errorf("drop keyspace %q: %w", name, ErrNotFound)
+	}
+	var enc command.Encoder
+	enc.DropKeyspace(ks.ID)
+	r.Commands = enc.Payload()
+	if err := e.pipeline.Carry(r); err != nil {
+		return fmt.Errorf("drop keyspace %q: %w", name, err)
+	}
+	return nil
+}
+
+// Keyspaces lists the keyspaces in the order of their names.
+func (e *Engine) Keyspaces() []*Keyspace {
+	list, _ := e.keyspaces.all()
+	sort.Slice(list, func(i, j int) bool { return list[i].Name < list[j].Name })
+	return list
+}
+
+// Keyspace returns the keyspace with an id, nil when there is none.
+func (e *Engine) Keyspace(id uint32) *Keyspace { return e.keyspaces.id(id) }

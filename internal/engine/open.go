@@ -1,0 +1,359 @@
+package engine
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"sync"
+
+	"github.com/pandodb/pando/internal/cache"
+	"github.com/pandodb/pando/internal/command"
+	"github.com/pandodb/pando/internal/commit"
+	"github.com/pandodb/pando/internal/epoch"
+	"github.com/pandodb/pando/internal/layout"
+	"github.com/pandodb/pando/internal/layout/tree"
+	"github.com/pandodb/pando/internal/memtable"
+	"github.com/pandodb/pando/internal/root"
+	"github.com/pandodb/pando/internal/segment"
+	"github.com/pandodb/pando/internal/value"
+	"github.com/pandodb/pando/internal/view"
+	"github.com/pandodb/pando/internal/wal"
+	"github.com/pandodb/pando/vfs"
+)
+
+// Names inside the database directory.
+const (
+	lockName = "LOCK"
+	logDir   = "wal"
+)
+
+// Open opens a database, creates it where there is none, and recovers it where it was not closed.
+func Open(o Options) (*Engine, error) {
+	o, err := o.withDefaults()
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", o.Dir, err)
+	}
+	e := &Engine{
+		o: o, sizes: sizesFor(o.MemoryBytes), epoch: epoch.New(), keyspaces: newKeyspaces(),
+		views: map[*view.View]struct{}{}, starts: map[*Start]struct{}{}, values: valueHolds{holds: map[*ValueHold]struct{}{}},
+		kick: make(chan struct{}, 1), stop: make(chan struct{}),
+	}
+	e.changed = sync.NewCond(&e.mu)
+	e.pipeline = commit.New(e.process)
+	e.feed.init()
+	if err := e.open(); err != nil {
+		return nil, errors.Join(fmt.Errorf("open %s: %w", o.Dir, err), e.abandon())
+	}
+	if !o.ReadOnly {
+		e.worker.Go(e.work)
+	}
+	return e, nil
+}
+
+func (e *Engine) open() error {
+	slot, err := e.openRoot()
+	if err != nil {
+		return err
+	}
+	e.cache = cache.New(e.sizes.cache, e.epoch)
+	if err := e.openStore(slot); err != nil {
+		return err
+	}
+	roots, err := e.loadCatalogue(slot)
+	if err != nil {
+		return err
+	}
+	return e.recover(slot, roots)
+}
+
+// openRoot takes the lock and reads the root slots, or makes a new database.
+func (e *Engine) openRoot() (root.Slot, error) {
+	fsys, dir := e.o.FS, e.o.Dir
+	mode, create := vfs.Exclusive, !e.o.MustExist
+	if e.o.ReadOnly {
+		mode, create = vfs.Shared, false
+	}
+	if _, err := fsys.Stat(filepath.Join(dir, root.Name)); errors.Is(err, fs.ErrNotExist) {
+		if !create {
+			return root.Slot{}, fmt.Errorf("no database there: %w", ErrNotFound)
+		}
+		if err := e.refuseForeign(); err != nil {
+			return root.Slot{}, err
+		}
+	}
+	if create {
+		if err := vfs.MkdirAllSync(fsys, dir); err != nil {
+			return root.Slot{}, err
+		}
+	}
+	var err error
+	if e.lock, err = fsys.Lock(e.path(lockName), mode); err != nil {
+		return root.Slot{}, err
+	}
+	if e.o.ReadOnly {
+		e.root, err = root.OpenReadOnly(fsys, dir)
+	} else {
+		e.root, err = root.Open(fsys, dir)
+	}
+	if errors.Is(err, fs.ErrNotExist) && create {
+		e.root, err = e.createRoot()
+	}
+	if err != nil {
+		return root.Slot{}, err
+	}
+	slot := e.root.Current()
+	e.clock.raise(slot.Clock)
+	e.clock.written.Store(slot.Clock)
+	return slot, nil
+}
+
+// refuseForeign keeps Open from turning a directory full of other things into a database.
+func (e *Engine) refuseForeign() error {
+	names, err := e.o.FS.List(e.o.Dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		switch name {
+		case lockName, logDir, segment.DirName, root.Name + ".tmp":
+		default:
+			return fmt.Errorf("the directory holds %q: %w", name, ErrNotDatabase)
+		}
+	}
+	return nil
+}
+
+// createRoot makes a new database. A crash before it is complete leaves a directory without a root, which Open starts afresh.
+func (e *Engine) createRoot() (*root.File, error) {
+	slot := root.Slot{Generation: 1, NextSegment: 1, Log: root.Position{Segment: 1}}
+	if _, err := rand.Read(slot.Database[:]); err != nil {
+		return nil, err
+	}
+	if err := vfs.RemoveAll(e.o.FS, e.path(logDir)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	if err := vfs.MkdirAllSync(e.o.FS, e.path(logDir)); err != nil {
+		return nil, err
+	}
+	log, err := wal.Create(e.logOptions(slot), slot.Log.Segment)
+	if err != nil {
+		return nil, err
+	}
+	if err := log.Close(); err != nil {
+		return nil, err
+	}
+	return root.Create(e.o.FS, e.o.Dir, slot)
+}
+
+func (e *Engine) logOptions(slot root.Slot) wal.Options {
+	return wal.Options{
+		FS: e.o.FS, Dir: e.path(logDir), Database: slot.Database, SegmentBytes: e.sizes.logSegment,
+		KeepBytes: e.o.KeepChanges, Seq: slot.Seq,
+	}
+}
+
+// openStore opens the segments that the catalogue of a slot lists.
+func (e *Engine) openStore(slot root.Slot) error {
+	so := segment.Options{
+		FS: e.o.FS, Dir: e.o.Dir, Database: slot.Database, SegmentBytes: e.sizes.segment, ReadOnly: e.o.ReadOnly,
+	}
+	var err error
+	var table []segment.Info
+	e.catalogue = &root.Catalogue{}
+	if !slot.Catalogue.IsZero() {
+		raw, err := segment.ReadBlob(so, slot.Catalogue)
+		if err != nil {
+			return fmt.Errorf("read the catalogue: %w", err)
+		}
+		if e.catalogue, err = root.Decode(raw); err != nil {
+			return fmt.Errorf("read the catalogue: %w", err)
+		}
+		table = e.catalogue.Segments
+	}
+	if e.store, err = segment.Open(so, table, slot.NextSegment); err != nil {
+		return err
+	}
+	if !slot.Catalogue.IsZero() {
+		e.store.Live(slot.Catalogue, int64(slot.Catalogue.Length))
+	}
+	e.reads = view.Environment{Store: e.store, Epoch: e.epoch}
+	e.env.Store, e.env.Cache, e.env.Epoch, e.env.InnerBytes = e.store, e.cache, e.epoch, e.sizes.inner
+	e.env.FreeValue = func(w *segment.Writer, encoded []byte) error {
+		ref, err := value.DecodeRef(encoded)
+		if err != nil {
+			return err
+		}
+		return value.Free(e.store, ref, w)
+	}
+	e.env.WalkValue = func(encoded []byte, fn func(segment.Pointer, segment.Kind) error) error {
+		ref, err := value.DecodeRef(encoded)
+		if err != nil {
+			return err
+		}
+		return value.Walk(e.store, ref, fn)
+	}
+	e.trees = tree.New()
+	return nil
+}
+
+// loadCatalogue makes the keyspaces and their roots.
+func (e *Engine) loadCatalogue(slot root.Slot) ([]layout.Root, error) {
+	c := e.catalogue
+	e.catalogue = &root.Catalogue{}
+	for _, d := range c.Dictionaries {
+		if err := e.loadDictionary(d); err != nil {
+			return nil, err
+		}
+	}
+	e.dictionaries = c.Dictionaries
+	var roots []layout.Root
+	for _, k := range c.Keyspaces {
+		if Layout(k.Layout) != Tree {
+			return nil, fmt.Errorf("keyspace %q: %v: %w", k.Name, Layout(k.Layout), ErrLayout)
+		}
+		o, err := decodeOptions(k.Options)
+		if err != nil {
+			return nil, fmt.Errorf("keyspace %q: %w", k.Name, err)
+		}
+		e.keyspaces.restore(Spec{ID: k.ID, Name: k.Name, KeyspaceOptions: o})
+		for int(k.ID) >= len(roots) {
+			roots = append(roots, nil)
+		}
+		r, err := e.trees.Load(&e.env, k.ID, k.Root)
+		if err != nil {
+			return nil, fmt.Errorf("keyspace %q: %w", k.Name, err)
+		}
+		roots[k.ID] = r
+	}
+	e.keyspaces.nextID = max(c.NextKeyspace, DefaultID+1)
+	if e.keyspaces.id(DefaultID) == nil {
+		e.keyspaces.restore(Spec{ID: DefaultID, Name: DefaultName})
+	}
+	return roots, nil
+}
+
+// loadDictionary reads a compression dictionary.
+func (e *Engine) loadDictionary(d root.Dictionary) error {
+	var buf segment.Buffer
+	raw, _, err := e.store.Read(d.Pointer, &buf)
+	if err == nil {
+		err = e.store.AddDictionary(d.ID, raw)
+	}
+	if err != nil {
+		return fmt.Errorf("compression dictionary %d: %w", d.ID, err)
+	}
+	return nil
+}
+
+// recover replays the log into memtables and publishes the first view.
+func (e *Engine) recover(slot root.Slot, roots []layout.Root) error {
+	e.lastSeq = slot.Seq
+	e.settledSeq.Store(slot.Seq)
+	table, err := memtable.New(e.sizes.memtable)
+	if err != nil {
+		return fmt.Errorf("make a memtable of %d bytes: %w", e.sizes.memtable, err)
+	}
+	e.mu.Lock()
+	e.publish([]*view.Table{view.NewTable(table)}, roots)
+	e.mu.Unlock()
+	lo := e.logOptions(slot)
+	from := wal.Position(slot.Log)
+	var got wal.Recovered
+	if e.o.ReadOnly {
+		got, err = wal.Replay(lo, from, e.replay)
+	} else {
+		e.log, got, err = wal.Recover(lo, from, e.replay)
+	}
+	if err != nil {
+		return err
+	}
+	if got.Records > 0 {
+		e.o.Logger.Info("recovered from the log", "records", got.Records, "bytes", got.Bytes, "last", e.lastSeq)
+	}
+	if got.Cut != nil {
+		e.o.Logger.Warn("the log ended in an unfinished record, which was never acknowledged as synced", "segment", got.Cut.Segment, "offset", got.Cut.Offset)
+	}
+	e.visible.Store(e.lastSeq)
+	if e.o.ReadOnly {
+		return nil
+	}
+	return e.startWriting()
+}
+
+// startWriting takes in what a crash left and, in the Bench profile, puts the log away.
+func (e *Engine) startWriting() error {
+	for _, o := range e.store.Orphans() {
+		if err := e.store.Adopt(o.ID); err != nil {
+			return fmt.Errorf("segment %d: %w", o.ID, err)
+		}
+		e.store.SetLastSeq(o.ID, e.lastSeq)
+	}
+	if e.o.Profile != Bench {
+		return nil
+	}
+	if err := e.settleRecovered(); err != nil {
+		return err
+	}
+	log := e.log
+	e.log = nil
+	return log.Close()
+}
+
+// settleRecovered settles what recovery found, so that the log is not needed any more.
+func (e *Engine) settleRecovered() error {
+	if err := e.freezeNow(); err != nil {
+		return err
+	}
+	return e.settle(context.Background(), work{})
+}
+
+// replay takes one record of the log in. Recovery calls it before anything else runs.
+func (e *Engine) replay(seq uint64, commands []byte) error {
+	count, bytes := 0, 0
+	d := command.NewDecoder(commands)
+	for d.Next() {
+		c := d.Command()
+		count++
+		bytes += len(c.Key) + len(c.Value)
+		if c.Op == command.PutApart {
+			if err := e.valueSurvived(c.Value); err != nil {
+				return err
+			}
+		}
+	}
+	if err := d.Err(); err != nil {
+		return err
+	}
+	if seq+uint64(count)-1 <= e.lastSeq {
+		return nil // the roots hold it
+	}
+	front := e.current.Load().Tables[0]
+	if !front.Fits(count, bytes) {
+		if err := e.freeze(); err != nil {
+			return err
+		}
+		front = e.current.Load().Tables[0]
+	}
+	e.apply(front.Table, seq, commands)
+	e.lastSeq = seq + uint64(count) - 1
+	return nil
+}
+
+// valueSurvived checks that the value that a record of the log refers to is there. In a power cut the record may reach the
+// disk before the value; then neither was acknowledged as synced.
+func (e *Engine) valueSurvived(encoded []byte) error {
+	ref, err := value.DecodeRef(encoded)
+	if err != nil {
+		return err
+	}
+	if err := value.Verify(e.store, ref); err != nil {
+		return fmt.Errorf("%w: %w", wal.ErrCut, err)
+	}
+	return nil
+}

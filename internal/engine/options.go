@@ -1,0 +1,146 @@
+package engine
+
+import (
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/pandodb/pando/internal/clock"
+	"github.com/pandodb/pando/internal/offheap"
+	"github.com/pandodb/pando/internal/record"
+	"github.com/pandodb/pando/internal/segment"
+	"github.com/pandodb/pando/vfs"
+)
+
+// Limits of what can be stored, in bytes.
+const (
+	MaxKeyBytes   = record.MaxKey
+	MaxValueBytes = 1 << 30
+	MaxBatchBytes = 4 << 30
+	MaxNameBytes  = 255
+)
+
+// Profile says what an acknowledged write survives.
+type Profile uint8
+
+const (
+	Durable Profile = iota // power cuts
+	Relaxed                // killed processes
+	Bench                  // nothing since the last checkpoint
+)
+
+func (p Profile) String() string {
+	switch p {
+	case Durable:
+		return "durable"
+	case Relaxed:
+		return "relaxed"
+	case Bench:
+		return "bench"
+	}
+	return fmt.Sprintf("profile %d", uint8(p))
+}
+
+// Layout says how the settled data of a keyspace lies on the disk. The numbers are on disk: never change them.
+type Layout uint8
+
+const (
+	Tree Layout = iota
+	Flex
+	Hash
+)
+
+func (l Layout) String() string {
+	switch l {
+	case Tree:
+		return "tree"
+	case Flex:
+		return "flex"
+	case Hash:
+		return "hash"
+	}
+	return fmt.Sprintf("layout %d", uint8(l))
+}
+
+// Options says how to open a database.
+type Options struct {
+	FS             vfs.FS
+	Dir            string
+	Clock          clock.Clock
+	Logger         *slog.Logger
+	Profile        Profile
+	ReadOnly       bool
+	MustExist      bool
+	MemoryBytes    int64
+	ValueThreshold int
+	Codec          segment.Codec
+	SyncInterval   time.Duration
+	SyncBytes      int64
+	KeepChanges    int64
+}
+
+// Bounds of the memory budget.
+const (
+	leastMemory   = 1 << 20
+	defaultLeast  = 64 << 20
+	defaultMost   = 1 << 30
+	defaultShare  = 8 // of the machine's memory
+	mostMemtable  = 128 << 20
+	leastMemtable = 256 << 10
+)
+
+// withDefaults fills in what the caller left open and checks the rest.
+func (o Options) withDefaults() (Options, error) {
+	if o.MemoryBytes == 0 {
+		o.MemoryBytes = min(max(offheap.PhysicalMemory()/defaultShare, defaultLeast), defaultMost)
+	}
+	if o.ValueThreshold == 0 {
+		o.ValueThreshold = 1024
+	}
+	if o.SyncInterval == 0 {
+		o.SyncInterval = 100 * time.Millisecond
+	}
+	if o.SyncBytes == 0 {
+		o.SyncBytes = 8 << 20
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Clock == nil {
+		o.Clock = clock.System()
+	}
+	switch {
+	case o.MemoryBytes < leastMemory:
+		return o, fmt.Errorf("MemoryBytes is %d, the least is %d", o.MemoryBytes, leastMemory)
+	case o.ValueThreshold < 0 || o.ValueThreshold > record.MaxInline:
+		return o, fmt.Errorf("ValueThreshold is %d, want 1 to %d", o.ValueThreshold, record.MaxInline)
+	case o.SyncInterval < 0 || o.SyncBytes < 0 || o.KeepChanges < 0:
+		return o, fmt.Errorf("SyncInterval, SyncBytes and KeepChanges must not be negative")
+	case o.Profile > Bench:
+		return o, fmt.Errorf("%v is not a profile", o.Profile)
+	}
+	return o, nil
+}
+
+// sizes are the thresholds that follow from the memory budget, so that a small budget reaches every one of them soon.
+type sizes struct {
+	memtable   int   // bytes of one memtable; two are alive at a time, a third for moments
+	cache      int64 // bytes of the page cache
+	inner      int64 // bytes of resident inner nodes
+	segment    int64 // bytes of a segment file
+	logSegment int64 // bytes of a log segment
+	bulk       int64 // a batch larger than this is carried out as a bulk load
+}
+
+func sizesFor(memory int64) sizes {
+	table := min(max(memory/4, leastMemtable), mostMemtable)
+	rest := max(memory-2*table-table/4, 256<<10)
+	return sizes{
+		memtable:   int(table),
+		cache:      rest - rest/8,
+		inner:      rest / 8,
+		segment:    min(max(memory/4, 256<<10), 64<<20),
+		logSegment: min(max(memory/16, 64<<10), 16<<20),
+		bulk:       table / 4,
+	}
+}

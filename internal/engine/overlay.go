@@ -1,0 +1,66 @@
+package engine
+
+import (
+	"github.com/pandodb/pando/internal/command"
+	"github.com/pandodb/pando/internal/memtable"
+	"github.com/pandodb/pando/internal/record"
+	"github.com/pandodb/pando/internal/view"
+)
+
+// Overlay is what a transaction has written so far, in the form in which reads look through it: small memtables with
+// numbers of their own, so that an iterator goes on seeing what it saw when it was opened.
+type Overlay struct {
+	tables []*memtable.Table // newest first
+	seq    uint64
+	size   int // of the newest table
+}
+
+// leastOverlay is the arena of an overlay's first memtable; each further one is twice as large.
+const leastOverlay = 64 << 10
+
+// Apply adds commands.
+func (o *Overlay) Apply(d command.Decoder) error {
+	for d.Next() {
+		c := d.Command()
+		if err := o.add(&c); err != nil {
+			return err
+		}
+	}
+	return d.Err()
+}
+
+func (o *Overlay) add(c *command.Command) error {
+	size := len(c.Key) + len(c.Value)
+	for len(o.tables) == 0 || !o.tables[0].Fits(1, size) {
+		o.size = max(2*o.size, leastOverlay, 4*size)
+		t, err := memtable.New(o.size)
+		if err != nil {
+			return err
+		}
+		o.tables = append([]*memtable.Table{t}, o.tables...)
+	}
+	o.seq++
+	if c.Op == command.DeleteRange {
+		o.tables[0].DeleteRange(c.Keyspace, c.Key, c.Value, o.seq)
+		return nil
+	}
+	o.tables[0].Put(c.Keyspace, record.Hash(c.Keyspace, c.Key), c.Key, o.seq, c.Record())
+	return nil
+}
+
+// Layers returns what reads look through from now on.
+func (o *Overlay) Layers() []view.Layer {
+	layers := make([]view.Layer, len(o.tables))
+	for i, t := range o.tables {
+		layers[i] = view.Layer{Table: t, Seq: o.seq}
+	}
+	return layers
+}
+
+// Free gives the memory up.
+func (o *Overlay) Free() {
+	for _, t := range o.tables {
+		t.Free()
+	}
+	o.tables = nil
+}

@@ -1,0 +1,94 @@
+package engine
+
+import (
+	"fmt"
+	"io"
+	"sync"
+
+	"github.com/pandodb/pando/internal/value"
+)
+
+// A value that lies apart is written when it is handed over, before its commit. Until the commit has been carried out, or
+// given up, nothing refers to it that the cleaner could see: a hold keeps the cleaner from every segment that the value may
+// lie in, which are those that were open or did not exist when the hold was taken.
+
+// valueHolds are the holds in force.
+type valueHolds struct {
+	mu    sync.Mutex
+	holds map[*ValueHold]struct{}
+}
+
+// ValueHold protects values on their way to a commit. Release gives it up, and may be called twice.
+type ValueHold struct {
+	from uint32 // segments from this number on are protected
+	e    *Engine
+}
+
+// HoldValues takes a hold. It comes before the values are written.
+func (e *Engine) HoldValues() *ValueHold {
+	h := &ValueHold{from: e.store.OpenValueSegment(), e: e}
+	e.values.mu.Lock()
+	e.values.holds[h] = struct{}{}
+	e.values.mu.Unlock()
+	return h
+}
+
+// Release gives the hold up.
+func (h *ValueHold) Release() {
+	h.e.values.mu.Lock()
+	delete(h.e.values.holds, h)
+	h.e.values.mu.Unlock()
+}
+
+// unheldValues returns the number below which no value segment is open or held.
+func (e *Engine) unheldValues() uint32 {
+	// The open segment is asked for first: a hold taken later protects what comes behind it anyway.
+	below := e.store.OpenValueSegment()
+	e.values.mu.Lock()
+	defer e.values.mu.Unlock()
+	for h := range e.values.holds {
+		below = min(below, h.from)
+	}
+	return below
+}
+
+// StoreValue writes a value. The caller holds values.
+func (e *Engine) StoreValue(ks *Keyspace, key, val []byte) (value.Ref, error) {
+	codec, _ := e.codecFor(ks)
+	ref, err := value.Append(e.store, ks.ID, codec, key, val)
+	e.wroteValue(int64(len(val)))
+	return ref, err
+}
+
+// StreamValue writes a value of any length without holding it in memory. The caller holds values.
+func (e *Engine) StreamValue(ks *Keyspace, key []byte, r io.Reader) (value.Ref, error) {
+	codec, _ := e.codecFor(ks)
+	w := value.NewWriter(e.store, ks.ID, codec, key)
+	n, err := io.Copy(w, io.LimitReader(r, MaxValueBytes+1))
+	e.wroteValue(n)
+	if err == nil && n > MaxValueBytes {
+		err = ErrValueTooLarge
+	}
+	if err != nil {
+		w.Abort()
+		return value.Ref{}, fmt.Errorf("store a value: %w", err)
+	}
+	return w.Finish()
+}
+
+// wroteValue accounts a value, and has the worker sync when a power cut would cost too much.
+func (e *Engine) wroteValue(n int64) {
+	e.counters.valueBytes.Add(n)
+	if e.o.Profile == Relaxed && e.unsyncedValues.Add(n) >= e.o.SyncBytes {
+		e.wakeWorker()
+	}
+}
+
+// OpenValue returns a reader of a value that lies apart.
+func (s Snapshot) OpenValue(encoded []byte) (*value.Reader, error) {
+	ref, err := value.DecodeRef(encoded)
+	if err != nil {
+		return nil, err
+	}
+	return value.NewReader(s.e.store, ref), nil
+}

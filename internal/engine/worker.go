@@ -1,0 +1,122 @@
+package engine
+
+import (
+	"context"
+	"time"
+
+	"github.com/pandodb/pando/internal/command"
+)
+
+// Intervals of the background worker.
+const (
+	idleDelay   = time.Second            // a pause in writing after which everything settles
+	clockDelay  = time.Second            // how much a jump back of the clock can give back to expired records at most
+	retryDelay  = 500 * time.Millisecond // between attempts to settle that fail
+	leastTick   = 10 * time.Millisecond
+	mostTick    = time.Second
+	shrinkDelay = 2 * time.Second // a pause after which spare log segments are given back
+)
+
+// work is the one background goroutine: it settles frozen memtables, syncs the log in the Relaxed profile, settles everything
+// after a pause, keeps the clock's mark, and reclaims memory.
+func (e *Engine) work() {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	go func() { // ends with the worker: stop is closed before Close waits for it
+		<-e.stop
+		cancel()
+	}()
+	tick := min(max(e.o.SyncInterval/2, leastTick), mostTick)
+	var syncDue, clockDue, retryDue, quietSince time.Time
+	var quietSeq uint64
+	shrunk := false
+	for {
+		select {
+		case <-e.stop:
+			return
+		case <-e.kick:
+		case <-e.o.Clock.After(tick):
+		}
+		now := e.o.Clock.Now()
+		e.epoch.Collect()
+		if !now.Before(syncDue) || e.syncNeeded() {
+			e.syncRelaxed()
+			syncDue = now.Add(e.o.SyncInterval)
+		}
+		if len(e.current.Load().Tables) > 1 && !now.Before(retryDue) {
+			if err := e.settle(ctx, work{}); err != nil && ctx.Err() == nil {
+				e.o.Logger.Error("checkpoint failed; it is tried again", "error", err)
+				retryDue = now.Add(retryDelay)
+			}
+		}
+		if seq := e.visible.Load(); seq != quietSeq {
+			quietSeq, quietSince, shrunk = seq, now, false
+		} else if now.Sub(quietSince) >= idleDelay && e.settledSeq.Load() != seq && !now.Before(retryDue) {
+			if err := e.settleQuietly(ctx); err != nil && ctx.Err() == nil {
+				e.o.Logger.Error("checkpoint failed; it is tried again", "error", err)
+				retryDue = now.Add(retryDelay)
+			}
+		} else if !shrunk && e.log != nil && now.Sub(quietSince) >= shrinkDelay && e.settledSeq.Load() == seq {
+			shrunk = true
+			if err := e.log.Shrink(); err != nil {
+				e.o.Logger.Warn("spare log segments stay", "error", err)
+			}
+		}
+		if !now.Before(clockDue) {
+			e.keepClock()
+			clockDue = now.Add(clockDelay)
+		}
+	}
+}
+
+// syncNeeded reports whether a power cut would cost more than the Relaxed profile allows.
+func (e *Engine) syncNeeded() bool {
+	return e.log != nil && e.log.Unsynced()+e.unsyncedValues.Load() >= e.o.SyncBytes
+}
+
+// wakeWorker makes the worker look around. It never blocks.
+func (e *Engine) wakeWorker() {
+	select {
+	case e.kick <- struct{}{}:
+	default:
+	}
+}
+
+// settleQuietly settles what a pause in writing has left in the memtable.
+func (e *Engine) settleQuietly(ctx context.Context) error {
+	if err := e.freezeNow(); err != nil {
+		return err
+	}
+	return e.settle(ctx, work{})
+}
+
+// syncRelaxed bounds what a power cut may cost in the Relaxed profile.
+func (e *Engine) syncRelaxed() {
+	if e.log == nil || e.o.Profile != Relaxed || e.failure.Load() != nil {
+		return
+	}
+	if e.log.Unsynced() == 0 && e.unsyncedValues.Load() == 0 {
+		return
+	}
+	if err := e.syncLog(); err != nil {
+		e.o.Logger.Error("sync failed", "error", err)
+	}
+}
+
+// keepClock writes the clock's mark into the log when expiry is in use and the mark has moved.
+func (e *Engine) keepClock() {
+	if !e.clock.used.Load() || e.log == nil {
+		return
+	}
+	high := e.Now()
+	if high < e.clock.written.Load()+uint64(clockDelay/time.Millisecond) {
+		return
+	}
+	e.clock.used.Store(false)
+	var enc command.Encoder
+	enc.Clock(high)
+	r := request{Commands: enc.Payload(), Count: 1, Sync: e.o.Profile == Durable}
+	if err := e.Commit(&r); err == nil {
+		e.clock.written.Store(high)
+	}
+}

@@ -1,0 +1,237 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/pandodb/pando/internal/command"
+	"github.com/pandodb/pando/internal/commit"
+	"github.com/pandodb/pando/internal/memtable"
+	"github.com/pandodb/pando/internal/record"
+	"github.com/pandodb/pando/internal/value"
+	"github.com/pandodb/pando/internal/view"
+	"github.com/pandodb/pando/internal/wal"
+)
+
+// Commit carries a request out and returns its error. The request's Sync says whether to wait for stable storage.
+func (e *Engine) Commit(r *commit.Request) error {
+	if err := e.usable(); err != nil {
+		return err
+	}
+	return e.pipeline.Do(r)
+}
+
+// process is what the pipeline's leader does: append each request to the log and apply it to the memtable, sync once for
+// all that want it, and only then let readers see them.
+func (e *Engine) process(group []*commit.Request) {
+	sync := false
+	for _, r := range group {
+		if r.Err = e.carry(r); r.Err == nil && r.Sync {
+			sync = true
+		}
+	}
+	if sync && e.log != nil {
+		if err := e.syncLog(); err != nil {
+			for _, r := range group {
+				if r.Err == nil {
+					r.Err = err
+				}
+			}
+			return // what was applied stays invisible for ever
+		}
+	}
+	e.visible.Store(e.lastSeq)
+	e.feed.notify()
+	if e.log != nil && !sync && e.log.Unsynced() >= e.o.SyncBytes {
+		e.wakeWorker()
+	}
+}
+
+// carry appends and applies one request.
+func (e *Engine) carry(r *commit.Request) error {
+	if err := e.usable(); err != nil {
+		return err
+	}
+	if r.Validate != nil {
+		if err := r.Validate(); err != nil {
+			return err
+		}
+	}
+	if r.Count == 0 {
+		r.Seq = e.lastSeq
+		return nil
+	}
+	if err := e.makeRoom(r.Count, r.Bytes); err != nil {
+		return err
+	}
+	first := e.lastSeq + 1
+	if e.log != nil {
+		if _, err := e.log.Append(first, r.Commands); err != nil {
+			return e.appendFailed(err)
+		}
+		e.counters.logBytes.Add(int64(len(r.Commands)))
+	}
+	e.apply(e.current.Load().Tables[0].Table, first, r.Commands)
+	e.lastSeq += uint64(r.Count)
+	r.Seq = e.lastSeq
+	e.counters.commits.Add(1)
+	e.counters.userBytes.Add(int64(r.Bytes))
+	return nil
+}
+
+// appendFailed says what a failed append means: a full disk passes, anything else poisons the database.
+func (e *Engine) appendFailed(err error) error {
+	if isDiskFull(err) {
+		return err
+	}
+	return e.fail(err)
+}
+
+// syncLog makes everything appended durable: first the values that lie apart, then the log that refers to them.
+func (e *Engine) syncLog() error {
+	values := e.unsyncedValues.Load()
+	if err := e.store.SyncValues(); err != nil {
+		return e.fail(err)
+	}
+	e.unsyncedValues.Add(-values)
+	if err := e.log.Sync(); err != nil {
+		return e.fail(err)
+	}
+	e.counters.syncs.Add(1)
+	return nil
+}
+
+// prefetchWidth is how many commands of a batch are hashed ahead, so that their cache misses in the memtable's index overlap.
+const prefetchWidth = 16
+
+// apply carries encoded commands into a memtable; the n-th gets the sequence number first+n.
+func (e *Engine) apply(t *memtable.Table, first uint64, commands []byte) {
+	var ahead [prefetchWidth]command.Command
+	var hashes [prefetchWidth]uint64
+	d := command.NewDecoder(commands)
+	seq := first
+	for more := true; more; {
+		n := 0
+		for n < prefetchWidth {
+			if more = d.Next(); !more {
+				break
+			}
+			c := d.Command()
+			if c.Op == command.Put || c.Op == command.PutApart || c.Op == command.Delete {
+				hashes[n] = record.Hash(c.Keyspace, c.Key)
+				e.sink += t.Prefetch(hashes[n])
+			}
+			ahead[n] = c
+			n++
+		}
+		for i := range n {
+			e.applyOne(t, &ahead[i], hashes[i], seq)
+			seq++
+		}
+	}
+}
+
+func (e *Engine) applyOne(t *memtable.Table, c *command.Command, hash, seq uint64) {
+	switch c.Op {
+	case command.Put:
+		t.Put(c.Keyspace, hash, c.Key, seq, record.Record{Kind: record.Inline, Expiry: c.Expiry, Value: c.Value})
+	case command.PutApart:
+		if ref, err := value.DecodeRef(c.Value); err == nil {
+			e.store.SetLastSeq(ref.Segment, seq)
+		}
+		t.Put(c.Keyspace, hash, c.Key, seq, record.Record{Kind: record.Apart, Expiry: c.Expiry, Value: c.Value})
+	case command.Delete:
+		t.Put(c.Keyspace, hash, c.Key, seq, record.Record{Kind: record.Tombstone})
+	case command.DeleteRange:
+		t.DeleteRange(c.Keyspace, c.Key, c.Value, seq)
+	case command.CreateKeyspace:
+		if o, err := decodeOptions(c.Value); err == nil {
+			e.keyspaces.create(Spec{ID: c.Keyspace, Name: string(c.Key), KeyspaceOptions: o})
+		}
+	case command.DropKeyspace:
+		e.keyspaces.drop(c.Keyspace)
+	case command.Clock:
+		e.clock.raise(c.Expiry)
+	}
+}
+
+// makeRoom sees to it that the memtable in front takes a batch, and slows the writer down while settling lags behind.
+func (e *Engine) makeRoom(records, bytes int) error {
+	v := e.current.Load()
+	if v.Tables[0].Fits(records, bytes) {
+		if len(v.Tables) > 1 {
+			e.pace(v.Tables[0].Bytes(), bytes)
+		}
+		return nil
+	}
+	if err := e.awaitSettled(maxFrozen); err != nil {
+		return err
+	}
+	return e.freeze()
+}
+
+// maxFrozen is how many frozen memtables may wait: one is being settled, none waits.
+const maxFrozen = 0
+
+// freeze puts a new memtable in front. The caller leads.
+func (e *Engine) freeze() error {
+	fresh, err := memtable.New(e.sizes.memtable)
+	if err != nil {
+		return fmt.Errorf("make a memtable of %d bytes: %w", e.sizes.memtable, err)
+	}
+	end := wal.Position{}
+	if e.log != nil {
+		end = e.log.Position()
+	}
+	e.mu.Lock()
+	old := e.current.Load()
+	old.Tables[0].End = end
+	old.Tables[0].Last = e.lastSeq
+	tables := append([]*view.Table{view.NewTable(fresh)}, old.Tables...)
+	e.publish(tables, old.Roots)
+	e.mu.Unlock()
+	e.progress.Store(0)
+	e.wakeWorker()
+	return nil
+}
+
+// awaitSettled waits until at most n frozen memtables are left. It fails when a checkpoint fails meanwhile. The caller leads.
+func (e *Engine) awaitSettled(n int) error {
+	start := e.o.Clock.Now()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	attempts := e.attempts
+	for len(e.current.Load().Tables)-1 > n {
+		e.wakeWorker()
+		e.changed.Wait()
+		if e.attempts != attempts && e.lastErr != nil && len(e.current.Load().Tables)-1 > n {
+			return fmt.Errorf("settle the memtable: %w", e.lastErr)
+		}
+	}
+	if d := e.o.Clock.Now().Sub(start); d > time.Millisecond {
+		e.counters.stalls.Add(1)
+		e.counters.stallTime.Add(int64(d))
+	}
+	return nil
+}
+
+// pace slows a writer down when the memtable in front fills faster than the one behind it settles, so that the two meet
+// gradually instead of at a wall. The delay grows with the square of the lag, up to about the speed at which settling goes.
+func (e *Engine) pace(used, bytes int) {
+	const mostPerByte = 40 // nanoseconds
+	fill := float64(used) / float64(e.sizes.memtable)
+	lag := fill - 0.5 - float64(e.progress.Load())/progressWhole/2
+	if lag <= 0 {
+		return
+	}
+	e.owed += int64(float64(bytes+64) * mostPerByte * 4 * lag * lag)
+	if e.owed < int64(time.Millisecond) {
+		return
+	}
+	d := min(time.Duration(e.owed), 20*time.Millisecond)
+	e.owed = 0
+	e.counters.stalls.Add(1)
+	e.counters.stallTime.Add(int64(d))
+	_ = e.o.Clock.Sleep(context.Background(), d) // cannot end early
+}

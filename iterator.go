@@ -1,0 +1,145 @@
+package pando
+
+import (
+	"bytes"
+	"iter"
+
+	"github.com/pandodb/pando/internal/engine"
+	"github.com/pandodb/pando/internal/view"
+)
+
+// IterOptions says what an iterator walks over.
+type IterOptions struct {
+	// Lower and Upper are the bounds [Lower, Upper). A nil bound is open; an Upper that is empty but not nil makes an empty
+	// walk.
+	Lower, Upper []byte
+	// KeysOnly leaves values out: Value returns nil, and values that lie apart are not read.
+	KeysOnly bool
+}
+
+// Iterator walks over the pairs of a keyspace in the order of their keys, as they were when it was opened. A new one stands
+// before the first pair: Next moves to the first, Prev to the last. It must be closed, and is used by one goroutine at a time.
+//
+// A move that answers false met the end or an error: see Err.
+type Iterator struct {
+	it   *view.Iterator
+	snap engine.Snapshot
+	err  error // why there is no iterator
+	held bool
+}
+
+func failedIterator(err error) *Iterator { return &Iterator{err: err} }
+
+// newIterator opens an iterator and takes the snapshot over.
+func newIterator(s engine.Snapshot, ks *engine.Keyspace, o *IterOptions, overlay []view.Layer, stop *view.Stop) *Iterator {
+	var lower, upper []byte
+	keysOnly := false
+	if o != nil {
+		lower, upper, keysOnly = bytes.Clone(o.Lower), bytes.Clone(o.Upper), o.KeysOnly
+	}
+	return &Iterator{it: s.Iterator(ks, lower, upper, keysOnly, overlay, stop), snap: s, held: true}
+}
+
+// First moves to the first pair.
+func (i *Iterator) First() bool { return i.it != nil && i.it.First() }
+
+// Last moves to the last pair.
+func (i *Iterator) Last() bool { return i.it != nil && i.it.Last() }
+
+// Next moves to the next pair.
+func (i *Iterator) Next() bool { return i.it != nil && i.it.Next() }
+
+// Prev moves to the previous pair.
+func (i *Iterator) Prev() bool { return i.it != nil && i.it.Prev() }
+
+// SeekGE moves to the first pair whose key is not below key.
+func (i *Iterator) SeekGE(key []byte) bool { return i.it != nil && i.it.SeekGE(key) }
+
+// SeekLT moves to the last pair whose key is below key.
+func (i *Iterator) SeekLT(key []byte) bool { return i.it != nil && i.it.SeekLT(key) }
+
+// Valid reports whether the iterator stands on a pair.
+func (i *Iterator) Valid() bool { return i.it != nil && i.it.Valid() }
+
+// Key returns the key of the pair, valid until the next move; nil where there is none.
+func (i *Iterator) Key() []byte {
+	if i.it == nil {
+		return nil
+	}
+	return i.it.Key()
+}
+
+// Value returns the value of the pair, valid until the next move. A value that lies apart is read now: nil, and Err, tell
+// that it cannot be.
+func (i *Iterator) Value() []byte {
+	if i.it == nil {
+		return nil
+	}
+	return i.it.Value()
+}
+
+// Err returns what ended the walk early; nil when it met the end.
+func (i *Iterator) Err() error {
+	if i.it == nil {
+		return i.err
+	}
+	return i.it.Err()
+}
+
+// Close gives the iterator up: it then answers with ErrClosed. Closing twice is no error.
+func (i *Iterator) Close() error {
+	if i.it == nil || !i.held {
+		return nil
+	}
+	i.held = false
+	i.it.Close()
+	i.snap.Release()
+	return nil
+}
+
+// forward makes a range-over-func loop of an iterator.
+func forward(open func(*IterOptions) *Iterator, lo, hi []byte, note func(error)) iter.Seq2[[]byte, []byte] {
+	return func(yield func(k, v []byte) bool) {
+		it := open(&IterOptions{Lower: lo, Upper: hi})
+		defer it.Close()
+		for it.Next() {
+			v := it.Value()
+			if it.Err() != nil || !yield(it.Key(), v) {
+				break
+			}
+		}
+		if err := it.Err(); err != nil {
+			note(err)
+		}
+	}
+}
+
+// backward is forward from the last pair to the first.
+func backward(open func(*IterOptions) *Iterator, lo, hi []byte, note func(error)) iter.Seq2[[]byte, []byte] {
+	return func(yield func(k, v []byte) bool) {
+		it := open(&IterOptions{Lower: lo, Upper: hi})
+		defer it.Close()
+		for it.Prev() {
+			v := it.Value()
+			if it.Err() != nil || !yield(it.Key(), v) {
+				break
+			}
+		}
+		if err := it.Err(); err != nil {
+			note(err)
+		}
+	}
+}
+
+// prefixBounds returns the range of the keys that begin with p.
+func prefixBounds(p []byte) (lo, hi []byte) {
+	hi = bytes.Clone(p)
+	for len(hi) > 0 && hi[len(hi)-1] == 0xff {
+		hi = hi[:len(hi)-1]
+	}
+	if len(hi) == 0 {
+		return p, nil
+	}
+	hi[len(hi)-1]++
+	return p, hi
+}

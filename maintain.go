@@ -1,0 +1,82 @@
+package pando
+
+import (
+	"context"
+	"errors"
+
+	"github.com/pandodb/pando/internal/engine"
+	"github.com/pandodb/pando/internal/segment"
+)
+
+// CompactOptions says how to compact.
+type CompactOptions struct {
+	// Compression, if set, stores everything with it from now on until it is rewritten by later changes, whatever the
+	// options of the database and its keyspaces say. Zstd gives the smallest files.
+	Compression Compression
+	// Progress, if set, is told how many bytes have been done and how many there are.
+	Progress func(done, total int64)
+}
+
+// Compact rewrites everything as small as it gets: full leaves, no garbage. It needs as much free space as the live data
+// takes; readers and writers go on meanwhile.
+func (db *DB) Compact(ctx context.Context, o CompactOptions) error {
+	var codec *segment.Codec
+	if o.Compression != DefaultCompression {
+		c := o.Compression.codec()
+		codec = &c
+	}
+	return db.e.Compact(ctx, codec, o.Progress)
+}
+
+// Backup writes a copy of the database as it is now into dir, while it runs. The copy opens as a database. Files are hard
+// links where the file system has them, else copies; an earlier backup of the same database in dir is brought up to date by
+// adding what is new and removing what is not needed any more.
+func (db *DB) Backup(ctx context.Context, dir string) error { return db.e.Backup(ctx, dir) }
+
+// Damage is one thing that Check found wrong. Err says what and where: errors.As with a *CorruptError gives file and offset.
+type Damage struct {
+	Keyspace string // empty: it concerns the whole database
+	Err      error
+}
+
+// Report is what Check found.
+type Report struct {
+	Keyspaces int64 // checked
+	Blobs     int64 // read and verified
+	Bytes     int64 // that they take on the disk
+	Damage    []Damage
+	Truncated bool // there is more damage than MaxDamage
+}
+
+// MaxDamage is how many damages a Report lists at most.
+const MaxDamage = 10_000
+
+// Check reads and verifies everything that readers can reach, in bounded memory, and lists every damage. Damage found is no
+// error; an error says that the check could not be carried out.
+func (db *DB) Check(ctx context.Context) (*Report, error) {
+	r := new(Report)
+	sum, err := db.e.Check(ctx, func(d engine.Damage) {
+		if len(r.Damage) == MaxDamage {
+			r.Truncated = true
+			return
+		}
+		r.Damage = append(r.Damage, Damage(d))
+	})
+	r.Keyspaces, r.Blobs, r.Bytes = sum.Keyspaces, sum.Blobs, sum.Bytes
+	return r, err
+}
+
+// Err returns nil when nothing was damaged, else an error that wraps all damages.
+func (r *Report) Err() error {
+	errs := make([]error, len(r.Damage))
+	for i, d := range r.Damage {
+		errs[i] = d.Err
+	}
+	return errors.Join(errs...)
+}
+
+// Metrics are counters since the database was opened, and sizes as they are now. Bytes unless said otherwise.
+type Metrics = engine.Metrics
+
+// Metrics returns what the database counts. It is cheap.
+func (db *DB) Metrics() Metrics { return db.e.Metrics() }

@@ -1,0 +1,140 @@
+package pando
+
+import (
+	"iter"
+	"sync"
+	"sync/atomic"
+
+	"github.com/pandodb/pando/internal/engine"
+	"github.com/pandodb/pando/internal/view"
+)
+
+// Snapshot reads the database as it was at one moment. It is safe for concurrent use. It must be closed; then it, and the
+// iterators opened from it, answer with ErrClosed.
+type Snapshot struct {
+	state *snapshotState
+	ks    *Keyspace
+}
+
+type snapshotState struct {
+	db     *DB
+	snap   engine.Snapshot
+	stop   view.Stop
+	err    atomic.Pointer[error]
+	mu     sync.RWMutex // held for reading during a read, so that Close waits for it
+	closed atomic.Bool
+}
+
+// In returns the same snapshot, reading from another keyspace.
+func (s *Snapshot) In(ks *Keyspace) *Snapshot { return &Snapshot{state: s.state, ks: ks} }
+
+// enter begins a read: on success, leave ends it.
+func (s *snapshotState) enter() error {
+	s.mu.RLock()
+	if err := s.stop.Err(); err != nil {
+		s.mu.RUnlock()
+		return err
+	}
+	return nil
+}
+
+func (s *snapshotState) leave() { s.mu.RUnlock() }
+
+// Get returns a copy of the value of key, or ErrNotFound.
+func (s *Snapshot) Get(key []byte) ([]byte, error) {
+	v, err := s.GetTo([]byte{}, key)
+	if err != nil {
+		return nil, err
+	}
+	return v, nil
+}
+
+// GetTo appends the value of key to dst and returns the result. It allocates nothing when the value fits into dst.
+func (s *Snapshot) GetTo(dst, key []byte) ([]byte, error) {
+	if err := s.state.enter(); err != nil {
+		return dst, err
+	}
+	defer s.state.leave()
+	return s.state.snap.Get(dst, nil, s.ks.ks, key)
+}
+
+// Has reports whether key is there.
+func (s *Snapshot) Has(key []byte) (bool, error) {
+	if err := s.state.enter(); err != nil {
+		return false, err
+	}
+	defer s.state.leave()
+	return s.state.snap.Has(nil, s.ks.ks, key)
+}
+
+// Iter opens an iterator; nil options walk over everything. It must be closed.
+func (s *Snapshot) Iter(o *IterOptions) *Iterator {
+	if err := s.state.enter(); err != nil {
+		return failedIterator(err)
+	}
+	defer s.state.leave()
+	return newIterator(s.state.snap.Retain(), s.ks.ks, o, nil, &s.state.stop)
+}
+
+// Range walks over the pairs in [lo, hi) in the order of their keys; a nil bound is open. A pair is valid for its step only.
+// When the walk fails it ends early: see Err.
+func (s *Snapshot) Range(lo, hi []byte) iter.Seq2[[]byte, []byte] {
+	return forward(s.Iter, lo, hi, s.state.note)
+}
+
+// RangeReverse is Range from the highest key to the lowest.
+func (s *Snapshot) RangeReverse(lo, hi []byte) iter.Seq2[[]byte, []byte] {
+	return backward(s.Iter, lo, hi, s.state.note)
+}
+
+// Prefix walks over the pairs whose keys begin with p.
+func (s *Snapshot) Prefix(p []byte) iter.Seq2[[]byte, []byte] {
+	lo, hi := prefixBounds(p)
+	return s.Range(lo, hi)
+}
+
+// Count returns the number of pairs in [lo, hi); a nil bound is open.
+func (s *Snapshot) Count(lo, hi []byte) (int64, error) {
+	if err := s.state.enter(); err != nil {
+		return 0, err
+	}
+	defer s.state.leave()
+	return s.state.snap.Count(nil, s.ks.ks, lo, hi)
+}
+
+// Nth returns the n-th pair of [lo, hi), counted from 0, or ErrNotFound.
+func (s *Snapshot) Nth(lo, hi []byte, n int64) (key, value []byte, err error) {
+	if err := s.state.enter(); err != nil {
+		return nil, nil, err
+	}
+	defer s.state.leave()
+	return s.state.snap.Nth(nil, s.ks.ks, lo, hi, n)
+}
+
+func (s *snapshotState) note(err error) { s.err.Store(&err) }
+
+// Err returns the error that ended the newest failed loop over Range, RangeReverse or Prefix, or the one with which the
+// snapshot could not be taken.
+func (s *Snapshot) Err() error {
+	if err := s.state.err.Load(); err != nil {
+		return *err
+	}
+	if s.state.closed.Load() {
+		return s.state.stop.Err()
+	}
+	return nil
+}
+
+// Close gives the snapshot up. Closing twice is no error.
+func (s *Snapshot) Close() error {
+	st := s.state
+	if st.closed.Swap(true) {
+		return nil
+	}
+	st.stop.Set(ErrClosed)
+	st.mu.Lock() // waits for reads that are running
+	defer st.mu.Unlock()
+	st.db.letGo(&st.stop)
+	st.snap.Release()
+	return nil
+}

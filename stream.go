@@ -1,0 +1,140 @@
+package pando
+
+import (
+	"bytes"
+	"errors"
+	"io"
+
+	"github.com/pandodb/pando/internal/engine"
+	"github.com/pandodb/pando/internal/record"
+	"github.com/pandodb/pando/internal/value"
+)
+
+// PutReader stores what r gives, up to MaxValueBytes, under key. A value of any length takes a megabyte of memory on its way
+// in. Nothing is stored when r fails.
+func (k *Keyspace) PutReader(key []byte, r io.Reader) error {
+	if err := k.checkKey(key); err != nil {
+		return err
+	}
+	if err := k.db.e.Writable(); err != nil {
+		return err
+	}
+	head := make([]byte, k.db.e.Threshold()+1)
+	n, err := io.ReadFull(r, head)
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return k.Put(key, head[:n])
+	}
+	if err != nil {
+		return openError("read a value for", k.ks, err)
+	}
+	hold := k.db.e.HoldValues()
+	defer hold.Release()
+	ref, err := k.db.e.StreamValue(k.ks, key, io.MultiReader(bytes.NewReader(head), r))
+	if err != nil {
+		return openError("put into", k.ks, err)
+	}
+	p := k.db.putter()
+	p.enc.PutApart(k.ks.ID, key, value.AppendRef(nil, ref), 0)
+	return k.db.commit(p)
+}
+
+// OpenValue opens the value of key for reading piece by piece, as it is now, or returns ErrNotFound. It must be closed; while
+// it is open the disk space of the value is not given back.
+func (k *Keyspace) OpenValue(key []byte) (*ValueReader, error) {
+	s, err := k.db.e.Snapshot()
+	if err != nil {
+		return nil, err
+	}
+	r, err := openValue(s, k.ks, key)
+	if err != nil {
+		s.Release()
+		return nil, err
+	}
+	return r, nil
+}
+
+func openValue(s engine.Snapshot, ks *engine.Keyspace, key []byte) (*ValueReader, error) {
+	r, ok, err := s.Find(nil, ks, key)
+	if err != nil {
+		return nil, err
+	}
+	if !ok {
+		return nil, ErrNotFound
+	}
+	v := &ValueReader{snap: s}
+	if r.Kind == record.Inline {
+		b := bytes.NewReader(r.Value)
+		v.source, v.size = b, int64(b.Len())
+		return v, nil
+	}
+	apart, err := s.OpenValue(r.Value)
+	if err != nil {
+		return nil, err
+	}
+	v.source, v.size = apart, apart.Size()
+	return v, nil
+}
+
+// ValueReader reads one value piece by piece, in at most a megabyte of memory; every byte is verified before it is handed out.
+// It is used by one goroutine at a time.
+type ValueReader struct {
+	source interface {
+		io.Reader
+		io.ReaderAt
+		io.Seeker
+		io.WriterTo
+	}
+	size   int64
+	snap   engine.Snapshot
+	closed bool
+}
+
+// Size returns the length of the value in bytes.
+func (r *ValueReader) Size() int64 { return r.size }
+
+// Read implements io.Reader.
+func (r *ValueReader) Read(p []byte) (int, error) {
+	if r.closed {
+		return 0, ErrClosed
+	}
+	return r.source.Read(p)
+}
+
+// ReadAt implements io.ReaderAt.
+func (r *ValueReader) ReadAt(p []byte, offset int64) (int, error) {
+	if r.closed {
+		return 0, ErrClosed
+	}
+	return r.source.ReadAt(p, offset)
+}
+
+// Seek implements io.Seeker.
+func (r *ValueReader) Seek(offset int64, whence int) (int64, error) {
+	if r.closed {
+		return 0, ErrClosed
+	}
+	return r.source.Seek(offset, whence)
+}
+
+// WriteTo implements io.WriterTo.
+func (r *ValueReader) WriteTo(w io.Writer) (int64, error) {
+	if r.closed {
+		return 0, ErrClosed
+	}
+	return r.source.WriteTo(w)
+}
+
+// Close gives the reader up. Closing twice is no error.
+func (r *ValueReader) Close() error {
+	if !r.closed {
+		r.closed = true
+		r.snap.Release()
+	}
+	return nil
+}
+
+// PutReader is Keyspace.PutReader on the default keyspace.
+func (db *DB) PutReader(key []byte, r io.Reader) error { return db.main.PutReader(key, r) }
+
+// OpenValue is Keyspace.OpenValue on the default keyspace.
+func (db *DB) OpenValue(key []byte) (*ValueReader, error) { return db.main.OpenValue(key) }

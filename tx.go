@@ -1,0 +1,385 @@
+package pando
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"iter"
+
+	"github.com/pandodb/pando/internal/command"
+	"github.com/pandodb/pando/internal/commit"
+	"github.com/pandodb/pando/internal/engine"
+	"github.com/pandodb/pando/internal/view"
+)
+
+// Tx is a transaction: it reads one state of the database, with its own writes in front, and commits all of its writes or
+// none. It is used by one goroutine at a time.
+type Tx struct {
+	state *txState
+	ks    *Keyspace
+}
+
+// mode says what kind of transaction it is.
+type mode uint8
+
+const (
+	reading    mode = iota
+	exclusive       // Update: it holds the commit pipeline's lead
+	optimistic      // Begin(true): it is checked when it commits
+)
+
+type txState struct {
+	writes
+	mode    mode
+	snap    engine.Snapshot
+	stop    view.Stop
+	start   *engine.Start
+	reads   engine.Reads
+	lead    commit.Request
+	overlay *engine.Overlay // what the transaction has written, for its reads; nil until it reads behind a write
+	shown   command.Mark    // the overlay holds the writes before it
+	stale   []*engine.Overlay
+	err     error // of the newest failed loop
+	done    bool
+}
+
+// View runs fn with a transaction that only reads. It returns fn's error, or the one that ended a Range loop in it early.
+func (db *DB) View(fn func(tx *Tx) error) error {
+	tx, err := db.Begin(false)
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback()
+	if err := fn(tx); err != nil {
+		return err
+	}
+	return tx.state.err
+}
+
+// Update runs fn with a transaction that has the database's writing to itself, and commits it when fn returns nil. It is
+// serialisable: other writers wait until it is done, readers do not. When fn fails or panics nothing of it remains. A Range
+// loop in fn that ended early fails it too.
+//
+// Inside fn write through the transaction only: a write to the database itself would wait for the transaction to end.
+func (db *DB) Update(fn func(tx *Tx) error) error {
+	tx, err := db.beginExclusive()
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback()
+	if err := fn(tx); err != nil {
+		return err
+	}
+	if tx.state.err != nil {
+		return tx.state.err
+	}
+	return tx.Commit()
+}
+
+// Begin starts a transaction, which must be ended with Commit or Rollback. A writable one is optimistic: it waits for nobody,
+// and Commit returns ErrConflict when another commit has changed anything that it read or wrote since it began. Run it again
+// then. It is serialisable.
+func (db *DB) Begin(writable bool) (*Tx, error) {
+	s := &txState{writes: writes{db: db}}
+	var err error
+	if !writable {
+		s.snap, err = db.e.Snapshot()
+	} else if err = db.e.Writable(); err == nil {
+		s.mode = optimistic
+		s.start, s.snap, err = db.e.Begin()
+	}
+	if err != nil {
+		return nil, err
+	}
+	return s.open()
+}
+
+func (db *DB) beginExclusive() (*Tx, error) {
+	if err := db.e.Writable(); err != nil {
+		return nil, err
+	}
+	s := &txState{writes: writes{db: db}, mode: exclusive}
+	db.e.Lead(&s.lead)
+	var err error
+	if s.snap, err = db.e.Snapshot(); err != nil {
+		db.e.Follow()
+		return nil, err
+	}
+	return s.open()
+}
+
+func (s *txState) open() (*Tx, error) {
+	if err := s.db.hold(&s.stop); err != nil {
+		s.end()
+		return nil, err
+	}
+	return &Tx{state: s, ks: s.db.main}, nil
+}
+
+// In returns the same transaction, reading from and writing to another keyspace.
+func (tx *Tx) In(ks *Keyspace) *Tx { return &Tx{state: tx.state, ks: ks} }
+
+// usable says why the transaction cannot be used, if it cannot.
+func (s *txState) usable() error {
+	if s.done {
+		return ErrTxDone
+	}
+	return s.stop.Err()
+}
+
+// writable says why nothing can be written, if it cannot.
+func (s *txState) writable() error {
+	if err := s.usable(); err != nil {
+		return err
+	}
+	if s.mode == reading {
+		return fmt.Errorf("write in a transaction that only reads: %w", ErrReadOnly)
+	}
+	return nil
+}
+
+// Put stores value under key.
+func (tx *Tx) Put(key, value []byte) error {
+	if err := tx.state.writable(); err != nil {
+		return err
+	}
+	tx.state.readPoint(tx.ks, key)
+	return tx.state.put(tx.ks, key, value, 0)
+}
+
+// Delete removes key. Deleting what is not there is no error.
+func (tx *Tx) Delete(key []byte) error {
+	if err := tx.state.writable(); err != nil {
+		return err
+	}
+	tx.state.readPoint(tx.ks, key)
+	return tx.state.delete(tx.ks, key)
+}
+
+// DeleteRange removes every key in [lo, hi); a nil bound is open.
+func (tx *Tx) DeleteRange(lo, hi []byte) error {
+	if err := tx.state.writable(); err != nil {
+		return err
+	}
+	tx.state.readRange(tx.ks, lo, hi)
+	return tx.state.deleteRange(tx.ks, lo, hi)
+}
+
+// readPoint notes a key that an optimistic transaction depends on.
+func (s *txState) readPoint(k *Keyspace, key []byte) {
+	if s.mode == optimistic {
+		s.reads.AddPoint(k.ks.ID, key)
+	}
+}
+
+// readRange notes a range that an optimistic transaction depends on.
+func (s *txState) readRange(k *Keyspace, lo, hi []byte) {
+	if s.mode == optimistic {
+		s.reads.Ranges = append(s.reads.Ranges, engine.RangeRead{Keyspace: k.ks.ID, Lo: bytes.Clone(lo), Hi: bytes.Clone(hi)})
+	}
+}
+
+// Get returns a copy of the value of key, or ErrNotFound.
+func (tx *Tx) Get(key []byte) ([]byte, error) {
+	v, err := tx.GetTo([]byte{}, key)
+	if err != nil {
+		return nil, err
+	}
+	return v, nil
+}
+
+// GetTo appends the value of key to dst and returns the result. It allocates nothing when the value fits into dst.
+func (tx *Tx) GetTo(dst, key []byte) ([]byte, error) {
+	s := tx.state
+	layers, err := s.layers()
+	if err != nil {
+		return dst, err
+	}
+	s.readPoint(tx.ks, key)
+	return s.snap.Get(dst, layers, tx.ks.ks, key)
+}
+
+// Has reports whether key is there.
+func (tx *Tx) Has(key []byte) (bool, error) {
+	s := tx.state
+	layers, err := s.layers()
+	if err != nil {
+		return false, err
+	}
+	s.readPoint(tx.ks, key)
+	return s.snap.Has(layers, tx.ks.ks, key)
+}
+
+// Iter opens an iterator; nil options walk over everything. It does not see what the transaction writes afterwards. An
+// optimistic transaction depends on the whole range between its bounds. It must be closed.
+func (tx *Tx) Iter(o *IterOptions) *Iterator {
+	s := tx.state
+	layers, err := s.layers()
+	if err != nil {
+		return failedIterator(err)
+	}
+	if o == nil {
+		s.readRange(tx.ks, nil, nil)
+	} else {
+		s.readRange(tx.ks, o.Lower, o.Upper)
+	}
+	return newIterator(s.snap.Retain(), tx.ks.ks, o, layers, &s.stop)
+}
+
+// Range walks over the pairs in [lo, hi) in the order of their keys; a nil bound is open. A pair is valid for its step only.
+// When the walk fails it ends early: see Err.
+func (tx *Tx) Range(lo, hi []byte) iter.Seq2[[]byte, []byte] {
+	return forward(tx.Iter, lo, hi, tx.state.note)
+}
+
+// RangeReverse is Range from the highest key to the lowest.
+func (tx *Tx) RangeReverse(lo, hi []byte) iter.Seq2[[]byte, []byte] {
+	return backward(tx.Iter, lo, hi, tx.state.note)
+}
+
+// Prefix walks over the pairs whose keys begin with p.
+func (tx *Tx) Prefix(p []byte) iter.Seq2[[]byte, []byte] {
+	lo, hi := prefixBounds(p)
+	return tx.Range(lo, hi)
+}
+
+// Count returns the number of pairs in [lo, hi); a nil bound is open. What the transaction itself has written in the range
+// costs one look-up each.
+func (tx *Tx) Count(lo, hi []byte) (int64, error) {
+	s := tx.state
+	layers, err := s.layers()
+	if err != nil {
+		return 0, err
+	}
+	s.readRange(tx.ks, lo, hi)
+	return s.snap.Count(layers, tx.ks.ks, lo, hi)
+}
+
+// Nth returns the n-th pair of [lo, hi), counted from 0, or ErrNotFound.
+func (tx *Tx) Nth(lo, hi []byte, n int64) (key, value []byte, err error) {
+	s := tx.state
+	layers, err := s.layers()
+	if err != nil {
+		return nil, nil, err
+	}
+	s.readRange(tx.ks, lo, hi)
+	return s.snap.Nth(layers, tx.ks.ks, lo, hi, n)
+}
+
+func (s *txState) note(err error) { s.err = err }
+
+// Err returns the error that ended the newest failed loop over Range, RangeReverse or Prefix.
+func (tx *Tx) Err() error { return tx.state.err }
+
+// Commit ends the transaction and makes its writes visible and, as the profile says, durable. An optimistic one fails with
+// ErrConflict when somebody else was first; then nothing of it remains. Committing one that only read is its end.
+func (tx *Tx) Commit() error {
+	s := tx.state
+	if err := s.usable(); err != nil {
+		return err
+	}
+	defer s.end()
+	r := s.request()
+	switch {
+	case s.mode == reading || r.Count == 0:
+		return nil
+	case s.mode == exclusive:
+		return s.db.e.Carry(&r)
+	}
+	r.Validate = func() error { return s.db.e.Validate(s.start, &s.reads) }
+	if err := s.db.e.Commit(&r); err != nil {
+		if errors.Is(err, ErrConflict) {
+			return fmt.Errorf("commit: %w", err)
+		}
+		return err
+	}
+	return nil
+}
+
+// layers returns what reads look through: the transaction's own writes so far.
+func (s *txState) layers() ([]view.Layer, error) {
+	if err := s.usable(); err != nil {
+		return nil, err
+	}
+	now := s.enc.Mark()
+	if now == s.shown {
+		if s.overlay == nil {
+			return nil, nil
+		}
+		return s.overlay.Layers(), nil
+	}
+	if s.overlay == nil {
+		s.overlay = new(engine.Overlay)
+	}
+	if err := s.overlay.Apply(s.enc.Since(s.shown)); err != nil {
+		return nil, err
+	}
+	s.shown = now
+	return s.overlay.Layers(), nil
+}
+
+// dropOverlay forgets what reads look through; iterators opened before go on looking through it until the transaction ends.
+func (s *txState) dropOverlay() {
+	if s.overlay != nil {
+		s.stale = append(s.stale, s.overlay)
+	}
+	s.overlay, s.shown = nil, command.Mark{}
+}
+
+// Savepoint is a moment in a transaction to which RollbackTo can return.
+type Savepoint struct {
+	tx   *txState
+	mark command.Mark
+	size int64
+}
+
+// Savepoint returns the present moment of the transaction.
+func (tx *Tx) Savepoint() Savepoint {
+	return Savepoint{tx: tx.state, mark: tx.state.enc.Mark(), size: tx.state.size}
+}
+
+// RollbackTo forgets what the transaction wrote since p. Savepoints taken after p must not be used any more. The next read
+// costs one step for each write that is left.
+func (tx *Tx) RollbackTo(p Savepoint) error {
+	s := tx.state
+	if err := s.writable(); err != nil {
+		return err
+	}
+	if p.tx != s || p.mark.After(s.enc.Mark()) {
+		return errors.New("roll back to a savepoint that is not of this transaction's past")
+	}
+	s.enc.Rewind(p.mark)
+	s.size = p.size
+	if s.shown.After(p.mark) {
+		s.dropOverlay()
+	}
+	return nil
+}
+
+// Rollback ends the transaction and forgets its writes. On one that has ended it does nothing, so that it can be deferred.
+func (tx *Tx) Rollback() error {
+	if !tx.state.done {
+		tx.state.end()
+	}
+	return nil
+}
+
+// end gives everything up that the transaction holds.
+func (s *txState) end() {
+	s.done = true
+	s.stop.Set(ErrTxDone)
+	s.db.letGo(&s.stop)
+	s.settle()
+	if s.start != nil {
+		s.db.e.End(s.start)
+	}
+	s.dropOverlay()
+	for _, o := range s.stale {
+		o.Free()
+	}
+	s.stale = nil
+	s.snap.Release()
+	if s.mode == exclusive {
+		s.db.e.Follow()
+	}
+}
