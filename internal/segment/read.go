@@ -24,6 +24,12 @@ func (b *Buffer) Cap() int { return cap(b.stored) + cap(b.raw) }
 // The error is a *corrupt.Error when the file does not hold that blob, ErrNoDictionary when its dictionary was not added,
 // ErrClosed after Close, or an error of the file system.
 func (s *Store) Read(p Pointer, buf *Buffer) (raw []byte, h Header, err error) {
+	return s.ReadNear(p, buf, nil)
+}
+
+// ReadNear is Read, but decompresses into the memory of spare, up to its capacity, when there is enough: then raw begins where
+// spare begins. What is stored without compression lies in buf in any case.
+func (s *Store) ReadNear(p Pointer, buf *Buffer, spare []byte) (raw []byte, h Header, err error) {
 	f, err := s.lookupBlob(p)
 	if err != nil {
 		return nil, Header{}, err
@@ -42,11 +48,15 @@ func (s *Store) Read(p Pointer, buf *Buffer) (raw []byte, h Header, err error) {
 	if h.Codec == None {
 		return payload, h, nil
 	}
-	raw, err = s.codecs.decode(buf.raw, h, payload)
+	if cap(spare) >= int(h.Raw) {
+		raw, err = s.codecs.decode(spare, h, payload)
+	} else {
+		buf.raw = resize(buf.raw, int(h.Raw))
+		raw, err = s.codecs.decode(buf.raw, h, payload)
+	}
 	if err != nil {
 		return nil, Header{}, f.decodeError(p, err)
 	}
-	buf.raw = raw
 	return raw, h, nil
 }
 
@@ -107,23 +117,6 @@ func (f *file) decodeError(p Pointer, err error) error {
 		return fmt.Errorf("%s: read blob at %d: %w", f.name, p.Offset, err)
 	}
 	return corrupt.New(f.name, int64(p.Offset), int64(p.Length), "%v", err)
-}
-
-// AppendRead appends what was appended under p to dst; it is decompressed straight into dst's memory when there is enough.
-// buf is needed for the bytes as they are stored; what is returned does not lie in it. On an error dst is returned as it was.
-func (s *Store) AppendRead(dst []byte, p Pointer, buf *Buffer) ([]byte, Header, error) {
-	own := buf.raw
-	buf.raw = dst[len(dst):]
-	raw, h, err := s.Read(p, buf)
-	buf.raw = own
-	if err != nil {
-		return dst, Header{}, err
-	}
-	n := len(dst) + len(raw)
-	if h.Codec != None && n <= cap(dst) {
-		return dst[:n], h, nil // decode put it there
-	}
-	return append(dst, raw...), h, nil
 }
 
 // ReadBlob reads one blob of a database whose table of segments is not known yet: the catalogue, which holds it. Its errors

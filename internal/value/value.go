@@ -26,6 +26,9 @@ func Append(s *segment.Store, keyspace uint32, codec segment.Codec, key, val []b
 	return w.Finish()
 }
 
+// usualKey is the length of keys for which room is made behind a compressed value, so that it can be decompressed in place.
+const usualKey = 64
+
 // appendChunk stores one chunk of key's value.
 func appendChunk(s *segment.Store, keyspace uint32, codec segment.Codec, key, chunk []byte) (Ref, error) {
 	if len(key) > record.MaxKey {
@@ -66,28 +69,26 @@ func readChunk(s *segment.Store, dst []byte, r Ref) ([]byte, error) {
 	return grown[:len(dst)+int(r.Length)], nil
 }
 
-// readPacked reads a chunk of which part of the blob does not belong into dst's memory.
+// readPacked reads a chunk of which not the whole blob belongs into dst's memory.
 func readPacked(s *segment.Store, dst []byte, r Ref) ([]byte, error) {
 	buf := s.GetBuffer()
 	defer s.PutBuffer(buf)
-	if !r.Plain {
-		out, h, err := s.AppendRead(dst, r.Pointer, buf)
-		if err != nil {
-			return dst, fmt.Errorf("value: %w", err)
-		}
-		if err := checkChunk(r, h, out[len(dst):]); err != nil {
-			return dst, err
-		}
-		return out[:len(dst)+int(r.Length)], nil
+	grown := dst
+	if cap(dst)-len(dst) < int(r.Length) && r.Length <= ChunkBytes {
+		grown = slices.Grow(dst, int(r.Length)+tailSize+usualKey)
 	}
-	raw, h, err := s.Read(r.Pointer, buf)
+	spare := grown[len(dst):]
+	raw, h, err := s.ReadNear(r.Pointer, buf, spare)
 	if err != nil {
 		return dst, fmt.Errorf("value: %w", err)
 	}
 	if err := checkChunk(r, h, raw); err != nil {
 		return dst, err
 	}
-	return append(dst, raw[:r.Length]...), nil
+	if h.Codec != segment.None && len(raw) <= cap(spare) {
+		return grown[:len(dst)+int(r.Length)], nil
+	}
+	return append(grown, raw[:r.Length]...), nil
 }
 
 // checkChunk checks that a verified payload is what the reference says.
