@@ -87,6 +87,7 @@ func (c *cursor) start() bool {
 	c.err = nil
 	c.path = c.path[:0]
 	c.place = nowhere
+	c.ahead.inOrder = 0
 	return !c.closed && c.r.node != nil
 }
 
@@ -150,11 +151,17 @@ func (c *cursor) sideways(over place, back bool) bool {
 func (c *cursor) enter() bool {
 	c.release()
 	s := c.path[len(c.path)-1]
-	if h := s.b.handles[s.i].Load(); c.pin(h) {
-		c.ahead.hit()
+	if c.pin(s.b.handles[s.i].Load()) {
+		if c.ahead.active() {
+			c.ahead.reached(c.r, s)
+		}
 		return true
 	}
-	raw, err := c.ahead.leaf(c, s)
+	if c.ahead.arriving(s) && c.pin(s.b.handles[s.i].Load()) {
+		c.ahead.reached(c.r, s)
+		return true
+	}
+	raw, err := c.r.readLeaf(&c.s, s.b, s.i)
 	if err != nil {
 		return c.fail(err)
 	}
@@ -162,6 +169,7 @@ func (c *cursor) enter() bool {
 	if err == nil {
 		s.b.handles[s.i].Store(h)
 		if c.pin(h) {
+			c.ahead.missed(c.r, s)
 			return true
 		}
 	}

@@ -113,13 +113,14 @@ func fold(s *layout.Scratch, base, change []byte, keepTombstones bool) error {
 }
 
 // remember puts a leaf that was read into the cache. Where the cache has no room the leaf stays uncached.
-func (r *root) remember(b *body, i int, raw []byte) {
+func (r *root) remember(b *body, i int, raw []byte) bool {
 	old := b.handles[i].Load()
 	h, err := insertPage(r.env, raw, r.keyspace)
 	if err != nil {
-		return
+		return false
 	}
 	if !b.handles[i].CompareAndSwap(old, h) {
 		dropPage(r.env, h)
 	}
+	return true
 }

@@ -29,6 +29,8 @@ const (
 	maxHeight = 32
 	// maxChildren bounds the children of one node on disk.
 	maxChildren = 1 << 16
+	// maxNodeKeys bounds what the separators of one node take in memory: a long prefix is stored once, but each has it.
+	maxNodeKeys = 64 << 20
 	// maxDeltas bounds the deltas of one leaf on disk: their number takes one byte.
 	maxDeltas = 255
 	// minSlot is the length of the shortest slot.
@@ -193,8 +195,9 @@ func decodeNode(raw []byte, level int) (*body, error) {
 	}
 	prefix := r.bytes(r.length(record.MaxKey))
 	b.allot(n)
+	filters := uint32(0) // filters below this one belong to earlier leaves
 	for i := 0; i < n && r.err == nil; i++ {
-		r.slot(b, i, prefix)
+		r.slot(b, i, prefix, &filters)
 	}
 	if r.err == nil && r.at != len(raw) {
 		r.fail("%d bytes after the last slot", len(raw)-r.at)
@@ -234,7 +237,7 @@ func (b *body) attach() {
 	}
 }
 
-func (r *reader) slot(b *body, i int, prefix []byte) {
+func (r *reader) slot(b *body, i int, prefix []byte, filters *uint32) {
 	flags := r.byte()
 	if flags&^slotAll != 0 || (b.level > 0 && flags&(slotDeltas|slotFilter) != 0) {
 		r.fail("bad slot flags %#x", flags)
@@ -242,6 +245,10 @@ func (r *reader) slot(b *body, i int, prefix []byte) {
 	if i > 0 {
 		suffix := r.bytes(r.length(record.MaxKey - len(prefix)))
 		from := len(b.keys)
+		if from+len(prefix)+len(suffix) > maxNodeKeys {
+			r.fail("separators of more than %d bytes", maxNodeKeys)
+			return
+		}
 		b.keys = append(append(b.keys, prefix...), suffix...)
 		if i > 1 && r.err == nil && string(b.separator(i-1)) >= string(b.keys[from:]) {
 			r.fail("separator %d is not greater than the one before it", i)
@@ -274,6 +281,10 @@ func (r *reader) slot(b *body, i int, prefix []byte) {
 	s.filter = noFilter
 	if flags&slotFilter != 0 {
 		s.filter = uint32(r.length(maxChildren - 1))
+		if *filters > s.filter {
+			r.fail("filter %d out of order", s.filter)
+		}
+		*filters = s.filter + 1
 		if b.filterPtr.IsZero() {
 			r.fail("a filter without a filter blob")
 		}

@@ -116,6 +116,9 @@ func (a *applier) rewrite(src source, lo, hi []byte) error {
 		return err
 	}
 	a.leaf.begin(lo, resident)
+	if a.leaf.b.Count() == 0 {
+		a.leaf.filter, a.leaf.filterAt = src.b.filterOf(src.i), src.b.slots[src.i].filter
+	}
 	if err := a.merge(raw, hi); err != nil {
 		return a.root.badLeaf(src.b, src.i, err)
 	}
@@ -290,8 +293,12 @@ type leafWriter struct {
 	apart  bool
 	hot    bool // the leaf at hand takes the place of one that was in the cache
 	hashes []uint64
-	room   bool // the cache takes pages without evicting others
-	asked  int  // leaves since room was found out
+	// filter and filterAt are the filter of the old leaf that the leaf at hand was begun with: while the keys stay the same
+	// so does the filter, and need not be written again.
+	filter   []byte
+	filterAt uint32
+	room     bool // the cache takes pages without evicting others
+	asked    int  // leaves since room was found out
 }
 
 // most is the size that a leaf may have before it is split.
@@ -300,7 +307,7 @@ func (w *leafWriter) most() int { return w.limit + w.limit/4 }
 // begin says that what comes next has the lower bound lo.
 func (w *leafWriter) begin(lo []byte, resident bool) {
 	if w.b.Count() == 0 {
-		w.sep, w.cutOff, w.hot = lo, false, false
+		w.sep, w.cutOff, w.hot, w.filter = lo, false, false, nil
 	}
 	w.hot = w.hot || resident
 }
@@ -365,6 +372,10 @@ func (w *leafWriter) emit() error {
 	if w.hot || w.hasRoom() {
 		e.handle = insertBuilder(a.root.env, &w.b, a.root.keyspace)
 	}
+	if bytes.Equal(e.filter, w.filter) {
+		e.filter, e.slot.filter = w.filter, w.filterAt
+	}
+	w.filter = nil
 	w.last = append(w.last[:0], w.b.LastKey()...)
 	w.cutOff, w.apart = true, false
 	w.hashes = w.hashes[:0]
