@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 
 	"github.com/pandodb/pando/internal/corrupt"
 )
@@ -33,16 +34,33 @@ func (s *Store) Scan(ctx context.Context, id uint32, fn func(p Pointer, h Header
 	if bad == nil {
 		bad = func(int64, int64, error) {}
 	}
-	sc := scanner{store: s, file: f, size: f.size.Load(), bad: bad}
+	sc := scanner{store: s, file: f, bad: bad}
+	if sc.size, err = f.sizeNow(); err != nil {
+		return fmt.Errorf("scan segment %d: %w", id, err)
+	}
+	sc.end = max(sc.size, f.size.Load())
 	sc.effort = searchEffort * (sc.size + MaxBlob)
 	sc.header()
 	return sc.run(ctx, fn)
 }
 
+// sizeNow is the length of the file itself; the caller is inside. A missing file has none.
+func (f *file) sizeNow() (int64, error) {
+	h, err := f.open()
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	return h.Size()
+}
+
 type scanner struct {
 	store  *Store
 	file   *file
-	size   int64
+	size   int64 // of the file
+	end    int64 // that it should have
 	bad    func(offset, length int64, err error)
 	window []byte // of the file, from offset from on
 	from   int64
@@ -89,7 +107,7 @@ func sectorEnd(offset int64) int64 { return offset&^(sectorBytes-1) + sectorByte
 // header checks the header block of the file.
 func (sc *scanner) header() {
 	if sc.size < FileHeaderSize {
-		sc.bad(0, sc.size, corrupt.New(sc.file.name, 0, sc.size, "the file is shorter than its header block"))
+		sc.bad(0, FileHeaderSize, corrupt.New(sc.file.name, 0, FileHeaderSize, "the file is shorter than its header block"))
 		return
 	}
 	block, err := sc.at(0, FileHeaderSize)
@@ -132,7 +150,10 @@ func (sc *scanner) run(ctx context.Context, fn func(p Pointer, h Header, raw []b
 			return err
 		}
 	}
-	sc.endGap(sc.size)
+	if sc.gap == 0 && sc.end > sc.size {
+		sc.gap, sc.gapCause = max(sc.size, FileHeaderSize), errors.New("the file is cut short")
+	}
+	sc.endGap(sc.end)
 	return nil
 }
 

@@ -301,6 +301,11 @@ func (s *Store) writable() error {
 	case s.options.ReadOnly:
 		return ErrReadOnly
 	}
+	return s.failed()
+}
+
+// failed returns the error of the first sync that failed, or nil.
+func (s *Store) failed() error {
 	if err := s.failure.Load(); err != nil {
 		return fmt.Errorf("%w: %w", ErrFailed, *err)
 	}

@@ -199,6 +199,9 @@ func (s *Store) SyncValues() error {
 	v := &s.values
 	v.syncing.Lock()
 	defer v.syncing.Unlock()
+	if err := s.failed(); err != nil {
+		return fmt.Errorf("sync values: %w", err) // what it lost is not known: not even "nothing to do" may be said
+	}
 	v.mu.Lock()
 	files := slices.DeleteFunc(slices.Clone(v.unsynced), func(f *file) bool { return !f.acquire() })
 	complete := len(files) == len(v.unsynced) // Remove takes a file from the list first, so only Close keeps us out
