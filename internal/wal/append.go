@@ -205,13 +205,18 @@ func (l *Log) split(whole *frame, payload []byte, segments []*segment) []piece {
 }
 
 // giveUp undoes a record of which only some frames were written. The one in the active segment must not be believed, nor may
-// those in the new segments: they get a new salt before anything else goes into them.
+// those in the new segments: they get a new salt before anything else goes into them. Where the first cannot be taken back,
+// the others stay, for recovery to find.
 func (l *Log) giveUp(written []piece, segments []*segment) error {
-	err := l.discard(segments)
-	if l.Err() == nil && len(written) > 0 && written[0].segment == l.active {
-		err = errors.Join(err, l.invalidate(l.active, written[0].offset))
+	if len(written) > 0 && written[0].segment == l.active && l.Err() == nil {
+		if err := l.invalidate(l.active, written[0].offset); err != nil {
+			return errors.Join(err, release(segments))
+		}
 	}
-	return err
+	if l.Err() != nil {
+		return release(segments)
+	}
+	return l.discard(segments)
 }
 
 // enter makes the last of segments the active one; frames of record seq fill the others. begun says that the record begins

@@ -43,7 +43,7 @@ func judge(database [16]byte, segment uint64, size int64, front, back []byte) (f
 		}
 	}
 	switch {
-	case errors.Is(err, errNoHeader) && (hasMagic(front) || hasMagic(back)):
+	case errors.Is(err, errNoHeader) && size >= firstFrame && (hasMagic(front) || hasMagic(back)):
 		f.condition = damaged
 	case errors.Is(err, errNoHeader):
 		f.condition = blank

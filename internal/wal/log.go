@@ -174,13 +174,7 @@ func (l *Log) Close() error {
 	defer l.syncMu.Unlock()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, s := range l.segments {
-		err = errors.Join(err, s.release())
-	}
-	for _, s := range l.ready {
-		err = errors.Join(err, s.release())
-	}
-	return err
+	return errors.Join(err, release(l.segments), release(l.ready))
 }
 
 // closing makes everything durable, and leaves a claim that says so.
@@ -218,6 +212,14 @@ func (s *segment) release() error {
 	if s.file != nil {
 		err = errors.Join(err, s.file.Close())
 		s.file = nil
+	}
+	return err
+}
+
+func release(segments []*segment) error {
+	var err error
+	for _, s := range segments {
+		err = errors.Join(err, s.release())
 	}
 	return err
 }

@@ -92,7 +92,56 @@ func (r *recovery) settle() error {
 			return fmt.Errorf("log: make %s durable: %w", baseName(f.segment), err)
 		}
 	}
+	number := r.out.end.segment()
+	if r.out.end.offset() == firstFrame {
+		if err := r.settleEmpty(number); err != nil {
+			return fmt.Errorf("log: make %s durable: %w", baseName(number), err)
+		}
+	}
+	if r.out.Cut != nil {
+		if err := r.cut(number, r.out.end.offset()); err != nil {
+			return fmt.Errorf("log: cut %s at %d: %w", baseName(number), r.out.end.offset(), err)
+		}
+	}
 	return nil
+}
+
+// cut overwrites the header of the frame at which the log ends, so that what lies behind it cannot be believed whatever
+// becomes of the segments that follow. It needs no space on the device.
+func (r *recovery) cut(number uint64, offset int64) (err error) {
+	file, err := r.o.FS.OpenReadWrite(r.o.path(number))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	for _, f := range r.chain {
+		if f.segment == number && offset+minRoom > min(f.header.limit(), f.size) {
+			return nil // no frame can be there
+		}
+	}
+	if _, err := file.WriteAt(make([]byte, frameHeader), offset); err != nil {
+		return err
+	}
+	return file.Sync()
+}
+
+// settleEmpty makes the header and the name of an empty segment durable: the log ends there now, and a crash may have come
+// before their sync. Any other segment has been durable since before its first frame.
+func (r *recovery) settleEmpty(number uint64) error {
+	for _, f := range r.chain {
+		if f.segment != number {
+			continue
+		}
+		file, err := r.o.FS.OpenReadWrite(r.o.path(number))
+		if err != nil {
+			return err
+		}
+		s := segment{header: f.header, file: file}
+		if err := errors.Join(s.writeHeader(), file.Sync(), file.Close()); err != nil {
+			return err
+		}
+	}
+	return r.o.FS.SyncDir(r.o.Dir)
 }
 
 func (r *recovery) rewrite(segment uint64, low, high int64) (err error) {

@@ -33,10 +33,7 @@ func (l *Log) retire(before Position) error {
 		}
 		kept += s.end - s.start
 	}
-	var err error
-	for _, s := range l.segments[:n] {
-		err = errors.Join(err, s.release())
-	}
+	err := release(l.segments[:n])
 	l.retired = append(l.retired, l.segments[:n]...)
 	l.segments = slices.Delete(l.segments, 0, n)
 	oldest := l.segments[0]
@@ -99,10 +96,7 @@ func (l *Log) remove(segment uint64) error {
 
 // discard makes spares of segments that were ready and are not going to be used as they are.
 func (l *Log) discard(segments []*segment) error {
-	var err error
-	for _, s := range segments {
-		err = errors.Join(err, s.release())
-	}
+	err := release(segments)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, s := range segments {

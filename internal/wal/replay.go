@@ -82,12 +82,13 @@ func (p *planner) run(start place, after uint64) (outcome, error) {
 			return p.out, p.finish(i, data, v)
 		}
 	}
-	last := len(p.chain) - 1
-	v := verdict{bad: true, record: p.out.end, offset: p.chain[last].header.limit(), reason: "the log ends"}
+	last := p.chain[len(p.chain)-1].header
 	if p.partial.open {
-		v.record, v.reason = p.partial.start, "the record is incomplete"
+		// The next segment was durable before this record began.
+		return p.out, corrupt.New(filepath.Join(p.dir, baseName(p.partial.start.segment())), p.partial.start.offset(), 0,
+			"record %d goes on in a segment after %s, which is missing or cannot be read", p.partial.seq, baseName(last.segment))
 	}
-	return p.out, p.finish(last, nil, v)
+	return p.out, p.finish(len(p.chain)-1, nil, verdict{record: p.out.end, offset: last.limit(), reason: "the log ends"})
 }
 
 // begun is the number of the last record that has begun.

@@ -30,9 +30,12 @@ func inModes(t *testing.T, test func(t *testing.T, plain bool)) {
 	}
 }
 
-// salts gives salts that differ, but are the same in every run.
+// salts gives salts that differ between all logs of a test, but are the same in every run.
+var saltsMade uint64
+
 func salts() func() uint64 {
-	rng := rand.New(rand.NewPCG(1, 2))
+	saltsMade++
+	rng := rand.New(rand.NewPCG(saltsMade, 2))
 	return rng.Uint64
 }
 
