@@ -77,6 +77,9 @@ func NewWorld(t testing.TB, c Config, seed uint64, cacheBytes, segmentBytes int6
 	w.Root, err = w.Layout.Load(w.Env, Keyspace, nil)
 	must(t, err)
 	t.Cleanup(func() {
+		if n := w.Env.Cache.Stats().Pinned; n != 0 {
+			t.Errorf("%d pages are still pinned", n)
+		}
 		domain.Close()
 		must(t, w.Env.Cache.Close())
 		must(t, store.Close())

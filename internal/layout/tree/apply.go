@@ -13,7 +13,11 @@ import (
 // Bounds of what ApplyOptions may ask for.
 const (
 	minLeafBytes = 64
-	maxLeafBytes = 128 << 10 // so that no leaf comes near page.MaxRaw, whatever its last record and its deltas
+	// A leaf with its last record and all its deltas must fit into page.MaxRaw, or it could never be read again:
+	// maxLeafBytes*5/4 + 128 KiB + deltasMost*deltaMost = 720 KiB.
+	maxLeafBytes = 64 << 10
+	deltasMost   = 16
+	deltaMost    = 32 << 10
 	minFanout    = 4
 )
 
@@ -71,7 +75,7 @@ func defaults(o layout.ApplyOptions) layout.ApplyOptions {
 	if o.MaxDeltas == 0 {
 		o.MaxDeltas = layout.DefaultMaxDeltas
 	}
-	o.MaxDeltas = min(o.MaxDeltas, maxDeltas)
+	o.MaxDeltas = min(o.MaxDeltas, deltasMost)
 	if o.Fanout == 0 {
 		o.Fanout = layout.DefaultFanout
 	}
@@ -182,7 +186,7 @@ func (a *applier) inner(n *node, lo, hi []byte) (changed bool, err error) {
 		return false, err
 	}
 	l := &a.levels[n.level]
-	carried := len(l.entries) > 0
+	carried := a.pendingBelow(n.level + 1)
 	changed = carried || b.len() >= 2*a.o.Fanout || a.victim(n.ptr) || a.victim(b.filterPtr) || a.o.Rewrite
 	emitted := l.emitted
 	for i := range b.slots {
@@ -223,47 +227,58 @@ func (a *applier) child(b *body, i int, lo, hi []byte) (changed bool, err error)
 	return changed, err
 }
 
-// pendingBelow reports whether the level that feeds this one holds something too small to stand alone.
+// pendingBelow reports whether something that is too small to stand alone waits in what feeds this level.
 func (a *applier) pendingBelow(level int) bool {
-	if level == 0 {
-		return a.leaf.b.Count() > 0
+	if a.leaf.b.Count() > 0 {
+		return true
 	}
-	return len(a.levels[level-1].entries) > 0
+	for i := range level {
+		if len(a.levels[i].entries) > 0 {
+			return true
+		}
+	}
+	return false
 }
 
-// closeNode ends a node that changed: what is pending below goes out, and its entries become new nodes. whole tells that
-// the entries at hand are all that became of the node, and of nothing else: only then can its filter blob live on.
+// flushBelow closes all that feeds this level.
+func (a *applier) flushBelow(level int) error {
+	if err := a.leaf.flush(); err != nil {
+		return err
+	}
+	for i := range level {
+		if err := a.levels[i].flush(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// closeNode ends a node that changed: its entries become new nodes, unless they are so few that they, and what is pending
+// below them, should share a node with their right neighbours. whole tells that the entries at hand are all that became of
+// the node, and of nothing else: only then can its filter blob live on.
 func (a *applier) closeNode(n *node, b *body, whole bool) error {
 	a.free(n.ptr)
 	if b.level == 0 {
 		a.out.nodes = append(a.out.nodes, n)
 	}
 	l := &a.levels[n.level]
-	if !a.o.Rewrite {
-		emitted := l.emitted
-		if err := a.flushBelow(n.level); err != nil {
-			return err
+	if a.o.Rewrite || (n != a.root.node && l.small()) {
+		if !b.filterPtr.IsZero() {
+			a.free(b.filterPtr)
 		}
-		whole = whole && emitted == l.emitted
-		if whole && l.fitsOne() && (n == a.root.node || !l.small()) && !a.victim(b.filterPtr) {
-			return l.emit(len(l.entries), b.filterPtr)
-		}
+		return nil
+	}
+	emitted := l.emitted
+	if err := a.flushBelow(n.level); err != nil {
+		return err
+	}
+	if whole && emitted == l.emitted && l.fitsOne() && !a.victim(b.filterPtr) {
+		return l.emit(len(l.entries), b.filterPtr)
 	}
 	if !b.filterPtr.IsZero() {
 		a.free(b.filterPtr)
 	}
-	if a.o.Rewrite {
-		return nil
-	}
-	return l.boundary()
-}
-
-// flushBelow closes the level that feeds this one.
-func (a *applier) flushBelow(level int) error {
-	if level == 0 {
-		return a.leaf.flush()
-	}
-	return a.levels[level-1].flush()
+	return l.flush()
 }
 
 // touched reports whether a range delete meets [lo, hi).

@@ -77,15 +77,6 @@ func (l *level) take(weight int) int {
 	return len(l.entries)
 }
 
-// boundary is called where an old node ended: what has gathered goes out, unless it is so little that it should share a node
-// with its neighbour.
-func (l *level) boundary() error {
-	if l.small() {
-		return nil
-	}
-	return l.flush()
-}
-
 // flush makes nodes of all that has gathered, of even sizes.
 func (l *level) flush() error {
 	for nodes := (l.weight + l.capacity() - 1) / l.capacity(); nodes > 0 && len(l.entries) > 0; nodes-- {

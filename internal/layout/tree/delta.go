@@ -12,7 +12,7 @@ import (
 // together stay below half of the leaf.
 func (a *applier) deltaWorth(b *body, i int) bool {
 	deltas := b.deltasOf(i)
-	if len(deltas) >= a.o.MaxDeltas {
+	if len(deltas) >= a.o.MaxDeltas || a.batch.size() > deltaMost {
 		return false
 	}
 	total := lengths(deltas) + int64(a.batch.size()) + segment.HeaderSize + segment.PointerSize

@@ -31,8 +31,6 @@ const (
 	maxChildren = 1 << 16
 	// maxNodeKeys bounds what the separators of one node take in memory: a long prefix is stored once, but each has it.
 	maxNodeKeys = 64 << 20
-	// maxDeltas bounds the deltas of one leaf on disk: their number takes one byte.
-	maxDeltas = 255
 	// minSlot is the length of the shortest slot.
 	minSlot = 1 + segment.PointerSize + 1
 )

@@ -3,6 +3,8 @@ package tree
 import (
 	"testing"
 
+	"go.uber.org/goleak"
+
 	"github.com/pandodb/pando/internal/layout"
 	"github.com/pandodb/pando/internal/layout/layouttest"
 )
@@ -12,3 +14,5 @@ func config() layouttest.Config {
 }
 
 func TestLayout(t *testing.T) { layouttest.Run(t, config()) }
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
