@@ -45,7 +45,7 @@ func scanSegment(t testing.TB, fsys vfs.FS) (*Store, []Pointer, [][]byte) {
 	w := s.NewWriter(Nodes, 0)
 	var ps []Pointer
 	var raws [][]byte
-	for i, n := range []int{100, 0, 5000, 1, 2_500_000, 70_000, 33, 4096, 8192, 12} {
+	for i, n := range []int{100, 0, 5000, 1, 1_200_000, 70_000, 33, 4096, 8192, 12} {
 		raw := noise(uint64(i), n)
 		if i%2 == 0 {
 			raw = text(uint64(i), n)
@@ -105,7 +105,7 @@ func TestScanResynchronises(t *testing.T) {
 	original, err := vfs.ReadFile(fsys, filepath.Join(testDir, DirName, fileName(id)), 1<<30)
 	must(t, err)
 	rng := rand.New(rand.NewPCG(1, 2))
-	for round := range 60 {
+	for round := range 40 {
 		at := FileHeaderSize + rng.IntN(len(original)-FileHeaderSize)
 		if round < 20 { // small blobs are hit too
 			p := ps[round%len(ps)]

@@ -1,6 +1,7 @@
 package segment
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"path/filepath"
@@ -9,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/pandodb/pando/internal/corrupt"
 	"github.com/pandodb/pando/vfs"
+	"github.com/pandodb/pando/vfs/osfs"
 )
 
 func TestBlobsOfEveryCodecAndLength(t *testing.T) {
@@ -381,4 +383,36 @@ func TestDictionaries(t *testing.T) {
 	}
 	must(t, s.AddDictionary(1, raw))
 	mustRead(t, s, p, text(1000, 300))
+}
+
+// The same on the real file system.
+func TestOnTheOperatingSystem(t *testing.T) {
+	o := testOptions(osfs.New())
+	o.Dir = t.TempDir()
+	s := open(t, o, nil, 1)
+	value, err := s.AppendValue(1, None, noise(1, 100_000), []byte("tail"))
+	must(t, err)
+	must(t, s.SyncValues())
+	w := s.NewWriter(Nodes, 0)
+	node := mustAppend(t, w, KindLeaf, S2, text(1, 9000))
+	must(t, w.Sync())
+	w.Commit()
+	table, next := s.Segments(), s.NextID()
+	must(t, s.Close())
+
+	s = open(t, o, table, next)
+	raw, err := ReadBlob(o, node)
+	must(t, err)
+	if !bytes.Equal(raw, text(1, 9000)) {
+		t.Error("ReadBlob gave other bytes than written")
+	}
+	mustRead(t, s, node, text(1, 9000))
+	mustRead(t, s, value, append(noise(1, 100_000), "tail"...))
+	must(t, s.Remove(node.Segment))
+	if _, err := ReadBlob(o, node); !errors.Is(err, corrupt.Err) {
+		t.Errorf("blob of a removed segment: %v", err)
+	}
+	if names, err := o.FS.List(filepath.Join(o.Dir, DirName)); err != nil || len(names) != 1 {
+		t.Errorf("left are %v, %v", names, err)
+	}
 }
