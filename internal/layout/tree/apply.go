@@ -45,6 +45,10 @@ type applier struct {
 	fresh  []*node // new nodes of the lowest level, to enter into the ring
 	memory int64   // of fresh nodes that are kept
 	all    bool    // every node must be looked at
+	next   struct {
+		exists bool // the leaf at hand has a right neighbour in its node
+		hi     []byte
+	}
 }
 
 // Apply implements layout.Layout.
@@ -190,12 +194,11 @@ func (a *applier) inner(n *node, lo, hi []byte) (changed bool, err error) {
 	changed = carried || b.len() >= 2*a.o.Fanout || a.victim(n.ptr) || a.victim(b.filterPtr) || a.o.Rewrite
 	emitted := l.emitted
 	for i := range b.slots {
-		clo, chi := lo, hi
-		if i > 0 {
-			clo = b.separator(i)
-		}
-		if i+1 < b.len() {
-			chi = b.separator(i + 1)
+		clo, chi := b.bounds(i, lo, hi)
+		if n.level == 0 {
+			if a.next.exists = i+1 < b.len(); a.next.exists {
+				_, a.next.hi = b.bounds(i+1, lo, hi)
+			}
 		}
 		c, err := a.child(b, i, clo, chi)
 		if err != nil {

@@ -107,7 +107,7 @@ func (a *applier) rewrite(src source, lo, hi []byte) error {
 		if err := a.merge(nil, hi); err != nil {
 			return err
 		}
-		return a.leaf.boundary(a, hi)
+		return a.leaf.boundary()
 	}
 	resident := src.pin(a.root)
 	defer src.unpin(a.root)
@@ -120,10 +120,13 @@ func (a *applier) rewrite(src source, lo, hi []byte) error {
 		a.leaf.filter, a.leaf.filterAt = src.b.filterOf(src.i), src.b.slots[src.i].filter
 	}
 	if err := a.merge(raw, hi); err != nil {
-		return a.root.badLeaf(src.b, src.i, err)
+		if a.base.Err() != nil {
+			return a.root.badLeaf(src.b, src.i, err)
+		}
+		return err // of writing
 	}
 	a.freeLeaf(src.b, src.i)
-	return a.leaf.boundary(a, hi)
+	return a.leaf.boundary()
 }
 
 // freeLeaf frees the blobs of an old leaf, not its values.
@@ -332,14 +335,14 @@ func (w *leafWriter) add(key []byte, r record.Record) error {
 
 // boundary is called where an old leaf ended: what has gathered goes out as a leaf, unless it should share one with its right
 // neighbour: because it is far too little, or because it is little and the neighbour changes anyhow.
-func (w *leafWriter) boundary(a *applier, hi []byte) error {
-	n := w.b.Size()
+func (w *leafWriter) boundary() error {
+	a, n := w.a, w.b.Size()
 	switch {
 	case w.b.Count() == 0:
 		return nil
 	case a.o.Rewrite || n < w.limit/4:
 		return nil
-	case n < w.limit/2 && a.input.ok && hi != nil:
+	case n < w.limit/2 && a.next.exists && a.input.below(a.next.hi):
 		return nil
 	}
 	return w.flush()
