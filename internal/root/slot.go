@@ -64,7 +64,7 @@ type Slot struct {
 	Generation  uint64 // grows by one with each Store; set by Create and Store
 	Database    [16]byte
 	Catalogue   segment.Pointer // zero: nothing is settled yet
-	NextSegment uint32          // no segment of this number or above existed when the slot was stored
+	NextSegment uint32          // the next segment gets this number or a higher one
 	Log         Position
 	Seq         uint64 // every commit up to this one is settled
 	Clock       uint64 // Unix milliseconds; the highest time that was acted upon, so that the clock cannot be seen going back

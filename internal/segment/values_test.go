@@ -287,6 +287,10 @@ func TestFailedSyncPoisons(t *testing.T) {
 // Every call of a small life fails once, in several ways; nothing is reported that is not so, nothing leaks, and when there is
 // space again writing goes on.
 func TestEveryCallFails(t *testing.T) {
+	var nodes [][]byte
+	for i := range 4 {
+		nodes = append(nodes, noise(uint64(i), 400_000))
+	}
 	life := func(fsys vfs.FS, expect map[Pointer][]byte) (err error) {
 		s, err := Open(testOptions(fsys), nil, 1)
 		if err != nil {
@@ -305,8 +309,7 @@ func TestEveryCallFails(t *testing.T) {
 			return err
 		}
 		w := s.NewWriter(Nodes, 0)
-		for i := range 4 {
-			raw := noise(uint64(i), 400_000)
+		for _, raw := range nodes {
 			p, err := w.Append(KindLeaf, 1, None, 0, raw)
 			if err != nil {
 				return errors.Join(err, w.Abort())
