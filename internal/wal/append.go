@@ -165,7 +165,8 @@ func (l *Log) appendOver(whole *frame, payload []byte) error {
 	}
 	l.claimed = whole.claim
 	last := pieces[len(pieces)-1]
-	return l.enter(segments, last.offset+last.frame.room(), whole.seq, begun)
+	l.enter(segments, last.offset+last.frame.room(), whole.seq, begun)
+	return nil
 }
 
 // segmentsFor is how many further segments a payload of n bytes needs that does not fit into the active one.
@@ -221,11 +222,11 @@ func (l *Log) giveUp(written []piece, segments []*segment) error {
 
 // enter makes the last of segments the active one; frames of record seq fill the others. begun says that the record begins
 // in the segment that was active so far.
-func (l *Log) enter(segments []*segment, offset int64, seq uint64, begun bool) error {
+func (l *Log) enter(segments []*segment, offset int64, seq uint64, begun bool) {
 	full := append([]*segment{l.active}, segments[:len(segments)-1]...)
 	for _, s := range full {
 		if err := s.unmap(); err != nil { // before a Sync that finds it full closes the file
-			return l.fail(fmt.Errorf("unmap %s: %w", baseName(s.segment), err))
+			l.fail(fmt.Errorf("unmap %s: %w", baseName(s.segment), err)) // this record is in; no other will be
 		}
 	}
 	l.mu.Lock()
@@ -244,5 +245,4 @@ func (l *Log) enter(segments []*segment, offset int64, seq uint64, begun bool) e
 	}
 	l.segments = append(l.segments, segments...)
 	l.activate(segments[len(segments)-1], offset)
-	return nil
 }

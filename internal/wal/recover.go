@@ -178,7 +178,7 @@ func (r *recovery) open() (*Log, error) {
 	end := r.out.end
 	for i, f := range r.chain {
 		if f.segment > end.segment() {
-			l.addStray(f)
+			r.strays = append(r.strays, f)
 			continue
 		}
 		s := &segment{header: f.header, start: firstFrame, before: r.out.before[i], sealed: true}
@@ -195,16 +195,13 @@ func (r *recovery) open() (*Log, error) {
 		}
 		l.link(s)
 	}
-	for _, f := range r.strays {
-		l.addStray(f)
+	if err := r.clear(l); err != nil {
+		return nil, err
 	}
 	l.activate(l.segments[len(l.segments)-1], end.offset())
 	l.limit = l.offset
 	l.synced.Store(uint64(end))
 	l.claimed = end // nothing can be added to this segment anyway
-	if err := l.trimSpares(l.keepSpares()); err != nil {
-		return nil, err
-	}
 	if r.out.Cut == nil && !r.out.unclaimed {
 		return l, nil
 	}
@@ -250,9 +247,7 @@ func (r *recovery) addOlder(l *Log) error {
 	if !r.out.whole {
 		keep = len(r.older)
 	}
-	for _, f := range r.older[:keep] {
-		l.addStray(f)
-	}
+	r.strays = append(r.strays, r.older[:keep]...)
 	for _, s := range segments[keep:] {
 		l.link(s)
 	}
@@ -283,9 +278,19 @@ func (l *Log) link(s *segment) {
 	l.segments = append(l.segments, s)
 }
 
-// addStray makes a spare of a file that is not part of the log, unless it is not ours.
-func (l *Log) addStray(f found) {
-	if f.condition != foreign {
-		l.spares = append(l.spares, f.segment)
+// clear makes spares of the files that are not part of the log, and removes what is too much. One of another size may be the
+// torn beginning of a segment, which must not grow into something that looks like a damaged one.
+func (r *recovery) clear(l *Log) error {
+	for _, f := range r.strays {
+		switch {
+		case f.condition == foreign:
+		case f.size == r.o.SegmentBytes:
+			l.spares = append(l.spares, f.segment)
+		default:
+			if err := l.remove(f.segment); err != nil {
+				return err
+			}
+		}
 	}
+	return l.trimSpares(l.keepSpares())
 }

@@ -269,11 +269,11 @@ func (p *planner) finish(i int, data []byte, v verdict) error {
 	return nil
 }
 
-// beyond lists the segments in which later frames may lie: the rest of the chain and the strays above its start.
+// beyond lists the segments in which later frames may lie: the rest of the chain, and what should perhaps belong to it.
 func (p *planner) beyond(i int) []found {
 	rest := append([]found(nil), p.chain[i+1:]...)
 	for _, f := range p.strays {
-		if f.condition == inUse && f.segment > p.chain[0].segment {
+		if f.condition == inUse && f.segment > p.chain[i].segment {
 			rest = append(rest, f)
 		}
 	}
