@@ -11,9 +11,13 @@ import (
 	"github.com/zeebo/xxh3"
 )
 
-// gatherBytes: the parts of a longer plain value are hashed and written where they lie, with a write each, which costs less
-// than copying them together first.
-const gatherBytes = 64 << 10
+const (
+	// gatherBytes: the long parts of a longer plain value are hashed and written where they lie, with a write each, which
+	// costs less than copying them together first.
+	gatherBytes = 64 << 10
+	// inPlaceBytes is what a part must have to be written on its own.
+	inPlaceBytes = 16 << 10
+)
 
 // valueLog is where AppendValue takes places.
 type valueLog struct {
@@ -106,7 +110,8 @@ func (s *Store) writeBlob(h Header, blob []byte) (Pointer, error) {
 	return p, s.finishValue(f, p, f.write(blob, offset))
 }
 
-// writeParts writes a blob whose payload lies in several pieces.
+// writeParts writes a blob whose payload lies in several pieces: the long ones from where they lie, what is short between
+// them gathered.
 func (s *Store) writeParts(h Header, parts [][]byte, scratch *valueScratch) (Pointer, error) {
 	length := HeaderSize + int(h.Stored)
 	f, offset, err := s.reserve(length)
@@ -116,22 +121,35 @@ func (s *Store) writeParts(h Header, parts [][]byte, scratch *valueScratch) (Poi
 	header := scratch.blob[:HeaderSize]
 	h.put(header)
 	scratch.hasher.ResetSeed(payloadSeed(header, s.place(f.id, uint32(offset))))
-	at := offset + HeaderSize
 	for _, part := range parts {
-		if _, herr := scratch.hasher.Write(part); herr != nil && err == nil {
-			err = herr
+		if _, err := scratch.hasher.Write(part); err != nil {
+			return Pointer{}, s.finishValue(f, Pointer{Length: uint32(length)}, err)
 		}
-		if err == nil && len(part) > 0 {
+	}
+	h.Sum = scratch.hasher.Sum64()
+	binary.LittleEndian.PutUint64(header[offsetSum:], h.Sum)
+	p := Pointer{Segment: f.id, Offset: uint32(offset), Length: uint32(length), Sum: h.Sum}
+
+	gathered, at := header, offset // what waits to be written, and where
+	for _, part := range parts {
+		if len(part) < inPlaceBytes {
+			gathered = append(gathered, part...)
+			continue
+		}
+		if err == nil {
+			err = f.write(gathered, at)
+		}
+		at += int64(len(gathered))
+		if err == nil {
 			err = f.write(part, at)
 		}
 		at += int64(len(part))
+		gathered = gathered[:0]
 	}
-	sum := scratch.hasher.Sum64()
-	binary.LittleEndian.PutUint64(header[offsetSum:], sum)
-	if err == nil {
-		err = f.write(header, offset)
+	if err == nil && len(gathered) > 0 {
+		err = f.write(gathered, at)
 	}
-	p := Pointer{Segment: f.id, Offset: uint32(offset), Length: uint32(length), Sum: sum}
+	scratch.blob = gathered
 	return p, s.finishValue(f, p, err)
 }
 
