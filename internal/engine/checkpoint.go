@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/pandodb/pando/internal/layout"
 	"github.com/pandodb/pando/internal/record"
@@ -173,12 +174,13 @@ func (s *settlement) apply(ks *Keyspace) error {
 		}
 		old = empty
 	}
-	changes := &settledChanges{s: s, from: view.NewChanges(s.group, ks.ID, view.MaxSeq), moved: s.moved[ks.ID]}
+	ranges := view.Ranges(s.group, ks.ID, view.MaxSeq)
+	changes := &settledChanges{s: s, from: view.NewChanges(s.group, ks.ID, view.MaxSeq), moved: outside(s.moved[ks.ID], ranges)}
 	codec, dictionary := e.codecFor(ks)
 	if s.work.codec != nil {
 		codec, dictionary = *s.work.codec, 0
 	}
-	fresh, err := e.trees.Apply(s.ctx, old, view.Ranges(s.group, ks.ID, view.MaxSeq), changes, s.writer, layout.ApplyOptions{
+	fresh, err := e.trees.Apply(s.ctx, old, ranges, changes, s.writer, layout.ApplyOptions{
 		Now: e.Now(), Codec: codec, Dictionary: dictionary, LeafBytes: int(ks.LeafBytes),
 		Victims: s.victimFunc(), Rewrite: s.work.rewrite, Progress: s.work.progress,
 	})
@@ -191,6 +193,19 @@ func (s *settlement) apply(ks *Keyspace) error {
 	s.roots[ks.ID] = fresh
 	s.touched = append(s.touched, ks.ID)
 	return nil
+}
+
+// outside returns the moved values that no range delete removes: Apply deletes ranges first, so that a moved value would come
+// back to life.
+func outside(moved []layout.Change, ranges []layout.Range) []layout.Change {
+	if len(ranges) == 0 {
+		return moved
+	}
+	return slices.DeleteFunc(moved, func(c layout.Change) bool {
+		return slices.ContainsFunc(ranges, func(r layout.Range) bool {
+			return bytes.Compare(c.Key, r.Lo) >= 0 && (r.Hi == nil || bytes.Compare(c.Key, r.Hi) < 0)
+		})
+	})
 }
 
 // dropRoots frees what dropped keyspaces left behind.

@@ -69,11 +69,11 @@ const (
 // with the settled one, comparing one key a source a step.
 type Iterator struct {
 	settled settled
-	fast    bool // nothing but settled pairs, and standing on one
+	fast    bool // nothing but settled pairs, and standing on one: it is in settled, not in key and rec
+	stop    *Stop
 	now     uint64
 	key     []byte
 	rec     record.Record
-	stop    *Stop
 
 	at      position
 	merged  bool
@@ -102,13 +102,13 @@ func (v *View) NewIterator(o IteratorOptions) *Iterator {
 // Next moves to the next pair; on a new iterator, to the first.
 func (it *Iterator) Next() bool {
 	if it.fast && !it.stop.stopped.Load() {
-		for s := &it.settled; s.at+1 < s.limit; {
+		if s := &it.settled; s.at+1 < s.limit {
 			s.at++
 			s.load()
-			if s.rec.Expiry == 0 || !s.rec.Expired(it.now) {
-				it.key, it.rec, it.apart = s.key, s.rec, false
+			if s.kind == record.Inline && s.expiry == 0 {
 				return true
 			}
+			return it.takeForward(true)
 		}
 	}
 	return it.slowNext()
@@ -117,13 +117,13 @@ func (it *Iterator) Next() bool {
 // Prev moves to the previous pair; on a new iterator, to the last.
 func (it *Iterator) Prev() bool {
 	if it.fast && !it.stop.stopped.Load() {
-		for s := &it.settled; s.at > s.first; {
+		if s := &it.settled; s.at > s.first {
 			s.at--
 			s.load()
-			if s.rec.Expiry == 0 || !s.rec.Expired(it.now) {
-				it.key, it.rec, it.apart = s.key, s.rec, false
+			if s.kind == record.Inline && s.expiry == 0 {
 				return true
 			}
+			return it.takeBackward(true)
 		}
 	}
 	return it.slowPrev()
@@ -244,14 +244,14 @@ func (it *Iterator) seekBackward(key []byte, settled bool) bool {
 
 // takeForward shows the settled pair to which the walk has moved, or the next one that has not expired.
 func (it *Iterator) takeForward(ok bool) bool {
-	for ok && it.settled.rec.Expired(it.now) {
+	for ok && it.settled.record().Expired(it.now) {
 		ok = it.settled.next()
 	}
 	return it.take(ok, afterLast)
 }
 
 func (it *Iterator) takeBackward(ok bool) bool {
-	for ok && it.settled.rec.Expired(it.now) {
+	for ok && it.settled.record().Expired(it.now) {
 		ok = it.settled.prev()
 	}
 	return it.take(ok, beforeFirst)
@@ -261,8 +261,7 @@ func (it *Iterator) take(ok bool, otherwise position) bool {
 	if !ok {
 		return it.end(otherwise)
 	}
-	it.show(it.settled.key, it.settled.rec)
-	it.fast = true
+	it.at, it.apart, it.fast = onPair, false, true
 	return true
 }
 
@@ -294,23 +293,41 @@ func (it *Iterator) usable() bool {
 func (it *Iterator) Valid() bool { return it.at == onPair }
 
 // Key returns the key of the current pair, valid until the next move.
-func (it *Iterator) Key() []byte { return it.key }
+func (it *Iterator) Key() []byte {
+	if it.fast {
+		return it.settled.key
+	}
+	return it.key
+}
 
 // Record returns the current record as it is stored, valid until the next move.
-func (it *Iterator) Record() record.Record { return it.rec }
+func (it *Iterator) Record() record.Record {
+	if it.fast {
+		return it.settled.record()
+	}
+	return it.rec
+}
 
 // Value returns the value of the current pair, valid until the next move; nil where there is none, where only keys were
 // asked for, or where a value that lies apart cannot be read: see Err.
 func (it *Iterator) Value() []byte {
-	if it.rec.Kind == record.Inline && !it.o.KeysOnly {
-		return it.rec.Value
+	if it.fast && it.settled.kind == record.Inline && !it.o.KeysOnly {
+		return it.settled.value
 	}
-	if it.rec.Kind != record.Apart || it.o.KeysOnly || !it.usable() {
+	return it.slowValue()
+}
+
+func (it *Iterator) slowValue() []byte {
+	r := it.Record()
+	if r.Kind == record.Inline && !it.o.KeysOnly {
+		return r.Value
+	}
+	if r.Kind != record.Apart || it.o.KeysOnly || !it.usable() {
 		return nil
 	}
 	if !it.apart {
 		var err error
-		if it.value, err = it.view.env.ReadValue(it.value[:0], it.rec.Value); err != nil {
+		if it.value, err = it.view.env.ReadValue(it.value[:0], r.Value); err != nil {
 			it.err = err
 			return nil
 		}

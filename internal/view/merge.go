@@ -1,6 +1,10 @@
 package view
 
-import "bytes"
+import (
+	"bytes"
+
+	"github.com/pandodb/pando/internal/record"
+)
 
 // The merged walk. Going forward, every source stands on its first key at or above the key shown; going backward, on its
 // last key at or below it. The newest source wins among equal keys: the sources are in that order, the settled one last.
@@ -51,11 +55,14 @@ func (it *Iterator) findBackward() bool {
 
 // consider shows the pair of source at, unless it is deleted, hidden or expired.
 func (it *Iterator) consider(at int, key []byte) bool {
-	r, seq := it.settled.rec, uint64(0)
+	var r record.Record
+	var seq uint64
 	if at < len(it.sources) {
 		r, seq = it.sources[at].cursor.Record()
+	} else {
+		r = it.settled.record()
 	}
-	if r.Kind == 0 || r.Expired(it.now) || hidden(it.sources, at, key, seq) {
+	if r.Kind == record.Tombstone || r.Expired(it.now) || hidden(it.sources, at, key, seq) {
 		return false
 	}
 	it.show(key, r)

@@ -2,6 +2,7 @@ package view
 
 import (
 	"bytes"
+	"encoding/binary"
 
 	"github.com/pandodb/pando/internal/layout"
 	"github.com/pandodb/pando/internal/page"
@@ -17,26 +18,50 @@ type settled struct {
 	at           int
 	first, limit int // the entries of page inside the bounds: [first, limit)
 	valid        bool
+	kind         record.Kind
+	prefix       int    // how much of buf is the page's prefix
 	key          []byte // aliases the page or buf
-	rec          record.Record
-	prefix       int // how much of buf is the page's prefix
+	value        []byte // as in the record
+	expiry       uint64
 	buf          []byte
 }
 
-// load decodes the entry under the cursor.
+// record is the record under the cursor.
+func (s *settled) record() record.Record {
+	return record.Record{Kind: s.kind, Expiry: s.expiry, Value: s.value}
+}
+
+// load decodes the entry under the cursor. The fields are stored one by one, and read where they lie: a Record that is
+// written and copied at once stalls the processor longer than all the rest of the step.
 func (s *settled) load() {
 	suffix, value, ok := s.page.Inline(s.at)
 	if ok {
-		s.rec = record.Record{Kind: record.Inline, Value: value}
+		s.kind, s.expiry, s.value = record.Inline, 0, value
 	} else {
-		suffix, s.rec = s.page.Entry(s.at)
+		var r record.Record
+		suffix, r = s.page.Entry(s.at)
+		s.kind, s.expiry, s.value = r.Kind, r.Expiry, r.Value
 	}
 	if s.prefix == 0 {
 		s.key = suffix
 		return
 	}
+	n, end := len(suffix), s.prefix+len(suffix)
+	if n < 8 || n > 16 || end > len(s.buf) {
+		s.join(suffix)
+		return
+	}
+	// Two overlapping words cost a quarter of a call of memmove.
+	binary.LittleEndian.PutUint64(s.buf[s.prefix:], binary.LittleEndian.Uint64(suffix))
+	binary.LittleEndian.PutUint64(s.buf[end-8:], binary.LittleEndian.Uint64(suffix[n-8:]))
+	s.key = s.buf[:end]
+}
+
+// join puts prefix and suffix together.
+func (s *settled) join(suffix []byte) {
 	s.buf = append(s.buf[:s.prefix], suffix...)
 	s.key = s.buf
+	s.buf = s.buf[:cap(s.buf)]
 }
 
 // arrive takes over the page to which the layout's cursor has moved.
@@ -50,6 +75,7 @@ func (s *settled) arrive(ok bool) bool {
 	prefix := s.page.Prefix()
 	s.prefix = len(prefix)
 	s.buf = append(s.buf[:0], prefix...)
+	s.buf = s.buf[:cap(s.buf)]
 	if s.upper != nil && s.compare(s.limit-1, s.upper) >= 0 {
 		s.limit, _ = s.page.Search(s.upper)
 	}

@@ -1,0 +1,161 @@
+package pando_test
+
+import (
+	"context"
+	"encoding/binary"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/pandodb/pando"
+)
+
+// The benchmarks use the pairs of which docs/benchmarks.md speaks: 16-byte random keys, 100-byte values.
+const (
+	benchKey   = 16
+	benchValue = 100
+)
+
+// benchDB opens a database in the relaxed profile.
+func benchDB(b *testing.B) *pando.DB {
+	b.Helper()
+	db, err := pando.Open(b.TempDir(), &pando.Options{Profile: pando.Relaxed, MemoryBytes: 1 << 30})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { db.Close() })
+	return db
+}
+
+// pair fills a key in that is a random function of n, and returns it with a value.
+func pair(key, value []byte, n uint64) {
+	r := rand.New(rand.NewPCG(n, 1))
+	binary.BigEndian.PutUint64(key, r.Uint64())
+	binary.BigEndian.PutUint64(key[8:], n)
+	for i := 0; i+8 <= len(value); i += 8 {
+		binary.LittleEndian.PutUint64(value[i:], r.Uint64())
+	}
+}
+
+// fill loads n pairs in batches and settles them.
+func fill(b *testing.B, db *pando.DB, n int) {
+	b.Helper()
+	key, value := make([]byte, benchKey), make([]byte, benchValue)
+	batch := db.NewBatch()
+	for i := range n {
+		pair(key, value, uint64(i))
+		batch.Put(key, value)
+		if batch.Len() == 1000 || i == n-1 {
+			if err := db.Write(batch); err != nil {
+				b.Fatal(err)
+			}
+			batch.Reset()
+		}
+	}
+	if err := db.Checkpoint(context.Background()); err != nil {
+		b.Fatal(err)
+	}
+}
+
+func BenchmarkPut(b *testing.B) {
+	db := benchDB(b)
+	key, value := make([]byte, benchKey), make([]byte, benchValue)
+	b.ReportAllocs()
+	for n := uint64(0); b.Loop(); n++ {
+		pair(key, value, n)
+		if err := db.Put(key, value); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkBatchOf1000(b *testing.B) {
+	db := benchDB(b)
+	key, value := make([]byte, benchKey), make([]byte, benchValue)
+	batch := db.NewBatch()
+	b.ReportAllocs()
+	for n := uint64(0); b.Loop(); n++ {
+		pair(key, value, n)
+		batch.Put(key, value)
+		if batch.Len() == 1000 {
+			if err := db.Write(batch); err != nil {
+				b.Fatal(err)
+			}
+			batch.Reset()
+		}
+	}
+}
+
+const benchRecords = 1_000_000
+
+func BenchmarkSettled(b *testing.B) {
+	db := benchDB(b)
+	fill(b, db, benchRecords)
+	key, value := make([]byte, benchKey), make([]byte, benchValue)
+	dst := make([]byte, 0, 256)
+	r := rand.New(rand.NewPCG(1, 2))
+	b.Run("GetToHit", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			pair(key, value[:0], r.Uint64N(benchRecords))
+			if _, err := db.GetTo(dst, key); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("GetToMiss", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			pair(key, value[:0], benchRecords+r.Uint64N(benchRecords))
+			if _, err := db.GetTo(dst, key); err != pando.ErrNotFound {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("Scan", func(b *testing.B) {
+		b.ReportAllocs()
+		it := db.Iter(nil)
+		defer it.Close()
+		for b.Loop() {
+			if !it.Next() && !it.First() {
+				b.Fatal(it.Err())
+			}
+		}
+	})
+	b.Run("ScanReverse", func(b *testing.B) {
+		b.ReportAllocs()
+		it := db.Iter(nil)
+		defer it.Close()
+		for b.Loop() {
+			if !it.Prev() && !it.Last() {
+				b.Fatal(it.Err())
+			}
+		}
+	})
+	b.Run("Seek100", func(b *testing.B) {
+		b.ReportAllocs()
+		it := db.Iter(nil)
+		defer it.Close()
+		for b.Loop() {
+			pair(key, value[:0], r.Uint64N(benchRecords))
+			it.SeekGE(key)
+			for range 100 {
+				it.Next()
+			}
+		}
+	})
+	b.Run("Count", func(b *testing.B) {
+		for b.Loop() {
+			pair(key, value[:0], r.Uint64N(benchRecords))
+			if _, err := db.Count(key, nil); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}
+
+func BenchmarkPair(b *testing.B) {
+	key, value := make([]byte, benchKey), make([]byte, benchValue)
+	for n := uint64(0); b.Loop(); n++ {
+		pair(key, value, n)
+	}
+}

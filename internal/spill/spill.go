@@ -1,0 +1,206 @@
+// Package spill keeps the commands of a batch that is too large for memory in a file, until they have been carried out.
+//
+// A file is a sequence of frames, each the payload of a run of commands (package command) with a checksum. It is written
+// once, front to back, by one goroutine, and read any number of times. A frame that does not verify is a *corrupt.Error: a
+// batch is carried out whole or not at all, so its reader gives up with the first one.
+//
+// Memory: one frame at a time, on both sides. The format is described in docs/format/spill.md.
+package spill
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"io/fs"
+	"path/filepath"
+	"strings"
+
+	"github.com/pandodb/pando/internal/corrupt"
+	"github.com/pandodb/pando/vfs"
+)
+
+// DirName is the directory of the files inside of the database directory.
+const DirName = "spill"
+
+const suffix = ".spill"
+
+// The fields of a frame's header, as docs/format/spill.md lists them.
+const (
+	offsetLength   = 0
+	offsetChecksum = 4
+	offsetCount    = 8
+	offsetData     = 12
+	frameHeader    = 16
+
+	// MaxFrame bounds the payload of a frame.
+	MaxFrame = 64 << 20
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// Name returns the name of a file, relative to the database directory.
+func Name(number uint64) string {
+	return filepath.Join(DirName, fmt.Sprintf("%016x%s", number, suffix))
+}
+
+// Frame is a run of commands.
+type Frame struct {
+	Payload []byte
+	Count   int // commands
+	Data    int // bytes of their keys and values
+}
+
+// Writer writes one file.
+type Writer struct {
+	fsys  vfs.FS
+	path  string
+	file  vfs.File
+	size  int64
+	count int64
+	buf   []byte
+}
+
+// Create makes the file with a number.
+func Create(fsys vfs.FS, database string, number uint64) (*Writer, error) {
+	if err := fsys.MkdirAll(filepath.Join(database, DirName)); err != nil {
+		return nil, fmt.Errorf("spill: %w", err)
+	}
+	w := &Writer{fsys: fsys, path: filepath.Join(database, Name(number))}
+	var err error
+	if w.file, err = fsys.Create(w.path); err != nil {
+		return nil, fmt.Errorf("spill: %w", err)
+	}
+	return w, nil
+}
+
+// Add appends a frame.
+func (w *Writer) Add(f Frame) error {
+	w.buf = appendFrame(w.buf[:0], f)
+	if _, err := w.file.WriteAt(w.buf, w.size); err != nil {
+		return fmt.Errorf("spill %d bytes: %w", len(w.buf), err)
+	}
+	w.size += int64(len(w.buf))
+	w.count += int64(f.Count)
+	return nil
+}
+
+// Count is the number of commands in the file.
+func (w *Writer) Count() int64 { return w.count }
+
+// Size is the length of the file in bytes.
+func (w *Writer) Size() int64 { return w.size }
+
+// Close ends writing, after which the file is durable when sync is set.
+func (w *Writer) Close(sync bool) error {
+	if w.file == nil {
+		return nil
+	}
+	var err error
+	if sync {
+		if err = w.file.Sync(); err == nil {
+			err = w.fsys.SyncDir(filepath.Dir(w.path))
+		}
+	}
+	err = errors.Join(err, w.file.Close())
+	w.file = nil
+	return err
+}
+
+// Remove closes and deletes the file.
+func (w *Writer) Remove() error { return errors.Join(w.Close(false), w.fsys.Remove(w.path)) }
+
+// Read calls fn for each frame of a file; the payload is valid during the call. It returns fs.ErrNotExist for a file that is
+// not there.
+func Read(fsys vfs.FS, database string, number uint64, fn func(Frame) error) error {
+	name := Name(number)
+	file, err := fsys.Open(filepath.Join(database, name))
+	if err != nil {
+		return fmt.Errorf("spill: %w", err)
+	}
+	defer file.Close()
+	size, err := file.Size()
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	var header [frameHeader]byte
+	var payload []byte
+	for at := int64(0); at < size; {
+		if size-at < frameHeader {
+			return corrupt.New(name, at, size-at, "the last frame is cut short")
+		}
+		if _, err := file.ReadAt(header[:], at); err != nil && !errors.Is(err, io.EOF) {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		length := int64(binary.LittleEndian.Uint32(header[offsetLength:]))
+		if length > MaxFrame || length > size-at-frameHeader {
+			return corrupt.New(name, at, size-at, "a frame of %d bytes does not fit", length)
+		}
+		if int64(cap(payload)) < length {
+			payload = make([]byte, length)
+		}
+		payload = payload[:length]
+		if _, err := file.ReadAt(payload, at+frameHeader); err != nil && !errors.Is(err, io.EOF) {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		f, err := decodeFrame(&header, payload)
+		if err != nil {
+			return corrupt.New(name, at, frameHeader+length, "%v", err)
+		}
+		if err := fn(f); err != nil {
+			return err
+		}
+		at += frameHeader + length
+	}
+	return nil
+}
+
+// Numbers lists the files of a database.
+func Numbers(fsys vfs.FS, database string) ([]uint64, error) {
+	names, err := fsys.List(filepath.Join(database, DirName))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("spill: %w", err)
+	}
+	var numbers []uint64
+	for _, name := range names {
+		var n uint64
+		if _, err := fmt.Sscanf(strings.TrimSuffix(name, suffix), "%016x", &n); err == nil && filepath.Base(Name(n)) == name {
+			numbers = append(numbers, n)
+		}
+	}
+	return numbers, nil
+}
+
+// appendFrame appends the encoded form of f to dst.
+func appendFrame(dst []byte, f Frame) []byte {
+	var h [frameHeader]byte
+	binary.LittleEndian.PutUint32(h[offsetLength:], uint32(len(f.Payload)))
+	binary.LittleEndian.PutUint32(h[offsetCount:], uint32(f.Count))
+	binary.LittleEndian.PutUint32(h[offsetData:], uint32(f.Data))
+	binary.LittleEndian.PutUint32(h[offsetChecksum:], checksum(&h, f.Payload))
+	return append(append(dst, h[:]...), f.Payload...)
+}
+
+// decodeFrame checks a frame's payload against its header.
+func decodeFrame(h *[frameHeader]byte, payload []byte) (Frame, error) {
+	want := binary.LittleEndian.Uint32(h[offsetChecksum:])
+	if got := checksum(h, payload); got != want {
+		return Frame{}, fmt.Errorf("checksum %08x instead of %08x", got, want)
+	}
+	return Frame{
+		Payload: payload,
+		Count:   int(binary.LittleEndian.Uint32(h[offsetCount:])),
+		Data:    int(binary.LittleEndian.Uint32(h[offsetData:])),
+	}, nil
+}
+
+// checksum is the CRC32C of the header without the checksum itself, and of the payload.
+func checksum(h *[frameHeader]byte, payload []byte) uint32 {
+	sum := crc32.Update(0, castagnoli, h[:offsetChecksum])
+	sum = crc32.Update(sum, castagnoli, h[offsetCount:])
+	return crc32.Update(sum, castagnoli, payload)
+}

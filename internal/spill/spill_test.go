@@ -1,0 +1,144 @@
+package spill
+
+import (
+	"bytes"
+	"encoding/hex"
+	"errors"
+	"io/fs"
+	"path/filepath"
+	"testing"
+
+	"github.com/pandodb/pando/internal/corrupt"
+	"github.com/pandodb/pando/vfs"
+	"github.com/pandodb/pando/vfs/memfs"
+)
+
+var frames = []Frame{
+	{Payload: []byte("three commands"), Count: 3, Data: 11},
+	{Payload: bytes.Repeat([]byte{0xa5}, 5000), Count: 1, Data: 4990},
+	{Payload: []byte{}, Count: 0, Data: 0},
+}
+
+func write(t *testing.T, fsys vfs.FS, number uint64) {
+	t.Helper()
+	w, err := Create(fsys, "db", number)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range frames {
+		if err := w.Add(f); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if w.Count() != 4 {
+		t.Fatalf("Count is %d, want 4", w.Count())
+	}
+	if err := w.Close(true); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func read(fsys vfs.FS, number uint64) ([]Frame, error) {
+	var got []Frame
+	err := Read(fsys, "db", number, func(f Frame) error {
+		got = append(got, Frame{bytes.Clone(f.Payload), f.Count, f.Data})
+		return nil
+	})
+	return got, err
+}
+
+func TestWhatIsWrittenIsRead(t *testing.T) {
+	fsys := memfs.New()
+	write(t, fsys, 7)
+	got, err := read(fsys.CrashImage(memfs.Policy{Unsynced: memfs.None}), 7)
+	if err == nil || !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the directory itself was not synced, yet the file is there: %v", err)
+	}
+	if got, err = read(fsys, 7); err != nil {
+		t.Fatal(err)
+	}
+	if len(got) != len(frames) {
+		t.Fatalf("%d frames, want %d", len(got), len(frames))
+	}
+	for i, f := range frames {
+		if !bytes.Equal(got[i].Payload, f.Payload) || got[i].Count != f.Count || got[i].Data != f.Data {
+			t.Errorf("frame %d: got %v", i, got[i])
+		}
+	}
+	numbers, err := Numbers(fsys, "db")
+	if err != nil || len(numbers) != 1 || numbers[0] != 7 {
+		t.Errorf("Numbers: %v, %v", numbers, err)
+	}
+	if _, err := read(fsys, 8); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a file that is not there: %v", err)
+	}
+}
+
+func TestEveryFlippedBitAndEveryCutIsFound(t *testing.T) {
+	fsys := memfs.New()
+	write(t, fsys, 1)
+	path := filepath.Join("db", Name(1))
+	whole, err := vfs.ReadFile(fsys, path, 1<<20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range whole {
+		for bit := range 8 {
+			if i > 64 && bit != i%8 {
+				continue // one bit a byte will do inside of a payload
+			}
+			b := bytes.Clone(whole)
+			b[i] ^= 1 << bit
+			if err := vfs.WriteFile(fsys, path, b); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := read(fsys, 1); !errors.Is(err, corrupt.Err) {
+				t.Fatalf("bit %d of byte %d flipped: %v", bit, i, err)
+			}
+		}
+	}
+	first := frameHeader + len(frames[0].Payload)
+	second := first + frameHeader + len(frames[1].Payload)
+	for n := range whole {
+		if err := vfs.WriteFile(fsys, path, whole[:n]); err != nil {
+			t.Fatal(err)
+		}
+		// A cut between frames cannot be told from the end: whoever refers to the file knows how many commands it holds.
+		whole := n == 0 || n == first || n == second
+		if _, err := read(fsys, 1); errors.Is(err, corrupt.Err) == whole {
+			t.Fatalf("cut at %d: %v", n, err)
+		}
+	}
+}
+
+func TestFormatIsGolden(t *testing.T) {
+	const want = "0e000000" + "0e75d724" + "03000000" + "0b000000" + "746872656520636f6d6d616e6473"
+	if got := hex.EncodeToString(appendFrame(nil, frames[0])); got != want {
+		t.Errorf("frame is\n%s, want\n%s", got, want)
+	}
+}
+
+func FuzzRead(f *testing.F) {
+	var all []byte
+	for _, frame := range frames {
+		all = appendFrame(all, frame)
+	}
+	f.Add(all)
+	f.Fuzz(func(t *testing.T, b []byte) {
+		fsys := memfs.New()
+		if err := fsys.MkdirAll(filepath.Join("db", DirName)); err != nil {
+			t.Fatal(err)
+		}
+		if err := vfs.WriteFile(fsys, filepath.Join("db", Name(1)), b); err != nil {
+			t.Fatal(err)
+		}
+		got, err := read(fsys, 1)
+		var again []byte
+		for _, frame := range got {
+			again = appendFrame(again, frame)
+		}
+		if err == nil && !bytes.Equal(again, b) {
+			t.Errorf("read without an error, but it is encoded otherwise")
+		}
+	})
+}
