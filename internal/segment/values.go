@@ -136,7 +136,7 @@ func (s *Store) writeParts(h Header, parts [][]byte, scratch *valueScratch) (Poi
 			gathered = append(gathered, part...)
 			continue
 		}
-		if err == nil {
+		if err == nil && len(gathered) > 0 {
 			err = f.write(gathered, at)
 		}
 		at += int64(len(gathered))
