@@ -36,6 +36,9 @@ const (
 	DropKeyspace Op = 6
 	// Clock raises the high-water mark of the clock to Expiry.
 	Clock Op = 7
+	// Bulk stands for the commands in a file (package spill): Key is its number and Value how many commands it holds, each
+	// eight bytes, big-endian. It is the only command of its payload.
+	Bulk Op = 8
 )
 
 // Limits that a Decoder enforces, so that damaged lengths are found at once.
@@ -76,11 +79,11 @@ func (c Command) Record() record.Record {
 
 // hasKey and hasValue say which parts the bytes of an operation have.
 func (op Op) hasKey() bool {
-	return op == Put || op == PutApart || op == Delete || op == DeleteRange || op == CreateKeyspace
+	return op == Put || op == PutApart || op == Delete || op == DeleteRange || op == CreateKeyspace || op == Bulk
 }
 
 func (op Op) hasValue() bool {
-	return op == Put || op == PutApart || op == DeleteRange || op == CreateKeyspace
+	return op == Put || op == PutApart || op == DeleteRange || op == CreateKeyspace || op == Bulk
 }
 
 func (op Op) maxValue() uint64 {

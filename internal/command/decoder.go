@@ -48,7 +48,7 @@ func (d *Decoder) decode() string {
 	first := d.rest[0]
 	d.rest = d.rest[1:]
 	op := Op(first & opMask)
-	if op < Put || op > Clock || first&flagUnused != 0 || first&flagOpen != 0 && op != DeleteRange {
+	if op < Put || op > Bulk || first&flagUnused != 0 || first&flagOpen != 0 && op != DeleteRange {
 		return "unknown operation"
 	}
 	keyspace := d.command.Keyspace
@@ -95,6 +95,9 @@ func (d *Decoder) contents(op Op, open bool) string {
 	if op.hasValue() && !open {
 		d.command.Value = d.take(valueLength)
 	}
+	if op == Bulk && (keyLength != bulkField || valueLength != bulkField) {
+		return "length of a file's number"
+	}
 	return ""
 }
 
@@ -113,13 +116,27 @@ func (d *Decoder) take(n uint64) []byte {
 	return taken
 }
 
-// Count walks over a whole payload, which proves that it is well formed, and returns how many commands there are. Recovery
-// calls it before it applies the first one, so that a batch is applied as a whole or not at all.
+// Count walks over a whole payload, which proves that it is well formed, and returns how many commands there are, those for
+// which a Bulk stands included. Recovery calls it before it applies the first one, so that a batch is applied as a whole or
+// not at all.
 func Count(payload []byte) (int, error) {
 	d := NewDecoder(payload)
 	n := 0
 	for d.Next() {
+		if d.command.Op == Bulk {
+			_, commands := d.command.Spilled()
+			n += int(commands)
+			continue
+		}
 		n++
 	}
 	return n, d.Err()
+}
+
+// bulkField is the length of the key and of the value of a Bulk.
+const bulkField = 8
+
+// Spilled returns what a Bulk says: the number of the file and how many commands it holds.
+func (c Command) Spilled() (number, commands uint64) {
+	return binary.BigEndian.Uint64(c.Key), binary.BigEndian.Uint64(c.Value)
 }

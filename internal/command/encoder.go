@@ -73,6 +73,12 @@ func (e *Encoder) DropKeyspace(keyspace uint32) { e.start(DropKeyspace, keyspace
 // Clock adds the raising of the clock's high-water mark (Unix milliseconds).
 func (e *Encoder) Clock(now uint64) { e.start(Clock, e.keyspace, now) }
 
+// Bulk adds what stands for the commands in a file.
+func (e *Encoder) Bulk(number, commands uint64) {
+	e.start(Bulk, e.keyspace, 0)
+	e.pair(binary.BigEndian.AppendUint64(nil, number), binary.BigEndian.AppendUint64(nil, commands))
+}
+
 // Add adds a decoded command.
 func (e *Encoder) Add(c Command) {
 	switch c.Op {
@@ -90,6 +96,8 @@ func (e *Encoder) Add(c Command) {
 		e.DropKeyspace(c.Keyspace)
 	case Clock:
 		e.Clock(c.Expiry)
+	case Bulk:
+		e.Bulk(c.Spilled())
 	}
 }
 

@@ -201,7 +201,7 @@ func TestCrashAtEveryCall(t *testing.T) {
 			t.Logf("-seed %d", seed)
 			c := newCrasher(t, seed, plain)
 			sizes := []int{0, 1, 100, 1000, 3000, 8000, 9000, 20000}
-			for range 60 {
+			for range 40 {
 				switch c.rng.IntN(12) {
 				case 0:
 					c.recycle()

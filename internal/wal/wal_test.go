@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"testing"
 
@@ -243,22 +242,6 @@ func TestBounds(t *testing.T) {
 	must(t, l.Close())
 	if err := l.Close(); !errors.Is(err, ErrClosed) {
 		t.Fatal(err)
-	}
-}
-
-func readAll(t testing.TB, l *Log, fromSeq uint64) replayed {
-	t.Helper()
-	r, err := l.NewReader(fromSeq)
-	must(t, err)
-	defer func() { must(t, r.Close()) }()
-	var got replayed
-	for {
-		seq, p, err := r.Next()
-		if err == io.EOF {
-			return got
-		}
-		must(t, err)
-		must(t, got.add(seq, p))
 	}
 }
 

@@ -1,0 +1,295 @@
+package command
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/pandodb/pando/internal/record"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+func encode(commands []Command) *Encoder {
+	e := new(Encoder)
+	for _, c := range commands {
+		e.Add(c)
+	}
+	return e
+}
+
+func decode(payload []byte) ([]Command, error) {
+	d := NewDecoder(payload)
+	var commands []Command
+	for d.Next() {
+		commands = append(commands, d.Command())
+	}
+	return commands, d.Err()
+}
+
+// aBatch has every operation, every flag, and keyspaces that change and stay.
+func aBatch() []Command {
+	return []Command{
+		{Op: CreateKeyspace, Keyspace: 300, Key: []byte("name"), Value: []byte{1, 2}},
+		{Op: Put, Keyspace: 300, Key: []byte("a"), Value: []byte("one")},
+		{Op: Put, Keyspace: 1, Key: []byte{}, Value: []byte{}},
+		{Op: Put, Keyspace: 1, Key: []byte("b"), Value: []byte("two"), Expiry: 1000},
+		{Op: PutApart, Keyspace: 1, Key: []byte("c"), Value: bytes.Repeat([]byte{7}, 28), Expiry: 1},
+		{Op: PutApart, Keyspace: 1, Key: []byte("d"), Value: bytes.Repeat([]byte{8}, 28)},
+		{Op: Delete, Keyspace: 1, Key: []byte("e")},
+		{Op: DeleteRange, Keyspace: 1, Key: []byte("f"), Value: []byte("g")},
+		{Op: DeleteRange, Keyspace: 1, Key: []byte{}, Value: nil},
+		{Op: DeleteRange, Keyspace: 1, Key: []byte{}, Value: []byte{}},
+		{Op: Clock, Keyspace: 1, Expiry: 1_700_000_000_000},
+		{Op: DropKeyspace, Keyspace: 1 << 31},
+		{Op: Delete, Keyspace: 0, Key: bytes.Repeat([]byte("k"), MaxKey)},
+	}
+}
+
+func TestRoundTrip(t *testing.T) {
+	want := aBatch()
+	e := encode(want)
+	got, err := decode(e.Payload())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Fatal(d)
+	}
+	data := 0
+	for _, c := range want {
+		data += len(c.Key) + len(c.Value)
+	}
+	n, err := Count(e.Payload())
+	if err != nil || n != len(want) || e.Count() != len(want) || e.Data() != data {
+		t.Fatalf("%d commands, Count %d, %d bytes of data, want %d (%v)", n, e.Count(), e.Data(), data, err)
+	}
+}
+
+func TestJoinedPayloads(t *testing.T) {
+	a, b := aBatch()[:5], aBatch()[5:]
+	got, err := decode(append(bytes.Clone(encode(a).Payload()), encode(b).Payload()...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(aBatch(), got); d != "" {
+		t.Fatal(d)
+	}
+}
+
+func TestRecord(t *testing.T) {
+	for _, c := range []struct {
+		command Command
+		want    record.Record
+	}{
+		{Command{Op: Put, Value: []byte("v"), Expiry: 5}, record.Record{Kind: record.Inline, Value: []byte("v"), Expiry: 5}},
+		{Command{Op: PutApart, Value: []byte("r")}, record.Record{Kind: record.Apart, Value: []byte("r")}},
+		{Command{Op: Delete, Key: []byte("k")}, record.Record{Kind: record.Tombstone}},
+	} {
+		if d := cmp.Diff(c.want, c.command.Record()); d != "" {
+			t.Error(d)
+		}
+	}
+}
+
+func TestMalformed(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		payload []byte
+	}{
+		{"no operation", []byte{0x10, 0}},
+		{"unknown operation", []byte{0x18, 0}},
+		{"unused flag", []byte{0x91, 0, 0, 0}},
+		{"open end on a put", []byte{0x51, 0, 0, 0}},
+		{"no keyspace", []byte{0x03, 0}},
+		{"keyspace beyond 32 bits", []byte{0x13, 0xff, 0xff, 0xff, 0xff, 0x1f, 0}},
+		{"keyspace cut", []byte{0x13, 0x80}},
+		{"expiry 0", []byte{0x31, 0, 0, 0, 0}},
+		{"expiry on a delete", []byte{0x33, 0, 5, 0}},
+		{"key too long", []byte{0x13, 0, 0x81, 0x80, 0x04}},
+		{"value too long", []byte{0x11, 0, 0, 0x81, 0x80, 0x04}},
+		{"value of an open end", []byte{0x54, 0, 0, 1, 'x'}},
+		{"key cut", []byte{0x13, 0, 2, 'x'}},
+		{"value missing", []byte{0x11, 0, 1, 1, 'x'}},
+		{"second command cut", []byte{0x13, 0, 0, 0x03}},
+	} {
+		if _, err := decode(c.payload); !errors.Is(err, ErrMalformed) {
+			t.Errorf("%s: %v", c.name, err)
+		}
+		if _, err := Count(c.payload); !errors.Is(err, ErrMalformed) {
+			t.Errorf("%s: %v", c.name, err)
+		}
+	}
+}
+
+func TestEncoderIsReused(t *testing.T) {
+	var e Encoder
+	key, value := []byte("0123456789abcdef"), make([]byte, 100)
+	run := func() {
+		e.Reset()
+		for i := range uint32(100) {
+			e.Put(i%3, key, value, uint64(i%2))
+			e.Delete(i%3, key)
+			e.DeleteRange(1, key, nil)
+		}
+	}
+	run()
+	first := bytes.Clone(e.Payload())
+	if n := testing.AllocsPerRun(10, run); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+	if !bytes.Equal(e.Payload(), first) {
+		t.Error("the same commands gave other bytes")
+	}
+	n := testing.AllocsPerRun(10, func() {
+		if n, err := Count(first); n != 300 || err != nil {
+			t.Error(n, err)
+		}
+	})
+	if n != 0 {
+		t.Errorf("%v allocations of the decoder", n)
+	}
+	e.Release(1 << 20)
+	if cap(e.buf) == 0 || e.Count() != 0 || e.Data() != 0 {
+		t.Error("a small buffer was given up, or something was kept")
+	}
+	e.Release(10)
+	if cap(e.buf) != 0 {
+		t.Error("a large buffer was kept")
+	}
+}
+
+func TestRandomBatches(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		slice := rapid.SliceOfN(rapid.Byte(), 0, 300)
+		draw := rapid.Custom(func(t *rapid.T) Command {
+			c := Command{Op: Op(rapid.IntRange(int(Put), int(Clock)).Draw(t, "op")), Keyspace: rapid.Uint32().Draw(t, "keyspace")}
+			if c.Op.hasKey() {
+				c.Key = slice.Draw(t, "key")
+			}
+			if c.Op.hasValue() && (c.Op != DeleteRange || rapid.Bool().Draw(t, "bounded")) {
+				c.Value = slice.Draw(t, "value")
+			}
+			if c.Op == Put || c.Op == PutApart || c.Op == Clock {
+				c.Expiry = rapid.Uint64Min(1).Draw(t, "expiry")
+			}
+			return c
+		})
+		want := rapid.SliceOfN(draw, 0, 20).Draw(t, "commands")
+		for i, c := range want {
+			if c.Op == Clock { // belongs to no keyspace: it keeps that of the command before
+				want[i].Keyspace = 0
+				if i > 0 {
+					want[i].Keyspace = want[i-1].Keyspace
+				}
+			}
+		}
+		payload := encode(want).Payload()
+		got, err := decode(payload)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(want) > 0 {
+			if d := cmp.Diff(want, got); d != "" {
+				t.Fatal(d)
+			}
+		}
+		for cut := range payload {
+			if n, _ := Count(payload[:cut]); n >= len(want) {
+				t.Fatalf("%d of %d bytes have all %d commands", cut, len(payload), n)
+			}
+		}
+	})
+}
+
+// TestGolden holds the format still. A released format never changes.
+func TestGolden(t *testing.T) {
+	batch := aBatch()
+	batch[len(batch)-1].Key = []byte("k")
+	var b strings.Builder
+	e := new(Encoder)
+	for _, c := range batch {
+		start := len(e.Payload())
+		e.Add(c)
+		fmt.Fprintf(&b, "%-14s % x\n", names[c.Op], e.Payload()[start:])
+	}
+	const golden = "testdata/batch.golden"
+	if *update {
+		if err := os.WriteFile(golden, []byte(b.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(string(want), b.String()); d != "" {
+		t.Fatal(d)
+	}
+}
+
+var names = map[Op]string{
+	Put: "Put", PutApart: "PutApart", Delete: "Delete", DeleteRange: "DeleteRange", CreateKeyspace: "CreateKeyspace",
+	DropKeyspace: "DropKeyspace", Clock: "Clock",
+}
+
+func FuzzDecoder(f *testing.F) {
+	f.Add([]byte{})
+	for i := range aBatch() {
+		if i < 12 {
+			f.Add(encode(aBatch()[i : i+1]).Payload())
+		}
+	}
+	f.Add(encode(aBatch()[:12]).Payload())
+	f.Fuzz(func(t *testing.T, payload []byte) {
+		commands, err := decode(payload)
+		if err != nil && !errors.Is(err, ErrMalformed) {
+			t.Fatal(err)
+		}
+		again, err := decode(encode(commands).Payload())
+		if err != nil {
+			t.Fatal(err)
+		}
+		// The keyspace of a Clock means nothing and is not written where it stands alone.
+		for i := range commands {
+			if commands[i].Op == Clock {
+				commands[i].Keyspace, again[i].Keyspace = 0, 0
+			}
+		}
+		if d := cmp.Diff(commands, again); d != "" {
+			t.Fatal(d)
+		}
+	})
+}
+
+func BenchmarkEncode(b *testing.B) {
+	var e Encoder
+	key, value := make([]byte, 16), make([]byte, 100)
+	b.ReportAllocs()
+	for b.Loop() {
+		if len(e.Payload()) > 1<<16 {
+			e.Reset()
+		}
+		e.Put(7, key, value, 0)
+	}
+}
+
+func BenchmarkDecode(b *testing.B) {
+	var e Encoder
+	for range 1000 {
+		e.Put(7, make([]byte, 16), make([]byte, 100), 0)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		if n, err := Count(e.Payload()); n != 1000 || err != nil {
+			b.Fatal(n, err)
+		}
+	}
+}

@@ -1,0 +1,265 @@
+package wal
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"testing"
+
+	"github.com/pandodb/pando/vfs"
+	"github.com/pandodb/pando/vfs/osfs"
+)
+
+// readAll reads everything from a sequence number on.
+func readAll(t testing.TB, l *Log, fromSeq uint64) replayed {
+	t.Helper()
+	r, err := l.NewReader(fromSeq)
+	must(t, err)
+	defer func() { must(t, r.Close()) }()
+	var got replayed
+	for {
+		seq, p, err := r.Next()
+		if err == io.EOF {
+			return got
+		}
+		must(t, err)
+		must(t, got.add(seq, p))
+	}
+}
+
+// checkReaders reads from every sequence number that is still there; those before it are refused.
+func checkReaders(t *testing.T, l *Log, h *history) {
+	t.Helper()
+	_, oldest := l.Oldest()
+	last := h.seqs[len(h.seqs)-1]
+	for from := uint64(0); from <= last+2; from++ {
+		if from < oldest && !(from == 0 && oldest == 1) {
+			if _, err := l.NewReader(from); !errors.Is(err, ErrRecycled) {
+				t.Fatalf("read from %d, oldest is %d: %v", from, oldest, err)
+			}
+			continue
+		}
+		got := readAll(t, l, from)
+		skip := 0
+		for skip < len(h.seqs) && h.seqs[skip] < from {
+			skip++
+		}
+		n, err := got.prefixOf(h, skip)
+		if err != nil || skip+n != len(h.seqs) {
+			t.Fatalf("read from %d: %d records behind %d of %d: %v", from, n, skip, len(h.seqs), err)
+		}
+	}
+}
+
+func TestReader(t *testing.T) {
+	inModes(t, func(t *testing.T, plain bool) {
+		o := options(newFS(t), plain)
+		o.KeepBytes = 30000
+		l, err := Create(o, 1)
+		must(t, err)
+		var h history
+		from, settled := Position{Segment: 1}, 0
+		for i := range 40 {
+			must(t, h.append(t, l, []int{10, 3000, 9000, 0, 25000, 100}[i%6]))
+			switch {
+			case i%10 == 9:
+				settled = len(h.seqs) - 2
+				from = h.ends[settled-1]
+				must(t, l.Recycle(from))
+			case i%13 == 12:
+				must(t, l.Shrink())
+			case i%7 == 6:
+				must(t, l.Close())
+				o.Seq = 0
+				if settled > 0 {
+					o.Seq = h.seqs[settled-1]
+				}
+				l, _ = recoverAll(t, o, from, &h, settled, len(h.seqs))
+			}
+			if i%4 == 0 {
+				checkReaders(t, l, &h)
+			}
+		}
+		if _, oldest := l.Oldest(); oldest == 1 || oldest > h.seqs[settled-1] {
+			t.Fatalf("oldest is %d, %d records have settled", oldest, h.seqs[settled-1])
+		}
+		if l.Size() < o.KeepBytes {
+			t.Fatalf("only %d bytes are kept", l.Size())
+		}
+		must(t, l.Close())
+	})
+}
+
+// A reader that is left behind keeps the segment that it is in, and is told when it wants the next one.
+func TestReaderIsLeftBehind(t *testing.T) {
+	inModes(t, func(t *testing.T, plain bool) {
+		o := options(newFS(t), plain)
+		o.SpareSegments = -1
+		l, err := Create(o, 1)
+		must(t, err)
+		var h history
+		must(t, h.append(t, l, 3000))
+		must(t, h.append(t, l, 3000))
+		r, err := l.NewReader(1)
+		must(t, err)
+		seq, _, err := r.Next()
+		must(t, err)
+		if seq != h.seqs[0] {
+			t.Fatalf("record %d", seq)
+		}
+		for range 20 {
+			must(t, h.append(t, l, 5000))
+			must(t, l.Recycle(l.Position()))
+		}
+		_, p, err := r.Next()
+		must(t, err)
+		if !bytes.Equal(p, h.payloads[1]) {
+			t.Fatal("the pinned segment was overwritten")
+		}
+		if _, _, err := r.Next(); !errors.Is(err, ErrRecycled) {
+			t.Fatal(err)
+		}
+		names, err := o.FS.List(dir)
+		must(t, err)
+		must(t, r.Close())
+		must(t, r.Close())
+		if _, _, err := r.Next(); !errors.Is(err, ErrClosed) {
+			t.Fatal(err)
+		}
+		after, err := o.FS.List(dir)
+		must(t, err)
+		if len(after) >= len(names) {
+			t.Fatalf("closing the reader freed nothing: %v, %v", names, after)
+		}
+		must(t, l.Close())
+	})
+}
+
+func TestReaderLimit(t *testing.T) {
+	l, err := Create(options(newFS(t), false), 1)
+	must(t, err)
+	r, err := l.NewReader(0)
+	must(t, err)
+	if _, _, err := r.Next(); err != io.EOF {
+		t.Fatal(err)
+	}
+	var h history
+	for _, n := range []int{10, 20000, 10} {
+		must(t, h.append(t, l, n))
+	}
+	for i, seq := range h.seqs {
+		r.Limit(seq - 1)
+		if _, _, err := r.Next(); err != io.EOF {
+			t.Fatalf("record above the limit %d: %v", seq-1, err)
+		}
+		r.Limit(seq)
+		got, p, err := r.Next()
+		if err != nil || got != seq || !bytes.Equal(p, h.payloads[i]) {
+			t.Fatalf("record %d: %d, %v", seq, got, err)
+		}
+	}
+	must(t, l.Close())
+	if _, _, err := r.Next(); !errors.Is(err, ErrClosed) {
+		t.Fatal(err)
+	}
+	if _, err := l.NewReader(1); !errors.Is(err, ErrClosed) {
+		t.Fatal(err)
+	}
+	must(t, r.Close())
+}
+
+// One goroutine appends; others sync, prepare, recycle and read meanwhile.
+func TestConcurrency(t *testing.T) {
+	for _, fsys := range []struct {
+		name string
+		vfs.FS
+		dir string
+	}{{"memfs", newFS(t), dir}, {"osfs", osfs.New(), t.TempDir()}} {
+		for _, m := range modes {
+			t.Run(fsys.name+"/"+m.name, func(t *testing.T) {
+				o := options(fsys, m.plain)
+				o.Dir = fsys.dir + "/" + m.name
+				o.KeepBytes = 1 << 20
+				must(t, vfs.MkdirAllSync(fsys, o.Dir))
+				runConcurrently(t, o)
+			})
+		}
+	}
+}
+
+func runConcurrently(t *testing.T, o Options) {
+	l, err := Create(o, 1)
+	must(t, err)
+	const records = 800
+	done := make(chan struct{})
+	var group sync.WaitGroup
+	background := func(step func() error) {
+		group.Go(func() {
+			for {
+				select {
+				case <-done:
+					return
+				default:
+				}
+				if err := step(); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	background(l.Sync)
+	background(l.Prepare)
+	background(func() error {
+		if l.Unsynced() < 0 || l.Size() < 0 || l.Position().Less(l.Synced()) {
+			return fmt.Errorf("unsynced %d, size %d", l.Unsynced(), l.Size())
+		}
+		return l.Recycle(l.Synced())
+	})
+	group.Go(func() {
+		if err := follow(l, records); err != nil {
+			t.Error(err)
+		}
+	})
+	for seq := uint64(1); seq <= records; seq++ {
+		if _, err := l.Append(seq, payload(seq, int(seq*7%600))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	close(done)
+	group.Wait()
+	must(t, l.Close())
+}
+
+// follow reads record after record; where it is left behind, it starts again at the oldest.
+func follow(l *Log, last uint64) error {
+	r, err := l.NewReader(1)
+	for next := uint64(1); next <= last; {
+		var seq uint64
+		var p []byte
+		if err == nil {
+			seq, p, err = r.Next()
+		}
+		switch {
+		case err == io.EOF:
+			err = nil
+		case errors.Is(err, ErrRecycled):
+			if r != nil {
+				if err := r.Close(); err != nil {
+					return err
+				}
+			}
+			_, next = l.Oldest()
+			r, err = l.NewReader(next)
+		case err != nil:
+			return err
+		case seq != next || !bytes.Equal(p, payload(seq, int(seq*7%600))):
+			return fmt.Errorf("record %d, want %d", seq, next)
+		default:
+			next++
+		}
+	}
+	return r.Close()
+}
