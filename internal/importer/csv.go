@@ -1,0 +1,202 @@
+package importer
+
+import (
+	"bytes"
+	"encoding/csv"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"unicode/utf8"
+)
+
+// notAvailable is how statistics programs write a value that is missing.
+const notAvailable = "NA"
+
+// csvReader reads CSV under a header: the value is a JSON object, in which numbers are numbers and what is missing is left
+// out.
+type csvReader struct {
+	r       *csv.Reader
+	limit   *recordLimit
+	columns []string
+	names   [][]byte // of the columns as JSON, with the colon
+	parts   []int    // the columns that make the key
+	key     []byte
+	object  []byte
+}
+
+func newCSVReader(r io.Reader, key []string) (*csvReader, error) {
+	limit := &recordLimit{r: r, left: MaxRecordBytes}
+	c := &csvReader{r: csv.NewReader(limit), limit: limit}
+	c.r.ReuseRecord = true
+	header, err := c.r.Read()
+	if errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("read the header: %w: the input is empty", ErrSyntax)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the header: %w", describeCSV(err))
+	}
+	seen := map[string]int{}
+	for i, name := range header {
+		if i == 0 {
+			name = string(bytes.TrimPrefix([]byte(name), byteOrderMark))
+		}
+		if _, twice := seen[name]; twice || !utf8.ValidString(name) {
+			return nil, fmt.Errorf("read the header: %w: column %q stands there twice or is not UTF-8", ErrSyntax, name)
+		}
+		seen[name] = i
+		c.columns = append(c.columns, name)
+		c.names = append(c.names, append(appendString(nil, name), ':'))
+	}
+	for _, name := range key {
+		i, ok := seen[name]
+		if !ok {
+			return nil, fmt.Errorf("%w: there is no column %q", ErrNoKey, name)
+		}
+		c.parts = append(c.parts, i)
+	}
+	return c, nil
+}
+
+func (c *csvReader) Next() (key, value []byte, err error) {
+	c.limit.left = MaxRecordBytes
+	fields, err := c.r.Read()
+	if err != nil {
+		if errors.Is(err, io.EOF) {
+			return nil, nil, io.EOF
+		}
+		return nil, nil, describeCSV(err)
+	}
+	if err := c.buildKey(fields); err != nil {
+		return nil, nil, err
+	}
+	c.object = append(c.object[:0], '{')
+	for i, text := range fields {
+		if text == "" || text == notAvailable {
+			continue
+		}
+		if !utf8.ValidString(text) {
+			return nil, nil, c.wrong(i, fmt.Errorf("%w: column %q is not UTF-8", ErrSyntax, c.columns[i]))
+		}
+		if len(c.object) > 1 {
+			c.object = append(c.object, ',')
+		}
+		c.object = append(c.object, c.names[i]...)
+		if isNumber(text) {
+			c.object = append(c.object, text...)
+		} else {
+			c.object = appendString(c.object, text)
+		}
+	}
+	c.object = append(c.object, '}')
+	return c.key, c.object, nil
+}
+
+// buildKey joins the texts of the columns that make the key.
+func (c *csvReader) buildKey(fields []string) error {
+	c.key = c.key[:0]
+	for n, i := range c.parts {
+		if fields[i] == "" || fields[i] == notAvailable {
+			return c.wrong(i, fmt.Errorf("%w: column %q is empty", ErrNoKey, c.columns[i]))
+		}
+		if n > 0 {
+			c.key = append(c.key, keySeparator)
+		}
+		c.key = append(c.key, fields[i]...)
+	}
+	if len(c.parts) == 0 {
+		c.key = nil
+	}
+	return nil
+}
+
+// wrong says on which line a field is.
+func (c *csvReader) wrong(field int, err error) error {
+	line, _ := c.r.FieldPos(field)
+	return at(line, err)
+}
+
+// describeCSV puts an error of the CSV reader into our words.
+func describeCSV(err error) error {
+	var parse *csv.ParseError
+	if errors.As(err, &parse) {
+		return at(parse.Line, fmt.Errorf("%w: %w", ErrSyntax, parse.Err))
+	}
+	return err
+}
+
+// recordLimit ends a stream whose record, for want of a closing quote, does not end.
+type recordLimit struct {
+	r    io.Reader
+	left int
+}
+
+func (l *recordLimit) Read(p []byte) (int, error) {
+	if l.left <= 0 {
+		return 0, ErrRecordTooLong
+	}
+	n, err := l.r.Read(p)
+	l.left -= n
+	return n, err
+}
+
+// isNumber reports whether text is a number of JSON, which "007" and "+1" are not: they would not come back as they were.
+func isNumber(text string) bool {
+	rest := text
+	if rest[0] == '-' {
+		rest = rest[1:]
+	}
+	whole := digits(rest)
+	if whole == 0 || (whole > 1 && rest[0] == '0') {
+		return false
+	}
+	rest = rest[whole:]
+	if len(rest) > 0 && rest[0] == '.' {
+		n := digits(rest[1:])
+		if n == 0 {
+			return false
+		}
+		rest = rest[1+n:]
+	}
+	if len(rest) > 0 && (rest[0] == 'e' || rest[0] == 'E') {
+		rest = rest[1:]
+		if len(rest) > 0 && (rest[0] == '+' || rest[0] == '-') {
+			rest = rest[1:]
+		}
+		n := digits(rest)
+		return n > 0 && n == len(rest)
+	}
+	return len(rest) == 0
+}
+
+// digits returns how many digits text begins with.
+func digits(text string) int {
+	n := 0
+	for n < len(text) && text[n] >= '0' && text[n] <= '9' {
+		n++
+	}
+	return n
+}
+
+// appendString appends a JSON string. text is UTF-8.
+func appendString(dst []byte, text string) []byte {
+	for i := 0; i < len(text); i++ {
+		if c := text[i]; c < ' ' || c == '"' || c == '\\' || c == 0x7f {
+			return appendEscaped(dst, text)
+		}
+	}
+	dst = append(dst, '"')
+	dst = append(dst, text...)
+	return append(dst, '"')
+}
+
+// appendEscaped is appendString for what needs escapes, which is rare.
+func appendEscaped(dst []byte, text string) []byte {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if e.Encode(text) != nil { // a string always encodes
+		return append(dst, `""`...)
+	}
+	return append(dst, bytes.TrimSuffix(b.Bytes(), []byte("\n"))...)
+}

@@ -1,0 +1,46 @@
+package importer
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
+)
+
+// What compressed files begin with, and text never does.
+var (
+	gzipMagic = []byte{0x1f, 0x8b}
+	zstdMagic = []byte{0x28, 0xb5, 0x2f, 0xfd}
+)
+
+// maxWindow bounds the memory that a zstd stream may ask for: what zstd --long=27 writes can be read.
+const maxWindow = 128 << 20
+
+// Decompress returns a reader of the plain text in r, which is plain, gzip or zstd: the first bytes tell. Closing it does not
+// close r.
+func Decompress(r io.Reader) (io.ReadCloser, error) {
+	b := bufio.NewReaderSize(r, 256<<10)
+	head, err := b.Peek(len(zstdMagic))
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	switch {
+	case bytes.HasPrefix(head, gzipMagic):
+		z, err := gzip.NewReader(b)
+		if err != nil {
+			return nil, fmt.Errorf("read gzip: %w", err)
+		}
+		return z, nil
+	case bytes.HasPrefix(head, zstdMagic):
+		z, err := zstd.NewReader(b, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxWindow))
+		if err != nil {
+			return nil, fmt.Errorf("read zstd: %w", err)
+		}
+		return z.IOReadCloser(), nil
+	}
+	return io.NopCloser(b), nil
+}

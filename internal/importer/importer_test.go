@@ -1,0 +1,268 @@
+package importer
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
+)
+
+// pairsOf reads everything and returns "key=value" strings.
+func pairsOf(t testing.TB, input string, o Options) ([]string, error) {
+	t.Helper()
+	r, err := NewReader(strings.NewReader(input), o)
+	if err != nil {
+		return nil, err
+	}
+	var got []string
+	for {
+		k, v, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			return got, nil
+		}
+		if err != nil {
+			return got, err
+		}
+		got = append(got, string(k)+"="+string(v))
+	}
+}
+
+func TestReaders(t *testing.T) {
+	id := []string{"_id"}
+	tests := []struct {
+		name, input string
+		o           Options
+		want        []string
+	}{
+		{"json is compacted, digits stay", `{"_id": "a b", "n": 1.50, "x": [1, {"_id": "no"}]}` + "\n", Options{JSONLines, id, ""},
+			[]string{`a b={"_id":"a b","n":1.50,"x":[1,{"_id":"no"}]}`}},
+		{"last line without newline, empty lines, mark", "\ufeff{\"_id\":1}\r\n\n{\"_id\":2}", Options{JSONLines, id, ""},
+			[]string{`1={"_id":1}`, `2={"_id":2}`}},
+		{"several fields, numbers in decimal", `{"b":{"y":[]},"m":1e3,"y":2013,"t":true}`, Options{JSONLines, []string{"y", "m", "t"}, ""},
+			[]string{`2013/1000/true={"b":{"y":[]},"m":1e3,"y":2013,"t":true}`}},
+		{"escapes in names and texts", `{"\u005fid":"q\"\u00e9","z":"}\\"}`, Options{JSONLines, id, ""},
+			[]string{"q\"\u00e9=" + `{"\u005fid":"q\"\u00e9","z":"}\\"}`}},
+		{"the last of two counts", `{"_id":"a","_id":"b"}`, Options{JSONLines, id, ""}, []string{`b={"_id":"a","_id":"b"}`}},
+		{"no key", `[1, 2]`, Options{Format: JSONLines}, []string{`=[1,2]`}},
+		{"csv", "\ufeffa,b,c\n1,x,007\n-2.5e3,NA,\n\"say \"\"hi\"\"\",<b>,0\n", Options{CSV, []string{"a"}, ""},
+			[]string{`1={"a":1,"b":"x","c":"007"}`, `-2.5e3={"a":-2.5e3}`, `say "hi"={"a":"say \"hi\"","b":"<b>","c":0}`}},
+		{"csv without key", "a,b\n1,2\n", Options{Format: CSV}, []string{`={"a":1,"b":2}`}},
+		{"lines", "a\tb\tc\n\tempty key\nempty value\t\n", Options{Format: Lines}, []string{"a=b\tc", "=empty key", "empty value="}},
+		{"lines with another separator", "a => b\n", Options{Format: Lines, Separator: " => "}, []string{"a=b"}},
+		{"pairs", `{"key":"a","value":""}` + "\n" + `{"key":"/w==","value":"gA==","base64":"key,value"} `, Options{Format: Pairs},
+			[]string{"a=", "\xff=\x80"}},
+	}
+	for _, tc := range tests {
+		t.Run(tc.name, func(t *testing.T) {
+			got, err := pairsOf(t, tc.input, tc.o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Fatal(diff)
+			}
+		})
+	}
+}
+
+func TestRefused(t *testing.T) {
+	id := []string{"id"}
+	tests := []struct {
+		input string
+		o     Options
+		want  error
+		text  string
+	}{
+		{"{\"id\":1}\n{\"id\":", Options{JSONLines, id, ""}, ErrSyntax, "line 2"},
+		{`{"x":1}`, Options{JSONLines, id, ""}, ErrNoKey, `field "id" is missing`},
+		{`{"id":null}`, Options{JSONLines, id, ""}, ErrNoKey, `field "id" is null`},
+		{`{"id":[1]}`, Options{JSONLines, id, ""}, ErrNoKey, `field "id" is [1]`},
+		{`"text"`, Options{JSONLines, id, ""}, ErrNoKey, "not an object"},
+		{"", Options{Format: CSV}, ErrSyntax, "empty"},
+		{"a,a\n", Options{Format: CSV}, ErrSyntax, "twice"},
+		{"a,b\n", Options{CSV, id, ""}, ErrNoKey, `no column "id"`},
+		{"id,b\n1,2\n\n3\n", Options{CSV, id, ""}, ErrSyntax, "line 4"},
+		{"id,b\nNA,2\n", Options{CSV, id, ""}, ErrNoKey, `line 2: record has no key: column "id" is empty`},
+		{"id,b\n1,\xe9t\xe9\n", Options{CSV, id, ""}, ErrSyntax, "not UTF-8"},
+		{"id,b\n1,\"open\n", Options{CSV, id, ""}, ErrSyntax, "line"},
+		{"a b\n", Options{Format: Lines}, ErrNoKey, "line 1"},
+		{`{"key":"a"}`, Options{Format: Pairs}, ErrSyntax, "no value"},
+		{`{"value":"a"}`, Options{Format: Pairs}, ErrNoKey, "line 1"},
+		{`{"key":"a","value":"b"}{}`, Options{Format: Pairs}, ErrSyntax, "follows"},
+		{`{"key":"a","value":"?","base64":"value"}`, Options{Format: Pairs}, ErrSyntax, "base64"},
+		{`{"key":"a","value":"?","base64":"other"}`, Options{Format: Pairs}, ErrSyntax, `no member "other"`},
+		{`{"key":"a","value":"b","x":1}`, Options{Format: Pairs}, ErrSyntax, "unknown field"},
+	}
+	for _, tc := range tests {
+		_, err := pairsOf(t, tc.input, tc.o)
+		if !errors.Is(err, tc.want) || !strings.Contains(err.Error(), tc.text) {
+			t.Errorf("%q: got %v, want %v with %q", tc.input, err, tc.want, tc.text)
+		}
+	}
+}
+
+// endless gives the same bytes again and again.
+type endless struct {
+	part  string
+	given int64
+}
+
+func (e *endless) Read(p []byte) (int, error) {
+	n := copy(p, strings.Repeat(e.part, len(p)/len(e.part)+1))
+	e.given += int64(n)
+	return n, nil
+}
+
+func TestRecordsAreBounded(t *testing.T) {
+	for _, tc := range []struct {
+		head string
+		f    Format
+	}{{"", JSONLines}, {"", Pairs}, {"", Lines}, {"a\n\"", CSV}} {
+		source := &endless{part: "x"}
+		r, err := NewReader(io.MultiReader(strings.NewReader(tc.head), source), Options{Format: tc.f})
+		if err == nil {
+			_, _, err = r.Next()
+		}
+		if !errors.Is(err, ErrRecordTooLong) {
+			t.Errorf("%v: got %v", tc.f, err)
+		}
+		if source.given > MaxRecordBytes+1<<20 {
+			t.Errorf("%v: %d bytes were read", tc.f, source.given)
+		}
+	}
+}
+
+func TestDecompress(t *testing.T) {
+	const text = "some text\n"
+	var gz, zst bytes.Buffer
+	g := gzip.NewWriter(&gz)
+	fmt.Fprint(g, text)
+	g.Close()
+	z, err := zstd.NewWriter(&zst)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fmt.Fprint(z, text)
+	z.Close()
+	for name, input := range map[string]string{"plain": text, "gzip": gz.String(), "zstd": zst.String()} {
+		r, err := Decompress(strings.NewReader(input))
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		got, err := io.ReadAll(r)
+		if err != nil || string(got) != text {
+			t.Errorf("%s: %q, %v", name, got, err)
+		}
+		if err := r.Close(); err != nil {
+			t.Error(name, err)
+		}
+	}
+	for _, short := range []string{"", "a"} {
+		r, err := Decompress(strings.NewReader(short))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := io.ReadAll(r); err != nil || string(got) != short {
+			t.Errorf("%q: %q, %v", short, got, err)
+		}
+	}
+	if r, err := Decompress(strings.NewReader(zst.String()[:zst.Len()-3])); err == nil {
+		if _, err := io.ReadAll(r); err == nil {
+			t.Error("a zstd stream without its end was read")
+		}
+	}
+}
+
+func TestFormats(t *testing.T) {
+	for name, want := range map[string]Format{
+		"a.jsonl": JSONLines, "a.JSONL.zst": JSONLines, "dir/x.ndjson.gz": JSONLines, "a.json": JSONLines, "a.b.csv": CSV, "a.csv.gz": CSV,
+		"a": 0, "-": 0, "a.txt": 0, "csv": 0, "a.gz": 0,
+	} {
+		if got, ok := FormatOf(name); got != want || ok != (want != 0) {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+	for _, f := range []Format{JSONLines, CSV, Pairs, Lines} {
+		if got, err := ParseFormat(f.String()); err != nil || got != f {
+			t.Errorf("%v: %v, %v", f, got, err)
+		}
+	}
+	if _, err := ParseFormat("xml"); err == nil {
+		t.Error("xml was taken for a format")
+	}
+}
+
+func TestSequence(t *testing.T) {
+	s, err := NewSequence(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	last := []byte(nil)
+	for range 300 {
+		last = bytes.Clone(s.Next())
+	}
+	again, err := NewSequence(last)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := again.Next(), s.Next(); !bytes.Equal(got, want) || !bytes.Equal(got, []byte{0, 0, 0, 0, 0, 0, 1, 45}) {
+		t.Errorf("%x follows %x, want %x", got, last, want)
+	}
+	for _, highest := range []string{"", "text", "\xff\xff\xff\xff\xff\xff\xff\xff"} {
+		if _, err := NewSequence([]byte(highest)); err == nil {
+			t.Errorf("a sequence continues behind %q", highest)
+		}
+	}
+}
+
+func TestChunksHoldEveryRecordInOrder(t *testing.T) {
+	const n = 5000
+	var input strings.Builder
+	for i := range n {
+		fmt.Fprintf(&input, "key%d\t%s\n", i, strings.Repeat("v", i%50))
+	}
+	for _, size := range []int{1, 100, 1 << 20} {
+		r, err := NewReader(strings.NewReader(input.String()+"broken\n"), Options{Format: Lines})
+		if err != nil {
+			t.Fatal(err)
+		}
+		i, failed := 0, error(nil)
+		for c, err := range Chunks(t.Context(), r, size) {
+			if failed = err; err != nil {
+				break
+			}
+			for k, v := range c.All() {
+				if string(k) != fmt.Sprintf("key%d", i) || len(v) != i%50 {
+					t.Fatal(i, string(k), len(v))
+				}
+				i++
+			}
+		}
+		if i != n || !errors.Is(failed, ErrNoKey) {
+			t.Errorf("size %d: %d records, then %v", size, i, failed)
+		}
+	}
+}
+
+func TestChunksEndWithTheirContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	pr, pw := io.Pipe() // nothing ever arrives
+	defer pw.Close()
+	r, err := NewReader(pr, Options{Format: Lines})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cancel()
+	for _, err := range Chunks(ctx, r, 10) {
+		if !errors.Is(err, context.Canceled) {
+			t.Fatal(err)
+		}
+	}
+}

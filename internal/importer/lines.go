@@ -1,0 +1,76 @@
+package importer
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+)
+
+var byteOrderMark = []byte("\xef\xbb\xbf")
+
+// lines splits a stream into lines of bounded length.
+type lines struct {
+	r      *bufio.Reader
+	long   []byte // a line that did not fit into the buffer of r
+	number int    // of the line that next returned, from 1
+}
+
+func newLines(r io.Reader) *lines { return &lines{r: bufio.NewReaderSize(r, 64<<10)} }
+
+// next returns the next line that is not empty, without its end, valid until the next call.
+func (l *lines) next() ([]byte, error) {
+	for {
+		line, err := l.read()
+		if err != nil {
+			return nil, err
+		}
+		l.number++
+		if l.number == 1 {
+			line = bytes.TrimPrefix(line, byteOrderMark)
+		}
+		if line = bytes.TrimSuffix(line, []byte("\r")); len(line) > 0 {
+			return line, nil
+		}
+	}
+}
+
+// read returns the next line without its newline.
+func (l *lines) read() ([]byte, error) {
+	line, err := l.r.ReadSlice('\n')
+	if errors.Is(err, bufio.ErrBufferFull) {
+		l.long = l.long[:0]
+		for errors.Is(err, bufio.ErrBufferFull) {
+			if len(l.long) > MaxRecordBytes {
+				return nil, at(l.number+1, ErrRecordTooLong)
+			}
+			l.long = append(l.long, line...)
+			line, err = l.r.ReadSlice('\n')
+		}
+		l.long = append(l.long, line...)
+		line = l.long
+	}
+	if err != nil && (!errors.Is(err, io.EOF) || len(line) == 0) {
+		return nil, err
+	}
+	return bytes.TrimSuffix(line, []byte("\n")), nil
+}
+
+// textReader reads lines of key, separator, value. A line's value may hold the separator again; its key may not.
+type textReader struct {
+	*lines
+	separator []byte
+}
+
+func (t *textReader) Next() (key, value []byte, err error) {
+	line, err := t.next()
+	if err != nil {
+		return nil, nil, err
+	}
+	key, value, found := bytes.Cut(line, t.separator)
+	if !found {
+		return nil, nil, at(t.number, fmt.Errorf("%w: there is no %q behind the key", ErrNoKey, t.separator))
+	}
+	return key, value, nil
+}

@@ -1,0 +1,65 @@
+package importer
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"strings"
+)
+
+// Pair is one record as the export command writes it. Base64 names those of its members, separated by commas, that hold
+// base64 because the bytes are not UTF-8.
+type Pair struct {
+	Key    *string `json:"key"`
+	Value  *string `json:"value,omitempty"`
+	Base64 string  `json:"base64,omitempty"`
+}
+
+// pairReader reads exported pairs.
+type pairReader struct{ *lines }
+
+func (p *pairReader) Next() (key, value []byte, err error) {
+	line, err := p.next()
+	if err != nil {
+		return nil, nil, err
+	}
+	if key, value, err = decodePair(line); err != nil {
+		return nil, nil, at(p.number, err)
+	}
+	return key, value, nil
+}
+
+func decodePair(line []byte) (key, value []byte, err error) {
+	var pair Pair
+	d := json.NewDecoder(bytes.NewReader(line))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&pair); err != nil {
+		return nil, nil, fmt.Errorf("%w: %w", ErrSyntax, err)
+	}
+	if d.InputOffset() != int64(len(bytes.TrimRight(line, " \t"))) {
+		return nil, nil, fmt.Errorf("%w: something follows the object", ErrSyntax)
+	}
+	switch {
+	case pair.Key == nil:
+		return nil, nil, ErrNoKey
+	case pair.Value == nil:
+		return nil, nil, fmt.Errorf("%w: there is no value", ErrSyntax)
+	}
+	key, value = []byte(*pair.Key), []byte(*pair.Value)
+	for what := range strings.SplitSeq(pair.Base64, ",") {
+		switch what {
+		case "":
+		case "key":
+			key, err = base64.StdEncoding.DecodeString(*pair.Key)
+		case "value":
+			value, err = base64.StdEncoding.DecodeString(*pair.Value)
+		default:
+			err = fmt.Errorf("there is no member %q", what)
+		}
+		if err != nil {
+			return nil, nil, fmt.Errorf("%w: base64: %w", ErrSyntax, err)
+		}
+	}
+	return key, value, nil
+}
