@@ -19,7 +19,7 @@ func Recover(o Options, from Position, fn func(seq uint64, payload []byte) error
 	if err != nil {
 		return nil, Recovered{}, err
 	}
-	r := recovery{o: o, from: from.place()}
+	r := recovery{o: o, start: from, from: from.place()}
 	if err := r.replay(fn); err != nil {
 		return nil, r.out.Recovered, err
 	}
@@ -36,7 +36,7 @@ func Replay(o Options, from Position, fn func(seq uint64, payload []byte) error)
 	if err != nil {
 		return Recovered{}, err
 	}
-	r := recovery{o: o, from: from.place()}
+	r := recovery{o: o, start: from, from: from.place()}
 	err = r.replay(fn)
 	return r.out.Recovered, err
 }
@@ -44,6 +44,7 @@ func Replay(o Options, from Position, fn func(seq uint64, payload []byte) error)
 // recovery is the I/O around a planner.
 type recovery struct {
 	o                    Options
+	start                Position // as the caller gave it
 	from                 place
 	chain, older, strays []found
 	out                  outcome
@@ -51,6 +52,9 @@ type recovery struct {
 }
 
 func (r *recovery) replay(fn func(seq uint64, payload []byte) error) error {
+	if r.start.Segment >= 1<<32 || r.start.Offset < 0 || r.start.Offset > MaxSegmentBytes {
+		return fmt.Errorf("log: %v is no position", r.start)
+	}
 	files, err := survey(&r.o)
 	if err != nil {
 		return err

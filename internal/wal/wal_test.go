@@ -243,6 +243,11 @@ func TestBounds(t *testing.T) {
 	if err := l.Close(); !errors.Is(err, ErrClosed) {
 		t.Fatal(err)
 	}
+	for _, p := range []Position{{Segment: 1 << 32}, {Segment: 7, Offset: -1}, {Segment: 7, Offset: MaxSegmentBytes + 1}, {Segment: 6}} {
+		if _, err := Replay(o, p, nil); err == nil {
+			t.Fatalf("position %v was accepted", p)
+		}
+	}
 }
 
 func BenchmarkAppend(b *testing.B) {
