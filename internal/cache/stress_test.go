@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pandodb/pando/internal/epoch"
 	"github.com/pandodb/pando/internal/page"
 )
 
@@ -91,6 +92,12 @@ func TestStress(t *testing.T) {
 	})
 	wg.Wait()
 	t.Logf("%d hits, %d misses, %d busy; %+v", hits.Load(), misses.Load(), busy.Load(), c.Stats())
+	checkDrained(t, c, d)
+}
+
+// checkDrained takes the whole budget away and expects nothing to be left.
+func checkDrained(t *testing.T, c *Cache, d *epoch.Domain) {
+	t.Helper()
 	c.Resize(0)
 	for d.Collect() > 0 {
 	}

@@ -8,6 +8,8 @@ import (
 // Op names a kind of call.
 type Op uint8
 
+// The kinds of calls, named after the methods of vfs.FS, vfs.File and vfs.Mapping; OpUnlock is the Close of a lock, OpUnmap that
+// of a mapping.
 const (
 	OpCreate Op = iota
 	OpOpen

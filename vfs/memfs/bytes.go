@@ -16,6 +16,7 @@ func copyBytes(dst, src []byte) {
 		binary.LittleEndian.PutUint64(dst, binary.LittleEndian.Uint64(src))
 		dst, src = dst[word:], src[word:]
 	}
+	//lint:ignore S1001 the race detector would see copy
 	for i := range src {
 		dst[i] = src[i]
 	}
