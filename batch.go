@@ -1,9 +1,8 @@
 package pando
 
-import "errors"
-
 // Batch collects writes that are committed as one by DB.Write. Later writes of a batch win over earlier ones. Values above
-// Options.ValueThreshold are written out at once; the rest is held in memory. A Batch is used by one goroutine at a time.
+// Options.ValueThreshold are written out at once; the rest is held in memory up to a
+// few megabytes, and in a file beyond. A Batch is used by one goroutine at a time.
 type Batch struct {
 	state *batchState
 	ks    *Keyspace
@@ -11,8 +10,8 @@ type Batch struct {
 
 type batchState struct {
 	writes
-	err     error // the first one; Write returns it
-	written bool  // and has values apart, which belong to that commit
+	err  error // the first one; Write returns it
+	gone bool  // it was written, and parts of it are not in memory any more
 }
 
 // NewBatch returns an empty batch whose methods write into the default keyspace.
@@ -37,7 +36,7 @@ func (b *Batch) DeleteRange(lo, hi []byte) error {
 }
 
 // Len returns the number of writes in the batch.
-func (b *Batch) Len() int { return b.state.enc.Count() }
+func (b *Batch) Len() int { return b.state.count }
 
 // Size returns the bytes of keys and values in the batch.
 func (b *Batch) Size() int64 { return b.state.size }
@@ -45,9 +44,9 @@ func (b *Batch) Size() int64 { return b.state.size }
 // Reset empties the batch for reuse.
 func (b *Batch) Reset() {
 	s := b.state
-	s.settle()
+	_ = s.release(false) // a file that stays is removed by the next open
 	s.enc.Release(keptBuffer * 16)
-	s.size, s.err, s.written = 0, nil, false
+	s.size, s.count, s.err, s.gone = 0, 0, nil, false
 }
 
 // did notes the outcome of a write.
@@ -58,22 +57,20 @@ func (s *batchState) did(err error) error {
 	return err
 }
 
-var errWritten = errors.New("the batch holds long values and was written before; Reset makes it usable again")
-
-// Write commits the batch: all of it or nothing.
+// Write commits the batch: all of it or nothing. A batch of more than a few megabytes has the database's writing to itself
+// while it is carried out; readers go on.
 func (db *DB) Write(b *Batch) error {
 	s := b.state
 	if s.err != nil {
 		return s.err
 	}
-	if s.written {
-		return errWritten
+	if s.gone {
+		return errSpilled
 	}
-	r := s.request()
-	err := db.e.Commit(&r)
-	if err == nil {
-		s.written = s.hold != nil
-		s.settle()
+	away := s.hold != nil || s.spill != nil
+	if err := s.commit(false, nil); err != nil {
+		return err
 	}
-	return err
+	s.gone = away
+	return s.release(true)
 }

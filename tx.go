@@ -30,17 +30,19 @@ const (
 
 type txState struct {
 	writes
-	mode    mode
-	snap    engine.Snapshot
-	stop    view.Stop
-	start   *engine.Start
-	reads   engine.Reads
-	lead    commit.Request
-	overlay *engine.Overlay // what the transaction has written, for its reads; nil until it reads behind a write
-	shown   command.Mark    // the overlay holds the writes before it
-	stale   []*engine.Overlay
-	err     error // of the newest failed loop
-	done    bool
+	mode      mode
+	snap      engine.Snapshot
+	stop      view.Stop
+	start     *engine.Start
+	reads     engine.Reads
+	lead      commit.Request
+	overlay   *engine.Overlay // what the transaction has written, for its reads; nil until it reads behind a write
+	shown     command.Mark    // the overlay holds the writes before it
+	read      int64           // and the first bytes of the spill file
+	stale     []*engine.Overlay
+	err       error // of the newest failed loop
+	done      bool
+	committed bool
 }
 
 // View runs fn with a transaction that only reads. It returns fn's error, or the one that ended a Range loop in it early.
@@ -279,20 +281,18 @@ func (tx *Tx) Commit() error {
 		return err
 	}
 	defer s.end()
-	r := s.request()
-	switch {
-	case s.mode == reading || r.Count == 0:
+	if s.mode == reading || s.count == 0 {
 		return nil
-	case s.mode == exclusive:
-		return s.db.e.Carry(&r)
 	}
-	r.Validate = func() error { return s.db.e.Validate(s.start, &s.reads) }
-	if err := s.db.e.Commit(&r); err != nil {
-		if errors.Is(err, ErrConflict) {
-			return fmt.Errorf("commit: %w", err)
-		}
-		return err
+	var validate func() error
+	if s.mode == optimistic {
+		validate = func() error { return s.db.e.Validate(s.start, &s.reads) }
 	}
+	err := s.commit(s.mode == exclusive, validate)
+	if err != nil {
+		return fmt.Errorf("commit: %w", err)
+	}
+	s.committed = true
 	return nil
 }
 
@@ -302,7 +302,7 @@ func (s *txState) layers() ([]view.Layer, error) {
 		return nil, err
 	}
 	now := s.enc.Mark()
-	if now == s.shown {
+	if now == s.shown && s.spilled() == s.read {
 		if s.overlay == nil {
 			return nil, nil
 		}
@@ -311,6 +311,12 @@ func (s *txState) layers() ([]view.Layer, error) {
 	if s.overlay == nil {
 		s.overlay = new(engine.Overlay)
 	}
+	if s.spilled() != s.read {
+		// What was in memory has gone to the file: read it from there. The overlay already holds what it held before.
+		if err := s.catchUp(); err != nil {
+			return nil, err
+		}
+	}
 	if err := s.overlay.Apply(s.enc.Since(s.shown)); err != nil {
 		return nil, err
 	}
@@ -318,24 +324,51 @@ func (s *txState) layers() ([]view.Layer, error) {
 	return s.overlay.Layers(), nil
 }
 
+// spilled is the length of the spill file.
+func (s *txState) spilled() int64 {
+	if s.spill == nil {
+		return 0
+	}
+	return s.spill.Size()
+}
+
+// catchUp adds to the overlay what has gone to the spill file since it was last read.
+func (s *txState) catchUp() error {
+	skip := s.shown.Count()
+	err := s.db.e.ReadSpill(s.spill, s.read, func(d command.Decoder, count int) error {
+		for ; skip > 0 && count > 0; skip, count = skip-1, count-1 {
+			if !d.Next() {
+				return d.Err()
+			}
+		}
+		return s.overlay.Apply(d)
+	})
+	s.read, s.shown = s.spilled(), command.Mark{}
+	return err
+}
+
 // dropOverlay forgets what reads look through; iterators opened before go on looking through it until the transaction ends.
 func (s *txState) dropOverlay() {
 	if s.overlay != nil {
 		s.stale = append(s.stale, s.overlay)
 	}
-	s.overlay, s.shown = nil, command.Mark{}
+	s.overlay, s.shown, s.read = nil, command.Mark{}, 0
 }
 
 // Savepoint is a moment in a transaction to which RollbackTo can return.
 type Savepoint struct {
-	tx   *txState
-	mark command.Mark
-	size int64
+	tx    *txState
+	mark  command.Mark
+	size  int64
+	count int
 }
 
-// Savepoint returns the present moment of the transaction.
+// Savepoint returns the present moment of the transaction. What is written behind the first savepoint stays in memory until
+// the transaction ends.
 func (tx *Tx) Savepoint() Savepoint {
-	return Savepoint{tx: tx.state, mark: tx.state.enc.Mark(), size: tx.state.size}
+	s := tx.state
+	s.fixed = true
+	return Savepoint{tx: s, mark: s.enc.Mark(), size: s.size, count: s.count}
 }
 
 // RollbackTo forgets what the transaction wrote since p. Savepoints taken after p must not be used any more. The next read
@@ -349,7 +382,7 @@ func (tx *Tx) RollbackTo(p Savepoint) error {
 		return errors.New("roll back to a savepoint that is not of this transaction's past")
 	}
 	s.enc.Rewind(p.mark)
-	s.size = p.size
+	s.size, s.count = p.size, p.count
 	if s.shown.After(p.mark) {
 		s.dropOverlay()
 	}
@@ -369,7 +402,7 @@ func (s *txState) end() {
 	s.done = true
 	s.stop.Set(ErrTxDone)
 	s.db.letGo(&s.stop)
-	s.settle()
+	_ = s.release(s.committed) // a file that stays is removed by the next open
 	if s.start != nil {
 		s.db.e.End(s.start)
 	}

@@ -137,6 +137,9 @@ type Mark struct {
 	keyspace            uint32
 }
 
+// Count is the number of commands before m.
+func (m Mark) Count() int { return m.count }
+
 // After reports whether m lies behind n.
 func (m Mark) After(n Mark) bool { return m.length > n.length }
 

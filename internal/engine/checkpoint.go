@@ -78,7 +78,10 @@ func (e *Engine) settleLocked(ctx context.Context, w work) error {
 	v := e.current.Load()
 	group := v.Tables[1:]
 	s := e.newSettlement(ctx, v, group, w)
-	err := s.run()
+	err := s.plan()
+	if err == nil {
+		err = s.run()
+	}
 	if err == nil {
 		err = s.store()
 	}
@@ -123,7 +126,10 @@ func (e *Engine) newSettlement(ctx context.Context, v *view.View, group []*view.
 	s.firstNew = first
 	s.seq, s.through = current.Seq, wal.Position(current.Log)
 	if len(group) > 0 {
-		s.seq, s.through = group[0].Last, group[0].End
+		s.seq = group[0].Last
+		if e.log != nil {
+			s.through = group[0].End
+		}
 	}
 	for _, t := range group {
 		s.total += int64(t.Bytes())
@@ -133,9 +139,6 @@ func (e *Engine) newSettlement(ctx context.Context, v *view.View, group []*view.
 
 // run makes the new roots.
 func (s *settlement) run() error {
-	if err := s.plan(); err != nil {
-		return err
-	}
 	ids := map[uint32]bool{}
 	for _, t := range s.group {
 		for _, id := range t.Keyspaces() {
@@ -343,10 +346,7 @@ func (s *settlement) adopt(encoded []byte) error {
 	if err != nil {
 		return err
 	}
-	return value.Walk(s.e.store, ref, func(p segment.Pointer, _ segment.Kind) error {
-		s.writer.Keep(p)
-		return nil
-	})
+	return value.Keep(s.e.store, ref, s.writer)
 }
 
 // advance reports how far the merge has come, for the pacing of writers.

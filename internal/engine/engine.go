@@ -84,6 +84,7 @@ type Engine struct {
 
 	values         valueHolds
 	unsyncedValues atomic.Int64
+	spills         atomic.Uint64 // number of the newest spill file
 	kick           chan struct{}
 	stop           chan struct{}
 	worker         sync.WaitGroup

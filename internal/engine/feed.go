@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"math"
 	"sync"
 
 	"github.com/pandodb/pando/internal/command"
 	"github.com/pandodb/pando/internal/segment"
+	"github.com/pandodb/pando/internal/spill"
 	"github.com/pandodb/pando/internal/wal"
 )
 
@@ -51,10 +53,13 @@ func (n *notifier) close() {
 	n.mu.Unlock()
 }
 
+// changeFunc is told a committed command, its sequence number, and whether it is the last one of its commit.
+type changeFunc = func(seq uint64, last bool, c command.Command) error
+
 // Changes calls fn with each committed command from sequence number from on, in commit order, with its sequence number;
 // last tells that it is the last one of its commit. With follow it goes on as commits come in, until ctx is done, fn fails or
 // the database closes; else it ends at the newest one.
-func (e *Engine) Changes(ctx context.Context, from uint64, follow bool, fn func(seq uint64, last bool, c command.Command) error) error {
+func (e *Engine) Changes(ctx context.Context, from uint64, follow bool, fn changeFunc) error {
 	if e.log == nil {
 		if e.o.ReadOnly {
 			return ErrReadOnly
@@ -90,32 +95,56 @@ func (e *Engine) Changes(ctx context.Context, from uint64, follow bool, fn func(
 }
 
 // drain hands out what is visible by now.
-func (e *Engine) drain(ctx context.Context, reader *wal.Reader, from uint64, fn func(uint64, bool, command.Command) error) error {
+func (e *Engine) drain(ctx context.Context, reader *wal.Reader, from uint64, fn changeFunc) error {
 	for {
 		reader.Limit(e.visible.Load())
-		seq, payload, err := reader.Next()
+		last, payload, err := reader.Next()
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
 		if err != nil {
 			return err
 		}
-		d := command.NewDecoder(payload)
-		more := d.Next()
-		for more {
-			c := d.Command()
-			more = d.Next()
-			if seq >= from {
-				if err := fn(seq, !more, c); err != nil {
-					return err
-				}
-			}
-			seq++
+		count, err := command.Count(payload)
+		if err != nil {
+			return err
 		}
-		if err := errors.Join(d.Err(), ctx.Err()); err != nil {
+		if err := e.handOut(ctx, payload, last-uint64(count)+1, last, from, fn); err != nil {
 			return err
 		}
 	}
+}
+
+// handOut calls fn for the commands of one commit, the first of which has the number seq, from the number from on.
+func (e *Engine) handOut(ctx context.Context, payload []byte, seq, last, from uint64, fn changeFunc) error {
+	d := command.NewDecoder(payload)
+	for d.Next() {
+		c := d.Command()
+		if c.Op == command.Bulk {
+			return e.handOutSpilled(ctx, c, seq, last, from, fn)
+		}
+		if seq >= from {
+			if err := fn(seq, seq == last, c); err != nil {
+				return err
+			}
+		}
+		seq++
+	}
+	return errors.Join(d.Err(), ctx.Err())
+}
+
+// handOutSpilled is handOut for the commands in a spill file.
+func (e *Engine) handOutSpilled(ctx context.Context, c command.Command, seq, last, from uint64, fn changeFunc) error {
+	number, _ := c.Spilled()
+	err := spill.Read(e.o.FS, e.o.Dir, number, func(f spill.Frame) error {
+		first := seq
+		seq += uint64(f.Count)
+		return e.handOut(ctx, f.Payload, first, last, from, fn)
+	})
+	if errors.Is(err, fs.ErrNotExist) {
+		return ErrChangesGone
+	}
+	return err
 }
 
 // oldestChange is the sequence number from which on the log may still be asked for changes.

@@ -280,6 +280,9 @@ func (e *Engine) recover(slot root.Slot, roots []layout.Root) error {
 		e.o.Logger.Warn("the log ended in an unfinished record, which was never acknowledged as synced", "segment", got.Cut.Segment, "offset", got.Cut.Offset)
 	}
 	e.visible.Store(e.lastSeq)
+	for _, t := range e.current.Load().Tables[1:] {
+		t.End = from // where its records end is not known; replaying them again does no harm
+	}
 	if e.o.ReadOnly {
 		return nil
 	}
@@ -293,6 +296,9 @@ func (e *Engine) startWriting() error {
 			return fmt.Errorf("segment %d: %w", o.ID, err)
 		}
 		e.store.SetLastSeq(o.ID, e.lastSeq)
+	}
+	if err := e.sweepSpills(); err != nil {
+		return err
 	}
 	if e.o.Profile != Bench {
 		return nil
@@ -313,25 +319,34 @@ func (e *Engine) settleRecovered() error {
 	return e.settle(context.Background(), work{})
 }
 
-// replay takes one record of the log in. Recovery calls it before anything else runs.
-func (e *Engine) replay(seq uint64, commands []byte) error {
-	count, bytes := 0, 0
+// replay takes one record of the log in; last is the sequence number of its last command. Recovery calls it before anything
+// else runs.
+func (e *Engine) replay(last uint64, commands []byte, synced bool) error {
+	count, err := command.Count(commands)
+	if err != nil {
+		return err
+	}
+	if last <= e.lastSeq {
+		return nil // the roots hold it
+	}
+	bytes := 0
 	d := command.NewDecoder(commands)
 	for d.Next() {
 		c := d.Command()
-		count++
 		bytes += len(c.Key) + len(c.Value)
-		if c.Op == command.PutApart {
+		switch c.Op {
+		case command.PutApart:
+			if synced {
+				break // then the value was too
+			}
 			if err := e.valueSurvived(c.Value); err != nil {
 				return err
 			}
+		case command.Bulk:
+			// A bulk load is committed by a root, which would lie behind this record: it was not finished.
+			e.lastSeq = last
+			return e.forgetSpill(c)
 		}
-	}
-	if err := d.Err(); err != nil {
-		return err
-	}
-	if seq+uint64(count)-1 <= e.lastSeq {
-		return nil // the roots hold it
 	}
 	front := e.current.Load().Tables[0]
 	if !front.Fits(count, bytes) {
@@ -340,8 +355,8 @@ func (e *Engine) replay(seq uint64, commands []byte) error {
 		}
 		front = e.current.Load().Tables[0]
 	}
-	e.apply(front.Table, seq, commands)
-	e.lastSeq = seq + uint64(count) - 1
+	e.apply(front.Table, last-uint64(count)+1, commands)
+	e.lastSeq = last
 	return nil
 }
 

@@ -51,6 +51,7 @@ func (e *Engine) work() {
 		}
 		if seq := e.visible.Load(); seq != quietSeq {
 			quietSeq, quietSince, shrunk = seq, now, false
+			e.prepareLog()
 		} else if now.Sub(quietSince) >= idleDelay && e.settledSeq.Load() != seq && !now.Before(retryDue) {
 			if err := e.settleQuietly(ctx); err != nil && ctx.Err() == nil {
 				e.o.Logger.Error("checkpoint failed; it is tried again", "error", err)
@@ -58,9 +59,7 @@ func (e *Engine) work() {
 			}
 		} else if !shrunk && e.log != nil && now.Sub(quietSince) >= shrinkDelay && e.settledSeq.Load() == seq {
 			shrunk = true
-			if err := e.log.Shrink(); err != nil {
-				e.o.Logger.Warn("spare log segments stay", "error", err)
-			}
+			e.shrinkLog()
 		}
 		if !now.Before(clockDue) {
 			e.keepClock()
@@ -72,6 +71,27 @@ func (e *Engine) work() {
 // syncNeeded reports whether a power cut would cost more than the Relaxed profile allows.
 func (e *Engine) syncNeeded() bool {
 	return e.log != nil && e.log.Unsynced()+e.unsyncedValues.Load() >= e.o.SyncBytes
+}
+
+// prepareLog makes the next segment of the log ready, so that a writer who fills the present one does not have to. When that
+// fails, for want of space say, the writer will be told.
+func (e *Engine) prepareLog() {
+	if e.log == nil {
+		return
+	}
+	if err := e.log.Prepare(); err != nil && !isDiskFull(err) {
+		e.o.Logger.Warn("the next log segment could not be made ready", "error", err)
+	}
+}
+
+// shrinkLog gives the log's spare files back after a pause.
+func (e *Engine) shrinkLog() {
+	var r request
+	e.pipeline.Acquire(&r)
+	defer e.pipeline.Release()
+	if err := e.log.Shrink(); err != nil {
+		e.o.Logger.Warn("spare log segments stay", "error", err)
+	}
 }
 
 // wakeWorker makes the worker look around. It never blocks.

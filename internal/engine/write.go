@@ -9,6 +9,7 @@ import (
 	"github.com/pandodb/pando/internal/commit"
 	"github.com/pandodb/pando/internal/memtable"
 	"github.com/pandodb/pando/internal/record"
+	"github.com/pandodb/pando/internal/segment"
 	"github.com/pandodb/pando/internal/value"
 	"github.com/pandodb/pando/internal/view"
 	"github.com/pandodb/pando/internal/wal"
@@ -67,7 +68,8 @@ func (e *Engine) carry(r *commit.Request) error {
 	}
 	first := e.lastSeq + 1
 	if e.log != nil {
-		if _, err := e.log.Append(first, r.Commands); err != nil {
+		// A record of the log is numbered by its last command, as a root is by the last one that it holds.
+		if _, err := e.log.Append(first+uint64(r.Count)-1, r.Commands); err != nil {
 			return e.appendFailed(err)
 		}
 		e.counters.logBytes.Add(int64(len(r.Commands)))
@@ -137,9 +139,7 @@ func (e *Engine) applyOne(t *memtable.Table, c *command.Command, hash, seq uint6
 	case command.Put:
 		t.Put(c.Keyspace, hash, c.Key, seq, record.Record{Kind: record.Inline, Expiry: c.Expiry, Value: c.Value})
 	case command.PutApart:
-		if ref, err := value.DecodeRef(c.Value); err == nil {
-			e.store.SetLastSeq(ref.Segment, seq)
-		}
+		e.referTo(c.Value, seq)
 		t.Put(c.Keyspace, hash, c.Key, seq, record.Record{Kind: record.Apart, Expiry: c.Expiry, Value: c.Value})
 	case command.Delete:
 		t.Put(c.Keyspace, hash, c.Key, seq, record.Record{Kind: record.Tombstone})
@@ -153,6 +153,26 @@ func (e *Engine) applyOne(t *memtable.Table, c *command.Command, hash, seq uint6
 		e.keyspaces.drop(c.Keyspace)
 	case command.Clock:
 		e.clock.raise(c.Expiry)
+	}
+}
+
+// referTo notes that the log refers to a value apart: its segments are not to be cleaned before the record has settled. A value
+// that cannot be read protects nothing; reading it tells.
+func (e *Engine) referTo(encoded []byte, seq uint64) {
+	ref, err := value.DecodeRef(encoded)
+	if err != nil {
+		return
+	}
+	e.store.SetLastSeq(ref.Pointer.Segment, seq)
+	if ref.Length <= value.ChunkBytes {
+		return
+	}
+	err = value.Walk(e.store, ref, func(p segment.Pointer, _ segment.Kind) error {
+		e.store.SetLastSeq(p.Segment, seq)
+		return nil
+	})
+	if err != nil {
+		e.o.Logger.Error("a value that was just stored cannot be read", "error", err)
 	}
 }
 

@@ -44,17 +44,17 @@ const (
 // castagnoli is the table for the checksum of header blocks. It is never written after it was made.
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// fileName is the base name of a segment's file.
-func fileName(id uint32) string { return fmt.Sprintf("%0*x%s", nameDigits, id, suffix) }
+// FileName returns the name of a segment's file.
+func FileName(id uint32) string { return fmt.Sprintf("%0*x%s", nameDigits, id, suffix) }
 
-// parseFileName is the inverse of fileName.
+// parseFileName is the inverse of FileName.
 func parseFileName(name string) (id uint32, ok bool) {
 	digits, found := strings.CutSuffix(name, suffix)
 	if !found || len(digits) != nameDigits {
 		return 0, false
 	}
 	n, err := strconv.ParseUint(digits, 16, 32)
-	if err != nil || n == 0 || fileName(uint32(n)) != name {
+	if err != nil || n == 0 || FileName(uint32(n)) != name {
 		return 0, false
 	}
 	return uint32(n), true
@@ -141,7 +141,7 @@ type file struct {
 }
 
 func (s *Store) newFile(id uint32, class Class) *file {
-	base := fileName(id)
+	base := FileName(id)
 	return &file{
 		id: id, class: class, fsys: s.options.FS,
 		name: DirName + "/" + base, path: s.path(base),

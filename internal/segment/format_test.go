@@ -74,7 +74,7 @@ func TestGoldenCompressed(t *testing.T) {
 	}
 	fsys := newFS(t)
 	must(t, fsys.MkdirAll(filepath.Join(testDir, DirName)))
-	must(t, vfs.WriteFile(fsys, filepath.Join(testDir, DirName, fileName(goldenID)), content))
+	must(t, vfs.WriteFile(fsys, filepath.Join(testDir, DirName, FileName(goldenID)), content))
 	s := open(t, testOptions(fsys), []Info{{ID: goldenID, Class: Nodes, Size: int64(len(content))}}, goldenID+1)
 	got := scan(t, s, goldenID)
 	if len(got.gaps) > 0 || len(got.raws) != len(blobs) {

@@ -124,6 +124,7 @@ func TestAgainstModel(t *testing.T) {
 				if open := m.store.OpenValueSegment(); open != p.Segment {
 					t.Fatalf("value in segment %d, open is %d", p.Segment, open)
 				}
+				m.store.Live(p, int64(p.Length)) // as the root that comes to refer to it
 				m.value[p] = seed
 			},
 			"seal": func(*rapid.T) { m.store.SealValues() },

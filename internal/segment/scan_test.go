@@ -60,7 +60,7 @@ func scanSegment(t testing.TB, fsys vfs.FS) (*Store, []Pointer, [][]byte) {
 
 func editSegment(t testing.TB, fsys vfs.FS, id uint32, edit func(b []byte) []byte) {
 	t.Helper()
-	name := filepath.Join(testDir, DirName, fileName(id))
+	name := filepath.Join(testDir, DirName, FileName(id))
 	b, err := vfs.ReadFile(fsys, name, 1<<30)
 	must(t, err)
 	b = edit(bytes.Clone(b))
@@ -102,7 +102,7 @@ func TestScanResynchronises(t *testing.T) {
 	fsys := newFS(t)
 	s, ps, _ := scanSegment(t, fsys)
 	id := ps[0].Segment
-	original, err := vfs.ReadFile(fsys, filepath.Join(testDir, DirName, fileName(id)), 1<<30)
+	original, err := vfs.ReadFile(fsys, filepath.Join(testDir, DirName, FileName(id)), 1<<30)
 	must(t, err)
 	rng := rand.New(rand.NewPCG(1, 2))
 	for round := range 40 {

@@ -46,10 +46,9 @@ type Options struct {
 // Info is what the catalogue keeps about a segment.
 //
 // Live is the number of bytes in blobs that are in use. For Nodes it is exact with respect to the roots whose Writers were
-// committed. For Values a blob counts from the moment AppendValue takes its place until it is freed, settled or not, and
-// after a crash everything behind the end that the table names counts. So Live of a segment is never below what roots and
-// log refer to in it, as long as nothing is freed twice; it may be above by values that were never referred to, and by the
-// remains of writes that failed or were torn by a crash.
+// committed. For Values it is too: a value counts from the commit of the Writer that was told to Keep it, since a root
+// refers to it, until that of one that was told to Free it. Values that only the log refers to, or nobody, do not count;
+// LastSeq tells how far the log has to be settled before Live says everything.
 type Info struct {
 	ID      uint32
 	Class   Class
@@ -190,7 +189,6 @@ func (s *Store) loadListed(info Info, present bool) (*file, error) {
 	}
 	switch {
 	case info.Class == Values && stat.Size > info.Size:
-		f.live.Add(stat.Size - info.Size)
 		s.distrust(f)
 	case info.Class == Nodes && stat.Size < info.Size:
 		// A value segment may end before its listed size without damage: the size counts places that were taken by
@@ -230,7 +228,6 @@ func (s *Store) loadOrphan(id uint32) (*file, error) {
 		return nil, f.close()
 	}
 	f.size.Store(stat.Size)
-	f.live.Store(stat.Size - FileHeaderSize)
 	f.earlier = true
 	f.state.Store(orphan)
 	s.distrust(f)

@@ -107,7 +107,7 @@ func (s *Store) writeBlob(h Header, blob []byte) (Pointer, error) {
 		return Pointer{}, err
 	}
 	p := s.seal(blob, h, f.id, uint32(offset))
-	return p, s.finishValue(f, p, f.write(blob, offset))
+	return p, f.finishValue(f.write(blob, offset))
 }
 
 // writeParts writes a blob whose payload lies in several pieces: the long ones from where they lie, what is short between
@@ -123,7 +123,7 @@ func (s *Store) writeParts(h Header, parts [][]byte, scratch *valueScratch) (Poi
 	scratch.hasher.ResetSeed(payloadSeed(header, s.place(f.id, uint32(offset))))
 	for _, part := range parts {
 		if _, err := scratch.hasher.Write(part); err != nil {
-			return Pointer{}, s.finishValue(f, Pointer{Length: uint32(length)}, err)
+			return Pointer{}, f.finishValue(err)
 		}
 	}
 	h.Sum = scratch.hasher.Sum64()
@@ -150,7 +150,7 @@ func (s *Store) writeParts(h Header, parts [][]byte, scratch *valueScratch) (Poi
 		err = f.write(gathered, at)
 	}
 	scratch.blob = gathered
-	return p, s.finishValue(f, p, err)
+	return p, f.finishValue(err)
 }
 
 func (f *file) write(b []byte, offset int64) error {
@@ -188,15 +188,11 @@ func (s *Store) reserve(length int) (*file, int64, error) {
 	f.writers.Add(1)
 	offset := f.size.Load()
 	f.size.Store(offset + int64(length))
-	f.live.Add(int64(length))
 	return f, offset, nil
 }
 
-// finishValue ends what reserve began; err is that of the writes.
-func (s *Store) finishValue(f *file, p Pointer, err error) error {
-	if err != nil {
-		f.live.Add(-int64(p.Length))
-	}
+// finishValue ends what reserve began, and passes the error of the writes on.
+func (f *file) finishValue(err error) error {
 	f.dirty.Store(true)
 	f.writers.Add(-1)
 	f.release()

@@ -147,6 +147,13 @@ func (w *Writer) Free(p Pointer) {
 	}
 }
 
+// Keep accounts a value blob live when the Writer is committed: from then on a root refers to it.
+func (w *Writer) Keep(p Pointer) {
+	if !p.IsZero() && w.pending != nil {
+		w.pending[p.Segment] += int64(p.Length)
+	}
+}
+
 // Written is the number of bytes appended so far, headers included.
 func (w *Writer) Written() int64 { return w.written }
 

@@ -114,6 +114,11 @@ func (w *Writer) Remove() error { return errors.Join(w.Close(false), w.fsys.Remo
 // Read calls fn for each frame of a file; the payload is valid during the call. It returns fs.ErrNotExist for a file that is
 // not there.
 func Read(fsys vfs.FS, database string, number uint64, fn func(Frame) error) error {
+	return ReadFrom(fsys, database, number, 0, fn)
+}
+
+// ReadFrom is Read from the frame at an offset on.
+func ReadFrom(fsys vfs.FS, database string, number uint64, offset int64, fn func(Frame) error) error {
 	name := Name(number)
 	file, err := fsys.Open(filepath.Join(database, name))
 	if err != nil {
@@ -126,7 +131,7 @@ func Read(fsys vfs.FS, database string, number uint64, fn func(Frame) error) err
 	}
 	var header [frameHeader]byte
 	var payload []byte
-	for at := int64(0); at < size; {
+	for at := offset; at < size; {
 		if size-at < frameHeader {
 			return corrupt.New(name, at, size-at, "the last frame is cut short")
 		}

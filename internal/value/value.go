@@ -142,6 +142,14 @@ func Walk(s *segment.Store, r Ref, fn func(p segment.Pointer, kind segment.Kind)
 	return fn(r.Pointer, segment.KindValueIndex)
 }
 
+// Keep accounts every blob of the value live when w is committed: a root refers to it from then on.
+func Keep(s *segment.Store, r Ref, w *segment.Writer) error {
+	return Walk(s, r, func(p segment.Pointer, _ segment.Kind) error {
+		w.Keep(p)
+		return nil
+	})
+}
+
 // Free accounts every blob of the value dead when w is committed. A long value whose index is damaged is an error, and
 // only the index is freed; its chunks stay until their segments are cleaned.
 func Free(s *segment.Store, r Ref, w *segment.Writer) error {
@@ -178,62 +186,4 @@ func Copy(s *segment.Store, r Ref, key []byte, codec segment.Codec) (Ref, error)
 		return Ref{}, err
 	}
 	return w.Finish()
-}
-
-// Move copies those blobs of the value that lie in segments for which victim is true, through w, and frees the old ones when
-// w is committed. It returns where the value lies then: r itself when nothing had to be moved. Blobs are compressed anew with
-// codec, None, S2 or Zstd.
-func Move(s *segment.Store, r Ref, codec segment.Codec, w *segment.Writer, victim func(segment uint32) bool) (Ref, error) {
-	if !r.chunked() {
-		return moveChunk(s, r, codec, w, victim)
-	}
-	buf := s.GetBuffer()
-	defer s.PutBuffer(buf)
-	x, err := readIndex(s, r, buf)
-	if err != nil {
-		return Ref{}, err
-	}
-	moved := victim(r.Pointer.Segment)
-	chunks := make([]Ref, x.count())
-	for i := range chunks {
-		old := x.chunk(i)
-		if chunks[i], err = moveChunk(s, old, codec, w, victim); err != nil {
-			return Ref{}, err
-		}
-		moved = moved || chunks[i] != old
-	}
-	if !moved {
-		return r, nil
-	}
-	raw := appendIndex(nil, x.total, chunks)
-	raw = append(raw, x.key...)
-	raw = binary.LittleEndian.AppendUint32(raw, uint32(len(x.key)))
-	p, err := w.Append(segment.KindValueIndex, r.Keyspace, codec, 0, raw)
-	if err != nil {
-		return Ref{}, fmt.Errorf("move value index: %w", err)
-	}
-	w.Free(r.Pointer)
-	r.Pointer = p
-	return r, nil
-}
-
-func moveChunk(s *segment.Store, r Ref, codec segment.Codec, w *segment.Writer, victim func(segment uint32) bool) (Ref, error) {
-	if !victim(r.Pointer.Segment) {
-		return r, nil
-	}
-	buf := s.GetBuffer()
-	defer s.PutBuffer(buf)
-	raw, h, err := s.Read(r.Pointer, buf)
-	if err != nil {
-		return Ref{}, fmt.Errorf("move value: %w", err)
-	}
-	if err := checkChunk(r, h, raw); err != nil {
-		return Ref{}, err
-	}
-	p, err := w.Append(segment.KindValue, r.Keyspace, codec, 0, raw)
-	if err != nil {
-		return Ref{}, fmt.Errorf("move value: %w", err)
-	}
-	w.Free(r.Pointer)
-	return newRef(p, r.Keyspace, int(r.Length), len(raw)-int(r.Length)-tailSize), nil
 }

@@ -167,11 +167,8 @@ func (w *Writer) storeIndex() (Ref, error) {
 	return Ref{Pointer: p, Length: w.total, Keyspace: w.keyspace}, nil
 }
 
-// Abort gives up what was stored: it no longer counts as live. After Finish it does nothing.
+// Abort gives up what was stored: nothing refers to it, so its segment's cleaning removes it. After Finish it does nothing.
 func (w *Writer) Abort() {
-	for _, r := range w.chunks {
-		w.store.Live(r.Pointer, -int64(r.Pointer.Length))
-	}
 	w.chunk, w.chunks = nil, nil
 	w.err = errFinished
 }

@@ -128,7 +128,7 @@ func (c *crasher) crashRecovery(image *memfs.FS, n int) {
 		disk := image.KillImage()
 		faults := faultfs.New(disk)
 		faults.FailMutation(k, stop)
-		l, _, err := Recover(options(faults, c.o.Plain), c.from, func(uint64, []byte) error { return nil })
+		l, _, err := Recover(options(faults, c.o.Plain), c.from, func(uint64, []byte, bool) error { return nil })
 		if leaks := faults.Leaks(); err != nil && len(leaks) > 0 {
 			c.t.Fatalf("recovery that fails at call %d leaks %v", k, leaks)
 		}

@@ -221,8 +221,8 @@ func TestCallbackCuts(t *testing.T) {
 		must(t, l.Close())
 		o = options(disk, plain)
 
-		cutAt := func(i int) func(seq uint64, p []byte) error {
-			return func(seq uint64, p []byte) error {
+		cutAt := func(i int) func(seq uint64, p []byte, _ bool) error {
+			return func(seq uint64, p []byte, _ bool) error {
 				if seq == h.seqs[i] {
 					return ErrCut
 				}
@@ -233,7 +233,7 @@ func TestCallbackCuts(t *testing.T) {
 			t.Fatalf("durable record: %v", err)
 		}
 		stop := errors.New("stop")
-		if _, _, err := Recover(o, Position{Segment: 1}, func(uint64, []byte) error { return stop }); !errors.Is(err, stop) {
+		if _, _, err := Recover(o, Position{Segment: 1}, func(uint64, []byte, bool) error { return stop }); !errors.Is(err, stop) {
 			t.Fatal(err)
 		}
 		l, rec, err := Recover(o, Position{Segment: 1}, cutAt(4))

@@ -32,7 +32,7 @@ func goldenLog(t *testing.T) Options {
 	add(4, nil)
 	add(7, bytes.Repeat([]byte("split"), 4000))
 	must(t, l.Close())
-	l, _, err = Recover(o, Position{Segment: 1}, func(uint64, []byte) error { return nil })
+	l, _, err = Recover(o, Position{Segment: 1}, func(uint64, []byte, bool) error { return nil })
 	must(t, err)
 	add(8, []byte("after reopening"))
 	must(t, l.Close())

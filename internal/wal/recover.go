@@ -7,6 +7,10 @@ import (
 	"github.com/pandodb/pando/vfs"
 )
 
+// Deliver takes a record in. The payload is valid during the call. synced tells that the record is known to have been on stable
+// storage before the log was last closed or left: what it refers to was made durable before it was.
+type Deliver func(seq uint64, payload []byte, synced bool) error
+
 // Recover delivers every record from the position from on to fn, in order, and opens the log behind the last one. A payload
 // is valid during the call. Replay ends where the log ends: remains of records that were never synced are cut off, and what
 // is appended from now on goes into a new segment whose header says where the cut is. What was delivered is durable when
@@ -14,7 +18,7 @@ import (
 //
 // An error of fn ends recovery and is returned, except for ErrCut. Damage to what had been synced is a *corrupt.Error; the
 // files are as they were in that case.
-func Recover(o Options, from Position, fn func(seq uint64, payload []byte) error) (*Log, Recovered, error) {
+func Recover(o Options, from Position, fn Deliver) (*Log, Recovered, error) {
 	o, err := o.withDefaults()
 	if err != nil {
 		return nil, Recovered{}, err
@@ -31,7 +35,7 @@ func Recover(o Options, from Position, fn func(seq uint64, payload []byte) error
 }
 
 // Replay delivers what Recover would, and changes nothing.
-func Replay(o Options, from Position, fn func(seq uint64, payload []byte) error) (Recovered, error) {
+func Replay(o Options, from Position, fn Deliver) (Recovered, error) {
 	o, err := o.withDefaults()
 	if err != nil {
 		return Recovered{}, err
@@ -51,7 +55,7 @@ type recovery struct {
 	buf                  []byte
 }
 
-func (r *recovery) replay(fn func(seq uint64, payload []byte) error) error {
+func (r *recovery) replay(fn Deliver) error {
 	if r.start.Segment >= 1<<32 || r.start.Offset < 0 || r.start.Offset > MaxSegmentBytes {
 		return fmt.Errorf("log: %v is no position", r.start)
 	}

@@ -19,12 +19,13 @@ type planner struct {
 	chain   []found
 	strays  []found // those above the chain's start are searched for claims
 	load    func(f found) ([]byte, error)
-	deliver func(seq uint64, payload []byte) error
+	deliver Deliver
 
-	last    uint64 // of the record before the next one; 0: not known
-	claim   place  // the highest met so far
-	lastEnd place  // of the last record
-	partial struct {
+	last     uint64 // of the record before the next one; 0: not known
+	claim    place  // the highest met so far
+	foreseen place  // the highest in any header, and in the frames of the segment at hand
+	lastEnd  place  // of the last record
+	partial  struct {
 		open  bool
 		start place
 		seq   uint64
@@ -56,11 +57,15 @@ func (p *planner) run(start place, after uint64) (outcome, error) {
 	p.last = after
 	p.out.LastSeq = after
 	p.out.end = start
+	for _, f := range p.chain {
+		p.foreseen = max(p.foreseen, f.header.durable)
+	}
 	for i, f := range p.chain {
 		data, err := p.load(f)
 		if err != nil {
 			return p.out, fmt.Errorf("log: read %s: %w", baseName(f.segment), err)
 		}
+		p.foresee(&p.chain[i], data)
 		p.raise(f.header.durable)
 		p.out.before = append(p.out.before, p.begun())
 		limit, exact := f.header.limit(), false
@@ -89,6 +94,20 @@ func (p *planner) run(start place, after uint64) (outcome, error) {
 			"record %d goes on in a segment after %s, which is missing or cannot be read", p.partial.seq, baseName(last.segment))
 	}
 	return p.out, p.finish(len(p.chain)-1, nil, verdict{record: p.out.end, offset: last.limit(), reason: "the log ends"})
+}
+
+// foresee looks through the claims of a segment before its records are delivered, so that their receiver can be told which of
+// them had been synced. It reads the headers of frames only.
+func (p *planner) foresee(f *found, data []byte) {
+	limit := min(f.header.limit(), int64(len(data)))
+	for offset := int64(firstFrame); offset < limit; {
+		fr, ok := decodeFrame(data[offset:limit], &f.header, offset, limit)
+		if !ok {
+			return
+		}
+		p.foreseen = max(p.foreseen, fr.claim)
+		offset += fr.room()
+	}
 }
 
 // begun is the number of the last record that has begun.
@@ -229,7 +248,7 @@ func (p *planner) take(fr *frame, here place, payload []byte) error {
 		}
 		payload = p.partial.data
 	}
-	if err := p.deliver(fr.seq, payload); err != nil {
+	if err := p.deliver(fr.seq, payload, end <= p.foreseen); err != nil {
 		return err
 	}
 	p.partial.open = false

@@ -107,7 +107,7 @@ type replayed struct {
 	payloads [][]byte
 }
 
-func (r *replayed) add(seq uint64, payload []byte) error {
+func (r *replayed) add(seq uint64, payload []byte, _ bool) error {
 	r.seqs, r.payloads = append(r.seqs, seq), append(r.payloads, bytes.Clone(payload))
 	return nil
 }
@@ -305,7 +305,7 @@ func BenchmarkRecover(b *testing.B) {
 	must(b, l.Close())
 	b.SetBytes(64 << 20)
 	for b.Loop() {
-		if _, err := Replay(o, Position{Segment: 1}, func(uint64, []byte) error { return nil }); err != nil {
+		if _, err := Replay(o, Position{Segment: 1}, func(uint64, []byte, bool) error { return nil }); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -1,0 +1,243 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"github.com/pandodb/pando/internal/command"
+	"github.com/pandodb/pando/internal/commit"
+	"github.com/pandodb/pando/internal/memtable"
+	"github.com/pandodb/pando/internal/spill"
+	"github.com/pandodb/pando/internal/view"
+	"github.com/pandodb/pando/vfs"
+)
+
+// A batch that does not fit into a memtable is a bulk load: its commands wait in a spill file, and its commit merges them
+// straight into new roots, a memtable's worth at a time. The log only says that it happened, for the change feed; what
+// commits it is the root slot behind that record. So a crash before it leaves nothing of the batch, and memory is bounded
+// whatever its size. Other writers wait meanwhile, readers do not.
+
+// SpillBytes is how many bytes of commands a batch may hold in memory.
+func (e *Engine) SpillBytes() int { return int(e.sizes.bulk) }
+
+// CommitBytes is how many bytes of keys and values a batch may have that is committed from memory.
+func (e *Engine) CommitBytes() int { return 2 * int(e.sizes.bulk) }
+
+// ReadSpill calls fn for the runs of commands in a spill file behind an offset, with how many there are.
+func (e *Engine) ReadSpill(s *Spill, from int64, fn func(d command.Decoder, count int) error) error {
+	return spill.ReadFrom(e.o.FS, e.o.Dir, s.number, from, func(f spill.Frame) error {
+		return fn(command.NewDecoder(f.Payload), f.Count)
+	})
+}
+
+// NewSpill makes a file for the commands of a batch.
+func (e *Engine) NewSpill() (*Spill, error) {
+	if err := e.usable(); err != nil {
+		return nil, err
+	}
+	number := e.spills.Add(1)
+	w, err := spill.Create(e.o.FS, e.o.Dir, number)
+	if err != nil {
+		return nil, err
+	}
+	return &Spill{Writer: w, number: number}, nil
+}
+
+// Spill is a batch in a file.
+type Spill struct {
+	*spill.Writer
+	number uint64
+}
+
+// CommitSpilled commits a batch that waits in a file. validate may be nil.
+func (e *Engine) CommitSpilled(s *Spill, validate func() error) error {
+	var r commit.Request
+	e.pipeline.Acquire(&r)
+	defer e.pipeline.Release()
+	return e.CarrySpilled(s, validate)
+}
+
+// CarrySpilled is CommitSpilled for a caller who leads.
+func (e *Engine) CarrySpilled(s *Spill, validate func() error) error {
+	if err := e.usable(); err != nil {
+		return err
+	}
+	if validate != nil {
+		if err := validate(); err != nil {
+			return err
+		}
+	}
+	if err := s.Close(e.o.KeepChanges > 0); err != nil {
+		return err
+	}
+	if err := e.settleBehind(); err != nil {
+		return err
+	}
+	e.settling.Lock()
+	defer e.settling.Unlock()
+	first := e.lastSeq + 1
+	last := e.lastSeq + uint64(s.Count())
+	if err := e.logBulk(s, last); err != nil {
+		return err
+	}
+	e.lastSeq = last
+	if err := e.load(s.number, first, last); err != nil {
+		return fmt.Errorf("bulk load: %w", errors.Join(err, e.markUnfinished(s.number)))
+	}
+	e.counters.commits.Add(1)
+	e.counters.userBytes.Add(s.Size())
+	e.visible.Store(last)
+	e.feed.notify()
+	if e.o.KeepChanges == 0 {
+		return e.removeSpill(s.number)
+	}
+	return nil
+}
+
+// settleBehind settles everything that was committed before. The caller leads.
+func (e *Engine) settleBehind() error {
+	front := e.current.Load().Tables[0]
+	if err := e.awaitSettled(0); err != nil {
+		return err
+	}
+	if front.Len() == 0 && !front.HasRanges() {
+		return nil
+	}
+	if err := e.freeze(); err != nil {
+		return err
+	}
+	return e.awaitSettled(0)
+}
+
+// logBulk tells the change feed of a bulk load.
+func (e *Engine) logBulk(s *Spill, last uint64) error {
+	if e.log == nil {
+		return nil
+	}
+	var enc command.Encoder
+	enc.Bulk(s.number, uint64(s.Count()))
+	if _, err := e.log.Append(last, enc.Payload()); err != nil {
+		return e.appendFailed(err)
+	}
+	return nil
+}
+
+// load merges the commands of a file into new roots and puts them in force.
+func (e *Engine) load(number, first, last uint64) error {
+	s := e.newSettlement(context.Background(), e.current.Load(), nil, work{})
+	err := s.mergeSpilled(number, first)
+	if err == nil {
+		s.seq = last
+		if e.log != nil {
+			s.through = e.log.Position()
+		}
+		err = s.store()
+	}
+	if err != nil {
+		if !s.storing {
+			err = errors.Join(err, s.writer.Abort())
+		}
+		return err
+	}
+	e.mu.Lock()
+	e.floor = last // open optimistic transactions cannot be checked against what passed no memtable
+	e.mu.Unlock()
+	s.publish()
+	e.counters.checkpoints.Add(1)
+	return nil
+}
+
+// mergeSpilled merges a file into the settlement's roots, a memtable's worth at a time.
+func (s *settlement) mergeSpilled(number, seq uint64) error {
+	if err := s.plan(); err != nil {
+		return err
+	}
+	var table *view.Table
+	merge := func() error {
+		if table == nil {
+			return nil
+		}
+		s.group = []*view.Table{table}
+		err := s.mergeGroup()
+		s.group, table = nil, nil
+		return err
+	}
+	err := spill.Read(s.e.o.FS, s.e.o.Dir, number, func(f spill.Frame) error {
+		if table != nil && !table.Fits(f.Count, f.Data) {
+			if err := merge(); err != nil {
+				return err
+			}
+		}
+		if table == nil {
+			fresh, err := memtable.New(s.e.sizes.memtable)
+			if err != nil {
+				return fmt.Errorf("make a memtable of %d bytes: %w", s.e.sizes.memtable, err)
+			}
+			table = view.NewTable(fresh)
+			table.Retain()
+		}
+		s.e.apply(table.Table, seq, f.Payload)
+		seq += uint64(f.Count)
+		return nil
+	})
+	return errors.Join(err, merge())
+}
+
+// mergeGroup merges the group and gives its tables up.
+func (s *settlement) mergeGroup() error {
+	defer func() {
+		for _, t := range s.group {
+			t.Release()
+		}
+	}()
+	if err := s.run(); err != nil {
+		return err
+	}
+	s.moved, s.victims = nil, nil // the first round has done the cleaner's work
+	return s.writer.Flush()
+}
+
+// forgetSpill notes that the bulk load of a command in the log was not finished.
+func (e *Engine) forgetSpill(c command.Command) error {
+	if e.o.ReadOnly {
+		return nil
+	}
+	number, _ := c.Spilled()
+	return e.markUnfinished(number)
+}
+
+// markUnfinished cuts a spill file to no length, which tells the change feed to pass over it.
+func (e *Engine) markUnfinished(number uint64) error {
+	if err := e.o.FS.MkdirAll(e.path(spill.DirName)); err != nil {
+		return err
+	}
+	return vfs.WriteFile(e.o.FS, e.path(spill.Name(number)), nil)
+}
+
+func (e *Engine) removeSpill(number uint64) error {
+	if err := e.o.FS.Remove(e.path(spill.Name(number))); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// sweepSpills removes the spill files that nobody needs. Those of bulk loads that the change feed may still be asked for are
+// kept as long as log is kept for it; their number grows no faster than that of bulk loads since.
+func (e *Engine) sweepSpills() error {
+	numbers, err := spill.Numbers(e.o.FS, e.o.Dir)
+	if err != nil {
+		return err
+	}
+	for _, n := range numbers {
+		e.spills.Store(max(e.spills.Load(), n))
+		if e.o.KeepChanges > 0 {
+			continue
+		}
+		if err := e.removeSpill(n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
