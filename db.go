@@ -182,16 +182,17 @@ func (db *DB) DropKeyspace(name string) error { return db.e.DropKeyspace(name) }
 // given back.
 func (db *DB) Snapshot() *Snapshot {
 	s := &snapshotState{db: db}
-	var err error
-	if s.snap, err = db.e.Snapshot(); err == nil {
-		err = db.hold(&s.stop)
-		if err != nil {
-			s.snap.Release()
+	snap, err := db.e.Snapshot()
+	if err == nil {
+		if err = db.hold(&s.stop); err != nil {
+			snap.Release()
 		}
 	}
 	if err != nil {
 		s.stop.Set(err)
 		s.closed.Store(true)
+	} else {
+		s.held = db.e.Hold(snap)
 	}
 	return &Snapshot{state: s, ks: db.main}
 }

@@ -18,27 +18,25 @@ type Snapshot struct {
 
 type snapshotState struct {
 	db     *DB
-	snap   engine.Snapshot
+	held   *engine.Held
 	stop   view.Stop
 	err    atomic.Pointer[error]
-	mu     sync.RWMutex // held for reading during a read, so that Close waits for it
+	mu     sync.RWMutex // held for reading while a read takes its hold
 	closed atomic.Bool
 }
 
 // In returns the same snapshot, reading from another keyspace.
 func (s *Snapshot) In(ks *Keyspace) *Snapshot { return &Snapshot{state: s.state, ks: ks} }
 
-// enter begins a read: on success, leave ends it.
-func (s *snapshotState) enter() error {
+// use begins a read; the snapshot that it returns is released when the read is done.
+func (s *snapshotState) use() (engine.Snapshot, error) {
 	s.mu.RLock()
+	defer s.mu.RUnlock()
 	if err := s.stop.Err(); err != nil {
-		s.mu.RUnlock()
-		return err
+		return engine.Snapshot{}, err
 	}
-	return nil
+	return s.held.Use(), nil
 }
-
-func (s *snapshotState) leave() { s.mu.RUnlock() }
 
 // Get returns a copy of the value of key, or ErrNotFound.
 func (s *Snapshot) Get(key []byte) ([]byte, error) {
@@ -51,29 +49,31 @@ func (s *Snapshot) Get(key []byte) ([]byte, error) {
 
 // GetTo appends the value of key to dst and returns the result. It allocates nothing when the value fits into dst.
 func (s *Snapshot) GetTo(dst, key []byte) ([]byte, error) {
-	if err := s.state.enter(); err != nil {
+	snap, err := s.state.use()
+	if err != nil {
 		return dst, err
 	}
-	defer s.state.leave()
-	return s.state.snap.Get(dst, nil, s.ks.ks, key)
+	defer snap.Release()
+	return snap.Get(dst, nil, s.ks.ks, key)
 }
 
 // Has reports whether key is there.
 func (s *Snapshot) Has(key []byte) (bool, error) {
-	if err := s.state.enter(); err != nil {
+	snap, err := s.state.use()
+	if err != nil {
 		return false, err
 	}
-	defer s.state.leave()
-	return s.state.snap.Has(nil, s.ks.ks, key)
+	defer snap.Release()
+	return snap.Has(nil, s.ks.ks, key)
 }
 
 // Iter opens an iterator; nil options walk over everything. It must be closed.
 func (s *Snapshot) Iter(o *IterOptions) *Iterator {
-	if err := s.state.enter(); err != nil {
+	snap, err := s.state.use()
+	if err != nil {
 		return failedIterator(err)
 	}
-	defer s.state.leave()
-	return newIterator(s.state.snap.Retain(), s.ks.ks, o, nil, &s.state.stop)
+	return newIterator(snap, s.ks.ks, o, nil, &s.state.stop)
 }
 
 // Range walks over the pairs in [lo, hi) in the order of their keys; a nil bound is open. A pair is valid for its step only.
@@ -95,20 +95,22 @@ func (s *Snapshot) Prefix(p []byte) iter.Seq2[[]byte, []byte] {
 
 // Count returns the number of pairs in [lo, hi); a nil bound is open.
 func (s *Snapshot) Count(lo, hi []byte) (int64, error) {
-	if err := s.state.enter(); err != nil {
+	snap, err := s.state.use()
+	if err != nil {
 		return 0, err
 	}
-	defer s.state.leave()
-	return s.state.snap.Count(nil, s.ks.ks, lo, hi)
+	defer snap.Release()
+	return snap.Count(nil, s.ks.ks, lo, hi)
 }
 
 // Nth returns the n-th pair of [lo, hi), counted from 0, or ErrNotFound.
 func (s *Snapshot) Nth(lo, hi []byte, n int64) (key, value []byte, err error) {
-	if err := s.state.enter(); err != nil {
+	snap, err := s.state.use()
+	if err != nil {
 		return nil, nil, err
 	}
-	defer s.state.leave()
-	return s.state.snap.Nth(nil, s.ks.ks, lo, hi, n)
+	defer snap.Release()
+	return snap.Nth(nil, s.ks.ks, lo, hi, n)
 }
 
 func (s *snapshotState) note(err error) { s.err.Store(&err) }
@@ -132,9 +134,11 @@ func (s *Snapshot) Close() error {
 		return nil
 	}
 	st.stop.Set(ErrClosed)
-	st.mu.Lock() // waits for reads that are running
+	st.mu.Lock() // no read may take a hold any more
 	defer st.mu.Unlock()
 	st.db.letGo(&st.stop)
-	st.snap.Release()
+	if st.held != nil {
+		st.held.Release()
+	}
 	return nil
 }

@@ -31,7 +31,7 @@ const (
 type txState struct {
 	writes
 	mode      mode
-	snap      engine.Snapshot
+	held      *engine.Held
 	stop      view.Stop
 	start     *engine.Start
 	reads     engine.Reads
@@ -83,17 +83,18 @@ func (db *DB) Update(fn func(tx *Tx) error) error {
 // then. It is serialisable.
 func (db *DB) Begin(writable bool) (*Tx, error) {
 	s := &txState{writes: writes{db: db}}
+	var snap engine.Snapshot
 	var err error
 	if !writable {
-		s.snap, err = db.e.Snapshot()
+		snap, err = db.e.Snapshot()
 	} else if err = db.e.Writable(); err == nil {
 		s.mode = optimistic
-		s.start, s.snap, err = db.e.Begin()
+		s.start, snap, err = db.e.Begin()
 	}
 	if err != nil {
 		return nil, err
 	}
-	return s.open()
+	return s.open(snap)
 }
 
 func (db *DB) beginExclusive() (*Tx, error) {
@@ -102,15 +103,16 @@ func (db *DB) beginExclusive() (*Tx, error) {
 	}
 	s := &txState{writes: writes{db: db}, mode: exclusive}
 	db.e.Lead(&s.lead)
-	var err error
-	if s.snap, err = db.e.Snapshot(); err != nil {
+	snap, err := db.e.Snapshot()
+	if err != nil {
 		db.e.Follow()
 		return nil, err
 	}
-	return s.open()
+	return s.open(snap)
 }
 
-func (s *txState) open() (*Tx, error) {
+func (s *txState) open(snap engine.Snapshot) (*Tx, error) {
+	s.held = s.db.e.Hold(snap)
 	if err := s.db.hold(&s.stop); err != nil {
 		s.end()
 		return nil, err
@@ -198,7 +200,9 @@ func (tx *Tx) GetTo(dst, key []byte) ([]byte, error) {
 		return dst, err
 	}
 	s.readPoint(tx.ks, key)
-	return s.snap.Get(dst, layers, tx.ks.ks, key)
+	snap := s.held.Use()
+	defer snap.Release()
+	return snap.Get(dst, layers, tx.ks.ks, key)
 }
 
 // Has reports whether key is there.
@@ -209,7 +213,9 @@ func (tx *Tx) Has(key []byte) (bool, error) {
 		return false, err
 	}
 	s.readPoint(tx.ks, key)
-	return s.snap.Has(layers, tx.ks.ks, key)
+	snap := s.held.Use()
+	defer snap.Release()
+	return snap.Has(layers, tx.ks.ks, key)
 }
 
 // Iter opens an iterator; nil options walk over everything. It does not see what the transaction writes afterwards. An
@@ -225,7 +231,7 @@ func (tx *Tx) Iter(o *IterOptions) *Iterator {
 	} else {
 		s.readRange(tx.ks, o.Lower, o.Upper)
 	}
-	return newIterator(s.snap.Retain(), tx.ks.ks, o, layers, &s.stop)
+	return newIterator(s.held.Use(), tx.ks.ks, o, layers, &s.stop)
 }
 
 // Range walks over the pairs in [lo, hi) in the order of their keys; a nil bound is open. A pair is valid for its step only.
@@ -254,7 +260,9 @@ func (tx *Tx) Count(lo, hi []byte) (int64, error) {
 		return 0, err
 	}
 	s.readRange(tx.ks, lo, hi)
-	return s.snap.Count(layers, tx.ks.ks, lo, hi)
+	snap := s.held.Use()
+	defer snap.Release()
+	return snap.Count(layers, tx.ks.ks, lo, hi)
 }
 
 // Nth returns the n-th pair of [lo, hi), counted from 0, or ErrNotFound.
@@ -265,7 +273,9 @@ func (tx *Tx) Nth(lo, hi []byte, n int64) (key, value []byte, err error) {
 		return nil, nil, err
 	}
 	s.readRange(tx.ks, lo, hi)
-	return s.snap.Nth(layers, tx.ks.ks, lo, hi, n)
+	snap := s.held.Use()
+	defer snap.Release()
+	return snap.Nth(layers, tx.ks.ks, lo, hi, n)
 }
 
 func (s *txState) note(err error) { s.err = err }
@@ -411,7 +421,7 @@ func (s *txState) end() {
 		o.Free()
 	}
 	s.stale = nil
-	s.snap.Release()
+	s.held.Release()
 	if s.mode == exclusive {
 		s.db.e.Follow()
 	}

@@ -165,7 +165,7 @@ func (s *settlement) mergeSpilled(number, seq uint64) error {
 		return err
 	}
 	err := spill.Read(s.e.o.FS, s.e.o.Dir, number, func(f spill.Frame) error {
-		if table != nil && !table.Fits(f.Count, f.Data) {
+		if table != nil && !s.e.takes(table.Table, f.Count, f.Data) {
 			if err := merge(); err != nil {
 				return err
 			}

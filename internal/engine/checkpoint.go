@@ -68,12 +68,16 @@ func (e *Engine) settle(ctx context.Context, w work) error {
 	e.changed.Broadcast()
 	e.mu.Unlock()
 	e.epoch.Collect()
+	e.fitCache()
 	return err
 }
 
 func (e *Engine) settleLocked(ctx context.Context, w work) error {
 	if err := e.failure.Load(); err != nil {
 		return *err
+	}
+	if err := e.moveHeld(ctx); err != nil {
+		return err
 	}
 	v := e.current.Load()
 	group := v.Tables[1:]
@@ -140,10 +144,8 @@ func (e *Engine) newSettlement(ctx context.Context, v *view.View, group []*view.
 // run makes the new roots.
 func (s *settlement) run() error {
 	ids := map[uint32]bool{}
-	for _, t := range s.group {
-		for _, id := range t.Keyspaces() {
-			ids[id] = true
-		}
+	for _, id := range keyspacesOf(s.group) {
+		ids[id] = true
 	}
 	live := map[uint32]*Keyspace{}
 	list, _ := s.e.keyspaces.all()

@@ -71,8 +71,11 @@ type Engine struct {
 	floor     uint64                  // optimistic transactions that began before it cannot be checked any more; on mu
 	released  bool                    // resources are gone; on mu
 
-	settling     sync.Mutex // one checkpoint, compaction or backup step at a time
-	generated    uint64     // generation of the newest view; on mu
+	heldMu       sync.Mutex
+	held         map[*Held]struct{} // snapshots that may be moved; on heldMu
+	cacheSize    atomic.Int64       // as it was last set
+	settling     sync.Mutex         // one checkpoint, compaction or backup step at a time
+	generated    uint64             // generation of the newest view; on mu
 	progress     atomic.Uint64
 	counters     counters
 	feed         notifier

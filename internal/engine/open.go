@@ -38,7 +38,7 @@ func Open(o Options) (*Engine, error) {
 	}
 	e := &Engine{
 		o: o, sizes: sizesFor(o.MemoryBytes), epoch: epoch.New(), keyspaces: newKeyspaces(),
-		views: map[*view.View]struct{}{}, starts: map[*Start]struct{}{}, values: valueHolds{holds: map[*ValueHold]struct{}{}},
+		views: map[*view.View]struct{}{}, starts: map[*Start]struct{}{}, held: map[*Held]struct{}{}, values: valueHolds{holds: map[*ValueHold]struct{}{}},
 		kick: make(chan struct{}, 1), stop: make(chan struct{}),
 	}
 	e.changed = sync.NewCond(&e.mu)
@@ -59,6 +59,7 @@ func (e *Engine) open() error {
 		return err
 	}
 	e.cache = cache.New(e.sizes.cache, e.epoch)
+	e.cacheSize.Store(e.sizes.cache)
 	if err := e.openStore(slot); err != nil {
 		return err
 	}
@@ -349,7 +350,7 @@ func (e *Engine) replay(last uint64, commands []byte, synced bool) error {
 		}
 	}
 	front := e.current.Load().Tables[0]
-	if !front.Fits(count, bytes) {
+	if !e.takes(front.Table, count, bytes) {
 		if err := e.freeze(); err != nil {
 			return err
 		}

@@ -39,6 +39,7 @@ func (e *Engine) work() {
 		}
 		now := e.o.Clock.Now()
 		e.epoch.Collect()
+		e.fitCache()
 		if !now.Before(syncDue) || e.syncNeeded() {
 			e.syncRelaxed()
 			syncDue = now.Add(e.o.SyncInterval)

@@ -179,7 +179,7 @@ func (e *Engine) referTo(encoded []byte, seq uint64) {
 // makeRoom sees to it that the memtable in front takes a batch, and slows the writer down while settling lags behind.
 func (e *Engine) makeRoom(records, bytes int) error {
 	v := e.current.Load()
-	if v.Tables[0].Fits(records, bytes) {
+	if e.takes(v.Tables[0].Table, records, bytes) {
 		if len(v.Tables) > 1 {
 			e.pace(v.Tables[0].Bytes(), bytes)
 		}
@@ -189,6 +189,11 @@ func (e *Engine) makeRoom(records, bytes int) error {
 		return err
 	}
 	return e.freeze()
+}
+
+// takes reports whether a memtable has room for a batch: in its arena, and, with its indexes, in its share of the budget.
+func (e *Engine) takes(t *memtable.Table, records, bytes int) bool {
+	return t.Fits(records, bytes) && (t.Len() == 0 || t.Bytes()+bytes <= e.sizes.memtable)
 }
 
 // maxFrozen is how many frozen memtables may wait: one is being settled, none waits.

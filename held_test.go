@@ -1,0 +1,88 @@
+package pando
+
+import (
+	"context"
+	"fmt"
+	"testing"
+)
+
+// Snapshots that are held while everything is overwritten many times go on showing their moment, long after the memtables of
+// that moment have settled, and so do the iterators that were opened before.
+func TestHeldSnapshotsOutliveTheirMemtables(t *testing.T) {
+	db := small(t, t.TempDir(), Options{Profile: Relaxed})
+	const keys, rounds = 3000, 12
+	key := func(i int) []byte { return fmt.Appendf(nil, "key%06d", i) }
+	type moment struct {
+		round int
+		snap  *Snapshot
+		it    *Iterator
+		tx    *Tx
+	}
+	var moments []moment
+	for round := range rounds {
+		for i := range keys {
+			if err := db.Put(key(i), fmt.Appendf(nil, "round %d of key %d, and some more bytes", round, i)); err != nil {
+				t.Fatal(err)
+			}
+			if i == keys/2 {
+				s := db.Snapshot()
+				tx, err := db.Begin(false)
+				if err != nil {
+					t.Fatal(err)
+				}
+				it := s.Iter(nil)
+				it.SeekGE(key(100))
+				moments = append(moments, moment{round, s, it, tx})
+			}
+		}
+		if round%3 == 2 {
+			if err := db.DeleteRange(key(10), key(20)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := db.Checkpoint(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, m := range moments {
+		want := func(i int) string {
+			round := m.round
+			if i > keys/2 {
+				round--
+			}
+			return fmt.Sprintf("round %d of key %d, and some more bytes", round, i)
+		}
+		n := 0
+		for k, v := range m.snap.Range(key(30), nil) {
+			i := n + 30
+			if string(k) != string(key(i)) || string(v) != want(i) {
+				t.Fatalf("round %d: pair %d is %q: %q", m.round, i, k, v)
+			}
+			n++
+		}
+		total := keys
+		if m.round == 0 {
+			total = keys/2 + 1
+		}
+		if c, err := m.snap.Count(nil, nil); c != int64(total) || err != nil || m.snap.Err() != nil {
+			t.Errorf("round %d: %d pairs, want %d; %v", m.round, c, total, err)
+		}
+		for i := 100; i < 200; i++ {
+			if string(m.it.Key()) != string(key(i)) || string(m.it.Value()) != want(i) {
+				t.Fatalf("round %d: iterator shows %q: %q", m.round, m.it.Key(), m.it.Value())
+			}
+			if !m.it.Next() {
+				t.Fatal(m.it.Err())
+			}
+		}
+		if v, err := m.tx.Get(key(7)); string(v) != want(7) || err != nil {
+			t.Errorf("round %d: %q, %v", m.round, v, err)
+		}
+		m.it.Close()
+		m.snap.Close()
+		m.tx.Rollback()
+	}
+	if r, err := db.Check(context.Background()); err != nil || r.Err() != nil {
+		t.Errorf("%v, %v", err, r.Err())
+	}
+}

@@ -1,0 +1,203 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/pandodb/pando/internal/layout"
+	"github.com/pandodb/pando/internal/segment"
+	"github.com/pandodb/pando/internal/view"
+)
+
+// A snapshot that is held for long would keep the memtables of its moment alive, and with them more memory than the budget
+// has, were there many of them. So before a further memtable is settled, held snapshots whose memtables have settled
+// meanwhile are moved: what the memtables say at the snapshot's moment is merged into roots of its own, in segments that
+// nobody else refers to and that are removed when the snapshot is released. A crash removes them too: no catalogue lists
+// them. Until then the page cache makes room for the memtable. Iterators keep what they began with.
+
+// Held is a snapshot that may be moved while it is held. It is safe for concurrent use.
+type Held struct {
+	e      *Engine
+	mu     sync.Mutex
+	snap   Snapshot
+	closed bool
+}
+
+// Hold takes a snapshot over. Release gives it up.
+func (e *Engine) Hold(s Snapshot) *Held {
+	h := &Held{e: e, snap: s}
+	e.heldMu.Lock()
+	e.held[h] = struct{}{}
+	e.heldMu.Unlock()
+	return h
+}
+
+// Use returns the snapshot for one operation; the caller releases it.
+func (h *Held) Use() Snapshot {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.snap.Retain()
+}
+
+// Release gives the snapshot up. It is called once, when no Use follows.
+func (h *Held) Release() {
+	h.e.heldMu.Lock()
+	delete(h.e.held, h)
+	h.e.heldMu.Unlock()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.closed = true
+	h.snap.Release()
+}
+
+// moveHeld moves every held snapshot that keeps a settled memtable alive. The caller holds settling.
+func (e *Engine) moveHeld(ctx context.Context) error {
+	e.heldMu.Lock()
+	list := make([]*Held, 0, len(e.held))
+	for h := range e.held {
+		list = append(list, h)
+	}
+	e.heldMu.Unlock()
+	for _, h := range list {
+		if err := h.move(ctx); err != nil {
+			return fmt.Errorf("settle a held snapshot: %w", err)
+		}
+	}
+	return nil
+}
+
+// move gives the snapshot roots of its own when its memtables are not in use any more.
+func (h *Held) move(ctx context.Context) error {
+	h.mu.Lock()
+	if h.closed {
+		h.mu.Unlock()
+		return nil
+	}
+	old := h.snap.Retain()
+	h.mu.Unlock()
+	defer old.Release()
+	if !h.e.keepsSettled(old.View) {
+		return nil
+	}
+	v, err := h.e.privateView(ctx, old)
+	if err != nil {
+		return err
+	}
+	h.mu.Lock()
+	if h.closed {
+		h.mu.Unlock()
+		v.Unref()
+		return nil
+	}
+	h.snap = Snapshot{View: v, Seq: old.Seq, e: h.e}
+	h.mu.Unlock()
+	old.View.Unref() // what h held
+	return nil
+}
+
+// keepsSettled reports whether a view keeps a memtable with records alive that the current view does without.
+func (e *Engine) keepsSettled(v *view.View) bool {
+	current := e.current.Load()
+	for _, t := range v.Tables {
+		used := false
+		for _, c := range current.Tables {
+			used = used || c == t
+		}
+		if !used && (t.Len() > 0 || t.HasRanges()) {
+			return true
+		}
+	}
+	return false
+}
+
+// privateView merges the memtables of a snapshot into roots that only it refers to.
+func (e *Engine) privateView(ctx context.Context, s Snapshot) (*view.View, error) {
+	w := e.store.NewWriter(segment.Nodes, 0)
+	roots := append([]layout.Root(nil), s.View.Roots...)
+	var err error
+	for _, id := range keyspacesOf(s.View.Tables) {
+		if roots, err = e.mergePrivately(ctx, s, roots, id, w); err != nil {
+			break
+		}
+	}
+	if err == nil {
+		err = w.Flush()
+	}
+	if err != nil {
+		e.abort(w)
+		return nil, err
+	}
+	// The view has the generation of the one that it replaces: it reads the same files.
+	v := view.New(&e.reads, nil, roots, s.View.Generation, func(v *view.View) {
+		e.abort(w)
+		e.viewReleased(v)
+	})
+	e.mu.Lock()
+	e.views[v] = struct{}{}
+	e.mu.Unlock()
+	return v, nil
+}
+
+func (e *Engine) mergePrivately(ctx context.Context, s Snapshot, roots []layout.Root, id uint32, w *segment.Writer) ([]layout.Root, error) {
+	ks := e.keyspaces.id(id)
+	if ks == nil {
+		ks = &Keyspace{} // dropped meanwhile, but the snapshot still reads it
+		ks.ID = id
+	}
+	for int(id) >= len(roots) {
+		roots = append(roots, nil)
+	}
+	if roots[id] == nil {
+		empty, err := e.trees.Load(&e.env, id, nil)
+		if err != nil {
+			return nil, err
+		}
+		roots[id] = empty
+	}
+	codec, dictionary := e.codecFor(ks)
+	fresh, err := e.trees.Apply(ctx, roots[id], view.Ranges(s.View.Tables, id, s.Seq), view.NewChanges(s.View.Tables, id, s.Seq), w,
+		layout.ApplyOptions{Codec: codec, Dictionary: dictionary, LeafBytes: ks.LeafBytes})
+	roots[id] = fresh
+	return roots, err
+}
+
+// abort removes the segments of a writer. What cannot be removed now is removed by the next open.
+func (e *Engine) abort(w *segment.Writer) {
+	if err := w.Abort(); err != nil {
+		e.o.Logger.Warn("segments stay until the next open", "error", err)
+	}
+}
+
+// keyspacesOf lists the keyspaces that a group of memtables holds anything of, in the order of their ids.
+func keyspacesOf(tables []*view.Table) []uint32 {
+	ids := map[uint32]bool{}
+	for _, t := range tables {
+		for _, id := range t.Keyspaces() {
+			ids[id] = true
+		}
+	}
+	return sortedIDs(ids)
+}
+
+// fitCache gives the page cache what the memtables that only readers keep alive leave of the budget.
+func (e *Engine) fitCache() {
+	e.mu.Lock()
+	seen := map[*view.Table]bool{}
+	for _, t := range e.current.Load().Tables {
+		seen[t] = true
+	}
+	var kept int64
+	for v := range e.views {
+		for _, t := range v.Tables {
+			if !seen[t] {
+				seen[t] = true
+				kept += int64(t.Bytes())
+			}
+		}
+	}
+	e.mu.Unlock()
+	if want := max(e.sizes.cache-kept, e.sizes.cache/8); want != e.cacheSize.Swap(want) {
+		e.cache.Resize(want)
+	}
+}
