@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"sync"
 
 	"github.com/pandodb/pando/internal/cache"
@@ -39,8 +40,9 @@ func Open(o Options) (*Engine, error) {
 	e := &Engine{
 		o: o, sizes: sizesFor(o.MemoryBytes), epoch: epoch.New(), keyspaces: newKeyspaces(),
 		views: map[*view.View]struct{}{}, starts: map[*Start]struct{}{}, held: map[*Held]struct{}{}, values: valueHolds{holds: map[*ValueHold]struct{}{}},
-		kick: make(chan struct{}, 1), stop: make(chan struct{}),
+		kick: make(chan struct{}, 1),
 	}
+	e.ctx, e.cancel = context.WithCancel(context.Background())
 	e.changed = sync.NewCond(&e.mu)
 	e.pipeline = commit.New(e.process)
 	e.feed.init()
@@ -175,7 +177,7 @@ func (e *Engine) openStore(slot root.Slot) error {
 		if e.catalogue, err = root.Decode(raw); err != nil {
 			return fmt.Errorf("read the catalogue: %w", err)
 		}
-		table = e.catalogue.Segments
+		table = withSegment(e.catalogue.Segments, slot.Catalogue)
 	}
 	if e.store, err = segment.Open(so, table, slot.NextSegment); err != nil {
 		return err
@@ -201,6 +203,17 @@ func (e *Engine) openStore(slot root.Slot) error {
 	}
 	e.trees = tree.New()
 	return nil
+}
+
+// withSegment returns the table with the segment of the catalogue. A catalogue that is the first blob of its segment was
+// written before there was anything to list.
+func withSegment(table []segment.Info, catalogue segment.Pointer) []segment.Info {
+	if slices.ContainsFunc(table, func(i segment.Info) bool { return i.ID == catalogue.Segment }) {
+		return table
+	}
+	return append(slices.Clip(table), segment.Info{
+		ID: catalogue.Segment, Class: segment.Nodes, Size: int64(catalogue.Offset) + int64(catalogue.Length),
+	})
 }
 
 // loadCatalogue makes the keyspaces and their roots.
