@@ -3,6 +3,7 @@ package importer
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -263,6 +264,21 @@ func TestChunksEndWithTheirContext(t *testing.T) {
 	for _, err := range Chunks(ctx, r, 10) {
 		if !errors.Is(err, context.Canceled) {
 			t.Fatal(err)
+		}
+	}
+}
+
+func TestPairsComeBack(t *testing.T) {
+	for _, key := range []string{"", "a", "\xff", "\x00\u2028<"} {
+		for _, value := range []string{"", "{\"a\":1}", "\x80", "line\nline"} {
+			var b bytes.Buffer
+			if err := json.NewEncoder(&b).Encode(NewPair([]byte(key), []byte(value))); err != nil {
+				t.Fatal(err)
+			}
+			got, err := pairsOf(t, b.String(), Options{Format: Pairs})
+			if err != nil || len(got) != 1 || got[0] != key+"="+value {
+				t.Errorf("%q=%q became %q, %v", key, value, got, err)
+			}
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"unicode/utf8"
 )
 
 // Pair is one record as the export command writes it. Base64 names those of its members, separated by commas, that hold
@@ -14,6 +15,29 @@ type Pair struct {
 	Key    *string `json:"key"`
 	Value  *string `json:"value,omitempty"`
 	Base64 string  `json:"base64,omitempty"`
+}
+
+// NewPair makes a pair; a nil value is left out.
+func NewPair(key, value []byte) Pair {
+	var p Pair
+	p.Key = Text("key", key, &p.Base64)
+	if value != nil {
+		p.Value = Text("value", value, &p.Base64)
+	}
+	return p
+}
+
+// Text returns bytes as the text of a member, and adds its name to list when that is base64.
+func Text(member string, b []byte, list *string) *string {
+	text := string(b)
+	if !utf8.Valid(b) {
+		text = base64.StdEncoding.EncodeToString(b)
+		if *list != "" {
+			*list += ","
+		}
+		*list += member
+	}
+	return &text
 }
 
 // pairReader reads exported pairs.
