@@ -84,6 +84,17 @@ func (p *Pipeline) Acquire(r *Request) {
 	p.lead(r)
 }
 
+// TryAcquire is Acquire for who must not wait: it answers false when somebody leads.
+func (p *Pipeline) TryAcquire() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.leading {
+		return false
+	}
+	p.leading = true
+	return true
+}
+
 // Carry carries r out for a caller who holds the lead.
 func (p *Pipeline) Carry(r *Request) error {
 	p.group = append(p.group[:0], r)

@@ -85,6 +85,27 @@ func TestAcquireKeepsOthersOut(t *testing.T) {
 	}
 }
 
+func TestTryAcquire(t *testing.T) {
+	p := New(func([]*Request) {})
+	if !p.TryAcquire() {
+		t.Fatal("nobody leads, yet there was no lead to be had")
+	}
+	if p.TryAcquire() {
+		t.Fatal("two leaders")
+	}
+	done := make(chan error)
+	go func() { done <- p.Do(&Request{}) }()
+	select {
+	case <-done:
+		t.Fatal("a request was carried out behind the leader's back")
+	default:
+	}
+	p.Release()
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+}
+
 func BenchmarkUncontended(b *testing.B) {
 	p := New(func([]*Request) {})
 	r := &Request{}

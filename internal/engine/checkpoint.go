@@ -39,12 +39,17 @@ func (e *Engine) freezeNow() error {
 	var r request
 	e.pipeline.Acquire(&r)
 	defer e.pipeline.Release()
+	if err := e.awaitSettled(maxFrozen); err != nil {
+		return err
+	}
+	return e.freezeFront()
+}
+
+// freezeFront freezes the memtable in front, unless it has nothing that is not settled. The caller leads.
+func (e *Engine) freezeFront() error {
 	front := e.current.Load().Tables[0]
 	if front.Len() == 0 && !front.HasRanges() && e.lastSeq == e.settledSeq.Load() {
 		return nil
-	}
-	if err := e.awaitSettled(maxFrozen); err != nil {
-		return err
 	}
 	return e.freeze()
 }

@@ -9,7 +9,7 @@ import (
 type clockMark struct {
 	high    atomic.Uint64 // Unix milliseconds
 	written atomic.Uint64 // the mark that the log or a root holds
-	used    atomic.Bool   // something with an expiry has been written or read in this run
+	used    atomic.Bool   // a record was hidden because it had expired, since the mark was last written
 }
 
 // raise lifts the mark.

@@ -14,10 +14,12 @@ func (e *Engine) Close() error {
 		return nil
 	}
 	e.closed.Store(true)
+	e.stopped.Set(ErrClosed)
+	e.changed.Broadcast() // a leader who waits for the worker gives up
 	e.mu.Unlock()
 	e.feed.close()
 	e.running.Wait()
-	close(e.stop)
+	e.cancel()
 	e.worker.Wait()
 	var r request
 	e.pipeline.Acquire(&r) // waits for the commit that is running; those behind it find the database closed
@@ -62,6 +64,7 @@ func (e *Engine) settleAll() error {
 func (e *Engine) abandon() error {
 	var errs []error
 	e.closed.Store(true)
+	e.cancel()
 	if e.log != nil {
 		errs = append(errs, e.log.Close())
 	}

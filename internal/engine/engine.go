@@ -89,7 +89,8 @@ type Engine struct {
 	unsyncedValues atomic.Int64
 	spills         atomic.Uint64 // number of the newest spill file
 	kick           chan struct{}
-	stop           chan struct{}
+	ctx            context.Context // ends when the engine closes
+	cancel         context.CancelFunc
 	worker         sync.WaitGroup
 }
 

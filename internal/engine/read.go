@@ -108,7 +108,11 @@ func (e *Engine) find(scratch *layout.Scratch, v *view.View, overlay []view.Laye
 
 // expired reports whether a record is invisible by now.
 func (e *Engine) expired(r record.Record) bool {
-	return r.Expiry != 0 && r.Expired(e.Now())
+	if r.Expiry == 0 || !r.Expired(e.Now()) {
+		return false
+	}
+	e.clock.used.Store(true)
+	return true
 }
 
 // Snapshot is a view and a sequence number, held.
@@ -171,7 +175,7 @@ func (s Snapshot) Find(overlay []view.Layer, ks *Keyspace, key []byte) (record.R
 func (s Snapshot) Iterator(ks *Keyspace, lower, upper []byte, keysOnly bool, overlay []view.Layer, stop *view.Stop) *view.Iterator {
 	return s.View.NewIterator(view.IteratorOptions{
 		Keyspace: ks.ID, Seq: s.Seq, Now: s.e.Now(), Lower: lower, Upper: upper, KeysOnly: keysOnly,
-		Overlay: overlay, Stop: stop,
+		Overlay: overlay, Stop: stop, Hid: &s.e.clock.used,
 	})
 }
 

@@ -19,20 +19,17 @@ const (
 
 // work is the one background goroutine: it settles frozen memtables, syncs the log in the Relaxed profile, settles everything
 // after a pause, keeps the clock's mark, and reclaims memory.
+//
+// It never waits for the commit pipeline: a leader may be waiting for it.
 func (e *Engine) work() {
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	go func() { // ends with the worker: stop is closed before Close waits for it
-		<-e.stop
-		cancel()
-	}()
+	ctx := e.ctx
 	tick := min(max(e.o.SyncInterval/2, leastTick), mostTick)
 	var syncDue, clockDue, retryDue, quietSince time.Time
 	var quietSeq uint64
 	shrunk := false
 	for {
 		select {
-		case <-e.stop:
+		case <-ctx.Done():
 			return
 		case <-e.kick:
 		case <-e.o.Clock.After(tick):
@@ -59,8 +56,7 @@ func (e *Engine) work() {
 				retryDue = now.Add(retryDelay)
 			}
 		} else if !shrunk && e.log != nil && now.Sub(quietSince) >= shrinkDelay && e.settledSeq.Load() == seq {
-			shrunk = true
-			e.shrinkLog()
+			shrunk = e.shrinkLog()
 		}
 		if !now.Before(clockDue) {
 			e.keepClock()
@@ -86,13 +82,15 @@ func (e *Engine) prepareLog() {
 }
 
 // shrinkLog gives the log's spare files back after a pause.
-func (e *Engine) shrinkLog() {
-	var r request
-	e.pipeline.Acquire(&r)
+func (e *Engine) shrinkLog() bool {
+	if !e.pipeline.TryAcquire() {
+		return false
+	}
 	defer e.pipeline.Release()
 	if err := e.log.Shrink(); err != nil {
 		e.o.Logger.Warn("spare log segments stay", "error", err)
 	}
+	return true
 }
 
 // wakeWorker makes the worker look around. It never blocks.
@@ -105,7 +103,12 @@ func (e *Engine) wakeWorker() {
 
 // settleQuietly settles what a pause in writing has left in the memtable.
 func (e *Engine) settleQuietly(ctx context.Context) error {
-	if err := e.freezeNow(); err != nil {
+	if !e.pipeline.TryAcquire() {
+		return nil // then there is no pause
+	}
+	err := e.freezeFront()
+	e.pipeline.Release()
+	if err != nil {
 		return err
 	}
 	return e.settle(ctx, work{})
@@ -133,11 +136,15 @@ func (e *Engine) keepClock() {
 	if high < e.clock.written.Load()+uint64(clockDelay/time.Millisecond) {
 		return
 	}
+	if !e.pipeline.TryAcquire() {
+		return // the next round will do
+	}
+	defer e.pipeline.Release()
 	e.clock.used.Store(false)
 	var enc command.Encoder
 	enc.Clock(high)
 	r := request{Commands: enc.Payload(), Count: 1, Sync: e.o.Profile == Durable}
-	if err := e.Commit(&r); err == nil {
+	if err := e.pipeline.Carry(&r); err == nil {
 		e.clock.written.Store(high)
 	}
 }

@@ -228,6 +228,9 @@ func (e *Engine) awaitSettled(n int) error {
 	defer e.mu.Unlock()
 	attempts := e.attempts
 	for len(e.current.Load().Tables)-1 > n {
+		if e.closed.Load() {
+			return ErrClosed
+		}
 		e.wakeWorker()
 		e.changed.Wait()
 		if e.attempts != attempts && e.lastErr != nil && len(e.current.Load().Tables)-1 > n {

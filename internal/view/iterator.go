@@ -26,8 +26,9 @@ type IteratorOptions struct {
 	Now          uint64 // records that have expired by this moment are not shown
 	Lower, Upper []byte // [Lower, Upper); nil is open. The iterator keeps the slices
 	KeysOnly     bool
-	Overlay      []Layer // newest first
-	Stop         *Stop   // what makes the iterator stop
+	Overlay      []Layer      // newest first
+	Stop         *Stop        // what makes the iterator stop
+	Hid          *atomic.Bool // set when an expired record was passed over
 }
 
 // Stop makes iterators stop from elsewhere: when their transaction, snapshot or database ends.
@@ -244,17 +245,26 @@ func (it *Iterator) seekBackward(key []byte, settled bool) bool {
 
 // takeForward shows the settled pair to which the walk has moved, or the next one that has not expired.
 func (it *Iterator) takeForward(ok bool) bool {
-	for ok && it.settled.record().Expired(it.now) {
+	for ok && it.expired(it.settled.record()) {
 		ok = it.settled.next()
 	}
 	return it.take(ok, afterLast)
 }
 
 func (it *Iterator) takeBackward(ok bool) bool {
-	for ok && it.settled.record().Expired(it.now) {
+	for ok && it.expired(it.settled.record()) {
 		ok = it.settled.prev()
 	}
 	return it.take(ok, beforeFirst)
+}
+
+// expired reports whether a record is not to be shown any more.
+func (it *Iterator) expired(r record.Record) bool {
+	if r.Expiry == 0 || !r.Expired(it.now) {
+		return false
+	}
+	it.o.Hid.Store(true)
+	return true
 }
 
 func (it *Iterator) take(ok bool, otherwise position) bool {

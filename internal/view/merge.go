@@ -62,7 +62,7 @@ func (it *Iterator) consider(at int, key []byte) bool {
 	} else {
 		r = it.settled.record()
 	}
-	if r.Kind == record.Tombstone || r.Expired(it.now) || hidden(it.sources, at, key, seq) {
+	if r.Kind == record.Tombstone || it.expired(r) || hidden(it.sources, at, key, seq) {
 		return false
 	}
 	it.show(key, r)
