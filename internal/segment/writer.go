@@ -38,7 +38,33 @@ type Writer struct {
 	buffer   []byte  // blobs that wait to be written
 	pending  map[uint32]int64
 	written  int64
+	dull     dull
 	err      error
+}
+
+// dull remembers that the payloads of a keyspace do not shrink, so that only some are tried. Compressing in vain costs as much
+// as everything else that a Writer does.
+type dull struct {
+	keyspace uint32
+	streak   int // payloads in a row that were not worth compressing, or not tried
+}
+
+// dullAfter is how many payloads in a row must not shrink before only one in as many is tried.
+const dullAfter = 16
+
+// skips reports whether the next payload is not to be tried.
+func (d *dull) skips(keyspace uint32) bool {
+	if d.keyspace != keyspace {
+		*d = dull{keyspace: keyspace}
+	}
+	return d.streak >= dullAfter && d.streak%dullAfter != 0
+}
+
+// note takes in how a payload was stored.
+func (d *dull) note(used Codec) {
+	if d.streak++; used != None {
+		d.streak = 0
+	}
 }
 
 // NewWriter returns a Writer for segments of one class. keyspaceHint says to which keyspace most of the blobs belong; it is
@@ -55,8 +81,8 @@ func (s *Store) NewWriter(class Class, keyspaceHint uint32) *Writer {
 }
 
 // Append adds a blob and returns where it will lie. Store.Read finds it after Flush. It counts as live when the Writer is
-// committed. raw may be changed when Append has returned. When compressing does not save a sixteenth the blob is stored as it
-// is. dictionary is the number of a dictionary that was added, for ZstdDictionary, else 0.
+// committed. raw may be changed when Append has returned. When compressing does not save a sixteenth, or did not for many
+// blobs of the keyspace before, the blob is stored as it is. dictionary is the number of a dictionary that was added, for ZstdDictionary, else 0.
 func (w *Writer) Append(kind Kind, keyspace uint32, codec Codec, dictionary uint16, raw []byte) (Pointer, error) {
 	if w.err != nil {
 		return Pointer{}, w.err
@@ -66,9 +92,16 @@ func (w *Writer) Append(kind Kind, keyspace uint32, codec Codec, dictionary uint
 	}
 	begin := len(w.buffer)
 	var header [HeaderSize]byte
-	buffer, used, err := w.store.codecs.appendStored(append(w.buffer, header[:]...), codec, dictionary, raw)
+	wanted := codec
+	if w.dull.skips(keyspace) {
+		wanted = None
+	}
+	buffer, used, err := w.store.codecs.appendStored(append(w.buffer, header[:]...), wanted, dictionary, raw)
 	if err != nil {
 		return Pointer{}, fmt.Errorf("append blob: %w", err)
+	}
+	if codec != None && len(raw) >= minCompress {
+		w.dull.note(used)
 	}
 	w.buffer = buffer
 	length := len(buffer) - begin

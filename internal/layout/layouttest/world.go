@@ -132,6 +132,7 @@ func (w *World) Apply(ranges []layout.Range, changes []layout.Change, o layout.A
 	if o.Now != 0 {
 		w.Now = max(w.Now, o.Now)
 	}
+	w.Env.Store.Live(p, int64(p.Length)) // as the engine does when it hands the record to Apply
 	writer := w.Env.Store.NewWriter(segment.Nodes, Keyspace)
 	root, err := w.Layout.Apply(context.Background(), w.Root, ranges, &layout.SliceChanges{Changes: sorted}, writer, o)
 	must(w.T, err)
