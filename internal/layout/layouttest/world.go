@@ -116,6 +116,7 @@ func (w *World) Apart(value []byte) record.Record {
 	w.T.Helper()
 	p, err := w.Env.Store.AppendValue(Keyspace, segment.None, value)
 	must(w.T, err)
+	w.Env.Store.Live(p, int64(p.Length)) // as the engine does when it hands the record to Apply
 	ref := binary.LittleEndian.AppendUint64(segment.AppendPointer(nil, p), uint64(len(value)))
 	return record.Record{Kind: record.Apart, Value: ref}
 }
@@ -132,7 +133,6 @@ func (w *World) Apply(ranges []layout.Range, changes []layout.Change, o layout.A
 	if o.Now != 0 {
 		w.Now = max(w.Now, o.Now)
 	}
-	w.Env.Store.Live(p, int64(p.Length)) // as the engine does when it hands the record to Apply
 	writer := w.Env.Store.NewWriter(segment.Nodes, Keyspace)
 	root, err := w.Layout.Apply(context.Background(), w.Root, ranges, &layout.SliceChanges{Changes: sorted}, writer, o)
 	must(w.T, err)
