@@ -1,0 +1,154 @@
+package tidy
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// documents are those that the module must have.
+var documents = []string{
+	"README.md", "CHANGELOG.md", "CONTRIBUTING.md", "docs/architecture.md", "docs/format.md", "docs/operating.md",
+	"docs/promises.md", "docs/reading.md",
+}
+
+var (
+	link     = regexp.MustCompile(`\]\(([^)#\s]+)(#[^)]*)?\)`)
+	repoPath = regexp.MustCompile("`((?:internal|vfs|docs|cmd|examples|test|bench|\\.ci)/[\\w./-]+)`")
+	testName = regexp.MustCompile("`(?:([a-z0-9/]+)\\.)?((?:Test|Fuzz|Benchmark)\\w+|Example\\w*)(?:/\\w+)?`")
+	machine  = regexp.MustCompile(`(^|[\s"'(=` + "`" + `])/(work|home|root|tmp|Users|var)/`)
+)
+
+func TestDocumentsPointAtWhatExists(t *testing.T) {
+	m := load(t)
+	for _, name := range documents {
+		if m.docs[name] == "" {
+			t.Errorf("%s is missing", name)
+		}
+	}
+	tests := m.testNames()
+	for name, text := range m.docs {
+		exists := func(target string) {
+			if _, err := os.Stat(filepath.Join(m.root, filepath.FromSlash(target))); err != nil {
+				t.Errorf("%s points at %s, which does not exist", name, target)
+			}
+		}
+		for _, l := range link.FindAllStringSubmatch(text, -1) {
+			if !strings.Contains(l[1], "://") {
+				exists(path.Join(path.Dir(name), l[1]))
+			}
+		}
+		for _, p := range repoPath.FindAllStringSubmatch(text, -1) {
+			if !testName.MatchString(p[0]) {
+				exists(p[1])
+			}
+		}
+		for _, n := range testName.FindAllStringSubmatch(text, -1) {
+			if !tests[n[2]] || (n[1] != "" && !tests[n[1]+"."+n[2]]) {
+				t.Errorf("%s names the test %s, which does not exist", name, strings.Trim(n[0], "`"))
+			}
+		}
+	}
+}
+
+// testNames returns the tests of the module, by name and by "directory.name" ("pando.name" for the public package).
+func (m *module) testNames() map[string]bool {
+	names := map[string]bool{}
+	for _, s := range m.sources {
+		if !s.isTest() {
+			continue
+		}
+		dir := s.dir
+		if dir == "." {
+			dir = "pando"
+		}
+		for _, d := range s.file.Decls {
+			if f, ok := d.(*ast.FuncDecl); ok && f.Recv == nil {
+				names[f.Name.Name], names[dir+"."+f.Name.Name] = true, true
+			}
+		}
+	}
+	return names
+}
+
+func TestNothingSpeaksOfAMachine(t *testing.T) {
+	m := load(t)
+	texts := map[string]string{}
+	for name, text := range m.docs {
+		texts[name] = text
+	}
+	for _, s := range m.sources {
+		if s.dir != "internal/tidy" {
+			texts[s.name] = s.text
+		}
+	}
+	for name, text := range texts {
+		for i, line := range strings.Split(text, "\n") {
+			if machine.MatchString(line) {
+				t.Errorf("%s:%d names a path of some machine: %s", name, i+1, strings.TrimSpace(line))
+			}
+		}
+	}
+}
+
+// programs returns the Go code blocks of a document.
+func programs(text string) []string {
+	var list []string
+	for _, part := range strings.Split(text, "```go\n")[1:] {
+		code, _, _ := strings.Cut(part, "```")
+		list = append(list, code)
+	}
+	return list
+}
+
+func TestCodeInDocumentsParses(t *testing.T) {
+	m := load(t)
+	for name, text := range m.docs {
+		for i, code := range programs(text) {
+			if !strings.HasPrefix(code, "package ") {
+				code = "package p\nfunc f() {\n" + code + "\n}"
+			}
+			if _, err := parser.ParseFile(token.NewFileSet(), "", code, 0); err != nil {
+				t.Errorf("%s: Go code block %d: %v", name, i+1, err)
+			}
+		}
+	}
+}
+
+// TestFirstProgramIsTheExample holds the first program of the README against the Example that the tests run. The two differ
+// in where the database lies: the Example puts it into a directory that is removed again.
+func TestFirstProgramIsTheExample(t *testing.T) {
+	m := load(t)
+	list := programs(m.docs["README.md"])
+	if len(list) == 0 {
+		t.Fatal("README.md has no program")
+	}
+	readme := between(t, list[0], "func main() {\n", "\n}\n")
+	for _, s := range m.sources {
+		if s.name != "example_test.go" {
+			continue
+		}
+		example := between(t, s.text, "func Example() {\n", "\n}\n")
+		if want := strings.Replace(readme, `"trees.pando"`, "dir", 1); !strings.Contains(example, want) {
+			t.Errorf("README.md's first program is not the body of Example. README.md has\n%s\nand Example\n%s", want, example)
+		}
+		return
+	}
+	t.Error("example_test.go is missing")
+}
+
+func between(t *testing.T, text, from, to string) string {
+	t.Helper()
+	_, rest, ok := strings.Cut(text, from)
+	if !ok {
+		t.Fatalf("no %q", from)
+	}
+	body, _, _ := strings.Cut(rest, to)
+	return body
+}
