@@ -1,0 +1,57 @@
+package main
+
+import (
+	"context"
+
+	"github.com/pandodb/pando"
+	"github.com/spf13/cobra"
+)
+
+func newBackupCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "backup DIR TARGET",
+		Short: "Copy a database",
+		Long: `Backup copies a database to another directory, which then opens as a database. Files are hard links where the file system has
+them. An earlier backup of the same database in TARGET is brought up to date.`,
+		Example: `  pando backup mydb /backups/mydb`,
+		Args:    exactly(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := a.backup(cmd.Context(), args[0], args[1]); err != nil {
+				return err
+			}
+			return a.reading(args[1], func(db *pando.DB) error { return a.describeCopy(db, args[1]) })
+		},
+	}
+}
+
+// backup copies a database beside other readers when everything in it is settled. What a crash left is settled first, since
+// a backup does not take the log along.
+func (a *app) backup(ctx context.Context, dir, target string) error {
+	settled := false
+	err := a.reading(dir, func(db *pando.DB) error {
+		m := db.Metrics()
+		if settled = m.Settled == m.LastSeq; !settled {
+			return nil
+		}
+		return db.Backup(ctx, target)
+	})
+	if err != nil || settled {
+		return err
+	}
+	return a.writing(dir, pando.Options{MustExist: true}, func(db *pando.DB) error { return db.Backup(ctx, target) })
+}
+
+// describeCopy prints what a backup or a restored database holds.
+func (a *app) describeCopy(db *pando.DB, dir string) error {
+	rows, err := keyspaceRows(db)
+	if err != nil {
+		return err
+	}
+	records := int64(0)
+	for _, r := range rows {
+		records += r.Records
+	}
+	m := db.Metrics()
+	return a.print(map[string]any{"directory": dir, "keyspaces": len(rows), "records": records, "bytes": m.SegmentBytes, "lastSeq": m.LastSeq},
+		"%s: %d keyspaces, %s records, %s, up to change %d\n", dir, len(rows), formatCount(records), formatSize(m.SegmentBytes), m.LastSeq)
+}

@@ -1,0 +1,124 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"time"
+
+	"github.com/pandodb/pando"
+	"github.com/pandodb/pando/internal/clock"
+	"github.com/pandodb/pando/internal/importer"
+)
+
+// batchBytes is how much is committed at a time: large enough that a sync costs little, small enough that an interrupted
+// import has got nearly as far as it had read.
+const batchBytes = 1 << 20
+
+// shortest is what a measured time is taken for at least, so that a rate has no division by zero.
+const shortest = time.Microsecond
+
+// loaded sums up what was brought in.
+type loaded struct {
+	Keyspace         string  `json:"keyspace"`
+	Records          int64   `json:"records"`
+	Bytes            int64   `json:"bytes"`
+	Seconds          float64 `json:"seconds"`
+	RecordsPerSecond float64 `json:"recordsPerSecond"`
+	Holds            int64   `json:"holds"` // records in the keyspace afterwards
+}
+
+// loader brings a file into a keyspace.
+type loader struct {
+	a       *app
+	file    string
+	ks      keyspaceFlag
+	options importer.Options
+	write   writeFlags
+	numbers *importer.Sequence // of records without keys; nil until one came
+}
+
+// run reads the file, commits its records batch by batch, and prints what that took. Nothing is made of a file without a
+// record that can be read.
+func (l *loader) run(ctx context.Context, dir string) error {
+	ticks := clock.System()
+	started := ticks.Now()
+	in, size, err := l.a.openInput(l.file)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	bar := l.a.progress("reading", size)
+	defer bar.end()
+	next, stop := iter.Pull2(importer.Chunks(ctx, importer.NewReader(bar.reader(in), l.options), batchBytes))
+	defer stop()
+	chunk, err, _ := next()
+	if err != nil {
+		return fmt.Errorf("%s: %w", l.file, err)
+	}
+	var sum loaded
+	err = l.a.writing(dir, l.write.options(false), func(db *pando.DB) error {
+		k, err := l.ks.made(db)
+		if err != nil {
+			return err
+		}
+		sum.Keyspace = k.Name()
+		for batch := db.NewBatch().In(k); err == nil && chunk != nil; chunk, err, _ = next() {
+			if err = l.store(db, batch, k, chunk, &sum); err != nil {
+				break
+			}
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w (%d records before were stored)", l.file, err, sum.Records)
+		}
+		sum.Holds, err = k.Count(nil, nil)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	bar.end()
+	sum.Seconds = ticks.Now().Sub(started).Seconds()
+	sum.RecordsPerSecond = float64(sum.Records) / max(sum.Seconds, shortest.Seconds())
+	return l.a.print(sum, "%s records, %s in %.2f s (%s records/s, %s/s); keyspace %s holds %s\n",
+		formatCount(sum.Records), formatSize(sum.Bytes), sum.Seconds, formatCount(int64(sum.RecordsPerSecond)),
+		formatSize(int64(float64(sum.Bytes)/max(sum.Seconds, shortest.Seconds()))), sum.Keyspace, formatCount(sum.Holds))
+}
+
+// store commits a chunk as one batch, and counts it.
+func (l *loader) store(db *pando.DB, batch *pando.Batch, k *pando.Keyspace, chunk *importer.Chunk, sum *loaded) (err error) {
+	batch.Reset()
+	for key, value := range chunk.All() {
+		if key == nil {
+			if l.numbers == nil {
+				if l.numbers, err = sequenceOf(k); err != nil {
+					return err
+				}
+			}
+			key = l.numbers.Next()
+		}
+		if err := batch.Put(key, value); err != nil {
+			return fmt.Errorf("record %d: %w", sum.Records+int64(batch.Len())+1, err)
+		}
+	}
+	size := batch.Size()
+	if err := db.Write(batch); err != nil {
+		return err
+	}
+	sum.Records += int64(chunk.Len())
+	sum.Bytes += size
+	return nil
+}
+
+// sequenceOf returns the numbers that follow the highest key of a keyspace.
+func sequenceOf(k *pando.Keyspace) (*importer.Sequence, error) {
+	it := k.Iter(&pando.IterOptions{KeysOnly: true})
+	defer it.Close()
+	if !it.Last() {
+		if err := it.Err(); err != nil {
+			return nil, err
+		}
+		return importer.NewSequence(nil)
+	}
+	return importer.NewSequence(it.Key())
+}

@@ -1,0 +1,40 @@
+package main
+
+import (
+	"github.com/pandodb/pando"
+	"github.com/spf13/cobra"
+)
+
+func newCompactCommand(a *app) *cobra.Command {
+	var smallest bool
+	cmd := &cobra.Command{
+		Use:   "compact DIR",
+		Short: "Rewrite everything as small as it gets",
+		Long: `Compact rewrites a database as small as it gets. It needs as much free space as the data takes meanwhile. An interrupted
+one leaves the database as it was.`,
+		Example: `  pando compact mydb
+  pando compact mydb --zstd`,
+		Args: exactly(1),
+	}
+	cmd.Flags().BoolVar(&smallest, "zstd", false, "compress with zstd instead of S2: smaller, slower to write")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		return a.writing(args[0], pando.Options{MustExist: true}, func(db *pando.DB) error {
+			var o pando.CompactOptions
+			if smallest {
+				o.Compression = pando.Zstd
+			}
+			before := db.Metrics().SegmentBytes
+			bar := a.progress("compacting", before)
+			defer bar.end()
+			o.Progress = func(done, total int64) { bar.set(done * before / max(total, 1)) }
+			if err := db.Compact(cmd.Context(), o); err != nil {
+				return err
+			}
+			bar.end()
+			after := db.Metrics().SegmentBytes
+			return a.print(map[string]int64{"bytesBefore": before, "bytesAfter": after}, "%s became %s\n",
+				formatSize(before), formatSize(after))
+		})
+	}
+	return cmd
+}

@@ -1,0 +1,54 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/pandodb/pando"
+)
+
+// Exit codes.
+const (
+	exitDone     = 0
+	exitFailed   = 1
+	exitUsage    = 2
+	exitNotFound = 3
+	exitDamage   = 4
+)
+
+// usageError is a command line that makes no sense.
+type usageError struct{ error }
+
+// errDamage is the outcome of a check that found damage and has printed it.
+var errDamage = errors.New("damage was found")
+
+// exitCode returns the code that tells a script what err is.
+func exitCode(err error) int {
+	var usage usageError
+	switch {
+	case err == nil:
+		return exitDone
+	case errors.As(err, &usage):
+		return exitUsage
+	case errors.Is(err, errDamage), errors.Is(err, pando.ErrCorrupt):
+		return exitDamage
+	case errors.Is(err, pando.ErrNotFound):
+		return exitNotFound
+	}
+	return exitFailed
+}
+
+// message returns err as one line.
+func message(ctx context.Context, err error) string {
+	text := strings.ReplaceAll(err.Error(), "\n", "; ")
+	var usage usageError
+	switch {
+	case errors.As(err, &usage):
+		text += " (see pando --help)"
+	case errors.Is(err, context.Canceled) && ctx.Err() != nil:
+		text = strings.ReplaceAll(text, context.Canceled.Error(), "interrupted")
+	}
+	return fmt.Sprintf("pando: %s", text)
+}

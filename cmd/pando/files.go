@@ -1,0 +1,125 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
+)
+
+// standard is the name that means the standard input or output.
+const standard = "-"
+
+// openInput opens a file for reading and says how long it is, -1 when that is not known.
+func (a *app) openInput(name string) (io.ReadCloser, int64, error) {
+	if name == standard {
+		return io.NopCloser(a.in), -1, nil
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, 0, err
+	}
+	info, err := f.Stat()
+	if err == nil && info.IsDir() {
+		err = fmt.Errorf("%s is a directory", name)
+	}
+	if err != nil {
+		return nil, 0, errors.Join(err, f.Close())
+	}
+	if !info.Mode().IsRegular() {
+		return f, -1, nil
+	}
+	return f, info.Size(), nil
+}
+
+// output is a file that is being written. A file of its final name appears when it is complete, never before.
+type output struct {
+	io.Writer
+	name    string // empty: not a file of ours
+	file    *os.File
+	buffer  *bufio.Writer
+	encoder io.WriteCloser // nil: plain
+}
+
+// partial is what the name of an unfinished file ends in.
+const partial = ".partial"
+
+// createOutput creates a file, or takes the standard output; a name that ends in .gz or .zst is compressed.
+func (a *app) createOutput(name string) (*output, error) {
+	if name == standard {
+		return &output{Writer: a.out, buffer: a.out}, nil
+	}
+	o := &output{}
+	var err error
+	if info, statErr := os.Stat(name); statErr == nil && !info.Mode().IsRegular() {
+		o.file, err = os.OpenFile(name, os.O_WRONLY, 0) // a device or a pipe
+	} else {
+		o.name = name
+		o.file, err = os.Create(name + partial)
+	}
+	if err != nil {
+		return nil, err
+	}
+	o.buffer = bufio.NewWriterSize(o.file, outputBuffer)
+	o.Writer = o.buffer
+	switch {
+	case strings.HasSuffix(name, ".gz"):
+		o.encoder = gzip.NewWriter(o.buffer)
+	case strings.HasSuffix(name, ".zst"):
+		o.encoder, err = zstd.NewWriter(o.buffer, zstd.WithEncoderConcurrency(1))
+	}
+	if err != nil {
+		return nil, errors.Join(err, o.abandon())
+	}
+	if o.encoder != nil {
+		o.Writer = o.encoder
+	}
+	return o, nil
+}
+
+// finish completes the file.
+func (o *output) finish() error {
+	var err error
+	if o.encoder != nil {
+		err = o.encoder.Close()
+	}
+	if err = errors.Join(err, o.buffer.Flush()); err != nil {
+		return errors.Join(err, o.abandon())
+	}
+	if o.file == nil {
+		return nil
+	}
+	if o.name != "" {
+		err = o.file.Sync()
+	}
+	if err = errors.Join(err, o.file.Close()); err != nil || o.name == "" {
+		return err
+	}
+	return os.Rename(o.name+partial, o.name)
+}
+
+// abandon removes the unfinished file.
+func (o *output) abandon() error {
+	if o.file == nil {
+		return nil
+	}
+	err := o.file.Close()
+	if o.name != "" {
+		err = errors.Join(err, os.Remove(o.name+partial))
+	}
+	return err
+}
+
+// isVacant reports whether dir is absent or empty.
+func isVacant(dir string) (bool, error) {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, os.ErrNotExist) {
+		return true, nil
+	}
+	return len(entries) == 0, err
+}

@@ -1,0 +1,71 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/pandodb/pando/internal/importer"
+	"github.com/spf13/cobra"
+)
+
+func newImportCommand(a *app) *cobra.Command {
+	var format, key string
+	l := loader{a: a}
+	cmd := &cobra.Command{
+		Use:   "import DIR FILE|-",
+		Short: "Store the records of a JSON lines or CSV file",
+		Long: `Import stores each record of a file, or of the standard input for -, plain or compressed with gzip or zstd.
+
+A record of JSON lines is stored as its line without white space. A record of CSV is stored as a JSON object, in which numbers
+are numbers and values that are empty or NA are left out. Its key is the text of the field that --key names, or of several,
+joined by "/"; without --key records are numbered, behind the highest number that is there. The format "pairs" is what export
+writes.
+
+Records are committed in batches of about 1 MiB. What an interrupted import had committed stays.`,
+		Example: `  pando import mydb packages.jsonl.zst -k packages --key _id
+  pando import mydb flights.csv -k flights --key year,month,day,carrier,flight
+  pando export mydb - -k packages | pando import copy - -k packages --format pairs`,
+		Args: exactly(2),
+	}
+	l.ks.register(cmd)
+	l.write.register(cmd)
+	cmd.Flags().StringVar(&format, "format", "", "jsonl, csv or pairs (default: what the name of the file says)")
+	cmd.Flags().StringVar(&key, "key", "", "`FIELD` or fields, separated by commas, that make the key")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		l.file = args[1]
+		var err error
+		if l.options, err = importOptions(l.file, format, key); err != nil {
+			return usageError{err}
+		}
+		return l.run(cmd.Context(), args[0])
+	}
+	return cmd
+}
+
+// importOptions understands the flags of import.
+func importOptions(file, format, key string) (importer.Options, error) {
+	var o importer.Options
+	if format == "" {
+		var ok bool
+		if o.Format, ok = importer.FormatOf(file); !ok {
+			return o, fmt.Errorf("the name %q does not tell a format: want --format jsonl, csv or pairs", file)
+		}
+	} else {
+		var err error
+		if o.Format, err = importer.ParseFormat(format); err != nil {
+			return o, err
+		}
+	}
+	if o.Format == importer.Lines {
+		return o, errors.New("lines of key and value are read by the load command")
+	}
+	if key == "" {
+		return o, nil
+	}
+	if o.Format == importer.Pairs {
+		return o, errors.New("--key does not go with pairs, which have keys")
+	}
+	o.Key = strings.Split(key, ",")
+	return o, nil
+}

@@ -1,0 +1,27 @@
+// Command pando works on Pando databases from a terminal or a script: it puts and gets, scans, imports and exports, checks,
+// backs up and restores.
+//
+// It promises that a command that ends, in whatever way, leaves a database that opens: what it had committed is there, a batch
+// wholly or not at all. Results go to the standard output, everything else to the standard error; the exit code tells what
+// happened (0 done, 1 failed, 2 wrong usage, 3 not found, 4 damage found). Commands that only read take a shared lock, write
+// nothing, and work on what a crash left. None takes memory that grows with the data.
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+func main() {
+	os.Exit(process())
+}
+
+// process runs the command line of the process and returns its exit code.
+func process() int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, stop) // a second Ctrl-C ends a command that does not heed the first
+	return run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
+}

@@ -1,0 +1,109 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"github.com/pandodb/pando"
+	"github.com/spf13/cobra"
+)
+
+// reading opens a database beside other readers, for the time that fn takes. It works on what a crash left.
+func (a *app) reading(dir string, fn func(db *pando.DB) error) error {
+	return a.with(dir, pando.Options{ReadOnly: true}, fn)
+}
+
+// writing opens a database for the time that fn takes. When it returns without an error, everything is on stable storage.
+func (a *app) writing(dir string, o pando.Options, fn func(db *pando.DB) error) error {
+	return a.with(dir, o, fn)
+}
+
+func (a *app) with(dir string, o pando.Options, fn func(db *pando.DB) error) (err error) {
+	a.complete(&o)
+	db, err := pando.Open(dir, &o)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if closing := db.Close(); closing != nil {
+			err = errors.Join(err, fmt.Errorf("close %s: %w", dir, closing))
+		}
+	}()
+	return fn(db)
+}
+
+// complete fills in the options that belong to every command.
+func (a *app) complete(o *pando.Options) {
+	o.MemoryBytes = int64(a.memory)
+	if a.chatty {
+		o.Logger = slog.New(slog.NewTextHandler(a.err, nil))
+	}
+}
+
+// writeFlags are the flags of commands that write.
+type writeFlags struct {
+	profile profileFlag
+	keep    sizeFlag
+}
+
+func (w *writeFlags) register(cmd *cobra.Command) {
+	cmd.Flags().Var(&w.profile, "profile", "what a committed batch survives: durable (power cuts) or relaxed (killed processes)")
+	cmd.Flags().Var(&w.keep, "keep-changes", "keep `SIZE` bytes of log for the changes command")
+}
+
+// options returns the flags as options; mustExist says that no database is to be made.
+func (w *writeFlags) options(mustExist bool) pando.Options {
+	return pando.Options{Profile: pando.Profile(w.profile), KeepChanges: int64(w.keep), MustExist: mustExist}
+}
+
+// profileFlag is a profile on the command line.
+type profileFlag pando.Profile
+
+func (p *profileFlag) String() string { return pando.Profile(*p).String() }
+
+// Type is the placeholder in help texts.
+func (p *profileFlag) Type() string { return "PROFILE" }
+
+// Set parses a profile.
+func (p *profileFlag) Set(text string) error {
+	for _, known := range []pando.Profile{pando.Durable, pando.Relaxed} {
+		if known.String() == text {
+			*p = profileFlag(known)
+			return nil
+		}
+	}
+	return fmt.Errorf("want durable or relaxed")
+}
+
+// keyspaceFlag picks a keyspace; empty is the default one.
+type keyspaceFlag string
+
+func (k *keyspaceFlag) register(cmd *cobra.Command) {
+	cmd.Flags().StringVarP((*string)(k), "keyspace", "k", "", "`NAME` of the keyspace (default: the default one)")
+}
+
+// existing returns the keyspace, or pando.ErrNotFound.
+func (k keyspaceFlag) existing(db *pando.DB) (*pando.Keyspace, error) {
+	if k == "" {
+		return db.Default(), nil
+	}
+	list, err := db.Keyspaces()
+	if err != nil {
+		return nil, err
+	}
+	for _, info := range list {
+		if info.Name == string(k) {
+			return db.Keyspace(string(k), nil)
+		}
+	}
+	return nil, fmt.Errorf("keyspace %q: %w", string(k), pando.ErrNotFound)
+}
+
+// made returns the keyspace, and creates it where there is none.
+func (k keyspaceFlag) made(db *pando.DB) (*pando.Keyspace, error) {
+	if k == "" {
+		return db.Default(), nil
+	}
+	return db.Keyspace(string(k), nil)
+}

@@ -1,0 +1,51 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/pandodb/pando"
+	"github.com/spf13/cobra"
+)
+
+func newRestoreCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "restore TARGET DIR",
+		Short: "Make a database of a backup",
+		Long: `Restore copies the backup in TARGET to DIR, which must be absent or empty, and checks the copy. The backup stays as it is and
+can be restored again.`,
+		Example: `  pando restore /backups/mydb mydb`,
+		Args:    exactly(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.restore(cmd.Context(), args[0], args[1])
+		},
+	}
+}
+
+func (a *app) restore(ctx context.Context, source, dir string) error {
+	vacant, err := isVacant(dir)
+	if err != nil {
+		return err
+	}
+	if !vacant {
+		return fmt.Errorf("%s is not empty: a backup is restored into a new directory", dir)
+	}
+	if err := a.backup(ctx, source, dir); err != nil {
+		return errors.Join(err, os.RemoveAll(dir)) // what is in it now is our own, and unfinished
+	}
+	return a.reading(dir, func(db *pando.DB) error {
+		if err := a.describeCopy(db, dir); err != nil {
+			return err
+		}
+		r, err := db.Check(ctx)
+		if err != nil {
+			return err
+		}
+		if err := r.Err(); err != nil {
+			return fmt.Errorf("the backup is damaged: %w", err)
+		}
+		return nil
+	})
+}

@@ -1,0 +1,96 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+)
+
+// outputBuffer is how much of the output is collected before it is written.
+const outputBuffer = 64 << 10
+
+// app is what all commands share: where they read and write, and the flags that all of them take.
+type app struct {
+	in     io.Reader
+	out    *bufio.Writer
+	err    io.Writer
+	json   bool
+	memory sizeFlag
+	chatty bool
+}
+
+// run runs one command line and returns its exit code.
+func run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer) int {
+	a := &app{in: in, out: bufio.NewWriterSize(out, outputBuffer), err: errOut}
+	root := newRoot(a)
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	err = errors.Join(err, a.out.Flush())
+	if err != nil {
+		fmt.Fprintln(errOut, message(ctx, err))
+	}
+	return exitCode(err)
+}
+
+// newRoot returns the tree of commands.
+func newRoot(a *app) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "pando COMMAND DIR ...",
+		Short: "Work on Pando databases",
+		Long: `Pando is an embedded key-value database. This program works on database directories.
+
+Exit codes: 0 done, 1 failed, 2 wrong usage, 3 not found, 4 damage found.`,
+		Example: `  pando put mydb hello world
+  pando get mydb hello
+  pando demo`,
+		SilenceErrors:     true,
+		SilenceUsage:      true,
+		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return usageError{errors.New("no command given")}
+			}
+			return usageError{fmt.Errorf("there is no command %q", args[0])}
+		},
+		Run: func(*cobra.Command, []string) {},
+	}
+	root.SetOut(a.out)
+	root.SetErr(a.err)
+	root.SetIn(a.in)
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	flags := root.PersistentFlags()
+	flags.BoolVar(&a.json, "json", false, "print JSON for machines")
+	flags.Var(&a.memory, "memory", "memory `SIZE` for caches and buffers, such as 64MiB (default: an eighth of the machine's, 64MiB to 1GiB)")
+	flags.BoolVar(&a.chatty, "verbose", false, "tell about recovery and other events on the standard error")
+	root.AddCommand(
+		newPutCommand(a), newGetCommand(a), newDeleteCommand(a), newScanCommand(a), newCountCommand(a),
+		newImportCommand(a), newLoadCommand(a), newExportCommand(a), newKeyspacesCommand(a), newStatsCommand(a),
+		newCheckCommand(a), newCompactCommand(a), newBackupCommand(a), newRestoreCommand(a),
+		newChangesCommand(a), newVersionCommand(a), newDemoCommand(a),
+	)
+	return root
+}
+
+// exactly is a check of the number of arguments that speaks of usage.
+func exactly(n int) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) != n {
+			return usageError{fmt.Errorf("%d arguments were given, the usage is: %s", len(args), cmd.UseLine())}
+		}
+		return nil
+	}
+}
+
+// between is exactly for commands with optional arguments.
+func between(least, most int) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) < least || len(args) > most {
+			return usageError{fmt.Errorf("%d arguments were given, the usage is: %s", len(args), cmd.UseLine())}
+		}
+		return nil
+	}
+}

@@ -1,0 +1,82 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/pandodb/pando"
+	"github.com/spf13/cobra"
+)
+
+// everyRecords is after how many records a long walk looks whether it has been interrupted.
+const everyRecords = 256
+
+func newScanCommand(a *app) *cobra.Command {
+	var (
+		ks       keyspaceFlag
+		hex      hexFlags
+		part     boundFlags
+		reverse  bool
+		keysOnly bool
+		limit    int64
+	)
+	cmd := &cobra.Command{
+		Use:   "scan DIR",
+		Short: "Print records in the order of their keys",
+		Long:  `Scan prints a line for each record: its key, a tab, its value. With --json each line is a JSON object.`,
+		Example: `  pando scan mydb --prefix user/ --limit 10
+  pando scan mydb --from a --to b --reverse
+  pando scan mydb -k numbered --hex --keys`,
+		Args: exactly(1),
+	}
+	ks.register(cmd)
+	hex.register(cmd)
+	part.register(cmd)
+	cmd.Flags().BoolVar(&reverse, "reverse", false, "from the highest key to the lowest")
+	cmd.Flags().BoolVar(&keysOnly, "keys", false, "print keys without values")
+	cmd.Flags().Int64Var(&limit, "limit", -1, "print at most `N` records")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		o, err := part.iterOptions(hex, keysOnly)
+		if err != nil {
+			return err
+		}
+		return a.reading(args[0], func(db *pando.DB) error {
+			k, err := ks.existing(db)
+			if err != nil {
+				return err
+			}
+			return walk(cmd.Context(), k, o, reverse, limit, a.pairs(hex).print)
+		})
+	}
+	return cmd
+}
+
+// walk calls fn with each record, at most limit of them unless that is negative; its slices are valid for the call. Values are
+// nil with KeysOnly, and never nil without it.
+func walk(ctx context.Context, k *pando.Keyspace, o *pando.IterOptions, reverse bool, limit int64, fn func(key, value []byte) error) (err error) {
+	it := k.Iter(o)
+	defer it.Close()
+	step := it.Next
+	if reverse {
+		step = it.Prev
+	}
+	for n := int64(0); n != limit && step(); n++ {
+		value := it.Value()
+		if it.Err() != nil {
+			break
+		}
+		if value == nil && !o.KeysOnly {
+			value = []byte{}
+		}
+		if err := fn(it.Key(), value); err != nil {
+			return err
+		}
+		if n%everyRecords == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
+	if err := it.Err(); err != nil {
+		return fmt.Errorf("scan: %w", err)
+	}
+	return nil
+}
