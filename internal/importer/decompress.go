@@ -20,9 +20,8 @@ var (
 // maxWindow bounds the memory that a zstd stream may ask for: what zstd --long=27 writes can be read.
 const maxWindow = 128 << 20
 
-// Decompress returns a reader of the plain text in r, which is plain, gzip or zstd: the first bytes tell. Closing it does not
-// close r.
-func Decompress(r io.Reader) (io.ReadCloser, error) {
+// Decompress returns a reader of the plain text in r, which is plain, gzip or zstd: the first bytes tell.
+func Decompress(r io.Reader) (io.Reader, error) {
 	b := bufio.NewReaderSize(r, 256<<10)
 	head, err := b.Peek(len(zstdMagic))
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -40,7 +39,7 @@ func Decompress(r io.Reader) (io.ReadCloser, error) {
 		if err != nil {
 			return nil, fmt.Errorf("read zstd: %w", err)
 		}
-		return z.IOReadCloser(), nil
+		return z, nil
 	}
-	return io.NopCloser(b), nil
+	return b, nil
 }

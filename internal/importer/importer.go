@@ -95,8 +95,32 @@ type Reader interface {
 	Next() (key, value []byte, err error)
 }
 
-// NewReader returns a reader of the records in r, which is plain text: see Decompress.
-func NewReader(r io.Reader, o Options) (Reader, error) {
+// NewReader returns a reader of the records in r, which may be compressed: see Decompress. It reads nothing yet.
+func NewReader(r io.Reader, o Options) Reader { return &reader{source: r, options: o} }
+
+// reader looks at its source when it is asked for the first record.
+type reader struct {
+	source  io.Reader
+	options Options
+	records Reader // nil before that
+	err     error  // what ended the records
+}
+
+func (r *reader) Next() (key, value []byte, err error) {
+	if r.records == nil && r.err == nil {
+		var plain io.Reader
+		if plain, r.err = Decompress(r.source); r.err == nil {
+			r.records, r.err = newRecords(plain, r.options)
+		}
+	}
+	if r.err != nil {
+		return nil, nil, r.err
+	}
+	key, value, r.err = r.records.Next()
+	return key, value, r.err
+}
+
+func newRecords(r io.Reader, o Options) (Reader, error) {
 	switch o.Format {
 	case JSONLines:
 		return &jsonReader{lines: newLines(r), key: newKeyBuilder(o.Key)}, nil

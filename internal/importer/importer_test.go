@@ -18,10 +18,7 @@ import (
 // pairsOf reads everything and returns "key=value" strings.
 func pairsOf(t testing.TB, input string, o Options) ([]string, error) {
 	t.Helper()
-	r, err := NewReader(strings.NewReader(input), o)
-	if err != nil {
-		return nil, err
-	}
+	r := NewReader(strings.NewReader(input), o)
 	var got []string
 	for {
 		k, v, err := r.Next()
@@ -127,10 +124,8 @@ func TestRecordsAreBounded(t *testing.T) {
 		f    Format
 	}{{"", JSONLines}, {"", Pairs}, {"", Lines}, {"a\n\"", CSV}} {
 		source := &endless{part: "x"}
-		r, err := NewReader(io.MultiReader(strings.NewReader(tc.head), source), Options{Format: tc.f})
-		if err == nil {
-			_, _, err = r.Next()
-		}
+		r := NewReader(io.MultiReader(strings.NewReader(tc.head), source), Options{Format: tc.f})
+		_, _, err := r.Next()
 		if !errors.Is(err, ErrRecordTooLong) {
 			t.Errorf("%v: got %v", tc.f, err)
 		}
@@ -160,9 +155,6 @@ func TestDecompress(t *testing.T) {
 		got, err := io.ReadAll(r)
 		if err != nil || string(got) != text {
 			t.Errorf("%s: %q, %v", name, got, err)
-		}
-		if err := r.Close(); err != nil {
-			t.Error(name, err)
 		}
 	}
 	for _, short := range []string{"", "a"} {
@@ -230,10 +222,7 @@ func TestChunksHoldEveryRecordInOrder(t *testing.T) {
 		fmt.Fprintf(&input, "key%d\t%s\n", i, strings.Repeat("v", i%50))
 	}
 	for _, size := range []int{1, 100, 1 << 20} {
-		r, err := NewReader(strings.NewReader(input.String()+"broken\n"), Options{Format: Lines})
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := NewReader(strings.NewReader(input.String()+"broken\n"), Options{Format: Lines})
 		i, failed := 0, error(nil)
 		for c, err := range Chunks(t.Context(), r, size) {
 			if failed = err; err != nil {
@@ -256,10 +245,7 @@ func TestChunksEndWithTheirContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	pr, pw := io.Pipe() // nothing ever arrives
 	defer pw.Close()
-	r, err := NewReader(pr, Options{Format: Lines})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := NewReader(pr, Options{Format: Lines})
 	cancel()
 	for _, err := range Chunks(ctx, r, 10) {
 		if !errors.Is(err, context.Canceled) {
