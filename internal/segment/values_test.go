@@ -312,17 +312,7 @@ func TestEveryCallFails(t *testing.T) {
 			return errors.Join(err, w.Abort())
 		}
 		w.Commit()
-		var buf Buffer
-		for p, want := range expect {
-			raw, _, err := s.Read(p, &buf)
-			if err != nil {
-				return err
-			}
-			if !bytes.Equal(raw, want) {
-				t.Fatalf("read %+v: other bytes than written", p)
-			}
-		}
-		return nil
+		return readBack(t, s, expect)
 	}
 	cases := 0
 	for _, rule := range []faultfs.Rule{
@@ -359,6 +349,22 @@ func TestEveryCallFails(t *testing.T) {
 	if cases < 60 {
 		t.Errorf("only %d cases", cases)
 	}
+}
+
+// readBack reads blobs. An error is returned; other bytes than those written end the test.
+func readBack(t *testing.T, s *Store, expect map[Pointer][]byte) error {
+	t.Helper()
+	var buf Buffer
+	for p, want := range expect {
+		raw, _, err := s.Read(p, &buf)
+		if err != nil {
+			return err
+		}
+		if !bytes.Equal(raw, want) {
+			t.Fatalf("read %+v: other bytes than written", p)
+		}
+	}
+	return nil
 }
 
 // A full disk fails what is written, and nothing else; when there is space, writing goes on in the same store.
