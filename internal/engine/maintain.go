@@ -128,6 +128,8 @@ func (e *Engine) Backup(ctx context.Context, dir string) error {
 		if err := e.Checkpoint(ctx); err != nil {
 			return err
 		}
+	} else if last, settled := e.LastSeq(), e.settledSeq.Load(); last != settled {
+		return fmt.Errorf("backup: changes %d to %d lie in the log only, which who reads cannot settle: %w", settled+1, last, ErrReadOnly)
 	}
 	slot, catalogue, snap, err := e.settledState()
 	if err != nil {
