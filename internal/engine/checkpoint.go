@@ -107,24 +107,26 @@ func (e *Engine) settleLocked(ctx context.Context, w work) error {
 
 // settlement is one round of settling.
 type settlement struct {
-	e         *Engine
-	ctx       context.Context
-	work      work
-	group     []*view.Table // newest first
-	roots     []layout.Root // the new ones
-	touched   []uint32      // keyspaces with a new root
-	writer    *segment.Writer
-	victims   map[uint32]bool
-	moved     map[uint32][]layout.Change // values apart that the cleaner moved, by keyspace, sorted by key
-	movedKeys map[ownerKey]bool
-	firstNew  uint32       // segments from this id on were made in this round
-	through   wal.Position // the log before it is in the new roots
-	seq       uint64
-	slot      root.Slot
-	storing   bool  // the root file is being written to: which root the next open finds is not known
-	total     int64 // bytes of changes to merge, for progress
-	merged    int64
-	dead      []uint32
+	e            *Engine
+	ctx          context.Context
+	work         work
+	group        []*view.Table // newest first
+	roots        []layout.Root // the new ones
+	touched      []uint32      // keyspaces with a new root
+	writer       *segment.Writer
+	victims      map[uint32]bool
+	moved        map[uint32][]layout.Change // values apart that the cleaner moved, by keyspace, sorted by key
+	movedKeys    map[ownerKey]bool
+	firstNew     uint32       // segments from this id on were made in this round
+	through      wal.Position // the log before it is in the new roots
+	seq          uint64
+	slot         root.Slot
+	dictionaries []root.Dictionary // as the new catalogue lists them
+	trained      []trained
+	storing      bool  // the root file is being written to: which root the next open finds is not known
+	total        int64 // bytes of changes to merge, for progress
+	merged       int64
+	dead         []uint32
 }
 
 func (e *Engine) newSettlement(ctx context.Context, v *view.View, group []*view.Table, w work) *settlement {
@@ -133,6 +135,7 @@ func (e *Engine) newSettlement(ctx context.Context, v *view.View, group []*view.
 	s.roots = append([]layout.Root(nil), v.Roots...)
 	current := e.root.Current()
 	s.firstNew = first
+	s.dictionaries = slices.Clone(e.dictionaries)
 	s.seq, s.through = current.Seq, wal.Position(current.Log)
 	if len(group) > 0 {
 		s.seq = group[0].Last
@@ -186,9 +189,9 @@ func (s *settlement) apply(ks *Keyspace) error {
 	}
 	ranges := view.Ranges(s.group, ks.ID, view.MaxSeq)
 	changes := &settledChanges{s: s, from: view.NewChanges(s.group, ks.ID, view.MaxSeq), moved: outside(s.moved[ks.ID], ranges)}
-	codec, dictionary := e.codecFor(ks)
-	if s.work.codec != nil {
-		codec, dictionary = *s.work.codec, 0
+	codec, dictionary, err := s.codecFor(ks, old)
+	if err != nil {
+		return err
 	}
 	fresh, err := e.trees.Apply(s.ctx, old, ranges, changes, s.writer, layout.ApplyOptions{
 		Now: e.Now(), Codec: codec, Dictionary: dictionary, LeafBytes: int(ks.LeafBytes),
@@ -288,6 +291,10 @@ func (s *settlement) publish() {
 	}
 	for _, id := range s.touched {
 		e.trees.Published(s.roots[id])
+	}
+	e.dictionaries = s.dictionaries
+	for _, t := range s.trained {
+		t.ks.dictionary.Store(uint32(t.id))
 	}
 	e.settledSeq.Store(s.seq)
 	e.counters.settledBytes.Add(written)

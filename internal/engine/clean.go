@@ -196,9 +196,10 @@ func (s *settlement) moveValue(scratch *layout.Scratch, keyspace uint32, key []b
 // catalogue collects what the new root will say of keyspaces. The segments come last: see finishCatalogue.
 func (s *settlement) catalogue() *root.Catalogue {
 	list, next := s.e.keyspaces.all()
-	c := &root.Catalogue{NextKeyspace: next, Dictionaries: s.e.dictionaries}
+	s.pruneDictionaries(list)
+	c := &root.Catalogue{NextKeyspace: next, Dictionaries: s.dictionaries}
 	for _, ks := range list {
-		k := root.Keyspace{ID: ks.ID, Name: ks.Name, Layout: uint8(ks.Layout), Options: ks.encode()}
+		k := root.Keyspace{ID: ks.ID, Name: ks.Name, Layout: uint8(ks.Layout), Options: ks.encode(s.dictionaryOf(ks))}
 		if int(ks.ID) < len(s.roots) && s.roots[ks.ID] != nil {
 			r := s.roots[ks.ID]
 			k.Root = r.Encode(nil)

@@ -71,19 +71,20 @@ type Engine struct {
 	floor     uint64                  // optimistic transactions that began before it cannot be checked any more; on mu
 	released  bool                    // resources are gone; on mu
 
-	heldMu       sync.Mutex
-	held         map[*Held]struct{} // snapshots that may be moved; on heldMu
-	cacheSize    atomic.Int64       // as it was last set
-	settling     sync.Mutex         // one checkpoint, compaction or backup step at a time
-	generated    uint64             // generation of the newest view; on mu
-	progress     atomic.Uint64
-	counters     counters
-	feed         notifier
-	scratch      scratches
-	settledSeq   atomic.Uint64   // everything up to it is in the roots
-	catalogue    *root.Catalogue // while opening
-	dictionaries []root.Dictionary
-	drained      bool // the current view is given up; on mu
+	heldMu         sync.Mutex
+	held           map[*Held]struct{} // snapshots that may be moved; on heldMu
+	cacheSize      atomic.Int64       // as it was last set
+	settling       sync.Mutex         // one checkpoint, compaction or backup step at a time
+	generated      uint64             // generation of the newest view; on mu
+	progress       atomic.Uint64
+	counters       counters
+	feed           notifier
+	scratch        scratches
+	settledSeq     atomic.Uint64   // everything up to it is in the roots
+	catalogue      *root.Catalogue // while opening
+	dictionaries   []root.Dictionary
+	lastDictionary uint16 // the highest number given in this run; under settling
+	drained        bool   // the current view is given up; on mu
 
 	values         valueHolds
 	unsyncedValues atomic.Int64
@@ -185,8 +186,12 @@ type request = commit.Request
 
 // codecFor returns how a keyspace's settled data is compressed.
 func (e *Engine) codecFor(ks *Keyspace) (segment.Codec, uint16) {
+	codec := e.o.Codec
 	if ks.OwnCodec {
-		return ks.Codec, 0
+		codec = ks.Codec
 	}
-	return e.o.Codec, 0
+	if d := ks.dictionary.Load(); d != 0 && codec == segment.Zstd {
+		return segment.ZstdDictionary, uint16(d)
+	}
+	return codec, 0
 }

@@ -20,10 +20,11 @@ const (
 	DefaultName = "default"
 )
 
-// Keyspace is what the engine knows of one keyspace. Apart from Dropped it never changes.
+// Keyspace is what the engine knows of one keyspace. Apart from Dropped and the dictionary it never changes.
 type Keyspace struct {
 	Spec
-	Dropped atomic.Bool
+	Dropped    atomic.Bool
+	dictionary atomic.Uint32 // number of its compression dictionary; 0: none. Changed under settling
 }
 
 // Spec is what the catalogue, and the command that creates a keyspace, keep of it.
@@ -59,8 +60,9 @@ func (k *keyspaces) create(spec Spec) {
 }
 
 // restore adds a keyspace that the catalogue holds.
-func (k *keyspaces) restore(spec Spec) {
+func (k *keyspaces) restore(spec Spec, dictionary uint16) {
 	ks := &Keyspace{Spec: spec}
+	ks.dictionary.Store(uint32(dictionary))
 	k.byName[spec.Name], k.byID[spec.ID] = ks, ks
 }
 
@@ -112,28 +114,30 @@ type KeyspaceOptions struct {
 // optionsSize is the length of encoded options, and optionsVersion their first byte. The bytes are described in
 // docs/format/root.md.
 const (
-	optionsSize    = 8
+	optionsSize    = 10
 	optionsVersion = 1
 )
 
-// encode returns the form in which the catalogue and the log keep the options.
-func (o KeyspaceOptions) encode() []byte {
+// encode returns the form in which the catalogue and the log keep the options, and the dictionary in use.
+func (o KeyspaceOptions) encode(dictionary uint16) []byte {
 	b := []byte{optionsVersion, byte(o.Layout), byte(o.Codec), 0}
 	if o.OwnCodec {
 		b[3] = 1
 	}
-	return binary.LittleEndian.AppendUint32(b, uint32(o.LeafBytes))
+	b = binary.LittleEndian.AppendUint32(b, uint32(o.LeafBytes))
+	return binary.LittleEndian.AppendUint16(b, dictionary)
 }
 
 // decodeOptions reads encoded options.
-func decodeOptions(b []byte) (KeyspaceOptions, error) {
+func decodeOptions(b []byte) (o KeyspaceOptions, dictionary uint16, err error) {
 	if len(b) != optionsSize || b[0] != optionsVersion || b[3] > 1 {
-		return KeyspaceOptions{}, fmt.Errorf("keyspace options %x: %w", b, corrupt.Err)
+		return o, 0, fmt.Errorf("keyspace options %x: %w", b, corrupt.Err)
 	}
-	return KeyspaceOptions{
+	o = KeyspaceOptions{
 		Layout: Layout(b[1]), Codec: segment.Codec(b[2]), OwnCodec: b[3] == 1,
 		LeafBytes: int(binary.LittleEndian.Uint32(b[4:])),
-	}, nil
+	}
+	return o, binary.LittleEndian.Uint16(b[8:]), nil
 }
 
 // Bounds of LeafBytes.
@@ -189,7 +193,7 @@ func (e *Engine) createKeyspace(name string, o KeyspaceOptions) (*Keyspace, erro
 	}
 	_, id := e.keyspaces.all()
 	var enc command.Encoder
-	enc.CreateKeyspace(id, []byte(name), o.encode())
+	enc.CreateKeyspace(id, []byte(name), o.encode(0))
 	r.Commands = enc.Payload()
 	if err := e.pipeline.Carry(r); err != nil {
 		return nil, fmt.Errorf("create keyspace %q: %w", name, err)

@@ -231,11 +231,11 @@ func (e *Engine) loadCatalogue(slot root.Slot) ([]layout.Root, error) {
 		if Layout(k.Layout) != Tree {
 			return nil, fmt.Errorf("keyspace %q: %v: %w", k.Name, Layout(k.Layout), ErrLayout)
 		}
-		o, err := decodeOptions(k.Options)
+		o, dictionary, err := decodeOptions(k.Options)
 		if err != nil {
 			return nil, fmt.Errorf("keyspace %q: %w", k.Name, err)
 		}
-		e.keyspaces.restore(Spec{ID: k.ID, Name: k.Name, KeyspaceOptions: o})
+		e.keyspaces.restore(Spec{ID: k.ID, Name: k.Name, KeyspaceOptions: o}, dictionary)
 		for int(k.ID) >= len(roots) {
 			roots = append(roots, nil)
 		}
@@ -247,7 +247,7 @@ func (e *Engine) loadCatalogue(slot root.Slot) ([]layout.Root, error) {
 	}
 	e.keyspaces.nextID = max(c.NextKeyspace, DefaultID+1)
 	if e.keyspaces.id(DefaultID) == nil {
-		e.keyspaces.restore(Spec{ID: DefaultID, Name: DefaultName})
+		e.keyspaces.restore(Spec{ID: DefaultID, Name: DefaultName}, 0)
 	}
 	return roots, nil
 }

@@ -146,7 +146,7 @@ func (e *Engine) applyOne(t *memtable.Table, c *command.Command, hash, seq uint6
 	case command.DeleteRange:
 		t.DeleteRange(c.Keyspace, c.Key, c.Value, seq)
 	case command.CreateKeyspace:
-		if o, err := decodeOptions(c.Value); err == nil {
+		if o, _, err := decodeOptions(c.Value); err == nil {
 			e.keyspaces.create(Spec{ID: c.Keyspace, Name: string(c.Key), KeyspaceOptions: o})
 		}
 	case command.DropKeyspace:
