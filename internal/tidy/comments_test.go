@@ -2,6 +2,7 @@ package tidy
 
 import (
 	"go/ast"
+	"go/format"
 	"go/token"
 	"strings"
 	"testing"
@@ -155,6 +156,15 @@ func TestFilesAndFunctionsAreShort(t *testing.T) {
 			if n := m.line(f.End()) - m.line(f.Pos()) + 1; n > maxFunctionLines {
 				t.Errorf("%s: function %s has %d lines, the most are %d", s.name, f.Name.Name, n, maxFunctionLines)
 			}
+		}
+	}
+}
+
+func TestSourcesAreFormatted(t *testing.T) {
+	m := load(t)
+	for _, s := range m.sources {
+		if want, err := format.Source([]byte(s.text)); err != nil || string(want) != s.text {
+			t.Errorf("%s is not formatted: gofmt -w %[1]s", s.name)
 		}
 	}
 }
