@@ -228,6 +228,7 @@ func (s *settlement) finishCatalogue(c *root.Catalogue) error {
 			c.Segments = append(c.Segments, i)
 		}
 	}
+	c.Seq, c.Log, c.Clock = s.seq, root.Position(s.through), e.clock.high.Load()
 	p, err := s.writer.Append(segment.KindCatalogue, 0, segment.S2, 0, c.Encode(nil))
 	if err != nil {
 		return err
@@ -235,7 +236,7 @@ func (s *settlement) finishCatalogue(c *root.Catalogue) error {
 	current := e.root.Current()
 	s.slot = root.Slot{
 		Generation: current.Generation + 1, Database: current.Database, Catalogue: p,
-		Log: root.Position(s.through), Seq: s.seq, NextSegment: e.store.NextID(), Clock: e.clock.high.Load(),
+		Log: c.Log, Seq: c.Seq, NextSegment: e.store.NextID(), Clock: c.Clock,
 	}
 	return nil
 }

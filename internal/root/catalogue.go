@@ -34,7 +34,12 @@ type Dictionary struct {
 }
 
 // Catalogue is everything that is reachable from one root slot. Its lists are sorted by ID, and no ID is in a list twice.
+//
+// Seq, Log and Clock are those of the slot that refers to it: with them a database whose ROOT is lost can still be read.
 type Catalogue struct {
+	Seq          uint64
+	Log          Position
+	Clock        uint64
 	NextKeyspace uint32 // above the ID of every keyspace that ever was
 	Keyspaces    []Keyspace
 	Segments     []segment.Info
@@ -50,6 +55,10 @@ const (
 // Encode appends the encoded form of c to dst. c's lists must be sorted by ID; Decode refuses them otherwise.
 func (c *Catalogue) Encode(dst []byte) []byte {
 	dst = binary.LittleEndian.AppendUint32(dst, catalogueVersion)
+	dst = binary.LittleEndian.AppendUint64(dst, c.Seq)
+	dst = binary.LittleEndian.AppendUint64(dst, c.Log.Segment)
+	dst = binary.LittleEndian.AppendUint64(dst, uint64(c.Log.Offset))
+	dst = binary.LittleEndian.AppendUint64(dst, c.Clock)
 	dst = binary.LittleEndian.AppendUint32(dst, c.NextKeyspace)
 	dst = binary.LittleEndian.AppendUint32(dst, uint32(len(c.Keyspaces)))
 	dst = binary.LittleEndian.AppendUint32(dst, uint32(len(c.Segments)))
@@ -137,10 +146,13 @@ func decode(b []byte) (*Catalogue, error) {
 	if found := r.u32(); found != catalogueVersion && !r.short {
 		return nil, fmt.Errorf("format %d, known is %d", found, catalogueVersion)
 	}
-	c := &Catalogue{NextKeyspace: r.u32()}
+	c := &Catalogue{Seq: r.u64(), Log: Position{Segment: r.u64(), Offset: int64(r.u64())}, Clock: r.u64(), NextKeyspace: r.u32()}
 	keyspaces, segments, dictionaries := int64(r.u32()), int64(r.u32()), int64(r.u32())
 	if need := keyspaces*keyspaceMin + segments*infoSize + dictionaries*dictionarySize; r.short || need > int64(len(r.b)) {
 		return nil, fmt.Errorf("%d bytes are too few", len(b))
+	}
+	if c.Log.Offset < 0 {
+		return nil, fmt.Errorf("log position %d", c.Log.Offset)
 	}
 	for range keyspaces {
 		k, err := r.keyspace()

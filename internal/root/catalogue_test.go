@@ -26,6 +26,9 @@ func sealed(slot []byte) []byte {
 
 func exampleCatalogue() *Catalogue {
 	return &Catalogue{
+		Seq:          0x1234,
+		Log:          Position{Segment: 5, Offset: 640},
+		Clock:        1_700_000_000_000,
 		NextKeyspace: 9,
 		Keyspaces: []Keyspace{
 			{ID: 0, Name: "default", Records: 12, Root: []byte{0xa0, 0xa1, 0xa2}},
@@ -69,6 +72,7 @@ func TestCatalogueRefusesWhatCannotBe(t *testing.T) {
 		"name twice":                func(c *Catalogue) { c.Keyspaces[1].Name = "default" },
 		"name that is not UTF-8":    func(c *Catalogue) { c.Keyspaces[1].Name = "\xff" },
 		"keyspace above the next":   func(c *Catalogue) { c.NextKeyspace = 5 },
+		"log before its segment":    func(c *Catalogue) { c.Log.Offset = -1 },
 		"segment twice":             func(c *Catalogue) { c.Segments[1].ID = 2 },
 		"segment 0":                 func(c *Catalogue) { c.Segments[0].ID = 0 },
 		"segment of no class":       func(c *Catalogue) { c.Segments[0].Class = 0 },
