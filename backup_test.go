@@ -44,3 +44,41 @@ func TestBackupByAReaderIsNeverShort(t *testing.T) {
 		t.Errorf("the backup has %q, %v", v, err)
 	}
 }
+
+// Backup replaces root and log in its directory. It once did so under the feet of whoever had that directory open, the
+// database that was being backed up included.
+func TestBackupOntoAnOpenDatabaseIsRefused(t *testing.T) {
+	fsys := memfs.New()
+	open := func(dir string, readOnly bool) *DB {
+		t.Helper()
+		db, err := Open(dir, &Options{FS: fsys, ReadOnly: readOnly, MemoryBytes: 1 << 20})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { db.Close() })
+		return db
+	}
+	db := open("db", false)
+	if err := db.Put([]byte("key"), nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Backup(t.Context(), "db"); !errors.Is(err, ErrLocked) {
+		t.Errorf("onto itself: %v, want ErrLocked", err)
+	}
+	if err := db.Backup(t.Context(), "backup"); err != nil {
+		t.Fatal(err)
+	}
+	reader := open("backup", true)
+	if err := db.Backup(t.Context(), "backup"); !errors.Is(err, ErrLocked) {
+		t.Errorf("onto an open backup: %v, want ErrLocked", err)
+	}
+	if err := reader.Backup(t.Context(), "backup"); !errors.Is(err, ErrLocked) {
+		t.Errorf("a reader onto itself: %v, want ErrLocked", err)
+	}
+	if err := reader.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Backup(t.Context(), "backup"); err != nil {
+		t.Errorf("onto a closed backup: %v", err)
+	}
+}

@@ -165,12 +165,17 @@ func (e *Engine) settledState() (root.Slot, *root.Catalogue, Snapshot, error) {
 	return slot, c, snap, nil
 }
 
-func (e *Engine) writeBackup(ctx context.Context, dir string, slot root.Slot, c *root.Catalogue) error {
+func (e *Engine) writeBackup(ctx context.Context, dir string, slot root.Slot, c *root.Catalogue) (err error) {
 	fsys := e.o.FS
 	segments := filepath.Join(dir, segment.DirName)
 	if err := vfs.MkdirAllSync(fsys, segments); err != nil {
 		return fmt.Errorf("backup: %w", err)
 	}
+	lock, err := fsys.Lock(filepath.Join(dir, lockName), vfs.Exclusive) // fails on the database itself, and on one in use
+	if err != nil {
+		return fmt.Errorf("backup: %w", err)
+	}
+	defer func() { err = errors.Join(err, lock.Close()) }()
 	if err := e.checkTarget(dir, slot); err != nil {
 		return err
 	}
