@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 
 	"github.com/pandodb/pando"
 	"github.com/spf13/cobra"
@@ -24,21 +25,15 @@ them. An earlier backup of the same database in TARGET is brought up to date.`,
 	}
 }
 
-// backup copies a database beside other readers when everything in it is settled. What a crash left is settled first, since
-// a backup does not take the log along.
+// backup copies a database beside other readers when everything in it is settled. What a crash left has to be settled first,
+// by a writer.
 func (a *app) backup(ctx context.Context, dir, target string) error {
-	settled := false
-	err := a.reading(dir, func(db *pando.DB) error {
-		m := db.Metrics()
-		if settled = m.Settled == m.LastSeq; !settled {
-			return nil
-		}
-		return db.Backup(ctx, target)
-	})
-	if err != nil || settled {
-		return err
+	copyTo := func(db *pando.DB) error { return db.Backup(ctx, target) }
+	err := a.reading(dir, copyTo)
+	if errors.Is(err, pando.ErrReadOnly) {
+		err = a.writing(dir, pando.Options{MustExist: true}, copyTo)
 	}
-	return a.writing(dir, pando.Options{MustExist: true}, func(db *pando.DB) error { return db.Backup(ctx, target) })
+	return err
 }
 
 // describeCopy prints what a backup or a restored database holds.

@@ -1,0 +1,127 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// slowLines gives lines of key and value for ever, and calls after when enough for a few batches were read.
+type slowLines struct {
+	given int
+	after func()
+}
+
+func (s *slowLines) Read(p []byte) (int, error) {
+	n := 0
+	for n+64 < len(p) {
+		n += copy(p[n:], fmt.Sprintf("key%09d\t%s\n", s.given, strings.Repeat("v", 40)))
+		s.given++
+	}
+	if s.given > 200_000 {
+		s.after()
+	}
+	return n, nil
+}
+
+// TestInterrupted: an import that is interrupted says so, and what it had committed is there and undamaged.
+func TestInterrupted(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "db")
+	ctx, cancel := context.WithCancel(t.Context())
+	var out, errOut bytes.Buffer
+	code := run(ctx, []string{"load", dir, "-", "--profile", "relaxed"}, &slowLines{after: cancel}, &out, &errOut)
+	if code != exitFailed || !strings.Contains(errOut.String(), "interrupted") || strings.Count(errOut.String(), "\n") != 1 {
+		t.Fatalf("exit code %d: %q", code, errOut.String())
+	}
+	wantPrefix(t, dir)
+}
+
+// TestSilentInput: an interrupt ends an import that waits for input, and makes nothing.
+func TestSilentInput(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "db")
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	pr, pw := io.Pipe()
+	defer pw.Close()
+	var out, errOut bytes.Buffer
+	if code := run(ctx, []string{"import", dir, "-", "--format", "csv"}, pr, &out, &errOut); code != exitFailed {
+		t.Fatalf("exit code %d: %q", code, errOut.String())
+	}
+	if _, err := os.Stat(dir); err == nil {
+		t.Error("a database was made")
+	}
+}
+
+// TestKilled: a process that is killed while it loads leaves a database that reads, and whose batches are whole.
+func TestKilled(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(t.TempDir(), "db")
+	cmd := exec.Command(self, "-test.run", "^TestLoadForEver$")
+	cmd.Env = append(os.Environ(), loadVariable+"="+dir)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	const fewBatchesLater = "00000005.seg"
+	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+		entries, err := os.ReadDir(filepath.Join(dir, "segments"))
+		if err == nil && len(entries) > 0 && entries[len(entries)-1].Name() >= fewBatchesLater {
+			break
+		}
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait() // it was killed
+	wantPrefix(t, dir)
+	var out, errOut bytes.Buffer
+	target := dir + "-backup"
+	if code := run(t.Context(), []string{"backup", dir, target}, nil, &out, &errOut); code != exitDone {
+		t.Fatalf("exit code %d: %s", code, errOut.String())
+	}
+	wantPrefix(t, target)
+}
+
+// loadVariable makes TestLoadForEver load into the directory that it names, as a process of its own.
+const loadVariable = "PANDO_TEST_LOAD"
+
+func TestLoadForEver(t *testing.T) {
+	dir := os.Getenv(loadVariable)
+	if dir == "" {
+		t.Skip("only for the process that TestKilled starts")
+	}
+	args := []string{"load", dir, "-", "--profile", "relaxed", "--memory", "8MiB"}
+	run(t.Context(), args, &slowLines{after: func() {}}, io.Discard, io.Discard)
+}
+
+// wantPrefix checks that a database holds the first n of the lines that slowLines gives, and is undamaged.
+func wantPrefix(t *testing.T, dir string) {
+	t.Helper()
+	var keys, errOut bytes.Buffer
+	if code := run(t.Context(), []string{"scan", dir, "--keys"}, nil, &keys, &errOut); code != exitDone {
+		t.Fatalf("scan: exit code %d: %s", code, errOut.String())
+	}
+	n := 0
+	for key := range strings.Lines(keys.String()) {
+		if key != fmt.Sprintf("key%09d\n", n) {
+			t.Fatalf("record %d is %q", n, key)
+		}
+		n++
+	}
+	if n == 0 {
+		t.Error("nothing was stored")
+	}
+	var out bytes.Buffer
+	if code := run(t.Context(), []string{"check", dir}, nil, &out, &errOut); code != exitDone {
+		t.Fatalf("check: exit code %d: %s%s", code, out.String(), errOut.String())
+	}
+}
