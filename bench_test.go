@@ -3,7 +3,11 @@ package pando_test
 import (
 	"context"
 	"encoding/binary"
+	"fmt"
 	"math/rand/v2"
+	"os"
+	"runtime"
+	"sync/atomic"
 	"testing"
 
 	"github.com/pandodb/pando"
@@ -157,5 +161,76 @@ func BenchmarkPair(b *testing.B) {
 	key, value := make([]byte, benchKey), make([]byte, benchValue)
 	for n := uint64(0); b.Loop(); n++ {
 		pair(key, value, n)
+	}
+}
+
+// BenchmarkDurable counts the syncs of the log a put as well: one for a single writer, far fewer where many share them.
+func BenchmarkDurable(b *testing.B) {
+	for _, writers := range []int{1, 16, 64} {
+		b.Run(fmt.Sprintf("%dWriters", writers), func(b *testing.B) {
+			db, err := pando.Open(b.TempDir(), nil)
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer db.Close()
+			var next atomic.Uint64
+			b.SetParallelism((writers + runtime.GOMAXPROCS(0) - 1) / runtime.GOMAXPROCS(0))
+			b.RunParallel(func(pb *testing.PB) {
+				key, value := make([]byte, benchKey), make([]byte, benchValue)
+				for pb.Next() {
+					pair(key, value, next.Add(1))
+					if err := db.Put(key, value); err != nil {
+						b.Error(err)
+						return
+					}
+				}
+			})
+			b.ReportMetric(float64(db.Metrics().Syncs)/float64(b.N), "syncs/op")
+		})
+	}
+}
+
+// BenchmarkOpenAfterKill opens a database whose log holds 64 MiB that were never settled.
+func BenchmarkOpenAfterKill(b *testing.B) {
+	dir := b.TempDir()
+	db, err := pando.Open(dir, &pando.Options{Profile: pando.Relaxed, MemoryBytes: 1 << 30})
+	if err != nil {
+		b.Fatal(err)
+	}
+	key, value := make([]byte, benchKey), make([]byte, benchValue)
+	batch := db.NewBatch()
+	for i := range (64 << 20) / 132 {
+		pair(key, value, uint64(i))
+		batch.Put(key, value)
+		if batch.Len() == 100 {
+			if err := db.Write(batch); err != nil {
+				b.Fatal(err)
+			}
+			batch.Reset()
+		}
+	}
+	killed := b.TempDir()
+	if err := os.CopyFS(killed, os.DirFS(dir)); err != nil {
+		b.Fatal(err)
+	}
+	if err := db.Close(); err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		b.StopTimer()
+		again := b.TempDir()
+		if err := os.CopyFS(again, os.DirFS(killed)); err != nil {
+			b.Fatal(err)
+		}
+		b.StartTimer()
+		db, err := pando.Open(again, &pando.Options{Profile: pando.Relaxed, MemoryBytes: 1 << 30})
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.StopTimer()
+		if err := db.Close(); err != nil {
+			b.Fatal(err)
+		}
+		b.StartTimer()
 	}
 }

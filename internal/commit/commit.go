@@ -48,6 +48,9 @@ const (
 // spins is how often a follower looks before it sleeps: about the time of one short commit.
 const spins = 60
 
+// gatherYields is for how many yields the queue must not have grown before a leader takes it: some microseconds.
+const gatherYields = 32
+
 // groupBytes bounds what one leader takes on, so that nobody leads for ever.
 const groupBytes = 4 << 20
 
@@ -57,8 +60,10 @@ type Pipeline struct {
 
 	mu         sync.Mutex
 	head, tail *Request
+	queued     int
 	leading    bool
 	group      []*Request // the leader's; kept for its capacity
+	shared     int        // how many requests the last group had; the leader's
 }
 
 // New makes a pipeline. process carries a group out in order and fills in Seq and Err of each; only one call of it runs at a
@@ -72,7 +77,11 @@ func (p *Pipeline) Do(r *Request) error {
 	if r.state.Load() == done {
 		return r.Err
 	}
+	if r.Sync && p.shared > 1 {
+		p.gather()
+	}
 	group := p.take(r)
+	p.shared = len(group)
 	p.process(group)
 	p.finish(group)
 	return r.Err
@@ -126,6 +135,7 @@ func (p *Pipeline) lead(r *Request) {
 		p.tail.next = r
 	}
 	p.tail = r
+	p.queued++
 	p.mu.Unlock()
 	r.await()
 }
@@ -152,6 +162,24 @@ func (r *Request) tell(state uint32) {
 	}
 }
 
+// gather lets the writers that the last sync released come back before the next one begins, so that all of them share it
+// instead of half of them: it yields until as many wait as there were, or until nobody has come for a while. A sync takes
+// many times as long.
+func (p *Pipeline) gather() {
+	for before, idle := -1, 0; idle < gatherYields; idle++ {
+		p.mu.Lock()
+		n := p.queued
+		p.mu.Unlock()
+		if n+1 >= p.shared {
+			return
+		}
+		if n != before {
+			before, idle = n, 0
+		}
+		runtime.Gosched()
+	}
+}
+
 // take makes the leader's group: r and what has queued up behind it, up to the first request that wants the lead to itself.
 func (p *Pipeline) take(r *Request) []*Request {
 	p.group = append(p.group[:0], r)
@@ -170,6 +198,7 @@ func (p *Pipeline) take(r *Request) []*Request {
 func (p *Pipeline) pop() *Request {
 	r := p.head
 	p.head, r.next = r.next, nil
+	p.queued--
 	if p.head == nil {
 		p.tail = nil
 	}

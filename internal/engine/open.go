@@ -294,11 +294,14 @@ func (e *Engine) recover(slot root.Slot, roots []layout.Root) error {
 		e.o.Logger.Warn("the log ended in an unfinished record, which was never acknowledged as synced", "segment", got.Cut.Segment, "offset", got.Cut.Offset)
 	}
 	e.visible.Store(e.lastSeq)
-	for _, t := range e.current.Load().Tables[1:] {
-		t.End = from // where its records end is not known; replaying them again does no harm
-	}
 	if e.o.ReadOnly {
 		return nil
+	}
+	if len(e.current.Load().Tables) > 1 {
+		// Where the records of each memtable end in the log is not known, but where all of them do is. They settle as one.
+		if err := e.freeze(); err != nil {
+			return err
+		}
 	}
 	return e.startWriting()
 }
@@ -327,7 +330,7 @@ func (e *Engine) startWriting() error {
 
 // settleRecovered settles what recovery found, so that the log is not needed any more.
 func (e *Engine) settleRecovered() error {
-	if err := e.freezeNow(); err != nil {
+	if err := e.freezeFront(); err != nil { // the worker does not run yet: nobody may wait for it
 		return err
 	}
 	return e.settle(context.Background(), work{})
@@ -336,17 +339,14 @@ func (e *Engine) settleRecovered() error {
 // replay takes one record of the log in; last is the sequence number of its last command. Recovery calls it before anything
 // else runs.
 func (e *Engine) replay(last uint64, commands []byte, synced bool) error {
-	count, err := command.Count(commands)
-	if err != nil {
-		return err
-	}
 	if last <= e.lastSeq {
 		return nil // the roots hold it
 	}
-	bytes := 0
+	count, bytes := 0, 0
 	d := command.NewDecoder(commands)
 	for d.Next() {
 		c := d.Command()
+		count++
 		bytes += len(c.Key) + len(c.Value)
 		switch c.Op {
 		case command.PutApart:
@@ -361,6 +361,9 @@ func (e *Engine) replay(last uint64, commands []byte, synced bool) error {
 			e.lastSeq = last
 			return e.forgetSpill(c)
 		}
+	}
+	if err := d.Err(); err != nil {
+		return err // nothing of the batch has been applied
 	}
 	front := e.current.Load().Tables[0]
 	if !e.takes(front.Table, count, bytes) {
