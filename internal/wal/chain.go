@@ -28,7 +28,7 @@ type found struct {
 	segment   uint64 // from the name
 	size      int64  // of the file
 	condition condition
-	header    header // valid when inUse
+	header    header // of whatever use; zero when blank or damaged
 }
 
 // judge says what a file is, from its name, its size, and the bytes where the two copies of the header belong (short or
@@ -50,9 +50,9 @@ func judge(database [16]byte, segment uint64, size int64, front, back []byte) (f
 	case err != nil:
 		return f, err
 	case h.database != database:
-		f.condition = foreign
+		f.condition, f.header = foreign, h
 	case h.segment != segment:
-		f.condition = stale
+		f.condition, f.header = stale, h
 	default:
 		f.header = h
 	}
