@@ -1,0 +1,45 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+
+	"github.com/pandodb/pando/bench/engines"
+	"github.com/pandodb/pando/bench/report"
+	"github.com/pandodb/pando/bench/workload"
+)
+
+func reportCommand(args []string) error {
+	flags := flag.NewFlagSet("report", flag.ContinueOnError)
+	out := flags.String("out", "docs", "directory for benchmarks.md and benchmarks/*.svg")
+	var inputs []string
+	for len(args) > 0 { // inputs may stand before and after the flags
+		if err := flags.Parse(args); err != nil {
+			return err
+		}
+		if args = flags.Args(); len(args) > 0 {
+			inputs, args = append(inputs, args[0]), args[1:]
+		}
+	}
+	if len(inputs) != 1 {
+		return errors.New("report: want one file of numbers")
+	}
+	result, err := report.Load(inputs[0])
+	if err != nil {
+		return err
+	}
+	return report.Write(result, *out)
+}
+
+func listCommand() error {
+	fmt.Println("engines:")
+	for _, d := range engines.All() {
+		fmt.Printf("  %-12s %-38s %s\n", d.Name, d.Version, d.Kind)
+	}
+	fmt.Println("workloads:")
+	for _, w := range workload.All() {
+		fmt.Printf("  %-18s %-8s %s\n", w.Name, w.Class, w.About)
+	}
+	return nil
+}

@@ -1,0 +1,117 @@
+// Package engine is what the benchmark asks of a storage engine: the least that lets every rival do its work the way an
+// expert on it would write it, and nothing that only one of them has.
+//
+// Adapters add no locks, copies or goroutines beyond what the engine itself makes its users write. Where they must (a value
+// that is only valid inside of a transaction is copied out) the comment of the adapter says so. Errors are returned as the
+// engine gave them.
+package engine
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Class says what an acknowledged write survives. Tables compare engines only within one class.
+type Class uint8
+
+const (
+	// None promises nothing: a killed process may lose or damage what was written.
+	None Class = iota
+	// Relaxed survives a killed process: when a write returned, its bytes are with the operating system.
+	Relaxed
+	// Durable survives a power cut: when a write returned, its bytes are on stable storage.
+	Durable
+)
+
+// String returns the name of the class.
+func (c Class) String() string {
+	switch c {
+	case None:
+		return "none"
+	case Relaxed:
+		return "relaxed"
+	case Durable:
+		return "durable"
+	}
+	return fmt.Sprintf("class(%d)", uint8(c))
+}
+
+// ParseClass is the inverse of String.
+func ParseClass(s string) (Class, error) {
+	for _, c := range []Class{None, Relaxed, Durable} {
+		if c.String() == s {
+			return c, nil
+		}
+	}
+	return None, fmt.Errorf("class %q: want none, relaxed or durable", s)
+}
+
+// ErrUnsupported is what an adapter answers when the engine has no such thing. The cell is then left out and says so.
+var ErrUnsupported = errors.New("not supported by this engine")
+
+// Options says how to open an engine.
+type Options struct {
+	Dir         string
+	Class       Class
+	MemoryBytes int64 // budget for caches and memtables together, for engines that have one
+	Writers     int   // goroutines that will write at once: some engines group commits only when asked to
+	DataBytes   int64 // about how much will be stored: some engines need their largest size in advance
+}
+
+// Driver describes an engine and opens it.
+type Driver struct {
+	Name    string
+	Version string
+	Module  string // Go module path whose version is taken from the build; empty: Version is used as it is
+	Kind    string // one line: what structure it is
+	// Classes says how the engine gives each class that it can give. A class that is missing cannot be given.
+	Classes map[Class]string
+	// Weaker marks classes that the engine gives only nearly, with the difference. Such a cell is shown with a mark.
+	Weaker map[Class]string
+	// Settings is what the adapter sets apart from durability, for the report.
+	Settings string
+	Open     func(Options) (Store, error)
+}
+
+// Op is one write of a batch.
+type Op struct {
+	Key, Value []byte
+	Delete     bool
+}
+
+// Scan says what to walk over.
+type Scan struct {
+	From    []byte // first key, inclusive; nil: from the end that the direction begins with
+	Reverse bool
+	Limit   int // the walk stops after so many records; 0: never
+}
+
+// Visit is called for every record of a scan; key and value are valid during the call only. False ends the walk.
+type Visit func(key, value []byte) bool
+
+// Reader is what a store and a snapshot of it have in common.
+type Reader interface {
+	// Get appends the value of key to dst. Values are copied out: that is what an application needs that goes on working
+	// with the value after the call.
+	Get(dst, key []byte) (value []byte, found bool, err error)
+	Has(key []byte) (bool, error)
+	Scan(s Scan, visit Visit) error
+}
+
+// Snapshot is a view of one moment.
+type Snapshot interface {
+	Reader
+	Close() error
+}
+
+// Store is an open engine. It is safe for concurrent use.
+type Store interface {
+	Reader
+	Put(key, value []byte) error
+	Delete(key []byte) error
+	Write(batch []Op) error // atomic
+	Snapshot() (Snapshot, error)
+	Settle() error  // returns when background work is done: memtables flushed, compactions that were due finished
+	Compact() error // the smallest that the engine can make its files; may return ErrUnsupported
+	Close() error
+}

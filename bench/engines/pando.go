@@ -1,0 +1,135 @@
+package engines
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/pandodb/pando"
+	"github.com/pandodb/pando/bench/engine"
+)
+
+// pandoDriver: Pando with its default keyspace, a copy-on-write B+tree.
+//
+// Options set: Profile from the class, MemoryBytes from the budget that every engine gets. All else is the default: S2
+// compression, leaves of 8 KiB, values above 1 KiB apart from their keys. There is nothing to tune for a workload.
+func pandoDriver() engine.Driver {
+	return engine.Driver{
+		Name: "pando", Version: "this tree", Kind: "memtable with log over a copy-on-write B+tree",
+		Classes: map[engine.Class]string{
+			engine.None:    "Profile Bench: no log",
+			engine.Relaxed: "Profile Relaxed: the log is a shared mapping, synced in the background",
+			engine.Durable: "Profile Durable: fdatasync of the log, shared by all writers that wait",
+		},
+		Settings: "MemoryBytes = the budget; otherwise defaults (S2, 8 KiB leaves)",
+		Open:     openPando,
+	}
+}
+
+type pandoStore struct {
+	db      *pando.DB
+	batches sync.Pool
+}
+
+func openPando(o engine.Options) (engine.Store, error) {
+	profile := pando.Durable
+	switch o.Class {
+	case engine.None:
+		profile = pando.Bench
+	case engine.Relaxed:
+		profile = pando.Relaxed
+	}
+	db, err := pando.Open(o.Dir, &pando.Options{Profile: profile, MemoryBytes: o.MemoryBytes})
+	if err != nil {
+		return nil, err
+	}
+	s := &pandoStore{db: db}
+	s.batches.New = func() any { return db.NewBatch() }
+	return s, nil
+}
+
+func (s *pandoStore) Put(key, value []byte) error { return s.db.Put(key, value) }
+func (s *pandoStore) Delete(key []byte) error     { return s.db.Delete(key) }
+func (s *pandoStore) Close() error                { return s.db.Close() }
+
+func (s *pandoStore) Write(batch []engine.Op) error {
+	b := s.batches.Get().(*pando.Batch)
+	for _, op := range batch {
+		if op.Delete {
+			b.Delete(op.Key) // Write returns the error
+			continue
+		}
+		b.Put(op.Key, op.Value)
+	}
+	err := s.db.Write(b)
+	b.Reset()
+	s.batches.Put(b)
+	return err
+}
+
+func (s *pandoStore) Get(dst, key []byte) ([]byte, bool, error) { return pandoGet(s.db, dst, key) }
+func (s *pandoStore) Has(key []byte) (bool, error)              { return s.db.Has(key) }
+
+func (s *pandoStore) Scan(r engine.Scan, visit engine.Visit) error {
+	return pandoScan(s.db.Iter(nil), r, visit)
+}
+
+func (s *pandoStore) Snapshot() (engine.Snapshot, error) {
+	snap := s.db.Snapshot()
+	return pandoSnapshot{snap}, snap.Err()
+}
+
+func (s *pandoStore) Settle() error { return s.db.Checkpoint(context.Background()) }
+
+func (s *pandoStore) Compact() error {
+	return s.db.Compact(context.Background(), pando.CompactOptions{})
+}
+
+type pandoSnapshot struct{ *pando.Snapshot }
+
+func (s pandoSnapshot) Get(dst, key []byte) ([]byte, bool, error) {
+	return pandoGet(s.Snapshot, dst, key)
+}
+
+func (s pandoSnapshot) Scan(r engine.Scan, visit engine.Visit) error {
+	return pandoScan(s.Iter(nil), r, visit)
+}
+
+// pandoGet translates the absence of a key.
+func pandoGet(r interface {
+	GetTo(dst, key []byte) ([]byte, error)
+}, dst, key []byte) ([]byte, bool, error) {
+	v, err := r.GetTo(dst, key)
+	if errors.Is(err, pando.ErrNotFound) {
+		return v, false, nil
+	}
+	return v, err == nil, err
+}
+
+// pandoScan walks and closes the iterator.
+func pandoScan(it *pando.Iterator, r engine.Scan, visit engine.Visit) error {
+	defer it.Close()
+	step, ok := it.Next, false
+	if r.Reverse {
+		step = it.Prev
+	}
+	switch {
+	case r.From == nil:
+		ok = step()
+	case r.Reverse:
+		if ok = it.SeekGE(r.From); !ok {
+			ok = it.Last()
+		} else if string(it.Key()) != string(r.From) {
+			ok = it.Prev()
+		}
+	default:
+		ok = it.SeekGE(r.From)
+	}
+	for n := 1; ok; n++ {
+		if !visit(it.Key(), it.Value()) || n == r.Limit {
+			break
+		}
+		ok = step()
+	}
+	return it.Err()
+}

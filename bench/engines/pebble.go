@@ -1,0 +1,202 @@
+package engines
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/bloom"
+
+	"github.com/pandodb/pando/bench/engine"
+)
+
+// pebbleDriver: CockroachDB's log-structured merge tree.
+//
+// Options set, after CockroachDB's own: Bloom filters of 10 bits per key on every level (there is none by default); memtables
+// of 64 MiB (4 MiB by default), up to 4 waiting, so that loads do not stall; L0CompactionThreshold 2 and L0StopWrites 1000,
+// LBaseMaxBytes 64 MiB, blocks of 32 KiB and index blocks of 256 KiB with Snappy; one compaction for each of two cores; the
+// newest format. The cache is the budget less the memtables.
+//
+// NoSync leaves up to 32 KiB of the log in the process's memory, which a kill loses: "relaxed" is given only nearly.
+func pebbleDriver() engine.Driver {
+	return engine.Driver{
+		Name: "pebble", Module: "github.com/cockroachdb/pebble/v2", Kind: "log-structured merge tree",
+		Classes: map[engine.Class]string{
+			engine.None:    "DisableWAL",
+			engine.Relaxed: "NoSync",
+			engine.Durable: "Sync: shared by the writers that wait",
+		},
+		Weaker:   map[engine.Class]string{engine.Relaxed: "a kill loses up to 32 KiB of the log that were not yet written"},
+		Settings: "Bloom 10 bits on all levels, 64 MiB memtables, 32 KiB blocks, Snappy, L0 threshold 2, 2 compactions, newest format",
+		Open:     openPebble,
+	}
+}
+
+type pebbleStore struct {
+	db    *pebble.DB
+	cache *pebble.Cache
+	write *pebble.WriteOptions
+}
+
+func openPebble(o engine.Options) (engine.Store, error) {
+	memtable := uint64(64 << 20)
+	for int64(memtable)*4 > o.MemoryBytes {
+		memtable /= 2
+	}
+	cache := pebble.NewCache(max(o.MemoryBytes-2*int64(memtable), 8<<20))
+	opts := &pebble.Options{
+		Cache: cache, MemTableSize: memtable, MemTableStopWritesThreshold: 4,
+		L0CompactionThreshold: 2, L0StopWritesThreshold: 1000, LBaseMaxBytes: 64 << 20,
+		CompactionConcurrencyRange: func() (int, int) { return 1, 2 },
+		FormatMajorVersion:         pebble.FormatNewest,
+		DisableWAL:                 o.Class == engine.None,
+		Logger:                     quiet{},
+	}
+	for i := range opts.Levels {
+		l := &opts.Levels[i]
+		l.BlockSize, l.IndexBlockSize = 32<<10, 256<<10
+		l.FilterPolicy = bloom.FilterPolicy(10)
+	}
+	db, err := pebble.Open(o.Dir, opts)
+	if err != nil {
+		cache.Unref()
+		return nil, err
+	}
+	s := &pebbleStore{db: db, cache: cache, write: pebble.NoSync}
+	if o.Class == engine.Durable {
+		s.write = pebble.Sync
+	}
+	return s, nil
+}
+
+func (s *pebbleStore) Put(key, value []byte) error { return s.db.Set(key, value, s.write) }
+func (s *pebbleStore) Delete(key []byte) error     { return s.db.Delete(key, s.write) }
+
+func (s *pebbleStore) Write(batch []engine.Op) error {
+	b := s.db.NewBatch()
+	defer b.Close()
+	for _, op := range batch {
+		var err error
+		if op.Delete {
+			err = b.Delete(op.Key, nil)
+		} else {
+			err = b.Set(op.Key, op.Value, nil)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return b.Commit(s.write)
+}
+
+func (s *pebbleStore) Get(dst, key []byte) ([]byte, bool, error) { return pebbleGet(s.db, dst, key) }
+func (s *pebbleStore) Has(key []byte) (bool, error)              { return pebbleHas(s.db, key) }
+
+func (s *pebbleStore) Scan(r engine.Scan, visit engine.Visit) error {
+	return pebbleScan(s.db, r, visit)
+}
+
+func (s *pebbleStore) Snapshot() (engine.Snapshot, error) {
+	return pebbleSnapshot{s.db.NewSnapshot()}, nil
+}
+
+// Settle flushes, and waits until nothing is due: the estimated debt is zero or does not shrink any more.
+func (s *pebbleStore) Settle() error {
+	if err := s.db.Flush(); err != nil {
+		return err
+	}
+	for quietTurns := 0; quietTurns < 5; {
+		m := s.db.Metrics()
+		if m.Compact.NumInProgress == 0 && m.Flush.NumInProgress == 0 {
+			quietTurns++
+		} else {
+			quietTurns = 0
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	return nil
+}
+
+func (s *pebbleStore) Compact() error {
+	return s.db.Compact(context.Background(), []byte{0}, []byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff}, true)
+}
+
+func (s *pebbleStore) Close() error {
+	err := s.db.Close()
+	s.cache.Unref()
+	return err
+}
+
+type pebbleSnapshot struct{ snap *pebble.Snapshot }
+
+func (s pebbleSnapshot) Close() error { return s.snap.Close() }
+func (s pebbleSnapshot) Get(dst, key []byte) ([]byte, bool, error) {
+	return pebbleGet(s.snap, dst, key)
+}
+func (s pebbleSnapshot) Has(key []byte) (bool, error) { return pebbleHas(s.snap, key) }
+func (s pebbleSnapshot) Scan(r engine.Scan, visit engine.Visit) error {
+	return pebbleScan(s.snap, r, visit)
+}
+
+func pebbleGet(r pebble.Reader, dst, key []byte) ([]byte, bool, error) {
+	v, closer, err := r.Get(key)
+	if errors.Is(err, pebble.ErrNotFound) {
+		return dst, false, nil
+	}
+	if err != nil {
+		return dst, false, err
+	}
+	dst = append(dst, v...)
+	return dst, true, closer.Close()
+}
+
+func pebbleHas(r pebble.Reader, key []byte) (bool, error) {
+	_, closer, err := r.Get(key)
+	if errors.Is(err, pebble.ErrNotFound) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	return true, closer.Close()
+}
+
+func pebbleScan(r pebble.Reader, s engine.Scan, visit engine.Visit) (err error) {
+	it, err := r.NewIter(nil)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, it.Close()) }()
+	step, ok := it.Next, false
+	if s.Reverse {
+		step = it.Prev
+	}
+	switch {
+	case s.From != nil && s.Reverse:
+		ok = it.SeekLT(append(append(make([]byte, 0, len(s.From)+1), s.From...), 0)) // From itself included
+	case s.From != nil:
+		ok = it.SeekGE(s.From)
+	case s.Reverse:
+		ok = it.Last()
+	default:
+		ok = it.First()
+	}
+	for n := 1; ok; n++ {
+		if !visit(it.Key(), it.Value()) || n == s.Limit {
+			break
+		}
+		ok = step()
+	}
+	return it.Error()
+}
+
+// quiet drops an engine's log.
+type quiet struct{}
+
+func (quiet) Infof(string, ...any)      {}
+func (quiet) Errorf(string, ...any)     {}
+func (quiet) Warningf(string, ...any)   {}
+func (quiet) Debugf(string, ...any)     {}
+func (quiet) Fatalf(f string, a ...any) { panic(fmt.Sprintf("fatal error of the engine: "+f, a...)) }

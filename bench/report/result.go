@@ -1,0 +1,129 @@
+// Package report turns the numbers of a run into tables and charts.
+//
+// Engines are compared by medians over the rounds; the spread is shown as the range of the rounds, in per cent of the median.
+// A ratio is Pando's median over that of the best other engine of the same class: below 1 Pando is ahead.
+package report
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"strings"
+
+	"github.com/pandodb/pando/bench/engine"
+	"github.com/pandodb/pando/bench/workload"
+)
+
+// Result is a run.
+type Result struct {
+	Command   string          `json:"command"`
+	Machine   Machine         `json:"machine"`
+	Sizes     workload.Sizes  `json:"sizes"`
+	Rounds    int             `json:"rounds"`
+	Seconds   float64         `json:"seconds"`
+	Engines   []Engine        `json:"engines"`
+	Workloads []Family        `json:"workloads"`
+	Cells     []workload.Cell `json:"cells"`
+}
+
+// Machine describes where a run took place, without naming it.
+type Machine struct {
+	OS, Arch, Go string
+	Cores        int
+	MemoryGiB    float64
+	Processor    string
+	Kernel       string
+}
+
+// Engine is what the report tells about an engine.
+type Engine struct {
+	Name, Version, Kind, Settings string
+	Classes, Weaker               map[string]string
+}
+
+// Family is a workload.
+type Family struct{ Name, About string }
+
+// Describe takes the description out of a driver.
+func Describe(d engine.Driver) Engine {
+	e := Engine{Name: d.Name, Version: d.Version, Kind: d.Kind, Settings: d.Settings,
+		Classes: map[string]string{}, Weaker: map[string]string{}}
+	for c, how := range d.Classes {
+		e.Classes[c.String()] = how
+	}
+	for c, how := range d.Weaker {
+		e.Weaker[c.String()] = how
+	}
+	return e
+}
+
+// ThisMachine describes the machine that runs this process.
+func ThisMachine() Machine {
+	m := Machine{OS: runtime.GOOS, Arch: runtime.GOARCH, Go: runtime.Version(), Cores: runtime.NumCPU()}
+	if kb := procNumber("/proc/meminfo", "MemTotal"); kb > 0 {
+		m.MemoryGiB = float64(kb) / (1 << 20)
+	}
+	m.Processor = procText("/proc/cpuinfo", "model name")
+	if text, err := os.ReadFile("/proc/sys/kernel/osrelease"); err == nil {
+		m.Kernel, _, _ = strings.Cut(strings.TrimSpace(string(text)), "-")
+	}
+	return m
+}
+
+// procText returns the first value of that name in a file of "name : value" lines; empty where there is no such file.
+func procText(file, name string) string {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return ""
+	}
+	for line := range strings.Lines(string(text)) {
+		if key, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(key) == name {
+			return strings.TrimSpace(value)
+		}
+	}
+	return ""
+}
+
+func procNumber(file, name string) int64 {
+	var n int64
+	_, err := fmt.Sscan(procText(file, name), &n)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// Save writes the run into a file.
+func (r *Result) Save(name string) error {
+	text, err := json.MarshalIndent(r, "", " ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(name, text, 0o644)
+}
+
+// Load is the inverse of Save.
+func Load(name string) (*Result, error) {
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return nil, err
+	}
+	r := new(Result)
+	if err := json.Unmarshal(text, r); err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return r, nil
+}
+
+// Failures joins what went wrong. That an engine has no such operation, or cannot give a class, is not wrong.
+func (r *Result) Failures() error {
+	var errs []error
+	for _, c := range r.Cells {
+		if c.Failed != "" && c.Failed != engine.ErrUnsupported.Error() && c.Failed != workload.CannotGive {
+			errs = append(errs, fmt.Errorf("%s %s %s: %s", c.Engine, c.Workload, c.Name, c.Failed))
+		}
+	}
+	return errors.Join(errs...)
+}

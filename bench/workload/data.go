@@ -1,0 +1,140 @@
+package workload
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math/bits"
+)
+
+// Data generates the records of a workload: record i of a set has the same key in every engine, and a value that tells which
+// version of which record it is, so that every value read can be checked without keeping anything in memory.
+type Data struct {
+	KeyBytes   int
+	ValueBytes int
+	Ordered    bool // keys grow with i; otherwise they are a random function of it
+	JSON       bool // values are small documents that compress as documents do; ValueBytes is about their length
+}
+
+// The multipliers of splitmix64 (Steele, Lea, Flood 2014).
+const (
+	golden = 0x9e3779b97f4a7c15
+	mulA   = 0xbf58476d1ce4e5b9
+	mulB   = 0x94d049bb133111eb
+)
+
+// mix is the finaliser of splitmix64: a bijection.
+func mix(x uint64) uint64 {
+	x = (x ^ x>>30) * mulA
+	x = (x ^ x>>27) * mulB
+	return x ^ x>>31
+}
+
+// Key puts the key of record i into dst[:0].
+func (d *Data) Key(dst []byte, i uint64) []byte { return d.key(dst, i, 0) }
+
+// Missing puts a key that no record has, and that lies between those that are there, into dst[:0].
+func (d *Data) Missing(dst []byte, i uint64) []byte { return d.key(dst, i, 1) }
+
+func (d *Data) key(dst []byte, i, salt uint64) []byte {
+	head := i
+	if !d.Ordered {
+		head = mix(i + golden)
+	}
+	dst = binary.BigEndian.AppendUint64(dst[:0], head)
+	tail := i*2 + salt
+	for len(dst) < d.KeyBytes {
+		dst = binary.BigEndian.AppendUint64(dst, mix(tail^golden))
+		tail += golden
+	}
+	return dst[:d.KeyBytes]
+}
+
+// Value puts version v of the value of record i into dst[:0]. Values of eight bytes or more carry v.
+func (d *Data) Value(dst []byte, i, v uint64) []byte {
+	if d.JSON {
+		return d.document(dst, i, v)
+	}
+	n := d.ValueBytes
+	dst = grow(dst, n+8)
+	binary.LittleEndian.PutUint64(dst, v)
+	s := stream(i, v)
+	for at := 8; at < n; at += 8 {
+		s += golden
+		binary.LittleEndian.PutUint64(dst[at:], word(s))
+	}
+	return dst[:n]
+}
+
+// Check says what is wrong with a value of record i. It accepts every version that was ever written.
+func (d *Data) Check(value []byte, i uint64) error {
+	if d.JSON {
+		return d.checkDocument(value, i)
+	}
+	if len(value) != d.ValueBytes {
+		return fmt.Errorf("record %d: value of %d bytes, want %d", i, len(value), d.ValueBytes)
+	}
+	if len(value) < 8 {
+		return nil
+	}
+	s := stream(i, binary.LittleEndian.Uint64(value))
+	at := 8
+	for ; at+8 <= len(value); at += 8 {
+		s += golden
+		if binary.LittleEndian.Uint64(value[at:]) != word(s) {
+			return fmt.Errorf("record %d: wrong value at byte %d", i, at)
+		}
+	}
+	var last [8]byte
+	binary.LittleEndian.PutUint64(last[:], word(s+golden))
+	for k, b := range value[at:] {
+		if b != last[k] {
+			return fmt.Errorf("record %d: wrong value at byte %d", i, at+k)
+		}
+	}
+	return nil
+}
+
+// Version returns the version that a value carries.
+func Version(value []byte) uint64 {
+	if len(value) < 8 {
+		return 0
+	}
+	return binary.LittleEndian.Uint64(value)
+}
+
+// Index returns the record that has the key, from its first eight bytes.
+func (d *Data) Index(key []byte) uint64 {
+	head := binary.BigEndian.Uint64(key)
+	if d.Ordered {
+		return head
+	}
+	return unmix(head) - golden
+}
+
+// Bytes is the size of n records.
+func (d *Data) Bytes(n int) int64 { return int64(n) * int64(d.KeyBytes+d.ValueBytes) }
+
+func stream(i, v uint64) uint64 { return mix(i*golden ^ bits.RotateLeft64(v, 32)) }
+
+// word is a weak but incompressible generator: a multiplication a word, so that making values costs little beside storing them.
+func word(s uint64) uint64 {
+	s *= mulA
+	return s ^ s>>29
+}
+
+// unmix inverts mix.
+func unmix(x uint64) uint64 {
+	x = x ^ x>>31 ^ x>>62
+	x *= 0x319642b2d24d8ec3
+	x = x ^ x>>27 ^ x>>54
+	x *= 0x96de1b173f119089
+	return x ^ x>>30 ^ x>>60
+}
+
+// grow returns dst with a length of n.
+func grow(dst []byte, n int) []byte {
+	if cap(dst) < n {
+		return make([]byte, n)
+	}
+	return dst[:n]
+}

@@ -1,0 +1,216 @@
+package workload
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math/rand/v2"
+
+	"github.com/pandodb/pando/bench/engine"
+)
+
+// The steps that several families share. Each is one cell.
+
+// batchRecords is the size of a batch where a workload names none.
+const batchRecords = 1000
+
+// load writes records [from, to) in batches, version v.
+func (r *Run) load(name string, d *Data, from, to, batch int, v uint64) error {
+	w := &worker{}
+	err := r.section(name, to-from, func() error {
+		for at := from; at < to; at += batch {
+			if err := r.store.Write(w.batch(d, at, min(at+batch, to), v)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	r.Cells[len(r.Cells)-1].Data = d.Bytes(to - from)
+	return err
+}
+
+// batch makes the records [from, to).
+func (w *worker) batch(d *Data, from, to int, v uint64) []engine.Op {
+	return w.batchOf(d, to-from, v, func(k int) uint64 { return uint64(from + k) })
+}
+
+func (w *worker) batchOf(d *Data, n int, v uint64, record func(k int) uint64) []engine.Op {
+	for len(w.ops) < n {
+		w.ops = append(w.ops, engine.Op{})
+	}
+	for k := range n {
+		op := &w.ops[k]
+		i := record(k)
+		op.Key, op.Value, op.Delete = d.Key(op.Key, i), d.Value(op.Value, i, v), false
+	}
+	return w.ops[:n]
+}
+
+// get reads one record and checks it.
+func (w *worker) get(from engine.Reader, d *Data, i uint64) error {
+	w.key = d.Key(w.key, i)
+	v, found, err := from.Get(w.got[:0], w.key)
+	if err != nil {
+		return err
+	}
+	w.got = v
+	if !found {
+		return fmt.Errorf("record %d: not found", i)
+	}
+	return d.Check(v, i)
+}
+
+// gets reads records at random.
+func (r *Run) gets(name string, from engine.Reader, d *Data, n, ops, goroutines int) error {
+	return r.loop(name, ops, goroutines, sampled, func(w *worker, _ int) error {
+		return w.get(from, d, w.rng.Uint64N(uint64(n)))
+	})
+}
+
+// absent asks for keys that are not there.
+func (r *Run) absent(name string, d *Data, n, ops int) error {
+	return r.loop(name, ops, 1, sampled, func(w *worker, _ int) error {
+		w.key = d.Missing(w.key, w.rng.Uint64N(uint64(n)))
+		v, found, err := r.store.Get(w.got[:0], w.key)
+		if err != nil || !found {
+			return err
+		}
+		return fmt.Errorf("found %d bytes under a key that was never written", len(v))
+	})
+}
+
+// walk checks the records of a scan.
+type walk struct {
+	d       *Data
+	last    uint64 // head of the last key
+	reverse bool
+	n       int
+	err     error
+}
+
+// checkedOneIn is how often a scan checks a whole value.
+const checkedOneIn = 64
+
+func (w *walk) visit(key, value []byte) bool {
+	head := binary.BigEndian.Uint64(key)
+	if w.n > 0 && (head < w.last) != w.reverse && head != w.last {
+		w.err = fmt.Errorf("scan: key %x after %016x", key, w.last)
+		return false
+	}
+	w.last = head
+	if w.n%checkedOneIn == 0 {
+		if w.err = w.d.Check(value, w.d.Index(key)); w.err != nil {
+			return false
+		}
+	}
+	w.n++
+	return true
+}
+
+// scan walks over everything and expects n records.
+func (r *Run) scan(name string, from engine.Reader, d *Data, n int, reverse bool) error {
+	return r.section(name, n, func() error {
+		w := walk{d: d, reverse: reverse}
+		if err := from.Scan(engine.Scan{Reverse: reverse}, w.visit); err != nil {
+			return err
+		}
+		if w.err != nil {
+			return w.err
+		}
+		if w.n != n {
+			return fmt.Errorf("scan: %d records, want %d", w.n, n)
+		}
+		return nil
+	})
+}
+
+// seeks seeks to records at random and reads `length` from there.
+func (r *Run) seeks(name string, d *Data, n, ops, length int) error {
+	return r.loop(name, ops, 1, 1, func(w *worker, _ int) error {
+		i := w.rng.Uint64N(uint64(n))
+		w.key = d.Key(w.key, i)
+		c := walk{d: d}
+		if err := r.store.Scan(engine.Scan{From: w.key, Limit: length}, c.visit); err != nil {
+			return err
+		}
+		if c.err == nil && c.n == 0 {
+			return fmt.Errorf("seek: nothing from record %d on", i)
+		}
+		return c.err
+	})
+}
+
+// updates overwrites records at random in batches.
+func (r *Run) updates(name string, d *Data, n, ops, batch int, v uint64) error {
+	err := r.loop(name, ops/batch, 1, 1, func(w *worker, _ int) error {
+		return r.store.Write(w.batchOf(d, batch, v, func(int) uint64 { return w.rng.Uint64N(uint64(n)) }))
+	})
+	r.perRecord(d, ops, batch)
+	return err
+}
+
+// perRecord turns the last cell, whose operations were batches, into one whose operations are records.
+func (r *Run) perRecord(d *Data, ops, batch int) {
+	c := &r.Cells[len(r.Cells)-1]
+	c.Ops = int64(ops / batch * batch)
+	c.Data = d.Bytes(int(c.Ops))
+}
+
+// deletes removes records [0, ops) in a scattered order, in batches; batch 1 is a single delete.
+func (r *Run) deletes(name string, d *Data, n, ops, batch int) error {
+	stride := coprime(n)
+	err := r.loop(name, ops/batch, 1, 1, func(w *worker, at int) error {
+		if batch == 1 {
+			w.key = d.Key(w.key, uint64(at*stride%n))
+			return r.store.Delete(w.key)
+		}
+		for len(w.ops) < batch {
+			w.ops = append(w.ops, engine.Op{})
+		}
+		for k := range batch {
+			w.ops[k] = engine.Op{Key: d.Key(w.ops[k].Key, uint64((at*batch+k)*stride%n)), Delete: true}
+		}
+		return r.store.Write(w.ops[:batch])
+	})
+	r.perRecord(d, ops, batch)
+	return err
+}
+
+// coprime returns a step that visits every number below n once.
+func coprime(n int) int {
+	step := n*5/8 | 1
+	for gcd(step, n) != 1 {
+		step += 2
+	}
+	return step
+}
+
+func gcd(a, b int) int {
+	for b != 0 {
+		a, b = b, a%b
+	}
+	return a
+}
+
+// puts writes records one call each.
+func (r *Run) puts(name string, d *Data, from, ops, goroutines, each int, v uint64) error {
+	err := r.loop(name, ops, goroutines, each, func(w *worker, i int) error {
+		w.key = d.Key(w.key, uint64(from+i))
+		w.value = d.Value(w.value, uint64(from+i), v)
+		return r.store.Put(w.key, w.value)
+	})
+	r.Cells[len(r.Cells)-1].Data = d.Bytes(ops)
+	return err
+}
+
+func newRand(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 1)) }
+
+// settleAfter waits for background work and records the earlier cell of that name with it added. Cells between the two
+// (reads of the state as loaded) are not part of it.
+func (r *Run) settleAfter(name string) error {
+	for k := len(r.Cells) - 1; k >= 0; k-- {
+		if r.Cells[k].Name == name {
+			return r.settle(r.Cells[k])
+		}
+	}
+	return fmt.Errorf("settle: there is no cell %q", name)
+}
