@@ -198,6 +198,9 @@ func (it *Iterator) SeekGE(key []byte) bool {
 
 // SeekLT moves to the last pair whose key is below key.
 func (it *Iterator) SeekLT(key []byte) bool {
+	if key == nil {
+		key = []byte{} // nothing is below it; to seekBackward nil would mean the end
+	}
 	if it.o.Upper != nil && bytes.Compare(key, it.o.Upper) > 0 {
 		return it.Last()
 	}
