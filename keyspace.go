@@ -49,7 +49,7 @@ func expiryOf(at time.Time) uint64 { return uint64(max(at.UnixMilli(), 1)) }
 
 // Expiry returns the moment at which key becomes invisible, the zero time when it does not, or ErrNotFound.
 func (k *Keyspace) Expiry(key []byte) (time.Time, error) {
-	s, err := k.db.e.Snapshot()
+	s, err := k.db.e.SnapshotFor(k.ks)
 	if err != nil {
 		return time.Time{}, err
 	}
@@ -88,11 +88,7 @@ func (k *Keyspace) DeleteRange(lo, hi []byte) error {
 
 // Iter opens an iterator; nil options walk over everything. It must be closed.
 func (k *Keyspace) Iter(o *IterOptions) *Iterator {
-	s, err := k.db.e.Snapshot()
-	if err == nil && k.ks.Dropped.Load() {
-		s.Release()
-		err = openError("iterate", k.ks, ErrDropped)
-	}
+	s, err := k.db.e.SnapshotFor(k.ks)
 	if err != nil {
 		return failedIterator(err)
 	}
@@ -119,7 +115,7 @@ func (k *Keyspace) Prefix(p []byte) iter.Seq2[[]byte, []byte] {
 // Count returns the number of pairs in [lo, hi); a nil bound is open. It costs O(log n) on settled data, and one look-up for
 // each key of the range that has not settled.
 func (k *Keyspace) Count(lo, hi []byte) (int64, error) {
-	s, err := k.db.e.Snapshot()
+	s, err := k.db.e.SnapshotFor(k.ks)
 	if err != nil {
 		return 0, err
 	}
@@ -129,7 +125,7 @@ func (k *Keyspace) Count(lo, hi []byte) (int64, error) {
 
 // Nth returns the n-th pair of [lo, hi), counted from 0, or ErrNotFound. Its cost is that of Count.
 func (k *Keyspace) Nth(lo, hi []byte, n int64) (key, value []byte, err error) {
-	s, err := k.db.e.Snapshot()
+	s, err := k.db.e.SnapshotFor(k.ks)
 	if err != nil {
 		return nil, nil, err
 	}

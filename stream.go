@@ -41,7 +41,7 @@ func (k *Keyspace) PutReader(key []byte, r io.Reader) error {
 // OpenValue opens the value of key for reading piece by piece, as it is now, or returns ErrNotFound. It must be closed; while
 // it is open the disk space of the value is not given back.
 func (k *Keyspace) OpenValue(key []byte) (*ValueReader, error) {
-	s, err := k.db.e.Snapshot()
+	s, err := k.db.e.SnapshotFor(k.ks)
 	if err != nil {
 		return nil, err
 	}

@@ -30,6 +30,10 @@ func (e *Engine) Get(dst []byte, ks *Keyspace, key []byte) ([]byte, error) {
 		g.Exit()
 		return dst, ErrClosed
 	}
+	if ks.Dropped.Load() {
+		g.Exit()
+		return dst, ks.absent()
+	}
 	v, seq := e.acquire()
 	r, status := v.Get(ks.ID, hash, key, seq)
 	if status == layout.Found && r.Kind == record.Inline && r.Expiry == 0 {
@@ -76,7 +80,7 @@ func (e *Engine) getSlow(dst []byte, v *view.View, overlay []view.Layer, ks *Key
 		return dst, fmt.Errorf("get from keyspace %q: %w", ks.Name, err)
 	}
 	if !ok {
-		return dst, ks.absent()
+		return dst, ErrNotFound
 	}
 	if r.Kind == record.Inline {
 		return append(dst, r.Value...), nil
@@ -218,14 +222,20 @@ func (s Snapshot) Has(overlay []view.Layer, ks *Keyspace, key []byte) (bool, err
 
 // Has reports whether a key is there. A value that lies apart is not read.
 func (e *Engine) Has(ks *Keyspace, key []byte) (bool, error) {
-	s, err := e.Snapshot()
+	s, err := e.SnapshotFor(ks)
 	if err != nil {
 		return false, err
 	}
 	defer s.Release()
-	ok, err := s.Has(nil, ks, key)
-	if err == nil && !ok && ks.Dropped.Load() {
-		return false, ks.absent()
+	return s.Has(nil, ks, key)
+}
+
+// SnapshotFor is Snapshot for a single read of a keyspace: one that was dropped cannot be read.
+func (e *Engine) SnapshotFor(ks *Keyspace) (Snapshot, error) {
+	s, err := e.Snapshot()
+	if err == nil && ks.Dropped.Load() {
+		s.Release()
+		err = ks.absent()
 	}
-	return ok, err
+	return s, err
 }
