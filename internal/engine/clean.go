@@ -181,7 +181,7 @@ func (s *settlement) moveValue(scratch *layout.Scratch, keyspace uint32, key []b
 	if err != nil || !inside {
 		return err
 	}
-	codec, _ := e.codecFor(e.keyspaces.id(keyspace))
+	codec := e.valueCodec(e.keyspaces.id(keyspace))
 	fresh, err := value.Copy(e.store, old, key, codec)
 	if err != nil {
 		return err

@@ -184,6 +184,14 @@ func (e *Engine) Sync() error {
 // request is one batch on its way to the pipeline.
 type request = commit.Request
 
+// valueCodec returns how the values apart of a keyspace are compressed: dictionaries are made for leaves.
+func (e *Engine) valueCodec(ks *Keyspace) segment.Codec {
+	if ks.OwnCodec {
+		return ks.Codec
+	}
+	return e.o.Codec
+}
+
 // codecFor returns how a keyspace's settled data is compressed.
 func (e *Engine) codecFor(ks *Keyspace) (segment.Codec, uint16) {
 	codec := e.o.Codec

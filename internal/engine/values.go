@@ -54,7 +54,7 @@ func (e *Engine) unheldValues() uint32 {
 
 // StoreValue writes a value. The caller holds values.
 func (e *Engine) StoreValue(ks *Keyspace, key, val []byte) (value.Ref, error) {
-	codec, _ := e.codecFor(ks)
+	codec := e.valueCodec(ks)
 	ref, err := value.Append(e.store, ks.ID, codec, key, val)
 	e.wroteValue(int64(len(val)))
 	return ref, err
@@ -62,7 +62,7 @@ func (e *Engine) StoreValue(ks *Keyspace, key, val []byte) (value.Ref, error) {
 
 // StreamValue writes a value of any length without holding it in memory. The caller holds values.
 func (e *Engine) StreamValue(ks *Keyspace, key []byte, r io.Reader) (value.Ref, error) {
-	codec, _ := e.codecFor(ks)
+	codec := e.valueCodec(ks)
 	w := value.NewWriter(e.store, ks.ID, codec, key)
 	n, err := io.Copy(w, io.LimitReader(r, MaxValueBytes+1))
 	e.wroteValue(n)
