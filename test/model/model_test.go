@@ -9,8 +9,8 @@ import (
 
 var (
 	seedFlag = flag.Uint64("seed", 0, "run the program of this seed only")
-	programs = flag.Int("programs", 24, "how many random programs to run")
-	length   = flag.Int("ops", 600, "operations of a program")
+	programs = flag.Int("programs", 12, "how many random programs to run")
+	length   = flag.Int("ops", 500, "operations of a program")
 )
 
 // TestModel runs random programs against the model, one seed each; -seed N replays one.
