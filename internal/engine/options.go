@@ -122,6 +122,9 @@ func (o Options) withDefaults() (Options, error) {
 	return o, nil
 }
 
+// logBlock is what the size of a log segment is a multiple of.
+const logBlock = 4 << 10
+
 // sizes are the thresholds that follow from the memory budget, so that a small budget reaches every one of them soon.
 type sizes struct {
 	memtable   int   // bytes of one memtable; two are alive at a time, a third for moments
@@ -140,7 +143,7 @@ func sizesFor(memory int64) sizes {
 		cache:      rest - rest/8,
 		inner:      rest / 8,
 		segment:    min(max(memory/4, 256<<10), 64<<20),
-		logSegment: min(max(memory/16, 64<<10), 16<<20),
+		logSegment: min(max(memory/16, 64<<10), 16<<20) &^ (logBlock - 1),
 		bulk:       table / 4,
 	}
 }

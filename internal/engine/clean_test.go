@@ -1,0 +1,50 @@
+package engine
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/pandodb/pando/internal/segment"
+)
+
+func TestChooseVictims(t *testing.T) {
+	seg := func(id uint32, size, live int64) segment.Info { return segment.Info{ID: id, Size: size, Live: live} }
+	background := cleanPolicy{garbage: 0.4, empty: 0.15, budget: 200}
+	for _, c := range []struct {
+		name   string
+		infos  []segment.Info
+		policy cleanPolicy
+		want   []uint32
+	}{
+		{"nothing there", nil, background, nil},
+		{"all in use", []segment.Info{seg(1, 100, 100), seg(2, 100, 90)}, background, nil},
+		{"little garbage in all is left alone", []segment.Info{seg(1, 100, 70), seg(2, 100, 65)}, background, nil},
+		{"much garbage: the emptiest first, until there is little", []segment.Info{seg(1, 100, 50), seg(2, 100, 30), seg(3, 100, 90)}, background, []uint32{2}},
+		{"a nearly empty one goes whatever the total", []segment.Info{seg(1, 1000, 1000), seg(2, 100, 10)}, background, []uint32{2}},
+		{"an empty one needs no work", []segment.Info{seg(1, 100, 0), seg(2, 100, 100)}, background, nil},
+		{"the budget ends it", []segment.Info{seg(1, 1000, 150), seg(2, 1000, 160), seg(3, 1000, 170)}, background, []uint32{1}},
+		{"equal shares: the oldest first", []segment.Info{seg(9, 100, 10), seg(4, 100, 10)}, cleanPolicy{garbage: 0, empty: 0.5, budget: 10}, []uint32{4}},
+		{"compaction takes all that holds garbage", []segment.Info{seg(1, 100, 90), seg(2, 100, 99), seg(3, 100, 20)}, cleanPolicy{empty: 0.95, budget: 1 << 40}, []uint32{3, 1}},
+	} {
+		before := slices.Clone(c.infos)
+		if got := chooseVictims(c.infos, c.policy); !slices.Equal(got, c.want) {
+			t.Errorf("%s: victims %v, want %v", c.name, got, c.want)
+		}
+		if !slices.Equal(before, c.infos) {
+			t.Errorf("%s: the table was changed", c.name)
+		}
+	}
+}
+
+// Two memtables, the cache and the inner nodes stay within the budget, at any budget.
+func TestSizesStayWithinTheBudget(t *testing.T) {
+	for memory := int64(leastMemory); memory <= 8<<30; memory = memory*3/2 + 4096 {
+		s := sizesFor(memory)
+		if sum := 2*int64(s.memtable) + s.cache + s.inner; sum > memory {
+			t.Errorf("budget %d: %+v add up to %d", memory, s, sum)
+		}
+		if s.logSegment%4096 != 0 {
+			t.Errorf("budget %d: log segments of %d bytes", memory, s.logSegment)
+		}
+	}
+}
