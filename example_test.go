@@ -457,7 +457,7 @@ func ExampleDB_Keyspace() {
 		fmt.Println(k.Name, k.Layout)
 	}
 	must(db.DropKeyspace("archive"))
-	err = archive.Put([]byte("elm"), []byte("Ulmus"))
+	_, err = archive.Get([]byte("oak"))
 	fmt.Println(errors.Is(err, pando.ErrDropped))
 	// Output:
 	// archive tree
