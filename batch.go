@@ -46,7 +46,7 @@ func (b *Batch) Reset() {
 	s := b.state
 	_ = s.release(false) // a file that stays is removed by the next open
 	s.enc.Release(keptBuffer * 16)
-	s.size, s.count, s.err, s.gone = 0, 0, nil, false
+	s.size, s.count, s.used, s.err, s.gone = 0, 0, s.used[:0], nil, false
 }
 
 // did notes the outcome of a write.

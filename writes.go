@@ -3,6 +3,7 @@ package pando
 import (
 	"errors"
 	"runtime"
+	"slices"
 
 	"github.com/pandodb/pando/internal/command"
 	"github.com/pandodb/pando/internal/commit"
@@ -22,6 +23,7 @@ type writes struct {
 	size  int64 // bytes of keys and values, those apart included
 	count int   // commands
 	fixed bool  // a savepoint was taken: its place must stay in memory
+	used  []*engine.Keyspace
 }
 
 // kept is what has to be given up when the owner of writes is dropped without a word. It is an object of its own, so that it
@@ -55,7 +57,7 @@ func (w *writes) put(k *Keyspace, key, val []byte, expiry uint64) error {
 	if err := k.checkPair(key, val); err != nil {
 		return err
 	}
-	if err := w.grow(len(key) + len(val)); err != nil {
+	if err := w.grow(k, len(key)+len(val)); err != nil {
 		return err
 	}
 	if len(val) <= w.db.e.Threshold() {
@@ -78,7 +80,7 @@ func (w *writes) delete(k *Keyspace, key []byte) error {
 	if err := k.checkKey(key); err != nil {
 		return err
 	}
-	if err := w.grow(len(key)); err != nil {
+	if err := w.grow(k, len(key)); err != nil {
 		return err
 	}
 	w.enc.Delete(k.ks.ID, key)
@@ -89,7 +91,7 @@ func (w *writes) deleteRange(k *Keyspace, lo, hi []byte) error {
 	if err := k.checkRange(lo, hi); err != nil {
 		return err
 	}
-	if err := w.grow(len(lo) + len(hi)); err != nil {
+	if err := w.grow(k, len(lo)+len(hi)); err != nil {
 		return err
 	}
 	w.enc.DeleteRange(k.ks.ID, lo, hi)
@@ -97,7 +99,10 @@ func (w *writes) deleteRange(k *Keyspace, lo, hi []byte) error {
 }
 
 // grow makes room for one more command with n bytes of key and value, and refuses what would make the whole too large.
-func (w *writes) grow(n int) error {
+func (w *writes) grow(k *Keyspace, n int) error {
+	if last := len(w.used) - 1; (last < 0 || w.used[last] != k.ks) && !slices.Contains(w.used, k.ks) {
+		w.used = append(w.used, k.ks)
+	}
 	if w.size+int64(n) > MaxBatchBytes {
 		return ErrBatchTooLarge
 	}
@@ -140,6 +145,11 @@ func (w *writes) request() commit.Request {
 
 // commit commits the writes. leading tells that the caller leads the pipeline; validate may be nil.
 func (w *writes) commit(leading bool, validate func() error) error {
+	for _, ks := range w.used {
+		if ks.Dropped.Load() { // since it was written to
+			return openError("commit to", ks, ErrDropped)
+		}
+	}
 	if w.spill == nil && w.enc.Data() > w.db.e.CommitBytes() {
 		if err := w.spillOut(); err != nil { // a savepoint has kept too much in memory
 			return err
