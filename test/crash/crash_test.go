@@ -339,7 +339,7 @@ func crashEverywhere(t *testing.T, profile pando.Profile, seed uint64) {
 	r := &recorder{states: []state{{}}}
 	step := *every
 	if step == 0 {
-		step = 3
+		step = 5
 		if *deep {
 			step = 1
 		}
