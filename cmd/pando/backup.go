@@ -31,7 +31,7 @@ func (a *app) backup(ctx context.Context, dir, target string) error {
 	copyTo := func(db *pando.DB) error { return db.Backup(ctx, target) }
 	err := a.reading(dir, copyTo)
 	if errors.Is(err, pando.ErrReadOnly) {
-		err = a.writing(dir, pando.Options{MustExist: true}, copyTo)
+		err = a.using(dir, pando.Options{MustExist: true}, copyTo)
 	}
 	return err
 }

@@ -57,7 +57,7 @@ func (l *loader) run(ctx context.Context, dir string) error {
 		return fmt.Errorf("%s: %w", l.file, err)
 	}
 	var sum loaded
-	err = l.a.writing(dir, l.write.options(false), func(db *pando.DB) error {
+	err = l.a.using(dir, l.write.options(false), func(db *pando.DB) error {
 		k, err := l.ks.made(db)
 		if err != nil {
 			return err

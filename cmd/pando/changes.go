@@ -62,7 +62,7 @@ writes nothing.`,
 	cmd.Flags().Int64Var(&limit, "limit", -1, "print at most `N` changes")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		o := pando.Options{MustExist: true, KeepChanges: math.MaxInt64} // what is kept stays
-		return a.writing(args[0], o, func(db *pando.DB) error {
+		return a.using(args[0], o, func(db *pando.DB) error {
 			encoder := newEncoder(a.out)
 			n := int64(0)
 			for c, err := range db.Changes(cmd.Context(), pando.ChangesOptions{From: from}) {

@@ -18,7 +18,7 @@ one leaves the database as it was.`,
 	}
 	cmd.Flags().BoolVar(&smallest, "zstd", false, "compress with zstd instead of S2: smaller, slower to write")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return a.writing(args[0], pando.Options{MustExist: true}, func(db *pando.DB) error {
+		return a.using(args[0], pando.Options{MustExist: true}, func(db *pando.DB) error {
 			var o pando.CompactOptions
 			if smallest {
 				o.Compression = pando.Zstd

@@ -39,7 +39,7 @@ once and whatever their number.`,
 		if err != nil {
 			return err
 		}
-		return a.writing(args[0], write.options(true), func(db *pando.DB) error {
+		return a.using(args[0], write.options(true), func(db *pando.DB) error {
 			k, err := ks.existing(db)
 			if err != nil {
 				return err

@@ -11,15 +11,11 @@ import (
 
 // reading opens a database beside other readers, for the time that fn takes. It works on what a crash left.
 func (a *app) reading(dir string, fn func(db *pando.DB) error) error {
-	return a.with(dir, pando.Options{ReadOnly: true}, fn)
+	return a.using(dir, pando.Options{ReadOnly: true}, fn)
 }
 
-// writing opens a database for the time that fn takes. When it returns without an error, everything is on stable storage.
-func (a *app) writing(dir string, o pando.Options, fn func(db *pando.DB) error) error {
-	return a.with(dir, o, fn)
-}
-
-func (a *app) with(dir string, o pando.Options, fn func(db *pando.DB) error) (err error) {
+// using opens a database for the time that fn takes. When it returns without an error, everything is on stable storage.
+func (a *app) using(dir string, o pando.Options, fn func(db *pando.DB) error) (err error) {
 	a.complete(&o)
 	db, err := pando.Open(dir, &o)
 	if err != nil {

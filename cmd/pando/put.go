@@ -43,7 +43,7 @@ file, or the standard input for -, holds: up to 1 GiB, in little memory.`,
 				return err
 			}
 		}
-		return a.writing(args[0], write.options(false), func(db *pando.DB) error {
+		return a.using(args[0], write.options(false), func(db *pando.DB) error {
 			k, err := ks.made(db)
 			if err != nil {
 				return err

@@ -47,9 +47,10 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 3 not found, 4 damage found.`,
 		Example: `  pando put mydb hello world
   pando get mydb hello
   pando demo`,
-		SilenceErrors:     true,
-		SilenceUsage:      true,
-		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
+		SilenceErrors:         true,
+		DisableFlagsInUseLine: true,
+		SilenceUsage:          true,
+		CompletionOptions:     cobra.CompletionOptions{DisableDefaultCmd: true},
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return usageError{errors.New("no command given")}

@@ -26,6 +26,7 @@ func TestScripts(t *testing.T) {
 		RequireExplicitExec: true,
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("EXTRACT", extract)
+			env.Setenv("GORACE", "atexit_sleep_ms=0") // else the race detector holds every process up for a second
 			env.Setenv("LONG", strings.Repeat("x", 50))
 			return nil
 		},

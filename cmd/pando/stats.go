@@ -24,11 +24,10 @@ database.`,
 				if err != nil {
 					return err
 				}
-				if m := db.Metrics(); !a.json {
-					return a.table(statsTable(args[0], m, rows))
-				} else {
-					return newEncoder(a.out).Encode(metricsByName(m))
+				if a.json {
+					return newEncoder(a.out).Encode(metricsByName(db.Metrics()))
 				}
+				return a.table(statsTable(args[0], db.Metrics(), rows))
 			})
 		},
 	}
