@@ -140,6 +140,12 @@ func decodeOptions(b []byte) (o KeyspaceOptions, dictionary uint16, err error) {
 	return o, binary.LittleEndian.Uint16(b[8:]), nil
 }
 
+// ReadOptions reads the options of a keyspace as the catalogue and the log keep them.
+func ReadOptions(encoded []byte) (KeyspaceOptions, error) {
+	o, _, err := decodeOptions(encoded)
+	return o, err
+}
+
 // Bounds of LeafBytes.
 const (
 	leastLeaf = 256

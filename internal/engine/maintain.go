@@ -171,7 +171,7 @@ func (e *Engine) writeBackup(ctx context.Context, dir string, slot root.Slot, c 
 	if err := vfs.MkdirAllSync(fsys, segments); err != nil {
 		return fmt.Errorf("backup: %w", err)
 	}
-	lock, err := fsys.Lock(filepath.Join(dir, lockName), vfs.Exclusive) // fails on the database itself, and on one in use
+	lock, err := fsys.Lock(filepath.Join(dir, LockName), vfs.Exclusive) // fails on the database itself, and on one in use
 	if err != nil {
 		return fmt.Errorf("backup: %w", err)
 	}

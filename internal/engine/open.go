@@ -27,7 +27,7 @@ import (
 
 // Names inside the database directory.
 const (
-	lockName = "LOCK"
+	LockName = "LOCK" // holds the lock of the process that has the database open
 	logDir   = "wal"
 )
 
@@ -93,7 +93,7 @@ func (e *Engine) openRoot() (root.Slot, error) {
 		}
 	}
 	var err error
-	if e.lock, err = fsys.Lock(e.path(lockName), mode); err != nil {
+	if e.lock, err = fsys.Lock(e.path(LockName), mode); err != nil {
 		return root.Slot{}, err
 	}
 	if e.o.ReadOnly {
@@ -124,7 +124,7 @@ func (e *Engine) refuseForeign() error {
 	}
 	for _, name := range names {
 		switch name {
-		case lockName, logDir, segment.DirName, root.Name + ".tmp":
+		case LockName, logDir, segment.DirName, root.Name + ".tmp":
 		default:
 			return fmt.Errorf("the directory holds %q: %w", name, ErrNotDatabase)
 		}

@@ -21,7 +21,7 @@ var tiers = [][]string{
 	{"internal/layout"},
 	{"internal/layout/..."},
 	// What reads memtables and roots as one, and what puts everything together.
-	{"internal/view"},
+	{"internal/view", "internal/salvage"},
 	{"internal/engine"},
 	// The public package, and what is written against it.
 	{"."},

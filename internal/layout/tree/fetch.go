@@ -17,7 +17,7 @@ func misplaced(p segment.Pointer, h segment.Header, kind segment.Kind) error {
 		"blob of kind %d of keyspace %d instead of kind %d", h.Kind, h.Keyspace, kind)
 }
 
-func segmentName(id uint32) string { return fmt.Sprintf("segments/%08d.seg", id) }
+func segmentName(id uint32) string { return segment.DirName + "/" + segment.FileName(id) }
 
 // badLeaf says in which leaf the damage lies.
 func (r *root) badLeaf(b *body, i int, err error) error {

@@ -1,0 +1,132 @@
+package salvage
+
+import (
+	"bytes"
+	"fmt"
+
+	"github.com/pandodb/pando/internal/command"
+	"github.com/pandodb/pando/internal/corrupt"
+	"github.com/pandodb/pando/internal/record"
+	"github.com/pandodb/pando/internal/wal"
+)
+
+// readNames goes through the log for what it says of keyspaces, so that their names are known when data of theirs is met.
+func (r *rescue) readNames() error { return wal.Salvage(r.ctx, r.logOptions(0), &nameReader{r}) }
+
+// nameReader takes in which keyspaces were created and dropped.
+type nameReader struct{ r *rescue }
+
+func (n *nameReader) Record(_, _ uint64, payload []byte) error {
+	d := command.NewDecoder(payload)
+	for d.Next() {
+		switch c := d.Command(); c.Op {
+		case command.CreateKeyspace:
+			n.r.created[c.Keyspace] = creation{name: string(c.Key), options: bytes.Clone(c.Value)}
+		case command.DropKeyspace:
+			n.r.dropped[c.Keyspace] = true
+		}
+	}
+	return nil
+}
+
+func (n *nameReader) Lost(uint64, uint64, error) error { return nil }
+
+// replay carries out what the log tells, over what was found elsewhere.
+func (r *rescue) replay() error {
+	p := &player{r: r, last: r.catalogue.Seq}
+	if err := wal.Salvage(r.ctx, r.logOptions(0), p); err != nil {
+		return err
+	}
+	if !p.any {
+		r.report.lose(Loss{File: LogDir}, fmt.Errorf("there is no log: what was committed after command %d, if anything, is lost", r.catalogue.Seq))
+	}
+	return nil
+}
+
+// player carries out records of the log.
+type player struct {
+	r    *rescue
+	any  bool
+	last uint64 // everything up to this command is settled, was carried out, or is lost
+}
+
+func (p *player) Lost(after, last uint64, err error) error {
+	p.any = true
+	if last != 0 && last <= p.last {
+		return nil // settled
+	}
+	p.r.report.lose(Loss{}, err)
+	p.last = max(p.last, last)
+	return nil
+}
+
+func (p *player) Record(seq, before uint64, payload []byte) error {
+	p.any = true
+	settled := seq <= p.r.catalogue.Seq && !p.r.blind
+	if settled && len(p.r.lost) == 0 {
+		return nil
+	}
+	if !settled && before > p.last && !p.r.blind {
+		p.r.report.lose(Loss{}, corrupt.New(LogDir, 0, 0, "commands %d to %d are neither settled nor in the log", p.last+1, before))
+	}
+	p.last = max(p.last, seq)
+	if _, err := command.Count(payload); err != nil {
+		p.r.report.lose(Loss{}, fmt.Errorf("log: record %d: %w", seq, err))
+		return nil
+	}
+	d := command.NewDecoder(payload)
+	for d.Next() {
+		if err := p.carryOut(d.Command(), settled); err != nil {
+			return err
+		}
+	}
+	return p.r.ctx.Err()
+}
+
+// carryOut does one command. What was settled before concerns only the keys that the trees did not give.
+func (p *player) carryOut(c command.Command, settled bool) error {
+	r := p.r
+	switch c.Op {
+	case command.Clock, command.Bulk, command.DropKeyspace:
+		return nil // a dropped keyspace was never made; a bulk load is committed by a root, which comes behind it
+	}
+	if ok, err := r.keyspace(c.Keyspace); !ok || err != nil || c.Op == command.CreateKeyspace {
+		return err
+	}
+	keys := &lostKeys{all: true}
+	if settled {
+		keys = r.lostIn(c.Keyspace)
+	}
+	switch c.Op {
+	case command.DeleteRange:
+		return keys.within(c.Key, c.Value, func(lo, hi []byte) error { return r.sink.DeleteRange(c.Keyspace, lo, hi) })
+	case command.Delete:
+		if keys.has(c.Key) {
+			return r.sink.Delete(c.Keyspace, c.Key)
+		}
+		return nil
+	}
+	if !keys.has(c.Key) {
+		return nil
+	}
+	rec := c.Record()
+	switch {
+	case settled:
+		return r.putOlder(c.Keyspace, c.Key, rec)
+	case rec.Kind == record.Apart:
+		return p.putApart(c, rec)
+	}
+	_, err := r.put(c.Keyspace, c.Key, rec)
+	return err
+}
+
+// putApart carries out a command whose value lies apart. When it cannot be read, the key is removed: an older value of it
+// would be a wrong one.
+func (p *player) putApart(c command.Command, rec record.Record) error {
+	bad, err := p.r.put(c.Keyspace, c.Key, rec)
+	if bad == nil || err != nil {
+		return err
+	}
+	p.r.loseValue(c.Keyspace, c.Key, bad)
+	return p.r.sink.Delete(c.Keyspace, c.Key)
+}

@@ -1,0 +1,82 @@
+package salvage
+
+import "bytes"
+
+// mostLostBytes bounds the memory for the bounds of lost stretches in one keyspace.
+const mostLostBytes = 16 << 20
+
+// stretch is the keys in [lo, hi); nil is open.
+type stretch struct{ lo, hi []byte }
+
+// lostKeys is the set of keys of one keyspace that the tree does not give: sorted, disjoint stretches.
+type lostKeys struct {
+	all   bool
+	list  []stretch
+	bytes int
+}
+
+// add appends a stretch behind those that are there. It reports whether there was room.
+func (k *lostKeys) add(lo, hi []byte) bool {
+	if n := len(k.list); n > 0 && k.list[n-1].hi != nil && bytes.Equal(k.list[n-1].hi, lo) {
+		k.list[n-1].hi = bytes.Clone(hi)
+		return true
+	}
+	if k.bytes > mostLostBytes {
+		return false
+	}
+	const perStretch = 64
+	k.bytes += len(lo) + len(hi) + perStretch
+	k.list = append(k.list, stretch{bytes.Clone(lo), bytes.Clone(hi)})
+	return true
+}
+
+func (k *lostKeys) empty() bool { return k == nil || !k.all && len(k.list) == 0 }
+
+// from returns the index of the first stretch that does not end before or at key.
+func (k *lostKeys) from(key []byte) int {
+	lo, hi := 0, len(k.list)
+	for lo < hi {
+		mid := (lo + hi) / 2
+		if end := k.list[mid].hi; end != nil && bytes.Compare(end, key) <= 0 {
+			lo = mid + 1
+		} else {
+			hi = mid
+		}
+	}
+	return lo
+}
+
+// has reports whether key is in the set.
+func (k *lostKeys) has(key []byte) bool {
+	if k == nil || k.all {
+		return k != nil
+	}
+	i := k.from(key)
+	return i < len(k.list) && bytes.Compare(k.list[i].lo, key) <= 0
+}
+
+// within calls fn for the parts of [lo, hi) that are in the set.
+func (k *lostKeys) within(lo, hi []byte, fn func(lo, hi []byte) error) error {
+	if k == nil || hi != nil && bytes.Compare(lo, hi) >= 0 {
+		return nil
+	}
+	if k.all {
+		return fn(lo, hi)
+	}
+	for _, s := range k.list[k.from(lo):] {
+		if hi != nil && bytes.Compare(s.lo, hi) >= 0 {
+			return nil
+		}
+		from, to := s.lo, s.hi
+		if bytes.Compare(lo, from) > 0 {
+			from = lo
+		}
+		if to == nil || hi != nil && bytes.Compare(hi, to) < 0 {
+			to = hi
+		}
+		if err := fn(from, to); err != nil {
+			return err
+		}
+	}
+	return nil
+}

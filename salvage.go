@@ -1,0 +1,205 @@
+package pando
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path/filepath"
+	"strings"
+
+	"github.com/pandodb/pando/internal/engine"
+	"github.com/pandodb/pando/internal/salvage"
+	"github.com/pandodb/pando/internal/segment"
+	"github.com/pandodb/pando/internal/value"
+	"github.com/pandodb/pando/vfs"
+	"github.com/pandodb/pando/vfs/osfs"
+)
+
+// SalvageReport says what Salvage recovered, what it did not, and how many records it took from older versions of what is lost.
+// Its String tells it line by line.
+type SalvageReport = salvage.Report
+
+// Loss is one thing that Salvage could not recover: keys, or a stretch of a file.
+type Loss = salvage.Loss
+
+// Salvage recovers what can be read of the damaged database in dir into a new database in target, which must not exist or be
+// empty, and reports what was lost. Nothing is written into dir. It needs neither the root file nor the catalogue, though with
+// them it knows more.
+//
+// Everything outside of the damage comes over as it was. Where a part of a keyspace is lost, older versions of it are looked
+// for; SalvageReport.Older counts the records that were found there. They may have been changed or deleted since.
+//
+// opts are for the new database: its budget, compression and file system, which is that of dir too. Its profile is ignored: all
+// is on stable storage when Salvage returns. Damage is no error: an error says that there is nothing to recover, or that the
+// new database could not be written, which is incomplete then.
+func Salvage(ctx context.Context, dir, target string, opts *Options) (*SalvageReport, error) {
+	var o Options
+	if opts != nil {
+		o = *opts
+	}
+	if o.FS == nil {
+		o.FS = osfs.New()
+	}
+	o.Profile, o.ReadOnly, o.MustExist, o.KeepChanges = Bench, false, false, 0
+	report, err := runSalvage(ctx, dir, target, &o)
+	if err != nil {
+		return report, fmt.Errorf("salvage %s into %s: %w", dir, target, err)
+	}
+	return report, nil
+}
+
+func runSalvage(ctx context.Context, dir, target string, o *Options) (report *SalvageReport, err error) {
+	unlock, err := lockDamaged(o.FS, dir)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, unlock()) }()
+	if inside, err := filepath.Rel(dir, target); err == nil && inside != ".." && !strings.HasPrefix(inside, ".."+string(filepath.Separator)) {
+		return nil, errors.New("the new database would lie inside of the damaged one")
+	}
+	names, err := o.FS.List(target)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	if len(names) > 0 {
+		return nil, fmt.Errorf("%s holds %q and more: %w", target, names[0], fs.ErrExist)
+	}
+	found, err := o.FS.List(dir)
+	if err != nil {
+		return nil, err
+	}
+	if len(found) == 0 {
+		return nil, ErrNotFound
+	}
+	db, err := Open(target, o)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	s := &salvageSink{db: db, keyspaces: map[uint32]*Keyspace{}, batch: db.NewBatch()}
+	if report, err = salvage.Run(ctx, o.FS, dir, s); err != nil {
+		return report, err
+	}
+	if err := s.flush(); err != nil {
+		return report, err
+	}
+	if err := db.Checkpoint(ctx); err != nil {
+		return report, err
+	}
+	for _, k := range s.keyspaces {
+		n, err := k.Count(nil, nil)
+		if err != nil {
+			return report, err
+		}
+		report.Keyspaces++
+		report.Records += n
+	}
+	return report, nil
+}
+
+// lockDamaged keeps a writer out of the damaged directory, as far as that is possible without writing into it.
+func lockDamaged(fsys vfs.FS, dir string) (unlock func() error, err error) {
+	name := filepath.Join(dir, engine.LockName)
+	if _, err := fsys.Stat(name); err != nil {
+		return func() error { return nil }, nil
+	}
+	lock, err := fsys.Lock(name, vfs.Shared)
+	if errors.Is(err, ErrLocked) {
+		return nil, err
+	}
+	if err != nil { // a file system that is mounted for reading only
+		return func() error { return nil }, nil
+	}
+	return lock.Close, nil
+}
+
+// salvageSink writes into the new database. Writes wait in one batch, so that a commit serves many of them.
+type salvageSink struct {
+	db        *DB
+	keyspaces map[uint32]*Keyspace
+	batch     *Batch
+}
+
+// salvageBatch is how many bytes wait for a commit.
+const salvageBatch = 64 << 10
+
+func (s *salvageSink) Keyspace(id uint32, name string, options []byte) error {
+	var o *KeyspaceOptions
+	if e, err := engine.ReadOptions(options); err == nil && e.Layout == Tree {
+		o = &KeyspaceOptions{LeafBytes: e.LeafBytes}
+		if e.OwnCodec {
+			o.Compression = compressionOf(e.Codec)
+		}
+	}
+	k, err := s.db.Keyspace(name, o)
+	if errors.Is(err, engine.ErrName) || err != nil && o != nil {
+		k, err = s.db.Keyspace(fmt.Sprintf("keyspace-%d", id), nil)
+	}
+	s.keyspaces[id] = k
+	return err
+}
+
+// compressionOf is the inverse of Compression.codec; nil: the default.
+func compressionOf(codec segment.Codec) *Compression {
+	for _, c := range []Compression{None, S2, Zstd} {
+		if c.codec() == codec {
+			return &c
+		}
+	}
+	return nil
+}
+
+func (s *salvageSink) Put(id uint32, key, val []byte, expiry uint64) error {
+	if err := s.batch.state.put(s.keyspaces[id], key, val, expiry); err != nil {
+		return err
+	}
+	return s.flushFull()
+}
+
+func (s *salvageSink) Delete(id uint32, key []byte) error {
+	if err := s.batch.state.delete(s.keyspaces[id], key); err != nil {
+		return err
+	}
+	return s.flushFull()
+}
+
+func (s *salvageSink) DeleteRange(id uint32, lo, hi []byte) error {
+	if err := s.batch.state.deleteRange(s.keyspaces[id], lo, hi); err != nil {
+		return err
+	}
+	return s.flushFull()
+}
+
+func (s *salvageSink) PutReader(id uint32, key []byte, r io.Reader, expiry uint64) error {
+	if err := s.flush(); err != nil {
+		return err
+	}
+	k := s.keyspaces[id]
+	hold := s.db.e.HoldValues()
+	defer hold.Release()
+	ref, err := s.db.e.StreamValue(k.ks, key, r)
+	if err != nil {
+		return err
+	}
+	p := s.db.putter()
+	p.enc.PutApart(k.ks.ID, key, value.AppendRef(nil, ref), expiry)
+	return s.db.commit(p)
+}
+
+func (s *salvageSink) flushFull() error {
+	if s.batch.Size() < salvageBatch {
+		return nil
+	}
+	return s.flush()
+}
+
+func (s *salvageSink) flush() error {
+	if s.batch.Len() == 0 {
+		return nil
+	}
+	err := s.db.Write(s.batch)
+	s.batch.Reset()
+	return err
+}
