@@ -1,0 +1,76 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/pandodb/pando"
+	"github.com/pandodb/pando/internal/importer"
+	"github.com/spf13/cobra"
+)
+
+func newSalvageCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "salvage DIR NEWDIR",
+		Short: "Save what is intact of a damaged database",
+		Long: `Salvage writes what can still be read of a damaged database into a new one, in NEWDIR, and prints a line for each loss. It
+writes nothing into DIR. The exit code is 4 when anything was lost.`,
+		Example: `  pando salvage mydb saved`,
+		Args:    exactly(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.salvage(cmd.Context(), args[0], args[1])
+		},
+	}
+}
+
+// lossRow is one loss for machines. From and To, where they are known, are the keys between which records were lost.
+type lossRow struct {
+	Keyspace string  `json:"keyspace,omitempty"`
+	From     *string `json:"from,omitempty"`
+	To       *string `json:"to,omitempty"`
+	Base64   string  `json:"base64,omitempty"`
+	File     string  `json:"file,omitempty"`
+	Offset   int64   `json:"offset"`
+	Length   int64   `json:"length"`
+	Error    string  `json:"error"`
+}
+
+func newLossRow(l pando.Loss) lossRow {
+	row := lossRow{Keyspace: l.Keyspace, File: l.File, Offset: l.Offset, Length: l.Length, Error: l.Reason}
+	if l.Keys && l.Lo != nil {
+		row.From = importer.Text("from", l.Lo, &row.Base64)
+	}
+	if l.Keys && l.Hi != nil {
+		row.To = importer.Text("to", l.Hi, &row.Base64)
+	}
+	return row
+}
+
+// salvage prints what a salvage saved and lost; a loss is errDamage.
+func (a *app) salvage(ctx context.Context, dir, target string) error {
+	if _, err := os.Stat(dir); errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("salvage %s: no database there: %w", dir, pando.ErrNotFound)
+	}
+	var o pando.Options
+	a.complete(&o)
+	report, err := pando.Salvage(ctx, dir, target, &o)
+	if err != nil {
+		return err
+	}
+	if len(report.Lost) > 0 {
+		err = fmt.Errorf("%w: %d losses", errDamage, len(report.Lost))
+	}
+	if !a.json {
+		return errors.Join(err, a.print(nil, "%s", report))
+	}
+	rows := make([]lossRow, 0, len(report.Lost))
+	for _, l := range report.Lost {
+		rows = append(rows, newLossRow(l))
+	}
+	return errors.Join(err, newEncoder(a.out).Encode(map[string]any{
+		"keyspaces": report.Keyspaces, "records": report.Records, "bytes": report.Bytes, "older": report.Older,
+		"lost": rows, "truncated": report.Truncated,
+	}))
+}
