@@ -132,6 +132,9 @@ func (e *Engine) usable() error {
 func (e *Engine) fail(cause error) error {
 	err := fmt.Errorf("%w: %w", ErrFailed, cause)
 	if e.failure.CompareAndSwap(nil, &err) {
+		if e.log != nil {
+			e.log.Fail(cause) // Close must not sync records whose values may be lost
+		}
 		e.o.Logger.Error("database takes no more writes until it is opened again", "error", cause)
 	}
 	return *e.failure.Load()

@@ -114,6 +114,9 @@ func (l *Log) fail(err error) error {
 	return l.Err()
 }
 
+// Fail makes the log fail for a cause of the caller's: nothing is appended or synced any more, not by Close either.
+func (l *Log) Fail(cause error) { _ = l.fail(cause) }
+
 // Position is the end of what was appended.
 func (l *Log) Position() Position { return place(l.end.Load()).position() }
 

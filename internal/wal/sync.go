@@ -4,13 +4,17 @@ import "fmt"
 
 // Sync makes durable everything for which Append returned before the call. Appends go on meanwhile. The first failure is
 // the last: what the device has is unknown then, so nothing that comes after it could be promised.
-func (l *Log) Sync() error {
+func (l *Log) Sync() error { return l.SyncTo(l.Position()) }
+
+// SyncTo is Sync up to a position only: what was appended behind it is not claimed to be durable, since what it refers to may
+// not be yet.
+func (l *Log) SyncTo(p Position) error {
 	l.syncMu.Lock()
 	defer l.syncMu.Unlock()
 	if err := l.Err(); err != nil {
 		return err
 	}
-	end := place(l.end.Load())
+	end := p.place()
 	if place(l.synced.Load()) >= end {
 		return nil
 	}
