@@ -70,7 +70,9 @@ type Driver struct {
 	Weaker map[Class]string
 	// Settings is what the adapter sets apart from durability, for the report.
 	Settings string
-	Open     func(Options) (Store, error)
+	// BlocksWriters says that an open snapshot makes writers wait: no workload writes under one then.
+	BlocksWriters bool
+	Open          func(Options) (Store, error)
 }
 
 // Op is one write of a batch.

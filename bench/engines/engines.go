@@ -3,6 +3,7 @@ package engines
 
 import (
 	"runtime/debug"
+	"slices"
 
 	"github.com/pandodb/pando/bench/engine"
 )
@@ -10,7 +11,8 @@ import (
 // All returns every engine of this build, Pando first. Engines in C are there when their build tags are set: cgo_rivals
 // (SQLite in C), lmdb and rocksdb (Debian's libraries).
 func All() []engine.Driver {
-	list := []engine.Driver{pandoDriver(), pebbleDriver(), bboltDriver(), badgerDriver(), rawDriver()}
+	list := []engine.Driver{pandoDriver(), pebbleDriver(), bboltDriver(), badgerDriver(), goleveldbDriver(), nutsdbDriver(), sqliteDriver()}
+	list = slices.Concat(list, sqliteCDrivers(), lmdbDrivers(), rocksdbDrivers(), []engine.Driver{rawDriver()})
 	versions := moduleVersions()
 	for i := range list {
 		if v := versions[list[i].Module]; v != "" {

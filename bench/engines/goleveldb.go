@@ -1,0 +1,146 @@
+package engines
+
+import (
+	"errors"
+	"time"
+
+	"github.com/syndtr/goleveldb/leveldb"
+	"github.com/syndtr/goleveldb/leveldb/filter"
+	"github.com/syndtr/goleveldb/leveldb/iterator"
+	"github.com/syndtr/goleveldb/leveldb/opt"
+	"github.com/syndtr/goleveldb/leveldb/util"
+
+	"github.com/pandodb/pando/bench/engine"
+	"github.com/pandodb/pando/bench/measure"
+)
+
+// goleveldbDriver: LevelDB in Go.
+//
+// Options set, after what go-ethereum ran it with: Bloom filter of 10 bits (none by default); the cache gets half of the
+// budget and the write buffer a quarter, at most 64 MiB (8 and 4 MiB by default); more open files; compaction by seeks off,
+// since reads would trigger writes. Snappy stays on.
+func goleveldbDriver() engine.Driver {
+	return engine.Driver{
+		Name: "goleveldb", Module: "github.com/syndtr/goleveldb", Kind: "log-structured merge tree",
+		Classes: map[engine.Class]string{
+			engine.None:    "Sync off (it has nothing weaker)",
+			engine.Relaxed: "Sync off: every write is a write call",
+			engine.Durable: "Sync: writers that wait are merged",
+		},
+		Settings: "Bloom 10 bits, write buffer 64 MiB, block cache half of the budget, seek compaction off, Snappy",
+		Open:     openGoleveldb,
+	}
+}
+
+type goleveldbStore struct {
+	db    *leveldb.DB
+	write *opt.WriteOptions
+}
+
+func openGoleveldb(o engine.Options) (engine.Store, error) {
+	db, err := leveldb.OpenFile(o.Dir, &opt.Options{
+		Filter:             filter.NewBloomFilter(10),
+		BlockCacheCapacity: int(o.MemoryBytes / 2), WriteBuffer: int(min(o.MemoryBytes/4, 64<<20)),
+		OpenFilesCacheCapacity: 4096, DisableSeeksCompaction: true,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &goleveldbStore{db, &opt.WriteOptions{Sync: o.Class == engine.Durable}}, nil
+}
+
+func (s *goleveldbStore) Put(key, value []byte) error { return s.db.Put(key, value, s.write) }
+func (s *goleveldbStore) Delete(key []byte) error     { return s.db.Delete(key, s.write) }
+func (s *goleveldbStore) Close() error                { return s.db.Close() }
+
+func (s *goleveldbStore) Write(batch []engine.Op) error {
+	b := new(leveldb.Batch)
+	for _, op := range batch {
+		if op.Delete {
+			b.Delete(op.Key)
+		} else {
+			b.Put(op.Key, op.Value)
+		}
+	}
+	return s.db.Write(b, s.write)
+}
+
+func (s *goleveldbStore) Get(dst, key []byte) ([]byte, bool, error) {
+	return goleveldbGet(s.db, dst, key)
+}
+func (s *goleveldbStore) Has(key []byte) (bool, error) { return s.db.Has(key, nil) }
+
+func (s *goleveldbStore) Scan(r engine.Scan, visit engine.Visit) error {
+	return goleveldbScan(s.db, r, visit)
+}
+
+func (s *goleveldbStore) Snapshot() (engine.Snapshot, error) {
+	snap, err := s.db.GetSnapshot()
+	return goleveldbSnapshot{snap}, err
+}
+
+// Settle waits until the process has been idle for a while: it does not tell what it has to do.
+func (s *goleveldbStore) Settle() error {
+	measure.WaitIdle(50*time.Millisecond, time.Minute)
+	return nil
+}
+
+func (s *goleveldbStore) Compact() error { return s.db.CompactRange(util.Range{}) }
+
+type goleveldbSnapshot struct{ snap *leveldb.Snapshot }
+
+func (s goleveldbSnapshot) Close() error { s.snap.Release(); return nil }
+func (s goleveldbSnapshot) Get(dst, key []byte) ([]byte, bool, error) {
+	return goleveldbGet(s.snap, dst, key)
+}
+func (s goleveldbSnapshot) Has(key []byte) (bool, error) { return s.snap.Has(key, nil) }
+func (s goleveldbSnapshot) Scan(r engine.Scan, visit engine.Visit) error {
+	return goleveldbScan(s.snap, r, visit)
+}
+
+// goleveldbReader is what a DB and a Snapshot have in common.
+type goleveldbReader interface {
+	Get(key []byte, ro *opt.ReadOptions) ([]byte, error)
+	NewIterator(slice *util.Range, ro *opt.ReadOptions) iterator.Iterator
+}
+
+// goleveldbGet copies nothing: what Get returns is a copy already.
+func goleveldbGet(r goleveldbReader, dst, key []byte) ([]byte, bool, error) {
+	v, err := r.Get(key, nil)
+	if errors.Is(err, leveldb.ErrNotFound) {
+		return dst, false, nil
+	}
+	if len(dst) > 0 {
+		v = append(dst, v...)
+	}
+	return v, err == nil, err
+}
+
+func goleveldbScan(r goleveldbReader, s engine.Scan, visit engine.Visit) error {
+	it := r.NewIterator(nil, nil)
+	defer it.Release()
+	step, ok := it.Next, false
+	if s.Reverse {
+		step = it.Prev
+	}
+	switch {
+	case s.From != nil:
+		ok = it.Seek(s.From)
+		if s.Reverse && !ok {
+			ok = it.Last()
+		} else if s.Reverse && string(it.Key()) != string(s.From) {
+			ok = it.Prev()
+		}
+	case s.Reverse:
+		ok = it.Last()
+	default:
+		ok = it.First()
+	}
+	for n := 1; ok; n++ {
+		if !visit(it.Key(), it.Value()) || n == s.Limit {
+			break
+		}
+		ok = step()
+	}
+	return it.Error()
+}

@@ -1,0 +1,249 @@
+package engines
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"sync"
+
+	_ "modernc.org/sqlite" // registers the driver "sqlite"
+
+	"github.com/pandodb/pando/bench/engine"
+)
+
+// sqliteDriver: SQLite, translated from C into Go.
+//
+// Options set: a table WITHOUT ROWID, which is one B-tree with the records in it; journal_mode WAL with a checkpoint every
+// 16 MiB instead of 4; a page cache from the budget and mmap_size above the data, so that reads do not copy pages; prepared
+// statements throughout; one connection that writes, since SQLite has one writer, and a pool that reads.
+func sqliteDriver() engine.Driver {
+	return engine.Driver{
+		Name: "sqlite", Module: "modernc.org/sqlite", Kind: "B-tree with a log, SQL; pure Go",
+		Classes: sqliteClasses(), Settings: sqliteSettings,
+		Open: func(o engine.Options) (engine.Store, error) { return openSQLite("sqlite", o) },
+	}
+}
+
+const sqliteSettings = "WITHOUT ROWID, WAL, checkpoint at 16 MiB, cache from the budget, mmap above the data, prepared statements, one writing connection"
+
+func sqliteClasses() map[engine.Class]string {
+	return map[engine.Class]string{
+		engine.None:    "journal_mode=OFF, synchronous=OFF",
+		engine.Relaxed: "WAL, synchronous=OFF: every commit is written with pwrite",
+		engine.Durable: "WAL, synchronous=FULL",
+	}
+}
+
+type sqliteStore struct {
+	write, read *sql.DB
+	mu          sync.Mutex // SQLite has one writer; waiting here is cheaper than its busy handler
+	put, del    *sql.Stmt
+	sqliteReader
+}
+
+// sqlitePragmas are set on every connection.
+func sqlitePragmas(o engine.Options) []string {
+	journal, sync := "WAL", "OFF"
+	switch o.Class {
+	case engine.None:
+		journal = "OFF"
+	case engine.Durable:
+		sync = "FULL"
+	}
+	return []string{
+		"journal_mode(" + journal + ")", "synchronous(" + sync + ")", "wal_autocheckpoint(4096)",
+		fmt.Sprintf("cache_size(-%d)", o.MemoryBytes/2>>10), fmt.Sprintf("mmap_size(%d)", max(o.DataBytes*3, 1<<30)),
+		"temp_store(MEMORY)", "busy_timeout(60000)",
+	}
+}
+
+func openSQLite(driver string, o engine.Options) (engine.Store, error) {
+	file := filepath.Join(o.Dir, "sqlite.db")
+	open := func(conns int) (*sql.DB, error) {
+		db, err := sql.Open(driver, sqliteName(driver, file, sqlitePragmas(o)))
+		if err == nil {
+			db.SetMaxOpenConns(conns)
+			db.SetMaxIdleConns(conns)
+		}
+		return db, err
+	}
+	s := &sqliteStore{}
+	var err error
+	if s.write, err = open(1); err != nil {
+		return nil, err
+	}
+	if _, err = s.write.Exec("CREATE TABLE IF NOT EXISTS kv (k BLOB PRIMARY KEY, v BLOB) WITHOUT ROWID"); err != nil {
+		return nil, errors.Join(err, s.write.Close())
+	}
+	s.read = s.write
+	if o.Class != engine.None { // without a journal, readers beside the writer would see half of a change
+		if s.read, err = open(16); err != nil {
+			return nil, err
+		}
+	}
+	s.sqliteReader = sqliteReader{q: s.read}
+	return s, s.prepare()
+}
+
+func (s *sqliteStore) prepare() (err error) {
+	if s.put, err = s.write.Prepare("INSERT INTO kv VALUES (?, ?) ON CONFLICT (k) DO UPDATE SET v = excluded.v"); err != nil {
+		return err
+	}
+	if s.del, err = s.write.Prepare("DELETE FROM kv WHERE k = ?"); err != nil {
+		return err
+	}
+	s.get, err = s.read.Prepare("SELECT v FROM kv WHERE k = ?")
+	return err
+}
+
+func (s *sqliteStore) Put(key, value []byte) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, err := s.put.Exec(key, value)
+	return err
+}
+
+func (s *sqliteStore) Delete(key []byte) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, err := s.del.Exec(key)
+	return err
+}
+
+func (s *sqliteStore) Write(batch []engine.Op) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	tx, err := s.write.Begin()
+	if err != nil {
+		return err
+	}
+	put, del := tx.Stmt(s.put), tx.Stmt(s.del)
+	for _, op := range batch {
+		if op.Delete {
+			_, err = del.Exec(op.Key)
+		} else {
+			_, err = put.Exec(op.Key, op.Value)
+		}
+		if err != nil {
+			return errors.Join(err, tx.Rollback())
+		}
+	}
+	return tx.Commit()
+}
+
+func (s *sqliteStore) Snapshot() (engine.Snapshot, error) {
+	if s.read == s.write {
+		return nil, engine.ErrUnsupported
+	}
+	tx, err := s.read.BeginTx(context.Background(), &sql.TxOptions{ReadOnly: true})
+	if err != nil {
+		return nil, err
+	}
+	return sqliteSnapshot{sqliteReader{q: tx, get: tx.Stmt(s.get)}, tx}, nil
+}
+
+func (s *sqliteStore) Settle() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, err := s.write.Exec("PRAGMA wal_checkpoint(PASSIVE)")
+	return err
+}
+
+func (s *sqliteStore) Compact() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, err := s.write.Exec("VACUUM"); err != nil {
+		return err
+	}
+	_, err := s.write.Exec("PRAGMA wal_checkpoint(TRUNCATE)")
+	return err
+}
+
+func (s *sqliteStore) Close() error {
+	err := s.read.Close()
+	if s.write != s.read {
+		err = errors.Join(err, s.write.Close())
+	}
+	return err
+}
+
+type sqliteSnapshot struct {
+	sqliteReader
+	tx *sql.Tx
+}
+
+func (s sqliteSnapshot) Close() error { return s.tx.Rollback() }
+
+type sqliteReader struct {
+	q interface {
+		Query(query string, args ...any) (*sql.Rows, error)
+	}
+	get *sql.Stmt
+}
+
+func (r sqliteReader) Get(dst, key []byte) ([]byte, bool, error) {
+	rows, err := r.get.Query(key)
+	if err != nil {
+		return dst, false, err
+	}
+	defer rows.Close()
+	if !rows.Next() {
+		return dst, false, rows.Err()
+	}
+	var raw sql.RawBytes
+	if err := rows.Scan(&raw); err != nil {
+		return dst, false, err
+	}
+	return append(dst, raw...), true, nil
+}
+
+func (r sqliteReader) Has(key []byte) (bool, error) {
+	_, found, err := r.Get(nil, key)
+	return found, err
+}
+
+func (r sqliteReader) Scan(s engine.Scan, visit engine.Visit) error {
+	query, args := "SELECT k, v FROM kv", []any{}
+	if s.From != nil {
+		query += " WHERE k >= ?"
+		if s.Reverse {
+			query = "SELECT k, v FROM kv WHERE k <= ?"
+		}
+		args = append(args, s.From)
+	}
+	query += " ORDER BY k"
+	if s.Reverse {
+		query += " DESC"
+	}
+	if s.Limit > 0 {
+		query += fmt.Sprintf(" LIMIT %d", s.Limit)
+	}
+	rows, err := r.q.Query(query, args...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	var k, v sql.RawBytes
+	for rows.Next() {
+		if err := rows.Scan(&k, &v); err != nil {
+			return err
+		}
+		if !visit(k, v) {
+			break
+		}
+	}
+	return rows.Err()
+}
+
+// sqliteName builds the data source's name. The driver in C sets the pragmas itself.
+func sqliteName(driver, file string, pragmas []string) string {
+	name := "file:" + file + "?_txlock=immediate"
+	if driver == "sqlite" {
+		for _, p := range pragmas {
+			name += "&_pragma=" + p
+		}
+	}
+	return name
+}
