@@ -266,7 +266,7 @@ func (s *settlement) store() error {
 
 // failed says what an error on the way to stable storage means: a full disk passes, a failed sync does not.
 func (s *settlement) failed(err error) error {
-	if isDiskFull(err) || errors.Is(err, context.Canceled) {
+	if isDiskFull(err) {
 		return err
 	}
 	return s.e.fail(err)
@@ -318,7 +318,10 @@ type settledChanges struct {
 }
 
 func (c *settledChanges) Next() bool {
-	if c.err != nil || c.s.ctx.Err() != nil {
+	if c.err == nil {
+		c.err = c.s.ctx.Err() // or what follows would be missing without a word
+	}
+	if c.err != nil {
 		return false
 	}
 	if !c.ahead && !c.ended {
