@@ -82,3 +82,34 @@ func TestBackupOntoAnOpenDatabaseIsRefused(t *testing.T) {
 		t.Errorf("onto a closed backup: %v", err)
 	}
 }
+
+// A backup opens as a database, so somebody may write to it. Backing up onto it again then mixes the files of two histories.
+func TestBackupOntoOneThatWasWrittenTo(t *testing.T) {
+	fsys := memfs.New()
+	with := func(dir string, fn func(db *DB) error) error {
+		db, err := Open(dir, &Options{FS: fsys, MemoryBytes: 1 << 20})
+		if err != nil {
+			return err
+		}
+		return errors.Join(fn(db), db.Close())
+	}
+	put := func(key string) func(*DB) error {
+		return func(db *DB) error { return db.Put([]byte(key), []byte(key)) }
+	}
+	backup := func(db *DB) error { return db.Backup(t.Context(), "backup") }
+	for _, err := range []error{with("db", put("a")), with("db", backup), with("backup", put("b")), with("db", put("c"))} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := with("db", backup); err == nil {
+		t.Error("a backup was made onto a database that was written to")
+	}
+	if err := with("backup", func(db *DB) error {
+		_, err1 := db.Get([]byte("a"))
+		_, err2 := db.Get([]byte("b"))
+		return errors.Join(err1, err2)
+	}); err != nil {
+		t.Errorf("what was written to the backup is damaged: %v", err)
+	}
+}

@@ -8,7 +8,6 @@ import (
 
 	"github.com/pandodb/pando/internal/command"
 	"github.com/pandodb/pando/internal/commit"
-	"github.com/pandodb/pando/internal/memtable"
 	"github.com/pandodb/pando/internal/spill"
 	"github.com/pandodb/pando/internal/view"
 	"github.com/pandodb/pando/vfs"
@@ -105,7 +104,7 @@ func (e *Engine) settleBehind() error {
 	if front.Len() == 0 && !front.HasRanges() {
 		return nil
 	}
-	if err := e.freeze(); err != nil {
+	if err := e.freeze(0, 0); err != nil {
 		return err
 	}
 	return e.awaitSettled(0)
@@ -171,11 +170,11 @@ func (s *settlement) mergeSpilled(number, seq uint64) error {
 			}
 		}
 		if table == nil {
-			fresh, err := memtable.New(s.e.sizes.memtable)
+			fresh, err := s.e.newTable(f.Count, f.Data)
 			if err != nil {
-				return fmt.Errorf("make a memtable of %d bytes: %w", s.e.sizes.memtable, err)
+				return err
 			}
-			table = view.NewTable(fresh)
+			table = fresh
 			table.Retain()
 		}
 		s.e.apply(table.Table, seq, f.Payload)

@@ -51,7 +51,7 @@ func (e *Engine) freezeFront() error {
 	if front.Len() == 0 && !front.HasRanges() && e.lastSeq == e.settledSeq.Load() {
 		return nil
 	}
-	return e.freeze()
+	return e.freeze(0, 0)
 }
 
 // work is what a round of settling does besides merging the frozen memtables.

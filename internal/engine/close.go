@@ -54,7 +54,7 @@ func (e *Engine) settleAll() error {
 			return err
 		}
 	}
-	if err := e.freeze(); err != nil {
+	if err := e.freeze(0, 0); err != nil {
 		return err
 	}
 	return e.settle(context.Background(), work{})

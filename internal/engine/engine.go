@@ -90,6 +90,7 @@ type Engine struct {
 	unsyncedValues atomic.Int64
 	spills         atomic.Uint64 // number of the newest spill file
 	kick           chan struct{}
+	kickSync       chan struct{}   // wakes keepSynced
 	ctx            context.Context // ends when the engine closes
 	cancel         context.CancelFunc
 	worker         sync.WaitGroup

@@ -13,6 +13,7 @@ import (
 	"github.com/pandodb/pando/internal/cache"
 	"github.com/pandodb/pando/internal/command"
 	"github.com/pandodb/pando/internal/commit"
+	"github.com/pandodb/pando/internal/corrupt"
 	"github.com/pandodb/pando/internal/epoch"
 	"github.com/pandodb/pando/internal/layout"
 	"github.com/pandodb/pando/internal/layout/tree"
@@ -40,7 +41,7 @@ func Open(o Options) (*Engine, error) {
 	e := &Engine{
 		o: o, sizes: sizesFor(o.MemoryBytes), epoch: epoch.New(), keyspaces: newKeyspaces(),
 		views: map[*view.View]struct{}{}, starts: map[*Start]struct{}{}, held: map[*Held]struct{}{}, values: valueHolds{holds: map[*ValueHold]struct{}{}},
-		kick: make(chan struct{}, 1),
+		kick: make(chan struct{}, 1), kickSync: make(chan struct{}, 1),
 	}
 	e.ctx, e.cancel = context.WithCancel(context.Background())
 	e.changed = sync.NewCond(&e.mu)
@@ -51,6 +52,9 @@ func Open(o Options) (*Engine, error) {
 	}
 	if !o.ReadOnly {
 		e.worker.Go(e.work)
+		if o.Profile == Relaxed {
+			e.worker.Go(e.keepSynced)
+		}
 	}
 	return e, nil
 }
@@ -81,7 +85,7 @@ func (e *Engine) openRoot() (root.Slot, error) {
 	}
 	if _, err := fsys.Stat(filepath.Join(dir, root.Name)); errors.Is(err, fs.ErrNotExist) {
 		if !create {
-			return root.Slot{}, fmt.Errorf("no database there: %w", ErrNotFound)
+			return root.Slot{}, e.absent()
 		}
 		if err := e.refuseForeign(); err != nil {
 			return root.Slot{}, err
@@ -96,13 +100,11 @@ func (e *Engine) openRoot() (root.Slot, error) {
 	if e.lock, err = fsys.Lock(e.path(LockName), mode); err != nil {
 		return root.Slot{}, err
 	}
-	if e.o.ReadOnly {
-		e.root, err = root.OpenReadOnly(fsys, dir)
-	} else {
-		e.root, err = root.Open(fsys, dir)
-	}
+	err = e.openRootFile(upgrades())
 	if errors.Is(err, fs.ErrNotExist) && create {
-		e.root, err = e.createRoot()
+		if err = refuseRootless(fsys, dir); err == nil {
+			e.root, err = e.createRoot()
+		}
 	}
 	if err != nil {
 		return root.Slot{}, err
@@ -111,6 +113,22 @@ func (e *Engine) openRoot() (root.Slot, error) {
 	e.clock.raise(slot.Clock)
 	e.clock.written.Store(slot.Clock)
 	return slot, nil
+}
+
+// openRootFile opens the root file, after it was brought up to date where it is of an older format.
+func (e *Engine) openRootFile(steps []upgrade) (err error) {
+	opener := root.Open
+	if e.o.ReadOnly {
+		opener = root.OpenReadOnly
+	}
+	if e.root, err = opener(e.o.FS, e.o.Dir); !errors.Is(err, ErrVersion) {
+		return err
+	}
+	if err := upgradeFrom(e.o.FS, e.o.Dir, err, steps, e.o.ReadOnly); err != nil {
+		return err
+	}
+	e.root, err = opener(e.o.FS, e.o.Dir)
+	return err
 }
 
 // refuseForeign keeps Open from turning a directory full of other things into a database.
@@ -124,7 +142,14 @@ func (e *Engine) refuseForeign() error {
 	}
 	for _, name := range names {
 		switch name {
-		case LockName, logDir, segment.DirName, root.Name + ".tmp":
+		case LockName, root.Name + ".tmp":
+		case logDir:
+			// A crash while the database was created leaves a log without records.
+			if blank, err := wal.Blank(e.o.FS, e.path(logDir)); err != nil || !blank {
+				return errors.Join(err, corrupt.New(root.Name, 0, 0, "the file is missing, though there is a log with records"))
+			}
+		case segment.DirName, backupName:
+			return corrupt.New(root.Name, 0, 0, "the file is missing, though there is %q", name)
 		default:
 			return fmt.Errorf("the directory holds %q: %w", name, ErrNotDatabase)
 		}
@@ -179,6 +204,11 @@ func (e *Engine) openStore(slot root.Slot) error {
 		}
 		table = withSegment(e.catalogue.Segments, slot.Catalogue)
 	}
+	if e.root.Damaged() {
+		if err := e.distrustOlder(slot, table); err != nil {
+			return err
+		}
+	}
 	if e.store, err = segment.Open(so, table, slot.NextSegment); err != nil {
 		return err
 	}
@@ -201,6 +231,7 @@ func (e *Engine) openStore(slot root.Slot) error {
 		}
 		return value.Walk(e.store, ref, fn)
 	}
+	e.env.CheckValue = e.checkValue
 	e.trees = tree.New()
 	return nil
 }
@@ -299,7 +330,7 @@ func (e *Engine) recover(slot root.Slot, roots []layout.Root) error {
 	}
 	if len(e.current.Load().Tables) > 1 {
 		// Where the records of each memtable end in the log is not known, but where all of them do is. They settle as one.
-		if err := e.freeze(); err != nil {
+		if err := e.freeze(0, 0); err != nil {
 			return err
 		}
 	}
@@ -367,7 +398,7 @@ func (e *Engine) replay(last uint64, commands []byte, synced bool) error {
 	}
 	front := e.current.Load().Tables[0]
 	if !e.takes(front.Table, count, bytes) {
-		if err := e.freeze(); err != nil {
+		if err := e.freeze(count, bytes); err != nil {
 			return err
 		}
 		front = e.current.Load().Tables[0]

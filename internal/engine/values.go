@@ -76,12 +76,10 @@ func (e *Engine) StreamValue(ks *Keyspace, key []byte, r io.Reader) (value.Ref, 
 	return w.Finish()
 }
 
-// wroteValue accounts a value, and has the worker sync when a power cut would cost too much.
+// wroteValue accounts a value.
 func (e *Engine) wroteValue(n int64) {
 	e.counters.valueBytes.Add(n)
-	if e.o.Profile == Relaxed && e.unsyncedValues.Add(n) >= e.o.SyncBytes {
-		e.wakeWorker()
-	}
+	e.unsyncedValues.Add(n) // the commit that refers to the value sees to it
 }
 
 // OpenValue returns a reader of a value that lies apart.

@@ -12,19 +12,16 @@ const (
 	idleDelay   = time.Second            // a pause in writing after which everything settles
 	clockDelay  = time.Second            // how much a jump back of the clock can give back to expired records at most
 	retryDelay  = 500 * time.Millisecond // between attempts to settle that fail
-	leastTick   = 10 * time.Millisecond
-	mostTick    = time.Second
+	workerTick  = 50 * time.Millisecond
 	shrinkDelay = 2 * time.Second // a pause after which spare log segments are given back
 )
 
-// work is the one background goroutine: it settles frozen memtables, syncs the log in the Relaxed profile, settles everything
-// after a pause, keeps the clock's mark, and reclaims memory.
+// work is the background goroutine: it settles frozen memtables, settles everything after a pause, keeps the clock's mark, and reclaims memory.
 //
 // It never waits for the commit pipeline: a leader may be waiting for it.
 func (e *Engine) work() {
 	ctx := e.ctx
-	tick := min(max(e.o.SyncInterval/2, leastTick), mostTick)
-	var syncDue, clockDue, retryDue, quietSince time.Time
+	var clockDue, retryDue, quietSince time.Time
 	var quietSeq uint64
 	shrunk := false
 	for {
@@ -32,15 +29,11 @@ func (e *Engine) work() {
 		case <-ctx.Done():
 			return
 		case <-e.kick:
-		case <-e.o.Clock.After(tick):
+		case <-e.o.Clock.After(workerTick):
 		}
 		now := e.o.Clock.Now()
 		e.epoch.Collect()
 		e.fitCache()
-		if !now.Before(syncDue) || e.syncNeeded() {
-			e.syncRelaxed()
-			syncDue = now.Add(e.o.SyncInterval)
-		}
 		if len(e.current.Load().Tables) > 1 && !now.Before(retryDue) {
 			if err := e.settle(ctx, work{}); err != nil && ctx.Err() == nil {
 				e.o.Logger.Error("checkpoint failed; it is tried again", "error", err)
@@ -65,9 +58,37 @@ func (e *Engine) work() {
 	}
 }
 
-// syncNeeded reports whether a power cut would cost more than the Relaxed profile allows.
-func (e *Engine) syncNeeded() bool {
-	return e.log != nil && e.log.Unsynced()+e.unsyncedValues.Load() >= e.o.SyncBytes
+// keepSynced is the second background goroutine in the Relaxed profile: it bounds what a power cut may cost, also while the
+// other one is settling.
+func (e *Engine) keepSynced() {
+	for {
+		select {
+		case <-e.ctx.Done():
+			return
+		case <-e.kickSync:
+		case <-e.o.Clock.After(e.o.SyncInterval):
+		}
+		e.syncRelaxed()
+	}
+}
+
+// atRisk is how many bytes a power cut would cost now.
+func (e *Engine) atRisk() int64 { return e.log.Unsynced() + e.unsyncedValues.Load() }
+
+// boundRisk keeps what a power cut may cost below SyncBytes: from half of it on the background syncs, and a leader who comes
+// up to it does so himself.
+func (e *Engine) boundRisk() error {
+	risk := e.atRisk()
+	if risk >= e.o.SyncBytes {
+		return e.syncLog()
+	}
+	if risk >= e.o.SyncBytes/2 {
+		select {
+		case e.kickSync <- struct{}{}:
+		default:
+		}
+	}
+	return nil
 }
 
 // prepareLog makes the next segment of the log ready, so that a writer who fills the present one does not have to. When that
@@ -119,7 +140,7 @@ func (e *Engine) syncRelaxed() {
 	if e.log == nil || e.o.Profile != Relaxed || e.failure.Load() != nil {
 		return
 	}
-	if e.log.Unsynced() == 0 && e.unsyncedValues.Load() == 0 {
+	if e.atRisk() == 0 {
 		return
 	}
 	if err := e.syncLog(); err != nil {

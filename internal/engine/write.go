@@ -44,8 +44,10 @@ func (e *Engine) process(group []*commit.Request) {
 	}
 	e.visible.Store(e.lastSeq)
 	e.feed.notify()
-	if e.log != nil && !sync && e.log.Unsynced() >= e.o.SyncBytes {
-		e.wakeWorker()
+	if e.o.Profile == Relaxed && e.log != nil {
+		if err := e.boundRisk(); err != nil {
+			e.o.Logger.Error("sync failed", "error", err) // and every later write will say so
+		}
 	}
 }
 
@@ -189,7 +191,7 @@ func (e *Engine) makeRoom(records, bytes int) error {
 	if err := e.awaitSettled(maxFrozen); err != nil {
 		return err
 	}
-	return e.freeze()
+	return e.freeze(records, bytes)
 }
 
 // takes reports whether a memtable has room for a batch: in its arena, and, with its indexes, in its share of the budget.
@@ -200,11 +202,22 @@ func (e *Engine) takes(t *memtable.Table, records, bytes int) bool {
 // maxFrozen is how many frozen memtables may wait: one is being settled, none waits.
 const maxFrozen = 0
 
-// freeze puts a new memtable in front. The caller leads.
-func (e *Engine) freeze() error {
-	fresh, err := memtable.New(e.sizes.memtable)
+// newTable makes a memtable that takes at least a batch of so many records with so many bytes: one of tiny records needs
+// many times their bytes, and one in the log may have been written when the budget was larger.
+func (e *Engine) newTable(records, bytes int) (*view.Table, error) {
+	limit := max(e.sizes.memtable, memtable.LimitFor(records, bytes))
+	t, err := memtable.New(limit)
 	if err != nil {
-		return fmt.Errorf("make a memtable of %d bytes: %w", e.sizes.memtable, err)
+		return nil, fmt.Errorf("make a memtable of %d bytes: %w", limit, err)
+	}
+	return view.NewTable(t), nil
+}
+
+// freeze puts a new memtable in front, which takes at least a batch of so many records with so many bytes. The caller leads.
+func (e *Engine) freeze(records, bytes int) error {
+	fresh, err := e.newTable(records, bytes)
+	if err != nil {
+		return err
 	}
 	end := wal.Position{}
 	if e.log != nil {
@@ -214,7 +227,7 @@ func (e *Engine) freeze() error {
 	old := e.current.Load()
 	old.Tables[0].End = end
 	old.Tables[0].Last = e.lastSeq
-	tables := append([]*view.Table{view.NewTable(fresh)}, old.Tables...)
+	tables := append([]*view.Table{fresh}, old.Tables...)
 	e.publish(tables, old.Roots)
 	e.mu.Unlock()
 	e.progress.Store(0)

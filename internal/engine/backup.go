@@ -1,0 +1,285 @@
+package engine
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path/filepath"
+
+	"github.com/pandodb/pando/internal/root"
+	"github.com/pandodb/pando/internal/segment"
+	"github.com/pandodb/pando/internal/wal"
+	"github.com/pandodb/pando/vfs"
+)
+
+// Backup writes a consistent copy of the database into a directory, as hard links where the file system has them. What is
+// there from an earlier backup of the same database is used again.
+func (e *Engine) Backup(ctx context.Context, dir string) error {
+	if err := e.enter(); err != nil {
+		return err
+	}
+	defer e.leave()
+	if !e.o.ReadOnly {
+		if err := e.Checkpoint(ctx); err != nil {
+			return err
+		}
+	} else if last, settled := e.LastSeq(), e.settledSeq.Load(); last != settled {
+		return fmt.Errorf("backup: changes %d to %d lie in the log only, which who reads cannot settle: %w", settled+1, last, ErrReadOnly)
+	}
+	slot, catalogue, snap, err := e.settledState()
+	if err != nil {
+		return err
+	}
+	defer snap.Release()
+	return e.writeBackup(ctx, dir, slot, catalogue)
+}
+
+// settledState returns the root slot in force with what it lists, and a snapshot that keeps its files.
+func (e *Engine) settledState() (root.Slot, *root.Catalogue, Snapshot, error) {
+	e.settling.Lock()
+	defer e.settling.Unlock()
+	e.store.SealValues()
+	slot := e.root.Current()
+	snap, err := e.Snapshot()
+	if err != nil {
+		return slot, nil, snap, err
+	}
+	if slot.Catalogue.IsZero() {
+		return slot, &root.Catalogue{}, snap, nil
+	}
+	var buf segment.Buffer
+	raw, _, err := e.store.Read(slot.Catalogue, &buf)
+	var c *root.Catalogue
+	if err == nil {
+		c, err = root.Decode(append([]byte(nil), raw...))
+	}
+	if err != nil {
+		snap.Release()
+		return slot, nil, Snapshot{}, fmt.Errorf("read the catalogue: %w", err)
+	}
+	return slot, c, snap, nil
+}
+
+func (e *Engine) writeBackup(ctx context.Context, dir string, slot root.Slot, c *root.Catalogue) (err error) {
+	fsys := e.o.FS
+	segments := filepath.Join(dir, segment.DirName)
+	if err := vfs.MkdirAllSync(fsys, segments); err != nil {
+		return fmt.Errorf("backup: %w", err)
+	}
+	lock, err := fsys.Lock(filepath.Join(dir, LockName), vfs.Exclusive) // fails on the database itself, and on one in use
+	if err != nil {
+		return fmt.Errorf("backup: %w", err)
+	}
+	defer func() { err = errors.Join(err, lock.Close()) }()
+	if err := e.checkTarget(dir, slot); err != nil {
+		return err
+	}
+	wanted := map[string]bool{}
+	ids := []uint32{slot.Catalogue.Segment}
+	for _, i := range c.Segments {
+		ids = append(ids, i.ID)
+	}
+	for _, id := range ids {
+		if id == 0 || wanted[segment.FileName(id)] {
+			continue
+		}
+		wanted[segment.FileName(id)] = true
+		if err := e.copySegment(ctx, id, segments); err != nil {
+			return fmt.Errorf("backup segment %d: %w", id, err)
+		}
+	}
+	if err := fsys.SyncDir(segments); err != nil {
+		return fmt.Errorf("backup: %w", err)
+	}
+	if err := writeBackupRoot(fsys, dir, slot); err != nil {
+		return fmt.Errorf("backup: %w", err)
+	}
+	return removeOthers(fsys, segments, wanted)
+}
+
+// backupName is the file that tells a backup from a database that is in use: it holds the bytes that ROOT had when the backup
+// was made. A backup opens as a database, so somebody may write to it; then it is one, with a history of its own.
+const backupName = "BACKUP"
+
+// maxRoot bounds what is read of the root file.
+const maxRoot = 64 << 10
+
+// checkTarget refuses to write over anything but an earlier backup of this database that nobody has written to since.
+func (e *Engine) checkTarget(dir string, slot root.Slot) error {
+	fsys := e.o.FS
+	old, err := root.OpenReadOnly(fsys, dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("backup: look at %s: %w", dir, err)
+	}
+	there := old.Current()
+	if err := old.Close(); err != nil {
+		return fmt.Errorf("backup: look at %s: %w", dir, err)
+	}
+	if there.Database != slot.Database {
+		return fmt.Errorf("backup: %s holds another database", dir)
+	}
+	made, err1 := vfs.ReadFile(fsys, filepath.Join(dir, backupName), maxRoot)
+	now, err2 := vfs.ReadFile(fsys, filepath.Join(dir, root.Name), maxRoot)
+	if err := errors.Join(err1, err2); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("backup: look at %s: %w", dir, err)
+	}
+	blank, err := wal.Blank(fsys, filepath.Join(dir, logDir))
+	if err != nil {
+		return fmt.Errorf("backup: look at %s: %w", dir, err)
+	}
+	if made == nil || !bytes.Equal(made, now) || !blank {
+		return fmt.Errorf("backup: %s holds a database that was written to, not a backup", dir)
+	}
+	return nil
+}
+
+// copySegment links or copies a segment file. A link is made anew even where there is one: it costs less than to find out
+// whether it is the same file.
+func (e *Engine) copySegment(ctx context.Context, id uint32, dir string) error {
+	fsys := e.o.FS
+	from := filepath.Join(e.o.Dir, segment.DirName, segment.FileName(id))
+	to := filepath.Join(dir, segment.FileName(id))
+	have, err := fsys.Stat(from)
+	if err != nil {
+		return err
+	}
+	fresh := to + ".new"
+	if err := fsys.Remove(fresh); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	err = fsys.Link(from, fresh)
+	if err == nil {
+		return fsys.Rename(fresh, to)
+	}
+	if !errors.Is(err, errors.ErrUnsupported) {
+		return err
+	}
+	if same, err := sameFile(ctx, fsys, from, to, have.Size); err != nil || same {
+		return err
+	}
+	return copyFile(ctx, fsys, from, to, have.Size)
+}
+
+// sameFile compares a segment with the one of an earlier backup. It reads both, which costs less than to write one.
+func sameFile(ctx context.Context, fsys vfs.FS, from, to string, size int64) (bool, error) {
+	there, err := fsys.Stat(to)
+	if err != nil || there.Size != size {
+		if errors.Is(err, fs.ErrNotExist) {
+			err = nil
+		}
+		return false, err
+	}
+	a, err := fsys.Open(from)
+	if err != nil {
+		return false, err
+	}
+	defer a.Close()
+	b, err := fsys.Open(to)
+	if err != nil {
+		return false, err
+	}
+	defer b.Close()
+	x, y := make([]byte, 256<<10), make([]byte, 256<<10)
+	for at := int64(0); at < size; at += int64(len(x)) {
+		n, err1 := a.ReadAt(x, at)
+		m, err2 := b.ReadAt(y, at)
+		if n == 0 || m == 0 {
+			return false, errors.Join(err1, err2)
+		}
+		if !bytes.Equal(x[:n], y[:m]) {
+			return false, nil
+		}
+		if ctx.Err() != nil {
+			return false, ctx.Err()
+		}
+	}
+	return true, nil
+}
+
+func copyFile(ctx context.Context, fsys vfs.FS, from, to string, size int64) (err error) {
+	src, err := fsys.Open(from)
+	if err != nil {
+		return err
+	}
+	defer src.Close()
+	dst, err := fsys.Create(to)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, dst.Close()) }()
+	buf := make([]byte, 1<<20)
+	for at := int64(0); at < size; {
+		n, err := src.ReadAt(buf[:min(int64(len(buf)), size-at)], at)
+		if n == 0 && err != nil && !errors.Is(err, io.EOF) {
+			return err
+		}
+		if n == 0 {
+			return io.ErrUnexpectedEOF
+		}
+		if _, err := dst.WriteAt(buf[:n], at); err != nil {
+			return err
+		}
+		at += int64(n)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
+	return dst.Sync()
+}
+
+// writeBackupRoot puts the root of a backup in place, with a log that begins where the root ends.
+func writeBackupRoot(fsys vfs.FS, dir string, slot root.Slot) error {
+	logs := filepath.Join(dir, logDir)
+	if err := vfs.RemoveAll(fsys, logs); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	name := filepath.Join(dir, root.Name)
+	if err := fsys.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := vfs.MkdirAllSync(fsys, logs); err != nil {
+		return err
+	}
+	slot.Log = root.Position{Segment: 1}
+	log, err := wal.Create(wal.Options{FS: fsys, Dir: logs, Database: slot.Database, Seq: slot.Seq, SegmentBytes: wal.MinSegmentBytes}, 1)
+	if err != nil {
+		return err
+	}
+	if err := log.Close(); err != nil {
+		return err
+	}
+	f, err := root.Create(fsys, dir, slot)
+	if err != nil {
+		return err
+	}
+	if err := f.Close(); err != nil {
+		return err
+	}
+	b, err := vfs.ReadFile(fsys, name, maxRoot)
+	if err != nil {
+		return err
+	}
+	return vfs.WriteFile(fsys, filepath.Join(dir, backupName), b)
+}
+
+// removeOthers removes the segments of an earlier backup that are no longer needed.
+func removeOthers(fsys vfs.FS, dir string, wanted map[string]bool) error {
+	names, err := fsys.List(dir)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if !wanted[name] {
+			if err := fsys.Remove(filepath.Join(dir, name)); err != nil {
+				return err
+			}
+		}
+	}
+	return fsys.SyncDir(dir)
+}
