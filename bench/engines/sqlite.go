@@ -61,8 +61,8 @@ func sqlitePragmas(o engine.Options) []string {
 
 func openSQLite(driver string, o engine.Options) (engine.Store, error) {
 	file := filepath.Join(o.Dir, "sqlite.db")
-	open := func(conns int) (*sql.DB, error) {
-		db, err := sql.Open(driver, sqliteName(driver, file, sqlitePragmas(o)))
+	open := func(conns int, lock string) (*sql.DB, error) {
+		db, err := sql.Open(driver, sqliteName(driver, file, lock, sqlitePragmas(o)))
 		if err == nil {
 			db.SetMaxOpenConns(conns)
 			db.SetMaxIdleConns(conns)
@@ -71,7 +71,7 @@ func openSQLite(driver string, o engine.Options) (engine.Store, error) {
 	}
 	s := &sqliteStore{}
 	var err error
-	if s.write, err = open(1); err != nil {
+	if s.write, err = open(1, "immediate"); err != nil {
 		return nil, err
 	}
 	if _, err = s.write.Exec("CREATE TABLE IF NOT EXISTS kv (k BLOB PRIMARY KEY, v BLOB) WITHOUT ROWID"); err != nil {
@@ -79,7 +79,7 @@ func openSQLite(driver string, o engine.Options) (engine.Store, error) {
 	}
 	s.read = s.write
 	if o.Class != engine.None { // without a journal, readers beside the writer would see half of a change
-		if s.read, err = open(16); err != nil {
+		if s.read, err = open(16, "deferred"); err != nil {
 			return nil, err
 		}
 	}
@@ -238,8 +238,8 @@ func (r sqliteReader) Scan(s engine.Scan, visit engine.Visit) error {
 }
 
 // sqliteName builds the data source's name. The driver in C sets the pragmas itself.
-func sqliteName(driver, file string, pragmas []string) string {
-	name := "file:" + file + "?_txlock=immediate"
+func sqliteName(driver, file, lock string, pragmas []string) string {
+	name := "file:" + file + "?_txlock=" + lock
 	if driver == "sqlite" {
 		for _, p := range pragmas {
 			name += "&_pragma=" + p

@@ -24,7 +24,9 @@ func (r *Run) load(name string, d *Data, from, to, batch int, v uint64) error {
 		}
 		return nil
 	})
-	r.Cells[len(r.Cells)-1].Data = d.Bytes(to - from)
+	if err == nil {
+		r.Cells[len(r.Cells)-1].Data = d.Bytes(to - from)
+	}
 	return err
 }
 
@@ -144,7 +146,9 @@ func (r *Run) updates(name string, d *Data, n, ops, batch int, v uint64) error {
 	err := r.loop(name, ops/batch, 1, 1, func(w *worker, _ int) error {
 		return r.store.Write(w.batchOf(d, batch, v, func(int) uint64 { return w.rng.Uint64N(uint64(n)) }))
 	})
-	r.perRecord(d, ops, batch)
+	if err == nil {
+		r.perRecord(d, ops, batch)
+	}
 	return err
 }
 
@@ -171,7 +175,9 @@ func (r *Run) deletes(name string, d *Data, n, ops, batch int) error {
 		}
 		return r.store.Write(w.ops[:batch])
 	})
-	r.perRecord(d, ops, batch)
+	if err == nil {
+		r.perRecord(d, ops, batch)
+	}
 	return err
 }
 
@@ -198,7 +204,9 @@ func (r *Run) puts(name string, d *Data, from, ops, goroutines, each int, v uint
 		w.value = d.Value(w.value, uint64(from+i), v)
 		return r.store.Put(w.key, w.value)
 	})
-	r.Cells[len(r.Cells)-1].Data = d.Bytes(ops)
+	if err == nil {
+		r.Cells[len(r.Cells)-1].Data = d.Bytes(ops)
+	}
 	return err
 }
 

@@ -30,7 +30,7 @@ type Workload struct {
 
 // All returns the workloads in the order of the report.
 func All() []Workload {
-	return slices.Concat(micro(), durable())
+	return slices.Concat(micro(), yoga(), kvstore(), bplustree(), ycsb(), durable(), large(), opening(), space(), mixed(), growth())
 }
 
 // Cell is what was measured of one thing that an engine did.

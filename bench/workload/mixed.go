@@ -1,0 +1,120 @@
+package workload
+
+import (
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/pandodb/pando/bench/engine"
+	"github.com/pandodb/pando/bench/measure"
+)
+
+// mixed is a writer at full speed and a reader whose latency counts; snapshots is a reader that holds one moment while much
+// is overwritten.
+func mixed() []Workload {
+	return []Workload{
+		{Name: "mixed", About: "one writer at full speed, one reader: throughput of both, latency of the reader", Class: engine.Relaxed,
+			Stages: []func(*Run) error{mixedRun}},
+		{Name: "snapshots", About: "a snapshot held while everything is overwritten twice", Class: engine.Relaxed,
+			Stages: []func(*Run) error{snapshotsRun}},
+	}
+}
+
+func mixedRun(r *Run) error {
+	d := &Data{KeyBytes: 16, ValueBytes: 100}
+	n := r.Sizes.Records
+	s, err := r.Open(d, n*2, 1)
+	if err != nil {
+		return err
+	}
+	if err := r.load("load", d, 0, n, batchRecords, 0); err != nil {
+		return err
+	}
+	r.Cells = nil
+	if err := s.Settle(); err != nil {
+		return err
+	}
+	var stop atomic.Bool
+	var written atomic.Int64
+	failed := make(chan error, 1)
+	start := measure.Now()
+	go func() {
+		w := &worker{rng: newRand(1)}
+		for !stop.Load() {
+			batch := w.batchOf(d, 100, 1, func(int) uint64 { return w.rng.Uint64N(uint64(n)) })
+			if err := s.Write(batch); err != nil {
+				failed <- err
+				return
+			}
+			written.Add(int64(len(batch)))
+		}
+		failed <- nil
+	}()
+	reader := &worker{rng: newRand(2), latency: measure.NewLatency()}
+	end := time.Now().Add(time.Duration(r.Sizes.Millis) * time.Millisecond)
+	for err == nil && time.Now().Before(end) {
+		err = reader.run(0, 100, 1, func(w *worker, _ int) error { return w.get(s, d, w.rng.Uint64N(uint64(n))) })
+	}
+	stop.Store(true)
+	if err = errors.Join(err, <-failed); err != nil {
+		return err
+	}
+	c := cellBetween("writes and reads together", int(written.Load()+reader.latency.Count()), start, measure.Now())
+	c.percentiles(reader.latency)
+	seconds := time.Duration(c.Wall).Seconds()
+	r.add(c)
+	r.amount("writer", float64(written.Load())/seconds, "records/s")
+	r.amount("reader", float64(reader.latency.Count())/seconds, "records/s")
+	r.amount("reader's p50", float64(c.P50)/1e3, "us")
+	r.amount("reader's p99", float64(c.P99)/1e3, "us")
+	r.amount("reader's p99.9", float64(c.P999)/1e3, "us")
+	return nil
+}
+
+func snapshotsRun(r *Run) error {
+	if r.Driver.BlocksWriters {
+		r.add(Cell{Name: "update under a snapshot", Failed: engine.ErrUnsupported.Error()})
+		return nil
+	}
+	d := &Data{KeyBytes: 16, ValueBytes: 100}
+	n := r.Sizes.Records / 2
+	s, err := r.Open(d, n*8, 1)
+	if err != nil {
+		return err
+	}
+	if err := r.load("load", d, 0, n, batchRecords, 0); err != nil {
+		return err
+	}
+	r.Cells = nil
+	if err := s.Settle(); err != nil {
+		return err
+	}
+	snap, err := s.Snapshot()
+	if err != nil {
+		return err
+	}
+	defer snap.Close()
+	old := oldest{snap}
+	if _, found, err := old.Get(nil, d.Key(nil, 0)); err != nil || !found {
+		return fmt.Errorf("first read of the snapshot: found %v: %w", found, err) // SQLite takes its moment here
+	}
+	return steps(
+		func() error { return r.updates("update under a snapshot", d, n, 2*n, batchRecords, 1) },
+		func() error { return r.gets("get of the old moment", old, d, n, n/4, 1) },
+		func() error { return r.gets("get of the new state", s, d, n, n/4, 1) },
+		func() error { return r.scan("scan of the old moment", old, d, n, false) },
+		func() error { return r.disk("disk under the snapshot") },
+	)
+}
+
+// oldest is a snapshot in which every value has version 0.
+type oldest struct{ engine.Snapshot }
+
+func (o oldest) Get(dst, key []byte) ([]byte, bool, error) {
+	v, found, err := o.Snapshot.Get(dst, key)
+	if err == nil && found && Version(v) != 0 {
+		err = fmt.Errorf("the snapshot shows version %d", Version(v))
+	}
+	return v, found, err
+}
