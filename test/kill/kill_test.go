@@ -1,0 +1,283 @@
+// Package kill kills real processes while they write, and finds everything again that they had reported.
+package kill
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/pandodb/pando"
+)
+
+var (
+	rounds = flag.Int("rounds", 20, "how many processes to kill")
+	slow   = flag.Bool("slow", false, "the slow tests too")
+)
+
+const writers = 4
+
+func TestMain(m *testing.M) {
+	if dir := os.Getenv("PANDO_KILL_DIR"); dir != "" {
+		os.Exit(child(dir, os.Getenv("PANDO_KILL_PROFILE")))
+	}
+	if dir := os.Getenv("PANDO_MEMORY_DIR"); dir != "" {
+		os.Exit(loader(dir))
+	}
+	os.Exit(m.Run())
+}
+
+func options(profile string) *pando.Options {
+	o := &pando.Options{MemoryBytes: 1 << 20, ValueThreshold: 200}
+	if profile == "relaxed" {
+		o.Profile = pando.Relaxed
+	}
+	return o
+}
+
+func val(writer, n int) []byte {
+	return bytes.Repeat(fmt.Appendf(nil, "%d:%d,", writer, n), 1+n%100)
+}
+
+// child writes until it is killed, and reports each commit behind it.
+func child(dir, profile string) int {
+	db, err := pando.Open(dir, options(profile))
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	var mu sync.Mutex
+	report := func(writer, n int) {
+		mu.Lock()
+		defer mu.Unlock()
+		fmt.Printf("%d %d\n", writer, n)
+	}
+	var wg sync.WaitGroup
+	for w := range writers {
+		wg.Go(func() {
+			next := 0
+			for k := range db.RangeReverse(fmt.Appendf(nil, "%d/", w), fmt.Appendf(nil, "%d0", w)) {
+				next, _ = strconv.Atoi(string(k[2:]))
+				next++
+				break
+			}
+			for n := next; ; n++ {
+				b := db.NewBatch()
+				err := errors.Join(b.Put(fmt.Appendf(nil, "%d/%08d", w, n), val(w, n)), b.Put(fmt.Appendf(nil, "x%d/%08d", w, n), val(w, n)), db.Write(b))
+				b.Reset()
+				if err != nil {
+					fmt.Fprintln(os.Stderr, err)
+					os.Exit(1)
+				}
+				report(w, n)
+			}
+		})
+	}
+	go func() {
+		for i := 0; ; i++ {
+			var err error
+			switch i % 3 {
+			case 0:
+				err = db.Checkpoint(context.Background())
+			case 1:
+				err = db.Backup(context.Background(), dir+".backup")
+			case 2:
+				err = db.Compact(context.Background(), pando.CompactOptions{})
+			}
+			if err != nil {
+				fmt.Fprintln(os.Stderr, err)
+				os.Exit(1)
+			}
+		}
+	}()
+	wg.Wait()
+	return 0
+}
+
+func TestKill(t *testing.T) {
+	if testing.Short() {
+		*rounds = min(*rounds, 4)
+	}
+	for _, profile := range []string{"durable", "relaxed"} {
+		t.Run(profile, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "db")
+			var last [writers]int
+			for w := range last {
+				last[w] = -1
+			}
+			for round := range (*rounds + 1) / 2 {
+				killOnce(t, dir, profile, &last)
+				db, err := pando.Open(dir, options(profile))
+				if err != nil {
+					t.Fatalf("round %d: %v", round, err)
+				}
+				verify(t, db, round, &last)
+				if err := db.Close(); err != nil {
+					t.Fatal(err)
+				}
+				if t.Failed() {
+					return
+				}
+			}
+			t.Logf("last commits: %v", last)
+		})
+	}
+}
+
+// killOnce starts a process, kills it, and notes what it reported.
+func killOnce(t *testing.T, dir, profile string, last *[writers]int) {
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), "PANDO_KILL_DIR="+dir, "PANDO_KILL_PROFILE="+profile)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	timer := time.AfterFunc(time.Duration(50+rand.IntN(400))*time.Millisecond, func() { cmd.Process.Kill() })
+	defer timer.Stop()
+	lines := bufio.NewScanner(out)
+	for lines.Scan() {
+		var w, n int
+		if c, _ := fmt.Sscanf(lines.Text(), "%d %d", &w, &n); c == 2 {
+			last[w] = max(last[w], n)
+		}
+	}
+	_ = cmd.Wait()
+	if stderr.Len() > 0 {
+		t.Fatalf("the process said: %s", stderr.String())
+	}
+}
+
+func verify(t *testing.T, db *pando.DB, round int, last *[writers]int) {
+	for w := range writers {
+		for _, prefix := range []string{"", "x"} {
+			n := 0
+			for k, v := range db.Prefix(fmt.Appendf(nil, "%s%d/", prefix, w)) {
+				if want := fmt.Sprintf("%s%d/%08d", prefix, w, n); string(k) != want || !bytes.Equal(v, val(w, n)) {
+					t.Fatalf("round %d: %q with %d bytes where %s belongs", round, k, len(v), want)
+				}
+				n++
+			}
+			if db.Err() != nil || n <= last[w] {
+				t.Fatalf("round %d, writer %d: %d commits, %v; %d were reported", round, w, n, db.Err(), last[w]+1)
+			}
+			if prefix == "" {
+				last[w] = n - 1
+			} else if n-1 != last[w] {
+				t.Fatalf("round %d, writer %d: half of a batch", round, w)
+			}
+		}
+	}
+	r, err := db.Check(context.Background())
+	if err == nil {
+		err = r.Err()
+	}
+	if err != nil && !strings.Contains(err.Error(), "ROOT") {
+		t.Fatalf("round %d: %v", round, err)
+	}
+}
+
+// budget is what the loader may use; it writes many times as much.
+const budget = 64 << 20
+
+// loader fills a database, reads it in every way, and prints the most memory that the process ever had.
+func loader(dir string) int {
+	db, err := pando.Open(dir, &pando.Options{Profile: pando.Relaxed, MemoryBytes: budget})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	rng := rand.New(rand.NewPCG(1, 2))
+	buf := make([]byte, 400)
+	var held []*pando.Snapshot
+	for i := range 800_000 {
+		for j := range 50 {
+			buf[j*8] = byte(rng.Uint32())
+		}
+		if err := db.Put(fmt.Appendf(nil, "%016x", rng.Uint64()), buf); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		if i%100_000 == 0 && os.Getenv("PANDO_MEMORY_HELD") != "" {
+			held = append(held, db.Snapshot())
+		}
+	}
+	n := 0
+	for range db.Range(nil, nil) {
+		n++
+	}
+	for range 50_000 {
+		_, _ = db.Get(fmt.Appendf(nil, "%016x", rng.Uint64()))
+		it := db.Iter(nil)
+		if rng.IntN(50) == 0 {
+			it.SeekGE(fmt.Appendf(nil, "%016x", rng.Uint64()))
+		}
+		it.Close()
+	}
+	for _, s := range held {
+		s.Close()
+	}
+	if err := db.Close(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	status, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	for line := range strings.Lines(string(status)) {
+		if strings.HasPrefix(line, "VmHWM:") {
+			fmt.Println(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(strings.TrimPrefix(line, "VmHWM:")), "kB")), n)
+		}
+	}
+	return 0
+}
+
+// TestMemory loads about six times the budget and looks at the resident memory, without and with snapshots that are held.
+func TestMemory(t *testing.T) {
+	if runtime.GOOS != "linux" || testing.Short() {
+		t.Skip("reads /proc, and takes seconds")
+	}
+	t.Run("plain", func(t *testing.T) { measure(t, "", budget+64<<20) })
+	t.Run("held", func(t *testing.T) {
+		if !*slow {
+			t.Skip("-slow")
+		}
+		measure(t, "yes", budget+96<<20) // eight snapshots, each moved once: a good part of it is the Go heap's
+	})
+}
+
+func measure(t *testing.T, held string, most int) {
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), "PANDO_MEMORY_DIR="+filepath.Join(t.TempDir(), "db"), "PANDO_MEMORY_HELD="+held)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var kib, n int
+	if _, err := fmt.Sscan(string(out), &kib, &n); err != nil {
+		t.Fatalf("%q: %v", out, err)
+	}
+	t.Logf("resident at most: %d MiB for a budget of %d MiB, %d records", kib>>10, budget>>20, n)
+	if kib<<10 > most {
+		t.Errorf("resident at most: %d MiB, want no more than %d", kib>>10, most>>20)
+	}
+}
