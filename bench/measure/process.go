@@ -18,7 +18,8 @@ import (
 type Usage struct {
 	Wall         time.Time
 	User, System time.Duration
-	Read, Write  int64 // bytes that the process caused to be read from, and written to, the storage layer
+	Read         int64 // bytes that the process caused to be read from the storage layer
+	Dirtied      int64 // bytes of file pages that it made dirty: stores into mappings count, a page that is dirty already does not
 	WriteCalls   int64 // bytes handed over by write calls; stores into mappings are not among them
 }
 
@@ -35,7 +36,7 @@ func Now() Usage {
 		case "read_bytes":
 			u.Read = n
 		case "write_bytes":
-			u.Write = n
+			u.Dirtied = n
 		case "wchar":
 			u.WriteCalls = n
 		}
@@ -45,6 +46,12 @@ func Now() Usage {
 
 // CPU is the processor time of all threads.
 func (u Usage) CPU() time.Duration { return u.User + u.System }
+
+// WrittenSince is how many bytes were written: by calls or by stores into mappings, whichever is more, since neither counter
+// knows of everything.
+func (u Usage) WrittenSince(before Usage) int64 {
+	return max(u.Dirtied-before.Dirtied, u.WriteCalls-before.WriteCalls)
+}
 
 // fields reads a file of "name: number" lines, as the kernel writes them.
 func fields(name string) map[string]int64 {

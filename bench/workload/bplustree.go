@@ -27,7 +27,6 @@ func bplustreeRun(goroutines int) func(*Run) error {
 			return err
 		}
 		name := func(what string) string { return fmt.Sprintf("%s, %d goroutines", what, goroutines) }
-		_, before := measure.Memory()
 		err = steps(
 			func() error { return r.puts(name("insert"), d, 0, n, goroutines, sampled, 0) },
 			func() error { return r.gets(name("select"), s, d, n, n, goroutines) },
@@ -37,11 +36,11 @@ func bplustreeRun(goroutines int) func(*Run) error {
 			return err
 		}
 		if goroutines == 1 {
-			_, after := measure.Memory()
+			_, anonymous := measure.Memory()
 			if err := s.Settle(); err != nil {
 				return err
 			}
-			r.amount("anonymous memory per 1,000 records", float64(after-before)/float64(n), "KB")
+			r.amount("anonymous memory per 1,000 records", float64(anonymous)/float64(n), "KB")
 			r.amount("disk per 1,000 records", float64(measure.DiskBytes(r.Spec.Dir))/float64(n), "KB")
 		}
 		stride := coprime(n)

@@ -79,7 +79,7 @@ func Quick() Sizes {
 
 // Medium is for a run that is bounded to minutes, and still larger than the caches of the processor.
 func Medium() Sizes {
-	return Sizes{Records: 250_000, Large: 2_000_000, Long: 1_000, Synced: 500, Growth: 1_000_000, Millis: 2000, MemoryMB: 1024}
+	return Sizes{Records: 250_000, Large: 2_000_000, Long: 1_000, Synced: 500, Growth: 1_000_000, Millis: 1000, MemoryMB: 1024}
 }
 
 // Full is what the report is made of.
@@ -168,7 +168,7 @@ func cellBetween(name string, ops int, before, after measure.Usage) Cell {
 	return Cell{
 		Name: name, Ops: int64(ops), Wall: int64(after.Wall.Sub(before.Wall)),
 		User: int64(after.User - before.User), Sys: int64(after.System - before.System),
-		Read: after.Read - before.Read, Write: after.Write - before.Write, Peak: peak,
+		Read: after.Read - before.Read, Write: after.WrittenSince(before), Peak: peak,
 	}
 }
 

@@ -42,7 +42,8 @@ func command(args []string) error {
 
 func usage() {
 	fmt.Fprintln(os.Stderr, `usage: pandobench run    [--quick | --size medium|full] [--engines a,b] [--workloads x,y] [--rounds 5]
-                         [--class none|relaxed|durable] [--records N] [--large N] [--memory MB] [--dir D] [--json out.json]
+                         [--class none|relaxed|durable] [--records N] [--large N] [--memory MB] [--for 15m] [--dir D]
+                         [--json out.json]
        pandobench report in.json [--out docs]
        pandobench list`)
 }

@@ -27,6 +27,7 @@ type plan struct {
 	class     string // instead of the workloads' own
 	dir       string
 	limit     time.Duration // for one engine in one workload
+	enough    time.Duration // after which no further workload is begun, once every one has had a round; 0: never
 }
 
 func runCommand(args []string) error {
@@ -74,11 +75,12 @@ func parseRun(args []string) (*plan, string, error) {
 	memory := flags.Int("memory", 0, "budget in MiB, instead of the size's")
 	dir := flags.String("dir", "", "directory for the databases; empty: a temporary one")
 	out := flags.String("json", "", "file for the numbers")
+	enough := flags.Duration("for", 0, "begin no workload after this time, once every one has had a round")
 	limit := flags.Duration("limit", 20*time.Minute, "an engine that takes longer in one workload is stopped")
 	if err := flags.Parse(args); err != nil {
 		return nil, "", err
 	}
-	p := &plan{rounds: *rounds, class: *class, dir: *dir, limit: *limit}
+	p := &plan{rounds: *rounds, class: *class, dir: *dir, limit: *limit, enough: *enough}
 	if *quick {
 		*size = "quick"
 	}
@@ -150,8 +152,12 @@ func (p *plan) run(progress func([]workload.Cell)) ([]workload.Cell, error) {
 	}
 	defer os.RemoveAll(dir)
 	var cells []workload.Cell
+	start := time.Now()
 	for round := range p.rounds {
 		for _, w := range p.workloads {
+			if round > 0 && p.enough > 0 && time.Since(start) > p.enough {
+				return cells, nil
+			}
 			order := slices.Clone(p.drivers)
 			if round%2 == 1 {
 				slices.Reverse(order) // so that no engine always follows the same one
