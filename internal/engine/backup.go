@@ -100,19 +100,12 @@ func (e *Engine) writeBackup(ctx context.Context, dir string, slot root.Slot, c 
 	return removeOthers(fsys, segments, wanted)
 }
 
-// backupName is the file that tells a backup from a database that is in use: it holds the bytes that ROOT had when the backup
-// was made. A backup opens as a database, so somebody may write to it; then it is one, with a history of its own.
-const backupName = "BACKUP"
-
-// maxRoot bounds what is read of the root file.
-const maxRoot = 64 << 10
-
-// checkTarget refuses to write over anything but an earlier backup of this database that nobody has written to since.
+// checkTarget refuses to write over anything but an earlier backup of this database. A backup opens as a database, so somebody
+// may have written to it: then it has a history of its own, which its root's generation or its log tells.
 func (e *Engine) checkTarget(dir string, slot root.Slot) error {
-	fsys := e.o.FS
-	old, err := root.OpenReadOnly(fsys, dir)
+	old, err := root.OpenReadOnly(e.o.FS, dir)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+		return nil // nothing is there, or a backup that was not finished
 	}
 	if err != nil {
 		return fmt.Errorf("backup: look at %s: %w", dir, err)
@@ -124,16 +117,11 @@ func (e *Engine) checkTarget(dir string, slot root.Slot) error {
 	if there.Database != slot.Database {
 		return fmt.Errorf("backup: %s holds another database", dir)
 	}
-	made, err1 := vfs.ReadFile(fsys, filepath.Join(dir, backupName), maxRoot)
-	now, err2 := vfs.ReadFile(fsys, filepath.Join(dir, root.Name), maxRoot)
-	if err := errors.Join(err1, err2); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("backup: look at %s: %w", dir, err)
-	}
-	blank, err := wal.Blank(fsys, filepath.Join(dir, logDir))
+	blank, err := wal.Blank(e.o.FS, filepath.Join(dir, logDir))
 	if err != nil {
 		return fmt.Errorf("backup: look at %s: %w", dir, err)
 	}
-	if made == nil || !bytes.Equal(made, now) || !blank {
+	if !blank || there.Generation != root.FirstGeneration {
 		return fmt.Errorf("backup: %s holds a database that was written to, not a backup", dir)
 	}
 	return nil
@@ -235,12 +223,15 @@ func copyFile(ctx context.Context, fsys vfs.FS, from, to string, size int64) (er
 
 // writeBackupRoot puts the root of a backup in place, with a log that begins where the root ends.
 func writeBackupRoot(fsys vfs.FS, dir string, slot root.Slot) error {
-	logs := filepath.Join(dir, logDir)
-	if err := vfs.RemoveAll(fsys, logs); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	// The old root goes first: without one the directory is no database, and the next backup starts afresh.
+	if err := fsys.Remove(filepath.Join(dir, root.Name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	name := filepath.Join(dir, root.Name)
-	if err := fsys.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := fsys.SyncDir(dir); err != nil {
+		return err
+	}
+	logs := filepath.Join(dir, logDir)
+	if err := vfs.RemoveAll(fsys, logs); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	if err := vfs.MkdirAllSync(fsys, logs); err != nil {
@@ -258,14 +249,7 @@ func writeBackupRoot(fsys vfs.FS, dir string, slot root.Slot) error {
 	if err != nil {
 		return err
 	}
-	if err := f.Close(); err != nil {
-		return err
-	}
-	b, err := vfs.ReadFile(fsys, name, maxRoot)
-	if err != nil {
-		return err
-	}
-	return vfs.WriteFile(fsys, filepath.Join(dir, backupName), b)
+	return f.Close()
 }
 
 // removeOthers removes the segments of an earlier backup that are no longer needed.

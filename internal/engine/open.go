@@ -102,9 +102,7 @@ func (e *Engine) openRoot() (root.Slot, error) {
 	}
 	err = e.openRootFile(upgrades())
 	if errors.Is(err, fs.ErrNotExist) && create {
-		if err = refuseRootless(fsys, dir); err == nil {
-			e.root, err = e.createRoot()
-		}
+		e.root, err = e.createRoot()
 	}
 	if err != nil {
 		return root.Slot{}, err
@@ -148,7 +146,7 @@ func (e *Engine) refuseForeign() error {
 			if blank, err := wal.Blank(e.o.FS, e.path(logDir)); err != nil || !blank {
 				return errors.Join(err, corrupt.New(root.Name, 0, 0, "the file is missing, though there is a log with records"))
 			}
-		case segment.DirName, backupName:
+		case segment.DirName:
 			return corrupt.New(root.Name, 0, 0, "the file is missing, though there is %q", name)
 		default:
 			return fmt.Errorf("the directory holds %q: %w", name, ErrNotDatabase)

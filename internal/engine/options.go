@@ -131,19 +131,20 @@ type sizes struct {
 	cache      int64 // bytes of the page cache
 	inner      int64 // bytes of resident inner nodes
 	segment    int64 // bytes of a segment file
-	logSegment int64 // bytes of a log segment
+	logSegment int64 // bytes of a log segment, of which two are mapped at a time
 	bulk       int64 // a batch larger than this is carried out as a bulk load
 }
 
 func sizesFor(memory int64) sizes {
 	table := min(max(memory/4, leastMemtable), mostMemtable)
-	rest := max(memory-2*table-table/4, 256<<10)
+	logSegment := min(max(memory/16, 64<<10), 16<<20) &^ (logBlock - 1)
+	rest := max(memory-2*table-table/4-2*logSegment, 256<<10)
 	return sizes{
 		memtable:   int(table),
 		cache:      rest - rest/8,
 		inner:      rest / 8,
 		segment:    min(max(memory/4, 256<<10), 64<<20),
-		logSegment: min(max(memory/16, 64<<10), 16<<20) &^ (logBlock - 1),
+		logSegment: logSegment,
 		bulk:       table / 4,
 	}
 }

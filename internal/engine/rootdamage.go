@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -11,36 +10,12 @@ import (
 	"github.com/pandodb/pando/internal/root"
 	"github.com/pandodb/pando/internal/segment"
 	"github.com/pandodb/pando/internal/wal"
-	"github.com/pandodb/pando/vfs"
 )
-
-// refuseRootless keeps Open from making a new database where an old one has lost its root file. What a crash leaves of a
-// database that was being made has neither a segment file nor a record in the log: it may be started afresh.
-func refuseRootless(fsys vfs.FS, dir string) error {
-	names, err := fsys.List(filepath.Join(dir, segment.DirName))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	if len(names) > 0 {
-		return corrupt.New(root.Name, 0, 0, "the file is missing, but there is %s/%s", segment.DirName, names[0])
-	}
-	logs := filepath.Join(dir, logDir)
-	databases, err := wal.Databases(fsys, logs)
-	if err != nil {
-		return err
-	}
-	for id := range databases {
-		if err := wal.Salvage(context.Background(), wal.Options{FS: fsys, Dir: logs, Database: id}, anyRecord{}); err != nil {
-			return err
-		}
-	}
-	return nil
-}
 
 // absent says that there is no database, unless there are remains of one.
 func (e *Engine) absent() error {
-	err := refuseRootless(e.o.FS, e.o.Dir)
-	if _, missing := e.o.FS.Stat(e.path(root.Name)); err != nil && missing != nil { // else it is just being made
+	err := e.refuseForeign()
+	if _, missing := e.o.FS.Stat(e.path(root.Name)); errors.Is(err, corrupt.Err) && missing != nil { // else it is just being made
 		return err
 	}
 	return fmt.Errorf("no database there: %w", ErrNotFound)
@@ -64,12 +39,3 @@ func (e *Engine) distrustOlder(slot root.Slot, table []segment.Info) error {
 	}
 	return err
 }
-
-// anyRecord fails when there is anything in a log.
-type anyRecord struct{}
-
-func (anyRecord) Record(seq, _ uint64, _ []byte) error {
-	return corrupt.New(root.Name, 0, 0, "the file is missing, but the log holds record %d", seq)
-}
-
-func (anyRecord) Lost(_, _ uint64, err error) error { return err }

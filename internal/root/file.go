@@ -15,6 +15,9 @@ import (
 // Name is the name of the root file in the database directory.
 const Name = "ROOT"
 
+// FirstGeneration is the generation of the slot in force after Create.
+const FirstGeneration = 2
+
 const fileSize = 2 * slotSize
 
 var (
@@ -48,7 +51,7 @@ func Create(fsys vfs.FS, dir string, s Slot) (*File, error) {
 	s.Version = Version
 	s.Generation = 1
 	b := appendSlot(make([]byte, 0, fileSize), s)
-	s.Generation = 2
+	s.Generation = FirstGeneration
 	if err := vfs.WriteFile(fsys, name, appendSlot(b, s)); err != nil {
 		return nil, fmt.Errorf("create %s: %w", Name, err)
 	}
