@@ -1,0 +1,74 @@
+package pando
+
+import (
+	"context"
+	"fmt"
+	"testing"
+)
+
+// What the documentation says of allocations: none for a GetTo that fits and for a step of an iterator, on settled data and
+// in the memtable; at most one for a Put.
+func TestAllocations(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector allocates")
+	}
+	db, err := Open(t.TempDir(), &Options{Profile: Relaxed, MemoryBytes: 64 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	const n = 5000
+	keys := make([][]byte, n)
+	for i := range keys {
+		keys[i] = fmt.Appendf(nil, "key%06d", i)
+		if err := db.Put(keys[i], make([]byte, 100)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	dst := make([]byte, 0, 200)
+	absent := []byte("none")
+	for _, where := range []string{"memtable", "settled"} {
+		i := 0
+		next := func() []byte { i = (i + 1) % n; return keys[i] }
+		measure(t, where+": GetTo", 0, func() {
+			if _, err := db.GetTo(dst, next()); err != nil {
+				t.Fatal(err)
+			}
+		})
+		measure(t, where+": GetTo of an absent key", 0, func() {
+			if _, err := db.GetTo(dst, absent); err != ErrNotFound {
+				t.Fatal(err)
+			}
+		})
+		it := db.Iter(nil)
+		measure(t, where+": a step of an iterator", 0, func() {
+			if !it.Next() && !it.First() {
+				t.Fatal(it.Err())
+			}
+			_, _ = it.Key(), it.Value()
+		})
+		it.Close()
+		s := db.Snapshot()
+		measure(t, where+": GetTo of a snapshot", 0, func() {
+			if _, err := s.GetTo(dst, next()); err != nil {
+				t.Fatal(err)
+			}
+		})
+		s.Close()
+		if err := db.Checkpoint(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	measure(t, "Put", 1, func() {
+		if err := db.Put(keys[0], dst[:100]); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+func measure(t *testing.T, what string, most float64, fn func()) {
+	t.Helper()
+	if got := testing.AllocsPerRun(2000, fn); got > most {
+		t.Errorf("%s: %v allocations, want at most %v", what, got, most)
+	}
+}

@@ -1,0 +1,5 @@
+//go:build !race
+
+package pando
+
+const raceEnabled = false
