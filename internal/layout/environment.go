@@ -27,6 +27,8 @@ type Environment struct {
 	FreeValue func(w *segment.Writer, ref []byte) error
 	// WalkValue calls fn for each blob of a value apart, given its encoded reference.
 	WalkValue func(ref []byte, fn func(p segment.Pointer, kind segment.Kind) error) error
+	// CheckValue reads all of a value apart, given its encoded reference, and returns what is wrong with it. It may be nil.
+	CheckValue func(ref []byte) error
 	// InnerBytes bounds the memory of evictable inner nodes (the lowest level, with the filters); 0: no bound.
 	InnerBytes int64
 

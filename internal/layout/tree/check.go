@@ -163,10 +163,21 @@ func (c *checker) leaf(b *body, i int, lo, hi []byte) (f found, err error) {
 		f.count++
 		f.expiry = sooner(f.expiry, r.Expiry)
 		f.apart = f.apart || r.Kind == record.Apart
+		c.value(key, r)
 	}
 	if err := c.it.Err(); err != nil {
 		c.report(c.r.badLeaf(b, i, err))
 		f.broken = true
 	}
 	return f, nil
+}
+
+// value checks what lies apart from its key.
+func (c *checker) value(key []byte, r record.Record) {
+	if r.Kind != record.Apart || c.r.env.CheckValue == nil {
+		return
+	}
+	if err := c.r.env.CheckValue(r.Value); err != nil {
+		c.report(fmt.Errorf("keyspace %d: key %x: %w", c.r.keyspace, key, err))
+	}
 }
