@@ -1,0 +1,120 @@
+package salvage
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// keysIn lists the one-byte keys of a stretch; nil is open.
+func keysIn(lo, hi []byte) []byte {
+	var out []byte
+	for i := range 256 {
+		k := []byte{byte(i)}
+		if bytes.Compare(k, lo) >= 0 && (hi == nil || bytes.Compare(k, hi) < 0) {
+			out = append(out, byte(i))
+		}
+	}
+	return out
+}
+
+func TestLostKeysAgainstAModel(t *testing.T) {
+	for seed := range uint64(300) {
+		rng := rand.New(rand.NewPCG(seed, 1))
+		var k lostKeys
+		lost := map[byte]bool{}
+		cuts := map[byte]bool{}
+		for range rng.IntN(12) {
+			cuts[byte(rng.IntN(256))] = true
+		}
+		bounds := [][]byte{nil}
+		for i := range 256 {
+			if cuts[byte(i)] {
+				bounds = append(bounds, []byte{byte(i)})
+			}
+		}
+		bounds = append(bounds, nil)
+		for i := range len(bounds) - 1 {
+			if rng.IntN(2) == 0 {
+				continue
+			}
+			if !k.add(bounds[i], bounds[i+1]) {
+				t.Fatal("no room")
+			}
+			for _, key := range keysIn(bounds[i], bounds[i+1]) {
+				lost[key] = true
+			}
+		}
+		for i := range 256 {
+			if k.has([]byte{byte(i)}) != lost[byte(i)] {
+				t.Fatalf("seed %d: key %d: %v, want %v", seed, i, !lost[byte(i)], lost[byte(i)])
+			}
+		}
+		for range 20 {
+			lo, hi := []byte{byte(rng.IntN(256))}, []byte{byte(rng.IntN(256))}
+			if rng.IntN(4) == 0 {
+				lo = nil
+			}
+			if rng.IntN(4) == 0 {
+				hi = nil
+			}
+			var got, want []byte
+			err := k.within(lo, hi, func(lo, hi []byte) error {
+				got = append(got, keysIn(lo, hi)...)
+				return nil
+			})
+			for _, key := range keysIn(lo, hi) {
+				if lost[key] {
+					want = append(want, key)
+				}
+			}
+			if err != nil || !slices.Equal(got, want) {
+				t.Fatalf("seed %d: within [%x, %x): %v, want %v", seed, lo, hi, got, want)
+			}
+		}
+	}
+}
+
+func TestLostKeysAreBounded(t *testing.T) {
+	var k lostKeys
+	n := 0
+	for k.add(fmt.Appendf(nil, "%010d", 2*n), fmt.Appendf(nil, "%010d", 2*n+1)) {
+		n++
+	}
+	if n < 100_000 || n > mostLostBytes/64 {
+		t.Errorf("%d stretches", n)
+	}
+	if !k.has(fmt.Appendf(nil, "%010d", 2*(n/2))) || k.has(fmt.Appendf(nil, "%010d", n/2*2+1)) {
+		t.Error("keys that are lost and that are not")
+	}
+	all := &lostKeys{all: true}
+	var none *lostKeys
+	if !all.has(nil) || none.has(nil) || !none.empty() || all.empty() {
+		t.Error("all and none")
+	}
+}
+
+func TestReportIsBoundedAndReadable(t *testing.T) {
+	r := &Report{Keyspaces: 2, Records: 10, Older: 3}
+	if r.Err() != nil || !strings.Contains(r.String(), "nothing was lost") {
+		t.Error(r.String())
+	}
+	for range MaxLosses + 5 {
+		r.lose(Loss{Keyspace: "users", Keys: true, Lo: []byte("anna"), Hi: successor([]byte("anna"))}, fmt.Errorf("gone"))
+	}
+	if len(r.Lost) != MaxLosses || !r.Truncated || r.Err() == nil {
+		t.Errorf("%d losses", len(r.Lost))
+	}
+	for _, want := range []string{`keyspace "users": keys "anna": gone`, "10 records in 2 keyspaces", "3 of the records", "only the first"} {
+		if !strings.Contains(r.String(), want) {
+			t.Errorf("the report does not say %q:\n%.300s", want, r)
+		}
+	}
+	l := Loss{Keys: true, Lo: []byte("a"), Reason: "x"}
+	if got := l.String(); got != `keys from "a" to the last: x` {
+		t.Error(got)
+	}
+}

@@ -1,0 +1,164 @@
+package corrupt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/pandodb/pando"
+	"github.com/pandodb/pando/vfs/memfs"
+)
+
+// recycled makes a database whose log was recycled between its last two checkpoints, and whose older segments are gone.
+func recycled(t *testing.T) (*memfs.FS, map[string]string) {
+	t.Helper()
+	fsys := memfs.New()
+	want := map[string]string{}
+	db, err := pando.Open(dir, options(fsys))
+	must(t, err)
+	for round := range 4 {
+		for i := range 3000 {
+			key, value := fmt.Sprintf("key %d", i%500), fmt.Sprintf("round %d %s", round, strings.Repeat("x", 100))
+			must(t, db.Put([]byte(key), []byte(value)))
+			want[key] = value
+		}
+		must(t, db.Checkpoint(context.Background()))
+	}
+	must(t, db.Put([]byte("last"), []byte("behind the last checkpoint")))
+	want["last"] = "behind the last checkpoint"
+	must(t, db.Sync())
+	image := fsys.KillImage()
+	must(t, db.Close())
+	return image, want
+}
+
+func read(t *testing.T, db *pando.DB) map[string]string {
+	t.Helper()
+	got := map[string]string{}
+	for k, v := range db.Range(nil, nil) {
+		got[string(k)] = string(v)
+	}
+	must(t, db.Err())
+	return got
+}
+
+func same(a, b map[string]string) bool {
+	return (content{"": a}).equal(content{"": b})
+}
+
+// When the slot in force is damaged, the other one leads to an older state, of which the log is not complete any more. It must
+// never pass for the database. Salvage finds the newer state, whether or not somebody has tried to open it.
+func TestOlderRootSlotIsNoAnswer(t *testing.T) {
+	intact, want := recycled(t)
+	refused := 0
+	for slot := range 2 {
+		for _, readOnly := range []bool{false, true} {
+			fsys := intact.KillImage()
+			change(t, fsys, dir+"/ROOT", func(b []byte) []byte { b[slot*4096+90] ^= 4; return b })
+			o := options(fsys)
+			o.ReadOnly = readOnly
+			db, err := pando.Open(dir, o)
+			switch {
+			case err == nil:
+				if got := read(t, db); !same(got, want) {
+					t.Fatalf("slot %d damaged: an older state was opened: %d keys", slot, len(got))
+				}
+				must(t, db.Close())
+			case !errors.Is(err, pando.ErrCorrupt):
+				t.Fatal(err)
+			default:
+				refused++
+			}
+			report, err := pando.Salvage(context.Background(), dir, "new", options(fsys))
+			must(t, err)
+			db, err = pando.Open("new", options(fsys))
+			must(t, err)
+			if got := read(t, db); !same(got, want) {
+				t.Fatalf("slot %d damaged: salvage gave %d keys of %d\n%s", slot, len(got), len(want), report)
+			}
+			must(t, db.Close())
+			if report.Older > 0 {
+				t.Errorf("slot %d damaged: older versions were taken\n%s", slot, report)
+			}
+		}
+	}
+	if refused != 2 {
+		t.Errorf("%d times refused, want 2: the log was not recycled, or the damaged slot was not noticed", refused)
+	}
+}
+
+// Without ROOT, and then without any catalogue either.
+func TestSalvageWithoutRoot(t *testing.T) {
+	intact, want := recycled(t)
+	fsys := intact.KillImage()
+	must(t, fsys.Remove(dir+"/ROOT"))
+	for _, o := range []*pando.Options{{MustExist: true}, {ReadOnly: true}, {}} {
+		o.FS, o.MemoryBytes = fsys, 1<<20
+		if _, err := pando.Open(dir, o); !errors.Is(err, pando.ErrCorrupt) {
+			t.Fatalf("without ROOT: %v", err)
+		}
+	}
+	report, err := pando.Salvage(context.Background(), dir, "new", options(fsys))
+	must(t, err)
+	db, err := pando.Open("new", options(fsys))
+	must(t, err)
+	if got := read(t, db); !same(got, want) || report.Older > 0 {
+		t.Fatalf("%d keys of %d\n%s", len(got), len(want), report)
+	}
+	must(t, db.Close())
+}
+
+func TestSalvageWithoutAnyCatalogue(t *testing.T) {
+	intact, want := recycled(t)
+	fsys := intact.KillImage()
+	must(t, fsys.Remove(dir+"/ROOT"))
+	for _, name := range list(t, fsys, dir+"/segments") {
+		// The catalogue is the last blob of a checkpoint.
+		change(t, fsys, name, func(b []byte) []byte { b[len(b)-1] ^= 1; return b })
+	}
+	report, err := pando.Salvage(context.Background(), dir, "new", options(fsys))
+	must(t, err)
+	db, err := pando.Open("new", options(fsys))
+	must(t, err)
+	if got := read(t, db); !same(got, want) || len(report.Lost) == 0 {
+		t.Fatalf("%d keys of %d\n%s", len(got), len(want), report)
+	}
+	must(t, db.Close())
+}
+
+func TestSalvageRefuses(t *testing.T) {
+	fsys, _ := recycled(t)
+	salvage := func(from, to string) error {
+		_, err := pando.Salvage(context.Background(), from, to, options(fsys))
+		return err
+	}
+	if err := salvage("nowhere", "new"); err == nil {
+		t.Error("salvaged nothing")
+	}
+	must(t, fsys.MkdirAll("other"))
+	f, err := fsys.Create("other/thing")
+	must(t, err)
+	must(t, f.Close())
+	if err := salvage(dir, "other"); err == nil {
+		t.Error("the target held something")
+	}
+	if err := salvage("other", "new"); !errors.Is(err, pando.ErrNotDatabase) {
+		t.Errorf("a directory of other things: %v", err)
+	}
+	if err := salvage(dir, dir+"/new"); err == nil {
+		t.Error("the target lay inside of the damaged database")
+	}
+	db, err := pando.Open(dir, options(fsys))
+	must(t, err)
+	if err := salvage(dir, "new"); !errors.Is(err, pando.ErrLocked) {
+		t.Errorf("the database is in use: %v", err)
+	}
+	must(t, db.Close())
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if _, err := pando.Salvage(ctx, dir, "new", options(fsys)); !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled: %v", err)
+	}
+}

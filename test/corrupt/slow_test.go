@@ -1,0 +1,5 @@
+//go:build slow
+
+package corrupt
+
+const defaultStride = 60
