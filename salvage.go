@@ -33,7 +33,7 @@ type Loss = salvage.Loss
 //
 // opts are for the new database: its budget, compression and file system, which is that of dir too. Its profile is ignored: all
 // is on stable storage when Salvage returns. Damage is no error: an error says that there is nothing to recover, or that the
-// new database could not be written, which is incomplete then.
+// new database could not be written, which is removed again then.
 func Salvage(ctx context.Context, dir, target string, opts *Options) (*SalvageReport, error) {
 	var o Options
 	if opts != nil {
@@ -77,9 +77,18 @@ func runSalvage(ctx context.Context, dir, target string, o *Options) (report *Sa
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, db.Close()) }()
+	report, err = salvageInto(ctx, dir, db, o.FS)
+	if err = errors.Join(err, db.Close()); err != nil {
+		err = errors.Join(err, vfs.RemoveAll(o.FS, target))
+	}
+	return report, err
+}
+
+// salvageInto fills the new database.
+func salvageInto(ctx context.Context, dir string, db *DB, fsys vfs.FS) (*SalvageReport, error) {
 	s := &salvageSink{db: db, keyspaces: map[uint32]*Keyspace{}, batch: db.NewBatch()}
-	if report, err = salvage.Run(ctx, o.FS, dir, s); err != nil {
+	report, err := salvage.Run(ctx, fsys, dir, s)
+	if err != nil {
 		return report, err
 	}
 	if err := s.flush(); err != nil {
