@@ -110,22 +110,36 @@ func TestSalvageWithoutRoot(t *testing.T) {
 	must(t, db.Close())
 }
 
-func TestSalvageWithoutAnyCatalogue(t *testing.T) {
+func TestSalvageWithoutCatalogues(t *testing.T) {
 	intact, want := recycled(t)
-	fsys := intact.KillImage()
-	must(t, fsys.Remove(dir+"/ROOT"))
-	for _, name := range list(t, fsys, dir+"/segments") {
-		// The catalogue is the last blob of a checkpoint.
-		change(t, fsys, name, func(b []byte) []byte { b[len(b)-1] ^= 1; return b })
+	segments := list(t, intact, dir+"/segments")
+	for _, c := range []struct {
+		name     string
+		from     int // the first segment whose catalogue is damaged
+		rootless bool
+	}{
+		{"none, nor ROOT", 0, true},
+		{"none", 0, false},
+		{"the newest is damaged", len(segments) - 1, false},
+		{"the newest is damaged, no ROOT", len(segments) - 1, true},
+	} {
+		fsys := intact.KillImage()
+		if c.rootless {
+			must(t, fsys.Remove(dir+"/ROOT"))
+		}
+		for _, name := range segments[c.from:] {
+			// The catalogue is the last blob of a checkpoint.
+			change(t, fsys, name, func(b []byte) []byte { b[len(b)-1] ^= 1; return b })
+		}
+		report, err := pando.Salvage(context.Background(), dir, "new", options(fsys))
+		must(t, err)
+		db, err := pando.Open("new", options(fsys))
+		must(t, err)
+		if got := read(t, db); !same(got, want) || len(report.Lost) == 0 {
+			t.Fatalf("%s: %d keys of %d\n%s", c.name, len(got), len(want), report)
+		}
+		must(t, db.Close())
 	}
-	report, err := pando.Salvage(context.Background(), dir, "new", options(fsys))
-	must(t, err)
-	db, err := pando.Open("new", options(fsys))
-	must(t, err)
-	if got := read(t, db); !same(got, want) || len(report.Lost) == 0 {
-		t.Fatalf("%d keys of %d\n%s", len(got), len(want), report)
-	}
-	must(t, db.Close())
 }
 
 func TestSalvageRefuses(t *testing.T) {

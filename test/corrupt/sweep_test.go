@@ -35,16 +35,20 @@ type sweep struct {
 	keys map[string][]string
 	rng  *rand.Rand
 
+	stride                                 int
 	cases, harmless, refused, partial, cut int
 }
 
 func newSweep(t *testing.T) *sweep {
-	w := &sweep{t: t, s: newSample(t), keys: map[string][]string{}, rng: rand.New(rand.NewPCG(*seed, 0))}
+	w := &sweep{t: t, s: newSample(t), keys: map[string][]string{}, rng: rand.New(rand.NewPCG(*seed, 0)), stride: *stride}
 	for ks, pairs := range w.s.history {
 		all := slices.Sorted(maps.Keys(pairs))
 		for i := 0; i < len(all); i += 1 + len(all)/200 { // iteration sees them all
 			w.keys[ks] = append(w.keys[ks], all[i])
 		}
+	}
+	if testing.Short() {
+		w.stride *= 8
 	}
 	t.Cleanup(func() {
 		t.Logf("seed %d: %d cases: %d harmless, %d refused by Open, %d answered in part, %d without the end of the log",
@@ -260,15 +264,15 @@ func (w *sweep) places(name string) []int {
 	must(w.t, err)
 	const near, rarely = 64, 64
 	var out []int
-	for at, wait := 0, w.rng.IntN(*stride); at < len(b); at++ {
+	for at, wait := 0, w.rng.IntN(w.stride); at < len(b); at++ {
 		cost := 1
 		if len(bytes.Trim(b[max(at-near, 0):min(at+near, len(b))], "\x00")) > 0 {
 			cost = rarely
 		}
 		if wait -= cost; wait < 0 {
 			out = append(out, at)
-			wait += *stride * rarely
-			if *stride == 1 {
+			wait += w.stride * rarely
+			if w.stride == 1 {
 				wait = 0
 			}
 		}
@@ -297,7 +301,7 @@ const (
 
 func TestZeroedSectors(t *testing.T) {
 	w := newSweep(t)
-	step := max(*stride/sectorShare, 1)
+	step := max(w.stride/sectorShare, 1)
 	for _, name := range w.s.files {
 		n := int(size(t, w.s.image, name)) / sector
 		for i := w.rng.IntN(step); i < n; i += step {
@@ -321,7 +325,7 @@ func TestCutFiles(t *testing.T) {
 
 func TestSwappedBlocks(t *testing.T) {
 	w := newSweep(t)
-	step := max(*stride/sectorShare, 1)
+	step := max(w.stride/sectorShare, 1)
 	for _, name := range w.s.files {
 		n := int(size(t, w.s.image, name)) / sector
 		for i := w.rng.IntN(step); i < n; i += step {
