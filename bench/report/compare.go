@@ -44,6 +44,7 @@ func sampleOf(list []float64) Sample {
 type Row struct {
 	Workload, Cell, Class, Unit string
 	Size                        int64
+	Info                        bool // no ratio
 	Engines                     map[string]*Entry
 }
 
@@ -84,6 +85,7 @@ func Rows(r *Result) []*Row {
 		if c.Unit != "" {
 			row.Unit = c.Unit
 		}
+		row.Info = row.Info || c.Info
 		groups[row][c.Engine] = append(groups[row][c.Engine], c)
 	}
 	order := map[string]int{}
@@ -185,7 +187,7 @@ func (r *Row) better(a, b float64) bool {
 func (r *Row) Ratio() float64 {
 	e := r.Engines[Subject]
 	name, best := r.Best()
-	if e == nil || name == "" || r.Judged(e).Rounds == 0 {
+	if e == nil || name == "" || r.Info || r.Judged(e).Rounds == 0 {
 		return 0
 	}
 	mine := r.Judged(e).Median

@@ -16,11 +16,7 @@ func Table(r *Result) string {
 	}
 	b.WriteString("\n|---|---|---|" + strings.Repeat("---|", len(names)) + "\n")
 	for _, row := range Rows(r) {
-		cell := row.Cell
-		if row.Size > 0 {
-			cell += fmt.Sprintf(" (%d records)", row.Size)
-		}
-		fmt.Fprintf(&b, "| %s | %s%s | %s |", row.Workload, cell, unitOf(row), ratioText(row.Ratio()))
+		fmt.Fprintf(&b, "| %s | %s | %s |", row.Workload, cellName(row), ratioText(row.Ratio()))
 		best, _ := row.Best()
 		for _, n := range names {
 			b.WriteString(" " + entryText(row, n, n == best) + " |")

@@ -62,6 +62,7 @@ func mixedRun(r *Run) error {
 	}
 	c := cellBetween("writes and reads together", int(written.Load()+reader.latency.Count()), start, measure.Now())
 	c.percentiles(reader.latency)
+	c.Info = true // who writes more has the dearer mix
 	seconds := time.Duration(c.Wall).Seconds()
 	r.add(c)
 	r.amount("writer", float64(written.Load())/seconds, "records/s")

@@ -65,9 +65,6 @@ func openFirst(name string) func(*Run) error {
 		if err != nil {
 			return err
 		}
-		c := &r.Cells[0]
-		r.amount(name+", CPU", float64(c.User+c.Sys)/1e6, "ms")
-		r.Cells[0].Name = name + ", CPU and wall"
 		lost := 0
 		for i := range n + openSingle {
 			if i < n && i%97 != 0 {
@@ -90,7 +87,7 @@ func openFirst(name string) func(*Run) error {
 			return fmt.Errorf("%d acknowledged records were lost", lost)
 		}
 		r.amount(name+", acknowledged records lost", float64(lost), "records")
-		return nil
+		return r.info()
 	}
 }
 

@@ -46,6 +46,7 @@ func spaceCompact(d *Data, kind string) func(*Run) error {
 		}
 		return steps(
 			func() error { return r.section(kind+": compaction", n, s.Compact) },
+			r.info,
 			func() error { return r.scan(kind+": scan, compacted", s, d, n, false) },
 			func() error { return r.Close() },
 			func() error { return r.disk(kind + ": disk compacted") },
@@ -63,6 +64,7 @@ func spaceChurn(r *Run) error {
 	gone := n * 9 / 10 / batchRecords * batchRecords
 	return steps(
 		func() error { return r.section("compaction", n, s.Compact) },
+		r.info,
 		func() error { return r.Close() },
 		func() error { return r.disk("disk compacted") },
 		func() error { s, err = r.Open(d, n*2, 1); return err },
@@ -73,6 +75,7 @@ func spaceChurn(r *Run) error {
 		func() error { return r.disk("churn: disk after deletes") },
 		func() error { s, err = r.Open(d, n*2, 1); return err },
 		func() error { return r.section("churn: compaction", n-gone, s.Compact) },
+		r.info,
 		func() error { return r.scan("churn: scan, compacted", s, d, n-gone, false) },
 		func() error { return r.Close() },
 		func() error { return r.disk("churn: disk compacted") },

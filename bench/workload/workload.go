@@ -59,6 +59,7 @@ type Cell struct {
 	Unit   string  `json:"unit,omitempty"`
 	Size   int64   `json:"size,omitempty"` // records, in cells that are a point of a line
 	Failed string  `json:"failed,omitempty"`
+	Info   bool    `json:"info,omitempty"` // shown, but engines do different amounts of work in it: no ratio
 }
 
 // Sizes says how much there is to do.
@@ -132,6 +133,12 @@ func (r *Run) Close() error {
 	s := r.store
 	r.store = nil
 	return s.Close()
+}
+
+// info marks the last cell as one without a ratio.
+func (r *Run) info() error {
+	r.Cells[len(r.Cells)-1].Info = true
+	return nil
 }
 
 // add records a cell.

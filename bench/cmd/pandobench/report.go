@@ -4,6 +4,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"os"
 
 	"github.com/pandodb/pando/bench/engines"
 	"github.com/pandodb/pando/bench/report"
@@ -13,6 +14,8 @@ import (
 func reportCommand(args []string) error {
 	flags := flag.NewFlagSet("report", flag.ContinueOnError)
 	out := flags.String("out", "docs", "directory for benchmarks.md and benchmarks/*.svg")
+	notes := flags.String("notes", "", "file of Markdown to put below the cells that are behind")
+	details := flags.Bool("details", false, "write every number of every engine into benchmarks/details.md too")
 	var inputs []string
 	for len(args) > 0 { // inputs may stand before and after the flags
 		if err := flags.Parse(args); err != nil {
@@ -29,7 +32,15 @@ func reportCommand(args []string) error {
 	if err != nil {
 		return err
 	}
-	return report.Write(result, *out)
+	o := report.Options{Dir: *out, Details: *details}
+	if *notes != "" {
+		text, err := os.ReadFile(*notes)
+		if err != nil {
+			return err
+		}
+		o.Notes = string(text)
+	}
+	return report.Write(result, o)
 }
 
 func listCommand() error {
