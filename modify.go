@@ -6,7 +6,8 @@ import (
 )
 
 // CompareAndSet stores value under key if what is there now is old, and reports whether it did. A nil old means that key must
-// be absent; an empty one that is not nil, that its value must be empty. No other write comes in between.
+// be absent; an empty one that is not nil, that its value must be empty. A nil value is stored as
+// an empty one. No other write comes in between.
 func (k *Keyspace) CompareAndSet(key, old, value []byte) (bool, error) {
 	done := false
 	err := k.Modify(key, func(now []byte, found bool) ([]byte, error) {
@@ -14,6 +15,9 @@ func (k *Keyspace) CompareAndSet(key, old, value []byte) (bool, error) {
 			return nil, ErrUnchanged
 		}
 		done = true
+		if value == nil {
+			return []byte{}, nil // as Put stores it; to Modify nil would mean to delete
+		}
 		return value, nil
 	})
 	return done && err == nil, err

@@ -67,7 +67,9 @@ func (r *recovery) replay(fn Deliver) error {
 	if err != nil {
 		return err
 	}
-	p := planner{dir: r.o.Dir, chain: r.chain, strays: r.strays, load: r.load, deliver: fn}
+	p := planner{dir: r.o.Dir, chain: r.chain, strays: r.strays, load: r.load, deliver: fn,
+		// Whoever stored the position to start from made the log durable up to it before.
+		claim: r.from}
 	r.out, err = p.run(r.from, r.o.Seq)
 	return err
 }
@@ -235,11 +237,15 @@ func (r *recovery) addOlder(l *Log) error {
 	next := r.chain[0].header
 	keep := len(r.older)
 	segments := make([]*segment, len(r.older))
+	newer := r.out.before[0]
 	for keep > 0 && r.out.whole {
 		f := r.older[keep-1]
 		before, ok, err := r.firstRecord(f)
 		if err != nil {
 			return fmt.Errorf("log: read %s: %w", baseName(f.segment), err)
+		}
+		if next.prevEnd == firstFrame { // nothing was ever written into it
+			before, ok = newer, true
 		}
 		if !ok || f.segment >= r.out.durable.segment() {
 			break
@@ -250,7 +256,7 @@ func (r *recovery) addOlder(l *Log) error {
 		}
 		keep--
 		segments[keep] = s
-		next = f.header
+		next, newer = f.header, before
 	}
 	if !r.out.whole {
 		keep = len(r.older)
