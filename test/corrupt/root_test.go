@@ -51,8 +51,19 @@ func same(a, b map[string]string) bool {
 // When the slot in force is damaged, the other one leads to an older state, of which the log is not complete any more. It must
 // never pass for the database. Salvage finds the newer state, whether or not somebody has tried to open it.
 func TestOlderRootSlotIsNoAnswer(t *testing.T) {
+	// A checkpoint in the background may have made both slots say nearly the same: then either of them is an answer.
+	for range 20 {
+		if damageSlots(t) == 2 {
+			return
+		}
+	}
+	t.Error("never refused: the log was not recycled, or the damaged slot was not noticed")
+}
+
+// damageSlots damages one slot after the other and returns how often Open refused the database.
+func damageSlots(t *testing.T) (refused int) {
+	t.Helper()
 	intact, want := recycled(t)
-	refused := 0
 	for slot := range 2 {
 		for _, readOnly := range []bool{false, true} {
 			fsys := intact.KillImage()
@@ -84,9 +95,7 @@ func TestOlderRootSlotIsNoAnswer(t *testing.T) {
 			}
 		}
 	}
-	if refused != 2 {
-		t.Errorf("%d times refused, want 2: the log was not recycled, or the damaged slot was not noticed", refused)
-	}
+	return refused
 }
 
 // Without ROOT, and then without any catalogue either.

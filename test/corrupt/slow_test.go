@@ -2,4 +2,4 @@
 
 package corrupt
 
-const defaultStride = 60
+const defaultStride = 150
