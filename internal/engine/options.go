@@ -136,9 +136,9 @@ type sizes struct {
 }
 
 func sizesFor(memory int64) sizes {
-	table := min(max(memory/4, leastMemtable), mostMemtable)
+	table := min(max(memory/5, leastMemtable), mostMemtable)
 	logSegment := min(max(memory/16, 64<<10), 16<<20) &^ (logBlock - 1)
-	rest := max(memory-2*table-table/4-2*logSegment, 256<<10)
+	rest := max(memory-2*table-table/2-2*logSegment, 256<<10)
 	return sizes{
 		memtable:   int(table),
 		cache:      rest - rest/8,

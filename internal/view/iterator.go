@@ -310,6 +310,9 @@ func (it *Iterator) Key() []byte {
 	if it.fast {
 		return it.settled.key
 	}
+	if it.stop.stopped.Load() {
+		return nil // a transaction's own writes go with it
+	}
 	return it.key
 }
 
@@ -331,6 +334,9 @@ func (it *Iterator) Value() []byte {
 }
 
 func (it *Iterator) slowValue() []byte {
+	if it.stop.stopped.Load() {
+		return nil
+	}
 	r := it.Record()
 	if r.Kind == record.Inline && !it.o.KeysOnly {
 		return r.Value

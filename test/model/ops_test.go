@@ -487,7 +487,7 @@ func (w *world) opModify() {
 	v := w.value()
 	del := w.rng.IntN(4) == 0
 	err := w.ks[n].Modify(k, func(got []byte, found bool) ([]byte, error) {
-		if found != there || string(got) != old {
+		if found != there || there && string(got) != old {
 			w.fail("modify %q: %q %v, want %q %v", short(string(k)), short(string(got)), found, short(old), there)
 		}
 		if del {
