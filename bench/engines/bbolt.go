@@ -12,7 +12,7 @@ import (
 // bboltDriver: a copy-on-write B+tree in one mapped file, one writer at a time.
 //
 // Options set: FreelistMapType, because the default array is searched linearly at every allocation; NoFreelistSync, because
-// writing the freelist with every commit costs more than rebuilding it at open; InitialMmapSize above the data, because
+// writing the freelist with every commit costs more than rebuilding it at open; InitialMmapSize of 64 GiB, because
 // growing the map stops readers; NoGrowSync with NoSync. One bucket; fill percent stays at its default, since keys come in
 // random order. Several durable writers use DB.Batch, bbolt's group commit, with MaxBatchDelay of 1 ms instead of 10, so that
 // groups do not wait longer than a sync takes.
@@ -24,7 +24,7 @@ func bboltDriver() engine.Driver {
 			engine.Relaxed: "NoSync: pages are written with pwrite at every commit",
 			engine.Durable: "default: two fdatasync per commit; Batch groups concurrent writers",
 		},
-		Settings: "FreelistMapType, NoFreelistSync, InitialMmapSize above the data; Batch with 1 ms for several durable writers",
+		Settings: "FreelistMapType, NoFreelistSync, InitialMmapSize 64 GiB; Batch with 1 ms for several durable writers",
 		Open:     openBbolt,
 	}
 }
@@ -34,13 +34,17 @@ type bboltStore struct {
 	grouped bool
 }
 
+// bboltMap is address space, not memory. It is far above the data because a writer that has to grow the map waits for all
+// readers, for ever when it holds one open itself, and because open readers keep all pages that are rewritten meanwhile.
+const bboltMap = 64 << 30
+
 var bboltBucket = []byte("b")
 
 func openBbolt(o engine.Options) (engine.Store, error) {
 	opts := *bbolt.DefaultOptions
 	opts.FreelistType = bbolt.FreelistMapType
 	opts.NoFreelistSync = true
-	opts.InitialMmapSize = int(max(o.DataBytes*4, 256<<20))
+	opts.InitialMmapSize = bboltMap
 	opts.NoSync = o.Class != engine.Durable
 	opts.NoGrowSync = opts.NoSync
 	db, err := bbolt.Open(filepath.Join(o.Dir, "bolt.db"), 0o644, &opts)

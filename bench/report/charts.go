@@ -135,6 +135,9 @@ func lineChart(title string, rows []*Row) string {
 			width = 3
 		}
 		s.polyline(points, colour(name), width)
+		for _, p := range points {
+			s.dot(p[0], p[1], 1+width, colour(name))
+		}
 		ends = append(ends, bar{name, points[len(points)-1][1]})
 	}
 	labels(s, ends)

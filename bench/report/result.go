@@ -117,6 +117,18 @@ func Load(name string) (*Result, error) {
 	return r, nil
 }
 
+// Merge joins runs on one machine into one result: that of the first, with the workloads of the others behind it.
+func Merge(runs ...*Result) *Result {
+	all := *runs[0]
+	for _, r := range runs[1:] {
+		all.Command += "\n    " + r.Command
+		all.Seconds += r.Seconds
+		all.Cells = append(all.Cells, r.Cells...)
+		all.Workloads = append(all.Workloads, r.Workloads...)
+	}
+	return &all
+}
+
 // Failures joins what went wrong. That an engine has no such operation, or cannot give a class, is not wrong.
 func (r *Result) Failures() error {
 	var errs []error

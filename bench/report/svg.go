@@ -33,6 +33,10 @@ func (s *svg) line(x1, y1, x2, y2 float64, colour string, width float64) {
 	fmt.Fprintf(&s.b, `<line x1="%.1f" y1="%.1f" x2="%.1f" y2="%.1f" stroke="%s" stroke-width="%.1f"/>`+"\n", x1, y1, x2, y2, colour, width)
 }
 
+func (s *svg) dot(x, y, radius float64, colour string) {
+	fmt.Fprintf(&s.b, `<circle cx="%.1f" cy="%.1f" r="%.1f" fill="%s"/>`+"\n", x, y, radius, colour)
+}
+
 func (s *svg) polyline(points [][2]float64, colour string, width float64) {
 	s.b.WriteString(`<polyline fill="none" points="`)
 	for _, p := range points {

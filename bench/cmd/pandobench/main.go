@@ -1,7 +1,7 @@
 // Command pandobench measures Pando beside other engines.
 //
 //	pandobench run [--quick] [--size medium] [--engines a,b] [--workloads x,y] [--rounds 5] [--class C] [--dir D] [--json out.json]
-//	pandobench report in.json [--out docs] [--notes notes.md] [--details]
+//	pandobench report in.json... [--out docs] [--notes notes.md] [--details]
 //	pandobench list
 //
 // run gives every engine a fresh process and a fresh directory for each workload, takes the engines in turn within a round,
@@ -42,8 +42,8 @@ func command(args []string) error {
 
 func usage() {
 	fmt.Fprintln(os.Stderr, `usage: pandobench run    [--quick | --size medium|full] [--engines a,b] [--workloads x,y] [--rounds 5]
-                         [--class none|relaxed|durable] [--records N] [--large N] [--memory MB] [--for 15m] [--dir D]
+                         [--class none|relaxed|durable] [--records N] [--large N] [--growth N] [--memory MB] [--for 15m] [--dir D]
                          [--json out.json]
-       pandobench report in.json [--out docs] [--notes notes.md] [--details]
+       pandobench report in.json... [--out docs] [--notes notes.md] [--details]
        pandobench list`)
 }

@@ -25,13 +25,18 @@ func reportCommand(args []string) error {
 			inputs, args = append(inputs, args[0]), args[1:]
 		}
 	}
-	if len(inputs) != 1 {
-		return errors.New("report: want one file of numbers")
+	if len(inputs) == 0 {
+		return errors.New("report: want a file of numbers, or several of different workloads")
 	}
-	result, err := report.Load(inputs[0])
-	if err != nil {
-		return err
+	var runs []*report.Result
+	for _, name := range inputs {
+		r, err := report.Load(name)
+		if err != nil {
+			return err
+		}
+		runs = append(runs, r)
 	}
+	result := report.Merge(runs...)
 	o := report.Options{Dir: *out, Details: *details}
 	if *notes != "" {
 		text, err := os.ReadFile(*notes)

@@ -72,6 +72,7 @@ func parseRun(args []string) (*plan, string, error) {
 	class := flags.String("class", "", "class of durability instead of each workload's own")
 	records := flags.Int("records", 0, "records of 16+100 bytes, instead of the size's number")
 	large := flags.Int("large", 0, "records of the large workload, instead of the size's number")
+	growth := flags.Int("growth", 0, "largest number of records of the growth workload, instead of the size's number")
 	memory := flags.Int("memory", 0, "budget in MiB, instead of the size's")
 	dir := flags.String("dir", "", "directory for the databases; empty: a temporary one")
 	out := flags.String("json", "", "file for the numbers")
@@ -96,6 +97,7 @@ func parseRun(args []string) (*plan, string, error) {
 	}
 	override(&p.sizes.Records, *records)
 	override(&p.sizes.Large, *large)
+	override(&p.sizes.Growth, *growth)
 	override(&p.sizes.MemoryMB, *memory)
 	if p.rounds == 0 {
 		p.rounds = 5
