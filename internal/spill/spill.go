@@ -64,7 +64,7 @@ type Writer struct {
 
 // Create makes the file with a number.
 func Create(fsys vfs.FS, database string, number uint64) (*Writer, error) {
-	if err := fsys.MkdirAll(filepath.Join(database, DirName)); err != nil {
+	if err := vfs.MkdirAllSync(fsys, filepath.Join(database, DirName)); err != nil {
 		return nil, fmt.Errorf("spill: %w", err)
 	}
 	w := &Writer{fsys: fsys, path: filepath.Join(database, Name(number))}
