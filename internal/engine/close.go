@@ -35,7 +35,7 @@ func (e *Engine) finish() error {
 	}
 	front := e.current.Load().Tables[0]
 	if e.lastSeq == e.settledSeq.Load() && front.Len() == 0 && !front.HasRanges() {
-		return nil
+		return e.giveLogBack()
 	}
 	if err := e.settleAll(); err != nil {
 		// What was acknowledged is in the log; the next open takes it from there.
@@ -45,7 +45,15 @@ func (e *Engine) finish() error {
 		}
 		return e.syncLog()
 	}
-	return nil
+	return e.giveLogBack()
+}
+
+// giveLogBack leaves the log as small as it gets: everything has settled.
+func (e *Engine) giveLogBack() error {
+	if e.log == nil {
+		return nil
+	}
+	return e.log.Shrink()
 }
 
 func (e *Engine) settleAll() error {
