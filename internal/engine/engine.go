@@ -88,6 +88,7 @@ type Engine struct {
 
 	values         valueHolds
 	unsyncedValues atomic.Int64
+	littered       atomic.Bool   // values were given up since the last sweep
 	spills         atomic.Uint64 // number of the newest spill file
 	kick           chan struct{}
 	kickSync       chan struct{}   // wakes keepSynced

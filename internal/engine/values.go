@@ -5,6 +5,7 @@ import (
 	"io"
 	"sync"
 
+	"github.com/pandodb/pando/internal/segment"
 	"github.com/pandodb/pando/internal/value"
 )
 
@@ -57,6 +58,9 @@ func (e *Engine) StoreValue(ks *Keyspace, key, val []byte) (value.Ref, error) {
 	codec := e.valueCodec(ks)
 	ref, err := value.Append(e.store, ks.ID, codec, key, val)
 	e.wroteValue(int64(len(val)))
+	if err != nil {
+		e.litter()
+	}
 	return ref, err
 }
 
@@ -71,6 +75,7 @@ func (e *Engine) StreamValue(ks *Keyspace, key []byte, r io.Reader) (value.Ref, 
 	}
 	if err != nil {
 		w.Abort()
+		e.litter()
 		return value.Ref{}, fmt.Errorf("store a value: %w", err)
 	}
 	return w.Finish()
@@ -89,4 +94,32 @@ func (s Snapshot) OpenValue(encoded []byte) (*value.Reader, error) {
 		return nil, err
 	}
 	return value.NewReader(s.e.store, ref), nil
+}
+
+// litter says that a value was given up half-way, perhaps after it had filled the disk: the worker is to sweep.
+func (e *Engine) litter() {
+	e.store.SealValues()
+	e.littered.Store(true)
+	e.wakeWorker()
+}
+
+// sweepValues removes segments full of values that were given up. They were made since the last checkpoint, so that no
+// catalogue lists them, and no record of the log refers to them: they can go without one, when there is no space for any.
+func (e *Engine) sweepValues() {
+	if !e.littered.Swap(false) {
+		return
+	}
+	e.settling.Lock()
+	defer e.settling.Unlock()
+	below, listed := e.unheldValues(), e.root.Current().NextSegment
+	for _, i := range e.store.Segments() {
+		if i.Class != segment.Values || i.LastSeq != 0 || i.Live > 0 || i.ID < listed {
+			continue
+		}
+		if i.ID >= below {
+			e.littered.Store(true) // its writer has not let go yet, or another's value may lie in it
+			continue
+		}
+		e.removeSegments([]uint32{i.ID})
+	}
 }

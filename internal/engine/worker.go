@@ -34,6 +34,7 @@ func (e *Engine) work() {
 		now := e.o.Clock.Now()
 		e.epoch.Collect()
 		e.fitCache()
+		e.sweepValues()
 		if len(e.current.Load().Tables) > 1 && !now.Before(retryDue) {
 			if err := e.settle(ctx, work{}); err != nil && ctx.Err() == nil {
 				e.o.Logger.Error("checkpoint failed; it is tried again", "error", err)

@@ -1,0 +1,54 @@
+package pando
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"math/rand/v2"
+	"testing"
+	"testing/iotest"
+	"time"
+
+	"github.com/pandodb/pando/internal/segment"
+	"github.com/pandodb/pando/vfs/memfs"
+)
+
+// A value that fails half-way, on a disk that it has filled, gives its space back by itself.
+func TestValueThatFailsLeavesNoLitter(t *testing.T) {
+	fsys := memfs.New()
+	db, err := Open("db", &Options{FS: fsys, MemoryBytes: 1 << 20, Profile: Relaxed})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if err := db.Put([]byte("small"), []byte("value")); err != nil {
+		t.Fatal(err)
+	}
+	fsys.SetCapacity(fsys.Used() + 6<<20)
+	noise := rand.NewChaCha8([32]byte{1}) // does not compress
+	broken := io.MultiReader(io.LimitReader(noise, 3<<20), iotest.ErrReader(io.ErrUnexpectedEOF))
+	if err := db.PutReader([]byte("broken"), broken); !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Fatalf("a reader that fails: %v", err)
+	}
+	if err := db.PutReader([]byte("large"), io.LimitReader(noise, 100<<20)); !errors.Is(err, ErrDiskFull) {
+		t.Fatalf("a value larger than the disk: %v", err)
+	}
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		names, err := fsys.List("db/" + segment.DirName)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			t.Fatal(err)
+		}
+		if len(names) <= 1 { // what was settled meanwhile
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("still there: %v", names)
+		}
+	}
+	if v, err := db.Get([]byte("small")); string(v) != "value" || err != nil {
+		t.Errorf("%q, %v", v, err)
+	}
+	if err := db.Put([]byte("next"), make([]byte, 1<<20)); err != nil {
+		t.Errorf("there is space again, yet: %v", err)
+	}
+}
