@@ -159,7 +159,12 @@ func (r nutsdbReader) Scan(s engine.Scan, visit engine.Visit) error {
 	}
 	defer it.Release()
 	if s.From != nil {
-		it.Seek(s.From)
+		found := it.Seek(s.From)
+		if s.Reverse && !found {
+			it.Rewind()
+		} else if s.Reverse && string(it.Key()) != string(s.From) {
+			it.Next()
+		}
 	}
 	for n := 1; it.Valid(); n++ {
 		v, err := it.Value()

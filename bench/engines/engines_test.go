@@ -1,0 +1,142 @@
+package engines
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/pandodb/pando/bench/engine"
+)
+
+// The adapters have to mean the same by every call, or the benchmark compares different work.
+func TestAdaptersMeanTheSame(t *testing.T) {
+	for _, d := range All() {
+		if d.Name == "raw" {
+			continue
+		}
+		for class := range d.Classes {
+			t.Run(d.Name+"/"+class.String(), func(t *testing.T) {
+				s, err := d.Open(engine.Options{Dir: t.TempDir(), Class: class, MemoryBytes: 32 << 20, Writers: 1, DataBytes: 1 << 20})
+				if err != nil {
+					t.Fatal(err)
+				}
+				check(t, d, s)
+				if err := s.Close(); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	}
+}
+
+func key(i int) []byte   { return fmt.Appendf(nil, "key-%04d", i) }
+func value(i int) []byte { return bytes.Repeat([]byte{byte(i)}, 1+i%300) }
+
+// count is how many records the checks begin with: keys 0, 2, 4, ...
+const count = 500
+
+func check(t *testing.T, d engine.Driver, s engine.Store) {
+	t.Helper()
+	var batch []engine.Op
+	for i := range count {
+		batch = append(batch, engine.Op{Key: key(2 * i), Value: value(i)})
+	}
+	must(t, s.Write(batch))
+	long := bytes.Repeat([]byte("long"), 30_000)
+	must(t, s.Put(key(0), long))
+	must(t, s.Delete(key(2)))
+	must(t, s.Settle())
+	v, found, err := s.Get([]byte("dst"), key(0))
+	if err != nil || !found || !bytes.Equal(v, append([]byte("dst"), long...)) {
+		t.Errorf("get of a long value: %d bytes, %v, %v", len(v), found, err)
+	}
+	if _, found, err := s.Get(nil, key(2)); err != nil || found {
+		t.Errorf("get of a deleted key: %v, %v", found, err)
+	}
+	if found, err := s.Has(key(4)); err != nil || !found {
+		t.Errorf("has: %v, %v", found, err)
+	}
+	if found, err := s.Has(key(5)); err != nil || found {
+		t.Errorf("has of an absent key: %v, %v", found, err)
+	}
+	scans(t, s)
+	snapshot(t, d, s)
+	if err := s.Compact(); err != nil && !errors.Is(err, engine.ErrUnsupported) {
+		t.Errorf("compact: %v", err)
+	}
+	if got := collect(t, s, engine.Scan{}); len(got) < count-1 {
+		t.Errorf("after compaction: %d records", len(got))
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func collect(t *testing.T, r engine.Reader, s engine.Scan) []string {
+	t.Helper()
+	var keys []string
+	must(t, r.Scan(s, func(k, _ []byte) bool {
+		keys = append(keys, string(k))
+		return true
+	}))
+	return keys
+}
+
+func scans(t *testing.T, s engine.Store) {
+	t.Helper()
+	all := collect(t, s, engine.Scan{})
+	if len(all) != count-1 || !slices.IsSorted(all) || all[0] != string(key(0)) {
+		t.Fatalf("scan: %d records from %q on", len(all), all[0])
+	}
+	back := collect(t, s, engine.Scan{Reverse: true})
+	slices.Reverse(back)
+	if !slices.Equal(all, back) {
+		t.Errorf("scan backwards: %d records, not those of the scan forwards", len(back))
+	}
+	for _, c := range []struct {
+		scan engine.Scan
+		want []string
+	}{
+		{engine.Scan{From: key(100), Limit: 2}, []string{"key-0100", "key-0102"}},
+		{engine.Scan{From: key(101), Limit: 2}, []string{"key-0102", "key-0104"}},
+		{engine.Scan{From: key(100), Limit: 2, Reverse: true}, []string{"key-0100", "key-0098"}},
+		{engine.Scan{From: key(101), Limit: 1, Reverse: true}, []string{"key-0100"}},
+		{engine.Scan{From: key(9999), Limit: 1, Reverse: true}, []string{"key-0998"}},
+		{engine.Scan{From: key(9999), Limit: 1}, nil},
+	} {
+		if got := collect(t, s, c.scan); !slices.Equal(got, c.want) {
+			t.Errorf("scan %s, reverse %v: %v, want %v", c.scan.From, c.scan.Reverse, got, c.want)
+		}
+	}
+	if got := len(collect(t, s, engine.Scan{Limit: 300})); got != 300 {
+		t.Errorf("scan of 300: %d", got)
+	}
+}
+
+func snapshot(t *testing.T, d engine.Driver, s engine.Store) {
+	t.Helper()
+	snap, err := s.Snapshot()
+	if errors.Is(err, engine.ErrUnsupported) {
+		return
+	}
+	must(t, err)
+	if _, found, err := snap.Get(nil, key(4)); err != nil || !found {
+		t.Errorf("snapshot: get: %v, %v", found, err)
+	}
+	if !d.BlocksWriters {
+		must(t, s.Put(key(4), []byte("new")))
+	}
+	if v, found, err := snap.Get(nil, key(4)); err != nil || !found || !bytes.Equal(v, value(2)) {
+		t.Errorf("snapshot: get after a write: %q, %v, %v", v, found, err)
+	}
+	if got := len(collect(t, snap, engine.Scan{})); got != count-1 {
+		t.Errorf("snapshot: scan: %d", got)
+	}
+	must(t, snap.Close())
+}
