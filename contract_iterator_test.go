@@ -1,0 +1,107 @@
+package pando
+
+import (
+	"errors"
+	"testing"
+)
+
+func TestBounds(t *testing.T) {
+	tests := []struct {
+		name   string
+		lo, hi []byte
+		want   int
+	}{
+		{"open", nil, nil, 100},
+		{"empty upper", nil, []byte{}, 0},
+		{"empty upper with lower", []byte("k010"), []byte{}, 0},
+		{"empty lower", []byte{}, nil, 100},
+		{"exact", []byte("k010"), []byte("k020"), 5},
+		{"between", []byte("k009"), []byte("k021"), 6},
+		{"same", []byte("k010"), []byte("k010"), 0},
+		{"reversed", []byte("k020"), []byte("k010"), 0},
+		{"below", nil, []byte("a"), 0},
+		{"above", []byte("z"), nil, 0},
+		{"around", []byte("a"), []byte("z"), 100},
+	}
+	states(t, fillEven, func(t *testing.T, db *DB) {
+		for _, tt := range tests {
+			if n, err := db.Count(tt.lo, tt.hi); err != nil || n != int64(tt.want) {
+				t.Errorf("%s: count %d, %v, want %d", tt.name, n, err, tt.want)
+			}
+			forward, back := 0, 0
+			for range db.Range(tt.lo, tt.hi) {
+				forward++
+			}
+			for range db.RangeReverse(tt.lo, tt.hi) {
+				back++
+			}
+			if forward != tt.want || back != tt.want || db.Err() != nil {
+				t.Errorf("%s: %d forward, %d back, want %d; %v", tt.name, forward, back, tt.want, db.Err())
+			}
+			if _, _, err := db.Nth(tt.lo, tt.hi, int64(tt.want)); !errors.Is(err, ErrNotFound) {
+				t.Errorf("%s: nth behind the end: %v", tt.name, err)
+			}
+			if _, _, err := db.Nth(tt.lo, tt.hi, -1); !errors.Is(err, ErrNotFound) {
+				t.Errorf("%s: nth -1: %v", tt.name, err)
+			}
+			if tt.want > 0 {
+				if _, _, err := db.Nth(tt.lo, tt.hi, int64(tt.want-1)); err != nil {
+					t.Errorf("%s: last: %v", tt.name, err)
+				}
+			}
+		}
+	})
+}
+
+func TestIteratorPositions(t *testing.T) {
+	states(t, fillEven, func(t *testing.T, db *DB) {
+		it := db.Iter(&IterOptions{Lower: []byte("k010"), Upper: []byte("k020")})
+		defer it.Close()
+		at := func(what string, ok bool, want string) {
+			t.Helper()
+			if ok != (want != "") || it.Valid() != ok || string(it.Key()) != want || it.Err() != nil {
+				t.Errorf("%s: %v, valid %v, at %q, %v, want %q", what, ok, it.Valid(), it.Key(), it.Err(), want)
+			}
+		}
+		if it.Valid() || it.Key() != nil || it.Value() != nil {
+			t.Error("a new iterator stands on something")
+		}
+		at("next of new", it.Next(), "k010")
+		at("prev before first", it.Prev(), "")
+		at("prev again", it.Prev(), "")
+		at("next from before first", it.Next(), "k010")
+		at("last", it.Last(), "k018")
+		at("next behind last", it.Next(), "")
+		at("next again", it.Next(), "")
+		at("prev from behind last", it.Prev(), "k018")
+		at("seek between", it.SeekGE([]byte("k011")), "k012")
+		at("prev after seek", it.Prev(), "k010")
+		at("next after turning", it.Next(), "k012")
+		at("seek below", it.SeekGE([]byte("a")), "k010")
+		at("seek nil", it.SeekGE(nil), "k010")
+		at("seek above", it.SeekGE([]byte("k020")), "")
+		at("prev after failed seek", it.Prev(), "k018")
+		at("seekLT above", it.SeekLT([]byte("z")), "k018")
+		at("seekLT exact", it.SeekLT([]byte("k012")), "k010")
+		at("seekLT lower", it.SeekLT([]byte("k010")), "")
+		at("next after failed seekLT", it.Next(), "k010")
+		at("seekLT nil", it.SeekLT(nil), "")
+		must(t, it.Close())
+		must(t, it.Close())
+		if it.Next() || it.First() || it.SeekGE([]byte("k010")) || it.Valid() || it.Key() != nil || it.Value() != nil {
+			t.Error("a closed iterator moves")
+		}
+		wantErr(t, "closed iterator", it.Err(), ErrClosed)
+
+		back := db.Iter(nil)
+		defer back.Close()
+		if !back.Prev() || string(back.Key()) != "k198" {
+			t.Errorf("prev of a new iterator: %q", back.Key())
+		}
+		keys := db.Iter(&IterOptions{KeysOnly: true})
+		defer keys.Close()
+		if !keys.Next() || keys.Value() != nil {
+			t.Error("keys only shows a value")
+		}
+	})
+}

@@ -1,0 +1,137 @@
+package pando
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/pandodb/pando/vfs/memfs"
+)
+
+// begin starts a transaction that writes.
+func begin(t *testing.T, db *DB) *Tx {
+	t.Helper()
+	tx, err := db.Begin(true)
+	must(t, err)
+	return tx
+}
+
+// TestUpdateThatFails leaves nothing behind, in any keyspace, when the function returns an error or panics.
+func TestUpdateThatFails(t *testing.T) {
+	db := openMem(t, memfs.New(), Options{})
+	other, err := db.Keyspace("other", nil)
+	must(t, err)
+	giveUp := errors.New("give up")
+	wantErr(t, "update that fails", db.Update(func(tx *Tx) error {
+		must(t, tx.Put([]byte("a"), nil))
+		must(t, tx.In(other).Put([]byte("a"), nil))
+		return giveUp
+	}), giveUp)
+	func() {
+		defer func() {
+			if recover() == nil {
+				t.Error("the panic is gone")
+			}
+		}()
+		_ = db.Update(func(tx *Tx) error {
+			must(t, tx.Put([]byte("a"), nil))
+			panic("in the middle")
+		})
+	}()
+	for _, ks := range []*Keyspace{db.Default(), other} {
+		if n, err := ks.Count(nil, nil); n != 0 || err != nil {
+			t.Errorf("%s: %d pairs of transactions that were rolled back, %v", ks.Name(), n, err)
+		}
+	}
+}
+
+// TestIteratorsOfATransaction see what was written before they were made, and end with the transaction.
+func TestIteratorsOfATransaction(t *testing.T) {
+	db := openMem(t, memfs.New(), Options{})
+	var late *Iterator
+	must(t, db.Update(func(tx *Tx) error {
+		must(t, tx.Put([]byte("a"), []byte("1")))
+		before := tx.Iter(nil)
+		defer before.Close()
+		must(t, tx.Put([]byte("b"), []byte("2")))
+		late = tx.Iter(nil)
+		n, m := 0, 0
+		for before.Next() {
+			n++
+		}
+		for late.Next() {
+			m++
+		}
+		if n != 1 || m != 2 {
+			t.Errorf("iterators see %d and %d pairs, want 1 and 2", n, m)
+		}
+		if !late.First() {
+			t.Error(late.Err())
+		}
+		return nil
+	}))
+	if late.Next() {
+		t.Error("an iterator outlives its transaction")
+	}
+	wantErr(t, "late iterator", late.Err(), ErrTxDone)
+	must(t, late.Close())
+}
+
+func TestTransactionThatIsDone(t *testing.T) {
+	db := openMem(t, memfs.New(), Options{})
+	var kept *Tx
+	must(t, db.Update(func(tx *Tx) error {
+		kept = tx
+		return tx.Put([]byte("a"), []byte("1"))
+	}))
+	_, err := kept.Get([]byte("a"))
+	wantErr(t, "get", err, ErrTxDone)
+	wantErr(t, "put", kept.Put(nil, nil), ErrTxDone)
+	wantErr(t, "commit", kept.Commit(), ErrTxDone)
+	must(t, kept.Rollback())
+}
+
+func TestViewDoesNotWrite(t *testing.T) {
+	db := openMem(t, memfs.New(), Options{})
+	wantErr(t, "write in a view", db.View(func(tx *Tx) error { return tx.Delete(nil) }), ErrReadOnly)
+}
+
+func TestSecondCommitterConflicts(t *testing.T) {
+	db := openMem(t, memfs.New(), Options{})
+	must(t, db.Put([]byte("a"), []byte("1")))
+	x, y := begin(t, db), begin(t, db)
+	for _, tx := range []*Tx{x, y} {
+		_, err := tx.Get([]byte("a"))
+		must(t, err)
+		must(t, tx.Put([]byte("sum"), []byte("x")))
+	}
+	must(t, x.Commit())
+	wantErr(t, "second committer", y.Commit(), ErrConflict)
+}
+
+// TestWriteSkewConflicts commits two transactions of which each read what the other wrote.
+func TestWriteSkewConflicts(t *testing.T) {
+	db := openMem(t, memfs.New(), Options{})
+	z, w := begin(t, db), begin(t, db)
+	_, err := z.Count([]byte("p"), []byte("q"))
+	must(t, err)
+	must(t, z.Put([]byte("r1"), nil))
+	_, err = w.Count([]byte("r"), []byte("s"))
+	must(t, err)
+	must(t, w.Put([]byte("p1"), nil))
+	must(t, z.Commit())
+	wantErr(t, "write skew", w.Commit(), ErrConflict)
+}
+
+func TestSavepointOfAnotherTransaction(t *testing.T) {
+	db := openMem(t, memfs.New(), Options{})
+	foreign := begin(t, db)
+	p := foreign.Savepoint()
+	must(t, foreign.Rollback())
+	wantErr(t, "savepoint of a transaction that is done", foreign.RollbackTo(p), ErrTxDone)
+	must(t, db.Update(func(tx *Tx) error {
+		if tx.RollbackTo(p) == nil {
+			t.Error("a savepoint of another transaction is taken")
+		}
+		return nil
+	}))
+}
