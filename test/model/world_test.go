@@ -28,11 +28,9 @@ type world struct {
 	txs    []*heldTx
 	values []*heldValue
 	events []event // every change so far
-	drops  int     // handles of dropped keyspaces cannot conflict
 
 	feedSeq   uint64
 	feedState State
-	backups   int
 	step      int
 	trace     []string
 	conflicts int
