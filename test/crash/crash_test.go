@@ -331,12 +331,30 @@ func crashAll(t *testing.T, profile pando.Profile) {
 	}
 }
 
-// crashEverywhere runs one workload and looks at images of its calls.
-func crashEverywhere(t *testing.T, profile pando.Profile, seed uint64) {
-	base := memfs.New()
-	ffs := faultfs.New(base)
-	rng := rand.New(rand.NewPCG(seed, 4))
-	r := &recorder{states: []state{{}}}
+// shot is what one crash would leave, and what of the workload may be in it.
+type shot struct {
+	image                   *memfs.FS
+	kill                    bool
+	call                    int
+	op                      string
+	policy                  memfs.Policy
+	acked, started, durable int
+}
+
+// camera takes images of a file system at some of the calls that change it.
+type camera struct {
+	base        *memfs.FS
+	r           *recorder
+	step, phase int
+	calls       atomic.Int64
+
+	mu      sync.Mutex
+	rng     *rand.Rand
+	current string // what the workload does
+	shots   []shot
+}
+
+func newCamera(base *memfs.FS, r *recorder, rng *rand.Rand) *camera {
 	step := *every
 	if step == 0 {
 		step = 5
@@ -344,44 +362,44 @@ func crashEverywhere(t *testing.T, profile pando.Profile, seed uint64) {
 			step = 1
 		}
 	}
-	type shot struct {
-		image                   *memfs.FS
-		kill                    bool
-		call                    int
-		op                      string
-		policy                  memfs.Policy
-		acked, started, durable int
-	}
-	var shots []shot
-	var mu sync.Mutex
-	var calls atomic.Int64
-	current := "open"
-	phase := rng.IntN(step)
-	ffs.OnCall(func(op faultfs.Op, name string) error {
-		n := int(calls.Add(1))
-		if n%step != phase {
-			return nil
-		}
-		mu.Lock()
-		defer mu.Unlock()
-		// The bounds come before the image: what is acknowledged meanwhile need not be in it; what is begun is one more at most.
-		acked, _, durable := r.bounds()
-		all := images(rng.Uint64())
-		policies := []memfs.Policy{all[rng.IntN(len(all))], all[rng.IntN(len(all))]}
-		if *deep {
-			policies = all
-		}
-		what := fmt.Sprintf("%v %s during %s", op, name, current)
-		for _, p := range policies {
-			image := base.CrashImage(p)
-			_, started, _ := r.bounds()
-			shots = append(shots, shot{image, false, n, what, p, acked, started, durable})
-		}
-		image := base.KillImage()
-		_, started, _ := r.bounds()
-		shots = append(shots, shot{image, true, n, what, memfs.Policy{}, acked, started, durable})
+	return &camera{base: base, r: r, rng: rng, step: step, phase: rng.IntN(step), current: "open"}
+}
+
+func (c *camera) nowDuring(what string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.current = what
+}
+
+// onCall comes before each call, from any goroutine.
+func (c *camera) onCall(op faultfs.Op, name string) error {
+	n := int(c.calls.Add(1))
+	if n%c.step != c.phase {
 		return nil
-	})
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	// The bounds come before the image: what is acknowledged meanwhile need not be in it; what is begun is one more at most.
+	acked, _, durable := c.r.bounds()
+	all := images(c.rng.Uint64())
+	policies := []memfs.Policy{all[c.rng.IntN(len(all))], all[c.rng.IntN(len(all))]}
+	if *deep {
+		policies = all
+	}
+	what := fmt.Sprintf("%v %s during %s", op, name, c.current)
+	for _, p := range policies {
+		image := c.base.CrashImage(p)
+		_, started, _ := c.r.bounds()
+		c.shots = append(c.shots, shot{image, false, n, what, p, acked, started, durable})
+	}
+	image := c.base.KillImage()
+	_, started, _ := c.r.bounds()
+	c.shots = append(c.shots, shot{image, true, n, what, memfs.Policy{}, acked, started, durable})
+	return nil
+}
+
+// perform runs a workload to its end and tells the recorder and the camera.
+func perform(t *testing.T, ffs *faultfs.FS, profile pando.Profile, seed uint64, r *recorder, cam *camera) {
 	o := options(nil, profile)
 	o.FS = ffs
 	db, err := pando.Open("db", o)
@@ -389,9 +407,7 @@ func crashEverywhere(t *testing.T, profile pando.Profile, seed uint64) {
 		t.Fatal(err)
 	}
 	for i, c := range workload(seed, 140) {
-		mu.Lock()
-		current = fmt.Sprintf("%d %s", i, c.name)
-		mu.Unlock()
+		cam.nowDuring(fmt.Sprintf("%d %s", i, c.name))
 		if c.to != nil {
 			r.begin(c)
 		}
@@ -404,32 +420,47 @@ func crashEverywhere(t *testing.T, profile pando.Profile, seed uint64) {
 			r.synced()
 		}
 	}
-	mu.Lock()
-	current = "close"
-	mu.Unlock()
+	cam.nowDuring("close")
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// recoverShot opens an image, checks what it holds, and goes on: with a crash of the recovery when again is set, else with
+// more writes.
+func recoverShot(s shot, profile pando.Profile, states []state, rng *rand.Rand, again bool) error {
+	least := s.durable
+	if s.kill && profile != pando.Bench {
+		least = s.acked
+	}
+	copied := s.image.CrashImage(memfs.Policy{Unsynced: memfs.All})
+	db, at, err := inspect(s.image, profile, states, least, s.started)
+	switch {
+	case err != nil:
+		return err
+	case again:
+		return errors.Join(db.Close(), second(copied, profile, states, at, at, rng, 2))
+	default:
+		return goOn(db, s.image, profile, states[at])
+	}
+}
+
+// crashEverywhere runs one workload and looks at images of its calls.
+func crashEverywhere(t *testing.T, profile pando.Profile, seed uint64) {
+	base := memfs.New()
+	ffs := faultfs.New(base)
+	rng := rand.New(rand.NewPCG(seed, 4))
+	r := &recorder{states: []state{{}}}
+	cam := newCamera(base, r, rng)
+	ffs.OnCall(cam.onCall)
+	perform(t, ffs, profile, seed, r, cam)
 	if leaks := ffs.Leaks(); len(leaks) > 0 {
 		t.Errorf("left open: %v", leaks)
 	}
-	t.Logf("%d calls, %d images, %d commits", calls.Load(), len(shots), r.started)
+	t.Logf("%d calls, %d images, %d commits", cam.calls.Load(), len(cam.shots), r.started)
 	bad := 0
-	for i, s := range shots {
-		least := s.durable
-		if s.kill && profile != pando.Bench {
-			least = s.acked
-		}
-		copied := s.image.CrashImage(memfs.Policy{Unsynced: memfs.All})
-		db, at, err := inspect(s.image, profile, r.states, least, s.started)
-		if err == nil {
-			if i%7 == 0 {
-				err = errors.Join(db.Close(), second(copied, profile, r.states, at, at, rng, 2))
-			} else {
-				err = goOn(db, s.image, profile, r.states[at])
-			}
-		}
-		if err != nil {
+	for i, s := range cam.shots {
+		if err := recoverShot(s, profile, r.states, rng, i%7 == 0); err != nil {
 			t.Errorf("seed %d, crash before call %d (%s), kill %v, policy %+v, acknowledged %d, durable %d, begun %d: %v",
 				seed, s.call, s.op, s.kill, s.policy, s.acked, s.durable, s.started, err)
 			if bad++; bad > 4 {
