@@ -91,114 +91,23 @@ func chaos(t *testing.T, fs *memfs.FS, profile pando.Profile) {
 	wg.Wait()
 }
 
+// anything does one of the actions.
 func anything(ctx context.Context, db *pando.DB, rng *rand.Rand) error {
-	k := fmt.Appendf(nil, "key%03d", rng.IntN(200))
-	v := make([]byte, rng.IntN(300))
-	second := func(_ any, err error) error { return err }
-	switch rng.IntN(24) {
-	case 0, 1, 2, 3, 4:
-		return db.Put(k, v)
-	case 5:
-		return db.Delete(k)
-	case 6:
-		return db.DeleteRange(k, append(k, '5'))
-	case 7, 8, 9:
-		return second(db.Get(k))
-	case 10:
-		return second(db.Count(k, nil))
-	case 11:
-		for range db.Range(k, nil) {
-		}
-		return second(db.Has(k))
-	case 12:
-		s := db.Snapshot()
-		defer s.Close()
-		it := s.Iter(nil)
-		defer it.Close()
-		for range 50 {
-			if !it.Next() {
-				break
-			}
-			_ = it.Value()
-			if !it.Prev() {
-				it.SeekGE(k)
-			}
-			it.Next()
-		}
-		return it.Err()
-	case 13:
-		b := db.NewBatch()
-		defer b.Reset()
-		for range 20 {
-			if err := b.Put(k, v); err != nil {
-				return err
-			}
-		}
-		return db.Write(b)
-	case 14:
-		return db.Update(func(tx *pando.Tx) error {
-			if err := tx.Put(k, v); err != nil {
-				return err
-			}
-			return second(tx.Get(k))
-		})
-	case 15:
-		tx, err := db.Begin(true)
-		if err != nil {
-			return err
-		}
-		defer tx.Rollback()
-		if err := errors.Join(tx.Put(k, v), second(tx.Count(nil, k))); err != nil {
-			return err
-		}
-		return tx.Commit()
-	case 16:
-		if rng.IntN(4) == 0 {
-			return db.Checkpoint(ctx)
-		}
-		return db.Sync()
-	case 17:
-		if rng.IntN(10) == 0 {
-			return db.Compact(ctx, pando.CompactOptions{})
-		}
-		return second(db.Check(ctx))
-	case 18:
-		ks, err := db.Keyspace(fmt.Sprint("space", rng.IntN(3)), nil)
-		if err != nil {
-			return err
-		}
-		if rng.IntN(3) == 0 {
-			return db.DropKeyspace(ks.Name())
-		}
-		return errors.Join(ks.Put(k, v), second(ks.Count(nil, nil)))
-	case 19:
-		for _, err := range db.Changes(ctx, pando.ChangesOptions{From: db.LastSeq()}) {
-			if err != nil && !errors.Is(err, pando.ErrChangesGone) {
-				return err
-			}
-		}
-		return nil
-	case 20:
-		_ = db.Metrics()
-		return second(db.Keyspaces())
-	case 21:
-		return second(db.CompareAndSet(k, nil, v))
-	case 22:
-		r, err := db.OpenValue(k)
-		if err != nil {
-			return err
-		}
-		defer r.Close()
-		if n, err := r.ReadAt(make([]byte, r.Size()), 0); err != nil && n < int(r.Size()) {
-			return err
-		}
-		return nil
-	default:
-		if rng.IntN(20) == 0 {
-			return db.Backup(ctx, fmt.Sprint("backup", rng.Uint64()))
-		}
-		return second(db.Default().Expiry(k))
+	c := call{ctx: ctx, db: db, rng: rng, key: fmt.Appendf(nil, "key%03d", rng.IntN(200)), value: make([]byte, rng.IntN(300))}
+	total := 0
+	for _, a := range actions {
+		total += a.weight
 	}
+	n := rng.IntN(total)
+	for _, a := range actions {
+		if n -= a.weight; n < 0 {
+			if err := a.do(c); err != nil {
+				return fmt.Errorf("%s: %w", a.name, err)
+			}
+			return nil
+		}
+	}
+	panic("unreachable")
 }
 
 // in and out describe one operation on a handful of registers.

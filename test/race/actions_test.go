@@ -1,0 +1,161 @@
+package race
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+
+	"github.com/pandodb/pando"
+)
+
+// call is what an action works on: a key and a value picked at random.
+type call struct {
+	ctx        context.Context
+	db         *pando.DB
+	rng        *rand.Rand
+	key, value []byte
+}
+
+// actions are all that goroutines do at once; weight says how often each comes.
+var actions = []struct {
+	name   string
+	weight int
+	do     func(call) error
+}{
+	{"put", 5, func(c call) error { return c.db.Put(c.key, c.value) }},
+	{"delete", 1, func(c call) error { return c.db.Delete(c.key) }},
+	{"delete range", 1, func(c call) error { return c.db.DeleteRange(c.key, append(c.key, '5')) }},
+	{"get", 3, func(c call) error { return second(c.db.Get(c.key)) }},
+	{"count", 1, func(c call) error { return second(c.db.Count(c.key, nil)) }},
+	{"range", 1, call.walk},
+	{"iterate a snapshot", 1, call.iterate},
+	{"batch", 1, call.batch},
+	{"update", 1, call.update},
+	{"optimistic transaction", 1, call.optimistic},
+	{"sync or checkpoint", 1, call.settle},
+	{"check or compact", 1, call.maintain},
+	{"keyspace", 1, call.keyspace},
+	{"changes", 1, call.changes},
+	{"metrics", 1, call.describe},
+	{"compare and set", 1, func(c call) error { return second(c.db.CompareAndSet(c.key, nil, c.value)) }},
+	{"read a value", 1, call.openValue},
+	{"expiry or backup", 1, call.backup},
+}
+
+// second drops the result of a call that is made for its error.
+func second(_ any, err error) error { return err }
+
+func (c call) walk() error {
+	for range c.db.Range(c.key, nil) {
+	}
+	return second(c.db.Has(c.key))
+}
+
+func (c call) iterate() error {
+	s := c.db.Snapshot()
+	defer s.Close()
+	it := s.Iter(nil)
+	defer it.Close()
+	for range 50 {
+		if !it.Next() {
+			break
+		}
+		_ = it.Value()
+		if !it.Prev() {
+			it.SeekGE(c.key)
+		}
+		it.Next()
+	}
+	return it.Err()
+}
+
+func (c call) batch() error {
+	b := c.db.NewBatch()
+	defer b.Reset()
+	for range 20 {
+		if err := b.Put(c.key, c.value); err != nil {
+			return err
+		}
+	}
+	return c.db.Write(b)
+}
+
+func (c call) update() error {
+	return c.db.Update(func(tx *pando.Tx) error {
+		if err := tx.Put(c.key, c.value); err != nil {
+			return err
+		}
+		return second(tx.Get(c.key))
+	})
+}
+
+func (c call) optimistic() error {
+	tx, err := c.db.Begin(true)
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback()
+	if err := errors.Join(tx.Put(c.key, c.value), second(tx.Count(nil, c.key))); err != nil {
+		return err
+	}
+	return tx.Commit()
+}
+
+func (c call) settle() error {
+	if c.rng.IntN(4) == 0 {
+		return c.db.Checkpoint(c.ctx)
+	}
+	return c.db.Sync()
+}
+
+func (c call) maintain() error {
+	if c.rng.IntN(10) == 0 {
+		return c.db.Compact(c.ctx, pando.CompactOptions{})
+	}
+	return second(c.db.Check(c.ctx))
+}
+
+func (c call) keyspace() error {
+	ks, err := c.db.Keyspace(fmt.Sprint("space", c.rng.IntN(3)), nil)
+	if err != nil {
+		return err
+	}
+	if c.rng.IntN(3) == 0 {
+		return c.db.DropKeyspace(ks.Name())
+	}
+	return errors.Join(ks.Put(c.key, c.value), second(ks.Count(nil, nil)))
+}
+
+func (c call) changes() error {
+	for _, err := range c.db.Changes(c.ctx, pando.ChangesOptions{From: c.db.LastSeq()}) {
+		if err != nil && !errors.Is(err, pando.ErrChangesGone) {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c call) describe() error {
+	_ = c.db.Metrics()
+	return second(c.db.Keyspaces())
+}
+
+func (c call) openValue() error {
+	r, err := c.db.OpenValue(c.key)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	if n, err := r.ReadAt(make([]byte, r.Size()), 0); err != nil && n < int(r.Size()) {
+		return err
+	}
+	return nil
+}
+
+func (c call) backup() error {
+	if c.rng.IntN(20) == 0 {
+		return c.db.Backup(c.ctx, fmt.Sprint("backup", c.rng.Uint64()))
+	}
+	return second(c.db.Default().Expiry(c.key))
+}
