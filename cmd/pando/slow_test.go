@@ -11,9 +11,6 @@ import (
 	"testing"
 )
 
-// fullData is where the complete files lie beside a checkout.
-const fullData = "../../../shared/data"
-
 // job runs command lines as the program would, and wants each to succeed.
 type job struct{ t *testing.T }
 
@@ -29,12 +26,16 @@ func (j job) run(args ...string) string {
 	return out.String()
 }
 
-// TestMainJobOnFullData is the script main_job on the complete files.
+// TestMainJobOnFullData is the script main_job on the complete files, which lie in the directory that PANDO_DATA names.
 func TestMainJobOnFullData(t *testing.T) {
+	fullData := os.Getenv("PANDO_DATA")
+	if fullData == "" {
+		t.Skip("PANDO_DATA is not set: it names the directory of debian-packages.jsonl.zst and flights.csv.zst")
+	}
 	packages, flights := filepath.Join(fullData, "debian-packages.jsonl.zst"), filepath.Join(fullData, "flights.csv.zst")
 	for _, name := range []string{packages, flights} {
 		if _, err := os.Stat(name); err != nil {
-			t.Skipf("the complete data is not here: %v", err)
+			t.Fatalf("PANDO_DATA: the complete data is not there: %v", err)
 		}
 	}
 	j := job{t}
