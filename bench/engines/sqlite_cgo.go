@@ -4,6 +4,7 @@ package engines
 
 import (
 	"database/sql"
+	"slices"
 	"strings"
 
 	"github.com/mattn/go-sqlite3"
@@ -11,30 +12,27 @@ import (
 	"github.com/pandodb/pando/bench/engine"
 )
 
-// sqliteCDriver: SQLite as it is, in C. Options as for "sqlite".
+// sqliteCDrivers: SQLite as it is, in C. Options as for "sqlite".
 func sqliteCDrivers() []engine.Driver {
 	return []engine.Driver{{
 		Name: "sqlite-c", Module: "github.com/mattn/go-sqlite3", Kind: "B-tree with a log, SQL; in C",
 		Classes: sqliteClasses(), Settings: sqliteSettings,
 		Open: func(o engine.Options) (engine.Store, error) {
-			registerSQLiteC(o)
-			return openSQLite(sqliteCName, o)
+			return openSQLite(sqliteCName(o), o)
 		},
 	}}
 }
 
-const sqliteCName = "sqlite3-with-pragmas"
-
-// registerSQLiteC registers the driver with the pragmas that its data source names cannot express. One process opens one
-// kind of database, so the first options hold.
-func registerSQLiteC(o engine.Options) {
-	for _, name := range sql.Drivers() {
-		if name == sqliteCName {
-			return
-		}
+// sqliteCName returns the name of a driver that sets the pragmas on every connection, and registers it if need be: the names
+// of this driver's data sources cannot express all of them. It is called by one goroutine.
+func sqliteCName(o engine.Options) string {
+	pragmas := sqlitePragmas(o)
+	driver := "sqlite3 " + strings.Join(pragmas, " ")
+	if slices.Contains(sql.Drivers(), driver) {
+		return driver
 	}
-	sql.Register(sqliteCName, &sqlite3.SQLiteDriver{ConnectHook: func(c *sqlite3.SQLiteConn) error {
-		for _, p := range sqlitePragmas(o) {
+	sql.Register(driver, &sqlite3.SQLiteDriver{ConnectHook: func(c *sqlite3.SQLiteConn) error {
+		for _, p := range pragmas {
 			name, value, _ := strings.Cut(strings.TrimSuffix(p, ")"), "(")
 			if _, err := c.Exec("PRAGMA "+name+"="+value, nil); err != nil {
 				return err
@@ -42,4 +40,5 @@ func registerSQLiteC(o engine.Options) {
 		}
 		return nil
 	}})
+	return driver
 }
