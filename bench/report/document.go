@@ -89,7 +89,7 @@ everywhere except where a unit ends in "/s". The ratio is Pando over the best ot
 Pando is ahead**; above 1 it is in bold, and the cell is on the first list.
 
 `)
-	fmt.Fprintf(&b, "    %s\n    pandobench report out.json --out docs\n\n", r.Command)
+	fmt.Fprintf(&b, "    %s\n    pandobench report *.json --out docs --notes bench/notes.md\n\n", r.Command)
 	fmt.Fprintf(&b, "`pandobench` is `go run ./cmd/pandobench` in `bench/`; engines in C need `-tags cgo_rivals,lmdb,rocksdb` and Debian's liblmdb-dev and librocksdb-dev. %s\n\n", machineText(r))
 	behind(&b, rows)
 	if notes != "" {

@@ -37,7 +37,7 @@ func largeRun(r *Run) error {
 		func() error {
 			c := r.Cells[len(r.Cells)-1]
 			r.amount("large: write amplification of random updates", float64(c.Write)/float64(c.Data), "bytes written per byte")
-			return nil
+			return r.info() // pages of a mapping that are dirty already are not counted again: engines that map their file look better
 		},
 		func() error {
 			peak, _ := measure.Memory()
