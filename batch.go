@@ -1,8 +1,9 @@
 package pando
 
 // Batch collects writes that are committed as one by DB.Write. Later writes of a batch win over earlier ones. Values above
-// Options.ValueThreshold are written out at once; the rest is held in memory up to a
-// few megabytes, and in a file beyond. A Batch is used by one goroutine at a time.
+// Options.ValueThreshold are written out at once; the rest is held in memory up to a few megabytes, and in a file beyond. A
+// batch of which any part has left memory can be written once; any other can be written again. A Batch is used by one
+// goroutine at a time.
 type Batch struct {
 	state *batchState
 	ks    *Keyspace

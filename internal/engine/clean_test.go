@@ -40,7 +40,7 @@ func TestChooseVictims(t *testing.T) {
 func TestSizesStayWithinTheBudget(t *testing.T) {
 	for memory := int64(leastMemory); memory <= 8<<30; memory = memory*3/2 + 4096 {
 		s := sizesFor(memory)
-		if sum := 2*int64(s.memtable) + s.cache + s.inner + 2*s.logSegment; sum > memory {
+		if sum := 2*int64(s.memtable) + s.cache + 2*s.logSegment; sum > memory {
 			t.Errorf("budget %d: %+v add up to %d", memory, s, sum)
 		}
 		if s.logSegment%4096 != 0 {

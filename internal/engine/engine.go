@@ -8,7 +8,7 @@
 //   - A root is stored only after everything that it refers to is on stable storage; a segment file is removed only after a
 //     root that does without it has been stored, and no reader can still ask for it; log is recycled only below the stored root.
 //   - After a failed sync nothing more is acknowledged.
-//   - Memory stays within the budget: two memtables, the page cache, and a share for inner nodes.
+//   - Memory stays within the budget: two memtables, two mapped log segments, the page cache and the inner nodes.
 //
 // Locks, in the order in which they may be taken: the commit pipeline's lead, settling (one checkpoint at a time), mu (the
 // current view, the catalogue, the list of live views). Nothing is called out to under mu.
@@ -86,15 +86,16 @@ type Engine struct {
 	lastDictionary uint16 // the highest number given in this run; under settling
 	drained        bool   // the current view is given up; on mu
 
-	values         valueHolds
-	unsyncedValues atomic.Int64
-	littered       atomic.Bool   // values were given up since the last sweep
-	spills         atomic.Uint64 // number of the newest spill file
-	kick           chan struct{}
-	kickSync       chan struct{}   // wakes keepSynced
-	ctx            context.Context // ends when the engine closes
-	cancel         context.CancelFunc
-	worker         sync.WaitGroup
+	values        valueHolds
+	valuesWritten atomic.Int64  // bytes of values apart that were written, of all times
+	valuesSynced  atomic.Int64  // and how many of them are known to be durable
+	littered      atomic.Bool   // values were given up since the last sweep
+	spills        atomic.Uint64 // number of the newest spill file
+	kick          chan struct{}
+	kickSync      chan struct{}   // wakes keepSynced
+	ctx           context.Context // ends when the engine closes
+	cancel        context.CancelFunc
+	worker        sync.WaitGroup
 }
 
 // path names a file of the database.

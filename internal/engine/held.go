@@ -180,7 +180,7 @@ func keyspacesOf(tables []*view.Table) []uint32 {
 	return sortedIDs(ids)
 }
 
-// fitCache gives the page cache what the memtables that only readers keep alive leave of the budget.
+// fitCache gives the page cache what inner nodes, and memtables that only readers keep alive, leave of its share.
 func (e *Engine) fitCache() {
 	e.mu.Lock()
 	seen := map[*view.Table]bool{}
@@ -197,7 +197,9 @@ func (e *Engine) fitCache() {
 		}
 	}
 	e.mu.Unlock()
-	if want := max(e.sizes.cache-kept, e.sizes.cache/8); want != e.cacheSize.Swap(want) {
+	const step = 64 << 10 // small changes are not worth the work
+	want := max(e.sizes.cache-kept-e.env.Inner.Load(), e.sizes.cache/8) &^ (step - 1)
+	if want != e.cacheSize.Swap(want) {
 		e.cache.Resize(want)
 	}
 }

@@ -54,7 +54,7 @@ type Metrics struct {
 	CacheEvictions int64 // number
 	InnerBytes     int64 // resident inner nodes
 
-	Readers      int    // number of pictures of the database that readers hold
+	Readers      int    // number of earlier pictures of the database that readers still hold
 	OldestReader uint64 // by how many checkpoints the oldest of them lags behind
 }
 
@@ -83,7 +83,7 @@ func (e *Engine) Metrics() Metrics {
 	}
 	e.sizesNow(&m, e.store.Segments())
 	lag, held := e.OldestView()
-	m.OldestReader, m.Readers = lag, held-1
+	m.OldestReader, m.Readers = lag, held
 	return m
 }
 

@@ -128,8 +128,8 @@ const logBlock = 4 << 10
 // sizes are the thresholds that follow from the memory budget, so that a small budget reaches every one of them soon.
 type sizes struct {
 	memtable   int   // bytes of one memtable; two are alive at a time, a third for moments
-	cache      int64 // bytes of the page cache
-	inner      int64 // bytes of resident inner nodes
+	cache      int64 // bytes of the page cache and the inner nodes together
+	inner      int64 // of these, the most that inner nodes may take; the cache gets the rest
 	segment    int64 // bytes of a segment file
 	logSegment int64 // bytes of a log segment, of which two are mapped at a time
 	bulk       int64 // a batch larger than this is carried out as a bulk load
@@ -141,8 +141,8 @@ func sizesFor(memory int64) sizes {
 	rest := max(memory-2*table-table/2-2*logSegment, 256<<10)
 	return sizes{
 		memtable:   int(table),
-		cache:      rest - rest/8,
-		inner:      rest / 8,
+		cache:      rest,
+		inner:      rest / 3,
 		segment:    min(max(memory/4, 256<<10), 64<<20),
 		logSegment: logSegment,
 		bulk:       table / 4,

@@ -84,7 +84,7 @@ func (e *Engine) StreamValue(ks *Keyspace, key []byte, r io.Reader) (value.Ref, 
 // wroteValue accounts a value.
 func (e *Engine) wroteValue(n int64) {
 	e.counters.valueBytes.Add(n)
-	e.unsyncedValues.Add(n) // the commit that refers to the value sees to it
+	e.valuesWritten.Add(n) // the commit that refers to the value sees to it
 }
 
 // OpenValue returns a reader of a value that lies apart.

@@ -74,7 +74,10 @@ func (e *Engine) keepSynced() {
 }
 
 // atRisk is how many bytes a power cut would cost now.
-func (e *Engine) atRisk() int64 { return e.log.Unsynced() + e.unsyncedValues.Load() }
+func (e *Engine) atRisk() int64 {
+	synced := e.valuesSynced.Load() // before what was written, which goes on growing
+	return e.log.Unsynced() + e.valuesWritten.Load() - synced
+}
 
 // boundRisk keeps what a power cut may cost below SyncBytes: from half of it on the background syncs, and a leader who comes
 // up to it does so himself.

@@ -94,12 +94,13 @@ func (e *Engine) appendFailed(err error) error {
 
 // syncLog makes everything appended durable: first the values that lie apart, then the log that refers to them.
 func (e *Engine) syncLog() error {
-	values := e.unsyncedValues.Load()
+	values := e.valuesWritten.Load()
 	end := e.log.Position() // others append meanwhile, and what they refer to may come behind the values that are synced now
 	if err := e.store.SyncValues(); err != nil {
 		return e.fail(err)
 	}
-	e.unsyncedValues.Add(-values)
+	for old := e.valuesSynced.Load(); old < values && !e.valuesSynced.CompareAndSwap(old, values); old = e.valuesSynced.Load() {
+	}
 	if err := e.log.SyncTo(end); err != nil {
 		return e.fail(err)
 	}

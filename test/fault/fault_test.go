@@ -20,7 +20,7 @@ import (
 	"github.com/pandodb/pando/vfs/memfs"
 )
 
-var deep = flag.Bool("deep", false, "every call instead of every third one")
+var deep = flag.Bool("deep", false, "every call instead of every seventh one")
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
