@@ -73,6 +73,7 @@ type Engine struct {
 
 	heldMu         sync.Mutex
 	held           map[*Held]struct{} // snapshots that may be moved; on heldMu
+	privates       atomic.Int64       // views with roots of their own
 	cacheSize      atomic.Int64       // as it was last set
 	settling       sync.Mutex         // one checkpoint, compaction or backup step at a time
 	generated      uint64             // generation of the newest view; on mu

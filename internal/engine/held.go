@@ -128,8 +128,11 @@ func (e *Engine) privateView(ctx context.Context, s Snapshot) (*view.View, error
 		e.abort(w)
 		return nil, err
 	}
+	w.Rest()
 	// The view has the generation of the one that it replaces: it reads the same files.
+	e.privates.Add(1)
 	v := view.New(&e.reads, nil, roots, s.View.Generation, func(v *view.View) {
+		e.privates.Add(-1)
 		e.abort(w)
 		e.viewReleased(v)
 	})
@@ -197,6 +200,9 @@ func (e *Engine) fitCache() {
 		}
 	}
 	e.mu.Unlock()
+	if e.privates.Load() > 0 {
+		kept += e.o.MemoryBytes / 8 // what merging for them leaves on the Go heap, about
+	}
 	const step = 64 << 10 // small changes are not worth the work
 	want := max(e.sizes.cache-kept-e.env.Inner.Load(), e.sizes.cache/8) &^ (step - 1)
 	if want != e.cacheSize.Swap(want) {

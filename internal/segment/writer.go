@@ -205,6 +205,15 @@ func (w *Writer) Flush() error {
 	return nil
 }
 
+// Rest gives the Writer's buffer back, for one who keeps the Writer and does not append for long. Flush comes before.
+func (w *Writer) Rest() {
+	if len(w.buffer) == 0 && w.buffer != nil {
+		buffer := w.buffer
+		w.store.buffers.Put(&buffer)
+		w.buffer = nil
+	}
+}
+
 // Sync makes everything durable that was appended, and the names of the segments. When it fails the store accepts no more
 // writes.
 func (w *Writer) Sync() error {
