@@ -3,6 +3,9 @@ package engine
 import (
 	"context"
 	"errors"
+
+	"github.com/pandodb/pando/internal/command"
+	"github.com/pandodb/pando/internal/root"
 )
 
 // Close waits for running calls, settles what was committed, and gives everything up. Iterators and snapshots that are
@@ -53,7 +56,43 @@ func (e *Engine) giveLogBack() error {
 	if e.log == nil {
 		return nil
 	}
+	if err := e.renewLog(); err != nil {
+		return err
+	}
 	return e.log.Shrink()
+}
+
+// renewBytes is how much settled log the last segment may hold before a pause or Close replaces it; half of a segment, where
+// that is less.
+const renewBytes = 256 << 10
+
+// renewLog lets go of a last segment that is full of what has settled: the log goes on in a new one, and a root says so.
+// Everything is settled, and the caller leads and keeps others from settling.
+func (e *Engine) renewLog() error {
+	slot := e.root.Current()
+	used := e.log.Position().Offset
+	if used < min(renewBytes, e.sizes.logSegment/2) || slot.Seq != e.lastSeq {
+		return nil
+	}
+	if err := e.log.Shrink(); err != nil { // so that the next record begins a segment
+		return err
+	}
+	var enc command.Encoder
+	enc.Clock(e.Now())
+	if _, err := e.log.Append(e.lastSeq+1, enc.Payload()); err != nil {
+		return e.appendFailed(err)
+	}
+	e.lastSeq++
+	if err := e.syncLog(); err != nil {
+		return err
+	}
+	slot.Log, slot.Seq, slot.Clock = root.Position(e.log.Position()), e.lastSeq, e.clock.high.Load()
+	if err := e.root.Store(slot); err != nil {
+		return e.fail(err)
+	}
+	e.settledSeq.Store(e.lastSeq)
+	e.visible.Store(e.lastSeq)
+	return e.log.Recycle(e.log.Position())
 }
 
 func (e *Engine) settleAll() error {

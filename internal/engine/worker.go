@@ -112,7 +112,11 @@ func (e *Engine) shrinkLog() bool {
 		return false
 	}
 	defer e.pipeline.Release()
-	if err := e.log.Shrink(); err != nil {
+	if !e.settling.TryLock() {
+		return false
+	}
+	defer e.settling.Unlock()
+	if err := e.giveLogBack(); err != nil {
 		e.o.Logger.Warn("spare log segments stay", "error", err)
 	}
 	return true
