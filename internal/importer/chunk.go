@@ -19,9 +19,6 @@ type Chunk struct {
 // Len returns the number of records.
 func (c *Chunk) Len() int { return len(c.ends) / 2 }
 
-// Bytes returns the bytes of keys and values.
-func (c *Chunk) Bytes() int { return len(c.data) }
-
 // All walks over the records. A key is nil when the records have none.
 func (c *Chunk) All() iter.Seq2[[]byte, []byte] {
 	return func(yield func(k, v []byte) bool) {
