@@ -11,15 +11,19 @@ var (
 	seedFlag = flag.Uint64("seed", 0, "run the program of this seed only")
 	programs = flag.Int("programs", 12, "how many random programs to run")
 	length   = flag.Int("ops", 500, "operations of a program")
+	fresh    = flag.Bool("fresh", false, "run programs that nobody has run before, instead of the same for everybody")
 )
 
-// TestModel runs random programs against the model, one seed each; -seed N replays one.
+// TestModel runs random programs against the model, one seed each; -seed N replays one, and -fresh looks for new ones.
 func TestModel(t *testing.T) {
 	if *seedFlag != 0 {
 		run(t, *seedFlag, *length)
 		return
 	}
-	base := uint64(time.Now().UnixNano()) % 1_000_000_000
+	base := uint64(1)
+	if *fresh {
+		base = uint64(time.Now().UnixNano()) % 1_000_000_000
+	}
 	n := *programs
 	if testing.Short() {
 		n = min(n, 6)

@@ -3,6 +3,7 @@ package model
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 
 	"github.com/pandodb/pando"
 	"github.com/pandodb/pando/vfs"
@@ -47,5 +48,6 @@ func (w *world) opBackup() {
 	w.must(db.Close(), "close the backup")
 	if dir != "backup" || !o.ReadOnly {
 		w.must(vfs.RemoveAll(w.fs, dir), "remove the backup")
+		w.must(w.fs.SyncDir(filepath.Dir(dir)), "sync the removal") // half of a backup, as a power cut leaves it, is refused
 	}
 }
