@@ -158,7 +158,8 @@ type ownerKey struct {
 // moveValue copies the value of a key, if the settled record still refers to the segment and has not been moved yet.
 func (s *settlement) moveValue(scratch *layout.Scratch, keyspace uint32, key []byte, id uint32) error {
 	e := s.e
-	if int(keyspace) >= len(s.roots) || s.roots[keyspace] == nil || e.keyspaces.id(keyspace) == nil {
+	ks := e.keyspaces.id(keyspace) // asked for once: it may be dropped at any moment
+	if int(keyspace) >= len(s.roots) || s.roots[keyspace] == nil || ks == nil {
 		return nil
 	}
 	owner := ownerKey{keyspace, string(key)}
@@ -181,7 +182,7 @@ func (s *settlement) moveValue(scratch *layout.Scratch, keyspace uint32, key []b
 	if err != nil || !inside {
 		return err
 	}
-	codec := e.valueCodec(e.keyspaces.id(keyspace))
+	codec := e.valueCodec(ks)
 	fresh, err := value.Copy(e.store, old, key, codec)
 	if err != nil {
 		return err

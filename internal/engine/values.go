@@ -60,6 +60,7 @@ func (e *Engine) StoreValue(ks *Keyspace, key, val []byte) (value.Ref, error) {
 	e.wroteValue(int64(len(val)))
 	if err != nil {
 		e.litter()
+		err = e.orClosed(err)
 	}
 	return ref, err
 }
@@ -76,9 +77,13 @@ func (e *Engine) StreamValue(ks *Keyspace, key []byte, r io.Reader) (value.Ref, 
 	if err != nil {
 		w.Abort()
 		e.litter()
-		return value.Ref{}, fmt.Errorf("store a value: %w", err)
+		return value.Ref{}, fmt.Errorf("store a value: %w", e.orClosed(err))
 	}
-	return w.Finish()
+	ref, err := w.Finish()
+	if err != nil {
+		return ref, e.orClosed(err)
+	}
+	return ref, nil
 }
 
 // wroteValue accounts a value.
@@ -122,4 +127,12 @@ func (e *Engine) sweepValues() {
 		}
 		e.removeSegments([]uint32{i.ID})
 	}
+}
+
+// orClosed says ErrClosed instead of what a value meets whose writing was overtaken by Close.
+func (e *Engine) orClosed(err error) error {
+	if e.closed.Load() {
+		return ErrClosed
+	}
+	return err
 }
