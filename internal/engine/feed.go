@@ -10,7 +10,7 @@ import (
 	"sync"
 
 	"github.com/pandodb/pando/internal/command"
-	"github.com/pandodb/pando/internal/corrupt"
+	"github.com/pandodb/pando/internal/segment"
 	"github.com/pandodb/pando/internal/spill"
 	"github.com/pandodb/pando/internal/wal"
 )
@@ -169,16 +169,6 @@ func (e *Engine) NameOf(id uint32) string {
 	return e.keyspaces.dropped[id]
 }
 
-// fileGone reports whether err says that bytes are damaged of a file that is not there.
-func (e *Engine) fileGone(err error) bool {
-	var damage *corrupt.Error
-	if !errors.As(err, &damage) {
-		return false
-	}
-	_, err = e.o.FS.Stat(e.path(damage.File))
-	return errors.Is(err, fs.ErrNotExist)
-}
-
 // LoggedValue reads a value apart that the log refers to. It may be gone when the log is kept for nobody.
 func (e *Engine) LoggedValue(encoded []byte) ([]byte, error) {
 	s, err := e.Snapshot()
@@ -187,7 +177,8 @@ func (e *Engine) LoggedValue(encoded []byte) ([]byte, error) {
 	}
 	defer s.Release()
 	v, err := e.reads.ReadValue(nil, encoded)
-	if e.fileGone(err) {
+	// The segment leaves the table before its file leaves the directory, so the table is what tells.
+	if errors.Is(err, segment.ErrUnknownSegment) {
 		return nil, fmt.Errorf("%w: its value was cleaned away; Options.KeepChanges keeps it", ErrChangesGone)
 	}
 	return v, err

@@ -93,7 +93,7 @@ func (s *Store) lookupBlob(p Pointer) (*file, error) {
 	f, err := s.lookup(p.Segment)
 	if errors.Is(err, ErrUnknownSegment) {
 		name := DirName + "/" + FileName(p.Segment)
-		return nil, corrupt.New(name, int64(p.Offset), int64(p.Length), "a blob of a segment that is not there")
+		return nil, fmt.Errorf("%w: %w", err, corrupt.New(name, int64(p.Offset), int64(p.Length), "a blob of a segment that is not there"))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("segment %d: read blob at %d: %w", p.Segment, p.Offset, err)
