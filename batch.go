@@ -36,6 +36,10 @@ func (b *Batch) DeleteRange(lo, hi []byte) error {
 	return b.state.did(b.state.deleteRange(b.ks, lo, hi))
 }
 
+// Note adds data, of at most MaxKeyBytes, for those who read Changes: it comes there as a ChangeNote among the changes of this
+// batch, in the order in which they were added. It is kept in the log only, as long as that is.
+func (b *Batch) Note(data []byte) error { return b.state.did(b.state.writes.note(b.ks, data)) }
+
 // Len returns the number of writes in the batch.
 func (b *Batch) Len() int { return b.state.count }
 

@@ -19,6 +19,7 @@ const (
 	ChangeDeleteRange                       // the keys in [Key, End) are gone; a nil End is open
 	ChangeCreate                            // Keyspace was created
 	ChangeDrop                              // Keyspace was dropped
+	ChangeNote                              // nothing changed; Value is what a Note of the batch or transaction says
 )
 
 func (k ChangeKind) String() string {
@@ -33,6 +34,8 @@ func (k ChangeKind) String() string {
 		return "create"
 	case ChangeDrop:
 		return "drop"
+	case ChangeNote:
+		return "note"
 	}
 	return fmt.Sprintf("change %d", uint8(k))
 }
@@ -112,6 +115,8 @@ func (db *DB) change(c command.Command) (Change, bool, error) {
 		out.Kind, out.Keyspace, out.Key = ChangeCreate, string(c.Key), nil
 	case command.DropKeyspace:
 		out.Kind = ChangeDrop
+	case command.Note:
+		out.Kind, out.Value, out.Key = ChangeNote, c.Key, nil
 	default:
 		return out, false, nil
 	}

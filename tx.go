@@ -169,6 +169,15 @@ func (tx *Tx) DeleteRange(lo, hi []byte) error {
 	return tx.state.deleteRange(tx.ks, lo, hi)
 }
 
+// Note adds data, of at most MaxKeyBytes, for those who read Changes: it comes there as a ChangeNote among the changes of this
+// transaction, in the order in which they were made. It is kept in the log only, as long as that is.
+func (tx *Tx) Note(data []byte) error {
+	if err := tx.state.writable(); err != nil {
+		return err
+	}
+	return tx.state.note(tx.ks, data)
+}
+
 // readPoint notes a key that an optimistic transaction depends on.
 func (s *txState) readPoint(k *Keyspace, key []byte) {
 	if s.mode == optimistic {
@@ -237,12 +246,12 @@ func (tx *Tx) Iter(o *IterOptions) *Iterator {
 // Range walks over the pairs in [lo, hi) in the order of their keys; a nil bound is open. A pair is valid for its step only.
 // When the walk fails it ends early: see Err.
 func (tx *Tx) Range(lo, hi []byte) iter.Seq2[[]byte, []byte] {
-	return forward(tx.Iter, lo, hi, tx.state.note)
+	return forward(tx.Iter, lo, hi, tx.state.fail)
 }
 
 // RangeReverse is Range from the highest key to the lowest.
 func (tx *Tx) RangeReverse(lo, hi []byte) iter.Seq2[[]byte, []byte] {
-	return backward(tx.Iter, lo, hi, tx.state.note)
+	return backward(tx.Iter, lo, hi, tx.state.fail)
 }
 
 // Prefix walks over the pairs whose keys begin with p.
@@ -278,7 +287,7 @@ func (tx *Tx) Nth(lo, hi []byte, n int64) (key, value []byte, err error) {
 	return snap.Nth(layers, tx.ks.ks, lo, hi, n)
 }
 
-func (s *txState) note(err error) { s.err = err }
+func (s *txState) fail(err error) { s.err = err }
 
 // Err returns the error that ended the newest failed loop over Range, RangeReverse or Prefix.
 func (tx *Tx) Err() error { return tx.state.err }

@@ -98,6 +98,18 @@ func (w *writes) deleteRange(k *Keyspace, lo, hi []byte) error {
 	return nil
 }
 
+// note adds a note for those who read the changes.
+func (w *writes) note(k *Keyspace, data []byte) error {
+	if err := k.checkKey(data); err != nil {
+		return err
+	}
+	if err := w.grow(k, len(data)); err != nil {
+		return err
+	}
+	w.enc.Note(k.ks.ID, data)
+	return nil
+}
+
 // grow makes room for one more command with n bytes of key and value, and refuses what would make the whole too large.
 func (w *writes) grow(k *Keyspace, n int) error {
 	if last := len(w.used) - 1; (last < 0 || w.used[last] != k.ks) && !slices.Contains(w.used, k.ks) {

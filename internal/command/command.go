@@ -39,6 +39,8 @@ const (
 	// Bulk stands for the commands in a file (package spill): Key is its number and Value how many commands it holds, each
 	// eight bytes, big-endian. It is the only command of its payload.
 	Bulk Op = 8
+	// Note changes nothing: Key is what the writer tells those who read the log.
+	Note Op = 9
 )
 
 // Limits that a Decoder enforces, so that damaged lengths are found at once.
@@ -79,7 +81,7 @@ func (c Command) Record() record.Record {
 
 // hasKey and hasValue say which parts the bytes of an operation have.
 func (op Op) hasKey() bool {
-	return op == Put || op == PutApart || op == Delete || op == DeleteRange || op == CreateKeyspace || op == Bulk
+	return op == Put || op == PutApart || op == Delete || op == DeleteRange || op == CreateKeyspace || op == Bulk || op == Note
 }
 
 func (op Op) hasValue() bool {

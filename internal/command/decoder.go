@@ -48,7 +48,7 @@ func (d *Decoder) decode() string {
 	first := d.rest[0]
 	d.rest = d.rest[1:]
 	op := Op(first & opMask)
-	if op < Put || op > Bulk || first&flagUnused != 0 || first&flagOpen != 0 && op != DeleteRange {
+	if op < Put || op > Note || first&flagUnused != 0 || first&flagOpen != 0 && op != DeleteRange {
 		return "unknown operation"
 	}
 	keyspace := d.command.Keyspace

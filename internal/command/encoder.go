@@ -79,6 +79,13 @@ func (e *Encoder) Bulk(number, commands uint64) {
 	e.pair(binary.BigEndian.AppendUint64(nil, number), binary.BigEndian.AppendUint64(nil, commands))
 }
 
+// Note adds what the writer tells those who read the log.
+func (e *Encoder) Note(keyspace uint32, note []byte) {
+	e.start(Note, keyspace, 0)
+	e.buf = binary.AppendUvarint(e.buf, uint64(len(note)))
+	e.buf = append(e.buf, note...)
+}
+
 // Add adds a decoded command.
 func (e *Encoder) Add(c Command) {
 	switch c.Op {
@@ -98,6 +105,8 @@ func (e *Encoder) Add(c Command) {
 		e.Clock(c.Expiry)
 	case Bulk:
 		e.Bulk(c.Spilled())
+	case Note:
+		e.Note(c.Keyspace, c.Key)
 	}
 }
 

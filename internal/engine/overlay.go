@@ -30,6 +30,9 @@ func (o *Overlay) Apply(d command.Decoder) error {
 }
 
 func (o *Overlay) add(c *command.Command) error {
+	if c.Op == command.Note {
+		return nil
+	}
 	size := len(c.Key) + len(c.Value)
 	for len(o.tables) == 0 || !o.tables[0].Fits(1, size) {
 		o.size = max(2*o.size, leastOverlay, 4*size)

@@ -87,7 +87,7 @@ func (p *player) Record(seq, before uint64, payload []byte) error {
 func (p *player) carryOut(c command.Command, settled bool) error {
 	r := p.r
 	switch c.Op {
-	case command.Clock, command.Bulk, command.DropKeyspace:
+	case command.Clock, command.Bulk, command.DropKeyspace, command.Note:
 		return nil // a dropped keyspace was never made; a bulk load is committed by a root, which comes behind it
 	}
 	if ok, err := r.keyspace(c.Keyspace); !ok || err != nil || c.Op == command.CreateKeyspace {

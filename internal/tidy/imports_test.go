@@ -25,6 +25,20 @@ var tiers = [][]string{
 	{"internal/engine"},
 	// The public package, and what is written against it.
 	{"."},
+	// Documents, on the public package only: single jobs, the languages, what runs them, and the collections.
+	{"document/internal/mongoerror"},
+	{"document/internal/collation", "document/internal/number"},
+	{"document/internal/order", "document/internal/path", "document/internal/geo"},
+	{"document/internal/keyenc", "document/internal/codec", "document/internal/scratch"},
+	{"document/internal/sortkey", "document/internal/expression"},
+	{"document/internal/query"},
+	{"document/internal/index", "document/internal/projection"},
+	{"document/internal/plan", "document/internal/update"},
+	{"document/internal/aggregate", "document/internal/execute"},
+	{"document"},
+	// What speaks to clients.
+	{"server/..."},
+	{"server"},
 	{"examples/data"},
 	{"cmd/...", "examples/...", "test/..."},
 	{"internal/tidy"},
