@@ -29,6 +29,8 @@ func newChangeRow(c pando.Change) changeRow {
 	case pando.ChangePut:
 		row.Value = importer.Text("value", c.Value, &row.Base64)
 		row.Key = importer.Text("key", c.Key, &row.Base64)
+	case pando.ChangeNote:
+		row.Value = importer.Text("value", c.Value, &row.Base64)
 	case pando.ChangeDelete:
 		row.Key = importer.Text("key", c.Key, &row.Base64)
 	case pando.ChangeDeleteRange:
