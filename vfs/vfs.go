@@ -97,6 +97,14 @@ type Mapping interface {
 	Close() error
 }
 
+// ReadMapper is what a File may be besides: one whose bytes can be reached without a system call. A File that is not, or fails,
+// is read with ReadAt instead.
+type ReadMapper interface {
+	// MapRead maps [0,length) for reading. The file may be shorter and may grow: memory behind its end is a fault until the
+	// bytes are there. Reads at random are expected, so that the system reads nothing ahead. Close the mapping before the file.
+	MapRead(length int64) (Mapping, error)
+}
+
 // Info tells what a name stands for.
 type Info struct {
 	Size int64 // bytes; meaningless for a directory

@@ -78,9 +78,11 @@ type Cache struct {
 
 	_ [128]byte // Get reads what stands above; what follows is written all the time
 
-	misses atomic.Int64
-	pinned atomic.Int64
-	keeps  atomic.Int64 // how often an evicted frame was found pinned
+	crowded atomic.Bool     // pages have been evicted to make room
+	asked   []atomic.Uint32 // see Admit
+	misses  atomic.Int64
+	pinned  atomic.Int64
+	keeps   atomic.Int64 // how often an evicted frame was found pinned
 
 	mu       sync.Mutex
 	closed   bool
@@ -129,6 +131,7 @@ func New(bytes int64, d *epoch.Domain) *Cache {
 		c.chunks[i].generation = 1
 	}
 	c.limit = n
+	c.asked = newAsked(bytes)
 	return c
 }
 
@@ -260,6 +263,7 @@ func (c *Cache) Drop(h Handle) {
 		return
 	}
 	c.stats.Drops++
+	c.crowded.Store(false)
 	c.evict(f)
 	if len(c.leaving) >= dropBatch {
 		c.retireLeaving()

@@ -26,6 +26,7 @@ func (c *Cache) stock(k int) {
 	looks := min(2*cl.frames(), maxLooks)
 	for ; looks > 0 && len(cl.free)+cl.out < want; looks-- {
 		if f, ok := c.victim(cl); ok {
+			c.crowded.Store(true)
 			c.evict(f)
 			c.stats.Evictions++
 			cl.pressure++
@@ -223,6 +224,7 @@ func (c *Cache) inUse(n int) (used int) {
 // in it; pinned pages delay that for their chunk.
 func (c *Cache) Resize(bytes int64) {
 	c.mu.Lock()
+	c.crowded.Store(false)
 	c.limit = int(min(max(bytes, 0)>>c.shift, int64(len(c.chunks))))
 	excess := c.resident - c.limit
 	for ; excess > 0 && len(c.warm) > 0; excess-- {

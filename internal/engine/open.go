@@ -188,7 +188,7 @@ func (e *Engine) logOptions(slot root.Slot) wal.Options {
 // openStore opens the segments that the catalogue of a slot lists.
 func (e *Engine) openStore(slot root.Slot) error {
 	so := segment.Options{
-		FS: e.o.FS, Dir: e.o.Dir, Database: slot.Database, SegmentBytes: e.sizes.segment, ReadOnly: e.o.ReadOnly,
+		FS: e.o.FS, Dir: e.o.Dir, Database: slot.Database, SegmentBytes: e.sizes.segment, ReadOnly: e.o.ReadOnly, MapBytes: e.sizes.mapped,
 	}
 	var err error
 	var table []segment.Info

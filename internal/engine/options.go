@@ -131,9 +131,13 @@ type sizes struct {
 	cache      int64 // bytes of the page cache and the inner nodes together
 	inner      int64 // of these, the most that inner nodes may take; the cache gets the rest
 	segment    int64 // bytes of a segment file
+	mapped     int64 // bytes of segment files that are mapped for reading: the system's page cache, not memory of ours
 	logSegment int64 // bytes of a log segment, of which two are mapped at a time
 	bulk       int64 // a batch larger than this is carried out as a bulk load
 }
+
+// mappedShare is how much of the segment files may be mapped, in budgets.
+const mappedShare = 8
 
 func sizesFor(memory int64) sizes {
 	table := min(max(memory/5, leastMemtable), mostMemtable)
@@ -142,8 +146,9 @@ func sizesFor(memory int64) sizes {
 	return sizes{
 		memtable:   int(table),
 		cache:      rest,
-		inner:      rest / 3,
+		inner:      rest / 2,
 		segment:    min(max(memory/4, 256<<10), 64<<20),
+		mapped:     mappedShare * memory,
 		logSegment: logSegment,
 		bulk:       table / 4,
 	}

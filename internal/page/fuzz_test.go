@@ -65,6 +65,25 @@ func FuzzIterator(f *testing.F) {
 	})
 }
 
+// checkOrder checks what a page answers to somebody who goes over it in order.
+func checkOrder(t *testing.T, p page.Page, pairs []pair) {
+	t.Helper()
+	if p.Len() != len(pairs) {
+		t.Fatalf("%d entries instead of %d", p.Len(), len(pairs))
+	}
+	for i, want := range pairs {
+		key := p.AppendKey(nil, i)
+		if at, exact := p.Search(want.Key); !bytes.Equal(key, want.Key) || at != i || !exact {
+			t.Fatalf("entry %d is %q, and %q is searched at %d (%v)", i, key, want.Key, at, exact)
+		}
+	}
+	if len(pairs) > 0 {
+		if _, found := p.Get(record.Hash(keyspace, pairs[0].Key), pairs[0].Key); found {
+			t.Fatal("found by its hash")
+		}
+	}
+}
+
 // FuzzLoad: Load takes exactly the bytes that the iterator takes, and then answers everything from the same entries.
 func FuzzLoad(f *testing.F) {
 	addSeeds(f)
@@ -78,6 +97,12 @@ func FuzzLoad(f *testing.F) {
 			mem := dirty(n)
 			if err = page.Load(mem, raw, keyspace); err == nil {
 				checkPage(t, page.At(mem), pairs, nil)
+			}
+			ordered := dirty(n)
+			if oerr := page.LoadOrdered(ordered, raw); (oerr == nil) != (err == nil) {
+				t.Fatalf("Load: %v; LoadOrdered: %v", err, oerr)
+			} else if oerr == nil {
+				checkOrder(t, page.At(ordered), pairs)
 			}
 		}
 		if (err == nil) != (readErr == nil) {

@@ -127,6 +127,9 @@ type file struct {
 
 	opening sync.Mutex
 	handle  atomic.Pointer[vfs.File]
+	mapped  atomic.Pointer[mapped]
+	// unmappable tells that there is no use in trying to map the file.
+	unmappable atomic.Bool
 
 	size    atomic.Int64 // end of what may be read
 	live    atomic.Int64
@@ -172,11 +175,11 @@ func (f *file) close() error {
 	if f.references.Add(closing) != closing {
 		<-f.drained
 	}
-	handle := f.handle.Swap(nil)
-	if handle == nil {
-		return nil
+	err := f.unmap()
+	if handle := f.handle.Swap(nil); handle != nil {
+		err = errors.Join(err, (*handle).Close())
 	}
-	if err := (*handle).Close(); err != nil {
+	if err != nil {
 		return fmt.Errorf("close %s: %w", f.name, err)
 	}
 	return nil

@@ -35,7 +35,7 @@ func (s *Store) ReadNear(p Pointer, buf *Buffer, spare []byte) (raw []byte, h He
 		return nil, Header{}, err
 	}
 	buf.stored = resize(buf.stored, int(p.Length))
-	err = f.readAt(buf.stored, int64(p.Offset))
+	err = s.fill(f, buf.stored, int64(p.Offset))
 	f.release()
 	if err != nil {
 		return nil, Header{}, err
@@ -73,7 +73,7 @@ func (s *Store) ReadPlain(p Pointer, kind Kind, keyspace uint32, dst []byte) err
 		return fmt.Errorf("segment %d: read blob at %d: %d bytes of memory for a payload of %d",
 			p.Segment, p.Offset, len(dst), p.Length-HeaderSize)
 	}
-	err = f.readAt(dst, int64(p.Offset)+HeaderSize)
+	err = s.fill(f, dst, int64(p.Offset)+HeaderSize)
 	f.release()
 	if err != nil {
 		return err

@@ -41,6 +41,7 @@ type Options struct {
 	Database     [16]byte // no blob of another database verifies
 	SegmentBytes int64    // a segment of this size is full; 0: DefaultSegmentBytes
 	ReadOnly     bool     // create, change and remove nothing
+	MapBytes     int64    // of the files at most as much is mapped, for reading without system calls; 0: nothing
 }
 
 // Info is what the catalogue keeps about a segment.
@@ -72,6 +73,7 @@ type Store struct {
 	buffers      sync.Pool // *[]byte for Writers
 	scratch      sync.Pool // *valueScratch for AppendValue
 	spare        sync.Pool // *Buffer
+	mappings     mappings
 	failure      atomic.Pointer[error]
 	closed       atomic.Bool
 }

@@ -114,7 +114,7 @@ func (r *rule) check(t *testing.T, m *module, s *source, used map[string]bool) {
 var panics = allowList{
 	"internal/memtable.reserve": "the caller has to ask Fits first: going on would write beyond the arena",
 	"internal/page.entry":       "an index out of range, as with a slice",
-	"internal/wal.fault":        "passes on a panic that is not a memory fault of this mapping",
+	"vfs.Fault":                 "passes on a panic that is not a memory fault of this mapping",
 }
 
 func TestNoPanics(t *testing.T) {

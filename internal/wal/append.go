@@ -5,7 +5,8 @@ import (
 	"fmt"
 	"hash/crc32"
 	"runtime/debug"
-	"unsafe"
+
+	"github.com/pandodb/pando/vfs"
 )
 
 // Append adds a record and returns the end of it. Its number must be above those of all records before; where a record
@@ -72,30 +73,12 @@ func (s *segment) store(offset int64, f *frame, payload []byte) (err error) {
 	old := debug.SetPanicOnFault(true)
 	defer func() {
 		debug.SetPanicOnFault(old)
-		if r := recover(); r != nil {
-			err = s.fault(r)
-		}
+		err = vfs.Fault(recover(), s.data)
 	}()
 	f.put(b, &s.header, offset)
 	copy(b[frameHeader:], payload)
 	clear(b[frameHeader+len(payload):]) // no stale bytes in the padding
 	return nil
-}
-
-// fault turns a recovered memory fault inside of the mapping into an error. Any other panic goes on.
-func (s *segment) fault(r any) error {
-	fault, ok := r.(interface {
-		error
-		Addr() uintptr
-	})
-	if !ok {
-		panic(r)
-	}
-	start := uintptr(unsafe.Pointer(unsafe.SliceData(s.data)))
-	if addr := fault.Addr(); addr < start || addr >= start+uintptr(len(s.data)) {
-		panic(r)
-	}
-	return fmt.Errorf("fault in the mapping: %w", fault)
 }
 
 // writePlain writes one frame with one call. When that fails, what may have got into the file is made invalid: a record

@@ -43,6 +43,23 @@ func (f *file) mapShared(length int) (vfs.Mapping, error) {
 	return m, nil
 }
 
+// MapRead implements vfs.ReadMapper.
+func (f *file) MapRead(length int64) (vfs.Mapping, error) {
+	if length <= 0 || int64(int(length)) != length {
+		return nil, pathError("map", f.f.Name(), fs.ErrInvalid)
+	}
+	m := &mapping{of: f}
+	err := f.control("map", func(fd uintptr) (err error) {
+		m.bytes, err = unix.Mmap(int(fd), 0, int(length), unix.PROT_READ, unix.MAP_SHARED)
+		return err
+	})
+	if err != nil {
+		return nil, explain(err)
+	}
+	_ = unix.Madvise(m.bytes, unix.MADV_RANDOM) // advice: without it reads of a cold file are only slower
+	return m, nil
+}
+
 func (m *mapping) Bytes() []byte { return m.bytes }
 
 func (m *mapping) Close() error {

@@ -34,11 +34,30 @@ type cursor struct {
 	place  place
 	closed bool
 	pinned uint64 // handle of page when it lies in the cache
-	own    []byte // memory of page when it does not
 	key    []byte
 	err    error
-	s      layout.Scratch
+	memory *cursorMemory // nil: nothing was read from the disk yet
 	ahead  prefetcher
+}
+
+// cursorMemory is what a cursor needs to read from the disk. Cursors that come and go hand it on.
+type cursorMemory struct {
+	s     layout.Scratch
+	own   []byte // a page that is not in the cache
+	ahead layout.Scratch
+	rooms [2]room // of the prefetcher
+}
+
+// reading returns the cursor's memory for reads from the disk.
+func (c *cursor) reading() *cursorMemory {
+	if c.memory == nil {
+		m, ok := c.r.tree.spare.Get().(*cursorMemory)
+		if !ok {
+			m = new(cursorMemory)
+		}
+		c.memory, c.ahead.memory = m, m
+	}
+	return c.memory
 }
 
 // First implements layout.Cursor.
@@ -99,10 +118,18 @@ func (c *cursor) fail(err error) bool {
 	return false
 }
 
+// load returns the body of a node.
+func (c *cursor) load(n *node) (*body, error) {
+	if b := n.resident(); b != nil {
+		return b, nil
+	}
+	return c.r.load(&c.reading().s, n)
+}
+
 // down goes from n to a leaf, choosing a child in each node.
 func (c *cursor) down(n *node, choose func(b *body) int) bool {
 	for {
-		b, err := c.r.load(&c.s, n)
+		b, err := c.load(n)
 		if err != nil {
 			return c.fail(err)
 		}
@@ -157,23 +184,29 @@ func (c *cursor) enter() bool {
 		}
 		return true
 	}
-	if c.ahead.arriving(s) && c.pin(s.b.handles[s.i].Load()) {
-		c.ahead.reached(c.r, s)
-		return true
-	}
-	raw, err := c.r.readLeaf(&c.s, s.b, s.i)
-	if err != nil {
-		return c.fail(err)
-	}
-	h, err := insertPage(c.r.env, raw, c.r.keyspace)
-	if err == nil {
-		s.b.handles[s.i].Store(h)
-		if c.pin(h) {
-			c.ahead.missed(c.r, s)
+	if c.ahead.active() {
+		if memory, ok := c.ahead.take(s); memory != nil {
+			c.page = page.At(memory)
+			c.ahead.reached(c.r, s)
+			return true
+		} else if ok && c.pin(s.b.handles[s.i].Load()) {
+			c.ahead.reached(c.r, s)
 			return true
 		}
 	}
-	return c.hold(s, raw)
+	raw, err := c.r.readLeaf(&c.reading().s, s.b, s.i)
+	if err != nil {
+		return c.fail(err)
+	}
+	if c.r.worthKeeping(s.b, s.i) && c.r.remember(s.b, s.i, raw) && c.pin(s.b.handles[s.i].Load()) {
+		c.ahead.missed(c.r, s)
+		return true
+	}
+	if !c.hold(s, raw) {
+		return false
+	}
+	c.ahead.missed(c.r, s)
+	return true
 }
 
 // pin makes the cached page of a handle the cursor's page.
@@ -185,20 +218,13 @@ func (c *cursor) pin(h uint64) bool {
 	return ok
 }
 
-// hold loads a page for which the cache has no room into the cursor's own memory.
+// hold loads a page that the cache does not take into the cursor's own memory.
 func (c *cursor) hold(s step, raw []byte) bool {
-	size, err := page.ResidentSize(raw)
+	own, err := loadInto(c.reading().own, raw)
 	if err != nil {
 		return c.fail(c.r.badLeaf(s.b, s.i, err))
 	}
-	if cap(c.own) < size {
-		c.own = make([]byte, size+size/4)
-	}
-	own := c.own[:cap(c.own)]
-	if err := page.Load(own, raw, c.r.keyspace); err != nil {
-		return c.fail(c.r.badLeaf(s.b, s.i, err))
-	}
-	c.page = page.At(own)
+	c.memory.own, c.page = own, page.At(own)
 	return true
 }
 
@@ -280,7 +306,7 @@ func (c *cursor) seek(key []byte) bool {
 	}
 	n := c.r.node
 	for {
-		b, err := c.r.load(&c.s, n)
+		b, err := c.load(n)
 		if err != nil {
 			return c.fail(err)
 		}
@@ -329,5 +355,9 @@ func (c *cursor) Close() error {
 	c.path = nil
 	c.release()
 	c.ahead.close()
+	if m := c.memory; m != nil {
+		c.memory = nil
+		c.r.tree.spare.Put(m)
+	}
 	return nil
 }

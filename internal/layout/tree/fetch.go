@@ -65,7 +65,20 @@ func (r *root) foldDeltas(s *layout.Scratch, raw []byte, deltas []segment.Pointe
 		}
 		s.Spare = s.Builder.Append(s.Spare[:0])
 	}
-	if err := fold(s, raw, s.Spare, false); err != nil {
+	return overlay(s, raw, s.Spare)
+}
+
+// overlay puts the raw page change over the raw page base. The outcome lies in s.Merged.
+func overlay(s *layout.Scratch, base, change []byte) ([]byte, error) {
+	if err := s.Change.Reset(change); err != nil {
+		return nil, err
+	}
+	merged, ok, err := page.Overlay(s.Merged[:0], base, &s.Change)
+	s.Merged = merged
+	if ok || err != nil {
+		return merged, err
+	}
+	if err := fold(s, base, change, false); err != nil {
 		return nil, err
 	}
 	s.Merged = s.Builder.Append(s.Merged[:0])
@@ -110,6 +123,39 @@ func fold(s *layout.Scratch, base, change []byte, keepTombstones bool) error {
 		return err
 	}
 	return s.Change.Err()
+}
+
+// findIn looks a key up in leaf i on disk, without folding its deltas in: in the newest delta first, in the leaf last.
+func (r *root) findIn(s *layout.Scratch, b *body, i int, key []byte) (record.Record, bool, error) {
+	deltas := b.deltasOf(i)
+	for j := len(deltas) - 1; j >= 0; j-- {
+		raw, err := r.readBlob(&s.Delta, deltas[j], segment.KindDelta)
+		if err != nil {
+			return record.Record{}, false, err
+		}
+		rec, ok, err := page.Find(raw, key)
+		if err != nil {
+			return record.Record{}, false, r.badLeaf(b, i, err)
+		}
+		if ok {
+			return rec, rec.Kind != record.Tombstone, nil
+		}
+	}
+	raw, err := r.readBlob(&s.Blob, b.slots[i].ptr, segment.KindLeaf)
+	if err != nil {
+		return record.Record{}, false, err
+	}
+	rec, ok, err := page.Find(raw, key)
+	if err != nil {
+		return record.Record{}, false, r.badLeaf(b, i, err)
+	}
+	return rec, ok, nil
+}
+
+// worthKeeping reports whether leaf i, which is not in the cache, should be brought there.
+func (r *root) worthKeeping(b *body, i int) bool {
+	// The checksum is as good as a hash of the place.
+	return r.env.Cache.Admit(b.slots[i].ptr.Sum)
 }
 
 // remember puts a leaf that was read into the cache. Where the cache has no room the leaf stays uncached.

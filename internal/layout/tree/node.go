@@ -19,6 +19,15 @@ type node struct {
 	seat  int // position in the ring of evictable nodes, from 1; guarded by the ring's mutex
 }
 
+// resident returns the body of a node, nil when it is not in memory.
+func (n *node) resident() *body {
+	b := n.body.Load()
+	if b != nil && n.level == 0 && !n.used.Load() {
+		n.used.Store(true)
+	}
+	return b
+}
+
 // openCount marks a count that is only an upper bound.
 const openCount = 1 << 63
 

@@ -112,6 +112,9 @@ func (r *root) GetRead(s *layout.Scratch, hash uint64, key []byte) (record.Recor
 	if !filterHas(b.filterOf(i), hash) {
 		return record.Record{}, false, nil
 	}
+	if !r.worthKeeping(b, i) {
+		return r.findIn(s, b, i, key)
+	}
 	raw, err := r.readLeaf(s, b, i)
 	if err != nil {
 		return record.Record{}, false, err
@@ -165,10 +168,7 @@ func (r *root) descend(s *layout.Scratch, key []byte) (*body, int, error) {
 
 // load returns the body of a node, reading it when it is not resident.
 func (r *root) load(s *layout.Scratch, n *node) (*body, error) {
-	if b := n.body.Load(); b != nil {
-		if n.level == 0 && !n.used.Load() {
-			n.used.Store(true)
-		}
+	if b := n.resident(); b != nil {
 		return b, nil
 	}
 	b, err := r.readNode(s, n.ptr, n.level)

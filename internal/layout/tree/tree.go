@@ -2,6 +2,7 @@ package tree
 
 import (
 	"fmt"
+	"sync"
 
 	"github.com/pandodb/pando/internal/layout"
 	"github.com/pandodb/pando/internal/segment"
@@ -9,7 +10,8 @@ import (
 
 // Tree is the layout. One serves all keyspaces of a database.
 type Tree struct {
-	ring ring
+	ring  ring
+	spare sync.Pool // *cursorMemory
 }
 
 // New returns the layout.

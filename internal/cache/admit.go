@@ -1,0 +1,34 @@
+package cache
+
+import (
+	"math/bits"
+	"sync/atomic"
+)
+
+// askedPage is the size of page by which the memory of Admit is measured.
+const askedPage = 8 << 10
+
+// newAsked makes the memory of Admit: a word for each page that the cache may hold.
+func newAsked(bytes int64) []atomic.Uint32 {
+	n := uint64(min(max(bytes, 0), maxChunks<<maxShift) / askedPage)
+	return make([]atomic.Uint32, 1<<max(bits.Len64(n), minAskedBits))
+}
+
+const minAskedBits = 6
+
+// Admit reports whether a page that was just read from disk should be inserted, given a hash that names it. While there is room
+// every page should; after that only one that was asked for before, about as many questions ago as the cache has pages. So
+// pages that are read once, by a walk or at random from far more than fits, neither cost an insertion each nor evict what is
+// read again and again (the doorkeeper of G. Einziger, R. Friedman and B. Manes, "TinyLFU", 2017, in its plainest form).
+func (c *Cache) Admit(name uint64) bool {
+	if !c.crowded.Load() {
+		return true
+	}
+	word := &c.asked[name&uint64(len(c.asked)-1)]
+	print := uint32(name>>32) | 1
+	if word.Load() == print {
+		return true
+	}
+	word.Store(print)
+	return false
+}

@@ -1,0 +1,164 @@
+package segment
+
+import (
+	"runtime/debug"
+	"sync/atomic"
+
+	"github.com/pandodb/pando/vfs"
+)
+
+// A blob that lies in the system's page cache costs no system call: it is copied out of a mapping of its file. Only the copy is
+// looked at, so that what was verified stays what it was, whatever happens to the file.
+//
+// Touching memory that is not in the page cache would stop the whole thread for each page of it, where ReadAt asks the device for
+// all bytes of a blob at once. So a page is read out of the mapping only after it was read with ReadAt, or written. The marks of
+// that are forgotten from time to time, since the system may have let go of the page.
+
+const (
+	warmPage = 4 << 10 // bytes that one mark stands for
+	// maxMapped is how many files a Store maps at most: a process may have some 65,000 mappings, and the runtime needs some.
+	maxMapped = 4096
+	// mapMost is the longest read that is copied out of a mapping: for longer ones the call costs little beside the copy.
+	mapMost = 64 << 10
+	// sampleOneIn and turnReads say when marks are forgotten: after as many reads a page of the file.
+	sampleOneIn = 8
+	turnReads   = 16
+)
+
+// mapped is a file in memory.
+type mapped struct {
+	mapping vfs.Mapping
+	data    []byte
+	warm    []atomic.Uint64 // a bit for each page
+	all     *mappings
+	sampled atomic.Int64
+}
+
+// fill reads what lies at offset of f. The caller is inside.
+func (s *Store) fill(f *file, b []byte, offset int64) error {
+	m := f.mapped.Load()
+	if m == nil && !f.unmappable.Load() {
+		m = s.mapFile(f)
+	}
+	if m != nil && m.holds(offset, len(b)) && m.copyTo(b, offset) {
+		m.age(offset)
+		return nil
+	}
+	if err := f.readAt(b, offset); err != nil {
+		return err
+	}
+	if m != nil {
+		m.note(offset, len(b))
+	}
+	return nil
+}
+
+// mapFile maps f. It returns nil where that cannot be: then ReadAt serves as well.
+func (s *Store) mapFile(f *file) *mapped {
+	const wide = ^uint(0)>>32 != 0 // 32 bits of addresses are soon used up
+	h, err := f.open()
+	if err != nil {
+		return nil // ReadAt says what is wrong
+	}
+	f.opening.Lock()
+	defer f.opening.Unlock()
+	if m := f.mapped.Load(); m != nil || f.unmappable.Load() {
+		return m
+	}
+	reader, ok := h.(vfs.ReadMapper)
+	length := max(s.options.SegmentBytes, f.size.Load())
+	if !ok || !wide || !s.mappings.reserve(length, s.options.MapBytes) {
+		f.unmappable.Store(true)
+		return nil
+	}
+	mapping, err := reader.MapRead(length)
+	if err != nil {
+		s.mappings.release(length)
+		f.unmappable.Store(true)
+		return nil
+	}
+	m := &mapped{
+		mapping: mapping, data: mapping.Bytes(), all: &s.mappings,
+		warm: make([]atomic.Uint64, (length+64*warmPage-1)/(64*warmPage)),
+	}
+	f.mapped.Store(m)
+	return m
+}
+
+// mappings bounds what a Store maps.
+type mappings struct{ files, bytes atomic.Int64 }
+
+func (a *mappings) reserve(length, most int64) bool {
+	files, bytes := a.files.Add(1), a.bytes.Add(length)
+	if files <= maxMapped && bytes <= most {
+		return true
+	}
+	a.release(length)
+	return false
+}
+
+func (a *mappings) release(length int64) {
+	a.files.Add(-1)
+	a.bytes.Add(-length)
+}
+
+// holds reports whether the pages of [offset, offset+n) are believed to be in the page cache.
+func (m *mapped) holds(offset int64, n int) bool {
+	if n > mapMost || offset+int64(n) > int64(len(m.data)) {
+		return false
+	}
+	for p := offset / warmPage; p <= (offset+int64(n)-1)/warmPage; p++ {
+		if m.warm[p/64].Load()>>(p%64)&1 == 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// note marks the pages that lie in [offset, offset+n) as being in the page cache.
+func (m *mapped) note(offset int64, n int) {
+	end := min(offset+int64(n), int64(len(m.data)))
+	for p := offset / warmPage; p*warmPage < end; p++ {
+		if word := &m.warm[p/64]; word.Load()>>(p%64)&1 == 0 {
+			word.Or(1 << (p % 64))
+		}
+	}
+}
+
+// age forgets all marks when there was a sufficient number of reads.
+func (m *mapped) age(offset int64) {
+	if offset/warmPage%sampleOneIn != 0 {
+		return
+	}
+	if m.sampled.Add(1) < int64(len(m.data)/warmPage*turnReads/sampleOneIn) {
+		return
+	}
+	m.sampled.Store(0)
+	for i := range m.warm {
+		m.warm[i].Store(0)
+	}
+}
+
+// copyTo copies what lies at offset. Where the device fails or the file was cut from outside the memory faults: then it is false,
+// and ReadAt can tell what is wrong.
+func (m *mapped) copyTo(b []byte, offset int64) (ok bool) {
+	old := debug.SetPanicOnFault(true)
+	defer func() {
+		debug.SetPanicOnFault(old)
+		if vfs.Fault(recover(), m.data) != nil {
+			ok = false
+		}
+	}()
+	copy(b, m.data[offset:])
+	return true
+}
+
+// unmap ends the mapping; nobody is inside any more.
+func (f *file) unmap() error {
+	m := f.mapped.Swap(nil)
+	if m == nil {
+		return nil
+	}
+	m.all.release(int64(len(m.data)))
+	return m.mapping.Close()
+}

@@ -1,0 +1,143 @@
+package segment
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"runtime"
+	"testing"
+
+	"github.com/pandodb/pando/internal/corrupt"
+	"github.com/pandodb/pando/vfs/osfs"
+)
+
+// mappedStore is a store on the real file system with some blobs in it, read once so that their pages are marked.
+func mappedStore(t *testing.T) (*Store, []Pointer, [][]byte) {
+	t.Helper()
+	s, err := Open(Options{FS: osfs.New(), Dir: t.TempDir(), SegmentBytes: 1 << 20, MapBytes: 2 << 20}, nil, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	w := s.NewWriter(Nodes, 1)
+	var pointers []Pointer
+	var contents [][]byte
+	for i := range 20 {
+		content := bytes.Repeat([]byte{byte(i)}, 3000+i*1000)
+		p, err := w.Append(KindLeaf, 1, None, 0, content)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pointers, contents = append(pointers, p), append(contents, content)
+	}
+	w.Commit()
+	var buf Buffer
+	for _, p := range pointers {
+		if _, _, err := s.Read(p, &buf); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return s, pointers, contents
+}
+
+// mappingOf is the mapping of the file of p; the test ends where there is none.
+func mappingOf(t *testing.T, s *Store, p Pointer) *mapped {
+	t.Helper()
+	m := (*s.files.Load())[p.Segment].mapped.Load()
+	if m == nil {
+		t.Skip("files are not mapped here")
+	}
+	return m
+}
+
+func TestReadMapped(t *testing.T) {
+	s, pointers, contents := mappedStore(t)
+	m := mappingOf(t, s, pointers[0])
+	var buf Buffer
+	for i, p := range pointers {
+		if !m.holds(int64(p.Offset), int(p.Length)) {
+			t.Errorf("blob %d was read, and its pages are not marked", i)
+		}
+		raw, _, err := s.Read(p, &buf)
+		if err != nil || !bytes.Equal(raw, contents[i]) {
+			t.Fatalf("blob %d: %v", i, err)
+		}
+	}
+	last := pointers[len(pointers)-1]
+	if m.holds(int64(last.Offset)+int64(last.Length)+warmPage, 1) {
+		t.Error("a page that nobody read is marked")
+	}
+}
+
+func TestMarksAreForgotten(t *testing.T) {
+	s, pointers, _ := mappedStore(t)
+	m := mappingOf(t, s, pointers[0])
+	for range len(m.data) / warmPage * turnReads {
+		m.age(0)
+	}
+	for i := range m.warm {
+		if m.warm[i].Load() != 0 {
+			t.Fatal("a page is still marked")
+		}
+	}
+}
+
+// A file that was cut from outside, or whose device fails, is an error, not the end of the process.
+func TestReadMappedFault(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("cutting a mapped file is not possible everywhere")
+	}
+	s, pointers, _ := mappedStore(t)
+	p := pointers[len(pointers)-1]
+	mappingOf(t, s, p)
+	if err := os.Truncate((*s.files.Load())[p.Segment].path, FileHeaderSize); err != nil {
+		t.Fatal(err)
+	}
+	var buf Buffer
+	if _, _, err := s.Read(p, &buf); !errors.Is(err, corrupt.Err) {
+		t.Fatal(err)
+	}
+}
+
+// Files beyond what may be mapped are read as well.
+func TestMapBytes(t *testing.T) {
+	s, err := Open(Options{FS: osfs.New(), Dir: t.TempDir(), SegmentBytes: 4 << 10, MapBytes: 10 << 10}, nil, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var buf Buffer
+	var last []uint32
+	for i := range 6 {
+		w := s.NewWriter(Nodes, 1)
+		p, err := w.Append(KindLeaf, 1, None, 0, bytes.Repeat([]byte{byte(i)}, 1000))
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.Commit()
+		for range 2 {
+			raw, _, err := s.Read(p, &buf)
+			if err != nil || len(raw) != 1000 || raw[0] != byte(i) {
+				t.Fatalf("blob %d: %d bytes, %v", i, len(raw), err)
+			}
+		}
+		last = append(last, p.Segment)
+	}
+	if n := s.mappings.bytes.Load(); n > 10<<10 {
+		t.Errorf("%d bytes are mapped", n)
+	}
+	for _, id := range last {
+		if err := s.Remove(id); err != nil {
+			t.Error(err)
+		}
+	}
+	if n, files := s.mappings.bytes.Load(), s.mappings.files.Load(); n != 0 || files != 0 {
+		t.Errorf("%d bytes of %d files are still mapped", n, files)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+}
