@@ -70,6 +70,9 @@ func (c *Cursor) Reset(t *Table, ks uint32, seq uint64) {
 	}
 }
 
+// Empty reports whether there is certainly nothing for the cursor to find. It looks at no record.
+func (c *Cursor) Empty() bool { return len(c.sources) == 0 }
+
 // Key returns the key that the cursor stands at. It aliases the arena.
 func (c *Cursor) Key() []byte { return c.arena.key(c.node) }
 

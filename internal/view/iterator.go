@@ -79,6 +79,10 @@ type Iterator struct {
 	at      position
 	merged  bool
 	reverse bool // how the merged sources stand: at or below the key instead of at or above it
+	ranged  bool // some source has range deletes
+	leads   bool // going forward: all keys from source lead below bound come before those of the other sources
+	lead    int
+	bound   []byte // nil: the other sources have no further keys
 	sources []source
 	o       IteratorOptions
 	view    *View
@@ -93,6 +97,9 @@ func (v *View) NewIterator(o IteratorOptions) *Iterator {
 	it := &Iterator{o: o, view: v, now: o.Now, stop: o.Stop}
 	it.sources = openSources(o.Overlay, v.Tables, o.Keyspace, o.Seq)
 	it.merged = len(it.sources) > 0
+	for i := range it.sources {
+		it.ranged = it.ranged || len(it.sources[i].ranges) > 0
+	}
 	if root := v.Root(o.Keyspace); root != nil && !root.Empty() {
 		it.settled.cursor = root.NewCursor()
 	}
@@ -142,6 +149,9 @@ func (it *Iterator) slowNext() bool {
 	if !it.merged {
 		return it.takeForward(it.settled.next())
 	}
+	if it.leads {
+		return it.follow()
+	}
 	if it.reverse {
 		it.turnForward()
 	}
@@ -161,6 +171,7 @@ func (it *Iterator) slowPrev() bool {
 	if !it.merged {
 		return it.takeBackward(it.settled.prev())
 	}
+	it.leads = false
 	if !it.reverse {
 		it.turnBackward()
 		return it.findBackward()
@@ -214,7 +225,7 @@ func (it *Iterator) seekForward(key []byte, settled bool) bool {
 	if !it.merged {
 		return it.takeForward(settled)
 	}
-	it.reverse = false
+	it.reverse, it.leads = false, false
 	for i := range it.sources {
 		s := &it.sources[i]
 		switch {
@@ -232,7 +243,7 @@ func (it *Iterator) seekBackward(key []byte, settled bool) bool {
 	if !it.merged {
 		return it.takeBackward(settled)
 	}
-	it.reverse = true
+	it.reverse, it.leads = true, false
 	for i := range it.sources {
 		s := &it.sources[i]
 		switch {
@@ -337,10 +348,10 @@ func (it *Iterator) slowValue() []byte {
 	if it.stop.stopped.Load() {
 		return nil
 	}
-	r := it.Record()
-	if r.Kind == record.Inline && !it.o.KeysOnly {
-		return r.Value
+	if !it.fast && it.rec.Kind == record.Inline && !it.o.KeysOnly {
+		return it.rec.Value
 	}
+	r := it.Record()
 	if r.Kind != record.Apart || it.o.KeysOnly || !it.usable() {
 		return nil
 	}

@@ -61,7 +61,7 @@ func appendSource(sources []source, t *memtable.Table, keyspace uint32, seq uint
 	}
 	if t.Len() > 0 {
 		s.cursor = t.NewCursor(keyspace, seq)
-		if !s.cursor.First() {
+		if s.cursor.Empty() {
 			s.cursor = nil
 		}
 	}

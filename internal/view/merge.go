@@ -21,6 +21,7 @@ func (it *Iterator) findForward() bool {
 			return it.end(afterLast)
 		}
 		if it.consider(at, key) {
+			it.follows(at, key)
 			return true
 		}
 		it.key = key
@@ -29,6 +30,57 @@ func (it *Iterator) findForward() bool {
 		}
 		it.advance()
 	}
+}
+
+// follows finds out how far the walk forward may go on in source at, on whose key it stands, without a look at the others.
+func (it *Iterator) follows(at int, key []byte) {
+	it.leads = false
+	if it.ranged {
+		return
+	}
+	it.lead, it.bound = at, nil
+	for i := range it.sources {
+		if s := &it.sources[i]; i != at && s.valid && (it.bound == nil || bytes.Compare(s.key, it.bound) < 0) {
+			it.bound = s.key
+		}
+	}
+	if s := &it.settled; at != len(it.sources) && s.valid && (it.bound == nil || bytes.Compare(s.key, it.bound) < 0) {
+		it.bound = s.key
+	}
+	it.leads = it.bound == nil || bytes.Compare(key, it.bound) < 0 // else another source has an older record of the key
+}
+
+// follow goes on in the source that leads, up to the bound.
+func (it *Iterator) follow() bool {
+	if it.lead == len(it.sources) {
+		return it.followSettled()
+	}
+	s := &it.sources[it.lead]
+	for {
+		s.set(s.cursor.Next())
+		if !s.valid || (it.bound != nil && bytes.Compare(s.key, it.bound) >= 0) {
+			return it.findForward()
+		}
+		if it.o.Upper != nil && bytes.Compare(s.key, it.o.Upper) >= 0 {
+			return it.end(afterLast)
+		}
+		r, _ := s.cursor.Record()
+		if r.Kind != record.Tombstone && !it.expired(r) {
+			it.show(s.key, r)
+			return true
+		}
+	}
+}
+
+func (it *Iterator) followSettled() bool {
+	s := &it.settled
+	for s.next() && (it.bound == nil || bytes.Compare(s.key, it.bound) < 0) {
+		if r := s.record(); !it.expired(r) {
+			it.show(s.key, r)
+			return true
+		}
+	}
+	return it.findForward()
 }
 
 // findBackward shows the highest key that the sources stand on and that is not hidden.
@@ -165,7 +217,7 @@ func (it *Iterator) skipBackward(key []byte) bool {
 
 // turnForward puts every source at or above the current key.
 func (it *Iterator) turnForward() {
-	it.reverse = false
+	it.reverse, it.leads = false, false
 	key := bytes.Clone(it.key) // it may lie in the settled source's buffer
 	for i := range it.sources {
 		if s := &it.sources[i]; s.cursor != nil {
@@ -178,7 +230,7 @@ func (it *Iterator) turnForward() {
 
 // turnBackward puts every source below the current key.
 func (it *Iterator) turnBackward() {
-	it.reverse = true
+	it.reverse, it.leads = true, false
 	key := bytes.Clone(it.key)
 	for i := range it.sources {
 		if s := &it.sources[i]; s.cursor != nil {
