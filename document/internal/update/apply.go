@@ -1,0 +1,489 @@
+package update
+
+import (
+	"bytes"
+	"encoding/binary"
+	"strconv"
+	"strings"
+
+	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
+
+	"github.com/pandodb/pando/document/internal/mongoerror"
+)
+
+// Limits of what an update may make of a document.
+const (
+	maxDocumentSize = 16 << 20 // MongoDB's BSONObjMaxUserSize
+	sizeAllowance   = 16 << 10 // that the server's own additions may take beyond it
+	maxDepth        = 100
+	maxPadding      = 1_500_000 // nulls that one update may put before a new position
+)
+
+// run is one application of a tree of operations to one document. Documents are rewritten in one pass: what no path names is
+// copied in bulk.
+type run struct {
+	u         *Update
+	doc       bsoncore.Document // as it was
+	inserting bool
+	position  int
+	keepID    bool // _id must not change
+	changed   bool
+	inArray   bool // the element at hand is one of an array
+	path      []step
+	room      [8]step
+}
+
+// step is a component of the path to the element at hand: a name, or a position.
+type step struct {
+	name  string
+	index int
+}
+
+func (r *run) push(name string, index int) { r.path = append(r.path, step{name, index}) }
+func (r *run) pop()                        { r.path = r.path[:len(r.path)-1] }
+
+// pathTo returns the path of the element at hand, and suffix.
+func (r *run) pathTo(suffix []string) string {
+	var b strings.Builder
+	for i, s := range r.path {
+		if i > 0 {
+			b.WriteByte('.')
+		}
+		b.WriteString(s.text())
+	}
+	for _, s := range suffix {
+		b.WriteByte('.')
+		b.WriteString(s)
+	}
+	return b.String()
+}
+
+func (s step) text() string {
+	if s.name == "" {
+		return strconv.Itoa(s.index)
+	}
+	return s.name
+}
+
+// here returns the last component of the path.
+func (r *run) here() string { return r.path[len(r.path)-1].text() }
+
+// failure keeps the error of the child that is applied first, whatever the order in which the document shows them.
+type failure struct {
+	err error
+	at  int
+}
+
+func (f *failure) note(err error, at int) {
+	if f.err == nil || at < f.at {
+		f.err, f.at = err, at
+	}
+}
+
+// document appends the document that n makes of doc.
+func (r *run) document(dst, doc []byte, n *node) ([]byte, error) {
+	n, err := r.withPosition(n)
+	if err != nil {
+		return dst, err
+	}
+	start, from := len(dst), 4
+	dst = append(dst, 0, 0, 0, 0)
+	var few [16]bool
+	done := few[:]
+	if len(n.names) > len(few) {
+		done = make([]bool, len(n.names))
+	}
+	var failed failure
+	for at, left := 4, len(n.names); left > 0; {
+		e, ok := scan(doc, at)
+		if !ok {
+			break
+		}
+		at = e.end
+		i := n.find(e.name)
+		if i < 0 || done[i] {
+			continue
+		}
+		done[i] = true
+		left--
+		dst = append(dst, doc[from:e.start]...)
+		from = e.end
+		if dst, err = r.field(dst, n.names[i], n.children[i], e.value); err != nil {
+			failed.note(err, i)
+		}
+	}
+	dst = append(dst, doc[from:len(doc)-1]...)
+	for i, name := range n.names {
+		if done[i] || failed.err != nil && i > failed.at {
+			continue
+		}
+		if dst, err = r.field(dst, name, n.children[i], bsoncore.Value{}); err != nil {
+			failed.note(err, i)
+		}
+	}
+	return finish(dst, start), failed.err
+}
+
+// finish ends the document that began at start.
+func finish(dst []byte, start int) []byte {
+	dst = append(dst, 0)
+	binary.LittleEndian.PutUint32(dst[start:], uint32(len(dst)-start))
+	return dst
+}
+
+// find returns the place of a name among the children, or -1.
+func (n *node) find(name []byte) int {
+	if len(n.names) <= 8 {
+		for i, s := range n.names {
+			if string(name) == s {
+				return i
+			}
+		}
+		return -1
+	}
+	low, high := 0, len(n.names)
+	s := string(name)
+	for low < high {
+		middle := int(uint(low+high) >> 1)
+		switch c := compareNames(n.names[middle], s); {
+		case c == 0:
+			return middle
+		case c < 0:
+			low = middle + 1
+		default:
+			high = middle
+		}
+	}
+	return -1
+}
+
+// withPosition puts what is under $ where the position is.
+func (r *run) withPosition(n *node) (*node, error) {
+	if n.positional == nil {
+		return n, nil
+	}
+	if r.position < 0 {
+		return nil, mongoerror.New(mongoerror.BadValue, "The positional operator did not find the match needed from the query.")
+	}
+	name := strconv.Itoa(r.position)
+	wrapped := &node{names: []string{name}, children: []*node{n.positional}}
+	plain := &node{names: n.names, children: n.children}
+	return merged(plain, wrapped, r.pathTo, nil)
+}
+
+// field appends the element that n makes of the field of that name; old has no type when there is none. Nothing is appended
+// when there is no such field afterwards.
+func (r *run) field(dst []byte, name string, n *node, old bsoncore.Value) ([]byte, error) {
+	start := len(dst)
+	dst = append(dst, 0)
+	dst = append(dst, name...)
+	dst = append(dst, 0)
+	r.push(name, 0)
+	inArray, changed := r.inArray, r.changed
+	r.inArray = false
+	watched := len(r.path) == 1 && name == "_id"
+	if watched {
+		r.changed = false
+	}
+	out, t, err := r.value(dst, n, old)
+	if err == nil && watched && r.changed {
+		err = r.checkID(n, old, bsoncore.Value{Type: t, Data: out[len(dst):]})
+	}
+	if err == nil && len(r.path) == 1 && old.Type == 0 && t != 0 && strings.HasPrefix(name, "$") && !r.inserting {
+		err = dollarPrefixed(name)
+	}
+	r.changed = r.changed || changed
+	r.inArray = inArray
+	r.pop()
+	if err != nil || t == 0 {
+		return out[:start], err
+	}
+	out[start] = byte(t)
+	return out, nil
+}
+
+// value appends the bytes of what n makes of a value, and returns its type: 0 when there is nothing.
+func (r *run) value(dst []byte, n *node, old bsoncore.Value) ([]byte, bsoncore.Type, error) {
+	switch {
+	case n.op != nil:
+		return r.operate(dst, n.op, old)
+	case n.array:
+		return r.elements(dst, n, old)
+	case old.Type == 0:
+		return r.create(dst, n)
+	case old.Type == bsoncore.TypeEmbeddedDocument:
+		out, err := r.document(dst, old.Data, n)
+		return out, old.Type, err
+	case old.Type == bsoncore.TypeArray:
+		return r.positions(dst, n, old)
+	}
+	n, err := r.withPosition(n)
+	if err == nil {
+		err = r.unviable(n, old)
+	}
+	return append(dst, old.Data...), old.Type, err
+}
+
+// create appends a new embedded document, unless nothing would be in it.
+func (r *run) create(dst []byte, n *node) ([]byte, bsoncore.Type, error) {
+	n, err := r.withPosition(n)
+	if err != nil {
+		return dst, 0, err
+	}
+	start := len(dst)
+	dst = append(dst, 0, 0, 0, 0)
+	for i, name := range n.names {
+		if dst, err = r.field(dst, name, n.children[i], bsoncore.Value{}); err != nil {
+			return dst, 0, err
+		}
+	}
+	if len(dst) == start+4 {
+		return dst[:start], 0, nil
+	}
+	return finish(dst, start), bsoncore.TypeEmbeddedDocument, nil
+}
+
+// elements applies an array node: every element gets what the filters that it passes say.
+func (r *run) elements(dst []byte, n *node, old bsoncore.Value) ([]byte, bsoncore.Type, error) {
+	if old.Type == 0 {
+		return dst, 0, mongoerror.New(mongoerror.BadValue,
+			"The path '%s' must exist in the document in order to apply array updates.", r.pathTo(nil))
+	}
+	if old.Type != bsoncore.TypeArray {
+		return dst, 0, mongoerror.New(mongoerror.BadValue, "Cannot apply array updates to non-array element %s",
+			showElement(r.here(), old))
+	}
+	start := len(dst)
+	dst = append(dst, 0, 0, 0, 0)
+	index := 0
+	for at := 4; ; index++ {
+		e, ok := scan(old.Data, at)
+		if !ok {
+			break
+		}
+		at = e.end
+		r.push("", index)
+		chosen, err := r.chosen(n, e.value)
+		if err == nil && chosen == nil {
+			dst = append(dst, old.Data[e.start:e.end]...)
+		} else if err == nil {
+			dst, err = r.item(dst, index, chosen, e.value)
+		}
+		r.pop()
+		if err != nil {
+			return dst, 0, err
+		}
+	}
+	return finish(dst, start), bsoncore.TypeArray, nil
+}
+
+// chosen merges the children of an array node whose filter an element passes; nil when there is none.
+func (r *run) chosen(n *node, v bsoncore.Value) (*node, error) {
+	var result *node
+	for i, identifier := range n.names {
+		if identifier != "" {
+			ok, err := r.u.filters[identifier].match(v)
+			if err != nil {
+				return nil, err
+			}
+			if !ok {
+				continue
+			}
+		}
+		if result == nil {
+			result = n.children[i]
+			continue
+		}
+		both, err := merged(result, n.children[i], r.pathTo, nil)
+		if err != nil {
+			return nil, err
+		}
+		result = both
+	}
+	return result, nil
+}
+
+// item appends an element of an array.
+func (r *run) item(dst []byte, index int, n *node, old bsoncore.Value) ([]byte, error) {
+	start := len(dst)
+	dst = append(dst, 0)
+	dst = strconv.AppendInt(dst, int64(index), 10)
+	dst = append(dst, 0)
+	inArray := r.inArray
+	r.inArray = true
+	dst, t, err := r.value(dst, n, old)
+	r.inArray = inArray
+	if t == 0 {
+		t = bsoncore.TypeNull
+	}
+	dst[start] = byte(t)
+	return dst, err
+}
+
+// positions applies an object node to an array: its children are positions.
+func (r *run) positions(dst []byte, n *node, old bsoncore.Value) ([]byte, bsoncore.Type, error) {
+	n, err := r.withPosition(n)
+	if err != nil {
+		return dst, 0, err
+	}
+	values := elementsOf(nil, old)
+	for i, name := range n.names {
+		index, ok := indexOf(name)
+		if !ok {
+			if err := r.blocked(n.children[i], name, old); err != nil {
+				return dst, 0, err
+			}
+			continue
+		}
+		var was bsoncore.Value
+		if index < len(values) {
+			was = values[index]
+		}
+		r.push(name, 0)
+		inArray := r.inArray
+		r.inArray = true
+		data, t, err := r.value(nil, n.children[i], was)
+		r.inArray = inArray
+		r.pop()
+		if err != nil {
+			return dst, 0, err
+		}
+		if t == 0 {
+			if was.Type == 0 {
+				continue
+			}
+			t, data = bsoncore.TypeNull, nil
+		}
+		if index-len(values) > maxPadding {
+			return dst, 0, mongoerror.New(mongoerror.CannotBackfillArray, "can't backfill more than %d elements", maxPadding)
+		}
+		for index >= len(values) {
+			values = append(values, bsoncore.Value{Type: bsoncore.TypeNull})
+		}
+		values[index] = bsoncore.Value{Type: t, Data: data}
+	}
+	return appendArray(dst, values), bsoncore.TypeArray, nil
+}
+
+// appendArray appends an array of values.
+func appendArray(dst []byte, values []bsoncore.Value) []byte {
+	start := len(dst)
+	dst = append(dst, 0, 0, 0, 0)
+	for i, v := range values {
+		dst = appendItem(dst, i, v)
+	}
+	return finish(dst, start)
+}
+
+func appendItem(dst []byte, i int, v bsoncore.Value) []byte {
+	dst = append(dst, byte(v.Type))
+	dst = strconv.AppendInt(dst, int64(i), 10)
+	dst = append(dst, 0)
+	return append(dst, v.Data...)
+}
+
+// unviable returns the error of the first operation under n, none of whose fields can be in a value like v.
+func (r *run) unviable(n *node, v bsoncore.Value) error {
+	for i, name := range n.names {
+		if err := r.blocked(n.children[i], name, v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// blocked returns the error of the first operation under the child of that name, which cannot be in a value like v.
+func (r *run) blocked(n *node, name string, v bsoncore.Value) error {
+	return r.blockedUnder(n, name, v, []string{name})
+}
+
+func (r *run) blockedUnder(n *node, name string, v bsoncore.Value, suffix []string) error {
+	if n.array {
+		return mongoerror.New(mongoerror.BadValue,
+			"The path '%s' must exist in the document in order to apply array updates.", r.pathTo(suffix))
+	}
+	if n.op != nil {
+		switch n.op.kind {
+		case opPop, opPull, opPullAll:
+			return mongoerror.New(mongoerror.PathNotViable, "Cannot use the part (%s) of (%s) to traverse the element ({%s})",
+				name, r.pathTo(suffix), showElement(r.here(), v))
+		case opRename:
+			if _, found, err := r.renamed(n.op); err != nil || !found {
+				return err
+			}
+		}
+		if n.op.creates(r.inserting) {
+			return mongoerror.New(mongoerror.PathNotViable, "Cannot create field '%s' in element {%s}",
+				name, showElement(r.here(), v))
+		}
+		return nil
+	}
+	n, err := r.withPosition(n)
+	if err != nil {
+		return err
+	}
+	for i, child := range n.children {
+		if err := r.blockedUnder(child, name, v, append(suffix, n.names[i])); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkID refuses a change of _id, and values that _id cannot have. It is called only when n has changed something.
+func (r *run) checkID(n *node, old, now bsoncore.Value) error {
+	if !r.keepID {
+		return validateID(now)
+	}
+	changed := "_id"
+	value := old
+	for n.op == nil {
+		if len(n.names) == 0 {
+			break
+		}
+		name := n.names[0]
+		n = n.children[0]
+		if value.Type != bsoncore.TypeEmbeddedDocument {
+			break
+		}
+		next, err := bsoncore.Document(value.Data).LookupErr(name)
+		if err != nil {
+			return mongoerror.New(mongoerror.ImmutableField, "Updating the path '%s' to %s would modify the immutable field '_id'",
+				changed, showElement("_id", now))
+		}
+		value = next
+		changed += "." + name
+	}
+	return mongoerror.New(mongoerror.ImmutableField, "Performing an update on the path '%s' would modify the immutable field '_id'",
+		changed)
+}
+
+// validateID refuses what cannot be an _id. A Value with Type 0 is none.
+func validateID(v bsoncore.Value) error {
+	switch v.Type {
+	case bsoncore.TypeArray, bsoncore.TypeRegex, bsoncore.TypeUndefined:
+		return mongoerror.New(mongoerror.InvalidIdField, "The '_id' value cannot be of type %s", typeName(v.Type))
+	case bsoncore.TypeEmbeddedDocument:
+		for at := 4; ; {
+			e, ok := scan(v.Data, at)
+			if !ok {
+				return nil
+			}
+			if bytes.HasPrefix(e.name, []byte("$")) {
+				return mongoerror.New(mongoerror.DollarPrefixedFieldName,
+					"_id fields may not contain '$'-prefixed fields: %s is not valid for storage.", e.name)
+			}
+			at = e.end
+		}
+	}
+	return nil
+}
+
+// dollarPrefixed is the error of a top-level field whose name begins with a dollar.
+func dollarPrefixed(name string) error {
+	if name == "$id" {
+		return mongoerror.New(mongoerror.InvalidDBRef, "Found $id field without a $ref before it, which is invalid.")
+	}
+	return mongoerror.New(mongoerror.DollarPrefixedFieldName, "The dollar ($) prefixed field '%s' in '%s' is not allowed in the "+
+		"context of an update's replacement document. Consider using an aggregation pipeline with $replaceWith.", name, name)
+}

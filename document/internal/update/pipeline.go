@@ -1,0 +1,135 @@
+package update
+
+import (
+	"bytes"
+
+	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
+
+	"github.com/pandodb/pando/document/internal/expression"
+	"github.com/pandodb/pando/document/internal/mongoerror"
+	"github.com/pandodb/pando/document/internal/projection"
+)
+
+// Codes that have no name.
+const (
+	notOneStage  mongoerror.Code = 40323
+	unknownStage mongoerror.Code = 40324
+)
+
+// otherStages are stages that exist, and that an update cannot have.
+var otherStages = map[string]bool{
+	"$bucket": true, "$bucketAuto": true, "$changeStream": true, "$changeStreamSplitLargeEvent": true, "$collStats": true,
+	"$count": true, "$currentOp": true, "$densify": true, "$documents": true, "$facet": true, "$fill": true, "$geoNear": true,
+	"$graphLookup": true, "$group": true, "$indexStats": true, "$limit": true, "$listLocalSessions": true,
+	"$listSearchIndexes": true, "$listSessions": true, "$lookup": true, "$match": true, "$merge": true, "$out": true,
+	"$planCacheStats": true, "$redact": true, "$sample": true, "$search": true, "$searchMeta": true, "$setWindowFields": true,
+	"$skip": true, "$sort": true, "$sortByCount": true, "$unionWith": true, "$unwind": true, "$vectorSearch": true,
+}
+
+// parsePipeline parses the stages.
+func (u *Update) parsePipeline(v bsoncore.Value, o *Options) error {
+	options := &projection.Options{Expression: &expression.Options{Collation: o.Collation, Let: o.Let, Now: o.Now}}
+	for _, stage := range elementsOf(nil, v) {
+		if stage.Type != bsoncore.TypeEmbeddedDocument {
+			return mongoerror.New(mongoerror.TypeMismatch, "Each element of the 'pipeline' array must be an object")
+		}
+		e, ok := first(stage.Data)
+		if ok {
+			_, more := scan(stage.Data, e.end)
+			ok = !more
+		}
+		if !ok {
+			return mongoerror.New(notOneStage, "A pipeline stage specification object must contain exactly one field.")
+		}
+		p, err := parseStage(string(e.name), e.value, options)
+		if err != nil {
+			return err
+		}
+		u.stages = append(u.stages, p)
+	}
+	return nil
+}
+
+func parseStage(name string, v bsoncore.Value, o *projection.Options) (*projection.Projection, error) {
+	switch name {
+	case "$set", "$addFields":
+		if v.Type != bsoncore.TypeEmbeddedDocument {
+			return nil, mongoerror.New(40272, "%s specification stage must be an object, got %s", name, typeName(v.Type))
+		}
+		return projection.ParseAddFields(v.Data, o)
+	case "$project":
+		if v.Type != bsoncore.TypeEmbeddedDocument {
+			return nil, mongoerror.New(15969, "$project specification must be an object")
+		}
+		return projection.ParseProject(v.Data, o)
+	case "$unset":
+		return projection.ParseUnset(v)
+	case "$replaceWith":
+		return projection.ParseReplaceRoot(v, o)
+	case "$replaceRoot":
+		return parseReplaceRoot(v, o)
+	}
+	if otherStages[name] {
+		return nil, mongoerror.New(mongoerror.InvalidOptions, "%s is not allowed to be used within an update", name)
+	}
+	return nil, mongoerror.New(unknownStage, "Unrecognized pipeline stage name: '%s'", name)
+}
+
+func parseReplaceRoot(v bsoncore.Value, o *projection.Options) (*projection.Projection, error) {
+	if v.Type != bsoncore.TypeEmbeddedDocument {
+		return nil, mongoerror.New(40229, "expected an object as specification for $replaceRoot stage, got %s", typeName(v.Type))
+	}
+	var root bsoncore.Value
+	for at := 4; ; {
+		e, ok := scan(v.Data, at)
+		if !ok {
+			break
+		}
+		at = e.end
+		if string(e.name) != "newRoot" {
+			return nil, mongoerror.New(40415, "BSON field '$replaceRoot.%s' is an unknown field.", e.name)
+		}
+		root = e.value
+	}
+	if root.Type == 0 {
+		return nil, mongoerror.New(40414, "BSON field '$replaceRoot.newRoot' is missing but a required field")
+	}
+	return projection.ParseReplaceRoot(root, o)
+}
+
+// transform appends what the pipeline makes of doc. _id is kept, and put first.
+func (u *Update) transform(dst []byte, doc bsoncore.Document) ([]byte, bool, error) {
+	now := doc
+	var err error
+	for _, stage := range u.stages {
+		if now, err = stage.Apply(nil, now); err != nil {
+			return dst, false, err
+		}
+	}
+	id, err := withID(nil, doc, now)
+	if err != nil {
+		return dst, false, err
+	}
+	start := len(dst)
+	if e, ok := first(now); ok && string(e.name) == "_id" {
+		dst = append(dst, now...)
+	} else {
+		dst = append(dst, 0, 0, 0, 0)
+		dst = append(dst, id...)
+		for at := 4; ; {
+			e, ok := scan(now, at)
+			if !ok {
+				break
+			}
+			at = e.end
+			if string(e.name) != "_id" {
+				dst = append(dst, now[e.start:e.end]...)
+			}
+		}
+		dst = finish(dst, start)
+	}
+	if depthOf(bsoncore.Value{Type: bsoncore.TypeEmbeddedDocument, Data: dst[start:]}) > maxDepth {
+		return dst, false, tooDeep()
+	}
+	return dst, !bytes.Equal(doc, dst[start:]), nil
+}
