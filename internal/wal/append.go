@@ -60,13 +60,24 @@ func (l *Log) write(s *segment, offset int64, f *frame, payload []byte) error {
 	if s.data == nil {
 		return l.writePlain(s, offset, f, payload)
 	}
-	if err := s.store(offset, f, payload); err != nil {
+	stored := payload
+	if len(payload) >= callBytes {
+		if _, err := s.file.WriteAt(payload, offset+frameHeader); err != nil {
+			return l.fail(fmt.Errorf("%s: write %d bytes at %d: %w", baseName(s.segment), len(payload), offset, err))
+		}
+		stored = nil
+	}
+	if err := s.store(offset, f, stored); err != nil {
 		return l.fail(fmt.Errorf("%s: store %d bytes at %d: %w", baseName(s.segment), f.room(), offset, err))
 	}
 	return nil
 }
 
-// store copies one frame into the mapping. The pages of a mapping fault when the device fails or the file was cut from
+// callBytes is the length from which on a payload is written with a call instead of being stored into the mapping. For each page
+// that is stored into the system takes a fault now, and another step at the next sync; a call costs as much as one or two of them.
+const callBytes = 8 << 10
+
+// store copies one frame into the mapping; of a payload that is there already it gets nil. The pages of a mapping fault when the device fails or the file was cut from
 // outside; such a fault becomes an error here.
 func (s *segment) store(offset int64, f *frame, payload []byte) (err error) {
 	b := s.data[offset : offset+f.room()]
@@ -77,7 +88,7 @@ func (s *segment) store(offset int64, f *frame, payload []byte) (err error) {
 	}()
 	f.put(b, &s.header, offset)
 	copy(b[frameHeader:], payload)
-	clear(b[frameHeader+len(payload):]) // no stale bytes in the padding
+	clear(b[frameHeader+f.length:]) // no stale bytes in the padding
 	return nil
 }
 
