@@ -54,6 +54,7 @@ type Engine struct {
 	failure  atomic.Pointer[error]
 	closed   atomic.Bool
 	stopped  view.Stop      // stops iterators
+	ahead    ahead          // the leader's
 	sink     uint64         // keeps prefetches; the leader's
 	running  sync.WaitGroup // calls that Close waits for
 	clock    clockMark

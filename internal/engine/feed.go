@@ -156,6 +156,15 @@ func (e *Engine) oldestChange() uint64 {
 	return seq
 }
 
+// OldestChange returns the sequence number of the oldest command that the log still has.
+func (e *Engine) OldestChange() uint64 {
+	if e.log == nil {
+		return e.visible.Load() + 1
+	}
+	_, seq := e.log.Oldest()
+	return seq
+}
+
 // LastSeq returns the sequence number of the newest command that readers see.
 func (e *Engine) LastSeq() uint64 { return e.visible.Load() }
 

@@ -109,12 +109,17 @@ func (e *Engine) syncLog() error {
 }
 
 // prefetchWidth is how many commands of a batch are hashed ahead, so that their cache misses in the memtable's index overlap.
-const prefetchWidth = 16
+const prefetchWidth = 32
 
-// apply carries encoded commands into a memtable; the n-th gets the sequence number first+n.
+// ahead is the commands that are about to be applied, and the hashes of their keys.
+type ahead struct {
+	commands [prefetchWidth]command.Command
+	hashes   [prefetchWidth]uint64
+}
+
+// apply carries encoded commands into a memtable; the n-th gets the sequence number first+n. The caller leads.
 func (e *Engine) apply(t *memtable.Table, first uint64, commands []byte) {
-	var ahead [prefetchWidth]command.Command
-	var hashes [prefetchWidth]uint64
+	a := &e.ahead
 	d := command.NewDecoder(commands)
 	seq := first
 	for more := true; more; {
@@ -123,18 +128,19 @@ func (e *Engine) apply(t *memtable.Table, first uint64, commands []byte) {
 			if more = d.Next(); !more {
 				break
 			}
-			c := d.Command()
-			if c.Op == command.Put || c.Op == command.PutApart || c.Op == command.Delete {
-				hashes[n] = record.Hash(c.Keyspace, c.Key)
-				e.sink += t.Prefetch(hashes[n])
-			}
-			ahead[n] = c
+			c := &a.commands[n]
+			*c = d.Command()
+			a.hashes[n] = record.Hash(c.Keyspace, c.Key) // of no use for a few kinds of command, and harmless
 			n++
 		}
+		if n > 1 {
+			e.sink += t.Prefetch(a.hashes[:n])
+		}
 		for i := range n {
-			e.applyOne(t, &ahead[i], hashes[i], seq)
+			e.applyOne(t, &a.commands[i], a.hashes[i], seq)
 			seq++
 		}
+		clear(a.commands[:n]) // what they point to is the caller's
 	}
 }
 

@@ -221,8 +221,8 @@ func BenchmarkPutBatch(b *testing.B) {
 		if n%len(hashes) == 0 {
 			for j := range hashes {
 				hashes[j] = record.Hash(1, keys[((n+j)*7919)&(len(keys)-1)])
-				sum += table.Prefetch(hashes[j])
 			}
+			sum += table.Prefetch(hashes[:])
 		}
 		table.Put(1, hashes[n%len(hashes)], keys[(n*7919)&(len(keys)-1)], uint64(million+n), r)
 	}

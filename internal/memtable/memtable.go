@@ -152,16 +152,20 @@ func (t *Table) grow(ix *index) *index {
 	return larger
 }
 
-// Prefetch touches what a look-up of hash reads first, so that the misses of a batch of look-ups overlap: the slot in
-// which it begins, and the node in it if that is likely to be the one. Sum up what it returns, lest the compiler leaves
-// it out.
-func (t *Table) Prefetch(hash uint64) uint64 {
+// Prefetch touches what look-ups of hashes read first, so that their misses overlap: the slot in which each begins, and the node
+// in it if that is likely to be the one. Loads of a pass do not wait for each other, and nothing stands between them. Sum up what
+// it returns, lest the compiler leaves it out.
+func (t *Table) Prefetch(hashes []uint64) (sum uint64) {
 	ix := t.index.Load()
-	s := atomic.LoadUint64(ix.slot(uint32(hash>>32) >> ix.shift))
-	if s == 0 || s>>32 != hash>>32 {
-		return s
+	for _, hash := range hashes {
+		sum += atomic.LoadUint64(ix.slot(uint32(hash>>32) >> (ix.shift & 31)))
 	}
-	return s + uint64(*t.arena.word(ref(s), 1))
+	for _, hash := range hashes {
+		if s := atomic.LoadUint64(ix.slot(uint32(hash>>32) >> (ix.shift & 31))); s != 0 && s>>32 == hash>>32 {
+			sum += uint64(*t.arena.word(ref(s), 1))
+		}
+	}
+	return sum
 }
 
 // Get returns the newest version of a key up to seq, with its sequence number. The value aliases the arena. Range deletes

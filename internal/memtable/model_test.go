@@ -212,7 +212,7 @@ func (h *harness) checkKey() {
 	if ok != wantOK || gotSeq != want.seq || !cmp.Equal(got, want.rec) {
 		h.t.Fatalf("Get(%d, %.40q, %d) = %v, %d, %v; want %v, %v", ks, key, seq, got, gotSeq, ok, want, wantOK)
 	}
-	if all, _ := h.model.at(ks, string(key), always); all.seq > 0 && h.table.Prefetch(record.Hash(ks, key)) == 0 {
+	if all, _ := h.model.at(ks, string(key), always); all.seq > 0 && h.table.Prefetch([]uint64{record.Hash(ks, key)}) == 0 {
 		h.t.Fatalf("Prefetch of %.40q found an empty slot", key)
 	}
 	covered := h.model.covered(ks, key, seq)
