@@ -1,0 +1,206 @@
+package number
+
+import (
+	"math"
+	"testing"
+
+	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
+)
+
+func decimal(t *testing.T, s string) Number {
+	t.Helper()
+	d, ok := ParseDecimal(s)
+	if !ok {
+		t.Fatalf("%q is no decimal", s)
+	}
+	return FromDecimal(d)
+}
+
+// show writes a number with its type.
+func show(n Number) string { return n.Value().String() }
+
+// TestArithmetic has the results that a MongoDB server gives.
+func TestArithmetic(t *testing.T) {
+	d := func(s string) Number { return decimal(t, s) }
+	tests := []struct {
+		name string
+		got  Number
+		want Number
+	}{
+		{"int32 overflows into int64", Add(Int32(math.MaxInt32), Int32(1)), Int64(1 << 31)},
+		{"int64 overflows into double", Add(Int64(math.MaxInt64), Int32(1)), Double(1 << 63)},
+		{"int64 stays int64", Add(Int32(1), Int64(2)), Int64(3)},
+		{"a sum has doubles in full", Add(Double(0.1), d("1")), d("1.100000000000000005551115123125783")},
+		{"an integral double in a sum", Add(Double(1e10), d("1")), d("10000000001")},
+		{"exact up to the result", Add(Int64(1<<53+1), Double(0.5)), Double(1<<53 + 2)},
+		{"negative zeros", Add(Double(math.Copysign(0, -1)), Double(math.Copysign(0, -1))), Double(0)},
+		{"a difference has 15 digits", Subtract(d("1"), Double(0.1)), d("0.900000000000000")},
+		{"difference overflows", Subtract(Int64(math.MinInt64), Int32(1)), Double(-1 << 63)},
+		{"int32 difference overflows", Subtract(Int32(math.MinInt32), Int32(1)), Int64(math.MinInt32 - 1)},
+		{"product overflows", Multiply(Int32(math.MaxInt32), Int32(2)), Int64(4294967294)},
+		{"int64 product overflows", Multiply(Int64(1<<62), Int32(4)), Double(1 << 64)},
+		{"decimal product", Multiply(Double(3), d("2")), d("6.00000000000000")},
+		{"product of infinity", Multiply(d("0"), d("Infinity")), d("NaN")},
+		{"product at the upper end", Multiply(d("1E+6111"), d("10")), d("1.0E+6112")},
+		{"product at the lower end", Multiply(d("1E-6176"), d("0.6")), d("1E-6176")},
+		{"product vanishes", Multiply(d("1E-6176"), d("0.1")), d("0E-6176")},
+		{"sum of decimals is infinite", Add(d("9.999999999999999999999999999999999E+6144"), d("9E+6144")), d("Infinity")},
+		{"quotient is a double", Divide(Int32(6), Int32(2)), Double(3)},
+		{"decimal quotient", Divide(d("1"), Int32(3)), d("0.3333333333333333333333333333333333")},
+		{"even decimal quotient", Divide(d("6"), Int32(2)), d("3")},
+		{"decimal by double", Divide(d("1.00"), Double(0.5)), d("2")},
+		{"subnormal quotient", Divide(d("-1"), d("3E+6144")), d("-3.3333333333333333333333333333333E-6145")},
+		{"remainder", Mod(Int32(-5), Int32(3)), Int32(-2)},
+		{"remainder of the least int64", Mod(Int64(math.MinInt64), Int32(-1)), Int64(0)},
+		{"remainder of a huge decimal", Mod(d("1E+6144"), d("7")), d("1")},
+		{"remainder of a negative decimal", Mod(d("-7.5"), d("2")), d("-1.5")},
+		{"remainder by infinity", Mod(d("7"), d("Infinity")), d("7")},
+	}
+	for _, test := range tests {
+		if show(test.got) != show(test.want) {
+			t.Errorf("%s: got %s, want %s", test.name, show(test.got), show(test.want))
+		}
+	}
+}
+
+func TestExactArithmetic(t *testing.T) {
+	if _, ok := AddExact(Int64(math.MaxInt64), Int32(1)); ok {
+		t.Error("an update's int64 sum that overflows is an error")
+	}
+	if _, ok := MultiplyExact(Int64(1<<62), Int32(4)); ok {
+		t.Error("an update's int64 product that overflows is an error")
+	}
+	if n, ok := MultiplyExact(Int64(math.MinInt64), Int32(1)); !ok || show(n) != show(Int64(math.MinInt64)) {
+		t.Errorf("the least int64 times one: %v %v", show(n), ok)
+	}
+	if n, ok := AddExact(decimal(t, "1"), Double(0.1)); !ok || show(n) != show(decimal(t, "1.100000000000000")) {
+		t.Errorf("a double that is added to a decimal has 15 digits: %s", show(n))
+	}
+	if n, ok := Bits(Int32(-1), Int64(1<<40), And); !ok || show(n) != show(Int64(1<<40)) {
+		t.Errorf("bits of mixed integers: %s %v", show(n), ok)
+	}
+	if _, ok := Bits(Int32(1), Double(1), Or); ok {
+		t.Error("a double has no bits")
+	}
+}
+
+func TestSum(t *testing.T) {
+	d := func(s string) Number { return decimal(t, s) }
+	tests := []struct {
+		add  []Number
+		want Number
+	}{
+		{nil, Int32(0)},
+		{[]Number{Int32(math.MaxInt32), Int32(1)}, Int64(1 << 31)},
+		{[]Number{Int64(math.MaxInt64), Int64(1)}, Double(1 << 63)},
+		{[]Number{Int64(math.MaxInt64), Int64(1), Int64(-1)}, Int64(math.MaxInt64)},
+		{[]Number{Double(0.1), Double(0.2), Double(0.3)}, Double(0.6)},
+		{[]Number{Double(1e308), Double(1e308), Double(-1e308)}, Double(math.Inf(1))},
+		{[]Number{Double(0.1), Double(0.2), d("1")}, d("1.300000000000000016653345369377348")},
+		{[]Number{d("1E+3")}, d("1000")},
+		{[]Number{d("-0")}, d("0")},
+		{[]Number{d("1.10"), d("2.2")}, d("3.30")},
+		{[]Number{Int64(1<<53 + 1), d("0.5")}, d("9007199254740993.5")},
+		{[]Number{Double(math.Copysign(0, -1))}, Double(0)},
+	}
+	for _, test := range tests {
+		var s, left, right Sum
+		for i, n := range test.add {
+			s.Add(n)
+			if i%2 == 0 {
+				left.Add(n)
+			} else {
+				right.Add(n)
+			}
+		}
+		if show(s.Result()) != show(test.want) {
+			t.Errorf("sum of %v: got %s, want %s", test.add, show(s.Result()), show(test.want))
+		}
+		left.Merge(&right)
+		if show(left.Result()) != show(test.want) && !test.want.IsInf() {
+			t.Errorf("merged sum of %v: got %s, want %s", test.add, show(left.Result()), show(test.want))
+		}
+	}
+}
+
+func TestAverageAndDeviation(t *testing.T) {
+	var a Average
+	if _, ok := a.Result(); ok {
+		t.Error("the mean of nothing")
+	}
+	a.AddValue(Double(0.1).Value())
+	a.AddValue(decimal(t, "1").Value())
+	a.AddValue(bsoncore.Value{Type: bsoncore.TypeNull})
+	if n, _ := a.Result(); show(n) != show(decimal(t, "0.5500000000000000027755575615628915")) {
+		t.Errorf("mean: %s", show(n))
+	}
+	var d, left, right Deviation
+	for i, f := range []float64{1, 2, 4} {
+		d.AddValue(Double(f).Value())
+		if i == 0 {
+			left.AddValue(Double(f).Value())
+		} else {
+			right.AddValue(Double(f).Value())
+		}
+	}
+	left.Merge(&right)
+	for _, d := range []*Deviation{&d, &left} {
+		if f, ok := d.Sample(); !ok || math.Abs(f-1.5275252316519465) > 1e-15 {
+			t.Errorf("sample deviation %v", f)
+		}
+	}
+}
+
+func TestConversions(t *testing.T) {
+	for s, want := range map[string]string{
+		"1.2345678901234567890123456789012345678901": "1.234567890123456789012345678901234",
+		"inf": "Infinity", "-Infinity": "-Infinity", "nan": "NaN", ".5": "0.5", "5.": "5", "-0": "-0", "1e3": "1E+3",
+	} {
+		if got := decimal(t, s).String(); got != want {
+			t.Errorf("%q is read as %s, want %s", s, got, want)
+		}
+	}
+	for _, s := range []string{"", "+", " 1", "1_0", "0x1", "--1", "1e", "e5", "infin"} {
+		if d, ok := ParseDecimal(s); ok {
+			t.Errorf("%q is read as %s", s, d)
+		}
+	}
+	for f, want := range map[float64]string{0.1: "0.100000000000000", 3: "3.00000000000000", 5e-324: "4.94065645841247E-324", 0: "0"} {
+		if got := DecimalFromFloat(f).String(); got != want {
+			t.Errorf("%g is %s, want %s", f, got, want)
+		}
+	}
+	for s, want := range map[string]int64{"9223372036854775807": math.MaxInt64, "-9223372036854775808": math.MinInt64, "1E+3": 1000, "10E-1": 1} {
+		if i, exact := decimal(t, s).Int64(); i != want || !exact {
+			t.Errorf("%s as int64: %d %v", s, i, exact)
+		}
+	}
+	for _, s := range []string{"9223372036854775808", "1.5", "NaN", "-9223372036854775809", "1E+6000"} {
+		if _, exact := decimal(t, s).Int64(); exact {
+			t.Errorf("%s is no int64", s)
+		}
+	}
+}
+
+// TestNonCanonicalDecimals: coefficients beyond 34 digits mean zero, and must survive everything.
+func TestNonCanonicalDecimals(t *testing.T) {
+	for _, hi := range []uint64{0x6000000000000000, 0x3041ffffffffffff, 0x7c00000000000001, math.MaxUint64} {
+		d := NewDecimal(hi, math.MaxUint64)
+		_ = d.Add(d).Multiply(d).Divide(d).Mod(d).Quantize(2, Floor)
+		if s := d.Sign(); s != 0 {
+			t.Errorf("%x has the sign %d", hi, s)
+		}
+	}
+}
+
+func FuzzParseDecimal(f *testing.F) {
+	f.Add("1.5e300")
+	f.Add("-Infinity")
+	f.Fuzz(func(t *testing.T, s string) {
+		if d, ok := ParseDecimal(s); ok {
+			if again, ok := ParseDecimal(d.String()); !ok || again != d && d.Sign() != 0 {
+				t.Errorf("%q is %s, which is read as %s", s, d, again)
+			}
+		}
+	})
+}
