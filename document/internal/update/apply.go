@@ -31,6 +31,7 @@ type run struct {
 	inArray   bool // the element at hand is one of an array
 	path      []step
 	room      [8]step
+	digits    [16]byte // of a new number
 }
 
 // step is a component of the path to the element at hand: a name, or a position.
@@ -443,11 +444,8 @@ func (r *run) checkID(n *node, old, now bsoncore.Value) error {
 		}
 		name := n.names[0]
 		n = n.children[0]
-		if value.Type != bsoncore.TypeEmbeddedDocument {
-			break
-		}
-		next, err := bsoncore.Document(value.Data).LookupErr(name)
-		if err != nil {
+		next, _ := member(value, name)
+		if next.Type == 0 {
 			return mongoerror.New(mongoerror.ImmutableField, "Updating the path '%s' to %s would modify the immutable field '_id'",
 				changed, showElement("_id", now))
 		}

@@ -3,7 +3,6 @@ package update
 import (
 	"bytes"
 	"encoding/binary"
-	"math"
 	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
@@ -209,23 +208,12 @@ func (r *run) bit(dst []byte, op *operation, old bsoncore.Value) ([]byte, bsonco
 		}
 		wide = wide || b.wide
 	}
+	t, data := bsoncore.TypeInt32, binary.LittleEndian.AppendUint32(r.digits[:0], uint32(int32(n)))
 	if wide {
-		return r.number(dst, bsoncore.TypeInt64, uint64(n), old)
+		t, data = bsoncore.TypeInt64, binary.LittleEndian.AppendUint64(r.digits[:0], uint64(n))
 	}
-	return r.number(dst, bsoncore.TypeInt32, uint64(uint32(int32(n))), old)
-}
-
-// number appends a number of 4 or 8 bytes. Not a number is never what it was.
-func (r *run) number(dst []byte, t bsoncore.Type, bits uint64, old bsoncore.Value) ([]byte, bsoncore.Type, error) {
-	start := len(dst)
-	if t == bsoncore.TypeInt32 {
-		dst = binary.LittleEndian.AppendUint32(dst, uint32(bits))
-	} else {
-		dst = binary.LittleEndian.AppendUint64(dst, bits)
-	}
-	nan := t == bsoncore.TypeDouble && math.IsNaN(math.Float64frombits(bits))
-	if t != old.Type || nan || !bytes.Equal(dst[start:], old.Data) {
+	if t != old.Type || !bytes.Equal(data, old.Data) {
 		r.changed = true
 	}
-	return dst, t, nil
+	return append(dst, data...), t, nil
 }

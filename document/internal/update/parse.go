@@ -6,6 +6,8 @@ import (
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 
 	"github.com/pandodb/pando/document/internal/mongoerror"
+	"github.com/pandodb/pando/document/internal/number"
+	"github.com/pandodb/pando/document/internal/order"
 )
 
 // parseOperators parses {$set: {a: 1}, ...} into the tree.
@@ -152,7 +154,7 @@ func (op *operation) parse(path string, v bsoncore.Value, o *Options) error {
 		if op.kind == opMul {
 			verb = "multiply"
 		}
-		if !isNumber(v.Type) {
+		if !order.IsNumber(v.Type) {
 			return mongoerror.New(mongoerror.TypeMismatch, "Cannot %s with non-numeric argument: {%s}", verb, showElement(path, v))
 		}
 	case opCurrentDate:
@@ -176,28 +178,17 @@ func (op *operation) parse(path string, v bsoncore.Value, o *Options) error {
 	return nil
 }
 
-func isNumber(t bsoncore.Type) bool {
-	return t == bsoncore.TypeInt32 || t == bsoncore.TypeInt64 || t == bsoncore.TypeDouble || t == bsoncore.TypeDecimal128
-}
-
 // integer returns a number that has no fraction and fits an int64.
 func integer(v bsoncore.Value) (int64, bool) {
-	switch v.Type {
-	case bsoncore.TypeInt32, bsoncore.TypeInt64:
-		return v.AsInt64(), true
-	case bsoncore.TypeDouble:
-		f := v.Double()
-		if f >= -1<<63 && f < 1<<63 && f == float64(int64(f)) {
-			return int64(f), true
-		}
-	case bsoncore.TypeDecimal128:
-		return decimalInteger(v)
+	n, ok := number.Of(v)
+	if !ok {
+		return 0, false
 	}
-	return 0, false
+	return n.Int64()
 }
 
 func (op *operation) parsePop(path string, v bsoncore.Value) error {
-	if !isNumber(v.Type) {
+	if !order.IsNumber(v.Type) {
 		return mongoerror.New(mongoerror.FailedToParse, "Expected a number in: %s", showElement(path, v))
 	}
 	n, ok := integer(v)

@@ -6,6 +6,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 
 	"github.com/pandodb/pando/document/internal/mongoerror"
+	"github.com/pandodb/pando/document/internal/order"
 )
 
 // first returns the first element of a document.
@@ -95,7 +96,7 @@ func (op *operation) parsePush(v bsoncore.Value) error {
 
 // parseSort parses the operand of $sort in $push.
 func parseSort(v bsoncore.Value) ([]sortKey, error) {
-	if isNumber(v.Type) {
+	if order.IsNumber(v.Type) {
 		n, ok := integer(v)
 		if !ok || n != 1 && n != -1 {
 			return nil, mongoerror.New(mongoerror.BadValue, "The $sort element value must be either 1 or -1")

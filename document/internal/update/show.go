@@ -121,11 +121,11 @@ func showDouble(f float64) string {
 	}
 	switch {
 	case math.IsNaN(f):
-		return "nan"
+		return "nan.0"
 	case math.IsInf(f, 1):
-		return "inf"
+		return "inf.0"
 	case math.IsInf(f, -1):
-		return "-inf"
+		return "-inf.0"
 	}
 	return strconv.FormatFloat(f, 'g', -1, 64)
 }
