@@ -112,7 +112,8 @@ type KeyspaceOptions struct {
 	// Compression of the settled data; nil: as in Options.
 	Compression *Compression
 
-	// LeafBytes is the size of a leaf of a Tree before compression. Default: 8 KiB. Larger leaves compress better and make
-	// scans of cold data cheaper; smaller ones make cold reads and random updates cheaper. 256 bytes to 256 KiB.
+	// LeafBytes is the size of a leaf of a Tree before compression; leaves that shrink by half are filled up to twice as much.
+	// Default: 8 KiB. Larger leaves compress better and make scans of cold data cheaper; smaller ones make cold reads and random
+	// updates cheaper. 256 bytes to 256 KiB.
 	LeafBytes int
 }

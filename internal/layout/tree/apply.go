@@ -14,8 +14,8 @@ import (
 const (
 	minLeafBytes = 64
 	// A leaf with its last record and all its deltas must fit into page.MaxRaw, or it could never be read again:
-	// maxLeafBytes*5/4 + 128 KiB + deltasMost*deltaMost = 720 KiB.
-	maxLeafBytes = 64 << 10
+	// maxLeafBytes*5/4 + 128 KiB + deltasMost*deltaMost = 960 KiB.
+	maxLeafBytes = 256 << 10
 	deltasMost   = 16
 	deltaMost    = 32 << 10
 	minFanout    = 4

@@ -145,6 +145,20 @@ func TestRewriteFillsLeaves(t *testing.T) {
 	w.Audit()
 }
 
+// What shrinks to less than half is stored in leaves of twice the size, so in half as many.
+func TestLeavesThatCompressAreLarger(t *testing.T) {
+	leaves := func(codec segment.Codec) int64 {
+		w := layouttest.NewWorld(t, config(), 1, 0, 0)
+		w.Apply(nil, rows(0, 5000, 1), layout.ApplyOptions{LeafBytes: 2000, Codec: codec})
+		w.Apply(nil, rows(0, 5000, 3), layout.ApplyOptions{LeafBytes: 2000, Codec: codec})
+		w.Check(w.Root)
+		return w.Layout.Stats(w.Root).Leaves
+	}
+	if plain, packed := leaves(segment.None), leaves(segment.S2); packed > plain*6/10 {
+		t.Errorf("%d leaves that are compressed beside %d that are not", packed, plain)
+	}
+}
+
 func TestNoSpace(t *testing.T) {
 	w := layouttest.NewWorld(t, config(), 1, 0, 0)
 	o := layout.ApplyOptions{LeafBytes: 1000, Fanout: 8}

@@ -115,6 +115,7 @@ func (a *applier) rewrite(src source, lo, hi []byte) error {
 	if err != nil {
 		return err
 	}
+	a.leaf.fit(len(raw), src.b.slots[src.i].ptr)
 	a.leaf.begin(lo, resident)
 	if a.leaf.b.Count() == 0 {
 		a.leaf.filter, a.leaf.filterAt = src.b.filterOf(src.i), src.b.slots[src.i].filter
@@ -148,12 +149,14 @@ func (a *applier) merge(raw []byte, hi []byte) error {
 			return err
 		}
 		a.leaf.cut = a.plan(raw, hi)
+		a.leaf.fills = a.leaf.cut == a.leaf.limit
 		if err := it.Reset(raw); err != nil {
 			return err
 		}
 		inBase = it.Next()
 	} else {
 		a.leaf.cut = a.plan(nil, hi)
+		a.leaf.fills = true
 	}
 	for {
 		last := !a.input.below(hi)
@@ -290,6 +293,7 @@ type leafWriter struct {
 	b      page.Builder
 	limit  int    // the size to which leaves are filled
 	cut    int    // the size at which the leaf at hand ends
+	fills  bool   // cut is limit, and follows it
 	sep    []byte // lower bound of the leaf at hand
 	last   []byte // last key of the leaf before it, when sep must be found by comparing
 	cutOff bool
@@ -306,6 +310,20 @@ type leafWriter struct {
 
 // most is the size that a leaf may have before it is split.
 func (w *leafWriter) most() int { return w.limit + w.limit/4 }
+
+// roomiest is how many times LeafBytes a leaf may be before compression.
+const roomiest = 2
+
+// fit sets the size of leaves by how well the last one compressed: a reader of the disk pays by what is stored, and what is larger
+// compresses better, in fewer blobs.
+func (w *leafWriter) fit(raw int, stored segment.Pointer) {
+	least, length := w.a.o.LeafBytes, int(stored.Length)-segment.HeaderSize
+	if length <= 0 {
+		return // an empty page says nothing
+	}
+	most := max(least, min(roomiest*least, maxLeafBytes))
+	w.limit = min(max(int(int64(least)*int64(raw)/int64(length)), least), most)
+}
 
 // begin says that what comes next has the lower bound lo.
 func (w *leafWriter) begin(lo []byte, resident bool) {
@@ -362,6 +380,10 @@ func (w *leafWriter) emit() error {
 	p, err := a.write(segment.KindLeaf, a.page)
 	if err != nil {
 		return err
+	}
+	w.fit(len(a.page), p)
+	if w.fills {
+		w.cut = w.limit
 	}
 	e := entry{
 		sep:    w.sep,
