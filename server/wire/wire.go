@@ -1,0 +1,314 @@
+// Package wire is MongoDB's wire protocol: messages in and out of bytes.
+//
+// It promises that whatever bytes come, a message is either well formed as far as its own structure goes, or an error that wraps
+// ErrMalformed; that no length is believed before the bytes are there; and that what a message takes in memory is bounded by
+// MaxMessage, decompressed too. It does not look into the documents: their BSON is for the next door to check. The protocol is
+// described in MongoDB's manual, "MongoDB Wire Protocol".
+package wire
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+
+	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
+)
+
+// ErrMalformed is what errors.Is finds when bytes are not a message.
+var ErrMalformed = errors.New("malformed message")
+
+// Limits of the protocol.
+const (
+	MaxMessage  = 48_000_000 // bytes of one message
+	HeaderBytes = 16
+)
+
+// Opcode says what a message is.
+type Opcode int32
+
+// The opcodes that are still in use. OP_QUERY is only for the first hello.
+const (
+	OpReply      Opcode = 1
+	OpQuery      Opcode = 2004
+	OpCompressed Opcode = 2012
+	OpMsg        Opcode = 2013
+)
+
+// Flags of an OP_MSG.
+const (
+	ChecksumPresent uint32 = 1 << 0
+	MoreToCome      uint32 = 1 << 1
+	ExhaustAllowed  uint32 = 1 << 16
+	requiredFlags   uint32 = 0xffff // bits that a receiver must know
+)
+
+// Sequence is a section of an OP_MSG that carries the documents of one field of the command.
+type Sequence struct {
+	Field     string
+	Documents []bsoncore.Document
+}
+
+// Message is one message. Its slices alias the buffer that it was read into.
+type Message struct {
+	RequestID  int32
+	ResponseTo int32
+	Op         Opcode // OpMsg, OpQuery or OpReply; a compressed message has that of what is inside
+	Compressor Compressor
+
+	Flags     uint32            // of an OP_MSG
+	Body      bsoncore.Document // of an OP_MSG or OP_QUERY
+	Sequences []Sequence        // of an OP_MSG
+
+	Collection string // of an OP_QUERY: "admin.$cmd"
+}
+
+// Reader reads messages from a connection. It keeps one buffer, so a message is valid until the next one is read.
+type Reader struct {
+	r      io.Reader
+	header [HeaderBytes]byte
+	body   []byte
+	plain  []byte // decompressed
+}
+
+// NewReader returns a reader.
+func NewReader(r io.Reader) *Reader { return &Reader{r: r} }
+
+// keptBuffer is the largest buffer that a reader keeps between messages.
+const keptBuffer = 1 << 20
+
+// Read reads one message. io.EOF means that the connection ended between two messages.
+func (r *Reader) Read() (*Message, error) {
+	if _, err := io.ReadFull(r.r, r.header[:]); err != nil {
+		return nil, err
+	}
+	length := int32(binary.LittleEndian.Uint32(r.header[:]))
+	if length < HeaderBytes || length > MaxMessage {
+		return nil, fmt.Errorf("%w: it says it has %d bytes", ErrMalformed, length)
+	}
+	m := &Message{
+		RequestID: int32(binary.LittleEndian.Uint32(r.header[4:])), ResponseTo: int32(binary.LittleEndian.Uint32(r.header[8:])),
+		Op: Opcode(binary.LittleEndian.Uint32(r.header[12:])),
+	}
+	body, err := r.fill(int(length) - HeaderBytes)
+	if err != nil {
+		return nil, err
+	}
+	return m, r.parse(m, body)
+}
+
+// fill reads n bytes. The buffer grows as they come, so that a length without bytes behind it costs nothing.
+func (r *Reader) fill(n int) ([]byte, error) {
+	const step = 64 << 10
+	if cap(r.body) > keptBuffer && n < keptBuffer {
+		r.body = nil
+	}
+	r.body = r.body[:0]
+	for len(r.body) < n {
+		want := min(n-len(r.body), max(step, len(r.body)))
+		if free := cap(r.body) - len(r.body); free > 0 {
+			want = min(want, free)
+		} else {
+			r.body = append(r.body, make([]byte, want)...)[:len(r.body)]
+		}
+		part := r.body[len(r.body) : len(r.body)+want]
+		if _, err := io.ReadFull(r.r, part); err != nil {
+			if errors.Is(err, io.EOF) {
+				err = io.ErrUnexpectedEOF
+			}
+			return nil, err
+		}
+		r.body = r.body[:len(r.body)+want]
+	}
+	return r.body, nil
+}
+
+// parse reads what is behind the header.
+func (r *Reader) parse(m *Message, body []byte) error {
+	if m.Op == OpCompressed {
+		if len(body) < 9 {
+			return fmt.Errorf("%w: a compressed message of %d bytes", ErrMalformed, len(body))
+		}
+		m.Op = Opcode(binary.LittleEndian.Uint32(body))
+		size := int32(binary.LittleEndian.Uint32(body[4:]))
+		m.Compressor = Compressor(body[8])
+		if m.Op == OpCompressed || size < 0 || size > MaxMessage-HeaderBytes {
+			return fmt.Errorf("%w: a compressed message with %d bytes inside", ErrMalformed, size)
+		}
+		var err error
+		if r.plain, err = m.Compressor.decompress(r.plain[:0], body[9:], int(size)); err != nil {
+			return err
+		}
+		body = r.plain
+	}
+	switch m.Op {
+	case OpMsg:
+		return m.parseMsg(body, r.header[:])
+	case OpQuery:
+		return m.parseQuery(body)
+	case OpReply:
+		return m.parseReply(body)
+	}
+	return fmt.Errorf("%w: opcode %d", ErrMalformed, m.Op)
+}
+
+func (m *Message) parseMsg(body, header []byte) error {
+	if len(body) < 5 {
+		return fmt.Errorf("%w: an OP_MSG of %d bytes", ErrMalformed, len(body))
+	}
+	m.Flags = binary.LittleEndian.Uint32(body)
+	if unknown := m.Flags & requiredFlags &^ (ChecksumPresent | MoreToCome); unknown != 0 {
+		return fmt.Errorf("%w: unknown flags %#x", ErrMalformed, unknown)
+	}
+	sections := body[4:]
+	if m.Flags&ChecksumPresent != 0 {
+		if len(sections) < 4 {
+			return fmt.Errorf("%w: no room for a checksum", ErrMalformed)
+		}
+		sections = sections[:len(sections)-4]
+		if m.Compressor == 0 {
+			table := crc32.MakeTable(crc32.Castagnoli)
+			sum := crc32.Update(crc32.Checksum(header, table), table, body[:len(body)-4])
+			if want := binary.LittleEndian.Uint32(body[len(body)-4:]); sum != want {
+				return fmt.Errorf("%w: checksum %08x, want %08x", ErrMalformed, sum, want)
+			}
+		}
+	}
+	for len(sections) > 0 {
+		var err error
+		switch kind := sections[0]; kind {
+		case 0:
+			sections, err = m.takeBody(sections[1:])
+		case 1:
+			sections, err = m.takeSequence(sections[1:])
+		default:
+			err = fmt.Errorf("%w: a section of kind %d", ErrMalformed, kind)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if m.Body == nil {
+		return fmt.Errorf("%w: an OP_MSG without a body", ErrMalformed)
+	}
+	return nil
+}
+
+func (m *Message) takeBody(src []byte) ([]byte, error) {
+	if m.Body != nil {
+		return nil, fmt.Errorf("%w: two bodies", ErrMalformed)
+	}
+	var err error
+	m.Body, src, err = cutDocument(src)
+	return src, err
+}
+
+func (m *Message) takeSequence(src []byte) ([]byte, error) {
+	if len(src) < 5 {
+		return nil, fmt.Errorf("%w: a section of %d bytes", ErrMalformed, len(src))
+	}
+	size := int32(binary.LittleEndian.Uint32(src))
+	if size < 5 || int(size) > len(src) {
+		return nil, fmt.Errorf("%w: a section that says it has %d bytes, of %d", ErrMalformed, size, len(src))
+	}
+	rest := src[size:]
+	src = src[4:size]
+	field, src, err := cutName(src)
+	if err != nil {
+		return nil, err
+	}
+	s := Sequence{Field: field}
+	for len(src) > 0 {
+		var doc bsoncore.Document
+		if doc, src, err = cutDocument(src); err != nil {
+			return nil, err
+		}
+		s.Documents = append(s.Documents, doc)
+	}
+	m.Sequences = append(m.Sequences, s)
+	return rest, nil
+}
+
+// cutDocument returns the document that begins src. Only its length is looked at.
+func cutDocument(src []byte) (doc bsoncore.Document, rest []byte, err error) {
+	if len(src) < 5 {
+		return nil, nil, fmt.Errorf("%w: a document of %d bytes", ErrMalformed, len(src))
+	}
+	size := int32(binary.LittleEndian.Uint32(src))
+	if size < 5 || int(size) > len(src) || src[size-1] != 0 {
+		return nil, nil, fmt.Errorf("%w: a document that says it has %d bytes, of %d", ErrMalformed, size, len(src))
+	}
+	return bsoncore.Document(src[:size:size]), src[size:], nil
+}
+
+func cutName(src []byte) (name string, rest []byte, err error) {
+	for i, b := range src {
+		if b == 0 {
+			return string(src[:i]), src[i+1:], nil
+		}
+	}
+	return "", nil, fmt.Errorf("%w: a name that does not end", ErrMalformed)
+}
+
+// parseQuery reads an OP_QUERY: flags, collection, skip, return, query, and fields that nobody needs.
+func (m *Message) parseQuery(body []byte) error {
+	if len(body) < 4 {
+		return fmt.Errorf("%w: an OP_QUERY of %d bytes", ErrMalformed, len(body))
+	}
+	var err error
+	if m.Collection, body, err = cutName(body[4:]); err != nil {
+		return err
+	}
+	if len(body) < 8 {
+		return fmt.Errorf("%w: an OP_QUERY that is cut short", ErrMalformed)
+	}
+	m.Body, _, err = cutDocument(body[8:])
+	return err
+}
+
+// parseReply reads an OP_REPLY, of which only the first document is of use.
+func (m *Message) parseReply(body []byte) error {
+	if len(body) < 20 {
+		return fmt.Errorf("%w: an OP_REPLY of %d bytes", ErrMalformed, len(body))
+	}
+	var err error
+	m.Body, _, err = cutDocument(body[20:])
+	return err
+}
+
+// AppendMsg appends an OP_MSG with one body.
+func AppendMsg(dst []byte, requestID, responseTo int32, flags uint32, body bsoncore.Document) []byte {
+	flags &^= ChecksumPresent
+	dst = appendHeader(dst, HeaderBytes+5+len(body), requestID, responseTo, OpMsg)
+	dst = binary.LittleEndian.AppendUint32(dst, flags)
+	dst = append(dst, 0)
+	return append(dst, body...)
+}
+
+// AppendChecked is AppendMsg with a checksum behind.
+func AppendChecked(dst []byte, requestID, responseTo int32, flags uint32, body bsoncore.Document) []byte {
+	from := len(dst)
+	dst = appendHeader(dst, HeaderBytes+9+len(body), requestID, responseTo, OpMsg)
+	dst = binary.LittleEndian.AppendUint32(dst, flags|ChecksumPresent)
+	dst = append(append(dst, 0), body...)
+	return binary.LittleEndian.AppendUint32(dst, crc32.Checksum(dst[from:], crc32.MakeTable(crc32.Castagnoli)))
+}
+
+// AppendReply appends an OP_REPLY with one document: the answer to an OP_QUERY.
+func AppendReply(dst []byte, requestID, responseTo int32, body bsoncore.Document) []byte {
+	const awaitCapable = 8
+	dst = appendHeader(dst, HeaderBytes+20+len(body), requestID, responseTo, OpReply)
+	dst = binary.LittleEndian.AppendUint32(dst, awaitCapable)
+	dst = binary.LittleEndian.AppendUint64(dst, 0) // no cursor
+	dst = binary.LittleEndian.AppendUint32(dst, 0) // starting from
+	dst = binary.LittleEndian.AppendUint32(dst, 1) // document
+	return append(dst, body...)
+}
+
+func appendHeader(dst []byte, length int, requestID, responseTo int32, op Opcode) []byte {
+	dst = binary.LittleEndian.AppendUint32(dst, uint32(length))
+	dst = binary.LittleEndian.AppendUint32(dst, uint32(requestID))
+	dst = binary.LittleEndian.AppendUint32(dst, uint32(responseTo))
+	return binary.LittleEndian.AppendUint32(dst, uint32(op))
+}

@@ -1,0 +1,99 @@
+package wire
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+
+	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
+)
+
+func body(text string) bsoncore.Document {
+	return bsoncore.NewDocumentBuilder().AppendString("hello", text).Build()
+}
+
+func TestEveryFormOfAMessageComesBack(t *testing.T) {
+	want := body(strings.Repeat("world ", 100))
+	plain := AppendMsg(nil, 7, 3, ExhaustAllowed, want)
+	messages := map[string][]byte{
+		"plain": plain, "checked": AppendChecked(nil, 7, 3, ExhaustAllowed, want), "reply": AppendReply(nil, 7, 3, want),
+	}
+	for c := Uncompressed; c <= Zstd; c++ {
+		m, err := AppendCompressed(nil, plain, c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		messages[c.String()] = m
+	}
+	for name, bytes_ := range messages {
+		m, err := NewReader(bytes.NewReader(bytes_)).Read()
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if m.RequestID != 7 || m.ResponseTo != 3 || !bytes.Equal(m.Body, want) {
+			t.Errorf("%s came back as %+v", name, m)
+		}
+	}
+}
+
+func TestSequencesBelongToTheBody(t *testing.T) {
+	docs := append(append([]byte{}, body("a")...), body("b")...)
+	section := append([]byte("documents\x00"), docs...)
+	msg := binary.LittleEndian.AppendUint32(nil, 0)
+	msg = append(append(msg, 0), body("insert")...)
+	msg = append(msg, 1)
+	msg = binary.LittleEndian.AppendUint32(msg, uint32(len(section)+4))
+	msg = append(msg, section...)
+	whole := append(appendHeader(nil, HeaderBytes+len(msg), 1, 0, OpMsg), msg...)
+	m, err := NewReader(bytes.NewReader(whole)).Read()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(m.Sequences) != 1 || m.Sequences[0].Field != "documents" || len(m.Sequences[0].Documents) != 2 {
+		t.Errorf("sequences are %+v", m.Sequences)
+	}
+}
+
+func TestBytesThatAreNoMessage(t *testing.T) {
+	good := AppendChecked(nil, 1, 0, 0, body("x"))
+	flip := func(at int) []byte {
+		b := bytes.Clone(good)
+		b[at] ^= 1
+		return b
+	}
+	bomb, err := AppendCompressed(nil, AppendMsg(nil, 1, 0, 0, body(strings.Repeat("a", 1<<20))), Zstd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	binary.LittleEndian.PutUint32(bomb[20:], 100)
+	tests := map[string][]byte{
+		"a wrong checksum":                  flip(len(good) - 10),
+		"a required flag that is not known": flip(17 + 0)[:len(good)],
+		"a length below the header's":       appendHeader(nil, 15, 1, 0, OpMsg),
+		"a length above the limit":          appendHeader(nil, MaxMessage+1, 1, 0, OpMsg),
+		"an unknown opcode":                 append(appendHeader(nil, 20, 1, 0, 2002), 0, 0, 0, 0),
+		"no sections":                       append(appendHeader(nil, 20, 1, 0, OpMsg), 0, 0, 0, 0),
+		"more inside than it says":          bomb,
+	}
+	for name, b := range tests {
+		if _, err := NewReader(bytes.NewReader(b)).Read(); !errors.Is(err, ErrMalformed) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := NewReader(bytes.NewReader(good[:30])).Read(); !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Errorf("a message that is cut short: %v", err)
+	}
+	if _, err := NewReader(bytes.NewReader(nil)).Read(); !errors.Is(err, io.EOF) {
+		t.Errorf("the end between two messages: %v", err)
+	}
+	// A length without bytes behind it must not take memory.
+	lie := appendHeader(nil, MaxMessage, 1, 0, OpMsg)
+	r := NewReader(bytes.NewReader(append(lie, 1, 2, 3)))
+	if _, err := r.Read(); !errors.Is(err, io.ErrUnexpectedEOF) || cap(r.body) > 1<<17 {
+		t.Errorf("a lying length: %v, buffer of %d bytes", err, cap(r.body))
+	}
+}
