@@ -89,6 +89,10 @@ func (db *DB) Changes(ctx context.Context, o ChangesOptions) iter.Seq2[Change, e
 	}
 }
 
+// OldestChange returns the sequence number from which on Changes can be asked at present; when nothing has been kept it is that of
+// the next change.
+func (db *DB) OldestChange() uint64 { return db.e.OldestChange() }
+
 // LastSeq returns the sequence number of the newest change that readers see.
 func (db *DB) LastSeq() uint64 { return db.e.LastSeq() }
 
