@@ -1,0 +1,224 @@
+// Package sortkey turns sort specifications into bytes: the keys of documents compare, as bytes, in the order that MongoDB
+// sorts the documents in. Whoever sorts (find, $sort, windows, top-k accumulators) sorts byte strings.
+//
+// It promises MongoDB's rules: a missing field counts as null, an empty array as undefined, and of an array the lowest element
+// counts, or the highest where the sort descends; of a pattern of several paths through one array the lowest combination
+// counts. It never changes a document. Parse fails with MongoDB's codes; Append fails only when two paths lead through
+// different arrays.
+package sortkey
+
+import (
+	"bytes"
+	"strings"
+
+	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
+
+	"github.com/pandodb/pando/document/internal/collation"
+	"github.com/pandodb/pando/document/internal/keyenc"
+	"github.com/pandodb/pando/document/internal/mongoerror"
+	"github.com/pandodb/pando/document/internal/path"
+)
+
+// maxParts is how many components MongoDB takes in a sort pattern.
+const maxParts = 32
+
+// Part is a component of a pattern.
+type Part struct {
+	Path       string
+	Descending bool
+	Meta       string // {$meta: Meta} instead of a direction; Path is only a name then
+
+	segments []string
+}
+
+// Pattern is a parsed sort specification: immutable, safe for concurrent use.
+type Pattern struct {
+	parts     []Part
+	collation *collation.Collation
+	simple    bool // all paths are top-level names
+}
+
+// Parse parses a specification such as {a: 1, "b.c": -1}. c may be nil. An empty specification fails, as it does in $sort.
+func Parse(spec bsoncore.Document, c *collation.Collation) (*Pattern, error) {
+	elements, err := spec.Elements()
+	if err != nil {
+		return nil, err
+	}
+	if len(elements) == 0 {
+		return nil, mongoerror.New(mongoerror.Code(15976), "$sort stage must have at least one sort key")
+	}
+	p := &Pattern{collation: c, simple: true}
+	seen := map[string]bool{}
+	for _, e := range elements {
+		part, err := parsePart(e.Key(), e.Value())
+		if err != nil {
+			return nil, err
+		}
+		if seen[part.Path] {
+			return nil, mongoerror.New(mongoerror.Code(7472500), "$sort key must not contain duplicate keys (field: '%s')", part.Path)
+		}
+		seen[part.Path] = true
+		p.simple = p.simple && len(part.segments) == 1
+		p.parts = append(p.parts, part)
+	}
+	if len(p.parts) > maxParts {
+		return nil, mongoerror.New(mongoerror.BadValue, "too many compound keys")
+	}
+	return p, nil
+}
+
+func parsePart(name string, v bsoncore.Value) (Part, error) {
+	part := Part{Path: name}
+	if v.Type == bsoncore.TypeEmbeddedDocument {
+		return parseMeta(part, v.Document())
+	}
+	n, ok := direction(v)
+	switch {
+	case !ok:
+		return part, mongoerror.New(mongoerror.Code(15974), "Illegal key in $sort specification: %s: %s", name, v)
+	case n != 1 && n != -1:
+		return part, mongoerror.New(mongoerror.Code(15975), "$sort key ordering must be 1 (for ascending) or -1 (for descending)")
+	}
+	part.Descending = n < 0
+	var err error
+	part.segments, err = split(name)
+	return part, err
+}
+
+// direction reads a number; as in MongoDB fractions are cut off.
+func direction(v bsoncore.Value) (int64, bool) {
+	switch v.Type {
+	case bsoncore.TypeInt32:
+		return int64(v.Int32()), true
+	case bsoncore.TypeInt64:
+		return v.Int64(), true
+	case bsoncore.TypeDouble:
+		return int64(v.Double()), true
+	case bsoncore.TypeDecimal128:
+		n, exact := decimal(v)
+		return n, exact
+	}
+	return 0, false
+}
+
+func parseMeta(part Part, spec bsoncore.Document) (Part, error) {
+	e, err := spec.IndexErr(0)
+	if err != nil || e.Key() != "$meta" {
+		return part, mongoerror.New(mongoerror.Code(17312), "$meta is the only expression supported by $sort right now")
+	}
+	if _, err := spec.IndexErr(1); err == nil {
+		return part, mongoerror.New(mongoerror.FailedToParse, "Cannot have additional keys in a $meta sort specification")
+	}
+	name, _ := e.Value().StringValueOK()
+	switch name {
+	case "textScore", "randVal", "searchScore", "searchHighlights", "geoNearDistance", "geoNearPoint", "indexKey", "vectorSearchScore":
+		part.Meta, part.segments, part.Descending = name, []string{part.Path}, name == "textScore"
+		return part, nil
+	}
+	return part, mongoerror.New(mongoerror.Code(31138), "Illegal $meta sort: %s", spec)
+}
+
+func split(name string) ([]string, error) {
+	if name == "" {
+		return nil, mongoerror.New(mongoerror.Code(40352), "FieldPath cannot be constructed with empty string")
+	}
+	segments := strings.Split(name, ".")
+	for i, s := range segments {
+		switch {
+		case s == "" && i == len(segments)-1:
+			return nil, mongoerror.New(mongoerror.Code(40353), "FieldPath must not end with a '.'.")
+		case s == "":
+			return nil, mongoerror.New(mongoerror.Code(15998), "FieldPath field names may not be empty strings.")
+		case s[0] == '$' && s != "$id" && s != "$ref" && s != "$db":
+			return nil, mongoerror.New(mongoerror.Code(16410), "FieldPath field names may not start with '$'. Consider using $getField or $setField.")
+		}
+	}
+	return segments, nil
+}
+
+// Parts returns the components; they must not be changed.
+func (p *Pattern) Parts() []Part { return p.parts }
+
+// Paths returns the dotted paths that a key depends on.
+func (p *Pattern) Paths() []string {
+	var paths []string
+	for i := range p.parts {
+		if p.parts[i].Meta == "" {
+			paths = append(paths, p.parts[i].Path)
+		}
+	}
+	return paths
+}
+
+// Append appends the key of a document.
+func (p *Pattern) Append(dst []byte, doc path.Fields) ([]byte, error) {
+	start := len(dst)
+	for i := range p.parts {
+		part := &p.parts[i]
+		v, array := part.value(doc)
+		if array {
+			return p.appendLowest(dst[:start], doc)
+		}
+		dst = keyenc.Append(dst, v, part.Descending, p.collation)
+	}
+	return dst, nil
+}
+
+// value walks to the value of a part, where no array is on the way.
+func (part *Part) value(doc path.Fields) (v bsoncore.Value, array bool) {
+	v, ok := doc.Lookup(part.segments[0])
+	if !ok {
+		return null, false
+	}
+	for _, name := range part.segments[1:] {
+		if v.Type == bsoncore.TypeArray {
+			return v, true
+		}
+		if v.Type != bsoncore.TypeEmbeddedDocument {
+			return null, false
+		}
+		if v, ok = lookup(v.Data, name); !ok {
+			return null, false
+		}
+	}
+	return v, v.Type == bsoncore.TypeArray
+}
+
+// AppendValues appends the key that a document with these values would have, one for each part. An array counts as a whole.
+func (p *Pattern) AppendValues(dst []byte, values []bsoncore.Value) []byte {
+	for i := range p.parts {
+		v := values[i]
+		if v.Type == 0 {
+			v = null
+		}
+		dst = keyenc.Append(dst, v, p.parts[i].Descending, p.collation)
+	}
+	return dst
+}
+
+// appendLowest appends the lowest of all keys that the elements of arrays give.
+func (p *Pattern) appendLowest(dst []byte, doc path.Fields) ([]byte, error) {
+	g := generator{pattern: p, values: make([]bsoncore.Value, len(p.parts)), rest: make([][]string, len(p.parts))}
+	b := bsoncore.NewDocumentBuilder() // values of doc live until the next Lookup only
+	names := map[string]bool{}
+	for i := range p.parts {
+		g.rest[i] = p.parts[i].segments
+		name := g.rest[i][0]
+		if v, ok := doc.Lookup(name); ok && !names[name] {
+			b.AppendValue(name, v)
+			names[name] = true
+		}
+	}
+	if err := g.walk(raw(b.Build())); err != nil {
+		return dst, err
+	}
+	return append(dst, g.best...), nil
+}
+
+// offer keeps the key of the values when it is the lowest so far.
+func (g *generator) offer() {
+	g.buf = g.pattern.AppendValues(g.buf[:0], g.values)
+	if g.best == nil || bytes.Compare(g.buf, g.best) < 0 {
+		g.best = append(g.best[:0], g.buf...)
+	}
+}
