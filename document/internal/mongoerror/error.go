@@ -1,0 +1,48 @@
+// Package mongoerror is the one error type of the document layer: MongoDB's error codes and names, with what drivers look at
+// beside them. It promises that every error that a caller of package document can provoke has the code that MongoDB gives it.
+// Errors of the storage underneath are not of this type: they pass through as they are.
+package mongoerror
+
+import (
+	"errors"
+	"fmt"
+
+	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
+)
+
+// Error is an error with a code of MongoDB's.
+type Error struct {
+	Code       Code
+	Message    string
+	Labels     []string          // error labels, such as TransientTransactionError
+	KeyPattern bsoncore.Document // DuplicateKey: the index's key pattern
+	KeyValue   bsoncore.Document // DuplicateKey: the values that are there already
+	Info       bsoncore.Document // errInfo, as a failed validation has it
+	Cause      error             // what errors.Is and errors.As find behind it; may be nil
+}
+
+// New returns an error; the message is formatted as by fmt.Sprintf.
+func New(code Code, format string, args ...any) *Error {
+	return &Error{Code: code, Message: fmt.Sprintf(format, args...)}
+}
+
+// Error returns the message and the code's name.
+func (e *Error) Error() string { return fmt.Sprintf("%s (%s, %d)", e.Message, e.Code, int32(e.Code)) }
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Cause }
+
+// Is makes errors.Is(err, Code) true for an error of that code.
+func (e *Error) Is(target error) bool {
+	c, ok := target.(Code)
+	return ok && c == e.Code
+}
+
+// CodeOf returns the code of err, and 0 when it has none.
+func CodeOf(err error) Code {
+	var e *Error
+	if errors.As(err, &e) {
+		return e.Code
+	}
+	return 0
+}
