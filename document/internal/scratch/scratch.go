@@ -1,0 +1,74 @@
+// Package scratch is where queries put what does not fit into their memory: sorted runs and tapes, in files that vanish with the
+// query.
+//
+// It promises bounded memory, that equal keys keep their order of arrival, and that what comes back is what was put in: every
+// block has a checksum, and damage is an error that wraps ErrDamaged. A full disk, or a space that has used up its limit, is an
+// error that wraps vfs.ErrNoSpace. Nothing here is durable: files are never synced, they are removed by Close, and those of a
+// killed process by Open. Without a space, exceeding the memory fails with QueryExceededMemoryLimitNoDiskUseAllowed.
+//
+// A file is a sequence of blocks: 4 bytes of length, 8 bytes of xxh3 of what follows, then records, each a length of its
+// key, a length of its value (uvarints), the key and the value.
+package scratch
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+
+	"github.com/pandodb/pando/document/internal/mongoerror"
+	"github.com/pandodb/pando/vfs"
+)
+
+// ErrDamaged is what errors.Is finds when a file does not hold what was written.
+var ErrDamaged = errors.New("scratch file is damaged")
+
+const suffix = ".scratch"
+
+// Space is a directory for temporary files. It is safe for concurrent use.
+type Space struct {
+	fs     vfs.FS
+	dir    string
+	limit  int64
+	used   atomic.Int64
+	number atomic.Uint64
+}
+
+// Open makes dir ready, removing what a killed process left in it. limit bounds the bytes of all files together; 0: none.
+func Open(fs vfs.FS, dir string, limit int64) (*Space, error) {
+	if err := fs.MkdirAll(dir); err != nil {
+		return nil, fmt.Errorf("make the directory for scratch files: %w", err)
+	}
+	names, err := fs.List(dir)
+	if err != nil {
+		return nil, fmt.Errorf("look for old scratch files: %w", err)
+	}
+	for _, name := range names {
+		if !strings.HasSuffix(name, suffix) {
+			continue
+		}
+		if err := fs.Remove(filepath.Join(dir, name)); err != nil {
+			return nil, fmt.Errorf("remove the old scratch file %s: %w", name, err)
+		}
+	}
+	return &Space{fs: fs, dir: dir, limit: limit}, nil
+}
+
+// Used returns the bytes of all files.
+func (s *Space) Used() int64 { return s.used.Load() }
+
+// reserve takes bytes from the limit.
+func (s *Space) reserve(n int64) error {
+	if used := s.used.Add(n); s.limit > 0 && used > s.limit {
+		s.used.Add(-n)
+		return fmt.Errorf("scratch files would exceed their limit of %d bytes: %w", s.limit, vfs.ErrNoSpace)
+	}
+	return nil
+}
+
+// exceeded is the error of somebody who needs to spill and must not.
+func exceeded(what string, memory int64) error {
+	return mongoerror.New(mongoerror.QueryExceededMemoryLimitNoDiskUseAllowed,
+		"%s exceeded memory limit of %d bytes, but did not opt in to external sorting. Aborting operation. Pass allowDiskUse:true to opt in.", what, memory)
+}
