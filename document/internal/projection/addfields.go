@@ -33,12 +33,11 @@ func (a *adder) fields(doc bsoncore.Document, prefix []string) error {
 	if len(prefix) > maxDepth {
 		return mongoerror.New(mongoerror.Overflow, "FieldPath is too long")
 	}
-	for at := 4; ; {
-		e, ok := scan(doc, at)
+	for s := elementsIn(doc); ; {
+		e, ok := s.next()
 		if !ok {
 			return nil
 		}
-		at = e.end
 		components, err := parsePath(string(e.name))
 		if err != nil {
 			return err
@@ -69,12 +68,11 @@ func (a *adder) fields(doc bsoncore.Document, prefix []string) error {
 // isExpression reports whether a document is an expression, rather than fields to be added to a document.
 func (a *adder) isExpression(path []string, doc bsoncore.Document) (bool, error) {
 	count, operators := 0, 0
-	for at := 4; ; count++ {
-		e, ok := scan(doc, at)
+	for s := elementsIn(doc); ; count++ {
+		e, ok := s.next()
 		if !ok {
 			break
 		}
-		at = e.end
 		if bytes.HasPrefix(e.name, []byte("$")) {
 			operators++
 		}
@@ -109,12 +107,11 @@ func ParseUnset(spec bsoncore.Value) (*Projection, error) {
 	case bsoncore.TypeString:
 	case bsoncore.TypeArray:
 		values = values[:0]
-		for at := 4; ; {
-			e, ok := scan(spec.Data, at)
+		for s := elementsIn(spec.Data); ; {
+			e, ok := s.next()
 			if !ok {
 				break
 			}
-			at = e.end
 			values = append(values, e.value)
 		}
 		if len(values) == 0 {

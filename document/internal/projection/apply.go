@@ -29,12 +29,11 @@ func (r *run) document(dst, doc []byte, n *node) ([]byte, error) {
 	var err error
 	from := 4 // where what is not copied yet begins, when unnamed fields stay
 	left := len(n.names)
-	for at := 4; ; {
-		e, ok := scan(doc, at)
+	for s := elementsIn(doc); ; {
+		e, ok := s.next()
 		if !ok {
 			break
 		}
-		at = e.end
 		i := n.find(e.name)
 		if i < 0 {
 			continue
@@ -180,12 +179,11 @@ func (r *run) array(dst, array []byte, n *node) ([]byte, error) {
 	start := len(dst)
 	dst = append(dst, 0, 0, 0, 0)
 	count := 0
-	for at := 4; ; {
-		e, ok := scan(array, at)
+	for s := elementsIn(array); ; {
+		e, ok := s.next()
 		if !ok {
 			break
 		}
-		at = e.end
 		header := len(dst)
 		dst = append(dst, 0)
 		dst = strconv.AppendInt(dst, int64(count), 10)

@@ -28,12 +28,11 @@ func parseSlice(v bsoncore.Value) (*slice, error) {
 	}
 	var numbers []int64
 	count := 0
-	for at := 4; ; count++ {
-		e, ok := scan(v.Data, at)
+	for s := elementsIn(v.Data); ; count++ {
+		e, ok := s.next()
 		if !ok {
 			break
 		}
-		at = e.end
 		if n, ok := number.Of(e.value); ok {
 			numbers = append(numbers, clamp(n))
 		}
@@ -57,13 +56,11 @@ func clamp(n number.Number) int64 {
 
 // append appends the part of an array.
 func (s *slice) append(dst, array []byte) []byte {
-	var count int64
-	for at := 4; ; count++ {
-		e, ok := scan(array, at)
-		if !ok {
+	count := int64(0)
+	for s := elementsIn(array); ; count++ {
+		if _, ok := s.next(); !ok {
 			break
 		}
-		at = e.end
 	}
 	low, high := int64(0), min(s.limit, count)
 	if !s.skips && s.limit < 0 {
@@ -84,12 +81,11 @@ func appendPart(dst, array []byte, low, high int64) []byte {
 	start := len(dst)
 	dst = append(dst, 0, 0, 0, 0)
 	var i int64
-	for at := 4; i < high; i++ {
-		e, ok := scan(array, at)
+	for s := elementsIn(array); i < high; i++ {
+		e, ok := s.next()
 		if !ok {
 			break
 		}
-		at = e.end
 		if i >= low {
 			dst = append(dst, byte(e.value.Type))
 			dst = strconv.AppendInt(dst, i-low, 10)
@@ -140,12 +136,11 @@ func (r *run) withPosition(dst []byte, p *Projection) ([]byte, error) {
 func positioned(dst, doc []byte, names []string, position int) ([]byte, error) {
 	start := len(dst)
 	dst = append(dst, 0, 0, 0, 0)
-	for at := 4; ; {
-		e, ok := scan(doc, at)
+	for s := elementsIn(doc); ; {
+		e, ok := s.next()
 		if !ok {
 			return finish(dst, start), nil
 		}
-		at = e.end
 		header := e.end - len(e.value.Data)
 		switch {
 		case string(e.name) != names[0]:

@@ -71,12 +71,11 @@ func (p *parser) fields(spec bsoncore.Document, prefix []string) error {
 	if len(prefix) > maxDepth {
 		return mongoerror.New(mongoerror.Overflow, "FieldPath is too long")
 	}
-	for at := 4; ; {
-		e, ok := scan(spec, at)
+	for s := elementsIn(spec); ; {
+		e, ok := s.next()
 		if !ok {
 			return nil
 		}
-		at = e.end
 		name := string(e.name)
 		if positional := strings.HasSuffix(name, ".$") || strings.Contains(name, ".$."); positional {
 			if err := p.positional(name, prefix, e.value); err != nil {
@@ -101,11 +100,12 @@ func (p *parser) field(path []string, written string, v bsoncore.Value) error {
 	case isFlag(v.Type):
 		return p.flag(path, written, truthy(v))
 	case v.Type == bsoncore.TypeEmbeddedDocument:
-		e, ok := scan(v.Data, 4)
+		s := elementsIn(v.Data)
+		e, ok := s.next()
 		if !ok {
 			return newError(errEmptySubProjection, "An empty sub-projection is not a valid value. Found empty object at path")
 		}
-		if _, more := scan(v.Data, e.end); !more && strings.HasPrefix(string(e.name), "$") {
+		if _, more := s.next(); !more && strings.HasPrefix(string(e.name), "$") {
 			return p.operator(path, string(e.name), e.value, v)
 		}
 		return p.fields(v.Data, path)

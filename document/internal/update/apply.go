@@ -95,12 +95,12 @@ func (r *run) document(dst, doc []byte, n *node) ([]byte, error) {
 		done = make([]bool, len(n.names))
 	}
 	var failed failure
-	for at, left := 4, len(n.names); left > 0; {
-		e, ok := scan(doc, at)
+	s := elementsIn(doc)
+	for left := len(n.names); left > 0; {
+		e, ok := s.next()
 		if !ok {
 			break
 		}
-		at = e.end
 		i := n.find(e.name)
 		if i < 0 || done[i] {
 			continue
@@ -257,12 +257,11 @@ func (r *run) elements(dst []byte, n *node, old bsoncore.Value) ([]byte, bsoncor
 	start := len(dst)
 	dst = append(dst, 0, 0, 0, 0)
 	index := 0
-	for at := 4; ; index++ {
-		e, ok := scan(old.Data, at)
+	for s := elementsIn(old.Data); ; index++ {
+		e, ok := s.next()
 		if !ok {
 			break
 		}
-		at = e.end
 		r.push("", index)
 		chosen, err := r.chosen(n, e.value)
 		if err == nil && chosen == nil {
@@ -462,8 +461,8 @@ func validateID(v bsoncore.Value) error {
 	case bsoncore.TypeArray, bsoncore.TypeRegex, bsoncore.TypeUndefined:
 		return mongoerror.New(mongoerror.InvalidIdField, "The '_id' value cannot be of type %s", typeName(v.Type))
 	case bsoncore.TypeEmbeddedDocument:
-		for at := 4; ; {
-			e, ok := scan(v.Data, at)
+		for s := elementsIn(v.Data); ; {
+			e, ok := s.next()
 			if !ok {
 				return nil
 			}
@@ -471,7 +470,6 @@ func validateID(v bsoncore.Value) error {
 				return mongoerror.New(mongoerror.DollarPrefixedFieldName,
 					"_id fields may not contain '$'-prefixed fields: %s is not valid for storage.", e.name)
 			}
-			at = e.end
 		}
 	}
 	return nil

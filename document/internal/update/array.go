@@ -68,12 +68,10 @@ func (r *run) append(dst []byte, op *operation, old bsoncore.Value) ([]byte, bso
 		return dst, 0, tooDeep()
 	}
 	count := 0
-	for at := 4; ; count++ {
-		e, ok := scan(old.Data, at)
-		if !ok {
+	for s := elementsIn(old.Data); ; count++ {
+		if _, ok := s.next(); !ok {
 			break
 		}
-		at = e.end
 	}
 	start := len(dst)
 	dst = append(dst, old.Data[:len(old.Data)-1]...)

@@ -93,12 +93,11 @@ func parseRestricted(doc bsoncore.Document, o *Options) (*query.Filter, error) {
 }
 
 func refuseWhole(doc []byte) error {
-	for at := 4; ; {
-		e, ok := scan(doc, at)
+	for s := elementsIn(doc); ; {
+		e, ok := s.next()
 		if !ok {
 			return nil
 		}
-		at = e.end
 		switch name := string(e.name); name {
 		case "$expr", "$where", "$text":
 			return mongoerror.New(mongoerror.QueryFeatureNotAllowed, "%s is not allowed in this context", name)
@@ -120,12 +119,11 @@ func refuseWhole(doc []byte) error {
 
 // identifierOf returns the one name with which all paths of a filter begin; found is the one so far.
 func identifierOf(doc []byte, found string) (string, error) {
-	for at := 4; ; {
-		e, ok := scan(doc, at)
+	for s := elementsIn(doc); ; {
+		e, ok := s.next()
 		if !ok {
 			return found, nil
 		}
-		at = e.end
 		name := string(e.name)
 		if name == "$and" || name == "$or" || name == "$nor" {
 			for _, v := range elementsOf(nil, e.value) {

@@ -152,12 +152,11 @@ func member(v bsoncore.Value, name string) (m bsoncore.Value, at int) {
 		return bsoncore.Value{}, -1
 	}
 	i := 0
-	for at := 4; ; i++ {
-		e, ok := scan(v.Data, at)
+	for s := elementsIn(v.Data); ; i++ {
+		e, ok := s.next()
 		if !ok {
 			return bsoncore.Value{}, i
 		}
-		at = e.end
 		if v.Type == bsoncore.TypeArray && i == index || v.Type != bsoncore.TypeArray && string(e.name) == name {
 			return e.value, i
 		}

@@ -13,12 +13,11 @@ import (
 // parseOperators parses {$set: {a: 1}, ...} into the tree.
 func (u *Update) parseOperators(doc bsoncore.Document, o *Options) error {
 	u.root = new(node)
-	for at := 4; ; {
-		e, ok := scan(doc, at)
+	for s := elementsIn(doc); ; {
+		e, ok := s.next()
 		if !ok {
 			break
 		}
-		at = e.end
 		kind, known := opNames[string(e.name)]
 		if !known {
 			return mongoerror.New(mongoerror.FailedToParse, "Unknown modifier: %s. Expected a valid update modifier or pipeline-style "+
@@ -28,12 +27,11 @@ func (u *Update) parseOperators(doc bsoncore.Document, o *Options) error {
 			return mongoerror.New(mongoerror.FailedToParse, "Modifiers operate on fields but we found type %s instead. "+
 				"For example: {$mod: {<field>: ...}} not {%s}", typeName(e.value.Type), showElement(string(e.name), e.value))
 		}
-		for in := 4; ; {
-			field, ok := scan(e.value.Data, in)
+		for s := elementsIn(e.value.Data); ; {
+			field, ok := s.next()
 			if !ok {
 				break
 			}
-			in = field.end
 			if err := u.parseOperator(kind, string(field.name), field.value, o); err != nil {
 				return err
 			}
@@ -216,12 +214,11 @@ func (op *operation) parseCurrentDate(v bsoncore.Value, o *Options) error {
 			"expression ({$type: 'timestamp/date'}).", typeName(v.Type))
 	}
 	found := false
-	for at := 4; ; {
-		e, ok := scan(v.Data, at)
+	for s := elementsIn(v.Data); ; {
+		e, ok := s.next()
 		if !ok {
 			break
 		}
-		at = e.end
 		if string(e.name) != "$type" {
 			return mongoerror.New(mongoerror.BadValue, "Unrecognized $currentDate option: %s", e.name)
 		}
@@ -249,12 +246,11 @@ func (op *operation) parseBit(v bsoncore.Value) error {
 		return mongoerror.New(mongoerror.BadValue, "The $bit modifier is not compatible with a %s. You must pass in an embedded "+
 			"document: {$bit: {field: {and/or/xor: #}}", typeName(v.Type))
 	}
-	for at := 4; ; {
-		e, ok := scan(v.Data, at)
+	for s := elementsIn(v.Data); ; {
+		e, ok := s.next()
 		if !ok {
 			break
 		}
-		at = e.end
 		b := bitwise{wide: e.value.Type == bsoncore.TypeInt64}
 		switch string(e.name) {
 		case "and":

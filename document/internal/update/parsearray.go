@@ -10,7 +10,18 @@ import (
 )
 
 // first returns the first element of a document.
-func first(doc []byte) (element, bool) { return scan(doc, 4) }
+func first(doc []byte) (element, bool) {
+	s := elementsIn(doc)
+	return s.next()
+}
+
+// only returns the first element of a document that has no other.
+func only(doc []byte) (element, bool) {
+	s := elementsIn(doc)
+	e, ok := s.next()
+	_, more := s.next()
+	return e, ok && !more
+}
 
 // hasEach reports whether a document has a field $each.
 func hasEach(v bsoncore.Value) bool {
@@ -38,7 +49,7 @@ func (op *operation) parseAddToSet(v bsoncore.Value) error {
 				return mongoerror.New(mongoerror.TypeMismatch,
 					"The argument to $each in $addToSet must be an array but it was of type %s", typeName(e.value.Type))
 			}
-			if _, more := scan(v.Data, e.end); more {
+			if _, alone := only(v.Data); !alone {
 				return mongoerror.New(mongoerror.BadValue, "Found unexpected fields after $each in $addToSet: %s", showDocument(v.Data))
 			}
 			op.values = elementsOf(nil, e.value)
@@ -54,12 +65,11 @@ func (op *operation) parsePush(v bsoncore.Value) error {
 		return nil
 	}
 	c := new(pushClauses)
-	for at := 4; ; {
-		e, ok := scan(v.Data, at)
+	for s := elementsIn(v.Data); ; {
+		e, ok := s.next()
 		if !ok {
 			break
 		}
-		at = e.end
 		var err error
 		switch string(e.name) {
 		case "$each":
@@ -108,12 +118,11 @@ func parseSort(v bsoncore.Value) ([]sortKey, error) {
 			"The $sort is invalid: use 1/-1 to sort the whole element, or {field:1/-1} to sort embedded fields")
 	}
 	var keys []sortKey
-	for at := 4; ; {
-		e, ok := scan(v.Data, at)
+	for s := elementsIn(v.Data); ; {
+		e, ok := s.next()
 		if !ok {
 			break
 		}
-		at = e.end
 		n, ok := integer(e.value)
 		if !ok || n != 1 && n != -1 {
 			return nil, mongoerror.New(mongoerror.BadValue, "The sort element value must be either 1 or -1")

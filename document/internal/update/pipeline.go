@@ -33,11 +33,7 @@ func (u *Update) parsePipeline(v bsoncore.Value, o *Options) error {
 		if stage.Type != bsoncore.TypeEmbeddedDocument {
 			return mongoerror.New(mongoerror.TypeMismatch, "Each element of the 'pipeline' array must be an object")
 		}
-		e, ok := first(stage.Data)
-		if ok {
-			_, more := scan(stage.Data, e.end)
-			ok = !more
-		}
+		e, ok := only(stage.Data)
 		if !ok {
 			return mongoerror.New(notOneStage, "A pipeline stage specification object must contain exactly one field.")
 		}
@@ -80,12 +76,11 @@ func parseReplaceRoot(v bsoncore.Value, o *projection.Options) (*projection.Proj
 		return nil, mongoerror.New(40229, "expected an object as specification for $replaceRoot stage, got %s", typeName(v.Type))
 	}
 	var root bsoncore.Value
-	for at := 4; ; {
-		e, ok := scan(v.Data, at)
+	for s := elementsIn(v.Data); ; {
+		e, ok := s.next()
 		if !ok {
 			break
 		}
-		at = e.end
 		if string(e.name) != "newRoot" {
 			return nil, mongoerror.New(40415, "BSON field '$replaceRoot.%s' is an unknown field.", e.name)
 		}
@@ -116,12 +111,11 @@ func (u *Update) transform(dst []byte, doc bsoncore.Document) ([]byte, bool, err
 	} else {
 		dst = append(dst, 0, 0, 0, 0)
 		dst = append(dst, id...)
-		for at := 4; ; {
-			e, ok := scan(now, at)
+		for s := elementsIn(now); ; {
+			e, ok := s.next()
 			if !ok {
 				break
 			}
-			at = e.end
 			if string(e.name) != "_id" {
 				dst = append(dst, now[e.start:e.end]...)
 			}

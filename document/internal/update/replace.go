@@ -12,12 +12,11 @@ import (
 // parseReplacement checks a replacement: no top-level field's name begins with a dollar.
 func (u *Update) parseReplacement(doc bsoncore.Document) error {
 	u.replacement = doc
-	for at := 4; ; {
-		e, ok := scan(doc, at)
+	for s := elementsIn(doc); ; {
+		e, ok := s.next()
 		if !ok {
 			return nil
 		}
-		at = e.end
 		if bytes.HasPrefix(e.name, []byte("$")) {
 			return dollarPrefixed(string(e.name))
 		}
@@ -35,12 +34,11 @@ func (u *Update) replace(dst []byte, doc bsoncore.Document) ([]byte, bool, error
 	if err != nil {
 		return dst, false, err
 	}
-	for at := 4; ; {
-		e, ok := scan(u.replacement, at)
+	for s := elementsIn(u.replacement); ; {
+		e, ok := s.next()
 		if !ok {
 			break
 		}
-		at = e.end
 		if string(e.name) == "_id" {
 			continue
 		}
@@ -90,12 +88,11 @@ func idFirst(dst []byte, doc bsoncore.Document, id bsoncore.Value) []byte {
 	if id.Type != 0 {
 		dst = bsoncore.AppendValueElement(dst, "_id", id)
 	}
-	for at := 4; ; {
-		e, ok := scan(doc, at)
+	for s := elementsIn(doc); ; {
+		e, ok := s.next()
 		if !ok {
 			return finish(dst, start)
 		}
-		at = e.end
 		if string(e.name) != "_id" {
 			dst = append(dst, doc[e.start:e.end]...)
 		}

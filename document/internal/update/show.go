@@ -88,12 +88,11 @@ func showMembers(b *strings.Builder, v bsoncore.Value, depth int) {
 	}
 	b.WriteString(open)
 	first := true
-	for at := 4; ; {
-		e, ok := scan(v.Data, at)
+	for s := elementsIn(v.Data); ; {
+		e, ok := s.next()
 		if !ok {
 			break
 		}
-		at = e.end
 		if !first {
 			b.WriteByte(',')
 		}

@@ -40,12 +40,11 @@ func (u *Update) Upsert(f *query.Filter, newID func() bsoncore.Value) (bsoncore.
 // base is the document to which an upsert's update is applied: what the filter says with =, nested as the paths say.
 func (u *Update) base(equalities bsoncore.Document) (bsoncore.Document, error) {
 	tree := new(node)
-	for at := 4; ; {
-		e, ok := scan(equalities, at)
+	for s := elementsIn(equalities); ; {
+		e, ok := s.next()
 		if !ok {
 			break
 		}
-		at = e.end
 		name := string(e.name)
 		if u.replacement != nil && name != "_id" && !strings.HasPrefix(name, "_id.") {
 			continue
