@@ -1,0 +1,60 @@
+package index
+
+import (
+	"github.com/zeebo/xxh3"
+	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
+
+	"github.com/pandodb/pando/document/internal/collation"
+	"github.com/pandodb/pando/document/internal/keyenc"
+)
+
+// Space returns how the values of component i are encoded.
+func (d *Definition) Space(i int) Space {
+	return Space{Collation: d.Collation, Hashed: d.Components[i].Kind == Hashed}
+}
+
+// AppendValue appends a value as the entry keys have it in component i: in its direction, with the collation, hashed. Missing is null,
+// and what stands for an array is up to the caller.
+func (d *Definition) AppendValue(dst []byte, i int, v bsoncore.Value) []byte {
+	if v.Type == 0 {
+		v.Type = bsoncore.TypeNull
+	}
+	switch d.Components[i].Kind {
+	case Hashed:
+		return appendHash(dst, v, d.Collation)
+	case Descending:
+		return keyenc.Append(dst, v, true, d.Collation)
+	}
+	return keyenc.Append(dst, v, false, d.Collation)
+}
+
+// AppendPath appends the path that stands before the value of a wildcard component: ascending, without the collation.
+func (d *Definition) AppendPath(dst []byte, path string) []byte {
+	return keyenc.AppendString(dst, path)
+}
+
+// Range returns the range [lo, hi) of entry keys that begin with prefix, the encoded values of all components before i (for a wildcard
+// component with its path), and have a value within the interval in component i.
+func (d *Definition) Range(prefix []byte, i int, iv *Interval) (lo, hi []byte) {
+	lo, hi = iv.Cuts(d.Components[i].Kind == Descending)
+	lo = append(append(make([]byte, 0, len(prefix)+len(lo)), prefix...), lo...)
+	hi = append(append(make([]byte, 0, len(prefix)+len(hi)), prefix...), hi...)
+	return lo, hi
+}
+
+// PrefixRange returns the range [lo, hi) of all entry keys that begin with prefix. hi is nil, for no end, when prefix is empty.
+func PrefixRange(prefix []byte) (lo, hi []byte) {
+	return prefix, keyenc.End(nil, prefix)
+}
+
+// appendHash appends the key of a hashed component: the XXH3-64 of the value's encoding, 8 bytes big-endian as an int64 is encoded.
+// Equal values have equal hashes.
+func appendHash(dst []byte, v bsoncore.Value, c *collation.Collation) []byte {
+	var stack [128]byte
+	h := xxh3.Hash(keyenc.Append(stack[:0], v, false, c))
+	var data [8]byte
+	for i := range data {
+		data[i] = byte(h >> (8 * i))
+	}
+	return keyenc.Append(dst, bsoncore.Value{Type: bsoncore.TypeInt64, Data: data[:]}, false, nil)
+}
