@@ -204,3 +204,45 @@ func FuzzParseDecimal(f *testing.F) {
 		}
 	})
 }
+
+// TestTranscendental has results of a MongoDB server.
+func TestTranscendental(t *testing.T) {
+	d := func(s string) Decimal { x, _ := ParseDecimal(s); return x }
+	tests := []struct {
+		name string
+		got  Decimal
+		want string
+	}{
+		{"exp 1", d("1").Exp(), "2.718281828459045235360287471352662"},
+		{"ln 10", d("10").Ln(), "2.302585092994045684017991454684364"},
+		{"log 8 to base 2", d("8").Log(d("2")), "3"},
+		{"sqrt 2", d("2").Sqrt(), "1.414213562373095048801688724209698"},
+		{"sqrt 4", d("4").Sqrt(), "2"},
+		{"2^0.5", d("2").Pow(d("0.5")), "1.414213562373095048801688724209698"},
+		{"sin 1", d("1").Trigonometric("sin"), "0.8414709848078965066525023216302990"},
+		{"tan 1", d("1").Trigonometric("tan"), "1.557407724654902230506974807458360"},
+		{"asin 0.5", d("0.5").Trigonometric("asin"), "0.5235987755982988730771072305465838"},
+		{"sinh 1", d("1").Trigonometric("sinh"), "1.175201193643801456882381850595601"},
+		{"acosh 2", d("2").Trigonometric("acosh"), "1.316957896924816708625046347307968"},
+		{"atanh 0.5", d("0.5").Trigonometric("atanh"), "0.5493061443340548456976226184612629"},
+		{"atan2 1 2", d("1").Atan2(d("2")), "0.4636476090008061162142562314612144"},
+		{"sin of 10^30", d("1E+30").Trigonometric("sin"), "-0.09011690191213805803038642895298733"},
+		{"180 degrees", d("180").Radians(), "3.141592653589793238462643383279503"},
+		{"3 radians", d("3").Degrees(), "171.8873385392469626303944644423155"},
+	}
+	for _, test := range tests {
+		if got := test.got.String(); got != test.want {
+			t.Errorf("%s: got %s, want %s", test.name, got, test.want)
+		}
+	}
+	for _, name := range []string{"sin", "cos", "tan", "atan", "sinh", "cosh", "tanh", "asinh"} {
+		for _, s := range []string{"1E-6176", "1E-30", "-2", "1048576", "9.9E+6144", "Infinity", "-0"} {
+			f := map[string]func(float64) float64{"sin": math.Sin, "cos": math.Cos, "tan": math.Tan, "atan": math.Atan,
+				"sinh": math.Sinh, "cosh": math.Cosh, "tanh": math.Tanh, "asinh": math.Asinh}[name]
+			got, want := d(s).Trigonometric(name).Float64(), f(d(s).Float64())
+			if math.Abs(got-want) > 1e-9*math.Abs(want) && !math.IsNaN(want) {
+				t.Errorf("%s(%s) is %g, want %g", name, s, got, want)
+			}
+		}
+	}
+}

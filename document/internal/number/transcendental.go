@@ -1,0 +1,148 @@
+package number
+
+import (
+	"math"
+
+	"github.com/cockroachdb/apd/v3"
+)
+
+// working is the precision of steps whose result is rounded to 34 digits at the end.
+const working = 2 * precision
+
+func workingContext(digits uint32) apd.Context {
+	return apd.Context{Precision: digits, MaxExponent: apd.MaxExponent, MinExponent: apd.MinExponent, Rounding: apd.RoundHalfEven}
+}
+
+// Sqrt returns the square root, NaN of what is negative.
+func (d Decimal) Sqrt() Decimal {
+	var x, z apd.Decimal
+	if d.IsNaN() || d.Sign() < 0 {
+		return Decimal{hi: nanBits}
+	}
+	if d.IsInf() || d.Sign() == 0 {
+		return d
+	}
+	d.load(&x)
+	ideal := int32(math.Floor(float64(x.Exponent) / 2))
+	c := context34()
+	condition, _ := c.Sqrt(&z, &x)
+	if !condition.Inexact() {
+		strip(&z, ideal)
+	}
+	return store(&z)
+}
+
+// Exp returns e^d.
+func (d Decimal) Exp() Decimal {
+	switch {
+	case d.IsNaN():
+		return d
+	case d.IsInf() && d.Negative():
+		return Decimal{hi: exponentBias << 49}
+	case d.IsInf():
+		return d
+	case d.Sign() == 0:
+		return DecimalFromInt(1)
+	case d.Compare(DecimalFromInt(15000)) > 0:
+		return Decimal{hi: infinityBits}
+	case d.Compare(DecimalFromInt(-15000)) < 0:
+		return Decimal{}
+	}
+	var x, z apd.Decimal
+	c := workingContext(working)
+	_, _ = c.Exp(&z, d.load(&x))
+	return store(&z)
+}
+
+// logarithm applies one of apd's logarithms.
+func (d Decimal) logarithm(of func(c *apd.Context, z, x *apd.Decimal)) Decimal {
+	switch {
+	case d.IsNaN() || d.Sign() < 0:
+		return Decimal{hi: nanBits}
+	case d.Sign() == 0:
+		return Decimal{hi: infinityBits | signBit}
+	case d.IsInf():
+		return d
+	case d.Compare(DecimalFromInt(1)) == 0:
+		return DecimalFromInt(0)
+	}
+	var x, z apd.Decimal
+	c := workingContext(working)
+	of(&c, &z, d.load(&x))
+	return store(&z)
+}
+
+// Ln returns the natural logarithm, NaN of what is negative.
+func (d Decimal) Ln() Decimal {
+	return d.logarithm(func(c *apd.Context, z, x *apd.Decimal) { _, _ = c.Ln(z, x) })
+}
+
+// Log10 returns the decimal logarithm, NaN of what is negative.
+func (d Decimal) Log10() Decimal {
+	var x apd.Decimal
+	if d.Sign() > 0 && !d.IsInf() {
+		d.load(&x)
+		if x.Reduce(&x); x.Coeff.IsInt64() && x.Coeff.Int64() == 1 {
+			return DecimalFromInt(int64(x.Exponent))
+		}
+	}
+	return d.logarithm(func(c *apd.Context, z, x *apd.Decimal) { _, _ = c.Log10(z, x) })
+}
+
+// Log returns the logarithm to a base.
+func (d Decimal) Log(base Decimal) Decimal {
+	if d.IsNaN() || base.IsNaN() || d.IsInf() || base.IsInf() || d.Sign() <= 0 || base.Sign() <= 0 {
+		return d.Ln().Divide(base.Ln())
+	}
+	var x, y, z apd.Decimal
+	c := workingContext(working)
+	_, _ = c.Ln(&x, d.load(&x))
+	_, _ = c.Ln(&y, base.load(&y))
+	_, _ = c.Quo(&z, &x, &y)
+	r := context34()
+	_, _ = r.Round(&z, &z)
+	strip(&z, 0)
+	return store(&z)
+}
+
+// Pow returns d^o, NaN where that is no real number.
+func (d Decimal) Pow(o Decimal) Decimal {
+	one := DecimalFromInt(1)
+	switch {
+	case o.Sign() == 0 && !o.IsNaN() || d.Compare(one) == 0:
+		return one
+	case d.IsNaN() || o.IsNaN():
+		return Decimal{hi: nanBits}
+	case d.IsInf() || o.IsInf() || d.Sign() == 0:
+		return fullDecimal(math.Pow(d.Float64(), o.Float64()))
+	}
+	i, integral := o.Int64()
+	switch {
+	case d.Negative() && !integral:
+		return Decimal{hi: nanBits}
+	case o.Compare(DecimalFromFloat(0.5)) == 0:
+		return d.Sqrt()
+	}
+	var x, y, z apd.Decimal
+	c := workingContext(working)
+	// The exponent of the result decides about overflow before digits are computed in vain.
+	_, _ = c.Log10(&z, d.Abs().load(&x))
+	_, _ = c.Mul(&z, &z, o.load(&y))
+	if size, err := z.Float64(); err == nil && (size > 6200 || size < -6200) {
+		negative := uint64(0)
+		if d.Negative() && i%2 != 0 {
+			negative = signBit
+		}
+		if size > 0 {
+			return Decimal{hi: infinityBits | negative}
+		}
+		return Decimal{hi: negative}
+	}
+	_, _ = c.Pow(&z, d.load(&x), &y)
+	r := context34()
+	_, _ = r.Round(&z, &z)
+	if missing := precision - z.NumDigits(); missing > 0 && z.Form == apd.Finite { // the server gives all digits always
+		_, _ = r.Quantize(&z, &z, z.Exponent-int32(missing))
+	}
+	return store(&z)
+}
