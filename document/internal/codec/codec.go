@@ -1,0 +1,175 @@
+// Package codec is the stored form of documents: plain BSON, JSON, and templates.
+//
+// It promises that a document comes back with the same bytes, whatever they are, and that single fields can be looked at
+// without decoding the rest. In the template form, documents of one shape (names, order and types of all fields, through
+// embedded documents) share a stored template, and strings that come again share a stored dictionary; a record holds packed
+// values only. The bytes are described in docs/format/document.md.
+//
+// It must never make a template or a dictionary entry that the store does not hold yet appear in a record, and never let
+// documents of many shapes grow memory or the store beyond the limits below: what has no template is stored as BSON.
+//
+// Errors of the store pass through Encode as they are, and no record has been made then. Records and definitions that make no
+// sense give an error that wraps ErrCorrupt.
+package codec
+
+import (
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"sync"
+	"sync/atomic"
+
+	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
+)
+
+// Format is how a collection stores its documents.
+type Format uint8
+
+// The formats. Their numbers are on disk.
+const (
+	Template Format = iota // documents of one shape share a template
+	BSON                   // as they came
+	JSON                   // Extended JSON, for those who read the store with other tools
+)
+
+// What bounds a collection's templates and dictionaries, in memory and in the store.
+const (
+	MaxTemplates         = 4096    // templates of a collection
+	MaxDefinition        = 1 << 14 // bytes of a template's definition: a larger shape has none
+	MaxDefinitions       = 1 << 20 // bytes of all definitions of templates
+	MaxColumns           = 1024    // dictionaries of a collection
+	MaxEntries           = 8384    // strings of a dictionary
+	MaxEntry             = 64      // bytes of a string in a dictionary
+	MaxDictionaries      = 1 << 20 // bytes of all strings in dictionaries
+	MaxNesting           = 128     // arrays within arrays of a record: what lies deeper is stored as BSON
+	MaxDocument          = 1 << 26 // bytes of a decoded document: four times what a document may have
+	dictionaryNumber     = 1 << 31 // numbers from here on belong to parts of dictionaries
+	maxFlattened         = 16      // embedded documents within embedded documents that a template flattens
+	rememberedShapes     = 4096    // shapes seen once that are remembered
+	rememberedStrings    = 1024    // strings seen once that a column remembers at first
+	rememberedStringsMax = 8192    // and when its dictionary grows
+)
+
+// ErrCorrupt is what errors.Is finds when a record or a definition makes no sense.
+var ErrCorrupt = errors.New("stored document is corrupt")
+
+// ErrNoID is what errors.Is finds when a record was encoded without its _id and is read without it.
+var ErrNoID = errors.New("the record leaves its _id to the key, and none was given")
+
+// Templates is where a collection keeps its templates: the codec calls it when it makes a new one, and once at opening.
+type Templates interface {
+	// Load calls fn with every stored template. Any order will do; definitions may be kept by fn.
+	Load(fn func(number uint32, definition []byte) error) error
+	// Store makes a template durable before any record that refers to it is written. It is called under a lock of the
+	// codec, and must not call it.
+	Store(number uint32, definition []byte) error
+}
+
+// Codec encodes and decodes the documents of one collection. It is safe for concurrent use.
+type Codec struct {
+	format Format
+	store  Templates
+	seed   maphash.Seed
+
+	table atomic.Pointer[table]    // all templates: replaced, never changed
+	last  atomic.Pointer[template] // the one used last, tried first
+
+	mu         sync.Mutex // guards what follows, and stores to table and dictionaries
+	shapes     []uint64   // hashes of shapes seen once
+	columns    map[string]*column
+	parts      uint32 // parts of dictionaries in the store
+	defined    int    // bytes of the definitions of templates
+	dictionary int    // bytes of the strings in dictionaries
+}
+
+// New returns the codec of a collection, with the templates that t holds. t may be nil for BSON and JSON.
+func New(f Format, t Templates) (*Codec, error) {
+	if f > JSON {
+		return nil, fmt.Errorf("codec: unknown format %d: %w", f, ErrCorrupt)
+	}
+	c := &Codec{format: f, store: t, seed: maphash.MakeSeed(), columns: map[string]*column{}}
+	c.table.Store(&table{})
+	if t == nil {
+		if f == Template {
+			c.format = BSON
+		}
+		return c, nil
+	}
+	return c, c.Reload()
+}
+
+// Encode appends the stored form of doc to dst. It comes back with the same bytes.
+func (c *Codec) Encode(dst []byte, doc bsoncore.Document) ([]byte, error) {
+	return c.encode(dst, doc, false)
+}
+
+// EncodeWithoutID is Encode for records whose key tells the exact _id: when that is the first field of doc it is left out, and
+// the record has to be read by DecodeWithID, or by a View that is told the _id. Else, and in the other formats, it is Encode.
+func (c *Codec) EncodeWithoutID(dst []byte, doc bsoncore.Document) ([]byte, error) {
+	return c.encode(dst, doc, c.format == Template && startsWithID(doc))
+}
+
+func (c *Codec) encode(dst []byte, doc bsoncore.Document, outside bool) ([]byte, error) {
+	switch c.format {
+	case BSON:
+		return appendPlain(dst, doc, false), nil
+	case JSON:
+		return appendJSON(dst, doc), nil
+	}
+	n := len(dst)
+	if t := c.last.Load(); t != nil && t.outside == outside {
+		packed, ok, err := c.pack(appendTag(dst, t.number), t, doc, 0)
+		if ok || err != nil {
+			return packed, err
+		}
+		dst = packed[:n]
+	}
+	t, err := c.templateOf(doc, outside)
+	if err != nil {
+		return dst, err
+	}
+	if t != nil {
+		packed, ok, err := c.pack(appendTag(dst, t.number), t, doc, 0)
+		if err != nil {
+			return dst, err
+		}
+		if ok {
+			c.last.Store(t)
+			return packed, nil
+		}
+		dst = packed[:n]
+	}
+	return appendPlain(dst, doc, outside), nil
+}
+
+// Decode appends the document to dst. It allocates nothing when it fits.
+func (c *Codec) Decode(dst, stored []byte) ([]byte, error) {
+	return c.DecodeWithID(dst, stored, bsoncore.Value{})
+}
+
+// DecodeWithID is Decode with the _id of the document, which is used if the record was encoded without it.
+func (c *Codec) DecodeWithID(dst, stored []byte, id bsoncore.Value) ([]byte, error) {
+	r, err := c.open(stored)
+	if err != nil {
+		return dst, err
+	}
+	switch {
+	case r.outside && id.Type == 0:
+		return dst, fmt.Errorf("codec: decode a record of %d bytes: %w", len(stored), ErrNoID)
+	case r.template != nil:
+		return c.unpackRecord(dst, r.template, r.body, id)
+	case r.json:
+		return parseJSON(dst, r.body)
+	case r.outside:
+		return appendHeadless(dst, r.body, id), nil
+	}
+	return append(dst, r.body...), nil
+}
+
+// Reload takes in what the store holds and the codec does not know yet: for those whose store is written by somebody else,
+// as in a copy that follows another.
+func (c *Codec) Reload() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.reload()
+}

@@ -1,0 +1,96 @@
+package codec
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
+)
+
+// The first byte of a record.
+const (
+	tagBSON       = 0   // a BSON document follows
+	tagHeadless   = 1   // the elements of a BSON document follow, without its first one, the _id, and without length and end
+	tagTemplate   = 3   // from here on: the number of a template, and what that says
+	tagJSON       = '{' // the text of a document in Extended JSON, of which this is the first byte
+	tagTemplate2  = 124 // from here on: the high bits of a template's number; another byte follows
+	shortNumbers  = tagJSON - tagTemplate
+	numbersPerTag = 256
+)
+
+// record is a record whose first bytes have been understood.
+type record struct {
+	template *template
+	body     []byte // what follows the tag; with JSON, all
+	outside  bool   // the _id is not in it
+	json     bool
+}
+
+// open understands the first bytes of a record.
+func (c *Codec) open(stored []byte) (record, error) {
+	if len(stored) == 0 {
+		return record{}, fmt.Errorf("codec: a record of no bytes: %w", ErrCorrupt)
+	}
+	number, n := 0, 1
+	switch tag := stored[0]; {
+	case tag == tagBSON:
+		return record{body: stored[1:]}, nil
+	case tag == tagHeadless:
+		return record{body: stored[1:], outside: true}, nil
+	case tag == tagJSON:
+		return record{body: stored, json: true}, nil
+	case tag >= tagTemplate2 && len(stored) > 1:
+		number, n = shortNumbers+int(tag-tagTemplate2)*numbersPerTag+int(stored[1]), 2
+	case tag >= tagTemplate && tag < tagJSON:
+		number = int(tag - tagTemplate)
+	default:
+		return record{}, fmt.Errorf("codec: a record of %d bytes with tag %d: %w", len(stored), tag, ErrCorrupt)
+	}
+	t := c.table.Load().at(number)
+	if t == nil {
+		return record{}, fmt.Errorf("codec: a record of template %d, which is not known: %w", number, ErrCorrupt)
+	}
+	if len(stored)-n < t.front {
+		return record{}, fmt.Errorf("codec: a record of template %d ends in its front: %w", number, ErrCorrupt)
+	}
+	return record{template: t, body: stored[n:], outside: t.outside}, nil
+}
+
+// appendTag appends the beginning of a record of a template.
+func appendTag(dst []byte, number int) []byte {
+	if number < shortNumbers {
+		return append(dst, byte(tagTemplate+number))
+	}
+	number -= shortNumbers
+	return append(dst, byte(tagTemplate2+number/numbersPerTag), byte(number%numbersPerTag))
+}
+
+// appendPlain appends a record that holds doc as it is, or, with outside, without its first element.
+func appendPlain(dst []byte, doc bsoncore.Document, outside bool) []byte {
+	if outside {
+		if first, ok := readElement(doc, 4); ok && startsWithID(doc) && isWhole(doc) {
+			return append(append(dst, tagHeadless), doc[first.next:len(doc)-1]...)
+		}
+	}
+	return append(append(dst, tagBSON), doc...)
+}
+
+// appendHeadless appends the document whose elements behind the _id are rest.
+func appendHeadless(dst, rest []byte, id bsoncore.Value) []byte {
+	start := len(dst)
+	dst = append(dst, 0, 0, 0, 0, byte(id.Type), '_', 'i', 'd', 0)
+	dst = append(append(dst, id.Data...), rest...)
+	dst = append(dst, 0)
+	binary.LittleEndian.PutUint32(dst[start:], uint32(len(dst)-start))
+	return dst
+}
+
+// startsWithID reports whether the first field of doc is the _id.
+func startsWithID(doc []byte) bool {
+	return len(doc) >= 9 && string(doc[5:9]) == "_id\x00"
+}
+
+// isWhole reports whether the length that doc begins with is its own, and its last byte that of a document.
+func isWhole(doc []byte) bool {
+	return len(doc) >= 5 && binary.LittleEndian.Uint32(doc) == uint32(len(doc)) && doc[len(doc)-1] == 0
+}

@@ -1,0 +1,148 @@
+package codec
+
+import (
+	"fmt"
+	"hash/maphash"
+	"maps"
+	"slices"
+)
+
+// table is all templates of a codec. It is replaced, never changed.
+type table struct {
+	templates []*template // by number; nil: there is none
+	shapes    map[string]*template
+}
+
+// at returns the template of a number, or nil.
+func (t *table) at(number int) *template {
+	if uint(number) >= uint(len(t.templates)) {
+		return nil
+	}
+	return t.templates[number]
+}
+
+// with returns a table that has one more.
+func (t *table) with(added *template) *table {
+	next := &table{templates: slices.Clone(t.templates), shapes: maps.Clone(t.shapes)}
+	next.add(added)
+	return next
+}
+
+// add puts a template into a table that nobody else has seen yet.
+func (t *table) add(added *template) {
+	if t.shapes == nil {
+		t.shapes = map[string]*template{}
+	}
+	for len(t.templates) <= added.number {
+		t.templates = append(t.templates, nil)
+	}
+	t.templates[added.number] = added
+	if _, ok := t.shapes[added.definition]; !ok {
+		t.shapes[added.definition] = added
+	}
+}
+
+// templateOf returns the template of doc's shape, making it when the shape has been seen before; nil when there is none.
+func (c *Codec) templateOf(doc []byte, outside bool) (*template, error) {
+	var room [1024]byte
+	definition, ok := appendDefinition(append(room[:0], definitionTemplate), doc, outside, 0)
+	if !ok {
+		return nil, nil
+	}
+	if t := c.table.Load().shapes[string(definition)]; t != nil {
+		return t, nil
+	}
+	return c.define(definition)
+}
+
+// define makes a template of a definition that has been seen before.
+func (c *Codec) define(definition []byte) (*template, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	old := c.table.Load()
+	if t := old.shapes[string(definition)]; t != nil {
+		return t, nil
+	}
+	if len(old.templates) >= MaxTemplates || c.defined+len(definition) > MaxDefinitions || !c.seen(definition) {
+		return nil, nil
+	}
+	t, err := c.compile(len(old.templates), definition)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.store.Store(uint32(t.number), definition); err != nil {
+		return nil, fmt.Errorf("codec: store template %d: %w", t.number, err)
+	}
+	c.defined += len(definition)
+	c.table.Store(old.with(t))
+	return t, nil
+}
+
+// seen reports whether a shape has been seen lately, and remembers that it has been now.
+func (c *Codec) seen(definition []byte) bool {
+	if c.shapes == nil {
+		c.shapes = make([]uint64, rememberedShapes)
+	}
+	hash := maphash.Bytes(c.seed, definition) | 1
+	place := &c.shapes[hash>>32%rememberedShapes]
+	again := *place == hash
+	*place = hash
+	return again
+}
+
+// part is a piece of a dictionary as it is stored.
+type part struct {
+	path    string
+	first   int // number of its first entry
+	entries [][]byte
+	number  uint32
+}
+
+// reload takes in what the store holds. The caller holds the lock.
+func (c *Codec) reload() error {
+	next, defined := &table{}, 0
+	var parts []part
+	err := c.store.Load(func(number uint32, definition []byte) error {
+		switch {
+		case number >= dictionaryNumber:
+			p, err := parsePart(number, definition)
+			parts = append(parts, p)
+			return err
+		case number >= MaxTemplates || len(definition) == 0 || definition[0] != definitionTemplate:
+			return fmt.Errorf("codec: template %d of %d bytes: %w", number, len(definition), ErrCorrupt)
+		}
+		t := c.table.Load().at(int(number))
+		if t == nil || t.definition != string(definition) {
+			var err error
+			if t, err = c.compile(int(number), definition); err != nil {
+				return err
+			}
+		}
+		defined += len(definition)
+		next.add(t)
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("codec: load templates: %w", err)
+	}
+	c.defined = defined
+	c.table.Store(next)
+	return c.takeParts(parts)
+}
+
+// takeParts appends to the dictionaries what is not in them yet.
+func (c *Codec) takeParts(parts []part) error {
+	slices.SortFunc(parts, func(a, b part) int { return int(a.number) - int(b.number) })
+	for _, p := range parts {
+		if p.number < dictionaryNumber+c.parts {
+			continue
+		}
+		col := c.column(p.path)
+		if col == nil || col.state.Load().count() != p.first || p.first+len(p.entries) > MaxEntries {
+			return fmt.Errorf("codec: part %d of a dictionary, entries from %d of %q: %w", p.number-dictionaryNumber, p.first, p.path, ErrCorrupt)
+		}
+		c.parts = p.number - dictionaryNumber + 1
+		c.publish(col, p.entries)
+	}
+	return nil
+}

@@ -1,0 +1,277 @@
+package codec
+
+import (
+	"encoding/binary"
+	"fmt"
+	"strings"
+
+	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
+)
+
+// The first byte of a definition.
+const (
+	definitionTemplate   = 1
+	definitionDictionary = 2
+)
+
+// What a definition of a template has in the place of a BSON type, beside those.
+const (
+	endOfDocument = 0
+	typeOutside   = 0xe0 // the _id, of whatever type, which the record's key tells
+	typeWhole     = 0xe3 // an embedded document that is stored as BSON
+)
+
+// kind is how the values of a field are packed.
+type kind uint8
+
+const (
+	kindNothing kind = iota // null, undefined, the least and the greatest key
+	kindBool
+	kindInt32
+	kindInt64
+	kindDate
+	kindDouble
+	kindString // also code and symbols
+	kindFixed  // ObjectIDs, timestamps, decimals
+	kindBinary
+	kindWhole // as in BSON: regular expressions, pointers, code with scope, embedded documents too deep to flatten
+	kindArray
+	kindEnter // an embedded document begins
+	kindLeave // and ends
+	kindOutside
+)
+
+// kindOf returns how values of a BSON type are packed, and the bytes of a value of fixed size.
+func kindOf(t byte) (k kind, size int, ok bool) {
+	switch bsoncore.Type(t) {
+	case bsoncore.TypeNull, bsoncore.TypeUndefined, bsoncore.TypeMinKey, bsoncore.TypeMaxKey:
+		return kindNothing, 0, true
+	case bsoncore.TypeBoolean:
+		return kindBool, 0, true
+	case bsoncore.TypeInt32:
+		return kindInt32, 0, true
+	case bsoncore.TypeInt64:
+		return kindInt64, 0, true
+	case bsoncore.TypeDateTime:
+		return kindDate, 0, true
+	case bsoncore.TypeDouble:
+		return kindDouble, 0, true
+	case bsoncore.TypeString, bsoncore.TypeJavaScript, bsoncore.TypeSymbol:
+		return kindString, 0, true
+	case bsoncore.TypeObjectID:
+		return kindFixed, 12, true
+	case bsoncore.TypeTimestamp:
+		return kindFixed, 8, true
+	case bsoncore.TypeDecimal128:
+		return kindFixed, 16, true
+	case bsoncore.TypeBinary:
+		return kindBinary, 0, true
+	case bsoncore.TypeRegex, bsoncore.TypeDBPointer, bsoncore.TypeCodeWithScope:
+		return kindWhole, 0, true
+	case bsoncore.TypeArray:
+		return kindArray, 0, true
+	case bsoncore.TypeEmbeddedDocument:
+		return kindEnter, 0, true
+	}
+	return 0, 0, false
+}
+
+// op packs or unpacks one field.
+type op struct {
+	kind    kind
+	typ     byte   // of BSON
+	subtype byte   // of binary data
+	bit     uint8  // of a bool
+	size    uint8  // of a fixed value
+	place   int32  // in the record's front: of the head, the fixed value, or the byte of a bool
+	headed  int32  // heads of other fields before: their tails lie before this one's
+	prefix  string // type, name and its end, as in BSON; empty when the _id is outside
+	column  *column
+}
+
+// field is a top-level field: the ops that make it.
+type field struct{ first, end int32 }
+
+// template is a shape of documents and how it is packed. It never changes.
+type template struct {
+	number     int
+	outside    bool // the _id is left to the key
+	front      int  // bytes of bools, heads and fixed values, in this order; tails follow
+	bools      int  // bytes of bools
+	definition string
+	classes    []byte // of the heads
+	ops        []op
+	fields     []field
+	names      map[string]int32 // to the field; of several, the first
+}
+
+// appendDefinition appends the elements of the definition of doc's shape. It is not ok when doc makes no sense, or when its
+// definition would be too long.
+func appendDefinition(dst []byte, doc []byte, outside bool, depth int) ([]byte, bool) {
+	if !isWhole(doc) {
+		return dst, false
+	}
+	pos := 4
+	for pos < len(doc)-1 {
+		e, ok := readElement(doc, pos)
+		if !ok || len(dst) > MaxDefinition {
+			return dst, false
+		}
+		t := e.kind
+		k, _, _ := kindOf(t)
+		switch {
+		case outside:
+			t, outside = typeOutside, false
+		case k == kindEnter && depth == maxFlattened:
+			t = typeWhole
+		}
+		dst = append(dst, t)
+		dst = binary.AppendUvarint(dst, uint64(e.value-pos-2))
+		dst = append(dst, doc[pos+1:e.value-1]...)
+		switch {
+		case t == typeOutside || t == typeWhole:
+		case k == kindBinary:
+			dst = append(dst, doc[e.value+4])
+		case k == kindEnter:
+			if dst, ok = appendDefinition(dst, doc[e.value:e.next], false, depth+1); !ok {
+				return dst, false
+			}
+		}
+		pos = e.next
+	}
+	return append(dst, endOfDocument), pos == len(doc)-1 && len(dst) <= MaxDefinition
+}
+
+// compiler makes a template of a definition.
+type compiler struct {
+	t      *template
+	c      *Codec
+	rest   []byte
+	bools  int
+	headed int32
+	fixed  int
+}
+
+// compile makes a template of its definition, of which the first byte has been seen. The caller holds the codec's lock.
+func (c *Codec) compile(number int, definition []byte) (*template, error) {
+	t := &template{number: number, definition: string(definition), names: map[string]int32{}}
+	p := compiler{t: t, c: c, rest: definition[1:]}
+	if len(definition) > MaxDefinition {
+		return nil, fmt.Errorf("codec: template %d: a definition of %d bytes: %w", number, len(definition), ErrCorrupt)
+	}
+	if err := p.document("", 0); err != nil {
+		return nil, fmt.Errorf("codec: template %d: %w", number, err)
+	}
+	if len(p.rest) != 0 {
+		return nil, fmt.Errorf("codec: template %d: %d bytes behind the end: %w", number, len(p.rest), ErrCorrupt)
+	}
+	t.bools = (p.bools + 7) / 8
+	t.front = t.bools + len(t.classes) + p.fixed
+	for i := range t.ops {
+		switch o := &t.ops[i]; {
+		case classOf(o.kind) != classNone:
+			o.place += int32(t.bools)
+		case o.kind == kindFixed:
+			o.place += int32(t.bools + len(t.classes))
+		}
+	}
+	return t, nil
+}
+
+// document compiles the elements up to the end of a document whose path is given.
+func (p *compiler) document(path string, depth int) error {
+	if depth > maxFlattened {
+		return fmt.Errorf("documents nested %d deep: %w", depth, ErrCorrupt)
+	}
+	for {
+		if len(p.rest) == 0 {
+			return fmt.Errorf("no end of a document: %w", ErrCorrupt)
+		}
+		typ := p.rest[0]
+		p.rest = p.rest[1:]
+		if typ == endOfDocument {
+			return nil
+		}
+		name, err := p.text()
+		if err != nil {
+			return err
+		}
+		first := int32(len(p.t.ops))
+		if err := p.element(typ, path, name, depth); err != nil {
+			return err
+		}
+		if depth == 0 {
+			if _, ok := p.t.names[name]; !ok {
+				p.t.names[name] = int32(len(p.t.fields))
+			}
+			p.t.fields = append(p.t.fields, field{first, int32(len(p.t.ops))})
+		}
+	}
+}
+
+// text takes a name off the definition.
+func (p *compiler) text() (string, error) {
+	n, size := binary.Uvarint(p.rest)
+	if size <= 0 || n > uint64(len(p.rest)-size) {
+		return "", fmt.Errorf("a name reaches behind the end: %w", ErrCorrupt)
+	}
+	s := string(p.rest[size : size+int(n)])
+	p.rest = p.rest[size+int(n):]
+	if strings.IndexByte(s, 0) >= 0 {
+		return "", fmt.Errorf("the name %q has a zero byte: %w", s, ErrCorrupt)
+	}
+	return s, nil
+}
+
+// element compiles a field, and with an embedded document, those in it.
+func (p *compiler) element(typ byte, path, name string, depth int) error {
+	o, size := op{typ: typ, headed: p.headed}, 0
+	switch typ {
+	case typeOutside:
+		if depth > 0 || len(p.t.ops) > 0 || name != "_id" {
+			return fmt.Errorf("field %q outside: %w", name, ErrCorrupt)
+		}
+		o.kind, p.t.outside = kindOutside, true
+	case typeWhole:
+		o.kind, o.typ = kindWhole, byte(bsoncore.TypeEmbeddedDocument)
+	default:
+		var ok bool
+		if o.kind, size, ok = kindOf(typ); !ok {
+			return fmt.Errorf("field %q has type %#x: %w", name, typ, ErrCorrupt)
+		}
+		o.size = uint8(size)
+	}
+	if o.kind != kindOutside {
+		o.prefix = string([]byte{o.typ}) + name + "\x00"
+	}
+	switch class := classOf(o.kind); {
+	case o.kind == kindBool:
+		o.place, o.bit = int32(p.bools/8), uint8(p.bools%8)
+		p.bools++
+	case o.kind == kindFixed:
+		o.place = int32(p.fixed)
+		p.fixed += size
+	case class != classNone:
+		o.place = p.headed
+		p.headed++
+		p.t.classes = append(p.t.classes, class)
+	}
+	switch o.kind {
+	case kindBinary:
+		if len(p.rest) == 0 {
+			return fmt.Errorf("field %q ends before its subtype: %w", name, ErrCorrupt)
+		}
+		o.subtype, p.rest = p.rest[0], p.rest[1:]
+	case kindString, kindArray:
+		o.column = p.c.column(path + name)
+	}
+	p.t.ops = append(p.t.ops, o)
+	if o.kind != kindEnter {
+		return nil
+	}
+	if err := p.document(path+name+"\x00", depth+1); err != nil {
+		return err
+	}
+	p.t.ops = append(p.t.ops, op{kind: kindLeave, headed: p.headed})
+	return nil
+}

@@ -1,0 +1,173 @@
+package codec
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
+)
+
+// source is the packed values of one document: its front, and the bytes that its tails begin.
+type source struct {
+	front, tails []byte
+	id           bsoncore.Value
+}
+
+// unpackRecord appends the document that body holds.
+func (c *Codec) unpackRecord(dst []byte, t *template, body []byte, id bsoncore.Value) ([]byte, error) {
+	u := unpacker{c: c, limit: len(dst) + MaxDocument}
+	start := len(dst)
+	s := source{front: body[:t.front], tails: body[t.front:], id: id}
+	dst, end := u.document(dst, t, &s)
+	if end != len(s.tails) {
+		return dst[:start], corrupt(t)
+	}
+	return dst, nil
+}
+
+func corrupt(t *template) error {
+	return fmt.Errorf("codec: a record of template %d does not fit it: %w", t.number, ErrCorrupt)
+}
+
+// unpacker makes BSON of packed values. Its methods append to dst and return where in the source they ended; -1 when the
+// source makes no sense.
+type unpacker struct {
+	c     *Codec
+	limit int // of dst: what is packed may unfold to much more than it takes
+	depth int // of arrays in arrays
+}
+
+// document appends a whole document of a template.
+func (u *unpacker) document(dst []byte, t *template, s *source) ([]byte, int) {
+	start := len(dst)
+	dst = append(dst, 0, 0, 0, 0)
+	dst, end := u.fields(dst, t.ops, s, 0)
+	dst = append(dst, 0)
+	binary.LittleEndian.PutUint32(dst[start:], uint32(len(dst)-start))
+	return dst, end
+}
+
+// fields appends the elements of ops, the first of whose tails is at pos.
+func (u *unpacker) fields(dst []byte, ops []op, s *source, pos int) ([]byte, int) {
+	var starts [maxFlattened + 1]int
+	depth := 0
+	for i := range ops {
+		o := &ops[i]
+		if len(dst) > u.limit {
+			return dst, -1
+		}
+		dst = append(dst, o.prefix...)
+		switch o.kind {
+		case kindEnter:
+			starts[depth] = len(dst)
+			depth++
+			dst = append(dst, 0, 0, 0, 0)
+		case kindLeave:
+			depth--
+			dst = append(dst, 0)
+			binary.LittleEndian.PutUint32(dst[starts[depth]:], uint32(len(dst)-starts[depth]))
+		case kindOutside:
+			dst = append(dst, byte(s.id.Type), '_', 'i', 'd', 0)
+			dst = append(dst, s.id.Data...)
+		default:
+			if dst, pos = u.field(dst, o, s, pos); pos < 0 {
+				return dst, -1
+			}
+		}
+	}
+	return dst, pos
+}
+
+// field appends the value of a field that is no embedded document; its tail is at pos.
+func (u *unpacker) field(dst []byte, o *op, s *source, pos int) ([]byte, int) {
+	switch o.kind {
+	case kindNothing:
+		return dst, pos
+	case kindBool:
+		return append(dst, s.front[o.place]>>o.bit&1), pos
+	case kindFixed:
+		return append(dst, s.front[o.place:int(o.place)+int(o.size)]...), pos
+	case kindBinary:
+		return appendBinary(dst, o.subtype, s.front[o.place], s.tails, pos)
+	}
+	return u.value(dst, o.kind, o.typ, o.column, s.front[o.place], s.tails, pos)
+}
+
+// value appends a value with head h whose tail is at pos of src.
+func (u *unpacker) value(dst []byte, k kind, typ byte, col *column, h byte, src []byte, pos int) ([]byte, int) {
+	var n uint64
+	switch k {
+	case kindInt32:
+		n, pos = readNumber(h, src, pos)
+		v := unzigzag(n)
+		if v != int64(int32(v)) {
+			return dst, -1
+		}
+		return binary.LittleEndian.AppendUint32(dst, uint32(v)), pos
+	case kindInt64:
+		n, pos = readNumber(h, src, pos)
+		n = uint64(unzigzag(n))
+	case kindDate:
+		n, pos = readDate(h, src, pos)
+	case kindDouble:
+		n, pos = readDouble(h, src, pos)
+	case kindString:
+		return appendString(dst, col, h, src, pos)
+	case kindArray:
+		body, end := readLength(h, src, pos)
+		if end < 0 || !u.array(&dst, body, col) {
+			return dst, -1
+		}
+		return dst, end
+	default:
+		body, end := readLength(h, src, pos)
+		if end < 0 || valueSize(typ, body) != len(body) {
+			return dst, -1
+		}
+		return append(dst, body...), end
+	}
+	return binary.LittleEndian.AppendUint64(dst, n), pos
+}
+
+// appendBinary appends binary data.
+func appendBinary(dst []byte, subtype, h byte, src []byte, pos int) ([]byte, int) {
+	body, end := readLength(h, src, pos)
+	dst = binary.LittleEndian.AppendUint32(dst, uint32(len(body)))
+	return append(append(dst, subtype), body...), end
+}
+
+// readString returns a string that is an entry of the dictionary as it is there, as BSON; else its text.
+func readString(col *column, h byte, src []byte, pos int) (entry, text []byte, end int) {
+	switch {
+	case h >= headLong:
+		text, end = readLong(src, pos)
+		return nil, text, end
+	case h >= headText:
+		text, end = readShort(src, pos, int(h-headText))
+		return nil, text, end
+	}
+	i := int(h)
+	if h >= headEntry2 {
+		if pos >= len(src) {
+			return nil, nil, -1
+		}
+		i, pos = headEntry2+int(h-headEntry2)<<8+int(src[pos]), pos+1
+	}
+	if col == nil {
+		return nil, nil, -1
+	}
+	if entry = col.state.Load().entry(i); entry == nil {
+		return nil, nil, -1
+	}
+	return entry, nil, pos
+}
+
+// appendString appends a string.
+func appendString(dst []byte, col *column, h byte, src []byte, pos int) ([]byte, int) {
+	entry, text, end := readString(col, h, src, pos)
+	if entry != nil {
+		return append(dst, entry...), end
+	}
+	dst = binary.LittleEndian.AppendUint32(dst, uint32(len(text)+1))
+	return append(append(dst, text...), 0), end
+}

@@ -1,0 +1,157 @@
+package codec
+
+import (
+	"encoding/binary"
+	"strconv"
+
+	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
+)
+
+// array appends the array whose packed form is body, and reports whether that made sense.
+func (u *unpacker) array(dst *[]byte, body []byte, col *column) bool {
+	if u.depth++; u.depth > MaxNesting+1 {
+		return false
+	}
+	ok := u.arrayBody(dst, body, col)
+	u.depth--
+	return ok
+}
+
+func (u *unpacker) arrayBody(dst *[]byte, body []byte, col *column) bool {
+	if len(body) > 0 && body[0] == arrayWhole {
+		*dst = append(*dst, body[1:]...)
+		return valueSize(byte(bsoncore.TypeArray), body[1:]) == len(body)-1
+	}
+	start := len(*dst)
+	*dst = append(*dst, 0, 0, 0, 0)
+	switch {
+	case len(body) == 0:
+	case body[0] == arrayDocuments:
+		if !u.documents(dst, body[1:]) {
+			return false
+		}
+	case !u.elements(dst, body[0], body[1:], col):
+		return false
+	}
+	*dst = append(*dst, 0)
+	binary.LittleEndian.PutUint32((*dst)[start:], uint32(len(*dst)-start))
+	return true
+}
+
+// appendIndex appends type and name of the i-th element of an array.
+func appendIndex(dst []byte, typ byte, i int) []byte {
+	dst = append(dst, typ)
+	if i < 10 {
+		return append(dst, byte('0'+i), 0)
+	}
+	return append(strconv.AppendInt(dst, int64(i), 10), 0)
+}
+
+// elements appends elements of one type, or of several when form is arrayMixed.
+func (u *unpacker) elements(dst *[]byte, form byte, body []byte, col *column) bool {
+	typ, pos := form, 0
+	for i := 0; pos < len(body); i++ {
+		if len(*dst) > u.limit {
+			return false
+		}
+		if form == arrayMixed {
+			typ, pos = body[pos], pos+1
+		}
+		k, size, ok := kindOf(typ)
+		if !ok || (k == kindNothing && form != arrayMixed) {
+			return false
+		}
+		*dst = appendIndex(*dst, typ, i)
+		if pos = u.element(dst, k, typ, size, body, pos, col); pos < 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// element appends the value of an element at pos of body, and returns where it ends, or -1.
+func (u *unpacker) element(dst *[]byte, k kind, typ byte, size int, body []byte, pos int, col *column) int {
+	if k == kindNothing {
+		return pos
+	}
+	if pos >= len(body) {
+		return -1
+	}
+	var value []byte
+	switch k {
+	case kindBool:
+		*dst = append(*dst, body[pos])
+		if body[pos] > 1 {
+			return -1
+		}
+		return pos + 1
+	case kindFixed:
+		value, pos = readShort(body, pos, size)
+		*dst = append(*dst, value...)
+		return pos
+	case kindEnter:
+		return u.embedded(dst, body, pos)
+	case kindBinary:
+		if pos+2 > len(body) {
+			return -1
+		}
+		*dst, pos = appendBinary(*dst, body[pos], body[pos+1], body, pos+2)
+		return pos
+	}
+	*dst, pos = u.value(*dst, k, typ, col, body[pos], body, pos+1)
+	return pos
+}
+
+// embedded appends a document of a mixed array.
+func (u *unpacker) embedded(dst *[]byte, body []byte, pos int) int {
+	number, n := binary.Uvarint(body[pos:])
+	if n <= 0 || number > MaxTemplates {
+		return -1
+	}
+	pos += n
+	if number == documentWhole {
+		size := valueSize(byte(bsoncore.TypeEmbeddedDocument), body[pos:])
+		if size < 0 {
+			return -1
+		}
+		*dst = append(*dst, body[pos:pos+size]...)
+		return pos + size
+	}
+	return u.packed(dst, u.c.table.Load().at(int(number)-1), body, pos)
+}
+
+// packed appends a document of a template that begins at pos of body.
+func (u *unpacker) packed(dst *[]byte, t *template, body []byte, pos int) int {
+	if t == nil || t.outside || t.front > len(body)-pos {
+		return -1
+	}
+	s := source{front: body[pos : pos+t.front], tails: body[pos+t.front:]}
+	var end int
+	if *dst, end = u.document(*dst, t, &s); end < 0 {
+		return -1
+	}
+	return pos + t.front + end
+}
+
+// documents appends documents of one template.
+func (u *unpacker) documents(dst *[]byte, body []byte) bool {
+	number, n := binary.Uvarint(body)
+	if n <= 0 || number >= MaxTemplates {
+		return false
+	}
+	count, m := binary.Uvarint(body[n:])
+	if m <= 0 {
+		return false
+	}
+	t, pos := u.c.table.Load().at(int(number)), n+m
+	for i := 0; uint64(i) < count; i++ {
+		if len(*dst) > u.limit {
+			return false
+		}
+		*dst = appendIndex(*dst, byte(bsoncore.TypeEmbeddedDocument), i)
+		if pos = u.packed(dst, t, body, pos); pos < 0 {
+			return false
+		}
+	}
+	return pos == len(body)
+}

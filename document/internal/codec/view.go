@@ -1,0 +1,199 @@
+package codec
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
+)
+
+// View looks into a stored record without decoding it. It implements path.Fields. It is used by one goroutine at a time, and
+// reused from record to record.
+type View struct {
+	c        *Codec
+	record   record
+	elements []byte // of a record that holds BSON, or has been made BSON
+	source   source
+	known    int // the tails of that many heads
+	sum      int // have this length
+	scratch  []byte
+	document []byte // a record in JSON as BSON
+	idOf     func() (bsoncore.Value, bool)
+
+	resolved [resolvedNames]resolution
+	next     int
+}
+
+// resolvedNames is how many names a view keeps the places of.
+const resolvedNames = 16
+
+// resolution is where a template has a name; -1: nowhere.
+type resolution struct {
+	t     *template
+	name  string
+	field int32
+}
+
+// NewView returns a view on records of this codec.
+func (c *Codec) NewView() *View { return &View{c: c} }
+
+// Reset makes the view show another record, which must stay unchanged while it is looked at. Values got before become
+// invalid. The _id that SetID gave is forgotten.
+func (v *View) Reset(stored []byte) error {
+	v.scratch, v.known, v.sum = v.scratch[:0], 0, 0
+	v.source.id = bsoncore.Value{}
+	r, err := v.c.open(stored)
+	v.record = r
+	switch {
+	case err != nil:
+		v.elements = nil
+		return err
+	case r.template != nil:
+		v.source.front, v.source.tails = r.body[:r.template.front], r.body[r.template.front:]
+		return nil
+	case r.json:
+		if v.document, err = parseJSON(v.document[:0], stored); err != nil {
+			v.elements = nil
+			return err
+		}
+		v.elements = v.document[4:]
+	case r.outside:
+		v.elements = r.body
+	case len(r.body) < 5:
+		return fmt.Errorf("codec: a record of %d bytes of BSON: %w", len(r.body), ErrCorrupt)
+	default:
+		v.elements = r.body[4:]
+	}
+	return nil
+}
+
+// SetID gives the _id of the record that the view shows, for records that leave it to the key.
+func (v *View) SetID(id bsoncore.Value) { v.source.id = id }
+
+// SetIDFunc sets what is asked for the _id of a record that leaves it to the key, when it is needed and SetID did not give
+// it. It stays in force from record to record.
+func (v *View) SetIDFunc(fn func() (id bsoncore.Value, ok bool)) { v.idOf = fn }
+
+// id returns the _id of a record that leaves it to the key.
+func (v *View) id() (bsoncore.Value, bool) {
+	if v.source.id.Type == 0 && v.idOf != nil {
+		if id, ok := v.idOf(); ok {
+			v.source.id = id
+		}
+	}
+	return v.source.id, v.source.id.Type != 0
+}
+
+// Lookup implements path.Fields: the value of a top-level field, valid until the next Reset.
+func (v *View) Lookup(name string) (bsoncore.Value, bool) {
+	t := v.record.template
+	if t == nil {
+		if v.record.outside && name == "_id" {
+			return v.id()
+		}
+		return lookupRaw(v.elements, name)
+	}
+	i := v.resolve(t, name)
+	if i < 0 {
+		return bsoncore.Value{}, false
+	}
+	f := t.fields[i]
+	o := &t.ops[f.first]
+	switch o.kind {
+	case kindOutside:
+		return v.id()
+	case kindNothing:
+		return bsoncore.Value{Type: bsoncore.Type(o.typ)}, true
+	case kindFixed:
+		return bsoncore.Value{Type: bsoncore.Type(o.typ), Data: v.source.front[o.place : int(o.place)+int(o.size)]}, true
+	}
+	pos := v.tailOf(t, int(o.headed))
+	if pos < 0 {
+		return bsoncore.Value{}, false
+	}
+	if o.kind == kindString {
+		entry, text, end := readString(o.column, v.source.front[o.place], v.source.tails, pos)
+		switch {
+		case end < 0:
+			return bsoncore.Value{}, false
+		case entry != nil:
+			return bsoncore.Value{Type: bsoncore.Type(o.typ), Data: entry}, true
+		}
+		start := len(v.scratch)
+		v.scratch = binary.LittleEndian.AppendUint32(v.scratch, uint32(len(text)+1))
+		v.scratch = append(append(v.scratch, text...), 0)
+		return v.made(o.typ, start), true
+	}
+	return v.unpack(t, f, pos)
+}
+
+// made returns what has been put into the scratch buffer from start on as a value.
+func (v *View) made(typ byte, start int) bsoncore.Value {
+	return bsoncore.Value{Type: bsoncore.Type(typ), Data: v.scratch[start:len(v.scratch):len(v.scratch)]}
+}
+
+// unpack puts a field whose first tail is at pos into the scratch buffer.
+func (v *View) unpack(t *template, f field, pos int) (bsoncore.Value, bool) {
+	o, start := &t.ops[f.first], len(v.scratch)
+	u := unpacker{c: v.c, limit: start + MaxDocument}
+	if o.kind == kindEnter {
+		v.scratch = append(v.scratch, 0, 0, 0, 0)
+		v.scratch, pos = u.fields(v.scratch, t.ops[f.first+1:f.end-1], &v.source, pos)
+		v.scratch = append(v.scratch, 0)
+		binary.LittleEndian.PutUint32(v.scratch[start:], uint32(len(v.scratch)-start))
+	} else {
+		v.scratch, pos = u.field(v.scratch, o, &v.source, pos)
+	}
+	if pos < 0 {
+		return bsoncore.Value{}, false
+	}
+	return v.made(o.typ, start), true
+}
+
+// resolve returns the field that a template has under a name, or -1. The names of a filter come again with each record.
+func (v *View) resolve(t *template, name string) int32 {
+	for i := range v.resolved {
+		if r := &v.resolved[i]; r.t == t && r.name == name {
+			return r.field
+		}
+	}
+	i, ok := t.names[name]
+	if !ok {
+		i = -1
+	}
+	v.resolved[v.next%resolvedNames] = resolution{t, name, i}
+	v.next++
+	return i
+}
+
+// tailOf returns where the tail behind those of the first n heads begins, or -1.
+func (v *View) tailOf(t *template, n int) int {
+	if n < v.known {
+		v.known, v.sum = 0, 0
+	}
+	sum := sumTails(v.sum, t.classes[v.known:n], v.source.front[t.bools+v.known:], v.source.tails)
+	if sum < 0 || sum > len(v.source.tails) {
+		return -1
+	}
+	v.known, v.sum = n, sum
+	return sum
+}
+
+// Document appends the whole document to dst.
+func (v *View) Document(dst []byte) ([]byte, error) {
+	if v.record.outside {
+		v.id()
+	}
+	switch r := v.record; {
+	case r.outside && v.source.id.Type == 0:
+		return dst, fmt.Errorf("codec: decode a record of %d bytes: %w", len(r.body), ErrNoID)
+	case r.template != nil:
+		return v.c.unpackRecord(dst, r.template, r.body, v.source.id)
+	case r.json:
+		return append(dst, v.document...), nil
+	case r.outside:
+		return appendHeadless(dst, r.body, v.source.id), nil
+	default:
+		return append(dst, r.body...), nil
+	}
+}
