@@ -178,10 +178,14 @@ func (e *Engine) createRoot() (*root.File, error) {
 	return root.Create(e.o.FS, e.o.Dir, slot)
 }
 
+// firstLogSegment is the size of the first file of a log: a database that is written to little takes little space.
+const firstLogSegment = 256 << 10
+
 func (e *Engine) logOptions(slot root.Slot) wal.Options {
 	return wal.Options{
 		FS: e.o.FS, Dir: e.path(logDir), Database: slot.Database, SegmentBytes: e.sizes.logSegment,
-		KeepBytes: e.o.KeepChanges, Seq: slot.Seq,
+		FirstBytes: min(firstLogSegment, e.sizes.logSegment),
+		KeepBytes:  e.o.KeepChanges, Seq: slot.Seq,
 	}
 }
 

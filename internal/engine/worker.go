@@ -98,7 +98,7 @@ func (e *Engine) boundRisk() error {
 // prepareLog makes the next segment of the log ready, so that a writer who fills the present one does not have to. When that
 // fails, for want of space say, the writer will be told.
 func (e *Engine) prepareLog() {
-	if e.log == nil {
+	if e.log == nil || !e.log.Due() {
 		return
 	}
 	if err := e.log.Prepare(); err != nil && !isDiskFull(err) {

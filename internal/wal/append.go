@@ -63,9 +63,11 @@ func (l *Log) write(s *segment, offset int64, f *frame, payload []byte) error {
 	stored := payload
 	if len(payload) >= callBytes {
 		if _, err := s.file.WriteAt(payload, offset+frameHeader); err != nil {
-			return l.fail(fmt.Errorf("%s: write %d bytes at %d: %w", baseName(s.segment), len(payload), offset, err))
+			return l.unlessFull(fmt.Errorf("%s: write %d bytes at %d: %w", baseName(s.segment), len(payload), offset, err))
 		}
 		stored = nil
+	} else if err := l.fill(s, offset, f.room()); err != nil {
+		return l.unlessFull(fmt.Errorf("%s: fill: %w", baseName(s.segment), err))
 	}
 	if err := s.store(offset, f, stored); err != nil {
 		return l.fail(fmt.Errorf("%s: store %d bytes at %d: %w", baseName(s.segment), f.room(), offset, err))
@@ -76,6 +78,29 @@ func (l *Log) write(s *segment, offset int64, f *frame, payload []byte) error {
 // callBytes is the length from which on a payload is written with a call instead of being stored into the mapping. For each page
 // that is stored into the system takes a fault now, and another step at the next sync; a call costs as much as one or two of them.
 const callBytes = 8 << 10
+
+// fillBytes is how much of a blank segment is filled at a time.
+const fillBytes = 128 << 10
+
+// fill writes zeroes where the next frames are going to be stored, in a file that has never been written to. One call makes all
+// the pages, which the first store into each of them would do one by one, and at a multiple of the cost.
+func (l *Log) fill(s *segment, offset, room int64) error {
+	if !s.blank || offset+room <= s.filled {
+		return nil
+	}
+	from := max(s.filled, (offset+blockSize-1)&^(blockSize-1)) // what lies before it was written by other means
+	to := min(from+fillBytes, s.limit())
+	if from < to {
+		if l.zeroes == nil {
+			l.zeroes = make([]byte, fillBytes)
+		}
+		if _, err := s.file.WriteAt(l.zeroes[:to-from], from); err != nil {
+			return err
+		}
+	}
+	s.filled = to
+	return nil
+}
 
 // store copies one frame into the mapping; of a payload that is there already it gets nil. The pages of a mapping fault when the device fails or the file was cut from
 // outside; such a fault becomes an error here.
@@ -140,7 +165,7 @@ type piece struct {
 func (l *Log) appendOver(whole *frame, payload []byte) error {
 	l.prepareMu.Lock() // until they are part of the log, nothing may be made ready to follow on the wrong segment
 	defer l.prepareMu.Unlock()
-	segments, err := l.takeReady(l.segmentsFor(whole.length))
+	segments, err := l.takeReady(l.beyondActive(whole.length))
 	if err != nil {
 		return fmt.Errorf("log: make room for record %d: %w", whole.seq, err)
 	}
@@ -163,13 +188,12 @@ func (l *Log) appendOver(whole *frame, payload []byte) error {
 	return nil
 }
 
-// segmentsFor is how many further segments a payload of n bytes needs that does not fit into the active one.
-func (l *Log) segmentsFor(n int64) int {
+// beyondActive is how much of a payload of n bytes does not fit into the active segment.
+func (l *Log) beyondActive(n int64) int64 {
 	if room := l.limit - l.offset; room >= minRoom {
 		n -= room - frameHeader
 	}
-	each := l.o.SegmentBytes - 2*blockSize - frameHeader
-	return int(max((n+each-1)/each, 1))
+	return n
 }
 
 // split lays a record out over the rest of the active segment and further ones.

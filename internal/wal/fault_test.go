@@ -186,15 +186,17 @@ func TestFaultInMapping(t *testing.T) {
 	o.Dir = t.TempDir()
 	l, err := Create(o, 1)
 	must(t, err)
+	_, err = l.Append(1, nil)
+	must(t, err)
 	f, err := o.FS.OpenReadWrite(o.path(1))
 	must(t, err)
 	must(t, f.Truncate(firstFrame))
 	must(t, f.Close())
-	_, err = l.Append(1, make([]byte, 5000))
+	_, err = l.Append(2, make([]byte, 5000))
 	if !errors.Is(err, ErrFailed) || !strings.Contains(err.Error(), "fault in the mapping") {
 		t.Fatal(err)
 	}
-	if _, err := l.Append(2, nil); !errors.Is(err, ErrFailed) {
+	if _, err := l.Append(3, nil); !errors.Is(err, ErrFailed) {
 		t.Fatal(err)
 	}
 	if err := l.Sync(); !errors.Is(err, ErrFailed) {

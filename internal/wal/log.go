@@ -19,6 +19,7 @@ type Log struct {
 	offset  int64  // in active, of the next frame
 	limit   int64  // in active, where room ends; below offset+minRoom when it is full or sealed
 	scratch []byte // plain mode: a frame is written in one piece
+	zeroes  []byte // what fill writes
 
 	active  *segment // changed under mu by the goroutine that appends
 	end     atomic.Uint64
@@ -45,6 +46,8 @@ type segment struct {
 	file    vfs.File // nil when nothing in it waits for a sync
 	mapping vfs.Mapping
 	data    []byte // nil in plain mode
+	blank   bool   // the file is new: no page of it has been written beyond filled
+	filled  int64
 	start   int64  // the first frame that can be read
 	end     int64  // where frames end; 0 while the segment is active or ready
 	sealed  bool   // ended early: the successor's header says where

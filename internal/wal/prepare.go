@@ -8,39 +8,54 @@ import (
 )
 
 // Prepare makes the next segment ready, so that an Append which fills the active one needs no system call except for the
-// mapping. It does nothing when one is ready. Call it in the background, for instance after each checkpoint and whenever the
-// active segment is half full.
+// mapping. It does nothing when one is ready. Call it in the background, for instance when Due says so.
 func (l *Log) Prepare() error {
 	l.prepareMu.Lock()
 	defer l.prepareMu.Unlock()
-	return l.prepare(1)
+	return l.prepare(0)
 }
 
-// takeReady returns the next n segments, which must be entered or discarded; prepareMu is held.
-func (l *Log) takeReady(n int) ([]*segment, error) {
+// Due reports whether the active segment is half full, so that the next one should be made ready.
+func (l *Log) Due() bool {
+	end := place(l.end.Load())
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return 2*end.offset() >= l.active.size
+}
+
+// takeReady returns the next segments, at least one, with room for a payload of n bytes. They must be entered or discarded;
+// prepareMu is held.
+func (l *Log) takeReady(n int64) ([]*segment, error) {
 	if err := l.prepare(n); err != nil {
 		return nil, err
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	taken := append([]*segment(nil), l.ready[:n]...)
-	l.ready = append(l.ready[:0], l.ready[n:]...)
+	count := 1
+	for room := l.ready[0].room(); room < n; count++ {
+		room += l.ready[count].room()
+	}
+	taken := append([]*segment(nil), l.ready[:count]...)
+	l.ready = append(l.ready[:0], l.ready[count:]...)
 	return taken, nil
 }
 
-// prepare sees to it that n segments are ready; prepareMu is held.
-func (l *Log) prepare(n int) error {
+// prepare sees to it that at least one segment is ready, and room for a payload of n bytes; prepareMu is held.
+func (l *Log) prepare(n int64) error {
 	for {
 		if err := l.Err(); err != nil {
 			return err
 		}
 		l.mu.Lock()
-		enough := len(l.ready) >= n
+		count, room := len(l.ready), int64(0)
+		for _, s := range l.ready {
+			room += s.room()
+		}
 		l.mu.Unlock()
-		if enough {
+		if count > 0 && room >= n {
 			return nil
 		}
-		s, err := l.makeReady()
+		s, err := l.makeReady(n - room)
 		if err != nil {
 			return err
 		}
@@ -50,14 +65,21 @@ func (l *Log) prepare(n int) error {
 	}
 }
 
+// room is how much payload an empty segment takes in one frame.
+func (h *header) room() int64 { return roomOf(h.size) }
+
+func roomOf(size int64) int64 { return size - 2*blockSize - frameHeader }
+
 // makeReady makes the segment that follows the last one. When it returns, the file has all of its space, its header and its
 // name are durable, and nothing in it verifies as a frame.
-func (l *Log) makeReady() (*segment, error) {
-	h, spare, err := l.nextHeader()
+//
+// It takes n bytes of payload, or as much as a segment can.
+func (l *Log) makeReady(n int64) (*segment, error) {
+	h, spare, err := l.nextHeader(n)
 	if err != nil {
 		return nil, err
 	}
-	s := &segment{header: h, start: firstFrame}
+	s := &segment{header: h, start: firstFrame, blank: spare == nil}
 	if err := l.makeFile(s, spare); err != nil {
 		err = fmt.Errorf("make segment %s: %w", baseName(h.segment), err)
 		return nil, errors.Join(err, s.release(), l.remove(h.segment)) // so that it takes no space
@@ -66,7 +88,7 @@ func (l *Log) makeReady() (*segment, error) {
 }
 
 // nextHeader takes the next number, and a spare file if there is one.
-func (l *Log) nextHeader() (h header, spare *uint64, err error) {
+func (l *Log) nextHeader(n int64) (h header, spare *uint64, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.next >= 1<<32 {
@@ -76,7 +98,7 @@ func (l *Log) nextHeader() (h header, spare *uint64, err error) {
 		database:    l.o.Database,
 		segment:     l.next,
 		salt:        l.o.Salt(),
-		size:        l.o.SegmentBytes,
+		size:        l.o.FirstBytes,
 		prevSegment: noSegment,
 		durable:     place(l.synced.Load()),
 	}
@@ -89,11 +111,19 @@ func (l *Log) nextHeader() (h header, spare *uint64, err error) {
 		h.prevSegment, h.prevSalt = prev.segment, prev.salt
 		if prev.sealed {
 			h.prevEnd = prev.end
+		} else {
+			h.size = 2 * prev.size
 		}
 	}
+	// A log that grows gets ever larger files; one that is used little takes little space.
+	for h.size < l.o.SegmentBytes && roomOf(h.size) < n {
+		h.size *= 2
+	}
+	h.size = min(h.size, l.o.SegmentBytes)
 	if n := len(l.spares); n > 0 {
 		spare = new(l.spares[n-1])
 		l.spares = l.spares[:n-1]
+		h.size = l.o.SegmentBytes
 	}
 	return h, spare, nil
 }
@@ -140,8 +170,8 @@ func (s *segment) writeHeader() error {
 	return nil
 }
 
-// unlessFull poisons the log because of a failed sync, except for a lack of space: the file holds no record yet, and is not
-// going to be used.
+// unlessFull poisons the log because of a failed sync or write, except for a lack of space: the file holds no record yet and is
+// not going to be used, or no header of a frame says that what was written is a record.
 func (l *Log) unlessFull(err error) error {
 	if errors.Is(err, vfs.ErrNoSpace) {
 		return err

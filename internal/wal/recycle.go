@@ -94,13 +94,21 @@ func (l *Log) remove(segment uint64) error {
 	return nil
 }
 
-// discard makes spares of segments that were ready and are not going to be used as they are.
+// discard gives up segments that were ready and are not going to be used as they are.
 func (l *Log) discard(segments []*segment) error {
 	err := release(segments)
+	var odd []uint64
 	l.mu.Lock()
-	defer l.mu.Unlock()
 	for _, s := range segments {
-		l.spares = append(l.spares, s.segment)
+		if s.size == l.o.SegmentBytes {
+			l.spares = append(l.spares, s.segment)
+		} else {
+			odd = append(odd, s.segment)
+		}
+	}
+	l.mu.Unlock()
+	for _, segment := range odd {
+		err = errors.Join(err, l.remove(segment))
 	}
 	return err
 }

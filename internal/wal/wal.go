@@ -75,6 +75,7 @@ type Options struct {
 	Database [16]byte
 
 	SegmentBytes  int64 // size of a file, a multiple of 4,096; 0: DefaultSegmentBytes
+	FirstBytes    int64 // size of the first file; each is twice as large as the one before, up to SegmentBytes; 0: SegmentBytes
 	Plain         bool  // write instead of mapping, which is also the fallback where files cannot be mapped
 	KeepBytes     int64 // keep this much of the recycled log for readers
 	SpareSegments int   // keep so many recycled files for reuse; 0: DefaultSpareSegments, negative: none
@@ -105,6 +106,12 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	if o.SegmentBytes < MinSegmentBytes || o.SegmentBytes > MaxSegmentBytes || o.SegmentBytes%blockSize != 0 {
 		return o, fmt.Errorf("log: segment size %d: want a multiple of %d from %d to %d", o.SegmentBytes, blockSize, MinSegmentBytes, MaxSegmentBytes)
+	}
+	if o.FirstBytes == 0 {
+		o.FirstBytes = o.SegmentBytes
+	}
+	if o.FirstBytes < MinSegmentBytes || o.FirstBytes > o.SegmentBytes || o.FirstBytes%blockSize != 0 {
+		return o, fmt.Errorf("log: first segment of %d bytes: want a multiple of %d from %d to %d", o.FirstBytes, blockSize, MinSegmentBytes, o.SegmentBytes)
 	}
 	if o.SpareSegments == 0 {
 		o.SpareSegments = DefaultSpareSegments

@@ -1,0 +1,67 @@
+package wal
+
+import (
+	"bytes"
+	"slices"
+	"testing"
+)
+
+// sizes lists the sizes of the files of a log, oldest first.
+func sizes(t *testing.T, l *Log) (list []int64) {
+	t.Helper()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, s := range l.segments {
+		list = append(list, s.size/MinSegmentBytes)
+	}
+	return list
+}
+
+func TestSegmentsGrow(t *testing.T) {
+	inModes(t, func(t *testing.T, plain bool) {
+		o := options(newFS(t), plain)
+		o.SegmentBytes, o.FirstBytes, o.KeepBytes = 8*MinSegmentBytes, MinSegmentBytes, 1<<30
+		l, err := Create(o, 1)
+		must(t, err)
+		var h history
+		for len(sizes(t, l)) < 6 {
+			must(t, h.append(t, l, 3000))
+		}
+		if got := sizes(t, l); !slices.Equal(got, []int64{1, 2, 4, 8, 8, 8}) {
+			t.Errorf("files of %v times the least size", got)
+		}
+		must(t, l.Close())
+
+		// What comes after a recovery begins small again, and a long record gets a file that is large enough at once.
+		n := 0
+		l, _, err = Recover(o, Position{Segment: 1, Offset: firstFrame}, func(seq uint64, payload []byte, _ bool) error {
+			n++
+			return nil
+		})
+		must(t, err)
+		if n != len(h.seqs) {
+			t.Errorf("%d of %d records", n, len(h.seqs))
+		}
+		_, err = l.Append(h.seqs[n-1]+1, bytes.Repeat([]byte{1}, 3*MinSegmentBytes))
+		must(t, err)
+		if got := sizes(t, l); got[len(got)-1] > 4 {
+			t.Errorf("files of %v times the least size", got)
+		}
+		must(t, l.Close())
+	})
+}
+
+func TestDue(t *testing.T) {
+	o := options(newFS(t), false)
+	l, err := Create(o, 1)
+	must(t, err)
+	if l.Due() {
+		t.Error("an empty log wants its next segment")
+	}
+	_, err = l.Append(1, make([]byte, 5000))
+	must(t, err)
+	if !l.Due() {
+		t.Error("half a segment is full, and the next one is not due")
+	}
+	must(t, l.Close())
+}
