@@ -81,6 +81,16 @@ func (c *Cursor) Record() (r record.Record, seq uint64) {
 	return c.arena.record(c.version), c.arena.seq(c.version)
 }
 
+// Inline returns the value that the cursor stands at, if it lies in the table and never expires. Where it is false the caller asks
+// Record, which is too large for registers.
+func (c *Cursor) Inline() (value []byte, ok bool) {
+	meta := *c.arena.word(c.version, 1)
+	if meta&metaExpiry != 0 || record.Kind(meta>>metaKindShift&metaKind) != record.Inline {
+		return nil, false
+	}
+	return c.arena.bytes(c.version, versionHeader, int(meta&metaLength)), true
+}
+
 // First moves to the first key.
 func (c *Cursor) First() bool {
 	for i := range c.sources {

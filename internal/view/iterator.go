@@ -118,6 +118,8 @@ func (it *Iterator) Next() bool {
 			}
 			return it.takeForward(true)
 		}
+	} else if it.leads && it.err == nil && !it.stop.stopped.Load() {
+		return it.follow()
 	}
 	return it.slowNext()
 }
@@ -148,9 +150,6 @@ func (it *Iterator) slowNext() bool {
 	}
 	if !it.merged {
 		return it.takeForward(it.settled.next())
-	}
-	if it.leads {
-		return it.follow()
 	}
 	if it.reverse {
 		it.turnForward()
@@ -294,7 +293,7 @@ func (it *Iterator) show(key []byte, r record.Record) {
 }
 
 func (it *Iterator) end(at position) bool {
-	it.at, it.fast, it.key, it.rec = at, false, nil, record.Record{}
+	it.at, it.fast, it.leads, it.key, it.rec = at, false, false, nil, record.Record{}
 	if it.err == nil {
 		it.err = it.settled.err()
 	}

@@ -64,6 +64,11 @@ func (it *Iterator) follow() bool {
 		if it.o.Upper != nil && bytes.Compare(s.key, it.o.Upper) >= 0 {
 			return it.end(afterLast)
 		}
+		if value, ok := s.cursor.Inline(); ok {
+			it.key, it.apart = s.key, false
+			it.rec.Kind, it.rec.Expiry, it.rec.Value = record.Inline, 0, value
+			return true
+		}
 		r, _ := s.cursor.Record()
 		if r.Kind != record.Tombstone && !it.expired(r) {
 			it.show(s.key, r)
