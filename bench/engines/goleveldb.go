@@ -119,23 +119,11 @@ func goleveldbGet(r goleveldbReader, dst, key []byte) ([]byte, bool, error) {
 func goleveldbScan(r goleveldbReader, s engine.Scan, visit engine.Visit) error {
 	it := r.NewIterator(nil, nil)
 	defer it.Release()
-	step, ok := it.Next, false
+	step := it.Next
 	if s.Reverse {
 		step = it.Prev
 	}
-	switch {
-	case s.From != nil:
-		ok = it.Seek(s.From)
-		if s.Reverse && !ok {
-			ok = it.Last()
-		} else if s.Reverse && string(it.Key()) != string(s.From) {
-			ok = it.Prev()
-		}
-	case s.Reverse:
-		ok = it.Last()
-	default:
-		ok = it.First()
-	}
+	ok := position(it, it.Seek, s)
 	for n := 1; ok; n++ {
 		if !visit(it.Key(), it.Value()) || n == s.Limit {
 			break

@@ -102,7 +102,7 @@ func (s *pebbleStore) Snapshot() (engine.Snapshot, error) {
 	return pebbleSnapshot{s.db.NewSnapshot()}, nil
 }
 
-// Settle flushes, and waits until nothing is due: the estimated debt is zero or does not shrink any more.
+// Settle flushes, and waits until no flush and no compaction has run for five looks in a row.
 func (s *pebbleStore) Settle() error {
 	if err := s.db.Flush(); err != nil {
 		return err
@@ -169,20 +169,11 @@ func pebbleScan(r pebble.Reader, s engine.Scan, visit engine.Visit) (err error) 
 		return err
 	}
 	defer func() { err = errors.Join(err, it.Close()) }()
-	step, ok := it.Next, false
+	step := it.Next
 	if s.Reverse {
 		step = it.Prev
 	}
-	switch {
-	case s.From != nil && s.Reverse:
-		ok = it.SeekLT(append(append(make([]byte, 0, len(s.From)+1), s.From...), 0)) // From itself included
-	case s.From != nil:
-		ok = it.SeekGE(s.From)
-	case s.Reverse:
-		ok = it.Last()
-	default:
-		ok = it.First()
-	}
+	ok := position(it, it.SeekGE, s)
 	for n := 1; ok; n++ {
 		if !visit(it.Key(), it.Value()) || n == s.Limit {
 			break
