@@ -16,6 +16,9 @@ func (c *Cache) stock(k int) {
 	if len(cl.free)+cl.out > want/2 && (len(cl.free) > 0 || cl.out >= want) {
 		return
 	}
+	if len(c.warm) == 0 {
+		c.recall(k)
+	}
 	if c.cut(k) {
 		return
 	}
@@ -35,6 +38,41 @@ func (c *Cache) stock(k int) {
 	}
 	c.retireLeaving()
 	c.balance()
+}
+
+// recall drains a chunk that is mostly free, of another class with free frames in plenty: when a checkpoint has replaced many pages
+// the new ones may be of other sizes than the old ones. c.mu is held.
+func (c *Cache) recall(k int) {
+	if c.draining > c.limit/16 {
+		return
+	}
+	for i := range c.classes {
+		cl := &c.classes[i]
+		if i == k || len(cl.free) < cl.count+cl.count/2+cl.spare() {
+			continue
+		}
+		best := -1
+		for _, n := range cl.chunks {
+			if best < 0 || c.chunks[n].idle > c.chunks[best].idle {
+				best = n
+			}
+		}
+		if best >= 0 && 4*c.chunks[best].idle >= 3*cl.count && !c.holdsPins(best) {
+			c.stats.Moves++
+			c.drain(best)
+			return
+		}
+	}
+}
+
+// holdsPins reports whether a pin would keep a chunk from being drained. c.mu is held.
+func (c *Cache) holdsPins(n int) bool {
+	for i, s := range c.chunks[n].frames {
+		if s != free && s != spent && c.header(frame(n<<indexBits|i)).Pins.Load() != 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // victim moves the hand of the clock on by one frame, and returns that if it may go. c.mu is held.
