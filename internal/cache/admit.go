@@ -5,19 +5,20 @@ import (
 	"sync/atomic"
 )
 
-// askedPage is the size of page by which the memory of Admit is measured.
-const askedPage = 8 << 10
+// askedBytes is how much of the cache one word of Admit's memory stands for, so that there are about half as many as pages. More
+// would let in more that is not asked for again: what is read at random costs several times as much when it is brought in.
+const askedBytes = 32 << 10
 
-// newAsked makes the memory of Admit: a word for each page that the cache may hold.
+// newAsked makes the memory of Admit.
 func newAsked(bytes int64) []atomic.Uint32 {
-	n := uint64(min(max(bytes, 0), maxChunks<<maxShift) / askedPage)
+	n := uint64(min(max(bytes, 0), maxChunks<<maxShift) / askedBytes)
 	return make([]atomic.Uint32, 1<<max(bits.Len64(n), minAskedBits))
 }
 
 const minAskedBits = 6
 
 // Admit reports whether a page that was just read from disk should be inserted, given a hash that names it. While there is room
-// every page should; after that only one that was asked for before, about as many questions ago as the cache has pages. So
+// every page should; after that only one that was asked for before, about half as many questions ago as the cache has pages. So
 // pages that are read once, by a walk or at random from far more than fits, neither cost an insertion each nor evict what is
 // read again and again (the doorkeeper of G. Einziger, R. Friedman and B. Manes, "TinyLFU", 2017, in its plainest form).
 func (c *Cache) Admit(name uint64) bool {
