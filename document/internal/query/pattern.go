@@ -1,0 +1,322 @@
+package query
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+// translator writes PCRE's syntax in that of an engine of ours. Both engines have most of it. What they see differently is
+// written out: classes are ASCII, \v and \h are classes, comments and the white space of the option x are left out. The engine of linear
+// time has no $ that matches before the newline at the end: there it is written as an optional newline, where nothing follows.
+type translator struct {
+	src                 string
+	extended, multiline bool
+	backtracking        bool
+
+	at  int
+	out strings.Builder
+}
+
+// The insides of classes.
+const (
+	digitClass      = "0-9"
+	wordClass       = "0-9A-Za-z_"
+	spaceClass      = `\t\n\x0b\f\r `
+	horizontalClass = `\t \xa0\x{1680}\x{180e}\x{2000}-\x{200a}\x{202f}\x{205f}\x{3000}`
+	verticalClass   = `\n\x0b\f\r\x{85}\x{2028}\x{2029}`
+
+	notDigitClass = `\x00-/:-\x{10ffff}`
+	notWordClass  = "\\x00-/:-@\\[-\\^`{-\\x{10ffff}"
+	notSpaceClass = `\x00-\x08\x0e-\x1f!-\x{10ffff}`
+)
+
+// translate returns the pattern for the engine. ok is false when it needs the backtracking one.
+func (t *translator) translate() (pattern string, ok bool) {
+	t.out.Reset()
+	t.at = 0
+	for strings.HasPrefix(t.src[t.at:], "(*UTF8)") || strings.HasPrefix(t.src[t.at:], "(*UTF)") {
+		t.at += strings.IndexByte(t.src[t.at:], ')') + 1
+	}
+	for t.at < len(t.src) {
+		if !t.step() && !t.backtracking {
+			return "", false
+		}
+	}
+	return t.out.String(), true
+}
+
+// step translates what begins at t.at. It reports whether the engine of linear time can have it.
+func (t *translator) step() bool {
+	switch c := t.src[t.at]; c {
+	case '\\':
+		return t.escape()
+	case '[':
+		t.class()
+	case '(':
+		return t.group()
+	case '$':
+		return t.dollar()
+	case ' ', '\t', '\n', '\r', '\f', '\v':
+		if !t.extended {
+			t.out.WriteByte(c)
+		}
+		t.at++
+	case '#':
+		if !t.extended {
+			t.out.WriteByte(c)
+			t.at++
+			break
+		}
+		end := strings.IndexByte(t.src[t.at:], '\n')
+		if end < 0 {
+			end = len(t.src) - t.at - 1
+		}
+		t.at += end + 1
+	default:
+		t.out.WriteByte(c)
+		t.at++
+	}
+	return true
+}
+
+// escape translates \ and what follows, outside of a class.
+func (t *translator) escape() bool {
+	if t.at+1 >= len(t.src) {
+		t.out.WriteByte('\\')
+		t.at++
+		return true
+	}
+	c := t.src[t.at+1]
+	t.at += 2
+	switch c {
+	case 'Q':
+		t.quoted()
+	case 'E':
+	case 'd':
+		t.out.WriteString("[" + digitClass + "]")
+	case 'D':
+		t.out.WriteString("[^" + digitClass + "]")
+	case 'w':
+		t.out.WriteString("[" + wordClass + "]")
+	case 'W':
+		t.out.WriteString("[^" + wordClass + "]")
+	case 's':
+		t.write("[" + spaceClass + "]")
+	case 'S':
+		t.write("[^" + spaceClass + "]")
+	case 'h':
+		t.write("[" + horizontalClass + "]")
+	case 'H':
+		t.write("[^" + horizontalClass + "]")
+	case 'v':
+		t.write("[" + verticalClass + "]")
+	case 'V':
+		t.write("[^" + verticalClass + "]")
+	case 'N':
+		t.out.WriteString(`[^\n]`)
+	case 'e':
+		t.out.WriteString(`\x1b`)
+	case 'Z':
+		if !t.backtracking {
+			return t.ending()
+		}
+		t.out.WriteString(`\Z`)
+	case 'c':
+		t.control()
+	case 'x':
+		t.hexadecimal()
+	case '1', '2', '3', '4', '5', '6', '7', '8', '9', 'K', 'G', 'R', 'X', 'k', 'g':
+		t.out.WriteString(`\` + string(c))
+		return false
+	default:
+		t.out.WriteString(`\` + string(c))
+	}
+	return true
+}
+
+// write writes a class, in which the backtracking engine knows no \x{...}.
+func (t *translator) write(class string) {
+	if t.backtracking {
+		class = wide.ReplaceAllStringFunc(class, func(s string) string {
+			var r rune
+			if _, err := fmt.Sscanf(s, `\x{%x}`, &r); err != nil {
+				return s
+			}
+			return string(r)
+		})
+	}
+	t.out.WriteString(class)
+}
+
+// quoted copies literally up to \E.
+func (t *translator) quoted() {
+	text, rest, found := strings.Cut(t.src[t.at:], `\E`)
+	t.out.WriteString(regexp.QuoteMeta(text))
+	t.at = len(t.src) - len(rest)
+	if !found {
+		t.at = len(t.src)
+	}
+}
+
+// control translates \cA.
+func (t *translator) control() {
+	if t.at >= len(t.src) {
+		t.out.WriteString(`\c`)
+		return
+	}
+	c := t.src[t.at]
+	if c >= 'a' && c <= 'z' {
+		c -= 'a' - 'A'
+	}
+	fmt.Fprintf(&t.out, `\x%02x`, c^0x40)
+	t.at++
+}
+
+// hexadecimal translates \x41, \x4, \x and \x{41}.
+func (t *translator) hexadecimal() {
+	rest := t.src[t.at:]
+	if strings.HasPrefix(rest, "{") {
+		if end := strings.IndexByte(rest, '}'); end > 0 {
+			t.write(`\x` + rest[:end+1])
+			t.at += end + 1
+			return
+		}
+	}
+	n := 0
+	for n < 2 && n < len(rest) && strings.IndexByte("0123456789abcdefABCDEF", rest[n]) >= 0 {
+		n++
+	}
+	t.out.WriteString(`\x` + "00"[n:] + rest[:n])
+	t.at += n
+}
+
+// class translates [...].
+func (t *translator) class() {
+	t.out.WriteByte('[')
+	t.at++
+	if t.at < len(t.src) && t.src[t.at] == '^' {
+		t.out.WriteByte('^')
+		t.at++
+	}
+	for first := true; t.at < len(t.src); first = false {
+		c := t.src[t.at]
+		switch {
+		case c == ']' && !first:
+			t.out.WriteByte(']')
+			t.at++
+			return
+		case c == ']':
+			t.out.WriteString(`\]`)
+			t.at++
+		case c == '[':
+			if end := strings.Index(t.src[t.at:], ":]"); end > 0 && strings.HasPrefix(t.src[t.at:], "[:") && t.posix(t.src[t.at+2:t.at+end]) {
+				t.at += end + 2
+				continue
+			}
+			t.out.WriteString(`\[`)
+			t.at++
+		case c == '\\' && t.at+1 < len(t.src):
+			t.classEscape()
+		default:
+			t.out.WriteByte(c)
+			t.at++
+		}
+	}
+}
+
+// posix writes a class such as [:alpha:] when its name is known.
+func (t *translator) posix(name string) bool {
+	inside := map[string]string{
+		"alpha": "A-Za-z", "digit": digitClass, "alnum": "0-9A-Za-z", "upper": "A-Z", "lower": "a-z", "space": spaceClass,
+		"blank": `\t `, "punct": "!-/:-@\\[-`{-~", "xdigit": "0-9A-Fa-f", "word": wordClass, "cntrl": `\x00-\x1f\x7f`,
+		"print": " -~", "graph": "!-~", "ascii": `\x00-\x7f`,
+		"^digit": notDigitClass, "^space": notSpaceClass, "^word": notWordClass,
+	}[name]
+	t.write(inside)
+	return inside != ""
+}
+
+// classEscape translates an escape within a class.
+func (t *translator) classEscape() {
+	c := t.src[t.at+1]
+	t.at += 2
+	switch c {
+	case 'd':
+		t.out.WriteString(digitClass)
+	case 'w':
+		t.out.WriteString(wordClass)
+	case 's':
+		t.out.WriteString(spaceClass)
+	case 'D':
+		t.write(notDigitClass)
+	case 'W':
+		t.write(notWordClass)
+	case 'S':
+		t.write(notSpaceClass)
+	case 'h':
+		t.write(horizontalClass)
+	case 'v':
+		t.write(verticalClass)
+	case 'b':
+		t.out.WriteString(`\x08`)
+	case 'e':
+		t.out.WriteString(`\x1b`)
+	case 'c':
+		t.control()
+	case 'x':
+		t.hexadecimal()
+	default:
+		t.out.WriteString(`\` + string(c))
+	}
+}
+
+// group translates the beginning of a group, and a comment.
+func (t *translator) group() bool {
+	rest := t.src[t.at:]
+	if strings.HasPrefix(rest, "(?#") {
+		end := strings.IndexByte(rest, ')')
+		if end < 0 {
+			end = len(rest) - 1
+		}
+		t.at += end + 1
+		return true
+	}
+	t.out.WriteByte('(')
+	t.at++
+	if strings.HasPrefix(rest, "(*") {
+		return false
+	}
+	if !strings.HasPrefix(rest, "(?") {
+		return true
+	}
+	if named.MatchString(rest) {
+		return true
+	}
+	flags := inline.FindString(rest)
+	// The meaning of $ depends on m, which is known for the whole pattern only.
+	return flags != "" && (!strings.Contains(flags, "m") || !strings.Contains(t.src, "$"))
+}
+
+var (
+	named  = regexp.MustCompile(`^\(\?P?<[A-Za-z_]\w*>`)
+	wide   = regexp.MustCompile(`\\x\{[0-9a-fA-F]{1,6}\}`)
+	inline = regexp.MustCompile(`^\(\?(?:[imsU]*(?:-[imsU]+)?)[:)]`)
+)
+
+// dollar translates $.
+func (t *translator) dollar() bool {
+	t.at++
+	if t.multiline || t.backtracking {
+		t.out.WriteByte('$')
+		return true
+	}
+	return t.ending()
+}
+
+// ending writes the end of the text, or the place before its last newline, when nothing follows.
+func (t *translator) ending() bool {
+	t.out.WriteString(`(?:\n?\z)`)
+	rest := strings.TrimLeft(t.src[t.at:], ")")
+	return rest == "" || rest[0] == '|'
+}

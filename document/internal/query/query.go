@@ -1,0 +1,80 @@
+// Package query is MongoDB's query language: filters parsed once into a normalised tree, and matched against documents.
+//
+// It promises the answers of MongoDB's server on null, missing fields, arrays, dotted paths and comparisons of different
+// types, and that everything wrong with a filter is said by Parse, before any document is read: a *mongoerror.Error with the
+// server's code. A parsed filter is immutable and safe for concurrent use. Matching reads no fields but those that the filter
+// names, each once, and does not allocate for the ordinary operators; it must never change a document or keep a slice of one.
+// Matching fails where an expression of $expr fails, or a regular expression takes too long, and never panics.
+//
+// Regular expressions run in linear time where their syntax allows; those with lookaround or backreferences have a limit of time.
+package query
+
+import (
+	"bytes"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
+
+	"github.com/pandodb/pando/document/internal/collation"
+	"github.com/pandodb/pando/document/internal/expression"
+	"github.com/pandodb/pando/document/internal/path"
+)
+
+// Options of Parse. nil means the zero value.
+type Options struct {
+	Collation *collation.Collation
+	Let       []expression.Variable // $$name in $expr
+	Now       time.Time             // $$NOW
+}
+
+// Filter is a parsed filter: immutable, safe for concurrent use. Root is its tree, normalised, for planners.
+type Filter struct {
+	Root Node
+
+	collation *collation.Collation
+	matcher   matcher
+}
+
+// Parse parses a filter. Errors are *mongoerror.Error (unknown operator: BadValue, naming operator and path).
+func Parse(filter bsoncore.Document, o *Options) (*Filter, error) {
+	if o == nil {
+		o = new(Options)
+	}
+	p := &parser{options: o}
+	root, err := p.document(bytes.Clone(filter), 0)
+	if err != nil {
+		return nil, err
+	}
+	root = normalise(root, o.Collation)
+	if err := checkNear(root); err != nil {
+		return nil, err
+	}
+	return newFilter(root, o.Collation), nil
+}
+
+func newFilter(root Node, c *collation.Collation) *Filter {
+	return &Filter{Root: root, collation: c, matcher: compile(root, c)}
+}
+
+// With returns a filter whose tree is made of this one's nodes: what a planner leaves to be looked at.
+func (f *Filter) With(root Node) *Filter { return newFilter(root, f.collation) }
+
+// Collation returns how strings are compared; nil is byte by byte.
+func (f *Filter) Collation() *collation.Collation { return f.collation }
+
+// Match reports whether the document matches. It decodes no more fields than the filter names. Errors come from $expr, and from
+// regular expressions that take too long.
+func (f *Filter) Match(doc path.Fields) (bool, error) {
+	return f.matcher.match(newObject(doc), nil)
+}
+
+// MatchPosition is Match, and returns the position that the positional operator $ stands for: the index of the first
+// element of the last array through which a condition matched; -1 when there is none.
+func (f *Filter) MatchPosition(doc path.Fields) (matched bool, position int, err error) {
+	position = -1
+	matched, err = f.matcher.match(newObject(doc), &position)
+	if !matched {
+		position = -1
+	}
+	return matched, position, err
+}
