@@ -45,9 +45,10 @@ const (
 	MaxDocument          = 1 << 26 // bytes of a decoded document: four times what a document may have
 	dictionaryNumber     = 1 << 31 // numbers from here on belong to parts of dictionaries
 	maxFlattened         = 16      // embedded documents within embedded documents that a template flattens
-	rememberedShapes     = 4096    // shapes seen once that are remembered
-	rememberedStrings    = 1024    // strings seen once that a column remembers at first
-	rememberedStringsMax = 8192    // and when its dictionary grows
+	rememberedShapes     = 64      // shapes without a template that are remembered at first
+	rememberedShapesMax  = 4096    // and when there are many
+	rememberedStrings    = 128     // strings without an entry that a column remembers at first
+	rememberedStringsMax = 8192    // and when there are many
 )
 
 // ErrCorrupt is what errors.Is finds when a record or a definition makes no sense.
@@ -75,7 +76,8 @@ type Codec struct {
 	last  atomic.Pointer[template] // the one used last, tried first
 
 	mu         sync.Mutex // guards what follows, and stores to table and dictionaries
-	shapes     []uint64   // hashes of shapes seen once
+	shapes     []uint64   // hashes of shapes seen lately; its length is a power of two
+	missed     int        // shapes without a template since it has that length
 	columns    map[string]*column
 	parts      uint32 // parts of dictionaries in the store
 	defined    int    // bytes of the definitions of templates

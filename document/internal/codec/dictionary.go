@@ -9,12 +9,19 @@ import (
 	"sync/atomic"
 )
 
+// The low bits of a fingerprint say how often the string has been seen.
+const (
+	noteOnce  = 1
+	noteTwice = 2
+)
+
 // column is the strings under one path, in all templates: those that come again get numbers.
 type column struct {
-	codec *Codec
-	path  string
-	state atomic.Pointer[dictionary]
-	notes atomic.Pointer[[]uint32] // fingerprints of strings seen once; the slice is never replaced by a smaller one
+	codec  *Codec
+	path   string
+	state  atomic.Pointer[dictionary]
+	notes  atomic.Pointer[[]uint32] // fingerprints of strings seen lately; its length is a power of two
+	missed atomic.Uint32            // a sixteenth of the strings that were no entry since notes has its length
 
 	waiting [][]byte // guarded by the codec's lock: strings that will be in the next part
 }
@@ -94,30 +101,46 @@ func (c *Codec) column(path string) *column {
 	return col
 }
 
-// number returns the number of the entry that is the BSON string s, or -1. A string that has been seen lately becomes an entry.
+// number returns the number of the entry that is the BSON string s, or -1. A string that
+// comes again and again becomes an entry.
 func (col *column) number(s []byte) (int, error) {
 	c := col.codec
 	hash := maphash.Bytes(c.seed, s)
-	if i := col.state.Load().find(hash, s); i >= 0 {
+	d := col.state.Load()
+	if i := d.find(hash, s); i >= 0 {
 		return i, nil
 	}
 	notes := col.notes.Load()
-	if notes == nil {
-		notes = col.grow(rememberedStrings)
+	if notes == nil || (hash>>60 == 0 && col.missed.Add(1) > uint32(len(*notes))/2) {
+		notes = col.grow(notes)
 	}
-	place, mark := &(*notes)[int(hash>>16)&(len(*notes)-1)], uint32(hash>>32)|1
-	if atomic.LoadUint32(place) != mark {
+	place, mark := &(*notes)[int(hash>>16)&(len(*notes)-1)], uint32(hash>>32)&^noteTwice|noteOnce
+	switch atomic.LoadUint32(place) {
+	case mark | noteTwice:
+	case mark:
+		if d.count() >= headEntry2 { // the shortest numbers are given away: ask for more
+			atomic.StoreUint32(place, mark|noteTwice)
+			return -1, nil
+		}
+	default:
 		atomic.StoreUint32(place, mark)
 		return -1, nil
 	}
 	return c.promote(col, hash, s)
 }
 
-// grow makes a column remember more strings that it has seen once.
-func (col *column) grow(n int) *[]uint32 {
-	old, notes := col.notes.Load(), make([]uint32, n)
+// grow makes a column remember more strings: one that has few of them takes little memory.
+func (col *column) grow(old *[]uint32) *[]uint32 {
+	n := rememberedStrings
+	if old != nil {
+		n = 8 * len(*old)
+	}
+	if n > rememberedStringsMax {
+		return old
+	}
+	notes := make([]uint32, n)
 	if col.notes.CompareAndSwap(old, &notes) {
-		return &notes
+		col.missed.Store(0)
 	}
 	return col.notes.Load()
 }
@@ -158,9 +181,6 @@ func (c *Codec) publish(col *column, entries [][]byte) {
 	col.state.Store(d)
 	for _, e := range entries {
 		c.dictionary += len(e)
-	}
-	if notes := col.notes.Load(); notes != nil && len(*notes) < rememberedStringsMax && d.count() > rememberedStrings/16 {
-		col.grow(rememberedStringsMax)
 	}
 }
 

@@ -86,7 +86,7 @@ func readNumber(h byte, src []byte, pos int) (uint64, int) {
 	return u, end
 }
 
-// Dates count from 2020 in the coarsest unit that is exact. The unit is in the low two bits.
+// Dates count from 2020, or from another date, in the coarsest unit that is exact. The unit is in the low two bits.
 const (
 	dateEpoch = 1577836800000 // milliseconds from 1970
 	unitMilli = 0
@@ -108,12 +108,12 @@ func dateUnit(unit uint64) int64 {
 	return 1
 }
 
-// appendDate appends the tail of a date in milliseconds and returns its head.
-func appendDate(dst []byte, ms int64) (byte, []byte) {
-	if ms > dateLimit || ms < -dateLimit {
+// appendDate appends the tail of a date in milliseconds, counted from another, and returns its head.
+func appendDate(dst []byte, ms, from int64) (byte, []byte) {
+	n, unit := ms-from, uint64(unitMilli)
+	if ms > dateLimit || ms < -dateLimit || n > 2*dateLimit || n < -2*dateLimit {
 		return headExact, binary.LittleEndian.AppendUint64(dst, uint64(ms))
 	}
-	n, unit := ms-dateEpoch, uint64(unitMilli)
 	switch {
 	case n%86400_000 == 0:
 		n, unit = n/86400_000, unitDay
@@ -126,12 +126,13 @@ func appendDate(dst []byte, ms int64) (byte, []byte) {
 }
 
 // readDate returns the date with head h whose tail begins at pos, and where that ends, or -1.
-func readDate(h byte, src []byte, pos int) (uint64, int) {
+func readDate(h byte, src []byte, pos int, from int64) (int64, int) {
 	if h == headExact {
-		return readExact(src, pos)
+		u, end := readExact(src, pos)
+		return int64(u), end
 	}
 	u, end := readNumber(h, src, pos)
-	return uint64(unzigzag(u>>2)*dateUnit(u&3) + dateEpoch), end
+	return unzigzag(u>>2)*dateUnit(u&3) + from, end
 }
 
 func readExact(src []byte, pos int) (uint64, int) {

@@ -17,6 +17,7 @@ func (c *Codec) pack(dst []byte, t *template, doc []byte, depth int) (packed []b
 	dst = slices.Grow(dst, t.front+len(doc)/2)[:base+t.front]
 	clear(dst[base:])
 	var starts [maxFlattened + 1]int32
+	var registers [maxRegisters]int64
 	pos, depthIn := 4, 0
 	for i := range t.ops {
 		o := &t.ops[i]
@@ -48,6 +49,17 @@ func (c *Codec) pack(dst []byte, t *template, doc []byte, depth int) (packed []b
 			starts[depthIn] = int32(value)
 			depthIn++
 			pos = value + 4
+			continue
+		}
+		if o.save|o.base != 0 {
+			n, size := relatedNumber(o, doc[value:])
+			if size < 0 {
+				return dst, false, nil
+			}
+			var head byte
+			head, dst = appendRelative(dst, o.kind, n, baseOf(o, n, &registers))
+			dst[base+int(o.place)] = head
+			pos = value + size
 			continue
 		}
 		size := 0
@@ -117,7 +129,7 @@ func (c *Codec) packValue(dst []byte, k kind, typ byte, col *column, src []byte,
 	case kindInt64:
 		head, dst = appendNumber(dst, zigzag(int64(binary.LittleEndian.Uint64(src))))
 	case kindDate:
-		head, dst = appendDate(dst, int64(binary.LittleEndian.Uint64(src)))
+		head, dst = appendDate(dst, int64(binary.LittleEndian.Uint64(src)), dateEpoch)
 	case kindDouble:
 		head, dst = appendDouble(dst, binary.LittleEndian.Uint64(src))
 	case kindBinary:

@@ -9,8 +9,8 @@ import (
 
 // table is all templates of a codec. It is replaced, never changed.
 type table struct {
-	templates []*template // by number; nil: there is none
-	shapes    map[string]*template
+	templates []*template          // by number; nil: there is none
+	shapes    map[string]*template // by shape
 }
 
 // at returns the template of a number, or nil.
@@ -37,41 +37,47 @@ func (t *table) add(added *template) {
 		t.templates = append(t.templates, nil)
 	}
 	t.templates[added.number] = added
-	if _, ok := t.shapes[added.definition]; !ok {
-		t.shapes[added.definition] = added
+	if _, ok := t.shapes[added.shape]; !ok {
+		t.shapes[added.shape] = added
 	}
 }
 
 // templateOf returns the template of doc's shape, making it when the shape has been seen before; nil when there is none.
 func (c *Codec) templateOf(doc []byte, outside bool) (*template, error) {
 	var room [1024]byte
-	definition, ok := appendDefinition(append(room[:0], definitionTemplate), doc, outside, 0)
+	shape, ok := appendDefinition(append(room[:0], definitionTemplate), doc, outside, 0)
 	if !ok {
 		return nil, nil
 	}
-	if t := c.table.Load().shapes[string(definition)]; t != nil {
+	if t := c.table.Load().shapes[string(shape)]; t != nil {
 		return t, nil
 	}
-	return c.define(definition)
+	return c.define(shape, doc)
 }
 
-// define makes a template of a definition that has been seen before.
-func (c *Codec) define(definition []byte) (*template, error) {
+// define makes a template of the shape of doc when it has been seen before.
+func (c *Codec) define(shape, doc []byte) (*template, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	old := c.table.Load()
-	if t := old.shapes[string(definition)]; t != nil {
+	if t := old.shapes[string(shape)]; t != nil {
 		return t, nil
 	}
-	if len(old.templates) >= MaxTemplates || c.defined+len(definition) > MaxDefinitions || !c.seen(definition) {
+	if len(old.templates) >= MaxTemplates || c.defined+len(shape) > MaxDefinitions || !c.seen(shape) {
 		return nil, nil
 	}
-	t, err := c.compile(len(old.templates), definition)
+	number := len(old.templates)
+	_, p, err := c.compile(number, shape)
 	if err != nil {
 		return nil, err
 	}
-	if err := c.store.Store(uint32(t.number), definition); err != nil {
-		return nil, fmt.Errorf("codec: store template %d: %w", t.number, err)
+	definition := p.relate(doc)
+	t, _, err := c.compile(number, definition)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.store.Store(uint32(number), definition); err != nil {
+		return nil, fmt.Errorf("codec: store template %d: %w", number, err)
 	}
 	c.defined += len(definition)
 	c.table.Store(old.with(t))
@@ -79,12 +85,12 @@ func (c *Codec) define(definition []byte) (*template, error) {
 }
 
 // seen reports whether a shape has been seen lately, and remembers that it has been now.
-func (c *Codec) seen(definition []byte) bool {
-	if c.shapes == nil {
-		c.shapes = make([]uint64, rememberedShapes)
+func (c *Codec) seen(shape []byte) bool {
+	if c.missed++; c.shapes == nil || (c.missed > 8*len(c.shapes) && len(c.shapes) < rememberedShapesMax) {
+		c.shapes, c.missed = make([]uint64, max(rememberedShapes, 8*len(c.shapes))), 0
 	}
-	hash := maphash.Bytes(c.seed, definition) | 1
-	place := &c.shapes[hash>>32%rememberedShapes]
+	hash := maphash.Bytes(c.seed, shape) | 1
+	place := &c.shapes[hash>>32%uint64(len(c.shapes))]
 	again := *place == hash
 	*place = hash
 	return again
@@ -114,7 +120,7 @@ func (c *Codec) reload() error {
 		t := c.table.Load().at(int(number))
 		if t == nil || t.definition != string(definition) {
 			var err error
-			if t, err = c.compile(int(number), definition); err != nil {
+			if t, _, err = c.compile(int(number), definition); err != nil {
 				return err
 			}
 		}

@@ -19,6 +19,7 @@ const (
 	endOfDocument = 0
 	typeOutside   = 0xe0 // the _id, of whatever type, which the record's key tells
 	typeWhole     = 0xe3 // an embedded document that is stored as BSON
+	typeRelative  = 0x40 // added to the type of an integer or a date: it is stored as the difference from an earlier one
 )
 
 // kind is how the values of a field are packed.
@@ -85,6 +86,8 @@ type op struct {
 	size    uint8  // of a fixed value
 	place   int32  // in the record's front: of the head, the fixed value, or the byte of a bool
 	headed  int32  // heads of other fields before: their tails lie before this one's
+	save    uint8  // 1 + the register that keeps the number for those relative to it
+	base    uint8  // 1 + the register of the number that this one is relative to
 	prefix  string // type, name and its end, as in BSON; empty when the _id is outside
 	column  *column
 }
@@ -99,8 +102,10 @@ type template struct {
 	front      int  // bytes of bools, heads and fixed values, in this order; tails follow
 	bools      int  // bytes of bools
 	definition string
+	shape      string // the definition as it would be without relations
 	classes    []byte // of the heads
 	ops        []op
+	bases      []int32 // the op of each register
 	fields     []field
 	names      map[string]int32 // to the field; of several, the first
 }
@@ -142,29 +147,36 @@ func appendDefinition(dst []byte, doc []byte, outside bool, depth int) ([]byte, 
 	return append(dst, endOfDocument), pos == len(doc)-1 && len(dst) <= MaxDefinition
 }
 
+// place is where a definition has the type of an op, and where its name ends.
+type place struct{ typ, end int }
+
 // compiler makes a template of a definition.
 type compiler struct {
 	t      *template
 	c      *Codec
 	rest   []byte
+	shape  []byte
+	places []place // of each op
+	heads  []int32 // the op of each head
 	bools  int
 	headed int32
 	fixed  int
 }
 
 // compile makes a template of its definition, of which the first byte has been seen. The caller holds the codec's lock.
-func (c *Codec) compile(number int, definition []byte) (*template, error) {
+func (c *Codec) compile(number int, definition []byte) (*template, *compiler, error) {
 	t := &template{number: number, definition: string(definition), names: map[string]int32{}}
-	p := compiler{t: t, c: c, rest: definition[1:]}
-	if len(definition) > MaxDefinition {
-		return nil, fmt.Errorf("codec: template %d: a definition of %d bytes: %w", number, len(definition), ErrCorrupt)
+	p := &compiler{t: t, c: c, rest: definition[1:], shape: []byte{definitionTemplate}}
+	if len(definition) > MaxDefinition+maxRelations {
+		return nil, nil, fmt.Errorf("codec: template %d: a definition of %d bytes: %w", number, len(definition), ErrCorrupt)
 	}
 	if err := p.document("", 0); err != nil {
-		return nil, fmt.Errorf("codec: template %d: %w", number, err)
+		return nil, nil, fmt.Errorf("codec: template %d: %w", number, err)
 	}
 	if len(p.rest) != 0 {
-		return nil, fmt.Errorf("codec: template %d: %d bytes behind the end: %w", number, len(p.rest), ErrCorrupt)
+		return nil, nil, fmt.Errorf("codec: template %d: %d bytes behind the end: %w", number, len(p.rest), ErrCorrupt)
 	}
+	t.shape = string(p.shape)
 	t.bools = (p.bools + 7) / 8
 	t.front = t.bools + len(t.classes) + p.fixed
 	for i := range t.ops {
@@ -175,7 +187,7 @@ func (c *Codec) compile(number int, definition []byte) (*template, error) {
 			o.place += int32(t.bools + len(t.classes))
 		}
 	}
-	return t, nil
+	return t, p, nil
 }
 
 // document compiles the elements up to the end of a document whose path is given.
@@ -187,9 +199,10 @@ func (p *compiler) document(path string, depth int) error {
 		if len(p.rest) == 0 {
 			return fmt.Errorf("no end of a document: %w", ErrCorrupt)
 		}
-		typ := p.rest[0]
+		typ, at := p.rest[0], len(p.t.definition)-len(p.rest)
 		p.rest = p.rest[1:]
 		if typ == endOfDocument {
+			p.shape = append(p.shape, endOfDocument)
 			return nil
 		}
 		name, err := p.text()
@@ -197,6 +210,7 @@ func (p *compiler) document(path string, depth int) error {
 			return err
 		}
 		first := int32(len(p.t.ops))
+		p.places = append(p.places, place{at, len(p.t.definition) - len(p.rest)})
 		if err := p.element(typ, path, name, depth); err != nil {
 			return err
 		}
@@ -225,7 +239,13 @@ func (p *compiler) text() (string, error) {
 
 // element compiles a field, and with an embedded document, those in it.
 func (p *compiler) element(typ byte, path, name string, depth int) error {
+	relative := isRelative(typ)
+	if relative {
+		typ &^= typeRelative
+	}
 	o, size := op{typ: typ, headed: p.headed}, 0
+	p.shape = binary.AppendUvarint(append(p.shape, typ), uint64(len(name)))
+	p.shape = append(p.shape, name...)
 	switch typ {
 	case typeOutside:
 		if depth > 0 || len(p.t.ops) > 0 || name != "_id" {
@@ -244,6 +264,11 @@ func (p *compiler) element(typ byte, path, name string, depth int) error {
 	if o.kind != kindOutside {
 		o.prefix = string([]byte{o.typ}) + name + "\x00"
 	}
+	if relative {
+		if err := p.relation(&o); err != nil {
+			return fmt.Errorf("field %q: %w", name, err)
+		}
+	}
 	switch class := classOf(o.kind); {
 	case o.kind == kindBool:
 		o.place, o.bit = int32(p.bools/8), uint8(p.bools%8)
@@ -254,6 +279,7 @@ func (p *compiler) element(typ byte, path, name string, depth int) error {
 	case class != classNone:
 		o.place = p.headed
 		p.headed++
+		p.heads = append(p.heads, int32(len(p.t.ops)))
 		p.t.classes = append(p.t.classes, class)
 	}
 	switch o.kind {
@@ -262,6 +288,7 @@ func (p *compiler) element(typ byte, path, name string, depth int) error {
 			return fmt.Errorf("field %q ends before its subtype: %w", name, ErrCorrupt)
 		}
 		o.subtype, p.rest = p.rest[0], p.rest[1:]
+		p.shape = append(p.shape, o.subtype)
 	case kindString, kindArray:
 		o.column = p.c.column(path + name)
 	}
@@ -273,5 +300,6 @@ func (p *compiler) element(typ byte, path, name string, depth int) error {
 		return err
 	}
 	p.t.ops = append(p.t.ops, op{kind: kindLeave, headed: p.headed})
+	p.places = append(p.places, place{})
 	return nil
 }

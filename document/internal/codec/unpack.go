@@ -11,6 +11,7 @@ import (
 type source struct {
 	front, tails []byte
 	id           bsoncore.Value
+	registers    [maxRegisters]int64 // numbers that others are relative to
 }
 
 // unpackRecord appends the document that body holds.
@@ -90,7 +91,29 @@ func (u *unpacker) field(dst []byte, o *op, s *source, pos int) ([]byte, int) {
 	case kindBinary:
 		return appendBinary(dst, o.subtype, s.front[o.place], s.tails, pos)
 	}
+	if o.save|o.base != 0 {
+		return u.related(dst, o, s, pos)
+	}
 	return u.value(dst, o.kind, o.typ, o.column, s.front[o.place], s.tails, pos)
+}
+
+// related appends a number that is relative to another, or another to it.
+func (u *unpacker) related(dst []byte, o *op, s *source, pos int) ([]byte, int) {
+	base := alone(o.kind)
+	if o.base > 0 {
+		base = s.registers[o.base-1]
+	}
+	n, pos := readRelative(o.kind, s.front[o.place], s.tails, pos, base)
+	if o.save > 0 {
+		s.registers[o.save-1] = n
+	}
+	if o.kind != kindInt32 {
+		return binary.LittleEndian.AppendUint64(dst, uint64(n)), pos
+	}
+	if n != int64(int32(n)) {
+		return dst, -1
+	}
+	return binary.LittleEndian.AppendUint32(dst, uint32(n)), pos
 }
 
 // value appends a value with head h whose tail is at pos of src.
@@ -108,7 +131,9 @@ func (u *unpacker) value(dst []byte, k kind, typ byte, col *column, h byte, src 
 		n, pos = readNumber(h, src, pos)
 		n = uint64(unzigzag(n))
 	case kindDate:
-		n, pos = readDate(h, src, pos)
+		var ms int64
+		ms, pos = readDate(h, src, pos, dateEpoch)
+		n = uint64(ms)
 	case kindDouble:
 		n, pos = readDouble(h, src, pos)
 	case kindString:

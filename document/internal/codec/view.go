@@ -135,6 +135,11 @@ func (v *View) made(typ byte, start int) bsoncore.Value {
 // unpack puts a field whose first tail is at pos into the scratch buffer.
 func (v *View) unpack(t *template, f field, pos int) (bsoncore.Value, bool) {
 	o, start := &t.ops[f.first], len(v.scratch)
+	for i := f.first; i < f.end; i++ {
+		if r := t.ops[i].base; r > 0 && t.bases[r-1] < f.first && !v.fill(t, r) {
+			return bsoncore.Value{}, false
+		}
+	}
 	u := unpacker{c: v.c, limit: start + MaxDocument}
 	if o.kind == kindEnter {
 		v.scratch = append(v.scratch, 0, 0, 0, 0)
@@ -148,6 +153,17 @@ func (v *View) unpack(t *template, f field, pos int) (bsoncore.Value, bool) {
 		return bsoncore.Value{}, false
 	}
 	return v.made(o.typ, start), true
+}
+
+// fill puts the number that others are relative to into its register.
+func (v *View) fill(t *template, register uint8) bool {
+	o := &t.ops[t.bases[register-1]]
+	pos := v.tailOf(t, int(o.headed))
+	if pos < 0 {
+		return false
+	}
+	v.source.registers[register-1], pos = readRelative(o.kind, v.source.front[o.place], v.source.tails, pos, alone(o.kind))
+	return pos >= 0
 }
 
 // resolve returns the field that a template has under a name, or -1. The names of a filter come again with each record.

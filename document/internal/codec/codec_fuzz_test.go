@@ -1,0 +1,134 @@
+package codec
+
+import (
+	"bytes"
+	"errors"
+	"testing"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
+)
+
+// learnt returns a codec with templates of many kinds of fields, and a record of each.
+func learnt(tb testing.TB) (*Codec, [][]byte) {
+	tb.Helper()
+	c := open(tb, Template, newMemory())
+	var records [][]byte
+	for _, doc := range append(append(goldenDocuments(), flights(3)...), packages(3)...) {
+		for range 4 {
+			for _, encode := range []func([]byte, bsoncore.Document) ([]byte, error){c.Encode, c.EncodeWithoutID} {
+				record, err := encode(nil, doc)
+				if err != nil {
+					tb.Fatal(err)
+				}
+				records = append(records, record)
+			}
+		}
+	}
+	return c, records
+}
+
+// expected fails on errors that bytes from a disk must not provoke.
+func expected(t *testing.T, err error) {
+	t.Helper()
+	if err != nil && !errors.Is(err, ErrCorrupt) && !errors.Is(err, ErrNoID) {
+		t.Fatal(err)
+	}
+}
+
+func FuzzDecode(f *testing.F) {
+	c, records := learnt(f)
+	for _, r := range records {
+		f.Add(r)
+	}
+	f.Add([]byte(`{"a":{"$numberInt":"1"}}`))
+	id := bsoncore.Value{Type: bsoncore.TypeInt32, Data: []byte{1, 2, 3, 4}}
+	f.Fuzz(func(t *testing.T, record []byte) {
+		doc, err := c.DecodeWithID([]byte("front"), record, id)
+		expected(t, err)
+		if !bytes.HasPrefix(doc, []byte("front")) {
+			t.Fatal("what was there before is gone")
+		}
+		if err != nil || bsoncore.Document(doc[5:]).Validate() != nil {
+			return // what is stored as BSON comes back unseen
+		}
+		again, err := c.Encode(nil, doc[5:])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if back, err := c.Decode(nil, again); err != nil || !bytes.Equal(back, doc[5:]) {
+			t.Fatalf("%x becomes %x: %v", doc[5:], back, err)
+		}
+	})
+}
+
+func FuzzView(f *testing.F) {
+	c, records := learnt(f)
+	for _, r := range records {
+		f.Add(r, "_id", "distance")
+		f.Add(r, "list", "depends")
+	}
+	id := bsoncore.Value{Type: bsoncore.TypeInt32, Data: []byte{1, 2, 3, 4}}
+	f.Fuzz(func(t *testing.T, record []byte, first, second string) {
+		v := c.NewView()
+		if err := v.Reset(record); err != nil {
+			expected(t, err)
+			return
+		}
+		v.SetID(id)
+		a, hasA := v.Lookup(first)
+		b, hasB := v.Lookup(second)
+		doc, err := v.Document(nil)
+		expected(t, err)
+		if err != nil || bsoncore.Document(doc).Validate() != nil {
+			return
+		}
+		for _, is := range []struct {
+			name  string
+			value bsoncore.Value
+			ok    bool
+		}{{first, a, hasA}, {second, b, hasB}} {
+			if want, ok := lookupRaw(doc[4:], is.name); ok != is.ok || !want.Equal(is.value) {
+				t.Fatalf("field %q is %v, %v; in the document %v, %v", is.name, is.value, is.ok, want, ok)
+			}
+		}
+	})
+}
+
+func FuzzDefinition(f *testing.F) {
+	store := newMemory()
+	c := open(f, Template, store)
+	docs := append(goldenDocuments(), document(bson.D{{Key: "s", Value: "again"}}))
+	for _, doc := range docs {
+		for range 3 {
+			if _, err := c.Encode(nil, doc); err != nil {
+				f.Fatal(err)
+			}
+		}
+	}
+	for number, definition := range store.kept {
+		f.Add(number, definition, []byte{tagTemplate, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9})
+	}
+	f.Fuzz(func(t *testing.T, number uint32, definition, record []byte) {
+		store := newMemory()
+		store.kept[number] = definition
+		c, err := New(Template, store)
+		expected(t, err)
+		if err != nil {
+			return
+		}
+		id := bsoncore.Value{Type: bsoncore.TypeNull}
+		doc, err := c.DecodeWithID(nil, record, id)
+		expected(t, err)
+		if err != nil || bsoncore.Document(doc).Validate() != nil {
+			return
+		}
+		for _, encode := range []func([]byte, bsoncore.Document) ([]byte, error){c.Encode, c.EncodeWithoutID} {
+			again, err := encode(nil, doc)
+			if err != nil {
+				t.Fatal(err)
+			}
+			same(t, again, doc, c)
+		}
+	})
+}
