@@ -14,8 +14,9 @@
 //
 // It never starts a goroutine, never retries a sync, and never reads more of a file than the blob that was asked for.
 //
-// Cost: Read is one pread of the exact blob, one checksum and, when it is compressed, one decompression; no allocation with
-// a warm Buffer, no lock, one atomic addition and subtraction on the segment's own cache line. AppendValue is one pwrite (three for
+// Cost: Read is one pread of the exact blob, or a copy out of a mapping of the file where the blob is believed to be in the page
+// cache of the system, one checksum and, when it is compressed, one decompression; no allocation with a warm Buffer, no lock, one
+// atomic addition and subtraction on the segment's own cache line. AppendValue is one pwrite (three for
 // values above 64 KiB that are not compressed), made outside of the lock under which it takes its place. A Writer makes one pwrite for each 512 KiB.
 //
 // The format is written down in docs/format/segment.md.
