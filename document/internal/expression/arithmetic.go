@@ -1,0 +1,341 @@
+package expression
+
+import (
+	"math"
+
+	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
+
+	"github.com/pandodb/pando/document/internal/mongoerror"
+	"github.com/pandodb/pando/document/internal/number"
+)
+
+// buildAdd makes $add. Constants among the operands are added when they are parsed, for the error that they may be.
+func buildAdd(_ *parser, name string, operands []node) (node, error) {
+	if err := checkConstants(operands, func(st *state, values []bsoncore.Value) (bsoncore.Value, error) {
+		return add(st, name, values)
+	}); err != nil {
+		return nil, err
+	}
+	if len(operands) == 2 {
+		return &dyadic{operands[0], operands[1], func(st *state, a, b bsoncore.Value) (bsoncore.Value, error) {
+			x, first := number.Of(a)
+			y, second := number.Of(b)
+			if first && second {
+				return st.number(number.Add(x, y))
+			}
+			return add(st, name, []bsoncore.Value{a, b})
+		}}, nil
+	}
+	return &nary{operands, func(st *state, values []bsoncore.Value) (bsoncore.Value, error) { return add(st, name, values) }}, nil
+}
+
+// checkConstants evaluates a commutative operator with those operands that are constants.
+func checkConstants(operands []node, apply func(st *state, values []bsoncore.Value) (bsoncore.Value, error)) error {
+	var constants []node
+	for _, n := range operands {
+		if _, ok := isConstant(n); ok {
+			constants = append(constants, n)
+		}
+	}
+	if len(constants) < 2 || len(constants) == len(operands) {
+		return nil
+	}
+	_, err := evalConstant(&nary{constants, apply})
+	return err
+}
+
+// add adds numbers, and milliseconds to at most one date.
+func add(st *state, name string, values []bsoncore.Value) (bsoncore.Value, error) {
+	var sum number.Sum
+	date := false
+	for _, v := range values {
+		switch {
+		case sum.AddValue(v):
+		case v.Type == bsoncore.TypeDateTime && date:
+			return bsoncore.Value{}, mongoerror.New(16612, "only one date allowed in an %s expression", name)
+		case v.Type == bsoncore.TypeDateTime:
+			date = true
+			sum.Add(number.Int64(millis(v)))
+		case isNullish(v):
+			return null(), nil
+		default:
+			return bsoncore.Value{}, mongoerror.New(16554, "%s only supports numeric or date types, not %s", name, typeName(v))
+		}
+	}
+	if !date {
+		return st.number(sum.Result())
+	}
+	n := sum.Result()
+	ms, exact := n.Int64()
+	if !exact && (n.IsNaN() || ms == math.MaxInt64 || ms == math.MinInt64) {
+		return bsoncore.Value{}, mongoerror.New(mongoerror.Overflow, "date overflow in %s", name)
+	}
+	if n.Type() == bsoncore.TypeDouble || n.IsDecimal() {
+		ms = roundHalfAway(n)
+	}
+	return st.date(ms)
+}
+
+// roundHalfAway rounds to the nearest integer, halves away from zero, as the server does with fractions of milliseconds.
+func roundHalfAway(n number.Number) int64 {
+	if n.IsDecimal() {
+		i, _ := n.Decimal().Quantize(0, number.HalfEven).Int64()
+		return i
+	}
+	i, _ := number.Double(math.Round(n.Float64())).Int64()
+	return i
+}
+
+// millis returns a date's milliseconds since 1970.
+func millis(v bsoncore.Value) int64 {
+	ms, _ := v.DateTimeOK()
+	return ms
+}
+
+func buildMultiply(_ *parser, name string, operands []node) (node, error) {
+	if err := checkConstants(operands, func(st *state, values []bsoncore.Value) (bsoncore.Value, error) {
+		return multiply(st, name, values)
+	}); err != nil {
+		return nil, err
+	}
+	return &nary{operands, func(st *state, values []bsoncore.Value) (bsoncore.Value, error) { return multiply(st, name, values) }}, nil
+}
+
+func multiply(st *state, name string, values []bsoncore.Value) (bsoncore.Value, error) {
+	product := number.Int32(1)
+	for _, v := range values {
+		n, ok := number.Of(v)
+		switch {
+		case ok:
+			product = number.Multiply(product, n)
+		case isNullish(v):
+			return null(), nil
+		default:
+			return bsoncore.Value{}, mongoerror.New(mongoerror.TypeMismatch, "%s only supports numeric types, not %s", name, typeName(v))
+		}
+	}
+	return st.number(product)
+}
+
+func evalSubtract(st *state, name string, a, b bsoncore.Value) (bsoncore.Value, error) {
+	x, first := number.Of(a)
+	y, second := number.Of(b)
+	switch {
+	case first && second:
+		return st.number(number.Subtract(x, y))
+	case isNullish(a) || isNullish(b):
+		return null(), nil
+	case a.Type == bsoncore.TypeDateTime && b.Type == bsoncore.TypeDateTime:
+		d := number.Subtract(number.Int64(millis(a)), number.Int64(millis(b)))
+		if d.Type() != bsoncore.TypeInt64 {
+			return bsoncore.Value{}, mongoerror.New(mongoerror.Overflow, "date overflow in %s", name)
+		}
+		return st.number(d)
+	case a.Type == bsoncore.TypeDateTime && second:
+		if y.IsNaN() || y.IsInf() {
+			return bsoncore.Value{}, mongoerror.New(mongoerror.Overflow, "date overflow in %s", name)
+		}
+		d := number.Subtract(number.Int64(millis(a)), number.Int64(roundHalfAway(y.Widen(number.Widest(y.Type(), bsoncore.TypeDouble)))))
+		if d.Type() != bsoncore.TypeInt64 {
+			return bsoncore.Value{}, mongoerror.New(mongoerror.Overflow, "date overflow in %s", name)
+		}
+		ms, _ := d.Int64()
+		return st.date(ms)
+	case a.Type == bsoncore.TypeDateTime:
+		return bsoncore.Value{}, mongoerror.New(mongoerror.TypeMismatch, "can't %s %s from Date", name, typeName(b))
+	default:
+		return bsoncore.Value{}, mongoerror.New(mongoerror.TypeMismatch, "can't %s %s from %s", name, typeName(b), typeName(a))
+	}
+}
+
+func evalDivide(st *state, name string, a, b bsoncore.Value) (bsoncore.Value, error) {
+	x, first := number.Of(a)
+	y, second := number.Of(b)
+	switch {
+	case first && second && y.IsZero():
+		return bsoncore.Value{}, mongoerror.New(mongoerror.BadValue, "can't %s by zero", name)
+	case first && second:
+		return st.number(number.Divide(x, y))
+	case isNullish(a) || isNullish(b):
+		return null(), nil
+	}
+	return bsoncore.Value{}, mongoerror.New(mongoerror.TypeMismatch, "%s only supports numeric types, not %s and %s", name, typeName(a), typeName(b))
+}
+
+func evalMod(st *state, name string, a, b bsoncore.Value) (bsoncore.Value, error) {
+	x, first := number.Of(a)
+	y, second := number.Of(b)
+	switch {
+	case first && second && y.IsZero() && (x.IsDecimal() || y.IsDecimal()):
+		return bsoncore.Value{}, mongoerror.New(5733415, "can't %s by zero", name)
+	case first && second && y.IsZero():
+		return bsoncore.Value{}, mongoerror.New(16610, "can't %s by zero", name)
+	case first && second:
+		return st.number(number.Mod(x, y))
+	case isNullish(a) || isNullish(b):
+		return null(), nil
+	}
+	return bsoncore.Value{}, mongoerror.New(16611, "%s only supports numeric types, not %s and %s", name, typeName(a), typeName(b))
+}
+
+// one returns the number in an operand; done is true when the result is known already: null, or an error.
+func one(name string, v bsoncore.Value) (n number.Number, done bool, err error) {
+	n, ok := number.Of(v)
+	switch {
+	case ok:
+		return n, false, nil
+	case isNullish(v):
+		return n, true, nil
+	}
+	return n, true, mongoerror.New(28765, "%s only supports numeric types, not %s", name, typeName(v))
+}
+
+func evalAbs(st *state, name string, v bsoncore.Value) (bsoncore.Value, error) {
+	n, done, err := one(name, v)
+	if done {
+		return null(), err
+	}
+	switch {
+	case n.IsDecimal():
+		return st.number(number.FromDecimal(n.Decimal().Abs()))
+	case n.Type() == bsoncore.TypeDouble:
+		return st.double(math.Abs(n.Float64()))
+	}
+	i, _ := n.Int64()
+	if i == math.MinInt64 {
+		return bsoncore.Value{}, mongoerror.New(28680, "can't take %s of long long min", name)
+	}
+	if i < 0 {
+		i = -i
+	}
+	if n.Type() == bsoncore.TypeInt32 {
+		return st.number(number.Int(i))
+	}
+	return st.number(number.Int64(i))
+}
+
+func evalExp(st *state, name string, v bsoncore.Value) (bsoncore.Value, error) {
+	n, done, err := one(name, v)
+	if done {
+		return null(), err
+	}
+	if n.IsDecimal() {
+		return st.number(number.FromDecimal(n.Decimal().Exp()))
+	}
+	return st.double(math.Exp(n.Float64()))
+}
+
+// evalLogarithm is $ln and $log10.
+func evalLogarithm(st *state, name string, v bsoncore.Value) (bsoncore.Value, error) {
+	n, done, err := one(name, v)
+	if done {
+		return null(), err
+	}
+	if n.Sign() <= 0 && !n.IsNaN() {
+		code := mongoerror.Code(28766)
+		if name == "$log10" {
+			code = 28761
+		}
+		return bsoncore.Value{}, mongoerror.New(code, "%s's argument must be a positive number, but is %s", name, n)
+	}
+	switch {
+	case n.IsDecimal() && name == "$ln":
+		return st.number(number.FromDecimal(n.Decimal().Ln()))
+	case n.IsDecimal():
+		return st.number(number.FromDecimal(n.Decimal().Log10()))
+	case name == "$ln":
+		return st.double(math.Log(n.Float64()))
+	}
+	return st.double(math.Log10(n.Float64()))
+}
+
+func evalLog(st *state, name string, a, b bsoncore.Value) (bsoncore.Value, error) {
+	if isNullish(a) || isNullish(b) {
+		return null(), nil
+	}
+	x, first := number.Of(a)
+	y, second := number.Of(b)
+	switch {
+	case !first:
+		return bsoncore.Value{}, mongoerror.New(28756, "%s's argument must be numeric, not %s", name, typeName(a))
+	case !second:
+		return bsoncore.Value{}, mongoerror.New(28757, "%s's base must be numeric, not %s", name, typeName(b))
+	case x.Sign() <= 0 && !x.IsNaN():
+		return bsoncore.Value{}, mongoerror.New(28758, "%s's argument must be a positive number, but is %s", name, x)
+	case y.Sign() <= 0 && !y.IsNaN() || y.Float64() == 1:
+		return bsoncore.Value{}, mongoerror.New(28759, "%s's base must be a positive number not equal to 1, but is %s", name, y)
+	case x.IsDecimal() || y.IsDecimal():
+		return st.number(number.FromDecimal(x.Decimal().Log(y.Decimal())))
+	}
+	return st.double(math.Log(x.Float64()) / math.Log(y.Float64()))
+}
+
+func evalSqrt(st *state, name string, v bsoncore.Value) (bsoncore.Value, error) {
+	n, done, err := one(name, v)
+	if done {
+		return null(), err
+	}
+	switch {
+	case n.Sign() < 0:
+		return bsoncore.Value{}, mongoerror.New(28714, "%s's argument must be greater than or equal to 0", name)
+	case n.IsDecimal():
+		return st.number(number.FromDecimal(n.Decimal().Sqrt()))
+	}
+	return st.double(math.Sqrt(n.Float64()))
+}
+
+func evalPow(st *state, name string, a, b bsoncore.Value) (bsoncore.Value, error) {
+	if isNullish(a) || isNullish(b) {
+		return null(), nil
+	}
+	x, first := number.Of(a)
+	y, second := number.Of(b)
+	switch {
+	case !first:
+		return bsoncore.Value{}, mongoerror.New(28762, "%s's base must be numeric, not %s", name, typeName(a))
+	case !second:
+		return bsoncore.Value{}, mongoerror.New(28763, "%s's exponent must be numeric, not %s", name, typeName(b))
+	case x.IsZero() && y.Sign() < 0:
+		return bsoncore.Value{}, mongoerror.New(28764, "%s cannot take a base of 0 and a negative exponent", name)
+	case x.IsDecimal() || y.IsDecimal():
+		return st.number(number.FromDecimal(x.Decimal().Pow(y.Decimal())))
+	case !x.IsInteger() || !y.IsInteger():
+		return st.double(math.Pow(x.Float64(), y.Float64()))
+	}
+	return st.number(integerPower(x, y))
+}
+
+// integerPower is exact as long as the result is an int64; it has the wider type of the two at least.
+func integerPower(x, y number.Number) number.Number {
+	base, _ := x.Int64()
+	exponent, _ := y.Int64()
+	result := number.Int64(1)
+	switch {
+	case exponent < 0 && base == 1:
+	case exponent < 0 && base == -1:
+		if exponent%2 != 0 {
+			result = number.Int64(-1)
+		}
+	case exponent < 0 || exponent > 63 && base != 0 && base != 1 && base != -1:
+		return number.Double(math.Pow(float64(base), float64(exponent)))
+	default:
+		factor := number.Int64(base)
+		for ok := true; exponent > 0; exponent >>= 1 {
+			if exponent&1 == 1 {
+				if result, ok = number.MultiplyExact(result, factor); !ok {
+					return number.Double(math.Pow(x.Float64(), y.Float64()))
+				}
+			}
+			if exponent > 1 {
+				if factor, ok = number.MultiplyExact(factor, factor); !ok {
+					return number.Double(math.Pow(x.Float64(), y.Float64()))
+				}
+			}
+		}
+	}
+	if x.Type() == bsoncore.TypeInt32 && y.Type() == bsoncore.TypeInt32 {
+		i, _ := result.Int64()
+		return number.Int(i)
+	}
+	return result
+}

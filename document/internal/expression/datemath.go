@@ -1,0 +1,301 @@
+package expression
+
+import (
+	"math"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
+
+	"github.com/pandodb/pando/document/internal/mongoerror"
+	"github.com/pandodb/pando/document/internal/number"
+)
+
+// dateFields parses the operands of $dateAdd and its like.
+func (p *parser) dateFields(name string, v bsoncore.Value, names []string, required int, object, unknown, missing mongoerror.Code) ([]node, error) {
+	if !isObject(v) {
+		return nil, mongoerror.New(object, "%s only supports an object as its argument", name)
+	}
+	return p.fields(v, &fieldSpec{
+		names: names, required: required,
+		unknown: func(field string) error {
+			return mongoerror.New(unknown, "Unrecognized argument to %s: %s. Expected arguments are %v.", name, field, names)
+		},
+		missing: func(field string) error { return mongoerror.New(missing, "Missing '%s' parameter to %s", field, name) },
+	})
+}
+
+// evalAll evaluates operands, those that were left out as missing.
+func evalAll(st *state, operands []node) ([]bsoncore.Value, error) {
+	values := make([]bsoncore.Value, len(operands))
+	for i, n := range operands {
+		var err error
+		if values[i], err = optional(st, n); err != nil {
+			return nil, err
+		}
+	}
+	return values, nil
+}
+
+// parseDateAdd is $dateAdd and $dateSubtract: {startDate: ..., unit: ..., amount: ..., timezone: ...}.
+func parseDateAdd(p *parser, name string, v bsoncore.Value) (node, error) {
+	operands, err := p.dateFields(name, v, []string{"startDate", "unit", "amount", "timezone"}, 3, 5166400, 5166401, 5166402)
+	if err != nil {
+		return nil, err
+	}
+	z := &zone{}
+	return p.fold(&lazy{operands, func(st *state, operands []node) (bsoncore.Value, error) {
+		values, err := evalAll(st, operands)
+		if err != nil {
+			return bsoncore.Value{}, err
+		}
+		if isNullish(values[0]) || isNullish(values[1]) || isNullish(values[2]) {
+			return null(), nil
+		}
+		ms, err := dateOf(values[0])
+		if err != nil {
+			return bsoncore.Value{}, mongoerror.New(5166403, "%s requires startDate to be convertible to a date", name)
+		}
+		if !isString(values[1]) {
+			return bsoncore.Value{}, mongoerror.New(5166404, "%s expects string defining the time unit", name)
+		}
+		unit, _, err := unitOf(name, values[1])
+		if err != nil {
+			return bsoncore.Value{}, err
+		}
+		amount, ok := number64(values[2])
+		if !ok {
+			return bsoncore.Value{}, mongoerror.New(5166405, "%s expects integer amount of time units", name)
+		}
+		location, ok, err := z.of(values[3], operands[3] != nil)
+		if err != nil || !ok {
+			return null(), err
+		}
+		if name == "$dateSubtract" {
+			if amount == math.MinInt64 {
+				return bsoncore.Value{}, mongoerror.New(6045000, "invalid %s 'amount' parameter value: %d %s", name, amount, unit)
+			}
+			amount = -amount
+		}
+		sum, ok := dateAdd(ms, amount, unit, location)
+		if !ok {
+			return bsoncore.Value{}, mongoerror.New(5166406, "%s overflowed", name)
+		}
+		return st.date(sum)
+	}})
+}
+
+// maxUnits bounds an amount such that the calculation cannot overflow.
+func maxUnits(unit string) int64 {
+	if m := monthsOf(unit); m > 0 {
+		return math.MaxInt32 * 12 / m
+	}
+	return math.MaxInt64 / ofUnit(unit)
+}
+
+// dateAdd adds calendar units by the clock of the zone, and those below a day as they are.
+func dateAdd(ms, amount int64, unit string, location *time.Location) (int64, bool) {
+	if amount > maxUnits(unit) || amount < -maxUnits(unit) {
+		return 0, false
+	}
+	t := at(ms, location)
+	if months := monthsOf(unit) * amount; months != 0 {
+		total := int64(t.Year())*12 + int64(t.Month()) - 1 + months
+		year, month := floorDiv(total, 12), total-floorDiv(total, 12)*12+1
+		if year > math.MaxInt32/10 || year < math.MinInt32/10 {
+			return 0, false
+		}
+		lastDay := time.Date(int(year), time.Month(month)+1, 0, 0, 0, 0, 0, time.UTC).Day()
+		sum := time.Date(int(year), time.Month(month), min(t.Day(), lastDay), t.Hour(), t.Minute(), t.Second(), t.Nanosecond(), location)
+		return sum.UnixMilli(), true
+	}
+	if unit == "day" || unit == "week" {
+		days := amount * (ofUnit(unit) / ofUnit("day"))
+		if days > math.MaxInt32 || days < math.MinInt32 {
+			return 0, false
+		}
+		return t.AddDate(0, 0, int(days)).UnixMilli(), true
+	}
+	n, ok := number.AddExact(number.Int64(ms), number.Int64(amount*ofUnit(unit)))
+	sum, _ := n.Int64()
+	return sum, ok
+}
+
+// parseDateDiff parses {startDate: ..., endDate: ..., unit: ..., timezone: ..., startOfWeek: ...}.
+func parseDateDiff(p *parser, name string, v bsoncore.Value) (node, error) {
+	operands, err := p.dateFields(name, v, []string{"startDate", "endDate", "unit", "timezone", "startOfWeek"}, 3, 5166301, 5166302, 5166303)
+	if err != nil {
+		return nil, err
+	}
+	z := &zone{}
+	return p.fold(&lazy{operands, func(st *state, operands []node) (bsoncore.Value, error) {
+		values, err := evalAll(st, operands)
+		if err != nil {
+			return bsoncore.Value{}, err
+		}
+		if isNullish(values[0]) || isNullish(values[1]) {
+			return null(), nil
+		}
+		start, err := dateOf(values[0])
+		if err != nil {
+			return bsoncore.Value{}, mongoerror.New(5166307, "%s requires 'startDate' to be a date, but got %s", name, typeName(values[0]))
+		}
+		end, err := dateOf(values[1])
+		if err != nil {
+			return bsoncore.Value{}, mongoerror.New(5166307, "%s requires 'endDate' to be a date, but got %s", name, typeName(values[1]))
+		}
+		unit, ok, err := unitOf(name, values[2])
+		if !ok || err != nil {
+			return null(), err
+		}
+		first, ok, err := firstWeekday(name, unit, values[4], operands[4] != nil)
+		if !ok || err != nil {
+			return null(), err
+		}
+		location, ok, err := z.of(values[3], operands[3] != nil)
+		if err != nil || !ok {
+			return null(), err
+		}
+		n, ok := dateDiff(start, end, unit, location, first)
+		if !ok {
+			return bsoncore.Value{}, mongoerror.New(5166308, "%s overflowed", name)
+		}
+		return st.number(number.Int64(n))
+	}})
+}
+
+// firstWeekday reads the startOfWeek, which counts for weeks only.
+func firstWeekday(name, unit string, v bsoncore.Value, present bool) (d time.Weekday, ok bool, err error) {
+	if unit != "week" || !present {
+		return time.Sunday, true, nil
+	}
+	if isNullish(v) {
+		return 0, false, nil
+	}
+	d, err = weekdayOf(name, v)
+	return d, err == nil, err
+}
+
+// dateDiff counts the boundaries of the unit between two moments.
+func dateDiff(start, end int64, unit string, location *time.Location, first time.Weekday) (int64, bool) {
+	a, b := at(start, location), at(end, location)
+	if m := monthsOf(unit); m > 0 {
+		return monthNumber(b, m) - monthNumber(a, m), true
+	}
+	switch unit {
+	case "day":
+		return dayNumber(b) - dayNumber(a), true
+	case "week":
+		return weekNumber(b, first) - weekNumber(a, first), true
+	case "millisecond":
+		n := number.Subtract(number.Int64(end), number.Int64(start))
+		i, _ := n.Int64()
+		return i, n.Type() == bsoncore.TypeInt64
+	}
+	length := ofUnit(unit)
+	// Hours begin by the clock of the zone, whose offset need not be whole hours.
+	_, offsetA := a.Zone()
+	_, offsetB := b.Zone()
+	return floorDiv(end+int64(offsetB)*1000%length, length) - floorDiv(start+int64(offsetA)*1000%length, length), true
+}
+
+func monthNumber(t time.Time, months int64) int64 {
+	return floorDiv(int64(t.Year())*12+int64(t.Month())-1, months)
+}
+
+// weekNumber counts weeks that begin on a weekday. Day 0 was a Thursday.
+func weekNumber(t time.Time, first time.Weekday) int64 {
+	return floorDiv(dayNumber(t)+int64(time.Thursday)-int64(first), 7)
+}
+
+// parseDateTrunc parses {date: ..., unit: ..., binSize: ..., timezone: ..., startOfWeek: ...}.
+func parseDateTrunc(p *parser, name string, v bsoncore.Value) (node, error) {
+	operands, err := p.dateFields(name, v, []string{"date", "unit", "binSize", "timezone", "startOfWeek"}, 2, 5439007, 5439008, 5439009)
+	if err != nil {
+		return nil, err
+	}
+	z := &zone{}
+	return p.fold(&lazy{operands, func(st *state, operands []node) (bsoncore.Value, error) {
+		values, err := evalAll(st, operands)
+		if err != nil {
+			return bsoncore.Value{}, err
+		}
+		if isNullish(values[0]) {
+			return null(), nil
+		}
+		ms, err := dateOf(values[0])
+		if err != nil {
+			return bsoncore.Value{}, mongoerror.New(5439012, "%s requires 'date' to be a date, but got %s", name, typeName(values[0]))
+		}
+		unit, ok, err := unitOf(name, values[1])
+		if !ok || err != nil {
+			return null(), err
+		}
+		size := int64(1)
+		if operands[2] != nil {
+			if isNullish(values[2]) {
+				return null(), nil
+			}
+			if size, ok = number64(values[2]); !ok {
+				return bsoncore.Value{}, mongoerror.New(5439017, "%s requires 'binSize' to be a 64-bit integer, but got value '%s' of type %s",
+					name, values[2], typeName(values[2]))
+			}
+			if size <= 0 {
+				return bsoncore.Value{}, mongoerror.New(5439018, "%s requires 'binSize' to be greater than 0, but got value %d", name, size)
+			}
+		}
+		first, ok, err := firstWeekday(name, unit, values[4], operands[4] != nil)
+		if !ok || err != nil {
+			return null(), err
+		}
+		location, ok, err := z.of(values[3], operands[3] != nil)
+		if err != nil || !ok {
+			return null(), err
+		}
+		truncated, ok := dateTrunc(ms, size, unit, location, first)
+		if !ok {
+			return bsoncore.Value{}, mongoerror.New(5439005, "%s overflowed", name)
+		}
+		return st.date(truncated)
+	}})
+}
+
+// dateTrunc returns the begin of the bin; bins are counted from the begin of the year 2000 by the clock of the zone.
+func dateTrunc(ms, size int64, unit string, location *time.Location, first time.Weekday) (int64, bool) {
+	const referenceYear = 2000
+	t := at(ms, location)
+	if m := monthsOf(unit); m > 0 {
+		if size > math.MaxInt32 {
+			return 0, false
+		}
+		months := int64(t.Year()-referenceYear)*12 + int64(t.Month()) - 1
+		months = floorDiv(months, m*size) * m * size
+		year := floorDiv(months, 12)
+		return time.Date(int(referenceYear+year), time.Month(months-year*12+1), 1, 0, 0, 0, 0, location).UnixMilli(), true
+	}
+	if unit == "day" || unit == "week" {
+		reference := dayNumber(time.Date(referenceYear, 1, 1, 0, 0, 0, 0, time.UTC))
+		if unit == "week" {
+			// The first such weekday at or after the begin of the year.
+			reference += (int64(first) - int64(time.Saturday) + 7) % 7
+			if size > math.MaxInt32 {
+				return 0, false
+			}
+			size *= 7
+		}
+		if size > math.MaxInt32 {
+			return 0, false
+		}
+		days := floorDiv(dayNumber(t)-reference, size)*size + reference
+		return time.Date(1970, 1, 1+int(days), 0, 0, 0, 0, location).UnixMilli(), true
+	}
+	if size > math.MaxInt64/ofUnit(unit) {
+		return 0, false
+	}
+	length := ofUnit(unit) * size
+	reference := time.Date(referenceYear, 1, 1, 0, 0, 0, 0, location).UnixMilli()
+	bins := floorDiv(ms-reference, length)
+	if bins < 0 && length > math.MaxInt64/-bins {
+		return 0, false
+	}
+	return reference + bins*length, true
+}

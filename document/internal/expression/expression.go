@@ -1,0 +1,159 @@
+// Package expression is MongoDB's aggregation expressions: parsed once, evaluated for each document.
+//
+// It promises the results, the result types and the error codes of the server's classic engine; constants are folded, so that
+// what is wrong with them is an error of Parse. An Expression is immutable and safe for concurrent use; all that changes while
+// it is evaluated lies in a state that comes from a pool. It never changes the document, never reads a clock ($$NOW is an
+// option) and never runs code of the user: $function and $accumulator are refused. Names of time zones are looked up with
+// time.LoadLocation: where the system has no zone database the program has to import time/tzdata.
+//
+// Errors are *mongoerror.Error. What one evaluation may build is bounded (code 146), and so are the nesting of an expression,
+// of a result, and its size (code 10334).
+package expression
+
+import (
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
+
+	"github.com/pandodb/pando/document/internal/collation"
+)
+
+// Variable is a variable from outside: one of `let`.
+type Variable struct {
+	Name  string
+	Value bsoncore.Value
+}
+
+// Options of Parse. nil means the zero value.
+type Options struct {
+	Collation *collation.Collation
+	// Let are the variables that the expression may use. One whose Value is missing (Type 0) is only declared: EvalWith gives it
+	// its value, and it is missing otherwise. The others are constants.
+	Let []Variable
+	Now time.Time // $$NOW; zero: there is none
+	// ClusterTime is $$CLUSTER_TIME; missing: there is none.
+	ClusterTime bsoncore.Value
+	// Meta gives {$meta: kind} for the document that is being evaluated; nil: everything is missing. It is called from Eval.
+	Meta func(kind string) bsoncore.Value
+	// Redact defines $$DESCEND, $$PRUNE and $$KEEP, for Expression.Redact.
+	Redact bool
+}
+
+// Expression is a parsed expression: immutable, safe for concurrent use.
+type Expression struct {
+	root     node
+	slots    int      // how many variables an evaluation needs
+	external []string // the variables of the first slots, which EvalWith gives values
+	current  int      // the slot of $$CURRENT, -1 when that is the root
+	meta     func(kind string) bsoncore.Value
+	metas    []string
+}
+
+// Parse parses an operand: "$field", "$$variable", {$operator: ...}, {field: ...}, [...] or a constant; constants are folded.
+// The expression keeps what it needs of v's bytes: they must not change.
+func Parse(v bsoncore.Value, o *Options) (*Expression, error) {
+	if o == nil {
+		o = &Options{}
+	}
+	p := newParser(o)
+	root, err := p.operand(v)
+	if err != nil {
+		return nil, err
+	}
+	return &Expression{
+		root: root, slots: p.slots, external: p.external, current: p.currentSlot, meta: o.Meta, metas: p.metas,
+	}, nil
+}
+
+// Eval evaluates with root as $$ROOT and $$CURRENT. A missing value is a Value with Type 0. The result may refer to bytes of
+// root and of the expression.
+func (e *Expression) Eval(root bsoncore.Document) (bsoncore.Value, error) {
+	return e.EvalWith(root, nil)
+}
+
+// EvalWith is Eval with values for the variables that Options.Let declared. Others are ignored.
+func (e *Expression) EvalWith(root bsoncore.Document, variables []Variable) (bsoncore.Value, error) {
+	if c, ok := e.root.(*constant); ok {
+		return c.value, nil
+	}
+	st := newState(root, e)
+	defer st.release()
+	for i, name := range e.external {
+		for _, v := range variables {
+			if v.Name == name {
+				st.variables[i] = v.Value
+			}
+		}
+	}
+	return st.result(e.root)
+}
+
+// EvalTruth is Truthy of Eval, without building a result.
+func (e *Expression) EvalTruth(root bsoncore.Document, variables []Variable) (bool, error) {
+	if c, ok := e.root.(*constant); ok {
+		return Truthy(c.value), nil
+	}
+	st := newState(root, e)
+	defer st.release()
+	for i, name := range e.external {
+		for _, v := range variables {
+			if v.Name == name {
+				st.variables[i] = v.Value
+			}
+		}
+	}
+	v, err := e.root.eval(st)
+	return Truthy(v), err
+}
+
+// Constant returns the value when it does not depend on the document.
+func (e *Expression) Constant() (v bsoncore.Value, ok bool) {
+	if c, is := e.root.(*constant); is {
+		return c.value, true
+	}
+	return bsoncore.Value{}, false
+}
+
+// FieldPath returns the path when the expression is just "$a.b".
+func (e *Expression) FieldPath() (path string, ok bool) {
+	if f, is := e.root.(*fieldPath); is && len(f.segments) > 0 {
+		return f.String(), true
+	}
+	return "", false
+}
+
+// Fields returns the dotted paths that it reads; whole means that it may need the whole document.
+func (e *Expression) Fields() (paths []string, whole bool) {
+	seen := map[string]bool{}
+	walk(e.root, func(n node) {
+		f, ok := n.(*fieldPath)
+		switch {
+		case !ok:
+		case len(f.segments) == 0:
+			whole = true
+		case !seen[f.String()]:
+			seen[f.String()] = true
+			paths = append(paths, f.String())
+		}
+	})
+	if e.current >= 0 {
+		whole = true
+	}
+	return paths, whole
+}
+
+// Metas returns the kinds of metadata that {$meta: ...} asks for in the expression.
+func (e *Expression) Metas() []string { return e.metas }
+
+// Truthy is how conditions see a value: false, null, missing, undefined and zero are false.
+func Truthy(v bsoncore.Value) bool {
+	switch v.Type {
+	case bsoncore.TypeBoolean:
+		return len(v.Data) > 0 && v.Data[0] != 0
+	case 0, bsoncore.TypeNull, bsoncore.TypeUndefined:
+		return false
+	case bsoncore.TypeInt32, bsoncore.TypeInt64, bsoncore.TypeDouble, bsoncore.TypeDecimal128:
+		return numberIsTrue(v)
+	}
+	return true
+}

@@ -1,0 +1,263 @@
+package expression
+
+import (
+	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
+
+	"github.com/pandodb/pando/document/internal/mongoerror"
+	"github.com/pandodb/pando/document/internal/number"
+	"github.com/pandodb/pando/document/internal/order"
+)
+
+func numberIsTrue(v bsoncore.Value) bool {
+	n, ok := number.Of(v)
+	return ok && !n.IsZero()
+}
+
+// buildComparison makes $eq and its like. Their results are constants of the node.
+func buildComparison(p *parser, name string, operands []node) (node, error) {
+	collation := p.options.Collation
+	var wanted func(c int) bool
+	switch name {
+	case "$eq":
+		wanted = func(c int) bool { return c == 0 }
+	case "$ne":
+		wanted = func(c int) bool { return c != 0 }
+	case "$gt":
+		wanted = func(c int) bool { return c > 0 }
+	case "$gte":
+		wanted = func(c int) bool { return c >= 0 }
+	case "$lt":
+		wanted = func(c int) bool { return c < 0 }
+	case "$lte":
+		wanted = func(c int) bool { return c <= 0 }
+	default:
+		return &dyadic{operands[0], operands[1], func(st *state, a, b bsoncore.Value) (bsoncore.Value, error) {
+			return st.int32(order.Compare(a, b, collation))
+		}}, nil
+	}
+	return &dyadic{operands[0], operands[1], func(st *state, a, b bsoncore.Value) (bsoncore.Value, error) {
+		return st.boolean(wanted(order.Compare(a, b, collation))), nil
+	}}, nil
+}
+
+func evalAnd(st *state, _ string, operands []node) (bsoncore.Value, error) {
+	for _, n := range operands {
+		v, err := n.eval(st)
+		if err != nil {
+			return bsoncore.Value{}, err
+		}
+		if !Truthy(v) {
+			return st.boolean(false), nil
+		}
+	}
+	return st.boolean(true), nil
+}
+
+func evalOr(st *state, _ string, operands []node) (bsoncore.Value, error) {
+	for _, n := range operands {
+		v, err := n.eval(st)
+		if err != nil {
+			return bsoncore.Value{}, err
+		}
+		if Truthy(v) {
+			return st.boolean(true), nil
+		}
+	}
+	return st.boolean(false), nil
+}
+
+func evalNot(st *state, _ string, v bsoncore.Value) (bsoncore.Value, error) {
+	return st.boolean(!Truthy(v)), nil
+}
+
+func evalCond(st *state, operands []node) (bsoncore.Value, error) {
+	v, err := operands[0].eval(st)
+	if err != nil {
+		return bsoncore.Value{}, err
+	}
+	if Truthy(v) {
+		return operands[1].eval(st)
+	}
+	return operands[2].eval(st)
+}
+
+// parseCond parses [if, then, else] and {if: ..., then: ..., else: ...}.
+func parseCond(p *parser, name string, v bsoncore.Value) (node, error) {
+	var operands []node
+	var err error
+	if isObject(v) {
+		operands, err = p.fields(v, &fieldSpec{
+			names: []string{"if", "then", "else"}, required: 3,
+			unknown: func(field string) error {
+				return mongoerror.New(17083, "Unrecognized parameter to %s: %s", name, field)
+			},
+			missing: func(field string) error {
+				code := map[string]mongoerror.Code{"if": 17080, "then": 17081, "else": 17082}[field]
+				return mongoerror.New(code, "Missing '%s' parameter to %s", field, name)
+			},
+		})
+	} else {
+		if operands, err = p.arguments(v); err == nil {
+			err = checkArity(name, len(operands), 3, 3)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return p.fold(&lazy{operands, evalCond})
+}
+
+// arguments parses the operands of an operator: a list, or one.
+func (p *parser) arguments(v bsoncore.Value) ([]node, error) {
+	if isArray(v) {
+		return p.list(v)
+	}
+	n, err := p.operand(v)
+	return []node{n}, err
+}
+
+// fieldSpec describes the fields of an operator's specification.
+type fieldSpec struct {
+	names    []string
+	required int // so many of the first names
+	unknown  func(field string) error
+	missing  func(field string) error
+}
+
+// fields parses the operands in the fields of a specification; those that are left out are nil.
+func (p *parser) fields(v bsoncore.Value, spec *fieldSpec) ([]node, error) {
+	raw, err := rawFields(v, spec)
+	if err != nil {
+		return nil, err
+	}
+	operands := make([]node, len(raw))
+	for i, value := range raw {
+		if value.Type == 0 {
+			continue
+		}
+		if operands[i], err = p.operand(value); err != nil {
+			return nil, err
+		}
+	}
+	return operands, nil
+}
+
+// rawFields returns the fields of a specification in the order of its names.
+func rawFields(v bsoncore.Value, spec *fieldSpec) ([]bsoncore.Value, error) {
+	raw := make([]bsoncore.Value, len(spec.names))
+	it := elementsOf(v.Data)
+next:
+	for {
+		key, value, ok := it.next()
+		if !ok {
+			break
+		}
+		for i, name := range spec.names {
+			if string(key) == name {
+				raw[i] = value
+				continue next
+			}
+		}
+		return nil, spec.unknown(string(key))
+	}
+	for i := range spec.required {
+		if raw[i].Type == 0 {
+			return nil, spec.missing(spec.names[i])
+		}
+	}
+	return raw, nil
+}
+
+func buildIfNull(_ *parser, name string, operands []node) (node, error) {
+	if len(operands) < 2 {
+		return nil, mongoerror.New(1257300, "%s needs at least two arguments, had: %d", name, len(operands))
+	}
+	return &lazy{operands, func(st *state, operands []node) (bsoncore.Value, error) {
+		for _, n := range operands[:len(operands)-1] {
+			if v, err := n.eval(st); err != nil || !isNullish(v) {
+				return v, err
+			}
+		}
+		return operands[len(operands)-1].eval(st)
+	}}, nil
+}
+
+// parseSwitch parses {branches: [{case: ..., then: ...}, ...], default: ...}. The operands of the node are the pairs of the
+// branches and, last, the default or nil.
+func parseSwitch(p *parser, name string, v bsoncore.Value) (node, error) {
+	if !isObject(v) {
+		return nil, mongoerror.New(40060, "%s requires an object as an argument, found: %s", name, typeName(v))
+	}
+	var operands []node
+	var byDefault node
+	it := elementsOf(v.Data)
+	for {
+		key, value, ok := it.next()
+		if !ok {
+			break
+		}
+		var err error
+		switch string(key) {
+		case "branches":
+			operands, err = p.branches(name, value)
+		case "default":
+			byDefault, err = p.operand(value)
+		default:
+			err = mongoerror.New(40067, "%s found an unknown argument: %s", name, key)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	if len(operands) == 0 {
+		return nil, mongoerror.New(40068, "%s requires at least one branch.", name)
+	}
+	return p.fold(&lazy{append(operands, byDefault), func(st *state, operands []node) (bsoncore.Value, error) {
+		last := len(operands) - 1
+		for i := 0; i < last; i += 2 {
+			v, err := operands[i].eval(st)
+			if err != nil {
+				return bsoncore.Value{}, err
+			}
+			if Truthy(v) {
+				return operands[i+1].eval(st)
+			}
+		}
+		if operands[last] == nil {
+			return bsoncore.Value{}, mongoerror.New(40066,
+				"%s could not find a matching branch for an input, and no default was specified.", name)
+		}
+		return operands[last].eval(st)
+	}})
+}
+
+func (p *parser) branches(name string, v bsoncore.Value) ([]node, error) {
+	if !isArray(v) {
+		return nil, mongoerror.New(40061, "%s expected an array for 'branches', found: %s", name, typeName(v))
+	}
+	var operands []node
+	it := elementsOf(v.Data)
+	for {
+		_, branch, ok := it.next()
+		if !ok {
+			return operands, nil
+		}
+		if !isObject(branch) {
+			return nil, mongoerror.New(40062, "%s expected each branch to be an object, found: %s", name, typeName(branch))
+		}
+		pair, err := p.fields(branch, &fieldSpec{
+			names: []string{"case", "then"}, required: 2,
+			unknown: func(field string) error {
+				return mongoerror.New(40063, "%s found an unknown argument to a branch: %s", name, field)
+			},
+			missing: func(field string) error {
+				code := map[string]mongoerror.Code{"case": 40064, "then": 40065}[field]
+				return mongoerror.New(code, "%s requires each branch have a '%s' expression", name, field)
+			},
+		})
+		if err != nil {
+			return nil, err
+		}
+		operands = append(operands, pair...)
+	}
+}

@@ -1,0 +1,185 @@
+package expression
+
+import (
+	"slices"
+
+	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
+
+	"github.com/pandodb/pando/document/internal/collation"
+	"github.com/pandodb/pando/document/internal/mongoerror"
+	"github.com/pandodb/pando/document/internal/order"
+)
+
+// buildSet makes the operators of sets, all of which see arrays without order and duplicates.
+func buildSet(p *parser, name string, operands []node) (node, error) {
+	c := p.options.Collation
+	if name == "$setEquals" && len(operands) < 2 {
+		return nil, mongoerror.New(17045, "%s needs at least two arguments had: %d", name, len(operands))
+	}
+	var apply func(st *state, values []bsoncore.Value) (bsoncore.Value, error)
+	switch name {
+	case "$setUnion":
+		apply = func(st *state, values []bsoncore.Value) (bsoncore.Value, error) { return setUnion(st, name, values, c) }
+	case "$setIntersection":
+		apply = func(st *state, values []bsoncore.Value) (bsoncore.Value, error) {
+			return setIntersection(st, name, values, c)
+		}
+	case "$setDifference":
+		apply = func(st *state, values []bsoncore.Value) (bsoncore.Value, error) {
+			return setDifference(st, name, values[0], values[1], c)
+		}
+	case "$setIsSubset":
+		apply = func(st *state, values []bsoncore.Value) (bsoncore.Value, error) {
+			return setIsSubset(st, name, values[0], values[1], c)
+		}
+	default:
+		apply = func(st *state, values []bsoncore.Value) (bsoncore.Value, error) {
+			return setEquals(st, name, values, c)
+		}
+	}
+	return &nary{operands, apply}, nil
+}
+
+// sorted returns the elements of an array, in order and each once. They lie on top of the stack.
+func (st *state) sorted(array []byte, c *collation.Collation) ([]bsoncore.Value, error) {
+	base := len(st.stack)
+	if err := st.pushAll(array); err != nil {
+		return nil, err
+	}
+	slices.SortStableFunc(st.stack[base:], func(a, b bsoncore.Value) int { return order.Compare(a, b, c) })
+	unique := slices.CompactFunc(st.stack[base:], func(a, b bsoncore.Value) bool { return order.Equal(a, b, c) })
+	st.stack = st.stack[:base+len(unique)]
+	return unique, nil
+}
+
+func has(set []bsoncore.Value, v bsoncore.Value, c *collation.Collation) bool {
+	_, ok := slices.BinarySearchFunc(set, v, func(a, b bsoncore.Value) int { return order.Compare(a, b, c) })
+	return ok
+}
+
+func setUnion(st *state, name string, values []bsoncore.Value, c *collation.Collation) (bsoncore.Value, error) {
+	operands := slices.Clone(values) // the stack may move below them
+	base := len(st.stack)
+	defer func() { st.stack = st.stack[:base] }()
+	for _, v := range operands {
+		switch {
+		case isNullish(v):
+			return null(), nil
+		case !isArray(v):
+			return bsoncore.Value{}, mongoerror.New(17043, "All operands of %s must be arrays. One argument is of type: %s", name, typeName(v))
+		}
+		if err := st.pushAll(v.Data); err != nil {
+			return bsoncore.Value{}, err
+		}
+	}
+	all := st.stack[base:]
+	slices.SortStableFunc(all, func(a, b bsoncore.Value) int { return order.Compare(a, b, c) })
+	return st.array(slices.CompactFunc(all, func(a, b bsoncore.Value) bool { return order.Equal(a, b, c) }))
+}
+
+func setIntersection(st *state, name string, values []bsoncore.Value, c *collation.Collation) (bsoncore.Value, error) {
+	operands := slices.Clone(values)
+	base := len(st.stack)
+	defer func() { st.stack = st.stack[:base] }()
+	var common []bsoncore.Value
+	for i, v := range operands {
+		switch {
+		case isNullish(v):
+			return null(), nil
+		case !isArray(v):
+			return bsoncore.Value{}, mongoerror.New(17047, "All operands of %s must be arrays. One argument is of type: %s", name, typeName(v))
+		}
+		set, err := st.sorted(v.Data, c)
+		if err != nil {
+			return bsoncore.Value{}, err
+		}
+		if i == 0 {
+			common = slices.Clone(set)
+			continue
+		}
+		common = slices.DeleteFunc(common, func(v bsoncore.Value) bool { return !has(set, v, c) })
+		if len(common) == 0 {
+			break
+		}
+	}
+	return st.array(common)
+}
+
+// setDifference keeps the order of the first array.
+func setDifference(st *state, name string, a, b bsoncore.Value, c *collation.Collation) (bsoncore.Value, error) {
+	switch {
+	case isNullish(a) || isNullish(b):
+		return null(), nil
+	case !isArray(a):
+		return bsoncore.Value{}, mongoerror.New(17048, "both operands of %s must be arrays. First argument is of type: %s", name, typeName(a))
+	case !isArray(b):
+		return bsoncore.Value{}, mongoerror.New(17049, "both operands of %s must be arrays. Second argument is of type: %s", name, typeName(b))
+	}
+	base := len(st.stack)
+	defer func() { st.stack = st.stack[:base] }()
+	set, err := st.sorted(b.Data, c)
+	if err != nil {
+		return bsoncore.Value{}, err
+	}
+	seen := set // what is in b or was given already, in order; copied before it grows
+	var kept []bsoncore.Value
+	it := elementsOf(a.Data)
+	seen = slices.Clone(seen)
+	for {
+		_, v, ok := it.next()
+		if !ok {
+			return st.array(kept)
+		}
+		i, found := slices.BinarySearchFunc(seen, v, func(a, b bsoncore.Value) int { return order.Compare(a, b, c) })
+		if !found {
+			seen = slices.Insert(seen, i, v)
+			kept = append(kept, v)
+		}
+	}
+}
+
+func setIsSubset(st *state, name string, a, b bsoncore.Value, c *collation.Collation) (bsoncore.Value, error) {
+	switch {
+	case !isArray(a):
+		return bsoncore.Value{}, mongoerror.New(17046, "both operands of %s must be arrays. First argument is of type: %s", name, typeName(a))
+	case !isArray(b):
+		return bsoncore.Value{}, mongoerror.New(17042, "both operands of %s must be arrays. Second argument is of type: %s", name, typeName(b))
+	}
+	base := len(st.stack)
+	defer func() { st.stack = st.stack[:base] }()
+	set, err := st.sorted(b.Data, c)
+	if err != nil {
+		return bsoncore.Value{}, err
+	}
+	it := elementsOf(a.Data)
+	for {
+		_, v, ok := it.next()
+		if !ok || !has(set, v, c) {
+			return st.boolean(!ok), nil
+		}
+	}
+}
+
+func setEquals(st *state, name string, values []bsoncore.Value, c *collation.Collation) (bsoncore.Value, error) {
+	operands := slices.Clone(values)
+	base := len(st.stack)
+	defer func() { st.stack = st.stack[:base] }()
+	var first []bsoncore.Value
+	for i, v := range operands {
+		if !isArray(v) {
+			return bsoncore.Value{}, mongoerror.New(17044, "All operands of %s must be arrays. %d-th argument is of type: %s", name, i+1, typeName(v))
+		}
+		set, err := st.sorted(v.Data, c)
+		if err != nil {
+			return bsoncore.Value{}, err
+		}
+		if i == 0 {
+			first = slices.Clone(set)
+			continue
+		}
+		if !slices.EqualFunc(first, set, func(a, b bsoncore.Value) bool { return order.Equal(a, b, c) }) {
+			return st.boolean(false), nil
+		}
+	}
+	return st.boolean(true), nil
+}

@@ -1,0 +1,292 @@
+package expression
+
+import (
+	"slices"
+
+	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
+
+	"github.com/pandodb/pando/document/internal/collation"
+	"github.com/pandodb/pando/document/internal/mongoerror"
+	"github.com/pandodb/pando/document/internal/number"
+	"github.com/pandodb/pando/document/internal/order"
+)
+
+// nOf is $firstN, $lastN, $minN and $maxN over an array. The latter two pass over null and missing values.
+func nOf(st *state, name string, n int64, array []byte, c *collation.Collation) (bsoncore.Value, error) {
+	base := len(st.stack)
+	defer func() { st.stack = st.stack[:base] }()
+	if err := st.pushAll(array); err != nil {
+		return bsoncore.Value{}, err
+	}
+	all := st.stack[base:]
+	switch name {
+	case "$minN":
+		all = slices.DeleteFunc(all, isNullish)
+		slices.SortStableFunc(all, func(a, b bsoncore.Value) int { return order.Compare(a, b, c) })
+	case "$maxN":
+		all = slices.DeleteFunc(all, isNullish)
+		slices.SortStableFunc(all, func(a, b bsoncore.Value) int { return order.Compare(b, a, c) })
+	case "$lastN":
+		return st.array(all[max(0, int64(len(all))-n):])
+	}
+	return st.array(all[:min(n, int64(len(all)))])
+}
+
+// sortKey is a component of $sortArray's sortBy.
+type sortKey struct {
+	path      []string
+	direction int
+}
+
+// parseSortArray parses {input: ..., sortBy: 1 | -1 | {path: 1 | -1, ...}}.
+func parseSortArray(p *parser, name string, v bsoncore.Value) (node, error) {
+	if !isObject(v) {
+		return nil, mongoerror.New(2942500, "%s requires an object as an argument, found: %s", name, typeName(v))
+	}
+	raw, err := rawFields(v, &fieldSpec{
+		names: []string{"input", "sortBy"}, required: 2,
+		unknown: func(field string) error {
+			return mongoerror.New(2942501, "%s found an unknown argument: %s", name, field)
+		},
+		missing: func(field string) error {
+			code := map[string]mongoerror.Code{"input": 2942502, "sortBy": 2942503}[field]
+			return mongoerror.New(code, "%s requires '%s' to be specified", name, field)
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	input, err := p.operand(raw[0])
+	if err != nil {
+		return nil, err
+	}
+	compare, err := sortBy(raw[1], p.options.Collation)
+	if err != nil {
+		return nil, err
+	}
+	return p.fold(&unary{input, func(st *state, v bsoncore.Value) (bsoncore.Value, error) {
+		if isNullish(v) {
+			return null(), nil
+		}
+		if !isArray(v) {
+			return bsoncore.Value{}, mongoerror.New(2942504, "The input argument to %s must be an array, but was of type: %s", name, typeName(v))
+		}
+		base := len(st.stack)
+		defer func() { st.stack = st.stack[:base] }()
+		if err := st.pushAll(v.Data); err != nil {
+			return bsoncore.Value{}, err
+		}
+		slices.SortStableFunc(st.stack[base:], compare)
+		return st.array(st.stack[base:])
+	}})
+}
+
+// sortBy makes the comparison of a sort specification.
+func sortBy(v bsoncore.Value, c *collation.Collation) (func(a, b bsoncore.Value) int, error) {
+	if _, ok := number.Of(v); ok {
+		direction, err := sortDirection(v)
+		return func(a, b bsoncore.Value) int { return direction * order.Compare(a, b, c) }, err
+	}
+	if !isObject(v) {
+		return nil, mongoerror.New(2942505, "The sortBy argument to $sortArray must be an object or a number, but was of type: %s", typeName(v))
+	}
+	var keys []sortKey
+	it := elementsOf(v.Data)
+	for {
+		key, value, ok := it.next()
+		if !ok {
+			break
+		}
+		path, err := split(string(key))
+		if err != nil {
+			return nil, err
+		}
+		direction, err := sortDirection(value)
+		if err != nil {
+			return nil, err
+		}
+		keys = append(keys, sortKey{path, direction})
+	}
+	if len(keys) == 0 {
+		return nil, mongoerror.New(15976, "$sort stage must have at least one sort key")
+	}
+	return func(a, b bsoncore.Value) int {
+		for _, k := range keys {
+			x, y := sortValue(a, k, c), sortValue(b, k, c)
+			if r := order.Compare(x, y, c); r != 0 {
+				return r * k.direction
+			}
+		}
+		return 0
+	}, nil
+}
+
+func sortDirection(v bsoncore.Value) (int, error) {
+	if isObject(v) {
+		return 0, mongoerror.New(17312, "$meta is the only expression supported by $sort right now")
+	}
+	n, ok := number.Of(v)
+	if !ok {
+		return 0, mongoerror.New(15974, "Illegal key in $sort specification: %s", v)
+	}
+	switch f := n.Float64(); f {
+	case 1:
+		return 1, nil
+	case -1:
+		return -1, nil
+	}
+	return 0, mongoerror.New(15975, "$sort key ordering must be 1 (for ascending) or -1 (for descending)")
+}
+
+// sortValue is the value that a document sorts by: of several on the way through arrays the least, or the greatest when
+// descending; null when there is none.
+func sortValue(v bsoncore.Value, k sortKey, c *collation.Collation) bsoncore.Value {
+	var best bsoncore.Value
+	found := false
+	consider := func(x bsoncore.Value) {
+		if x.Type == 0 {
+			x = null()
+		}
+		if !found || order.Compare(x, best, c)*k.direction < 0 {
+			best, found = x, true
+		}
+	}
+	sortValues(v, k.path, false, consider)
+	if !found {
+		return null()
+	}
+	return best
+}
+
+// sortValues calls consider for each value at the end of a path. An empty array counts as undefined.
+func sortValues(v bsoncore.Value, path []string, inArray bool, consider func(bsoncore.Value)) {
+	switch {
+	case isArray(v) && !inArray:
+		it, any := elementsOf(v.Data), false
+		for {
+			_, element, ok := it.next()
+			if !ok {
+				break
+			}
+			any = true
+			sortValues(element, path, true, consider)
+		}
+		if !any && len(path) == 0 {
+			consider(bsoncore.Value{Type: bsoncore.TypeUndefined})
+		} else if !any {
+			consider(null())
+		}
+	case len(path) == 0:
+		consider(v)
+	case isObject(v):
+		sortValues(lookup(v.Data, path[0]), path[1:], false, consider)
+	default:
+		consider(null())
+	}
+}
+
+// zip is $zip.
+type zip struct {
+	inputs   []node
+	defaults []node
+	longest  bool
+}
+
+func (n *zip) children() []node {
+	return append(n.inputs[:len(n.inputs):len(n.inputs)], n.defaults...)
+}
+
+// parseZip parses {inputs: [...], useLongestLength: ..., defaults: [...]}.
+func parseZip(p *parser, name string, v bsoncore.Value) (node, error) {
+	if !isObject(v) {
+		return nil, mongoerror.New(34460, "%s only supports an object as an argument, found %s", name, typeName(v))
+	}
+	n := &zip{}
+	it := elementsOf(v.Data)
+	for {
+		key, value, ok := it.next()
+		if !ok {
+			break
+		}
+		var err error
+		switch string(key) {
+		case "inputs":
+			if !isArray(value) {
+				return nil, mongoerror.New(34461, "inputs must be an array of expressions, found %s", typeName(value))
+			}
+			n.inputs, err = p.list(value)
+		case "defaults":
+			if !isArray(value) {
+				return nil, mongoerror.New(34462, "defaults must be an array of expressions, found %s", typeName(value))
+			}
+			n.defaults, err = p.list(value)
+		case "useLongestLength":
+			if value.Type != bsoncore.TypeBoolean {
+				return nil, mongoerror.New(34463, "useLongestLength must be a bool, found %s", typeName(value))
+			}
+			n.longest = Truthy(value)
+		default:
+			err = mongoerror.New(34464, "%s found an unknown argument: %s", name, key)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	switch {
+	case len(n.inputs) == 0:
+		return nil, mongoerror.New(34465, "%s requires at least one input array", name)
+	case len(n.defaults) > 0 && !n.longest:
+		return nil, mongoerror.New(34466, "cannot specify defaults unless useLongestLength is true")
+	case len(n.defaults) > 0 && len(n.defaults) != len(n.inputs):
+		return nil, mongoerror.New(34467, "defaults and inputs must have the same length")
+	}
+	return p.fold(n)
+}
+
+func (n *zip) eval(st *state) (bsoncore.Value, error) {
+	base := len(st.stack)
+	defer func() { st.stack = st.stack[:base] }()
+	inputs := make([]elements, len(n.inputs))
+	length := -1
+	for i, input := range n.inputs {
+		v, err := input.eval(st)
+		switch {
+		case err != nil:
+			return bsoncore.Value{}, err
+		case isNullish(v):
+			return null(), nil
+		case !isArray(v):
+			return bsoncore.Value{}, mongoerror.New(34468, "$zip found a non-array expression in input: %s", v)
+		}
+		inputs[i] = elementsOf(v.Data)
+		size := count(v.Data)
+		if length < 0 || (size > length) == n.longest {
+			length = size
+		}
+	}
+	defaults := make([]bsoncore.Value, len(n.inputs))
+	for i, d := range n.defaults {
+		var err error
+		if defaults[i], err = d.eval(st); err != nil {
+			return bsoncore.Value{}, err
+		}
+	}
+	row := make([]bsoncore.Value, len(inputs))
+	for range length {
+		for i := range inputs {
+			_, v, ok := inputs[i].next()
+			if !ok {
+				v = defaults[i]
+			}
+			row[i] = v
+		}
+		v, err := st.array(row)
+		if err != nil {
+			return bsoncore.Value{}, err
+		}
+		if err := st.push(v); err != nil {
+			return bsoncore.Value{}, err
+		}
+	}
+	return st.array(st.stack[base:])
+}

@@ -1,0 +1,98 @@
+package expression
+
+import (
+	"math/rand/v2"
+
+	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
+
+	"github.com/pandodb/pando/document/internal/mongoerror"
+	"github.com/pandodb/pando/document/internal/number"
+)
+
+// errCodeExceededMemory is MongoDB's ExceededMemoryLimit.
+const errCodeExceededMemory mongoerror.Code = 146
+
+func parseLiteral(_ *parser, _ string, v bsoncore.Value) (node, error) { return &constant{v}, nil }
+
+// parseExpr parses {$expr: ...} inside of an expression: it means its operand.
+func parseExpr(p *parser, _ string, v bsoncore.Value) (node, error) { return p.operand(v) }
+
+// parseScript refuses the operators that run code.
+func parseScript(_ *parser, name string, _ bsoncore.Value) (node, error) {
+	return nil, mongoerror.New(mongoerror.CommandNotSupported, "%s is not supported: the server runs no JavaScript", name)
+}
+
+// parseMeta parses the kind of metadata, which Options.Meta gives.
+func parseMeta(p *parser, name string, v bsoncore.Value) (node, error) {
+	if !isString(v) {
+		return nil, mongoerror.New(17307, "%s only supports string arguments", name)
+	}
+	kind := string(stringOf(v))
+	switch kind {
+	case "textScore", "randVal", "searchScore", "searchHighlights", "geoNearDistance", "geoNearPoint", "recordId", "indexKey", "sortKey",
+		"searchScoreDetails", "vectorSearchScore", "timeseriesBucketMinTime", "timeseriesBucketMaxTime":
+	default:
+		return nil, mongoerror.New(17308, "Unsupported argument to %s: %s", name, kind)
+	}
+	p.metas = append(p.metas, kind)
+	return &volatile{lazy{apply: func(st *state, _ []node) (bsoncore.Value, error) {
+		if st.meta == nil {
+			return bsoncore.Value{}, nil
+		}
+		return st.meta(kind), nil
+	}}}, nil
+}
+
+func parseRand(_ *parser, name string, v bsoncore.Value) (node, error) {
+	if (isObject(v) || isArray(v)) && count(v.Data) == 0 {
+		return &volatile{lazy{apply: func(st *state, _ []node) (bsoncore.Value, error) { return st.double(rand.Float64()) }}}, nil
+	}
+	if isObject(v) || isArray(v) {
+		return nil, mongoerror.New(3040501, "%s does not currently accept arguments", name)
+	}
+	return nil, mongoerror.New(10065, "invalid parameter: expected an object (%s)", name)
+}
+
+// parseSampleRate parses a rate between 0 and 1: true for that part of the documents.
+func parseSampleRate(_ *parser, name string, v bsoncore.Value) (node, error) {
+	n, ok := number.Of(v)
+	if !ok {
+		return nil, mongoerror.New(mongoerror.BadValue, "argument to %s must be a numeric type", name)
+	}
+	rate := n.Float64()
+	if !(rate >= 0 && rate <= 1) {
+		return nil, mongoerror.New(mongoerror.BadValue, "numeric argument to %s must be in [0, 1]", name)
+	}
+	return &volatile{lazy{apply: func(st *state, _ []node) (bsoncore.Value, error) { return st.boolean(rand.Float64() < rate), nil }}}, nil
+}
+
+// evalTimestampPart is $tsSecond and $tsIncrement.
+func evalTimestampPart(st *state, name string, v bsoncore.Value) (bsoncore.Value, error) {
+	if isNullish(v) {
+		return null(), nil
+	}
+	seconds, increment, ok := v.TimestampOK()
+	switch {
+	case !ok:
+		code := mongoerror.Code(5687301)
+		if name == "$tsIncrement" {
+			code = 5687302
+		}
+		return bsoncore.Value{}, mongoerror.New(code, " Argument to %s must be a timestamp, but is %s", name, typeName(v))
+	case name == "$tsSecond":
+		return st.number(number.Int64(int64(seconds)))
+	}
+	return st.number(number.Int64(int64(increment)))
+}
+
+func evalType(st *state, _ string, v bsoncore.Value) (bsoncore.Value, error) {
+	return st.text(typeName(v))
+}
+
+func evalIsNumber(st *state, _ string, v bsoncore.Value) (bsoncore.Value, error) {
+	_, ok := number.Of(v)
+	return st.boolean(ok), nil
+}
+
+// errCodeDurationOverflow is MongoDB's DurationOverflow.
+const errCodeDurationOverflow mongoerror.Code = 159

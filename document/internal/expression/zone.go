@@ -1,0 +1,184 @@
+package expression
+
+import (
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
+
+	"github.com/pandodb/pando/document/internal/mongoerror"
+)
+
+// zone is the operand that names a time zone; nil is UTC. The last zone that was looked up is remembered.
+type zone struct {
+	last atomic.Pointer[namedZone]
+}
+
+type namedZone struct {
+	name     string
+	location *time.Location
+}
+
+// of returns the zone that v names; ok is false when v is null or missing. present tells whether there was an operand at all.
+func (z *zone) of(v bsoncore.Value, present bool) (location *time.Location, ok bool, err error) {
+	switch {
+	case !present:
+		return time.UTC, true, nil
+	case isNullish(v):
+		return nil, false, nil
+	case !isString(v):
+		return nil, false, mongoerror.New(40517, "timezone must evaluate to a string, found %s", typeName(v))
+	}
+	if last := z.last.Load(); last != nil && last.name == string(stringOf(v)) {
+		return last.location, true, nil
+	}
+	name := string(stringOf(v))
+	if location, err = loadZone(name); err != nil {
+		return nil, false, err
+	}
+	z.last.Store(&namedZone{name, location})
+	return location, true, nil
+}
+
+// loadZone finds a zone by its Olson name, or makes one of an offset: +hh, +hhmm or +hh:mm.
+func loadZone(name string) (*time.Location, error) {
+	unknown := mongoerror.New(40485, "unrecognized time zone identifier: \"%s\"", name)
+	if name == "" || strings.EqualFold(name, "local") {
+		return nil, unknown
+	}
+	if name[0] == '+' || name[0] == '-' {
+		offset, ok := zoneOffset(name)
+		if !ok {
+			return nil, unknown
+		}
+		return time.FixedZone(name, offset), nil
+	}
+	if name == "UTC" || name == "GMT" || name == "Z" {
+		return time.UTC, nil
+	}
+	location, err := time.LoadLocation(name)
+	if err != nil {
+		return nil, unknown
+	}
+	return location, nil
+}
+
+// zoneOffset reads an offset in seconds.
+func zoneOffset(s string) (seconds int, ok bool) {
+	digits := s[1:]
+	if len(digits) == 5 && digits[2] == ':' {
+		digits = digits[:2] + digits[3:]
+	}
+	if len(digits) != 2 && len(digits) != 4 {
+		return 0, false
+	}
+	n := 0
+	for i := range len(digits) {
+		c := digits[i]
+		if c < '0' || c > '9' {
+			return 0, false
+		}
+		n = n*10 + int(c-'0')
+	}
+	if len(digits) == 2 {
+		n *= 100
+	}
+	seconds = n/100*3600 + n%100*60
+	if s[0] == '-' {
+		seconds = -seconds
+	}
+	return seconds, true
+}
+
+// dateOf returns the milliseconds of a date, a timestamp or an object id.
+func dateOf(v bsoncore.Value) (ms int64, err error) {
+	switch v.Type {
+	case bsoncore.TypeDateTime:
+		return millis(v), nil
+	case bsoncore.TypeTimestamp:
+		seconds, _, _ := v.TimestampOK()
+		return int64(seconds) * 1000, nil
+	case bsoncore.TypeObjectID:
+		id, _ := v.ObjectIDOK()
+		return int64(uint32(id[0])<<24|uint32(id[1])<<16|uint32(id[2])<<8|uint32(id[3])) * 1000, nil
+	}
+	return 0, mongoerror.New(16006, "can't convert from BSON type %s to Date", typeName(v))
+}
+
+// at returns the moment as seen in a zone.
+func at(ms int64, location *time.Location) time.Time { return time.UnixMilli(ms).In(location) }
+
+// dayNumber counts the days of the proleptic Gregorian calendar, by the clock of t's zone, from 1970.
+func dayNumber(t time.Time) int64 {
+	_, offset := t.Zone()
+	return floorDiv(t.Unix()+int64(offset), 24*3600)
+}
+
+func floorDiv(a, b int64) int64 {
+	q := a / b
+	if a%b != 0 && (a < 0) != (b < 0) {
+		q--
+	}
+	return q
+}
+
+// ofUnit returns the milliseconds of a unit of constant length.
+func ofUnit(unit string) int64 {
+	switch unit {
+	case "week":
+		return 7 * 24 * 3600 * 1000
+	case "day":
+		return 24 * 3600 * 1000
+	case "hour":
+		return 3600 * 1000
+	case "minute":
+		return 60 * 1000
+	case "second":
+		return 1000
+	}
+	return 1
+}
+
+// monthsOf returns how many months a unit has, 0 when its length is constant.
+func monthsOf(unit string) int64 {
+	switch unit {
+	case "year":
+		return 12
+	case "quarter":
+		return 3
+	case "month":
+		return 1
+	}
+	return 0
+}
+
+// unitOf reads the unit of $dateAdd and its like. ok is false when it is null.
+func unitOf(name string, v bsoncore.Value) (unit string, ok bool, err error) {
+	if isNullish(v) {
+		return "", false, nil
+	}
+	if !isString(v) {
+		return "", false, mongoerror.New(5439013, "%s requires 'unit' to be a string, but got %s", name, typeName(v))
+	}
+	switch unit = string(stringOf(v)); unit {
+	case "year", "quarter", "month", "week", "day", "hour", "minute", "second", "millisecond":
+		return unit, true, nil
+	}
+	return "", false, mongoerror.New(mongoerror.FailedToParse, "%s parameter 'unit' value parsing failed :: caused by :: unknown time unit value: %s", name, unit)
+}
+
+// weekdayOf reads a startOfWeek.
+func weekdayOf(name string, v bsoncore.Value) (time.Weekday, error) {
+	if !isString(v) {
+		return 0, mongoerror.New(5439015, "%s requires 'startOfWeek' to be a string, but got %s", name, typeName(v))
+	}
+	text := strings.ToLower(string(stringOf(v)))
+	for d := time.Sunday; d <= time.Saturday; d++ {
+		if full := strings.ToLower(d.String()); text == full || text == full[:3] {
+			return d, nil
+		}
+	}
+	return 0, mongoerror.New(mongoerror.FailedToParse, "%s parameter 'startOfWeek' value parsing failed :: caused by :: unknown day of week value: %s",
+		name, stringOf(v))
+}
