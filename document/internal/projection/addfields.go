@@ -55,12 +55,12 @@ func (a *adder) fields(doc bsoncore.Document, prefix []string) error {
 				continue
 			}
 		}
-		parsed, err := expression.Parse(e.value, a.options)
-		if err != nil {
-			return err
-		}
-		if err := a.result.tree.insert(path, &node{computed: parsed}); err != nil {
+		leaf := &node{computes: true}
+		if err := a.result.tree.insert(path, leaf); err != nil {
 			return a.conflict(path)
+		}
+		if leaf.computed, err = expression.Parse(e.value, a.options); err != nil {
+			return err
 		}
 	}
 }
@@ -125,6 +125,10 @@ func ParseUnset(spec bsoncore.Value) (*Projection, error) {
 		name, ok := v.StringValueOK()
 		if !ok {
 			return nil, newError(errUnsetNotString, "$unset specification must be a string or an array containing only string values")
+		}
+		if isPositional(name) {
+			return nil, newError(errPositionalProject,
+				"Invalid $unset :: caused by :: Cannot use positional projection in aggregation projection")
 		}
 		path, err := parsePath(name)
 		if err == nil {

@@ -214,7 +214,7 @@ func (r *run) replaceRoot(dst []byte, e *expression.Expression) ([]byte, error) 
 			shown = v.String()
 		}
 		return dst, mongoerror.New(errNewRoot, "'newRoot' expression  must evaluate to an object, but resulting value was: %.200s. "+
-			"Type of resulting value: '%s'. Input document: %.200s", shown, typeName(v.Type), r.doc)
+			"Type of resulting value: '%s'. Input document: %.200s", shown, mongoerror.TypeName(v.Type), r.doc)
 	}
 	return append(dst, v.Data...), nil
 }

@@ -77,7 +77,7 @@ func (p *parser) fields(spec bsoncore.Document, prefix []string) error {
 			return nil
 		}
 		name := string(e.name)
-		if positional := strings.HasSuffix(name, ".$") || strings.Contains(name, ".$."); positional {
+		if isPositional(name) {
 			if err := p.positional(name, prefix, e.value); err != nil {
 				return err
 			}
@@ -92,6 +92,11 @@ func (p *parser) fields(spec bsoncore.Document, prefix []string) error {
 			return err
 		}
 	}
+}
+
+// isPositional reports whether a path has the positional $.
+func isPositional(path string) bool {
+	return strings.HasSuffix(path, ".$") || strings.Contains(path, ".$.")
 }
 
 // field parses what is said of one path, which ends as written.
@@ -147,19 +152,31 @@ func (p *parser) flag(path []string, written string, include bool) error {
 
 // compute adds a computed field.
 func (p *parser) compute(path []string, v bsoncore.Value) error {
-	if p.result.kind == exclusion && v.Type == bsoncore.TypeEmbeddedDocument {
-		return newError(errOperatorExclusion, "Cannot use expression other than $meta in exclusion projection")
+	parsed, err := expression.Parse(v, p.options.Expression)
+	if v.Type == bsoncore.TypeEmbeddedDocument {
+		s := elementsIn(v.Data)
+		operator, _ := s.next()
+		var e *mongoerror.Error
+		if errors.As(err, &e) && e.Code == mongoerror.InvalidPipelineOperator &&
+			e.Message == "Unrecognized expression '"+string(operator.name)+"'" {
+			return mongoerror.New(errUnknownExpression, "Unknown expression %s", operator.name)
+		}
+		if p.result.kind == exclusion {
+			return newError(errOperatorExclusion, "Cannot use expression other than $meta in exclusion projection")
+		}
+	}
+	if err != nil {
+		return err
+	}
+	if err := p.result.tree.insert(path, &node{computed: parsed}); err != nil {
+		return err
 	}
 	if p.result.kind == exclusion {
 		return newError(errExpressionExclusion,
 			"Cannot use an expression "+showElement(joined(path), v)+" in an exclusion projection")
 	}
-	parsed, err := expression.Parse(v, p.options.Expression)
-	if err != nil {
-		return err
-	}
 	p.result.kind = inclusion
-	return p.result.tree.insert(path, &node{computed: parsed})
+	return nil
 }
 
 // operator parses {$name: argument}.
@@ -217,8 +234,12 @@ func (p *parser) slice(path []string, argument, whole bsoncore.Value) error {
 		reason = e.Code.String() + ": " + e.Message
 	}
 	err = p.compute(path, whole)
-	if mongoerror.CodeOf(err) == errOperatorExclusion {
-		return err
+	if mongoerror.CodeOf(err) == errSliceOfNone { // the expression parses, and fails only when it is evaluated
+		collision := p.result.tree.insert(path, new(node))
+		if collision == nil {
+			return err
+		}
+		err = collision
 	}
 	return within(err, "Invalid $slice syntax. The given syntax "+showDocument(whole.Data)+" did not match the find() syntax "+
 		"because :: "+reason+" :: The given syntax did not match the expression $slice syntax. :: caused by :: ")
@@ -226,7 +247,7 @@ func (p *parser) slice(path []string, argument, whole bsoncore.Value) error {
 
 func (p *parser) elemMatch(path []string, argument bsoncore.Value) error {
 	if argument.Type != bsoncore.TypeEmbeddedDocument {
-		return mongoerror.New(errElemMatchArgument, "elemMatch: Invalid argument, object required, but got %s", typeName(argument.Type))
+		return mongoerror.New(errElemMatchArgument, "elemMatch: Invalid argument, object required, but got %s", mongoerror.TypeName(argument.Type))
 	}
 	if p.result.positional != nil {
 		return newError(errPositionalElemMatch, "Cannot specify positional operator and $elemMatch.")
@@ -254,7 +275,7 @@ func (p *parser) positional(name string, prefix []string, v bsoncore.Value) erro
 		return newError(errPositionalProject, "Cannot use positional projection in aggregation projection")
 	}
 	array := strings.TrimSuffix(name, ".$")
-	if strings.HasSuffix(array, ".$") || strings.Contains(array, ".$.") {
+	if isPositional(array) {
 		return newError(errPositionalMiddle, "As of 4.4, it's illegal to specify positional operator in the middle of a path."+
 			"Positional projection may only be used at the end, for example: a.b.$. If the query previously used a form like a.b.$.d, "+
 			"remove the parts following the '$' and the results will be equivalent.")

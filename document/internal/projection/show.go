@@ -15,11 +15,3 @@ func shortened(s string) string {
 	}
 	return s
 }
-
-// typeName returns the name of a type, as messages have it.
-func typeName(t bsoncore.Type) string {
-	if t == 0 {
-		return "missing"
-	}
-	return t.String()
-}

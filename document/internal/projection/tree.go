@@ -71,8 +71,9 @@ func (n *node) add(name string, child *node) {
 
 // insert puts a leaf at a path. No path may be another's beginning.
 func (n *node) insert(path []string, leaf *node) error {
+	leaf.computes = leaf.computes || leaf.makes()
 	for i, name := range path {
-		n.computes = n.computes || leaf.makes()
+		n.computes = n.computes || leaf.computes
 		at := n.find([]byte(name))
 		last := i == len(path)-1
 		if at >= 0 && last {
@@ -82,7 +83,6 @@ func (n *node) insert(path []string, leaf *node) error {
 			return newError(errPathCollisionBelow, "Path collision at "+joined(path)+" remaining portion "+joined(path[1:]))
 		}
 		if last {
-			leaf.computes = leaf.makes()
 			n.add(name, leaf)
 			return nil
 		}
@@ -117,6 +117,7 @@ const (
 	errFieldPathDollar      mongoerror.Code = 16410
 	errFieldPathNull        mongoerror.Code = 16411
 	errUnknownMeta          mongoerror.Code = 17308
+	errSliceOfNone          mongoerror.Code = 28724
 	errUnsetSpecification   mongoerror.Code = 31002
 	errUnsetEmpty           mongoerror.Code = 31119
 	errUnsetNotString       mongoerror.Code = 31120
@@ -134,6 +135,7 @@ const (
 	errPositionalLiteral    mongoerror.Code = 31308
 	errExpressionExclusion  mongoerror.Code = 31310
 	errPositionalProject    mongoerror.Code = 31324
+	errUnknownExpression    mongoerror.Code = 31325
 	errPositionalMiddle     mongoerror.Code = 31394
 	errPositionalExclusion  mongoerror.Code = 31395
 	errConflictingPaths     mongoerror.Code = 40176

@@ -1,7 +1,6 @@
 package update
 
 import (
-	"bytes"
 	"encoding/binary"
 	"strconv"
 	"strings"
@@ -27,8 +26,10 @@ type run struct {
 	inserting bool
 	position  int
 	keepID    bool // _id must not change
+	anyID     bool // _id is not looked at
 	changed   bool
 	inArray   bool // the element at hand is one of an array
+	padded    int  // bytes of nulls put into arrays so far
 	path      []step
 	room      [8]step
 	digits    [16]byte // of a new number
@@ -182,7 +183,7 @@ func (r *run) field(dst []byte, name string, n *node, old bsoncore.Value) ([]byt
 	r.push(name, 0)
 	inArray, changed := r.inArray, r.changed
 	r.inArray = false
-	watched := len(r.path) == 1 && name == "_id"
+	watched := len(r.path) == 1 && name == "_id" && !r.anyID
 	if watched {
 		r.changed = false
 	}
@@ -357,12 +358,28 @@ func (r *run) positions(dst []byte, n *node, old bsoncore.Value) ([]byte, bsonco
 		if index-len(values) > maxPadding {
 			return dst, 0, mongoerror.New(mongoerror.CannotBackfillArray, "can't backfill more than %d elements", maxPadding)
 		}
+		if r.padded += nullsSize(len(values), index); r.padded > maxDocumentSize {
+			return dst, 0, mongoerror.New(mongoerror.BSONObjectTooLarge,
+				"Resulting document after update is larger than %d", maxDocumentSize)
+		}
 		for index >= len(values) {
 			values = append(values, bsoncore.Value{Type: bsoncore.TypeNull})
 		}
 		values[index] = bsoncore.Value{Type: t, Data: data}
 	}
 	return appendArray(dst, values), bsoncore.TypeArray, nil
+}
+
+// nullsSize returns how many bytes the nulls at positions low to high take in an array.
+func nullsSize(low, high int) int {
+	total := 0
+	for power, digits := 10, 1; low < high; power, digits = power*10, digits+1 {
+		if n := min(high, power) - low; n > 0 {
+			total += n * (1 + digits + 1)
+			low += n
+		}
+	}
+	return total
 }
 
 // appendArray appends an array of values.
@@ -425,51 +442,6 @@ func (r *run) blockedUnder(n *node, name string, v bsoncore.Value, suffix []stri
 	for i, child := range n.children {
 		if err := r.blockedUnder(child, name, v, append(suffix, n.names[i])); err != nil {
 			return err
-		}
-	}
-	return nil
-}
-
-// checkID refuses a change of _id, and values that _id cannot have. It is called only when n has changed something.
-func (r *run) checkID(n *node, old, now bsoncore.Value) error {
-	if !r.keepID {
-		return validateID(now)
-	}
-	changed := "_id"
-	value := old
-	for n.op == nil {
-		if len(n.names) == 0 {
-			break
-		}
-		name := n.names[0]
-		n = n.children[0]
-		next, _ := member(value, name)
-		if next.Type == 0 {
-			return mongoerror.New(mongoerror.ImmutableField, "Updating the path '%s' to %s would modify the immutable field '_id'",
-				changed, showElement("_id", now))
-		}
-		value = next
-		changed += "." + name
-	}
-	return mongoerror.New(mongoerror.ImmutableField, "Performing an update on the path '%s' would modify the immutable field '_id'",
-		changed)
-}
-
-// validateID refuses what cannot be an _id. A Value with Type 0 is none.
-func validateID(v bsoncore.Value) error {
-	switch v.Type {
-	case bsoncore.TypeArray, bsoncore.TypeRegex, bsoncore.TypeUndefined:
-		return mongoerror.New(mongoerror.InvalidIdField, "The '_id' value cannot be of type %s", typeName(v.Type))
-	case bsoncore.TypeEmbeddedDocument:
-		for s := elementsIn(v.Data); ; {
-			e, ok := s.next()
-			if !ok {
-				return nil
-			}
-			if bytes.HasPrefix(e.name, []byte("$")) {
-				return mongoerror.New(mongoerror.DollarPrefixedFieldName,
-					"_id fields may not contain '$'-prefixed fields: %s is not valid for storage.", e.name)
-			}
 		}
 	}
 	return nil

@@ -28,7 +28,7 @@ func (r *run) arithmetic(dst []byte, op *operation, old bsoncore.Value) ([]byte,
 		}
 		return dst, 0, mongoerror.New(mongoerror.TypeMismatch,
 			"Cannot apply %s to a value of non-numeric type. %s has the field '%s' of non-numeric type %s",
-			name, r.identity("{no id}", true), r.here(), typeName(old.Type))
+			name, r.identity("{no id}", true), r.here(), mongoerror.TypeName(old.Type))
 	}
 	return r.combine(dst, op, old)
 }

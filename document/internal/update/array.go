@@ -34,7 +34,7 @@ func (r *run) pushInto(dst []byte, op *operation, old bsoncore.Value) ([]byte, b
 		values = elementsOf(nil, old)
 	default:
 		return dst, 0, mongoerror.New(mongoerror.BadValue, "The field '%s' must be an array but is of type %s in document %s",
-			r.pathTo(nil), typeName(old.Type), r.identity("{no id}", true))
+			r.pathTo(nil), mongoerror.TypeName(old.Type), r.identity("{no id}", true))
 	}
 	count := len(values)
 	at := count
@@ -129,7 +129,7 @@ func (r *run) addToSet(dst []byte, op *operation, old bsoncore.Value) ([]byte, b
 		values = elementsOf(nil, old)
 	default:
 		return dst, 0, mongoerror.New(mongoerror.BadValue,
-			"Cannot apply $addToSet to non-array field. Field named '%s' has non-array type %s", r.here(), typeName(old.Type))
+			"Cannot apply $addToSet to non-array field. Field named '%s' has non-array type %s", r.here(), mongoerror.TypeName(old.Type))
 	}
 	count := len(values)
 	for _, v := range op.values {
@@ -154,7 +154,7 @@ func (r *run) remove(dst []byte, op *operation, old bsoncore.Value) ([]byte, bso
 	}
 	if old.Type != bsoncore.TypeArray && op.kind == opPop {
 		return dst, 0, mongoerror.New(mongoerror.TypeMismatch, "Path '%s' contains an element of non-array type '%s'",
-			r.pathTo(nil), typeName(old.Type))
+			r.pathTo(nil), mongoerror.TypeName(old.Type))
 	}
 	if old.Type != bsoncore.TypeArray {
 		return dst, 0, mongoerror.New(mongoerror.BadValue, "Cannot apply $pull to a non-array value")

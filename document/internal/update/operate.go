@@ -194,7 +194,7 @@ func (r *run) bit(dst []byte, op *operation, old bsoncore.Value) ([]byte, bsonco
 	default:
 		return dst, 0, mongoerror.New(mongoerror.BadValue,
 			"Cannot apply $bit to a value of non-integral type.%s has the field %s of non-integer type %s",
-			r.identity("_id: (none)", false), r.here(), typeName(old.Type))
+			r.identity("_id: (none)", false), r.here(), mongoerror.TypeName(old.Type))
 	}
 	for _, b := range op.bits {
 		switch b.kind {

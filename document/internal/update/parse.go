@@ -25,7 +25,7 @@ func (u *Update) parseOperators(doc bsoncore.Document, o *Options) error {
 		}
 		if e.value.Type != bsoncore.TypeEmbeddedDocument {
 			return mongoerror.New(mongoerror.FailedToParse, "Modifiers operate on fields but we found type %s instead. "+
-				"For example: {$mod: {<field>: ...}} not {%s}", typeName(e.value.Type), showElement(string(e.name), e.value))
+				"For example: {$mod: {<field>: ...}} not {%s}", mongoerror.TypeName(e.value.Type), showElement(string(e.name), e.value))
 		}
 		for s := elementsIn(e.value.Data); ; {
 			field, ok := s.next()
@@ -70,12 +70,18 @@ func (u *Update) parseOperator(kind opKind, path string, v bsoncore.Value, o *Op
 	return u.root.insert(components, op)
 }
 
+// maxComponents is how long a path may be. Beyond maxDepth nothing can be created, but something might be unset that is not there.
+const maxComponents = 2 * maxDepth
+
 // parsePath splits a path, and refuses empty names and positional operators where they cannot be.
 func parsePath(path string) ([]string, error) {
 	if path == "" {
 		return nil, mongoerror.New(mongoerror.EmptyFieldName, "An empty update path is not valid.")
 	}
 	components := strings.Split(path, ".")
+	if len(components) > maxComponents {
+		return nil, tooDeep()
+	}
 	positional := 0
 	for _, component := range components {
 		if component == "" {
@@ -113,6 +119,9 @@ func (u *Update) parseRename(op *operation, path string, v bsoncore.Value) error
 	if op.source, err = parsePath(path); err != nil {
 		return err
 	}
+	if err := u.root.insert(op.source, &operation{kind: opRenameSource}); err != nil {
+		return err
+	}
 	if op.target, err = parsePath(target); err != nil {
 		return err
 	}
@@ -128,9 +137,6 @@ func (u *Update) parseRename(op *operation, path string, v bsoncore.Value) error
 	}
 	if dynamic(op.target) {
 		return mongoerror.New(mongoerror.BadValue, "The destination field for $rename may not be dynamic: %s", target)
-	}
-	if err := u.root.insert(op.source, &operation{kind: opRenameSource}); err != nil {
-		return err
 	}
 	return u.root.insert(op.target, op)
 }
@@ -167,7 +173,7 @@ func (op *operation) parse(path string, v bsoncore.Value, o *Options) error {
 		return op.parsePull(v, o)
 	case opPullAll:
 		if v.Type != bsoncore.TypeArray {
-			return mongoerror.New(mongoerror.BadValue, "$pullAll requires an array argument but was given a %s", typeName(v.Type))
+			return mongoerror.New(mongoerror.BadValue, "$pullAll requires an array argument but was given a %s", mongoerror.TypeName(v.Type))
 		}
 		op.values = elementsOf(nil, v)
 	case opBit:
@@ -211,7 +217,7 @@ func (op *operation) parseCurrentDate(v bsoncore.Value, o *Options) error {
 	case bsoncore.TypeEmbeddedDocument:
 	default:
 		return mongoerror.New(mongoerror.BadValue, "%s is not valid type for $currentDate. Please use a boolean ('true') or a $type "+
-			"expression ({$type: 'timestamp/date'}).", typeName(v.Type))
+			"expression ({$type: 'timestamp/date'}).", mongoerror.TypeName(v.Type))
 	}
 	found := false
 	for s := elementsIn(v.Data); ; {
@@ -244,7 +250,7 @@ func (op *operation) parseCurrentDate(v bsoncore.Value, o *Options) error {
 func (op *operation) parseBit(v bsoncore.Value) error {
 	if v.Type != bsoncore.TypeEmbeddedDocument {
 		return mongoerror.New(mongoerror.BadValue, "The $bit modifier is not compatible with a %s. You must pass in an embedded "+
-			"document: {$bit: {field: {and/or/xor: #}}", typeName(v.Type))
+			"document: {$bit: {field: {and/or/xor: #}}", mongoerror.TypeName(v.Type))
 	}
 	for s := elementsIn(v.Data); ; {
 		e, ok := s.next()
@@ -265,7 +271,7 @@ func (op *operation) parseBit(v bsoncore.Value) error {
 		}
 		if e.value.Type != bsoncore.TypeInt32 && e.value.Type != bsoncore.TypeInt64 {
 			return mongoerror.New(mongoerror.BadValue, "The $bit modifier field must be an Integer(32/64 bit); a '%s' is not "+
-				"supported here: {%s}", typeName(e.value.Type), showElement(string(e.name), e.value))
+				"supported here: {%s}", mongoerror.TypeName(e.value.Type), showElement(string(e.name), e.value))
 		}
 		b.value = e.value.AsInt64()
 		op.bits = append(op.bits, b)

@@ -47,7 +47,7 @@ func (op *operation) parseAddToSet(v bsoncore.Value) error {
 		if e, ok := first(v.Data); ok && string(e.name) == "$each" {
 			if e.value.Type != bsoncore.TypeArray {
 				return mongoerror.New(mongoerror.TypeMismatch,
-					"The argument to $each in $addToSet must be an array but it was of type %s", typeName(e.value.Type))
+					"The argument to $each in $addToSet must be an array but it was of type %s", mongoerror.TypeName(e.value.Type))
 			}
 			if _, alone := only(v.Data); !alone {
 				return mongoerror.New(mongoerror.BadValue, "Found unexpected fields after $each in $addToSet: %s", showDocument(v.Data))
@@ -75,18 +75,18 @@ func (op *operation) parsePush(v bsoncore.Value) error {
 		case "$each":
 			if e.value.Type != bsoncore.TypeArray {
 				return mongoerror.New(mongoerror.BadValue, "The argument to $each in $push must be an array but it was of type: %s",
-					typeName(e.value.Type))
+					mongoerror.TypeName(e.value.Type))
 			}
 			op.values = elementsOf(nil, e.value)
 		case "$slice":
 			if c.slice, c.sliced = integer(e.value); !c.sliced {
 				err = mongoerror.New(mongoerror.BadValue, "The value for $slice must be an integer value but was given type: %s",
-					typeName(e.value.Type))
+					mongoerror.TypeName(e.value.Type))
 			}
 		case "$position":
 			if c.position, c.positioned = integer(e.value); !c.positioned {
 				err = mongoerror.New(mongoerror.BadValue, "The value for $position must be an integer value, not of type: %s",
-					typeName(e.value.Type))
+					mongoerror.TypeName(e.value.Type))
 			}
 		case "$sort":
 			c.sort, err = parseSort(e.value)

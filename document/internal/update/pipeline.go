@@ -50,7 +50,7 @@ func parseStage(name string, v bsoncore.Value, o *projection.Options) (*projecti
 	switch name {
 	case "$set", "$addFields":
 		if v.Type != bsoncore.TypeEmbeddedDocument {
-			return nil, mongoerror.New(40272, "%s specification stage must be an object, got %s", name, typeName(v.Type))
+			return nil, mongoerror.New(40272, "%s specification stage must be an object, got %s", name, mongoerror.TypeName(v.Type))
 		}
 		return projection.ParseAddFields(v.Data, o)
 	case "$project":
@@ -73,7 +73,7 @@ func parseStage(name string, v bsoncore.Value, o *projection.Options) (*projecti
 
 func parseReplaceRoot(v bsoncore.Value, o *projection.Options) (*projection.Projection, error) {
 	if v.Type != bsoncore.TypeEmbeddedDocument {
-		return nil, mongoerror.New(40229, "expected an object as specification for $replaceRoot stage, got %s", typeName(v.Type))
+		return nil, mongoerror.New(40229, "expected an object as specification for $replaceRoot stage, got %s", mongoerror.TypeName(v.Type))
 	}
 	var root bsoncore.Value
 	for s := elementsIn(v.Data); ; {
@@ -93,7 +93,7 @@ func parseReplaceRoot(v bsoncore.Value, o *projection.Options) (*projection.Proj
 }
 
 // transform appends what the pipeline makes of doc. _id is kept, and put first.
-func (u *Update) transform(dst []byte, doc bsoncore.Document) ([]byte, bool, error) {
+func (u *Update) transform(dst []byte, doc bsoncore.Document, inserting bool) ([]byte, bool, error) {
 	now := doc
 	var err error
 	for _, stage := range u.stages {
@@ -101,7 +101,7 @@ func (u *Update) transform(dst []byte, doc bsoncore.Document) ([]byte, bool, err
 			return dst, false, err
 		}
 	}
-	id, err := withID(nil, doc, now)
+	id, err := withID(nil, doc, now, inserting)
 	if err != nil {
 		return dst, false, err
 	}

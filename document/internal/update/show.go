@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
+
+	"github.com/pandodb/pando/document/internal/mongoerror"
 )
 
 // Messages show values the way MongoDB's messages do: a notation like that of its shell. Long ones are cut: a message is for
@@ -77,7 +79,7 @@ func show(b *strings.Builder, v bsoncore.Value, depth int) {
 		subtype, data := v.Binary()
 		fmt.Fprintf(b, "BinData(%d, %X)", subtype, data[:min(len(data), shownString)])
 	default:
-		b.WriteString(typeName(v.Type))
+		b.WriteString(mongoerror.TypeName(v.Type))
 	}
 }
 
@@ -127,53 +129,4 @@ func showDouble(f float64) string {
 		return "-inf.0"
 	}
 	return strconv.FormatFloat(f, 'g', -1, 64)
-}
-
-// typeName returns the name that $type and the messages have for a type.
-func typeName(t bsoncore.Type) string {
-	switch t {
-	case bsoncore.TypeDouble:
-		return "double"
-	case bsoncore.TypeString:
-		return "string"
-	case bsoncore.TypeEmbeddedDocument:
-		return "object"
-	case bsoncore.TypeArray:
-		return "array"
-	case bsoncore.TypeBinary:
-		return "binData"
-	case bsoncore.TypeUndefined:
-		return "undefined"
-	case bsoncore.TypeObjectID:
-		return "objectId"
-	case bsoncore.TypeBoolean:
-		return "bool"
-	case bsoncore.TypeDateTime:
-		return "date"
-	case bsoncore.TypeNull:
-		return "null"
-	case bsoncore.TypeRegex:
-		return "regex"
-	case bsoncore.TypeDBPointer:
-		return "dbPointer"
-	case bsoncore.TypeJavaScript:
-		return "javascript"
-	case bsoncore.TypeSymbol:
-		return "symbol"
-	case bsoncore.TypeCodeWithScope:
-		return "javascriptWithScope"
-	case bsoncore.TypeInt32:
-		return "int"
-	case bsoncore.TypeTimestamp:
-		return "timestamp"
-	case bsoncore.TypeInt64:
-		return "long"
-	case bsoncore.TypeDecimal128:
-		return "decimal"
-	case bsoncore.TypeMinKey:
-		return "minKey"
-	case bsoncore.TypeMaxKey:
-		return "maxKey"
-	}
-	return "missing"
 }

@@ -82,9 +82,9 @@ func (u *Update) apply(dst []byte, doc bsoncore.Document, inserting bool, positi
 	start := len(dst)
 	switch {
 	case u.replacement != nil:
-		out, changed, err = u.replace(dst, doc)
+		out, changed, err = u.replace(dst, doc, inserting)
 	case u.root == nil:
-		out, changed, err = u.transform(dst, doc)
+		out, changed, err = u.transform(dst, doc, inserting)
 	default:
 		r := run{u: u, doc: doc, inserting: inserting, position: position}
 		r.path = r.room[:0]

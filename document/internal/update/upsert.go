@@ -12,8 +12,11 @@ import (
 // there is none, and first. Of the equalities a replacement takes _id only.
 func (u *Update) Upsert(f *query.Filter, newID func() bsoncore.Value) (bsoncore.Document, error) {
 	equalities, err := f.Equalities()
-	if err != nil {
+	if err != nil && u.replacement == nil {
 		return nil, err
+	}
+	if err != nil { // what the filter says of other fields does not matter to a replacement
+		equalities = appendIdentity(bsoncore.NewDocumentBuilder(), f.Root).Build()
 	}
 	base, err := u.base(equalities)
 	if err != nil {
@@ -37,6 +40,24 @@ func (u *Update) Upsert(f *query.Filter, newID func() bsoncore.Value) (bsoncore.
 	return result, nil
 }
 
+// appendIdentity appends the equalities of _id that a filter's tree demands.
+func appendIdentity(b *bsoncore.DocumentBuilder, n query.Node) *bsoncore.DocumentBuilder {
+	switch n := n.(type) {
+	case *query.And:
+		for _, child := range n.Children {
+			b = appendIdentity(b, child)
+		}
+	case *query.Comparison:
+		if n.Op == query.Eq && isIdentity(n.Path) {
+			b = b.AppendValue(n.Path, n.Value)
+		}
+	}
+	return b
+}
+
+// isIdentity reports whether a path is _id or within it.
+func isIdentity(path string) bool { return path == "_id" || strings.HasPrefix(path, "_id.") }
+
 // base is the document to which an upsert's update is applied: what the filter says with =, nested as the paths say.
 func (u *Update) base(equalities bsoncore.Document) (bsoncore.Document, error) {
 	tree := new(node)
@@ -46,15 +67,19 @@ func (u *Update) base(equalities bsoncore.Document) (bsoncore.Document, error) {
 			break
 		}
 		name := string(e.name)
-		if u.replacement != nil && name != "_id" && !strings.HasPrefix(name, "_id.") {
+		if u.replacement != nil && !isIdentity(name) {
 			continue
 		}
+		components := strings.Split(name, ".")
+		if len(components) > maxComponents {
+			return nil, tooDeep()
+		}
 		op := &operation{kind: opSet, value: e.value, depth: depthOf(e.value)}
-		if err := tree.insertPlain(strings.Split(name, "."), op); err != nil {
+		if err := tree.insertPlain(components, op); err != nil {
 			return nil, err
 		}
 	}
-	r := run{u: u, inserting: true, position: -1}
+	r := run{u: u, inserting: true, position: -1, anyID: true}
 	r.path = r.room[:0]
 	empty := bsoncore.NewDocumentBuilder().Build()
 	doc, err := r.document(nil, empty, tree)

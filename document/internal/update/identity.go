@@ -1,0 +1,102 @@
+package update
+
+import (
+	"bytes"
+
+	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
+
+	"github.com/pandodb/pando/document/internal/mongoerror"
+	"github.com/pandodb/pando/document/internal/order"
+)
+
+// checkID refuses a change of _id, and values that _id cannot have. It is called only when n has changed something.
+func (r *run) checkID(n *node, old, now bsoncore.Value) error {
+	if !r.keepID {
+		return validateID(now)
+	}
+	changed := "_id"
+	value := old
+	for n.op == nil {
+		if len(n.names) == 0 {
+			break
+		}
+		name := n.names[0]
+		n = n.children[0]
+		next, _ := member(value, name)
+		if next.Type == 0 {
+			return mongoerror.New(mongoerror.ImmutableField, "Updating the path '%s' to %s would modify the immutable field '_id'",
+				changed, showElement("_id", now))
+		}
+		value = next
+		changed += "." + name
+	}
+	return mongoerror.New(mongoerror.ImmutableField, "Performing an update on the path '%s' would modify the immutable field '_id'",
+		changed)
+}
+
+// validateID refuses what cannot be an _id. A Value with Type 0 is none.
+func validateID(v bsoncore.Value) error {
+	switch v.Type {
+	case bsoncore.TypeArray, bsoncore.TypeRegex, bsoncore.TypeUndefined:
+		return mongoerror.New(mongoerror.InvalidIdField, "The '_id' value cannot be of type %s", mongoerror.TypeName(v.Type))
+	case bsoncore.TypeEmbeddedDocument:
+		for s := elementsIn(v.Data); ; {
+			e, ok := s.next()
+			if !ok {
+				return nil
+			}
+			if bytes.HasPrefix(e.name, []byte("$")) {
+				return mongoerror.New(mongoerror.DollarPrefixedFieldName,
+					"_id fields may not contain '$'-prefixed fields: %s is not valid for storage.", e.name)
+			}
+		}
+	}
+	return nil
+}
+
+// withID appends the _id of a document that shall replace another: its own, which must be equal to that of the other; or else
+// that of the other.
+func withID(dst []byte, old, now bsoncore.Document, inserting bool) ([]byte, error) {
+	was, _ := old.LookupErr("_id")
+	is, _ := now.LookupErr("_id")
+	if is.Type == 0 {
+		is = was
+	} else {
+		if is.Type == bsoncore.TypeArray && inserting {
+			return dst, mongoerror.New(mongoerror.NotSingleValueField,
+				"After applying the update to the document, the (immutable) field '_id' was found to be an array or array descendant.")
+		}
+		if err := validateID(is); err != nil {
+			return dst, err
+		}
+		if was.Type != 0 && !order.Equal(was, is, nil) {
+			return dst, mongoerror.New(mongoerror.ImmutableField,
+				"After applying the update, the (immutable) field '_id' was found to have been altered to %s", showElement("_id", is))
+		}
+	}
+	if is.Type == 0 {
+		return dst, nil
+	}
+	return bsoncore.AppendValueElement(dst, "_id", is), nil
+}
+
+// idFirst appends doc with its _id at the beginning, which is what validated documents have.
+func idFirst(dst []byte, doc bsoncore.Document, id bsoncore.Value) []byte {
+	if e, ok := first(doc); ok && string(e.name) == "_id" {
+		return append(dst, doc...)
+	}
+	start := len(dst)
+	dst = append(dst, 0, 0, 0, 0)
+	if id.Type != 0 {
+		dst = bsoncore.AppendValueElement(dst, "_id", id)
+	}
+	for s := elementsIn(doc); ; {
+		e, ok := s.next()
+		if !ok {
+			return finish(dst, start)
+		}
+		if string(e.name) != "_id" {
+			dst = append(dst, doc[e.start:e.end]...)
+		}
+	}
+}
