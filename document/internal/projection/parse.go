@@ -197,10 +197,15 @@ func (p *parser) operator(path []string, name string, argument, whole bsoncore.V
 	return p.compute(path, whole)
 }
 
-// metaKeywords are what $meta knows.
-var metaKeywords = []string{
-	"geoNearDistance", "geoNearPoint", "indexKey", "randVal", "recordId", "searchHighlights", "searchScore", "searchScoreDetails",
-	"searchSequenceToken", "sortKey", "textScore", "timeseriesBucketMaxTime", "timeseriesBucketMinTime", "vectorSearchScore",
+// isMetaKeyword reports whether $meta knows a keyword.
+func isMetaKeyword(keyword string) bool {
+	switch keyword {
+	case "geoNearDistance", "geoNearPoint", "indexKey", "randVal", "recordId", "searchHighlights", "searchScore",
+		"searchScoreDetails", "searchSequenceToken", "sortKey", "textScore", "timeseriesBucketMaxTime", "timeseriesBucketMinTime",
+		"vectorSearchScore":
+		return true
+	}
+	return false
 }
 
 func (p *parser) meta(path []string, argument bsoncore.Value) error {
@@ -208,7 +213,7 @@ func (p *parser) meta(path []string, argument bsoncore.Value) error {
 	if !ok {
 		return mongoerror.New(17307, "$meta only supports string arguments")
 	}
-	if _, ok := slices.BinarySearch(metaKeywords, keyword); !ok {
+	if !isMetaKeyword(keyword) {
 		return mongoerror.New(errUnknownMeta, "Unsupported argument to $meta: %s", keyword)
 	}
 	if !p.find {

@@ -173,15 +173,19 @@ type condition struct {
 	wrapped bool
 }
 
-// element is the name under which a filter sees the element itself.
+// elementName is the name under which a filter sees the element itself.
 const elementName = "element"
 
-// pathOperators are the operators of filters that stand at a path. An operand of $pull that begins with one is about the
+// isPathOperator reports whether an operator of filters stands at a path. An operand of $pull that begins with one is about the
 // element itself; one that begins otherwise is about the fields of elements that are documents.
-var pathOperators = []string{
-	"$all", "$bitsAllClear", "$bitsAllSet", "$bitsAnyClear", "$bitsAnySet", "$elemMatch", "$eq", "$exists", "$geoIntersects",
-	"$geoNear", "$geoWithin", "$gt", "$gte", "$in", "$lt", "$lte", "$mod", "$ne", "$near", "$nearSphere", "$nin", "$options",
-	"$regex", "$size", "$type", "$within",
+func isPathOperator(name string) bool {
+	switch name {
+	case "$all", "$bitsAllClear", "$bitsAllSet", "$bitsAnyClear", "$bitsAnySet", "$elemMatch", "$eq", "$exists",
+		"$geoIntersects", "$geoNear", "$geoWithin", "$gt", "$gte", "$in", "$lt", "$lte", "$mod", "$ne", "$near", "$nearSphere",
+		"$nin", "$options", "$regex", "$size", "$type", "$within":
+		return true
+	}
+	return false
 }
 
 func (op *operation) parsePull(v bsoncore.Value, o *Options) error {
@@ -193,7 +197,7 @@ func (op *operation) parsePull(v bsoncore.Value, o *Options) error {
 	if v.Type == bsoncore.TypeRegex {
 		c.wrapped = true
 	} else if e, ok := first(v.Data); ok {
-		_, c.wrapped = slices.BinarySearch(pathOperators, string(e.name))
+		c.wrapped = isPathOperator(string(e.name))
 	}
 	doc := bsoncore.Document(v.Data)
 	if c.wrapped {

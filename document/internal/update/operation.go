@@ -26,10 +26,41 @@ const (
 	opBit
 )
 
-var opNames = map[string]opKind{
-	"$set": opSet, "$setOnInsert": opSetOnInsert, "$unset": opUnset, "$inc": opInc, "$mul": opMul, "$min": opMin, "$max": opMax,
-	"$rename": opRename, "$currentDate": opCurrentDate, "$push": opPush, "$addToSet": opAddToSet, "$pop": opPop, "$pull": opPull,
-	"$pullAll": opPullAll, "$bit": opBit,
+// operatorOf returns the operator of a name.
+func operatorOf(name string) (kind opKind, known bool) {
+	switch name {
+	case "$set":
+		return opSet, true
+	case "$setOnInsert":
+		return opSetOnInsert, true
+	case "$unset":
+		return opUnset, true
+	case "$inc":
+		return opInc, true
+	case "$mul":
+		return opMul, true
+	case "$min":
+		return opMin, true
+	case "$max":
+		return opMax, true
+	case "$rename":
+		return opRename, true
+	case "$currentDate":
+		return opCurrentDate, true
+	case "$push":
+		return opPush, true
+	case "$addToSet":
+		return opAddToSet, true
+	case "$pop":
+		return opPop, true
+	case "$pull":
+		return opPull, true
+	case "$pullAll":
+		return opPullAll, true
+	case "$bit":
+		return opBit, true
+	}
+	return 0, false
 }
 
 // operation is one operator with its operand, at one path.

@@ -18,7 +18,7 @@ func (u *Update) parseOperators(doc bsoncore.Document, o *Options) error {
 		if !ok {
 			break
 		}
-		kind, known := opNames[string(e.name)]
+		kind, known := operatorOf(string(e.name))
 		if !known {
 			return mongoerror.New(mongoerror.FailedToParse, "Unknown modifier: %s. Expected a valid update modifier or pipeline-style "+
 				"update specified as an array", e.name)

@@ -16,14 +16,17 @@ const (
 	unknownStage mongoerror.Code = 40324
 )
 
-// otherStages are stages that exist, and that an update cannot have.
-var otherStages = map[string]bool{
-	"$bucket": true, "$bucketAuto": true, "$changeStream": true, "$changeStreamSplitLargeEvent": true, "$collStats": true,
-	"$count": true, "$currentOp": true, "$densify": true, "$documents": true, "$facet": true, "$fill": true, "$geoNear": true,
-	"$graphLookup": true, "$group": true, "$indexStats": true, "$limit": true, "$listLocalSessions": true,
-	"$listSearchIndexes": true, "$listSessions": true, "$lookup": true, "$match": true, "$merge": true, "$out": true,
-	"$planCacheStats": true, "$redact": true, "$sample": true, "$search": true, "$searchMeta": true, "$setWindowFields": true,
-	"$skip": true, "$sort": true, "$sortByCount": true, "$unionWith": true, "$unwind": true, "$vectorSearch": true,
+// isOtherStage reports whether a stage exists that an update cannot have.
+func isOtherStage(name string) bool {
+	switch name {
+	case "$bucket", "$bucketAuto", "$changeStream", "$changeStreamSplitLargeEvent", "$collStats", "$count", "$currentOp",
+		"$densify", "$documents", "$facet", "$fill", "$geoNear", "$graphLookup", "$group", "$indexStats", "$limit",
+		"$listLocalSessions", "$listSearchIndexes", "$listSessions", "$lookup", "$match", "$merge", "$out", "$planCacheStats",
+		"$redact", "$sample", "$search", "$searchMeta", "$setWindowFields", "$skip", "$sort", "$sortByCount", "$unionWith",
+		"$unwind", "$vectorSearch":
+		return true
+	}
+	return false
 }
 
 // parsePipeline parses the stages.
@@ -65,7 +68,7 @@ func parseStage(name string, v bsoncore.Value, o *projection.Options) (*projecti
 	case "$replaceRoot":
 		return parseReplaceRoot(v, o)
 	}
-	if otherStages[name] {
+	if isOtherStage(name) {
 		return nil, mongoerror.New(mongoerror.InvalidOptions, "%s is not allowed to be used within an update", name)
 	}
 	return nil, mongoerror.New(unknownStage, "Unrecognized pipeline stage name: '%s'", name)
