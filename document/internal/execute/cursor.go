@@ -1,0 +1,138 @@
+package execute
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/pandodb/pando/document/internal/codec"
+	"github.com/pandodb/pando/document/internal/collation"
+	"github.com/pandodb/pando/document/internal/plan"
+	"github.com/pandodb/pando/document/internal/projection"
+)
+
+// Cursor walks over the rows of a plan. It is used by one goroutine at a time, and must be closed.
+type Cursor struct {
+	x          *run
+	root       node
+	stats      *plan.Stats
+	row        row
+	projection *projection.Projection
+	closed     bool
+}
+
+// Open begins to run a plan. The reader must stay usable until the cursor is closed.
+func Open(ctx context.Context, r Reader, c *Collection, p *plan.Plan, o *Options) (*Cursor, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	x := newRun(ctx, r, c, p, o)
+	cur := &Cursor{x: x, projection: p.Query().Projection}
+	cur.root, cur.stats = x.build(p.Root)
+	return cur, nil
+}
+
+func newRun(ctx context.Context, r Reader, c *Collection, p *plan.Plan, o *Options) *run {
+	x := &run{ctx: ctx, r: r, c: c, memory: DefaultMemory, view: c.Codec.NewView(), query: p.Query()}
+	if o != nil {
+		x.space = o.Space
+		if o.Memory > 0 {
+			x.memory = o.Memory
+		}
+	}
+	return x
+}
+
+func (x *run) collation() *collation.Collation { return x.query.Collation }
+
+// Next moves to the next row; false: the end, or an error, which Err tells.
+func (c *Cursor) Next() bool {
+	c.row = row{}
+	if c.closed || c.x.err != nil || !c.root.next(&c.row) {
+		c.row = row{}
+		return false
+	}
+	return c.x.err == nil
+}
+
+// Key returns the key of the record, valid until the next move.
+func (c *Cursor) Key() []byte { return c.row.key }
+
+// Record returns the record as it is stored, valid until the next move; nil for a row that a plan takes out of an index.
+func (c *Cursor) Record() []byte { return c.row.stored }
+
+// View returns the fields of the record, valid until the next move; nil for a row that a plan takes out of an index.
+func (c *Cursor) View() *codec.View {
+	if c.row.stored == nil {
+		return nil
+	}
+	if err := c.x.view.Reset(c.row.stored); err != nil {
+		c.x.fail(fmt.Errorf("%s: %w", c.x.c.Namespace, err))
+		return nil
+	}
+	return c.x.view
+}
+
+// Document appends the document to dst, with the query's projection.
+func (c *Cursor) Document(dst []byte) ([]byte, error) {
+	if c.row.stored != nil && c.projection == nil {
+		return c.x.decode(dst, c.row.stored)
+	}
+	doc, err := c.x.document(&c.row)
+	if err != nil {
+		return dst, err
+	}
+	if c.projection == nil {
+		return append(dst, doc...), nil
+	}
+	return c.projection.Apply(dst, doc)
+}
+
+// decode appends the document of a record.
+func (x *run) decode(dst, stored []byte) ([]byte, error) {
+	out, err := x.c.Codec.Decode(dst, stored)
+	if err != nil {
+		return out, fmt.Errorf("%s: %w", x.c.Namespace, err)
+	}
+	return out, nil
+}
+
+// document returns the document of a row, valid until the next call: that of the record, or one with the fields of an index. A row
+// of which the entry is not exact is read.
+func (x *run) document(r *row) ([]byte, error) {
+	if r.doc != nil {
+		return r.doc, nil
+	}
+	if r.stored == nil && r.inside {
+		return r.scan.document(r.entry)
+	}
+	if r.stored == nil {
+		var ok bool
+		if x.buf, ok = x.read(x.buf[:0], r.key); !ok {
+			return nil, x.err
+		}
+		r.stored = x.buf
+	}
+	var err error
+	x.whole, err = x.decode(x.whole[:0], r.stored)
+	return x.whole, err
+}
+
+// Err returns the error that ended the walk.
+func (c *Cursor) Err() error { return c.x.err }
+
+// Close gives the cursor up. Closing twice is no error.
+func (c *Cursor) Close() error {
+	if c.closed {
+		return nil
+	}
+	c.closed = true
+	before := c.x.err
+	c.root.close()
+	if before == nil {
+		return c.x.err
+	}
+	return nil
+}
+
+// Stats returns what the stages have counted so far.
+func (c *Cursor) Stats() *plan.Stats { return c.stats }

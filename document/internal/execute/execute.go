@@ -1,0 +1,63 @@
+// Package execute runs plans over the keyspaces of a collection, as of one moment. It promises to give the rows of a plan one by one,
+// reading no more than it needs for those that are asked for, in bounded memory; it never changes data. It fails with a
+// *mongoerror.Error when a limit is exceeded or the operation is cancelled, and passes errors of the storage on as they are.
+package execute
+
+import (
+	"github.com/pandodb/pando"
+	"github.com/pandodb/pando/document/internal/codec"
+	"github.com/pandodb/pando/document/internal/index"
+	"github.com/pandodb/pando/document/internal/plan"
+	"github.com/pandodb/pando/document/internal/scratch"
+)
+
+// Index is a secondary index, as a plan may use it.
+type Index struct {
+	Definition *index.Definition
+	Keyspace   *pando.Keyspace
+	Multikey   func() uint64
+}
+
+// Collection is what plans run on.
+type Collection struct {
+	Namespace string
+	Records   *pando.Keyspace
+	Codec     *codec.Codec
+	Indexes   []Index // the secondary indexes that may be used: neither hidden ones nor those being built
+	Capped    bool    // record keys are insertion numbers
+	IDIndex   *Index  // the index of _id of a capped collection; nil for others
+}
+
+// DefaultMemory is how many bytes a sort or a set of record keys may hold.
+const DefaultMemory = 100 << 20
+
+// Options of Open. nil means the zero value.
+type Options struct {
+	Memory int64          // bytes that each blocking stage may hold; 0: DefaultMemory
+	Space  *scratch.Space // where sorts spill; nil: they fail instead
+}
+
+// Planning returns what the planner needs to know about the collection, as r sees it.
+func Planning(r Reader, c *Collection) *plan.Collection {
+	p := &plan.Collection{
+		Namespace: c.Namespace,
+		Capped:    c.Capped,
+		Records:   func() (int64, error) { return r.Count(c.Records, nil, nil) },
+		Count:     func(i int, lo, hi []byte) (int64, error) { return r.Count(c.keyspace(i), lo, hi) },
+	}
+	for _, i := range c.Indexes {
+		p.Indexes = append(p.Indexes, plan.Index{Definition: i.Definition, Multikey: i.Multikey()})
+	}
+	return p
+}
+
+// keyspace returns that of an index of a plan.
+func (c *Collection) keyspace(i int) *pando.Keyspace {
+	switch {
+	case i != plan.IDIndex:
+		return c.Indexes[i].Keyspace
+	case c.IDIndex != nil:
+		return c.IDIndex.Keyspace
+	}
+	return c.Records
+}

@@ -1,0 +1,178 @@
+package execute
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/pandodb/pando"
+	"github.com/pandodb/pando/document/internal/codec"
+	"github.com/pandodb/pando/document/internal/mongoerror"
+	"github.com/pandodb/pando/document/internal/path"
+	"github.com/pandodb/pando/document/internal/plan"
+	"github.com/pandodb/pando/document/internal/query"
+	"github.com/pandodb/pando/document/internal/scratch"
+)
+
+// stepsPerCheck is after how many steps a run looks whether it has been cancelled.
+const stepsPerCheck = 256
+
+// run is the execution of one plan.
+type run struct {
+	ctx    context.Context
+	r      Reader
+	c      *Collection
+	memory int64
+	space  *scratch.Space
+	steps  int
+	err    error
+	view   *codec.View // of whatever record is looked at
+	buf    []byte      // of records that are read for a look only
+	whole  []byte      // of documents that are decoded for a look only
+	query  *plan.Query
+}
+
+// row is what a stage gives. Its bytes are valid until the stage's next step.
+type row struct {
+	key    []byte // of the record
+	stored []byte // the record; nil: it was not read
+	entry  []byte // the encoded values of an index; nil: none
+	inside bool   // the entry decodes to the very values of the record
+	scan   *entries
+	doc    []byte // a document made of an entry, where the entry itself is gone
+}
+
+// node is a stage at work.
+type node interface {
+	// next moves to the next row; false: the end, or an error in run.err.
+	next(r *row) bool
+	close()
+}
+
+// fail notes the first error.
+func (x *run) fail(err error) bool {
+	if x.err == nil {
+		x.err = err
+	}
+	return false
+}
+
+// tick counts a step, and reports whether the run may go on.
+func (x *run) tick() bool {
+	if x.steps++; x.steps%stepsPerCheck != 0 {
+		return true
+	}
+	return x.alive()
+}
+
+// alive reports whether the run has neither failed nor been cancelled.
+func (x *run) alive() bool {
+	if x.err != nil {
+		return false
+	}
+	if err := x.ctx.Err(); err != nil {
+		return x.fail(err)
+	}
+	return true
+}
+
+// matches evaluates a filter on a record.
+func (x *run) matches(f *query.Filter, stored []byte) bool {
+	if err := x.view.Reset(stored); err != nil {
+		return x.fail(fmt.Errorf("%s: %w", x.c.Namespace, err))
+	}
+	return x.test(f, x.view)
+}
+
+func (x *run) test(f *query.Filter, doc path.Fields) bool {
+	ok, err := f.Match(doc)
+	if err != nil {
+		return x.fail(err)
+	}
+	return ok
+}
+
+// read reads a record.
+func (x *run) read(dst, key []byte) ([]byte, bool) {
+	out, err := x.r.GetTo(x.c.Records, dst, key)
+	if errors.Is(err, pando.ErrNotFound) {
+		err = fmt.Errorf("%s: an index has an entry for a record that is not there: %w", x.c.Namespace, pando.ErrCorrupt)
+	}
+	if err != nil {
+		return out, x.fail(err)
+	}
+	return out, true
+}
+
+// keySet is a set of record keys in bounded memory.
+type keySet struct {
+	keys  map[string]struct{}
+	bytes int64
+	limit int64
+}
+
+// keyOverhead is about what a key in a set takes beside its bytes.
+const keyOverhead = 48
+
+// add puts a key in, and reports whether it was new.
+func (s *keySet) add(x *run, key []byte) bool {
+	if _, ok := s.keys[string(key)]; ok {
+		return false
+	}
+	if s.keys == nil {
+		s.keys = make(map[string]struct{})
+	}
+	if s.bytes += int64(len(key)) + keyOverhead; s.bytes > x.memory {
+		return x.fail(mongoerror.New(mongoerror.QueryExceededMemoryLimitNoDiskUseAllowed,
+			"the set of records already seen exceeded the limit of %d bytes", x.memory))
+	}
+	s.keys[string(key)] = struct{}{}
+	return true
+}
+
+// build makes the node of a stage.
+func (x *run) build(s plan.Stage) (node, *plan.Stats) {
+	st := &plan.Stats{Stage: s}
+	nested := func(in plan.Stage) node {
+		n, below := x.build(in)
+		st.Inputs = append(st.Inputs, below)
+		return n
+	}
+	all := func(in []plan.Stage) []node {
+		out := make([]node, len(in))
+		for i := range in {
+			out[i] = nested(in[i])
+		}
+		return out
+	}
+	switch s := s.(type) {
+	case *plan.CollectionScan:
+		return &collectionScan{x: x, s: s, st: st}, st
+	case *plan.IDLookup:
+		return &idLookup{x: x, s: s, st: st}, st
+	case *plan.IndexScan:
+		return newEntries(x, s, st, -1), st
+	case *plan.DistinctScan:
+		return newEntries(x, s.Scan, st, s.Field), st
+	case *plan.Fetch:
+		return &fetch{x: x, s: s, st: st, in: nested(s.Input)}, st
+	case *plan.Or:
+		return &or{x: x, st: st, in: all(s.Branches)}, st
+	case *plan.SortMerge:
+		return newMerge(x, s, st, all(s.Branches)), st
+	case *plan.And:
+		if s.Sorted {
+			return &andSorted{x: x, st: st, in: all(s.Branches)}, st
+		}
+		return &andHash{x: x, st: st, in: all(s.Branches)}, st
+	case *plan.Sort:
+		return &sorter{x: x, s: s, st: st, in: nested(s.Input)}, st
+	case *plan.Skip:
+		return &skip{st: st, in: nested(s.Input), left: s.N}, st
+	case *plan.Limit:
+		return &limit{st: st, in: nested(s.Input), left: s.N}, st
+	case *plan.Project:
+		return &through{st: st, in: nested(s.Input)}, st
+	}
+	return &nothing{st: st}, st
+}

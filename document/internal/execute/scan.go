@@ -1,0 +1,122 @@
+package execute
+
+import (
+	"errors"
+
+	"github.com/pandodb/pando"
+	"github.com/pandodb/pando/document/internal/plan"
+)
+
+// collectionScan walks over all records.
+type collectionScan struct {
+	x  *run
+	s  *plan.CollectionScan
+	st *plan.Stats
+	it *pando.Iterator
+}
+
+func (n *collectionScan) next(r *row) bool {
+	if n.it == nil {
+		if n.st.Done || !n.x.alive() {
+			return false
+		}
+		n.it = n.x.r.Iter(n.x.c.Records, nil)
+	}
+	for n.x.tick() {
+		ok := false
+		if n.s.Backward {
+			ok = n.it.Prev()
+		} else {
+			ok = n.it.Next()
+		}
+		n.st.Works++
+		if !ok {
+			break
+		}
+		n.st.Docs++
+		value := n.it.Value()
+		if n.s.Filter != nil && !n.x.matches(n.s.Filter, value) {
+			if n.x.err != nil {
+				return false
+			}
+			continue
+		}
+		n.st.Advanced++
+		*r = row{key: n.it.Key(), stored: value}
+		return n.it.Err() == nil || n.x.fail(n.it.Err())
+	}
+	if err := n.it.Err(); err != nil {
+		n.x.fail(err)
+	}
+	n.close()
+	return false
+}
+
+func (n *collectionScan) close() {
+	n.st.Done = true
+	if n.it != nil {
+		_ = n.it.Close() // reading is over: what could fail has been asked for by Err
+		n.it = nil
+	}
+}
+
+// idLookup reads the record with an _id.
+type idLookup struct {
+	x           *run
+	s           *plan.IDLookup
+	st          *plan.Stats
+	key, record []byte
+}
+
+func (n *idLookup) next(r *row) bool {
+	n.st.Works++
+	if n.st.Done || !n.x.alive() {
+		return false
+	}
+	n.st.Done = true
+	var err error
+	n.st.Keys++
+	if n.key, n.record, err = n.x.c.byID(n.x.r, n.key[:0], n.record[:0], n.s.Key); err != nil {
+		return !errors.Is(err, pando.ErrNotFound) && n.x.fail(err)
+	}
+	n.st.Docs++
+	n.st.Advanced++
+	*r = row{key: n.key, stored: n.record}
+	return true
+}
+
+func (n *idLookup) close() {}
+
+// byID reads the record with the encoded _id, and appends its key and itself to the buffers.
+func (c *Collection) byID(r Reader, key, record, id []byte) (k, stored []byte, err error) {
+	if c.IDIndex == nil {
+		key = append(key, id...)
+	} else if key, err = recordKey(r, c.IDIndex.Keyspace, key, id); err != nil {
+		return key, record, err
+	}
+	record, err = r.GetTo(c.Records, record, key)
+	return key, record, err
+}
+
+// recordKey appends the record key of an entry of a unique index.
+func recordKey(r Reader, ks *pando.Keyspace, dst, entry []byte) ([]byte, error) {
+	n := len(dst)
+	dst, err := r.GetTo(ks, dst, entry)
+	if err != nil {
+		return dst, err
+	}
+	if len(dst) == n {
+		return dst, pando.ErrCorrupt
+	}
+	return append(dst[:n], dst[n+1:]...), nil
+}
+
+// nothing gives no rows.
+type nothing struct{ st *plan.Stats }
+
+func (n *nothing) next(*row) bool {
+	n.st.Works, n.st.Done = 1, true
+	return false
+}
+
+func (n *nothing) close() {}

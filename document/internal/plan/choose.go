@@ -1,0 +1,418 @@
+package plan
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
+
+	"github.com/pandodb/pando/document/internal/index"
+	"github.com/pandodb/pando/document/internal/keyenc"
+	"github.com/pandodb/pando/document/internal/order"
+	"github.com/pandodb/pando/document/internal/query"
+)
+
+// What steps cost, an index entry looked at being 1.
+const (
+	costFetch     = 8.0 // reading a record by its key
+	costRecord    = 2.0 // passing a record in a walk over all
+	costIntersect = 1.5 // an entry that is compared with those of another index
+	costSortRow   = 4.0 // keeping a row for sorting, beside the comparisons
+	costCompare   = 0.5
+
+	// Below this many records any plan is quick, and one that uses an index is what everybody expects.
+	fewRecords = 1000
+	// penalty is what keeps walks over all of a small collection behind its indexes.
+	penalty = 1e6
+
+	maxDepth    = 8 // of disjunctions within disjunctions
+	maxRejected = 16
+)
+
+// planner is the work on one query.
+type planner struct {
+	q    *Query
+	c    *Collection
+	all  []query.Node // the conjunction that the filter is
+	keys []key        // of the sort order; nil: any
+	hint *hint
+	id   Index
+	n    float64 // records; below 0: not counted yet
+	err  error
+}
+
+// candidate is a whole plan and what it costs.
+type candidate struct {
+	root Stage
+	cost float64
+	scan bool // it is a walk over the whole collection
+}
+
+// Choose picks the cheapest plan.
+func Choose(q *Query, c *Collection) (*Plan, error) {
+	p, err := newPlanner(q, c)
+	if err != nil {
+		return nil, err
+	}
+	if root := p.quick(); root != nil {
+		return p.plan(root, nil), nil
+	}
+	list, err := p.candidates()
+	if err != nil {
+		return nil, err
+	}
+	var rejected []Stage
+	for _, other := range list[1:] {
+		if !other.scan && len(rejected) < maxRejected {
+			rejected = append(rejected, other.root)
+		}
+	}
+	return p.plan(list[0].root, rejected), nil
+}
+
+// All returns every plan that answers the query, for tests that force each of them.
+func All(q *Query, c *Collection) ([]*Plan, error) {
+	p, err := newPlanner(q, c)
+	if err != nil {
+		return nil, err
+	}
+	var out []*Plan
+	if root := p.quick(); root != nil {
+		out = append(out, p.plan(root, nil))
+	}
+	list, err := p.candidates()
+	if err != nil {
+		return nil, err
+	}
+	for _, one := range list {
+		out = append(out, p.plan(one.root, nil))
+	}
+	return out, nil
+}
+
+func newPlanner(q *Query, c *Collection) (*planner, error) {
+	p := &planner{q: q, c: c, n: -1, id: Index{Definition: idDefinition}}
+	if q.Filter != nil {
+		p.all = conjuncts(q.Filter.Root)
+	}
+	var err error
+	if p.hint, err = p.parseHint(); err != nil {
+		return nil, err
+	}
+	p.keys, _ = sortKeys(q.Sort)
+	return p, nil
+}
+
+func (p *planner) plan(root Stage, rejected []Stage) *Plan {
+	return &Plan{Root: root, Rejected: rejected, query: p.q, collection: p.c}
+}
+
+// idDefinition is the index of _id.
+var idDefinition = &index.Definition{
+	Name: "_id_", Keys: bsoncore.BuildDocument(nil, bsoncore.AppendInt32Element(nil, "_id", 1)),
+	Components: []index.Component{{Path: "_id"}}, Unique: true, TTL: -1,
+}
+
+// index returns an index by its number.
+func (p *planner) index(i int) *Index {
+	if i == IDIndex {
+		return &p.id
+	}
+	return &p.c.Indexes[i]
+}
+
+// indexes returns how many indexes there are, that of _id included.
+func (p *planner) indexes() int { return len(p.c.Indexes) + 1 }
+
+// number returns the number of the n-th index: that of _id comes first.
+func (p *planner) number(n int) int { return n - 1 }
+
+// records returns how many records there are.
+func (p *planner) records() float64 {
+	if p.n < 0 && p.err == nil {
+		n, err := p.c.Records()
+		p.n, p.err = float64(n), err
+	}
+	return p.n
+}
+
+// rooted makes a filter of a part of the query's.
+func (p *planner) rooted(n query.Node) *query.Filter { return p.q.Filter.With(n) }
+
+// quick returns the plan of queries that need no choice: nothing can match, or only the record with an _id.
+func (p *planner) quick() Stage {
+	for _, n := range p.all {
+		if a, ok := n.(*query.Always); ok && !a.Value {
+			return p.wrap(&EOF{}, true)
+		}
+	}
+	if len(p.all) != 1 || p.hint != nil || p.q.Goal != Find {
+		return nil
+	}
+	c, ok := p.all[0].(*query.Comparison)
+	if !ok || c.Path != "_id" || c.Op != query.Eq {
+		return nil
+	}
+	switch c.Value.Type {
+	case bsoncore.TypeArray, bsoncore.TypeUndefined, 0:
+		return nil
+	case bsoncore.TypeString, bsoncore.TypeSymbol, bsoncore.TypeEmbeddedDocument:
+		if p.q.Collation != nil {
+			return nil
+		}
+	}
+	return p.wrap(&IDLookup{ID: c.Value, Key: keyenc.Append(nil, c.Value, false, nil)}, true)
+}
+
+// candidates returns all plans, the cheapest first.
+func (p *planner) candidates() ([]candidate, error) {
+	accesses, err := p.accesses()
+	if err != nil {
+		return nil, err
+	}
+	out := make([]candidate, 0, len(accesses))
+	for _, a := range accesses {
+		out = append(out, p.finish(a))
+	}
+	if p.err != nil {
+		return nil, p.err
+	}
+	slices.SortStableFunc(out, func(a, b candidate) int { return cmp.Compare(a.cost, b.cost) })
+	return out, nil
+}
+
+// accesses returns all ways to the records.
+func (p *planner) accesses() ([]*access, error) {
+	if p.hint != nil {
+		return p.hinted()
+	}
+	if isNatural, backward := natural(p.q.Sort); isNatural {
+		p.keys = nil
+		return []*access{p.walk(backward)}, nil
+	}
+	scans := p.bounded()
+	out := scans
+	if len(scans) > 1 {
+		out = append(out[:len(out):len(out)], p.intersections(p.all, scans)...)
+	}
+	out = append(out, p.disjunctions(p.all, 0)...)
+	out = append(out, p.forOrder(out)...)
+	return append(out, p.walk(false)), nil
+}
+
+// bounded returns the scans of indexes that the filter bounds.
+func (p *planner) bounded() []*access {
+	var out []*access
+	found := leaves(p.all)
+	for i := range p.indexes() {
+		out = append(out, p.scans(p.number(i), p.all, found)...)
+	}
+	return out
+}
+
+// forOrder returns the accesses that are there for the sake of the order only: scans of whole indexes, and those of out that can be
+// cut into several each of which is in order.
+func (p *planner) forOrder(out []*access) []*access {
+	if len(p.keys) == 0 && p.q.Goal != Distinct {
+		return nil
+	}
+	var more []*access
+	for _, a := range out {
+		if a.scan == nil {
+			continue
+		}
+		if ok, _ := p.provides(a.scan); ok {
+			continue
+		}
+		if m := p.merge([]*access{a}); m != nil {
+			more = append(more, m)
+		}
+	}
+	for i := range p.indexes() {
+		n := p.number(i)
+		d := p.index(n).Definition
+		if d.Sparse || d.Partial != nil && !prover(d.Collation, p.q.Collation).implies(p.all, d.Partial.Root) ||
+			d.Components[0].Wildcard || !plain(d.Components[0].Kind) {
+			continue
+		}
+		a := p.scan(n, p.all, leaves(p.all), nil)
+		if ok, _ := p.provides(a.scan); ok || p.q.Goal == Distinct {
+			more = append(more, a)
+		}
+	}
+	return more
+}
+
+// provides reports whether a scan gives the order that is asked for.
+func (p *planner) provides(s *IndexScan) (ok, backward bool) {
+	if len(p.keys) == 0 {
+		return len(p.q.Sort) == 0 || emptySpec(p.q.Sort), false
+	}
+	if !s.Definition.Collation.Equal(p.q.Collation) && !(s.Index == IDIndex && p.q.Collation == nil) {
+		return false, false
+	}
+	return s.provides(p.keys)
+}
+
+// emptySpec reports whether a document has no elements.
+func emptySpec(d bsoncore.Document) bool { return len(d) <= 5 }
+
+// walk returns the access by all records.
+func (p *planner) walk(backward bool) *access {
+	n := p.records()
+	a := &access{stage: &CollectionScan{Filter: p.filter(p.all), Backward: backward}, fetched: true, docs: n, rows: n}
+	for _, one := range p.all {
+		a.rows *= selectivity(one)
+	}
+	a.pass = a.rows
+	return a
+}
+
+// finish makes a whole plan of an access.
+func (p *planner) finish(a *access) candidate {
+	if a.scan != nil {
+		if ok, backward := p.provides(a.scan); ok {
+			a.ordered = true
+			one := *a.scan
+			one.Backward = backward != (p.hint != nil && p.hint.backward)
+			a.scan, a.stage = &one, &one
+		}
+	}
+	if p.q.Goal != Find {
+		if c, ok := p.summary(a); ok {
+			return c
+		}
+	}
+	sorted := a.ordered || len(p.q.Sort) == 0 || emptySpec(p.q.Sort)
+	if isNatural, _ := natural(p.q.Sort); isNatural {
+		sorted = true
+	}
+	s, isCovered := p.documents(a)
+	cost := a.entries + a.docs*costFetch
+	_, walks := a.stage.(*CollectionScan)
+	if walks {
+		cost = a.docs * costRecord
+	}
+	if !a.fetched && !isCovered {
+		cost += a.rows * costFetch
+	}
+	wanted := float64(p.q.Skip + p.q.Limit)
+	switch {
+	case !sorted:
+		rows := max(a.pass, 2)
+		kept := rows
+		if p.q.Limit > 0 {
+			kept = min(rows, max(wanted, 2))
+		}
+		cost += kept*costSortRow + rows*math.Log2(kept)*costCompare
+		s = &Sort{Input: s, Pattern: p.q.Sort, Limit: p.toSort()}
+	case p.q.Limit > 0 && wanted < a.pass:
+		cost *= wanted / a.pass
+	}
+	if walks && p.records() < fewRecords {
+		cost += penalty
+	}
+	return candidate{root: p.wrap(s, isCovered || a.fetched), cost: cost, scan: walks}
+}
+
+// toSort returns how many rows of a sort are wanted.
+func (p *planner) toSort() int64 {
+	if p.q.Limit <= 0 || p.q.Skip > math.MaxInt64-p.q.Limit {
+		return 0
+	}
+	return p.q.Skip + p.q.Limit
+}
+
+// documents returns the stage that gives the documents of an access, and whether it reads them out of the index.
+func (p *planner) documents(a *access) (s Stage, isCovered bool) {
+	switch {
+	case len(a.residual) > 0:
+		return &Fetch{Input: a.stage, Filter: p.filter(a.residual)}, false
+	case a.fetched:
+		return a.stage, false
+	case p.covers(a.scan):
+		return a.stage, true
+	}
+	return &Fetch{Input: a.stage}, false
+}
+
+// covers reports whether the entries of a scan have all that the projection and the sort order need.
+func (p *planner) covers(s *IndexScan) bool {
+	if s == nil || p.q.Projection == nil || s.Definition.Collation != nil || s.Index == IDIndex && !p.c.Capped {
+		return false
+	}
+	paths, id, ok := p.q.Projection.Simple()
+	if !ok {
+		return false
+	}
+	if id {
+		paths = append(paths[:len(paths):len(paths)], "_id")
+	}
+	for _, k := range p.keys {
+		paths = append(paths[:len(paths):len(paths)], k.path)
+	}
+	for _, path := range paths {
+		if i := s.Component(path); i < 0 || s.Multikey>>i&1 != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// wrap puts skip, limit and projection around the stage that gives the documents. Skipping comes before reading records where
+// nothing looks at them.
+func (p *planner) wrap(s Stage, whole bool) Stage {
+	if p.q.Goal == Counting {
+		return &Count{Input: s, Skip: p.q.Skip, Limit: p.q.Limit}
+	}
+	if p.q.Skip > 0 {
+		if f, ok := s.(*Fetch); ok && f.Filter == nil {
+			s = &Fetch{Input: &Skip{Input: f.Input, N: p.q.Skip}}
+		} else {
+			s = &Skip{Input: s, N: p.q.Skip}
+		}
+	}
+	if _, ok := s.(*Sort); p.q.Limit > 0 && !(ok && p.q.Skip == 0) && !p.sortedBefore(s) {
+		s = &Limit{Input: s, N: p.q.Limit}
+	}
+	if p.q.Projection != nil {
+		s = &Project{Input: s, Projection: p.q.Projection, Covered: p.isCovered(s), Simple: p.simple()}
+	}
+	return s
+}
+
+// sortedBefore reports whether a sort has seen to the limit already.
+func (p *planner) sortedBefore(s Stage) bool {
+	if skip, ok := s.(*Skip); ok {
+		s = skip.Input
+	}
+	one, ok := s.(*Sort)
+	return ok && one.Limit > 0
+}
+
+// isCovered reports whether the rows of s are index entries.
+func (p *planner) isCovered(s Stage) bool {
+	for {
+		switch one := s.(type) {
+		case *IndexScan:
+			return true
+		case *Skip:
+			s = one.Input
+		case *Limit:
+			s = one.Input
+		case *Sort:
+			s = one.Input
+		default:
+			return false
+		}
+	}
+}
+
+func (p *planner) simple() bool {
+	_, _, ok := p.q.Projection.Simple()
+	return ok
+}
+
+// same reports whether two specifications are equal.
+func same(a, b bsoncore.Document) bool { return order.CompareDocuments(a, b, nil) == 0 }

@@ -1,0 +1,143 @@
+package plan
+
+import (
+	"bytes"
+
+	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
+
+	"github.com/pandodb/pando/document/internal/index"
+	"github.com/pandodb/pando/document/internal/keyenc"
+	"github.com/pandodb/pando/document/internal/mongoerror"
+)
+
+// hint is the way that the caller prescribes.
+type hint struct {
+	walk     bool // over all records
+	backward bool
+	index    int
+	min, max bsoncore.Document
+}
+
+// The codes of errors about min() and max().
+const (
+	codeNoHint       = mongoerror.Code(51173)
+	codeIncompatible = mongoerror.Code(51174)
+	codeMinAboveMax  = mongoerror.Code(51175)
+)
+
+// refuse returns an error as the planner words it.
+func (p *planner) refuse(code mongoerror.Code, why string) error {
+	return mongoerror.New(code, "error processing query: ns=%s planner returned error :: caused by :: %s", p.c.Namespace, why)
+}
+
+// parseHint reads hint, min and max; nil when the planner is free.
+func (p *planner) parseHint() (*hint, error) {
+	q := p.q
+	h := &hint{min: q.Min, max: q.Max}
+	bounded := q.Min != nil || q.Max != nil
+	switch q.Hint.Type {
+	case 0:
+		if bounded {
+			return nil, p.refuse(codeNoHint, "When using min()/max() a hint of which index to use must be provided")
+		}
+		return nil, nil
+	case bsoncore.TypeString:
+		for i := range p.indexes() {
+			if h.index = p.number(i); p.index(h.index).Definition.Name == q.Hint.StringValue() {
+				return h, nil
+			}
+		}
+		return nil, p.refuse(mongoerror.BadValue, "hint provided does not correspond to an existing index")
+	case bsoncore.TypeEmbeddedDocument:
+		return p.hintOf(h, bsoncore.Document(q.Hint.Data), bounded)
+	}
+	return nil, mongoerror.New(mongoerror.FailedToParse, "Hint must be a string or an object")
+}
+
+// hintOf reads a hint that is a key pattern, or {$natural: 1}.
+func (p *planner) hintOf(h *hint, pattern bsoncore.Document, bounded bool) (*hint, error) {
+	if emptySpec(pattern) {
+		if bounded {
+			return nil, p.refuse(codeNoHint, "When using min()/max() a hint of which index to use must be provided")
+		}
+		return nil, nil
+	}
+	if ok, backward := natural(pattern); ok {
+		if bounded {
+			return nil, p.refuse(mongoerror.NoQueryExecutionPlans, "min and max are incompatible with $natural")
+		}
+		h.walk, h.backward = true, backward
+		return h, nil
+	}
+	for i := range p.indexes() {
+		if h.index = p.number(i); same(p.index(h.index).Definition.Keys, pattern) {
+			return h, nil
+		}
+	}
+	return nil, p.refuse(mongoerror.BadValue, "hint provided does not correspond to an existing index")
+}
+
+// hinted returns the accesses that the hint allows.
+func (p *planner) hinted() ([]*access, error) {
+	h := p.hint
+	if h.walk {
+		return []*access{p.walk(h.backward)}, nil
+	}
+	d := p.index(h.index).Definition
+	if h.min != nil || h.max != nil {
+		a, err := p.between(d)
+		return []*access{a}, err
+	}
+	found := leaves(p.all)
+	if out := p.scans(h.index, p.all, found); len(out) > 0 {
+		for _, a := range out {
+			if m := p.merge([]*access{a}); m != nil {
+				out = append(out, m)
+			}
+		}
+		return out, nil
+	}
+	if d.Components[0].Wildcard || d.Components[0].Kind == index.Sphere {
+		return nil, p.refuse(mongoerror.NoQueryExecutionPlans, "No query solutions")
+	}
+	// The caller may ask for an index that does not hold all documents: then the others are not found.
+	return []*access{p.scan(h.index, p.all, found, nil)}, nil
+}
+
+// between returns the scan of the hinted index between min and max.
+func (p *planner) between(d *index.Definition) (*access, error) {
+	lower, ok := p.bound(d, p.hint.min)
+	upper, also := p.bound(d, p.hint.max)
+	if !ok || !also {
+		return nil, p.refuse(codeIncompatible, "The index chosen is not compatible with min/max")
+	}
+	if lower != nil && upper != nil && bytes.Compare(lower, upper) >= 0 {
+		return nil, p.refuse(codeMinAboveMax,
+			"The value provided for min() does not come before the value provided for max() in the hinted index")
+	}
+	a := p.scan(p.hint.index, nil, nil, nil)
+	a.scan.Bounds.Lower, a.scan.Bounds.Upper = lower, upper
+	a.scan.Dedup = a.scan.Multikey != 0
+	a.residual = p.all
+	p.estimate(a, nil)
+	return a, nil
+}
+
+// bound encodes an argument of min or max, which names all the components in their order; nil for none.
+func (p *planner) bound(d *index.Definition, spec bsoncore.Document) (key []byte, ok bool) {
+	if spec == nil {
+		return nil, true
+	}
+	elements, err := spec.Elements()
+	if err != nil || len(elements) != len(d.Components) {
+		return nil, false
+	}
+	for i, e := range elements {
+		c := d.Components[i]
+		if e.Key() != c.Path || !plain(c.Kind) || c.Wildcard {
+			return nil, false
+		}
+		key = keyenc.Append(key, e.Value(), c.Kind == index.Descending, d.Collation)
+	}
+	return key, true
+}

@@ -1,0 +1,264 @@
+package plan
+
+import (
+	"github.com/pandodb/pando/document/internal/index"
+	"github.com/pandodb/pando/document/internal/query"
+)
+
+// Limits on what is tried.
+const (
+	maxExploded = 50 // scans that one becomes for the sake of an order
+	maxCounted  = 32 // ranges of an index that are counted for one estimate
+	maxVariants = 4  // ways in which the branches of a disjunction are combined
+)
+
+// access is a way to the records that match a conjunction, but for a residue.
+type access struct {
+	stage    Stage
+	scan     *IndexScan // stage, when it is a single scan
+	fetched  bool       // the rows are records
+	ordered  bool       // they come in the order that is asked for
+	residual []query.Node
+	// Estimates: entries looked at, records read on the way, rows given, and what of them the residue lets pass.
+	entries, docs, rows, pass float64
+	used                      uint64 // the conjuncts that the bounds stand for
+}
+
+// option is a set of leaves that may bound one component together.
+type option struct {
+	leaves     []leaf
+	conditions []condition
+	intervals  []index.Interval
+	paths      []index.Interval // of a wildcard component
+}
+
+// scans returns the scans of one index that some of conj bound.
+func (p *planner) scans(i int, conj []query.Node, found []leaf) []*access {
+	x := p.index(i)
+	d := x.Definition
+	if d.Partial != nil && !prover(d.Collation, p.q.Collation).implies(conj, d.Partial.Root) {
+		return nil
+	}
+	first := p.options(x, 0, found)
+	out := make([]*access, 0, len(first))
+	for n := range first {
+		out = append(out, p.scan(i, conj, found, &first[n]))
+	}
+	return out
+}
+
+// options returns the ways to bound a component. One that met arrays takes the conditions one by one, since each may be met by
+// another element.
+func (p *planner) options(x *Index, component int, found []leaf) []option {
+	d := x.Definition
+	c := d.Components[component]
+	switch {
+	case c.Wildcard:
+		return p.wildcard(x, component, found)
+	case c.Kind == index.Sphere:
+		return nil
+	}
+	b := newBounder(d, component, x.Multikey, p.q.Collation)
+	var out []option
+	for _, l := range found {
+		if l.path != c.Path {
+			continue
+		}
+		cond, ok := b.condition(l.node)
+		if !ok || d.Sparse && component == 0 && cond.missing {
+			continue
+		}
+		if l.scope != nil {
+			cond.tight = inexact
+		}
+		if len(out) == 0 || b.descends {
+			out = append(out, option{intervals: cond.intervals})
+		} else {
+			out[0].intervals = index.Intersect(out[0].intervals, cond.intervals)
+		}
+		o := &out[len(out)-1]
+		o.leaves, o.conditions = append(o.leaves, l), append(o.conditions, cond)
+	}
+	return out
+}
+
+// scan returns the scan of an index of which the first component is bounded by first (nil: by nothing), and the others by whatever
+// there is for them.
+func (p *planner) scan(i int, conj []query.Node, found []leaf, first *option) *access {
+	x := p.index(i)
+	d := x.Definition
+	chosen := make([]*option, len(d.Components))
+	chosen[0] = first
+	fields := make([][]index.Interval, len(d.Components))
+	s := &IndexScan{Index: i, Definition: d, Multikey: x.Multikey}
+	var paths []index.Interval
+	for n, c := range d.Components {
+		if n > 0 && d.Components[0].Kind != index.Sphere {
+			chosen[n] = p.choose(x, n, chosen[:n], p.options(x, n, found))
+		}
+		if fields[n] = all(); chosen[n] != nil {
+			fields[n] = chosen[n].intervals
+		}
+		if c.Wildcard {
+			if paths = all(); chosen[n] != nil {
+				paths, s.Path = chosen[n].paths, chosen[n].leaves[0].path
+			}
+			s.Dedup = !points(paths)
+		}
+	}
+	s.Bounds = newBounds(d, fields, paths)
+	s.Dedup = s.Dedup || x.Multikey != 0 && !s.Bounds.Single()
+	a := &access{stage: s, scan: s}
+	p.settle(a, conj, chosen)
+	return a
+}
+
+// choose returns the best option for a further component: one that may be combined with those before, points rather than ranges.
+func (p *planner) choose(x *Index, n int, before []*option, options []option) *option {
+	var best *option
+	for i := range options {
+		o := &options[i]
+		if !compatible(x, n, before, o) {
+			continue
+		}
+		if best == nil || points(o.intervals) && !points(best.intervals) {
+			best = o
+		}
+	}
+	return best
+}
+
+// compatible reports whether component n may be bounded by o along with the components before it. When two components met arrays
+// under a common path, an entry joins values of one element, and conditions on both must ask for one element too.
+func compatible(x *Index, n int, before []*option, o *option) bool {
+	if x.Multikey>>n&1 == 0 {
+		return true
+	}
+	for i, b := range before {
+		if b == nil || x.Multikey>>i&1 == 0 {
+			continue
+		}
+		one, other := b.leaves[0], o.leaves[0]
+		shared := commonPrefix(one.path, other.path)
+		if shared == "" {
+			continue
+		}
+		if one.scope == nil || one.scope != other.scope || one.under != shared {
+			return false
+		}
+	}
+	return true
+}
+
+// settle says what of conj the bounds leave to be looked at.
+func (p *planner) settle(a *access, conj []query.Node, chosen []*option) {
+	var onKey, settled uint64
+	for _, o := range chosen {
+		if o == nil {
+			continue
+		}
+		for i, l := range o.leaves {
+			if l.conjunct >= 64 {
+				continue
+			}
+			bit := uint64(1) << l.conjunct
+			a.used |= bit
+			switch {
+			case l.scope != nil:
+			case o.conditions[i].tight == exact:
+				settled |= bit
+			case o.conditions[i].tight == covered:
+				onKey |= bit
+			}
+		}
+	}
+	var keys []query.Node
+	for i, n := range conj {
+		switch bit := uint64(1) << min(i, 63); {
+		case i < 64 && settled&bit != 0:
+		case i < 64 && onKey&bit != 0:
+			keys = append(keys, n)
+		default:
+			a.residual = append(a.residual, n)
+		}
+	}
+	a.scan.Filter = p.filter(keys)
+	p.estimate(a, keys)
+}
+
+// filter makes a filter of conditions that all have to hold; nil when there are none.
+func (p *planner) filter(list []query.Node) *query.Filter {
+	switch {
+	case len(list) == 0:
+		return nil
+	case len(list) == len(p.all) && p.q.Filter != nil && &list[0] == &p.all[0]:
+		return p.q.Filter
+	case len(list) == 1:
+		return p.rooted(list[0])
+	}
+	return p.rooted(&query.And{Children: list})
+}
+
+// estimate counts what a scan will look at.
+func (p *planner) estimate(a *access, keys []query.Node) {
+	a.entries, a.rows = p.count(a.scan)
+	for _, n := range keys {
+		a.rows *= selectivity(n)
+	}
+	a.pass = a.rows
+	for _, n := range a.residual {
+		a.pass *= selectivity(n)
+	}
+}
+
+// count returns how many entries a scan looks at, and how many are in its bounds, as far as counting tells.
+func (p *planner) count(s *IndexScan) (entries, rows float64) {
+	if p.err != nil {
+		return 0, 0
+	}
+	list, whole := s.Bounds.Cover(maxCounted)
+	for _, r := range list {
+		n, err := p.c.Count(s.Index, r.Lo, r.Hi)
+		if err != nil {
+			p.err = err
+			return 0, 0
+		}
+		entries += float64(n)
+	}
+	rows = entries
+	if !whole {
+		for _, list := range s.Bounds.Fields[1:] {
+			switch {
+			case full(list):
+			case points(list):
+				rows *= 0.1
+			default:
+				rows *= 0.3
+			}
+		}
+	}
+	return entries, rows
+}
+
+// selectivity is which part of the records passes a condition that nothing is known of.
+func selectivity(n query.Node) float64 {
+	switch n := n.(type) {
+	case *query.Comparison:
+		if n.Op == query.Eq {
+			return 0.1
+		}
+		return 0.3
+	case *query.In:
+		return min(0.5, 0.1*float64(max(1, len(n.Values)+len(n.Regexes))))
+	case *query.Exists, *query.Not, *query.Nor:
+		return 0.8
+	case *query.Regex:
+		return 0.2
+	case *query.Always:
+		if !n.Value {
+			return 0
+		}
+		return 1
+	}
+	return 0.5
+}

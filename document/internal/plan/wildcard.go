@@ -1,0 +1,138 @@
+package plan
+
+import (
+	"strings"
+
+	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
+
+	"github.com/pandodb/pando/document/internal/index"
+	"github.com/pandodb/pando/document/internal/query"
+)
+
+// wildcard returns the ways to bound a wildcard component: each takes the conditions on one path below it. An entry stands for a
+// value that is there and is no document or array, which is what the conditions have to ask for.
+func (p *planner) wildcard(x *Index, component int, found []leaf) []option {
+	d := x.Definition
+	b := newBounder(d, component, x.Multikey, p.q.Collation)
+	var out []option
+	byPath := map[string]int{}
+	for _, l := range found {
+		if !holds(d, component, l.path) || !scalar(l.node) {
+			continue
+		}
+		cond, ok := b.condition(l.node)
+		if !ok || cond.missing {
+			continue
+		}
+		at, seen := byPath[l.path]
+		_, exists := l.node.(*query.Exists)
+		if l.scope != nil || exists {
+			cond.tight = inexact
+		}
+		if !seen || b.descends || exists {
+			o := option{intervals: cond.intervals, paths: index.Space{}.Eq(text(l.path)).Intervals}
+			if exists {
+				// Whatever lies below the path tells that it is there.
+				o.paths = index.Union(o.paths, index.Space{}.Prefix(l.path+".").Intervals)
+			} else if !seen {
+				byPath[l.path] = len(out)
+			}
+			at = len(out)
+			out = append(out, o)
+		} else {
+			out[at].intervals = index.Intersect(out[at].intervals, cond.intervals)
+		}
+		out[at].leaves, out[at].conditions = append(out[at].leaves, l), append(out[at].conditions, cond)
+	}
+	return out
+}
+
+// holds reports whether a wildcard component has entries for the values at path.
+func holds(d *index.Definition, component int, path string) bool {
+	c := d.Components[component]
+	if c.Path != "" && !inside(path, c.Path) || numeric(path) {
+		return false
+	}
+	elements, err := d.WildcardProjection.Elements()
+	if err != nil || len(elements) == 0 {
+		return c.Path != "" || !inside(path, "_id")
+	}
+	including, listed := false, false
+	id := inside(path, "_id")
+	for _, e := range elements {
+		v := e.Value()
+		yes := v.Type == bsoncore.TypeBoolean && v.Boolean()
+		if n, ok := v.AsInt64OK(); ok {
+			yes = n != 0
+		}
+		if e.Key() == "_id" {
+			if id {
+				return yes
+			}
+			continue
+		}
+		including = including || yes
+		listed = listed || inside(path, e.Key())
+	}
+	return listed == including && !id
+}
+
+// inside reports whether path is at or below another.
+func inside(path, top string) bool {
+	return path == top || strings.HasPrefix(path, top) && path[len(top)] == '.'
+}
+
+func text(s string) bsoncore.Value {
+	return bsoncore.Value{Type: bsoncore.TypeString, Data: bsoncore.AppendString(nil, s)}
+}
+
+// scalar reports whether a condition asks for values that are neither documents nor arrays, or only for there being one.
+func scalar(n query.Node) bool {
+	switch n := n.(type) {
+	case *query.Comparison:
+		return scalarValue(n.Value)
+	case *query.In:
+		for _, v := range n.Values {
+			if !scalarValue(v) {
+				return false
+			}
+		}
+		return true
+	case *query.Exists, *query.Regex:
+		return true
+	case *query.Or:
+		return scalars(n.Children)
+	case *query.And:
+		return scalars(n.Children)
+	case *query.ElemMatchValue:
+		return scalars(n.Children)
+	}
+	return false
+}
+
+func scalars(list []query.Node) bool {
+	for _, n := range list {
+		if !scalar(n) {
+			return false
+		}
+	}
+	return true
+}
+
+func scalarValue(v bsoncore.Value) bool {
+	switch v.Type {
+	case bsoncore.TypeEmbeddedDocument, bsoncore.TypeArray, bsoncore.TypeNull, bsoncore.TypeUndefined, bsoncore.TypeMinKey, bsoncore.TypeMaxKey:
+		return false
+	}
+	return true
+}
+
+// numeric reports whether a path goes by the positions of elements, of which wildcard indexes know nothing.
+func numeric(path string) bool {
+	for _, name := range strings.Split(path, ".") {
+		if name != "" && strings.Trim(name, "0123456789") == "" {
+			return true
+		}
+	}
+	return false
+}
