@@ -16,7 +16,8 @@ import (
 
 const (
 	dictionaryBytes   = 64 << 10  // at most; for little data a sixteenth of it
-	dictionarySamples = 512       // leaves that a dictionary is made of, at most; an even number
+	dictionarySamples = 256       // leaves that a dictionary is made of, at most; an even number
+	dictionarySample  = 8 << 10   // bytes of each: what training costs grows with all of them, and more teach it little
 	dictionaryLeast   = 256 << 10 // bytes of leaves below which a dictionary would not earn its own space
 )
 
@@ -86,7 +87,7 @@ func (e *Engine) sampleLeaves(ctx context.Context, r layout.Root) (samples [][]b
 		if err != nil {
 			return nil, total, err
 		}
-		samples = append(samples, slices.Clone(raw))
+		samples = append(samples, slices.Clone(raw[:min(len(raw), dictionarySample)]))
 	}
 	return samples, total, nil
 }

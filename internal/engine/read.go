@@ -48,7 +48,18 @@ func (e *Engine) Get(dst []byte, ks *Keyspace, key []byte) ([]byte, error) {
 	v.Ref()
 	g.Exit()
 	defer v.Unref()
+	if status == layout.NotResident {
+		return e.getCold(dst, v, ks, hash, key)
+	}
 	return e.getSlow(dst, v, nil, ks, hash, key, seq)
+}
+
+// getCold answers what is not in the memtables and not in memory. The caller holds a reference on v.
+func (e *Engine) getCold(dst []byte, v *view.View, ks *Keyspace, hash uint64, key []byte) ([]byte, error) {
+	scratch := e.scratch.get()
+	defer e.scratch.put(scratch)
+	r, ok, err := v.GetSettled(scratch, ks.ID, hash, key)
+	return e.appendValue(dst, ks, r, ok && !e.expired(r), err)
 }
 
 // absent is the answer for a key that is not there.
@@ -76,6 +87,11 @@ func (e *Engine) getSlow(dst []byte, v *view.View, overlay []view.Layer, ks *Key
 	scratch := e.scratch.get()
 	defer e.scratch.put(scratch)
 	r, ok, err := e.find(scratch, v, overlay, ks, hash, key, seq)
+	return e.appendValue(dst, ks, r, ok, err)
+}
+
+// appendValue appends the value of what was found.
+func (e *Engine) appendValue(dst []byte, ks *Keyspace, r record.Record, ok bool, err error) ([]byte, error) {
 	if err != nil {
 		return dst, fmt.Errorf("get from keyspace %q: %w", ks.Name, err)
 	}

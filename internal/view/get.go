@@ -30,6 +30,11 @@ func (v *View) GetRead(scratch *layout.Scratch, keyspace uint32, hash uint64, ke
 	if found {
 		return r, r.Kind != record.Tombstone, nil
 	}
+	return v.GetSettled(scratch, keyspace, hash, key)
+}
+
+// GetSettled is GetRead for a caller whom Get has told that the answer is on the disk: it does not ask the memtables again.
+func (v *View) GetSettled(scratch *layout.Scratch, keyspace uint32, hash uint64, key []byte) (record.Record, bool, error) {
 	root := v.Root(keyspace)
 	if root == nil {
 		return record.Record{}, false, nil
