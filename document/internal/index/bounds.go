@@ -11,9 +11,13 @@ import (
 
 func valueOf(t bsoncore.Type, data []byte) bsoncore.Value { return bsoncore.Value{Type: t, Data: data} }
 
-func stringValue(s string) bsoncore.Value { return valueOf(bsoncore.TypeString, bsoncore.AppendString(nil, s)) }
+func stringValue(s string) bsoncore.Value {
+	return valueOf(bsoncore.TypeString, bsoncore.AppendString(nil, s))
+}
 
-func doubleValue(f float64) bsoncore.Value { return valueOf(bsoncore.TypeDouble, bsoncore.AppendDouble(nil, f)) }
+func doubleValue(f float64) bsoncore.Value {
+	return valueOf(bsoncore.TypeDouble, bsoncore.AppendDouble(nil, f))
+}
 
 // ends are the lowest and the highest value that a condition on a class may match. The higher one may be the lowest value of the next
 // class, which is not within.

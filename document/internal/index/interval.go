@@ -130,7 +130,7 @@ func (s Space) eqArray(v bsoncore.Value) Bounds {
 	if err != nil {
 		return Bounds{Intervals: s.sorted(undefined(), v)}
 	}
-	element := first.Value()
+	element := first
 	if element.Type == 0 {
 		element = undefined()
 	}

@@ -83,6 +83,7 @@ const (
 	TransportSessionClosed                    Code = 172
 	QueryPlanKilled                           Code = 175
 	PrimarySteppedDown                        Code = 189
+	InvalidIndexSpecificationOption           Code = 197
 	NoSuchSession                             Code = 206
 	InvalidUUID                               Code = 207
 	TooManyLocks                              Code = 208
@@ -215,6 +216,7 @@ var names = map[Code]string{
 	TransportSessionClosed:                    "TransportSessionClosed",
 	QueryPlanKilled:                           "QueryPlanKilled",
 	PrimarySteppedDown:                        "PrimarySteppedDown",
+	InvalidIndexSpecificationOption:           "InvalidIndexSpecificationOption",
 	NoSuchSession:                             "NoSuchSession",
 	InvalidUUID:                               "InvalidUUID",
 	TooManyLocks:                              "TooManyLocks",
