@@ -16,7 +16,11 @@ func ParseAddFields(spec bsoncore.Document, o *Options) (*Projection, error) {
 	if o != nil {
 		a.options = o.Expression
 	}
-	if err := a.fields(spec, nil); err != nil {
+	err := a.fields(spec, nil)
+	if err == nil {
+		err = a.expressions()
+	}
+	if err != nil {
 		return nil, within(err, "Invalid $addFields :: caused by :: ")
 	}
 	return a.result, nil
@@ -27,6 +31,8 @@ type adder struct {
 	spec    bsoncore.Document
 	options *expression.Options
 	result  *Projection
+	leaves  []*node
+	values  []bsoncore.Value // of leaves
 }
 
 func (a *adder) fields(doc bsoncore.Document, prefix []string) error {
@@ -59,10 +65,19 @@ func (a *adder) fields(doc bsoncore.Document, prefix []string) error {
 		if err := a.result.tree.insert(path, leaf); err != nil {
 			return a.conflict(path)
 		}
-		if leaf.computed, err = expression.Parse(e.value, a.options); err != nil {
+		a.leaves, a.values = append(a.leaves, leaf), append(a.values, e.value)
+	}
+}
+
+// expressions parses the values, when all paths are known to be good.
+func (a *adder) expressions() error {
+	var err error
+	for i, leaf := range a.leaves {
+		if leaf.computed, err = expression.Parse(a.values[i], a.options); err != nil {
 			return err
 		}
 	}
+	return nil
 }
 
 // isExpression reports whether a document is an expression, rather than fields to be added to a document.

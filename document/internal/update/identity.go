@@ -59,13 +59,15 @@ func validateID(v bsoncore.Value) error {
 func withID(dst []byte, old, now bsoncore.Document, inserting bool) ([]byte, error) {
 	was, _ := old.LookupErr("_id")
 	is, _ := now.LookupErr("_id")
-	if is.Type == 0 {
+	own := is.Type != 0
+	if !own {
 		is = was
-	} else {
-		if is.Type == bsoncore.TypeArray && inserting {
-			return dst, mongoerror.New(mongoerror.NotSingleValueField,
-				"After applying the update to the document, the (immutable) field '_id' was found to be an array or array descendant.")
-		}
+	}
+	switch {
+	case is.Type == bsoncore.TypeArray && inserting && (!own || was.Type == 0):
+		return dst, mongoerror.New(mongoerror.NotSingleValueField,
+			"After applying the update to the document, the (immutable) field '_id' was found to be an array or array descendant.")
+	case own:
 		if err := validateID(is); err != nil {
 			return dst, err
 		}

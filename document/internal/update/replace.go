@@ -22,6 +22,11 @@ func (u *Update) parseReplacement(doc bsoncore.Document) error {
 
 // replace appends the replacement, with the _id that doc has. An empty timestamp at the top level becomes the present one.
 func (u *Update) replace(dst []byte, doc bsoncore.Document, inserting bool) ([]byte, bool, error) {
+	if !inserting {
+		if err := u.checkStorable(); err != nil {
+			return dst, false, err
+		}
+	}
 	start := len(dst)
 	dst = append(dst, 0, 0, 0, 0)
 	dst, err := withID(dst, doc, u.replacement, inserting)
@@ -36,9 +41,6 @@ func (u *Update) replace(dst []byte, doc bsoncore.Document, inserting bool) ([]b
 		if string(e.name) == "_id" {
 			continue
 		}
-		if bytes.HasPrefix(e.name, []byte("$")) && !inserting {
-			return dst, false, dollarPrefixed(string(e.name))
-		}
 		from := len(dst)
 		dst = append(dst, u.replacement[e.start:e.end]...)
 		if e.value.Type == bsoncore.TypeTimestamp && u.timestamp.Type == bsoncore.TypeTimestamp &&
@@ -47,4 +49,22 @@ func (u *Update) replace(dst []byte, doc bsoncore.Document, inserting bool) ([]b
 		}
 	}
 	return finish(dst, start), !bytes.Equal(doc, u.replacement), nil
+}
+
+// checkStorable refuses a replacement of which a top-level field's name begins with a dollar, or whose _id cannot be one.
+func (u *Update) checkStorable() error {
+	for s := elementsIn(u.replacement); ; {
+		e, ok := s.next()
+		if !ok {
+			return nil
+		}
+		if bytes.HasPrefix(e.name, []byte("$")) {
+			return dollarPrefixed(string(e.name))
+		}
+		if string(e.name) == "_id" {
+			if err := validateID(e.value); err != nil {
+				return err
+			}
+		}
+	}
 }
