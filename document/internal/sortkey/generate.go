@@ -1,8 +1,6 @@
 package sortkey
 
 import (
-	"bytes"
-	"encoding/binary"
 	"strconv"
 
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
@@ -27,12 +25,6 @@ type generator struct {
 	best, buf []byte
 }
 
-// raw is a document as path.Fields.
-type raw []byte
-
-// Lookup implements path.Fields.
-func (r raw) Lookup(name string) (bsoncore.Value, bool) { return lookup(r, name) }
-
 // step walks one part down to its value, or to an array on the way.
 func step(doc path.Fields, segments []string) (v bsoncore.Value, rest []string) {
 	v, ok := doc.Lookup(segments[0])
@@ -45,7 +37,7 @@ func step(doc path.Fields, segments []string) (v bsoncore.Value, rest []string) 
 		case v.Type != bsoncore.TypeEmbeddedDocument:
 			return null, nil
 		}
-		v, ok = lookup(v.Data, segments[0])
+		v, ok = path.Lookup(v.Data, segments[0])
 	}
 }
 
@@ -89,14 +81,14 @@ func (g *generator) elements(array []byte, through []int) error {
 			}
 			g.rest[i] = nil
 		}
-		return g.walk(raw(array))
+		return g.walk(path.Document(array))
 	}
 	if done, err := g.positions(array, through); done || err != nil {
 		return err
 	}
 	values, rests := g.values, g.rest
-	it := walker(array)
-	for _, v, ok := it.next(); ok; _, v, ok = it.next() {
+	it := path.ElementsOf(array)
+	for _, v, ok := it.Next(); ok; _, v, ok = it.Next() {
 		g.values, g.rest = append([]bsoncore.Value(nil), values...), append([][]string(nil), rests...)
 		for _, i := range through {
 			switch {
@@ -106,7 +98,7 @@ func (g *generator) elements(array []byte, through []int) error {
 				g.values[i], g.rest[i] = null, nil
 			}
 		}
-		inner := raw(nil)
+		var inner path.Document
 		if v.Type == bsoncore.TypeEmbeddedDocument {
 			inner = v.Data
 		}
@@ -136,7 +128,7 @@ func (g *generator) positions(array []byte, through []int) (done bool, err error
 	if len(left) > 0 {
 		return false, mongoerror.New(mongoerror.BadValue, "cannot sort with keys that are parallel arrays")
 	}
-	return true, g.walk(raw(array)) // the names of an array's elements are their positions
+	return true, g.walk(path.Document(array)) // the names of an array's elements are their positions
 }
 
 func isPosition(s string) bool {
@@ -146,73 +138,13 @@ func isPosition(s string) bool {
 
 // ambiguous reports whether an element of the array has a field of that name.
 func ambiguous(array []byte, name string) bool {
-	it := walker(array)
-	for _, v, ok := it.next(); ok; _, v, ok = it.next() {
+	it := path.ElementsOf(array)
+	for _, v, ok := it.Next(); ok; _, v, ok = it.Next() {
 		if v.Type == bsoncore.TypeEmbeddedDocument {
-			if _, there := lookup(v.Data, name); there {
+			if _, there := path.Lookup(v.Data, name); there {
 				return true
 			}
 		}
 	}
 	return false
-}
-
-// elements walks through a valid document without checking it again.
-type elements struct{ rest []byte }
-
-func walker(doc []byte) elements {
-	if len(doc) < 5 {
-		return elements{}
-	}
-	return elements{doc[4 : len(doc)-1]}
-}
-
-func (e *elements) next() (name []byte, v bsoncore.Value, ok bool) {
-	if len(e.rest) == 0 {
-		return nil, v, false
-	}
-	t := bsoncore.Type(e.rest[0])
-	end := bytes.IndexByte(e.rest[1:], 0)
-	name, data := e.rest[1:1+end], e.rest[2+end:]
-	n := size(t, data)
-	e.rest = data[n:]
-	return name, bsoncore.Value{Type: t, Data: data[:n]}, true
-}
-
-func size(t bsoncore.Type, data []byte) int {
-	switch t {
-	case bsoncore.TypeDouble, bsoncore.TypeDateTime, bsoncore.TypeTimestamp, bsoncore.TypeInt64:
-		return 8
-	case bsoncore.TypeString, bsoncore.TypeJavaScript, bsoncore.TypeSymbol:
-		return 4 + int(binary.LittleEndian.Uint32(data))
-	case bsoncore.TypeEmbeddedDocument, bsoncore.TypeArray, bsoncore.TypeCodeWithScope:
-		return int(binary.LittleEndian.Uint32(data))
-	case bsoncore.TypeBinary:
-		return 5 + int(binary.LittleEndian.Uint32(data))
-	case bsoncore.TypeObjectID:
-		return 12
-	case bsoncore.TypeBoolean:
-		return 1
-	case bsoncore.TypeInt32:
-		return 4
-	case bsoncore.TypeDecimal128:
-		return 16
-	case bsoncore.TypeDBPointer:
-		return 16 + int(binary.LittleEndian.Uint32(data))
-	case bsoncore.TypeRegex:
-		pattern := bytes.IndexByte(data, 0)
-		return pattern + 2 + bytes.IndexByte(data[pattern+1:], 0)
-	}
-	return 0 // undefined, null, MinKey, MaxKey
-}
-
-// lookup finds a field of a valid document.
-func lookup(doc []byte, name string) (bsoncore.Value, bool) {
-	it := walker(doc)
-	for n, v, ok := it.next(); ok; n, v, ok = it.next() {
-		if string(n) == name {
-			return v, true
-		}
-	}
-	return bsoncore.Value{}, false
 }

@@ -177,7 +177,7 @@ func (part *Part) value(doc path.Fields) (v bsoncore.Value, array bool) {
 		if v.Type != bsoncore.TypeEmbeddedDocument {
 			return null, false
 		}
-		if v, ok = lookup(v.Data, name); !ok {
+		if v, ok = path.Lookup(v.Data, name); !ok {
 			return null, false
 		}
 	}
@@ -209,7 +209,7 @@ func (p *Pattern) appendLowest(dst []byte, doc path.Fields) ([]byte, error) {
 			names[name] = true
 		}
 	}
-	if err := g.walk(raw(b.Build())); err != nil {
+	if err := g.walk(path.Document(b.Build())); err != nil {
 		return dst, err
 	}
 	return append(dst, g.best...), nil

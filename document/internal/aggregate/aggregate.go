@@ -1,0 +1,229 @@
+// Package aggregate is MongoDB's aggregation pipelines: parsed once, run as a chain of iterators.
+//
+// It promises the documents, their order where a stage defines one, and the error codes of MongoDB's server. A pipeline reads
+// through an Environment and has no other way to the outside. Stages stream; those that must see all of their input first
+// ($sort, $group, $setWindowFields, ...) keep at most Options.MemoryBytes each and spill the rest into Options.Scratch, or fail
+// with QueryExceededMemoryLimitNoDiskUseAllowed where there is none. A Pipeline is immutable and safe for concurrent use; the
+// cursors that it opens are for one goroutine each. Errors that the input provokes are *mongoerror.Error; those of the
+// environment and of the scratch space pass through.
+package aggregate
+
+import (
+	"context"
+	"errors"
+	"io"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
+
+	"github.com/pandodb/pando/document/internal/collation"
+	"github.com/pandodb/pando/document/internal/expression"
+	"github.com/pandodb/pando/document/internal/scratch"
+)
+
+// Cursor is a stream of documents.
+type Cursor interface {
+	// Next returns the next document, valid until the next call, and io.EOF at the end.
+	Next(ctx context.Context) (bsoncore.Document, error)
+	// Close gives everything back. Closing twice is no error.
+	Close() error
+}
+
+// Request is what the beginning of a pipeline asks of a collection. The collection answers with exactly that.
+type Request struct {
+	Filter, Sort bsoncore.Document
+	Skip, Limit  int64    // 0: none
+	Fields       []string // dotted paths that the rest of the pipeline needs; nil: all. More may come.
+	Hint         bsoncore.Value
+	Collation    *collation.Collation
+	Let          []expression.Variable
+}
+
+// Environment is a store as of one moment, as a pipeline sees it.
+type Environment interface {
+	// Find opens a collection or view; one that is not there is empty.
+	Find(ctx context.Context, database, collection string, r *Request) (Cursor, error)
+	// Count counts without looking at documents; ok is false when only reading them tells.
+	Count(ctx context.Context, database, collection string, filter bsoncore.Document) (n int64, ok bool, err error)
+	// Special opens a first stage whose rows come from outside, such as $collStats, $indexStats, $currentOp, $geoNear.
+	Special(ctx context.Context, stage string, spec bsoncore.Value, database, collection string) (Cursor, error)
+	// Replace is $out: the collection holds these documents afterwards, or is as it was.
+	Replace(ctx context.Context, database, collection string, docs Cursor) error
+	// Merge is $merge, for one document.
+	Merge(ctx context.Context, database, collection string, m *Merge, doc bsoncore.Document) error
+}
+
+// Merge says what $merge does with a document.
+type Merge struct {
+	On             []string
+	WhenMatched    string // replace, keepExisting, merge, fail, pipeline
+	Pipeline       bsoncore.Value
+	Let            []expression.Variable // evaluated for the document
+	WhenNotMatched string                // insert, discard, fail
+}
+
+// Options of Parse.
+type Options struct {
+	Database, Collection string // Collection is empty for aggregate: 1
+	Collation            *collation.Collation
+	Let                  []expression.Variable
+	Now                  time.Time
+	Hint                 bsoncore.Value
+	Scratch              *scratch.Space // nil: stages that exceed their memory fail
+	MemoryBytes          int64          // for each blocking stage; 0 = 100 MiB
+}
+
+const defaultMemory = 100 << 20
+
+func (o *Options) memory() int64 {
+	if o.MemoryBytes > 0 {
+		return o.MemoryBytes
+	}
+	return defaultMemory
+}
+
+func (o *Options) expression() *expression.Options {
+	return &expression.Options{Collation: o.Collation, Let: o.Let, Now: o.Now}
+}
+
+// inCollection returns the options of a pipeline inside of the pipeline.
+func (o *Options) inCollection(name string) *Options {
+	inner := *o
+	inner.Collection, inner.Hint = name, bsoncore.Value{}
+	return &inner
+}
+
+// Pipeline is a parsed pipeline: immutable, safe for concurrent use.
+type Pipeline struct {
+	o       *Options
+	steps   []step
+	leading *Request
+	first   int // the first step that the collection does not answer
+}
+
+// Parse parses a pipeline. It keeps referring to the bytes of the stages.
+func Parse(pipeline []bsoncore.Document, o *Options) (*Pipeline, error) {
+	return parsePipeline(pipeline, o, "")
+}
+
+func parsePipeline(pipeline []document, o *Options, inside string) (*Pipeline, error) {
+	steps, err := (&parser{o: o, inside: inside}).steps(pipeline)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkPositions(steps, o, inside); err != nil {
+		return nil, err
+	}
+	p := &Pipeline{o: o, steps: optimise(steps)}
+	p.leading, p.first = lead(p.steps, o)
+	return p, nil
+}
+
+// Leading returns what the pipeline pushes down to its collection.
+func (p *Pipeline) Leading() *Request { return p.leading }
+
+// Run opens the pipeline.
+func (p *Pipeline) Run(ctx context.Context, env Environment) (Cursor, error) {
+	x := &run{env: env, o: p.o}
+	rest := p.steps[p.first:]
+	if len(p.steps) > 0 && p.steps[0].isSource() {
+		return openSteps(ctx, x, p.steps, nil)
+	}
+	if c, err := p.count(ctx, env, rest); c != nil || err != nil {
+		return c, err
+	}
+	in, err := env.Find(ctx, p.o.Database, p.o.Collection, p.leading)
+	if err != nil {
+		return nil, err
+	}
+	return openSteps(ctx, x, rest, in)
+}
+
+// RunOne runs the pipeline over one document, without an environment, as a change stream does with its events. It returns a copy of
+// the result, and nil when there is none.
+func RunOne(ctx context.Context, p *Pipeline, doc bsoncore.Document) (bsoncore.Document, error) {
+	c, err := openSteps(ctx, &run{o: p.o}, p.steps, &listCursor{docs: []document{doc}})
+	if err != nil {
+		return nil, err
+	}
+	out, err := c.Next(ctx)
+	if errors.Is(err, io.EOF) {
+		return nil, c.Close()
+	}
+	if err != nil {
+		return nil, joinClose(err, c)
+	}
+	return append(document(nil), out...), c.Close()
+}
+
+// run is a pipeline that is carried out.
+type run struct {
+	env Environment
+	o   *Options
+}
+
+// openSteps chains the cursors of steps. It closes what it has opened when it fails.
+func openSteps(ctx context.Context, x *run, steps []step, in Cursor) (Cursor, error) {
+	for i := range steps {
+		next, err := steps[i].stage.open(ctx, x, in)
+		if err != nil {
+			if in != nil {
+				err = joinClose(err, in)
+			}
+			return nil, err
+		}
+		in = next
+	}
+	return in, nil
+}
+
+// count answers a pipeline that only counts from the environment's knowledge. It returns nil when that is not possible.
+func (p *Pipeline) count(ctx context.Context, env Environment, rest []step) (Cursor, error) {
+	if len(rest) == 0 || p.leading.Skip > 0 || p.leading.Limit > 0 || p.o.Collation != nil || p.leading.Hint.Type != 0 {
+		return nil, nil
+	}
+	g, ok := rest[0].stage.(*groupStage)
+	if !ok {
+		return nil, nil
+	}
+	each, ok := g.countsOnly()
+	if !ok {
+		return nil, nil
+	}
+	n, ok, err := env.Count(ctx, p.o.Database, p.o.Collection, p.leading.Filter)
+	if err != nil || !ok {
+		return nil, err
+	}
+	var docs []document
+	if n > 0 {
+		doc, err := g.countDocument(n, each)
+		if err != nil {
+			return nil, err
+		}
+		docs = append(docs, doc)
+	}
+	return openSteps(ctx, &run{env: env, o: p.o}, rest[1:], &listCursor{docs: docs})
+}
+
+// Explain returns the stages behind the collection's cursor, as explain shows them.
+func (p *Pipeline) Explain() bsoncore.Document {
+	b, start := begin(nil)
+	for _, s := range p.steps[p.first:] {
+		b = appendField(b, s.name, s.spec)
+	}
+	return end(b, start)
+}
+
+// Writes returns the target of $out or $merge.
+func (p *Pipeline) Writes() (database, collection string, ok bool) {
+	if len(p.steps) == 0 {
+		return "", "", false
+	}
+	switch s := p.steps[len(p.steps)-1].stage.(type) {
+	case *outStage:
+		return s.database, s.collection, true
+	case *mergeStage:
+		return s.database, s.collection, true
+	}
+	return "", "", false
+}

@@ -1,0 +1,158 @@
+package aggregate
+
+import (
+	"context"
+	"errors"
+	"io"
+
+	"github.com/pandodb/pando/document/internal/mongoerror"
+	"github.com/pandodb/pando/document/internal/scratch"
+)
+
+// maxDocument is how large a document may grow between stages: BSON's limit and some room.
+const maxDocument = 16<<20 + 16<<10
+
+// pollEvery is after how many documents a loop looks whether it is to end.
+const pollEvery = 256
+
+func joinClose(err error, c Cursor) error {
+	if closed := c.Close(); closed != nil {
+		return errors.Join(err, closed)
+	}
+	return err
+}
+
+func tooLarge(n int) error {
+	return mongoerror.New(mongoerror.BSONObjectTooLarge, "BSONObj size: %d (0x%X) is invalid. Size must be between 0 and %d(16MB)", n, n, maxDocument)
+}
+
+// listCursor is documents that are there already.
+type listCursor struct{ docs []document }
+
+// Next implements Cursor.
+func (c *listCursor) Next(context.Context) (document, error) {
+	if len(c.docs) == 0 {
+		return nil, io.EOF
+	}
+	doc := c.docs[0]
+	c.docs = c.docs[1:]
+	return doc, nil
+}
+
+// Close implements Cursor.
+func (c *listCursor) Close() error {
+	c.docs = nil
+	return nil
+}
+
+// mapCursor makes at most one document of each.
+type mapCursor struct {
+	in    Cursor
+	apply func(dst []byte, doc document) (out document, keep bool, err error) // out may be doc itself
+	buf   []byte
+	n     int
+}
+
+// Next implements Cursor.
+func (c *mapCursor) Next(ctx context.Context) (document, error) {
+	for {
+		doc, err := c.in.Next(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if c.n++; c.n%pollEvery == 0 && ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		out, keep, err := c.apply(c.buf[:0], doc)
+		if err != nil {
+			return nil, err
+		}
+		if !keep {
+			continue
+		}
+		if len(out) > maxDocument {
+			return nil, tooLarge(len(out))
+		}
+		return out, nil
+	}
+}
+
+// Close implements Cursor.
+func (c *mapCursor) Close() error { return c.in.Close() }
+
+// drain gives each document of a cursor to add, and closes it.
+func drain(ctx context.Context, in Cursor, add func(doc document) error) error {
+	for n := 1; ; n++ {
+		doc, err := in.Next(ctx)
+		if errors.Is(err, io.EOF) {
+			return in.Close()
+		}
+		if err != nil {
+			return err
+		}
+		if n%pollEvery == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err := add(doc); err != nil {
+			return err
+		}
+	}
+}
+
+// tapeCursor reads the documents of a tape. It closes the tape if it is told to.
+type tapeCursor struct {
+	tape  *scratch.Tape
+	next  int64
+	owned bool
+}
+
+// Next implements Cursor.
+func (c *tapeCursor) Next(ctx context.Context) (document, error) {
+	if c.next >= c.tape.Len() {
+		return nil, io.EOF
+	}
+	if c.next++; c.next%pollEvery == 0 && ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	doc, err := c.tape.At(c.next - 1)
+	return doc, err
+}
+
+// Close implements Cursor.
+func (c *tapeCursor) Close() error {
+	if !c.owned {
+		return nil
+	}
+	return c.tape.Close()
+}
+
+// lazyCursor opens a cursor with its first document.
+type lazyCursor struct {
+	in     Cursor // closed too; may be nil
+	start  func(ctx context.Context) (Cursor, error)
+	cursor Cursor
+}
+
+// Next implements Cursor.
+func (c *lazyCursor) Next(ctx context.Context) (document, error) {
+	if c.cursor == nil {
+		var err error
+		if c.cursor, err = c.start(ctx); err != nil {
+			c.cursor = nil
+			return nil, err
+		}
+	}
+	return c.cursor.Next(ctx)
+}
+
+// Close implements Cursor.
+func (c *lazyCursor) Close() error {
+	var list []error
+	if c.cursor != nil {
+		list = append(list, c.cursor.Close())
+	}
+	if c.in != nil {
+		list = append(list, c.in.Close())
+	}
+	return errors.Join(list...)
+}

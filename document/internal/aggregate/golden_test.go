@@ -1,0 +1,193 @@
+package aggregate
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
+
+	"github.com/pandodb/pando/document/internal/collation"
+	"github.com/pandodb/pando/document/internal/mongoerror"
+	"github.com/pandodb/pando/document/internal/path"
+	"github.com/pandodb/pando/document/internal/scratch"
+	"github.com/pandodb/pando/vfs/memfs"
+)
+
+// golden is a line of testdata/*.jsonl: a set of collections, or what a MongoDB server answered to a pipeline over a set's
+// collection "c".
+type golden struct {
+	Set         string                `bson:"set"`
+	Collections map[string][]bson.Raw `bson:"collections"`
+
+	Over      string     `bson:"s"`
+	Pipeline  []bson.Raw `bson:"p"`
+	Collation bson.Raw   `bson:"c"`
+	Result    []bson.Raw `bson:"r"`
+	Error     int32      `bson:"e"`
+	Message   string     `bson:"m"`
+	Unordered bool       `bson:"u"` // the documents
+	Sets      bool       `bson:"a"` // the elements of arrays too
+}
+
+var goldenNow = time.Date(2024, 5, 6, 7, 8, 9, 0, time.UTC)
+
+func readGolden(t testing.TB, file string, each func(line int, g *golden, m *memory)) {
+	f, err := os.Open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	lines := bufio.NewScanner(f)
+	lines.Buffer(nil, 1<<22)
+	sets := map[string]*memory{}
+	for n := 1; lines.Scan(); n++ {
+		g := new(golden)
+		if err := bson.UnmarshalExtJSON(lines.Bytes(), false, g); err != nil {
+			t.Fatalf("%s:%d: %v", file, n, err)
+		}
+		if g.Set != "" {
+			m := &memory{collections: map[string][]document{}}
+			for name, docs := range g.Collections {
+				m.collections[name] = documents(docs)
+			}
+			sets[g.Set] = m
+			continue
+		}
+		each(n, g, sets[g.Over])
+	}
+	if err := lines.Err(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func documents(list []bson.Raw) []document {
+	var docs []document
+	for _, doc := range list {
+		docs = append(docs, document(doc))
+	}
+	return docs
+}
+
+func (g *golden) options(t testing.TB) *Options {
+	o := &Options{Database: "test", Collection: "c", Now: goldenNow}
+	if g.Collation != nil {
+		var err error
+		if o.Collation, err = collation.Parse(document(g.Collation)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return o
+}
+
+// TestGolden replays what a MongoDB server answered.
+func TestGolden(t *testing.T) { replay(t, nil) }
+
+// TestGoldenSpilled replays it with so little memory that everything is spilled.
+func TestGoldenSpilled(t *testing.T) {
+	fsys := memfs.New()
+	space, err := scratch.Open(fsys, "scratch", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	replay(t, func(o *Options) { o.Scratch, o.MemoryBytes = space, 300 })
+	if names, err := fsys.List("scratch"); err != nil || len(names) > 0 || space.Used() != 0 {
+		t.Errorf("left behind: %v %v, %d bytes", names, err, space.Used())
+	}
+}
+
+func replay(t *testing.T, change func(o *Options)) {
+	files, err := filepath.Glob("testdata/*.jsonl")
+	if err != nil || len(files) == 0 {
+		t.Fatal("no golden files", err)
+	}
+	for _, file := range files {
+		cases, failed := 0, 0
+		readGolden(t, file, func(line int, g *golden, m *memory) {
+			o := g.options(t)
+			if change != nil {
+				change(o)
+			}
+			cases++
+			if problem := g.check(m, o); problem != "" {
+				if failed++; failed <= 200 {
+					t.Errorf("%s:%d: %s\n%s", file, line, g.Pipeline, problem)
+				}
+			}
+		})
+		t.Logf("%s: %d of %d failed", file, failed, cases)
+	}
+}
+
+// check runs the pipeline and says what is wrong.
+func (g *golden) check(m *memory, o *Options) string {
+	got, err := m.run(documents(g.Pipeline), o)
+	if g.Error != 0 {
+		var e *mongoerror.Error
+		if !errors.As(err, &e) || int32(e.Code) != g.Error {
+			return fmt.Sprintf(" got %v %v\nwant error %d %s", err, got, g.Error, g.Message)
+		}
+		return ""
+	}
+	if err != nil {
+		return fmt.Sprintf(" got %v\nwant %s", err, g.Result)
+	}
+	a, b := g.show(got), g.show(documents(g.Result))
+	if !slices.Equal(a, b) {
+		return fmt.Sprintf(" got %v\nwant %v", strings.Join(a, "\n     "), strings.Join(b, "\n     "))
+	}
+	return ""
+}
+
+func (g *golden) show(docs []document) []string {
+	list := []string{}
+	for _, doc := range docs {
+		list = append(list, show(documentValue(doc), g.Sets))
+	}
+	if g.Unordered {
+		slices.Sort(list)
+	}
+	return list
+}
+
+// show writes a value; doubles are rounded, because a server adds them in another order.
+func show(v value, sets bool) string {
+	switch v.Type {
+	case bsoncore.TypeDouble:
+		f := v.Double()
+		if f == 0 && math.Signbit(f) {
+			return "-0.0"
+		}
+		return fmt.Sprintf("%.13gd", f)
+	case bsoncore.TypeInt64:
+		return fmt.Sprintf("%dL", v.Int64())
+	case bsoncore.TypeInt32:
+		return fmt.Sprint(v.Int32())
+	case bsoncore.TypeEmbeddedDocument, bsoncore.TypeArray:
+	default:
+		return v.String()
+	}
+	var list []string
+	it := path.ElementsOf(v.Data)
+	for name, v, ok := it.Next(); ok; name, v, ok = it.Next() {
+		list = append(list, string(name)+": "+show(v, sets))
+	}
+	if v.Type == bsoncore.TypeEmbeddedDocument {
+		return "{" + strings.Join(list, ", ") + "}"
+	}
+	for i := range list {
+		_, list[i], _ = strings.Cut(list[i], ": ")
+	}
+	if sets {
+		slices.Sort(list)
+	}
+	return "[" + strings.Join(list, ", ") + "]"
+}

@@ -1,0 +1,176 @@
+package aggregate
+
+import (
+	"context"
+	"io"
+	"strings"
+
+	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
+
+	"github.com/pandodb/pando/document/internal/expression"
+	"github.com/pandodb/pando/document/internal/mongoerror"
+	"github.com/pandodb/pando/document/internal/number"
+)
+
+// groupStage is $group.
+type groupStage struct {
+	o      *Options
+	id     operand
+	fields []*accumulation
+	x      *extractor // names only
+}
+
+func (p *parser) group(spec value) (stage, error) {
+	if spec.Type != bsoncore.TypeEmbeddedDocument {
+		return nil, mongoerror.New(mongoerror.Code(15947), "a group's fields must be specified in an object")
+	}
+	elements, err := spec.Document().Elements()
+	if err != nil {
+		return nil, err
+	}
+	s := &groupStage{o: p.o, x: new(extractor)}
+	have := false
+	for _, e := range elements {
+		if e.Key() == "_id" {
+			if have {
+				return nil, mongoerror.New(mongoerror.Code(15948), "a group's _id may only be specified once")
+			}
+			have = true
+			id, err := expression.Parse(e.Value(), p.o.expression())
+			if err != nil {
+				return nil, err
+			}
+			s.id = s.x.operand(id)
+			continue
+		}
+		a, err := p.groupField(e.Key(), e.Value())
+		if err != nil {
+			return nil, err
+		}
+		a.input = s.x.operand(a.argument)
+		s.fields = append(s.fields, a)
+	}
+	if !have {
+		return nil, mongoerror.New(mongoerror.Code(15955), "a group specification must include an _id")
+	}
+	return s, nil
+}
+
+func (p *parser) groupField(name string, v value) (*accumulation, error) {
+	switch {
+	case strings.Contains(name, "."):
+		return nil, mongoerror.New(mongoerror.Code(40235), "The field name '%s' cannot contain '.'", name)
+	case strings.HasPrefix(name, "$"):
+		return nil, mongoerror.New(mongoerror.Code(40236), "The field name '%s' cannot be an operator name", name)
+	case v.Type != bsoncore.TypeEmbeddedDocument || len(v.Data) <= bsoncore.EmptyDocumentLength:
+		return nil, mongoerror.New(mongoerror.Code(40234), "The field '%s' must be an accumulator object", name)
+	}
+	elements, err := v.Document().Elements()
+	if err != nil {
+		return nil, err
+	}
+	if len(elements) != 1 {
+		return nil, mongoerror.New(mongoerror.Code(40238), "The field '%s' must specify one accumulator", name)
+	}
+	return p.accumulation(name, elements[0].Key(), elements[0].Value())
+}
+
+// countsOnly reports whether the result depends on nothing but the number of documents, and what each of them adds.
+func (s *groupStage) countsOnly() (each []number.Number, ok bool) {
+	if !s.id.constant {
+		return nil, false
+	}
+	for _, a := range s.fields {
+		n, ok := number.Of(a.input.value)
+		if !a.input.constant || !ok || a.op != "$sum" && a.op != "$count" {
+			return nil, false
+		}
+		each = append(each, n)
+	}
+	return each, true
+}
+
+// countDocument is the result for n documents.
+func (s *groupStage) countDocument(n int64, each []number.Number) (document, error) {
+	b, start := begin(nil)
+	id := s.id.value
+	if id.Type == 0 {
+		id = null
+	}
+	b = appendField(b, "_id", id)
+	for i, a := range s.fields {
+		b = appendField(b, a.field, number.Multiply(number.Int(n), each[i]).Value())
+	}
+	return end(b, start), nil
+}
+
+func (s *groupStage) open(_ context.Context, x *run, in Cursor) (Cursor, error) {
+	return &groupCursor{in: in, table: newGroupTable(s, x.o)}, nil
+}
+
+// groupCursor gives the groups that stayed in memory first, then those that were spilled.
+type groupCursor struct {
+	in     Cursor
+	table  *groupTable
+	filled bool
+	next   int
+	buf    []byte
+}
+
+// Next implements Cursor.
+func (c *groupCursor) Next(ctx context.Context) (document, error) {
+	if !c.filled {
+		if err := drain(ctx, c.in, c.table.add); err != nil {
+			return nil, err
+		}
+		if err := c.table.done(); err != nil {
+			return nil, err
+		}
+		c.filled = true
+	}
+	for c.next < len(c.table.groups) {
+		g := &c.table.groups[c.next]
+		if c.next++; c.next%pollEvery == 0 && ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		if g.evicted {
+			continue
+		}
+		return c.emit(g)
+	}
+	g, err := c.table.nextSpilled(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if g == nil {
+		return nil, io.EOF
+	}
+	return c.emit(g)
+}
+
+func (c *groupCursor) emit(g *group) (document, error) {
+	b, start := begin(c.buf[:0])
+	b = appendField(b, "_id", g.id)
+	for i, a := range g.accumulators {
+		v, err := a.result()
+		if err != nil {
+			return nil, err
+		}
+		if v.Type == 0 {
+			v = null
+		}
+		b = appendField(b, c.table.s.fields[i].field, v)
+	}
+	if c.buf = end(b, start); len(c.buf) > maxDocument {
+		return nil, tooLarge(len(c.buf))
+	}
+	return c.buf, nil
+}
+
+// Close implements Cursor.
+func (c *groupCursor) Close() error {
+	if err := c.table.close(); err != nil {
+		return joinClose(err, c.in)
+	}
+	return c.in.Close()
+}

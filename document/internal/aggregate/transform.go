@@ -1,0 +1,140 @@
+package aggregate
+
+import (
+	"context"
+
+	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
+
+	"github.com/pandodb/pando/document/internal/expression"
+	"github.com/pandodb/pando/document/internal/mongoerror"
+	"github.com/pandodb/pando/document/internal/path"
+	"github.com/pandodb/pando/document/internal/projection"
+	"github.com/pandodb/pando/document/internal/query"
+)
+
+// matchStage is $match.
+type matchStage struct {
+	o      *Options
+	spec   document
+	filter *query.Filter
+}
+
+func (p *parser) match(spec value) (stage, error) {
+	if spec.Type != bsoncore.TypeEmbeddedDocument {
+		return nil, mongoerror.New(mongoerror.Code(15959), "the match filter must be an expression in an object")
+	}
+	return newMatch(spec.Document(), p.o)
+}
+
+func newMatch(spec document, o *Options) (*matchStage, error) {
+	f, err := query.Parse(spec, &query.Options{Collation: o.Collation, Let: o.Let, Now: o.Now})
+	if err != nil {
+		return nil, err
+	}
+	return &matchStage{o: o, spec: spec, filter: f}, nil
+}
+
+func (s *matchStage) open(_ context.Context, _ *run, in Cursor) (Cursor, error) {
+	return &mapCursor{in: in, apply: func(_ []byte, doc document) (document, bool, error) {
+		ok, err := s.filter.Match(path.Document(doc))
+		return doc, ok, err
+	}}, nil
+}
+
+// projectStage is each of $project, $addFields, $set, $unset, $replaceRoot and $replaceWith.
+type projectStage struct {
+	projection *projection.Projection
+	kind       projectKind
+}
+
+// projectKind is what the optimiser may know of a projection.
+type projectKind uint8
+
+const (
+	project projectKind = iota
+	addFields
+	unset
+	replaceRoot
+)
+
+func (p *parser) projectionOptions() *projection.Options {
+	return &projection.Options{Expression: p.o.expression()}
+}
+
+func (p *parser) project(spec value) (stage, error) {
+	if spec.Type != bsoncore.TypeEmbeddedDocument {
+		return nil, mongoerror.New(mongoerror.Code(15969), "$project specification must be an object")
+	}
+	if len(spec.Data) <= bsoncore.EmptyDocumentLength {
+		return nil, mongoerror.New(mongoerror.Code(51272), "Invalid $project :: caused by :: projection specification must have at least one field")
+	}
+	x, err := projection.ParseProject(spec.Document(), p.projectionOptions())
+	return &projectStage{x, project}, err
+}
+
+func (p *parser) addFields(name string, spec value) (stage, error) {
+	if spec.Type != bsoncore.TypeEmbeddedDocument {
+		return nil, mongoerror.New(mongoerror.Code(40272), "%s specification stage must be an object, got %s", name, typeName(spec.Type))
+	}
+	x, err := projection.ParseAddFields(spec.Document(), p.projectionOptions())
+	return &projectStage{x, addFields}, err
+}
+
+func (p *parser) unset(spec value) (stage, error) {
+	x, err := projection.ParseUnset(spec)
+	return &projectStage{x, unset}, err
+}
+
+func (p *parser) replaceRoot(spec value) (stage, error) {
+	if spec.Type != bsoncore.TypeEmbeddedDocument {
+		return nil, mongoerror.New(mongoerror.Code(40229), "expected an object as specification for $replaceRoot stage, got %s", typeName(spec.Type))
+	}
+	elements, err := spec.Document().Elements()
+	if err != nil {
+		return nil, err
+	}
+	var root value
+	for _, e := range elements {
+		if e.Key() != "newRoot" {
+			return nil, mongoerror.New(mongoerror.Code(40415), "BSON field '$replaceRoot.%s' is an unknown field.", e.Key())
+		}
+		root = e.Value()
+	}
+	if root.Type == 0 {
+		return nil, mongoerror.New(mongoerror.Code(40414), "BSON field '$replaceRoot.newRoot' is missing but a required field")
+	}
+	return p.replaceWith(root)
+}
+
+func (p *parser) replaceWith(spec value) (stage, error) {
+	x, err := projection.ParseReplaceRoot(spec, p.projectionOptions())
+	return &projectStage{x, replaceRoot}, err
+}
+
+func (s *projectStage) open(_ context.Context, _ *run, in Cursor) (Cursor, error) {
+	return &mapCursor{in: in, apply: func(dst []byte, doc document) (document, bool, error) {
+		out, err := s.projection.Apply(dst, doc)
+		return out, true, err
+	}}, nil
+}
+
+// redactStage is $redact.
+type redactStage struct{ expression *expression.Expression }
+
+func (p *parser) redact(spec value) (stage, error) {
+	o := p.o.expression()
+	o.Redact = true
+	e, err := expression.Parse(spec, o)
+	return &redactStage{e}, err
+}
+
+func (s *redactStage) open(_ context.Context, _ *run, in Cursor) (Cursor, error) {
+	return &mapCursor{in: in, apply: func(_ []byte, doc document) (document, bool, error) {
+		return s.expression.Redact(doc, nil)
+	}}, nil
+}
+
+// identityStage is a stage that changes nothing: events that are too large are not split here.
+type identityStage struct{}
+
+func (identityStage) open(_ context.Context, _ *run, in Cursor) (Cursor, error) { return in, nil }

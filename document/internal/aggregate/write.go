@@ -1,0 +1,297 @@
+package aggregate
+
+import (
+	"context"
+	"io"
+
+	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
+
+	"github.com/pandodb/pando/document/internal/expression"
+	"github.com/pandodb/pando/document/internal/mongoerror"
+)
+
+// outStage is $out.
+type outStage struct{ database, collection string }
+
+func (p *parser) out(spec value) (stage, error) {
+	s := &outStage{database: p.o.Database}
+	switch spec.Type {
+	case bsoncore.TypeString:
+		s.collection = spec.StringValue()
+	case bsoncore.TypeEmbeddedDocument:
+		elements, err := spec.Document().Elements()
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range elements {
+			name, ok := e.Value().StringValueOK()
+			if !ok {
+				return nil, mongoerror.New(mongoerror.TypeMismatch, "BSON field '$out.%s' is the wrong type '%s', expected type 'string'", e.Key(), typeName(e.Value().Type))
+			}
+			switch e.Key() {
+			case "db":
+				s.database = name
+			case "coll":
+				s.collection = name
+			default:
+				return nil, mongoerror.New(mongoerror.Code(40415), "BSON field '$out.%s' is an unknown field.", e.Key())
+			}
+		}
+		if s.collection == "" {
+			return nil, mongoerror.New(mongoerror.Code(40414), "BSON field '$out.coll' is missing but a required field")
+		}
+	default:
+		return nil, mongoerror.New(mongoerror.Code(16990), "$out only supports a string or object argument, but found %s", typeName(spec.Type))
+	}
+	if s.collection == "" {
+		return nil, mongoerror.New(mongoerror.InvalidNamespace, "Invalid $out target namespace, %s.", s.database)
+	}
+	return s, nil
+}
+
+func (s *outStage) open(_ context.Context, x *run, in Cursor) (Cursor, error) {
+	return &lazyCursor{in: in, start: func(ctx context.Context) (Cursor, error) {
+		return new(listCursor), x.env.Replace(ctx, s.database, s.collection, in)
+	}}, nil
+}
+
+// mergeStage is $merge.
+type mergeStage struct {
+	database, collection string
+	merge                Merge
+	let                  []letVariable
+}
+
+// letVariable is a variable that a stage computes from each document.
+type letVariable struct {
+	name       string
+	expression *expression.Expression
+}
+
+func (p *parser) merge(spec value) (stage, error) {
+	s := &mergeStage{database: p.o.Database, merge: Merge{On: []string{"_id"}, WhenMatched: "merge", WhenNotMatched: "insert"}}
+	switch spec.Type {
+	case bsoncore.TypeString:
+		s.collection = spec.StringValue()
+		return s, s.check()
+	case bsoncore.TypeEmbeddedDocument:
+	default:
+		return nil, mongoerror.New(mongoerror.Code(51182), "$merge only supports a string or object argument, not %s", typeName(spec.Type))
+	}
+	elements, err := spec.Document().Elements()
+	if err != nil {
+		return nil, err
+	}
+	haveLet := false
+	for _, e := range elements {
+		v := e.Value()
+		switch e.Key() {
+		case "into":
+			err = s.into(v)
+		case "on":
+			err = s.on(v)
+		case "let":
+			haveLet = true
+			s.let, err = p.letVariables("$merge", v)
+		case "whenMatched":
+			err = s.whenMatched(v)
+		case "whenNotMatched":
+			err = s.whenNotMatched(v)
+		default:
+			err = mongoerror.New(mongoerror.Code(40415), "BSON field '$merge.%s' is an unknown field.", e.Key())
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	if s.collection == "" {
+		return nil, mongoerror.New(mongoerror.Code(40414), "BSON field '$merge.into' is missing but a required field")
+	}
+	if s.merge.WhenMatched == "pipeline" && !haveLet {
+		root, err := expression.Parse(text("$$ROOT"), p.o.expression())
+		if err != nil {
+			return nil, err
+		}
+		s.let = []letVariable{{"new", root}}
+	} else if haveLet && s.merge.WhenMatched != "pipeline" {
+		return nil, mongoerror.New(mongoerror.Code(51199), "Cannot use 'let' variables with 'whenMatched: %s' mode", s.merge.WhenMatched)
+	}
+	return s, s.check()
+}
+
+func (s *mergeStage) check() error {
+	if s.collection == "" {
+		return mongoerror.New(mongoerror.InvalidNamespace, "Invalid $merge target namespace: '%s.'", s.database)
+	}
+	return nil
+}
+
+func (s *mergeStage) into(v value) error {
+	switch v.Type {
+	case bsoncore.TypeString:
+		s.collection = v.StringValue()
+	case bsoncore.TypeEmbeddedDocument:
+		elements, err := v.Document().Elements()
+		if err != nil {
+			return err
+		}
+		for _, e := range elements {
+			name, ok := e.Value().StringValueOK()
+			switch {
+			case ok && e.Key() == "db":
+				s.database = name
+			case ok && e.Key() == "coll":
+				s.collection = name
+			default:
+				return mongoerror.New(mongoerror.Code(40415), "BSON field 'into.%s' is an unknown field.", e.Key())
+			}
+		}
+	default:
+		return mongoerror.New(mongoerror.Code(51178), "$merge 'into' field  must be either a string or an object, but found %s", typeName(v.Type))
+	}
+	return nil
+}
+
+func (s *mergeStage) on(v value) error {
+	s.merge.On = nil
+	list := []value{v}
+	if v.Type == bsoncore.TypeArray {
+		list, _ = v.Array().Values()
+		if len(list) == 0 {
+			return mongoerror.New(mongoerror.Code(51187), "If explicitly specifying $merge 'on', must include at least one field")
+		}
+	} else if !isString(v) {
+		return mongoerror.New(mongoerror.Code(51186), "$merge 'on' field  must be either a string or an array of strings, but found %s", typeName(v.Type))
+	}
+	seen := map[string]bool{}
+	for _, v := range list {
+		name, ok := v.StringValueOK()
+		if !ok {
+			return mongoerror.New(mongoerror.Code(51134), "$merge 'on' array elements must be strings, but found %s", typeName(v.Type))
+		}
+		if _, err := splitPath(name); err != nil {
+			return err
+		}
+		if seen[name] {
+			return mongoerror.New(mongoerror.Code(31465), "Found a duplicate field '%s'", name)
+		}
+		seen[name] = true
+		s.merge.On = append(s.merge.On, name)
+	}
+	return nil
+}
+
+func (s *mergeStage) whenMatched(v value) error {
+	if v.Type == bsoncore.TypeArray {
+		if _, err := pipelineOf(v); err != nil {
+			return err
+		}
+		s.merge.WhenMatched, s.merge.Pipeline = "pipeline", v
+		return nil
+	}
+	mode, ok := v.StringValueOK()
+	if !ok {
+		return mongoerror.New(mongoerror.Code(51191), "$merge 'whenMatched' field  must be either a string or an array, but found %s", typeName(v.Type))
+	}
+	switch mode {
+	case "replace", "keepExisting", "merge", "fail":
+		s.merge.WhenMatched = mode
+		return nil
+	}
+	return mongoerror.New(mongoerror.BadValue, "Enumeration value '%s' for field 'whenMatched' is not a valid value.", mode)
+}
+
+func (s *mergeStage) whenNotMatched(v value) error {
+	mode, ok := v.StringValueOK()
+	if !ok {
+		return mongoerror.New(mongoerror.TypeMismatch, "BSON field '$merge.whenNotMatched' is the wrong type '%s', expected type 'string'", typeName(v.Type))
+	}
+	switch mode {
+	case "insert", "discard", "fail":
+		s.merge.WhenNotMatched = mode
+		return nil
+	}
+	return mongoerror.New(mongoerror.BadValue, "Enumeration value '%s' for field '$merge.whenNotMatched' is not a valid value.", mode)
+}
+
+func (s *mergeStage) open(_ context.Context, x *run, in Cursor) (Cursor, error) {
+	return &mergeCursor{s: s, x: x, in: in}, nil
+}
+
+type mergeCursor struct {
+	s  *mergeStage
+	x  *run
+	in Cursor
+}
+
+// Next implements Cursor: it merges everything, and has no documents.
+func (c *mergeCursor) Next(ctx context.Context) (document, error) {
+	err := drain(ctx, c.in, func(doc document) error {
+		m := c.s.merge
+		var err error
+		if m.Let, err = evalLet(c.s.let, doc); err != nil {
+			return err
+		}
+		return c.x.env.Merge(ctx, c.s.database, c.s.collection, &m, doc)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return nil, io.EOF
+}
+
+// Close implements Cursor.
+func (c *mergeCursor) Close() error { return c.in.Close() }
+
+// letVariables parses the variables that a stage defines.
+func (p *parser) letVariables(stage string, v value) ([]letVariable, error) {
+	if v.Type != bsoncore.TypeEmbeddedDocument {
+		return nil, mongoerror.New(mongoerror.FailedToParse, "%s argument 'let: %s' must be an object, is type %s", stage, v, typeName(v.Type))
+	}
+	elements, err := v.Document().Elements()
+	if err != nil {
+		return nil, err
+	}
+	var list []letVariable
+	for _, e := range elements {
+		if err := checkVariable(e.Key()); err != nil {
+			return nil, err
+		}
+		x, err := expression.Parse(e.Value(), p.o.expression())
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, letVariable{e.Key(), x})
+	}
+	return list, nil
+}
+
+func checkVariable(name string) error {
+	if name == "" {
+		return mongoerror.New(mongoerror.FailedToParse, "empty variable names are not allowed")
+	}
+	for i := range len(name) {
+		c := name[i]
+		lower, other := c >= 'a' && c <= 'z' || c >= 0x80, c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_'
+		switch {
+		case i == 0 && !lower && name != "CURRENT":
+			return mongoerror.New(mongoerror.FailedToParse, "'%s' starts with an invalid character for a user variable name", name)
+		case !lower && !other:
+			return mongoerror.New(mongoerror.FailedToParse, "'%s' contains an invalid character for a variable name: '%c'", name, c)
+		}
+	}
+	return nil
+}
+
+// evalLet computes variables for a document.
+func evalLet(let []letVariable, doc document) ([]expression.Variable, error) {
+	var list []expression.Variable
+	for _, l := range let {
+		v, err := l.expression.Eval(doc)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, expression.Variable{Name: l.name, Value: v})
+	}
+	return list, nil
+}
