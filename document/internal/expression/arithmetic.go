@@ -10,12 +10,8 @@ import (
 )
 
 // buildAdd makes $add. Constants among the operands are added when they are parsed, for the error that they may be.
-func buildAdd(_ *parser, name string, operands []node) (node, error) {
-	if err := checkConstants(operands, func(st *state, values []bsoncore.Value) (bsoncore.Value, error) {
-		return add(st, name, values)
-	}); err != nil {
-		return nil, err
-	}
+func buildAdd(p *parser, name string, operands []node) (node, error) {
+	p.checkConstants(operands, func(st *state, values []bsoncore.Value) (bsoncore.Value, error) { return add(st, name, values) })
 	if len(operands) == 2 {
 		return &dyadic{operands[0], operands[1], func(st *state, a, b bsoncore.Value) (bsoncore.Value, error) {
 			x, first := number.Of(a)
@@ -30,7 +26,7 @@ func buildAdd(_ *parser, name string, operands []node) (node, error) {
 }
 
 // checkConstants evaluates a commutative operator with those operands that are constants.
-func checkConstants(operands []node, apply func(st *state, values []bsoncore.Value) (bsoncore.Value, error)) error {
+func (p *parser) checkConstants(operands []node, apply func(st *state, values []bsoncore.Value) (bsoncore.Value, error)) {
 	var constants []node
 	for _, n := range operands {
 		if _, ok := isConstant(n); ok {
@@ -38,24 +34,23 @@ func checkConstants(operands []node, apply func(st *state, values []bsoncore.Val
 		}
 	}
 	if len(constants) < 2 || len(constants) == len(operands) {
-		return nil
+		return
 	}
 	_, err := evalConstant(&nary{constants, apply})
-	return err
+	p.later(err)
 }
 
 // add adds numbers, and milliseconds to at most one date.
 func add(st *state, name string, values []bsoncore.Value) (bsoncore.Value, error) {
 	var sum number.Sum
-	date := false
+	date, start := false, int64(0)
 	for _, v := range values {
 		switch {
 		case sum.AddValue(v):
 		case v.Type == bsoncore.TypeDateTime && date:
 			return bsoncore.Value{}, mongoerror.New(16612, "only one date allowed in an %s expression", name)
 		case v.Type == bsoncore.TypeDateTime:
-			date = true
-			sum.Add(number.Int64(millis(v)))
+			date, start = true, millis(v)
 		case isNullish(v):
 			return null(), nil
 		default:
@@ -66,24 +61,20 @@ func add(st *state, name string, values []bsoncore.Value) (bsoncore.Value, error
 		return st.number(sum.Result())
 	}
 	n := sum.Result()
+	switch {
+	case n.IsDecimal(): // rounded with the date in it, a double without
+		n = number.FromDecimal(n.Decimal().Add(number.DecimalFromInt(start)).Quantize(0, number.HalfEven))
+		start = 0
+	case n.Type() == bsoncore.TypeDouble:
+		n = number.Double(math.Round(n.Float64()))
+	}
 	ms, exact := n.Int64()
-	if !exact && (n.IsNaN() || ms == math.MaxInt64 || ms == math.MinInt64) {
+	total := number.Add(number.Int64(start), number.Int64(ms))
+	if !exact || total.Type() != bsoncore.TypeInt64 {
 		return bsoncore.Value{}, mongoerror.New(mongoerror.Overflow, "date overflow in %s", name)
 	}
-	if n.Type() == bsoncore.TypeDouble || n.IsDecimal() {
-		ms = roundHalfAway(n)
-	}
+	ms, _ = total.Int64()
 	return st.date(ms)
-}
-
-// roundHalfAway rounds to the nearest integer, halves away from zero, as the server does with fractions of milliseconds.
-func roundHalfAway(n number.Number) int64 {
-	if n.IsDecimal() {
-		i, _ := n.Decimal().Quantize(0, number.HalfEven).Int64()
-		return i
-	}
-	i, _ := number.Double(math.Round(n.Float64())).Int64()
-	return i
 }
 
 // millis returns a date's milliseconds since 1970.
@@ -92,12 +83,8 @@ func millis(v bsoncore.Value) int64 {
 	return ms
 }
 
-func buildMultiply(_ *parser, name string, operands []node) (node, error) {
-	if err := checkConstants(operands, func(st *state, values []bsoncore.Value) (bsoncore.Value, error) {
-		return multiply(st, name, values)
-	}); err != nil {
-		return nil, err
-	}
+func buildMultiply(p *parser, name string, operands []node) (node, error) {
+	p.checkConstants(operands, func(st *state, values []bsoncore.Value) (bsoncore.Value, error) { return multiply(st, name, values) })
 	return &nary{operands, func(st *state, values []bsoncore.Value) (bsoncore.Value, error) { return multiply(st, name, values) }}, nil
 }
 
@@ -132,10 +119,14 @@ func evalSubtract(st *state, name string, a, b bsoncore.Value) (bsoncore.Value, 
 		}
 		return st.number(d)
 	case a.Type == bsoncore.TypeDateTime && second:
-		if y.IsNaN() || y.IsInf() {
-			return bsoncore.Value{}, mongoerror.New(mongoerror.Overflow, "date overflow in %s", name)
+		if y.IsDecimal() {
+			y = number.FromDecimal(y.Decimal().Quantize(0, number.HalfEven))
 		}
-		d := number.Subtract(number.Int64(millis(a)), number.Int64(roundHalfAway(y.Widen(number.Widest(y.Type(), bsoncore.TypeDouble)))))
+		less, exact := y.Int64() // a double's fraction is cut off
+		if y.IsNaN() || !exact && (less == math.MaxInt64 || less == math.MinInt64) {
+			return bsoncore.Value{}, mongoerror.New(31109, "Can't coerce out of range value %s to long", y)
+		}
+		d := number.Subtract(number.Int64(millis(a)), number.Int64(less))
 		if d.Type() != bsoncore.TypeInt64 {
 			return bsoncore.Value{}, mongoerror.New(mongoerror.Overflow, "date overflow in %s", name)
 		}

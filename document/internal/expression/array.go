@@ -129,6 +129,9 @@ func buildIn(p *parser, name string, operands []node) (node, error) {
 
 func buildIndexOfArray(p *parser, name string, operands []node) (node, error) {
 	collation := p.options.Collation
+	if c, ok := isConstant(operands[0]); ok && !isArray(c) && !isNullish(c) && !allConstant(operands) {
+		p.later(mongoerror.New(50809, "First operand of %s must be an array. First argument is of type: %s", name, typeName(c)))
+	}
 	return &nary{operands, func(st *state, values []bsoncore.Value) (bsoncore.Value, error) {
 		if isNullish(values[0]) {
 			return null(), nil
@@ -152,6 +155,15 @@ func buildIndexOfArray(p *parser, name string, operands []node) (node, error) {
 		}
 		return st.int32(-1)
 	}}, nil
+}
+
+func allConstant(operands []node) bool {
+	for _, n := range operands {
+		if _, ok := isConstant(n); !ok {
+			return false
+		}
+	}
+	return true
 }
 
 func evalRange(st *state, name string, values []bsoncore.Value) (bsoncore.Value, error) {
@@ -197,10 +209,8 @@ func sign(i int64) int64 {
 }
 
 func evalSlice(st *state, name string, values []bsoncore.Value) (bsoncore.Value, error) {
-	for _, v := range values {
-		if isNullish(v) {
-			return null(), nil
-		}
+	if isNullish(values[0]) {
+		return null(), nil
 	}
 	if !isArray(values[0]) {
 		return bsoncore.Value{}, mongoerror.New(28724, "First argument to %s must be an array, but is of type: %s", name, typeName(values[0]))
@@ -208,6 +218,9 @@ func evalSlice(st *state, name string, values []bsoncore.Value) (bsoncore.Value,
 	codes := [][2]mongoerror.Code{{28725, 28726}, {28727, 28728}}
 	var numbers [2]int64
 	for i, v := range values[1:] {
+		if isNullish(v) {
+			return null(), nil
+		}
 		what := []string{"Second", "Third"}[i]
 		if _, ok := number.Of(v); !ok {
 			return bsoncore.Value{}, mongoerror.New(codes[i][0], "%s argument to %s must be a numeric value, but is of type: %s", what, name, typeName(v))

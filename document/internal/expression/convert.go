@@ -91,6 +91,9 @@ func targetType(v bsoncore.Value) (bsoncore.Type, error) {
 
 // buildTo makes $toInt and its like.
 func buildTo(_ *parser, name string, operands []node) (node, error) {
+	if len(operands) != 1 {
+		return nil, mongoerror.New(50723, "%s requires a single argument, got %d", name, len(operands))
+	}
 	target := map[string]bsoncore.Type{
 		"$toBool": bsoncore.TypeBoolean, "$toDate": bsoncore.TypeDateTime, "$toDecimal": bsoncore.TypeDecimal128,
 		"$toDouble": bsoncore.TypeDouble, "$toInt": bsoncore.TypeInt32, "$toLong": bsoncore.TypeInt64,
@@ -252,7 +255,9 @@ func narrow(n number.Number, target bsoncore.Type) (number.Number, error) {
 		return n, failure("Attempt to convert infinity value to integer type in $convert with no onError value")
 	}
 	i, exact := n.Int64()
-	if !exact && (i == math.MaxInt64 || i == math.MinInt64) || target == bsoncore.TypeInt32 && i != int64(int32(i)) {
+	f := n.Float64()
+	beyond := n.Type() == bsoncore.TypeDouble && target == bsoncore.TypeInt32 && (f > math.MaxInt32 || f < math.MinInt32) // with its fraction
+	if beyond || !exact && (i == math.MaxInt64 || i == math.MinInt64) || target == bsoncore.TypeInt32 && i != int64(int32(i)) {
 		return n, failure("Conversion would overflow target type in $convert with no onError value: %s", n)
 	}
 	if target == bsoncore.TypeInt32 {

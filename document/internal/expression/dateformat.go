@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	formatUTC  = "%Y-%m-%dT%H:%M:%S.%LZ"
-	formatZone = "%Y-%m-%dT%H:%M:%S.%L"
+	// defaultFormat says UTC even when there is a time zone, as the server has it.
+	defaultFormat = "%Y-%m-%dT%H:%M:%S.%LZ"
 	// printed and read are the letters that $dateToString and $dateFromString know.
 	printed = "bBdGHjLmMSuUVwYzZ%"
 	read    = "bBdGHjLmMSuVYzZ%"
@@ -74,7 +74,7 @@ func dateToString(st *state, z *zone, operands []node) (bsoncore.Value, error) {
 		}
 		return null(), nil
 	}
-	format := formatUTC
+	format := defaultFormat
 	if operands[1] != nil {
 		if isNullish(values[0]) {
 			return null(), nil
@@ -86,15 +86,10 @@ func dateToString(st *state, z *zone, operands []node) (bsoncore.Value, error) {
 		if err := checkFormat(format, printed); err != nil {
 			return bsoncore.Value{}, err
 		}
-	} else if operands[2] != nil {
-		format = formatZone
 	}
 	location, ok, err := z.of(values[1], operands[2] != nil)
 	if err != nil || !ok {
 		return null(), err
-	}
-	if location == time.UTC && operands[1] == nil {
-		format = formatUTC
 	}
 	ms, err := dateOf(date)
 	if err != nil {
@@ -176,7 +171,7 @@ func appendOffset(b []byte, t time.Time, letter byte) []byte {
 	minutes := seconds / 60
 	sign := byte('+')
 	if letter == 'Z' {
-		if minutes >= 0 {
+		if minutes > 0 {
 			b = append(b, sign)
 		}
 		return strconv.AppendInt(b, int64(minutes), 10)

@@ -2,6 +2,7 @@ package expression
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
@@ -11,7 +12,7 @@ import (
 )
 
 // dateFields parses the operands of $dateAdd and its like.
-func (p *parser) dateFields(name string, v bsoncore.Value, names []string, required int, object, unknown, missing mongoerror.Code) ([]node, error) {
+func (p *parser) dateFields(name string, v bsoncore.Value, names []string, required int, object, unknown mongoerror.Code, missing ...mongoerror.Code) ([]node, error) {
 	if !isObject(v) {
 		return nil, mongoerror.New(object, "%s only supports an object as its argument", name)
 	}
@@ -20,7 +21,10 @@ func (p *parser) dateFields(name string, v bsoncore.Value, names []string, requi
 		unknown: func(field string) error {
 			return mongoerror.New(unknown, "Unrecognized argument to %s: %s. Expected arguments are %v.", name, field, names)
 		},
-		missing: func(field string) error { return mongoerror.New(missing, "Missing '%s' parameter to %s", field, name) },
+		missing: func(field string) error {
+			i := min(slices.Index(names, field), len(missing)-1)
+			return mongoerror.New(missing[i], "Missing '%s' parameter to %s", field, name)
+		},
 	})
 }
 
@@ -51,6 +55,10 @@ func parseDateAdd(p *parser, name string, v bsoncore.Value) (node, error) {
 		if isNullish(values[0]) || isNullish(values[1]) || isNullish(values[2]) {
 			return null(), nil
 		}
+		location, ok, err := z.of(values[3], operands[3] != nil)
+		if err != nil || !ok {
+			return null(), err
+		}
 		ms, err := dateOf(values[0])
 		if err != nil {
 			return bsoncore.Value{}, mongoerror.New(5166403, "%s requires startDate to be convertible to a date", name)
@@ -65,10 +73,6 @@ func parseDateAdd(p *parser, name string, v bsoncore.Value) (node, error) {
 		amount, ok := number64(values[2])
 		if !ok {
 			return bsoncore.Value{}, mongoerror.New(5166405, "%s expects integer amount of time units", name)
-		}
-		location, ok, err := z.of(values[3], operands[3] != nil)
-		if err != nil || !ok {
-			return null(), err
 		}
 		if name == "$dateSubtract" {
 			if amount == math.MinInt64 {
@@ -122,7 +126,7 @@ func dateAdd(ms, amount int64, unit string, location *time.Location) (int64, boo
 
 // parseDateDiff parses {startDate: ..., endDate: ..., unit: ..., timezone: ..., startOfWeek: ...}.
 func parseDateDiff(p *parser, name string, v bsoncore.Value) (node, error) {
-	operands, err := p.dateFields(name, v, []string{"startDate", "endDate", "unit", "timezone", "startOfWeek"}, 3, 5166301, 5166302, 5166303)
+	operands, err := p.dateFields(name, v, []string{"startDate", "endDate", "unit", "timezone", "startOfWeek"}, 3, 5166301, 5166302, 5166303, 5166304, 5166305)
 	if err != nil {
 		return nil, err
 	}
@@ -134,6 +138,10 @@ func parseDateDiff(p *parser, name string, v bsoncore.Value) (node, error) {
 		}
 		if isNullish(values[0]) || isNullish(values[1]) {
 			return null(), nil
+		}
+		location, ok, err := z.of(values[3], operands[3] != nil)
+		if err != nil || !ok {
+			return null(), err
 		}
 		start, err := dateOf(values[0])
 		if err != nil {
@@ -149,10 +157,6 @@ func parseDateDiff(p *parser, name string, v bsoncore.Value) (node, error) {
 		}
 		first, ok, err := firstWeekday(name, unit, values[4], operands[4] != nil)
 		if !ok || err != nil {
-			return null(), err
-		}
-		location, ok, err := z.of(values[3], operands[3] != nil)
-		if err != nil || !ok {
 			return null(), err
 		}
 		n, ok := dateDiff(start, end, unit, location, first)
@@ -209,7 +213,7 @@ func weekNumber(t time.Time, first time.Weekday) int64 {
 
 // parseDateTrunc parses {date: ..., unit: ..., binSize: ..., timezone: ..., startOfWeek: ...}.
 func parseDateTrunc(p *parser, name string, v bsoncore.Value) (node, error) {
-	operands, err := p.dateFields(name, v, []string{"date", "unit", "binSize", "timezone", "startOfWeek"}, 2, 5439007, 5439008, 5439009)
+	operands, err := p.dateFields(name, v, []string{"date", "unit", "binSize", "timezone", "startOfWeek"}, 2, 5439007, 5439008, 5439009, 5439010)
 	if err != nil {
 		return nil, err
 	}
@@ -221,6 +225,10 @@ func parseDateTrunc(p *parser, name string, v bsoncore.Value) (node, error) {
 		}
 		if isNullish(values[0]) {
 			return null(), nil
+		}
+		location, ok, err := z.of(values[3], operands[3] != nil)
+		if err != nil || !ok {
+			return null(), err
 		}
 		ms, err := dateOf(values[0])
 		if err != nil {
@@ -245,10 +253,6 @@ func parseDateTrunc(p *parser, name string, v bsoncore.Value) (node, error) {
 		}
 		first, ok, err := firstWeekday(name, unit, values[4], operands[4] != nil)
 		if !ok || err != nil {
-			return null(), err
-		}
-		location, ok, err := z.of(values[3], operands[3] != nil)
-		if err != nil || !ok {
 			return null(), err
 		}
 		truncated, ok := dateTrunc(ms, size, unit, location, first)

@@ -1,6 +1,8 @@
 package expression
 
 import (
+	"math"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -28,6 +30,9 @@ func (d *dateText) fail(reason string) error {
 // parseDate reads a date in any of the notations. explicit tells that a zone was given beside the string, which then must name none.
 func parseDate(s string, location *time.Location, explicit bool) (int64, error) {
 	d := &dateText{whole: s, rest: strings.TrimSpace(s)}
+	if strings.HasPrefix(d.rest, "@") && !explicit {
+		return d.sinceEpoch()
+	}
 	if strings.IndexByte(s, 0) >= 0 || !d.date() {
 		return 0, d.fail("Unexpected character")
 	}
@@ -43,6 +48,15 @@ func parseDate(s string, location *time.Location, explicit bool) (int64, error) 
 	return d.result(location, explicit)
 }
 
+// sinceEpoch takes seconds since 1970 behind an at sign.
+func (d *dateText) sinceEpoch() (int64, error) {
+	seconds, err := strconv.ParseFloat(d.rest[1:], 64)
+	if err != nil || math.Abs(seconds) > 1e14 {
+		return 0, d.fail("Unexpected character")
+	}
+	return int64(math.Floor(seconds * 1000)), nil
+}
+
 // result checks the parts and puts them together.
 func (d *dateText) result(location *time.Location, explicit bool) (int64, error) {
 	if d.location != nil && explicit {
@@ -51,7 +65,7 @@ func (d *dateText) result(location *time.Location, explicit bool) (int64, error)
 	if d.location != nil {
 		location = d.location
 	}
-	if d.hour > 24 || d.minute > 59 || d.second > 60 {
+	if d.hour > 23 || d.minute > 59 || d.second > 59 {
 		return 0, d.fail("Unexpected character")
 	}
 	if d.isoWeek > 0 {
@@ -163,6 +177,11 @@ func (d *dateText) date() bool {
 func (d *dateText) afterMonthName() bool {
 	d.skip(" .-")
 	var ok bool
+	if d.run(isDigit) == 4 { // "Feb 2017"
+		d.year, _ = d.digits(4, 4)
+		d.day = 1
+		return true
+	}
 	if d.day, ok = d.digits(1, 2); !ok {
 		return false
 	}
@@ -183,7 +202,7 @@ func (d *dateText) ordinal() {
 	}
 }
 
-// yearFirst takes 2017-07-04, 2017/07/04, 2017-W27-2 and 2017-185.
+// yearFirst takes 2017-07-04, 2017/07/04 and 2017-W27-2.
 func (d *dateText) yearFirst() bool {
 	d.year, _ = d.digits(4, 4)
 	var ok bool
@@ -198,7 +217,7 @@ func (d *dateText) yearFirst() bool {
 		}
 		return ok
 	}
-	if !d.take("-/. ") {
+	if !d.take("-/ ") {
 		return false
 	}
 	if d.run(isLetter) > 0 {
@@ -209,15 +228,11 @@ func (d *dateText) yearFirst() bool {
 		d.day, ok = d.digits(1, 2)
 		return ok
 	}
-	if d.run(isDigit) == 3 {
-		d.yearDay, _ = d.digits(3, 3)
-		return d.yearDay > 0 && d.yearDay <= 366
-	}
 	if d.month, ok = d.digits(1, 2); !ok {
 		return false
 	}
 	d.day = 1
-	if d.take("-/.") {
+	if d.take("-/") {
 		d.day, ok = d.digits(1, 2)
 	}
 	return ok
@@ -232,6 +247,13 @@ func (d *dateText) dayOrMonthFirst() bool {
 		d.month = first
 		if d.day, ok = d.digits(1, 2); !ok || !d.take("/") {
 			return false
+		}
+		if d.run(isDigit) == 2 {
+			d.year, _ = d.digits(2, 2)
+			if d.year += 1900; d.year < 1970 {
+				d.year += 100
+			}
+			return true
 		}
 	case len(d.rest) > 1 && (d.rest[0] == '-' || d.rest[0] == '.') && isDigit(d.rest[1]):
 		d.day = first
@@ -254,7 +276,8 @@ func (d *dateText) dayOrMonthFirst() bool {
 
 // timeOfDay takes T12:10:40.787, 12:10 PM and the like. It is no error if there is none.
 func (d *dateText) timeOfDay() bool {
-	if !d.take("Tt") {
+	marked := d.take("Tt")
+	if !marked {
 		d.skip(" ,")
 	}
 	if d.run(isDigit) == 0 {
@@ -274,8 +297,9 @@ func (d *dateText) timeOfDay() bool {
 				return false
 			}
 			d.fraction()
+			d.take(".")
 		}
-	} else if !d.meridianFollows() {
+	} else if !marked && !d.meridianFollows() {
 		return false
 	}
 	d.meridian()

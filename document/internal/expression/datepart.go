@@ -50,6 +50,9 @@ func parseDatePart(p *parser, name string, v bsoncore.Value) (node, error) {
 		if isNullish(date) {
 			return null(), nil
 		}
+		if !isNullish(named) && !isString(named) {
+			return bsoncore.Value{}, mongoerror.New(40533, "%s requires a string for the timezone argument, but was given a %s (%s)", name, typeName(named), named)
+		}
 		location, ok, err := z.of(named, operands[1] != nil)
 		if !ok || err != nil {
 			return null(), err
@@ -219,11 +222,7 @@ func partOf(st *state, name string, n node, missing int64) (i int64, ok bool, er
 		return 0, false, mongoerror.New(40515, "'%s' must evaluate to an integer, found %s with value %s", name, typeName(v), v)
 	}
 	switch {
-	case name == "year" || name == "isoWeekYear":
-		if i < 1 || i > mostYear {
-			return 0, false, mongoerror.New(40523, "'%s' must evaluate to an integer in the range 1 to %d, found %d", name, mostYear, i)
-		}
-	case name == "second" || name == "millisecond":
+	case name == "year" || name == "isoWeekYear" || name == "second" || name == "millisecond":
 	case i < -mostPart-1 || i > mostPart:
 		return 0, false, mongoerror.New(31034, "'%s' must evaluate to a value in the range [%d, %d]; value %d is not in range", name, -mostPart-1, mostPart, i)
 	}
@@ -231,6 +230,14 @@ func partOf(st *state, name string, n node, missing int64) (i int64, ok bool, er
 }
 
 func fromParts(st *state, z *zone, names []string, operands []node, iso bool) (bsoncore.Value, error) {
+	named, err := optional(st, operands[10])
+	if err != nil {
+		return bsoncore.Value{}, err
+	}
+	location, ok, err := z.of(named, operands[10] != nil)
+	if err != nil || !ok {
+		return null(), err
+	}
 	var parts [10]int64
 	known := true
 	for i := range parts {
@@ -245,13 +252,13 @@ func fromParts(st *state, z *zone, names []string, operands []node, iso bool) (b
 		known = known && ok
 		parts[i] = part
 	}
-	named, err := optional(st, operands[10])
-	if err != nil {
-		return bsoncore.Value{}, err
-	}
-	location, ok, err := z.of(named, operands[10] != nil)
-	if err != nil || !ok || !known {
-		return null(), err
+	switch {
+	case !known:
+		return null(), nil
+	case iso && (parts[7] < 1 || parts[7] > mostYear):
+		return bsoncore.Value{}, mongoerror.New(31095, "'isoWeekYear' must evaluate to an integer in the range 1 to %d, found %d", mostYear, parts[7])
+	case !iso && (parts[0] < 1 || parts[0] > mostYear):
+		return bsoncore.Value{}, mongoerror.New(40523, "'year' must evaluate to an integer in the range 1 to %d, found %d", mostYear, parts[0])
 	}
 	const year = 366 * 24 * 3600
 	if seconds := parts[5]; seconds > 100_000*year || seconds < -100_000*year || parts[6]/1000 > 100_000*year || parts[6]/1000 < -100_000*year {

@@ -65,8 +65,11 @@ func (d *dateText) directive(c byte) bool {
 	case 'S':
 		d.second, ok = d.digits(2, 2)
 	case 'L':
-		d.nano, ok = d.digits(1, 3)
-		d.nano *= int(time.Millisecond)
+		ok = d.run(isDigit) > 0
+		for unit := int(time.Second) / 10; unit >= int(time.Millisecond) && d.run(isDigit) > 0; unit /= 10 {
+			digit, _ := d.digits(1, 1)
+			d.nano += unit * digit
+		}
 	case 'j':
 		d.yearDay, ok = d.digits(1, 3)
 		ok = ok && d.yearDay > 0 && d.yearDay <= 366

@@ -60,6 +60,9 @@ func Parse(v bsoncore.Value, o *Options) (*Expression, error) {
 	if err != nil {
 		return nil, err
 	}
+	if p.folding != nil {
+		return nil, p.folding
+	}
 	return &Expression{
 		root: root, slots: p.slots, external: p.external, current: p.currentSlot, meta: o.Meta, metas: p.metas,
 	}, nil

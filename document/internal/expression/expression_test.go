@@ -9,8 +9,8 @@ func TestEvaluate(t *testing.T) {
 	const document = `{"_id": 1, "a": {"b": 5}, "list": [{"x": 1}, {"x": 2}, {"y": 3}, 4, [{"x": 9}]], "s": "hello", "n": null}`
 	for expression, want := range map[string]string{
 		`"$a.b"`:                               `int {"$numberInt":"5"}`,
-		`"$list.x"`:                            `array [{"$numberInt":"1"},{"$numberInt":"2"},[{"$numberInt":"9"}]]`,
-		`"$list.0"`:                            `array [[]]`,
+		`"$list.x"`:                            `array [{"$numberInt":"1"},{"$numberInt":"2"}]`,
+		`"$list.0"`:                            `array []`,
 		`"$$ROOT.a"`:                           `object {"b": {"$numberInt":"5"}}`,
 		`"$$REMOVE"`:                           `missing`,
 		`"$none.x"`:                            `missing`,

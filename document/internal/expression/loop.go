@@ -334,7 +334,7 @@ func parseN(p *parser, name string, v bsoncore.Value) (node, error) {
 		return nil, mongoerror.New(5787801, "specification must be an object; found %s :%s", name, v)
 	}
 	operands, err := p.fields(v, &fieldSpec{
-		names: []string{"input", "n"}, required: 2,
+		names: []string{"n", "input"}, required: 2,
 		unknown: func(field string) error {
 			return mongoerror.New(5787901, "Unknown argument for 'n' operator: %s", field)
 		},
@@ -347,7 +347,7 @@ func parseN(p *parser, name string, v bsoncore.Value) (node, error) {
 		return nil, err
 	}
 	collation := p.options.Collation
-	return p.fold(&dyadic{operands[1], operands[0], func(st *state, n, input bsoncore.Value) (bsoncore.Value, error) {
+	return p.fold(&dyadic{operands[0], operands[1], func(st *state, n, input bsoncore.Value) (bsoncore.Value, error) {
 		if _, ok := number.Of(n); !ok {
 			return bsoncore.Value{}, mongoerror.New(5787902, "Value for 'n' must be of integral type, but found %s", n)
 		}

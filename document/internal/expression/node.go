@@ -60,7 +60,7 @@ func (n *variable) eval(st *state) (bsoncore.Value, error) {
 func (n *variable) children() []node { return nil }
 
 // resolve follows a path. Where it meets an array, the result is an array of what the rest of the path gives for those of its
-// elements that are documents or arrays; positions in arrays are not understood here, unlike in queries.
+// elements that are documents; unlike in queries, arrays in arrays are passed over, and positions are not understood.
 func resolve(st *state, v bsoncore.Value, segments []string) (bsoncore.Value, error) {
 	for i, name := range segments {
 		switch v.Type {
@@ -83,6 +83,9 @@ func resolveArray(st *state, v bsoncore.Value, segments []string) (bsoncore.Valu
 		_, element, ok := it.next()
 		if !ok {
 			return st.array(st.stack[base:])
+		}
+		if !isObject(element) {
+			continue
 		}
 		found, err := resolve(st, element, segments)
 		if err != nil {

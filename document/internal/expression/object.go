@@ -197,22 +197,23 @@ func evalBSONSize(st *state, name string, v bsoncore.Value) (bsoncore.Value, err
 }
 
 // fieldName reads a constant name of a field, which must be a string.
-func (p *parser) fieldName(v bsoncore.Value, code mongoerror.Code, name string) (node, error) {
+// The codes are those for a path, for what is no constant, and for what is no string.
+func (p *parser) fieldName(v bsoncore.Value, name string, codes [3]mongoerror.Code) (string, error) {
 	if isString(v) && bytes.HasPrefix(stringOf(v), []byte("$")) {
-		return nil, mongoerror.New(5654600, "A field path reference which is not allowed in this context. Did you mean {$literal: %s}?", v)
+		return "", mongoerror.New(codes[0], "%s is a field path reference which is not allowed in this context. Did you mean {$literal: %s}?", v, v)
 	}
 	n, err := p.operand(v)
 	if err != nil {
-		return nil, err
+		return "", err
 	}
 	c, ok := isConstant(n)
-	if !ok {
-		return nil, mongoerror.New(5654601, "%s requires 'field' to evaluate to a constant", name)
+	if isArray(v) || isObject(v) && lookup(v.Data, "$literal").Type == 0 && lookup(v.Data, "$const").Type == 0 || !ok {
+		return "", mongoerror.New(codes[1], "%s requires 'field' to evaluate to a constant, but got a non-constant argument", name)
 	}
 	if !isString(c) {
-		return nil, mongoerror.New(code, "%s requires 'field' to evaluate to type String, but got %s", name, typeName(c))
+		return "", mongoerror.New(codes[2], "%s requires 'field' to evaluate to type String, but got %s", name, typeName(c))
 	}
-	return n, nil
+	return string(stringOf(c)), nil
 }
 
 // parseGetField parses a name, or {field: name, input: ...}.
@@ -234,7 +235,7 @@ func parseGetField(p *parser, name string, v bsoncore.Value) (node, error) {
 		}
 		field, input = raw[0], raw[1]
 	}
-	nameNode, err := p.fieldName(field, 5654602, name)
+	key, err := p.fieldName(field, name, [3]mongoerror.Code{5654600, 5654601, 5654602})
 	if err != nil {
 		return nil, err
 	}
@@ -244,8 +245,6 @@ func parseGetField(p *parser, name string, v bsoncore.Value) (node, error) {
 			return nil, err
 		}
 	}
-	constantName, _ := isConstant(nameNode)
-	key := string(stringOf(constantName))
 	return p.fold(&unary{inputNode, func(_ *state, v bsoncore.Value) (bsoncore.Value, error) {
 		switch {
 		case v.Type == bsoncore.TypeNull:
@@ -286,7 +285,7 @@ func parseSetField(p *parser, name string, v bsoncore.Value) (node, error) {
 	if err != nil {
 		return nil, err
 	}
-	field, err := p.fieldName(raw[0], 4161107, name)
+	key, err := p.fieldName(raw[0], name, [3]mongoerror.Code{4161108, 4161106, 4161107})
 	if err != nil {
 		return nil, err
 	}
@@ -300,8 +299,6 @@ func parseSetField(p *parser, name string, v bsoncore.Value) (node, error) {
 			return nil, err
 		}
 	}
-	constantName, _ := isConstant(field)
-	key := string(stringOf(constantName))
 	return p.fold(&dyadic{input, value, func(st *state, input, value bsoncore.Value) (bsoncore.Value, error) {
 		switch {
 		case isNullish(input):

@@ -79,15 +79,11 @@ func findLogic(name string) (operator, bool) {
 		return parsed(parseLet), true
 	case "$const", "$literal":
 		return parsed(parseLiteral), true
-	case "$expr":
-		return parsed(parseExpr), true
 	case "$meta":
 		return parsed(parseMeta), true
 	case "$rand":
 		return parsed(parseRand), true
-	case "$sampleRate":
-		return parsed(parseSampleRate), true
-	case "$function", "$accumulator", "$_internalJsEmit":
+	case "$function":
 		return parsed(parseScript), true
 	}
 	return operator{}, false
@@ -256,7 +252,7 @@ func findConversion(name string) (operator, bool) {
 	case "$convert":
 		return parsed(parseConvert), true
 	case "$toBool", "$toDate", "$toDecimal", "$toDouble", "$toInt", "$toLong", "$toObjectId", "$toString":
-		return built(1, 1, buildTo), true
+		return built(0, anyNumber, buildTo), true
 	case "$type":
 		return ofOne(evalType), true
 	case "$isNumber":

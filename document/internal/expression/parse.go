@@ -30,6 +30,7 @@ type parser struct {
 	currentSlot int // what field paths start from when $$CURRENT is not the root; -1: the root
 	depth       int
 	metas       []string
+	folding     error // the first error of a constant: errors of parsing come first, wherever they are
 }
 
 func newParser(o *Options) *parser {
@@ -207,9 +208,17 @@ func (p *parser) fold(n node) (node, error) {
 	}
 	v, err := evalConstant(n)
 	if err != nil {
-		return nil, err
+		p.later(err)
+		return n, nil
 	}
 	return &constant{v}, nil
+}
+
+// later keeps an error about constants until everything is parsed.
+func (p *parser) later(err error) {
+	if p.folding == nil {
+		p.folding = err
+	}
 }
 
 // evalConstant evaluates what does not depend on anything.

@@ -39,6 +39,9 @@ func evalRound(st *state, name string, values []bsoncore.Value) (bsoncore.Value,
 	if name == "$trunc" {
 		how = number.Truncate
 	}
+	if isNullish(values[0]) {
+		return null(), nil
+	}
 	places := int64(0)
 	if len(values) == 2 {
 		if isNullish(values[1]) {
@@ -48,9 +51,6 @@ func evalRound(st *state, name string, values []bsoncore.Value) (bsoncore.Value,
 		if places, err = roundingPlaces(name, values[1]); err != nil {
 			return bsoncore.Value{}, err
 		}
-	}
-	if isNullish(values[0]) {
-		return null(), nil
 	}
 	n, ok := number.Of(values[0])
 	if !ok {

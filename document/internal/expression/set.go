@@ -16,6 +16,7 @@ func buildSet(p *parser, name string, operands []node) (node, error) {
 	if name == "$setEquals" && len(operands) < 2 {
 		return nil, mongoerror.New(17045, "%s needs at least two arguments had: %d", name, len(operands))
 	}
+	checkSets(p, name, operands)
 	var apply func(st *state, values []bsoncore.Value) (bsoncore.Value, error)
 	switch name {
 	case "$setUnion":
@@ -29,7 +30,15 @@ func buildSet(p *parser, name string, operands []node) (node, error) {
 			return setDifference(st, name, values[0], values[1], c)
 		}
 	case "$setIsSubset":
+		code := mongoerror.Code(17046)
+		if _, ok := isConstant(operands[1]); ok && !allConstant(operands) {
+			code = 17310
+		}
 		apply = func(st *state, values []bsoncore.Value) (bsoncore.Value, error) {
+			if !isArray(values[0]) {
+				return bsoncore.Value{}, mongoerror.New(code,
+					"both operands of %s must be arrays. First argument is of type: %s", name, typeName(values[0]))
+			}
 			return setIsSubset(st, name, values[0], values[1], c)
 		}
 	default:
@@ -38,6 +47,20 @@ func buildSet(p *parser, name string, operands []node) (node, error) {
 		}
 	}
 	return &nary{operands, apply}, nil
+}
+
+// checkSets checks the operands that are constants, as the server does it when only some are.
+func checkSets(p *parser, name string, operands []node) {
+	for i, n := range operands {
+		v, ok := isConstant(n)
+		switch {
+		case !ok || isArray(v):
+		case name == "$setEquals":
+			p.later(mongoerror.New(5887502, "All operands of %s must be arrays. %d-th argument is of type: %s", name, i+1, typeName(v)))
+		case name == "$setIsSubset" && i == 1 && !allConstant(operands):
+			p.later(mongoerror.New(17311, "both operands of %s must be arrays. Second argument is of type: %s", name, typeName(v)))
+		}
+	}
 }
 
 // sorted returns the elements of an array, in order and each once. They lie on top of the stack.
@@ -139,10 +162,7 @@ func setDifference(st *state, name string, a, b bsoncore.Value, c *collation.Col
 }
 
 func setIsSubset(st *state, name string, a, b bsoncore.Value, c *collation.Collation) (bsoncore.Value, error) {
-	switch {
-	case !isArray(a):
-		return bsoncore.Value{}, mongoerror.New(17046, "both operands of %s must be arrays. First argument is of type: %s", name, typeName(a))
-	case !isArray(b):
+	if !isArray(b) {
 		return bsoncore.Value{}, mongoerror.New(17042, "both operands of %s must be arrays. Second argument is of type: %s", name, typeName(b))
 	}
 	base := len(st.stack)

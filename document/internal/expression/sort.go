@@ -84,11 +84,14 @@ func parseSortArray(p *parser, name string, v bsoncore.Value) (node, error) {
 // sortBy makes the comparison of a sort specification.
 func sortBy(v bsoncore.Value, c *collation.Collation) (func(a, b bsoncore.Value) int, error) {
 	if _, ok := number.Of(v); ok {
-		direction, err := sortDirection(v)
-		return func(a, b bsoncore.Value) int { return direction * order.Compare(a, b, c) }, err
+		direction, ok := sortDirection(v)
+		if !ok {
+			return nil, mongoerror.New(2942506, "Invalid sort specification: %s", v)
+		}
+		return func(a, b bsoncore.Value) int { return direction * order.Compare(a, b, c) }, nil
 	}
 	if !isObject(v) {
-		return nil, mongoerror.New(2942505, "The sortBy argument to $sortArray must be an object or a number, but was of type: %s", typeName(v))
+		return nil, mongoerror.New(2942507, "The sortBy argument to $sortArray must be an object or a number, but was of type: %s", typeName(v))
 	}
 	var keys []sortKey
 	it := elementsOf(v.Data)
@@ -101,14 +104,14 @@ func sortBy(v bsoncore.Value, c *collation.Collation) (func(a, b bsoncore.Value)
 		if err != nil {
 			return nil, err
 		}
-		direction, err := sortDirection(value)
-		if err != nil {
-			return nil, err
+		direction, ok := sortDirection(value)
+		if !ok {
+			return nil, mongoerror.New(2942505, "Invalid sort clause: %s", v)
 		}
 		keys = append(keys, sortKey{path, direction})
 	}
 	if len(keys) == 0 {
-		return nil, mongoerror.New(15976, "$sort stage must have at least one sort key")
+		return nil, mongoerror.New(2942505, "Invalid sort clause: %s", v)
 	}
 	return func(a, b bsoncore.Value) int {
 		for _, k := range keys {
@@ -121,21 +124,15 @@ func sortBy(v bsoncore.Value, c *collation.Collation) (func(a, b bsoncore.Value)
 	}, nil
 }
 
-func sortDirection(v bsoncore.Value) (int, error) {
-	if isObject(v) {
-		return 0, mongoerror.New(17312, "$meta is the only expression supported by $sort right now")
-	}
-	n, ok := number.Of(v)
-	if !ok {
-		return 0, mongoerror.New(15974, "Illegal key in $sort specification: %s", v)
-	}
-	switch f := n.Float64(); f {
+func sortDirection(v bsoncore.Value) (direction int, ok bool) {
+	n, _ := number.Of(v)
+	switch n.Float64() {
 	case 1:
-		return 1, nil
+		return 1, true
 	case -1:
-		return -1, nil
+		return -1, true
 	}
-	return 0, mongoerror.New(15975, "$sort key ordering must be 1 (for ascending) or -1 (for descending)")
+	return 0, false
 }
 
 // sortValue is the value that a document sorts by: of several on the way through arrays the least, or the greatest when
@@ -151,7 +148,9 @@ func sortValue(v bsoncore.Value, k sortKey, c *collation.Collation) bsoncore.Val
 			best, found = x, true
 		}
 	}
-	sortValues(v, k.path, false, consider)
+	if isObject(v) { // of other elements nothing is looked at
+		sortValues(v, k.path, false, consider)
+	}
 	if !found {
 		return null()
 	}

@@ -14,9 +14,6 @@ const errCodeExceededMemory mongoerror.Code = 146
 
 func parseLiteral(_ *parser, _ string, v bsoncore.Value) (node, error) { return &constant{v}, nil }
 
-// parseExpr parses {$expr: ...} inside of an expression: it means its operand.
-func parseExpr(p *parser, _ string, v bsoncore.Value) (node, error) { return p.operand(v) }
-
 // parseScript refuses the operators that run code.
 func parseScript(_ *parser, name string, _ bsoncore.Value) (node, error) {
 	return nil, mongoerror.New(mongoerror.CommandNotSupported, "%s is not supported: the server runs no JavaScript", name)
@@ -51,19 +48,6 @@ func parseRand(_ *parser, name string, v bsoncore.Value) (node, error) {
 		return nil, mongoerror.New(3040501, "%s does not currently accept arguments", name)
 	}
 	return nil, mongoerror.New(10065, "invalid parameter: expected an object (%s)", name)
-}
-
-// parseSampleRate parses a rate between 0 and 1: true for that part of the documents.
-func parseSampleRate(_ *parser, name string, v bsoncore.Value) (node, error) {
-	n, ok := number.Of(v)
-	if !ok {
-		return nil, mongoerror.New(mongoerror.BadValue, "argument to %s must be a numeric type", name)
-	}
-	rate := n.Float64()
-	if !(rate >= 0 && rate <= 1) {
-		return nil, mongoerror.New(mongoerror.BadValue, "numeric argument to %s must be in [0, 1]", name)
-	}
-	return &volatile{lazy{apply: func(st *state, _ []node) (bsoncore.Value, error) { return st.boolean(rand.Float64() < rate), nil }}}, nil
 }
 
 // evalTimestampPart is $tsSecond and $tsIncrement.

@@ -57,7 +57,7 @@ func coerce(name string, v bsoncore.Value) ([]byte, error) {
 		return time.Unix(int64(seconds), 0).UTC().AppendFormat(nil, "Jan _2 15:04:05:000"), nil
 	}
 	if n, ok := number.Of(v); ok {
-		return []byte(numberText(n)), nil
+		return []byte(n.String()), nil
 	}
 	return nil, mongoerror.New(16007, "can't convert from BSON type %s to String", typeName(v))
 }
@@ -224,7 +224,7 @@ func evalIndexOf(st *state, name string, values []bsoncore.Value) (bsoncore.Valu
 	if err != nil {
 		return bsoncore.Value{}, err
 	}
-	if start > length || end < start {
+	if start > length || end < start || inCP && start >= end && length > 0 {
 		return st.int32(-1)
 	}
 	if !inCP {

@@ -165,7 +165,11 @@ func unitOf(name string, v bsoncore.Value) (unit string, ok bool, err error) {
 	case "year", "quarter", "month", "week", "day", "hour", "minute", "second", "millisecond":
 		return unit, true, nil
 	}
-	return "", false, mongoerror.New(mongoerror.FailedToParse, "%s parameter 'unit' value parsing failed :: caused by :: unknown time unit value: %s", name, unit)
+	code := mongoerror.FailedToParse
+	if name == "$dateTrunc" {
+		code = 5439014
+	}
+	return "", false, mongoerror.New(code, "%s parameter 'unit' value parsing failed :: caused by :: unknown time unit value: %s", name, unit)
 }
 
 // weekdayOf reads a startOfWeek.
