@@ -54,32 +54,28 @@ func validateID(v bsoncore.Value) error {
 	return nil
 }
 
-// withID appends the _id of a document that shall replace another: its own, which must be equal to that of the other; or else
-// that of the other.
-func withID(dst []byte, old, now bsoncore.Document, inserting bool) ([]byte, error) {
+// identity returns the _id of a document that shall replace another: its own, which must be equal to that of the other; or else
+// that of the other. It has Type 0 when there is none.
+func identity(old, now bsoncore.Document, inserting bool) (bsoncore.Value, error) {
 	was, _ := old.LookupErr("_id")
-	is, _ := now.LookupErr("_id")
-	own := is.Type != 0
+	is, err := now.LookupErr("_id")
+	own := err == nil
 	if !own {
 		is = was
 	}
 	switch {
 	case is.Type == bsoncore.TypeArray && inserting && (!own || was.Type == 0):
-		return dst, mongoerror.New(mongoerror.NotSingleValueField,
-			"After applying the update to the document, the (immutable) field '_id' was found to be an array or array descendant.")
-	case own:
+		return is, arrayID()
+	case own && (is.Type != bsoncore.TypeArray || !inserting):
 		if err := validateID(is); err != nil {
-			return dst, err
+			return is, err
 		}
 		if was.Type != 0 && !order.Equal(was, is, nil) {
-			return dst, mongoerror.New(mongoerror.ImmutableField,
+			return is, mongoerror.New(mongoerror.ImmutableField,
 				"After applying the update, the (immutable) field '_id' was found to have been altered to %s", showElement("_id", is))
 		}
 	}
-	if is.Type == 0 {
-		return dst, nil
-	}
-	return bsoncore.AppendValueElement(dst, "_id", is), nil
+	return is, nil
 }
 
 // idFirst appends doc with its _id at the beginning, which is what validated documents have.
@@ -101,4 +97,10 @@ func idFirst(dst []byte, doc bsoncore.Document, id bsoncore.Value) []byte {
 			dst = append(dst, doc[e.start:e.end]...)
 		}
 	}
+}
+
+// arrayID is the error of an upsert whose update leaves an array as _id.
+func arrayID() error {
+	return mongoerror.New(mongoerror.NotSingleValueField,
+		"After applying the update to the document, the (immutable) field '_id' was found to be an array or array descendant.")
 }

@@ -104,29 +104,18 @@ func (u *Update) transform(dst []byte, doc bsoncore.Document, inserting bool) ([
 			return dst, false, err
 		}
 	}
-	id, err := withID(nil, doc, now, inserting)
+	id, err := identity(doc, now, inserting)
 	if err != nil {
 		return dst, false, err
 	}
 	start := len(dst)
-	if e, ok := first(now); ok && string(e.name) == "_id" {
-		dst = append(dst, now...)
-	} else {
-		dst = append(dst, 0, 0, 0, 0)
-		dst = append(dst, id...)
-		for s := elementsIn(now); ; {
-			e, ok := s.next()
-			if !ok {
-				break
-			}
-			if string(e.name) != "_id" {
-				dst = append(dst, now[e.start:e.end]...)
-			}
-		}
-		dst = finish(dst, start)
-	}
+	dst = idFirst(dst, now, id)
 	if depthOf(bsoncore.Value{Type: bsoncore.TypeEmbeddedDocument, Data: dst[start:]}) > maxDepth {
 		return dst, false, tooDeep()
 	}
-	return dst, !bytes.Equal(doc, dst[start:]), nil
+	changed := !bytes.Equal(doc, dst[start:])
+	if inserting && changed && id.Type == bsoncore.TypeArray {
+		return dst, false, arrayID()
+	}
+	return dst, changed, nil
 }

@@ -27,11 +27,14 @@ func (u *Update) replace(dst []byte, doc bsoncore.Document, inserting bool) ([]b
 			return dst, false, err
 		}
 	}
-	start := len(dst)
-	dst = append(dst, 0, 0, 0, 0)
-	dst, err := withID(dst, doc, u.replacement, inserting)
+	id, err := identity(doc, u.replacement, inserting)
 	if err != nil {
 		return dst, false, err
+	}
+	start := len(dst)
+	dst = append(dst, 0, 0, 0, 0)
+	if id.Type != 0 {
+		dst = bsoncore.AppendValueElement(dst, "_id", id)
 	}
 	for s := elementsIn(u.replacement); ; {
 		e, ok := s.next()
