@@ -4,7 +4,6 @@ import (
 	"math"
 	"slices"
 
-	"github.com/golang/geo/r3"
 	"github.com/golang/geo/s2"
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 
@@ -53,21 +52,23 @@ func (d *Definition) appendSphere(e *Entries, doc bsoncore.Document) error {
 			lists[i] = []bsoncore.Value{{}}
 		}
 	}
-	if geometries > 0 {
-		d.combine(e, lists, make([]bsoncore.Value, 0, len(lists)))
+	if geometries == 0 {
+		return nil
 	}
-	return nil
+	return d.combine(e, lists, make([]bsoncore.Value, 0, len(lists)))
 }
 
 // combine adds a key for each choice of a value from each list.
-func (d *Definition) combine(e *Entries, lists [][]bsoncore.Value, chosen []bsoncore.Value) {
+func (d *Definition) combine(e *Entries, lists [][]bsoncore.Value, chosen []bsoncore.Value) error {
 	if len(chosen) == len(lists) {
-		d.add(e, chosen)
-		return
+		return d.add(e, chosen)
 	}
 	for _, v := range lists[len(chosen)] {
-		d.combine(e, lists, append(chosen, v))
+		if err := d.combine(e, lists, append(chosen, v)); err != nil {
+			return err
+		}
 	}
+	return nil
 }
 
 // along collects all values at the end of a path, through arrays. With asArray an array at the end is a value itself: it may be a pair of
@@ -271,13 +272,16 @@ func positions(v bsoncore.Value) (list []s2.Point, ok bool) {
 	return list, ok
 }
 
+// antipodal is how near to the opposite of each other two points are that count as opposite, in radii.
+const antipodal = 1e-14
+
 func (g *Geometry) line(v bsoncore.Value) bool {
 	points, ok := positions(v)
 	if !ok || len(points) < 2 {
 		return false
 	}
 	for i := 1; i < len(points); i++ {
-		if points[i].Vector == (r3.Vector{X: -points[i-1].X, Y: -points[i-1].Y, Z: -points[i-1].Z}) {
+		if points[i].Add(points[i-1].Vector).Norm() < antipodal {
 			return false // opposite ends of the sphere have no one line between them
 		}
 	}

@@ -146,7 +146,7 @@ func (d *Definition) expandLevel(e *Entries, level int, doc []byte, missing int)
 	}
 	if array.Type == 0 {
 		if !d.Sparse || missing < len(d.Components) {
-			d.add(e, f.fixed)
+			return d.add(e, f.fixed)
 		}
 		return nil
 	}
@@ -220,18 +220,23 @@ func (d *Definition) expandElement(e *Entries, level int, array, element bsoncor
 			p.found, p.at = c.down(v, f.at[i]+1)
 		}
 	}
-	doc := emptyObject().Data
+	var doc []byte // of other elements nothing is looked up
 	if element.Type == bsoncore.TypeEmbeddedDocument {
 		doc = element.Data
 	}
 	return d.expandLevel(e, level+1, doc, missing)
 }
 
+// The most keys that a document may have in an index, as in MongoDB, and the most bytes of them.
+const (
+	maxKeys     = 100000
+	maxKeyBytes = 64 << 20
+)
+
 // add adds the key of the values of all components.
-func (d *Definition) add(e *Entries, values []bsoncore.Value) {
+func (d *Definition) add(e *Entries, values []bsoncore.Value) error {
 	if d.kind == wild {
-		d.addPairs(e, values)
-		return
+		return d.addPairs(e, values)
 	}
 	from, exact := len(e.arena), true
 	for i, v := range values {
@@ -239,5 +244,14 @@ func (d *Definition) add(e *Entries, values []bsoncore.Value) {
 		e.arena, same = d.appendComponent(e.arena, i, v)
 		exact = exact && same
 	}
+	return e.close(from, exact)
+}
+
+// close ends the key that begins at from.
+func (e *Entries) close(from int, exact bool) error {
 	e.found = append(e.found, entry{from: from, to: len(e.arena), exact: exact})
+	if len(e.found) > maxKeys || len(e.arena) > maxKeyBytes {
+		return mongoerror.New(mongoerror.CannotBuildIndexKeys, "Index build failed: a document has more than %d keys, or %d bytes of keys", maxKeys, maxKeyBytes)
+	}
+	return nil
 }

@@ -46,8 +46,10 @@ func (p *parser) supported(n query.Node) error {
 		return p.allSupported(n.Children)
 	case *query.Comparison, *query.In, *query.Exists, *query.Type, *query.Geo, *query.Always:
 		return nil
-	case *query.Expr, *query.JSONSchema:
-		return p.fail(mongoerror.QueryFeatureNotAllowed, "%s is not allowed in this context", strings.Trim(documentText(query.Document(n)), "{ "))
+	case *query.Expr:
+		return p.fail(mongoerror.QueryFeatureNotAllowed, "$expr is not allowed in this context")
+	case *query.JSONSchema:
+		return p.fail(mongoerror.QueryFeatureNotAllowed, "$jsonSchema is not allowed in this context")
 	}
 	return p.fail(mongoerror.CannotCreateIndex, "Expression not supported in partial index: %s", documentText(query.Document(n)))
 }

@@ -47,14 +47,11 @@ func PrefixRange(prefix []byte) (lo, hi []byte) {
 	return prefix, keyenc.End(nil, prefix)
 }
 
-// appendHash appends the key of a hashed component: the XXH3-64 of the value's encoding, 8 bytes big-endian as an int64 is encoded.
+// appendHash appends the key of a hashed component: the XXH3-64 of the value's encoding, encoded as an int64.
 // Equal values have equal hashes.
 func appendHash(dst []byte, v bsoncore.Value, c *collation.Collation) []byte {
-	var stack [128]byte
-	h := xxh3.Hash(keyenc.Append(stack[:0], v, false, c))
-	var data [8]byte
-	for i := range data {
-		data[i] = byte(h >> (8 * i))
-	}
-	return keyenc.Append(dst, bsoncore.Value{Type: bsoncore.TypeInt64, Data: data[:]}, false, nil)
+	n := len(dst)
+	dst = keyenc.Append(dst, v, false, c)
+	h := xxh3.Hash(dst[n:])
+	return keyenc.AppendInt(dst[:n], int64(h))
 }

@@ -84,16 +84,19 @@ func join(prefix, name string) string {
 }
 
 // addPairs adds a key for each path with a value, beside the values of the other components.
-func (d *Definition) addPairs(e *Entries, values []bsoncore.Value) {
+func (d *Definition) addPairs(e *Entries, values []bsoncore.Value) error {
 	if len(e.pairs) == 0 {
-		d.addPair(e, values, nil)
+		return d.addPair(e, values, nil)
 	}
 	for i := range e.pairs {
-		d.addPair(e, values, &e.pairs[i])
+		if err := d.addPair(e, values, &e.pairs[i]); err != nil {
+			return err
+		}
 	}
+	return nil
 }
 
-func (d *Definition) addPair(e *Entries, values []bsoncore.Value, p *pair) {
+func (d *Definition) addPair(e *Entries, values []bsoncore.Value, p *pair) error {
 	from, exact := len(e.arena), true
 	for i, v := range values {
 		same := true
@@ -110,7 +113,7 @@ func (d *Definition) addPair(e *Entries, values []bsoncore.Value, p *pair) {
 		}
 		exact = exact && same
 	}
-	e.found = append(e.found, entry{from: from, to: len(e.arena), exact: exact})
+	return e.close(from, exact)
 }
 
 // apply appends what a selection leaves of a document.

@@ -74,6 +74,9 @@ func (l layout) append(dst []byte, whole uint64, fraction, negative bool) []byte
 	return dst
 }
 
+// AppendInt appends what Append appends for an integer, ascending.
+func AppendInt(dst []byte, i int64) []byte { return appendInt(dst, i) }
+
 func appendInt(dst []byte, i int64) []byte {
 	switch {
 	case i >= 0:

@@ -84,6 +84,7 @@ const (
 	QueryPlanKilled                           Code = 175
 	PrimarySteppedDown                        Code = 189
 	InvalidIndexSpecificationOption           Code = 197
+	CannotBuildIndexKeys                      Code = 201
 	NoSuchSession                             Code = 206
 	InvalidUUID                               Code = 207
 	TooManyLocks                              Code = 208
@@ -217,6 +218,7 @@ var names = map[Code]string{
 	QueryPlanKilled:                           "QueryPlanKilled",
 	PrimarySteppedDown:                        "PrimarySteppedDown",
 	InvalidIndexSpecificationOption:           "InvalidIndexSpecificationOption",
+	CannotBuildIndexKeys:                      "CannotBuildIndexKeys",
 	NoSuchSession:                             "NoSuchSession",
 	InvalidUUID:                               "InvalidUUID",
 	TooManyLocks:                              "TooManyLocks",
