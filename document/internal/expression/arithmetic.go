@@ -9,9 +9,9 @@ import (
 	"github.com/pandodb/pando/document/internal/number"
 )
 
-// buildAdd makes $add. Constants among the operands are added when they are parsed, for the error that they may be.
+// buildAdd makes $add.
 func buildAdd(p *parser, name string, operands []node) (node, error) {
-	p.checkConstants(operands, func(st *state, values []bsoncore.Value) (bsoncore.Value, error) { return add(st, name, values) })
+	operands = p.commute(operands, func(st *state, values []bsoncore.Value) (bsoncore.Value, error) { return add(st, name, values) })
 	if len(operands) == 2 {
 		return &dyadic{operands[0], operands[1], func(st *state, a, b bsoncore.Value) (bsoncore.Value, error) {
 			x, first := number.Of(a)
@@ -25,19 +25,24 @@ func buildAdd(p *parser, name string, operands []node) (node, error) {
 	return &nary{operands, func(st *state, values []bsoncore.Value) (bsoncore.Value, error) { return add(st, name, values) }}, nil
 }
 
-// checkConstants evaluates a commutative operator with those operands that are constants.
-func (p *parser) checkConstants(operands []node, apply func(st *state, values []bsoncore.Value) (bsoncore.Value, error)) {
-	var constants []node
+// commute puts constants behind the other operands of a commutative operator, and makes one of several.
+func (p *parser) commute(operands []node, apply func(st *state, values []bsoncore.Value) (bsoncore.Value, error)) []node {
+	var constants, others []node
 	for _, n := range operands {
 		if _, ok := isConstant(n); ok {
 			constants = append(constants, n)
+		} else {
+			others = append(others, n)
 		}
 	}
-	if len(constants) < 2 || len(constants) == len(operands) {
-		return
+	if len(constants) > 1 && len(others) > 0 {
+		if v, err := evalConstant(&nary{constants, apply}); err != nil {
+			p.later(err)
+		} else {
+			constants = []node{&constant{v}}
+		}
 	}
-	_, err := evalConstant(&nary{constants, apply})
-	p.later(err)
+	return append(others, constants...)
 }
 
 // add adds numbers, and milliseconds to at most one date.
@@ -62,11 +67,10 @@ func add(st *state, name string, values []bsoncore.Value) (bsoncore.Value, error
 	}
 	n := sum.Result()
 	switch {
-	case n.IsDecimal(): // rounded with the date in it, a double without
-		n = number.FromDecimal(n.Decimal().Add(number.DecimalFromInt(start)).Quantize(0, number.HalfEven))
-		start = 0
+	case n.IsDecimal():
+		n, start = number.FromDecimal(n.Decimal().Add(number.DecimalFromInt(start)).Quantize(0, number.HalfEven)), 0
 	case n.Type() == bsoncore.TypeDouble:
-		n = number.Double(math.Round(n.Float64()))
+		n, start = number.Double(math.Trunc(n.Float64()+float64(start))), 0
 	}
 	ms, exact := n.Int64()
 	total := number.Add(number.Int64(start), number.Int64(ms))
@@ -84,7 +88,7 @@ func millis(v bsoncore.Value) int64 {
 }
 
 func buildMultiply(p *parser, name string, operands []node) (node, error) {
-	p.checkConstants(operands, func(st *state, values []bsoncore.Value) (bsoncore.Value, error) { return multiply(st, name, values) })
+	operands = p.commute(operands, func(st *state, values []bsoncore.Value) (bsoncore.Value, error) { return multiply(st, name, values) })
 	return &nary{operands, func(st *state, values []bsoncore.Value) (bsoncore.Value, error) { return multiply(st, name, values) }}, nil
 }
 

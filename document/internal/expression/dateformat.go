@@ -74,6 +74,10 @@ func dateToString(st *state, z *zone, operands []node) (bsoncore.Value, error) {
 		}
 		return null(), nil
 	}
+	location, ok, err := z.of(values[1], operands[2] != nil)
+	if err != nil || !ok {
+		return null(), err
+	}
 	format := defaultFormat
 	if operands[1] != nil {
 		if isNullish(values[0]) {
@@ -86,10 +90,6 @@ func dateToString(st *state, z *zone, operands []node) (bsoncore.Value, error) {
 		if err := checkFormat(format, printed); err != nil {
 			return bsoncore.Value{}, err
 		}
-	}
-	location, ok, err := z.of(values[1], operands[2] != nil)
-	if err != nil || !ok {
-		return null(), err
 	}
 	ms, err := dateOf(date)
 	if err != nil {
@@ -171,9 +171,6 @@ func appendOffset(b []byte, t time.Time, letter byte) []byte {
 	minutes := seconds / 60
 	sign := byte('+')
 	if letter == 'Z' {
-		if minutes > 0 {
-			b = append(b, sign)
-		}
 		return strconv.AppendInt(b, int64(minutes), 10)
 	}
 	if minutes < 0 {

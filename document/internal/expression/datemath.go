@@ -66,7 +66,7 @@ func parseDateAdd(p *parser, name string, v bsoncore.Value) (node, error) {
 		if !isString(values[1]) {
 			return bsoncore.Value{}, mongoerror.New(5166404, "%s expects string defining the time unit", name)
 		}
-		unit, _, err := unitOf(name, values[1])
+		unit, err := unitOf(name, values[1])
 		if err != nil {
 			return bsoncore.Value{}, err
 		}
@@ -136,7 +136,8 @@ func parseDateDiff(p *parser, name string, v bsoncore.Value) (node, error) {
 		if err != nil {
 			return bsoncore.Value{}, err
 		}
-		if isNullish(values[0]) || isNullish(values[1]) {
+		week := weekly(operands[4], values[2])
+		if isNullish(values[0]) || isNullish(values[1]) || isNullish(values[2]) || week && isNullish(values[4]) {
 			return null(), nil
 		}
 		location, ok, err := z.of(values[3], operands[3] != nil)
@@ -151,13 +152,15 @@ func parseDateDiff(p *parser, name string, v bsoncore.Value) (node, error) {
 		if err != nil {
 			return bsoncore.Value{}, mongoerror.New(5166307, "%s requires 'endDate' to be a date, but got %s", name, typeName(values[1]))
 		}
-		unit, ok, err := unitOf(name, values[2])
-		if !ok || err != nil {
-			return null(), err
+		unit, err := unitOf(name, values[2])
+		if err != nil {
+			return bsoncore.Value{}, err
 		}
-		first, ok, err := firstWeekday(name, unit, values[4], operands[4] != nil)
-		if !ok || err != nil {
-			return null(), err
+		first := time.Sunday
+		if week {
+			if first, err = weekdayOf(name, values[4]); err != nil {
+				return bsoncore.Value{}, err
+			}
 		}
 		n, ok := dateDiff(start, end, unit, location, first)
 		if !ok {
@@ -167,16 +170,9 @@ func parseDateDiff(p *parser, name string, v bsoncore.Value) (node, error) {
 	}})
 }
 
-// firstWeekday reads the startOfWeek, which counts for weeks only.
-func firstWeekday(name, unit string, v bsoncore.Value, present bool) (d time.Weekday, ok bool, err error) {
-	if unit != "week" || !present {
-		return time.Sunday, true, nil
-	}
-	if isNullish(v) {
-		return 0, false, nil
-	}
-	d, err = weekdayOf(name, v)
-	return d, err == nil, err
+// weekly reports whether a startOfWeek is there and counts: it does for weeks only.
+func weekly(startOfWeek node, unit bsoncore.Value) bool {
+	return startOfWeek != nil && isString(unit) && string(stringOf(unit)) == "week"
 }
 
 // dateDiff counts the boundaries of the unit between two moments.
@@ -223,7 +219,8 @@ func parseDateTrunc(p *parser, name string, v bsoncore.Value) (node, error) {
 		if err != nil {
 			return bsoncore.Value{}, err
 		}
-		if isNullish(values[0]) {
+		week := weekly(operands[4], values[1])
+		if isNullish(values[0]) || isNullish(values[1]) || operands[2] != nil && isNullish(values[2]) || week && isNullish(values[4]) {
 			return null(), nil
 		}
 		location, ok, err := z.of(values[3], operands[3] != nil)
@@ -234,26 +231,19 @@ func parseDateTrunc(p *parser, name string, v bsoncore.Value) (node, error) {
 		if err != nil {
 			return bsoncore.Value{}, mongoerror.New(5439012, "%s requires 'date' to be a date, but got %s", name, typeName(values[0]))
 		}
-		unit, ok, err := unitOf(name, values[1])
-		if !ok || err != nil {
-			return null(), err
+		unit, err := unitOf(name, values[1])
+		if err != nil {
+			return bsoncore.Value{}, err
 		}
-		size := int64(1)
-		if operands[2] != nil {
-			if isNullish(values[2]) {
-				return null(), nil
-			}
-			if size, ok = number64(values[2]); !ok {
-				return bsoncore.Value{}, mongoerror.New(5439017, "%s requires 'binSize' to be a 64-bit integer, but got value '%s' of type %s",
-					name, values[2], typeName(values[2]))
-			}
-			if size <= 0 {
-				return bsoncore.Value{}, mongoerror.New(5439018, "%s requires 'binSize' to be greater than 0, but got value %d", name, size)
-			}
+		size, err := binSize(name, operands[2], values[2])
+		if err != nil {
+			return bsoncore.Value{}, err
 		}
-		first, ok, err := firstWeekday(name, unit, values[4], operands[4] != nil)
-		if !ok || err != nil {
-			return null(), err
+		first := time.Sunday
+		if week {
+			if first, err = weekdayOf(name, values[4]); err != nil {
+				return bsoncore.Value{}, err
+			}
 		}
 		truncated, ok := dateTrunc(ms, size, unit, location, first)
 		if !ok {
@@ -261,6 +251,21 @@ func parseDateTrunc(p *parser, name string, v bsoncore.Value) (node, error) {
 		}
 		return st.date(truncated)
 	}})
+}
+
+// binSize reads the binSize of $dateTrunc.
+func binSize(name string, n node, v bsoncore.Value) (int64, error) {
+	if n == nil {
+		return 1, nil
+	}
+	size, ok := number64(v)
+	switch {
+	case !ok:
+		return 0, mongoerror.New(5439017, "%s requires 'binSize' to be a 64-bit integer, but got value '%s' of type %s", name, v, typeName(v))
+	case size <= 0:
+		return 0, mongoerror.New(5439018, "%s requires 'binSize' to be greater than 0, but got value %d", name, size)
+	}
+	return size, nil
 }
 
 // dateTrunc returns the begin of the bin; bins are counted from the begin of the year 2000 by the clock of the zone.

@@ -50,16 +50,16 @@ func parseDatePart(p *parser, name string, v bsoncore.Value) (node, error) {
 		if isNullish(date) {
 			return null(), nil
 		}
+		ms, err := dateOf(date)
+		if err != nil {
+			return bsoncore.Value{}, err
+		}
 		if !isNullish(named) && !isString(named) {
 			return bsoncore.Value{}, mongoerror.New(40533, "%s requires a string for the timezone argument, but was given a %s (%s)", name, typeName(named), named)
 		}
 		location, ok, err := z.of(named, operands[1] != nil)
 		if !ok || err != nil {
 			return null(), err
-		}
-		ms, err := dateOf(date)
-		if err != nil {
-			return bsoncore.Value{}, err
 		}
 		n := datePart(name, at(ms, location))
 		if name == "$isoWeekYear" {
@@ -239,7 +239,6 @@ func fromParts(st *state, z *zone, names []string, operands []node, iso bool) (b
 		return null(), err
 	}
 	var parts [10]int64
-	known := true
 	for i := range parts {
 		missing := int64(1)
 		if i >= 3 && i < 7 {
@@ -249,12 +248,12 @@ func fromParts(st *state, z *zone, names []string, operands []node, iso bool) (b
 		if err != nil {
 			return bsoncore.Value{}, err
 		}
-		known = known && ok
+		if !ok {
+			return null(), nil
+		}
 		parts[i] = part
 	}
 	switch {
-	case !known:
-		return null(), nil
 	case iso && (parts[7] < 1 || parts[7] > mostYear):
 		return bsoncore.Value{}, mongoerror.New(31095, "'isoWeekYear' must evaluate to an integer in the range 1 to %d, found %d", mostYear, parts[7])
 	case !iso && (parts[0] < 1 || parts[0] > mostYear):

@@ -347,7 +347,7 @@ func parseN(p *parser, name string, v bsoncore.Value) (node, error) {
 		return nil, err
 	}
 	collation := p.options.Collation
-	return p.fold(&dyadic{operands[0], operands[1], func(st *state, n, input bsoncore.Value) (bsoncore.Value, error) {
+	return &dyadic{operands[0], operands[1], func(st *state, n, input bsoncore.Value) (bsoncore.Value, error) {
 		if _, ok := number.Of(n); !ok {
 			return bsoncore.Value{}, mongoerror.New(5787902, "Value for 'n' must be of integral type, but found %s", n)
 		}
@@ -361,7 +361,7 @@ func parseN(p *parser, name string, v bsoncore.Value) (node, error) {
 			return bsoncore.Value{}, mongoerror.New(5788200, "Input must be an array")
 		}
 		return nOf(st, name, i, input.Data, collation)
-	}})
+	}}, nil // not folded: the server does not
 }
 
 // number64 returns a number as an integer if it is one.

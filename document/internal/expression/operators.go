@@ -139,7 +139,7 @@ func findTrigonometry(name string) (operator, bool) {
 func findString(name string) (operator, bool) {
 	switch name {
 	case "$concat":
-		return ofLazy(0, anyNumber, evalConcat), true
+		return built(0, anyNumber, buildConcat), true
 	case "$indexOfBytes", "$indexOfCP":
 		return ofMany(2, 4, evalIndexOf), true
 	case "$trim", "$ltrim", "$rtrim":

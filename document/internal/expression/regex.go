@@ -54,8 +54,6 @@ func compileRegex(name, source, flags string) (*pattern, error) {
 			options |= regexp2.IgnorePatternWhitespace
 		case 'u':
 			continue
-		default:
-			return nil, mongoerror.New(51108, "%s invalid flag in regex options: %c", name, c)
 		}
 		prefix += string(c)
 	}
@@ -222,6 +220,9 @@ func regexOf(name string, regex, options bsoncore.Value, last *atomic.Pointer[pa
 			return nil, mongoerror.New(51107, "%s: found regex option(s) specified in both 'regex' and 'option' fields", name)
 		}
 		flags = string(stringOf(options))
+	}
+	if i := strings.IndexFunc(flags, func(c rune) bool { return !strings.ContainsRune(regexFlags, c) }); i >= 0 {
+		return nil, mongoerror.New(51108, "%s invalid flag in regex options: %c", name, flags[i])
 	}
 	if isNullish(regex) {
 		return nil, nil

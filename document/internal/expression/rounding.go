@@ -21,7 +21,11 @@ func evalCeilFloor(st *state, name string, v bsoncore.Value) (bsoncore.Value, er
 	}
 	switch {
 	case n.IsDecimal():
-		return st.number(number.FromDecimal(n.Decimal().Quantize(0, how)))
+		d := n.Decimal().Quantize(0, how)
+		if d.IsInf() || d.Exponent() != 0 { // as the server has it
+			d, _ = number.ParseDecimal("NaN")
+		}
+		return st.number(number.FromDecimal(d))
 	case n.IsInteger():
 		return v, nil
 	}
@@ -42,6 +46,10 @@ func evalRound(st *state, name string, values []bsoncore.Value) (bsoncore.Value,
 	if isNullish(values[0]) {
 		return null(), nil
 	}
+	n, ok := number.Of(values[0])
+	if !ok {
+		return bsoncore.Value{}, mongoerror.New(51081, "%s only supports numeric types, not %s", name, typeName(values[0]))
+	}
 	places := int64(0)
 	if len(values) == 2 {
 		if isNullish(values[1]) {
@@ -51,10 +59,6 @@ func evalRound(st *state, name string, values []bsoncore.Value) (bsoncore.Value,
 		if places, err = roundingPlaces(name, values[1]); err != nil {
 			return bsoncore.Value{}, err
 		}
-	}
-	n, ok := number.Of(values[0])
-	if !ok {
-		return bsoncore.Value{}, mongoerror.New(51081, "%s only supports numeric types, not %s", name, typeName(values[0]))
 	}
 	switch {
 	case n.IsDecimal():

@@ -46,6 +46,22 @@ func buildSet(p *parser, name string, operands []node) (node, error) {
 			return setEquals(st, name, values, c)
 		}
 	}
+	switch name {
+	case "$setUnion", "$setIntersection":
+		operands = p.commute(operands, apply)
+	case "$setEquals": // those that are known are compared first
+		slices.SortStableFunc(operands, func(a, b node) int {
+			_, first := isConstant(a)
+			_, second := isConstant(b)
+			switch {
+			case first == second:
+				return 0
+			case first:
+				return -1
+			}
+			return 1
+		})
+	}
 	return &nary{operands, apply}, nil
 }
 
@@ -121,9 +137,6 @@ func setIntersection(st *state, name string, values []bsoncore.Value, c *collati
 			continue
 		}
 		common = slices.DeleteFunc(common, func(v bsoncore.Value) bool { return !has(set, v, c) })
-		if len(common) == 0 {
-			break
-		}
 	}
 	return st.array(common)
 }

@@ -239,7 +239,7 @@ func parseZip(p *parser, name string, v bsoncore.Value) (node, error) {
 	case len(n.defaults) > 0 && len(n.defaults) != len(n.inputs):
 		return nil, mongoerror.New(34467, "defaults and inputs must have the same length")
 	}
-	return p.fold(n)
+	return n, nil // not folded: the server does not
 }
 
 func (n *zip) eval(st *state) (bsoncore.Value, error) {

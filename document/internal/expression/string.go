@@ -2,7 +2,9 @@ package expression
 
 import (
 	"bytes"
+	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"time"
 	"unicode/utf8"
@@ -12,6 +14,29 @@ import (
 	"github.com/pandodb/pando/document/internal/mongoerror"
 	"github.com/pandodb/pando/document/internal/number"
 )
+
+// buildConcat makes $concat. Constants that are neighbours are joined, for the error that they may be.
+func buildConcat(p *parser, name string, operands []node) (node, error) {
+	join := func(operands []node) *lazy {
+		return &lazy{operands, func(st *state, operands []node) (bsoncore.Value, error) { return evalConcat(st, name, operands) }}
+	}
+	for i := 0; i < len(operands); i++ {
+		end := i
+		for end < len(operands) && allConstant(operands[end:end+1]) {
+			end++
+		}
+		if end-i < 2 || end-i == len(operands) {
+			continue
+		}
+		v, err := evalConstant(join(operands[i:end]))
+		if err != nil {
+			p.later(err)
+			break
+		}
+		operands = slices.Concat(operands[:i], []node{&constant{v}}, operands[end:])
+	}
+	return join(operands), nil
+}
 
 func evalConcat(st *state, name string, operands []node) (bsoncore.Value, error) {
 	base := len(st.stack)
@@ -53,8 +78,8 @@ func coerce(name string, v bsoncore.Value) ([]byte, error) {
 	case bsoncore.TypeDateTime:
 		return []byte(isoDate(millis(v))), nil
 	case bsoncore.TypeTimestamp:
-		seconds, _, _ := v.TimestampOK()
-		return time.Unix(int64(seconds), 0).UTC().AppendFormat(nil, "Jan _2 15:04:05:000"), nil
+		seconds, increment, _ := v.TimestampOK()
+		return fmt.Appendf(time.Unix(int64(seconds), 0).UTC().AppendFormat(nil, "Jan _2 15:04:05"), ":%d", increment), nil
 	}
 	if n, ok := number.Of(v); ok {
 		return []byte(n.String()), nil

@@ -153,23 +153,19 @@ func monthsOf(unit string) int64 {
 	return 0
 }
 
-// unitOf reads the unit of $dateAdd and its like. ok is false when it is null.
-func unitOf(name string, v bsoncore.Value) (unit string, ok bool, err error) {
-	if isNullish(v) {
-		return "", false, nil
-	}
+// unitOf reads the unit of $dateAdd and its like.
+func unitOf(name string, v bsoncore.Value) (string, error) {
 	if !isString(v) {
-		return "", false, mongoerror.New(5439013, "%s requires 'unit' to be a string, but got %s", name, typeName(v))
+		return "", mongoerror.New(5439013, "%s requires 'unit' to be a string, but got %s", name, typeName(v))
 	}
-	switch unit = string(stringOf(v)); unit {
+	switch unit := string(stringOf(v)); unit {
 	case "year", "quarter", "month", "week", "day", "hour", "minute", "second", "millisecond":
-		return unit, true, nil
+		return unit, nil
 	}
-	code := mongoerror.FailedToParse
-	if name == "$dateTrunc" {
-		code = 5439014
+	if name == "$dateAdd" || name == "$dateSubtract" {
+		return "", mongoerror.New(mongoerror.FailedToParse, "unknown time unit value: %s", stringOf(v))
 	}
-	return "", false, mongoerror.New(code, "%s parameter 'unit' value parsing failed :: caused by :: unknown time unit value: %s", name, unit)
+	return "", mongoerror.New(5439014, "%s parameter 'unit' value cannot be recognized as a time unit: %s", name, stringOf(v))
 }
 
 // weekdayOf reads a startOfWeek.
@@ -183,6 +179,5 @@ func weekdayOf(name string, v bsoncore.Value) (time.Weekday, error) {
 			return d, nil
 		}
 	}
-	return 0, mongoerror.New(mongoerror.FailedToParse, "%s parameter 'startOfWeek' value parsing failed :: caused by :: unknown day of week value: %s",
-		name, stringOf(v))
+	return 0, mongoerror.New(5439016, "%s parameter 'startOfWeek' value cannot be recognized as a day of a week: %s", name, stringOf(v))
 }

@@ -244,7 +244,7 @@ func (r Rounding) rounder() apd.Rounder {
 }
 
 // Quantize rounds d to that many digits behind the point, before it when negative; zeros are added up to there. A number
-// that has no room for the zeros stays as it is.
+// that has no room for all of the zeros gets as many as it has room for.
 func (d Decimal) Quantize(places int, how Rounding) Decimal {
 	if d.IsNaN() || d.IsInf() || d.Exponent() == -places {
 		return d
@@ -254,8 +254,21 @@ func (d Decimal) Quantize(places int, how Rounding) Decimal {
 	c.Rounding = how.rounder()
 	condition, _ := c.Quantize(&rounded, d.load(&x), int32(-places))
 	if condition.InvalidOperation() || rounded.Form != apd.Finite {
-		return d
+		return d.padded()
 	}
 	rounded.Negative = x.Negative // also of what was rounded to zero
 	return store(&rounded)
+}
+
+// padded returns d with zeros up to 34 digits.
+func (d Decimal) padded() Decimal {
+	var x apd.Decimal
+	d.load(&x)
+	zeros := precision - x.NumDigits()
+	if zeros <= 0 || x.Form != apd.Finite {
+		return d
+	}
+	c := context34()
+	_, _ = c.Quantize(&x, &x, x.Exponent-int32(zeros))
+	return store(&x)
 }

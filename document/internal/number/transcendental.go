@@ -141,8 +141,5 @@ func (d Decimal) Pow(o Decimal) Decimal {
 	_, _ = c.Pow(&z, d.load(&x), &y)
 	r := context34()
 	_, _ = r.Round(&z, &z)
-	if missing := precision - z.NumDigits(); missing > 0 && z.Form == apd.Finite { // the server gives all digits always
-		_, _ = r.Quantize(&z, &z, z.Exponent-int32(missing))
-	}
-	return store(&z)
+	return store(&z).padded() // the server gives all digits always
 }

@@ -200,7 +200,7 @@ func limitAtInfinity(name string, d Decimal) Decimal {
 func circular(name string, d Decimal) Decimal {
 	if d.Sign() == 0 {
 		if name == "cos" {
-			return DecimalFromInt(1)
+			return DecimalFromInt(1).padded()
 		}
 		return d
 	}
@@ -241,7 +241,7 @@ func inverseCircular(name string, d Decimal) Decimal {
 func hyperbolic(name string, d Decimal) Decimal {
 	switch {
 	case d.Sign() == 0 && name == "cosh":
-		return DecimalFromInt(1)
+		return DecimalFromInt(1).padded()
 	case d.Sign() == 0:
 		return d
 	case d.Abs().Compare(DecimalFromInt(15000)) > 0:
