@@ -26,6 +26,9 @@ type Collection struct {
 	Indexes   []Index // the secondary indexes that may be used: neither hidden ones nor those being built
 	Capped    bool    // record keys are insertion numbers
 	IDIndex   *Index  // the index of _id of a capped collection; nil for others
+	// Estimate tells about how many records there are, at no cost; nil: they are counted when a plan depends on it, which takes time
+	// as long as many of them have just been written.
+	Estimate func() int64
 }
 
 // DefaultMemory is how many bytes a sort or a set of record keys may hold.
@@ -42,13 +45,21 @@ func Planning(r Reader, c *Collection) *plan.Collection {
 	p := &plan.Collection{
 		Namespace: c.Namespace,
 		Capped:    c.Capped,
-		Records:   func() (int64, error) { return r.Count(c.Records, nil, nil) },
+		Records:   c.records(r),
 		Count:     func(i int, lo, hi []byte) (int64, error) { return r.Count(c.keyspace(i), lo, hi) },
 	}
 	for _, i := range c.Indexes {
 		p.Indexes = append(p.Indexes, plan.Index{Definition: i.Definition, Multikey: i.Multikey()})
 	}
 	return p
+}
+
+// records returns what tells how many records there are.
+func (c *Collection) records(r Reader) func() (int64, error) {
+	if c.Estimate != nil {
+		return func() (int64, error) { return c.Estimate(), nil }
+	}
+	return func() (int64, error) { return r.Count(c.Records, nil, nil) }
 }
 
 // keyspace returns that of an index of a plan.

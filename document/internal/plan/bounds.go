@@ -109,6 +109,16 @@ func (b *Bounds) Empty() bool {
 	return false
 }
 
+// unbounded reports whether they are all entries.
+func (b *Bounds) unbounded() bool {
+	for _, list := range b.Ranges {
+		if !open(list) {
+			return false
+		}
+	}
+	return b.Lower == nil && b.Upper == nil
+}
+
 // Cover returns at most limit ranges of entries, in order, that hold all the entries in the bounds. exact tells that they hold no
 // others.
 func (b *Bounds) Cover(limit int) (list []Range, exact bool) {

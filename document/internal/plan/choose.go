@@ -26,6 +26,11 @@ const (
 	// penalty is what keeps walks over all of a small collection behind its indexes.
 	penalty = 1e6
 
+	// cheap is what a plan may cost without being held against others that need more counting: that costs, too.
+	cheap = 2000.0
+	// nothing is what a scan may cost that makes counting for the others pointless.
+	nothing = 200.0
+
 	maxDepth    = 8 // of disjunctions within disjunctions
 	maxRejected = 16
 )
@@ -38,15 +43,25 @@ type planner struct {
 	keys []key        // of the sort order; nil: any
 	hint *hint
 	id   Index
-	n    float64 // records; below 0: not counted yet
-	err  error
+	// thorough asks for every plan, whatever it takes to find it.
+	thorough bool
+	n        float64 // records; below 0: not counted yet
+	// known is which part of the records passes conditions, where an index tells.
+	known map[query.Node]float64
+	err   error
 }
 
 // candidate is a whole plan and what it costs.
 type candidate struct {
 	root Stage
 	cost float64
+	left int  // conditions that the bounds leave
 	scan bool // it is a walk over the whole collection
+}
+
+// compare puts the cheaper first, and of two that cost the same the one that leaves less to be looked at.
+func (c candidate) compare(o candidate) int {
+	return cmp.Or(cmp.Compare(c.cost, o.cost), cmp.Compare(c.left, o.left))
 }
 
 // Choose picks the cheapest plan.
@@ -77,6 +92,7 @@ func All(q *Query, c *Collection) ([]*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
+	p.thorough = true
 	var out []*Plan
 	if root := p.quick(); root != nil {
 		out = append(out, p.plan(root, nil))
@@ -144,7 +160,7 @@ func (p *planner) rooted(n query.Node) *query.Filter { return p.q.Filter.With(n)
 func (p *planner) quick() Stage {
 	for _, n := range p.all {
 		if a, ok := n.(*query.Always); ok && !a.Value {
-			return p.wrap(&EOF{}, true)
+			return p.wrap(&EOF{})
 		}
 	}
 	if len(p.all) != 1 || p.hint != nil || p.q.Goal != Find {
@@ -162,7 +178,7 @@ func (p *planner) quick() Stage {
 			return nil
 		}
 	}
-	return p.wrap(&IDLookup{ID: c.Value, Key: keyenc.Append(nil, c.Value, false, nil)}, true)
+	return p.wrap(&IDLookup{ID: c.Value, Key: keyenc.Append(nil, c.Value, false, nil)})
 }
 
 // candidates returns all plans, the cheapest first.
@@ -171,14 +187,11 @@ func (p *planner) candidates() ([]candidate, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := make([]candidate, 0, len(accesses))
-	for _, a := range accesses {
-		out = append(out, p.finish(a))
-	}
+	out := p.finished(accesses)
 	if p.err != nil {
 		return nil, p.err
 	}
-	slices.SortStableFunc(out, func(a, b candidate) int { return cmp.Compare(a.cost, b.cost) })
+	slices.SortStableFunc(out, candidate.compare)
 	return out, nil
 }
 
@@ -192,13 +205,53 @@ func (p *planner) accesses() ([]*access, error) {
 		return []*access{p.walk(backward)}, nil
 	}
 	scans := p.bounded()
+	if p.settled(scans) {
+		return scans, nil
+	}
+	if len(p.all) == 0 && len(p.keys) > 0 {
+		if whole := p.forOrder(nil); p.settled(whole) {
+			return whole, nil
+		}
+	}
+	p.learn(scans)
 	out := scans
 	if len(scans) > 1 {
 		out = append(out[:len(out):len(out)], p.intersections(p.all, scans)...)
 	}
 	out = append(out, p.disjunctions(p.all, 0)...)
+	if len(out) > len(scans) && p.settled(out) {
+		return out, nil
+	}
 	out = append(out, p.forOrder(out)...)
+	if len(out) == 0 && !p.thorough {
+		return []*access{{stage: &CollectionScan{Filter: p.filter(p.all)}, fetched: true}}, nil
+	}
 	return append(out, p.walk(false)), nil
+}
+
+// settled reports whether one of the accesses is so cheap, or so plainly the best, that no others need to be looked for.
+func (p *planner) settled(list []*access) bool {
+	if p.thorough || p.err != nil || len(list) == 0 {
+		return false
+	}
+	if len(p.all) == 0 {
+		return true // the order comes from an index, and there is nothing to filter
+	}
+	for _, c := range p.finished(list) {
+		if c.cost <= cheap {
+			return true
+		}
+	}
+	return false
+}
+
+// finished returns the whole plans of accesses.
+func (p *planner) finished(list []*access) []candidate {
+	out := make([]candidate, 0, len(list))
+	for _, a := range list {
+		out = append(out, p.finish(a))
+	}
+	return out
 }
 
 // bounded returns the scans of indexes that the filter bounds.
@@ -208,7 +261,7 @@ func (p *planner) bounded() []*access {
 	for i := range p.indexes() {
 		out = append(out, p.scans(p.number(i), p.all, found)...)
 	}
-	return out
+	return p.estimateUntil(out)
 }
 
 // forOrder returns the accesses that are there for the sake of the order only: scans of whole indexes, and those of out that can be
@@ -237,8 +290,12 @@ func (p *planner) forOrder(out []*access) []*access {
 			continue
 		}
 		a := p.scan(n, p.all, leaves(p.all), nil)
-		if ok, _ := p.provides(a.scan); ok || p.q.Goal == Distinct {
-			more = append(more, a)
+		ok, _ := p.provides(a.scan)
+		if p.q.Goal == Distinct {
+			_, ok = p.distinct(a)
+		}
+		if ok {
+			more = append(more, p.estimate(a)...)
 		}
 	}
 	return more
@@ -263,9 +320,8 @@ func (p *planner) walk(backward bool) *access {
 	n := p.records()
 	a := &access{stage: &CollectionScan{Filter: p.filter(p.all), Backward: backward}, fetched: true, docs: n, rows: n}
 	for _, one := range p.all {
-		a.rows *= selectivity(one)
+		a.rows *= p.selectivity(one)
 	}
-	a.pass = a.rows
 	return a
 }
 
@@ -284,36 +340,52 @@ func (p *planner) finish(a *access) candidate {
 			return c
 		}
 	}
-	sorted := a.ordered || len(p.q.Sort) == 0 || emptySpec(p.q.Sort)
-	if isNatural, _ := natural(p.q.Sort); isNatural {
-		sorted = true
-	}
 	s, isCovered := p.documents(a)
-	cost := a.entries + a.docs*costFetch
+	cost := p.cost(a, isCovered)
 	_, walks := a.stage.(*CollectionScan)
-	if walks {
+	if walks && a.docs > 0 && p.records() < fewRecords {
+		cost += penalty
+	}
+	if !a.ordered && p.sorts() {
+		s = &Sort{Input: s, Pattern: p.q.Sort, Limit: p.toSort()}
+	}
+	return candidate{root: p.wrap(s), cost: cost, left: len(a.residual), scan: walks}
+}
+
+// sorts reports whether an order is asked for that the access has to give.
+func (p *planner) sorts() bool {
+	isNatural, _ := natural(p.q.Sort)
+	return len(p.q.Sort) > 0 && !emptySpec(p.q.Sort) && !isNatural
+}
+
+// cost returns what an access costs up to the last document that is wanted.
+func (p *planner) cost(a *access, isCovered bool) float64 {
+	cost := a.entries + a.docs*costFetch
+	if _, walks := a.stage.(*CollectionScan); walks {
 		cost = a.docs * costRecord
 	}
 	if !a.fetched && !isCovered {
 		cost += a.rows * costFetch
 	}
+	rows, known := p.pass(a)
 	wanted := float64(p.q.Skip + p.q.Limit)
 	switch {
-	case !sorted:
-		rows := max(a.pass, 2)
+	case !a.ordered && p.sorts():
+		rows = max(rows, 2)
 		kept := rows
 		if p.q.Limit > 0 {
 			kept = min(rows, max(wanted, 2))
 		}
-		cost += kept*costSortRow + rows*math.Log2(kept)*costCompare
-		s = &Sort{Input: s, Pattern: p.q.Sort, Limit: p.toSort()}
-	case p.q.Limit > 0 && wanted < a.pass:
-		cost *= wanted / a.pass
+		return cost + kept*costSortRow + rows*math.Log2(kept)*costCompare
+	case p.q.Limit > 0 && wanted < rows:
+		early := cost * wanted / rows
+		if !known {
+			// The walk ends as soon as enough rows pass, if they do: a guess may be far off.
+			early = math.Sqrt(early * cost)
+		}
+		return early
 	}
-	if walks && p.records() < fewRecords {
-		cost += penalty
-	}
-	return candidate{root: p.wrap(s, isCovered || a.fetched), cost: cost, scan: walks}
+	return cost
 }
 
 // toSort returns how many rows of a sort are wanted.
@@ -362,7 +434,7 @@ func (p *planner) covers(s *IndexScan) bool {
 
 // wrap puts skip, limit and projection around the stage that gives the documents. Skipping comes before reading records where
 // nothing looks at them.
-func (p *planner) wrap(s Stage, whole bool) Stage {
+func (p *planner) wrap(s Stage) Stage {
 	if p.q.Goal == Counting {
 		return &Count{Input: s, Skip: p.q.Skip, Limit: p.q.Limit}
 	}

@@ -54,7 +54,7 @@ func (p *planner) branch(conj []query.Node, depth int) []*access {
 	}
 	found := leaves(conj)
 	for i := range p.indexes() {
-		out = append(out, p.scans(p.number(i), conj, found)...)
+		out = append(out, p.estimate(p.scans(p.number(i), conj, found)...)...)
 	}
 	out = append(out, p.disjunctions(conj, depth)...)
 	slices.SortStableFunc(out, func(a, b *access) int {
@@ -78,7 +78,6 @@ func sum(branches []*access) *access {
 		a.entries += b.entries
 		a.docs += b.docs
 		a.rows += b.rows
-		a.pass += b.pass
 	}
 	return a
 }
@@ -96,14 +95,14 @@ func (p *planner) or(branches []*access) *access {
 			if got && !b.fetched {
 				a.docs += b.rows
 			}
+			n, _ := p.pass(b)
+			a.rows += n - b.rows
 		}
 		stages[i], fetched = own, fetched && got
 	}
 	a.stage, a.fetched = &Or{Branches: stages}, fetched
 	if common {
 		a.residual = branches[0].residual
-	} else {
-		a.rows = a.pass
 	}
 	if len(stages) == 1 {
 		a.stage = stages[0]
@@ -179,10 +178,6 @@ func (p *planner) intersections(conj []query.Node, scans []*access) []*access {
 				if slices.Contains(b.residual, n) {
 					both.residual = append(both.residual, n)
 				}
-			}
-			both.pass = both.rows
-			for _, n := range both.residual {
-				both.pass *= selectivity(n)
 			}
 			both.stage = &And{Branches: []Stage{a.stage, b.stage}, Sorted: a.scan.Bounds.Single() && b.scan.Bounds.Single()}
 			out = append(out, both)

@@ -90,6 +90,7 @@ func (p *planner) hinted() ([]*access, error) {
 	}
 	found := leaves(p.all)
 	if out := p.scans(h.index, p.all, found); len(out) > 0 {
+		p.estimate(out...)
 		for _, a := range out {
 			if m := p.merge([]*access{a}); m != nil {
 				out = append(out, m)
@@ -101,7 +102,7 @@ func (p *planner) hinted() ([]*access, error) {
 		return nil, p.refuse(mongoerror.NoQueryExecutionPlans, "No query solutions")
 	}
 	// The caller may ask for an index that does not hold all documents: then the others are not found.
-	return []*access{p.scan(h.index, p.all, found, nil)}, nil
+	return p.estimate(p.scan(h.index, p.all, found, nil)), nil
 }
 
 // between returns the scan of the hinted index between min and max.
@@ -119,7 +120,7 @@ func (p *planner) between(d *index.Definition) (*access, error) {
 	a.scan.Bounds.Lower, a.scan.Bounds.Upper = lower, upper
 	a.scan.Dedup = a.scan.Multikey != 0
 	a.residual = p.all
-	p.estimate(a, nil)
+	p.estimate(a)
 	return a, nil
 }
 

@@ -78,6 +78,17 @@ func (s *IndexScan) fixed(i int) bool {
 	return len(list) == 1 && list[0].IsPoint()
 }
 
+// repeats reports whether a record may have several entries in the bounds: it has one for each element of an array, and those differ
+// in components that are not held to one value.
+func (s *IndexScan) repeats() bool {
+	for i := range s.Definition.Components {
+		if s.Multikey>>i&1 != 0 && !s.fixed(i) {
+			return true
+		}
+	}
+	return false
+}
+
 // ordered reports whether the entries come in the order of component i's values as sorting sees them: that of an array is the least
 // or greatest of its elements, so none of them must be out of bounds.
 func (s *IndexScan) ordered(i int) bool {
@@ -136,7 +147,7 @@ func (s *IndexScan) exploded(prefixes [][][]index.Interval, keys []key) []*Index
 			return nil
 		}
 		one.Backward = backward
-		one.Dedup = s.Dedup && !one.Bounds.Single()
+		one.Dedup = one.repeats() || s.Dedup && s.Path == "" && len(s.Bounds.Paths) > 0
 		out = append(out, &one)
 	}
 	return out

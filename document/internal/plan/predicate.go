@@ -1,6 +1,8 @@
 package plan
 
 import (
+	"slices"
+
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 
 	"github.com/pandodb/pando/document/internal/collation"
@@ -195,7 +197,12 @@ func (b *bounder) not(n *query.Not) (condition, bool) {
 	if b.descends {
 		t = inexact
 	}
-	return condition{b.Complement(c.intervals), t, !c.missing}, true
+	return condition{slices.DeleteFunc(b.Complement(c.intervals), between), t, !c.missing}, true
+}
+
+// between reports whether an interval lies between undefined and null, where there is no value.
+func between(i index.Interval) bool {
+	return i.Low.Type == bsoncore.TypeUndefined && i.High.Type == bsoncore.TypeNull && !i.LowInclusive && !i.HighInclusive
 }
 
 // negatable reports whether the entries of the documents that are not equal to v are all but those of v: those of an empty array

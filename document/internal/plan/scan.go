@@ -1,6 +1,10 @@
 package plan
 
 import (
+	"cmp"
+	"math/bits"
+	"slices"
+
 	"github.com/pandodb/pando/document/internal/index"
 	"github.com/pandodb/pando/document/internal/query"
 )
@@ -19,9 +23,10 @@ type access struct {
 	fetched  bool       // the rows are records
 	ordered  bool       // they come in the order that is asked for
 	residual []query.Node
-	// Estimates: entries looked at, records read on the way, rows given, and what of them the residue lets pass.
-	entries, docs, rows, pass float64
-	used                      uint64 // the conjuncts that the bounds stand for
+	// Estimates: entries looked at, records read on the way, and rows given.
+	entries, docs, rows float64
+	used                uint64       // the conjuncts that the bounds stand for
+	onKey               []query.Node // those that are decided by the values of an entry
 }
 
 // option is a set of leaves that may bound one component together.
@@ -107,7 +112,7 @@ func (p *planner) scan(i int, conj []query.Node, found []leaf, first *option) *a
 		}
 	}
 	s.Bounds = newBounds(d, fields, paths)
-	s.Dedup = s.Dedup || x.Multikey != 0 && !s.Bounds.Single()
+	s.Dedup = s.Dedup || s.repeats()
 	a := &access{stage: s, scan: s}
 	p.settle(a, conj, chosen)
 	return a
@@ -182,8 +187,7 @@ func (p *planner) settle(a *access, conj []query.Node, chosen []*option) {
 			a.residual = append(a.residual, n)
 		}
 	}
-	a.scan.Filter = p.filter(keys)
-	p.estimate(a, keys)
+	a.scan.Filter, a.onKey = p.filter(keys), keys
 }
 
 // filter makes a filter of conditions that all have to hold; nil when there are none.
@@ -200,14 +204,73 @@ func (p *planner) filter(list []query.Node) *query.Filter {
 }
 
 // estimate counts what a scan will look at.
-func (p *planner) estimate(a *access, keys []query.Node) {
-	a.entries, a.rows = p.count(a.scan)
-	for _, n := range keys {
-		a.rows *= selectivity(n)
+func (p *planner) estimate(list ...*access) []*access {
+	for _, a := range list {
+		a.entries, a.rows = p.count(a.scan)
+		for _, n := range a.onKey {
+			a.rows *= p.selectivity(n)
+		}
 	}
-	a.pass = a.rows
-	for _, n := range a.residual {
-		a.pass *= selectivity(n)
+	return list
+}
+
+// estimateUntil counts the most promising scans first, and leaves out the others when it has met one that is next to nothing.
+func (p *planner) estimateUntil(list []*access) []*access {
+	if p.thorough || len(list) < 2 {
+		return p.estimate(list...)
+	}
+	slices.SortStableFunc(list, func(a, b *access) int { return cmp.Compare(a.scan.promise(), b.scan.promise()) })
+	for i, a := range list {
+		p.estimate(a)
+		if a.entries+a.rows*costFetch <= nothing {
+			return list[:i+1]
+		}
+	}
+	return list
+}
+
+// promise returns the lower a number the fewer entries a scan may be expected to look at.
+func (s *IndexScan) promise() int {
+	switch {
+	case s.Bounds.Empty():
+		return 0
+	case s.Definition.Unique && s.Bounds.Points():
+		return 1
+	case s.Bounds.Points():
+		return 2
+	case points(s.Bounds.Fields[0]):
+		return 3
+	}
+	return 4
+}
+
+// pass returns how many of an access's rows its residue lets pass. known tells that it was not guessed.
+func (p *planner) pass(a *access) (n float64, known bool) {
+	n, known = a.rows, true
+	if _, walks := a.stage.(*CollectionScan); walks {
+		for _, one := range p.all {
+			_, counted := p.known[one]
+			known = known && counted
+		}
+	}
+	for _, one := range a.residual {
+		n *= p.selectivity(one)
+		_, counted := p.known[one]
+		known = known && counted
+	}
+	return n, known
+}
+
+// learn notes which part of the records each condition lets pass that alone bounds a scan.
+func (p *planner) learn(scans []*access) {
+	for _, a := range scans {
+		if bits.OnesCount64(a.used) != 1 || a.scan.Definition.Partial != nil {
+			continue
+		}
+		if p.known == nil {
+			p.known = map[query.Node]float64{}
+		}
+		p.known[p.all[bits.TrailingZeros64(a.used)]] = min(1, a.rows/max(1, p.records()))
 	}
 }
 
@@ -216,7 +279,13 @@ func (p *planner) count(s *IndexScan) (entries, rows float64) {
 	if p.err != nil {
 		return 0, 0
 	}
+	if s.Bounds.unbounded() {
+		return p.records(), p.records()
+	}
 	list, whole := s.Bounds.Cover(maxCounted)
+	if s.Definition.Unique && s.Bounds.Points() && whole {
+		return float64(len(list)), float64(len(list))
+	}
 	for _, r := range list {
 		n, err := p.c.Count(s.Index, r.Lo, r.Hi)
 		if err != nil {
@@ -240,8 +309,11 @@ func (p *planner) count(s *IndexScan) (entries, rows float64) {
 	return entries, rows
 }
 
-// selectivity is which part of the records passes a condition that nothing is known of.
-func selectivity(n query.Node) float64 {
+// selectivity returns which part of the records passes a condition: as counted, or else a guess.
+func (p *planner) selectivity(n query.Node) float64 {
+	if part, ok := p.known[n]; ok {
+		return part
+	}
 	switch n := n.(type) {
 	case *query.Comparison:
 		if n.Op == query.Eq {

@@ -12,24 +12,24 @@ func (p *planner) summary(a *access) (c candidate, ok bool) {
 // counting returns a plan that counts.
 func (p *planner) counting(a *access) (candidate, bool) {
 	if walk, ok := a.stage.(*CollectionScan); ok && walk.Filter == nil && p.hint == nil {
-		return candidate{root: p.wrap(nil, false)}, true
+		return candidate{root: p.wrap(nil)}, true
 	}
 	if len(a.residual) > 0 {
 		return candidate{}, false
 	}
 	if s := a.scan; s != nil && s.Filter == nil && !s.Dedup {
 		if _, whole := s.Bounds.Cover(maxCounted); whole {
-			return candidate{root: p.wrap(&CountScan{Scan: s}, false), cost: float64(len(s.Bounds.Fields))}, true
+			return candidate{root: p.wrap(&CountScan{Scan: s}), cost: float64(len(s.Bounds.Fields))}, true
 		}
 	}
 	cost := a.entries + a.docs*costFetch
 	if _, walks := a.stage.(*CollectionScan); walks {
 		cost = a.docs * costRecord
-		if p.records() < fewRecords {
+		if a.docs > 0 && p.records() < fewRecords {
 			cost += penalty
 		}
 	}
-	return candidate{root: p.wrap(a.stage, false), cost: cost}, true
+	return candidate{root: p.wrap(a.stage), cost: cost}, true
 }
 
 // distinct returns a plan that looks at one entry for each value. It needs an index of which the field is the first component that
