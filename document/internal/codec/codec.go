@@ -38,8 +38,8 @@ const (
 	MaxDefinition        = 1 << 14 // bytes of a template's definition: a larger shape has none
 	MaxDefinitions       = 1 << 20 // bytes of all definitions of templates
 	MaxColumns           = 1024    // dictionaries of a collection
-	MaxEntries           = 8384    // strings of a dictionary
-	MaxEntry             = 64      // bytes of a string in a dictionary
+	MaxEntries           = 8352    // strings of a dictionary, and patterns of one
+	MaxEntry             = 64      // bytes of a string or a pattern in a dictionary
 	MaxDictionaries      = 1 << 20 // bytes of all strings in dictionaries
 	MaxNesting           = 128     // arrays within arrays of a record: what lies deeper is stored as BSON
 	MaxDocument          = 1 << 26 // bytes of a decoded document: four times what a document may have

@@ -180,12 +180,31 @@ func TestUniqueStringsStayOut(t *testing.T) {
 	store := newMemory()
 	c := open(t, Template, store)
 	for i := range 20_000 {
-		if _, err := c.Encode(nil, document(bson.D{{Key: "mail", Value: fmt.Sprintf("user%d@example.com", i)}})); err != nil {
+		if _, err := c.Encode(nil, document(bson.D{{Key: "mail", Value: fmt.Sprintf("user%d@host%d", i, i)}})); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if _, parts := store.templates(); parts > 0 {
 		t.Errorf("%d parts", parts)
+	}
+}
+
+// TestPatterns: strings that differ in a number only are told by it, if they come back by that.
+func TestPatterns(t *testing.T) {
+	for _, format := range []string{"user%d@example.com", "INV-%06d", "%d", "%09d", "x%d", "order %d of ours"} {
+		store := newMemory()
+		c := open(t, Template, store)
+		for _, n := range []int64{1, 2, 3, 0, 9, 10, 255, 256, 65535, 65536, 99999, 100000, 1234567, 123456789, 999999999999999999, 1000000000000000000} {
+			doc := document(bson.D{{Key: "s", Value: fmt.Sprintf(format, n)}})
+			record, err := c.Encode(nil, doc)
+			if err != nil {
+				t.Fatal(err)
+			}
+			same(t, record, doc, c, open(t, Template, store.clone()))
+			if n == 123456789 && len(record) != 7 && !strings.Contains(format, "%0") {
+				t.Errorf("%q: a record of %d bytes: %x", fmt.Sprintf(format, n), len(record), record)
+			}
+		}
 	}
 }
 

@@ -17,11 +17,12 @@ const (
 
 // column is the strings under one path, in all templates: those that come again get numbers.
 type column struct {
-	codec  *Codec
-	path   string
-	state  atomic.Pointer[dictionary]
-	notes  atomic.Pointer[[]uint32] // fingerprints of strings seen lately; its length is a power of two
-	missed atomic.Uint32            // a sixteenth of the strings that were no entry since notes has its length
+	codec    *Codec
+	path     string
+	patterns *column // nil in the column of the patterns itself
+	state    atomic.Pointer[dictionary]
+	notes    atomic.Pointer[[]uint32] // fingerprints of strings seen lately; its length is a power of two
+	missed   atomic.Uint32            // a sixteenth of the strings that were no entry since notes has its length
 
 	waiting [][]byte // guarded by the codec's lock: strings that will be in the next part
 }
@@ -29,7 +30,7 @@ type column struct {
 // dictionary is the entries of a column at one moment. It is replaced, never changed; arena and ends are shared with earlier
 // ones, which do not look behind their own end.
 type dictionary struct {
-	arena []byte   // each entry as a BSON string: length, bytes, zero
+	arena []byte   // each entry, as a BSON string: length, bytes, zero; of patterns, as it is
 	ends  []uint32 // where each entry ends in arena
 	slots []uint16 // hash table: 1 + number of the entry; 0 is empty. Its length is a power of two
 }
@@ -42,7 +43,7 @@ func (d *dictionary) count() int {
 	return len(d.ends)
 }
 
-// entry returns an entry as a BSON string, or nil when there is none of that number.
+// entry returns an entry, or nil when there is none of that number.
 func (d *dictionary) entry(i int) []byte {
 	if i >= d.count() {
 		return nil
@@ -54,7 +55,7 @@ func (d *dictionary) entry(i int) []byte {
 	return d.arena[start:end:end]
 }
 
-// find returns the number of the entry that is the BSON string s, whose hash is given, or -1.
+// find returns the number of the entry s, whose hash is given, or -1.
 func (d *dictionary) find(hash uint64, s []byte) int {
 	if d == nil {
 		return -1
@@ -95,13 +96,13 @@ func (d *dictionary) with(seed maphash.Seed, entries [][]byte) *dictionary {
 func (c *Codec) column(path string) *column {
 	col := c.columns[path]
 	if col == nil && len(c.columns) < MaxColumns && len(path) <= MaxDefinition {
-		col = &column{codec: c, path: path}
+		col = &column{codec: c, path: path, patterns: &column{codec: c, path: path}}
 		c.columns[path] = col
 	}
 	return col
 }
 
-// number returns the number of the entry that is the BSON string s, or -1. A string that
+// number returns the number of the entry s, a BSON string or a pattern, or -1. One that
 // comes again and again becomes an entry.
 func (col *column) number(s []byte) (int, error) {
 	c := col.codec
@@ -166,7 +167,7 @@ func (c *Codec) promote(col *column, hash uint64, s []byte) (int, error) {
 	if len(col.waiting) <= n/8 {
 		return -1, nil
 	}
-	if err := c.store.Store(dictionaryNumber+c.parts, appendPart(nil, col.path, n, col.waiting)); err != nil {
+	if err := c.store.Store(dictionaryNumber+c.parts, appendPart(nil, col, n, col.waiting)); err != nil {
 		return -1, fmt.Errorf("codec: store part %d of the dictionaries: %w", c.parts, err)
 	}
 	c.parts++
@@ -184,16 +185,22 @@ func (c *Codec) publish(col *column, entries [][]byte) {
 	}
 }
 
-// appendPart appends the definition of a part of a dictionary: entries are BSON strings.
-func appendPart(dst []byte, path string, first int, entries [][]byte) []byte {
-	dst = append(dst, definitionDictionary)
-	dst = binary.AppendUvarint(dst, uint64(len(path)))
-	dst = append(dst, path...)
+// appendPart appends the definition of a part of a dictionary.
+func appendPart(dst []byte, col *column, first int, entries [][]byte) []byte {
+	kind := byte(definitionDictionary)
+	if col.patterns == nil {
+		kind = definitionPatterns
+	}
+	dst = append(dst, kind)
+	dst = binary.AppendUvarint(dst, uint64(len(col.path)))
+	dst = append(dst, col.path...)
 	dst = binary.AppendUvarint(dst, uint64(first))
 	for _, e := range entries {
-		text := e[4 : len(e)-1]
-		dst = binary.AppendUvarint(dst, uint64(len(text)))
-		dst = append(dst, text...)
+		if kind == definitionDictionary {
+			e = e[4 : len(e)-1]
+		}
+		dst = binary.AppendUvarint(dst, uint64(len(e)))
+		dst = append(dst, e...)
 	}
 	return dst
 }
@@ -204,9 +211,10 @@ func parsePart(number uint32, definition []byte) (part, error) {
 	wrong := func(what string) (part, error) {
 		return part{}, fmt.Errorf("codec: part %d of the dictionaries: %s: %w", number-dictionaryNumber, what, ErrCorrupt)
 	}
-	if len(definition) == 0 || definition[0] != definitionDictionary {
+	if len(definition) == 0 || (definition[0] != definitionDictionary && definition[0] != definitionPatterns) {
 		return wrong("not the definition of one")
 	}
+	p.patterns = definition[0] == definitionPatterns
 	path, pos := readLong(definition, 1)
 	if pos < 0 || len(path) > MaxDefinition {
 		return wrong("a path that reaches behind the end")
@@ -217,12 +225,18 @@ func parsePart(number uint32, definition []byte) (part, error) {
 	}
 	p.path, p.first, pos = string(path), int(first), pos+n
 	for pos < len(definition) {
-		var text []byte
-		if text, pos = readLong(definition, pos); pos < 0 || len(text) > MaxEntry || len(p.entries) == MaxEntries {
+		var entry []byte
+		if entry, pos = readLong(definition, pos); pos < 0 || len(entry) > MaxEntry || len(p.entries) == MaxEntries {
 			return wrong("an entry that is too long, or one too many")
 		}
-		entry := binary.LittleEndian.AppendUint32(nil, uint32(len(text)+1))
-		p.entries = append(p.entries, append(append(entry, text...), 0))
+		switch {
+		case !p.patterns:
+			entry = append(binary.LittleEndian.AppendUint32(nil, uint32(len(entry)+1)), entry...)
+			entry = append(entry, 0)
+		case !isPattern(entry):
+			return wrong("what is no pattern")
+		}
+		p.entries = append(p.entries, entry)
 	}
 	if len(p.entries) == 0 {
 		return wrong("no entries")

@@ -55,7 +55,7 @@ func (s *shape) draw(t *rapid.T) bsoncore.Document {
 }
 
 var (
-	texts   = rapid.OneOf(rapid.SampledFrom([]string{"", "x", "carrier", "a longer text that comes again and again, but not in a dictionary, as it is too long"}), rapid.String(), rapid.StringN(0, 400, 400))
+	texts   = rapid.OneOf(rapid.SampledFrom([]string{"", "x", "carrier", "a longer text that comes again and again, but not in a dictionary, as it is too long"}), rapid.String(), rapid.StringN(0, 400, 400), rapid.StringMatching(`(user|INV-)[0-9]{1,21}(@x\.org|)`), rapid.StringMatching(`[0-9]{0,2}[a-z]{0,3}[0-9]{0,20}`))
 	numbers = rapid.OneOf(rapid.Int64(), rapid.Int64Range(-300, 300), rapid.Int64Range(-600000, 600000), rapid.SampledFrom([]int64{math.MinInt64, math.MaxInt64, 175, 176, 16559, 16560, 540847, 540848}))
 	dates   = rapid.OneOf(numbers, rapid.Map(rapid.Int64Range(-1e6, 1e6), func(n int64) int64 { return n * 3600000 }), rapid.Map(rapid.Int64Range(-1e6, 1e6), func(n int64) int64 { return n * 1000 }), rapid.Map(rapid.Int64Range(-1e5, 1e5), func(n int64) int64 { return n * 86400000 }))
 	doubles = rapid.OneOf(rapid.Float64(), rapid.Map(rapid.Int64Range(-1e9, 1e9), func(n int64) float64 { return float64(n) / 100 }), rapid.Map(rapid.Int64Range(-1e9, 1e9), func(n int64) float64 { return float64(n) / 1e6 }),

@@ -69,7 +69,11 @@ func TestGolden(t *testing.T) {
 			if !d.HasArg("quiet") {
 				fmt.Fprintf(&out, "document\n%s", dump(doc))
 			}
-			for range 3 {
+			times := 3
+			if d.HasArg("once") {
+				times = 1
+			}
+			for range times {
 				before := maps.Clone(store.kept)
 				record, err := encode(nil, doc)
 				if err != nil {

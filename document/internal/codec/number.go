@@ -21,13 +21,17 @@ const (
 	leastMore  = leastThree + (headMore-headThree)<<16
 )
 
-// The heads of strings: below headEntry2 the number of an entry of the column's dictionary; below headText its high bits, of
-// which a byte follows; below headLong the length of the text that follows; headLong itself: the length as a uvarint, the text.
+// The heads of strings: below headEntry2 the number of an entry of the column's dictionary; below headPattern its high bits,
+// of which a byte follows; below headPattern2 how many bytes, less one, the number in a pattern takes, which follows the byte
+// of the pattern; below headText the same, with two bytes of the pattern; below headLong the length of the text that follows;
+// headLong itself: the length as a uvarint, the text.
 const (
-	headEntry2 = 192
-	headText   = 224
-	headLong   = 255
-	maxText    = headLong - headText - 1
+	headEntry2   = 160
+	headPattern  = 192
+	headPattern2 = 200
+	headText     = 208
+	headLong     = 255
+	maxText      = headLong - headText - 1
 )
 
 // The heads of what else has a length: the length, or headLong and a uvarint.

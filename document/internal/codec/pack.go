@@ -156,7 +156,8 @@ func (c *Codec) packString(dst []byte, col *column, src []byte) (byte, []byte, i
 	if size < 0 || size > len(src) || src[size-1] != 0 {
 		return 0, dst, -1, nil
 	}
-	if n := size - 5; col != nil && n > 0 && n <= MaxEntry {
+	text := src[4 : size-1]
+	if col != nil && len(text) > 0 && len(text) <= MaxEntry {
 		i, err := col.number(src[:size])
 		switch {
 		case err != nil:
@@ -167,8 +168,10 @@ func (c *Codec) packString(dst []byte, col *column, src []byte) (byte, []byte, i
 		case i >= 0:
 			return byte(i), dst, size, nil
 		}
+		if head, packed, ok, err := col.packPattern(dst, text); ok || err != nil {
+			return head, packed, size, err
+		}
 	}
-	text := src[4 : size-1]
 	if len(text) <= maxText {
 		return byte(headText + len(text)), append(dst, text...), size, nil
 	}

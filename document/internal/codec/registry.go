@@ -98,10 +98,11 @@ func (c *Codec) seen(shape []byte) bool {
 
 // part is a piece of a dictionary as it is stored.
 type part struct {
-	path    string
-	first   int // number of its first entry
-	entries [][]byte
-	number  uint32
+	path     string
+	patterns bool
+	first    int // number of its first entry
+	entries  [][]byte
+	number   uint32
 }
 
 // reload takes in what the store holds. The caller holds the lock.
@@ -144,6 +145,9 @@ func (c *Codec) takeParts(parts []part) error {
 			continue
 		}
 		col := c.column(p.path)
+		if p.patterns && col != nil {
+			col = col.patterns
+		}
 		if col == nil || col.state.Load().count() != p.first || p.first+len(p.entries) > MaxEntries {
 			return fmt.Errorf("codec: part %d of a dictionary, entries from %d of %q: %w", p.number-dictionaryNumber, p.first, p.path, ErrCorrupt)
 		}

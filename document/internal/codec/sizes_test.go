@@ -4,13 +4,15 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"encoding/binary"
 	"encoding/csv"
+	"fmt"
 	"io/fs"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -19,6 +21,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 
 	"github.com/pandodb/pando"
+	"github.com/pandodb/pando/document/internal/keyenc"
 )
 
 // dataFile opens a file of the data that PANDO_DATA names the directory of, or skips.
@@ -88,41 +91,75 @@ func realPackages(tb testing.TB) []bsoncore.Document {
 	return list
 }
 
-// recordKey is a key in the order of _id, about as long as that of package keyenc.
-func recordKey(i int, doc bsoncore.Document) []byte {
-	if id, ok := doc.Index(0).Value().StringValueOK(); ok {
-		return append([]byte("\x30"+id), 0)
+// users returns n documents as a program makes them up that wants to try a database.
+func users(n int) []bsoncore.Document {
+	r := rand.New(rand.NewPCG(5, 6))
+	pick := func(of ...string) string { return of[r.IntN(len(of))] }
+	list := make([]bsoncore.Document, n)
+	for i := range list {
+		first := pick("Anna", "Boris", "Clara", "David", "Elena", "Felix", "Greta", "Hugo", "Irene", "Jonas", "Karin", "Lukas", "Maria", "Nils", "Olga", "Peter")
+		last := pick("Adler", "Brandt", "Costa", "Dubois", "Eriksen", "Ferrari", "Garcia", "Horvat", "Ivanov", "Jansen", "Kowalski", "Larsen", "Moreau", "Novak", "Olsen", "Petrov")
+		list[i] = document(bson.D{
+			{Key: "_id", Value: int32(i)}, {Key: "name", Value: first + " " + last},
+			{Key: "email", Value: strings.ToLower(fmt.Sprintf("%s.%s%d@example.com", first, last, i))},
+			{Key: "age", Value: int32(18 + r.IntN(60))}, {Key: "city", Value: pick("Lisbon", "Krakow", "Turku", "Leipzig", "Ghent", "Bergen", "Porto", "Graz", "Malmo", "Seville")},
+			{Key: "plan", Value: pick("free", "team", "business", "enterprise")}, {Key: "active", Value: r.IntN(4) > 0},
+			{Key: "score", Value: float64(r.IntN(10000)) / 100}, {Key: "logins", Value: int32(r.IntN(1000))},
+			{Key: "created", Value: bson.DateTime(1700000000000 + int64(i)*60000)},
+		})
 	}
-	return binary.BigEndian.AppendUint32([]byte{0x20}, uint32(i))
+	return list
 }
 
-// TestSizes reports what collections of the real data take on the disk after Compact, with leaves of several sizes.
+// key is the key of doc under a field, as an index has it: followed by that of the _id unless the index is unique.
+func key(doc bsoncore.Document, field string, unique bool) []byte {
+	k := keyenc.Append(nil, doc.Lookup(field), false, nil)
+	if unique {
+		return k
+	}
+	return append(k, key(doc, "_id", true)...)
+}
+
+// TestSizes reports what collections of real data, and of made up users, take on the disk after Compact, with leaves of
+// several sizes.
 func TestSizes(t *testing.T) {
 	for _, set := range []struct {
-		name string
-		load func(testing.TB) []bsoncore.Document
-	}{{"flights", realFlights}, {"packages", realPackages}} {
+		name           string
+		load           func(testing.TB) []bsoncore.Document
+		unique, second string
+	}{
+		{"flights", realFlights, "", "tailnum"}, {"packages", realPackages, "", "section"},
+		{"users", func(tb testing.TB) []bsoncore.Document { dataFile(tb, "flights.csv.zst"); return users(100_000) }, "email", "city"},
+	} {
 		t.Run(set.name, func(t *testing.T) {
 			docs := set.load(t)
-			for _, leaf := range []int{8 << 10, 32 << 10, 64 << 10, 128 << 10} {
+			exportTo(t, set.name, docs)
+			for _, leaf := range []int{4 << 10, 8 << 10, 16 << 10, 32 << 10, 64 << 10, 128 << 10} {
 				store := newMemory()
 				c := open(t, Template, store)
 				raw := 0
-				n := diskBytes(t, leaf, len(docs), func(i int) ([]byte, []byte) {
+				records := diskBytes(t, leaf, len(docs), func(i int) ([]byte, []byte) {
 					record, err := c.EncodeWithoutID(nil, docs[i])
 					if err != nil {
 						t.Fatal(err)
 					}
 					raw += len(record)
-					return recordKey(i, docs[i]), record
+					return key(docs[i], "_id", true), record
 				})
+				var unique int64
+				if set.unique != "" {
+					unique = diskBytes(t, leaf, len(docs), func(i int) ([]byte, []byte) {
+						return key(docs[i], set.unique, true), append([]byte{0}, key(docs[i], "_id", true)...)
+					})
+				}
+				second := diskBytes(t, leaf, len(docs), func(i int) ([]byte, []byte) { return key(docs[i], set.second, false), nil })
 				definitions := 0
 				for _, d := range store.kept {
 					definitions += len(d)
 				}
 				templates, parts := store.templates()
-				t.Logf("leaves of %3d KiB: %d documents, %.1f bytes/record, %d templates, %d parts (%d bytes): %d bytes on disk",
-					leaf>>10, len(docs), float64(raw)/float64(len(docs)), templates, parts, definitions, n)
+				t.Logf("leaves of %3d KiB: %d documents, %.1f bytes/record, %d templates, %d parts (%d bytes); on disk: records %d, index on %s %d, unique %s %d",
+					leaf>>10, len(docs), float64(raw)/float64(len(docs)), templates, parts, definitions, records, set.second, second, set.unique, unique)
 			}
 		})
 	}
@@ -163,12 +200,14 @@ func diskBytes(t *testing.T, leaf, n int, pair func(i int) (key, value []byte)) 
 	err = filepath.WalkDir(dir, func(name string, e fs.DirEntry, err error) error {
 		if info, _ := e.Info(); err == nil && !e.IsDir() {
 			total += info.Size()
-			t.Logf("%s %d", filepath.Base(name), info.Size())
 		}
 		return err
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return total
+	return total - emptyBytes
 }
+
+// emptyBytes is about what a database without records takes: the root and a file of the log.
+const emptyBytes = 8192 + 4136

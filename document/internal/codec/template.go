@@ -12,6 +12,7 @@ import (
 const (
 	definitionTemplate   = 1
 	definitionDictionary = 2
+	definitionPatterns   = 3
 )
 
 // What a definition of a template has in the place of a BSON type, beside those.

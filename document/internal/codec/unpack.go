@@ -161,7 +161,7 @@ func appendBinary(dst []byte, subtype, h byte, src []byte, pos int) ([]byte, int
 	return append(append(dst, subtype), body...), end
 }
 
-// readString returns a string that is an entry of the dictionary as it is there, as BSON; else its text.
+// readString returns a string that is an entry of the dictionary as it is there, as BSON; else its text. It has no pattern.
 func readString(col *column, h byte, src []byte, pos int) (entry, text []byte, end int) {
 	switch {
 	case h >= headLong:
@@ -189,6 +189,16 @@ func readString(col *column, h byte, src []byte, pos int) (entry, text []byte, e
 
 // appendString appends a string.
 func appendString(dst []byte, col *column, h byte, src []byte, pos int) ([]byte, int) {
+	if h >= headPattern && h < headText {
+		pattern, number, end := readPattern(col, h, src, pos)
+		if end < 0 {
+			return dst, -1
+		}
+		start := len(dst)
+		dst = append(appendPattern(append(dst, 0, 0, 0, 0), pattern, number), 0)
+		binary.LittleEndian.PutUint32(dst[start:], uint32(len(dst)-start-4))
+		return dst, end
+	}
 	entry, text, end := readString(col, h, src, pos)
 	if entry != nil {
 		return append(dst, entry...), end

@@ -112,17 +112,13 @@ func (v *View) Lookup(name string) (bsoncore.Value, bool) {
 		return bsoncore.Value{}, false
 	}
 	if o.kind == kindString {
-		entry, text, end := readString(o.column, v.source.front[o.place], v.source.tails, pos)
-		switch {
-		case end < 0:
-			return bsoncore.Value{}, false
-		case entry != nil:
-			return bsoncore.Value{Type: bsoncore.Type(o.typ), Data: entry}, true
+		if h := v.source.front[o.place]; h < headPattern {
+			entry, _, _ := readString(o.column, h, v.source.tails, pos)
+			return bsoncore.Value{Type: bsoncore.Type(o.typ), Data: entry}, entry != nil
 		}
 		start := len(v.scratch)
-		v.scratch = binary.LittleEndian.AppendUint32(v.scratch, uint32(len(text)+1))
-		v.scratch = append(append(v.scratch, text...), 0)
-		return v.made(o.typ, start), true
+		v.scratch, pos = appendString(v.scratch, o.column, v.source.front[o.place], v.source.tails, pos)
+		return v.made(o.typ, start), pos >= 0
 	}
 	return v.unpack(t, f, pos)
 }
