@@ -295,7 +295,7 @@ func evalPow(st *state, name string, a, b bsoncore.Value) (bsoncore.Value, error
 	case x.IsDecimal() || y.IsDecimal():
 		return st.number(number.FromDecimal(x.Decimal().Pow(y.Decimal())))
 	case !x.IsInteger() || !y.IsInteger():
-		return st.double(math.Pow(x.Float64(), y.Float64()))
+		return st.double(number.Power(x.Float64(), y.Float64()))
 	}
 	return st.number(integerPower(x, y))
 }
@@ -312,18 +312,18 @@ func integerPower(x, y number.Number) number.Number {
 			result = number.Int64(-1)
 		}
 	case exponent < 0 || exponent > 63 && base != 0 && base != 1 && base != -1:
-		return number.Double(math.Pow(float64(base), float64(exponent)))
+		return number.Double(number.Power(float64(base), float64(exponent)))
 	default:
 		factor := number.Int64(base)
 		for ok := true; exponent > 0; exponent >>= 1 {
 			if exponent&1 == 1 {
 				if result, ok = number.MultiplyExact(result, factor); !ok {
-					return number.Double(math.Pow(x.Float64(), y.Float64()))
+					return number.Double(number.Power(x.Float64(), y.Float64()))
 				}
 			}
 			if exponent > 1 {
 				if factor, ok = number.MultiplyExact(factor, factor); !ok {
-					return number.Double(math.Pow(x.Float64(), y.Float64()))
+					return number.Double(number.Power(x.Float64(), y.Float64()))
 				}
 			}
 		}

@@ -246,3 +246,15 @@ func TestTranscendental(t *testing.T) {
 		}
 	}
 }
+
+func TestPower(t *testing.T) {
+	for _, test := range []struct{ x, y, want float64 }{
+		{0.1, 10, 1.0000000000000006e-10}, {1 << 62, 2.5, 4.567192616659072e+46}, {1 << 62, -2.5, 2.1895288505075267e-47},
+		{2, 0.5, math.Sqrt2}, {10, 22, 1e22}, {-3, 3, -27}, {1.5, 1, 1.5}, {2, -1074, math.Pow(2, -1074)}, {10, 308, 1e308},
+		{0, 5, 0}, {5, 0, 1}, {1e300, 2, math.Inf(1)},
+	} {
+		if got := Power(test.x, test.y); got != test.want {
+			t.Errorf("%g^%g is %v, want %v", test.x, test.y, got, test.want)
+		}
+	}
+}
