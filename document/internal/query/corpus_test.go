@@ -24,7 +24,7 @@ type answer struct {
 	Parsed    json.RawMessage `json:"parsed"`    // explain's parsedQuery
 	Positions map[int]int     `json:"positions"` // by document: what the positional operator stood for, -1 for an error
 	Error     mongoerror.Code `json:"error"`
-	Message   string          `json:"message"`
+	Message   string          `json:"message"` // the beginning of it
 }
 
 // readCorpus calls fn with each filter, and the documents before it.
@@ -64,7 +64,7 @@ func document(t testing.TB, s string) bsoncore.Document {
 
 // TestCorpus replays filters on documents: the answers are those that a MongoDB server gave.
 func TestCorpus(t *testing.T) {
-	files := []string{"testdata/corpus.jsonl"}
+	files := []string{"testdata/corpus.jsonl", "testdata/schemas.jsonl", "testdata/errors.jsonl", "testdata/geometry.jsonl"}
 	if extra := os.Getenv("PANDO_QUERY_CORPUS"); extra != "" {
 		files = strings.Split(extra, ",")
 	}
@@ -83,6 +83,8 @@ func compareAnswer(t *testing.T, docs []bsoncore.Document, a *answer) {
 	if a.Error != 0 || err != nil {
 		if mongoerror.CodeOf(err) != a.Error {
 			t.Errorf("%s: %v, want %v %s", a.Filter, err, a.Error, a.Message)
+		} else if !strings.HasPrefix(messageOf(err), a.Message) {
+			t.Errorf("%s:\ngot  %s\nwant %s", a.Filter, messageOf(err), a.Message)
 		}
 		return
 	}
@@ -90,7 +92,7 @@ func compareAnswer(t *testing.T, docs []bsoncore.Document, a *answer) {
 	for i, doc := range docs {
 		got, err := f.Match(path.Document(doc))
 		if err != nil || got != (want.Bit(i) == 1) {
-			t.Errorf("%s on %v (%d): %v, %v", a.Filter, doc, i, got, err)
+			t.Errorf("%s on document %d: %v, %v: %v", a.Filter, i, got, err, doc)
 			return
 		}
 		position, expected := a.Positions[i]

@@ -51,6 +51,10 @@ func appendNode(b *bsoncore.DocumentBuilder, n Node) {
 		return
 	}
 	p, _ := pathOf(n)
+	if near, ok := n.(*Near); ok {
+		b.AppendDocument(p, near.Spec)
+		return
+	}
 	b.AppendDocument(p, operatorsOf(n))
 }
 
@@ -100,6 +104,8 @@ func appendOperator(b *bsoncore.DocumentBuilder, n Node) {
 		if n.Options != "" {
 			b.AppendString("$options", n.Options)
 		}
+	case *Geo:
+		b.AppendValue(n.Operator, n.Spec)
 	case *Mod:
 		b.AppendArray("$mod", bsoncore.NewArrayBuilder().AppendInt64(n.Divisor).AppendInt64(n.Remainder).Build())
 	case *Size:

@@ -14,15 +14,29 @@ func (f *Filter) Equalities() (bsoncore.Document, error) {
 	var found []*Comparison
 	collect(f.Root, &found)
 	b := bsoncore.NewDocumentBuilder()
-	for i, n := range found {
-		for _, other := range found[:i] {
-			if err := compatible(other.Path, n.Path); err != nil {
-				return nil, err
-			}
+	seen := map[string]bool{}
+	below := map[string]string{} // by the beginnings of paths: a path that goes on from there
+	for _, n := range found {
+		if seen[n.Path] {
+			return nil, notSingle("cannot infer query fields to set, path '%s' is matched twice", n.Path)
 		}
+		if longer, ok := below[n.Path]; ok {
+			return nil, notSingle("cannot infer query fields to set, both paths '%s' and '%s' are matched", n.Path, longer)
+		}
+		for i := strings.LastIndexByte(n.Path, '.'); i >= 0; i = strings.LastIndexByte(n.Path[:i], '.') {
+			if seen[n.Path[:i]] {
+				return nil, notSingle("cannot infer query fields to set, both paths '%s' and '%s' are matched", n.Path, n.Path[:i])
+			}
+			below[n.Path[:i]] = n.Path
+		}
+		seen[n.Path] = true
 		b.AppendValue(n.Path, n.Value)
 	}
 	return b.Build(), nil
+}
+
+func notSingle(format string, args ...any) error {
+	return mongoerror.New(mongoerror.NotSingleValueField, format, args...)
 }
 
 func collect(n Node, found *[]*Comparison) {
@@ -36,16 +50,6 @@ func collect(n Node, found *[]*Comparison) {
 			collect(child, found)
 		}
 	}
-}
-
-func compatible(a, b string) error {
-	if a == b {
-		return mongoerror.New(mongoerror.NotSingleValueField, "cannot infer query fields to set, path '%s' is matched twice", a)
-	}
-	if strings.HasPrefix(b, a+".") || strings.HasPrefix(a, b+".") {
-		return mongoerror.New(mongoerror.NotSingleValueField, "cannot infer query fields to set, both paths '%s' and '%s' are matched", a, b)
-	}
-	return nil
 }
 
 // Fields returns the top-level names of fields that the filter reads; whole means that it may need any ($expr with $$ROOT, $where...).

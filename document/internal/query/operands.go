@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 
@@ -160,7 +161,7 @@ func parseBits(name, op string, what BitsOp, v bsoncore.Value) (Node, error) {
 	return b, nil
 }
 
-// typeNames are the aliases of types, for $type and bsonType.
+// typeNamed returns the type of an alias, for $type and bsonType.
 func typeNamed(name string) (bsoncore.Type, bool) {
 	switch name {
 	case "double":
@@ -272,7 +273,7 @@ func (t *Type) add(v bsoncore.Value) error {
 	}
 	found, ok := typeNumbered(f)
 	if !ok {
-		return badValue("Invalid numerical type code: %s", strconv.FormatFloat(f, 'g', -1, 64))
+		return badValue("Invalid numerical type code: %s", strings.ToLower(strconv.FormatFloat(f, 'g', -1, 64)))
 	}
 	t.Types = append(t.Types, found)
 	return nil

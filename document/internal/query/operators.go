@@ -17,12 +17,15 @@ func (p *parser) operators(name string, doc bsoncore.Document, depth int) (Node,
 		return p.near(name, doc)
 	}
 	and := &And{}
+	around := siblings{doc: doc}
+	_, around.regex = path.Lookup(doc, "$regex")
+	around.options, _ = path.Lookup(doc, "$options")
 	for e := path.ElementsOf(doc); ; {
 		op, v, ok := e.Next()
 		if !ok {
 			break
 		}
-		n, err := p.operator(name, string(op), v, doc, depth)
+		n, err := p.operator(name, string(op), v, &around, depth)
 		if err != nil {
 			return nil, err
 		}
@@ -36,8 +39,15 @@ func (p *parser) operators(name string, doc bsoncore.Document, depth int) (Node,
 	return and, nil
 }
 
-// operator parses one operator of those in doc.
-func (p *parser) operator(name, op string, v bsoncore.Value, doc bsoncore.Document, depth int) (Node, error) {
+// siblings is what an operator may have to know of those beside it.
+type siblings struct {
+	doc     bsoncore.Document
+	regex   bool           // there is $regex
+	options bsoncore.Value // $options
+}
+
+// operator parses one operator.
+func (p *parser) operator(name, op string, v bsoncore.Value, around *siblings, depth int) (Node, error) {
 	switch op {
 	case "$eq":
 		return p.comparison(name, Eq, v)
@@ -68,10 +78,9 @@ func (p *parser) operator(name, op string, v bsoncore.Value, doc bsoncore.Docume
 	case "$type":
 		return parseType(name, v)
 	case "$regex":
-		options, _ := path.Lookup(doc, "$options")
-		return p.regex(name, v, options)
+		return p.regex(name, v, around.options)
 	case "$options":
-		if _, ok := path.Lookup(doc, "$regex"); !ok {
+		if !around.regex {
 			return nil, badValue("$options needs a $regex")
 		}
 		return nil, nil
@@ -94,7 +103,7 @@ func (p *parser) operator(name, op string, v bsoncore.Value, doc bsoncore.Docume
 	case "$geoWithin", "$within", "$geoIntersects":
 		return parseGeo(name, op, v)
 	case "$near", "$nearSphere", "$geoNear":
-		return nil, badValue("near must be first in: %s", show(bsoncore.Value{Type: bsoncore.TypeEmbeddedDocument, Data: doc}))
+		return nil, badValue("near must be first in: %s", show(bsoncore.Value{Type: bsoncore.TypeEmbeddedDocument, Data: around.doc}))
 	case "$where":
 		return nil, badValue("$where cannot be applied to a field")
 	}
