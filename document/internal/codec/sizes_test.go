@@ -133,7 +133,6 @@ func TestSizes(t *testing.T) {
 	} {
 		t.Run(set.name, func(t *testing.T) {
 			docs := set.load(t)
-			exportTo(t, set.name, docs)
 			for _, leaf := range []int{4 << 10, 8 << 10, 16 << 10, 32 << 10, 64 << 10, 128 << 10} {
 				store := newMemory()
 				c := open(t, Template, store)
