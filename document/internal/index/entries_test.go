@@ -3,11 +3,13 @@ package index
 import (
 	"bytes"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
+	"pgregory.net/rapid"
 
 	"github.com/pandodb/pando/document/internal/keyenc"
 	"github.com/pandodb/pando/document/internal/mongoerror"
@@ -139,11 +141,11 @@ func TestFieldsThatAreNoWhole(t *testing.T) {
 
 func TestGeometriesMeetTheirCells(t *testing.T) {
 	d := parse(t, `{"key": {"g": "2dsphere"}}`)
-	near, ok := geometryOf(bsoncore.Value{Type: bsoncore.TypeEmbeddedDocument, Data: document(t, `{"type": "Polygon", "coordinates": [[[9, 9], [11, 9], [11, 11], [9, 11], [9, 9]]]}`)})
+	near, ok := Cover(bsoncore.Value{Type: bsoncore.TypeEmbeddedDocument, Data: document(t, `{"type": "Polygon", "coordinates": [[[9, 9], [11, 9], [11, 11], [9, 11], [9, 9]]]}`)})
 	if !ok {
 		t.Fatal("no geometry")
 	}
-	bounds := d.Space(0).Cells(near.Covering())
+	bounds := d.Space(0).Cells(near)
 	var e Entries
 	for doc, want := range map[string]bool{
 		`{"g": {"type": "Point", "coordinates": [10, 10]}}`:                                                                        true,
@@ -201,5 +203,44 @@ func BenchmarkAppend(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+// TestAnyPolygonIsCoveredOrRefused makes keys of polygons of any corners.
+func TestAnyPolygonIsCoveredOrRefused(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		degrees := rapid.SampledFrom([]int{-180, -179, -90, -1, 0, 1, 2, 45, 89, 90, 180})
+		rings := bson.A{}
+		for range rapid.IntRange(1, 2).Draw(t, "rings") {
+			ring := bson.A{}
+			for range rapid.IntRange(3, 6).Draw(t, "corners") {
+				ring = append(ring, bson.A{degrees.Draw(t, "longitude"), degrees.Draw(t, "latitude")})
+			}
+			rings = append(rings, append(ring, ring[0]))
+		}
+		doc, err := bson.Marshal(bson.D{{Key: "type", Value: rapid.SampledFrom([]string{"Polygon", "MultiLineString"}).Draw(t, "type")}, {Key: "coordinates", Value: rings}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if cells, ok := Cover(bsoncore.Value{Type: bsoncore.TypeEmbeddedDocument, Data: doc}); ok == (len(cells) == 0) {
+			t.Fatalf("%d cells, %t", len(cells), ok)
+		}
+	})
+}
+
+func TestCircle(t *testing.T) {
+	d := parse(t, `{"key": {"g": "2dsphere"}}`)
+	b := d.Space(0).Cells(CoverCircle(10, 10, 0.01))
+	for doc, want := range map[string]bool{`{"g": [10.3, 10.3]}`: true, `{"g": [12, 12]}`: false} {
+		var e Entries
+		if err := d.Append(&e, path.Document(document(t, doc))); err != nil {
+			t.Fatal(err)
+		}
+		met := slices.ContainsFunc(b.Intervals, func(iv Interval) bool {
+			return bytes.Compare(iv.Lo(), e.Keys[0]) <= 0 && bytes.Compare(e.Keys[0], iv.Hi()) < 0
+		})
+		if met != want || b.Exact {
+			t.Errorf("%s is in the circle: %t", doc, met)
+		}
 	}
 }

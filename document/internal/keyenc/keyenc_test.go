@@ -16,8 +16,11 @@ import (
 
 func value(t testing.TB, v any) bsoncore.Value {
 	t.Helper()
-	if s, ok := v.(bsoncore.Value); ok {
-		return s
+	switch v := v.(type) {
+	case bsoncore.Value:
+		return v
+	case decimalText:
+		return decimal(t, string(v))
 	}
 	typ, data, err := bson.MarshalValue(v)
 	if err != nil {
@@ -35,79 +38,85 @@ func decimal(t testing.TB, s string) bsoncore.Value {
 	return value(t, d)
 }
 
-// TestBytes has encodings in ascending order. They are the format: a change here is one of docs/format/keyenc.md, and of its version.
+// decimalText is a decimal128 written out.
+type decimalText string
+
+// encodings are values in ascending order with their bytes, and whether they come back as they were. They are the format: a change here is
+// one of docs/format/keyenc.md, and of its version.
+var encodings = []struct {
+	v     any
+	want  string
+	exact bool
+}{
+	{bson.MinKey{}, "10", true},
+	{bsoncore.Value{}, "14", false},
+	{bson.Null{}, "18", true},
+	{math.NaN(), "20", false},
+	{math.Float64frombits(0x7ff8 << 48), "20", true},
+	{math.Inf(-1), "21", true},
+	{-0x1p100, "22ff9bff", true},
+	{int64(math.MinInt64), "22ffc0ff", false},
+	{float64(math.MinInt64), "22ffc0ff", true},
+	{int64(math.MinInt64 + 1), "230000000000081021", true},
+	{-264208, "28ffffff", true},
+	{-70000.5, "2eed3e7f", true},
+	{-2064, "30ffff", true},
+	{-16, "40ff", true},
+	{-15, "42", true},
+	{-1, "5e", true},
+	{-0.5, "5f01ff", true},
+	{math.Copysign(0, -1), "60", false},
+	{0, "60", true},
+	{decimalText("0.00"), "60", false},
+	{5e-324, "6100fbcd00", true},
+	{0.25, "61fd00", true},
+	{0.5, "61fe00", true},
+	{0.75, "61fe80", true},
+	{1, "62", true},
+	{1.0, "62", false},
+	{int64(1), "62", false},
+	{1.5, "6380", true},
+	{decimalText("19.99"), "87fdb9297b7151f5e1" + "4002" + "27c6", true},
+	{decimalText("19.990"), "87fdb9297b7151f5e1" + "4002" + "27c6", false},
+	{31, "9e", true},
+	{32, "a000", true},
+	{4127, "bffe", true},
+	{4128, "c00000", true},
+	{528415, "cffffe", true},
+	{528416, "d0000000", true},
+	{math.MaxInt32, "d1ffefdfbe", true},
+	{int64(math.MaxInt32 + 1), "d1ffefdfc0", true},
+	{int64(math.MaxInt64), "d5ffffffffffefdfbe", true},
+	{0x1p63, "d6003f00", true},
+	{decimalText("1E6144"), "d64fb9e73d413b0f3b2b81580114", true},
+	{math.Inf(1), "d7", true},
+	{"", "da00", true},
+	{"\x00", "da010100", true},
+	{"\x01", "da010200", true},
+	{bson.Symbol("ab"), "da616200", false},
+	{"ab", "da616200", true},
+	{bson.D{}, "dc00", true},
+	{bson.D{{Key: "a", Value: 1}}, "dc0461006200", true},
+	{bson.D{{Key: "a", Value: 1.0}}, "dc0461006200", false},
+	{bson.A{}, "de00", true},
+	{bson.A{bson.Null{}, bson.A{}}, "de18de0000", true},
+	{bson.Binary{Subtype: 9, Data: []byte{7}}, "e0010907", true},
+	{bson.Binary{Data: make([]byte, 240)}, "e0f1f000" + hex.EncodeToString(make([]byte, 240)), true},
+	{bson.ObjectID{1, 2}, "e201020000000000000000" + "0000", true},
+	{false, "e4", true},
+	{true, "e5", true},
+	{bson.DateTime(-1), "e67fffffffffffffff", true},
+	{bson.Timestamp{T: 1, I: 2}, "e80000000100000002", true},
+	{bson.Regex{Pattern: "a", Options: "i"}, "ea61006900", true},
+	{bson.DBPointer{DB: "ab", Pointer: bson.ObjectID{1}}, "ec026162010000000000000000000000", true},
+	{bson.JavaScript("a"), "ee6100", true},
+	{bson.CodeWithScope{Code: "a", Scope: bson.D{}}, "f0610000", true},
+	{bson.MaxKey{}, "f2", true},
+}
+
 func TestBytes(t *testing.T) {
 	var before []byte
-	for _, test := range []struct {
-		v     any
-		want  string
-		exact bool
-	}{
-		{bson.MinKey{}, "10", true},
-		{bsoncore.Value{}, "14", false},
-		{bson.Null{}, "18", true},
-		{math.NaN(), "20", false},
-		{math.Float64frombits(0x7ff8 << 48), "20", true},
-		{math.Inf(-1), "21", true},
-		{-0x1p100, "22ff9bff", true},
-		{int64(math.MinInt64), "22ffc0ff", false},
-		{float64(math.MinInt64), "22ffc0ff", true},
-		{int64(math.MinInt64 + 1), "230000000000081021", true},
-		{-264208, "28ffffff", true},
-		{-70000.5, "2eed3e7f", true},
-		{-2064, "30ffff", true},
-		{-16, "40ff", true},
-		{-15, "42", true},
-		{-1, "5e", true},
-		{-0.5, "5f01ff", true},
-		{math.Copysign(0, -1), "60", false},
-		{0, "60", true},
-		{decimal(t, "0.00"), "60", false},
-		{5e-324, "6100fbcd00", true},
-		{0.25, "61fd00", true},
-		{0.5, "61fe00", true},
-		{0.75, "61fe80", true},
-		{1, "62", true},
-		{1.0, "62", false},
-		{int64(1), "62", false},
-		{1.5, "6380", true},
-		{decimal(t, "19.99"), "87fdb9297b7151f5e1" + "4002" + "27c6", true},
-		{decimal(t, "19.990"), "87fdb9297b7151f5e1" + "4002" + "27c6", false},
-		{31, "9e", true},
-		{32, "a000", true},
-		{4127, "bffe", true},
-		{4128, "c00000", true},
-		{528415, "cffffe", true},
-		{528416, "d0000000", true},
-		{math.MaxInt32, "d1ffefdfbe", true},
-		{int64(math.MaxInt32 + 1), "d1ffefdfc0", true},
-		{int64(math.MaxInt64), "d5ffffffffffefdfbe", true},
-		{0x1p63, "d6003f00", true},
-		{decimal(t, "1E6144"), "d64fb9e73d413b0f3b2b81580114", true},
-		{math.Inf(1), "d7", true},
-		{"", "da00", true},
-		{"\x00", "da010100", true},
-		{"\x01", "da010200", true},
-		{bson.Symbol("ab"), "da616200", false},
-		{"ab", "da616200", true},
-		{bson.D{}, "dc00", true},
-		{bson.D{{Key: "a", Value: 1}}, "dc0461006200", true},
-		{bson.D{{Key: "a", Value: 1.0}}, "dc0461006200", false},
-		{bson.A{}, "de00", true},
-		{bson.A{bson.Null{}, bson.A{}}, "de18de0000", true},
-		{bson.Binary{Subtype: 9, Data: []byte{7}}, "e0010907", true},
-		{bson.Binary{Data: make([]byte, 240)}, "e0f1f000" + hex.EncodeToString(make([]byte, 240)), true},
-		{bson.ObjectID{1, 2}, "e201020000000000000000" + "0000", true},
-		{false, "e4", true},
-		{true, "e5", true},
-		{bson.DateTime(-1), "e67fffffffffffffff", true},
-		{bson.Timestamp{T: 1, I: 2}, "e80000000100000002", true},
-		{bson.Regex{Pattern: "a", Options: "i"}, "ea61006900", true},
-		{bson.DBPointer{DB: "ab", Pointer: bson.ObjectID{1}}, "ec026162010000000000000000000000", true},
-		{bson.JavaScript("a"), "ee6100", true},
-		{bson.CodeWithScope{Code: "a", Scope: bson.D{}}, "f0610000", true},
-		{bson.MaxKey{}, "f2", true},
-	} {
+	for _, test := range encodings {
 		v := value(t, test.v)
 		got := Append(nil, v, false, nil)
 		if hex.EncodeToString(got) != test.want {

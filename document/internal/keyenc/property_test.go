@@ -10,6 +10,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 	"pgregory.net/rapid"
 
+	"github.com/pandodb/pando/document/internal/collation"
 	"github.com/pandodb/pando/document/internal/order"
 )
 
@@ -190,4 +191,42 @@ func TestExpansionsAgree(t *testing.T) {
 			t.Fatalf("%v: %+v, want %+v", d, quick, long)
 		}
 	})
+}
+
+// TestKeysUnderACollation holds keys and hashes against order.Compare with a collation.
+func TestKeysUnderACollation(t *testing.T) {
+	for _, spec := range []bson.D{
+		{{Key: "locale", Value: "en"}, {Key: "strength", Value: 1}}, {{Key: "locale", Value: "fr"}, {Key: "caseFirst", Value: "upper"}, {Key: "numericOrdering", Value: true}},
+		{{Key: "locale", Value: "de"}, {Key: "strength", Value: 5}, {Key: "alternate", Value: "shifted"}},
+	} {
+		doc, err := bson.Marshal(spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := collation.Parse(doc)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rapid.Check(t, func(t *rapid.T) {
+			texts := rapid.StringOf(rapid.RuneFrom([]rune("aAbB1290 -\x00\x01\u00e9\u00c9\u0301")))
+			value := func(name string) bsoncore.Value {
+				s := bsoncore.Value{Type: bsoncore.TypeString, Data: bsoncore.AppendString(nil, texts.Draw(t, name))}
+				if rapid.Bool().Draw(t, "array") {
+					return bsoncore.Value{Type: bsoncore.TypeArray, Data: bsoncore.BuildArray(nil, s)}
+				}
+				return s
+			}
+			a, b := value("a"), value("b")
+			want := order.Compare(a, b, c)
+			if got := bytes.Compare(Append(nil, a, false, c), Append(nil, b, false, c)); got != want {
+				t.Fatalf("%v and %v: %d, want %d", a, b, got, want)
+			}
+			if got := bytes.Compare(Append(nil, a, true, c), Append(nil, b, true, c)); got != -want {
+				t.Fatalf("%v and %v descending: %d, want %d", a, b, got, -want)
+			}
+			if want == 0 && order.Hash(1, a, c) != order.Hash(1, b, c) {
+				t.Fatalf("%v and %v are equal and hash differently", a, b)
+			}
+		})
+	}
 }
