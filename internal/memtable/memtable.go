@@ -36,6 +36,7 @@ type Table struct {
 	index     atomic.Pointer[index]
 	keyspaces atomic.Pointer[keyspaceSet]
 	ranges    atomic.Uint32 // number of range deletes
+	first     atomic.Uint64 // sequence number of the first record
 
 	_ [64]byte // readers use the fields above all the time; the writer changes those below
 
@@ -127,6 +128,9 @@ func (t *Table) reserve(size int, seq uint64) ref {
 	if size > t.arena.size-int(item)*8 {
 		panic(fmt.Sprintf("memtable: %d bytes put into %d: Fits was not asked", size, t.arena.size-int(item)*8))
 	}
+	if t.first.Load() == 0 {
+		t.first.Store(seq)
+	}
 	newest := t.maxSeq.Load()
 	if n := t.marks.Load(); int(item)*8 >= int(n)*markSpacing {
 		*t.arena.mark(int(n)) = mark{newest, item}
@@ -191,6 +195,9 @@ func (t *Table) Bytes() int { return t.used() + int(t.beside.Load()) }
 
 // MaxSeq is the highest sequence number put, 0 if there is none.
 func (t *Table) MaxSeq() uint64 { return t.maxSeq.Load() }
+
+// Newer reports whether all that the table holds was put after seq: a reader at seq need not look at it.
+func (t *Table) Newer(seq uint64) bool { return t.first.Load() > seq }
 
 // Keyspaces returns the keyspaces with a record or a range delete, sorted.
 func (t *Table) Keyspaces() []uint32 { return t.keyspaces.Load().ids() }

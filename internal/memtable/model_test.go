@@ -219,6 +219,9 @@ func (h *harness) checkKey() {
 	if got := h.table.Covered(ks, key, seq); got != covered {
 		h.t.Fatalf("Covered(%d, %.40q, %d) = %d; want %d", ks, key, seq, got, covered)
 	}
+	if h.table.Newer(seq) && (wantOK || covered > 0) {
+		h.t.Fatalf("a table that is newer than %d has something to say of %.40q", seq, key)
+	}
 	newest, _ := h.model.at(ks, string(key), always)
 	if got, want := h.table.NewestOf(ks, record.Hash(ks, key), key), max(newest.seq, h.model.covered(ks, key, always)); got != want {
 		h.t.Fatalf("NewestOf(%d, %.40q) = %d; want %d", ks, key, got, want)

@@ -55,6 +55,9 @@ func openSources(overlay []Layer, tables []*Table, keyspace uint32, seq uint64) 
 }
 
 func appendSource(sources []source, t *memtable.Table, keyspace uint32, seq uint64) []source {
+	if t.Newer(seq) {
+		return sources
+	}
 	s := source{}
 	if t.HasRanges() {
 		s.ranges = t.Ranges(keyspace, seq)
