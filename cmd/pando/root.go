@@ -71,7 +71,7 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 3 not found, 4 damage found.`,
 		newPutCommand(a), newGetCommand(a), newDeleteCommand(a), newScanCommand(a), newCountCommand(a),
 		newImportCommand(a), newLoadCommand(a), newExportCommand(a), newKeyspacesCommand(a), newStatsCommand(a),
 		newCheckCommand(a), newSalvageCommand(a), newCompactCommand(a), newBackupCommand(a), newRestoreCommand(a),
-		newChangesCommand(a), newVersionCommand(a), newDemoCommand(a),
+		newChangesCommand(a), newVersionCommand(a), newDemoCommand(a), newServeCommand(a),
 	)
 	return root
 }

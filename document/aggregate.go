@@ -1,0 +1,304 @@
+package document
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"slices"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
+
+	"github.com/pandodb/pando/document/internal/aggregate"
+	"github.com/pandodb/pando/document/internal/mongoerror"
+	"github.com/pandodb/pando/document/internal/query"
+)
+
+// AggregateOptions says how to run a pipeline.
+type AggregateOptions struct {
+	// Hint, Collation, Let: see FindOptions.
+	Hint, Collation, Let any
+	// NoSpill makes stages that need more than QueryMemoryBytes fail instead of spilling.
+	NoSpill bool
+	// Special, if set, answers first stages whose rows come from outside of the store ($currentOp, $listSessions, ...). It returns
+	// ok false for those that it does not know.
+	Special func(ctx context.Context, stage string, spec bson.RawValue) (rows []bson.Raw, ok bool, err error)
+}
+
+// Aggregate runs a pipeline over the collection, for a range loop. A document is valid for its step only.
+func (c *Collection) Aggregate(ctx context.Context, pipeline any, o *AggregateOptions) iter.Seq2[bson.Raw, error] {
+	return loop(ctx, func() (*Cursor, error) { return c.OpenAggregate(ctx, pipeline, o) })
+}
+
+// OpenAggregate is Aggregate with a cursor, which must be closed. A pipeline that writes ($out, $merge) has done so when it
+// returns. One that begins with $changeStream gives a cursor that does not end.
+func (c *Collection) OpenAggregate(ctx context.Context, pipeline any, o *AggregateOptions) (*Cursor, error) {
+	return c.store.aggregate(ctx, c.ns, c.tx, pipeline, o)
+}
+
+// Aggregate runs a pipeline that begins with a stage of its own rows, such as $documents, for a range loop.
+func (d *Database) Aggregate(ctx context.Context, pipeline any, o *AggregateOptions) iter.Seq2[bson.Raw, error] {
+	return loop(ctx, func() (*Cursor, error) { return d.OpenAggregate(ctx, pipeline, o) })
+}
+
+// OpenAggregate is Aggregate with a cursor, which must be closed.
+func (d *Database) OpenAggregate(ctx context.Context, pipeline any, o *AggregateOptions) (*Cursor, error) {
+	return d.store.aggregate(ctx, namespace{database: d.name}, nil, pipeline, o)
+}
+
+// aggregate opens a pipeline. An empty collection name means none.
+func (s *Store) aggregate(ctx context.Context, ns namespace, tx *Tx, pipeline any, o *AggregateOptions) (*Cursor, error) {
+	if err := s.usable(); err != nil {
+		return nil, err
+	}
+	if o == nil {
+		o = new(AggregateOptions)
+	}
+	stages, err := toPipeline(pipeline)
+	if err != nil {
+		return nil, err
+	}
+	if spec, ok := changeStreamStage(stages); ok {
+		return s.openChangeStream(ctx, ns, spec, stages[1:], o)
+	}
+	p, ns, err := s.parsePipeline(ns, stages, o)
+	if err != nil {
+		return nil, err
+	}
+	env := s.environment(tx)
+	env.special = o.Special
+	run, err := p.Run(ctx, env)
+	if err != nil {
+		return nil, errors.Join(err, env.close())
+	}
+	if _, _, writes := p.Writes(); !writes {
+		return newCursor(ctx, &piped{cursor: run, done: env.close}), nil
+	}
+	c := newCursor(ctx, &piped{cursor: run, done: env.close})
+	defer c.Close()
+	for c.Next(ctx) {
+		continue // the pipeline writes while it is read
+	}
+	if c.Err() != nil {
+		return nil, c.Err()
+	}
+	return newCursor(ctx, empty{}), nil
+}
+
+// parsePipeline parses a pipeline, with the stages of the views in front over which it runs.
+func (s *Store) parsePipeline(ns namespace, stages []document, o *AggregateOptions) (*aggregate.Pipeline, namespace, error) {
+	handle := &Collection{store: s, ns: ns}
+	collation, err := handle.collation(o.Collation)
+	if err != nil {
+		return nil, ns, err
+	}
+	let, err := toVariables(o.Let)
+	if err != nil {
+		return nil, ns, err
+	}
+	hint, err := toValue(o.Hint)
+	if err != nil {
+		return nil, ns, err
+	}
+	below, prefix, err := s.current.Load().resolve(ns)
+	if err != nil {
+		return nil, ns, err
+	}
+	options := &aggregate.Options{
+		Database: below.database, Collection: below.collection, Collation: collation, Let: let, Now: s.clock.Now(), Hint: hint,
+		Scratch: s.scratch, MemoryBytes: s.options.QueryMemoryBytes,
+	}
+	if o.NoSpill {
+		options.Scratch = nil
+	}
+	p, err := aggregate.Parse(slices.Concat(prefix, stages), options)
+	return p, below, err
+}
+
+// findInView is a find on a view: the view's pipeline with the query's stages behind.
+func (c *Collection) findInView(ctx context.Context, q *findQuery) (*Cursor, error) {
+	var stages []bson.D
+	stage := func(name string, v any) { stages = append(stages, bson.D{{Key: name, Value: v}}) }
+	stage("$match", bson.Raw(q.spec))
+	if len(q.Sort) > len(emptyDocument()) && elementsOf(q.Sort)[0].Key() != "$natural" {
+		stage("$sort", bson.Raw(q.Sort))
+	}
+	if q.Skip > 0 {
+		stage("$skip", q.Skip)
+	}
+	if q.Limit > 0 {
+		stage("$limit", q.Limit)
+	}
+	o := &AggregateOptions{Collation: q.options.Collation, Let: q.options.Let, NoSpill: q.options.NoSpill}
+	inner, err := c.OpenAggregate(ctx, stages, o)
+	if err != nil {
+		return nil, err
+	}
+	return newCursor(ctx, &projected{inner: inner, q: q}), nil
+}
+
+// projected is a find's projection over another cursor.
+type projected struct {
+	inner *Cursor
+	q     *findQuery
+}
+
+func (p *projected) next(ctx context.Context) (document, bool, error) {
+	if !p.inner.Next(ctx) {
+		return nil, false, p.inner.Err()
+	}
+	doc, err := p.q.project(p.inner.current)
+	return doc, err == nil, err
+}
+
+func (p *projected) close() error { return p.inner.Close() }
+
+// ExplainAggregate returns how a pipeline would be carried out.
+func (c *Collection) ExplainAggregate(ctx context.Context, pipeline any, o *AggregateOptions, verbosity string) (bson.Raw, error) {
+	if o == nil {
+		o = new(AggregateOptions)
+	}
+	stages, err := toPipeline(pipeline)
+	if err != nil {
+		return nil, err
+	}
+	p, below, err := c.store.parsePipeline(c.ns, stages, o)
+	if err != nil {
+		return nil, err
+	}
+	lead := p.Leading()
+	options := &FindOptions{Skip: lead.Skip, Limit: lead.Limit, Collation: o.Collation, Let: o.Let, Hint: o.Hint, Verbosity: verbosity}
+	if lead.Sort != nil {
+		options.Sort = bson.Raw(lead.Sort)
+	}
+	inner := &Collection{store: c.store, ns: below, tx: c.tx}
+	first, err := inner.Explain(ctx, bson.Raw(lead.Filter), options)
+	if err != nil {
+		return nil, err
+	}
+	rest := elementsOf(p.Explain())
+	if len(rest) == 0 {
+		return first, nil
+	}
+	list := bsoncore.NewArrayBuilder()
+	list.AppendDocument(bsoncore.NewDocumentBuilder().AppendDocument("$cursor", document(first)).Build())
+	for _, e := range rest {
+		list.AppendDocument(bsoncore.NewDocumentBuilder().AppendValue(e.Key(), e.Value()).Build())
+	}
+	out := bsoncore.NewDocumentBuilder().AppendArray("stages", list.Build()).AppendDouble("ok", 1).Build()
+	return bson.Raw(out), nil
+}
+
+// environment is the store as of one moment, as pipelines see it. It implements aggregate.Environment.
+type environment struct {
+	store   *Store
+	tx      *Tx
+	moment  *moment
+	special func(ctx context.Context, stage string, spec bson.RawValue) ([]bson.Raw, bool, error)
+}
+
+func (s *Store) environment(tx *Tx) *environment {
+	return &environment{store: s, tx: tx, moment: s.moment(tx)}
+}
+
+func (e *environment) close() error { return e.moment.close() }
+
+// Find implements aggregate.Environment.
+func (e *environment) Find(ctx context.Context, database, collection string, r *aggregate.Request) (aggregate.Cursor, error) {
+	if r == nil {
+		r = new(aggregate.Request)
+	}
+	ns := namespace{database, collection}
+	below, stages, err := e.store.current.Load().resolve(ns)
+	if err != nil {
+		return nil, err
+	}
+	if len(stages) > 0 {
+		return e.findInView(ctx, below, stages, r)
+	}
+	x := e.store.current.Load().byName[ns.String()]
+	if x == nil {
+		return &rows{}, nil
+	}
+	q := &findQuery{now: e.store.clock.Now(), let: r.Let}
+	q.spec = r.Filter
+	if q.spec == nil {
+		q.spec = emptyDocument()
+	}
+	q.FilterSpec, q.Sort, q.Skip, q.Limit, q.Hint, q.Collation = q.spec, r.Sort, r.Skip, r.Limit, r.Hint, r.Collation
+	if q.Filter, err = query.Parse(q.spec, &query.Options{Collation: r.Collation, Let: r.Let, Now: q.now}); err != nil {
+		return nil, err
+	}
+	m, err := e.moment.open(ctx, x, q)
+	if err != nil {
+		return nil, err
+	}
+	return &matchRows{m: m}, nil
+}
+
+// findInView runs the pipeline of a view with what is asked of it behind.
+func (e *environment) findInView(ctx context.Context, below namespace, stages []document, r *aggregate.Request) (aggregate.Cursor, error) {
+	add := func(name string, v bsoncore.Value) {
+		stages = append(stages, bsoncore.NewDocumentBuilder().AppendValue(name, v).Build())
+	}
+	stages = slices.Clone(stages)
+	if r.Filter != nil {
+		add("$match", bsoncore.Value{Type: bsoncore.TypeEmbeddedDocument, Data: r.Filter})
+	}
+	if r.Sort != nil {
+		add("$sort", bsoncore.Value{Type: bsoncore.TypeEmbeddedDocument, Data: r.Sort})
+	}
+	if r.Skip > 0 {
+		add("$skip", bsoncore.Value{Type: bsoncore.TypeInt64, Data: bsoncore.AppendInt64(nil, r.Skip)})
+	}
+	if r.Limit > 0 {
+		add("$limit", bsoncore.Value{Type: bsoncore.TypeInt64, Data: bsoncore.AppendInt64(nil, r.Limit)})
+	}
+	p, err := aggregate.Parse(stages, &aggregate.Options{
+		Database: below.database, Collection: below.collection, Collation: r.Collation, Let: r.Let, Now: e.store.clock.Now(),
+		Scratch: e.store.scratch, MemoryBytes: e.store.options.QueryMemoryBytes,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return p.Run(ctx, e)
+}
+
+// Count implements aggregate.Environment.
+func (e *environment) Count(ctx context.Context, database, collection string, filter document) (int64, bool, error) {
+	ns := namespace{database, collection}
+	cat := e.store.current.Load()
+	if cat.views[ns.String()] != nil {
+		return 0, false, nil
+	}
+	x := cat.byName[ns.String()]
+	if x == nil {
+		return 0, true, nil
+	}
+	if len(filter) > len(emptyDocument()) {
+		return 0, false, ctx.Err()
+	}
+	n, err := e.moment.reader.Count(x.records, nil, nil)
+	return n, err == nil, err
+}
+
+// Replace implements aggregate.Environment: $out.
+func (e *environment) Replace(ctx context.Context, database, collection string, docs aggregate.Cursor) error {
+	if e.tx != nil {
+		return mongoerror.New(mongoerror.OperationNotSupportedInTransaction, "Stage not supported inside of a multi-document transaction: $out")
+	}
+	ns := namespace{database, collection}
+	if err := ns.check(); err != nil {
+		return err
+	}
+	return e.store.replaceCollection(ctx, ns, docs)
+}
+
+// rows is documents that are there already. It implements aggregate.Cursor.
+type rows struct{ list []document }
+
+// matchRows is the documents of a query. It implements aggregate.Cursor.
+type matchRows struct {
+	m   *matches
+	buf []byte
+}

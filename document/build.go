@@ -1,0 +1,232 @@
+package document
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
+
+	"github.com/pandodb/pando"
+	"github.com/pandodb/pando/document/internal/index"
+	"github.com/pandodb/pando/document/internal/mongoerror"
+)
+
+// An index is built while readers and writers go on. From the moment at which it is registered every write keeps it up to date.
+// The build then walks over the records, some at a time, and enters them in transactions that read what they enter: when a write
+// comes in between, these records are read again. Planners see the index when it is complete. A build that a killed process leaves
+// behind is undone when the store is opened.
+
+// build is an index on its way.
+type build struct {
+	ctx  context.Context
+	stop context.CancelFunc
+}
+
+func newBuild() *build {
+	b := new(build)
+	b.ctx, b.stop = context.WithCancel(context.Background())
+	return b
+}
+
+// abort ends a build; it may be nil, or over.
+func (b *build) abort() {
+	if b != nil {
+		b.stop()
+	}
+}
+
+// cancelBuilds ends all builds of a collection that is about to be dropped.
+func (c *collection) cancelBuilds() {
+	for _, x := range *c.indexes.Load() {
+		x.build.abort()
+	}
+}
+
+// buildChunk is how many records are entered at once, if no writes come in between.
+const buildChunk = 2000
+
+// buildAll enters all records into new indexes and makes these known to planners.
+func (c *collection) buildAll(ctx context.Context, list []*secondary, progress func(done, total int64)) error {
+	if len(list) == 0 {
+		return nil
+	}
+	total, err := c.records.Count(nil, nil)
+	if err != nil {
+		return err
+	}
+	var from []byte
+	done, chunk := int64(0), buildChunk
+	for more := true; more; {
+		if err := building(ctx, c.store, list); err != nil {
+			return err
+		}
+		n, last, err := c.buildSome(list, from, chunk)
+		switch {
+		case isConflict(err):
+			chunk = max(1, chunk/2)
+			continue
+		case errors.Is(err, pando.ErrDropped):
+			return mongoerror.New(mongoerror.IndexBuildAborted, "Index build failed: collection dropped")
+		case err != nil:
+			return err
+		}
+		more = n == chunk
+		from = append(last, 0)
+		done += int64(n)
+		chunk = min(chunk*2, buildChunk)
+		if progress != nil {
+			progress(done, max(done, total))
+		}
+	}
+	return c.finishBuilds(ctx, list)
+}
+
+// building says why a build has to end, if it has.
+func building(ctx context.Context, s *Store, list []*secondary) error {
+	for _, x := range list {
+		if x.build.ctx.Err() != nil {
+			return mongoerror.New(mongoerror.IndexBuildAborted, "Index build failed: the index %s was dropped", x.def.Name)
+		}
+	}
+	if s.work.Err() != nil {
+		return fmt.Errorf("build of an index: %w", ErrClosed)
+	}
+	return ctx.Err()
+}
+
+// buildSome enters up to n records from a key on, and returns how many it did and the key of the last.
+func (c *collection) buildSome(list []*secondary, from []byte, n int) (int, []byte, error) {
+	tx, err := c.store.db.Begin(true)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer tx.Rollback()
+	b := &builder{c: c, w: &writer{store: c.store, tx: tx}, list: list, entries: make([][]batchEntry, len(list))}
+	count, last, err := b.collect(from, n)
+	if err != nil || count == 0 {
+		return 0, nil, err
+	}
+	if err := b.enter(); err != nil {
+		return 0, nil, err
+	}
+	// The list of indexes is that of the registration or a later one; nothing here depends on it.
+	return count, last, tx.Commit()
+}
+
+// builder is one step of a build.
+type builder struct {
+	c       *collection
+	w       *writer
+	list    []*secondary
+	arena   []byte
+	entries [][]batchEntry // by index; batchEntry.index is the number of the record
+	records []span
+}
+
+// collect reads records and computes their entries.
+func (b *builder) collect(from []byte, n int) (count int, last []byte, err error) {
+	// The range that is read must not reach further than the last record, or every insert behind it would be a conflict.
+	end, err := b.end(from, n)
+	if err != nil {
+		return 0, nil, err
+	}
+	it := b.w.tx.In(b.c.records).Iter(&pando.IterOptions{Lower: from, Upper: end})
+	defer func() { err = errors.Join(err, it.Close()) }()
+	view := b.c.codec.NewView()
+	var entries index.Entries
+	for count < n && it.Next() {
+		if err := view.Reset(it.Value()); err != nil {
+			return 0, nil, err
+		}
+		record := span{from: len(b.arena)}
+		b.arena = append(b.arena, it.Key()...)
+		record.to = len(b.arena)
+		for i, x := range b.list {
+			if err := x.def.Append(&entries, view); err != nil {
+				return 0, nil, indexError(b.c, x, err)
+			}
+			if err := b.w.raiseMultikey(b.c, x, entries.Multikey); err != nil {
+				return 0, nil, err
+			}
+			b.add(i, len(b.records), &entries)
+		}
+		b.records = append(b.records, record)
+		last = append(last[:0], it.Key()...)
+		count++
+	}
+	return count, last, it.Err()
+}
+
+// end returns a bound behind the n-th record from a key on; nil when there are fewer.
+func (b *builder) end(from []byte, n int) ([]byte, error) {
+	key, _, err := b.c.records.Nth(from, nil, int64(n))
+	if errors.Is(err, pando.ErrNotFound) {
+		return nil, nil
+	}
+	return key, err
+}
+
+func (b *builder) add(i, record int, entries *index.Entries) {
+	for j, key := range entries.Keys {
+		e := batchEntry{index: record, exact: entries.Exact[j]}
+		e.key.from = len(b.arena)
+		b.arena = append(b.arena, key...)
+		e.key.to = len(b.arena)
+		b.entries[i] = append(b.entries[i], e)
+	}
+}
+
+func (b *builder) bytes(s span) []byte { return b.arena[s.from:s.to:s.to] }
+
+// enter checks unique entries and writes all, in their order.
+func (b *builder) enter() error {
+	for i, x := range b.list {
+		list := b.entries[i]
+		slices.SortFunc(list, func(p, q batchEntry) int { return slices.Compare(b.bytes(p.key), b.bytes(q.key)) })
+		if !x.def.Unique {
+			continue
+		}
+		for j, e := range list {
+			if j > 0 && list[j-1].index != e.index && string(b.bytes(list[j-1].key)) == string(b.bytes(e.key)) {
+				return duplicateKey(b.c, x, b.bytes(e.key))
+			}
+			if err := b.w.checkFree(b.c, x, b.bytes(e.key), b.bytes(b.records[e.index])); err != nil {
+				return err
+			}
+		}
+	}
+	for i, x := range b.list {
+		ks := b.w.tx.In(x.ks)
+		for _, e := range b.entries[i] {
+			record := b.bytes(b.records[e.index])
+			if err := ks.Put(x.entryKey(b.bytes(e.key), record), x.entryValue(e.exact, record)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// finishBuilds makes complete indexes known to planners.
+func (c *collection) finishBuilds(ctx context.Context, done []*secondary) error {
+	c.store.schema.Lock()
+	defer c.store.schema.Unlock()
+	if err := building(ctx, c.store, done); err != nil {
+		return err
+	}
+	specs := bsoncore.NewArrayBuilder()
+	list := slices.Clone(*c.indexes.Load())
+	for i, x := range list {
+		if !slices.Contains(done, x) {
+			continue
+		}
+		ready := &secondary{number: x.number, def: x.def, ks: x.ks, ready: true}
+		ready.multikey.Store(x.multikey.Load())
+		list[i] = ready
+		specs.AppendDocument(x.def.Spec)
+	}
+	command := bsoncore.NewDocumentBuilder().AppendString("createIndexes", c.name.Load().String()).AppendArray("indexes", specs.Build()).Build()
+	return c.changeIndexes(ctx, list, command)
+}

@@ -1,0 +1,301 @@
+package document
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
+
+	"github.com/pandodb/pando"
+	"github.com/pandodb/pando/document/internal/index"
+)
+
+// A capped collection keys its records by a number that grows with each insert, so that they come back in the order of their
+// insertion, and keeps a unique index of _id beside. Its inserts go one after the other.
+
+// cappedState is what a capped collection counts. It is made from the records when the first insert comes.
+type cappedState struct {
+	mu     sync.Mutex
+	known  atomic.Bool // what follows is right; others than inserts make it false
+	next   uint64
+	bytes  int64
+	count  int64
+	signal chan struct{} // closed and replaced when something was inserted
+}
+
+// inserting takes the turn of an insert. What it returns ends it with the insert's error.
+func (s *cappedState) inserting() func(err error) {
+	s.mu.Lock()
+	return func(err error) {
+		if err != nil {
+			s.known.Store(false) // what was counted was not written
+		}
+		if s.signal != nil {
+			close(s.signal)
+			s.signal = nil
+		}
+		s.mu.Unlock()
+	}
+}
+
+// inserted returns a channel that is closed after the next insert.
+func (s *cappedState) inserted() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.signal == nil {
+		s.signal = make(chan struct{})
+	}
+	return s.signal
+}
+
+// cappedIDIndex is the name of the index of _id that a capped collection keeps.
+const cappedIDIndex = "_id_"
+
+// makeCappedID makes the index of _id.
+func (c *collection) makeCappedID() (*secondary, error) {
+	spec := bsoncore.NewDocumentBuilder().AppendInt32("v", 2).
+		AppendDocument("key", bsoncore.NewDocumentBuilder().AppendInt32("_id", 1).Build()).
+		AppendString("name", cappedIDIndex).Build()
+	def, err := index.Parse(spec, nil)
+	if err != nil {
+		return nil, err
+	}
+	def.Unique = true
+	c.nextIndex++
+	x := &secondary{number: c.nextIndex, def: def, ready: true}
+	x.ks, err = c.store.db.Keyspace(indexName(c.number, x.number), c.indexOptions())
+	return x, err
+}
+
+// idIndex returns the index of _id of a capped collection.
+func (c *collection) idIndex() *secondary {
+	for _, x := range *c.indexes.Load() {
+		if x.def.Name == cappedIDIndex {
+			return x
+		}
+	}
+	return nil
+}
+
+// getCapped is a read by _id: through its index.
+func (c *Collection) getCapped(_ context.Context, x *collection, dst []byte, id bsoncore.Value) (bson.Raw, error) {
+	var get func(ks *pando.Keyspace, key []byte) ([]byte, error)
+	if c.tx != nil {
+		get = func(ks *pando.Keyspace, key []byte) ([]byte, error) { return c.tx.tx.In(ks).Get(key) }
+	} else {
+		snap := c.store.db.Snapshot()
+		defer snap.Close()
+		get = func(ks *pando.Keyspace, key []byte) ([]byte, error) { return snap.In(ks).Get(key) }
+	}
+	value, err := get(x.idIndex().ks, x.key(nil, id))
+	if err != nil {
+		return dst, err
+	}
+	if len(value) == 0 {
+		return dst, fmt.Errorf("%s: %w: an entry of the index of _id without a record", c.ns, pando.ErrCorrupt)
+	}
+	record, err := get(x.records, value[1:])
+	if err != nil {
+		return dst, err
+	}
+	return x.codec.Decode(dst, record)
+}
+
+// insertCapped makes room for a document, and returns the key of its record. The caller has the turn.
+func (w *writer) insertCapped(c *collection, doc document, id bsoncore.Value) ([]byte, error) {
+	if w.owner != nil {
+		return nil, NewError(Code(263), "Collection '%s' is a capped collection. Writes in transactions are not allowed on capped collections.", c.name.Load())
+	}
+	entry := c.key(nil, id)
+	if there, err := w.tx.In(c.idIndex().ks).Has(entry); err != nil || there {
+		return nil, orError(err, func() error { return duplicateID(c, id) })
+	}
+	s, settings := &c.capped, c.settings.Load()
+	if int64(len(doc)) > settings.maxBytes {
+		return nil, NewError(BSONObjectTooLarge, "the document of %d bytes is larger than the capped collection %s", len(doc), c.name.Load())
+	}
+	if err := w.countCapped(c); err != nil {
+		return nil, err
+	}
+	full := func() bool {
+		return s.bytes+int64(len(doc)) > settings.maxBytes || settings.maxCount > 0 && s.count+1 > settings.maxCount
+	}
+	for s.count > 0 && full() {
+		key, value, err := w.tx.In(c.records).Nth(nil, nil, 0)
+		if err != nil {
+			return nil, err
+		}
+		old, err := c.codec.Decode(nil, value)
+		if err != nil {
+			return nil, err
+		}
+		if err := w.remove(c, key, old); err != nil {
+			return nil, err
+		}
+		s.bytes -= int64(len(old))
+		s.count--
+		s.known.Store(true) // remove does not know that this one was counted
+	}
+	s.next++
+	s.bytes += int64(len(doc))
+	s.count++
+	return binary.BigEndian.AppendUint64(nil, s.next), nil
+}
+
+// countCapped finds out how much there is, and what number comes next.
+func (w *writer) countCapped(c *collection) error {
+	s := &c.capped
+	if s.known.Swap(true) {
+		return nil
+	}
+	s.bytes, s.count = 0, 0
+	records := w.tx.In(c.records)
+	it := records.Iter(nil)
+	defer it.Close()
+	view := c.codec.NewView()
+	var buf []byte
+	for it.Next() {
+		if err := view.Reset(it.Value()); err != nil {
+			return err
+		}
+		var err error
+		if buf, err = view.Document(buf[:0]); err != nil {
+			return err
+		}
+		s.bytes += int64(len(buf))
+		s.count++
+		if len(it.Key()) == 8 {
+			s.next = max(s.next, binary.BigEndian.Uint64(it.Key()))
+		}
+	}
+	return it.Err()
+}
+
+// Tail returns a cursor on a capped collection that does not end: at its end it waits for what is inserted next. It ends when
+// ctx does, or when the collection has forgotten the place where the cursor was (CappedPositionLost).
+func (c *Collection) Tail(ctx context.Context, filter any, o *FindOptions) (*Cursor, error) {
+	x, err := c.use()
+	if err != nil {
+		return nil, err
+	}
+	if x == nil {
+		return nil, notFound(c.ns)
+	}
+	if !x.settings.Load().capped {
+		return nil, NewError(BadValue, "error processing query: tailable cursor requested on non capped collection %s", c.ns)
+	}
+	q, err := c.parseFind(filter, o)
+	if err != nil {
+		return nil, err
+	}
+	t := &tail{c: x, query: q, view: x.codec.NewView()}
+	return newCursor(ctx, t), nil
+}
+
+// tail walks over a capped collection, and goes on where it stopped.
+type tail struct {
+	c     *collection
+	query *findQuery
+	view  viewer
+	last  []byte // the key of the newest record that was seen
+	it    *pando.Iterator
+	out   []byte
+}
+
+// viewer is what a tail needs of a codec's view.
+type viewer interface {
+	Reset(stored []byte) error
+	Lookup(name string) (bsoncore.Value, bool)
+	Document(dst []byte) ([]byte, error)
+}
+
+// next implements source. It does not wait: ok is false when there is nothing yet.
+func (t *tail) next(ctx context.Context) (doc document, ok bool, err error) {
+	if t.it == nil {
+		if err := t.reopen(); err != nil {
+			return nil, false, err
+		}
+	}
+	for t.it.Next() {
+		if err := ctx.Err(); err != nil {
+			return nil, false, err
+		}
+		t.last = append(t.last[:0], t.it.Key()...)
+		if err := t.view.Reset(t.it.Value()); err != nil {
+			return nil, false, err
+		}
+		match, err := t.query.Filter.Match(t.view)
+		if err != nil {
+			return nil, false, err
+		}
+		if !match {
+			continue
+		}
+		if t.out, err = t.view.Document(t.out[:0]); err != nil {
+			return nil, false, err
+		}
+		doc, err := t.query.project(t.out)
+		return doc, err == nil, err
+	}
+	err = t.it.Err()
+	err = errors.Join(err, t.it.Close())
+	t.it = nil
+	return nil, false, err
+}
+
+// reopen opens an iterator behind the last record, which must still be there.
+func (t *tail) reopen() error {
+	if t.c.dropped.Load() {
+		return NewError(Code(175), "collection dropped: %s", t.c.name.Load())
+	}
+	o := &pando.IterOptions{}
+	if t.last != nil {
+		if there, err := t.c.records.Has(t.last); err != nil {
+			return err
+		} else if !there {
+			return NewError(Code(136), "the capped collection %s has forgotten the place of this cursor", t.c.name.Load())
+		}
+		o.Lower = append(append([]byte{}, t.last...), 0)
+	}
+	t.it = t.c.records.Iter(o)
+	return nil
+}
+
+func (t *tail) close() error {
+	if t.it == nil {
+		return nil
+	}
+	err := t.it.Close()
+	t.it = nil
+	return err
+}
+
+// wait waits until there may be more.
+func (t *tail) wait(ctx context.Context) error {
+	ch := t.c.capped.inserted()
+	if t.it == nil { // look once more: something may have come between the end of the walk and the channel
+		if err := t.reopen(); err != nil {
+			return err
+		}
+		if t.it.Next() {
+			err := t.it.Close()
+			t.it = nil
+			return err
+		}
+		if err := errors.Join(t.it.Err(), t.it.Close()); err != nil {
+			return err
+		}
+		t.it = nil
+	}
+	select {
+	case <-ch:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

@@ -1,0 +1,256 @@
+package document
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"maps"
+	"strconv"
+	"strings"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/pandodb/pando"
+	"github.com/pandodb/pando/document/internal/codec"
+	"github.com/pandodb/pando/document/internal/index"
+)
+
+// The catalogue says which collections there are. It lies in a keyspace of its own; docs/format/collections.md describes it.
+// Everything in memory is made from it when the store is opened, and replaced as a whole when it changes.
+const (
+	metaKeyspace   = "documents" // the catalogue; the keyspaces of collections are below it
+	collectionKey  = 'c'         // 'c', database, 0, collection: the entry
+	templateKey    = 't'         // 't', collection's number, template's number: the definition
+	indexLeafBytes = 16 << 10    // entries are small and alike: larger leaves compress better
+	recordLeaf     = 32 << 10
+)
+
+// catalogue is what there is, as of one moment. It is never changed.
+type catalogue struct {
+	byName   map[string]*collection // "database.collection"
+	byNumber map[uint32]*collection // those that were dropped in this run too: change streams may still tell of them
+	views    map[string]*view
+}
+
+// entry is a collection or view as the catalogue keeps it.
+type entry struct {
+	Number    uint32        `bson:"number"`
+	UUID      bson.Binary   `bson:"uuid"`
+	Options   bson.Raw      `bson:"options"` // as listCollections shows them
+	Format    uint8         `bson:"format"`
+	NextIndex uint32        `bson:"nextIndex"`
+	Indexes   []indexEntry  `bson:"indexes,omitempty"`
+	ViewOn    string        `bson:"viewOn,omitempty"`
+	View      bool          `bson:"view,omitempty"`
+	Pipeline  bson.RawValue `bson:"pipeline,omitempty"`
+}
+
+// indexEntry is a secondary index as the catalogue keeps it.
+type indexEntry struct {
+	Number   uint32   `bson:"number"`
+	Spec     bson.Raw `bson:"spec"`
+	Multikey int64    `bson:"multikey"` // a bit for each component
+	Ready    bool     `bson:"ready"`    // false while it is being built
+}
+
+// nameKey is the catalogue's key of a collection.
+func nameKey(database, name string) []byte {
+	return append(append(append([]byte{collectionKey}, database...), 0), name...)
+}
+
+func templateKeyOf(collection, number uint32) []byte {
+	key := binary.BigEndian.AppendUint32([]byte{templateKey}, collection)
+	return binary.BigEndian.AppendUint32(key, number)
+}
+
+func recordsName(number uint32) string { return fmt.Sprintf("%s/%d", metaKeyspace, number) }
+
+func indexName(number, index uint32) string {
+	return fmt.Sprintf("%s/%d/%d", metaKeyspace, number, index)
+}
+
+// load reads the catalogue, undoes what a killed process left half done, and opens the collections.
+func (s *Store) load() error {
+	cat := &catalogue{byName: map[string]*collection{}, byNumber: map[uint32]*collection{}, views: map[string]*view{}}
+	meta, err := s.db.Keyspace(metaKeyspace, nil)
+	if errors.Is(err, pando.ErrReadOnly) { // and there is none
+		s.current.Store(cat)
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("open the catalogue of documents: %w", err)
+	}
+	s.meta = meta
+	known := map[string]bool{metaKeyspace: true}
+	for key, value := range meta.Prefix([]byte{collectionKey}) {
+		if err := s.loadEntry(cat, key, value, known); err != nil {
+			return err
+		}
+	}
+	if err := meta.Err(); err != nil {
+		return fmt.Errorf("read the catalogue of documents: %w", err)
+	}
+	s.current.Store(cat)
+	return s.removeLeftovers(known)
+}
+
+// loadEntry opens the collection or view of one entry.
+func (s *Store) loadEntry(cat *catalogue, key, value []byte, known map[string]bool) error {
+	database, name, ok := bytes.Cut(key[1:], []byte{0})
+	if !ok {
+		return fmt.Errorf("catalogue of documents: a key without a collection's name: %q", key)
+	}
+	ns := namespace{string(database), string(name)}
+	var e entry
+	if err := bson.Unmarshal(bytes.Clone(value), &e); err != nil {
+		return fmt.Errorf("catalogue of documents: entry of %s: %w", ns, err)
+	}
+	s.nextID = max(s.nextID, e.Number)
+	if e.View {
+		v, err := newView(s, ns, &e)
+		if err != nil {
+			return fmt.Errorf("view %s: %w", ns, err)
+		}
+		cat.views[ns.String()] = v
+		return nil
+	}
+	known[recordsName(e.Number)] = true
+	for _, i := range e.Indexes {
+		if i.Ready {
+			known[indexName(e.Number, i.Number)] = true
+		}
+	}
+	c, err := s.openCollection(ns, &e)
+	if err != nil {
+		return fmt.Errorf("collection %s: %w", ns, err)
+	}
+	cat.byName[ns.String()], cat.byNumber[c.number] = c, c
+	return nil
+}
+
+// removeLeftovers drops the keyspaces that no collection refers to: a process was killed between making them and writing them
+// into the catalogue, or while it built an index, or dropped something.
+func (s *Store) removeLeftovers(known map[string]bool) error {
+	all, err := s.db.Keyspaces()
+	if err != nil {
+		return fmt.Errorf("list the keyspaces: %w", err)
+	}
+	for _, k := range all {
+		rest, ok := strings.CutPrefix(k.Name, metaKeyspace+"/")
+		if !ok {
+			continue
+		}
+		first, _, _ := strings.Cut(rest, "/")
+		if n, err := strconv.ParseUint(first, 10, 32); err == nil {
+			s.nextID = max(s.nextID, uint32(n))
+		}
+		if known[k.Name] {
+			continue
+		}
+		if err := s.db.DropKeyspace(k.Name); err != nil {
+			if errors.Is(err, pando.ErrReadOnly) {
+				return nil
+			}
+			return fmt.Errorf("remove what a killed process left behind: %w", err)
+		}
+		s.log.Info("removed what a killed process left behind", "keyspace", k.Name)
+	}
+	return nil
+}
+
+// openCollection makes the collection of an entry: its keyspaces are there, but those of indexes that were being built.
+func (s *Store) openCollection(ns namespace, e *entry) (*collection, error) {
+	settings, err := parseSettings(e.Options)
+	if err != nil {
+		return nil, err
+	}
+	c := &collection{store: s, number: e.Number, uuid: e.UUID, format: Format(e.Format), nextIndex: e.NextIndex}
+	c.name.Store(&ns)
+	c.settings.Store(settings)
+	o := &pando.KeyspaceOptions{LeafBytes: recordLeaf, Compression: &settings.compression}
+	if c.records, err = s.db.Keyspace(recordsName(e.Number), o); err != nil {
+		return nil, err
+	}
+	if c.codec, err = codec.New(c.format, &templates{c}); err != nil {
+		return nil, err
+	}
+	var list []*secondary
+	for _, i := range e.Indexes {
+		if !i.Ready {
+			s.log.Warn("an index build was cut off and is undone", "collection", ns.String(), "index", i.Spec.String())
+			continue
+		}
+		x, err := c.openIndex(i)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, x)
+	}
+	c.indexes.Store(&list)
+	return c, nil
+}
+
+// openIndex makes the index of an entry.
+func (c *collection) openIndex(i indexEntry) (*secondary, error) {
+	def, err := index.Parse(document(i.Spec), c.settings.Load().collation)
+	if err != nil {
+		return nil, fmt.Errorf("index %s: %w", i.Spec, err)
+	}
+	if def.Name == cappedIDIndex {
+		def.Unique = true // which its specification does not say
+	}
+	ks, err := c.store.db.Keyspace(indexName(c.number, i.Number), c.indexOptions())
+	if err != nil {
+		return nil, err
+	}
+	x := &secondary{number: i.Number, def: def, ks: ks, ready: i.Ready}
+	x.multikey.Store(uint64(i.Multikey))
+	return x, nil
+}
+
+func (c *collection) indexOptions() *pando.KeyspaceOptions {
+	compression := c.settings.Load().compression
+	return &pando.KeyspaceOptions{LeafBytes: indexLeafBytes, Compression: &compression}
+}
+
+// entry returns what the catalogue keeps of a collection, with this list of indexes.
+func (c *collection) entry(list []*secondary) *entry {
+	e := &entry{
+		Number: c.number, UUID: c.uuid, Options: bson.Raw(c.settings.Load().spec), Format: uint8(c.format), NextIndex: c.nextIndex,
+	}
+	for _, x := range list {
+		e.Indexes = append(e.Indexes, indexEntry{
+			Number: x.number, Spec: bson.Raw(x.def.Spec), Multikey: int64(x.multikey.Load()), Ready: x.ready,
+		})
+	}
+	return e
+}
+
+// with returns a copy of the catalogue, for a change.
+func (c *catalogue) with() *catalogue {
+	return &catalogue{byName: maps.Clone(c.byName), byNumber: maps.Clone(c.byNumber), views: maps.Clone(c.views)}
+}
+
+// templates keeps a collection's templates in the catalogue. It implements codec.Templates.
+type templates struct{ c *collection }
+
+// Load implements codec.Templates.
+func (t *templates) Load(fn func(number uint32, definition []byte) error) error {
+	prefix := binary.BigEndian.AppendUint32([]byte{templateKey}, t.c.number)
+	for key, value := range t.c.store.meta.Prefix(prefix) {
+		if len(key) != len(prefix)+4 {
+			return fmt.Errorf("catalogue of documents: a key of %d bytes for a template", len(key))
+		}
+		if err := fn(binary.BigEndian.Uint32(key[len(prefix):]), value); err != nil {
+			return err
+		}
+	}
+	return t.c.store.meta.Err()
+}
+
+// Store implements codec.Templates. The template comes before every record that needs it in the log, so that whatever survives a
+// crash can be read.
+func (t *templates) Store(number uint32, definition []byte) error {
+	return t.c.store.meta.Put(templateKeyOf(t.c.number, number), definition)
+}

@@ -1,0 +1,181 @@
+package document
+
+import (
+	"context"
+	"errors"
+	"io"
+	"iter"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+)
+
+// Cursor is a stream of documents. It reads the store as it was when it was opened. It is used by one goroutine at a time and must be
+// closed; reading it to its end closes it too.
+type Cursor struct {
+	src     source
+	current document
+	err     error
+	closed  bool
+	tail    waiter // nil: the cursor ends
+}
+
+// source is where a cursor's documents come from.
+type source interface {
+	// next returns the next document, valid until the next call; ok is false at the end.
+	next(ctx context.Context) (doc document, ok bool, err error)
+	close() error
+}
+
+// errEnded is what next returns when a stream that otherwise waits has come to its end for ever.
+var errEnded = errors.New("the stream has ended")
+
+// waiter is a source that has an end only for now.
+type waiter interface {
+	wait(ctx context.Context) error
+}
+
+func newCursor(_ context.Context, s source) *Cursor {
+	c := &Cursor{src: s}
+	c.tail, _ = s.(waiter)
+	return c
+}
+
+// Next moves to the next document and reports whether there is one. Of a cursor that does not end (Tail, Watch) it waits for the
+// next, until ctx is done.
+func (c *Cursor) Next(ctx context.Context) bool {
+	for {
+		if c.TryNext(ctx) {
+			return true
+		}
+		if c.tail == nil || c.err != nil || c.closed {
+			return false
+		}
+		if err := c.tail.wait(ctx); err != nil && !errors.Is(err, errEnded) {
+			c.err = err
+			return false
+		}
+	}
+}
+
+// TryNext is Next, but does not wait: of a cursor that does not end it returns false, and Err nil, when there is nothing yet.
+func (c *Cursor) TryNext(ctx context.Context) bool {
+	if c.closed || c.err != nil {
+		return false
+	}
+	if c.err = ctx.Err(); c.err != nil {
+		return false
+	}
+	doc, ok, err := c.src.next(ctx)
+	if err == nil && ok {
+		c.current = doc
+		return true
+	}
+	ended := errors.Is(err, errEnded)
+	if ended {
+		err = nil
+	}
+	c.current, c.err = nil, err
+	if c.tail == nil || err != nil || ended {
+		c.closed = true
+		c.err = errors.Join(err, c.src.close())
+	}
+	return false
+}
+
+// Wait waits until there may be something new on a cursor that does not end, or until ctx is done; then it returns its error. On
+// one that ends it returns at once.
+func (c *Cursor) Wait(ctx context.Context) error {
+	if c.tail == nil || c.closed || c.err != nil {
+		return c.err
+	}
+	if err := c.tail.wait(ctx); !errors.Is(err, errEnded) {
+		return err
+	}
+	return nil
+}
+
+// Current returns the document that Next moved to, valid until the next move.
+func (c *Cursor) Current() bson.Raw { return bson.Raw(c.current) }
+
+// Decode unmarshals the current document.
+func (c *Cursor) Decode(v any) error { return bson.Unmarshal(c.current, v) }
+
+// Err returns the error that ended the stream.
+func (c *Cursor) Err() error { return c.err }
+
+// Exhausted reports whether the stream has come to its end.
+func (c *Cursor) Exhausted() bool { return c.closed }
+
+// Close gives the cursor up. Closing twice is no error.
+func (c *Cursor) Close() error {
+	if c.closed {
+		return nil
+	}
+	c.closed, c.current = true, nil
+	return c.src.close()
+}
+
+// loop makes a range loop of what opens a cursor.
+func loop(ctx context.Context, open func() (*Cursor, error)) iter.Seq2[bson.Raw, error] {
+	return func(yield func(bson.Raw, error) bool) {
+		c, err := open()
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		defer c.Close()
+		for c.Next(ctx) {
+			if !yield(c.Current(), nil) {
+				return
+			}
+		}
+		if err := c.Err(); err != nil {
+			yield(nil, err)
+		}
+	}
+}
+
+// empty is the source of what is not there.
+type empty struct{}
+
+func (empty) next(context.Context) (document, bool, error) { return nil, false, nil }
+func (empty) close() error                                 { return nil }
+
+// piped makes a source of an aggregation's cursor.
+type piped struct {
+	cursor interface {
+		Next(ctx context.Context) (document, error)
+		Close() error
+	}
+	done func() error // what to give back afterwards; may be nil
+}
+
+func (p *piped) next(ctx context.Context) (document, bool, error) {
+	doc, err := p.cursor.Next(ctx)
+	if errors.Is(err, io.EOF) {
+		return nil, false, nil
+	}
+	return doc, err == nil, err
+}
+
+func (p *piped) close() error {
+	err := p.cursor.Close()
+	if p.done != nil {
+		err = errors.Join(err, p.done())
+	}
+	return err
+}
+
+// listed is documents that are there already.
+type listed struct{ docs []document }
+
+func (l *listed) next(context.Context) (document, bool, error) {
+	if len(l.docs) == 0 {
+		return nil, false, nil
+	}
+	doc := l.docs[0]
+	l.docs = l.docs[1:]
+	return doc, true, nil
+}
+
+func (l *listed) close() error { return nil }

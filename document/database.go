@@ -1,0 +1,316 @@
+package document
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
+
+	"github.com/pandodb/pando"
+	"github.com/pandodb/pando/document/internal/codec"
+	"github.com/pandodb/pando/document/internal/mongoerror"
+)
+
+// Database is a named group of collections. It is safe for concurrent use.
+type Database struct {
+	store *Store
+	name  string
+}
+
+// Name returns the database's name.
+func (d *Database) Name() string { return d.name }
+
+// Collection opens a collection, and creates it where there is none; then o, which may be nil, says how.
+func (d *Database) Collection(ctx context.Context, name string, o *CollectionOptions) (*Collection, error) {
+	spec, err := o.spec()
+	if err != nil {
+		return nil, err
+	}
+	_, err = d.store.create(ctx, namespace{d.name, name}, spec, false)
+	return d.Lookup(name), err
+}
+
+// Create creates a collection or view from options as MongoDB's create command has them, and fails with NamespaceExists when there is
+// one with other options.
+func (d *Database) Create(ctx context.Context, name string, options any) error {
+	spec, err := toDocument(options)
+	if err != nil {
+		return err
+	}
+	_, err = d.store.create(ctx, namespace{d.name, name}, spec, true)
+	return err
+}
+
+// Lookup returns a handle on a collection, whether there is one or not: the first write makes it.
+func (d *Database) Lookup(name string) *Collection {
+	return &Collection{store: d.store, ns: namespace{d.name, name}}
+}
+
+// CollectionInfo describes a collection or view.
+type CollectionInfo struct {
+	Name    string
+	View    bool
+	UUID    bson.Binary // of a collection
+	Options bson.Raw    // as MongoDB's create command has them
+}
+
+// Collections lists the collections and views, in the order of their names.
+func (d *Database) Collections(ctx context.Context) ([]CollectionInfo, error) {
+	if err := errors.Join(d.store.usable(), ctx.Err()); err != nil {
+		return nil, err
+	}
+	cat := d.store.current.Load()
+	var list []CollectionInfo
+	for _, c := range cat.byName {
+		if ns := c.name.Load(); ns.database == d.name {
+			list = append(list, CollectionInfo{Name: ns.collection, UUID: c.uuid, Options: bson.Raw(c.settings.Load().spec)})
+		}
+	}
+	for _, v := range cat.views {
+		if v.ns.database == d.name {
+			list = append(list, CollectionInfo{Name: v.ns.collection, View: true, Options: bson.Raw(v.settings.spec)})
+		}
+	}
+	slices.SortFunc(list, func(a, b CollectionInfo) int { return strings.Compare(a.Name, b.Name) })
+	return list, nil
+}
+
+// Databases lists the databases that have collections, in the order of their names.
+func (s *Store) Databases(ctx context.Context) ([]string, error) {
+	if err := errors.Join(s.usable(), ctx.Err()); err != nil {
+		return nil, err
+	}
+	cat := s.current.Load()
+	var list []string
+	for _, c := range cat.byName {
+		list = append(list, c.name.Load().database)
+	}
+	for _, v := range cat.views {
+		list = append(list, v.ns.database)
+	}
+	slices.Sort(list)
+	return slices.Compact(list), nil
+}
+
+// Drop drops the database with all that it holds.
+func (d *Database) Drop(ctx context.Context) error {
+	list, err := d.Collections(ctx)
+	if err != nil {
+		return err
+	}
+	for _, i := range list {
+		if err := d.Lookup(i.Name).Drop(ctx); err != nil && !errors.Is(err, NamespaceNotFound) {
+			return err
+		}
+	}
+	return d.store.write(ctx, func(w *writer) error {
+		return w.noteCommand(bsoncore.NewDocumentBuilder().AppendString("dropDatabase", d.name).Build())
+	})
+}
+
+// create makes a collection or view, or returns the one that is there; exclusive makes it fail then, if it was made with other
+// options.
+func (s *Store) create(ctx context.Context, ns namespace, spec document, exclusive bool) (*collection, error) {
+	if err := errors.Join(s.usable(), ctx.Err()); err != nil {
+		return nil, err
+	}
+	if err := ns.check(); err != nil {
+		return nil, err
+	}
+	s.schema.Lock()
+	defer s.schema.Unlock()
+	if c, done, err := s.existing(ns, spec, exclusive); done || err != nil {
+		return c, err
+	}
+	settings, err := parseSettings(slices.Clone(spec))
+	if err != nil {
+		return nil, err
+	}
+	if settings.viewOn != "" {
+		return nil, s.createView(ctx, ns, settings)
+	}
+	c, err := s.makeCollection(ns, settings)
+	if err != nil {
+		return nil, fmt.Errorf("create %s: %w", ns, err)
+	}
+	err = s.write(ctx, func(w *writer) error {
+		command := bsoncore.NewDocumentBuilder().AppendString("create", ns.collection).AppendString("db", ns.database).
+			AppendDocument("options", settings.spec).Build()
+		return errors.Join(w.noteCommand(command), w.putEntry(c))
+	})
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("create %s: %w", ns, err), s.dropKeyspaces(c))
+	}
+	cat := s.current.Load().with()
+	cat.byName[ns.String()], cat.byNumber[c.number] = c, c
+	s.current.Store(cat)
+	return c, nil
+}
+
+// existing returns the collection that is there already.
+func (s *Store) existing(ns namespace, spec document, exclusive bool) (c *collection, done bool, err error) {
+	cat := s.current.Load()
+	c, v := cat.byName[ns.String()], cat.views[ns.String()]
+	if c == nil && v == nil {
+		return nil, false, nil
+	}
+	var was document
+	if c != nil {
+		was = c.settings.Load().spec
+	} else {
+		was = v.settings.spec
+	}
+	if exclusive && string(was) != string(spec) {
+		return nil, false, mongoerror.New(mongoerror.NamespaceExists, "Collection %s already exists.", ns)
+	}
+	return c, true, nil
+}
+
+// makeCollection makes the keyspaces of a new collection. The caller holds schema.
+func (s *Store) makeCollection(ns namespace, settings *settings) (*collection, error) {
+	s.nextID++
+	c := &collection{store: s, number: s.nextID, format: settings.format}
+	c.name.Store(&ns)
+	c.settings.Store(settings)
+	c.uuid = bson.Binary{Subtype: bson.TypeBinaryUUID, Data: make([]byte, 16)}
+	if _, err := rand.Read(c.uuid.Data); err != nil {
+		return nil, err
+	}
+	c.uuid.Data[6], c.uuid.Data[8] = c.uuid.Data[6]&0x0f|0x40, c.uuid.Data[8]&0x3f|0x80
+	var err error
+	c.records, err = s.db.Keyspace(recordsName(c.number), &pando.KeyspaceOptions{LeafBytes: recordLeaf, Compression: &settings.compression})
+	if err != nil {
+		return nil, err
+	}
+	if c.codec, err = codec.New(c.format, &templates{c}); err != nil {
+		return nil, err
+	}
+	list := []*secondary{}
+	if settings.capped {
+		x, err := c.makeCappedID()
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, x)
+	}
+	c.indexes.Store(&list)
+	return c, nil
+}
+
+// dropKeyspaces removes what a collection holds.
+func (s *Store) dropKeyspaces(c *collection) error {
+	err := s.db.DropKeyspace(c.records.Name())
+	for _, x := range *c.indexes.Load() {
+		err = errors.Join(err, s.db.DropKeyspace(x.ks.Name()))
+	}
+	for key := range s.meta.Prefix(templateKeyOf(c.number, 0)[:5]) {
+		err = errors.Join(err, s.meta.Delete(slices.Clone(key)))
+	}
+	return err
+}
+
+// Drop drops the collection or view with all that it holds, or fails with NamespaceNotFound.
+func (c *Collection) Drop(ctx context.Context) error {
+	s := c.store
+	if err := errors.Join(s.usable(), ctx.Err()); err != nil {
+		return err
+	}
+	s.schema.Lock()
+	defer s.schema.Unlock()
+	x, v := s.current.Load().byName[c.ns.String()], c.view()
+	if x == nil && v == nil {
+		return notFound(c.ns)
+	}
+	if x != nil {
+		x.cancelBuilds()
+		x.schema.Lock()
+		defer x.schema.Unlock()
+	}
+	err := s.write(ctx, func(w *writer) error {
+		command := bsoncore.NewDocumentBuilder().AppendString("drop", c.ns.collection).AppendString("db", c.ns.database).Build()
+		return errors.Join(w.noteCommand(command), w.tx.In(s.meta).Delete(nameKey(c.ns.database, c.ns.collection)))
+	})
+	if err != nil {
+		return fmt.Errorf("drop %s: %w", c.ns, err)
+	}
+	cat := s.current.Load().with()
+	delete(cat.byName, c.ns.String())
+	delete(cat.views, c.ns.String())
+	s.current.Store(cat)
+	if x == nil {
+		return nil
+	}
+	x.dropped.Store(true)
+	return s.dropKeyspaces(x)
+}
+
+func notFound(ns namespace) error {
+	return mongoerror.New(mongoerror.NamespaceNotFound, "ns not found: %s", ns)
+}
+
+// Rename gives the collection another name, in the same database or another. With replace a collection of that name is dropped.
+func (c *Collection) Rename(ctx context.Context, database, name string, replace bool) error {
+	s, to := c.store, namespace{database, name}
+	if err := to.check(); err != nil {
+		return err
+	}
+	if x, err := c.use(); err != nil || x == nil {
+		return orError(err, func() error {
+			return mongoerror.New(mongoerror.NamespaceNotFound, "Source collection %s does not exist", c.ns)
+		})
+	}
+	if to == c.ns {
+		return mongoerror.New(mongoerror.IllegalOperation, "Can't rename a collection to itself")
+	}
+	s.schema.Lock()
+	defer s.schema.Unlock()
+	cat := s.current.Load()
+	x, other := cat.byName[c.ns.String()], cat.byName[to.String()]
+	if x == nil {
+		return notFound(c.ns)
+	}
+	if (other != nil || cat.views[to.String()] != nil) && (!replace || other == nil) {
+		return mongoerror.New(mongoerror.NamespaceExists, "target namespace exists")
+	}
+	x.schema.Lock()
+	defer x.schema.Unlock()
+	if other != nil {
+		other.cancelBuilds()
+		other.schema.Lock()
+		defer other.schema.Unlock()
+	}
+	if err := s.rename(ctx, x, to, replace); err != nil {
+		return err
+	}
+	if other == nil {
+		return nil
+	}
+	other.dropped.Store(true)
+	return s.dropKeyspaces(other)
+}
+
+// rename puts a collection under another name, in the place of one that may be there, as one commit. The caller holds the locks of
+// all of them.
+func (s *Store) rename(ctx context.Context, x *collection, to namespace, replace bool) error {
+	from := *x.name.Load()
+	x.name.Store(&to)
+	err := s.write(ctx, func(w *writer) error {
+		command := bsoncore.NewDocumentBuilder().AppendString("renameCollection", from.String()).AppendString("to", to.String()).
+			AppendBoolean("dropTarget", replace).Build()
+		return errors.Join(w.noteCommand(command), w.putEntry(x), w.tx.In(s.meta).Delete(nameKey(from.database, from.collection)))
+	})
+	if err != nil {
+		x.name.Store(&from)
+		return fmt.Errorf("rename %s: %w", from, err)
+	}
+	cat := s.current.Load().with()
+	delete(cat.byName, from.String())
+	cat.byName[to.String()] = x
+	s.current.Store(cat)
+	return nil
+}

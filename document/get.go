@@ -1,0 +1,46 @@
+package document
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
+)
+
+// lookup is the buffers of a point read.
+type lookup struct{ key, record []byte }
+
+var lookups = sync.Pool{New: func() any { return new(lookup) }}
+
+// GetValueTo is GetTo for an _id that is BSON already. It allocates nothing when the document fits into dst.
+func (c *Collection) GetValueTo(ctx context.Context, dst []byte, id bson.RawValue) (bson.Raw, error) {
+	x, err := c.use()
+	if err != nil {
+		return dst, err
+	}
+	if x == nil {
+		return dst, fmt.Errorf("%s: %w", c.ns, ErrNotFound)
+	}
+	l := lookups.Get().(*lookup)
+	defer lookups.Put(l)
+	v := bsoncore.Value{Type: bsoncore.Type(id.Type), Data: id.Value}
+	if x.settings.Load().capped {
+		return c.getCapped(ctx, x, dst, v)
+	}
+	l.key = x.key(l.key[:0], v)
+	if c.tx != nil {
+		l.record, err = c.tx.tx.In(x.records).GetTo(l.record[:0], l.key)
+	} else {
+		l.record, err = x.records.GetTo(l.record[:0], l.key)
+	}
+	if err != nil {
+		return dst, err
+	}
+	out, err := x.codec.Decode(dst, l.record)
+	if err != nil {
+		return dst, fmt.Errorf("%s: %w", c.ns, err)
+	}
+	return out, nil
+}

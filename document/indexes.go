@@ -1,0 +1,365 @@
+package document
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
+
+	"github.com/pandodb/pando/document/internal/index"
+	"github.com/pandodb/pando/document/internal/mongoerror"
+)
+
+// Index says what index to make. Its fields are those of MongoDB's createIndexes.
+type Index struct {
+	// Keys is the pattern: fields with 1 (ascending), -1 (descending), "hashed" or "2dsphere"; "$**" is a wildcard.
+	Keys any
+	// Name of the index. Default: made from the keys, such as email_1.
+	Name string
+	// Unique refuses documents with the same values as another.
+	Unique bool
+	// Sparse leaves out documents that have none of the fields.
+	Sparse bool
+	// Hidden keeps the index up to date, but planners do not see it.
+	Hidden bool
+	// Partial is a filter: only documents that match it are in the index.
+	Partial any
+	// ExpireAfterSeconds, if set, deletes documents that long after the date in the field.
+	ExpireAfterSeconds *int32
+	// Collation of the strings. Default: that of the collection.
+	Collation any
+	// WildcardProjection says which fields a wildcard takes in.
+	WildcardProjection any
+	// Progress, if set, is told how many documents have been entered and about how many there are.
+	Progress func(done, total int64)
+}
+
+// spec returns the index as createIndexes has it.
+func (i *Index) spec() (document, error) {
+	keys, err := toDocument(i.Keys)
+	if err != nil {
+		return nil, err
+	}
+	b := bsoncore.NewDocumentBuilder().AppendDocument("key", keys)
+	if i.Name != "" {
+		b.AppendString("name", i.Name)
+	}
+	for _, flag := range []struct {
+		name string
+		set  bool
+	}{{"unique", i.Unique}, {"sparse", i.Sparse}, {"hidden", i.Hidden}} {
+		if flag.set {
+			b.AppendBoolean(flag.name, true)
+		}
+	}
+	for _, part := range []struct {
+		name string
+		v    any
+	}{{"partialFilterExpression", i.Partial}, {"collation", i.Collation}, {"wildcardProjection", i.WildcardProjection}} {
+		if part.v == nil {
+			continue
+		}
+		doc, err := toDocument(part.v)
+		if err != nil {
+			return nil, err
+		}
+		b.AppendDocument(part.name, doc)
+	}
+	if i.ExpireAfterSeconds != nil {
+		b.AppendInt32("expireAfterSeconds", *i.ExpireAfterSeconds)
+	}
+	return b.Build(), nil
+}
+
+// CreateIndex makes an index and returns its name. Making one that is there already does nothing. Readers and writers go on
+// meanwhile. It fails with DuplicateKey, naming the values, when a unique index would hold them twice.
+func (c *Collection) CreateIndex(ctx context.Context, i Index) (string, error) {
+	spec, err := i.spec()
+	if err != nil {
+		return "", err
+	}
+	names, err := c.CreateIndexes(ctx, []bson.Raw{bson.Raw(spec)}, i.Progress)
+	if err != nil {
+		return "", err
+	}
+	return names[0], nil
+}
+
+// CreateIndexes makes indexes from specifications as MongoDB's createIndexes command has them, and returns their names. Either all
+// are there afterwards, or none was made. progress may be nil.
+func (c *Collection) CreateIndexes(ctx context.Context, specs []bson.Raw, progress func(done, total int64)) ([]string, error) {
+	if c.view() != nil {
+		return nil, onView(c.ns)
+	}
+	x, err := c.make(ctx)
+	if err != nil {
+		return nil, err
+	}
+	names := make([]string, len(specs))
+	var fresh []*secondary
+	for i, spec := range specs {
+		if err := checkBSON(spec); err != nil {
+			return nil, err
+		}
+		def, err := index.Parse(slices.Clone(document(spec)), x.settings.Load().collation)
+		if err != nil {
+			return nil, err
+		}
+		names[i] = def.Name
+		made, err := x.register(ctx, def)
+		if err != nil {
+			return nil, errors.Join(err, x.unregister(fresh))
+		}
+		if made != nil {
+			fresh = append(fresh, made)
+		}
+	}
+	if err := x.buildAll(ctx, fresh, progress); err != nil {
+		return nil, errors.Join(err, x.unregister(fresh))
+	}
+	return names, nil
+}
+
+// maxIndexes is how many indexes a collection may have, that of _id included.
+const maxIndexes = 64
+
+// register puts a new index into the list, so that all writes that begin from now on keep it up to date. It returns nil when
+// there is an equal one.
+func (c *collection) register(ctx context.Context, def *index.Definition) (*secondary, error) {
+	s := c.store
+	s.schema.Lock()
+	defer s.schema.Unlock()
+	if isIDIndex(def) {
+		return nil, nil
+	}
+	list := *c.indexes.Load()
+	for _, x := range list {
+		if same, err := compareIndexes(x.def, def); same || err != nil {
+			return nil, err
+		}
+	}
+	if len(list)+2 > maxIndexes {
+		return nil, mongoerror.New(mongoerror.CannotCreateIndex, "add index fails, too many indexes for %s key:%s", c.name.Load(), def.Keys)
+	}
+	c.nextIndex++
+	x := &secondary{number: c.nextIndex, def: def, build: newBuild()}
+	var err error
+	if x.ks, err = s.db.Keyspace(indexName(c.number, x.number), c.indexOptions()); err != nil {
+		return nil, err
+	}
+	return x, c.changeIndexes(ctx, append(slices.Clone(list), x), nil)
+}
+
+// isIDIndex reports whether a definition is that of the index of _id, which is always there.
+func isIDIndex(def *index.Definition) bool {
+	return len(def.Components) == 1 && def.Components[0].Path == "_id" && def.Components[0].Kind == index.Ascending
+}
+
+// compareIndexes reports whether two definitions are the same index, and fails when they are in each other's way.
+func compareIndexes(old, new *index.Definition) (bool, error) {
+	pattern := bytes.Equal(old.Keys, new.Keys) && old.Collation.Equal(new.Collation) && bytes.Equal(old.PartialSpec, new.PartialSpec)
+	options := old.Unique == new.Unique && old.Sparse == new.Sparse && old.TTL == new.TTL
+	switch {
+	case pattern && options && (old.Name == new.Name):
+		return true, nil
+	case pattern && options:
+		return false, mongoerror.New(mongoerror.IndexOptionsConflict, "Index already exists with a different name: %s", old.Name)
+	case pattern:
+		return false, mongoerror.New(mongoerror.IndexOptionsConflict, "An equivalent index already exists with the same name but different options. Requested index: %s, existing index: %s", new.Spec, old.Spec)
+	case old.Name == new.Name:
+		return false, mongoerror.New(mongoerror.IndexKeySpecsConflict, "An existing index has the same name as the requested index. When index names are not specified, they are auto generated and can cause conflicts. Please refer to our documentation. Requested index: %s, existing index: %s", new.Spec, old.Spec)
+	}
+	return false, nil
+}
+
+// changeIndexes replaces the list of indexes, in the catalogue and in memory, when no write is committing. The caller holds
+// Store.schema. command, if any, is for change streams.
+func (c *collection) changeIndexes(ctx context.Context, list []*secondary, command document) error {
+	c.schema.Lock()
+	defer c.schema.Unlock()
+	if c.dropped.Load() {
+		return notFound(*c.name.Load())
+	}
+	value, err := marshal(c.entry(list))
+	if err != nil {
+		return err
+	}
+	ns := c.name.Load()
+	err = c.store.write(ctx, func(w *writer) error {
+		if command != nil {
+			if err := w.noteCommand(command); err != nil {
+				return err
+			}
+		}
+		return w.tx.In(c.store.meta).Put(nameKey(ns.database, ns.collection), value)
+	})
+	if err != nil {
+		return fmt.Errorf("change the indexes of %s: %w", ns, err)
+	}
+	c.indexes.Store(&list)
+	return nil
+}
+
+// unregister takes indexes that could not be built off the list.
+func (c *collection) unregister(gone []*secondary) error {
+	if len(gone) == 0 {
+		return nil
+	}
+	c.store.schema.Lock()
+	defer c.store.schema.Unlock()
+	return c.removeIndexes(c.store.work, gone, nil)
+}
+
+// removeIndexes takes indexes off the list and drops what they hold. The caller holds Store.schema.
+func (c *collection) removeIndexes(ctx context.Context, gone []*secondary, command document) error {
+	rest := slices.DeleteFunc(slices.Clone(*c.indexes.Load()), func(x *secondary) bool { return slices.Contains(gone, x) })
+	if err := c.changeIndexes(ctx, rest, command); err != nil {
+		if errors.Is(err, NamespaceNotFound) {
+			return nil // the whole collection is gone
+		}
+		return err
+	}
+	var err error
+	for _, x := range gone {
+		err = errors.Join(err, c.store.db.DropKeyspace(x.ks.Name()))
+	}
+	return err
+}
+
+// DropIndex drops the index with a name or a pattern of keys. "*" drops all but that of _id.
+func (c *Collection) DropIndex(ctx context.Context, which any) error {
+	v, err := toValue(which)
+	if err != nil {
+		return err
+	}
+	x, err := c.use()
+	if err != nil {
+		return err
+	}
+	if x == nil {
+		return notFound(c.ns)
+	}
+	s := c.store
+	s.schema.Lock()
+	defer s.schema.Unlock()
+	gone, err := x.selectIndexes(v)
+	if err != nil || len(gone) == 0 {
+		return err
+	}
+	for _, i := range gone {
+		i.build.abort()
+	}
+	names := bsoncore.NewArrayBuilder()
+	for _, i := range gone {
+		names.AppendString(i.def.Name)
+	}
+	command := bsoncore.NewDocumentBuilder().AppendString("dropIndexes", c.ns.String()).AppendArray("names", names.Build()).Build()
+	return x.removeIndexes(ctx, gone, command)
+}
+
+// selectIndexes returns the indexes that DropIndex means.
+func (c *collection) selectIndexes(which bsoncore.Value) ([]*secondary, error) {
+	var gone []*secondary
+	name, byName := which.StringValueOK()
+	keys, byKeys := which.DocumentOK()
+	if !byName && !byKeys {
+		return nil, wrongType("dropIndexes.index", which, "a string or an object")
+	}
+	for _, x := range *c.indexes.Load() {
+		if x.def.Name == cappedIDIndex {
+			continue
+		}
+		if byName && (name == "*" || name == x.def.Name) || byKeys && bytes.Equal(keys, x.def.Keys) {
+			gone = append(gone, x)
+		}
+	}
+	switch {
+	case byName && name == "_id_", byKeys && isIDPattern(keys):
+		return nil, mongoerror.New(mongoerror.InvalidOptions, "cannot drop _id index")
+	case len(gone) == 0 && byName && name != "*":
+		return nil, mongoerror.New(mongoerror.IndexNotFound, "index not found with name [%s]", name)
+	case len(gone) == 0 && byKeys:
+		return nil, mongoerror.New(mongoerror.IndexNotFound, "can't find index with key: %s", shellForm(keys))
+	}
+	return gone, nil
+}
+
+func isIDPattern(keys document) bool {
+	e, err := keys.IndexErr(0)
+	return err == nil && e.Key() == "_id" && len(elementsOf(keys)) == 1
+}
+
+// IndexInfo describes an index.
+type IndexInfo struct {
+	Name     string
+	Spec     bson.Raw // as MongoDB's listIndexes shows it
+	Ready    bool     // false while it is being built
+	Multikey bool     // it holds several entries for a document with an array
+}
+
+// Indexes lists the indexes, that of _id first.
+func (c *Collection) Indexes(ctx context.Context) ([]IndexInfo, error) {
+	x, err := c.use()
+	if err = errors.Join(err, ctx.Err()); err != nil {
+		return nil, err
+	}
+	if x == nil {
+		return nil, notFound(c.ns)
+	}
+	id := bsoncore.NewDocumentBuilder().AppendInt32("v", 2).
+		AppendDocument("key", bsoncore.NewDocumentBuilder().AppendInt32("_id", 1).Build()).AppendString("name", "_id_").Build()
+	list := []IndexInfo{{Name: "_id_", Spec: bson.Raw(id), Ready: true}}
+	for _, i := range *x.indexes.Load() {
+		if i.def.Name != cappedIDIndex {
+			list = append(list, IndexInfo{Name: i.def.Name, Spec: bson.Raw(i.def.Spec), Ready: i.ready, Multikey: i.multikey.Load() != 0})
+		}
+	}
+	return list, nil
+}
+
+// modifyIndex is collMod's index: {keyPattern or name, expireAfterSeconds, hidden}. The caller holds Store.schema.
+func (c *collection) modifyIndex(ctx context.Context, v bsoncore.Value) error {
+	spec, ok := v.DocumentOK()
+	if !ok {
+		return wrongType("collMod.index", v, "an object")
+	}
+	which, err := spec.LookupErr("name")
+	if err != nil {
+		if which, err = spec.LookupErr("keyPattern"); err != nil {
+			return mongoerror.New(mongoerror.InvalidOptions, "must specify either index name or key pattern")
+		}
+	}
+	found, err := c.selectIndexes(which)
+	if err != nil {
+		return err
+	}
+	changes := bsoncore.NewDocumentBuilder()
+	for _, e := range elementsOf(spec) {
+		if e.Key() == "expireAfterSeconds" || e.Key() == "hidden" {
+			changes.AppendValue(e.Key(), e.Value())
+		}
+	}
+	list := slices.Clone(*c.indexes.Load())
+	for i, x := range list {
+		if !slices.Contains(found, x) {
+			continue
+		}
+		merged, err := mergeOptions(x.def.Spec, changes.Build())
+		if err != nil {
+			return err
+		}
+		def, err := index.Parse(merged, c.settings.Load().collation)
+		if err != nil {
+			return err
+		}
+		fresh := &secondary{number: x.number, def: def, ks: x.ks, ready: x.ready, build: x.build}
+		fresh.multikey.Store(x.multikey.Load())
+		list[i] = fresh
+	}
+	command := bsoncore.NewDocumentBuilder().AppendString("collMod", c.name.Load().String()).AppendDocument("index", spec).Build()
+	return c.changeIndexes(ctx, list, command)
+}

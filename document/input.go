@@ -1,0 +1,246 @@
+package document
+
+import (
+	"encoding/binary"
+	"reflect"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
+
+	"github.com/pandodb/pando/document/internal/mongoerror"
+)
+
+// JSON is a document as Extended JSON, canonical or relaxed, wherever a document is asked for.
+type JSON string
+
+// toDocument returns the BSON of what a caller passes as a document: bson.D, bson.M, bson.Raw, a struct, JSON, or a map. nil is
+// the empty document. The result is checked.
+func toDocument(v any) (bsoncore.Document, error) {
+	doc, err := encodeDocument(v)
+	if err != nil {
+		return nil, err
+	}
+	return doc, checkBSON(doc)
+}
+
+func encodeDocument(v any) (bsoncore.Document, error) {
+	switch v := v.(type) {
+	case nil:
+		return emptyDocument(), nil
+	case bson.Raw:
+		if v == nil {
+			return emptyDocument(), nil
+		}
+		return bsoncore.Document(v), nil
+	case bsoncore.Document:
+		return v, nil
+	case JSON:
+		var raw bson.Raw
+		if err := bson.UnmarshalExtJSON([]byte(v), false, &raw); err != nil {
+			return nil, mongoerror.New(mongoerror.FailedToParse, "not a JSON document: %v", err)
+		}
+		return bsoncore.Document(raw), nil
+	}
+	if r := reflect.ValueOf(v); (r.Kind() == reflect.Pointer || r.Kind() == reflect.Map) && r.IsNil() {
+		return emptyDocument(), nil
+	}
+	doc, err := bson.Marshal(v)
+	if err != nil {
+		return nil, mongoerror.New(mongoerror.BadValue, "cannot make a document of a %T: %v", v, err)
+	}
+	return bsoncore.Document(doc), nil
+}
+
+func emptyDocument() bsoncore.Document { return bsoncore.Document{5, 0, 0, 0, 0} }
+
+// toOptional is toDocument, but nil stays nil.
+func toOptional(v any) (bsoncore.Document, error) {
+	if v == nil {
+		return nil, nil
+	}
+	return toDocument(v)
+}
+
+// toValue returns the BSON of any value; nil is missing.
+func toValue(v any) (bsoncore.Value, error) {
+	switch v := v.(type) {
+	case nil:
+		return bsoncore.Value{}, nil
+	case bsoncore.Value:
+		return v, nil
+	case bson.RawValue:
+		return bsoncore.Value{Type: bsoncore.Type(v.Type), Data: v.Value}, nil
+	case JSON, bson.Raw:
+		doc, err := toDocument(v)
+		return bsoncore.Value{Type: bsoncore.TypeEmbeddedDocument, Data: doc}, err
+	}
+	t, data, err := bson.MarshalValue(v)
+	if err != nil {
+		return bsoncore.Value{}, mongoerror.New(mongoerror.BadValue, "cannot make a BSON value of a %T: %v", v, err)
+	}
+	if rest, err := checkValue(t, data, 0); err != nil || len(rest) > 0 {
+		return bsoncore.Value{}, err
+	}
+	return bsoncore.Value{Type: bsoncore.Type(t), Data: data}, nil
+}
+
+// toPipeline returns the stages of a pipeline: a slice of documents, or a JSON array.
+func toPipeline(v any) ([]bsoncore.Document, error) {
+	if text, ok := v.(JSON); ok {
+		var stages []bson.Raw
+		wrapped := []byte(`{"p":` + string(text) + `}`)
+		var holder struct {
+			P []bson.Raw `bson:"p"`
+		}
+		if err := bson.UnmarshalExtJSON(wrapped, false, &holder); err != nil {
+			return nil, mongoerror.New(mongoerror.FailedToParse, "not a JSON array of stages: %v", err)
+		}
+		stages = holder.P
+		v = stages
+	}
+	if v == nil {
+		return nil, nil
+	}
+	r := reflect.ValueOf(v)
+	if r.Kind() != reflect.Slice || r.Type() == reflect.TypeFor[bson.D]() || r.Type() == reflect.TypeFor[bson.Raw]() {
+		return nil, mongoerror.New(mongoerror.TypeMismatch, "a pipeline is a slice of stages, not a %T", v)
+	}
+	if array, ok := v.(bson.RawArray); ok {
+		return arrayStages(bsoncore.Array(array))
+	}
+	if array, ok := v.(bsoncore.Array); ok {
+		return arrayStages(array)
+	}
+	stages := make([]bsoncore.Document, r.Len())
+	for i := range stages {
+		var err error
+		if stages[i], err = toDocument(r.Index(i).Interface()); err != nil {
+			return nil, err
+		}
+	}
+	return stages, nil
+}
+
+func arrayStages(a bsoncore.Array) ([]bsoncore.Document, error) {
+	values, err := a.Values()
+	if err != nil {
+		return nil, malformed("%v", err)
+	}
+	stages := make([]bsoncore.Document, len(values))
+	for i, v := range values {
+		if v.Type != bsoncore.TypeEmbeddedDocument {
+			return nil, mongoerror.New(mongoerror.TypeMismatch, "Each element of the 'pipeline' array must be an object")
+		}
+		stages[i] = v.Document()
+		if err := checkBSON(stages[i]); err != nil {
+			return nil, err
+		}
+	}
+	return stages, nil
+}
+
+// identify returns doc with _id as its first field: moved there, or made by newID where there is none.
+func identify(doc bsoncore.Document, newID func() bson.ObjectID) (bsoncore.Document, bsoncore.Value, error) {
+	first, err := doc.IndexErr(0)
+	if err == nil && first.Key() == "_id" {
+		id := first.Value()
+		return doc, id, checkID(id)
+	}
+	id, err := doc.LookupErr("_id")
+	if err != nil {
+		fresh := newID()
+		id = bsoncore.Value{Type: bsoncore.TypeObjectID, Data: fresh[:]}
+	}
+	if err := checkID(id); err != nil {
+		return nil, id, err
+	}
+	out := make([]byte, 0, len(doc)+len(id.Data)+5)
+	at, out := bsoncore.AppendDocumentStart(out)
+	out = bsoncore.AppendValueElement(out, "_id", id)
+	elements, err := doc.Elements()
+	if err != nil {
+		return nil, id, malformed("%v", err)
+	}
+	for _, e := range elements {
+		if e.Key() != "_id" {
+			out = append(out, e...)
+		}
+	}
+	out, err = bsoncore.AppendDocumentEnd(out, at)
+	if err != nil {
+		return nil, id, malformed("%v", err)
+	}
+	return out, id, nil
+}
+
+// toDocuments returns the documents of a slice of whatever toDocument takes.
+func toDocuments(v any) ([]document, error) {
+	switch v := v.(type) {
+	case []document:
+		return v, checkAll(v)
+	case []bson.Raw:
+		list := make([]document, len(v))
+		for i := range v {
+			list[i] = document(v[i])
+		}
+		return list, checkAll(list)
+	}
+	r := reflect.ValueOf(v)
+	if r.Kind() != reflect.Slice && r.Kind() != reflect.Array {
+		return nil, mongoerror.New(mongoerror.TypeMismatch, "documents to insert are a slice, not a %T", v)
+	}
+	list := make([]document, r.Len())
+	for i := range list {
+		var err error
+		if list[i], err = encodeDocument(r.Index(i).Interface()); err != nil {
+			return nil, WriteErrors{{i, err}}
+		}
+	}
+	return list, checkAll(list)
+}
+
+func checkAll(list []document) error {
+	for i, doc := range list {
+		if err := checkBSON(doc); err != nil {
+			return WriteErrors{{i, err}}
+		}
+	}
+	return nil
+}
+
+// marshal is bson.Marshal with an error that says what failed.
+func marshal(v any) ([]byte, error) {
+	b, err := bson.Marshal(v)
+	if err != nil {
+		return nil, mongoerror.New(mongoerror.InternalError, "encode a %T: %v", v, err)
+	}
+	return b, nil
+}
+
+// stampTimestamps replaces empty timestamps among the top-level fields, but for _id, by the present one, as MongoDB does.
+func stampTimestamps(doc document, now func() uint64) document {
+	for at := 4; at < len(doc)-1; {
+		e, rest, ok := bsoncore.ReadElement(doc[at:])
+		if !ok {
+			return doc
+		}
+		if v := e.Value(); v.Type == bsoncore.TypeTimestamp && e.Key() != "_id" && string(v.Data) == "\x00\x00\x00\x00\x00\x00\x00\x00" {
+			fresh := append(document(nil), doc...)
+			value := fresh[at+len(e)-8 : at+len(e)]
+			binary.LittleEndian.PutUint64(value, now())
+			doc = fresh
+		}
+		at = len(doc) - len(rest)
+	}
+	return doc
+}
+
+// isDocument reports whether a value is one that stands for a document, not for a list of them.
+func isDocument(v any) bool {
+	switch v.(type) {
+	case bson.D, bson.Raw, bsoncore.Document:
+		return true
+	}
+	r := reflect.ValueOf(v)
+	return r.Kind() == reflect.Map || r.Kind() == reflect.Struct || r.Kind() == reflect.Pointer
+}

@@ -1,0 +1,235 @@
+package document
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"sync"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/pandodb/pando"
+)
+
+// A client that does not hear of the outcome of a write sends it again. To carry it out once, the store keeps with each such write,
+// in the same commit, what it did: under the client's session, until its next numbered write.
+
+// sessionKey begins the keys of sessions in the catalogue's keyspace.
+const sessionKey = 's'
+
+// Outcome is what a statement did.
+type Outcome struct {
+	N, Modified int64
+	UpsertedID  bson.RawValue // Type 0: none
+	Document    bson.Raw      // what FindAndModify returned; nil: none
+}
+
+// statements names the statements of one numbered write of a session.
+type statements struct {
+	session string
+	number  int64
+	ids     []int32
+}
+
+type statementsKey struct{}
+
+// WithStatements returns a context for a write that is to be carried out once, however often its caller sends it: number grows from
+// write to write of a session, and ids are those of its statements, one for each document of InsertMany, one for any other call.
+// Writes of one session come one after the other.
+func WithStatements(ctx context.Context, session string, number int64, ids ...int32) context.Context {
+	return context.WithValue(ctx, statementsKey{}, &statements{session, number, ids})
+}
+
+// retries is what the store remembers of sessions, as far as it has been asked.
+type retries struct {
+	mu        sync.Mutex
+	bySession map[string]*sessionRecord
+}
+
+// sessionRecord is the newest numbered write of a session: docs/format/collections.md describes its bytes.
+type sessionRecord struct {
+	number  int64
+	entries []byte
+}
+
+// Kinds of entries. They are on disk.
+const (
+	entryInserts = 1 // a run of inserted documents: first id, last id
+	entryOther   = 2 // id, N, modified, type and value of the upserted _id, document
+)
+
+// record returns what is known of a session's newest write.
+func (s *Store) record(session string) (*sessionRecord, error) {
+	s.retries.mu.Lock()
+	defer s.retries.mu.Unlock()
+	if r := s.retries.bySession[session]; r != nil {
+		return r, nil
+	}
+	r := &sessionRecord{number: -1}
+	value, err := s.meta.Get(append([]byte{sessionKey}, session...))
+	switch {
+	case errors.Is(err, pando.ErrNotFound):
+	case err != nil:
+		return nil, err
+	default:
+		number, n := binary.Varint(value)
+		if n <= 0 {
+			return nil, fmt.Errorf("record of a session: %w", pando.ErrCorrupt)
+		}
+		r.number, r.entries = number, value[n:]
+	}
+	if s.retries.bySession == nil {
+		s.retries.bySession = map[string]*sessionRecord{}
+	}
+	s.retries.bySession[session] = r
+	return r, nil
+}
+
+// Outcome returns what a statement did if it was carried out before, and nil otherwise. It fails with TransactionTooOld when the
+// session has gone on to a higher number.
+func (s *Store) Outcome(session string, number int64, id int32) (*Outcome, error) {
+	r, err := s.record(session)
+	if err != nil || r.number < number {
+		return nil, err
+	}
+	if r.number > number {
+		return nil, NewError(Code(225), "Retryable write with txnNumber %d is prohibited on session because a newer retryable write with txnNumber %d has already started on this session.", number, r.number)
+	}
+	return r.find(id)
+}
+
+// find looks for a statement.
+func (r *sessionRecord) find(id int32) (*Outcome, error) {
+	for rest := r.entries; len(rest) > 0; {
+		d := entryReader{rest: rest[1:]}
+		switch rest[0] {
+		case entryInserts:
+			if first, last := d.number(), d.number(); int64(id) >= first && int64(id) <= last && d.err == nil {
+				return &Outcome{N: 1}, nil
+			}
+		case entryOther:
+			at, o := d.number(), Outcome{N: d.number(), Modified: d.number()}
+			if t := d.bytes(1); len(t) == 1 {
+				o.UpsertedID.Type = bson.Type(t[0])
+			}
+			o.UpsertedID.Value = d.bytes(d.number())
+			if doc := d.bytes(d.number()); len(doc) > 0 {
+				o.Document = doc
+			}
+			if at == int64(id) && d.err == nil {
+				return &o, nil
+			}
+		default:
+			d.err = fmt.Errorf("record of a session: %w: entry of kind %d", pando.ErrCorrupt, rest[0])
+		}
+		if d.err != nil {
+			return nil, d.err
+		}
+		rest = d.rest
+	}
+	return nil, nil
+}
+
+// entryReader takes an entry apart.
+type entryReader struct {
+	rest []byte
+	err  error
+}
+
+func (d *entryReader) number() int64 {
+	v, n := binary.Varint(d.rest)
+	if n <= 0 {
+		d.err = fmt.Errorf("record of a session: %w: a number that cannot be read", pando.ErrCorrupt)
+		d.rest = nil
+		return 0
+	}
+	d.rest = d.rest[n:]
+	return v
+}
+
+func (d *entryReader) bytes(n int64) []byte {
+	if n < 0 || n > int64(len(d.rest)) {
+		d.err = fmt.Errorf("record of a session: %w: cut short", pando.ErrCorrupt)
+		d.rest = nil
+		return nil
+	}
+	b := d.rest[:n:n]
+	d.rest = d.rest[n:]
+	return b
+}
+
+// did notes what statement i of the call did; it is stored with the commit.
+func (w *writer) did(i int, o Outcome) {
+	if w.statements == nil || i >= len(w.statements.ids) {
+		return
+	}
+	id := int64(w.statements.ids[i])
+	if o.N == 1 && o.Modified == 0 && o.UpsertedID.Type == 0 && o.Document == nil {
+		if w.run && id == w.runLast+1 {
+			w.runLast++
+			return
+		}
+		w.endRun()
+		w.run, w.runFirst, w.runLast = true, id, id
+		return
+	}
+	w.endRun()
+	e := append(w.entries, entryOther)
+	e = binary.AppendVarint(e, id)
+	e = binary.AppendVarint(e, o.N)
+	e = binary.AppendVarint(e, o.Modified)
+	e = append(e, byte(o.UpsertedID.Type))
+	e = binary.AppendVarint(e, int64(len(o.UpsertedID.Value)))
+	e = append(e, o.UpsertedID.Value...)
+	e = binary.AppendVarint(e, int64(len(o.Document)))
+	w.entries = append(e, o.Document...)
+}
+
+// endRun writes the run of inserts that has come to its end.
+func (w *writer) endRun() {
+	if w.run {
+		w.entries = append(w.entries, entryInserts)
+		w.entries = binary.AppendVarint(w.entries, w.runFirst)
+		w.entries = binary.AppendVarint(w.entries, w.runLast)
+		w.run = false
+	}
+}
+
+// storeStatements puts what the statements did into the commit, and returns what is to be remembered when it has succeeded.
+func (w *writer) storeStatements() (*sessionRecord, error) {
+	w.endRun()
+	if w.statements == nil || len(w.entries) == 0 {
+		return nil, nil
+	}
+	before, err := w.store.record(w.statements.session)
+	if err != nil {
+		return nil, err
+	}
+	fresh := &sessionRecord{number: w.statements.number}
+	if before.number == fresh.number {
+		fresh.entries = append(fresh.entries, before.entries...)
+	}
+	fresh.entries = append(fresh.entries, w.entries...)
+	value := append(binary.AppendVarint(nil, fresh.number), fresh.entries...)
+	return fresh, w.tx.In(w.store.meta).Put(append([]byte{sessionKey}, w.statements.session...), value)
+}
+
+// remember keeps a session's record in memory.
+func (s *Store) remember(session string, r *sessionRecord) {
+	s.retries.mu.Lock()
+	s.retries.bySession[session] = r
+	s.retries.mu.Unlock()
+}
+
+// ForgetSession removes what is kept for a session that has ended.
+func (s *Store) ForgetSession(session string) error {
+	s.retries.mu.Lock()
+	r := s.retries.bySession[session]
+	delete(s.retries.bySession, session)
+	s.retries.mu.Unlock()
+	if r != nil && r.number < 0 {
+		return nil
+	}
+	return s.meta.Delete(append([]byte{sessionKey}, session...))
+}

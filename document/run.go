@@ -1,0 +1,151 @@
+package document
+
+import (
+	"context"
+	"errors"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/pandodb/pando"
+	"github.com/pandodb/pando/document/internal/execute"
+	"github.com/pandodb/pando/document/internal/mongoerror"
+	"github.com/pandodb/pando/document/internal/plan"
+)
+
+// moment is a state of the store to read: a snapshot, or what a transaction sees.
+type moment struct {
+	store  *Store
+	snap   *pando.Snapshot // nil in a transaction
+	reader execute.Reader
+}
+
+// moment returns the present state, or that of a transaction.
+func (s *Store) moment(tx *Tx) *moment {
+	if tx != nil {
+		return &moment{store: s, reader: execute.FromTx(tx.tx)}
+	}
+	snap := s.db.Snapshot()
+	return &moment{store: s, snap: snap, reader: execute.FromSnapshot(snap)}
+}
+
+func (m *moment) close() error {
+	if m.snap == nil {
+		return nil
+	}
+	return m.snap.Close()
+}
+
+// matches is the documents of a query, before its projection unless the plan made it.
+type matches struct {
+	*execute.Cursor
+	done func() error // what to give back afterwards; may be nil
+}
+
+func (m *matches) next() bool                            { return m.Cursor.Next() }
+func (m *matches) key() []byte                           { return m.Cursor.Key() }
+func (m *matches) document(dst []byte) (document, error) { return m.Cursor.Document(dst) }
+func (m *matches) err() error                            { return m.Cursor.Err() }
+
+func (m *matches) close() error {
+	err := m.Cursor.Close()
+	if m.done != nil {
+		err = errors.Join(err, m.done())
+	}
+	return err
+}
+
+// open plans a query and opens it on a moment of its own.
+func (c *Collection) open(ctx context.Context, x *collection, q *findQuery) (*matches, error) {
+	if c.tx != nil && c.tx.done {
+		return nil, errTxDone()
+	}
+	at := c.store.moment(c.tx)
+	m, err := at.open(ctx, x, q)
+	if err != nil {
+		return nil, errors.Join(err, at.close())
+	}
+	m.done = at.close
+	return m, nil
+}
+
+// open plans a query and opens it on a moment that somebody else closes.
+func (m *moment) open(ctx context.Context, x *collection, q *findQuery) (*matches, error) {
+	src := x.source()
+	p, err := plan.Choose(&q.Query, execute.Planning(m.reader, src))
+	if err != nil {
+		return nil, err
+	}
+	cursor, err := execute.Open(ctx, m.reader, src, p, m.store.queryOptions(q))
+	if err != nil {
+		return nil, err
+	}
+	return &matches{Cursor: cursor}, nil
+}
+
+// queryOptions bounds the memory of a query.
+func (s *Store) queryOptions(q *findQuery) *execute.Options {
+	o := &execute.Options{Memory: s.options.QueryMemoryBytes, Space: s.scratch}
+	if q.options.NoSpill {
+		o.Space = nil
+	}
+	return o
+}
+
+// count counts the documents of a query, without reading them where bounds say it all.
+func (c *Collection) count(ctx context.Context, x *collection, q *findQuery) (n int64, err error) {
+	at := c.store.moment(c.tx)
+	defer func() { err = errors.Join(err, at.close()) }()
+	counting := q.Query
+	counting.Goal, counting.Projection, counting.Sort = plan.Counting, nil, nil
+	src := x.source()
+	p, err := plan.Choose(&counting, execute.Planning(at.reader, src))
+	if err != nil {
+		return 0, err
+	}
+	return execute.Count(ctx, at.reader, src, p, c.store.queryOptions(q))
+}
+
+// explain plans a query, and runs it when its statistics are wanted.
+func (c *Collection) explain(ctx context.Context, x *collection, q *findQuery) (raw bson.Raw, err error) {
+	verbosity, err := parseVerbosity(q.options.Verbosity)
+	if err != nil {
+		return nil, err
+	}
+	at := c.store.moment(c.tx)
+	defer func() { err = errors.Join(err, at.close()) }()
+	if x == nil {
+		p := &plan.Plan{Root: new(plan.EOF)}
+		return bson.Raw(plan.Explain(p, verbosity, nil)), nil
+	}
+	src := x.source()
+	p, err := plan.Choose(&q.Query, execute.Planning(at.reader, src))
+	if err != nil {
+		return nil, err
+	}
+	if verbosity == plan.QueryPlanner {
+		return bson.Raw(plan.Explain(p, verbosity, nil)), nil
+	}
+	start := c.store.clock.Now()
+	cursor, err := execute.Open(ctx, at.reader, src, p, c.store.queryOptions(q))
+	if err != nil {
+		return nil, err
+	}
+	run := &plan.Run{}
+	for cursor.Next() {
+		run.Returned++
+	}
+	run.Duration, run.Root, run.Err = c.store.clock.Now().Sub(start), cursor.Stats(), cursor.Err()
+	return bson.Raw(plan.Explain(p, verbosity, run)), cursor.Close()
+}
+
+func parseVerbosity(v string) (plan.Verbosity, error) {
+	switch v {
+	case "", "queryPlanner":
+		return plan.QueryPlanner, nil
+	case "executionStats":
+		return plan.ExecutionStats, nil
+	case "allPlansExecution":
+		return plan.AllPlansExecution, nil
+	}
+	return 0, mongoerror.New(mongoerror.BadValue, "verbosity string must be one of {'queryPlanner', 'executionStats', 'allPlansExecution'}")
+}

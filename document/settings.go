@@ -1,0 +1,253 @@
+package document
+
+import (
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
+
+	"github.com/pandodb/pando"
+	"github.com/pandodb/pando/document/internal/collation"
+	"github.com/pandodb/pando/document/internal/mongoerror"
+	"github.com/pandodb/pando/document/internal/query"
+)
+
+// settings is what a collection was created with, parsed: immutable. spec is what listCollections shows.
+type settings struct {
+	spec        document
+	format      Format
+	compression pando.Compression
+
+	capped   bool
+	maxBytes int64
+	maxCount int64
+
+	validator *query.Filter
+	schema    document // the validator as given
+	moderate  bool     // validationLevel
+	warn      bool     // validationAction
+
+	collation *collation.Collation
+	images    bool // changeStreamPreAndPostImages
+
+	viewOn   string
+	pipeline bsoncore.Array
+}
+
+// spec returns the options as MongoDB's create command has them.
+func (o *CollectionOptions) spec() (document, error) {
+	if o == nil {
+		return emptyDocument(), nil
+	}
+	d := bson.D{}
+	add := func(name string, v any) { d = append(d, bson.E{Key: name, Value: v}) }
+	if o.Capped {
+		add("capped", true)
+		add("size", o.SizeBytes)
+		if o.MaxDocuments > 0 {
+			add("max", o.MaxDocuments)
+		}
+	}
+	if o.Validator != nil {
+		v, err := toDocument(o.Validator)
+		if err != nil {
+			return nil, err
+		}
+		add("validator", bson.Raw(v))
+	}
+	if o.ValidationLevel != "" {
+		add("validationLevel", o.ValidationLevel)
+	}
+	if o.ValidationAction != "" {
+		add("validationAction", o.ValidationAction)
+	}
+	if o.Collation != nil {
+		v, err := toDocument(o.Collation)
+		if err != nil {
+			return nil, err
+		}
+		add("collation", bson.Raw(v))
+	}
+	if o.PreImages {
+		add("changeStreamPreAndPostImages", bson.D{{Key: "enabled", Value: true}})
+	}
+	if o.ViewOn != "" {
+		stages, err := toPipeline(o.Pipeline)
+		if err != nil {
+			return nil, err
+		}
+		list := make(bson.A, len(stages))
+		for i, stage := range stages {
+			list[i] = bson.Raw(stage)
+		}
+		add("viewOn", o.ViewOn)
+		add("pipeline", list)
+	}
+	var own bson.D
+	if o.Format != Template {
+		own = append(own, bson.E{Key: "format", Value: formatNames[o.Format]})
+	}
+	if o.Compression != pando.DefaultCompression {
+		own = append(own, bson.E{Key: "compression", Value: compressionNames[o.Compression]})
+	}
+	if own != nil {
+		add("storageEngine", bson.D{{Key: "pando", Value: own}})
+	}
+	return toDocument(d)
+}
+
+// Names in the storageEngine option.
+var (
+	formatNames      = map[Format]string{Template: "template", BSON: "bson", AsJSON: "json"}
+	compressionNames = map[pando.Compression]string{pando.None: "none", pando.S2: "s2", pando.Zstd: "zstd"}
+)
+
+// parseSettings reads the options of the create command.
+func parseSettings(spec []byte) (*settings, error) {
+	s := &settings{spec: spec, compression: pando.Zstd}
+	elements, err := document(spec).Elements()
+	if err != nil {
+		return nil, malformed("%v", err)
+	}
+	for _, e := range elements {
+		if err := s.set(e.Key(), e.Value()); err != nil {
+			return nil, err
+		}
+	}
+	if s.capped && s.maxBytes <= 0 {
+		return nil, mongoerror.New(mongoerror.InvalidOptions, "the 'size' field is required when 'capped' is true")
+	}
+	if s.viewOn == "" && s.pipeline != nil {
+		return nil, mongoerror.New(mongoerror.InvalidOptions, "'pipeline' requires 'viewOn' to also be specified")
+	}
+	if s.schema != nil {
+		if s.validator, err = query.Parse(s.schema, &query.Options{Collation: s.collation}); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+// set takes one option.
+func (s *settings) set(name string, v bsoncore.Value) error {
+	switch name {
+	case "capped":
+		s.capped = truthy(v)
+		return nil
+	case "size", "max":
+		n, ok := v.AsInt64OK()
+		if !ok {
+			return wrongType("create."+name, v, "a number")
+		}
+		if name == "size" {
+			s.maxBytes = n
+		} else {
+			s.maxCount = n
+		}
+		return nil
+	case "validationLevel", "validationAction":
+		return s.setValidation(name, v)
+	case "viewOn":
+		var ok bool
+		if s.viewOn, ok = v.StringValueOK(); !ok {
+			return wrongType("create.viewOn", v, "a string")
+		}
+		return nil
+	case "pipeline":
+		array, ok := v.ArrayOK()
+		if !ok {
+			return wrongType("create.pipeline", v, "an array")
+		}
+		s.pipeline = array
+		return nil
+	}
+	return s.setDocument(name, v)
+}
+
+func (s *settings) setValidation(name string, v bsoncore.Value) error {
+	text, _ := v.StringValueOK()
+	switch {
+	case name == "validationLevel" && text == "off":
+		s.schema = nil
+	case name == "validationLevel" && text == "moderate":
+		s.moderate = true
+	case name == "validationLevel" && text == "strict":
+	case name == "validationAction" && text == "warn":
+		s.warn = true
+	case name == "validationAction" && text == "error":
+	default:
+		return mongoerror.New(mongoerror.BadValue, "Enumeration value '%s' for field '%s' is not a valid value.", v, name)
+	}
+	return nil
+}
+
+// setDocument takes an option whose value is a document.
+func (s *settings) setDocument(name string, v bsoncore.Value) (err error) {
+	doc, ok := v.DocumentOK()
+	if !ok {
+		return wrongType("create."+name, v, "an object")
+	}
+	switch name {
+	case "validator":
+		if level, err := document(s.spec).LookupErr("validationLevel"); err == nil && level.StringValue() == "off" {
+			return nil
+		}
+		if len(doc) > len(emptyDocument()) {
+			s.schema = doc
+		}
+		return nil
+	case "collation":
+		s.collation, err = collation.Parse(doc)
+		return err
+	case "changeStreamPreAndPostImages":
+		s.images = truthy(doc.Lookup("enabled"))
+		return nil
+	case "storageEngine":
+		return s.setStorage(doc)
+	case "clusteredIndex", "idIndex", "indexOptionDefaults":
+		return nil // records are clustered by _id as it is
+	}
+	return mongoerror.New(mongoerror.InvalidOptions, "create does not know the option '%s'", name)
+}
+
+// setStorage takes {pando: {format, compression}}; what is for other engines is not for us.
+func (s *settings) setStorage(doc document) error {
+	own, ok := doc.Lookup("pando").DocumentOK()
+	if !ok {
+		return nil
+	}
+	if v, err := own.LookupErr("format"); err == nil {
+		found := false
+		for f, name := range formatNames {
+			if text, ok := v.StringValueOK(); ok && text == name {
+				s.format, found = f, true
+			}
+		}
+		if !found {
+			return mongoerror.New(mongoerror.BadValue, "storageEngine.pando.format is one of template, bson and json, not %s", v)
+		}
+	}
+	if v, err := own.LookupErr("compression"); err == nil {
+		found := false
+		for c, name := range compressionNames {
+			if text, ok := v.StringValueOK(); ok && text == name {
+				s.compression, found = c, true
+			}
+		}
+		if !found {
+			return mongoerror.New(mongoerror.BadValue, "storageEngine.pando.compression is one of none, s2 and zstd, not %s", v)
+		}
+	}
+	return nil
+}
+
+// truthy is how MongoDB reads flags: true, and numbers other than zero.
+func truthy(v bsoncore.Value) bool {
+	if b, ok := v.BooleanOK(); ok {
+		return b
+	}
+	f, ok := v.AsFloat64OK()
+	return ok && f != 0
+}
+
+func wrongType(field string, v bsoncore.Value, want string) error {
+	return mongoerror.New(mongoerror.TypeMismatch, "BSON field '%s' is the wrong type '%s', expected %s", field, bson.Type(v.Type), want)
+}

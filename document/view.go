@@ -1,0 +1,120 @@
+package document
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
+
+	"github.com/pandodb/pando/document/internal/aggregate"
+	"github.com/pandodb/pando/document/internal/mongoerror"
+)
+
+// view is a pipeline over another collection of the same database. It is immutable.
+type view struct {
+	ns       namespace
+	settings *settings
+	stages   []document
+}
+
+// maxViewDepth is how many views may stand on each other.
+const maxViewDepth = 20
+
+func onView(ns namespace) error {
+	return mongoerror.New(mongoerror.CommandNotSupportedOnView, "Namespace %s is a view, not a collection", ns)
+}
+
+// newView makes the view of an entry.
+func newView(_ *Store, ns namespace, e *entry) (*view, error) {
+	settings, err := parseSettings(e.Options)
+	if err != nil {
+		return nil, err
+	}
+	return parseView(ns, settings)
+}
+
+func parseView(ns namespace, settings *settings) (*view, error) {
+	stages, err := arrayStages(settings.pipeline)
+	if err != nil {
+		return nil, err
+	}
+	for _, stage := range stages {
+		if e, err := stage.IndexErr(0); err == nil && (e.Key() == "$out" || e.Key() == "$merge" || e.Key() == "$changeStream") {
+			return nil, mongoerror.New(mongoerror.OptionNotSupportedOnView, "The aggregation stage %s in the pipeline of the view %s is not supported", e.Key(), ns)
+		}
+	}
+	o := &aggregate.Options{Database: ns.database, Collection: settings.viewOn, Collation: settings.collation}
+	if _, err := aggregate.Parse(stages, o); err != nil {
+		return nil, err
+	}
+	return &view{ns: ns, settings: settings, stages: stages}, nil
+}
+
+// createView makes a view. The caller holds schema.
+func (s *Store) createView(ctx context.Context, ns namespace, settings *settings) error {
+	if settings.pipeline == nil {
+		settings.pipeline = bsoncore.NewArrayBuilder().Build()
+	}
+	v, err := parseView(ns, settings)
+	if err != nil {
+		return err
+	}
+	return s.storeView(ctx, v, bsoncore.NewDocumentBuilder().AppendString("create", ns.collection).AppendString("db", ns.database).
+		AppendDocument("options", settings.spec).Build())
+}
+
+// storeView puts a view into the catalogue. The caller holds schema.
+func (s *Store) storeView(ctx context.Context, v *view, command document) error {
+	cat := s.current.Load().with()
+	cat.views[v.ns.String()] = v
+	if _, _, err := cat.resolve(v.ns); err != nil {
+		return err
+	}
+	value, err := marshal(&entry{View: true, Options: bson.Raw(v.settings.spec)})
+	if err != nil {
+		return err
+	}
+	err = s.write(ctx, func(w *writer) error {
+		return errors.Join(w.noteCommand(command), w.tx.In(s.meta).Put(nameKey(v.ns.database, v.ns.collection), value))
+	})
+	if err != nil {
+		return fmt.Errorf("store the view %s: %w", v.ns, err)
+	}
+	s.current.Store(cat)
+	return nil
+}
+
+// modifyView changes the definition of a view. The caller holds schema.
+func (s *Store) modifyView(ctx context.Context, v *view, change document) error {
+	merged, err := mergeOptions(v.settings.spec, change)
+	if err != nil {
+		return err
+	}
+	settings, err := parseSettings(merged)
+	if err != nil {
+		return err
+	}
+	after, err := parseView(v.ns, settings)
+	if err != nil {
+		return err
+	}
+	return s.storeView(ctx, after, bsoncore.NewDocumentBuilder().AppendString("collMod", v.ns.String()).AppendDocument("options", change).Build())
+}
+
+// resolve follows views down to a collection, and returns the stages to run over it.
+func (c *catalogue) resolve(ns namespace) (namespace, []document, error) {
+	var stages []document
+	for depth := 0; ; depth++ {
+		v := c.views[ns.String()]
+		if v == nil {
+			return ns, stages, nil
+		}
+		if depth == maxViewDepth {
+			return ns, nil, mongoerror.New(mongoerror.ViewDepthLimitExceeded, "View depth too deep or view cycle detected; maximum depth is %d", maxViewDepth)
+		}
+		stages = append(append([]document{}, v.stages...), stages...)
+		ns = namespace{ns.database, v.settings.viewOn}
+	}
+}

@@ -1,0 +1,114 @@
+package document_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/pandodb/pando/document"
+	"github.com/pandodb/pando/vfs/memfs"
+)
+
+// next returns the next event of a change stream, without what differs from run to run.
+func next(t testing.TB, c *document.Cursor) (event string, token bson.Raw) {
+	t.Helper()
+	wait, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	if !c.Next(wait) {
+		t.Fatalf("no event: %v", c.Err())
+	}
+	var d bson.D
+	must(t, c.Decode(&d))
+	var kept bson.D
+	for _, e := range d {
+		switch e.Key {
+		case "_id", "clusterTime", "wallTime", "collectionUUID":
+		default:
+			kept = append(kept, e)
+		}
+	}
+	raw, err := bson.Marshal(kept)
+	must(t, err)
+	token, _ = c.Current().Lookup("_id").DocumentOK()
+	return text(t, raw), append(bson.Raw(nil), token...)
+}
+
+func TestChangeStreamsTellWhatHappened(t *testing.T) {
+	fs := memfs.New()
+	s := open(t, fs)
+	c := collection(t, s, "c", &document.CollectionOptions{PreImages: true})
+	o := &document.WatchOptions{FullDocument: "whenAvailable", FullDocumentBeforeChange: "whenAvailable"}
+	w, err := c.OpenWatch(ctx, nil, o)
+	must(t, err)
+	defer w.Close()
+
+	_, err = c.Insert(ctx, document.JSON(`{"_id": 1, "a": 1, "b": {"x": 1, "y": 2}}`))
+	must(t, err)
+	_, err = c.Update(ctx, document.JSON(`{"_id": 1}`), document.JSON(`{"$set": {"a": 2, "b.x": 5}, "$unset": {"b.y": 1}}`), nil)
+	must(t, err)
+	_, err = c.Replace(ctx, document.JSON(`{"_id": 1}`), document.JSON(`{"z": 1}`), nil)
+	must(t, err)
+	_, err = c.Delete(ctx, document.JSON(`{"_id": 1}`), nil)
+	must(t, err)
+	must(t, c.Drop(ctx))
+
+	var got []string
+	var tokens []bson.Raw
+	for range 6 {
+		e, token := next(t, w)
+		got, tokens = append(got, e), append(tokens, token)
+	}
+	expect(t, "events", strings.Join(got, "\n"), strings.Join([]string{
+		`{"operationType":"insert","fullDocument":{"_id":1,"a":1,"b":{"x":1,"y":2}},"ns":{"db":"test","coll":"c"},"documentKey":{"_id":1}}`,
+		`{"operationType":"update","fullDocument":{"_id":1,"a":2,"b":{"x":5}},"ns":{"db":"test","coll":"c"},"documentKey":{"_id":1},"updateDescription":{"updatedFields":{"a":2,"b.x":5},"removedFields":["b.y"],"truncatedArrays":[]},"fullDocumentBeforeChange":{"_id":1,"a":1,"b":{"x":1,"y":2}}}`,
+		`{"operationType":"replace","fullDocument":{"_id":1,"z":1},"ns":{"db":"test","coll":"c"},"documentKey":{"_id":1},"fullDocumentBeforeChange":{"_id":1,"a":2,"b":{"x":5}}}`,
+		`{"operationType":"delete","ns":{"db":"test","coll":"c"},"documentKey":{"_id":1},"fullDocumentBeforeChange":{"_id":1,"z":1}}`,
+		`{"operationType":"drop","ns":{"db":"test","coll":"c"}}`,
+		`{"operationType":"invalidate"}`,
+	}, "\n"))
+	if w.Next(ctx) || w.Err() != nil {
+		t.Errorf("behind the invalidation: %v, %v", w.Current(), w.Err())
+	}
+
+	again, err := c.OpenWatch(ctx, nil, &document.WatchOptions{ResumeAfter: tokens[2], FullDocumentBeforeChange: "whenAvailable"})
+	must(t, err)
+	defer again.Close()
+	e, _ := next(t, again)
+	expect(t, "resumed", e, got[3])
+	if _, err := c.OpenWatch(ctx, nil, &document.WatchOptions{ResumeAfter: tokens[5]}); document.CodeOf(err) != 260 {
+		t.Errorf("resumed after an invalidation: %v", err)
+	}
+}
+
+func TestChangeStreamsGoOnAfterTheStoreWasClosed(t *testing.T) {
+	fs := memfs.New()
+	s := open(t, fs)
+	c := collection(t, s, "c", nil)
+	w, err := c.OpenWatch(ctx, document.JSON(`[{"$match": {"operationType": "insert"}}]`), nil)
+	must(t, err)
+	_, err = c.Insert(ctx, document.JSON(`{"_id": 1}`))
+	must(t, err)
+	_, token := next(t, w)
+	must(t, w.Close())
+	for i := 2; i < 5; i++ {
+		_, err = c.Insert(ctx, bson.D{{Key: "_id", Value: i}})
+		must(t, err)
+		_, err = c.Update(ctx, bson.D{{Key: "_id", Value: i}}, document.JSON(`{"$set": {"a": 1}}`), nil)
+		must(t, err)
+	}
+	must(t, s.Close())
+	s = open(t, fs)
+	c = collection(t, s, "c", nil)
+	if w, err = c.OpenWatch(ctx, document.JSON(`[{"$match": {"operationType": "insert"}}]`), &document.WatchOptions{ResumeAfter: token}); err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	for i := 2; i < 5; i++ {
+		if e, _ := next(t, w); !strings.Contains(e, `"documentKey":{"_id":`+string(rune('0'+i))) {
+			t.Errorf("event %d: %s", i, e)
+		}
+	}
+}

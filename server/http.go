@@ -1,0 +1,109 @@
+package server
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/VictoriaMetrics/metrics"
+
+	"github.com/pandodb/pando/server/mongo"
+)
+
+// counter is a number that only grows.
+type counter struct{ n atomic.Int64 }
+
+func (c *counter) add(n int64) { c.n.Add(n) }
+
+// serveHTTP answers health checks and metrics, where that is asked for.
+func (s *Server) serveHTTP() error {
+	if s.config.HTTP == "" {
+		return nil
+	}
+	l, err := net.Listen("tcp", s.config.HTTP)
+	if err != nil {
+		return fmt.Errorf("listen for HTTP: %w", err)
+	}
+	s.webAddr = l.Addr()
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /health", s.health)
+	mux.HandleFunc("GET /metrics", s.metrics)
+	s.web = &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second, MaxHeaderBytes: 16 << 10}
+	s.wait.Go(func() {
+		if err := s.web.Serve(l); err != nil && !errors.Is(err, http.ErrServerClosed) {
+			s.log.Error("HTTP ended", "error", err)
+		}
+	})
+	return nil
+}
+
+// health answers 200 as long as the store can be written to.
+func (s *Server) health(w http.ResponseWriter, _ *http.Request) {
+	m := s.store.DB().Metrics()
+	status, code := "ok", http.StatusOK
+	if err := s.store.DB().Sync(); err != nil {
+		status, code = err.Error(), http.StatusServiceUnavailable
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	_ = json.NewEncoder(w).Encode(map[string]any{"status": status, "lastSeq": m.LastSeq}) // the client may be gone
+}
+
+// metrics answers with Prometheus's text format.
+func (s *Server) metrics(w http.ResponseWriter, _ *http.Request) {
+	set := metrics.NewSet()
+	gauge := func(name string, v float64) { set.GetOrCreateGauge(name, nil).Set(v) }
+	stats := s.mongo.Statistics()
+	gauge("pando_connections", float64(stats.Connections))
+	gauge("pando_connections_total", float64(stats.ConnectionsMade))
+	gauge("pando_connections_refused_total", float64(s.refused.n.Load()))
+	gauge("pando_cursors", float64(stats.Cursors))
+	gauge("pando_cursors_opened_total", float64(stats.CursorsOpened))
+	gauge("pando_cursors_timed_out_total", float64(stats.CursorsTimedOut))
+	gauge("pando_sessions", float64(stats.Sessions))
+	gauge("pando_bytes_in_total", float64(stats.BytesIn))
+	gauge("pando_bytes_out_total", float64(stats.BytesOut))
+	for _, c := range stats.Commands {
+		gauge(fmt.Sprintf("pando_commands_total{command=%q,outcome=%q}", c.Name, "ok"), float64(c.Count-c.Failed))
+		gauge(fmt.Sprintf("pando_commands_total{command=%q,outcome=%q}", c.Name, "failed"), float64(c.Failed))
+		appendLatency(gauge, c)
+	}
+	s.engineMetrics(gauge)
+	w.Header().Set("Content-Type", "text/plain; version=0.0.4")
+	set.WritePrometheus(w)
+}
+
+// appendLatency gives a command's latencies as a histogram.
+func appendLatency(gauge func(string, float64), c mongo.CommandStatistics) {
+	sum := int64(0)
+	for _, b := range c.Latency {
+		sum += b.Count
+		gauge(fmt.Sprintf("pando_command_seconds_bucket{command=%q,le=\"%g\"}", c.Name, b.Below.Seconds()), float64(sum))
+	}
+	gauge(fmt.Sprintf("pando_command_seconds_bucket{command=%q,le=\"+Inf\"}", c.Name), float64(c.Count))
+	gauge(fmt.Sprintf("pando_command_seconds_sum{command=%q}", c.Name), c.Total.Seconds())
+	gauge(fmt.Sprintf("pando_command_seconds_count{command=%q}", c.Name), float64(c.Count))
+}
+
+// engineMetrics gives what the storage counts.
+func (s *Server) engineMetrics(gauge func(string, float64)) {
+	m := s.store.DB().Metrics()
+	for _, g := range []struct {
+		name string
+		v    float64
+	}{
+		{"commits_total", float64(m.Commits)}, {"checkpoints_total", float64(m.Checkpoints)}, {"syncs_total", float64(m.Syncs)},
+		{"stalls_total", float64(m.Stalls)}, {"stall_seconds_total", m.StallTime.Seconds()}, {"user_bytes_total", float64(m.UserBytes)},
+		{"log_bytes_total", float64(m.LogBytes)}, {"value_bytes_total", float64(m.ValueBytes)}, {"settled_bytes_total", float64(m.SettledBytes)},
+		{"write_amplification", m.WriteAmplification}, {"segment_bytes", float64(m.SegmentBytes)}, {"live_bytes", float64(m.LiveBytes)},
+		{"log_bytes", float64(m.LogSize)}, {"memtable_bytes", float64(m.MemtableBytes)}, {"cache_bytes", float64(m.CacheBytes)},
+		{"cache_used_bytes", float64(m.CacheUsed)}, {"cache_misses_total", float64(m.CacheMisses)}, {"cache_evictions_total", float64(m.CacheEvictions)},
+		{"inner_bytes", float64(m.InnerBytes)}, {"held_views", float64(m.Readers)}, {"last_seq", float64(m.LastSeq)},
+	} {
+		gauge("pando_storage_"+g.name, g.v)
+	}
+}

@@ -1,0 +1,342 @@
+package mongo
+
+import (
+	"errors"
+	"strings"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
+
+	"github.com/pandodb/pando/document"
+)
+
+func catalogueCommands() []*command {
+	return []*command{
+		{name: "create", run: (*request).create, write: true, anyField: true, inTxn: true, stable: true, help: "creates a collection or view"},
+		{name: "drop", run: (*request).drop, write: true, stable: true, help: "drops a collection or view"},
+		{name: "dropDatabase", run: (*request).dropDatabase, write: true, stable: true, help: "drops a database"},
+		{name: "renameCollection", run: (*request).renameCollection, fields: []string{"to", "dropTarget", "stayTemp"}, admin: true, write: true, help: "renames a collection"},
+		{name: "collMod", run: (*request).collMod, anyField: true, write: true, stable: true, help: "changes the options of a collection"},
+		{name: "createIndexes", run: (*request).createIndexes, fields: []string{"indexes", "commitQuorum", "ignoreUnknownIndexOptions"}, write: true, inTxn: true, stable: true, help: "makes indexes"},
+		{name: "dropIndexes", aliases: []string{"deleteIndexes"}, run: (*request).dropIndexes, fields: []string{"index"}, write: true, stable: true, help: "drops indexes"},
+		{name: "listIndexes", run: (*request).listIndexes, fields: []string{"cursor", "includeBuildUUIDs", "includeIndexBuildInfo"}, stable: true, help: "lists indexes"},
+		{name: "listCollections", run: (*request).listCollections, fields: []string{"filter", "nameOnly", "cursor", "authorizedCollections"}, stable: true, help: "lists collections"},
+		{name: "listDatabases", run: (*request).listDatabases, fields: []string{"filter", "nameOnly", "authorizedDatabases"}, admin: true, stable: true, help: "lists databases"},
+		{name: "convertToCapped", run: (*request).notSupported, anyField: true, help: "is not supported"},
+		{name: "cloneCollectionAsCapped", run: (*request).notSupported, anyField: true, help: "is not supported"},
+	}
+}
+
+func (r *request) notSupported() (bsoncore.Document, error) {
+	return nil, document.NewError(codeNotSupported, "%s is not supported by this server", r.name)
+}
+
+func (r *request) create() (bsoncore.Document, error) {
+	c, err := r.collection()
+	if err != nil {
+		return nil, err
+	}
+	options := bsoncore.NewDocumentBuilder()
+	elements, err := r.body.Elements()
+	if err != nil {
+		return nil, document.NewError(document.FailedToParse, "create: %v", err)
+	}
+	for _, e := range elements[1:] {
+		switch key := e.Key(); {
+		case generic(key), key == "flags", key == "temp", key == "autoIndexId", key == "encryptedFields":
+		case key == "timeseries", key == "expireAfterSeconds":
+			return nil, document.NewError(codeNotSupported, "time series collections are not supported by this server")
+		default:
+			options.AppendValue(key, e.Value())
+		}
+	}
+	if err := r.server.store.Database(r.db).Create(r.ctx, c.Name(), bson.Raw(options.Build())); err != nil {
+		return nil, err
+	}
+	return ok(), nil
+}
+
+func (r *request) drop() (bsoncore.Document, error) {
+	c, err := r.collection()
+	if err != nil {
+		return nil, err
+	}
+	ns := r.db + "." + c.Name()
+	count := 1
+	if list, err := c.Indexes(r.ctx); err == nil {
+		count = len(list)
+	}
+	if err := c.Drop(r.ctx); errors.Is(err, document.NamespaceNotFound) {
+		return ok(), nil // as of 7.0 dropping what is not there is no error
+	} else if err != nil {
+		return nil, err
+	}
+	r.server.cursors.endAll(func(x *cursor) bool { return x.ns == ns && !x.changes && !x.tailable })
+	return done(bsoncore.NewDocumentBuilder().AppendInt32("nIndexesWas", int32(count)).AppendString("ns", ns)), nil
+}
+
+func (r *request) dropDatabase() (bsoncore.Document, error) {
+	if err := r.server.store.Database(r.db).Drop(r.ctx); err != nil {
+		return nil, err
+	}
+	return done(bsoncore.NewDocumentBuilder().AppendString("dropped", r.db)), nil
+}
+
+func (r *request) renameCollection() (bsoncore.Document, error) {
+	from, isText := r.target.StringValueOK()
+	if !isText {
+		return nil, wrongType("renameCollection.renameCollection", r.target, "string")
+	}
+	to, err := r.text("to")
+	if err != nil {
+		return nil, err
+	}
+	replace, err := r.flag("dropTarget")
+	if err != nil {
+		return nil, err
+	}
+	db, name, _ := strings.Cut(from, ".")
+	newDB, newName, _ := strings.Cut(to, ".")
+	if err := r.server.store.Database(db).Lookup(name).Rename(r.ctx, newDB, newName, replace); err != nil {
+		return nil, err
+	}
+	return ok(), nil
+}
+
+func (r *request) collMod() (bsoncore.Document, error) {
+	c, err := r.collection()
+	if err != nil {
+		return nil, err
+	}
+	changes := bsoncore.NewDocumentBuilder()
+	elements, err := r.body.Elements()
+	if err != nil {
+		return nil, document.NewError(document.FailedToParse, "collMod: %v", err)
+	}
+	for _, e := range elements[1:] {
+		if !generic(e.Key()) {
+			changes.AppendValue(e.Key(), e.Value())
+		}
+	}
+	if err := c.Modify(r.ctx, bson.Raw(changes.Build())); err != nil {
+		return nil, err
+	}
+	return ok(), nil
+}
+
+func (r *request) createIndexes() (bsoncore.Document, error) {
+	c, err := r.collection()
+	if err != nil {
+		return nil, err
+	}
+	list, err := r.documents("indexes")
+	if err != nil {
+		return nil, err
+	}
+	if len(list) == 0 {
+		return nil, document.NewError(document.BadValue, "Must specify at least one index to create")
+	}
+	specs := make([]bson.Raw, len(list))
+	for i, spec := range list {
+		specs[i] = bson.Raw(spec)
+	}
+	before, created := 1, false
+	if existing, err := c.Indexes(r.ctx); err == nil {
+		before = len(existing)
+	} else if errors.Is(err, document.NamespaceNotFound) {
+		created = true
+	}
+	if _, err := c.CreateIndexes(r.ctx, specs, nil); err != nil {
+		return nil, err
+	}
+	after, err := c.Indexes(r.ctx)
+	if err != nil {
+		return nil, err
+	}
+	b := bsoncore.NewDocumentBuilder().AppendInt32("numIndexesBefore", int32(before)).AppendInt32("numIndexesAfter", int32(len(after))).
+		AppendBoolean("createdCollectionAutomatically", created)
+	if len(after) == before {
+		b.AppendString("note", "all indexes already exist")
+	}
+	return done(b), nil
+}
+
+func (r *request) dropIndexes() (bsoncore.Document, error) {
+	c, err := r.collection()
+	if err != nil {
+		return nil, err
+	}
+	list, err := c.Indexes(r.ctx)
+	if err != nil {
+		return nil, err
+	}
+	which, given := r.args["index"]
+	if !given {
+		return nil, document.NewError(codeMissingField, "BSON field 'dropIndexes.index' is missing but a required field")
+	}
+	targets := []bsoncore.Value{which}
+	if array, isArray := which.ArrayOK(); isArray {
+		if targets, err = array.Values(); err != nil {
+			return nil, document.NewError(document.FailedToParse, "dropIndexes.index: %v", err)
+		}
+	}
+	for _, v := range targets {
+		if err := c.DropIndex(r.ctx, bson.RawValue{Type: bson.Type(v.Type), Value: v.Data}); err != nil {
+			return nil, err
+		}
+	}
+	return done(bsoncore.NewDocumentBuilder().AppendInt32("nIndexesWas", int32(len(list)))), nil
+}
+
+// listed answers with a cursor over documents that are there already.
+func (r *request) listed(ns string, docs []bsoncore.Document) (bsoncore.Document, error) {
+	size := int64(-1)
+	spec, err := r.document("cursor")
+	if err != nil {
+		return nil, err
+	}
+	if spec != nil {
+		if size, err = r.batchSize("batchSize", argsOf(spec)); err != nil {
+			return nil, err
+		}
+	}
+	if size < 0 {
+		size = int64(len(docs)) + 1
+	}
+	return r.firstBatch(ns, size, false, listCursor(docs), nil)
+}
+
+func (r *request) listIndexes() (bsoncore.Document, error) {
+	c, err := r.collection()
+	if err != nil {
+		return nil, err
+	}
+	list, err := c.Indexes(r.ctx)
+	if errors.Is(err, document.NamespaceNotFound) {
+		return nil, document.NewError(document.NamespaceNotFound, "ns does not exist: %s.%s", r.db, c.Name())
+	}
+	if err != nil {
+		return nil, err
+	}
+	docs := make([]bsoncore.Document, len(list))
+	for i, x := range list {
+		docs[i] = bsoncore.Document(x.Spec)
+	}
+	return r.listed(r.db+"."+c.Name(), docs)
+}
+
+func (r *request) listCollections() (bsoncore.Document, error) {
+	names, err := r.flag("nameOnly")
+	if err != nil {
+		return nil, err
+	}
+	list, err := r.server.store.Database(r.db).Collections(r.ctx)
+	if err != nil {
+		return nil, err
+	}
+	match, err := r.filter("filter")
+	if err != nil {
+		return nil, err
+	}
+	var docs []bsoncore.Document
+	for _, c := range list {
+		if strings.HasPrefix(c.Name, "tmp.agg_out.") {
+			continue
+		}
+		full := describe(c)
+		if fits, err := match(full); err != nil || !fits {
+			if err != nil {
+				return nil, err
+			}
+			continue
+		}
+		if names {
+			full = bsoncore.NewDocumentBuilder().AppendString("name", c.Name).AppendValue("type", full.Lookup("type")).Build()
+		}
+		docs = append(docs, full)
+	}
+	return r.listed(r.db+".$cmd.listCollections", docs)
+}
+
+// describe makes the document of a collection that listCollections gives.
+func describe(c document.CollectionInfo) bsoncore.Document {
+	b := bsoncore.NewDocumentBuilder().AppendString("name", c.Name)
+	info := bsoncore.NewDocumentBuilder().AppendBoolean("readOnly", c.View)
+	if c.View {
+		return b.AppendString("type", "view").AppendDocument("options", bsoncore.Document(c.Options)).AppendDocument("info", info.Build()).Build()
+	}
+	info.AppendBinary("uuid", c.UUID.Subtype, c.UUID.Data)
+	id := bsoncore.NewDocumentBuilder().AppendInt32("v", 2).
+		AppendDocument("key", bsoncore.NewDocumentBuilder().AppendInt32("_id", 1).Build()).AppendString("name", "_id_").Build()
+	return b.AppendString("type", "collection").AppendDocument("options", bsoncore.Document(c.Options)).
+		AppendDocument("info", info.Build()).AppendDocument("idIndex", id).Build()
+}
+
+// filter returns a function that matches documents against a filter of the command.
+func (r *request) filter(field string) (func(bsoncore.Document) (bool, error), error) {
+	spec, err := r.document(field)
+	if err != nil {
+		return nil, err
+	}
+	if spec == nil {
+		return func(bsoncore.Document) (bool, error) { return true, nil }, nil
+	}
+	f, err := document.ParseFilter(bson.Raw(spec))
+	if err != nil {
+		return nil, err
+	}
+	return func(d bsoncore.Document) (bool, error) { return f.Match(bson.Raw(d)) }, nil
+}
+
+func (r *request) listDatabases() (bsoncore.Document, error) {
+	nameOnly, err := r.flag("nameOnly")
+	if err != nil {
+		return nil, err
+	}
+	match, err := r.filter("filter")
+	if err != nil {
+		return nil, err
+	}
+	names, err := r.server.store.Databases(r.ctx)
+	if err != nil {
+		return nil, err
+	}
+	if !r.server.o.Standalone {
+		names = withName(names, "local") // the oplog is there
+	}
+	list, total := bsoncore.NewArrayBuilder(), int64(0)
+	for _, name := range names {
+		size := r.server.databaseBytes(r.ctx, name)
+		full := bsoncore.NewDocumentBuilder().AppendString("name", name).AppendInt64("sizeOnDisk", size).AppendBoolean("empty", size == 0).Build()
+		fits, err := match(full)
+		if err != nil {
+			return nil, err
+		}
+		if !fits {
+			continue
+		}
+		total += size
+		if nameOnly {
+			full = bsoncore.NewDocumentBuilder().AppendString("name", name).Build()
+		}
+		list.AppendDocument(full)
+	}
+	b := bsoncore.NewDocumentBuilder().AppendArray("databases", list.Build())
+	if !nameOnly {
+		b.AppendInt64("totalSize", total).AppendInt64("totalSizeMb", total>>20)
+	}
+	return done(b), nil
+}
+
+// withName returns sorted names with one more.
+func withName(names []string, name string) []string {
+	for i, n := range names {
+		if n == name {
+			return names
+		}
+		if n > name {
+			return append(append(append([]string{}, names[:i]...), name), names[i:]...)
+		}
+	}
+	return append(names, name)
+}

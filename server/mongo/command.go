@@ -1,0 +1,81 @@
+package mongo
+
+import (
+	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
+
+	"github.com/pandodb/pando/document"
+)
+
+// command is one command of the protocol.
+type command struct {
+	name     string
+	run      func(r *request) (bsoncore.Document, error)
+	fields   []string // what it knows, beside the fields that every command may have
+	anyField bool     // it takes whatever comes
+	open     bool     // it may be used before logging in
+	admin    bool     // on the admin database only
+	write    bool
+	inTxn    bool // it may be part of a transaction
+	stable   bool // it is in the Stable API, version 1
+	aliases  []string
+	help     string
+}
+
+// commandTable returns all commands by their names.
+func commandTable() map[string]*command {
+	table := map[string]*command{}
+	for _, group := range [][]*command{
+		handshakeCommands(), crudCommands(), queryCommands(), catalogueCommands(), sessionCommands(), failPointCommands(),
+		userCommands(), authCommands(), diagnosticCommands(), operationCommands(),
+	} {
+		for _, c := range group {
+			table[c.name] = c
+			for _, alias := range c.aliases {
+				table[alias] = c
+			}
+		}
+	}
+	return table
+}
+
+// admit checks what has to hold before a command runs: login, database, transaction, Stable API.
+func (r *request) admit() error {
+	if r.command.admin && r.db != "admin" {
+		return document.NewError(codeUnauthorized, "%s may only be run against the admin database.", r.name)
+	}
+	if err := r.authorise(); err != nil {
+		return err
+	}
+	if err := r.checkVersion(); err != nil {
+		return err
+	}
+	if err := r.parseConcerns(); err != nil {
+		return err
+	}
+	return r.joinSession()
+}
+
+// checkVersion checks the Stable API fields.
+func (r *request) checkVersion() error {
+	version, err := r.text("apiVersion")
+	if err != nil {
+		return err
+	}
+	strict, err := r.flag("apiStrict")
+	if err != nil {
+		return err
+	}
+	if version == "" {
+		if r.has("apiStrict") || r.has("apiDeprecationErrors") {
+			return document.NewError(document.Code(9), "Provided apiStrict and/or apiDeprecationErrors without passing apiVersion")
+		}
+		return nil
+	}
+	if version != "1" {
+		return document.NewError(document.Code(322), "API version must be \"1\"")
+	}
+	if strict && !r.command.stable {
+		return document.NewError(document.Code(323), "Provided apiStrict:true, but the command %s is not in API Version 1. Information on supported commands and migrations in API Version 1 can be found at https://dochub.mongodb.org/core/manual-versioned-api", r.name)
+	}
+	return nil
+}

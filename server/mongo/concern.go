@@ -1,0 +1,100 @@
+package mongo
+
+import (
+	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
+
+	"github.com/pandodb/pando/document"
+)
+
+// writeConcern is what a client wants to be true of its write before it is acknowledged.
+type writeConcern struct {
+	given    bool
+	none     bool // w: 0
+	majority bool
+	journal  bool
+	members  int64 // w as a number
+	spec     bsoncore.Document
+}
+
+// parseConcerns reads readConcern and writeConcern.
+func (r *request) parseConcerns() error {
+	var err error
+	if r.readConcern, err = r.document("readConcern"); err != nil {
+		return err
+	}
+	if r.readConcern != nil {
+		if level, err := r.readConcern.LookupErr("level"); err == nil {
+			name, _ := level.StringValueOK()
+			switch name {
+			case "local", "available", "majority", "linearizable", "snapshot":
+			default:
+				return document.NewError(document.BadValue, "Enumeration value '%s' for field 'readConcern.level' is not a valid value.", name)
+			}
+		}
+	}
+	spec, err := r.document("writeConcern")
+	if spec == nil || err != nil {
+		return err
+	}
+	return r.concern.parse(spec)
+}
+
+func (w *writeConcern) parse(spec bsoncore.Document) error {
+	w.given, w.spec = true, spec
+	elements, err := spec.Elements()
+	if err != nil {
+		return document.NewError(document.FailedToParse, "writeConcern: %v", err)
+	}
+	for _, e := range elements {
+		v := e.Value()
+		switch e.Key() {
+		case "w":
+			if tag, ok := v.StringValueOK(); ok {
+				if w.majority = tag == "majority"; !w.majority {
+					w.members = -1
+				}
+				continue
+			}
+			n, ok := asInt64(v)
+			if !ok || n < 0 || n > 50 {
+				return document.NewError(document.FailedToParse, "w has to be a non-negative number and not greater than 50; found: %s", v)
+			}
+			w.members, w.none = n, n == 0
+		case "j", "fsync":
+			if w.journal, err = asFlag("writeConcern."+e.Key(), v); err != nil {
+				return err
+			}
+		case "wtimeout", "provenance":
+		default:
+			return document.NewError(codeUnknownField, "BSON field 'writeConcern.%s' is an unknown field.", e.Key())
+		}
+	}
+	return nil
+}
+
+// awaitConcern waits until the write concern holds. In the durable profile every write has been synced before it returned; in the
+// relaxed one "majority" and j: true wait for a sync.
+func (r *request) awaitConcern() error {
+	w := &r.concern
+	if !w.given || !r.command.write || r.txn != nil && r.name != "commitTransaction" {
+		return nil
+	}
+	if (w.majority || w.journal) && !r.server.durable {
+		if err := r.server.store.DB().Sync(); err != nil {
+			return err
+		}
+	}
+	switch {
+	case w.members < 0:
+		r.concernErr = concernError(document.Code(79), "No write concern mode named '"+w.spec.Lookup("w").StringValue()+"' found in replica set configuration", w)
+	case w.members > 1:
+		r.concernErr = concernError(document.Code(100), "Not enough data-bearing nodes", w)
+	}
+	return nil
+}
+
+func concernError(code document.Code, text string, w *writeConcern) bsoncore.Document {
+	info := bsoncore.NewDocumentBuilder().AppendDocument("writeConcern", w.spec).Build()
+	return bsoncore.NewDocumentBuilder().AppendInt32("code", int32(code)).AppendString("codeName", code.String()).
+		AppendString("errmsg", text).AppendDocument("errInfo", info).Build()
+}

@@ -1,0 +1,435 @@
+package mongo
+
+import (
+	"errors"
+	"strconv"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
+
+	"github.com/pandodb/pando/document"
+)
+
+// maxWriteBatch is how many statements one command may have.
+const maxWriteBatch = 100_000
+
+func crudCommands() []*command {
+	return []*command{
+		{name: "insert", run: (*request).insert, write: true, inTxn: true, stable: true, help: "inserts documents",
+			fields: []string{"documents", "ordered", "bypassDocumentValidation", "stmtId", "stmtIds"}},
+		{name: "update", run: (*request).update, write: true, inTxn: true, stable: true, help: "updates documents",
+			fields: []string{"updates", "ordered", "bypassDocumentValidation", "let", "stmtId", "stmtIds"}},
+		{name: "delete", run: (*request).delete, write: true, inTxn: true, stable: true, help: "deletes documents",
+			fields: []string{"deletes", "ordered", "let", "stmtId", "stmtIds"}},
+		{name: "findAndModify", aliases: []string{"findandmodify"}, run: (*request).findAndModify, write: true, inTxn: true, stable: true, help: "updates or deletes a document and returns it",
+			fields: []string{"query", "sort", "remove", "update", "new", "fields", "upsert", "bypassDocumentValidation", "collation",
+				"arrayFilters", "hint", "let", "stmtId"}},
+	}
+}
+
+func itoa(n int) string { return strconv.Itoa(n) }
+
+// writeResult collects what the statements of a write command did.
+type writeResult struct {
+	n, modified int64
+	errors      *bsoncore.ArrayBuilder
+	failed      int
+	upserted    *bsoncore.ArrayBuilder
+	upserts     int
+	retried     []int32
+}
+
+// fail notes the error of a statement.
+func (w *writeResult) fail(i int, err error) {
+	if w.errors == nil {
+		w.errors = bsoncore.NewArrayBuilder()
+	}
+	b := bsoncore.NewDocumentBuilder().AppendInt32("index", int32(i)).AppendInt32("code", int32(document.CodeOf(err)))
+	appendDetails(b, err)
+	w.errors.AppendDocument(b.AppendString("errmsg", message(err)).Build())
+	w.failed++
+}
+
+// upsert notes the _id of a document that a statement inserted.
+func (w *writeResult) upsert(i int, id bson.RawValue) {
+	if w.upserted == nil {
+		w.upserted = bsoncore.NewArrayBuilder()
+	}
+	v := bsoncore.Value{Type: bsoncore.Type(id.Type), Data: id.Value}
+	w.upserted.AppendDocument(bsoncore.NewDocumentBuilder().AppendInt32("index", int32(i)).AppendValue("_id", v).Build())
+	w.upserts++
+}
+
+// reply makes the answer.
+func (w *writeResult) reply(updates bool) bsoncore.Document {
+	b := bsoncore.NewDocumentBuilder().AppendInt32("n", int32(w.n))
+	if updates {
+		b.AppendInt32("nModified", int32(w.modified))
+	}
+	if w.upserted != nil {
+		b.AppendArray("upserted", w.upserted.Build())
+	}
+	if w.errors != nil {
+		b.AppendArray("writeErrors", w.errors.Build())
+	}
+	if len(w.retried) > 0 {
+		list := bsoncore.NewArrayBuilder()
+		for _, id := range w.retried {
+			list.AppendInt32(id)
+		}
+		b.AppendArray("retriedStmtIds", list.Build())
+	}
+	return done(b)
+}
+
+// ordered returns whether the statements go on after one that failed: not, by default.
+func (r *request) ordered() (bool, error) {
+	if !r.has("ordered") {
+		return true, nil
+	}
+	return r.flag("ordered")
+}
+
+// statements returns the statements of a write command, and checks how many there are.
+func (r *request) statements(field string) ([]bsoncore.Document, bool, error) {
+	list, err := r.documents(field)
+	if err != nil {
+		return nil, false, err
+	}
+	if len(list) == 0 || len(list) > maxWriteBatch {
+		return nil, false, document.NewError(document.Code(16), "Write batch sizes must be between 1 and %d. Got %d operations.", maxWriteBatch, len(list))
+	}
+	ordered, err := r.ordered()
+	return list, ordered, err
+}
+
+// fatal reports whether an error is not that of one statement, but ends the whole command.
+func (r *request) fatal(err error) bool {
+	if r.txn != nil {
+		return true
+	}
+	return document.CodeOf(err) == 0 || r.ctx.Err() != nil
+}
+
+func (r *request) insert() (bsoncore.Document, error) {
+	c, err := r.collection()
+	if err != nil {
+		return nil, err
+	}
+	docs, ordered, err := r.statements("documents")
+	if err != nil {
+		return nil, err
+	}
+	skip, err := r.flag("bypassDocumentValidation")
+	if err != nil {
+		return nil, err
+	}
+	if !r.docsChecked() {
+		for _, doc := range docs {
+			if err := document.CheckBSON(bson.Raw(doc)); err != nil && document.CodeOf(err) == 22 {
+				return nil, err
+			}
+		}
+	}
+	var w writeResult
+	pending, numbers, err := r.notYetDone(docs, &w)
+	if err != nil {
+		return nil, err
+	}
+	if len(pending) == 0 {
+		return w.reply(false), nil
+	}
+	o := &document.InsertOptions{Ordered: ordered, Unordered: !ordered, SkipValidation: skip}
+	n, err := c.InsertMany(r.statementContext(numbers...), pending, o)
+	w.n += int64(n)
+	var list document.WriteErrors
+	switch {
+	case err == nil:
+	case errors.As(err, &list) && r.txn == nil:
+		for _, e := range list {
+			w.fail(int(numbers[e.Index]), r.explainError(e.Err))
+		}
+	case errors.As(err, &list):
+		return nil, list[0].Err
+	default:
+		return nil, err
+	}
+	return w.reply(false), nil
+}
+
+// docsChecked reports whether the documents are part of the body, which was checked as a whole.
+func (r *request) docsChecked() bool { return r.docs == nil }
+
+func (r *request) update() (bsoncore.Document, error) {
+	c, err := r.collection()
+	if err != nil {
+		return nil, err
+	}
+	list, ordered, err := r.statements("updates")
+	if err != nil {
+		return nil, err
+	}
+	skip, err := r.flag("bypassDocumentValidation")
+	if err != nil {
+		return nil, err
+	}
+	var w writeResult
+	for i, doc := range list {
+		s, err := r.parseUpdate(i, doc)
+		if err != nil {
+			return nil, err
+		}
+		s.options.SkipValidation = skip
+		result, err := r.applyUpdate(c, i, s, &w)
+		if err != nil {
+			if r.fatal(err) {
+				return nil, err
+			}
+			w.fail(i, r.explainError(err))
+			if ordered {
+				break
+			}
+			continue
+		}
+		w.n += result.Matched
+		w.modified += result.Modified
+		if result.UpsertedID.Type != 0 {
+			w.n++
+			w.upsert(i, result.UpsertedID)
+		}
+	}
+	return w.reply(true), nil
+}
+
+// updateStatement is one statement of an update command.
+type updateStatement struct {
+	filter  bson.Raw
+	update  bson.RawValue
+	options document.UpdateOptions
+}
+
+func (r *request) parseUpdate(i int, doc bsoncore.Document) (*updateStatement, error) {
+	s := &updateStatement{}
+	if !r.docsChecked() {
+		if err := document.CheckBSON(bson.Raw(doc)); err != nil {
+			return nil, err
+		}
+	}
+	elements, err := doc.Elements()
+	if err != nil {
+		return nil, document.NewError(document.FailedToParse, "update.updates.%d: %v", i, err)
+	}
+	for _, e := range elements {
+		v := e.Value()
+		raw := bson.RawValue{Type: bson.Type(v.Type), Value: v.Data}
+		field := "update.updates." + e.Key()
+		switch e.Key() {
+		case "q":
+			d, ok := v.DocumentOK()
+			if !ok {
+				return nil, wrongType(field, v, "object")
+			}
+			s.filter = bson.Raw(d)
+		case "u":
+			if v.Type != bsoncore.TypeEmbeddedDocument && v.Type != bsoncore.TypeArray {
+				return nil, document.NewError(document.FailedToParse, "Update argument must be either an object or an array")
+			}
+			s.update = raw
+		case "multi":
+			if s.options.Many, err = asFlag(field, v); err != nil {
+				return nil, err
+			}
+		case "upsert":
+			if s.options.Upsert, err = asFlag(field, v); err != nil {
+				return nil, err
+			}
+		case "arrayFilters":
+			s.options.ArrayFilters = raw
+		case "hint":
+			s.options.Hint = raw
+		case "collation":
+			s.options.Collation = raw
+		case "c", "sampleId", "upsertSupplied":
+		default:
+			return nil, document.NewError(codeUnknownField, "BSON field '%s' is an unknown field.", field)
+		}
+	}
+	if s.filter == nil || s.update.Type == 0 {
+		return nil, document.NewError(codeMissingField, "BSON field 'update.updates' is missing a required field: q and u")
+	}
+	s.options.Let, err = r.optional("let")
+	return s, err
+}
+
+// applyUpdate carries out one statement, unless it was carried out before.
+func (r *request) applyUpdate(c *document.Collection, i int, s *updateStatement, w *writeResult) (*document.UpdateResult, error) {
+	before, err := r.doneBefore(i)
+	if err != nil {
+		return nil, err
+	}
+	if before != nil {
+		w.retried = append(w.retried, int32(i))
+		return before.update(), nil
+	}
+	if r.retryable && s.options.Many {
+		return nil, document.NewError(codeInvalidOptions, "Cannot use (or request) retryable writes with multi=true")
+	}
+	return c.Apply(r.statementContext(int32(i)), s.filter, s.update, &s.options)
+}
+
+func (r *request) delete() (bsoncore.Document, error) {
+	c, err := r.collection()
+	if err != nil {
+		return nil, err
+	}
+	list, ordered, err := r.statements("deletes")
+	if err != nil {
+		return nil, err
+	}
+	let, err := r.optional("let")
+	if err != nil {
+		return nil, err
+	}
+	var w writeResult
+	for i, doc := range list {
+		n, err := r.deleteOne(c, i, doc, let, &w)
+		w.n += n
+		if err == nil {
+			continue
+		}
+		if r.fatal(err) {
+			return nil, err
+		}
+		w.fail(i, r.explainError(err))
+		if ordered {
+			break
+		}
+	}
+	return w.reply(false), nil
+}
+
+// deleteOne carries out one statement of a delete command.
+func (r *request) deleteOne(c *document.Collection, i int, doc bsoncore.Document, let any, w *writeResult) (int64, error) {
+	var filter any
+	o := &document.DeleteOptions{Many: true, Let: let}
+	if !r.docsChecked() {
+		if err := document.CheckBSON(bson.Raw(doc)); err != nil {
+			return 0, err
+		}
+	}
+	elements, err := doc.Elements()
+	if err != nil {
+		return 0, document.NewError(document.FailedToParse, "delete.deletes.%d: %v", i, err)
+	}
+	for _, e := range elements {
+		v := e.Value()
+		raw := bson.RawValue{Type: bson.Type(v.Type), Value: v.Data}
+		switch e.Key() {
+		case "q":
+			d, ok := v.DocumentOK()
+			if !ok {
+				return 0, wrongType("delete.deletes.q", v, "object")
+			}
+			filter = bson.Raw(d)
+		case "limit":
+			n, ok := asInt64(v)
+			if !ok || n != 0 && n != 1 {
+				return 0, document.NewError(document.FailedToParse, "The limit field in delete objects must be 0 or 1. Got %s", v)
+			}
+			o.Many = n == 0
+		case "hint":
+			o.Hint = raw
+		case "collation":
+			o.Collation = raw
+		default:
+			return 0, document.NewError(codeUnknownField, "BSON field 'delete.deletes.%s' is an unknown field.", e.Key())
+		}
+	}
+	before, err := r.doneBefore(i)
+	if err != nil {
+		return 0, err
+	}
+	if before != nil {
+		w.retried = append(w.retried, int32(i))
+		return before.N, nil
+	}
+	if r.retryable && o.Many {
+		return 0, document.NewError(codeInvalidOptions, "Cannot use (or request) retryable writes with limit=0")
+	}
+	return c.Delete(r.statementContext(int32(i)), filter, o)
+}
+
+func (r *request) findAndModify() (bsoncore.Document, error) {
+	c, err := r.collection()
+	if err != nil {
+		return nil, err
+	}
+	o, filter, err := r.parseFindAndModify()
+	if err != nil {
+		return nil, err
+	}
+	if before, err := r.doneBefore(0); err != nil {
+		return nil, err
+	} else if before != nil {
+		return before.findAndModify(o.Remove), nil
+	}
+	doc, result, err := c.FindAndModify(r.statementContext(0), filter, r.raw("update"), o)
+	if err != nil && !errors.Is(err, document.ErrNotFound) {
+		return nil, err
+	}
+	return modifiedReply(o.Remove, doc, result), nil
+}
+
+func (r *request) parseFindAndModify() (o *document.ModifyOptions, filter any, err error) {
+	o = &document.ModifyOptions{ArrayFilters: r.raw("arrayFilters"), Hint: r.raw("hint")}
+	for _, f := range []struct {
+		name string
+		to   *bool
+	}{{"remove", &o.Remove}, {"new", &o.New}, {"upsert", &o.Upsert}, {"bypassDocumentValidation", &o.SkipValidation}} {
+		if *f.to, err = r.flag(f.name); err != nil {
+			return nil, nil, err
+		}
+	}
+	for _, f := range []struct {
+		name string
+		to   *any
+	}{{"query", &filter}, {"sort", &o.Sort}, {"fields", &o.Projection}, {"collation", &o.Collation}, {"let", &o.Let}} {
+		if *f.to, err = r.optional(f.name); err != nil {
+			return nil, nil, err
+		}
+	}
+	switch {
+	case o.Remove && r.has("update"):
+		err = document.NewError(document.FailedToParse, "Cannot specify both an update and remove=true")
+	case o.Remove && o.New:
+		err = document.NewError(document.FailedToParse, "Cannot specify both new=true and remove=true; 'remove' always returns the deleted document")
+	case o.Remove && o.Upsert:
+		err = document.NewError(document.FailedToParse, "Cannot specify both upsert=true and remove=true")
+	case !o.Remove && !r.has("update"):
+		err = document.NewError(document.FailedToParse, "Either an update or remove=true must be specified")
+	}
+	return o, filter, err
+}
+
+// modifiedReply is the answer of findAndModify.
+func modifiedReply(removed bool, doc bson.Raw, result *document.UpdateResult) bsoncore.Document {
+	last := bsoncore.NewDocumentBuilder()
+	n := int32(result.Matched)
+	if result.UpsertedID.Type != 0 {
+		n = 1
+	}
+	last.AppendInt32("n", n)
+	if !removed {
+		last.AppendBoolean("updatedExisting", result.Matched > 0)
+		if result.UpsertedID.Type != 0 {
+			last.AppendValue("upserted", bsoncore.Value{Type: bsoncore.Type(result.UpsertedID.Type), Data: result.UpsertedID.Value})
+		}
+	}
+	b := bsoncore.NewDocumentBuilder().AppendDocument("lastErrorObject", last.Build())
+	if doc == nil {
+		b.AppendNull("value")
+	} else {
+		b.AppendDocument("value", bsoncore.Document(doc))
+	}
+	return done(b)
+}

@@ -1,0 +1,201 @@
+package mongo
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"sync"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
+
+	"github.com/pandodb/pando/document"
+)
+
+// cursor is a cursor that a client goes on reading from with getMore.
+type cursor struct {
+	id        int64
+	ns        string
+	src       *document.Cursor
+	session   string // "" without one
+	user      string
+	txnNumber int64 // -1 outside of a transaction
+	noTimeout bool
+	tailable  bool
+	await     bool
+	changes   bool // a change stream
+	cancel    context.CancelCauseFunc
+	ctx       context.Context
+	comment   bsoncore.Value
+
+	mu      sync.Mutex // held while it is read from
+	held    bson.Raw   // a document that did not fit into the last batch
+	used    time.Time  // under cursorTable.mu
+	pinned  bool       // under cursorTable.mu: a command reads from it
+	created time.Time
+}
+
+// cursorTable is the open cursors of all clients.
+type cursorTable struct {
+	server *Server
+	mu     sync.Mutex
+	byID   map[int64]*cursor
+	opened int64
+	timed  int64
+}
+
+func (t *cursorTable) init(s *Server) { t.server, t.byID = s, map[int64]*cursor{} }
+
+// add takes a cursor and gives it an id.
+func (t *cursorTable) add(c *cursor) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.byID) >= t.server.o.MaxCursors {
+		return document.NewError(document.Code(261), "too many open cursors: %d", len(t.byID))
+	}
+	for c.id == 0 || t.byID[c.id] != nil {
+		var b [8]byte
+		if _, err := rand.Read(b[:]); err != nil {
+			return document.NewError(document.Code(1), "random bytes for a cursor id: %v", err)
+		}
+		c.id = int64(binary.LittleEndian.Uint64(b[:]) >> 1)
+	}
+	c.used = t.server.clock.Now()
+	c.created = c.used
+	t.byID[c.id] = c
+	t.opened++
+	return nil
+}
+
+// pin takes a cursor for reading; nobody else may read from it meanwhile.
+func (t *cursorTable) pin(id int64) (*cursor, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	c := t.byID[id]
+	if c == nil {
+		return nil, document.NewError(codeCursorNotFound, "cursor id %d not found", id)
+	}
+	if c.pinned {
+		return nil, document.NewError(document.Code(12051), "cursor id %d is already in use", id)
+	}
+	c.pinned = true
+	return c, nil
+}
+
+// unpin gives a cursor back; one that is at its end is closed.
+func (t *cursorTable) unpin(c *cursor, end bool) error {
+	t.mu.Lock()
+	c.pinned, c.used = false, t.server.clock.Now()
+	killed := t.byID[c.id] == nil
+	if end {
+		delete(t.byID, c.id)
+	}
+	t.mu.Unlock()
+	if end || killed {
+		return c.close()
+	}
+	return nil
+}
+
+// close gives up what the cursor reads from.
+func (c *cursor) close() error {
+	c.cancel(errKilled)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.src.Close()
+}
+
+// kill closes a cursor, also while a command reads from it, and reports whether there was one.
+func (t *cursorTable) kill(id int64) bool {
+	t.mu.Lock()
+	c := t.byID[id]
+	delete(t.byID, id)
+	t.mu.Unlock()
+	if c == nil {
+		return false
+	}
+	t.end(c)
+	return true
+}
+
+// end closes a cursor that has left the table.
+func (t *cursorTable) end(c *cursor) {
+	if err := c.close(); err != nil && !errors.Is(err, context.Canceled) {
+		t.server.log.Error("cursor could not be closed", "namespace", c.ns, "error", err)
+	}
+}
+
+// endAll closes the cursors for which which says so.
+func (t *cursorTable) endAll(which func(c *cursor) bool) int {
+	t.mu.Lock()
+	var gone []*cursor
+	for id, c := range t.byID {
+		if which(c) {
+			delete(t.byID, id)
+			gone = append(gone, c)
+		}
+	}
+	t.mu.Unlock()
+	for _, c := range gone {
+		t.end(c)
+	}
+	return len(gone)
+}
+
+// expire closes cursors that nobody read from for too long.
+func (t *cursorTable) expire(now time.Time) {
+	n := t.endAll(func(c *cursor) bool { return !c.pinned && !c.noTimeout && now.Sub(c.used) > t.server.o.CursorTimeout })
+	t.mu.Lock()
+	t.timed += int64(n)
+	t.mu.Unlock()
+}
+
+func (t *cursorTable) killSession(id string) {
+	t.endAll(func(c *cursor) bool { return c.session == id })
+}
+
+func (t *cursorTable) closeAll() { t.endAll(func(*cursor) bool { return true }) }
+
+// counts returns how many cursors are open, were ever opened, and timed out.
+func (t *cursorTable) counts() (open int, opened, timed int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.byID), t.opened, t.timed
+}
+
+// Bounds of a batch.
+const (
+	defaultBatch  = 101
+	maxBatchBytes = 16 << 20
+)
+
+// read takes up to n documents (-1: no limit) from the cursor, as many as fit into an answer, and reports whether it is at its end.
+func (c *cursor) read(ctx context.Context, n int64) (batch bsoncore.Array, count int, end bool, err error) {
+	at, out := bsoncore.AppendArrayStart(nil)
+	add := func(doc bson.Raw) {
+		out = bsoncore.AppendDocumentElement(out, itoa(count), bsoncore.Document(doc))
+		count++
+	}
+	if c.held != nil && n != 0 {
+		add(c.held)
+		c.held = nil
+	}
+	for n < 0 || int64(count) < n {
+		if !c.src.TryNext(ctx) {
+			end = c.src.Exhausted() || c.src.Err() != nil
+			break
+		}
+		doc := c.src.Current()
+		if count > 0 && len(out)+len(doc) > maxBatchBytes {
+			c.held = append(bson.Raw(nil), doc...)
+			break
+		}
+		add(doc)
+	}
+	if out, err = bsoncore.AppendArrayEnd(out, at); err != nil {
+		return nil, 0, true, document.NewError(document.Code(1), "%v", err)
+	}
+	return bsoncore.Array(out), count, end, c.src.Err()
+}

@@ -1,0 +1,260 @@
+package mongo
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
+
+	"github.com/pandodb/pando/document"
+)
+
+// failPoints is what configureFailPoint has set: failCommand only.
+type failPoints struct {
+	mu     sync.Mutex
+	active *failCommand
+	used   int64 // how often it has struck, over all
+}
+
+// failCommand makes commands fail.
+type failCommand struct {
+	times    int64 // left; -1: always
+	skip     int64 // to let pass before
+	commands []string
+	appName  string
+
+	code       document.Code // 0: no error
+	labels     []string
+	hasLabels  bool
+	close      bool
+	block      time.Duration
+	concern    bsoncore.Document // writeConcernError
+	extraLabel bool
+}
+
+func failPointCommands() []*command {
+	return []*command{
+		{name: "configureFailPoint", run: (*request).configureFailPoint, fields: []string{"mode", "data"}, admin: true, help: "makes commands fail, for the tests of drivers"},
+	}
+}
+
+func (r *request) configureFailPoint() (bsoncore.Document, error) {
+	if !r.server.o.TestCommands {
+		return nil, document.NewError(codeCommandNotFound, "no such command: 'configureFailPoint'")
+	}
+	name, _ := r.target.StringValueOK()
+	if name != "failCommand" {
+		return nil, document.NewError(document.BadValue, "no fail point is called %s here", name)
+	}
+	f, err := r.parseFailPoint()
+	if err != nil {
+		return nil, err
+	}
+	p := &r.server.fails
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	before := p.used
+	p.active = f
+	return done(bsoncore.NewDocumentBuilder().AppendInt64("count", before)), nil
+}
+
+// parseFailPoint reads mode and data; nil is off.
+func (r *request) parseFailPoint() (*failCommand, error) {
+	f := &failCommand{times: -1}
+	mode := r.args["mode"]
+	if text, isText := mode.StringValueOK(); isText {
+		if text == "off" {
+			return nil, nil
+		}
+		if text != "alwaysOn" {
+			return nil, document.NewError(document.BadValue, "unknown mode: %s", text)
+		}
+	} else if doc, isDoc := mode.DocumentOK(); isDoc {
+		for name, v := range argsOf(doc) {
+			n, _ := asInt64(v)
+			switch name {
+			case "times":
+				f.times = n
+			case "skip":
+				f.skip = n
+			default:
+				return nil, document.NewError(document.BadValue, "unknown mode: %s", name)
+			}
+		}
+	} else {
+		return nil, wrongType("configureFailPoint.mode", mode, "object")
+	}
+	data, err := r.document("data")
+	if err != nil {
+		return nil, err
+	}
+	return f, f.parse(data)
+}
+
+func (f *failCommand) parse(data bsoncore.Document) error {
+	for name, v := range argsOf(data) {
+		switch name {
+		case "failCommands":
+			f.commands = texts(v)
+		case "appName":
+			f.appName, _ = v.StringValueOK()
+		case "errorCode":
+			n, _ := asInt64(v)
+			f.code = document.Code(n)
+		case "errorLabels":
+			f.labels, f.hasLabels = texts(v), true
+		case "closeConnection":
+			f.close, _ = v.BooleanOK()
+		case "blockConnection":
+			if on, _ := v.BooleanOK(); on {
+				ms, _ := asInt64(data.Lookup("blockTimeMS"))
+				f.block = time.Duration(ms) * time.Millisecond
+			}
+		case "writeConcernError":
+			f.concern, _ = v.DocumentOK()
+			if labels, err := f.concern.LookupErr("errorLabels"); err == nil {
+				f.labels, f.hasLabels = texts(labels), true
+			}
+		case "blockTimeMS", "failInternalCommands", "failLocalClients", "namespace", "threadName":
+		default:
+			return document.NewError(document.BadValue, "unknown field of data: %s", name)
+		}
+	}
+	f.concern = slices.Clone(f.concern)
+	return nil
+}
+
+// texts returns the strings of an array.
+func texts(v bsoncore.Value) []string {
+	array, isArray := v.ArrayOK()
+	if !isArray {
+		return nil
+	}
+	values, err := array.Values()
+	if err != nil {
+		return nil
+	}
+	var list []string
+	for _, v := range values {
+		if s, isText := v.StringValueOK(); isText {
+			list = append(list, s)
+		}
+	}
+	return list
+}
+
+// strike returns what is to happen to a command, and counts it.
+func (p *failPoints) strike(r *request) *failCommand {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	f := p.active
+	if f == nil || r.name == "configureFailPoint" || !slices.Contains(f.commands, r.name) && !slices.Contains(f.commands, r.command.name) {
+		return nil
+	}
+	if f.appName != "" && f.appName != r.conn.appName {
+		return nil
+	}
+	if f.skip > 0 {
+		f.skip--
+		return nil
+	}
+	if f.times == 0 {
+		return nil
+	}
+	if f.times > 0 {
+		f.times--
+	}
+	p.used++
+	return f
+}
+
+// apply makes a command fail if a fail point says so.
+func (p *failPoints) apply(r *request) error {
+	f := p.strike(r)
+	if f == nil {
+		return nil
+	}
+	if f.block > 0 {
+		if err := r.blockFor(f.block); err != nil {
+			return err
+		}
+	}
+	if f.close {
+		return errDropConnection
+	}
+	if f.concern != nil {
+		r.concernErr = failedConcern(f.concern)
+		if f.hasLabels {
+			r.labels = append(r.labels, f.labels...)
+		} else if r.retriesWrite() && retryableCode(document.Code(f.concern.Lookup("code").Int32())) {
+			r.labels = append(r.labels, "RetryableWriteError")
+		}
+	}
+	if f.code == 0 {
+		return nil
+	}
+	err := document.NewError(f.code, "Failing command via 'failCommand' failpoint")
+	switch {
+	case f.hasLabels:
+		err.Labels = f.labels
+	case r.retriesWrite() && retryableCode(f.code):
+		err.Labels = append(err.Labels, "RetryableWriteError")
+	}
+	if r.has("autocommit") && !f.hasLabels && r.name != "commitTransaction" {
+		return transient(err)
+	}
+	return err
+}
+
+// blockFor holds a command back, for no longer than it may take.
+func (r *request) blockFor(d time.Duration) error {
+	stop, err := r.limitTime()
+	if err != nil {
+		return err
+	}
+	defer stop()
+	if err := r.server.clock.Sleep(r.ctx, d); err != nil {
+		return context.Cause(r.ctx)
+	}
+	return nil
+}
+
+// failedConcern is a write concern error with a name for its code.
+func failedConcern(spec bsoncore.Document) bsoncore.Document {
+	b := bsoncore.NewDocumentBuilder()
+	named := false
+	for _, e := range elementsOf(spec) {
+		named = named || e.Key() == "codeName"
+		if e.Key() != "errorLabels" {
+			b.AppendValue(e.Key(), e.Value())
+		}
+	}
+	if code, isInt := spec.Lookup("code").Int32OK(); isInt && !named {
+		b.AppendString("codeName", document.Code(code).String())
+	}
+	return b.Build()
+}
+
+func elementsOf(doc bsoncore.Document) []bsoncore.Element {
+	elements, err := doc.Elements()
+	if err != nil {
+		return nil
+	}
+	return elements
+}
+
+// retryableCode reports whether drivers may send a write again after an error with this code.
+func retryableCode(code document.Code) bool {
+	switch code {
+	case 6, 7, 89, 91, 134, 189, 262, 9001, 10107, 11600, 11602, 13435, 13436, 64 * 1000:
+		return true
+	}
+	return false
+}
+
+// retriesWrite reports whether the command is one that its driver sends again after such an error.
+func (r *request) retriesWrite() bool {
+	return r.retryable || r.name == "commitTransaction" || r.name == "abortTransaction"
+}

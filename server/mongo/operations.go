@@ -1,0 +1,81 @@
+package mongo
+
+import (
+	"sync"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
+
+	"github.com/pandodb/pando/document"
+)
+
+// operation is a command that runs, as currentOp shows it and killOp ends it.
+type operation struct {
+	id      int64
+	request *request
+	started time.Time
+}
+
+// operationTable is the commands that run.
+type operationTable struct {
+	mu   sync.Mutex
+	next int64
+	byID map[int64]*operation
+}
+
+func (t *operationTable) init() { t.byID = map[int64]*operation{} }
+
+// begin notes a command, and returns what notes its end.
+func (t *operationTable) begin(r *request) (func(), error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.next++
+	r.op = &operation{id: t.next, request: r, started: r.start}
+	t.byID[r.op.id] = r.op
+	return func() {
+		t.mu.Lock()
+		delete(t.byID, r.op.id)
+		t.mu.Unlock()
+	}, nil
+}
+
+// kill ends a command, and reports whether there was one.
+func (t *operationTable) kill(id int64) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	op := t.byID[id]
+	if op == nil {
+		return false
+	}
+	op.request.cancel(errKilled)
+	return true
+}
+
+// killSession ends the commands of a session.
+func (t *operationTable) killSession(id string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, op := range t.byID {
+		if op.request.session != nil && op.request.session.id == id {
+			op.request.cancel(errKilled)
+		}
+	}
+}
+
+func operationCommands() []*command {
+	return []*command{
+		{name: "killOp", run: (*request).killOp, fields: []string{"op"}, admin: true, help: "ends a command that runs"},
+	}
+}
+
+func (r *request) killOp() (bsoncore.Document, error) {
+	id, err := r.number("op")
+	if err != nil {
+		return nil, err
+	}
+	if !r.has("op") {
+		return nil, document.NewError(document.Code(4), "Did not provide \"op\" field")
+	}
+	r.server.ops.kill(id)
+	return done(bsoncore.NewDocumentBuilder().AppendString("info", "attempting to kill op")), nil
+}

@@ -1,0 +1,593 @@
+package mongo
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
+
+	"github.com/pandodb/pando/document"
+)
+
+func queryCommands() []*command {
+	return []*command{
+		{name: "find", run: (*request).find, inTxn: true, stable: true, help: "finds documents",
+			fields: []string{"filter", "sort", "projection", "hint", "skip", "limit", "batchSize", "singleBatch", "max", "min", "returnKey",
+				"showRecordId", "tailable", "oplogReplay", "noCursorTimeout", "awaitData", "allowPartialResults", "collation", "allowDiskUse", "let"}},
+		{name: "getMore", run: (*request).getMore, fields: []string{"collection", "batchSize", "term", "lastKnownCommittedOpTime"}, inTxn: true, stable: true, help: "reads on from a cursor"},
+		{name: "killCursors", run: (*request).killCursors, fields: []string{"cursors"}, inTxn: true, stable: true, help: "closes cursors"},
+		{name: "count", run: (*request).count, fields: []string{"query", "limit", "skip", "hint", "collation", "fields"}, stable: true, help: "counts documents"},
+		{name: "distinct", run: (*request).distinct, fields: []string{"key", "query", "collation", "hint"}, inTxn: true, help: "finds the different values of a field"},
+		{name: "aggregate", run: (*request).aggregate, inTxn: true, stable: true, write: true, help: "runs a pipeline",
+			fields: []string{"pipeline", "explain", "cursor", "allowDiskUse", "bypassDocumentValidation", "collation", "hint", "let", "exchange"}},
+		{name: "explain", run: (*request).explain, fields: []string{"verbosity"}, stable: true, help: "tells how a command is carried out"},
+	}
+}
+
+// parseFind reads the options of a find command.
+func (r *request) parseFind() (filter any, o *document.FindOptions, err error) {
+	o = &document.FindOptions{Hint: r.raw("hint")}
+	if filter, err = r.optional("filter"); err != nil {
+		return nil, nil, err
+	}
+	for _, f := range []struct {
+		name string
+		to   *any
+	}{{"sort", &o.Sort}, {"projection", &o.Projection}, {"collation", &o.Collation}, {"let", &o.Let}, {"min", &o.Min}, {"max", &o.Max}} {
+		if *f.to, err = r.optional(f.name); err != nil {
+			return nil, nil, err
+		}
+	}
+	if o.Skip, err = r.number("skip"); err != nil {
+		return nil, nil, err
+	}
+	if o.Limit, err = r.number("limit"); err != nil {
+		return nil, nil, err
+	}
+	if o.ReturnKey, err = r.flag("returnKey"); err != nil {
+		return nil, nil, err
+	}
+	if o.ShowRecordID, err = r.flag("showRecordId"); err != nil {
+		return nil, nil, err
+	}
+	if r.has("allowDiskUse") {
+		spill, err := r.flag("allowDiskUse")
+		if err != nil {
+			return nil, nil, err
+		}
+		o.NoSpill = !spill
+	}
+	return filter, o, nil
+}
+
+func (r *request) find() (bsoncore.Document, error) {
+	c, err := r.collection()
+	if err != nil {
+		return nil, err
+	}
+	filter, o, err := r.parseFind()
+	if err != nil {
+		return nil, err
+	}
+	size, err := r.batchSize("batchSize", r.args)
+	if err != nil {
+		return nil, err
+	}
+	single, err := r.flag("singleBatch")
+	if err != nil {
+		return nil, err
+	}
+	if o.Limit < 0 { // as old drivers have it
+		o.Limit, single = -o.Limit, true
+	}
+	tailable, err := r.flag("tailable")
+	if err != nil {
+		return nil, err
+	}
+	await, err := r.flag("awaitData")
+	if err != nil {
+		return nil, err
+	}
+	if await && !tailable {
+		return nil, document.NewError(document.FailedToParse, "Cannot set 'awaitData' without also setting 'tailable'")
+	}
+	open := func(ctx context.Context) (*document.Cursor, error) {
+		if r.isOplog(c) {
+			return r.openOplog(ctx, filter, o, tailable)
+		}
+		if tailable {
+			return c.Tail(ctx, filter, o)
+		}
+		return c.OpenFind(ctx, filter, o)
+	}
+	return r.firstBatch(r.db+"."+c.Name(), size, single, open, func(x *cursor) { x.tailable, x.await = tailable, await })
+}
+
+// batchSize returns how many documents a batch takes; -1 when the command does not say.
+func (r *request) batchSize(field string, args map[string]bsoncore.Value) (int64, error) {
+	v, ok := args[field]
+	if !ok || v.Type == bsoncore.TypeNull {
+		return -1, nil
+	}
+	n, ok := asInt64(v)
+	if !ok {
+		return 0, wrongType(r.name+"."+field, v, "long")
+	}
+	if n < 0 {
+		return 0, document.NewError(document.Code(51024), "BSON field 'batchSize' value must be >= 0, actual value '%d'", n)
+	}
+	return n, nil
+}
+
+// firstBatch opens a cursor, answers with its first batch, and keeps it if there is more.
+func (r *request) firstBatch(ns string, size int64, single bool, open func(ctx context.Context) (*document.Cursor, error), set func(x *cursor)) (bsoncore.Document, error) {
+	// The cursor outlives this command, so it reads with a context of its own; until the answer is made that of the command ends
+	// it too.
+	ctx, cancel := context.WithCancelCause(r.server.work)
+	unlink := context.AfterFunc(r.ctx, func() { cancel(context.Cause(r.ctx)) })
+	defer unlink()
+	src, err := open(ctx)
+	if err != nil {
+		cancel(nil)
+		return nil, err
+	}
+	x := &cursor{ns: ns, src: src, ctx: ctx, cancel: cancel, txnNumber: -1, user: r.conn.auth.userDigest()}
+	if r.session != nil {
+		x.session = r.session.id
+	}
+	if r.txn != nil {
+		x.txnNumber = r.txnNumber
+	}
+	x.noTimeout, _ = r.flag("noCursorTimeout")
+	if set != nil {
+		set(x)
+	}
+	if size < 0 {
+		size = defaultBatch
+	}
+	batch, count, end, err := x.read(r.ctx, size)
+	if err != nil {
+		return nil, errors.Join(err, x.close())
+	}
+	if end && !x.tailable && !x.changes || single {
+		end = true
+	} else if end = false; !x.tailable && !x.changes && int64(count) < size && x.held == nil {
+		end = true
+	}
+	if end {
+		if err := x.close(); err != nil {
+			return nil, err
+		}
+	} else if err := r.server.cursors.add(x); err != nil {
+		return nil, errors.Join(err, x.close())
+	}
+	return cursorReply(x, "firstBatch", batch), nil
+}
+
+// cursorReply is the answer of the commands that give a batch.
+func cursorReply(x *cursor, field string, batch bsoncore.Array) bsoncore.Document {
+	b := bsoncore.NewDocumentBuilder().AppendArray(field, batch)
+	if x.changes {
+		if token := x.src.ResumeToken(); token != nil {
+			b.AppendDocument("postBatchResumeToken", bsoncore.Document(token))
+		}
+	}
+	b.AppendInt64("id", x.id).AppendString("ns", x.ns)
+	return done(bsoncore.NewDocumentBuilder().AppendDocument("cursor", b.Build()))
+}
+
+// defaultAwait is how long a getMore on a tailable cursor waits for more, when it does not say.
+const defaultAwait = time.Second
+
+func (r *request) getMore() (bsoncore.Document, error) {
+	id, okID := asInt64(r.target)
+	if !okID {
+		return nil, wrongType("getMore.getMore", r.target, "long")
+	}
+	name, err := r.text("collection")
+	if err != nil {
+		return nil, err
+	}
+	size, err := r.batchSize("batchSize", r.args)
+	if err != nil {
+		return nil, err
+	}
+	if size == 0 {
+		size = -1
+	}
+	wait, err := r.number("maxTimeMS")
+	if err != nil {
+		return nil, err
+	}
+	x, err := r.server.cursors.pin(id)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.mayRead(x, r.db+"."+name, wait); err != nil {
+		return nil, errors.Join(err, r.server.cursors.unpin(x, false))
+	}
+	batch, end, err := r.nextBatch(x, size, wait)
+	if err != nil {
+		return nil, errors.Join(err, r.server.cursors.unpin(x, true))
+	}
+	reply := cursorReply(x, "nextBatch", batch)
+	if end {
+		x.id, id = 0, x.id
+		reply = cursorReply(x, "nextBatch", batch)
+		x.id = id
+	}
+	return reply, r.server.cursors.unpin(x, end)
+}
+
+// mayRead checks that a getMore is made by whom the cursor belongs to.
+func (r *request) mayRead(x *cursor, ns string, wait int64) error {
+	session := ""
+	if r.session != nil {
+		session = r.session.id
+	}
+	switch {
+	case ns != x.ns:
+		return document.NewError(codeUnauthorized, "Requested getMore on namespace '%s', but cursor belongs to a different namespace %s", ns, x.ns)
+	case x.user != r.conn.auth.userDigest():
+		return document.NewError(codeUnauthorized, "cursor id %d was not created by the authenticated user", x.id)
+	case x.session != session && x.session != "":
+		return document.NewError(document.Code(50738), "Cannot run getMore on cursor %d, which was created in a session, in another one", x.id)
+	case x.session == "" && session != "":
+		return document.NewError(document.Code(50736), "Cannot run getMore on cursor %d, which was not created in a session, in a session", x.id)
+	case x.txnNumber >= 0 && (r.txn == nil || r.txnNumber != x.txnNumber):
+		return document.NewError(document.Code(50741), "Cannot run getMore on cursor %d, which was created in a transaction, outside of it", x.id)
+	case wait > 0 && !(x.tailable && x.await) && !x.changes:
+		return document.NewError(document.BadValue, "cannot set maxTimeMS on getMore command for a non-awaitData cursor")
+	}
+	return nil
+}
+
+// nextBatch reads a batch; on a cursor that does not end it waits for the first document.
+func (r *request) nextBatch(x *cursor, size, wait int64) (bsoncore.Array, bool, error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	unlink := context.AfterFunc(r.ctx, func() { x.cancelRead(r) })
+	defer unlink()
+	batch, count, end, err := x.read(r.ctx, size)
+	if err != nil || count > 0 || end || !x.await && !x.changes {
+		return batch, end, err
+	}
+	limit := defaultAwait
+	if wait > 0 {
+		limit = time.Duration(wait) * time.Millisecond
+	}
+	ctx, cancel := context.WithCancel(r.ctx)
+	defer cancel()
+	defer context.AfterFunc(x.ctx, cancel)()
+	timer := r.server.clock.NewTimer(limit)
+	defer timer.Stop()
+	go func() {
+		select {
+		case <-timer.C():
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	for count == 0 && !end {
+		if err := x.src.Wait(ctx); err != nil {
+			if ctx.Err() != nil && r.ctx.Err() == nil && x.ctx.Err() == nil {
+				return batch, false, nil // the time is up; the cursor stays
+			}
+			return nil, true, err
+		}
+		if batch, count, end, err = x.read(r.ctx, size); err != nil {
+			return nil, true, err
+		}
+	}
+	return batch, end, nil
+}
+
+// cancelRead ends what a cursor is doing when the command that reads from it is killed or out of time.
+func (x *cursor) cancelRead(r *request) { x.cancel(context.Cause(r.ctx)) }
+
+func (r *request) killCursors() (bsoncore.Document, error) {
+	v, okArray := r.args["cursors"].ArrayOK()
+	if !okArray {
+		return nil, document.NewError(codeMissingField, "BSON field 'killCursors.cursors' is missing but a required field")
+	}
+	values, err := v.Values()
+	if err != nil {
+		return nil, document.NewError(document.FailedToParse, "killCursors.cursors: %v", err)
+	}
+	killed, missing := bsoncore.NewArrayBuilder(), bsoncore.NewArrayBuilder()
+	for _, v := range values {
+		id, isID := v.Int64OK()
+		if !isID {
+			return nil, wrongType("killCursors.cursors", v, "long")
+		}
+		if r.server.cursors.kill(id) {
+			killed.AppendInt64(id)
+		} else {
+			missing.AppendInt64(id)
+		}
+	}
+	none := bsoncore.NewArrayBuilder().Build()
+	return done(bsoncore.NewDocumentBuilder().AppendArray("cursorsKilled", killed.Build()).AppendArray("cursorsNotFound", missing.Build()).
+		AppendArray("cursorsAlive", none).AppendArray("cursorsUnknown", none)), nil
+}
+
+func (r *request) count() (bsoncore.Document, error) {
+	c, err := r.collection()
+	if err != nil {
+		return nil, err
+	}
+	filter, err := r.optional("query")
+	if err != nil {
+		return nil, err
+	}
+	o := &document.FindOptions{Hint: r.raw("hint")}
+	if o.Collation, err = r.optional("collation"); err != nil {
+		return nil, err
+	}
+	if o.Skip, err = r.number("skip"); err != nil {
+		return nil, err
+	}
+	if o.Limit, err = r.number("limit"); err != nil {
+		return nil, err
+	}
+	o.Limit = max(o.Limit, -o.Limit)
+	n, err := c.Count(r.ctx, filter, o)
+	if err != nil {
+		return nil, err
+	}
+	b := bsoncore.NewDocumentBuilder()
+	if n == int64(int32(n)) {
+		b.AppendInt32("n", int32(n))
+	} else {
+		b.AppendInt64("n", n)
+	}
+	return done(b), nil
+}
+
+func (r *request) distinct() (bsoncore.Document, error) {
+	c, err := r.collection()
+	if err != nil {
+		return nil, err
+	}
+	key, err := r.text("key")
+	if err != nil {
+		return nil, err
+	}
+	if !r.has("key") {
+		return nil, document.NewError(codeMissingField, "BSON field 'distinct.key' is missing but a required field")
+	}
+	filter, err := r.optional("query")
+	if err != nil {
+		return nil, err
+	}
+	o := &document.FindOptions{Hint: r.raw("hint")}
+	if o.Collation, err = r.optional("collation"); err != nil {
+		return nil, err
+	}
+	values, err := c.Distinct(r.ctx, key, filter, o)
+	if err != nil {
+		return nil, err
+	}
+	list, size := bsoncore.NewArrayBuilder(), 0
+	for _, v := range values {
+		if size += len(v.Value); size > maxBatchBytes {
+			return nil, document.NewError(document.Code(17217), "distinct too big, 16mb cap")
+		}
+		list.AppendValue(bsoncore.Value{Type: bsoncore.Type(v.Type), Data: v.Value})
+	}
+	return done(bsoncore.NewDocumentBuilder().AppendArray("values", list.Build())), nil
+}
+
+// pipeline returns the stages of an aggregate command.
+func (r *request) pipeline() (bson.RawArray, error) {
+	v, given := r.args["pipeline"]
+	if !given {
+		return nil, document.NewError(codeMissingField, "BSON field 'aggregate.pipeline' is missing but a required field")
+	}
+	array, isArray := v.ArrayOK()
+	if !isArray {
+		return nil, document.NewError(document.TypeMismatch, "'pipeline' option must be specified as an array")
+	}
+	return bson.RawArray(array), nil
+}
+
+func (r *request) aggregate() (bsoncore.Document, error) {
+	stages, err := r.pipeline()
+	if err != nil {
+		return nil, err
+	}
+	o := &document.AggregateOptions{Hint: r.raw("hint"), Special: r.specialStage}
+	if o.Collation, err = r.optional("collation"); err != nil {
+		return nil, err
+	}
+	if o.Let, err = r.optional("let"); err != nil {
+		return nil, err
+	}
+	if r.has("allowDiskUse") {
+		spill, err := r.flag("allowDiskUse")
+		if err != nil {
+			return nil, err
+		}
+		o.NoSpill = !spill
+	}
+	name, whole := r.target.StringValueOK()
+	if explain, err := r.flag("explain"); err != nil {
+		return nil, err
+	} else if explain {
+		return r.explainAggregate(name, stages, o, "queryPlanner")
+	}
+	spec, err := r.document("cursor")
+	if err != nil {
+		return nil, err
+	}
+	if spec == nil {
+		return nil, document.NewError(document.FailedToParse, "The 'cursor' option is required, except for aggregate with the explain argument")
+	}
+	size, err := r.batchSize("batchSize", argsOf(spec))
+	if err != nil {
+		return nil, err
+	}
+	changes := startsWith(stages, "$changeStream")
+	if changes && r.txn != nil {
+		return nil, document.NewError(document.Code(263), "$changeStream cannot be used in a transaction")
+	}
+	if changes && r.server.o.Standalone {
+		return nil, document.NewError(document.Code(40573), "The $changeStream stage is only supported on replica sets")
+	}
+	ns := r.db + "." + name
+	if !whole {
+		ns = r.db + ".$cmd.aggregate"
+	}
+	open := func(ctx context.Context) (*document.Cursor, error) {
+		if whole {
+			return r.lookup(name).OpenAggregate(ctx, stages, o)
+		}
+		return r.server.store.Database(r.db).OpenAggregate(ctx, stages, o)
+	}
+	return r.firstBatch(ns, size, false, open, func(x *cursor) { x.changes = changes })
+}
+
+// argsOf returns the fields of a document by their names.
+func argsOf(doc bsoncore.Document) map[string]bsoncore.Value {
+	args := map[string]bsoncore.Value{}
+	elements, err := doc.Elements()
+	if err != nil {
+		return args
+	}
+	for _, e := range elements {
+		args[e.Key()] = e.Value()
+	}
+	return args
+}
+
+// startsWith reports whether a pipeline's first stage has a name.
+func startsWith(stages bson.RawArray, name string) bool {
+	first, err := stages.IndexErr(0)
+	if err != nil {
+		return false
+	}
+	doc, isDoc := first.DocumentOK()
+	if !isDoc {
+		return false
+	}
+	e, err := doc.IndexErr(0)
+	return err == nil && e.Key() == name
+}
+
+func (r *request) explainAggregate(name string, stages bson.RawArray, o *document.AggregateOptions, verbosity string) (bsoncore.Document, error) {
+	plan, err := r.lookup(name).ExplainAggregate(r.ctx, stages, o, verbosity)
+	if err != nil {
+		return nil, err
+	}
+	return r.explained(plan), nil
+}
+
+// explained adds to a plan what the server knows.
+func (r *request) explained(plan bson.Raw) bsoncore.Document {
+	at, out := bsoncore.AppendDocumentStart(nil)
+	elements, err := bsoncore.Document(plan).Elements()
+	if err == nil {
+		for _, e := range elements {
+			if e.Key() != "ok" {
+				out = append(out, e...)
+			}
+		}
+	}
+	out = bsoncore.AppendDocumentElement(out, "command", r.body)
+	out = bsoncore.AppendDocumentElement(out, "serverInfo", r.server.info())
+	out = bsoncore.AppendDoubleElement(out, "ok", 1)
+	out, err = bsoncore.AppendDocumentEnd(out, at)
+	if err != nil {
+		return bsoncore.Document(plan)
+	}
+	return out
+}
+
+// explain tells how the command inside would be, or was, carried out.
+func (r *request) explain() (bsoncore.Document, error) {
+	inner, isDoc := r.target.DocumentOK()
+	if !isDoc {
+		return nil, wrongType("explain.explain", r.target, "object")
+	}
+	verbosity, err := r.text("verbosity")
+	if err != nil {
+		return nil, err
+	}
+	if verbosity == "" {
+		verbosity = "allPlansExecution"
+	}
+	x := *r
+	x.body, x.docs = inner, nil
+	first, err := inner.IndexErr(0)
+	if err != nil {
+		return nil, document.NewError(document.FailedToParse, "explain needs a command")
+	}
+	x.name, x.target = first.Key(), first.Value()
+	db := r.db
+	if err := x.parse(); err != nil && document.CodeOf(err) != codeMissingField {
+		return nil, err
+	}
+	x.db = db
+	switch x.name {
+	case "find":
+		filter, o, err := x.parseFind()
+		if err != nil {
+			return nil, err
+		}
+		o.Verbosity = verbosity
+		return x.explainFind(filter, o)
+	case "count", "distinct":
+		filter, err := x.optional("query")
+		if err != nil {
+			return nil, err
+		}
+		return x.explainFind(filter, &document.FindOptions{Hint: x.raw("hint"), Verbosity: verbosity})
+	case "aggregate":
+		stages, err := x.pipeline()
+		if err != nil {
+			return nil, err
+		}
+		name, _ := x.target.StringValueOK()
+		return x.explainAggregate(name, stages, &document.AggregateOptions{Hint: x.raw("hint")}, verbosity)
+	case "update", "delete":
+		return x.explainWrite(verbosity)
+	case "findAndModify", "findandmodify":
+		filter, err := x.optional("query")
+		if err != nil {
+			return nil, err
+		}
+		return x.explainFind(filter, &document.FindOptions{Hint: x.raw("hint"), Sort: x.raw("sort"), Limit: 1, Verbosity: verbosity})
+	}
+	return nil, document.NewError(codeCommandNotFound, "Explain failed due to unknown command: %s", x.name)
+}
+
+func (r *request) explainFind(filter any, o *document.FindOptions) (bsoncore.Document, error) {
+	c, err := r.collection()
+	if err != nil {
+		return nil, err
+	}
+	plan, err := c.Explain(r.ctx, filter, o)
+	if err != nil {
+		return nil, err
+	}
+	return r.explained(plan), nil
+}
+
+// explainWrite explains the query of the first statement of an update or delete.
+func (r *request) explainWrite(verbosity string) (bsoncore.Document, error) {
+	field := map[string]string{"update": "updates", "delete": "deletes"}[r.name]
+	list, err := r.documents(field)
+	if err != nil {
+		return nil, err
+	}
+	if len(list) != 1 {
+		return nil, document.NewError(codeInvalidOptions, "explained write batches must be of size 1")
+	}
+	q, isDoc := list[0].Lookup("q").DocumentOK()
+	if !isDoc {
+		return nil, document.NewError(document.FailedToParse, "a statement without q")
+	}
+	return r.explainFind(bson.Raw(q), &document.FindOptions{Verbosity: verbosity})
+}

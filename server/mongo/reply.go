@@ -1,0 +1,121 @@
+package mongo
+
+import (
+	"errors"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
+
+	"github.com/pandodb/pando/document"
+)
+
+// Codes that package document has no use for.
+const (
+	codeUnauthorized       document.Code = 13
+	codeAuthFailed         document.Code = 18
+	codeIllegalOperation   document.Code = 20
+	codeCursorNotFound     document.Code = 43
+	codeCommandNotFound    document.Code = 59
+	codeWriteConcernFailed document.Code = 64
+	codeInvalidOptions     document.Code = 72
+	codeNotSupported       document.Code = 115
+	codeNoSuchTransaction  document.Code = 251
+	codeUnknownField       document.Code = 40415
+	codeMissingField       document.Code = 40414
+	codeDuplicateField     document.Code = 40413
+	codeOutOfDiskSpace     document.Code = 14031
+
+	codeUnsupportedOpQuery document.Code = 352
+)
+
+// errorReply is the answer for an error.
+func errorReply(err error) bsoncore.Document {
+	b := bsoncore.NewDocumentBuilder().AppendDouble("ok", 0)
+	appendError(b, err)
+	var e *document.Error
+	if errors.As(err, &e) && len(e.Labels) > 0 {
+		labels := bsoncore.NewArrayBuilder()
+		for _, l := range e.Labels {
+			labels.AppendString(l)
+		}
+		b.AppendArray("errorLabels", labels.Build())
+	}
+	return b.Build()
+}
+
+// appendError appends the fields of an error, as answers and write errors have them.
+func appendError(b *bsoncore.DocumentBuilder, err error) {
+	b.AppendString("errmsg", message(err))
+	code := document.CodeOf(err)
+	b.AppendInt32("code", int32(code)).AppendString("codeName", code.String())
+	appendDetails(b, err)
+}
+
+// message is an error's text without its code, which is told apart.
+func message(err error) string {
+	var e *document.Error
+	if errors.As(err, &e) {
+		return e.Message
+	}
+	return err.Error()
+}
+
+func appendDetails(b *bsoncore.DocumentBuilder, err error) {
+	var e *document.Error
+	if !errors.As(err, &e) {
+		return
+	}
+	if e.KeyPattern != nil {
+		b.AppendDocument("keyPattern", e.KeyPattern)
+	}
+	if e.KeyValue != nil {
+		b.AppendDocument("keyValue", e.KeyValue)
+	}
+	if e.Info != nil {
+		b.AppendDocument("errInfo", e.Info)
+	}
+}
+
+// ok is the answer that says nothing but that all went well.
+func ok() bsoncore.Document { return bsoncore.NewDocumentBuilder().AppendDouble("ok", 1).Build() }
+
+// done ends an answer.
+func done(b *bsoncore.DocumentBuilder) bsoncore.Document { return b.AppendDouble("ok", 1).Build() }
+
+// finish adds to an answer what all answers of a replica set have: the time of the cluster, and of the operation.
+func (r *request) finish(reply bsoncore.Document) bsoncore.Document {
+	if r.server.o.Standalone || r.legacy && r.conn.offered == nil {
+		return reply
+	}
+	now := r.server.store.LastTime()
+	signature := bsoncore.NewDocumentBuilder().AppendBinary("hash", bson.TypeBinaryGeneric, make([]byte, 20)).AppendInt64("keyId", 0).Build()
+	at, out := bsoncore.AppendDocumentStart(make([]byte, 0, len(reply)+160))
+	out = append(out, reply[4:len(reply)-1]...)
+	if r.concernErr != nil {
+		out = bsoncore.AppendDocumentElement(out, "writeConcernError", r.concernErr)
+	}
+	if len(r.labels) > 0 {
+		labels := bsoncore.NewArrayBuilder()
+		for _, l := range r.labels {
+			labels.AppendString(l)
+		}
+		out = bsoncore.AppendArrayElement(out, "errorLabels", labels.Build())
+	}
+	cluster := bsoncore.NewDocumentBuilder().AppendTimestamp("clusterTime", now.T, now.I).AppendDocument("signature", signature).Build()
+	out = bsoncore.AppendDocumentElement(out, "$clusterTime", cluster)
+	out = bsoncore.AppendTimestampElement(out, "operationTime", now.T, now.I)
+	out, err := bsoncore.AppendDocumentEnd(out, at)
+	if err != nil {
+		return reply
+	}
+	return out
+}
+
+// D is a document of an answer that is not made often enough for its speed to matter.
+func encode(d bson.D) (bsoncore.Document, error) {
+	raw, err := bson.Marshal(d)
+	if err != nil {
+		return nil, document.NewError(document.Code(1), "encode an answer: %v", err)
+	}
+	return raw, nil
+}

@@ -1,0 +1,381 @@
+package mongo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
+
+	"github.com/pandodb/pando"
+	"github.com/pandodb/pando/document"
+	"github.com/pandodb/pando/server/wire"
+)
+
+// request is one command on its way.
+type request struct {
+	server *Server
+	conn   *conn
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	start  time.Time
+
+	name    string // as the client wrote it
+	command *command
+	body    bsoncore.Document
+	target  bsoncore.Value // of the first element
+	args    map[string]bsoncore.Value
+	docs    map[string][]bsoncore.Document // of the message's sequences
+	db      string
+	legacy  bool // it came as OP_QUERY
+
+	session     *session
+	txnNumber   int64
+	retryable   bool // a retryable write
+	txn         *transaction
+	concern     writeConcern
+	readConcern bsoncore.Document
+	op          *operation
+	more        bool // exhaust: another answer follows
+	labels      []string
+	concernErr  bsoncore.Document // writeConcernError
+}
+
+// newRequest takes a message apart. What is wrong with it is said by perform.
+func (c *conn) newRequest(m *wire.Message) *request {
+	r := &request{server: c.server, conn: c, body: m.Body, legacy: m.Op == wire.OpQuery}
+	for _, s := range m.Sequences {
+		if r.docs == nil {
+			r.docs = map[string][]bsoncore.Document{}
+		}
+		r.docs[s.Field] = append(r.docs[s.Field], s.Documents...)
+	}
+	if first, err := m.Body.IndexErr(0); err == nil {
+		r.name, r.target = first.Key(), first.Value()
+	}
+	if r.legacy && (r.name == "$query" || r.name == "query") {
+		if inner, ok := r.target.DocumentOK(); ok {
+			r.body = inner
+			if first, err := inner.IndexErr(0); err == nil {
+				r.name, r.target = first.Key(), first.Value()
+			}
+		}
+	}
+	if r.legacy {
+		r.db, _, _ = strings.Cut(m.Collection, ".")
+	}
+	return r
+}
+
+// again returns the message that an exhaust answer stands for: the same request once more.
+func (r *request) again(m *wire.Message, id int32) *wire.Message {
+	next := *m
+	next.RequestID = id
+	return &next
+}
+
+// perform checks a request and carries it out.
+func (r *request) perform() (bsoncore.Document, error) {
+	if err := document.CheckBSON(bson.Raw(r.body)); err != nil {
+		return nil, err
+	}
+	if err := r.parse(); err != nil {
+		return nil, err
+	}
+	if r.command == nil {
+		return nil, document.NewError(codeCommandNotFound, "no such command: '%s'", r.name)
+	}
+	done, err := r.server.ops.begin(r)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	if err := r.admit(); err != nil {
+		return nil, err
+	}
+	if err := r.server.fails.apply(r); err != nil {
+		return nil, err
+	}
+	stop, err := r.limitTime()
+	if err != nil {
+		return nil, err
+	}
+	defer stop()
+	reply, err := r.inTransaction(func() (bsoncore.Document, error) { return r.command.run(r) })
+	if err != nil {
+		return nil, err
+	}
+	if err := r.awaitConcern(); err != nil {
+		return nil, err
+	}
+	return r.finish(reply), nil
+}
+
+// generic are the fields that every command may have.
+func generic(name string) bool {
+	switch name {
+	case "$db", "lsid", "txnNumber", "autocommit", "startTransaction", "readConcern", "writeConcern", "$clusterTime", "$readPreference",
+		"maxTimeMS", "comment", "apiVersion", "apiStrict", "apiDeprecationErrors", "$audit", "$client", "$configServerState", "$oplogQueryData",
+		"$replData", "clientOperationKey", "databaseVersion", "help", "mayBypassWriteBlocking", "shardVersion", "tracking_info", "coordinator",
+		"maxTimeMSOpOnly", "$configTime", "$topologyTime", "isClusterQueryWithoutShardKeyCmd", "readOnce", "allowReadOnClusterTime", "backpressure":
+		return true
+	}
+	return false
+}
+
+// parse reads the fields of the command, and refuses those that it does not know.
+func (r *request) parse() error {
+	r.command = r.server.commands[r.name]
+	elements, err := r.body.Elements()
+	if err != nil || len(elements) == 0 {
+		return document.NewError(document.FailedToParse, "a command without a name")
+	}
+	r.args = make(map[string]bsoncore.Value, len(elements))
+	for i, e := range elements {
+		key := e.Key()
+		if _, twice := r.args[key]; twice {
+			return document.NewError(codeDuplicateField, "BSON field '%s.%s' is a duplicate field", r.name, key)
+		}
+		r.args[key] = e.Value()
+		if i == 0 || r.command == nil || generic(key) || r.command.anyField || slices.Contains(r.command.fields, key) {
+			continue
+		}
+		return document.NewError(codeUnknownField, "BSON field '%s.%s' is an unknown field.", r.name, key)
+	}
+	for field := range r.docs {
+		if _, twice := r.args[field]; twice {
+			return document.NewError(codeDuplicateField, "BSON field '%s.%s' is a duplicate field", r.name, field)
+		}
+		if r.command != nil && !r.command.anyField && !slices.Contains(r.command.fields, field) {
+			return document.NewError(codeUnknownField, "BSON field '%s.%s' is an unknown field.", r.name, field)
+		}
+	}
+	if v, ok := r.args["$db"]; ok {
+		if r.db, ok = v.StringValueOK(); !ok {
+			return wrongType(r.name+".$db", v, "string")
+		}
+	} else if !r.legacy {
+		return document.NewError(codeMissingField, "OP_MSG requests require a $db argument")
+	}
+	return nil
+}
+
+// has reports whether a field is there and not null.
+func (r *request) has(name string) bool {
+	v, ok := r.args[name]
+	return ok && v.Type != bsoncore.TypeNull
+}
+
+// text returns a field that is a string; "" when it is not there.
+func (r *request) text(name string) (string, error) {
+	v, ok := r.args[name]
+	if !ok {
+		return "", nil
+	}
+	s, ok := v.StringValueOK()
+	if !ok {
+		return "", wrongType(r.name+"."+name, v, "string")
+	}
+	return s, nil
+}
+
+// number returns a field that is a whole number; 0 when it is not there.
+func (r *request) number(name string) (int64, error) {
+	v, ok := r.args[name]
+	if !ok || v.Type == bsoncore.TypeNull {
+		return 0, nil
+	}
+	n, ok := asInt64(v)
+	if !ok {
+		return 0, wrongType(r.name+"."+name, v, "long")
+	}
+	return n, nil
+}
+
+// asInt64 returns the value of a number without a fraction.
+func asInt64(v bsoncore.Value) (int64, bool) {
+	if v.Type == bsoncore.TypeDouble {
+		f := v.Double()
+		if f != f || f < -9.3e18 || f > 9.2e18 {
+			return 0, false
+		}
+		return int64(f), true
+	}
+	return v.AsInt64OK()
+}
+
+// flag returns a field that is a boolean, or a number that stands for one.
+func (r *request) flag(name string) (bool, error) {
+	v, ok := r.args[name]
+	if !ok || v.Type == bsoncore.TypeNull {
+		return false, nil
+	}
+	return asFlag(r.name+"."+name, v)
+}
+
+func asFlag(field string, v bsoncore.Value) (bool, error) {
+	if b, ok := v.BooleanOK(); ok {
+		return b, nil
+	}
+	if n, ok := asInt64(v); ok {
+		return n != 0, nil
+	}
+	return false, wrongType(field, v, "bool")
+}
+
+// document returns a field that is a document; nil when it is not there.
+func (r *request) document(name string) (bsoncore.Document, error) {
+	v, ok := r.args[name]
+	if !ok || v.Type == bsoncore.TypeNull {
+		return nil, nil
+	}
+	d, ok := v.DocumentOK()
+	if !ok {
+		return nil, wrongType(r.name+"."+name, v, "object")
+	}
+	return d, nil
+}
+
+// raw returns a field as an argument for package document: nil when it is not there.
+func (r *request) raw(name string) any {
+	v, ok := r.args[name]
+	if !ok || v.Type == bsoncore.TypeNull {
+		return nil
+	}
+	return bson.RawValue{Type: bson.Type(v.Type), Value: v.Data}
+}
+
+// optional returns a field that is a document as an argument for package document: nil when it is not there.
+func (r *request) optional(name string) (any, error) {
+	d, err := r.document(name)
+	if d == nil || err != nil {
+		return nil, err
+	}
+	return bson.Raw(d), nil
+}
+
+// documents returns a field that is a list of documents: in the body, or as a sequence.
+func (r *request) documents(name string) ([]bsoncore.Document, error) {
+	if docs, ok := r.docs[name]; ok {
+		return docs, nil
+	}
+	v, ok := r.args[name]
+	if !ok {
+		return nil, document.NewError(codeMissingField, "BSON field '%s.%s' is missing but a required field", r.name, name)
+	}
+	array, ok := v.ArrayOK()
+	if !ok {
+		return nil, wrongType(r.name+"."+name, v, "array")
+	}
+	values, err := array.Values()
+	if err != nil {
+		return nil, document.NewError(document.FailedToParse, "%s.%s: %v", r.name, name, err)
+	}
+	docs := make([]bsoncore.Document, len(values))
+	for i, v := range values {
+		if docs[i], ok = v.DocumentOK(); !ok {
+			return nil, wrongType(fmt.Sprintf("%s.%s.%d", r.name, name, i), v, "object")
+		}
+	}
+	return docs, nil
+}
+
+// collection returns the collection that the command's first field names, as its transaction sees it.
+func (r *request) collection() (*document.Collection, error) {
+	name, ok := r.target.StringValueOK()
+	if !ok {
+		return nil, document.NewError(document.Code(73), "collection name has invalid type %s", bson.Type(r.target.Type))
+	}
+	if name == "" {
+		return nil, document.NewError(document.Code(73), "Invalid namespace specified '%s.'", r.db)
+	}
+	return r.lookup(name), nil
+}
+
+func (r *request) lookup(name string) *document.Collection {
+	c := r.server.store.Database(r.db).Lookup(name)
+	if r.txn != nil {
+		return r.txn.tx.In(c)
+	}
+	return c
+}
+
+// limitTime sets the time limit of the command.
+func (r *request) limitTime() (func(), error) {
+	ms, err := r.number("maxTimeMS")
+	if err != nil {
+		return nil, err
+	}
+	if ms < 0 || ms > 1<<31-1 {
+		return nil, document.NewError(document.BadValue, "%d value for maxTimeMS is out of range [0, 2147483647]", ms)
+	}
+	if ms == 0 || r.name == "getMore" { // of a getMore it is how long to wait for more
+		return func() {}, nil
+	}
+	timer := r.server.clock.NewTimer(time.Duration(ms) * time.Millisecond)
+	done := make(chan struct{})
+	go func() {
+		select {
+		case <-timer.C():
+			r.cancel(errTimeLimit)
+		case <-done:
+		}
+	}()
+	return func() { timer.Stop(); close(done) }, nil
+}
+
+var (
+	errTimeLimit = errors.New("operation exceeded time limit")
+	errKilled    = errors.New("operation was interrupted")
+)
+
+// explainError turns errors of the layers below into ones with a code.
+func (r *request) explainError(err error) error {
+	var e *document.Error
+	if errors.As(err, &e) {
+		return err
+	}
+	switch cause := context.Cause(r.ctx); {
+	case r.ctx != nil && errors.Is(cause, errTimeLimit):
+		return document.NewError(document.Code(50), "operation exceeded time limit")
+	case r.ctx != nil && errors.Is(cause, errKilled):
+		return document.NewError(document.Code(11601), "operation was interrupted")
+	case errors.Is(err, context.Canceled), errors.Is(err, pando.ErrClosed):
+		return document.NewError(document.Code(91), "The server is in quiesce mode and will shut down")
+	case errors.Is(err, pando.ErrDiskFull):
+		return document.NewError(codeOutOfDiskSpace, "%v", err)
+	case errors.Is(err, pando.ErrConflict):
+		return document.NewError(document.WriteConflict, "%v", err)
+	}
+	r.server.log.Error("command failed", "command", r.name, "error", err)
+	return document.NewError(document.Code(1), "%v", err)
+}
+
+func wrongType(field string, v bsoncore.Value, want string) error {
+	return document.NewError(document.TypeMismatch, "BSON field '%s' is the wrong type '%s', expected type '%s'", field, typeName(v.Type), want)
+}
+
+// typeName is a type's name in error messages.
+func typeName(t bsoncore.Type) string {
+	switch t {
+	case bsoncore.TypeEmbeddedDocument:
+		return "object"
+	case bsoncore.TypeInt32:
+		return "int"
+	case bsoncore.TypeInt64:
+		return "long"
+	case bsoncore.TypeBoolean:
+		return "bool"
+	case bsoncore.TypeObjectID:
+		return "objectId"
+	case bsoncore.TypeDateTime:
+		return "date"
+	case bsoncore.TypeBinary:
+		return "binData"
+	}
+	return bson.Type(t).String()
+}

@@ -1,0 +1,222 @@
+// Package mongo speaks MongoDB's wire protocol on top of package document, so that MongoDB's drivers and tools find what they know.
+//
+// It promises that what it does not support answers with the code and name that MongoDB has for it, never with silence; that no
+// client can make it hold unbounded memory, cursors or goroutines; and that an acknowledged write is as durable as its write concern
+// says. It presents itself as a one-member replica set of MongoDB 7.0, or as a standalone server.
+//
+// A Server knows connections, sessions, cursors and users; it does not listen: package server does, and hands it connections.
+package mongo
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/pandodb/pando"
+	"github.com/pandodb/pando/document"
+	"github.com/pandodb/pando/internal/clock"
+)
+
+// Options says how to serve. The zero value is ready for use.
+type Options struct {
+	// Standalone presents the server without the identity of a replica set. Transactions, change streams and retryable writes
+	// need that identity, as drivers ask for them only then.
+	Standalone bool
+	// SetName is the name of the replica set. Default: rs0.
+	SetName string
+	// Address is how clients reach the server, for the replica set's member list. Default: localhost:27017.
+	Address string
+	// Auth demands that clients log in. The first user may be made without, from the machine itself.
+	Auth bool
+	// TestCommands allows configureFailPoint, as the drivers' own tests use it. Never set it on a server that is in use.
+	TestCommands bool
+	// CursorTimeout closes cursors that nobody read from for so long. Default: 10 minutes.
+	CursorTimeout time.Duration
+	// TransactionTimeout aborts transactions that take longer. Default: 60 seconds.
+	TransactionTimeout time.Duration
+	// MaxCursors bounds the open cursors of all clients. Default: 10,000.
+	MaxCursors int
+	// Version of the program, for buildInfo's pando field.
+	Version string
+	// Logger hears about connections and failures. Default: silence.
+	Logger *slog.Logger
+}
+
+const (
+	defaultSetName            = "rs0"
+	defaultAddress            = "localhost:27017"
+	defaultCursorTimeout      = 10 * time.Minute
+	defaultTransactionTimeout = time.Minute
+	defaultMaxCursors         = 10_000
+	sessionTimeout            = 30 * time.Minute
+)
+
+// Server answers MongoDB's clients from a store. It is safe for concurrent use.
+type Server struct {
+	store   *document.Store
+	o       Options
+	log     *slog.Logger
+	clock   clock.Clock
+	started time.Time
+	id      bson.ObjectID // of this run, for topologyVersion and electionId
+
+	durable bool // every write is synced before it returns
+
+	commands map[string]*command
+	cursors  cursorTable
+	sessions sessionTable
+	ops      operationTable
+	fails    failPoints
+	users    userTable
+	stats    statistics
+	profile  profiles
+	params   parameters
+
+	connections atomic.Int64 // that were ever made
+	open        atomic.Int64
+	work        context.Context // done when the server closes
+	stop        context.CancelFunc
+	wait        sync.WaitGroup
+	conns       connectionTable
+}
+
+// New returns a server. It must be closed; the store stays open.
+func New(store *document.Store, o *Options) (*Server, error) {
+	s := &Server{store: store, clock: clock.System(), id: bson.NewObjectID()}
+	if o != nil {
+		s.o = *o
+	}
+	s.o.setDefaults()
+	if s.log = s.o.Logger; s.log == nil {
+		s.log = slog.New(slog.DiscardHandler)
+	}
+	s.started = s.clock.Now()
+	s.durable = store.DB().Metrics().Profile == pando.Durable
+	s.work, s.stop = context.WithCancel(context.Background())
+	s.commands = commandTable()
+	s.cursors.init(s)
+	s.sessions.init(s)
+	s.ops.init()
+	s.conns.init()
+	s.params.init()
+	if err := s.users.load(s.work, s); err != nil {
+		s.stop()
+		return nil, err
+	}
+	s.wait.Go(s.sweep)
+	return s, nil
+}
+
+func (o *Options) setDefaults() {
+	if o.SetName == "" {
+		o.SetName = defaultSetName
+	}
+	if o.Address == "" {
+		o.Address = defaultAddress
+	}
+	if o.CursorTimeout == 0 {
+		o.CursorTimeout = defaultCursorTimeout
+	}
+	if o.TransactionTimeout == 0 {
+		o.TransactionTimeout = defaultTransactionTimeout
+	}
+	if o.MaxCursors == 0 {
+		o.MaxCursors = defaultMaxCursors
+	}
+}
+
+// Close ends all connections, cursors and transactions, and waits for the commands that run. Closing twice is no error.
+func (s *Server) Close() error {
+	s.stop()
+	s.conns.closeAll()
+	s.wait.Wait()
+	s.cursors.closeAll()
+	s.sessions.closeAll()
+	return nil
+}
+
+// Drain ends connections that wait for a command, and waits until the others have got their answers, or ctx is done.
+func (s *Server) Drain(ctx context.Context) error { return s.conns.drain(ctx, s) }
+
+// sweepInterval is how often idle cursors, sessions and transactions are looked for.
+const sweepInterval = time.Second
+
+// sweep closes what was idle for too long.
+func (s *Server) sweep() {
+	for s.clock.Sleep(s.work, sweepInterval) == nil {
+		now := s.clock.Now()
+		s.cursors.expire(now)
+		s.sessions.expire(now)
+	}
+}
+
+// connectionTable is the open connections.
+type connectionTable struct {
+	mu       sync.Mutex
+	list     map[*conn]struct{}
+	draining bool
+	closed   bool
+}
+
+func (t *connectionTable) init() { t.list = map[*conn]struct{}{} }
+
+// add takes a connection, unless the server is closing.
+func (t *connectionTable) add(c *conn) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed || t.draining {
+		return false
+	}
+	t.list[c] = struct{}{}
+	return true
+}
+
+func (t *connectionTable) remove(c *conn) {
+	t.mu.Lock()
+	delete(t.list, c)
+	t.mu.Unlock()
+}
+
+func (t *connectionTable) closeAll() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.closed = true
+	for c := range t.list {
+		_ = c.net.Close() // it is being thrown away
+	}
+}
+
+// drain closes idle connections, again and again, until none is left.
+func (t *connectionTable) drain(ctx context.Context, s *Server) error {
+	for {
+		t.mu.Lock()
+		t.draining = true
+		left := len(t.list)
+		for c := range t.list {
+			if !c.busy.Load() {
+				_ = c.net.Close() // it is being thrown away
+			}
+		}
+		t.mu.Unlock()
+		if left == 0 {
+			return nil
+		}
+		if err := s.clock.Sleep(ctx, 5*time.Millisecond); err != nil {
+			return err
+		}
+	}
+}
+
+// remoteHost returns the address of a connection's other end without the port.
+func remoteHost(c net.Conn) string {
+	host, _, err := net.SplitHostPort(c.RemoteAddr().String())
+	if err != nil {
+		return c.RemoteAddr().String()
+	}
+	return host
+}

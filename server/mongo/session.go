@@ -1,0 +1,435 @@
+package mongo
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
+
+	"github.com/pandodb/pando/document"
+)
+
+// session is a client's logical session: where its retryable writes and its transaction live.
+type session struct {
+	id   string // the bytes of its UUID, and of its user
+	doc  bsoncore.Document
+	mu   sync.Mutex // held while a command of the session runs
+	used time.Time  // under sessionTable.mu
+
+	number int64 // the highest transaction number seen
+	txn    *transaction
+}
+
+// transaction is a multi-document transaction.
+type transaction struct {
+	number    int64
+	tx        *document.Tx
+	started   time.Time
+	state     txnState
+	wrote     bool
+	committed *bson.Timestamp
+}
+
+// txnState is how far a transaction has come.
+type txnState uint8
+
+const (
+	txnRunning txnState = iota
+	txnCommitted
+	txnAborted
+)
+
+// sessionTable is the sessions of all clients.
+type sessionTable struct {
+	server *Server
+	mu     sync.Mutex
+	byID   map[string]*session
+}
+
+// maxSessions bounds the sessions of all clients.
+const maxSessions = 1_000_000
+
+func (t *sessionTable) init(s *Server) { t.server, t.byID = s, map[string]*session{} }
+
+// get returns the session with an id, which is made when it is new.
+func (t *sessionTable) get(id string, doc bsoncore.Document) (*session, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s := t.byID[id]
+	if s == nil {
+		if len(t.byID) >= maxSessions {
+			return nil, document.NewError(document.Code(261), "cannot add session into the cache, too many sessions")
+		}
+		s = &session{id: id, doc: append(bsoncore.Document(nil), doc...), number: -1}
+		t.byID[id] = s
+	}
+	s.used = t.server.clock.Now()
+	return s, nil
+}
+
+// expire ends sessions that were idle for too long, and transactions that take too long.
+func (t *sessionTable) expire(now time.Time) {
+	t.mu.Lock()
+	var old []*session
+	var late []*session
+	for id, s := range t.byID {
+		if now.Sub(s.used) > sessionTimeout {
+			delete(t.byID, id)
+			old = append(old, s)
+			continue
+		}
+		late = append(late, s)
+	}
+	t.mu.Unlock()
+	for _, s := range old {
+		s.end()
+	}
+	for _, s := range late {
+		if !s.mu.TryLock() {
+			continue // a command runs; it is looked at next time
+		}
+		if x := s.txn; x != nil && x.state == txnRunning && now.Sub(x.started) > t.server.o.TransactionTimeout {
+			x.abort()
+		}
+		s.mu.Unlock()
+	}
+}
+
+// end aborts what the session has open.
+func (s *session) end() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.txn != nil && s.txn.state == txnRunning {
+		s.txn.abort()
+	}
+}
+
+func (x *transaction) abort() {
+	x.tx.Abort()
+	x.state = txnAborted
+}
+
+// remove ends a session at its client's wish.
+func (t *sessionTable) remove(id string) {
+	t.mu.Lock()
+	s := t.byID[id]
+	delete(t.byID, id)
+	t.mu.Unlock()
+	if s != nil {
+		s.end()
+	}
+}
+
+// connectionEnded is told that a connection is gone. Its sessions live on: the client may come back.
+func (t *sessionTable) connectionEnded(*conn) {}
+
+func (t *sessionTable) closeAll() {
+	t.mu.Lock()
+	all := t.byID
+	t.byID = map[string]*session{}
+	t.mu.Unlock()
+	for _, s := range all {
+		s.end()
+	}
+}
+
+// list returns the ids of the sessions.
+func (t *sessionTable) list() []bsoncore.Document {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	docs := make([]bsoncore.Document, 0, len(t.byID))
+	for _, s := range t.byID {
+		docs = append(docs, s.doc)
+	}
+	return docs
+}
+
+// sessionID reads a session's id: {id: UUID, uid: hash of the user}.
+func (r *request) sessionID(field string, doc bsoncore.Document) (string, error) {
+	subtype, data, ok := doc.Lookup("id").BinaryOK()
+	if !ok || subtype != bson.TypeBinaryUUID || len(data) != 16 {
+		return "", document.NewError(document.Code(207), "%s.id must be a UUID", field)
+	}
+	return string(data) + r.conn.auth.userDigest(), nil
+}
+
+// joinSession finds the session, and the transaction, in which the command runs.
+func (r *request) joinSession() error {
+	lsid, err := r.document("lsid")
+	if err != nil {
+		return err
+	}
+	number, err := r.number("txnNumber")
+	if err != nil {
+		return err
+	}
+	if lsid == nil {
+		if r.has("txnNumber") {
+			return document.NewError(codeInvalidOptions, "Transaction number requires a session ID to be specified")
+		}
+		return nil
+	}
+	id, err := r.sessionID("lsid", lsid)
+	if err != nil {
+		return err
+	}
+	if r.session, err = r.server.sessions.get(id, lsid); err != nil {
+		return err
+	}
+	if !r.has("txnNumber") {
+		if r.has("autocommit") || r.has("startTransaction") {
+			return document.NewError(codeInvalidOptions, "'autocommit' field requires a transaction number to also be specified")
+		}
+		return nil
+	}
+	if r.server.o.Standalone {
+		return document.NewError(codeIllegalOperation, "Transaction numbers are only allowed on a replica set member or mongos")
+	}
+	r.txnNumber = number
+	if r.has("autocommit") {
+		return nil // see inTransaction
+	}
+	if r.has("startTransaction") {
+		return document.NewError(codeInvalidOptions, "Specifying startTransaction without autocommit is not allowed")
+	}
+	r.retryable = true
+	return nil
+}
+
+// inTransaction runs the command, alone in its session when that matters, and inside of its transaction if it has one.
+func (r *request) inTransaction(run func() (bsoncore.Document, error)) (bsoncore.Document, error) {
+	if r.session == nil || !r.has("txnNumber") {
+		return run()
+	}
+	s := r.session
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !r.has("autocommit") {
+		return r.retryableWrite(run)
+	}
+	auto, err := r.flag("autocommit")
+	if err != nil {
+		return nil, err
+	}
+	if auto {
+		return nil, document.NewError(codeInvalidOptions, "Specifying autocommit=true is not allowed.")
+	}
+	start, err := r.flag("startTransaction")
+	if err != nil {
+		return nil, err
+	}
+	if err := r.joinTransaction(start); err != nil {
+		return nil, err
+	}
+	if r.name == "commitTransaction" || r.name == "abortTransaction" {
+		return run()
+	}
+	if !r.command.inTxn {
+		r.txn.abort()
+		return nil, document.NewError(document.Code(263), "Cannot run '%s' in a multi-document transaction.", r.name)
+	}
+	reply, err := run()
+	if err != nil && r.txn.state == txnRunning {
+		r.txn.abort()
+		err = transient(err)
+	}
+	return reply, err
+}
+
+// joinTransaction finds or starts the transaction of a command. The session is locked.
+func (r *request) joinTransaction(start bool) error {
+	s := r.session
+	if start {
+		return r.startTransaction()
+	}
+	x := s.txn
+	switch {
+	case r.txnNumber < s.number:
+		return document.NewError(document.Code(225), "Cannot start transaction %d on session because a newer transaction %d has already started.", r.txnNumber, s.number)
+	case x == nil || x.number != r.txnNumber, x.state == txnAborted && r.name != "abortTransaction":
+		return transientError(codeNoSuchTransaction, "Given transaction number %d does not match any in-progress transactions.", r.txnNumber)
+	case x.state == txnCommitted && r.name != "commitTransaction":
+		return document.NewError(document.Code(256), "Transaction %d has been committed.", r.txnNumber)
+	}
+	if r.readConcern != nil && r.name != "commitTransaction" && r.name != "abortTransaction" {
+		return document.NewError(codeInvalidOptions, "Only the first command in a transaction may specify a readConcern")
+	}
+	r.txn = x
+	return nil
+}
+
+func (r *request) startTransaction() error {
+	s := r.session
+	if r.command.name == "commitTransaction" || r.command.name == "abortTransaction" {
+		return document.NewError(document.Code(263), "Cannot run %s as the first operation of a transaction", r.name)
+	}
+	if r.txnNumber < s.number {
+		return document.NewError(document.Code(225), "Cannot start transaction %d on session because a newer transaction %d has already started.", r.txnNumber, s.number)
+	}
+	if r.txnNumber == s.number && (s.txn == nil || s.txn.number != r.txnNumber || s.txn.state != txnAborted) {
+		return document.NewError(document.Code(117), "Cannot start a transaction at given transaction number %d: a transaction with the same number is in progress or has ended", r.txnNumber)
+	}
+	if r.concern.given {
+		return document.NewError(codeInvalidOptions, "writeConcern is not allowed within a multi-statement transaction")
+	}
+	if level, ok := r.readConcern.Lookup("level").StringValueOK(); ok && level != "local" && level != "majority" && level != "snapshot" {
+		return document.NewError(codeInvalidOptions, "The readConcern level must be either 'local' (default), 'majority' or 'snapshot' in order to run in a transaction")
+	}
+	if s.txn != nil && s.txn.state == txnRunning {
+		s.txn.abort()
+	}
+	tx, err := r.server.store.Begin(r.ctx)
+	if err != nil {
+		return err
+	}
+	s.number = r.txnNumber
+	s.txn = &transaction{number: r.txnNumber, tx: tx, started: r.server.clock.Now()}
+	r.txn = s.txn
+	return nil
+}
+
+// transient marks errors after which the whole transaction may be run again.
+func transient(err error) error {
+	switch document.CodeOf(err) {
+	case document.WriteConflict, 24, 246, codeNoSuchTransaction, 91, 11600, 11602, 10107, 13435, 189:
+	default:
+		return err
+	}
+	return withLabel(err, document.TransientTransactionError)
+}
+
+func transientError(code document.Code, format string, args ...any) error {
+	return withLabel(document.NewError(code, format, args...), document.TransientTransactionError)
+}
+
+// withLabel returns err with a label.
+func withLabel(err error, label string) error {
+	var e *document.Error
+	if !errors.As(err, &e) {
+		return err
+	}
+	for _, l := range e.Labels {
+		if l == label {
+			return err
+		}
+	}
+	labelled := *e
+	labelled.Labels = append(append([]string(nil), e.Labels...), label)
+	return &labelled
+}
+
+func sessionCommands() []*command {
+	return []*command{
+		{name: "startSession", run: (*request).startSession, stable: false, help: "starts a session"},
+		{name: "endSessions", run: (*request).endSessions, stable: true, open: true, help: "ends sessions"},
+		{name: "refreshSessions", run: (*request).refreshSessions, stable: false, help: "keeps sessions from ending"},
+		{name: "killSessions", run: (*request).killSessions, help: "ends sessions"},
+		{name: "killAllSessions", run: (*request).killAllSessions, help: "ends all sessions"},
+		{name: "killAllSessionsByPattern", run: (*request).killAllSessions, help: "ends all sessions"},
+		{name: "commitTransaction", run: (*request).commitTransaction, fields: []string{"recoveryToken"}, admin: true, write: true, inTxn: true, stable: true, help: "commits a transaction"},
+		{name: "abortTransaction", run: (*request).abortTransaction, fields: []string{"recoveryToken"}, admin: true, inTxn: true, stable: true, help: "aborts a transaction"},
+	}
+}
+
+func (r *request) startSession() (bsoncore.Document, error) {
+	id := bson.NewObjectID()
+	data := append(append([]byte{}, id[:]...), r.server.id[8:]...)
+	doc := bsoncore.NewDocumentBuilder().AppendBinary("id", bson.TypeBinaryUUID, data).Build()
+	if _, err := r.server.sessions.get(string(data)+r.conn.auth.userDigest(), doc); err != nil {
+		return nil, err
+	}
+	return done(bsoncore.NewDocumentBuilder().AppendDocument("id", doc).AppendInt32("timeoutMinutes", int32(sessionTimeout/time.Minute))), nil
+}
+
+// eachSession calls fn with the sessions that the command's first field lists.
+func (r *request) eachSession(fn func(id string, doc bsoncore.Document) error) error {
+	docs, err := r.documents(r.name)
+	if err != nil {
+		return err
+	}
+	for _, doc := range docs {
+		id, err := r.sessionID(r.name, doc)
+		if err != nil {
+			return err
+		}
+		if err := fn(id, doc); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *request) endSessions() (bsoncore.Document, error) {
+	return ok(), r.eachSession(func(id string, _ bsoncore.Document) error {
+		r.server.sessions.remove(id)
+		return nil
+	})
+}
+
+func (r *request) refreshSessions() (bsoncore.Document, error) {
+	return ok(), r.eachSession(func(id string, doc bsoncore.Document) error {
+		_, err := r.server.sessions.get(id, doc)
+		return err
+	})
+}
+
+func (r *request) killSessions() (bsoncore.Document, error) {
+	return ok(), r.eachSession(func(id string, _ bsoncore.Document) error {
+		r.server.killSession(id)
+		return nil
+	})
+}
+
+// killSession ends a session with the commands and cursors that it has open.
+func (s *Server) killSession(id string) {
+	s.ops.killSession(id)
+	s.cursors.killSession(id)
+	s.sessions.remove(id)
+}
+
+func (r *request) killAllSessions() (bsoncore.Document, error) {
+	s := r.server
+	s.sessions.mu.Lock()
+	ids := make([]string, 0, len(s.sessions.byID))
+	for id := range s.sessions.byID {
+		if r.session == nil || id != r.session.id {
+			ids = append(ids, id)
+		}
+	}
+	s.sessions.mu.Unlock()
+	for _, id := range ids {
+		s.killSession(id)
+	}
+	return ok(), nil
+}
+
+func (r *request) commitTransaction() (bsoncore.Document, error) {
+	x := r.txn
+	if x == nil {
+		return nil, document.NewError(codeInvalidOptions, "commitTransaction must be run within a transaction")
+	}
+	if x.state == txnCommitted {
+		return ok(), nil // the client did not hear of it the first time
+	}
+	if err := x.tx.Commit(context.WithoutCancel(r.ctx)); err != nil {
+		x.state = txnAborted
+		return nil, transient(err)
+	}
+	x.state = txnCommitted
+	return ok(), nil
+}
+
+func (r *request) abortTransaction() (bsoncore.Document, error) {
+	x := r.txn
+	if x == nil {
+		return nil, document.NewError(codeInvalidOptions, "abortTransaction must be run within a transaction")
+	}
+	if x.state == txnAborted {
+		return nil, document.NewError(codeNoSuchTransaction, "Transaction %d has been aborted.", x.number)
+	}
+	x.abort()
+	return ok(), nil
+}

@@ -1,0 +1,270 @@
+// Package server puts a store of documents on the network: it opens the store, listens, hands connections to package
+// server/mongo, answers health checks and metrics over HTTP, and shuts down in good order.
+//
+// It promises that a shutdown lets running commands end, settles the store and releases it; that the number of connections is
+// bounded; and that an address which others can reach is not served without logins unless that was asked for by name.
+package server
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/pandodb/pando"
+	"github.com/pandodb/pando/document"
+	"github.com/pandodb/pando/internal/clock"
+	"github.com/pandodb/pando/server/mongo"
+	"github.com/pandodb/pando/vfs"
+	"github.com/pandodb/pando/vfs/osfs"
+)
+
+// Server is a running server.
+type Server struct {
+	config Config
+	log    *slog.Logger
+	clock  clock.Clock
+	fs     vfs.FS
+	store  *document.Store
+	mongo  *mongo.Server
+
+	listeners []net.Listener
+	web       *http.Server
+	webAddr   net.Addr
+	slots     chan struct{} // one for each connection that is open
+	wait      sync.WaitGroup
+	ready     chan struct{} // closed when it shuts down
+	refused   counter
+}
+
+// drainTime is how long a shutdown waits for commands that run.
+const drainTime = 10 * time.Second
+
+// Start opens the store and begins to serve. Close ends it. A nil logger is silent.
+func Start(c Config, log *slog.Logger) (s *Server, err error) {
+	if err := c.complete(); err != nil {
+		return nil, err
+	}
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	s = &Server{config: c, log: log, clock: clock.System(), fs: osfs.New(), slots: make(chan struct{}, c.MaxConnections), ready: make(chan struct{})}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, s.Close())
+		}
+	}()
+	if err := s.open(); err != nil {
+		return nil, err
+	}
+	if err := s.listen(); err != nil {
+		return nil, err
+	}
+	for _, l := range s.listeners {
+		s.wait.Go(func() { s.accept(l) })
+	}
+	if err := s.serveHTTP(); err != nil {
+		return nil, err
+	}
+	s.notify("READY=1")
+	log.Info("serving", "dir", c.Dir, "addresses", s.Addrs(), "profile", c.Profile, "auth", c.Auth, "tls", c.TLSCert != "")
+	return s, nil
+}
+
+// open opens the store, and what answers clients from it.
+func (s *Server) open() error {
+	profile, err := s.config.profile()
+	if err != nil {
+		return err
+	}
+	s.store, err = document.Open(s.config.Dir, &document.Options{
+		Storage: pando.Options{Profile: profile, MemoryBytes: s.config.Memory, FS: s.fs}, History: s.config.History, Logger: s.log,
+	})
+	return err
+}
+
+// listen opens the listeners, and makes the server of the protocol, which has to know its address.
+func (s *Server) listen() error {
+	secure, err := s.config.tls(s.read)
+	if err != nil {
+		return err
+	}
+	address := s.config.Advertise
+	if s.config.Addr != noTCP {
+		l, err := net.Listen("tcp", s.config.Addr)
+		if err != nil {
+			return fmt.Errorf("listen: %w", err)
+		}
+		if address == "" {
+			address = advertised(s.config.Addr, l.Addr())
+		}
+		if secure != nil {
+			l = tls.NewListener(l, secure)
+		}
+		s.listeners = append(s.listeners, l)
+	}
+	if s.config.Socket != "" {
+		if err := s.listenUnix(); err != nil {
+			return err
+		}
+		if address == "" {
+			address = s.config.Socket
+		}
+	}
+	s.mongo, err = mongo.New(s.store, &mongo.Options{
+		Standalone: s.config.Standalone, SetName: s.config.SetName, Address: address, Auth: s.config.Auth,
+		TestCommands: s.config.TestCommands, MaxCursors: s.config.MaxCursors, Version: s.config.Version, Logger: s.log,
+	})
+	return err
+}
+
+// advertised is the address that was asked for, with the port that the system has chosen if it was to choose.
+func advertised(asked string, got net.Addr) string {
+	host, _, err := net.SplitHostPort(asked)
+	_, port, err2 := net.SplitHostPort(got.String())
+	if err != nil || err2 != nil {
+		return got.String()
+	}
+	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
+		host = "localhost"
+	}
+	return net.JoinHostPort(host, port)
+}
+
+// listenUnix opens the Unix socket. One that a killed process left behind is removed; one on which somebody answers is not.
+func (s *Server) listenUnix() error {
+	path := s.config.Socket
+	if c, err := net.Dial("unix", path); err == nil {
+		return errors.Join(fmt.Errorf("listen on %s: another server does", path), c.Close())
+	}
+	if err := s.fs.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("listen on %s: %w", path, err)
+	}
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		return fmt.Errorf("listen: %w", err)
+	}
+	s.listeners = append(s.listeners, l)
+	return nil
+}
+
+// maxPEM is the largest file of certificates that is read.
+const maxPEM = 1 << 20
+
+// read reads a file of certificates or keys.
+func (s *Server) read(name string) ([]byte, error) { return vfs.ReadFile(s.fs, name, maxPEM) }
+
+// Addrs returns the addresses on which the server listens for clients.
+func (s *Server) Addrs() []string {
+	list := make([]string, len(s.listeners))
+	for i, l := range s.listeners {
+		list[i] = l.Addr().String()
+	}
+	return list
+}
+
+// HTTPAddr returns the address of the health checks and metrics; "" when there is none.
+func (s *Server) HTTPAddr() string {
+	if s.webAddr == nil {
+		return ""
+	}
+	return s.webAddr.String()
+}
+
+// Store returns the store that is served.
+func (s *Server) Store() *document.Store { return s.store }
+
+// accept takes connections until its listener is closed.
+func (s *Server) accept(l net.Listener) {
+	for {
+		c, err := l.Accept()
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil { // out of descriptors, most likely: wait until connections end
+			s.log.Error("accept failed", "error", err)
+			if s.clock.Sleep(context.Background(), 50*time.Millisecond) != nil {
+				return
+			}
+			continue
+		}
+		select {
+		case s.slots <- struct{}{}:
+		default:
+			s.refused.add(1)
+			s.log.Warn("connection refused: too many", "limit", s.config.MaxConnections)
+			_ = c.Close() // the client sees the connection end
+			continue
+		}
+		s.wait.Go(func() {
+			defer func() { <-s.slots }()
+			s.mongo.ServeConn(c)
+		})
+	}
+}
+
+// Close shuts down: it takes no more connections, lets running commands end, settles and closes the store.
+func (s *Server) Close() error {
+	select {
+	case <-s.ready:
+		return nil
+	default:
+		close(s.ready)
+	}
+	s.notify("STOPPING=1")
+	var errs []error
+	for _, l := range s.listeners {
+		errs = append(errs, l.Close())
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	timer := s.clock.NewTimer(drainTime)
+	go func() {
+		select {
+		case <-timer.C():
+		case <-ctx.Done():
+		}
+		cancel()
+	}()
+	if s.mongo != nil {
+		if err := s.mongo.Drain(ctx); err != nil {
+			s.log.Warn("commands were cut off", "after", drainTime)
+		}
+		errs = append(errs, s.mongo.Close())
+	}
+	if s.web != nil {
+		errs = append(errs, s.web.Shutdown(ctx))
+	}
+	timer.Stop()
+	cancel()
+	s.wait.Wait()
+	if s.store != nil {
+		errs = append(errs, s.store.Close())
+	}
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	s.log.Info("closed")
+	return nil
+}
+
+// notify tells systemd how far the server is.
+func (s *Server) notify(state string) {
+	if s.config.NotifySocket == "" {
+		return
+	}
+	c, err := net.Dial("unixgram", s.config.NotifySocket)
+	if err == nil {
+		_, err = io.WriteString(c, state)
+		err = errors.Join(err, c.Close())
+	}
+	if err != nil {
+		s.log.Warn("systemd could not be told", "state", state, "error", err)
+	}
+}
