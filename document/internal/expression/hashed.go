@@ -17,21 +17,69 @@ func evalHashedKey(st *state, _ string, v bsoncore.Value) (bsoncore.Value, error
 	return st.number(number.Int64(HashedKey(v)))
 }
 
-// HashedKey is the number that a hashed index keeps for a value: the first eight bytes of the MD5 sum of a seed, the value's type
-// and its bytes. All numbers are hashed as the int64 without their fraction, so that equal ones have equal hashes.
+// HashedKey is the number that a hashed index keeps for a value: the first eight bytes of the MD5 sum of a seed, which is zero, and
+// of the value's class and bytes. A number is hashed as the int64 without its fraction, so that equal numbers have equal hashes.
 func HashedKey(v bsoncore.Value) int64 {
-	sum := md5.Sum(appendHashed(binary.LittleEndian.AppendUint32(nil, 0), v, ""))
+	sum := md5.Sum(appendHashed(binary.LittleEndian.AppendUint32(nil, 0), v, nil))
 	return int64(binary.LittleEndian.Uint64(sum[:8]))
 }
 
-// appendHashed appends what is hashed of an element.
-func appendHashed(dst []byte, v bsoncore.Value, name string) []byte {
-	class := func(c int) []byte {
-		return append(append(binary.LittleEndian.AppendUint32(dst, uint32(c)), name...), 0)
-	}
+// appendHashed appends what is hashed of a value: the class, the name with its zero byte if it is a field, and the bytes; of
+// documents and arrays the elements, and a class 0 at the end.
+func appendHashed(dst []byte, v bsoncore.Value, name []byte) []byte {
+	dst = append(binary.LittleEndian.AppendUint32(dst, uint32(hashedClass(v.Type))), name...)
 	if n, ok := number.Of(v); ok {
 		i, _ := n.Int64()
-		return binary.LittleEndian.AppendUint64(class(10), uint64(i))
+		return binary.LittleEndian.AppendUint64(dst, uint64(i))
 	}
-	return append(class(int(v.Type)), v.Data...)
+	if !isObject(v) && !isArray(v) {
+		return append(dst, v.Data...)
+	}
+	it := elementsOf(v.Data)
+	for {
+		key, element, ok := it.next()
+		if !ok {
+			return binary.LittleEndian.AppendUint32(dst, 0)
+		}
+		dst = appendHashed(dst, element, append(key[:len(key):len(key)], 0))
+	}
+}
+
+// hashedClass is the number of a type's class in hashes.
+func hashedClass(t bsoncore.Type) int32 {
+	switch t {
+	case bsoncore.TypeMinKey:
+		return -1
+	case bsoncore.TypeNull:
+		return 5
+	case bsoncore.TypeInt32, bsoncore.TypeInt64, bsoncore.TypeDouble, bsoncore.TypeDecimal128:
+		return 10
+	case bsoncore.TypeString, bsoncore.TypeSymbol:
+		return 15
+	case bsoncore.TypeEmbeddedDocument:
+		return 20
+	case bsoncore.TypeArray:
+		return 25
+	case bsoncore.TypeBinary:
+		return 30
+	case bsoncore.TypeObjectID:
+		return 35
+	case bsoncore.TypeBoolean:
+		return 40
+	case bsoncore.TypeDateTime:
+		return 45
+	case bsoncore.TypeTimestamp:
+		return 47
+	case bsoncore.TypeRegex:
+		return 50
+	case bsoncore.TypeDBPointer:
+		return 55
+	case bsoncore.TypeJavaScript:
+		return 60
+	case bsoncore.TypeCodeWithScope:
+		return 65
+	case bsoncore.TypeMaxKey:
+		return 127
+	}
+	return 0
 }

@@ -1,0 +1,94 @@
+package expression
+
+import (
+	"bytes"
+	"strings"
+	"sync"
+	"testing"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
+
+	"github.com/pandodb/pando/document/internal/mongoerror"
+)
+
+// TestLimits: what explodes ends with an error before it has taken the memory.
+func TestLimits(t *testing.T) {
+	for _, test := range []struct {
+		name, expression string
+		code             mongoerror.Code
+	}{
+		{"a long range", `{"$range": [0, 2147483647]}`, errCodeExceededMemory},
+		{"strings that double", `{"$reduce": {"input": {"$range": [0, 60]}, "initialValue": "0123456789", "in": {"$concat": ["$$value", "$$value"]}}}`, errCodeExceededMemory},
+		{"arrays that double", `{"$reduce": {"input": {"$range": [0, 60]}, "initialValue": [1], "in": {"$concatArrays": ["$$value", "$$value"]}}}`, errCodeExceededMemory},
+		{"maps in maps", `{"$map": {"input": {"$range": [0, 10000]}, "in": {"$map": {"input": {"$range": [0, 10000]}, "in": ["$$this"]}}}}`, errCodeExceededMemory},
+		{"replacements", `{"$replaceAll": {"input": {"$reduce": {"input": {"$range": [0, 20]}, "initialValue": "aa", "in": {"$concat": ["$$value", "$$value"]}}}, "find": "a", "replacement": "0123456789012345678901234567890123456789012345678901234567890123456789"}}`, errCodeExceededMemory},
+		{"a result beyond 16 MiB", `{"$map": {"input": {"$range": [0, 1500000]}, "in": 1.5}}`, mongoerror.BSONObjectTooLarge},
+		{"a result that is too deep", `{"$reduce": {"input": {"$range": [0, 500]}, "initialValue": [], "in": ["$$value"]}}`, mongoerror.Overflow},
+		{"a pattern that backtracks", `{"$regexMatch": {"input": "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa!", "regex": "^(?=(a|a)+$)(a|a|aa)+$"}}`, 0},
+		{"a pattern that backtracks without end", `{"$regexMatch": {"input": "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa!", "regex": "^(a+)+(?<!b)$"}}`, 51156},
+	} {
+		_, err := evaluate(value(t, test.expression), value(t, `{}`))
+		if got := mongoerror.CodeOf(err); got != test.code {
+			t.Errorf("%s: code %d, want %d (%v)", test.name, got, test.code, err)
+		}
+	}
+}
+
+// TestReduceReclaims: a loop may leave more garbage than it may keep.
+func TestReduceReclaims(t *testing.T) {
+	expression := `{"$size": {"$reduce": {"input": {"$range": [0, 8000]}, "initialValue": [], "in": {"$concatArrays": ["$$value", [{"$add": ["$$this", 0.5]}]]}}}}`
+	v, err := evaluate(value(t, expression), value(t, `{}`))
+	if got := outcome(v, err); got != `int {"$numberInt":"8000"}` {
+		t.Error(got)
+	}
+}
+
+func TestDeepExpressions(t *testing.T) {
+	v := value(t, `"$x"`)
+	for range maxNesting + 1 {
+		v = bsoncore.Value{Type: bsoncore.TypeEmbeddedDocument, Data: bsoncore.BuildDocument(nil, bsoncore.AppendValueElement(nil, "$abs", v))}
+	}
+	if _, err := Parse(v, nil); mongoerror.CodeOf(err) != mongoerror.Overflow {
+		t.Error(err)
+	}
+}
+
+func TestDuplicateNames(t *testing.T) {
+	d := bsoncore.BuildDocument(nil, bsoncore.AppendInt32Element(nil, "a", 1), bsoncore.AppendInt32Element(nil, "a", 2))
+	if _, err := Parse(bsoncore.Value{Type: bsoncore.TypeEmbeddedDocument, Data: d}, nil); mongoerror.CodeOf(err) != 16406 {
+		t.Error(err)
+	}
+}
+
+// TestConcurrentUse: results stay as they are when the expression is evaluated again, from many goroutines.
+func TestConcurrentUse(t *testing.T) {
+	e, err := Parse(value(t, `{"s": {"$concat": ["$a", "-", "$a"]}, "z": {"$hour": {"date": "$t", "timezone": "$z"}}, "r": {"$regexMatch": {"input": "$a", "regex": "$a"}}, "b": {"$gt": ["$n", 5]}}`), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var group sync.WaitGroup
+	for i := range 8 {
+		group.Go(func() {
+			name := strings.Repeat(string(rune('a'+i)), i+1)
+			d, err := bson.Marshal(bson.D{{Key: "a", Value: name}, {Key: "n", Value: i}, {Key: "t", Value: bson.DateTime(0)}, {Key: "z", Value: "+0" + string(rune('0'+i))}})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			first, err := e.Eval(d)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			want := bytes.Clone(first.Data)
+			for range 500 {
+				if v, err := e.Eval(d); err != nil || !bytes.Equal(v.Data, want) || !bytes.Equal(first.Data, want) {
+					t.Errorf("%s %v, want %s", v, err, first)
+					return
+				}
+			}
+		})
+	}
+	group.Wait()
+}
