@@ -152,6 +152,8 @@ func (x *run) build(s plan.Stage) (node, *plan.Stats) {
 		return &idLookup{x: x, s: s, st: st}, st
 	case *plan.IndexScan:
 		return newEntries(x, s, st, -1), st
+	case *plan.Near:
+		return newNear(x, s, st), st
 	case *plan.DistinctScan:
 		return newEntries(x, s.Scan, st, s.Field), st
 	case *plan.Fetch:

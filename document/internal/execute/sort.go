@@ -95,10 +95,14 @@ func (n *sorter) take(pattern *sortkey.Pattern, r *row) error {
 	if n.key, err = pattern.Append(n.key[:0], doc); err != nil {
 		return err
 	}
-	n.packed = append(n.packed[:0], kind)
-	n.packed = binary.AppendUvarint(n.packed, uint64(len(r.key)))
-	n.packed = append(append(n.packed, r.key...), body...)
+	n.packed = pack(n.packed[:0], kind, r.key, body)
 	return n.out.Add(n.key, n.packed)
+}
+
+func pack(dst []byte, kind byte, key, body []byte) []byte {
+	dst = append(dst, kind)
+	dst = binary.AppendUvarint(dst, uint64(len(key)))
+	return append(append(dst, key...), body...)
 }
 
 func unpack(r *row, packed []byte) bool {

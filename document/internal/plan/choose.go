@@ -197,6 +197,9 @@ func (p *planner) candidates() ([]candidate, error) {
 
 // accesses returns all ways to the records.
 func (p *planner) accesses() ([]*access, error) {
+	if list, asked, err := p.near(); asked {
+		return list, err
+	}
 	if p.hint != nil {
 		return p.hinted()
 	}
@@ -286,7 +289,7 @@ func (p *planner) forOrder(out []*access) []*access {
 		n := p.number(i)
 		d := p.index(n).Definition
 		if d.Sparse || d.Partial != nil && !prover(d.Collation, p.q.Collation).implies(p.all, d.Partial.Root) ||
-			d.Components[0].Wildcard || !plain(d.Components[0].Kind) {
+			d.Components[0].Wildcard || !plain(d.Components[0].Kind) || hasSphere(d) {
 			continue
 		}
 		a := p.scan(n, p.all, leaves(p.all), nil)

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
-	"math"
 
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 
@@ -155,6 +154,8 @@ func filterOf(s Stage) *query.Filter {
 		return s.Filter
 	case *IndexScan:
 		return s.Filter
+	case *Near:
+		return s.Filter
 	}
 	return nil
 }
@@ -184,6 +185,8 @@ func (p *Plan) properties(b *bsoncore.DocumentBuilder, s Stage, st *Stats) {
 	case *IndexScan:
 		scanned(b, s)
 		b.AppendDocument("indexBounds", s.describe())
+	case *Near:
+		indexed(b, s.Scan)
 	case *DistinctScan:
 		scanned(b, s.Scan)
 		b.AppendDocument("indexBounds", s.Scan.describe())
@@ -240,6 +243,8 @@ func examined(b *bsoncore.DocumentBuilder, s Stage, st *Stats) {
 	case *CollectionScan:
 		b.AppendInt64("docsExamined", st.Docs)
 	case *IDLookup:
+		b.AppendInt64("keysExamined", st.Keys).AppendInt64("docsExamined", st.Docs)
+	case *Near:
 		b.AppendInt64("keysExamined", st.Keys).AppendInt64("docsExamined", st.Docs)
 	case *Fetch:
 		b.AppendInt64("docsExamined", st.Docs).AppendInt64("alreadyHasObj", 0)
@@ -383,13 +388,5 @@ func describe(f *query.Filter) bsoncore.Document {
 	if f == nil || f.Root == nil {
 		return bsoncore.NewDocumentBuilder().Build()
 	}
-	return node(f.Root)
-}
-
-// number returns the BSON of a number, as an int32 where it is one.
-func number(n int64) bsoncore.Value {
-	if n >= math.MinInt32 && n <= math.MaxInt32 {
-		return bsoncore.Value{Type: bsoncore.TypeInt32, Data: bsoncore.AppendInt32(nil, int32(n))}
-	}
-	return bsoncore.Value{Type: bsoncore.TypeInt64, Data: bsoncore.AppendInt64(nil, n)}
+	return f.Document()
 }

@@ -98,7 +98,7 @@ func (p *planner) hinted() ([]*access, error) {
 		}
 		return out, nil
 	}
-	if d.Components[0].Wildcard || d.Components[0].Kind == index.Sphere {
+	if d.Components[0].Wildcard || hasSphere(d) {
 		return nil, p.refuse(mongoerror.NoQueryExecutionPlans, "No query solutions")
 	}
 	// The caller may ask for an index that does not hold all documents: then the others are not found.

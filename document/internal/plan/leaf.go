@@ -98,6 +98,8 @@ func pathOf(n query.Node) (path string, ok bool) {
 		return n.Path, true
 	case *query.ElemMatchValue:
 		return n.Path, true
+	case *query.Geo:
+		return n.Path, true
 	case *query.Not:
 		return pathOf(n.Child)
 	case *query.Or:

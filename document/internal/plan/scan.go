@@ -47,9 +47,23 @@ func (p *planner) scans(i int, conj []query.Node, found []leaf) []*access {
 	first := p.options(x, 0, found)
 	out := make([]*access, 0, len(first))
 	for n := range first {
-		out = append(out, p.scan(i, conj, found, &first[n]))
+		a := p.scan(i, conj, found, &first[n])
+		if hasSphere(d) && !a.scan.located() {
+			continue // documents without a geometry are not in the index
+		}
+		out = append(out, a)
 	}
 	return out
+}
+
+// located reports whether the bounds ask for a geometry.
+func (s *IndexScan) located() bool {
+	for i, c := range s.Definition.Components {
+		if c.Kind == index.Sphere && !full(s.Bounds.Fields[i]) {
+			return true
+		}
+	}
+	return false
 }
 
 // options returns the ways to bound a component. One that met arrays takes the conditions one by one, since each may be met by
@@ -61,7 +75,7 @@ func (p *planner) options(x *Index, component int, found []leaf) []option {
 	case c.Wildcard:
 		return p.wildcard(x, component, found)
 	case c.Kind == index.Sphere:
-		return nil
+		return p.sphere(d, component, found)
 	}
 	b := newBounder(d, component, x.Multikey, p.q.Collation)
 	var out []option
@@ -98,7 +112,7 @@ func (p *planner) scan(i int, conj []query.Node, found []leaf, first *option) *a
 	s := &IndexScan{Index: i, Definition: d, Multikey: x.Multikey}
 	var paths []index.Interval
 	for n, c := range d.Components {
-		if n > 0 && d.Components[0].Kind != index.Sphere {
+		if n > 0 {
 			chosen[n] = p.choose(x, n, chosen[:n], p.options(x, n, found))
 		}
 		if fields[n] = all(); chosen[n] != nil {

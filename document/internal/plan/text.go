@@ -29,6 +29,8 @@ func write(b *strings.Builder, s Stage, depth int) {
 		fmt.Fprintf(b, " %s", s.ID)
 	case *IndexScan:
 		writeScan(b, s)
+	case *Near:
+		fmt.Fprintf(b, " %s", s.Scan.Definition.Name)
 	case *DistinctScan:
 		writeScan(b, s.Scan)
 	case *CountScan:
