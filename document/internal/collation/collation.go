@@ -39,8 +39,8 @@ type Collation struct {
 // worker is what one goroutine at a time makes keys with.
 type worker struct {
 	whole *collate.Collator // all levels
-	upper *collate.Collator // the levels above case; nil without a case level
 	a, b  []byte            // keys that are compared
+	cases []byte            // the level of case
 	buf   collate.Buffer
 }
 
@@ -50,13 +50,9 @@ func newCollation(s specification) *Collation {
 	return c
 }
 
-// worker makes the collators of a specification.
+// worker makes the collator of a specification.
 func (s *specification) worker() *worker {
-	w := &worker{whole: collate.New(s.tag(s.Strength))}
-	if s.cased() {
-		w.upper = collate.New(s.tag(min(s.Strength, 2)))
-	}
-	return w
+	return &worker{whole: collate.New(s.tag())}
 }
 
 // cased reports whether keys have a level of case.
@@ -75,7 +71,7 @@ func (s *specification) stripsSpace() bool {
 }
 
 // tag returns the language tag with the options that x/text reads from it.
-func (s *specification) tag(strength int) language.Tag {
+func (s *specification) tag() language.Tag {
 	name, variant, _ := strings.Cut(s.Locale, "@collation=")
 	b := strings.Builder{}
 	b.WriteString(strings.TrimSuffix(strings.ReplaceAll(name, "_", "-"), "-POSIX"))
@@ -100,7 +96,7 @@ func (s *specification) tag(strength int) language.Tag {
 	if s.NumericOrdering {
 		b.WriteString("-kn-true")
 	}
-	b.WriteString([...]string{"", "-ks-level1", "-ks-level2", "-ks-level3", "-ks-level4", "-ks-level4"}[strength])
+	b.WriteString([...]string{"", "-ks-level1", "-ks-level2", "-ks-level3", "-ks-level4", "-ks-level4"}[s.Strength])
 	if strings.HasSuffix(name, "_POSIX") {
 		b.WriteString("-va-posix")
 	}
@@ -145,29 +141,27 @@ func (c *Collation) AppendKey(dst []byte, s string) []byte {
 	return c.spec.appendKey(dst, s, w)
 }
 
-// appendKey puts the levels together, each separated from the next by what is lower than any weight: those of x/text, with one of
-// case before the tertiary one, and the characters themselves at strength 5.
+// appendKey makes a key of x/text's, with a level of case before the tertiary one, and the characters themselves at strength 5.
 func (s *specification) appendKey(dst []byte, text string, w *worker) []byte {
 	stripped := text
 	if s.stripsSpace() {
 		stripped = strings.Map(withoutSpace, text)
 	}
 	w.buf.Reset()
-	whole := w.whole.KeyFromString(&w.buf, stripped)
-	if w.upper == nil {
-		dst = append(dst, whole...)
-	} else {
-		n := len(w.upper.KeyFromString(&w.buf, stripped))
-		dst = append(dst, whole[:n]...)
-		dst = append(dst, 0, 0)
-		dst = s.appendCase(dst, stripped)
-		dst = append(dst, whole[n:]...)
+	levels := split(w.whole.KeyFromString(&w.buf, stripped))
+	k := key{bytes: append(dst, levels.primary...)}
+	k.add(trim(levels.secondary, commonSecondary))
+	if s.cased() {
+		w.cases = s.appendCase(w.cases[:0], stripped)
+		k.add(trim(w.cases, "\x01"))
 	}
+	k.add(trim(levels.tertiary, commonTertiary))
+	k.add(levels.quaternary)
 	if s.Strength == 5 || s.Strength == 4 && s.stripsSpace() {
-		dst = append(dst, 0, 0)
-		dst = norm.NFD.AppendString(dst, text)
+		w.cases = norm.NFD.AppendString(w.cases[:0], text)
+		k.add(w.cases)
 	}
-	return dst
+	return k.bytes
 }
 
 func withoutSpace(r rune) rune {

@@ -159,6 +159,16 @@ func TestEveryLocaleWorks(t *testing.T) {
 	}
 }
 
+// TestKeysAreShort holds what index keys take: two bytes for a letter.
+func TestKeysAreShort(t *testing.T) {
+	c := mustParse(t, `{"locale": "en"}`)
+	for s, want := range map[string]int{"": 0, "abc": 6, "Abc": 6 + 4 + 1, "ab\u00e9": 6 + 2 + 8} {
+		if got := len(c.AppendKey(nil, s)); got != want {
+			t.Errorf("the key of %q has %d bytes, want %d", s, got, want)
+		}
+	}
+}
+
 func TestNilIsTheSimpleCollation(t *testing.T) {
 	var c *Collation
 	if c.Compare("B", "a") >= 0 || string(c.AppendKey([]byte("x"), "y")) != "xy" || !c.Equal(nil) || c.Equal(mustParse(t, `{"locale": "en"}`)) {
