@@ -1,9 +1,13 @@
 package codec
 
 import (
+	"encoding/binary"
+	"fmt"
 	"testing"
 
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
+
+	"github.com/pandodb/pando"
 )
 
 // encoded returns a codec, and the records of documents after it has learnt templates and dictionaries from them.
@@ -80,6 +84,56 @@ func BenchmarkView(b *testing.B) {
 				i++
 			}
 			b.ReportAllocs()
+		})
+	}
+}
+
+// BenchmarkScan is a filter on one field over a collection: an iteration is a document.
+func BenchmarkScan(b *testing.B) {
+	for _, leaf := range []int{8 << 10, 64 << 10} {
+		b.Run(fmt.Sprintf("leaf=%dKiB", leaf>>10), func(b *testing.B) {
+			docs := flights(100_000)
+			c, records := encoded(b, docs)
+			db, err := pando.Open(b.TempDir(), nil)
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer db.Close()
+			compression := pando.Zstd
+			ks, err := db.Keyspace("records", &pando.KeyspaceOptions{Compression: &compression, LeafBytes: leaf})
+			if err != nil {
+				b.Fatal(err)
+			}
+			batch := db.NewBatch()
+			for i, r := range records {
+				if err := batch.In(ks).Put(key(docs[i], "_id", true), r); err != nil {
+					b.Fatal(err)
+				}
+			}
+			if err := db.Write(batch); err != nil {
+				b.Fatal(err)
+			}
+			if err := db.Checkpoint(b.Context()); err != nil {
+				b.Fatal(err)
+			}
+			v, found := c.NewView(), 0
+			b.ResetTimer()
+			for n := 0; n < b.N; {
+				it := ks.Iter(nil)
+				for ok := it.First(); ok && n < b.N; ok = it.Next() {
+					if err := v.Reset(it.Value()); err != nil {
+						b.Fatal(err)
+					}
+					if d, _ := v.Lookup("distance"); len(d.Data) == 4 && binary.LittleEndian.Uint32(d.Data) < 200 {
+						found++
+					}
+					n++
+				}
+				if err := it.Close(); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds()/1e6, "Mdocs/s")
 		})
 	}
 }

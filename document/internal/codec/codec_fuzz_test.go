@@ -78,8 +78,12 @@ func FuzzView(f *testing.F) {
 		v.SetID(id)
 		a, hasA := v.Lookup(first)
 		b, hasB := v.Lookup(second)
+		expected(t, v.Err())
 		doc, err := v.Document(nil)
 		expected(t, err)
+		if err == nil && v.Err() != nil {
+			t.Fatalf("%v, but the document is whole: %x", v.Err(), doc)
+		}
 		if err != nil || bsoncore.Document(doc).Validate() != nil {
 			return
 		}

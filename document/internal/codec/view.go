@@ -19,6 +19,7 @@ type View struct {
 	scratch  []byte
 	document []byte // a record in JSON as BSON
 	idOf     func() (bsoncore.Value, bool)
+	err      error
 
 	resolved [resolvedNames]resolution
 	next     int
@@ -41,30 +42,35 @@ func (c *Codec) NewView() *View { return &View{c: c} }
 // invalid. The _id that SetID gave is forgotten.
 func (v *View) Reset(stored []byte) error {
 	v.scratch, v.known, v.sum = v.scratch[:0], 0, 0
-	v.source.id = bsoncore.Value{}
-	r, err := v.c.open(stored)
-	v.record = r
-	switch {
-	case err != nil:
-		v.elements = nil
-		return err
+	v.source.id, v.elements = bsoncore.Value{}, nil
+	v.record, v.err = v.c.open(stored)
+	switch r := &v.record; {
+	case v.err != nil:
 	case r.template != nil:
 		v.source.front, v.source.tails = r.body[:r.template.front], r.body[r.template.front:]
-		return nil
 	case r.json:
-		if v.document, err = parseJSON(v.document[:0], stored); err != nil {
-			v.elements = nil
-			return err
+		if v.document, v.err = parseJSON(v.document[:0], stored); v.err == nil {
+			v.elements = v.document[4:]
 		}
-		v.elements = v.document[4:]
 	case r.outside:
 		v.elements = r.body
 	case len(r.body) < 5:
-		return fmt.Errorf("codec: a record of %d bytes of BSON: %w", len(r.body), ErrCorrupt)
+		v.err = fmt.Errorf("codec: a record of %d bytes of BSON: %w", len(r.body), ErrCorrupt)
 	default:
 		v.elements = r.body[4:]
 	}
-	return nil
+	return v.err
+}
+
+// Err returns what Reset returned, or the damage that Lookup has met in the record since: it shows damaged fields as missing.
+func (v *View) Err() error { return v.err }
+
+// damaged notes that a field of the record made no sense.
+func (v *View) damaged(name string) (bsoncore.Value, bool) {
+	if v.err == nil {
+		v.err = fmt.Errorf("codec: field %q of a record of template %d: %w", name, v.record.template.number, ErrCorrupt)
+	}
+	return bsoncore.Value{}, false
 }
 
 // SetID gives the _id of the record that the view shows, for records that leave it to the key.
@@ -109,46 +115,42 @@ func (v *View) Lookup(name string) (bsoncore.Value, bool) {
 	}
 	pos := v.tailOf(t, int(o.headed))
 	if pos < 0 {
-		return bsoncore.Value{}, false
+		return v.damaged(name)
 	}
-	if o.kind == kindString {
-		if h := v.source.front[o.place]; h < headPattern {
-			entry, _, _ := readString(o.column, h, v.source.tails, pos)
-			return bsoncore.Value{Type: bsoncore.Type(o.typ), Data: entry}, entry != nil
-		}
-		start := len(v.scratch)
-		v.scratch, pos = appendString(v.scratch, o.column, v.source.front[o.place], v.source.tails, pos)
-		return v.made(o.typ, start), pos >= 0
+	start := len(v.scratch)
+	if o.kind != kindString {
+		pos = v.unpack(t, f, pos)
+	} else if h := v.source.front[o.place]; h >= headPattern {
+		v.scratch, pos = appendString(v.scratch, o.column, h, v.source.tails, pos)
+	} else if entry, _, _ := readString(o.column, h, v.source.tails, pos); entry != nil {
+		return bsoncore.Value{Type: bsoncore.Type(o.typ), Data: entry}, true
+	} else {
+		pos = -1
 	}
-	return v.unpack(t, f, pos)
+	if pos < 0 {
+		return v.damaged(name)
+	}
+	return bsoncore.Value{Type: bsoncore.Type(o.typ), Data: v.scratch[start:len(v.scratch):len(v.scratch)]}, true
 }
 
-// made returns what has been put into the scratch buffer from start on as a value.
-func (v *View) made(typ byte, start int) bsoncore.Value {
-	return bsoncore.Value{Type: bsoncore.Type(typ), Data: v.scratch[start:len(v.scratch):len(v.scratch)]}
-}
-
-// unpack puts a field whose first tail is at pos into the scratch buffer.
-func (v *View) unpack(t *template, f field, pos int) (bsoncore.Value, bool) {
+// unpack puts a field whose first tail is at pos into the scratch buffer. It returns where its last tail ends, or -1.
+func (v *View) unpack(t *template, f field, pos int) int {
 	o, start := &t.ops[f.first], len(v.scratch)
 	for i := f.first; i < f.end; i++ {
 		if r := t.ops[i].base; r > 0 && t.bases[r-1] < f.first && !v.fill(t, r) {
-			return bsoncore.Value{}, false
+			return -1
 		}
 	}
 	u := unpacker{c: v.c, limit: start + MaxDocument}
-	if o.kind == kindEnter {
-		v.scratch = append(v.scratch, 0, 0, 0, 0)
-		v.scratch, pos = u.fields(v.scratch, t.ops[f.first+1:f.end-1], &v.source, pos)
-		v.scratch = append(v.scratch, 0)
-		binary.LittleEndian.PutUint32(v.scratch[start:], uint32(len(v.scratch)-start))
-	} else {
+	if o.kind != kindEnter {
 		v.scratch, pos = u.field(v.scratch, o, &v.source, pos)
+		return pos
 	}
-	if pos < 0 {
-		return bsoncore.Value{}, false
-	}
-	return v.made(o.typ, start), true
+	v.scratch = append(v.scratch, 0, 0, 0, 0)
+	v.scratch, pos = u.fields(v.scratch, t.ops[f.first+1:f.end-1], &v.source, pos)
+	v.scratch = append(v.scratch, 0)
+	binary.LittleEndian.PutUint32(v.scratch[start:], uint32(len(v.scratch)-start))
+	return pos
 }
 
 // fill puts the number that others are relative to into its register.
