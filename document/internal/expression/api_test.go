@@ -88,7 +88,11 @@ func TestMeta(t *testing.T) {
 	e := parse(t, `{"$multiply": [{"$meta": "textScore"}, 2]}`, &Options{Meta: func(kind string) bsoncore.Value {
 		return number.Double(float64(len(kind))).Value()
 	}})
-	v, err := e.Eval(value(t, `{}`).Data)
+	v, err := e.EvalWith(value(t, `{}`).Data, []Variable{{MetaVariable("textScore"), number.Double(1.5).Value()}})
+	if got := outcome(v, err); got != `double {"$numberDouble":"3.0"}` {
+		t.Error(got)
+	}
+	v, err = e.Eval(value(t, `{}`).Data)
 	if got := outcome(v, err); got != `double {"$numberDouble":"18.0"}` || !slices.Equal(e.Metas(), []string{"textScore"}) {
 		t.Error(got, e.Metas())
 	}

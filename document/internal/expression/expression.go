@@ -33,7 +33,8 @@ type Options struct {
 	Now time.Time // $$NOW; zero: there is none
 	// ClusterTime is $$CLUSTER_TIME; missing: there is none.
 	ClusterTime bsoncore.Value
-	// Meta gives {$meta: kind} for the document that is being evaluated; nil: everything is missing. It is called from Eval.
+	// Meta gives {$meta: kind} for the document that is being evaluated where EvalWith is not given the variable
+	// MetaVariable(kind); nil: it is missing then.
 	Meta func(kind string) bsoncore.Value
 	// Redact defines $$DESCEND, $$PRUNE and $$KEEP, for Expression.Redact.
 	Redact bool
@@ -41,12 +42,13 @@ type Options struct {
 
 // Expression is a parsed expression: immutable, safe for concurrent use.
 type Expression struct {
-	root     node
-	slots    int      // how many variables an evaluation needs
-	external []string // the variables of the first slots, which EvalWith gives values
-	current  int      // the slot of $$CURRENT, -1 when that is the root
-	meta     func(kind string) bsoncore.Value
-	metas    []string
+	root          node
+	slots         int      // how many variables an evaluation needs
+	external      []string // the variables that EvalWith gives values, and their slots
+	externalSlots []int
+	current       int // the slot of $$CURRENT, -1 when that is the root
+	meta          func(kind string) bsoncore.Value
+	metas         []string
 }
 
 // Parse parses an operand: "$field", "$$variable", {$operator: ...}, {field: ...}, [...] or a constant; constants are folded.
@@ -64,7 +66,7 @@ func Parse(v bsoncore.Value, o *Options) (*Expression, error) {
 		return nil, p.folding
 	}
 	return &Expression{
-		root: root, slots: p.slots, external: p.external, current: p.currentSlot, meta: o.Meta, metas: p.metas,
+		root: root, slots: p.slots, external: p.external, externalSlots: p.externalSlots, current: p.currentSlot, meta: o.Meta, metas: p.metas,
 	}, nil
 }
 
@@ -81,14 +83,19 @@ func (e *Expression) EvalWith(root bsoncore.Document, variables []Variable) (bso
 	}
 	st := newState(root, e)
 	defer st.release()
+	e.bind(st, variables)
+	return st.result(e.root)
+}
+
+// bind gives the variables from outside their values. Of several with one name the last counts.
+func (e *Expression) bind(st *state, variables []Variable) {
 	for i, name := range e.external {
 		for _, v := range variables {
 			if v.Name == name {
-				st.variables[i] = v.Value
+				st.variables[e.externalSlots[i]] = v.Value
 			}
 		}
 	}
-	return st.result(e.root)
 }
 
 // EvalTruth is Truthy of Eval, without building a result.
@@ -98,13 +105,7 @@ func (e *Expression) EvalTruth(root bsoncore.Document, variables []Variable) (bo
 	}
 	st := newState(root, e)
 	defer st.release()
-	for i, name := range e.external {
-		for _, v := range variables {
-			if v.Name == name {
-				st.variables[i] = v.Value
-			}
-		}
-	}
+	e.bind(st, variables)
 	v, err := e.root.eval(st)
 	return Truthy(v), err
 }

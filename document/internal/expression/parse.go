@@ -23,14 +23,15 @@ type binding struct {
 
 // parser turns BSON into nodes.
 type parser struct {
-	options     *Options
-	scope       []binding // inner ones last
-	slots       int
-	external    []string
-	currentSlot int // what field paths start from when $$CURRENT is not the root; -1: the root
-	depth       int
-	metas       []string
-	folding     error // the first error of a constant: errors of parsing come first, wherever they are
+	options       *Options
+	scope         []binding // inner ones last
+	slots         int
+	external      []string // the variables that EvalWith gives values, and their slots
+	externalSlots []int
+	currentSlot   int // what field paths start from when $$CURRENT is not the root; -1: the root
+	depth         int
+	metas         []string
+	folding       error // the first error of a constant: errors of parsing come first, wherever they are
 }
 
 func newParser(o *Options) *parser {
@@ -40,8 +41,7 @@ func newParser(o *Options) *parser {
 			p.scope = append(p.scope, binding{name: v.Name, slot: -1, value: v.Value})
 			continue
 		}
-		p.external = append(p.external, v.Name)
-		p.declare(v.Name)
+		p.external, p.externalSlots = append(p.external, v.Name), append(p.externalSlots, p.declare(v.Name))
 	}
 	if o.Redact {
 		p.currentSlot = p.slots

@@ -12,13 +12,7 @@ import (
 func (e *Expression) Redact(root bsoncore.Document, variables []Variable) (result bsoncore.Document, keep bool, err error) {
 	st := newState(root, e)
 	defer st.release()
-	for i, name := range e.external {
-		for _, v := range variables {
-			if v.Name == name {
-				st.variables[i] = v.Value
-			}
-		}
-	}
+	e.bind(st, variables)
 	v, err := e.redact(st, st.root)
 	if err != nil || v.Type == 0 {
 		return nil, false, err

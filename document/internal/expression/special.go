@@ -2,6 +2,7 @@ package expression
 
 import (
 	"math/rand/v2"
+	"slices"
 
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 
@@ -19,7 +20,7 @@ func parseScript(_ *parser, name string, _ bsoncore.Value) (node, error) {
 	return nil, mongoerror.New(mongoerror.CommandNotSupported, "%s is not supported: the server runs no JavaScript", name)
 }
 
-// parseMeta parses the kind of metadata, which Options.Meta gives.
+// parseMeta parses the kind of metadata, which a variable of EvalWith or Options.Meta gives.
 func parseMeta(p *parser, name string, v bsoncore.Value) (node, error) {
 	if !isString(v) {
 		return nil, mongoerror.New(17307, "%s only supports string arguments", name)
@@ -31,14 +32,27 @@ func parseMeta(p *parser, name string, v bsoncore.Value) (node, error) {
 	default:
 		return nil, mongoerror.New(17308, "Unsupported argument to %s: %s", name, kind)
 	}
-	p.metas = append(p.metas, kind)
+	if !slices.Contains(p.metas, kind) {
+		p.metas = append(p.metas, kind)
+	}
+	slot := slices.Index(p.external, MetaVariable(kind))
+	if slot < 0 {
+		slot = p.slots
+		p.slots++
+		p.external, p.externalSlots = append(p.external, MetaVariable(kind)), append(p.externalSlots, slot)
+	} else {
+		slot = p.externalSlots[slot]
+	}
 	return &volatile{lazy{apply: func(st *state, _ []node) (bsoncore.Value, error) {
-		if st.meta == nil {
-			return bsoncore.Value{}, nil
+		if v := st.variables[slot]; v.Type != 0 || st.meta == nil {
+			return v, nil
 		}
 		return st.meta(kind), nil
 	}}}, nil
 }
+
+// MetaVariable is the name of the variable by which EvalWith is given what {$meta: kind} means for the document.
+func MetaVariable(kind string) string { return "meta:" + kind }
 
 func parseRand(_ *parser, name string, v bsoncore.Value) (node, error) {
 	if (isObject(v) || isArray(v)) && count(v.Data) == 0 {
