@@ -167,7 +167,7 @@ func (f *fixture) run(r execute.Reader, p *plan.Plan, o *execute.Options) (docs 
 
 func encode(t testing.TB, v any) bsoncore.Document {
 	t.Helper()
-	if v == nil {
+	if d, ok := v.(bson.D); v == nil || ok && d == nil {
 		v = bson.D{}
 	}
 	out, err := bson.Marshal(v)

@@ -3,7 +3,9 @@ package execute_test
 import (
 	"bytes"
 	"errors"
+	"flag"
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -16,6 +18,8 @@ import (
 	"github.com/pandodb/pando/document/internal/codec"
 	"github.com/pandodb/pando/document/internal/collation"
 	"github.com/pandodb/pando/document/internal/execute"
+	"github.com/pandodb/pando/document/internal/index"
+	"github.com/pandodb/pando/document/internal/keyenc"
 	"github.com/pandodb/pando/document/internal/mongoerror"
 	"github.com/pandodb/pando/document/internal/path"
 	"github.com/pandodb/pando/document/internal/plan"
@@ -23,18 +27,35 @@ import (
 	"github.com/pandodb/pando/document/internal/sortkey"
 )
 
+var programs = flag.Int("programs", 60, "generated collections to hold plans against")
+
 // TestEveryPlanGivesTheSame: generated documents, indexes of all kinds and queries; every plan that the planner knows of has to give
 // what a look at each document gives.
 func TestEveryPlanGivesTheSame(t *testing.T) {
-	programs := 60
-	if testing.Short() {
-		programs = 10
-	}
-	for seed := range uint64(programs) {
+	met := map[string]int{}
+	for seed := range uint64(*programs) {
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
-			t.Parallel()
-			newForced(t, seed).queries(60)
+			f := newForced(t, seed)
+			f.met = met
+			f.queries(60)
 		})
+	}
+	for _, name := range []string{
+		"COLLSCAN", "IDHACK", "EOF", "IXSCAN", "FETCH", "OR", "AND_SORTED", "AND_HASH", "SORT", "SORT_MERGE", "SKIP", "LIMIT",
+		"PROJECTION_COVERED", "PROJECTION_SIMPLE", "COUNT", "COUNT_SCAN", "DISTINCT_SCAN",
+	} {
+		if met[name] == 0 {
+			t.Errorf("no plan had a stage %s", name)
+		}
+	}
+	t.Log(met)
+}
+
+// note counts the stages of a plan.
+func (f *forced) note(s plan.Stage) {
+	f.met[s.Name()]++
+	for _, in := range s.Inputs() {
+		f.note(in)
 	}
 }
 
@@ -44,12 +65,14 @@ type forced struct {
 	rnd       *rand.Rand
 	docs      []bsoncore.Document
 	collation *collation.Collation
-	plans     int
+	met       map[string]int // how often each stage came
+	flat      bool           // no arrays and documents
 }
 
 func newForced(t testing.TB, seed uint64) *forced {
 	f := &forced{fixture: newFixture(t, codec.Template), rnd: rand.New(rand.NewPCG(seed, 7))}
 	f.collation, _ = collation.Parse(encode(t, bson.D{{Key: "locale", Value: "en"}, {Key: "strength", Value: 2}}))
+	f.flat = f.rnd.IntN(3) == 0
 	names := map[string]bool{}
 	for range 1 + f.rnd.IntN(6) {
 		spec := f.indexSpec()
@@ -92,7 +115,7 @@ func (f *forced) scalar() any {
 
 // value makes any value.
 func (f *forced) value(depth int) any {
-	if depth > 0 {
+	if depth > 0 && !f.flat {
 		switch f.rnd.IntN(6) {
 		case 0, 1:
 			a := bson.A{}
@@ -129,11 +152,58 @@ func (f *forced) document(id int) bson.D {
 			d = append(d, bson.E{Key: name, Value: f.value(1)})
 		}
 	}
+	if f.rnd.IntN(4) > 0 {
+		d = append(d, bson.E{Key: "g", Value: f.geometry()})
+	}
 	return append(d, bson.E{Key: "u", Value: int32(id * 7)})
 }
 
+func (f *forced) position() bson.A {
+	return bson.A{f.rnd.Float64()*20 - 10, f.rnd.Float64()*20 - 10}
+}
+
+// geometry makes a point or a line.
+func (f *forced) geometry() bson.D {
+	if f.rnd.IntN(3) > 0 {
+		return bson.D{{Key: "type", Value: "Point"}, {Key: "coordinates", Value: f.position()}}
+	}
+	return bson.D{{Key: "type", Value: "LineString"}, {Key: "coordinates", Value: bson.A{f.position(), f.position()}}}
+}
+
+// region makes a condition on a geometry.
+func (f *forced) region() any {
+	p := f.position()
+	x, y := p[0].(float64), p[1].(float64)
+	square := bson.D{{Key: "type", Value: "Polygon"}, {Key: "coordinates", Value: bson.A{bson.A{
+		bson.A{x, y}, bson.A{x + 5, y}, bson.A{x + 5, y + 5}, bson.A{x, y + 5}, bson.A{x, y}}}}}
+	switch f.rnd.IntN(4) {
+	case 0:
+		return bson.D{{Key: "$geoWithin", Value: bson.D{{Key: "$geometry", Value: square}}}}
+	case 1:
+		return bson.D{{Key: "$geoWithin", Value: bson.D{{Key: "$centerSphere", Value: bson.A{p, 0.05 + f.rnd.Float64()/10}}}}}
+	case 2:
+		return bson.D{{Key: "$geoWithin", Value: bson.D{{Key: "$box", Value: bson.A{p, bson.A{x + 4, y + 4}}}}}}
+	}
+	return bson.D{{Key: "$geoIntersects", Value: bson.D{{Key: "$geometry", Value: pick(f.rnd, square, f.geometry())}}}}
+}
+
 func (f *forced) path() string {
+	if n := len(f.c.Indexes); n > 0 && f.rnd.IntN(2) == 0 {
+		parts := f.c.Indexes[f.rnd.IntN(n)].Definition.Components
+		if part := parts[f.rnd.IntN(len(parts))]; !part.Wildcard && part.Kind != index.Sphere {
+			return part.Path
+		}
+	}
 	return pick(f.rnd, "a", "a", "b", "c", "c", "m", "m.b", "m.c", "a.b", "m.b.c", "_id")
+}
+
+// fieldPath is path, but for _id.
+func (f *forced) fieldPath() string {
+	for {
+		if p := f.path(); p != "_id" {
+			return p
+		}
+	}
 }
 
 func (f *forced) indexSpec() bson.D {
@@ -143,6 +213,14 @@ func (f *forced) indexSpec() bson.D {
 		key = bson.D{{Key: "c", Value: "hashed"}}
 	case 1:
 		key = bson.D{{Key: pick(f.rnd, "$**", "m.$**", "a.$**"), Value: 1}}
+	case 3:
+		key = bson.D{{Key: "g", Value: "2dsphere"}}
+		if f.rnd.IntN(2) == 0 {
+			key = append(key, bson.E{Key: f.path(), Value: 1})
+		} else if f.rnd.IntN(2) == 0 {
+			key = append(bson.D{{Key: "c", Value: -1}}, key...)
+		}
+		return bson.D{{Key: "key", Value: key}}
 	case 2:
 		key = bson.D{{Key: "u", Value: pick(f.rnd, 1, -1)}}
 		return bson.D{{Key: "key", Value: key}, {Key: "unique", Value: true}}
@@ -240,13 +318,21 @@ func (f *forced) scalarNotRegex() any {
 
 func (f *forced) filter(depth int) bson.D {
 	d := bson.D{}
-	for range 1 + f.rnd.IntN(3) {
-		if depth > 0 && f.rnd.IntN(4) == 0 {
+	conditions := 1 + f.rnd.IntN(3)
+	if f.rnd.IntN(3) == 0 {
+		conditions = f.rnd.IntN(2)
+	}
+	for range conditions {
+		if depth > 0 && f.rnd.IntN(5) == 0 {
 			list := bson.A{}
 			for range 1 + f.rnd.IntN(3) {
 				list = append(list, f.filter(depth-1))
 			}
 			d = append(d, bson.E{Key: pick(f.rnd, "$or", "$or", "$and", "$nor"), Value: list})
+			continue
+		}
+		if f.rnd.IntN(8) == 0 {
+			d = append(d, bson.E{Key: "g", Value: f.region()})
 			continue
 		}
 		d = append(d, bson.E{Key: f.path(), Value: f.operator(1)})
@@ -268,7 +354,7 @@ func (f *forced) queries(n int) {
 		}
 		best := f.choose(r, q)
 		for _, p := range append(plans, best) {
-			f.plans++
+			f.note(p.Root)
 			if q.Goal == plan.Counting {
 				f.checkCount(r, p, q, text)
 				continue
@@ -279,6 +365,12 @@ func (f *forced) queries(n int) {
 			}
 			if err != nil {
 				f.t.Fatalf("%s: %v\n%s", text, err, p)
+			}
+			if q.Goal == plan.Distinct {
+				if want, got := f.values(q, f.matching(q)), f.values(q, docs); !maps.Equal(want, got) {
+					f.t.Fatalf("%s: %d values, expected %d\n%s\n%s", text, len(got), len(want), p, f.indexes())
+				}
+				continue
 			}
 			if problem := f.wrong(q, docs); problem != "" {
 				f.t.Fatalf("%s: %s\n%s\n%s", text, problem, p, f.indexes())
@@ -306,10 +398,16 @@ func (f *forced) generated() (q *plan.Query, text string, ok bool) {
 	if q.Filter, err = query.Parse(q.FilterSpec, &query.Options{Collation: q.Collation}); err != nil {
 		return nil, "", false
 	}
-	if f.rnd.IntN(8) == 0 {
+	switch {
+	case f.rnd.IntN(8) == 0:
 		q.Goal = plan.Counting
-	} else if f.rnd.IntN(2) == 0 {
-		sort := bson.D{}
+	case f.rnd.IntN(8) == 0:
+		q.Goal, q.Field = plan.Distinct, f.path()
+		text = fmt.Sprintf("distinct %s %s collation %t", q.Field, q.FilterSpec, q.Collation != nil)
+		return q, text, true
+	}
+	if q.Goal == plan.Find && f.rnd.IntN(2) == 0 {
+		sort := f.indexOrder()
 		for range 1 + f.rnd.IntN(2) {
 			path := f.path()
 			if !slices.ContainsFunc(sort, func(e bson.E) bool { return e.Key == path || e.Key == "m" || path == "m" || e.Key[0] == path[0] }) {
@@ -325,7 +423,7 @@ func (f *forced) generated() (q *plan.Query, text string, ok bool) {
 		q.Skip = int64(f.rnd.IntN(5))
 	}
 	if q.Goal == plan.Find && f.rnd.IntN(3) == 0 {
-		f.project(q, pick(f.rnd, bson.D{{Key: "c", Value: 1}, {Key: "_id", Value: 0}}, bson.D{{Key: "c", Value: 1}, {Key: "u", Value: 1}}, bson.D{{Key: "a.b", Value: 1}, {Key: "c", Value: 1}, {Key: "_id", Value: 0}}))
+		f.project(q, pick(f.rnd, bson.D{{Key: f.fieldPath(), Value: 1}, {Key: "_id", Value: 0}}, bson.D{{Key: "c", Value: 1}, {Key: "_id", Value: 0}}, bson.D{{Key: "c", Value: 1}, {Key: "u", Value: 1}}, bson.D{{Key: "a.b", Value: 1}, {Key: "c", Value: 1}, {Key: "_id", Value: 0}}))
 	}
 	text = fmt.Sprintf("find %s sort %s skip %d limit %d collation %t goal %d", q.FilterSpec, q.Sort, q.Skip, q.Limit, q.Collation != nil, q.Goal)
 	return q, text, true
@@ -429,6 +527,40 @@ func (f *forced) wrongProjection(q *plan.Query, docs, truth []bsoncore.Document)
 		}
 	}
 	return ""
+}
+
+// values returns the distinct values of the query's field, as keys.
+func (f *forced) values(q *plan.Query, docs []bsoncore.Document) map[string]bool {
+	out := map[string]bool{}
+	for _, doc := range docs {
+		path.Parse(q.Field).Walk(path.Document(doc), path.Each, func(v bsoncore.Value, _ int) bool {
+			if v.Type != 0 {
+				out[string(keyenc.Append(nil, v, false, q.Collation))] = true
+			}
+			return false
+		})
+	}
+	return out
+}
+
+// indexOrder returns the order of the last components of an index, or none.
+func (f *forced) indexOrder() bson.D {
+	if f.rnd.IntN(2) == 0 {
+		return nil
+	}
+	sort, sign := bson.D{}, pick(f.rnd, 1, -1)
+	parts := f.c.Indexes[f.rnd.IntN(len(f.c.Indexes))].Definition.Components
+	for _, part := range parts[f.rnd.IntN(len(parts)):] {
+		switch {
+		case part.Wildcard || part.Kind == index.Sphere || part.Kind == index.Hashed:
+			return sort
+		case part.Kind == index.Descending:
+			sort = append(sort, bson.E{Key: part.Path, Value: -sign})
+		default:
+			sort = append(sort, bson.E{Key: part.Path, Value: sign})
+		}
+	}
+	return sort
 }
 
 func unordered(doc bsoncore.Document) string {

@@ -26,7 +26,7 @@ func (p *planner) wildcard(x *Index, component int, found []leaf) []option {
 		}
 		at, seen := byPath[l.path]
 		_, exists := l.node.(*query.Exists)
-		if l.scope != nil || exists {
+		if l.scope != nil || exists || cond.tight == covered {
 			cond.tight = inexact
 		}
 		if !seen || b.descends || exists {

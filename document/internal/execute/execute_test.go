@@ -1,0 +1,286 @@
+package execute_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
+
+	"github.com/pandodb/pando"
+	"github.com/pandodb/pando/document/internal/codec"
+	"github.com/pandodb/pando/document/internal/execute"
+	"github.com/pandodb/pando/document/internal/mongoerror"
+	"github.com/pandodb/pando/document/internal/path"
+	"github.com/pandodb/pando/document/internal/plan"
+	"github.com/pandodb/pando/document/internal/query"
+	"github.com/pandodb/pando/document/internal/scratch"
+	"github.com/pandodb/pando/vfs/memfs"
+)
+
+func int32Value(n int32) bsoncore.Value {
+	return bsoncore.Value{Type: bsoncore.TypeInt32, Data: bsoncore.AppendInt32(nil, n)}
+}
+
+// TestExaminesNoMoreThanItNeeds: what plans look at, as explain tells it.
+func TestExaminesNoMoreThanItNeeds(t *testing.T) {
+	f := flights(t, 1200)
+	r := f.reader()
+	for _, one := range []struct {
+		name       string
+		filter     bson.D
+		edit       func(q *plan.Query)
+		keys, docs int64
+		returned   int
+	}{
+		{name: "by _id", filter: bson.D{{Key: "_id", Value: 7}}, keys: 1, docs: 1, returned: 1},
+		{name: "by a unique index", filter: bson.D{{Key: "serial", Value: 7}}, keys: 1, docs: 1, returned: 1},
+		{name: "by nothing there is", filter: bson.D{{Key: "serial", Value: -7}}, keys: 1, docs: 0, returned: 0},
+		{name: "several by _id", filter: bson.D{{Key: "_id", Value: bson.D{{Key: "$in", Value: bson.A{1, 3, 5, 9999}}}}}, keys: 4, docs: 3, returned: 3},
+		{name: "a range of _id", filter: bson.D{{Key: "_id", Value: bson.D{{Key: "$gte", Value: 1190}}}}, keys: 10, docs: 10, returned: 10},
+		{name: "without an index", filter: bson.D{{Key: "day", Value: 3}}, docs: 1200, returned: 43},
+		{name: "the first without an index", filter: bson.D{{Key: "day", Value: 3}}, edit: func(q *plan.Query) { q.Limit = 1 }, docs: 3, returned: 1},
+		{name: "the end of an order", edit: func(q *plan.Query) { q.Sort, q.Limit = encode(t, bson.D{{Key: "_id", Value: -1}}), 3 }, keys: 3, docs: 3, returned: 3},
+		{name: "skipped without reading", filter: bson.D{{Key: "origin", Value: "JFK"}}, edit: func(q *plan.Query) { q.Skip, q.Limit = 5, 2 }, keys: 7, docs: 2, returned: 2},
+		{
+			name: "leaping over gaps", filter: bson.D{{Key: "origin", Value: bson.D{{Key: "$gte", Value: "A"}}}, {Key: "dep_delay", Value: 86}},
+			keys: 15, docs: 12, returned: 12,
+		},
+		{
+			name: "out of the index alone", filter: bson.D{{Key: "origin", Value: "JFK"}, {Key: "dep_delay", Value: bson.D{{Key: "$gt", Value: 84}}}},
+			edit: func(q *plan.Query) {
+				f.project(q, bson.D{{Key: "origin", Value: 1}, {Key: "dep_delay", Value: 1}, {Key: "_id", Value: 0}})
+			},
+			keys: 8, docs: 0, returned: 8,
+		},
+	} {
+		t.Run(one.name, func(t *testing.T) {
+			q := f.query(one.filter)
+			if one.edit != nil {
+				one.edit(q)
+			}
+			p := f.choose(r, q)
+			docs, st, err := f.run(r, p, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			keys, examined := st.Examined()
+			if len(docs) != one.returned || keys != one.keys || examined != one.docs {
+				t.Errorf("%d documents of %d entries and %d records, expected %d of %d and %d\n%s",
+					len(docs), keys, examined, one.returned, one.keys, one.docs, p)
+			}
+		})
+	}
+}
+
+// TestExplainTellsWhatHappened: the shape of executionStats.
+func TestExplainTellsWhatHappened(t *testing.T) {
+	f := flights(t, 1200)
+	r := f.reader()
+	q := f.query(bson.D{{Key: "tailnum", Value: "N00007"}, {Key: "year", Value: 2013}})
+	p := f.choose(r, q)
+	docs, st, err := f.run(r, p, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := plan.Explain(p, plan.ExecutionStats, &plan.Run{Returned: int64(len(docs)), Root: st})
+	stages := out.Lookup("executionStats", "executionStages")
+	for _, want := range []string{`"stage": "FETCH"`, `"filter": {"year"`, `"isEOF"`, `"docsExamined": {"$numberLong":"1"}`, `"stage": "IXSCAN"`, `"keysExamined": {"$numberLong":"1"}`} {
+		if !strings.Contains(stages.String(), want) {
+			t.Errorf("no %s in %s", want, stages)
+		}
+	}
+	if n := out.Lookup("executionStats", "totalKeysExamined").AsInt64(); n != 1 {
+		t.Errorf("%d keys examined", n)
+	}
+}
+
+// TestLookupsAllocateNothing: single records by _id and by a unique index.
+func TestLookupsAllocateNothing(t *testing.T) {
+	f := flights(t, 500)
+	r := f.reader()
+	var l execute.Lookup
+	id, values := int32Value(77), []bsoncore.Value{int32Value(77)}
+	for name, look := range map[string]func() ([]byte, error){
+		"id":     func() ([]byte, error) { return l.ID(r, f.c, id) },
+		"unique": func() ([]byte, error) { return l.Unique(r, f.c, 0, values...) },
+	} {
+		if _, err := look(); err != nil {
+			t.Fatal(err)
+		}
+		if n := testing.AllocsPerRun(100, func() { _, _ = look() }); n > 0 {
+			t.Errorf("%s: %g allocations", name, n)
+		}
+	}
+	if _, err := l.ID(r, f.c, int32Value(-1)); !errors.Is(err, pando.ErrNotFound) {
+		t.Errorf("a record that is not there: %v", err)
+	}
+	if _, err := l.Unique(r, f.c, 0, int32Value(-1)); !errors.Is(err, pando.ErrNotFound) {
+		t.Errorf("an entry that is not there: %v", err)
+	}
+	if _, err := l.Unique(r, f.c, 1, int32Value(1)); err == nil {
+		t.Error("a lookup by an index that is not unique")
+	}
+}
+
+// TestCancelled: a walk over everything ends soon after its context.
+func TestCancelled(t *testing.T) {
+	f := flights(t, 2000)
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	q := f.query(bson.D{{Key: "year", Value: bson.D{{Key: "$gt", Value: 1}}}})
+	r := f.reader()
+	cur, err := execute.Open(ctx, r, f.c, f.choose(r, q), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for cur.Next() {
+		if n++; n == 10 {
+			cancel()
+		}
+	}
+	if !errors.Is(cur.Err(), context.Canceled) || n > 600 {
+		t.Errorf("%d rows, then %v", n, cur.Err())
+	}
+	if err := cur.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestSortIsBounded: a sort that may not spill fails with MongoDB's code, and one that may gives all.
+func TestSortIsBounded(t *testing.T) {
+	f := flights(t, 3000)
+	r := f.reader()
+	q := f.query(bson.D{})
+	q.Sort = encode(t, bson.D{{Key: "arr_delay", Value: 1}, {Key: "dest", Value: -1}})
+	p := f.choose(r, q)
+	_, _, err := f.run(r, p, &execute.Options{Memory: 64 << 10})
+	if !errors.Is(err, mongoerror.QueryExceededMemoryLimitNoDiskUseAllowed) {
+		t.Errorf("without a place to spill: %v", err)
+	}
+	space, err := scratch.Open(memfs.New(), "scratch", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	docs, st, err := f.run(r, p, &execute.Options{Memory: 64 << 10, Space: space})
+	if err != nil || len(docs) != 3000 || st.Spilled == 0 {
+		t.Errorf("%d documents, %d bytes spilled, %v", len(docs), st.Spilled, err)
+	}
+	q.Limit = 5
+	docs, st, err = f.run(r, f.choose(r, q), &execute.Options{Memory: 64 << 10})
+	if err != nil || len(docs) != 5 || st.Spilled != 0 {
+		t.Errorf("with a limit: %d documents, %d bytes spilled, %v", len(docs), st.Spilled, err)
+	}
+}
+
+// TestCapped: record keys are insertion numbers, and _id has an index of its own.
+func TestCapped(t *testing.T) {
+	f := newFixture(t, codec.BSON)
+	f.index(bson.D{{Key: "key", Value: bson.D{{Key: "_id", Value: 1}}}})
+	id := f.c.Indexes[0]
+	f.c.Indexes, f.c.IDIndex, f.c.Capped = nil, &id, true
+	for i := range 20 {
+		doc := encode(t, bson.D{{Key: "_id", Value: 100 - i}, {Key: "n", Value: i}})
+		key := fmt.Appendf(nil, "%08d", i)
+		record, err := f.c.Codec.Encode(nil, doc)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := id.Definition.Append(&f.entries, path.Document(doc)); err != nil {
+			t.Fatal(err)
+		}
+		b := f.db.NewBatch()
+		b.In(f.c.Records).Put(key, record)
+		b.In(id.Keyspace).Put(f.entries.Keys[0], append([]byte{0}, key...))
+		if err := f.db.Write(b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := f.reader()
+	for _, one := range []struct {
+		filter bson.D
+		sort   bson.D
+		stage  string
+		first  int32
+		count  int
+	}{
+		{bson.D{{Key: "_id", Value: 95}}, nil, "IDHACK", 5, 1},
+		{bson.D{{Key: "_id", Value: bson.D{{Key: "$lt", Value: 85}}}}, nil, "IXSCAN _id_", 19, 4},
+		{bson.D{}, nil, "COLLSCAN", 0, 20},
+		{bson.D{}, bson.D{{Key: "$natural", Value: -1}}, "COLLSCAN backward", 19, 20},
+		{bson.D{}, bson.D{{Key: "_id", Value: 1}}, "IXSCAN _id_", 19, 20},
+	} {
+		q := f.query(one.filter)
+		if one.sort != nil {
+			q.Sort = encode(t, one.sort)
+		}
+		p := f.choose(r, q)
+		docs, _, err := f.run(r, p, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(p.String(), one.stage) || len(docs) != one.count || docs[0].Lookup("n").AsInt32() != one.first {
+			t.Errorf("%v: %v\n%s", one.filter, docs, p)
+		}
+	}
+}
+
+// TestNear: records come in the order of their distance, from however far.
+func TestNear(t *testing.T) {
+	f := newForced(t, 1)
+	f.fixture = newFixture(t, codec.Template)
+	f.index(bson.D{{Key: "key", Value: bson.D{{Key: "g", Value: "2dsphere"}}}})
+	f.docs = nil
+	for id := range 300 {
+		doc := encode(t, bson.D{{Key: "_id", Value: id}, {Key: "c", Value: id % 3}, {Key: "g", Value: f.geometry()}})
+		if !f.insert(doc) {
+			t.Fatal("not taken")
+		}
+		f.docs = append(f.docs, doc)
+	}
+	r := f.reader()
+	for _, limits := range []bson.D{{}, {{Key: "$maxDistance", Value: 900_000}}, {{Key: "$minDistance", Value: 400_000}, {Key: "$maxDistance", Value: 1_500_000}}} {
+		point := bson.D{{Key: "type", Value: "Point"}, {Key: "coordinates", Value: f.position()}}
+		filter := bson.D{{Key: "c", Value: 1}, {Key: "g", Value: bson.D{{Key: "$near", Value: append(bson.D{{Key: "$geometry", Value: point}}, limits...)}}}}
+		q := f.query(filter)
+		p := f.choose(r, q)
+		docs, _, err := f.run(r, p, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := len(f.matching(q)); len(docs) != want || want == 0 {
+			t.Errorf("%v: %d documents, expected %d\n%s", limits, len(docs), want, p)
+		}
+		before := -1.0
+		for _, doc := range docs {
+			d, ok := nearOf(q.Filter).Distance(path.Document(doc))
+			if !ok || d < before {
+				t.Errorf("%v: a distance of %g after %g", limits, d, before)
+			}
+			before = d
+		}
+	}
+	q := f.query(bson.D{{Key: "h", Value: bson.D{{Key: "$near", Value: bson.D{{Key: "$geometry", Value: bson.D{{Key: "type", Value: "Point"}, {Key: "coordinates", Value: bson.A{1, 2}}}}}}}}})
+	if _, err := plan.Choose(q, execute.Planning(r, f.c)); !errors.Is(err, mongoerror.NoQueryExecutionPlans) {
+		t.Errorf("without an index: %v", err)
+	}
+}
+
+// nearOf returns the condition on the distance.
+func nearOf(f *query.Filter) *query.Near {
+	switch n := f.Root.(type) {
+	case *query.Near:
+		return n
+	case *query.And:
+		for _, child := range n.Children {
+			if near, ok := child.(*query.Near); ok {
+				return near
+			}
+		}
+	}
+	return nil
+}
