@@ -62,7 +62,8 @@ type Templates interface {
 	// Load calls fn with every stored template. Any order will do; definitions may be kept by fn.
 	Load(fn func(number uint32, definition []byte) error) error
 	// Store makes a template durable before any record that refers to it is written. It is called under a lock of the
-	// codec, and must not call it.
+	// codec, and must not call it. After an error it may be called with the same number and another definition, which then
+	// takes the place of what is there.
 	Store(number uint32, definition []byte) error
 }
 

@@ -1,6 +1,7 @@
 package codec
 
 import (
+	"bytes"
 	"fmt"
 	"hash/maphash"
 	"maps"
@@ -49,10 +50,11 @@ func (c *Codec) templateOf(doc []byte, outside bool) (*template, error) {
 	if !ok {
 		return nil, nil
 	}
-	if t := c.table.Load().shapes[string(shape)]; t != nil {
+	all := c.table.Load()
+	if t := all.shapes[string(shape)]; t != nil || len(all.templates) >= MaxTemplates {
 		return t, nil
 	}
-	return c.define(shape, doc)
+	return c.define(bytes.Clone(shape), doc)
 }
 
 // define makes a template of the shape of doc when it has been seen before.
