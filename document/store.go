@@ -192,3 +192,6 @@ func (s *Store) LastTime() bson.Timestamp {
 	}
 	return bson.Timestamp{T: uint32(last >> 32), I: uint32(last)}
 }
+
+// Tick moves the time of operations on, as a write does.
+func (s *Store) Tick() { s.timestamp() }

@@ -26,7 +26,7 @@ func commandTable() map[string]*command {
 	table := map[string]*command{}
 	for _, group := range [][]*command{
 		handshakeCommands(), crudCommands(), queryCommands(), catalogueCommands(), sessionCommands(), failPointCommands(),
-		userCommands(), authCommands(), diagnosticCommands(), operationCommands(),
+		userCommands(), authCommands(), diagnosticCommands(), operationCommands(), replicationCommands(),
 	} {
 		for _, c := range group {
 			table[c.name] = c

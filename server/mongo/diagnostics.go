@@ -2,6 +2,9 @@ package mongo
 
 import (
 	"context"
+	"errors"
+	"runtime"
+	"strings"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -13,40 +16,479 @@ import (
 func diagnosticCommands() []*command {
 	return []*command{
 		{name: "buildInfo", aliases: []string{"buildinfo"}, run: (*request).buildInfo, open: true, help: "says what version the server is"},
+		{name: "hostInfo", run: (*request).hostInfo, help: "says what the server runs on"},
+		{name: "serverStatus", run: (*request).serverStatus, anyField: true, help: "says what the server has counted"},
+		{name: "dbStats", aliases: []string{"dbstats"}, run: (*request).dbStats, fields: []string{"scale", "freeStorage"}, help: "says how large a database is"},
+		{name: "collStats", aliases: []string{"collstats"}, run: (*request).collStats, fields: []string{"scale"}, help: "says how large a collection is"},
+		{name: "dataSize", run: (*request).dataSize, anyField: true, help: "says how large a collection is"},
+		{name: "validate", run: (*request).validate, anyField: true, help: "checks a collection against its indexes"},
+		{name: "getLog", run: (*request).getLog, admin: true, help: "returns recent messages"},
+		{name: "getCmdLineOpts", run: (*request).getCmdLineOpts, admin: true, help: "says how the server was started"},
+		{name: "listCommands", run: (*request).listCommands, help: "lists the commands"},
+		{name: "whatsmyuri", run: (*request).whatsmyuri, open: true, help: "says where the client's connection comes from"},
+		{name: "top", run: (*request).top, admin: true, help: "says which collections are used"},
+		{name: "currentOp", run: (*request).currentOp, anyField: true, admin: true, help: "lists the commands that run"},
+		{name: "profile", run: (*request).setProfile, fields: []string{"slowms", "sampleRate", "filter"}, help: "turns the profiler on or off"},
+		{name: "dbHash", aliases: []string{"dbhash"}, run: (*request).dbHash, fields: []string{"collections"}, help: "hashes the collections of a database"},
+		{name: "compact", run: (*request).compact, anyField: true, help: "makes the files as small as they get"},
+		{name: "reIndex", run: (*request).reIndex, help: "makes the indexes of a collection anew"},
+		{name: "fsync", run: (*request).fsync, anyField: true, admin: true, help: "writes everything to stable storage"},
+		{name: "connPoolStats", run: func(*request) (bsoncore.Document, error) {
+			return encode(bson.D{{Key: "totalInUse", Value: 0}, {Key: "ok", Value: 1.0}})
+		}, help: "says that there are no connections to other servers"},
+		{name: "lastError", aliases: []string{"getLastError", "getlasterror", "resetError"}, run: func(r *request) (bsoncore.Document, error) {
+			return nil, document.NewError(codeCommandNotFound, "no such command: '%s'", r.name)
+		}, help: "is gone since MongoDB 5.1"},
+		{name: "features", run: func(*request) (bsoncore.Document, error) {
+			return encode(bson.D{{Key: "js", Value: false}, {Key: "oidMachine", Value: 0}, {Key: "ok", Value: 1.0}})
+		}, help: "says that there is no JavaScript"},
 	}
 }
 
 func (r *request) buildInfo() (bsoncore.Document, error) {
 	return encode(bson.D{
-		{Key: "version", Value: serverVersion}, {Key: "gitVersion", Value: "pando"}, {Key: "pando", Value: r.server.o.Version},
-		{Key: "versionArray", Value: bson.A{int32(7), int32(0), int32(14), int32(0)}}, {Key: "bits", Value: int32(64)}, {Key: "debug", Value: false},
-		{Key: "maxBsonObjectSize", Value: int32(document.MaxDocumentBytes)}, {Key: "modules", Value: bson.A{}},
+		{Key: "version", Value: serverVersion}, {Key: "gitVersion", Value: "pando"}, {Key: "modules", Value: bson.A{}}, {Key: "pando", Value: r.server.o.Version},
+		{Key: "allocator", Value: "go"}, {Key: "javascriptEngine", Value: "none"}, {Key: "sysInfo", Value: "deprecated"},
+		{Key: "versionArray", Value: bson.A{int32(7), int32(0), int32(14), int32(0)}}, {Key: "openssl", Value: bson.D{{Key: "running", Value: "Go crypto/tls"}}},
+		{Key: "buildEnvironment", Value: bson.D{{Key: "target_arch", Value: runtime.GOARCH}, {Key: "target_os", Value: runtime.GOOS}}},
+		{Key: "bits", Value: int32(64)}, {Key: "debug", Value: false}, {Key: "maxBsonObjectSize", Value: int32(document.MaxDocumentBytes)},
 		{Key: "storageEngines", Value: bson.A{"pando"}}, {Key: "ok", Value: 1.0},
 	})
 }
 
 // info says where the server runs.
 func (s *Server) info() bsoncore.Document {
-	return bsoncore.NewDocumentBuilder().AppendString("host", s.o.Address).AppendString("version", serverVersion).AppendString("gitVersion", "pando").Build()
+	host, port, found := strings.Cut(s.o.Address, ":")
+	if !found {
+		port = "0"
+	}
+	return bsoncore.NewDocumentBuilder().AppendString("host", host).AppendString("port", port).AppendString("version", serverVersion).
+		AppendString("gitVersion", "pando").Build()
 }
 
-// databaseBytes estimates the bytes of a database: its share of the files, by documents.
-func (s *Server) databaseBytes(context.Context, string) int64 { return 1 }
-
-// profiles is the profiler's settings.
-type profiles struct{}
-
-func (p *profiles) keep(context.Context, *Server, *request, bsoncore.Document, error, time.Duration) {
+func (r *request) hostInfo() (bsoncore.Document, error) {
+	return encode(bson.D{
+		{Key: "system", Value: bson.D{
+			{Key: "currentTime", Value: r.server.clock.Now()}, {Key: "hostname", Value: r.server.o.Address}, {Key: "cpuAddrSize", Value: int32(64)},
+			{Key: "numCores", Value: int32(runtime.NumCPU())}, {Key: "cpuArch", Value: runtime.GOARCH}, {Key: "numaEnabled", Value: false},
+		}},
+		{Key: "os", Value: bson.D{{Key: "type", Value: runtime.GOOS}, {Key: "name", Value: runtime.GOOS}, {Key: "version", Value: ""}}},
+		{Key: "extra", Value: bson.D{}}, {Key: "ok", Value: 1.0},
+	})
 }
 
-// parameters is what getParameter and setParameter know.
-type parameters struct{}
+func (r *request) serverStatus() (bsoncore.Document, error) {
+	s, m := r.server, r.server.store.DB().Metrics()
+	stats := s.Statistics()
+	up := s.clock.Now().Sub(s.started)
+	var commands bson.D
+	counters := map[string]int64{}
+	for _, c := range stats.Commands {
+		commands = append(commands, bson.E{Key: c.Name, Value: bson.D{{Key: "failed", Value: c.Failed}, {Key: "total", Value: c.Count}}})
+		counters[c.Name] = c.Count
+	}
+	total := int64(0)
+	for _, n := range counters {
+		total += n
+	}
+	var memory runtime.MemStats
+	runtime.ReadMemStats(&memory)
+	d := bson.D{
+		{Key: "host", Value: s.o.Address}, {Key: "version", Value: serverVersion}, {Key: "process", Value: "pando"}, {Key: "pid", Value: int64(0)},
+		{Key: "uptime", Value: up.Seconds()}, {Key: "uptimeMillis", Value: up.Milliseconds()}, {Key: "uptimeEstimate", Value: int64(up.Seconds())},
+		{Key: "localTime", Value: s.clock.Now()},
+		{Key: "asserts", Value: bson.D{{Key: "regular", Value: 0}, {Key: "warning", Value: 0}, {Key: "msg", Value: 0}, {Key: "user", Value: 0}}},
+		{Key: "connections", Value: bson.D{{Key: "current", Value: int32(stats.Connections)}, {Key: "available", Value: int32(1 << 20)}, {Key: "totalCreated", Value: stats.ConnectionsMade}, {Key: "active", Value: int32(1)}}},
+		{Key: "logicalSessionRecordCache", Value: bson.D{{Key: "activeSessionsCount", Value: int32(stats.Sessions)}}},
+		{Key: "network", Value: bson.D{{Key: "bytesIn", Value: stats.BytesIn}, {Key: "bytesOut", Value: stats.BytesOut}, {Key: "numRequests", Value: total}}},
+		{Key: "opcounters", Value: bson.D{
+			{Key: "insert", Value: counters["insert"]}, {Key: "query", Value: counters["find"]}, {Key: "update", Value: counters["update"]},
+			{Key: "delete", Value: counters["delete"]}, {Key: "getmore", Value: counters["getMore"]}, {Key: "command", Value: total},
+		}},
+		{Key: "storageEngine", Value: bson.D{{Key: "name", Value: "pando"}, {Key: "supportsCommittedReads", Value: true}, {Key: "persistent", Value: true}, {Key: "readOnly", Value: false}}},
+		{Key: "mem", Value: bson.D{{Key: "bits", Value: int32(64)}, {Key: "resident", Value: int32(memory.Sys >> 20)}, {Key: "virtual", Value: int32(memory.Sys >> 20)}, {Key: "supported", Value: true}}},
+		{Key: "metrics", Value: bson.D{
+			{Key: "commands", Value: commands},
+			{Key: "cursor", Value: bson.D{{Key: "timedOut", Value: stats.CursorsTimedOut}, {Key: "totalOpened", Value: stats.CursorsOpened}, {Key: "open", Value: bson.D{{Key: "total", Value: int64(stats.Cursors)}, {Key: "noTimeout", Value: int64(0)}, {Key: "pinned", Value: int64(0)}}}}},
+		}},
+		{Key: "pando", Value: bson.D{
+			{Key: "commits", Value: m.Commits}, {Key: "syncs", Value: m.Syncs}, {Key: "checkpoints", Value: m.Checkpoints}, {Key: "stalls", Value: m.Stalls},
+			{Key: "segmentBytes", Value: m.SegmentBytes}, {Key: "liveBytes", Value: m.LiveBytes}, {Key: "logBytes", Value: m.LogSize},
+			{Key: "cacheBytes", Value: m.CacheBytes}, {Key: "cacheUsed", Value: m.CacheUsed}, {Key: "writeAmplification", Value: m.WriteAmplification},
+		}},
+	}
+	if !s.o.Standalone {
+		d = append(d, bson.E{Key: "repl", Value: bson.D{
+			{Key: "setName", Value: s.o.SetName}, {Key: "isWritablePrimary", Value: true}, {Key: "secondary", Value: false},
+			{Key: "hosts", Value: bson.A{s.o.Address}}, {Key: "me", Value: s.o.Address}, {Key: "primary", Value: s.o.Address}, {Key: "electionId", Value: s.electionID()},
+		}})
+	}
+	return encode(append(d, bson.E{Key: "ok", Value: 1.0}))
+}
 
-func (p *parameters) init() {}
+// databaseBytes is the share of the files that a database takes, estimated by its documents.
+func (s *Server) databaseBytes(ctx context.Context, name string) int64 {
+	var mine, all int64
+	names, err := s.store.Databases(ctx)
+	if err != nil {
+		return 0
+	}
+	for _, n := range names {
+		list, err := s.store.Database(n).Collections(ctx)
+		if err != nil {
+			return 0
+		}
+		for _, c := range list {
+			st, err := s.store.Database(n).Lookup(c.Name).Stats(ctx)
+			if err != nil {
+				return 0
+			}
+			all += st.Documents + 1
+			if n == name {
+				mine += st.Documents + 1
+			}
+		}
+	}
+	if all == 0 {
+		return 0
+	}
+	m := s.store.DB().Metrics()
+	total := m.LiveBytes + m.MemtableBytes
+	return max(1, int64(float64(total)*float64(mine)/float64(all)))
+}
+
+// scale is by what sizes are divided.
+func (r *request) scale() (int64, error) {
+	n, err := r.number("scale")
+	if err != nil {
+		return 0, err
+	}
+	if r.has("scale") && n < 1 {
+		return 0, document.NewError(document.BadValue, "BSON field '%s.scale' value must be >= 1, actual value '%d'", r.name, n)
+	}
+	return max(n, 1), nil
+}
+
+func (r *request) dbStats() (bsoncore.Document, error) {
+	scale, err := r.scale()
+	if err != nil {
+		return nil, err
+	}
+	list, err := r.server.store.Database(r.db).Collections(r.ctx)
+	if err != nil {
+		return nil, err
+	}
+	var collections, views, indexes, objects int64
+	for _, c := range list {
+		if c.View {
+			views++
+			continue
+		}
+		st, err := r.lookup(c.Name).Stats(r.ctx)
+		if err != nil {
+			return nil, err
+		}
+		collections++
+		indexes += int64(st.Indexes)
+		objects += st.Documents
+	}
+	size := float64(r.server.databaseBytes(r.ctx, r.db)) / float64(scale)
+	if len(list) == 0 {
+		size = 0
+	}
+	average := 0.0
+	if objects > 0 {
+		average = size * float64(scale) / float64(objects)
+	}
+	return encode(bson.D{
+		{Key: "db", Value: r.db}, {Key: "collections", Value: collections}, {Key: "views", Value: views}, {Key: "objects", Value: objects},
+		{Key: "avgObjSize", Value: average}, {Key: "dataSize", Value: size}, {Key: "storageSize", Value: size}, {Key: "indexes", Value: indexes},
+		{Key: "indexSize", Value: 0.0}, {Key: "totalSize", Value: size}, {Key: "scaleFactor", Value: scale}, {Key: "ok", Value: 1.0},
+	})
+}
+
+func (r *request) collStats() (bsoncore.Document, error) {
+	c, err := r.collection()
+	if err != nil {
+		return nil, err
+	}
+	scale, err := r.scale()
+	if err != nil {
+		return nil, err
+	}
+	st, err := c.Stats(r.ctx)
+	if err != nil {
+		return nil, err
+	}
+	sizes := bson.D{}
+	if list, err := c.Indexes(r.ctx); err == nil {
+		for _, x := range list {
+			sizes = append(sizes, bson.E{Key: x.Name, Value: int64(0)})
+		}
+	} else if !errors.Is(err, document.NamespaceNotFound) {
+		return nil, err
+	}
+	size := int64(0)
+	if st.Documents > 0 {
+		size = r.server.databaseBytes(r.ctx, r.db) / scale
+	}
+	return encode(bson.D{
+		{Key: "ns", Value: r.db + "." + c.Name()}, {Key: "size", Value: size}, {Key: "count", Value: st.Documents}, {Key: "storageSize", Value: size},
+		{Key: "totalSize", Value: size}, {Key: "capped", Value: st.Capped}, {Key: "nindexes", Value: int32(st.Indexes)}, {Key: "indexSizes", Value: sizes},
+		{Key: "totalIndexSize", Value: int64(0)}, {Key: "scaleFactor", Value: scale}, {Key: "ok", Value: 1.0},
+	})
+}
+
+func (r *request) dataSize() (bsoncore.Document, error) {
+	name, _ := r.target.StringValueOK()
+	db, coll, _ := strings.Cut(name, ".")
+	st, err := r.server.store.Database(db).Lookup(coll).Stats(r.ctx)
+	if err != nil {
+		return nil, err
+	}
+	return encode(bson.D{{Key: "size", Value: r.server.databaseBytes(r.ctx, db)}, {Key: "numObjects", Value: st.Documents}, {Key: "millis", Value: 0}, {Key: "ok", Value: 1.0}})
+}
+
+// validate reads every document of a collection, and verifies everything that the storage holds.
+func (r *request) validate() (bsoncore.Document, error) {
+	c, err := r.collection()
+	if err != nil {
+		return nil, err
+	}
+	list, err := c.Indexes(r.ctx)
+	if err != nil {
+		return nil, err
+	}
+	n := int64(0)
+	var faults bson.A
+	for _, err := range c.Find(r.ctx, nil, nil) {
+		if err != nil {
+			faults = append(faults, err.Error())
+			break
+		}
+		n++
+	}
+	full, err := r.flag("full")
+	if err != nil {
+		return nil, err
+	}
+	if full {
+		report, err := r.server.store.DB().Check(r.ctx)
+		if err != nil {
+			return nil, err
+		}
+		if err := report.Err(); err != nil {
+			faults = append(faults, err.Error())
+		}
+	}
+	keys, details := bson.D{}, bson.D{}
+	for _, x := range list {
+		keys = append(keys, bson.E{Key: x.Name, Value: n})
+		details = append(details, bson.E{Key: x.Name, Value: bson.D{{Key: "valid", Value: true}}})
+	}
+	if faults == nil {
+		faults = bson.A{}
+	}
+	return encode(bson.D{
+		{Key: "ns", Value: r.db + "." + c.Name()}, {Key: "nInvalidDocuments", Value: 0}, {Key: "nrecords", Value: n}, {Key: "nIndexes", Value: int32(len(list))},
+		{Key: "keysPerIndex", Value: keys}, {Key: "indexDetails", Value: details}, {Key: "valid", Value: len(faults) == 0}, {Key: "repaired", Value: false},
+		{Key: "warnings", Value: bson.A{}}, {Key: "errors", Value: faults}, {Key: "extraIndexEntries", Value: bson.A{}},
+		{Key: "missingIndexEntries", Value: bson.A{}}, {Key: "corruptRecords", Value: bson.A{}}, {Key: "ok", Value: 1.0},
+	})
+}
+
+func (r *request) getLog() (bsoncore.Document, error) {
+	which, ok := r.target.StringValueOK()
+	if !ok {
+		return nil, document.NewError(document.TypeMismatch, "Argument to getLog must be of type String; found %s of type %s", r.target, typeName(r.target.Type))
+	}
+	switch which {
+	case "*":
+		return encode(bson.D{{Key: "names", Value: bson.A{"global", "startupWarnings"}}, {Key: "ok", Value: 1.0}})
+	case "global", "startupWarnings":
+		return encode(bson.D{{Key: "totalLinesWritten", Value: 0}, {Key: "log", Value: bson.A{}}, {Key: "ok", Value: 1.0}})
+	}
+	return nil, document.NewError(document.Code(96), "No log named '%s'", which)
+}
+
+func (r *request) getCmdLineOpts() (bsoncore.Document, error) {
+	parsed := bson.D{}
+	if !r.server.o.Standalone {
+		parsed = append(parsed, bson.E{Key: "replication", Value: bson.D{{Key: "replSet", Value: r.server.o.SetName}}})
+	}
+	if r.server.o.Auth {
+		parsed = append(parsed, bson.E{Key: "security", Value: bson.D{{Key: "authorization", Value: "enabled"}}})
+	}
+	if r.server.o.TestCommands {
+		parsed = append(parsed, bson.E{Key: "setParameter", Value: bson.D{{Key: "enableTestCommands", Value: "1"}}})
+	}
+	return encode(bson.D{{Key: "argv", Value: bson.A{"pando", "serve"}}, {Key: "parsed", Value: parsed}, {Key: "ok", Value: 1.0}})
+}
+
+func (r *request) listCommands() (bsoncore.Document, error) {
+	list := bson.D{}
+	for name, c := range r.server.commands {
+		if name == c.name {
+			list = append(list, bson.E{Key: name, Value: bson.D{{Key: "help", Value: c.help}, {Key: "requiresAuth", Value: !c.open}, {Key: "adminOnly", Value: c.admin}, {Key: "apiVersions", Value: versions(c)}}})
+		}
+	}
+	sortFields(list)
+	return encode(bson.D{{Key: "commands", Value: list}, {Key: "ok", Value: 1.0}})
+}
+
+func versions(c *command) bson.A {
+	if c.stable {
+		return bson.A{"1"}
+	}
+	return bson.A{}
+}
+
+func (r *request) whatsmyuri() (bsoncore.Document, error) {
+	return encode(bson.D{{Key: "you", Value: r.conn.net.RemoteAddr().String()}, {Key: "ok", Value: 1.0}})
+}
+
+func (r *request) top() (bsoncore.Document, error) {
+	return encode(bson.D{{Key: "totals", Value: bson.D{{Key: "note", Value: "all times in microseconds"}}}, {Key: "ok", Value: 1.0}})
+}
+
+// currentOps describes the commands that run.
+func (r *request) currentOps() []bson.D {
+	t := &r.server.ops
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	now := r.server.clock.Now()
+	var list []bson.D
+	for id, op := range t.byID {
+		x := op.request
+		d := bson.D{
+			{Key: "type", Value: "op"}, {Key: "host", Value: r.server.o.Address}, {Key: "desc", Value: "conn" + itoa(int(x.conn.id))}, {Key: "connectionId", Value: x.conn.id},
+			{Key: "client", Value: x.conn.net.RemoteAddr().String()}, {Key: "appName", Value: x.conn.appName}, {Key: "active", Value: true},
+			{Key: "opid", Value: int32(id)}, {Key: "op", Value: "command"}, {Key: "ns", Value: x.db + ".$cmd"}, {Key: "command", Value: bson.Raw(shown(x))},
+			{Key: "secs_running", Value: int64(now.Sub(op.started).Seconds())}, {Key: "microsecs_running", Value: now.Sub(op.started).Microseconds()},
+		}
+		list = append(list, d)
+	}
+	return list
+}
+
+// shown is a command as others may see it: without secrets, and without what would be too long.
+func shown(r *request) bsoncore.Document {
+	switch r.name {
+	case "saslStart", "saslContinue", "createUser", "updateUser", "hello", "isMaster", "ismaster", "authenticate":
+		return bsoncore.NewDocumentBuilder().AppendString(r.name, "xxx").Build()
+	}
+	const most = 4 << 10
+	if len(r.body) > most {
+		return bsoncore.NewDocumentBuilder().AppendValue(r.name, r.target).AppendString("$truncated", "too long").Build()
+	}
+	return append(bsoncore.Document(nil), r.body...)
+}
+
+func (r *request) currentOp() (bsoncore.Document, error) {
+	list := bson.A{}
+	for _, d := range r.currentOps() {
+		list = append(list, d)
+	}
+	return encode(bson.D{{Key: "inprog", Value: list}, {Key: "ok", Value: 1.0}})
+}
+
+// dbHash hashes the documents of each collection, in the order of their _id.
+func (r *request) dbHash() (bsoncore.Document, error) {
+	list, err := r.server.store.Database(r.db).Collections(r.ctx)
+	if err != nil {
+		return nil, err
+	}
+	hashes, whole := bson.D{}, newDigest()
+	for _, c := range list {
+		if c.View {
+			continue
+		}
+		d := newDigest()
+		for doc, err := range r.lookup(c.Name).Find(r.ctx, nil, &document.FindOptions{Sort: bson.D{{Key: "_id", Value: 1}}}) {
+			if err != nil {
+				return nil, err
+			}
+			d.add(doc)
+		}
+		sum := d.sum()
+		hashes = append(hashes, bson.E{Key: c.Name, Value: sum})
+		whole.add([]byte(sum))
+	}
+	return encode(bson.D{{Key: "host", Value: r.server.o.Address}, {Key: "collections", Value: hashes}, {Key: "md5", Value: whole.sum()}, {Key: "timeMillis", Value: int64(0)}, {Key: "ok", Value: 1.0}})
+}
+
+func (r *request) compact() (bsoncore.Document, error) {
+	before := r.server.store.DB().Metrics().SegmentBytes
+	if err := r.server.store.DB().Compact(r.ctx, compactOptions()); err != nil {
+		return nil, err
+	}
+	freed := max(0, before-r.server.store.DB().Metrics().SegmentBytes)
+	return encode(bson.D{{Key: "bytesFreed", Value: freed}, {Key: "ok", Value: 1.0}})
+}
+
+func (r *request) reIndex() (bsoncore.Document, error) {
+	c, err := r.collection()
+	if err != nil {
+		return nil, err
+	}
+	list, err := c.Indexes(r.ctx)
+	if err != nil {
+		return nil, err
+	}
+	var specs []bson.Raw
+	docs := bson.A{}
+	for _, x := range list {
+		docs = append(docs, x.Spec)
+		if x.Name != "_id_" {
+			specs = append(specs, x.Spec)
+		}
+	}
+	if len(specs) > 0 {
+		if err := c.DropIndex(r.ctx, "*"); err != nil {
+			return nil, err
+		}
+		if _, err := c.CreateIndexes(r.ctx, specs, nil); err != nil {
+			return nil, err
+		}
+	}
+	return encode(bson.D{{Key: "nIndexesWas", Value: int32(len(list))}, {Key: "nIndexes", Value: int32(len(list))}, {Key: "indexes", Value: docs}, {Key: "ok", Value: 1.0}})
+}
+
+func (r *request) fsync() (bsoncore.Document, error) {
+	lock, err := r.flag("lock")
+	if err != nil {
+		return nil, err
+	}
+	if lock {
+		return nil, document.NewError(codeNotSupported, "fsync with lock is not supported: a backup needs no lock here")
+	}
+	if err := r.server.store.DB().Sync(); err != nil {
+		return nil, err
+	}
+	return encode(bson.D{{Key: "numFiles", Value: int32(1)}, {Key: "ok", Value: 1.0}})
+}
 
 // specialStage answers aggregation stages whose rows come from the server.
-func (r *request) specialStage(context.Context, string, bson.RawValue) ([]bson.Raw, bool, error) {
-	return nil, false, nil
+func (r *request) specialStage(_ context.Context, stage string, _ bson.RawValue) ([]bson.Raw, bool, error) {
+	var rows []bson.Raw
+	switch stage {
+	case "$currentOp":
+		for _, d := range r.currentOps() {
+			raw, err := bson.Marshal(d)
+			if err != nil {
+				return nil, true, err
+			}
+			rows = append(rows, raw)
+		}
+	case "$listSessions", "$listLocalSessions":
+		for _, id := range r.server.sessions.list() {
+			row := bsoncore.NewDocumentBuilder().AppendDocument("_id", id).AppendDateTime("lastUse", r.server.clock.Now().UnixMilli()).Build()
+			rows = append(rows, bson.Raw(row))
+		}
+	default:
+		return nil, false, nil
+	}
+	return rows, true, nil
 }
 
 // listCursor makes what opens a cursor over documents that are there already.
@@ -60,12 +502,5 @@ func listCursor(docs []bsoncore.Document) func(context.Context) (*document.Curso
 	}
 }
 
-// isOplog reports whether a find reads the oplog.
-func (r *request) isOplog(c *document.Collection) bool {
-	return r.db == "local" && c.Name() == "oplog.rs"
-}
-
-// openOplog opens a cursor over the oplog.
-func (r *request) openOplog(context.Context, any, *document.FindOptions, bool) (*document.Cursor, error) {
-	return nil, document.NewError(codeNotSupported, "the oplog cannot be read")
-}
+// elapsed is a time as profiles show it.
+func elapsed(d time.Duration) int64 { return d.Milliseconds() }
