@@ -78,13 +78,13 @@ func size(t bsoncore.Type, data []byte) int {
 	case bsoncore.TypeDouble, bsoncore.TypeInt64, bsoncore.TypeDateTime, bsoncore.TypeTimestamp:
 		return 8
 	case bsoncore.TypeString, bsoncore.TypeJavaScript, bsoncore.TypeSymbol:
-		return prefixed(data, 4)
+		return prefixed(data, 4, 1)
 	case bsoncore.TypeEmbeddedDocument, bsoncore.TypeArray, bsoncore.TypeCodeWithScope:
-		return prefixed(data, 0)
+		return prefixed(data, 0, bsoncore.EmptyDocumentLength)
 	case bsoncore.TypeBinary:
-		return prefixed(data, 5)
+		return prefixed(data, 5, 0)
 	case bsoncore.TypeDBPointer:
-		return prefixed(data, 16)
+		return prefixed(data, 16, 1)
 	case bsoncore.TypeObjectID:
 		return 12
 	case bsoncore.TypeDecimal128:
@@ -103,10 +103,14 @@ func size(t bsoncore.Type, data []byte) int {
 	return -1
 }
 
-// prefixed is the size of a value that begins with its length, not counting some bytes.
-func prefixed(data []byte, more int) int {
+// prefixed is the size of a value that begins with its length, which does not count some bytes, and cannot be less than least.
+func prefixed(data []byte, more, least int) int {
 	if len(data) < 4 {
 		return -1
 	}
-	return int(int32(binary.LittleEndian.Uint32(data))) + more
+	n := int(int32(binary.LittleEndian.Uint32(data)))
+	if n < least {
+		return -1
+	}
+	return n + more
 }

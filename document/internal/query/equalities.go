@@ -1,6 +1,7 @@
 package query
 
 import (
+	"slices"
 	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
@@ -9,10 +10,13 @@ import (
 )
 
 // Equalities returns the fields that the filter sets equal to a value, for the document that an upsert inserts: dotted paths with
-// values, in the order of the filter's tree. It fails when two are about one path, or one path is within another.
+// values, in the order of the filter. It fails when two are about one path, or one path is within another, and when there is $expr.
 func (f *Filter) Equalities() (bsoncore.Document, error) {
+	if hasExpr(f.given) {
+		return nil, mongoerror.New(mongoerror.QueryFeatureNotAllowed, "$expr is not allowed in the query predicate for an upsert")
+	}
 	var found []*Comparison
-	collect(f.Root, &found)
+	f.collect(f.given, &found)
 	b := bsoncore.NewDocumentBuilder()
 	seen := map[string]bool{}
 	below := map[string]string{} // by the beginnings of paths: a path that goes on from there
@@ -39,15 +43,31 @@ func notSingle(format string, args ...any) error {
 	return mongoerror.New(mongoerror.NotSingleValueField, format, args...)
 }
 
-func collect(n Node, found *[]*Comparison) {
+func hasExpr(n Node) bool {
+	if _, ok := n.(*Expr); ok {
+		return true
+	}
+	return slices.ContainsFunc(childrenOf(n), hasExpr)
+}
+
+// collect finds the equalities that must hold. It looks at the filter as it was given, as MongoDB does: {$not: {$ne: 1}} is none.
+func (f *Filter) collect(n Node, found *[]*Comparison) {
 	switch n := n.(type) {
 	case *Comparison:
 		if n.Op == Eq {
 			*found = append(*found, n)
 		}
+	case *In:
+		if equality, ok := normaliseIn(n, f.collation).(*Comparison); ok {
+			*found = append(*found, equality)
+		}
 	case *And:
 		for _, child := range n.Children {
-			collect(child, found)
+			f.collect(child, found)
+		}
+	case *Or:
+		if len(n.Children) == 1 {
+			f.collect(n.Children[0], found)
 		}
 	}
 }

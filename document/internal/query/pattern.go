@@ -3,6 +3,7 @@ package query
 import (
 	"fmt"
 	"regexp"
+	"strconv"
 	"strings"
 )
 
@@ -137,16 +138,22 @@ func (t *translator) escape() bool {
 
 // write writes a class, in which the backtracking engine knows no \x{...}.
 func (t *translator) write(class string) {
-	if t.backtracking {
-		class = wide.ReplaceAllStringFunc(class, func(s string) string {
-			var r rune
-			if _, err := fmt.Sscanf(s, `\x{%x}`, &r); err != nil {
-				return s
-			}
-			return string(r)
-		})
+	if !t.backtracking {
+		t.out.WriteString(class)
+		return
 	}
-	t.out.WriteString(class)
+	for {
+		before, after, found := strings.Cut(class, `\x{`)
+		t.out.WriteString(before)
+		if !found {
+			return
+		}
+		digits, rest, _ := strings.Cut(after, "}")
+		if code, err := strconv.ParseInt(digits, 16, 32); err == nil {
+			t.out.WriteRune(rune(code))
+		}
+		class = rest
+	}
 }
 
 // quoted copies literally up to \E.
@@ -290,19 +297,38 @@ func (t *translator) group() bool {
 	if !strings.HasPrefix(rest, "(?") {
 		return true
 	}
-	if named.MatchString(rest) {
+	if isNamed(rest) {
 		return true
 	}
-	flags := inline.FindString(rest)
+	flags := inlineFlags(rest)
 	// The meaning of $ depends on m, which is known for the whole pattern only.
 	return flags != "" && (!strings.Contains(flags, "m") || !strings.Contains(t.src, "$"))
 }
 
-var (
-	named  = regexp.MustCompile(`^\(\?P?<[A-Za-z_]\w*>`)
-	wide   = regexp.MustCompile(`\\x\{[0-9a-fA-F]{1,6}\}`)
-	inline = regexp.MustCompile(`^\(\?(?:[imsU]*(?:-[imsU]+)?)[:)]`)
-)
+// isNamed reports whether a group begins as (?<name> or (?P<name>.
+func isNamed(group string) bool {
+	name, ok := strings.CutPrefix(strings.TrimPrefix(strings.TrimPrefix(group, "(?"), "P"), "<")
+	if !ok {
+		return false
+	}
+	for i, c := range []byte(name) {
+		letter := c == '_' || c|0x20 >= 'a' && c|0x20 <= 'z'
+		if !letter && (i == 0 || c < '0' || c > '9') {
+			return i > 0 && c == '>'
+		}
+	}
+	return false
+}
+
+// inlineFlags returns the beginning of a group that sets flags which both engines have, as (?i), (?s-i) and (?:, up to its
+// end; "" when the group is another.
+func inlineFlags(group string) string {
+	end := strings.IndexAny(group[2:], ":)") + 2
+	if end < 2 || strings.Trim(group[2:end], "imsU-") != "" || strings.Count(group[2:end], "-") > 1 {
+		return ""
+	}
+	return group[:end+1]
+}
 
 // dollar translates $.
 func (t *translator) dollar() bool {

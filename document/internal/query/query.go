@@ -31,6 +31,7 @@ type Options struct {
 type Filter struct {
 	Root Node
 
+	given     Node // the tree before it was normalised
 	collation *collation.Collation
 	matcher   matcher
 }
@@ -41,23 +42,23 @@ func Parse(filter bsoncore.Document, o *Options) (*Filter, error) {
 		o = new(Options)
 	}
 	p := &parser{options: o}
-	root, err := p.document(bytes.Clone(filter), 0)
+	given, err := p.document(bytes.Clone(filter), 0)
 	if err != nil {
 		return nil, err
 	}
-	root = normalise(root, o.Collation)
+	root := normalise(given, o.Collation)
 	if err := checkNear(root); err != nil {
 		return nil, err
 	}
-	return newFilter(root, o.Collation), nil
+	return newFilter(given, root, o.Collation), nil
 }
 
-func newFilter(root Node, c *collation.Collation) *Filter {
-	return &Filter{Root: root, collation: c, matcher: compile(root, c)}
+func newFilter(given, root Node, c *collation.Collation) *Filter {
+	return &Filter{Root: root, given: given, collation: c, matcher: compile(root, c)}
 }
 
 // With returns a filter whose tree is made of this one's nodes: what a planner leaves to be looked at.
-func (f *Filter) With(root Node) *Filter { return newFilter(root, f.collation) }
+func (f *Filter) With(root Node) *Filter { return newFilter(root, root, f.collation) }
 
 // Collation returns how strings are compared; nil is byte by byte.
 func (f *Filter) Collation() *collation.Collation { return f.collation }

@@ -1,0 +1,185 @@
+package query
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/datadriven"
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
+
+	"github.com/pandodb/pando/document/internal/collation"
+	"github.com/pandodb/pando/document/internal/mongoerror"
+	"github.com/pandodb/pando/document/internal/path"
+)
+
+// TestTranscripts plays testdata/*.txt. The input of a command is a filter, and after it, where documents are asked for, one of them
+// per line. An argument collation=strength compares strings as English does.
+func TestTranscripts(t *testing.T) {
+	datadriven.Walk(t, "testdata/transcripts", func(t *testing.T, name string) {
+		datadriven.RunTest(t, name, func(t *testing.T, d *datadriven.TestData) string {
+			lines := strings.Split(strings.TrimSpace(d.Input), "\n")
+			if d.Cmd == "element" {
+				return playElement(t, lines)
+			}
+			f, err := Parse(document(t, lines[0]), transcriptOptions(t, d))
+			if err != nil {
+				return "error: " + err.Error() + "\n"
+			}
+			return play(t, d, f, lines[1:])
+		})
+	})
+}
+
+func transcriptOptions(t *testing.T, d *datadriven.TestData) *Options {
+	var strength int
+	if !d.HasArg("collation") {
+		return nil
+	}
+	d.ScanArgs(t, "collation", &strength)
+	spec, err := bson.Marshal(bson.D{{Key: "locale", Value: "en"}, {Key: "strength", Value: int32(strength)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := collation.Parse(spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &Options{Collation: c}
+}
+
+func play(t *testing.T, d *datadriven.TestData, f *Filter, docs []string) string {
+	switch d.Cmd {
+	case "parse":
+		return f.String() + "\n"
+	case "regex":
+		r := f.Root.(*Regex)
+		return fmt.Sprintf("%T prefix %q exact %v\n", r.engine, r.Prefix, r.Exact)
+	case "fields":
+		names, whole := f.Fields()
+		return fmt.Sprintf("%q whole %v\n", names, whole)
+	case "equalities":
+		doc, err := f.Equalities()
+		if err != nil {
+			return "error: " + err.Error() + "\n"
+		}
+		return doc.String() + "\n"
+	case "match":
+		var b strings.Builder
+		for _, line := range docs {
+			matched, position, err := f.MatchPosition(path.Document(document(t, line)))
+			fmt.Fprintf(&b, "%v", matched)
+			if position >= 0 {
+				fmt.Fprintf(&b, " at %d", position)
+			}
+			if err != nil {
+				fmt.Fprintf(&b, ", error: %v", err)
+			}
+			b.WriteString("\n")
+		}
+		return b.String()
+	case "near":
+		var b strings.Builder
+		for _, line := range docs {
+			distance, ok := f.Root.(*Near).Distance(path.Document(document(t, line)))
+			fmt.Fprintf(&b, "%.6g %v\n", distance, ok)
+		}
+		return b.String()
+	}
+	d.Fatalf(t, "unknown command %s", d.Cmd)
+	return ""
+}
+
+// playElement matches values with a condition on elements: both are the field v of documents.
+func playElement(t *testing.T, lines []string) string {
+	f, err := ParseElement(document(t, lines[0]).Lookup("v"), nil)
+	if err != nil {
+		return "error: " + err.Error() + "\n"
+	}
+	var b strings.Builder
+	for _, line := range lines[1:] {
+		matched, err := f.MatchValue(document(t, line).Lookup("v"))
+		fmt.Fprintln(&b, matched, err)
+	}
+	return b.String()
+}
+
+// lookups counts the look-ups of fields.
+type lookups struct {
+	path.Document
+	count map[string]int
+}
+
+func (l *lookups) Lookup(name string) (bsoncore.Value, bool) {
+	l.count[name]++
+	return l.Document.Lookup(name)
+}
+
+func TestFieldsAreLookedUpOnce(t *testing.T) {
+	f, err := Parse(document(t, `{"a": {"$gt": 1, "$lt": 9}, "b": 2, "a.x": null, "c": 3}`), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &lookups{path.Document(document(t, `{"a": 5, "b": 2, "c": 3}`)), map[string]int{}}
+	if matched, err := f.Match(l); !matched || err != nil {
+		t.Fatal(matched, err)
+	}
+	for _, name := range []string{"a", "b", "c"} {
+		if l.count[name] != 1 {
+			t.Errorf("%s was looked up %d times", name, l.count[name])
+		}
+	}
+}
+
+func TestMatchDoesNotAllocate(t *testing.T) {
+	doc := path.Fields(path.Document(document(t, `{"a": 5, "s": "some text", "n": [1, 2, {"b": 3}], "d": {"e": 2.5}}`)))
+	for _, filter := range []string{
+		`{"a": 5}`, `{"a": {"$gt": 1, "$lt": 9}}`, `{"s": "some text"}`, `{"s": {"$gte": "some"}}`, `{"a": {"$in": [1, 5, 9]}}`, `{"n": 2}`,
+		`{"n.b": 3}`, `{"d.e": {"$lt": 3}}`, `{"n": {"$elemMatch": {"b": 3}}}`, `{"s": {"$regex": "^some"}}`, `{"s": {"$regex": "t[e]xt"}}`,
+		`{"$or": [{"a": 1}, {"d.e": 2.5}]}`, `{"a": {"$ne": 3}}`, `{"n": {"$size": 3}}`, `{"x": {"$exists": false}}`, `{"x": null}`,
+	} {
+		f, err := Parse(document(t, filter), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := testing.AllocsPerRun(100, func() {
+			if ok, err := f.Match(doc); !ok || err != nil {
+				t.Error(filter, ok, err)
+			}
+		}); got != 0 {
+			t.Errorf("%s: %v allocations", filter, got)
+		}
+	}
+}
+
+// TestNestingIsLimited has filters that nest far deeper than documents may: an error, whatever is nested.
+func TestNestingIsLimited(t *testing.T) {
+	nest := func(inner string, open, shut string) string {
+		return strings.Repeat(open, 150) + inner + strings.Repeat(shut, 150)
+	}
+	for _, filter := range []string{
+		nest(`{"a": 1}`, `{"$and": [`, `]}`),
+		`{"a": ` + nest(`{"$gt": 1}`, `{"$not": `, `}`) + `}`,
+		`{"a": ` + nest(`{"$gt": 1}`, `{"$elemMatch": `, `}`) + `}`,
+		`{"$jsonSchema": ` + nest(`{}`, `{"not": `, `}`) + `}`,
+	} {
+		if _, err := Parse(document(t, filter), nil); mongoerror.CodeOf(err) != mongoerror.BadValue {
+			t.Errorf("%.40s...: %v", filter, err)
+		}
+	}
+}
+
+// TestExplodingPattern has a pattern whose engine backtracks, on a string that makes it try everything.
+func TestExplodingPattern(t *testing.T) {
+	doc := path.Document(document(t, `{"a": "`+strings.Repeat("a", 3000)+`!"}`))
+	for pattern, code := range map[string]mongoerror.Code{`^(a+)+$`: 0, `^(?=a)(a+)+$`: regexTakesLong, `^(a+)+\\1$`: regexTakesLong} {
+		f, err := Parse(document(t, `{"a": {"$regex": "`+pattern+`"}}`), nil)
+		if err != nil {
+			t.Fatal(pattern, err)
+		}
+		if matched, err := f.Match(doc); matched || mongoerror.CodeOf(err) != code {
+			t.Errorf("%s: %v, %v", pattern, matched, err)
+		}
+	}
+}
