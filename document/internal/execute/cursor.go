@@ -75,7 +75,7 @@ func (c *Cursor) View() *codec.View {
 // Document appends the document to dst, with the query's projection.
 func (c *Cursor) Document(dst []byte) ([]byte, error) {
 	if c.row.stored != nil && c.projection == nil {
-		return c.x.decode(dst, c.row.stored)
+		return c.x.expand(dst, c.row.stored)
 	}
 	doc, err := c.x.document(&c.row)
 	if err != nil {
@@ -87,8 +87,8 @@ func (c *Cursor) Document(dst []byte) ([]byte, error) {
 	return c.projection.Apply(dst, doc)
 }
 
-// decode appends the document of a record.
-func (x *run) decode(dst, stored []byte) ([]byte, error) {
+// expand appends the document of a record.
+func (x *run) expand(dst, stored []byte) ([]byte, error) {
 	out, err := x.c.Codec.Decode(dst, stored)
 	if err != nil {
 		return out, fmt.Errorf("%s: %w", x.c.Namespace, err)
@@ -113,7 +113,7 @@ func (x *run) document(r *row) ([]byte, error) {
 		r.stored = x.buf
 	}
 	var err error
-	x.whole, err = x.decode(x.whole[:0], r.stored)
+	x.whole, err = x.expand(x.whole[:0], r.stored)
 	return x.whole, err
 }
 

@@ -108,7 +108,7 @@ func All(q *Query, c *Collection) ([]*Plan, error) {
 }
 
 func newPlanner(q *Query, c *Collection) (*planner, error) {
-	p := &planner{q: q, c: c, n: -1, id: Index{Definition: idDefinition}}
+	p := &planner{q: q, c: c, n: -1}
 	if q.Filter != nil {
 		p.all = conjuncts(q.Filter.Root)
 	}
@@ -124,15 +124,20 @@ func (p *planner) plan(root Stage, rejected []Stage) *Plan {
 	return &Plan{Root: root, Rejected: rejected, query: p.q, collection: p.c}
 }
 
-// idDefinition is the index of _id.
-var idDefinition = &index.Definition{
-	Name: "_id_", Keys: bsoncore.BuildDocument(nil, bsoncore.AppendInt32Element(nil, "_id", 1)),
-	Components: []index.Component{{Path: "_id"}}, Unique: true, TTL: -1,
+// idDefinition returns the index of _id.
+func idDefinition() *index.Definition {
+	return &index.Definition{
+		Name: "_id_", Keys: bsoncore.BuildDocument(nil, bsoncore.AppendInt32Element(nil, "_id", 1)),
+		Components: []index.Component{{Path: "_id"}}, Unique: true, TTL: -1,
+	}
 }
 
 // index returns an index by its number.
 func (p *planner) index(i int) *Index {
 	if i == IDIndex {
+		if p.id.Definition == nil {
+			p.id.Definition = idDefinition()
+		}
 		return &p.id
 	}
 	return &p.c.Indexes[i]
