@@ -19,19 +19,20 @@ type accumulation struct {
 	op        string
 	argument  *expression.Expression
 	input     operand          // argument, prepared by an extractor
-	keys      *sortkey.Pattern // $top and the like
+	keys      *sortkey.Pattern // $top and the like, over the values of keyPaths
+	keyPaths  []*expression.Expression
 	n         *expression.Expression
 	p         []float64
 	collation *collation.Collation
 }
 
-// accumulation parses {$op: argument}.
-func (p *parser) accumulation(field, op string, v value) (*accumulation, error) {
+// accumulation parses {$op: argument}, of a $group or over a window.
+func (p *parser) accumulation(field, op string, v value, window bool) (*accumulation, error) {
 	a := &accumulation{field: field, op: op, collation: p.o.Collation}
 	var err error
 	switch op {
 	case "$sum", "$avg", "$min", "$max", "$first", "$last", "$push", "$addToSet", "$stdDevPop", "$stdDevSamp", "$mergeObjects":
-		if v.Type == bsoncore.TypeArray {
+		if v.Type == bsoncore.TypeArray && !window {
 			return nil, mongoerror.New(mongoerror.Code(40237), "The %s accumulator is a unary operator", op)
 		}
 		a.argument, err = expression.Parse(v, p.o.expression())
@@ -105,9 +106,9 @@ func (p *parser) topArguments(a *accumulation, v value) error {
 	case list["sortBy"].Type == 0:
 		return mongoerror.New(mongoerror.Code(5788005), "Missing value for 'sortBy'")
 	case list["sortBy"].Type != bsoncore.TypeEmbeddedDocument:
-		return mongoerror.New(mongoerror.Code(5788604), "expected 'sortBy' to already be an object in the arguments to %s", a.op)
+		return mongoerror.New(mongoerror.Code(10065), "invalid parameter: expected an object (sortBy)")
 	}
-	if a.keys, err = sortkey.Parse(list["sortBy"].Document(), a.collation); err != nil {
+	if err := p.sortBy(a, list["sortBy"].Document()); err != nil {
 		return err
 	}
 	if !single {
@@ -119,8 +120,56 @@ func (p *parser) topArguments(a *accumulation, v value) error {
 	return err
 }
 
+// sortBy parses what $top and the like sort by. Unlike $sort they evaluate each path as an expression, and sort by what it gives.
+func (p *parser) sortBy(a *accumulation, spec document) error {
+	if len(spec) <= bsoncore.EmptyDocumentLength {
+		return nil // everything is equal
+	}
+	var err error
+	if a.keys, err = sortkey.Parse(spec, a.collation); err != nil {
+		return err
+	}
+	for _, part := range a.keys.Parts() {
+		if part.Meta != "" {
+			return mongoerror.New(mongoerror.CommandNotSupported, "%s does not sort by $meta", a.op)
+		}
+		e, err := expression.Parse(text("$"+part.Path), p.o.expression())
+		if err != nil {
+			return err
+		}
+		a.keyPaths = append(a.keyPaths, e)
+	}
+	return nil
+}
+
+// key appends the sort key of a document: arrays count as a whole, but empty ones as undefined, and there may be one only.
+func (a *accumulation) key(dst []byte, doc document) ([]byte, error) {
+	values := make([]value, len(a.keyPaths))
+	arrays := 0
+	for i, e := range a.keyPaths {
+		v, err := e.Eval(doc)
+		if err != nil {
+			return dst, err
+		}
+		if v.Type == bsoncore.TypeArray {
+			if arrays++; len(v.Data) <= bsoncore.EmptyDocumentLength {
+				v = value{Type: bsoncore.TypeUndefined}
+			}
+		}
+		values[i] = v
+	}
+	if arrays > 1 {
+		return dst, mongoerror.New(mongoerror.BadValue, "cannot sort with keys that are parallel arrays")
+	}
+	return a.keys.AppendValues(dst, values), nil
+}
+
 func (p *parser) countedArguments(a *accumulation, v value) error {
-	list, err := arguments(a.op, v, 5787900, "n", "input")
+	code := mongoerror.Code(5787900)
+	if a.op == "$firstN" || a.op == "$lastN" {
+		code = 5787801
+	}
+	list, err := arguments(a.op, v, code, "n", "input")
 	if err != nil {
 		return err
 	}
@@ -290,11 +339,11 @@ func (a *accumulation) feed(to accumulator, x *extractor, doc document, key []by
 		return 0, key, err
 	}
 	if a.keys != nil {
-		if key, err = a.keys.Append(key[:0], path.Document(doc)); err != nil {
+		if key, err = a.key(key[:0], doc); err != nil {
 			return 0, key, err
 		}
 		if v.Type == 0 {
-			v = null
+			v = null()
 		}
 	}
 	grew, err = to.add(key, v)

@@ -54,7 +54,7 @@ func (a *averageAccumulator) add(_ []byte, v value) (int, error) {
 func (a *averageAccumulator) result() (value, error) {
 	n, ok := a.average.Result()
 	if !ok {
-		return null, nil
+		return null(), nil
 	}
 	return n.Value(), nil
 }
@@ -78,7 +78,7 @@ func (a *deviationAccumulator) result() (value, error) {
 		f, ok = a.deviation.Sample()
 	}
 	if !ok {
-		return null, nil
+		return null(), nil
 	}
 	return doubleValue(f), nil
 }
@@ -108,8 +108,14 @@ func (a *extremeAccumulator) add(_ []byte, v value) (int, error) {
 	return a.set(v), nil
 }
 
-func (a *extremeAccumulator) result() (value, error) { return a.v, nil }
-func (a *extremeAccumulator) reset()                 { a.v.Type = 0 }
+func (a *extremeAccumulator) result() (value, error) {
+	if a.v.Type == 0 {
+		return null(), nil
+	}
+	return a.v, nil
+}
+
+func (a *extremeAccumulator) reset() { a.v.Type = 0 }
 
 // firstAccumulator is $first.
 type firstAccumulator struct {
@@ -125,15 +131,35 @@ func (a *firstAccumulator) add(_ []byte, v value) (int, error) {
 	return a.set(v), nil
 }
 
-func (a *firstAccumulator) result() (value, error) { return a.v, nil }
-func (a *firstAccumulator) reset()                 { a.have, a.v.Type = false, 0 }
+// result is null when nothing was added, and missing when what was added is.
+func (a *firstAccumulator) result() (value, error) {
+	if !a.have {
+		return null(), nil
+	}
+	return a.v, nil
+}
+
+func (a *firstAccumulator) reset() { a.have, a.v.Type = false, 0 }
 
 // lastAccumulator is $last.
-type lastAccumulator struct{ kept }
+type lastAccumulator struct {
+	kept
+	have bool
+}
 
-func (a *lastAccumulator) add(_ []byte, v value) (int, error) { return a.set(v), nil }
-func (a *lastAccumulator) result() (value, error)             { return a.v, nil }
-func (a *lastAccumulator) reset()                             { a.v.Type = 0 }
+func (a *lastAccumulator) add(_ []byte, v value) (int, error) {
+	a.have = true
+	return a.set(v), nil
+}
+
+func (a *lastAccumulator) result() (value, error) {
+	if !a.have {
+		return null(), nil
+	}
+	return a.v, nil
+}
+
+func (a *lastAccumulator) reset() { a.have, a.v.Type = false, 0 }
 
 // pushAccumulator is $push: the array is built as it will be returned.
 type pushAccumulator struct {

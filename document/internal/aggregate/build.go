@@ -17,10 +17,7 @@ type (
 	value    = bsoncore.Value
 )
 
-var (
-	null      = value{Type: bsoncore.TypeNull}
-	trueValue = value{Type: bsoncore.TypeBoolean, Data: []byte{1}}
-)
+func null() value { return value{Type: bsoncore.TypeNull} }
 
 // begin starts a document or an array; end completes it.
 func begin(dst []byte) (grown []byte, start int) { return append(dst, 0, 0, 0, 0), len(dst) }
@@ -42,7 +39,7 @@ func appendField[T string | []byte](dst []byte, name T, v value) []byte {
 // appendItem appends an element of an array.
 func appendItem(dst []byte, i int, v value) []byte {
 	if v.Type == 0 {
-		v = null
+		v = null()
 	}
 	dst = strconv.AppendInt(append(dst, byte(v.Type)), int64(i), 10)
 	return append(append(dst, 0), v.Data...)

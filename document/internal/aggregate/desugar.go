@@ -29,7 +29,7 @@ func (p *parser) count(spec value) ([]step, error) {
 		return nil, mongoerror.New(mongoerror.Code(15948), "a group's _id may only be specified once")
 	}
 	return p.together(
-		fields("$group", object("_id", null, name, object("$sum", int32Value(1)))),
+		fields("$group", object("_id", null(), name, object("$sum", int32Value(1)))),
 		fields("$project", object("_id", value{Type: bsoncore.TypeBoolean, Data: []byte{0}})),
 	)
 }
@@ -115,7 +115,7 @@ func bucketGroup(by, fallback, output value, boundaries []value) document {
 
 // outputFields returns the elements of an output specification; without one they are a count.
 func outputFields(output value) []byte {
-	if output.Type == 0 {
+	if output.Type == 0 || len(output.Data) <= bsoncore.EmptyDocumentLength {
 		output = object("count", object("$sum", int32Value(1)))
 	}
 	return output.Data[4 : len(output.Data)-1]

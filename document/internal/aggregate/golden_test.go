@@ -2,6 +2,7 @@ package aggregate
 
 import (
 	"bufio"
+	"compress/gzip"
 	"errors"
 	"fmt"
 	"math"
@@ -22,7 +23,7 @@ import (
 	"github.com/pandodb/pando/vfs/memfs"
 )
 
-// golden is a line of testdata/*.jsonl: a set of collections, or what a MongoDB server answered to a pipeline over a set's
+// golden is a line of testdata/*.jsonl.gz: a set of collections, or what a MongoDB server answered to a pipeline over a set's
 // collection "c".
 type golden struct {
 	Set         string                `bson:"set"`
@@ -36,6 +37,7 @@ type golden struct {
 	Message   string     `bson:"m"`
 	Unordered bool       `bson:"u"` // the documents
 	Sets      bool       `bson:"a"` // the elements of arrays too
+	Fields    bool       `bson:"f"` // the fields of documents too
 }
 
 var goldenNow = time.Date(2024, 5, 6, 7, 8, 9, 0, time.UTC)
@@ -46,7 +48,11 @@ func readGolden(t testing.TB, file string, each func(line int, g *golden, m *mem
 		t.Fatal(err)
 	}
 	defer f.Close()
-	lines := bufio.NewScanner(f)
+	unzipped, err := gzip.NewReader(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(unzipped)
 	lines.Buffer(nil, 1<<22)
 	sets := map[string]*memory{}
 	for n := 1; lines.Scan(); n++ {
@@ -105,7 +111,7 @@ func TestGoldenSpilled(t *testing.T) {
 }
 
 func replay(t *testing.T, change func(o *Options)) {
-	files, err := filepath.Glob("testdata/*.jsonl")
+	files, err := filepath.Glob("testdata/*.jsonl.gz")
 	if err != nil || len(files) == 0 {
 		t.Fatal("no golden files", err)
 	}
@@ -142,7 +148,18 @@ func (g *golden) check(m *memory, o *Options) string {
 	}
 	a, b := g.show(got), g.show(documents(g.Result))
 	if !slices.Equal(a, b) {
-		return fmt.Sprintf(" got %v\nwant %v", strings.Join(a, "\n     "), strings.Join(b, "\n     "))
+		for i := range max(len(a), len(b)) {
+			x, y := "nothing more", "nothing more"
+			if i < len(a) {
+				x = a[i]
+			}
+			if i < len(b) {
+				y = b[i]
+			}
+			if x != y {
+				return fmt.Sprintf("document %d: got %s\n           want %s", i, x, y)
+			}
+		}
 	}
 	return ""
 }
@@ -150,7 +167,7 @@ func (g *golden) check(m *memory, o *Options) string {
 func (g *golden) show(docs []document) []string {
 	list := []string{}
 	for _, doc := range docs {
-		list = append(list, show(documentValue(doc), g.Sets))
+		list = append(list, show(documentValue(doc), g.Sets, !g.Fields))
 	}
 	if g.Unordered {
 		slices.Sort(list)
@@ -159,7 +176,7 @@ func (g *golden) show(docs []document) []string {
 }
 
 // show writes a value; doubles are rounded, because a server adds them in another order.
-func show(v value, sets bool) string {
+func show(v value, sets, ordered bool) string {
 	switch v.Type {
 	case bsoncore.TypeDouble:
 		f := v.Double()
@@ -178,9 +195,12 @@ func show(v value, sets bool) string {
 	var list []string
 	it := path.ElementsOf(v.Data)
 	for name, v, ok := it.Next(); ok; name, v, ok = it.Next() {
-		list = append(list, string(name)+": "+show(v, sets))
+		list = append(list, string(name)+": "+show(v, sets, ordered))
 	}
 	if v.Type == bsoncore.TypeEmbeddedDocument {
+		if !ordered {
+			slices.Sort(list)
+		}
 		return "{" + strings.Join(list, ", ") + "}"
 	}
 	for i := range list {

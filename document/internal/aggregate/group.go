@@ -72,7 +72,10 @@ func (p *parser) groupField(name string, v value) (*accumulation, error) {
 	if len(elements) != 1 {
 		return nil, mongoerror.New(mongoerror.Code(40238), "The field '%s' must specify one accumulator", name)
 	}
-	return p.accumulation(name, elements[0].Key(), elements[0].Value())
+	if !strings.HasPrefix(elements[0].Key(), "$") {
+		return nil, mongoerror.New(mongoerror.Code(40234), "The field '%s' must be an accumulator object", name)
+	}
+	return p.accumulation(name, elements[0].Key(), elements[0].Value(), false)
 }
 
 // countsOnly reports whether the result depends on nothing but the number of documents, and what each of them adds.
@@ -95,7 +98,7 @@ func (s *groupStage) countDocument(n int64, each []number.Number) (document, err
 	b, start := begin(nil)
 	id := s.id.value
 	if id.Type == 0 {
-		id = null
+		id = null()
 	}
 	b = appendField(b, "_id", id)
 	for i, a := range s.fields {
@@ -157,7 +160,7 @@ func (c *groupCursor) emit(g *group) (document, error) {
 			return nil, err
 		}
 		if v.Type == 0 {
-			v = null
+			v = null()
 		}
 		b = appendField(b, c.table.s.fields[i].field, v)
 	}

@@ -61,7 +61,7 @@ func (t *groupTable) add(doc document) error {
 		return err
 	}
 	if id.Type == 0 {
-		id = null
+		id = null()
 	}
 	hash := order.Hash(0, id, t.o.Collation)
 	g, slot := t.find(hash, id)
@@ -164,8 +164,11 @@ func (t *groupTable) relieve() error {
 			if !ok {
 				continue
 			}
-			g.evicted, freed = true, true
-			if err := e.evict(func(v value) error { return t.spillRow(g.id, i, nil, v) }); err != nil {
+			err := e.evict(func(v value) error {
+				g.evicted, freed = true, true
+				return t.spillRow(g.id, i, nil, v)
+			})
+			if err != nil {
 				return err
 			}
 		}
@@ -189,7 +192,7 @@ func (t *groupTable) spillInputs(id value, doc document) error {
 		}
 		key := []byte(nil)
 		if a.keys != nil {
-			if key, err = a.keys.Append(nil, path.Document(doc)); err != nil {
+			if key, err = a.key(nil, doc); err != nil {
 				return err
 			}
 		}
@@ -305,7 +308,7 @@ func (t *groupTable) replay(g *group, row []byte) error {
 			_, v, _ = it.Next()
 		}
 		if v.Type == 0 && t.s.fields[i].keys != nil {
-			v = null
+			v = null()
 		}
 		if _, err := g.accumulators[i].add(key.Data[5:], v); err != nil {
 			return err

@@ -193,7 +193,7 @@ func (c *joinCursor) joinSome(ctx context.Context, batch []joined) error {
 
 // want gathers the values of the batch.
 func (c *joinCursor) want(batch []joined) {
-	c.wanted = wantedTable{byHash: make(map[uint64][]int, len(batch))}
+	c.wanted = newWantedTable(len(batch))
 	for i := range batch {
 		j := &batch[i]
 		j.values = j.values[:0]
@@ -208,7 +208,7 @@ func (c *joinCursor) want(batch []joined) {
 // found notes that the document number n of the other collection has a value.
 func (c *joinCursor) found(v value, n int) {
 	if v.Type == 0 {
-		v = null
+		v = null()
 	}
 	if i := c.wanted.find(order.Hash(0, v, c.s.o.Collation), v, c.s.o); i >= 0 {
 		list := c.wanted.docs[i]
@@ -217,6 +217,8 @@ func (c *joinCursor) found(v value, n int) {
 		}
 	}
 }
+
+func newWantedTable(n int) wantedTable { return wantedTable{byHash: make(map[uint64][]int, n)} }
 
 func (t *wantedTable) find(hash uint64, v value, o *Options) int {
 	for _, i := range t.byHash[hash] {
@@ -229,7 +231,7 @@ func (t *wantedTable) find(hash uint64, v value, o *Options) int {
 
 func (t *wantedTable) add(v value, o *Options) int {
 	if v.Type == bsoncore.TypeUndefined {
-		v = null
+		v = null()
 	}
 	hash := order.Hash(0, v, o.Collation)
 	if i := t.find(hash, v, o); i >= 0 {

@@ -109,8 +109,8 @@ func depends(s stage, n *needs) (last, known bool) {
 		n.add(s.id.expression.Fields())
 		for _, a := range s.fields {
 			n.add(a.argument.Fields())
-			if a.keys != nil {
-				n.add(a.keys.Paths(), false)
+			for _, key := range a.keyPaths {
+				n.add(key.Fields())
 			}
 		}
 		return true, true

@@ -31,7 +31,7 @@ func count(v value, code mongoerror.Code, message string) (int64, error) {
 type limitStage struct{ n int64 }
 
 func parseLimit(spec value) (stage, error) {
-	n, err := count(spec, mongoerror.Code(2107201), "invalid argument to $limit stage")
+	n, err := count(spec, mongoerror.Code(5107201), "invalid argument to $limit stage")
 	if err != nil {
 		return nil, err
 	}

@@ -38,6 +38,9 @@ func (p *parser) lookup(spec value) (stage, error) {
 	s := &lookupStage{}
 	given := map[string]bool{}
 	for _, e := range elements {
+		if s, ok := e.Value().StringValueOK(); ok && s == "" {
+			continue // counts as not given
+		}
 		given[e.Key()] = true
 		if err := s.option(p, e.Key(), e.Value()); err != nil {
 			return nil, err
@@ -194,7 +197,7 @@ func (o *lookupOutput) unwound(doc document, match value, i int64) document {
 	}
 	index := int64Value(i)
 	if match.Type == 0 {
-		index = null
+		index = null()
 	}
 	o.other = appendSet(o.other[:0], o.buf, o.s.unwind.index, index)
 	return o.other
@@ -249,7 +252,7 @@ func (s *lookupStage) localValues(doc document) []value {
 	var list []value
 	visitAll(documentValue(doc), s.local, func(v value) { list = append(list, v) })
 	if len(list) == 0 {
-		list = append(list, null)
+		list = append(list, null())
 	}
 	return list
 }

@@ -147,9 +147,6 @@ func (p *parser) facet(spec value) (stage, error) {
 	s := new(facetStage)
 	inner := &parser{o: p.o, inside: "$facet"}
 	for _, e := range elements {
-		if _, err := splitPath(e.Key()); err != nil {
-			return nil, err
-		}
 		if err := facetName(e.Key()); err != nil {
 			return nil, err
 		}
@@ -173,10 +170,14 @@ func (p *parser) facet(spec value) (stage, error) {
 }
 
 func facetName(name string) error {
-	if segments, _ := splitPath(name); len(segments) > 1 {
+	if name == "" {
+		return mongoerror.New(mongoerror.Code(15998), "FieldPath field names may not be empty strings.")
+	}
+	segments, err := splitPath(name)
+	if err == nil && len(segments) > 1 {
 		return mongoerror.New(mongoerror.Code(16412), "FieldPath field names may not contain '.'. Consider using $getField or $setField.")
 	}
-	return nil
+	return err
 }
 
 func facetPipeline(e bsoncore.Element) ([]document, error) {

@@ -70,7 +70,7 @@ func (a *rankedAccumulator) add(key []byte, v value) (int, error) {
 func (a *rankedAccumulator) result() (value, error) {
 	if a.single {
 		if len(a.list) == 0 {
-			return null, nil
+			return null(), nil
 		}
 		return a.list[0].v, nil
 	}
@@ -98,7 +98,7 @@ func (a *endsAccumulator) add(_ []byte, v value) (int, error) {
 		return 0, nil
 	}
 	if v.Type == 0 {
-		v = null
+		v = null()
 	}
 	before := a.size
 	a.size += len(v.Data)
@@ -218,7 +218,7 @@ func (a *percentileAccumulator) result() (value, error) {
 			at := int(math.Ceil(p*float64(len(a.values)))) - 1
 			results[i] = doubleValue(a.values[min(max(at, 0), len(a.values)-1)])
 		default:
-			results[i] = null
+			results[i] = null()
 		}
 	}
 	if a.single {

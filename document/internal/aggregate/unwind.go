@@ -127,15 +127,15 @@ func (c *unwindCursor) take(doc document) document {
 		if !c.s.preserve {
 			return nil
 		}
-		return c.withIndex(doc, null)
+		return c.withIndex(doc, null())
 	case v.Type != bsoncore.TypeArray:
-		return c.withIndex(doc, null)
+		return c.withIndex(doc, null())
 	case len(v.Data) <= bsoncore.EmptyDocumentLength:
 		if !c.s.preserve {
 			return nil
 		}
 		c.buf = appendSet(c.buf[:0], doc, c.s.path, value{})
-		return c.withIndex(c.buf, null)
+		return c.withIndex(c.buf, null())
 	}
 	c.rest, c.number, c.inside = path.ElementsOf(v.Data), 0, true
 	c.before, c.after = nil, nil

@@ -19,26 +19,8 @@ func (p *parser) out(spec value) (stage, error) {
 	case bsoncore.TypeString:
 		s.collection = spec.StringValue()
 	case bsoncore.TypeEmbeddedDocument:
-		elements, err := spec.Document().Elements()
-		if err != nil {
+		if err := s.parse(spec.Document()); err != nil {
 			return nil, err
-		}
-		for _, e := range elements {
-			name, ok := e.Value().StringValueOK()
-			if !ok {
-				return nil, mongoerror.New(mongoerror.TypeMismatch, "BSON field '$out.%s' is the wrong type '%s', expected type 'string'", e.Key(), typeName(e.Value().Type))
-			}
-			switch e.Key() {
-			case "db":
-				s.database = name
-			case "coll":
-				s.collection = name
-			default:
-				return nil, mongoerror.New(mongoerror.Code(40415), "BSON field '$out.%s' is an unknown field.", e.Key())
-			}
-		}
-		if s.collection == "" {
-			return nil, mongoerror.New(mongoerror.Code(40414), "BSON field '$out.coll' is missing but a required field")
 		}
 	default:
 		return nil, mongoerror.New(mongoerror.Code(16990), "$out only supports a string or object argument, but found %s", typeName(spec.Type))
@@ -47,6 +29,38 @@ func (p *parser) out(spec value) (stage, error) {
 		return nil, mongoerror.New(mongoerror.InvalidNamespace, "Invalid $out target namespace, %s.", s.database)
 	}
 	return s, nil
+}
+
+// parse reads {db: ..., coll: ...}.
+func (s *outStage) parse(spec document) error {
+	elements, err := spec.Elements()
+	if err != nil {
+		return err
+	}
+	given := 0
+	for _, e := range elements {
+		name, ok := e.Value().StringValueOK()
+		target := &s.database
+		switch e.Key() {
+		case "db":
+		case "coll":
+			target = &s.collection
+		default:
+			return notTarget()
+		}
+		if given++; !ok {
+			return mongoerror.New(mongoerror.Code(13111), "wrong type for field (%s) %s != string", e.Key(), typeName(e.Value().Type))
+		}
+		*target = name
+	}
+	if given != 2 {
+		return notTarget()
+	}
+	return nil
+}
+
+func notTarget() error {
+	return mongoerror.New(mongoerror.Code(16994), "If an object is passed to $out it must have exactly 2 fields: 'db' and 'coll'")
 }
 
 func (s *outStage) open(_ context.Context, x *run, in Cursor) (Cursor, error) {
@@ -76,7 +90,7 @@ func (p *parser) merge(spec value) (stage, error) {
 		return s, s.check()
 	case bsoncore.TypeEmbeddedDocument:
 	default:
-		return nil, mongoerror.New(mongoerror.Code(51182), "$merge only supports a string or object argument, not %s", typeName(spec.Type))
+		return nil, mongoerror.New(mongoerror.TypeMismatch, "$merge requires a string or object argument, but found %s", typeName(spec.Type))
 	}
 	elements, err := spec.Document().Elements()
 	if err != nil {
@@ -92,6 +106,9 @@ func (p *parser) merge(spec value) (stage, error) {
 			err = s.on(v)
 		case "let":
 			haveLet = true
+			if v.Type != bsoncore.TypeEmbeddedDocument {
+				return nil, wrongType("$merge.let", v, "object")
+			}
 			s.let, err = p.letVariables("$merge", v)
 		case "whenMatched":
 			err = s.whenMatched(v)
@@ -129,7 +146,9 @@ func (s *mergeStage) check() error {
 func (s *mergeStage) into(v value) error {
 	switch v.Type {
 	case bsoncore.TypeString:
-		s.collection = v.StringValue()
+		if s.collection = v.StringValue(); s.collection == "" {
+			return mongoerror.New(mongoerror.Code(5786800), "$merge 'into' field cannot be an empty string")
+		}
 	case bsoncore.TypeEmbeddedDocument:
 		elements, err := v.Document().Elements()
 		if err != nil {
@@ -138,13 +157,18 @@ func (s *mergeStage) into(v value) error {
 		for _, e := range elements {
 			name, ok := e.Value().StringValueOK()
 			switch {
-			case ok && e.Key() == "db":
+			case e.Key() != "db" && e.Key() != "coll":
+				return unknownField("into." + e.Key())
+			case !ok:
+				return wrongType("into."+e.Key(), e.Value(), "string")
+			case e.Key() == "db":
 				s.database = name
-			case ok && e.Key() == "coll":
-				s.collection = name
 			default:
-				return mongoerror.New(mongoerror.Code(40415), "BSON field 'into.%s' is an unknown field.", e.Key())
+				s.collection = name
 			}
+		}
+		if s.collection == "" {
+			return mongoerror.New(mongoerror.Code(5786801), "$merge 'into' field must specify a 'coll' that is not empty, null or undefined")
 		}
 	default:
 		return mongoerror.New(mongoerror.Code(51178), "$merge 'into' field  must be either a string or an object, but found %s", typeName(v.Type))

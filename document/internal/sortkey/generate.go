@@ -10,10 +10,8 @@ import (
 	"github.com/pandodb/pando/document/internal/path"
 )
 
-var (
-	null      = bsoncore.Value{Type: bsoncore.TypeNull}
-	undefined = bsoncore.Value{Type: bsoncore.TypeUndefined}
-)
+func null() bsoncore.Value      { return bsoncore.Value{Type: bsoncore.TypeNull} }
+func undefined() bsoncore.Value { return bsoncore.Value{Type: bsoncore.TypeUndefined} }
 
 func decimal(v bsoncore.Value) (int64, bool) { return order.DecimalAt(v.Data).Int64() }
 
@@ -31,11 +29,11 @@ func step(doc path.Fields, segments []string) (v bsoncore.Value, rest []string) 
 	for segments = segments[1:]; ; segments = segments[1:] {
 		switch {
 		case !ok:
-			return null, nil
+			return null(), nil
 		case v.Type == bsoncore.TypeArray || len(segments) == 0:
 			return v, segments
 		case v.Type != bsoncore.TypeEmbeddedDocument:
-			return null, nil
+			return null(), nil
 		}
 		v, ok = path.Lookup(v.Data, segments[0])
 	}
@@ -76,8 +74,8 @@ func same(a, b []byte) bool { return len(a) == len(b) && &a[0] == &b[0] }
 func (g *generator) elements(array []byte, through []int) error {
 	if len(array) <= 5 {
 		for _, i := range through {
-			if g.values[i] = null; len(g.rest[i]) == 0 {
-				g.values[i] = undefined
+			if g.values[i] = null(); len(g.rest[i]) == 0 {
+				g.values[i] = undefined()
 			}
 			g.rest[i] = nil
 		}
@@ -95,7 +93,7 @@ func (g *generator) elements(array []byte, through []int) error {
 			case len(rests[i]) == 0:
 				g.values[i], g.rest[i] = v, nil
 			case v.Type != bsoncore.TypeEmbeddedDocument:
-				g.values[i], g.rest[i] = null, nil
+				g.values[i], g.rest[i] = null(), nil
 			}
 		}
 		var inner path.Document

@@ -168,17 +168,17 @@ func (p *Pattern) Append(dst []byte, doc path.Fields) ([]byte, error) {
 func (part *Part) value(doc path.Fields) (v bsoncore.Value, array bool) {
 	v, ok := doc.Lookup(part.segments[0])
 	if !ok {
-		return null, false
+		return null(), false
 	}
 	for _, name := range part.segments[1:] {
 		if v.Type == bsoncore.TypeArray {
 			return v, true
 		}
 		if v.Type != bsoncore.TypeEmbeddedDocument {
-			return null, false
+			return null(), false
 		}
 		if v, ok = path.Lookup(v.Data, name); !ok {
-			return null, false
+			return null(), false
 		}
 	}
 	return v, v.Type == bsoncore.TypeArray
@@ -189,7 +189,7 @@ func (p *Pattern) AppendValues(dst []byte, values []bsoncore.Value) []byte {
 	for i := range p.parts {
 		v := values[i]
 		if v.Type == 0 {
-			v = null
+			v = null()
 		}
 		dst = keyenc.Append(dst, v, p.parts[i].Descending, p.collation)
 	}

@@ -1,0 +1,200 @@
+package aggregate
+
+import (
+	"context"
+	"errors"
+	"io"
+
+	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
+
+	"github.com/pandodb/pando/document/internal/keyenc"
+	"github.com/pandodb/pando/document/internal/mongoerror"
+	"github.com/pandodb/pando/document/internal/number"
+	"github.com/pandodb/pando/document/internal/order"
+	"github.com/pandodb/pando/document/internal/path"
+	"github.com/pandodb/pando/document/internal/scratch"
+	"github.com/pandodb/pando/document/internal/sortkey"
+)
+
+// maxDensified is how many documents one $densify may make.
+const maxDensified = 500_000
+
+// extent says between which values $densify makes documents.
+type extent uint8
+
+const (
+	full         extent = iota // the lowest and the highest value of all documents
+	byPartition                // those of each partition
+	explicitEnds               // low up to and without high
+)
+
+// densifyStage is $densify.
+type densifyStage struct {
+	field     []string
+	partition [][]string
+	step      number.Number
+	unit      string
+	extent    extent
+	low, high value
+	sort      *sortkey.Pattern
+}
+
+// after returns the value one step behind v.
+func (s *densifyStage) after(v value) value {
+	if s.unit != "" {
+		n, _ := s.step.Int64()
+		return dateValue(addUnits(v.DateTime(), n, s.unit))
+	}
+	n, _ := number.Of(v)
+	return number.Add(n, s.step).Value()
+}
+
+func (s *densifyStage) open(_ context.Context, x *run, in Cursor) (Cursor, error) {
+	sorted := &sortCursor{in: in, sorter: scratch.NewSorter(x.o.Scratch, x.o.memory(), 0)}
+	sorted.key = func(dst []byte, doc document) ([]byte, error) { return s.sort.Append(dst, path.Document(doc)) }
+	c := &densifyCursor{s: s, in: sorted, byKey: map[string]*densified{}}
+	if s.extent == explicitEnds && s.partition == nil {
+		c.stateOf(fields())
+	}
+	return c, nil
+}
+
+// densifyCursor makes the documents that are missing between those of its sorted input.
+type densifyCursor struct {
+	s     *densifyStage
+	in    Cursor
+	byKey map[string]*densified
+	list  []*densified
+	base  value    // the lowest value of all
+	top   value    // the highest one so far
+	doc   document // the next of the input
+	v     value    // its value
+	state *densified
+	ended bool
+	tail  int
+	made  int
+	key   []byte
+	buf   []byte
+}
+
+// densified is a partition.
+type densified struct {
+	fields document
+	next   value // to be made; missing before the first document
+}
+
+func (c *densifyCursor) stateOf(partition document) *densified {
+	c.key = keyenc.Append(c.key[:0], documentValue(partition), false, nil)
+	d := c.byKey[string(c.key)]
+	if d == nil {
+		d = &densified{fields: append(document(nil), partition...)}
+		if c.s.extent == explicitEnds {
+			d.next = c.s.low
+		}
+		c.byKey[string(c.key)] = d
+		c.list = append(c.list, d)
+	}
+	return d
+}
+
+// Next implements Cursor.
+func (c *densifyCursor) Next(ctx context.Context) (document, error) {
+	for !c.ended {
+		if c.doc == nil {
+			plain, err := c.read(ctx)
+			if errors.Is(err, io.EOF) {
+				c.ended = true
+				break
+			}
+			if plain != nil || err != nil {
+				return plain, err
+			}
+		}
+		if order.Compare(c.state.next, c.v, nil) < 0 && c.within(c.state.next) {
+			return c.make(c.state)
+		}
+		if order.Compare(c.state.next, c.v, nil) == 0 {
+			c.state.next = c.s.after(c.v)
+		}
+		doc := c.doc
+		c.doc = nil
+		return doc, nil
+	}
+	for ; c.tail < len(c.list) && c.s.extent != byPartition; c.tail++ {
+		d := c.list[c.tail]
+		if c.within(d.next) && (c.s.extent == explicitEnds || order.Compare(d.next, c.top, nil) <= 0) {
+			return c.make(d)
+		}
+	}
+	return nil, io.EOF
+}
+
+func (c *densifyCursor) within(v value) bool {
+	return c.s.extent != explicitEnds || order.Compare(v, c.s.high, nil) < 0
+}
+
+// read takes the next document of the input. One without a value is returned: nothing is made around it.
+func (c *densifyCursor) read(ctx context.Context) (plain document, err error) {
+	doc, err := c.in.Next(ctx)
+	if err != nil {
+		return nil, err
+	}
+	v := get(doc, c.s.field)
+	switch {
+	case isNullish(v):
+		return doc, nil
+	case v.Type != bsoncore.TypeDateTime && !isNumber(v):
+		return nil, mongoerror.New(mongoerror.Code(5733201), "Densify field type must be numeric or a date")
+	case isNumber(v) && c.s.unit != "":
+		return nil, mongoerror.New(mongoerror.Code(6053600), "Encountered numeric densify value in collection when step has a date unit.")
+	case !isNumber(v) && c.s.unit == "":
+		return nil, mongoerror.New(mongoerror.Code(6053600), "Encountered date densify value in collection when step does not have a date unit.")
+	}
+	partition, err := c.partition(doc)
+	if err != nil {
+		return nil, err
+	}
+	c.doc, c.v, c.state = doc, v, c.stateOf(partition)
+	c.top = clone(v)
+	if c.base.Type == 0 {
+		c.base = c.top
+	}
+	if c.state.next.Type == 0 {
+		switch {
+		case c.s.extent == byPartition:
+			c.state.next = c.top
+		case c.s.unit != "":
+			c.state.next = c.base
+		default:
+			n, _ := number.Of(c.base)
+			c.state.next = n.Widen(number.Widest(n.Type(), c.s.step.Type())).Value()
+		}
+	}
+	return nil, nil
+}
+
+// partition makes the fields that all documents of a partition have.
+func (c *densifyCursor) partition(doc document) (document, error) {
+	out := fields()
+	for _, segments := range c.s.partition {
+		v := get(doc, segments)
+		if v.Type == 0 && len(segments) > 1 {
+			out = appendSet(nil, out, segments, null()) // makes the documents on the way
+		}
+		out = appendSet(nil, out, segments, v)
+	}
+	return out, nil
+}
+
+// make makes the next document of a partition.
+func (c *densifyCursor) make(d *densified) (document, error) {
+	if c.made++; c.made > maxDensified {
+		return nil, mongoerror.New(mongoerror.Code(5897900), "Generated %d documents in $densify, which is over the limit of %d. Increase the 'internalQueryMaxAllowedDensifyDocs' parameter to allow more generated documents", c.made, maxDensified)
+	}
+	c.buf = appendSet(c.buf[:0], d.fields, c.s.field, d.next)
+	d.next = c.s.after(d.next)
+	return c.buf, nil
+}
+
+// Close implements Cursor.
+func (c *densifyCursor) Close() error { return c.in.Close() }

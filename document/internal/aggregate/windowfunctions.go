@@ -1,0 +1,362 @@
+package aggregate
+
+import (
+	"bytes"
+	"context"
+
+	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
+
+	"github.com/pandodb/pando/document/internal/mongoerror"
+	"github.com/pandodb/pando/document/internal/number"
+	"github.com/pandodb/pando/document/internal/scratch"
+)
+
+// rankState is $rank, $denseRank and $documentNumber.
+type rankState struct {
+	f           *windowFunction
+	keys        *scratch.Tape
+	last        []byte
+	rank, dense int64
+}
+
+func (s *rankState) take(document) error { return nil }
+
+func (s *rankState) at(_ context.Context, i int64) (value, error) {
+	if s.f.op == "$documentNumber" {
+		return shortest(i + 1), nil
+	}
+	key, err := s.keys.At(i)
+	if err != nil {
+		return value{}, err
+	}
+	if i == 0 || !bytes.Equal(key, s.last) {
+		s.rank, s.dense = i+1, s.dense+1
+		s.last = append(s.last[:0], key...)
+	}
+	if s.f.op == "$rank" {
+		return shortest(s.rank), nil
+	}
+	return shortest(s.dense), nil
+}
+
+// shiftState is $shift.
+type shiftState struct{ inputs }
+
+func (s *shiftState) at(_ context.Context, i int64) (value, error) {
+	at := saturate(i, s.f.by)
+	if at < 0 || at >= s.docs.Len() {
+		return s.f.fallback, nil
+	}
+	return s.first.at(at)
+}
+
+// movingState is $expMovingAvg.
+type movingState struct {
+	inputs
+	average number.Number
+	have    bool
+}
+
+func (s *movingState) at(_ context.Context, i int64) (value, error) {
+	v, err := s.first.at(i)
+	if err != nil {
+		return value{}, err
+	}
+	n, ok := number.Of(v)
+	if !ok && !s.have {
+		return null(), nil
+	}
+	if !ok {
+		return s.average.Value(), nil
+	}
+	if !s.have {
+		s.average, s.have = n.Widen(number.Widest(n.Type(), bsoncore.TypeDouble)), true
+		return s.average.Value(), nil
+	}
+	rest := number.Subtract(number.Int32(1), s.f.alpha)
+	s.average = number.Add(number.Multiply(n, s.f.alpha), number.Multiply(s.average, rest))
+	return s.average.Value(), nil
+}
+
+// locfState is $locf: the last observation is carried forward.
+type locfState struct {
+	inputs
+	last kept
+}
+
+func (s *locfState) at(_ context.Context, i int64) (value, error) {
+	v, err := s.first.at(i)
+	if err != nil {
+		return value{}, err
+	}
+	if !isNullish(v) {
+		s.last.set(v)
+	}
+	if s.last.v.Type == 0 {
+		return null(), nil
+	}
+	return s.last.v, nil
+}
+
+// fillState is $linearFill.
+type fillState struct {
+	inputs
+	left, right   int64 // the documents with values around
+	begun, closed bool
+}
+
+func (s *fillState) at(_ context.Context, i int64) (value, error) {
+	v, err := s.first.at(i)
+	if err != nil {
+		return value{}, err
+	}
+	if !isNullish(v) && !isNumber(v) {
+		return value{}, notFillable(v)
+	}
+	x, err := s.xAt(i)
+	if err != nil {
+		return value{}, err
+	}
+	if i > 0 {
+		if before, err := s.xAt(i - 1); err != nil || number.Subtract(x, before).Sign() == 0 {
+			return value{}, orRepeated(err)
+		}
+	}
+	if !isNullish(v) {
+		s.left, s.begun = i, true
+		return clone(v), nil
+	}
+	if !s.begun {
+		return null(), nil
+	}
+	if s.right <= i {
+		if err := s.findRight(i); err != nil {
+			return value{}, err
+		}
+	}
+	if s.closed {
+		return null(), nil
+	}
+	return s.between(x)
+}
+
+func notFillable(v value) error {
+	return mongoerror.New(mongoerror.TypeMismatch, "Value to be filled must be numeric or nullish, but found %s", typeName(v.Type))
+}
+
+func orRepeated(err error) error {
+	if err != nil {
+		return err
+	}
+	return mongoerror.New(mongoerror.Code(6050106), "There can be no repeated values in the sort field when using $linearFill")
+}
+
+// findRight finds the next document with a value.
+func (s *fillState) findRight(i int64) error {
+	n := s.docs.Len()
+	for s.right = i + 1; s.right < n; s.right++ {
+		v, err := s.first.at(s.right)
+		if err != nil {
+			return err
+		}
+		if !isNullish(v) {
+			return nil
+		}
+	}
+	s.closed = true
+	return nil
+}
+
+func (s *fillState) between(x number.Number) (value, error) {
+	var xs, ys [2]number.Number
+	for k, i := range []int64{s.left, s.right} {
+		v, err := s.first.at(i)
+		if err != nil {
+			return value{}, err
+		}
+		n, ok := number.Of(v)
+		if !ok {
+			return value{}, notFillable(v)
+		}
+		ys[k] = n
+		if xs[k], err = s.xAt(i); err != nil {
+			return value{}, err
+		}
+	}
+	slope := number.Divide(number.Subtract(ys[1], ys[0]), number.Subtract(xs[1], xs[0]))
+	return number.Add(ys[0], number.Multiply(number.Subtract(x, xs[0]), slope)).Value(), nil
+}
+
+// xAt returns the sort field as a number.
+func (s *fillState) xAt(i int64) (number.Number, error) {
+	v, err := s.x.at(i)
+	if err != nil {
+		return number.Number{}, err
+	}
+	if v.Type == bsoncore.TypeDateTime {
+		return number.Int64(v.DateTime()), nil
+	}
+	n, ok := number.Of(v)
+	if !ok {
+		return n, mongoerror.New(mongoerror.TypeMismatch, "Cannot calculate $linearFill: the sort field must be numeric or a date, but found: %s", typeName(v.Type))
+	}
+	return n, nil
+}
+
+// covariance is $covariancePop and $covarianceSamp, computed in one pass (Welford's method for pairs).
+type covariance struct {
+	sample       bool
+	n            float64
+	meanX, meanY float64
+	accumulated  float64
+	decimal      bool
+}
+
+func (c *covariance) add(in *inputs, i int64) error {
+	v, err := in.first.at(i)
+	if err != nil {
+		return err
+	}
+	a, okA := number.Of(v)
+	if v, err = in.second.at(i); err != nil {
+		return err
+	}
+	b, okB := number.Of(v)
+	if !okA || !okB {
+		return nil
+	}
+	c.decimal = c.decimal || a.IsDecimal() || b.IsDecimal()
+	x, y := a.Float64(), b.Float64()
+	c.n++
+	dx := x - c.meanX
+	c.meanX += dx / c.n
+	c.meanY += (y - c.meanY) / c.n
+	c.accumulated += dx * (y - c.meanY)
+	return nil
+}
+
+func (c *covariance) result() (value, error) {
+	n := c.n
+	if c.sample {
+		n--
+	}
+	if n <= 0 {
+		return null(), nil
+	}
+	result := number.Double(c.accumulated / n)
+	if c.decimal {
+		return number.FromDecimal(result.Decimal()).Value(), nil
+	}
+	return result.Value(), nil
+}
+
+func (c *covariance) reset() { *c = covariance{sample: c.sample} }
+
+// position is the sort field as the x of a function: dates in the function's unit.
+func (f *windowFunction) position(v value) (number.Number, error) {
+	switch {
+	case v.Type == bsoncore.TypeDateTime && f.unit == "":
+		return number.Number{}, mongoerror.New(mongoerror.Code(5624901), "%s where the sortBy is a Date requires a 'unit'", f.op)
+	case v.Type == bsoncore.TypeDateTime:
+		return number.Int64(v.DateTime()), nil
+	case f.unit != "":
+		return number.Number{}, mongoerror.New(mongoerror.Code(5624900), "%s with 'unit' expects the sortBy field to be a Date", f.op)
+	}
+	n, ok := number.Of(v)
+	if !ok && f.op == "$integral" {
+		return n, notIntegrable()
+	}
+	if !ok {
+		return n, mongoerror.New(mongoerror.Code(5624902), "%s where the sortBy is not a number or a date: %s", f.op, typeName(v.Type))
+	}
+	return n, nil
+}
+
+func notIntegrable() error {
+	return mongoerror.New(mongoerror.Code(5423900), "The input value of $integral window function must be a vector of 2 value, the first value must be numeric or date type and the second must be numeric.")
+}
+
+// point returns x and y of a document.
+func (s *slidingState) point(i int64) (x, y number.Number, err error) {
+	v, err := s.xs().at(i)
+	if err != nil {
+		return x, y, err
+	}
+	if x, err = s.f.position(v); err != nil {
+		return x, y, err
+	}
+	if v, err = s.ys().at(i); err != nil {
+		return x, y, err
+	}
+	if v.Type == bsoncore.TypeDateTime && s.f.op == "$derivative" {
+		return x, number.Int64(v.DateTime()), nil
+	}
+	y, ok := number.Of(v)
+	switch {
+	case ok:
+		return x, y, nil
+	case s.f.op == "$integral":
+		return x, y, notIntegrable()
+	}
+	return x, y, mongoerror.New(mongoerror.Code(5624903), "$derivative input must be a number and not null or missing, but found: %s", typeName(v.Type))
+}
+
+func (s *slidingState) xs() *column { return s.inputs.x }
+func (s *slidingState) ys() *column { return &s.inputs.first }
+
+// derivativeState is $derivative: the slope between the ends of the window.
+type derivativeState struct{ *slidingState }
+
+func (s *derivativeState) at(_ context.Context, i int64) (value, error) {
+	first, last, err := s.around(i, s.docs.Len())
+	if err != nil || last-first < 2 {
+		return null(), err
+	}
+	x0, y0, err := s.point(first)
+	if err != nil {
+		return value{}, err
+	}
+	x1, y1, err := s.point(last - 1)
+	if err != nil {
+		return value{}, err
+	}
+	dx := number.Subtract(x1, x0)
+	if dx.Sign() == 0 {
+		return null(), nil
+	}
+	if s.f.unit != "" {
+		dx = number.Divide(dx, number.Double(s.f.unitMillis))
+	}
+	return number.Divide(number.Subtract(y1, y0), dx).Value(), nil
+}
+
+// integralState is $integral: the sum of the trapezoids of the window.
+type integralState struct{ *slidingState }
+
+func (s *integralState) at(ctx context.Context, i int64) (value, error) {
+	first, last, err := s.around(i, s.docs.Len())
+	if err != nil || first == last {
+		return null(), err
+	}
+	sum := number.Int32(0)
+	var x0, y0 number.Number
+	have := false
+	for ; first < last; first++ {
+		if s.n++; s.n%pollEvery == 0 && ctx.Err() != nil {
+			return value{}, ctx.Err()
+		}
+		x, y, err := s.point(first)
+		if err != nil {
+			return value{}, err
+		}
+		if have {
+			area := number.Multiply(number.Subtract(x, x0), number.Add(y, y0))
+			sum = number.Add(sum, number.Divide(area, number.Int32(2)))
+		}
+		x0, y0, have = x, y, true
+	}
+	if s.f.unit != "" {
+		sum = number.Divide(sum, number.Double(s.f.unitMillis))
+	}
+	return sum.Value(), nil
+}
