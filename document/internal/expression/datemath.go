@@ -109,7 +109,7 @@ func dateAdd(ms, amount int64, unit string, location *time.Location) (int64, boo
 			return 0, false
 		}
 		lastDay := time.Date(int(year), time.Month(month)+1, 0, 0, 0, 0, 0, time.UTC).Day()
-		sum := time.Date(int(year), time.Month(month), min(t.Day(), lastDay), t.Hour(), t.Minute(), t.Second(), t.Nanosecond(), location)
+		sum := onClock(int(year), int(month), min(t.Day(), lastDay), t.Hour(), t.Minute(), t.Second(), t.Nanosecond(), location)
 		return sum.UnixMilli(), true
 	}
 	if unit == "day" || unit == "week" {
@@ -117,7 +117,7 @@ func dateAdd(ms, amount int64, unit string, location *time.Location) (int64, boo
 		if days > math.MaxInt32 || days < math.MinInt32 {
 			return 0, false
 		}
-		return t.AddDate(0, 0, int(days)).UnixMilli(), true
+		return onClock(t.Year(), int(t.Month()), t.Day()+int(days), t.Hour(), t.Minute(), t.Second(), t.Nanosecond(), location).UnixMilli(), true
 	}
 	n, ok := number.AddExact(number.Int64(ms), number.Int64(amount*ofUnit(unit)))
 	sum, _ := n.Int64()
@@ -192,10 +192,13 @@ func dateDiff(start, end int64, unit string, location *time.Location, first time
 		return i, n.Type() == bsoncore.TypeInt64
 	}
 	length := ofUnit(unit)
-	// Hours begin by the clock of the zone, whose offset need not be whole hours.
-	_, offsetA := a.Zone()
-	_, offsetB := b.Zone()
-	return floorDiv(end+int64(offsetB)*1000%length, length) - floorDiv(start+int64(offsetA)*1000%length, length), true
+	// Hours begin by the clock of the zone, whose offset need not be whole hours: that of the earlier moment counts.
+	_, offset := a.Zone()
+	if end < start {
+		_, offset = b.Zone()
+	}
+	shift := int64(offset) * 1000 % length
+	return floorDiv(end+shift, length) - floorDiv(start+shift, length), true
 }
 
 func monthNumber(t time.Time, months int64) int64 {

@@ -19,7 +19,7 @@ type dateText struct {
 	hour, minute     int
 	second, nano     int
 	location         *time.Location // nil: the string names no zone
-	hasDate, hasTime bool
+	hasTime          bool
 }
 
 func (d *dateText) fail(reason string) error {
@@ -33,10 +33,10 @@ func parseDate(s string, location *time.Location, explicit bool) (int64, error) 
 	if strings.HasPrefix(d.rest, "@") && !explicit {
 		return d.sinceEpoch()
 	}
-	if strings.IndexByte(s, 0) >= 0 || !d.date() {
+	if strings.IndexByte(s, 0) >= 0 || !d.timeFirst() || !d.date() {
 		return 0, d.fail("Unexpected character")
 	}
-	if d.rest != "" && !d.timeOfDay() {
+	if d.rest != "" && !d.hasTime && !d.timeOfDay() {
 		return 0, d.fail("Unexpected character")
 	}
 	if d.rest != "" && !d.zone() {
@@ -46,6 +46,26 @@ func parseDate(s string, location *time.Location, explicit bool) (int64, error) 
 		return 0, d.fail("Unexpected character")
 	}
 	return d.result(location, explicit)
+}
+
+// timeFirst takes a time of day that stands before the date.
+func (d *dateText) timeFirst() bool {
+	rest := *d
+	if n := rest.run(isDigit); n == 1 || n == 2 {
+		rest.rest = rest.rest[n:]
+		d.hasTime = strings.HasPrefix(rest.rest, ":") || rest.meridianFollows()
+	}
+	if !d.hasTime {
+		return true
+	}
+	if !d.timeOfDay() {
+		return false
+	}
+	if d.rest != "" && (isLetter(d.rest[0]) || strings.IndexByte("+-", d.rest[0]) >= 0) && !d.zone() {
+		return false
+	}
+	d.skip(" ,")
+	return true
 }
 
 // sinceEpoch takes seconds since 1970 behind an at sign.
@@ -83,7 +103,7 @@ func (d *dateText) result(location *time.Location, explicit bool) (int64, error)
 	if last := time.Date(d.year, time.Month(d.month)+1, 0, 0, 0, 0, 0, time.UTC).Day(); d.day > last {
 		return 0, failure("Error parsing date string '%s'; %d: The parsed date was invalid ''", d.whole, len(d.whole))
 	}
-	return time.Date(d.year, time.Month(d.month), d.day, d.hour, d.minute, d.second, d.nano, location).UnixMilli(), nil
+	return onClock(d.year, d.month, d.day, d.hour, d.minute, d.second, d.nano, location).UnixMilli(), nil
 }
 
 // digits takes between least and most digits.
@@ -340,7 +360,7 @@ func (d *dateText) meridian() {
 	}
 }
 
-// zone takes an offset, an abbreviation or the name of a zone.
+// zone takes an offset or an abbreviation. Names of places are refused, as the server does it.
 func (d *dateText) zone() bool {
 	d.skip(" ")
 	if d.rest == "" {
@@ -359,27 +379,26 @@ func (d *dateText) zone() bool {
 		d.location, d.rest = time.FixedZone("", offset), rest
 		return ok
 	}
-	name := d.rest[:d.run(func(c byte) bool { return isLetter(c) || isDigit(c) || strings.IndexByte("/_+-", c) >= 0 })]
-	if name == "" {
-		return false
-	}
+	name := d.rest[:d.run(isLetter)]
 	location, ok := abbreviation(name)
-	if !ok {
-		var err error
-		if location, err = loadZone(name); err != nil {
-			return false
-		}
-	}
 	d.location, d.rest = location, d.rest[len(name):]
-	return true
+	return ok
 }
 
 // abbreviation returns the zones that are commonly written with letters.
 func abbreviation(name string) (*time.Location, bool) {
-	hours := map[string]int{
-		"Z": 0, "UTC": 0, "GMT": 0, "EST": -5, "EDT": -4, "CST": -6, "CDT": -5, "MST": -7, "MDT": -6, "PST": -8, "PDT": -7,
-		"CET": 1, "CEST": 2, "EET": 2, "EEST": 3, "WET": 0, "WEST": 1, "BST": 1, "JST": 9, "MSK": 3,
+	name = strings.ToUpper(name)
+	if len(name) == 1 { // the letters of nautical zones
+		if h := strings.Index("YXWVUTSRQPONZABCDEFGHIKLM", name); h >= 0 {
+			return time.FixedZone(name, (h-12)*3600), true
+		}
+		return nil, false
 	}
-	h, ok := hours[strings.ToUpper(name)]
+	hours := map[string]int{
+		"UTC": 0, "GMT": 0, "EST": -5, "EDT": -4, "CST": -6, "CDT": -5, "MST": -7, "MDT": -6, "PST": -8, "PDT": -7, "AKST": -9, "AKDT": -8,
+		"HST": -10, "CET": 1, "CEST": 2, "EET": 2, "EEST": 3, "WET": 0, "WEST": 1, "BST": 1, "IST": 2, "JST": 9, "MSK": 3, "AEST": 10,
+		"NZST": 12, "NZDT": 13,
+	}
+	h, ok := hours[name]
 	return time.FixedZone(name, h*3600), ok
 }

@@ -109,6 +109,18 @@ func dateOf(v bsoncore.Value) (ms int64, err error) {
 // at returns the moment as seen in a zone.
 func at(ms int64, location *time.Location) time.Time { return time.UnixMilli(ms).In(location) }
 
+// onClock is time.Date, but a time of day that a change to summer time skips is that much later, not earlier.
+func onClock(year, month, day, hour, minute, second, nano int, location *time.Location) time.Time {
+	t := time.Date(year, time.Month(month), day, hour, minute, second, nano, location)
+	wanted := time.Date(year, time.Month(month), day, hour, minute, second, nano, time.UTC)
+	_, offset := t.Zone()
+	if t.Unix()+int64(offset) == wanted.Unix() {
+		return t
+	}
+	_, before := t.Add(-3 * time.Hour).Zone()
+	return wanted.Add(-time.Duration(before) * time.Second).In(location)
+}
+
 // dayNumber counts the days of the proleptic Gregorian calendar, by the clock of t's zone, from 1970.
 func dayNumber(t time.Time) int64 {
 	_, offset := t.Zone()
