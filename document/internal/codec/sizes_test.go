@@ -164,6 +164,26 @@ func TestSizes(t *testing.T) {
 	}
 }
 
+// TestRealDocumentsComeBack: every document of the real data, from the codec that encoded it and from one opened later.
+func TestRealDocumentsComeBack(t *testing.T) {
+	for _, load := range []func(testing.TB) []bsoncore.Document{realFlights, realPackages} {
+		docs, store := load(t), newMemory()
+		c := open(t, Template, store)
+		var records [][]byte
+		for _, doc := range docs {
+			record, err := c.EncodeWithoutID(nil, doc)
+			if err != nil {
+				t.Fatal(err)
+			}
+			records = append(records, record)
+		}
+		later := open(t, Template, store)
+		for i, doc := range docs {
+			same(t, records[i], doc, c, later)
+		}
+	}
+}
+
 // diskBytes returns the size of a database with one compacted keyspace of n pairs.
 func diskBytes(t *testing.T, leaf, n int, pair func(i int) (key, value []byte)) int64 {
 	dir := t.TempDir()
