@@ -32,6 +32,23 @@ func (o object) lookup(name string) bsoncore.Value {
 	return v
 }
 
+// part returns the document, or as much of it as somebody looks at.
+func (o object) part(names []string, whole bool) (bsoncore.Document, error) {
+	if o.fields == nil {
+		return o.raw, nil
+	}
+	if w, ok := o.fields.(path.Whole); ok && whole {
+		return w.Document(nil)
+	}
+	b := bsoncore.NewDocumentBuilder()
+	for _, name := range names {
+		if v := o.lookup(name); v.Type != 0 {
+			b.AppendValue(name, v)
+		}
+	}
+	return b.Build(), nil
+}
+
 // matcher decides about documents. position is where matches through arrays are noted, nil when nobody asks.
 type matcher interface {
 	match(o object, position *int) (bool, error)
@@ -58,7 +75,7 @@ func compile(n Node, c *collation.Collation) matcher {
 	case *Expr:
 		return newExprMatcher(n.Expression)
 	case *JSONSchema:
-		return &schemaMatcher{n.schema}
+		return newSchemaMatcher(n.schema)
 	case *Sample:
 		return sampleMatcher(n.Rate)
 	}
@@ -221,26 +238,10 @@ func newExprMatcher(e *expression.Expression) matcher {
 }
 
 func (m *exprMatcher) match(o object, _ *int) (bool, error) {
-	doc, err := m.document(o)
+	doc, err := o.part(m.names, m.whole)
 	if err != nil {
 		return false, err
 	}
 	v, err := m.expression.Eval(doc)
 	return err == nil && expression.Truthy(v), err
-}
-
-func (m *exprMatcher) document(o object) (bsoncore.Document, error) {
-	if o.fields == nil {
-		return o.raw, nil
-	}
-	if w, ok := o.fields.(path.Whole); ok && m.whole {
-		return w.Document(nil)
-	}
-	b := bsoncore.NewDocumentBuilder()
-	for _, name := range m.names {
-		if v := o.lookup(name); v.Type != 0 {
-			b.AppendValue(name, v)
-		}
-	}
-	return b.Build(), nil
 }

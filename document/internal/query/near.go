@@ -165,7 +165,7 @@ func (n *Near) legacy(op string, v bsoncore.Value) (ok bool, err error) {
 
 // geometry parses {$geometry: {...}, $minDistance: 1, $maxDistance: 2}, and a GeoJSON point in its place.
 func (n *Near) geometry(op string, v bsoncore.Value) error {
-	if v.Type == bsoncore.TypeEmbeddedDocument && geo.IsGeoJSON(v) {
+	if g, err := geo.Parse(v); err == nil && g.Kind() == geo.PointKind && g.Surface() == geo.Sphere {
 		return n.center(op, v)
 	}
 	found := false

@@ -11,6 +11,7 @@ import (
 
 	"github.com/pandodb/pando/document/internal/mongoerror"
 	"github.com/pandodb/pando/document/internal/number"
+	"github.com/pandodb/pando/document/internal/order"
 	"github.com/pandodb/pando/document/internal/path"
 )
 
@@ -82,6 +83,8 @@ func parseMod(name string, v bsoncore.Value) (Node, error) {
 	}
 	operands, _ := bsoncore.Array(v.Data).Values()
 	switch {
+	case len(operands) == 1 && !order.IsNumber(operands[0].Type):
+		return nil, badValue("malformed mod, divisor not a number")
 	case len(operands) < 2:
 		return nil, badValue("malformed mod, not enough elements")
 	case len(operands) > 2:

@@ -47,10 +47,11 @@ func (p *parser) document(doc bsoncore.Document, depth int) (Node, error) {
 
 // field parses a field of a filter: an operator about the document, or a path with what is asked of it.
 func (p *parser) field(name string, v bsoncore.Value, depth int) (Node, error) {
-	if strings.HasPrefix(name, "$") && !isReference(name) {
-		return p.whole(name, v, depth)
-	}
 	switch {
+	case isReference(name):
+		return p.comparison(name, Eq, v)
+	case strings.HasPrefix(name, "$"):
+		return p.whole(name, v, depth)
 	case isOperators(v):
 		return p.operators(name, v.Data, depth)
 	case v.Type == bsoncore.TypeRegex:
@@ -109,6 +110,9 @@ func (p *parser) whole(name string, v bsoncore.Value, depth int) (Node, error) {
 	case "$alwaysTrue", "$alwaysFalse":
 		return always(name, v)
 	case "$sampleRate":
+		if p.inner > 0 {
+			return nil, badValue("$sampleRate can only be applied to the top-level document")
+		}
 		return sample(v)
 	case "$where", "$text":
 		return nil, p.unsupported(name, v)

@@ -72,36 +72,27 @@ type dependency struct {
 	schema *schema
 }
 
-// schemaMatcher matches whole documents.
-type schemaMatcher struct{ schema *schema }
-
-func (m *schemaMatcher) match(o object, _ *int) (bool, error) {
-	if o.fields != nil {
-		raw, err := m.document(o)
-		if err != nil {
-			return false, err
-		}
-		o = object{raw: raw}
-	}
-	return m.schema.test(bsoncore.Value{Type: bsoncore.TypeEmbeddedDocument, Data: o.raw}, nil)
+// schemaMatcher matches documents.
+type schemaMatcher struct {
+	schema *schema
+	names  []string
+	whole  bool
 }
 
-// document returns the document, or as much of it as the schema looks at.
-func (m *schemaMatcher) document(o object) (bsoncore.Document, error) {
-	var names []string
-	if whole := m.schema.fields(func(name string) { names = append(names, name) }); whole {
-		if w, ok := o.fields.(path.Whole); ok {
-			return w.Document(nil)
-		}
+func newSchemaMatcher(s *schema) *schemaMatcher {
+	m := &schemaMatcher{schema: s}
+	m.whole = s.fields(func(name string) { m.names = append(m.names, name) })
+	slices.Sort(m.names)
+	m.names = slices.Compact(m.names)
+	return m
+}
+
+func (m *schemaMatcher) match(o object, _ *int) (bool, error) {
+	doc, err := o.part(m.names, m.whole)
+	if err != nil {
+		return false, err
 	}
-	slices.Sort(names)
-	b := bsoncore.NewDocumentBuilder()
-	for _, name := range slices.Compact(names) {
-		if v := o.lookup(name); v.Type != 0 {
-			b.AppendValue(name, v)
-		}
-	}
-	return b.Build(), nil
+	return m.schema.test(bsoncore.Value{Type: bsoncore.TypeEmbeddedDocument, Data: doc}, nil)
 }
 
 // fields calls add with the names of properties that the schema looks at; whole means that it may look at any.

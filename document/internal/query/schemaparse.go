@@ -30,6 +30,9 @@ func parseSchemaAt(doc bsoncore.Document, depth int) (*schema, error) {
 	p := &schemaParser{doc: doc, depth: depth, s: &schema{
 		minLength: -1, maxLength: -1, minItems: -1, maxItems: -1, minProperties: -1, maxProperties: -1,
 	}}
+	if err := p.checkKeywords(); err != nil {
+		return nil, err
+	}
 	p.above, p.below = p.set("exclusiveMinimum"), p.set("exclusiveMaximum")
 	for e := path.ElementsOf(doc); ; {
 		name, v, ok := e.Next()
@@ -90,10 +93,28 @@ func (p *schemaParser) keyword(name string, v bsoncore.Value) error {
 	case "required", "properties", "patternProperties", "additionalProperties", "dependencies":
 		p.s.about |= aboutObjects
 		return p.objects(name, v)
-	case "$ref", "$schema", "default", "definitions", "format", "id":
-		return failedToParse("$jsonSchema keyword '%s' is not currently supported", name)
 	}
-	return failedToParse("Unknown $jsonSchema keyword: %s", name)
+	return nil
+}
+
+// checkKeywords refuses keywords that there are not, before any of the others is looked at.
+func (p *schemaParser) checkKeywords() error {
+	for e := path.ElementsOf(p.doc); ; {
+		name, _, ok := e.Next()
+		if !ok {
+			return nil
+		}
+		switch string(name) {
+		case "$ref", "$schema", "default", "definitions", "format", "id":
+			return failedToParse("$jsonSchema keyword '%s' is not currently supported", name)
+		case "type", "bsonType", "enum", "allOf", "anyOf", "oneOf", "not", "title", "description", "encrypt", "encryptMetadata",
+			"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minLength", "maxLength", "pattern", "minItems",
+			"maxItems", "uniqueItems", "items", "additionalItems", "minProperties", "maxProperties", "required", "properties",
+			"patternProperties", "additionalProperties", "dependencies":
+		default:
+			return failedToParse("Unknown $jsonSchema keyword: %s", name)
+		}
+	}
 }
 
 // finish checks what concerns several keywords.
@@ -251,15 +272,23 @@ func (p *schemaParser) encrypt(name string, v bsoncore.Value) error {
 	if v.Type != bsoncore.TypeEmbeddedDocument {
 		return mismatch("$jsonSchema keyword '%s' must be an object", name)
 	}
-	if name == "encryptMetadata" {
-		if len(v.Data) <= bsoncore.EmptyDocumentLength {
-			return failedToParse("$jsonSchema keyword 'encryptMetadata' cannot be an empty object")
-		}
-		return nil
+	if name == "encryptMetadata" && len(v.Data) <= bsoncore.EmptyDocumentLength {
+		return failedToParse("$jsonSchema keyword 'encryptMetadata' cannot be an empty object")
 	}
-	p.s.encrypted = true
-	return nil
+	p.s.encrypted = p.s.encrypted || name == "encrypt"
+	for e := path.ElementsOf(v.Data); ; {
+		field, _, ok := e.Next()
+		switch {
+		case !ok:
+			return nil
+		case string(field) != "bsonType" && string(field) != "keyId" && string(field) != "algorithm":
+			return mongoerror.New(unknownField, "BSON field '%s.%s' is an unknown field.", name, field)
+		}
+	}
 }
+
+// unknownField is the code, which has no name, of a field that a specification cannot have.
+const unknownField mongoerror.Code = 40415
 
 func (p *schemaParser) numbers(name string, v bsoncore.Value) error {
 	n, isNumber := number.Of(v)

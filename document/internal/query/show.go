@@ -9,6 +9,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 
+	"github.com/pandodb/pando/document/internal/number"
 	"github.com/pandodb/pando/document/internal/path"
 )
 
@@ -57,6 +58,19 @@ func showTo(b *strings.Builder, v bsoncore.Value) {
 	case bsoncore.TypeRegex:
 		pattern, options := v.Regex()
 		b.WriteString("/" + pattern + "/" + options)
+	case bsoncore.TypeDecimal128:
+		n, _ := number.Of(v)
+		b.WriteString(n.Decimal().String())
+	case bsoncore.TypeDateTime:
+		fmt.Fprintf(b, "new Date(%d)", v.DateTime())
+	case bsoncore.TypeTimestamp:
+		t, i := v.Timestamp()
+		fmt.Fprintf(b, "Timestamp(%d, %d)", t, i)
+	case bsoncore.TypeBinary:
+		subtype, data := v.Binary()
+		fmt.Fprintf(b, "BinData(%d, %X)", subtype, data[:min(len(data), longestShown)])
+	case bsoncore.TypeJavaScript:
+		b.WriteString(v.JavaScript())
 	case bsoncore.TypeMinKey:
 		b.WriteString("MinKey")
 	case bsoncore.TypeMaxKey:
@@ -67,8 +81,13 @@ func showTo(b *strings.Builder, v bsoncore.Value) {
 }
 
 func showDouble(f float64) string {
-	if math.IsNaN(f) {
+	switch {
+	case math.IsNaN(f):
 		return "nan.0"
+	case math.IsInf(f, 1):
+		return "inf.0"
+	case math.IsInf(f, -1):
+		return "-inf.0"
 	}
 	s := fmt.Sprintf("%.15g", f)
 	if !strings.Contains(s, ".") {
