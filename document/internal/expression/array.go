@@ -209,7 +209,7 @@ func sign(i int64) int64 {
 }
 
 func evalSlice(st *state, name string, values []bsoncore.Value) (bsoncore.Value, error) {
-	if isNullish(values[0]) {
+	if isNullish(values[0]) || isNullish(values[1]) {
 		return null(), nil
 	}
 	if !isArray(values[0]) {

@@ -48,11 +48,6 @@ func parseDateToString(p *parser, name string, v bsoncore.Value) (node, error) {
 	if err != nil {
 		return nil, err
 	}
-	if c, ok := isConstant(operands[1]); ok && isString(c) {
-		if err := checkFormat(string(stringOf(c)), printed); err != nil {
-			return nil, err
-		}
-	}
 	z := &zone{}
 	return p.fold(&lazy{operands, func(st *state, operands []node) (bsoncore.Value, error) {
 		return dateToString(st, z, operands)
@@ -68,21 +63,8 @@ func dateToString(st *state, z *zone, operands []node) (bsoncore.Value, error) {
 	if err != nil {
 		return bsoncore.Value{}, err
 	}
-	if isNullish(date) {
-		if operands[3] != nil {
-			return operands[3].eval(st)
-		}
-		return null(), nil
-	}
-	location, ok, err := z.of(values[1], operands[2] != nil)
-	if err != nil || !ok {
-		return null(), err
-	}
 	format := defaultFormat
-	if operands[1] != nil {
-		if isNullish(values[0]) {
-			return null(), nil
-		}
+	if operands[1] != nil && !isNullish(values[0]) {
 		if !isString(values[0]) {
 			return bsoncore.Value{}, mongoerror.New(18533, "$dateToString requires that 'format' be a string, found: %s with value %s", typeName(values[0]), values[0])
 		}
@@ -90,6 +72,15 @@ func dateToString(st *state, z *zone, operands []node) (bsoncore.Value, error) {
 		if err := checkFormat(format, printed); err != nil {
 			return bsoncore.Value{}, err
 		}
+	}
+	location, ok, err := z.of(values[1], operands[2] != nil)
+	switch {
+	case err != nil:
+		return bsoncore.Value{}, err
+	case isNullish(date) && operands[3] != nil:
+		return operands[3].eval(st)
+	case isNullish(date) || !ok || operands[1] != nil && isNullish(values[0]):
+		return null(), nil
 	}
 	ms, err := dateOf(date)
 	if err != nil {
@@ -192,11 +183,6 @@ func parseDateFromString(p *parser, name string, v bsoncore.Value) (node, error)
 	if err != nil {
 		return nil, err
 	}
-	if c, ok := isConstant(operands[1]); ok && isString(c) {
-		if err := checkFormat(string(stringOf(c)), read); err != nil {
-			return nil, err
-		}
-	}
 	z := &zone{}
 	return p.fold(&lazy{operands, func(st *state, operands []node) (bsoncore.Value, error) {
 		return dateFromString(st, z, operands)
@@ -218,18 +204,15 @@ func dateFromString(st *state, z *zone, operands []node) (bsoncore.Value, error)
 			return bsoncore.Value{}, err
 		}
 	}
-	if isNullish(values[0]) {
-		if operands[4] != nil {
-			return operands[4].eval(st)
-		}
-		return null(), nil
-	}
 	var ms int64
 	location, ok, err := z.of(values[2], operands[2] != nil)
-	if err != nil {
-		return bsoncore.Value{}, err
-	}
 	switch {
+	case err != nil:
+		return bsoncore.Value{}, err
+	case isNullish(values[0]) && operands[4] != nil:
+		return operands[4].eval(st)
+	case isNullish(values[0]):
+		return null(), nil
 	case !isString(values[0]):
 		err = failure("$dateFromString requires that 'dateString' be a string, found: %s with value %s", typeName(values[0]), values[0])
 	case !ok || operands[1] != nil && isNullish(values[1]):

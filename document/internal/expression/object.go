@@ -299,7 +299,8 @@ func parseSetField(p *parser, name string, v bsoncore.Value) (node, error) {
 			return nil, err
 		}
 	}
-	return p.fold(&dyadic{input, value, func(st *state, input, value bsoncore.Value) (bsoncore.Value, error) {
+	// Not folded: the server does not.
+	return &dyadic{input, value, func(st *state, input, value bsoncore.Value) (bsoncore.Value, error) {
 		switch {
 		case isNullish(input):
 			return null(), nil
@@ -307,7 +308,7 @@ func parseSetField(p *parser, name string, v bsoncore.Value) (node, error) {
 			return bsoncore.Value{}, mongoerror.New(4161105, "%s requires 'input' to evaluate to type Object", name)
 		}
 		return st.withField(input.Data, key, value)
-	}})
+	}}, nil
 }
 
 // withField returns a document with one field replaced, added, or, when the value is missing, removed.

@@ -167,7 +167,7 @@ func parseRegex(p *parser, name string, v bsoncore.Value) (node, error) {
 		}
 		if constantOptions {
 			if _, err := regexOf(name, regex, options, last); err != nil {
-				return nil, err
+				p.later(err)
 			}
 		}
 	}

@@ -214,12 +214,11 @@ func evalTrigonometric(st *state, name string, v bsoncore.Value) (bsoncore.Value
 }
 
 func evalAtan2(st *state, name string, a, b bsoncore.Value) (bsoncore.Value, error) {
-	if isNullish(a) || isNullish(b) {
-		return null(), nil
-	}
 	x, first := number.Of(a)
 	y, second := number.Of(b)
 	switch {
+	case isNullish(a) || first && isNullish(b):
+		return null(), nil
 	case !first:
 		return bsoncore.Value{}, mongoerror.New(51044, "%s only supports numeric types, not %s", name, typeName(a))
 	case !second:
