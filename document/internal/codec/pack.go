@@ -51,13 +51,17 @@ func (c *Codec) pack(dst []byte, t *template, doc []byte, depth int) (packed []b
 			pos = value + 4
 			continue
 		}
-		if o.save|o.base != 0 {
-			n, size := relatedNumber(o, doc[value:])
+		if o.kind >= kindInt32 && o.kind <= kindDate { // the most frequent ones, without further calls
+			n, size := numberAt(o.kind, doc[value:])
 			if size < 0 {
 				return dst, false, nil
 			}
 			var head byte
-			head, dst = appendRelative(dst, o.kind, n, baseOf(o, n, &registers))
+			if from := baseOf(o, n, &registers); o.kind == kindDate {
+				head, dst = appendDate(dst, n, from)
+			} else {
+				head, dst = appendNumber(dst, zigzag(n-from))
+			}
 			dst[base+int(o.place)] = head
 			pos = value + size
 			continue

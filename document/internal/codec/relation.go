@@ -91,7 +91,7 @@ func (p *compiler) numbers(doc []byte) []int64 {
 			pos = e.next
 			continue
 		case kindInt32, kindInt64, kindDate:
-			values[i], _ = relatedNumber(o, doc[pos:])
+			values[i], _ = numberAt(o.kind, doc[pos:])
 		}
 		pos += valueSize(o.typ, doc[pos:])
 	}
@@ -153,12 +153,12 @@ func baseOf(o *op, n int64, registers *[maxRegisters]int64) int64 {
 	return alone(o.kind)
 }
 
-// relatedNumber returns the integer or date that src begins with, and its size, or -1.
-func relatedNumber(o *op, src []byte) (n int64, size int) {
+// numberAt returns the integer or date that src begins with, and its size, or -1.
+func numberAt(k kind, src []byte) (n int64, size int) {
 	switch {
-	case o.kind == kindInt32 && len(src) >= 4:
+	case k == kindInt32 && len(src) >= 4:
 		return int64(int32(binary.LittleEndian.Uint32(src))), 4
-	case o.kind != kindInt32 && len(src) >= 8:
+	case k != kindInt32 && len(src) >= 8:
 		return int64(binary.LittleEndian.Uint64(src)), 8
 	}
 	return 0, -1

@@ -67,6 +67,10 @@ func (u *unpacker) fields(dst []byte, ops []op, s *source, pos int) ([]byte, int
 			depth--
 			dst = append(dst, 0)
 			binary.LittleEndian.PutUint32(dst[starts[depth]:], uint32(len(dst)-starts[depth]))
+		case kindInt32, kindInt64, kindDate:
+			if dst, pos = u.number(dst, o, s, pos); pos < 0 {
+				return dst, -1
+			}
 		case kindOutside:
 			dst = append(dst, byte(s.id.Type), '_', 'i', 'd', 0)
 			dst = append(dst, s.id.Data...)
@@ -84,6 +88,8 @@ func (u *unpacker) field(dst []byte, o *op, s *source, pos int) ([]byte, int) {
 	switch o.kind {
 	case kindNothing:
 		return dst, pos
+	case kindInt32, kindInt64, kindDate:
+		return u.number(dst, o, s, pos)
 	case kindBool:
 		return append(dst, s.front[o.place]>>o.bit&1), pos
 	case kindFixed:
@@ -91,19 +97,21 @@ func (u *unpacker) field(dst []byte, o *op, s *source, pos int) ([]byte, int) {
 	case kindBinary:
 		return appendBinary(dst, o.subtype, s.front[o.place], s.tails, pos)
 	}
-	if o.save|o.base != 0 {
-		return u.related(dst, o, s, pos)
-	}
 	return u.value(dst, o.kind, o.typ, o.column, s.front[o.place], s.tails, pos)
 }
 
-// related appends a number that is relative to another, or another to it.
-func (u *unpacker) related(dst []byte, o *op, s *source, pos int) ([]byte, int) {
+// number appends an integer or a date, which may be relative to another, or another to it.
+func (u *unpacker) number(dst []byte, o *op, s *source, pos int) ([]byte, int) {
 	base := alone(o.kind)
 	if o.base > 0 {
 		base = s.registers[o.base-1]
 	}
-	n, pos := readRelative(o.kind, s.front[o.place], s.tails, pos, base)
+	var n int64
+	if h := s.front[o.place]; h < headTwo && o.kind != kindDate {
+		n = unzigzag(uint64(h)) + base
+	} else {
+		n, pos = readRelative(o.kind, h, s.tails, pos, base)
+	}
 	if o.save > 0 {
 		s.registers[o.save-1] = n
 	}
