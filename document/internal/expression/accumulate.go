@@ -76,7 +76,7 @@ func buildExtreme(p *parser, name string, operands []node) (node, error) {
 // parsePercentile parses {input: ..., p: [...], method: "approximate"}; $median has no p.
 func parsePercentile(p *parser, name string, v bsoncore.Value) (node, error) {
 	if !isObject(v) {
-		return nil, mongoerror.New(7436200, "specification must be an object; found %s: %s", name, v)
+		return nil, mongoerror.New(7436200, "specification must be an object; found %s: %s", name, brief(v))
 	}
 	names := []string{"input", "method", "p"}
 	if name == "$median" {
@@ -136,7 +136,7 @@ func (p *parser) fractions(v bsoncore.Value) ([]float64, error) {
 	}
 	c, ok := isConstant(n)
 	if !ok || !isArray(c) || count(c.Data) == 0 {
-		return nil, mongoerror.New(7750300, "The $percentile 'p' field must be an array of constant values, but found value: %s.", v)
+		return nil, mongoerror.New(7750300, "The $percentile 'p' field must be an array of constant values, but found value: %s.", brief(v))
 	}
 	var list []float64
 	it := elementsOf(c.Data)
@@ -147,11 +147,11 @@ func (p *parser) fractions(v bsoncore.Value) ([]float64, error) {
 		}
 		x, ok := number.Of(element)
 		if !ok {
-			return nil, mongoerror.New(7750301, "The $percentile 'p' field must be an array of numbers from [0.0, 1.0], but found: %s", element)
+			return nil, mongoerror.New(7750301, "The $percentile 'p' field must be an array of numbers from [0.0, 1.0], but found: %s", brief(element))
 		}
 		f := x.Float64()
 		if !(f >= 0 && f <= 1) {
-			return nil, mongoerror.New(7750303, "The $percentile 'p' field must be an array of numbers from [0.0, 1.0], but found: %s", element)
+			return nil, mongoerror.New(7750303, "The $percentile 'p' field must be an array of numbers from [0.0, 1.0], but found: %s", brief(element))
 		}
 		list = append(list, f)
 	}

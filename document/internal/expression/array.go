@@ -34,7 +34,7 @@ func evalArrayElemAt(_ *state, name string, a, b bsoncore.Value) (bsoncore.Value
 	}
 	i, ok := integral(b)
 	if !ok {
-		return bsoncore.Value{}, mongoerror.New(28691, "%s's second argument must be representable as a 32-bit integer: %s", name, b)
+		return bsoncore.Value{}, mongoerror.New(28691, "%s's second argument must be representable as a 32-bit integer: %s", name, brief(b))
 	}
 	if i < 0 {
 		i += int64(count(a.Data))
@@ -176,7 +176,7 @@ func evalRange(st *state, name string, values []bsoncore.Value) (bsoncore.Value,
 		}
 		var ok bool
 		if numbers[i], ok = integral(v); !ok {
-			return bsoncore.Value{}, mongoerror.New(codes[i][1], "%s requires a %s value that can be represented as a 32-bit integer, found value: %s", name, what, v)
+			return bsoncore.Value{}, mongoerror.New(codes[i][1], "%s requires a %s value that can be represented as a 32-bit integer, found value: %s", name, what, brief(v))
 		}
 	}
 	start, end, step := numbers[0], numbers[1], numbers[2]
@@ -227,7 +227,7 @@ func evalSlice(st *state, name string, values []bsoncore.Value) (bsoncore.Value,
 		}
 		var ok bool
 		if numbers[i], ok = integral(v); !ok {
-			return bsoncore.Value{}, mongoerror.New(codes[i][1], "%s argument to %s can't be represented as a 32-bit integer: %s", what, name, v)
+			return bsoncore.Value{}, mongoerror.New(codes[i][1], "%s argument to %s can't be represented as a 32-bit integer: %s", what, name, brief(v))
 		}
 	}
 	length := int64(count(values[0].Data))

@@ -3,9 +3,13 @@ package expression
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"strconv"
+	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
+
+	"github.com/pandodb/pando/document/internal/mongoerror"
 )
 
 // elements walks the elements of a document or an array. It ends at the first element that is broken: BSON was validated
@@ -196,6 +200,26 @@ func isString(v bsoncore.Value) bool { return v.Type == bsoncore.TypeString }
 func isArray(v bsoncore.Value) bool { return v.Type == bsoncore.TypeArray }
 
 func isObject(v bsoncore.Value) bool { return v.Type == bsoncore.TypeEmbeddedDocument }
+
+// brief writes a value for a message, at most so much of it.
+func brief(v bsoncore.Value) string {
+	const most = 200
+	s, cut := v.StringN(most)
+	if cut {
+		return s + "..."
+	}
+	return s
+}
+
+// shorten cuts the message of an error that quotes what a user sent.
+func shorten(err error) error {
+	const most = 4096
+	var e *mongoerror.Error
+	if errors.As(err, &e) && len(e.Message) > most {
+		e.Message = strings.ToValidUTF8(e.Message[:most], "") + "..."
+	}
+	return err
+}
 
 // typeName is the name of a type as MongoDB's messages and $type have it.
 func typeName(v bsoncore.Value) string {

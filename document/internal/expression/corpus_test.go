@@ -13,6 +13,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 
+	"github.com/pandodb/pando/document/internal/collation"
 	"github.com/pandodb/pando/document/internal/mongoerror"
 	"github.com/pandodb/pando/document/internal/number"
 )
@@ -87,6 +88,37 @@ func TestCorpus(t *testing.T) {
 	}
 	if wrong > 0 {
 		t.Errorf("%d of %d are wrong", wrong, all)
+	}
+}
+
+// TestCollations replays a server's results under collations, over one document.
+func TestCollations(t *testing.T) {
+	const document = `{"a": "Abc", "b": "abc", "arr": ["a", "A", "b", "B", "\u00e9", "e"], "d": [{"x": "b"}, {"x": "A"}, {"x": "a"}], "num": ["10", "9", "2"]}`
+	b, err := os.ReadFile("testdata/collation.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for lines := bufio.NewScanner(bytes.NewReader(b)); lines.Scan(); {
+		var x struct {
+			Collation  bson.Raw      `bson:"l"`
+			Expression bson.RawValue `bson:"e"`
+			Value      bson.RawValue `bson:"v"`
+		}
+		if err := bson.UnmarshalExtJSON(lines.Bytes(), true, &x); err != nil {
+			t.Fatal(err)
+		}
+		c, err := collation.Parse(bsoncore.Document(x.Collation))
+		if err != nil {
+			t.Fatal(err)
+		}
+		e, err := Parse(coreValue(x.Expression), &Options{Collation: c})
+		if err != nil {
+			t.Fatal(err)
+		}
+		v, err := e.Eval(value(t, document).Data)
+		if got, want := outcome(v, err), outcome(coreValue(x.Value), nil); got != want {
+			t.Errorf("%s under %s: got %s, want %s", coreValue(x.Expression), x.Collation, got, want)
+		}
 	}
 }
 

@@ -66,7 +66,7 @@ func dateToString(st *state, z *zone, operands []node) (bsoncore.Value, error) {
 	format := defaultFormat
 	if operands[1] != nil && !isNullish(values[0]) {
 		if !isString(values[0]) {
-			return bsoncore.Value{}, mongoerror.New(18533, "$dateToString requires that 'format' be a string, found: %s with value %s", typeName(values[0]), values[0])
+			return bsoncore.Value{}, mongoerror.New(18533, "$dateToString requires that 'format' be a string, found: %s with value %s", typeName(values[0]), brief(values[0]))
 		}
 		format = string(stringOf(values[0]))
 		if err := checkFormat(format, printed); err != nil {
@@ -197,7 +197,7 @@ func dateFromString(st *state, z *zone, operands []node) (bsoncore.Value, error)
 	format := ""
 	if operands[1] != nil && !isNullish(values[1]) {
 		if !isString(values[1]) {
-			return bsoncore.Value{}, mongoerror.New(40684, "$dateFromString requires that 'format' be a string, found: %s with value %s", typeName(values[1]), values[1])
+			return bsoncore.Value{}, mongoerror.New(40684, "$dateFromString requires that 'format' be a string, found: %s with value %s", typeName(values[1]), brief(values[1]))
 		}
 		format = string(stringOf(values[1]))
 		if err := checkFormat(format, read); err != nil {
@@ -214,7 +214,7 @@ func dateFromString(st *state, z *zone, operands []node) (bsoncore.Value, error)
 	case isNullish(values[0]):
 		return null(), nil
 	case !isString(values[0]):
-		err = failure("$dateFromString requires that 'dateString' be a string, found: %s with value %s", typeName(values[0]), values[0])
+		err = failure("$dateFromString requires that 'dateString' be a string, found: %s with value %s", typeName(values[0]), brief(values[0]))
 	case !ok || operands[1] != nil && isNullish(values[1]):
 		return null(), nil
 	case operands[1] != nil:

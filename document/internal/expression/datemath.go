@@ -264,7 +264,7 @@ func binSize(name string, n node, v bsoncore.Value) (int64, error) {
 	size, ok := number64(v)
 	switch {
 	case !ok:
-		return 0, mongoerror.New(5439017, "%s requires 'binSize' to be a 64-bit integer, but got value '%s' of type %s", name, v, typeName(v))
+		return 0, mongoerror.New(5439017, "%s requires 'binSize' to be a 64-bit integer, but got value '%s' of type %s", name, brief(v), typeName(v))
 	case size <= 0:
 		return 0, mongoerror.New(5439018, "%s requires 'binSize' to be greater than 0, but got value %d", name, size)
 	}

@@ -21,7 +21,7 @@ func parseDatePart(p *parser, name string, v bsoncore.Value) (node, error) {
 				return mongoerror.New(40535, "unrecognized option to %s: \"%s\"", name, field)
 			},
 			missing: func(string) error {
-				return mongoerror.New(40539, "missing 'date' argument to %s, provided: %s", name, v)
+				return mongoerror.New(40539, "missing 'date' argument to %s, provided: %s", name, brief(v))
 			},
 		})
 	case isArray(v):
@@ -55,7 +55,7 @@ func parseDatePart(p *parser, name string, v bsoncore.Value) (node, error) {
 			return bsoncore.Value{}, err
 		}
 		if !isNullish(named) && !isString(named) {
-			return bsoncore.Value{}, mongoerror.New(40533, "%s requires a string for the timezone argument, but was given a %s (%s)", name, typeName(named), named)
+			return bsoncore.Value{}, mongoerror.New(40533, "%s requires a string for the timezone argument, but was given a %s (%s)", name, typeName(named), brief(named))
 		}
 		location, ok, err := z.of(named, operands[1] != nil)
 		if !ok || err != nil {
@@ -219,7 +219,7 @@ func partOf(st *state, name string, n node, missing int64) (i int64, ok bool, er
 	}
 	i, ok = number64(v)
 	if !ok {
-		return 0, false, mongoerror.New(40515, "'%s' must evaluate to an integer, found %s with value %s", name, typeName(v), v)
+		return 0, false, mongoerror.New(40515, "'%s' must evaluate to an integer, found %s with value %s", name, typeName(v), brief(v))
 	}
 	switch {
 	case name == "year" || name == "isoWeekYear" || name == "second" || name == "millisecond":

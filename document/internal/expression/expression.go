@@ -60,7 +60,7 @@ func Parse(v bsoncore.Value, o *Options) (*Expression, error) {
 	p := newParser(o)
 	root, err := p.operand(v)
 	if err != nil {
-		return nil, err
+		return nil, shorten(err)
 	}
 	if p.folding != nil {
 		return nil, p.folding
@@ -107,7 +107,10 @@ func (e *Expression) EvalTruth(root bsoncore.Document, variables []Variable) (bo
 	defer st.release()
 	e.bind(st, variables)
 	v, err := e.root.eval(st)
-	return Truthy(v), err
+	if err != nil {
+		return false, shorten(err)
+	}
+	return Truthy(v), nil
 }
 
 // Constant returns the value when it does not depend on the document.

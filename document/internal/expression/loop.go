@@ -159,7 +159,7 @@ func (n *loop) limit(st *state) (int64, error) {
 	i, ok := integral(v)
 	switch {
 	case !ok:
-		return 0, mongoerror.New(327391, "%s: limit must be represented as a 32-bit integral value: %s", n.name, v)
+		return 0, mongoerror.New(327391, "%s: limit must be represented as a 32-bit integral value: %s", n.name, brief(v))
 	case i <= 0:
 		return 0, mongoerror.New(327392, "%s: limit must be greater than 0: %d", n.name, i)
 	}
@@ -331,7 +331,7 @@ func (n *let) eval(st *state) (bsoncore.Value, error) {
 // parseN parses {input: ..., n: ...} of $firstN, $lastN, $minN and $maxN.
 func parseN(p *parser, name string, v bsoncore.Value) (node, error) {
 	if !isObject(v) {
-		return nil, mongoerror.New(5787801, "specification must be an object; found %s :%s", name, v)
+		return nil, mongoerror.New(5787801, "specification must be an object; found %s :%s", name, brief(v))
 	}
 	operands, err := p.fields(v, &fieldSpec{
 		names: []string{"n", "input"}, required: 2,
@@ -349,12 +349,12 @@ func parseN(p *parser, name string, v bsoncore.Value) (node, error) {
 	collation := p.options.Collation
 	return &dyadic{operands[0], operands[1], func(st *state, n, input bsoncore.Value) (bsoncore.Value, error) {
 		if _, ok := number.Of(n); !ok {
-			return bsoncore.Value{}, mongoerror.New(5787902, "Value for 'n' must be of integral type, but found %s", n)
+			return bsoncore.Value{}, mongoerror.New(5787902, "Value for 'n' must be of integral type, but found %s", brief(n))
 		}
 		i, exact := number64(n)
 		switch {
 		case !exact:
-			return bsoncore.Value{}, mongoerror.New(5787903, "Value for 'n' must be of integral type, but found %s", n)
+			return bsoncore.Value{}, mongoerror.New(5787903, "Value for 'n' must be of integral type, but found %s", brief(n))
 		case i <= 0:
 			return bsoncore.Value{}, mongoerror.New(5787908, "'n' must be greater than 0, found %d", i)
 		case !isArray(input):

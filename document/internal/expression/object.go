@@ -61,7 +61,7 @@ func evalMergeObjects(st *state, name string, operands []node) (bsoncore.Value, 
 }
 
 func errMerge(name string, v bsoncore.Value) error {
-	return mongoerror.New(40400, "%s requires object inputs, but input %s is of type %s", name, v, typeName(v))
+	return mongoerror.New(40400, "%s requires object inputs, but input %s is of type %s", name, brief(v), typeName(v))
 }
 
 func (m *merged) setEach(name string, array []byte) error {
@@ -178,7 +178,7 @@ func pairOfObject(name string, v bsoncore.Value) (key, value bsoncore.Value, err
 	key, value = lookup(v.Data, "k"), lookup(v.Data, "v")
 	switch {
 	case key.Type == 0 || value.Type == 0:
-		return key, value, mongoerror.New(40393, "%s requires an object with keys 'k' and 'v'. Missing either or both keys from: %s", name, v)
+		return key, value, mongoerror.New(40393, "%s requires an object with keys 'k' and 'v'. Missing either or both keys from: %s", name, brief(v))
 	case !isString(key):
 		return key, value, mongoerror.New(40394,
 			"%s requires an object with keys 'k' and 'v', where the value of 'k' must be of type string. Found type: %s", name, typeName(key))
@@ -200,7 +200,7 @@ func evalBSONSize(st *state, name string, v bsoncore.Value) (bsoncore.Value, err
 // The codes are those for a path, for what is no constant, and for what is no string.
 func (p *parser) fieldName(v bsoncore.Value, name string, codes [3]mongoerror.Code) (string, error) {
 	if isString(v) && bytes.HasPrefix(stringOf(v), []byte("$")) {
-		return "", mongoerror.New(codes[0], "%s is a field path reference which is not allowed in this context. Did you mean {$literal: %s}?", v, v)
+		return "", mongoerror.New(codes[0], "%s is a field path reference which is not allowed in this context. Did you mean {$literal: %s}?", brief(v), brief(v))
 	}
 	n, err := p.operand(v)
 	if err != nil {

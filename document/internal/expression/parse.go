@@ -106,7 +106,7 @@ func (p *parser) object(v bsoncore.Value) (node, error) {
 	}
 	if len(key) > 0 && key[0] == '$' {
 		if _, _, more := it.next(); more {
-			return nil, mongoerror.New(15983, "an object representing an expression must have exactly one field: %s", v)
+			return nil, mongoerror.New(15983, "an object representing an expression must have exactly one field: %s", brief(v))
 		}
 		return p.operator(string(key), first)
 	}
@@ -122,7 +122,7 @@ func (p *parser) object(v bsoncore.Value) (node, error) {
 			return nil, err
 		}
 		if slices.Contains(n.names, name) {
-			return nil, mongoerror.New(16406, "duplicate field name specified in object literal: %s", v)
+			return nil, mongoerror.New(16406, "duplicate field name specified in object literal: %s", brief(v))
 		}
 		operand, err := p.operand(value)
 		if err != nil {

@@ -15,7 +15,7 @@ func (e *Expression) Redact(root bsoncore.Document, variables []Variable) (resul
 	e.bind(st, variables)
 	v, err := e.redact(st, st.root)
 	if err != nil || v.Type == 0 {
-		return nil, false, err
+		return nil, false, shorten(err)
 	}
 	if st.used > 0 {
 		v.Data = append([]byte(nil), v.Data...)
@@ -37,7 +37,7 @@ func (e *Expression) redact(st *state, v bsoncore.Value) (bsoncore.Value, error)
 		return bsoncore.Value{}, nil
 	case !isString(decision) || string(stringOf(decision)) != "descend":
 		return bsoncore.Value{}, mongoerror.New(17053,
-			"$redact's expression should not return anything aside from the variables $$KEEP, $$DESCEND, and $$PRUNE, but returned %s", decision)
+			"$redact's expression should not return anything aside from the variables $$KEEP, $$DESCEND, and $$PRUNE, but returned %s", brief(decision))
 	}
 	var names []string
 	var values []bsoncore.Value

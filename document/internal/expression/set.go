@@ -136,7 +136,8 @@ func setIntersection(st *state, name string, values []bsoncore.Value, c *collati
 			common = slices.Clone(set)
 			continue
 		}
-		common = slices.DeleteFunc(common, func(v bsoncore.Value) bool { return !has(set, v, c) })
+		// What is equal under a collation need not be the same: the last operand's is taken.
+		common = slices.DeleteFunc(slices.Clone(set), func(v bsoncore.Value) bool { return !has(common, v, c) })
 	}
 	return st.array(common)
 }

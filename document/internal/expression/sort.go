@@ -25,7 +25,8 @@ func nOf(st *state, name string, n int64, array []byte, c *collation.Collation) 
 		slices.SortStableFunc(all, func(a, b bsoncore.Value) int { return order.Compare(a, b, c) })
 	case "$maxN":
 		all = slices.DeleteFunc(all, isNullish)
-		slices.SortStableFunc(all, func(a, b bsoncore.Value) int { return order.Compare(b, a, c) })
+		slices.SortStableFunc(all, func(a, b bsoncore.Value) int { return order.Compare(a, b, c) })
+		slices.Reverse(all) // of equal ones the last comes first
 	case "$lastN":
 		return st.array(all[max(0, int64(len(all))-n):])
 	}
@@ -86,7 +87,7 @@ func sortBy(v bsoncore.Value, c *collation.Collation) (func(a, b bsoncore.Value)
 	if _, ok := number.Of(v); ok {
 		direction, ok := sortDirection(v)
 		if !ok {
-			return nil, mongoerror.New(2942506, "Invalid sort specification: %s", v)
+			return nil, mongoerror.New(2942506, "Invalid sort specification: %s", brief(v))
 		}
 		return func(a, b bsoncore.Value) int { return direction * order.Compare(a, b, c) }, nil
 	}
@@ -106,12 +107,12 @@ func sortBy(v bsoncore.Value, c *collation.Collation) (func(a, b bsoncore.Value)
 		}
 		direction, ok := sortDirection(value)
 		if !ok {
-			return nil, mongoerror.New(2942505, "Invalid sort clause: %s", v)
+			return nil, mongoerror.New(2942505, "Invalid sort clause: %s", brief(v))
 		}
 		keys = append(keys, sortKey{path, direction})
 	}
 	if len(keys) == 0 {
-		return nil, mongoerror.New(2942505, "Invalid sort clause: %s", v)
+		return nil, mongoerror.New(2942505, "Invalid sort clause: %s", brief(v))
 	}
 	return func(a, b bsoncore.Value) int {
 		for _, k := range keys {
@@ -255,7 +256,7 @@ func (n *zip) eval(st *state) (bsoncore.Value, error) {
 		case isNullish(v):
 			return null(), nil
 		case !isArray(v):
-			return bsoncore.Value{}, mongoerror.New(34468, "$zip found a non-array expression in input: %s", v)
+			return bsoncore.Value{}, mongoerror.New(34468, "$zip found a non-array expression in input: %s", brief(v))
 		}
 		inputs[i] = elementsOf(v.Data)
 		size := count(v.Data)

@@ -66,7 +66,7 @@ func (st *state) release() {
 func (st *state) result(n node) (bsoncore.Value, error) {
 	v, err := n.eval(st)
 	if err != nil {
-		return bsoncore.Value{}, err
+		return bsoncore.Value{}, shorten(err)
 	}
 	if len(v.Data) > maxResult {
 		return bsoncore.Value{}, mongoerror.New(mongoerror.BSONObjectTooLarge,

@@ -277,7 +277,7 @@ func indexRange(name string, values []bsoncore.Value, length int) (start, end in
 		switch {
 		case !ok:
 			return 0, 0, mongoerror.New(40096, "%s requires an integral %s index, found a value of type: %s, with value: %s",
-				name, what, typeName(values[i]), values[i])
+				name, what, typeName(values[i]), brief(values[i]))
 		case n < 0:
 			return 0, 0, mongoerror.New(40097, "%s requires a nonnegative %s index, found: %d", name, what, n)
 		case i == 0:
@@ -347,7 +347,7 @@ func evalSubstrCP(st *state, name string, values []bsoncore.Value) (bsoncore.Val
 			return bsoncore.Value{}, mongoerror.New(codes[0], "%s: %s must be a numeric type (is BSON type %s)", name, what, typeName(values[i+1]))
 		}
 		if _, ok := integral(values[i+1]); !ok {
-			return bsoncore.Value{}, mongoerror.New(codes[1], "%s: %s cannot be represented as a 32-bit integral value: %s", name, what, values[i+1])
+			return bsoncore.Value{}, mongoerror.New(codes[1], "%s: %s cannot be represented as a 32-bit integral value: %s", name, what, brief(values[i+1]))
 		}
 	}
 	start, _ := integral(values[1])

@@ -36,7 +36,7 @@ func parseTrim(p *parser, name string, v bsoncore.Value) (node, error) {
 			return null(), nil
 		}
 		if !isString(input) {
-			return bsoncore.Value{}, mongoerror.New(50699, "%s requires its input to be a string, got %s (of type %s) instead.", name, input, typeName(input))
+			return bsoncore.Value{}, mongoerror.New(50699, "%s requires its input to be a string, got %s (of type %s) instead.", name, brief(input), typeName(input))
 		}
 		chars := []byte(spaces)
 		if operands[1] != nil {
@@ -47,7 +47,7 @@ func parseTrim(p *parser, name string, v bsoncore.Value) (node, error) {
 			case isNullish(set):
 				return null(), nil
 			case !isString(set):
-				return bsoncore.Value{}, mongoerror.New(50700, "%s requires 'chars' to be a string, got %s (of type %s) instead.", name, set, typeName(set))
+				return bsoncore.Value{}, mongoerror.New(50700, "%s requires 'chars' to be a string, got %s (of type %s) instead.", name, brief(set), typeName(set))
 			}
 			chars = stringOf(set)
 		}
@@ -97,7 +97,7 @@ func parseReplace(p *parser, name string, v bsoncore.Value) (node, error) {
 		hasNull := false
 		for i, v := range values {
 			if !isString(v) && !isNullish(v) {
-				return bsoncore.Value{}, mongoerror.New(codes[i], "%s requires that '%s' be a string, found: %s", name, names[i], v)
+				return bsoncore.Value{}, mongoerror.New(codes[i], "%s requires that '%s' be a string, found: %s", name, names[i], brief(v))
 			}
 			hasNull = hasNull || isNullish(v)
 		}
