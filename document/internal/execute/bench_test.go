@@ -59,6 +59,9 @@ func drain(b testing.TB, f *fixture, r execute.Reader, p *plan.Plan) (n int) {
 func BenchmarkCollectionScan(b *testing.B) {
 	const records = 50_000
 	f := flights(b, records)
+	if err := f.db.Checkpoint(context.Background()); err != nil {
+		b.Fatal(err)
+	}
 	r := f.reader()
 	for _, one := range []struct {
 		name   string

@@ -331,8 +331,16 @@ func (f *forced) filter(depth int) bson.D {
 			d = append(d, bson.E{Key: pick(f.rnd, "$or", "$or", "$and", "$nor"), Value: list})
 			continue
 		}
-		if f.rnd.IntN(8) == 0 {
+		switch f.rnd.IntN(16) {
+		case 0, 1:
 			d = append(d, bson.E{Key: "g", Value: f.region()})
+			continue
+		case 2:
+			operands := bson.A{"$" + f.path(), bson.D{{Key: "$literal", Value: f.value(1)}}}
+			if f.rnd.IntN(2) == 0 {
+				slices.Reverse(operands)
+			}
+			d = append(d, bson.E{Key: "$expr", Value: bson.D{{Key: pick(f.rnd, "$eq", "$eq", "$gt", "$gte", "$lt", "$lte"), Value: operands}}})
 			continue
 		}
 		d = append(d, bson.E{Key: f.path(), Value: f.operator(1)})

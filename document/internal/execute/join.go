@@ -92,7 +92,7 @@ func (n *merge) next(r *row) bool {
 			break
 		}
 		*r = n.heads[n.last].row
-		if !n.seen.add(n.x, r.key) {
+		if n.s.Dedup && !n.seen.add(n.x, r.key) {
 			n.st.Dropped++
 			continue
 		}

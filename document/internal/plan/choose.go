@@ -213,8 +213,8 @@ func (p *planner) accesses() ([]*access, error) {
 		return []*access{p.walk(backward)}, nil
 	}
 	scans := p.bounded()
-	if p.settled(scans) {
-		return scans, nil
+	if quick := append(scans[:len(scans):len(scans)], p.split(scans)...); p.settled(quick) {
+		return quick, nil
 	}
 	if len(p.all) == 0 && len(p.keys) > 0 {
 		if whole := p.forOrder(nil); p.settled(whole) {
@@ -265,21 +265,20 @@ func (p *planner) finished(list []*access) []candidate {
 // bounded returns the scans of indexes that the filter bounds.
 func (p *planner) bounded() []*access {
 	var out []*access
-	found := leaves(p.all)
+	found := p.leaves(p.all)
 	for i := range p.indexes() {
 		out = append(out, p.scans(p.number(i), p.all, found)...)
 	}
 	return p.estimateUntil(out)
 }
 
-// forOrder returns the accesses that are there for the sake of the order only: scans of whole indexes, and those of out that can be
-// cut into several each of which is in order.
-func (p *planner) forOrder(out []*access) []*access {
-	if len(p.keys) == 0 && p.q.Goal != Distinct {
+// split returns for each scan that does not give the order, but can be cut into several each of which does, those.
+func (p *planner) split(list []*access) []*access {
+	if len(p.keys) == 0 {
 		return nil
 	}
-	var more []*access
-	for _, a := range out {
+	var out []*access
+	for _, a := range list {
 		if a.scan == nil {
 			continue
 		}
@@ -287,9 +286,19 @@ func (p *planner) forOrder(out []*access) []*access {
 			continue
 		}
 		if m := p.merge([]*access{a}); m != nil {
-			more = append(more, m)
+			out = append(out, m)
 		}
 	}
+	return out
+}
+
+// forOrder returns the accesses that are there for the sake of the order only: scans of whole indexes, and those of out that can be
+// cut into several.
+func (p *planner) forOrder(out []*access) []*access {
+	if len(p.keys) == 0 && p.q.Goal != Distinct {
+		return nil
+	}
+	more := p.split(out)
 	for i := range p.indexes() {
 		n := p.number(i)
 		d := p.index(n).Definition
@@ -297,7 +306,7 @@ func (p *planner) forOrder(out []*access) []*access {
 			d.Components[0].Wildcard || !plain(d.Components[0].Kind) || hasSphere(d) {
 			continue
 		}
-		a := p.scan(n, p.all, leaves(p.all), nil)
+		a := p.scan(n, p.all, p.leaves(p.all), nil)
 		ok, _ := p.provides(a.scan)
 		if p.q.Goal == Distinct {
 			_, ok = p.distinct(a)

@@ -52,7 +52,7 @@ func (p *planner) branch(conj []query.Node, depth int) []*access {
 			return []*access{{stage: &EOF{}, fetched: true, ordered: true}}
 		}
 	}
-	found := leaves(conj)
+	found := p.leaves(conj)
 	for i := range p.indexes() {
 		out = append(out, p.estimate(p.scans(p.number(i), conj, found)...)...)
 	}
@@ -157,7 +157,10 @@ func (p *planner) merge(branches []*access) *access {
 	if common {
 		a.residual = branches[0].residual
 	}
-	a.stage = &SortMerge{Branches: stages, Pattern: p.q.Sort}
+	// The pieces of one scan have no entry in common, and without arrays a record has one entry.
+	s := branches[0].scan
+	repeats := len(branches) > 1 || s.Multikey != 0 || len(s.Bounds.Paths) > 0
+	a.stage = &SortMerge{Branches: stages, Pattern: p.q.Sort, Dedup: repeats}
 	return a
 }
 

@@ -253,8 +253,10 @@ func examined(b *bsoncore.DocumentBuilder, s Stage, st *Stats) {
 			AppendInt64("dupsTested", st.tested(s.Dedup)).AppendInt64("dupsDropped", st.Dropped)
 	case *DistinctScan, *CountScan:
 		b.AppendInt64("keysExamined", st.Keys)
-	case *Or, *SortMerge:
+	case *Or:
 		b.AppendInt64("dupsTested", st.tested(true)).AppendInt64("dupsDropped", st.Dropped)
+	case *SortMerge:
+		b.AppendInt64("dupsTested", st.tested(s.Dedup)).AppendInt64("dupsDropped", st.Dropped)
 	case *And:
 		b.AppendInt64("memUsage", st.Memory)
 	case *Sort:

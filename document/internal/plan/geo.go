@@ -136,7 +136,7 @@ func (p *planner) near() (list []*access, asked bool, err error) {
 	if near == nil {
 		return nil, false, nil
 	}
-	found := leaves(p.all)
+	found := p.leaves(p.all)
 	for i := range p.c.Indexes {
 		if p.hint != nil && (p.hint.walk || p.hint.index != i) || near.Unit == query.Coordinates {
 			continue

@@ -88,7 +88,7 @@ func (p *planner) hinted() ([]*access, error) {
 		a, err := p.between(d)
 		return []*access{a}, err
 	}
-	found := leaves(p.all)
+	found := p.leaves(p.all)
 	if out := p.scans(h.index, p.all, found); len(out) > 0 {
 		p.estimate(out...)
 		for _, a := range out {

@@ -14,6 +14,8 @@ type leaf struct {
 	// scope is the $elemMatch in which it stands: conditions of one scope hold for one element of the array at scope.Path. nil: none.
 	scope *query.ElemMatch
 	under string // the path of the array of scope
+
+	compared *compared // instead of node: a condition of $expr
 }
 
 // conjuncts returns the conditions that all have to hold.
@@ -52,9 +54,13 @@ func conjuncts(n query.Node) []query.Node {
 }
 
 // leaves returns the conditions on single paths among conjuncts.
-func leaves(list []query.Node) []leaf {
+func (p *planner) leaves(list []query.Node) []leaf {
 	var out []leaf
 	for i, n := range list {
+		if e, ok := n.(*query.Expr); ok {
+			out = p.expressions(out, e.Spec, i, true)
+			continue
+		}
 		out = appendLeaves(out, n, i, "", nil, "")
 	}
 	return out
@@ -69,7 +75,7 @@ func appendLeaves(out []leaf, n query.Node, conjunct int, prefix string, scope *
 		return out
 	}
 	if p, ok := pathOf(n); ok {
-		out = append(out, leaf{join(prefix, p), n, conjunct, scope, under})
+		out = append(out, leaf{path: join(prefix, p), node: n, conjunct: conjunct, scope: scope, under: under})
 	}
 	return out
 }

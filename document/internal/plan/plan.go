@@ -8,6 +8,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 
 	"github.com/pandodb/pando/document/internal/collation"
+	"github.com/pandodb/pando/document/internal/expression"
 	"github.com/pandodb/pando/document/internal/index"
 	"github.com/pandodb/pando/document/internal/projection"
 	"github.com/pandodb/pando/document/internal/query"
@@ -34,6 +35,8 @@ type Query struct {
 	Collation   *collation.Collation
 	Hint        bsoncore.Value // a name, a key pattern, {$natural: 1}; Type 0: none
 	Min, Max    bsoncore.Document
+
+	Let []expression.Variable // of $expr, as the filter was parsed with
 
 	Goal  Goal
 	Field string // Distinct: the path of which the values are asked

@@ -52,6 +52,14 @@ func of(b index.Bounds) condition {
 	return condition{intervals: b.Intervals, tight: t}
 }
 
+// conditionOf returns what a leaf asks of a component with its path.
+func (b *bounder) conditionOf(l *leaf) (c condition, ok bool) {
+	if l.compared != nil {
+		return b.expression(l.compared)
+	}
+	return b.condition(l.node)
+}
+
 // condition returns what a node that speaks of one path only asks of a component with that path; ok is false when an index is of no
 // use for it.
 func (b *bounder) condition(n query.Node) (c condition, ok bool) {

@@ -83,7 +83,7 @@ func (p *planner) options(x *Index, component int, found []leaf) []option {
 		if l.path != c.Path {
 			continue
 		}
-		cond, ok := b.condition(l.node)
+		cond, ok := b.conditionOf(&l)
 		if !ok || d.Sparse && component == 0 && cond.missing {
 			continue
 		}

@@ -63,6 +63,7 @@ type Or struct{ Branches []Stage }
 type SortMerge struct {
 	Branches []Stage
 	Pattern  bsoncore.Document
+	Dedup    bool // a record may come from several branches
 }
 
 // And gives the records that all of its inputs give. Sorted inputs come in the order of record keys.

@@ -17,7 +17,7 @@ func (p *planner) wildcard(x *Index, component int, found []leaf) []option {
 	var out []option
 	byPath := map[string]int{}
 	for _, l := range found {
-		if !holds(d, component, l.path) || !scalar(l.node) {
+		if l.compared != nil || !holds(d, component, l.path) || !scalar(l.node) {
 			continue
 		}
 		cond, ok := b.condition(l.node)
