@@ -117,6 +117,9 @@ func TestRedact(t *testing.T) {
 			t.Errorf("%s: %v %s, want %s", test.expression, keep, got, test.want)
 		}
 	}
+	if _, _, err := parse(t, `"$a"`, nil).Redact(value(t, document).Data, nil); err == nil {
+		t.Error("an expression that was not parsed for $redact")
+	}
 	if _, err := Parse(value(t, `"$$KEEP"`), nil); mongoerror.CodeOf(err) != 17276 {
 		t.Error(err)
 	}

@@ -27,7 +27,7 @@ type Variable struct {
 // Options of Parse. nil means the zero value.
 type Options struct {
 	Collation *collation.Collation
-	// Let are the variables that the expression may use. One whose Value is missing (Type 0) is only declared: EvalWith gives it
+	// Let are the variables that the expression may use, $$USER_ROLES among them. One whose Value is missing (Type 0) is only declared: EvalWith gives it
 	// its value, and it is missing otherwise. The others are constants.
 	Let []Variable
 	Now time.Time // $$NOW; zero: there is none

@@ -10,6 +10,9 @@ import (
 // it is kept ($$KEEP), removed ($$PRUNE) or kept with its embedded documents looked at ($$DESCEND). The expression must have been
 // parsed with Options.Redact. keep is false when the whole document is removed. The result may be root itself.
 func (e *Expression) Redact(root bsoncore.Document, variables []Variable) (result bsoncore.Document, keep bool, err error) {
+	if e.current < 0 {
+		return nil, false, mongoerror.New(mongoerror.InternalError, "an expression that was not parsed for $redact")
+	}
 	st := newState(root, e)
 	defer st.release()
 	e.bind(st, variables)
