@@ -85,6 +85,10 @@ func operatorsOf(n Node) bsoncore.Document {
 func appendOperator(b *bsoncore.DocumentBuilder, n Node) {
 	switch n := n.(type) {
 	case *Comparison:
+		if n.implied {
+			b.AppendValue("$_internalExprEq", n.Value)
+			return
+		}
 		b.AppendValue([...]string{Eq: "$eq", Lt: "$lt", Lte: "$lte", Gt: "$gt", Gte: "$gte"}[n.Op], n.Value)
 	case *In:
 		a := bsoncore.NewArrayBuilder()

@@ -40,6 +40,8 @@ type Comparison struct {
 	Path  string
 	Op    Op
 	Value bsoncore.Value
+
+	implied bool // by an Expr beside it
 }
 
 // In is {Path: {$in: [...]}}: values sorted and without duplicates; regular expressions are apart.
@@ -47,6 +49,8 @@ type In struct {
 	Path    string
 	Values  []bsoncore.Value
 	Regexes []*Regex
+
+	implied bool // by an Expr beside it
 }
 
 // Exists is {Path: {$exists: true}}; $exists: false is Not of it.
@@ -113,10 +117,12 @@ type Bits struct {
 	mask uint64 // the positions below 64, those above as that of the sign
 }
 
-// Expr is {$expr: Spec}.
+// Expr is {$expr: Spec}. Equalities that it implies stand beside it in the tree, for indexes.
 type Expr struct {
 	Spec       bsoncore.Value
 	Expression *expression.Expression
+
+	implied []Node
 }
 
 // JSONSchema is {$jsonSchema: Spec}.

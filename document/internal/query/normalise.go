@@ -13,7 +13,7 @@ import (
 
 // normalise returns the tree in the form that planners see, and that explain shows: And in And and Or in Or are one, what has a
 // single child is that child, $in with one value is an equality, equalities of one path under $or are one $in, double negation is
-// gone, constants are folded, and children are in MongoDB's order: by kind, path, number of children. Contradictions are left
+// gone, constants are folded, equalities that an expression implies stand beside it, and children are in MongoDB's order: by kind, path, number of children. Contradictions are left
 // alone. The tree is new; nodes without children are shared.
 func normalise(n Node, c *collation.Collation) Node {
 	switch n := n.(type) {
@@ -34,6 +34,10 @@ func normalise(n Node, c *collation.Collation) Node {
 		return &Not{child}
 	case *In:
 		return normaliseIn(n, c)
+	case *Expr:
+		if len(n.implied) > 0 {
+			return normaliseAnd(&And{append([]Node{&Expr{Spec: n.Spec, Expression: n.Expression}}, n.implied...)}, c)
+		}
 	case *ElemMatch:
 		child := normalise(n.Child, c)
 		if a, ok := child.(*Always); ok && !a.Value {
@@ -205,11 +209,11 @@ func normaliseIn(n *In, c *collation.Collation) Node {
 	case len(values) == 0 && len(regexes) == 0:
 		return &Always{}
 	case len(values) == 1 && len(regexes) == 0:
-		return &Comparison{Path: n.Path, Op: Eq, Value: values[0]}
+		return &Comparison{Path: n.Path, Op: Eq, Value: values[0], implied: n.implied}
 	case len(values) == 0 && len(regexes) == 1:
 		return regexes[0]
 	}
-	return &In{Path: n.Path, Values: values, Regexes: regexes}
+	return &In{Path: n.Path, Values: values, Regexes: regexes, implied: n.implied}
 }
 
 func sortNodes(nodes []Node) { slices.SortStableFunc(nodes, compareNodes) }

@@ -174,7 +174,7 @@ func (p *parser) expr(v bsoncore.Value) (Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Expr{Spec: v, Expression: e}, nil
+	return &Expr{Spec: v, Expression: e, implied: implied(v, p.options.Let)}, nil
 }
 
 func always(name string, v bsoncore.Value) (Node, error) {
