@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/pandodb/pando"
+	"github.com/pandodb/pando/document"
 )
 
 // Exit codes.
@@ -34,7 +35,7 @@ func exitCode(err error) int {
 		return exitUsage
 	case errors.Is(err, errDamage), errors.Is(err, pando.ErrCorrupt):
 		return exitDamage
-	case errors.Is(err, pando.ErrNotFound):
+	case errors.Is(err, pando.ErrNotFound), errors.Is(err, document.NamespaceNotFound), errors.Is(err, document.IndexNotFound):
 		return exitNotFound
 	}
 	return exitFailed

@@ -12,6 +12,7 @@ import (
 func newImportCommand(a *app) *cobra.Command {
 	var format, key string
 	l := loader{a: a}
+	c := collector{loader: &l}
 	cmd := &cobra.Command{
 		Use:   "import DIR FILE|-",
 		Short: "Store the records of a JSON lines or CSV file",
@@ -22,14 +23,19 @@ are numbers and values that are empty or NA are left out. Its key is the text of
 joined by "/"; without --key records are numbered, behind the highest number that is there. The format "pairs" is what export
 writes.
 
+With --collection each record is a document: JSON lines are read as Extended JSON, whose _id is kept, and --key makes an _id for
+those that have none. Otherwise they get one.
+
 Records are committed in batches of about 1 MiB. What an interrupted import had committed stays.`,
 		Example: `  pando import mydb packages.jsonl.zst -k packages --key _id
   pando import mydb flights.csv -k flights --key year,month,day,carrier,flight
+  pando import mydb flights.csv.zst --collection flights
   pando export mydb - -k packages | pando import copy - -k packages --format pairs`,
 		Args: exactly(2),
 	}
 	l.ks.register(cmd)
 	l.write.register(cmd)
+	c.register(cmd)
 	cmd.Flags().StringVar(&format, "format", "", "jsonl, csv or pairs (default: what the name of the file says)")
 	cmd.Flags().StringVar(&key, "key", "", "`FIELD` or fields, separated by commas, that make the key")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -37,6 +43,15 @@ Records are committed in batches of about 1 MiB. What an interrupted import had 
 		var err error
 		if l.options, err = importOptions(l.file, format, key); err != nil {
 			return usageError{err}
+		}
+		if c.collection != "" {
+			if l.ks != "" || l.options.Format == importer.Pairs {
+				return usageError{errors.New("--collection takes JSON lines or CSV, and does not go with --keyspace")}
+			}
+			return c.run(cmd.Context(), args[0])
+		}
+		if c.skipDuplicates || cmd.Flags().Changed("database") || cmd.Flags().Changed("storage") {
+			return usageError{errors.New("--database, --storage and --skip-duplicates go with --collection")}
 		}
 		return l.run(cmd.Context(), args[0])
 	}

@@ -19,13 +19,16 @@ const (
 type progress struct{ bar *progressbar.ProgressBar }
 
 // progress returns a bar for so many bytes; -1: nobody knows how many.
-func (a *app) progress(what string, total int64) *progress {
+func (a *app) progress(what string, total int64) *progress { return a.progressOf(what, total, true) }
+
+// progressOf is progress for bytes or for anything else.
+func (a *app) progressOf(what string, total int64, bytes bool) *progress {
 	f, ok := a.err.(*os.File)
 	if !ok || a.json || !term.IsTerminal(int(f.Fd())) {
 		return &progress{}
 	}
 	return &progress{progressbar.NewOptions64(total,
-		progressbar.OptionSetWriter(f), progressbar.OptionSetDescription(what), progressbar.OptionShowBytes(true),
+		progressbar.OptionSetWriter(f), progressbar.OptionSetDescription(what), progressbar.OptionShowBytes(bytes),
 		progressbar.OptionThrottle(barInterval), progressbar.OptionClearOnFinish(), progressbar.OptionSetWidth(barWidth))}
 }
 
@@ -49,4 +52,28 @@ func (p *progress) reader(r io.Reader) io.Reader {
 		return r
 	}
 	return io.TeeReader(r, p.bar)
+}
+
+// counter is a bar that counts documents, and is made when it is known how many there are.
+type counter struct {
+	a    *app
+	what string
+	bar  *progress
+}
+
+func (a *app) counter(what string) *counter { return &counter{a: a, what: what} }
+
+// of says how many of how many are done.
+func (c *counter) of(done, total int64) {
+	if c.bar == nil {
+		c.bar = c.a.progressOf(c.what, total, false)
+	}
+	c.bar.set(done)
+}
+
+// end removes the bar.
+func (c *counter) end() {
+	if c.bar != nil {
+		c.bar.end()
+	}
 }

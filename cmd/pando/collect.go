@@ -1,0 +1,174 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+
+	"github.com/spf13/cobra"
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/pandodb/pando/document"
+	"github.com/pandodb/pando/internal/clock"
+	"github.com/pandodb/pando/internal/importer"
+)
+
+// collected sums up what was brought into a collection.
+type collected struct {
+	Collection         string  `json:"collection"`
+	Documents          int64   `json:"documents"`
+	Duplicates         int64   `json:"duplicates,omitempty"`
+	Seconds            float64 `json:"seconds"`
+	DocumentsPerSecond float64 `json:"documentsPerSecond"`
+	Holds              int64   `json:"holds"` // documents in the collection afterwards
+}
+
+// collector brings a file into a collection: what a loader is for keyspaces.
+type collector struct {
+	loader         *loader
+	database       databaseFlag
+	collection     string
+	stored         formatFlag
+	skipDuplicates bool
+}
+
+func (c *collector) register(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&c.collection, "collection", "", "store documents in the collection `NAME`, not records in a keyspace")
+	c.database.register(cmd)
+	cmd.Flags().Var(&c.stored, "storage", "how a new collection stores its documents: template, bson or json")
+	cmd.Flags().BoolVar(&c.skipDuplicates, "skip-duplicates", false, "with --collection, leave out documents whose _id, or entry of a unique index, is there")
+}
+
+// run stores the documents of a file, and prints what that took.
+func (c *collector) run(ctx context.Context, dir string) error {
+	l := c.loader
+	ticks := clock.System()
+	started := ticks.Now()
+	in, size, err := l.a.openInput(l.file)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	bar := l.a.progress("reading", size)
+	defer bar.end()
+	next, stop := iter.Pull2(importer.Chunks(ctx, importer.NewReader(bar.reader(in), l.options), batchBytes))
+	defer stop()
+	chunk, err, _ := next()
+	if err != nil {
+		return fmt.Errorf("%s: %w", l.file, err)
+	}
+	sum := collected{Collection: string(c.database) + "." + c.collection}
+	err = l.a.writingStore(dir, l.write.options(false), func(s *document.Store) error {
+		target, err := s.Database(string(c.database)).Collection(ctx, c.collection, &document.CollectionOptions{Format: document.Format(c.stored)})
+		if err != nil {
+			return err
+		}
+		for ; err == nil && chunk != nil; chunk, err, _ = next() {
+			if err = c.store(ctx, target, chunk, &sum); err != nil {
+				break
+			}
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w (%d documents before were stored)", l.file, err, sum.Documents)
+		}
+		sum.Holds, err = target.Count(ctx, nil, nil)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	bar.end()
+	sum.Seconds = ticks.Now().Sub(started).Seconds()
+	sum.DocumentsPerSecond = float64(sum.Documents) / max(sum.Seconds, shortest.Seconds())
+	skipped := ""
+	if sum.Duplicates > 0 {
+		skipped = formatCount(sum.Duplicates) + " left out, "
+	}
+	return l.a.print(sum, "%s documents, %sin %.2f s (%s documents/s); collection %s holds %s\n", formatCount(sum.Documents), skipped,
+		sum.Seconds, formatCount(int64(sum.DocumentsPerSecond)), sum.Collection, formatCount(sum.Holds))
+}
+
+// store commits a chunk as one batch, and counts it.
+func (c *collector) store(ctx context.Context, target *document.Collection, chunk *importer.Chunk, sum *collected) error {
+	docs := make([]bson.Raw, 0, chunk.Len())
+	record := func(n int, err error) error {
+		return fmt.Errorf("record %d: %w", sum.Documents+sum.Duplicates+int64(n)+1, err)
+	}
+	for key, value := range chunk.All() {
+		doc, err := documentOf(key, value)
+		if err != nil {
+			return record(len(docs), err)
+		}
+		docs = append(docs, doc)
+	}
+	n, err := target.InsertMany(ctx, docs, &document.InsertOptions{Unordered: c.skipDuplicates, Ordered: !c.skipDuplicates})
+	var failed document.WriteErrors
+	if errors.As(err, &failed) {
+		err = nil
+		for _, f := range failed {
+			if !c.skipDuplicates || document.CodeOf(f.Err) != document.DuplicateKey {
+				err = record(f.Index, f.Err)
+				break
+			}
+		}
+	}
+	if err == nil {
+		sum.Duplicates += int64(len(docs) - n)
+	}
+	sum.Documents += int64(n)
+	return err
+}
+
+// documentOf makes a document of a record: its Extended JSON, and its key, if it has one, as _id.
+func documentOf(key, value []byte) (bson.Raw, error) {
+	var doc bson.Raw
+	if err := bson.UnmarshalExtJSON(value, false, &doc); err != nil {
+		return nil, fmt.Errorf("%w: no Extended JSON: %w", importer.ErrSyntax, err)
+	}
+	if key == nil {
+		return doc, nil
+	}
+	if _, err := doc.LookupErr("_id"); err == nil {
+		return nil, errors.New("the document has an _id already, without --key")
+	}
+	elements, err := doc.Elements()
+	if err != nil {
+		return nil, err
+	}
+	named := bson.D{{Key: "_id", Value: string(key)}}
+	for _, e := range elements {
+		named = append(named, bson.E{Key: e.Key(), Value: e.Value()})
+	}
+	return bson.Marshal(named)
+}
+
+// formatFlag is a format of stored documents on the command line.
+type formatFlag document.Format
+
+// formats are the names of the formats.
+func formats() map[string]document.Format {
+	return map[string]document.Format{"template": document.Template, "bson": document.BSON, "json": document.AsJSON}
+}
+
+func (f *formatFlag) String() string {
+	for name, format := range formats() {
+		if format == document.Format(*f) {
+			return name
+		}
+	}
+	return ""
+}
+
+// Type is the placeholder in help texts.
+func (f *formatFlag) Type() string { return "FORMAT" }
+
+// Set parses a format.
+func (f *formatFlag) Set(text string) error {
+	format, ok := formats()[text]
+	if !ok {
+		return errors.New("want template, bson or json")
+	}
+	*f = formatFlag(format)
+	return nil
+}
