@@ -22,7 +22,10 @@ func (p Path) Walk(doc Fields, leaf Leaf, visit Visit) bool {
 	if len(p.components) == 0 {
 		return false
 	}
-	v, _ := doc.Lookup(p.components[0].Name)
+	v, ok := doc.Lookup(p.components[0].Name)
+	if !ok {
+		v = bsoncore.Value{}
+	}
 	return Walk(v, p.components[1:], leaf, visit)
 }
 

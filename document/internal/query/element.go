@@ -78,6 +78,11 @@ type Single struct {
 }
 
 // Lookup implements path.Fields.
-func (s Single) Lookup(name string) (bsoncore.Value, bool) { return s.Value, name == s.Name }
+func (s Single) Lookup(name string) (bsoncore.Value, bool) {
+	if name != s.Name {
+		return bsoncore.Value{}, false
+	}
+	return s.Value, true
+}
 
 var _ path.Fields = Single{}

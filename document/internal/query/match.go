@@ -24,11 +24,16 @@ func newObject(doc path.Fields) object {
 }
 
 func (o object) lookup(name string) bsoncore.Value {
+	var v bsoncore.Value
+	var ok bool
 	if o.fields != nil {
-		v, _ := o.fields.Lookup(name)
-		return v
+		v, ok = o.fields.Lookup(name)
+	} else {
+		v, ok = path.Lookup(o.raw, name)
 	}
-	v, _ := path.Lookup(o.raw, name)
+	if !ok {
+		return bsoncore.Value{} // what comes with false means nothing
+	}
 	return v
 }
 

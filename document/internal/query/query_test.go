@@ -105,6 +105,27 @@ func playElement(t *testing.T, lines []string) string {
 	return b.String()
 }
 
+// careless gives a value for every name, and tells that it is not there.
+type careless struct{}
+
+func (careless) Lookup(string) (bsoncore.Value, bool) {
+	return bsoncore.Value{Type: bsoncore.TypeBoolean, Data: []byte{1}}, false
+}
+
+func TestMissingFields(t *testing.T) {
+	for _, doc := range []path.Fields{careless{}, Single{Name: "x", Value: bsoncore.Value{Type: bsoncore.TypeBoolean, Data: []byte{1}}}} {
+		for filter, want := range map[string]bool{`{"a": true}`: false, `{"a": {"$exists": true}}`: false, `{"a": null}`: true, `{"a.b": null}`: true} {
+			f, err := Parse(document(t, filter), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, err := f.Match(doc); got != want || err != nil {
+				t.Errorf("%s on %T: %v, %v", filter, doc, got, err)
+			}
+		}
+	}
+}
+
 // lookups counts the look-ups of fields.
 type lookups struct {
 	path.Document
