@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/pandodb/pando"
 	"github.com/pandodb/pando/document/internal/index"
@@ -35,6 +36,7 @@ type entries struct {
 	started bool
 	target  []byte // where to go on; nil: at the next entry
 	seen    keySet
+	own     index.Entries // those of a record, when there is no room in seen
 	cover   *coverer
 	key     []byte
 	value   []byte
@@ -78,7 +80,7 @@ func (n *entries) next(r *row) bool {
 		if r.key == nil {
 			continue
 		}
-		if n.s.Dedup && !n.seen.add(n.x, r.key) {
+		if n.s.Dedup && !n.fresh(r) {
 			n.st.Dropped++
 			continue
 		}
@@ -93,6 +95,47 @@ func (n *entries) next(r *row) bool {
 	}
 	n.close()
 	return false
+}
+
+// fresh reports whether a row is the first one of its record. It keeps the keys of the records that it has seen as long as there is
+// room for them; of others it tells by the record itself, which entry in the bounds comes first.
+func (n *entries) fresh(r *row) bool {
+	if n.seen.has(r.key) {
+		return false
+	}
+	if n.seen.fits(n.x, r.key) {
+		return n.seen.add(n.x, r.key)
+	}
+	if r.stored == nil {
+		var ok bool
+		if n.record, ok = n.x.read(n.record[:0], r.key); !ok {
+			return false
+		}
+		n.st.Docs++
+		r.stored = n.record
+	}
+	if err := n.x.view.Reset(r.stored); err != nil {
+		return n.x.fail(fmt.Errorf("%s: %w", n.x.c.Namespace, err))
+	}
+	if err := n.s.Definition.Append(&n.own, n.x.view); err != nil {
+		return n.x.fail(fmt.Errorf("%s: index %s: %w", n.x.c.Namespace, n.s.Definition.Name, err))
+	}
+	keys := n.own.Keys
+	if n.s.Backward {
+		slices.Reverse(keys)
+	}
+	check := newChecker(n.s)
+	for _, key := range keys {
+		if v, err := check.look(key); err == nil && v == within && inside(n.s.Bounds, key) {
+			return bytes.Equal(key, r.entry)
+		}
+	}
+	return false
+}
+
+// inside reports whether an entry lies between the bounds of whole entries.
+func inside(b *plan.Bounds, key []byte) bool {
+	return bytes.Compare(key, b.Lower) >= 0 && (b.Upper == nil || bytes.Compare(key, b.Upper) < 0)
 }
 
 func (n *entries) close() {

@@ -177,6 +177,45 @@ func TestSortIsBounded(t *testing.T) {
 	}
 }
 
+// TestArraysBeyondMemory: a record comes once though several of its entries are in the bounds, and though there is no room to remember
+// the records that have been given.
+func TestArraysBeyondMemory(t *testing.T) {
+	f := newFixture(t, codec.Template)
+	f.index(bson.D{{Key: "key", Value: bson.D{{Key: "m", Value: 1}}}})
+	f.index(bson.D{{Key: "key", Value: bson.D{{Key: "w.$**", Value: 1}}}})
+	const records = 300
+	for i := range records {
+		f.insert(encode(t, bson.D{
+			{Key: "_id", Value: i}, {Key: "m", Value: bson.A{i % 7, i % 11, -i}}, {Key: "w", Value: bson.D{{Key: "a", Value: i}, {Key: "b", Value: bson.A{i, i + 1}}}},
+		}))
+	}
+	r := f.reader()
+	for _, filter := range []bson.D{
+		{{Key: "m", Value: bson.D{{Key: "$gte", Value: 0}}}},
+		{{Key: "m", Value: bson.D{{Key: "$in", Value: bson.A{0, 1, 2, 3, 4, 5, 6, -7, -8}}}}},
+		{{Key: "w", Value: bson.D{{Key: "$exists", Value: true}}}},
+	} {
+		for _, backward := range []bool{false, true} {
+			q := f.query(filter)
+			p := f.choose(r, q)
+			scan := *p.Root.(*plan.Fetch).Input.(*plan.IndexScan)
+			scan.Backward = backward
+			p.Root.(*plan.Fetch).Input = &scan
+			docs, st, err := f.run(r, p, &execute.Options{Memory: 2000})
+			if err != nil {
+				t.Fatal(err)
+			}
+			seen := map[string]bool{}
+			for _, doc := range docs {
+				seen[string(doc)] = true
+			}
+			if len(docs) != records || len(seen) != records || st.Inputs[0].Dropped == 0 {
+				t.Errorf("%v: %d documents, %d of them different, %d entries dropped\n%s", filter, len(docs), len(seen), st.Inputs[0].Dropped, p)
+			}
+		}
+	}
+}
+
 // TestCapped: record keys are insertion numbers, and _id has an index of its own.
 func TestCapped(t *testing.T) {
 	f := newFixture(t, codec.BSON)

@@ -40,11 +40,11 @@ func TestEveryPlanGivesTheSame(t *testing.T) {
 			f.queries(60)
 		})
 	}
-	for _, name := range []string{
+	for _, name := range []string{ // with fewer programs some may not come
 		"COLLSCAN", "IDHACK", "EOF", "IXSCAN", "FETCH", "OR", "AND_SORTED", "AND_HASH", "SORT", "SORT_MERGE", "SKIP", "LIMIT",
 		"PROJECTION_COVERED", "PROJECTION_SIMPLE", "COUNT", "COUNT_SCAN", "DISTINCT_SCAN",
 	} {
-		if met[name] == 0 {
+		if met[name] == 0 && *programs >= 60 {
 			t.Errorf("no plan had a stage %s", name)
 		}
 	}

@@ -178,7 +178,7 @@ func (n *andHash) next(r *row) bool {
 	last := n.in[len(n.in)-1]
 	for n.x.alive() && last.next(r) {
 		n.st.Works++
-		if _, ok := n.keys.keys[string(r.key)]; !ok {
+		if !n.keys.has(r.key) {
 			continue
 		}
 		delete(n.keys.keys, string(r.key))
@@ -197,10 +197,8 @@ func (n *andHash) collect() bool {
 		var r row
 		for in.next(&r) {
 			n.st.Works++
-			if i > 0 {
-				if _, ok := n.keys.keys[string(r.key)]; !ok {
-					continue
-				}
+			if i > 0 && !n.keys.has(r.key) {
+				continue
 			}
 			next.add(n.x, r.key)
 			if n.x.err != nil {

@@ -108,24 +108,35 @@ func (x *run) read(dst, key []byte) ([]byte, bool) {
 type keySet struct {
 	keys  map[string]struct{}
 	bytes int64
-	limit int64
 }
 
 // keyOverhead is about what a key in a set takes beside its bytes.
 const keyOverhead = 48
 
+// has reports whether a key is in the set.
+func (s *keySet) has(key []byte) bool {
+	_, ok := s.keys[string(key)]
+	return ok
+}
+
+// fits reports whether there is room for a key.
+func (s *keySet) fits(x *run, key []byte) bool {
+	return s.bytes+int64(len(key))+keyOverhead <= x.memory
+}
+
 // add puts a key in, and reports whether it was new.
 func (s *keySet) add(x *run, key []byte) bool {
-	if _, ok := s.keys[string(key)]; ok {
+	if s.has(key) {
 		return false
 	}
 	if s.keys == nil {
 		s.keys = make(map[string]struct{})
 	}
-	if s.bytes += int64(len(key)) + keyOverhead; s.bytes > x.memory {
+	if !s.fits(x, key) {
 		return x.fail(mongoerror.New(mongoerror.QueryExceededMemoryLimitNoDiskUseAllowed,
 			"the set of records already seen exceeded the limit of %d bytes", x.memory))
 	}
+	s.bytes += int64(len(key)) + keyOverhead
 	s.keys[string(key)] = struct{}{}
 	return true
 }
