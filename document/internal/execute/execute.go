@@ -1,6 +1,7 @@
 // Package execute runs plans over the keyspaces of a collection, as of one moment. It promises to give the rows of a plan one by one,
 // reading no more than it needs for those that are asked for, in bounded memory; it never changes data. It fails with a
-// *mongoerror.Error when a limit is exceeded or the operation is cancelled, and passes errors of the storage on as they are.
+// *mongoerror.Error when a limit is exceeded or a filter cannot be evaluated, and passes the error of a context that has ended, and
+// those of the storage, on as they are.
 package execute
 
 import (

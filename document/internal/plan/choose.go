@@ -45,7 +45,8 @@ type planner struct {
 	id   Index
 	// thorough asks for every plan, whatever it takes to find it.
 	thorough bool
-	n        float64 // records; below 0: not counted yet
+	done     []candidate // the plans of the accesses that were found good enough
+	n        float64     // records; below 0: not counted yet
 	// known is which part of the records passes conditions, where an index tells.
 	known map[query.Node]float64
 	err   error
@@ -192,7 +193,10 @@ func (p *planner) candidates() ([]candidate, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := p.finished(accesses)
+	out := p.done
+	if out == nil {
+		out = p.finished(accesses)
+	}
 	if p.err != nil {
 		return nil, p.err
 	}
@@ -242,11 +246,11 @@ func (p *planner) settled(list []*access) bool {
 	if p.thorough || p.err != nil || len(list) == 0 {
 		return false
 	}
-	if len(p.all) == 0 {
-		return true // the order comes from an index, and there is nothing to filter
-	}
-	for _, c := range p.finished(list) {
-		if c.cost <= cheap {
+	done := p.finished(list)
+	for _, c := range done {
+		// Where there is nothing to filter, an index that gives the order is all that can be wished for.
+		if c.cost <= cheap || len(p.all) == 0 {
+			p.done = done
 			return true
 		}
 	}

@@ -33,8 +33,14 @@ func (p *planner) refuse(code mongoerror.Code, why string) error {
 // parseHint reads hint, min and max; nil when the planner is free.
 func (p *planner) parseHint() (*hint, error) {
 	q := p.q
-	h := &hint{min: q.Min, max: q.Max}
-	bounded := q.Min != nil || q.Max != nil
+	h := &hint{}
+	if !emptySpec(q.Min) {
+		h.min = q.Min
+	}
+	if !emptySpec(q.Max) {
+		h.max = q.Max
+	}
+	bounded := h.min != nil || h.max != nil
 	switch q.Hint.Type {
 	case 0:
 		if bounded {
