@@ -323,7 +323,8 @@ func (a *accumulation) ranked(n int) accumulator {
 	r := &rankedAccumulator{op: a.op, n: n, collation: a.collation}
 	switch a.op {
 	case "$minN", "$maxN":
-		r.own, r.descending = true, a.op == "$maxN"
+		r.own = true
+		r.last, r.backwards = a.op == "$maxN", a.op == "$maxN"
 	case "$top", "$bottom":
 		r.single, r.last = true, a.op == "$bottom"
 	case "$bottomN":

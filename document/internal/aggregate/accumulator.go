@@ -97,13 +97,19 @@ func (k *kept) set(v value) (grew int) {
 // extremeAccumulator is $min and $max.
 type extremeAccumulator struct {
 	kept
-	sign      int // 1: $max
+	sign      int  // 1: $max
+	later     bool // of equal values the last one counts
 	collation *collation.Collation
 }
 
 func (a *extremeAccumulator) add(_ []byte, v value) (int, error) {
-	if isNullish(v) || a.v.Type != 0 && order.Compare(v, a.v, a.collation)*a.sign <= 0 {
+	if isNullish(v) {
 		return 0, nil
+	}
+	if a.v.Type != 0 {
+		if c := order.Compare(v, a.v, a.collation) * a.sign; c < 0 || c == 0 && !a.later {
+			return 0, nil
+		}
 	}
 	return a.set(v), nil
 }

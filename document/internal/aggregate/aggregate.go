@@ -12,12 +12,14 @@ import (
 	"context"
 	"errors"
 	"io"
+	"slices"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 
 	"github.com/pandodb/pando/document/internal/collation"
 	"github.com/pandodb/pando/document/internal/expression"
+	"github.com/pandodb/pando/document/internal/mongoerror"
 	"github.com/pandodb/pando/document/internal/scratch"
 )
 
@@ -71,6 +73,8 @@ type Options struct {
 	Hint                 bsoncore.Value
 	Scratch              *scratch.Space // nil: stages that exceed their memory fail
 	MemoryBytes          int64          // for each blocking stage; 0 = 100 MiB
+
+	depth int // of pipelines within pipelines
 }
 
 const defaultMemory = 100 << 20
@@ -90,6 +94,7 @@ func (o *Options) expression() *expression.Options {
 func (o *Options) inCollection(name string) *Options {
 	inner := *o
 	inner.Collection, inner.Hint = name, bsoncore.Value{}
+	inner.depth++
 	return &inner
 }
 
@@ -107,6 +112,9 @@ func Parse(pipeline []bsoncore.Document, o *Options) (*Pipeline, error) {
 }
 
 func parsePipeline(pipeline []document, o *Options, inside string) (*Pipeline, error) {
+	if o.depth > maxNesting {
+		return nil, mongoerror.New(maxNestingExceeded, "Maximum number of nested sub-pipelines exceeded. Limit is %d", maxNesting)
+	}
 	steps, err := (&parser{o: o, inside: inside}).steps(pipeline)
 	if err != nil {
 		return nil, err
@@ -126,8 +134,13 @@ func (p *Pipeline) Leading() *Request { return p.leading }
 func (p *Pipeline) Run(ctx context.Context, env Environment) (Cursor, error) {
 	x := &run{env: env, o: p.o}
 	rest := p.steps[p.first:]
+	if n := len(rest); n > 0 {
+		if _, ok := rest[n-1].stage.(*facetStage); ok { // only what leaves the pipeline must be as short as a document
+			rest = append(slices.Clone(rest), step{stage: sizeStage{}})
+		}
+	}
 	if len(p.steps) > 0 && p.steps[0].isSource() {
-		return openSteps(ctx, x, p.steps, nil)
+		return openSteps(ctx, x, rest, nil)
 	}
 	if c, err := p.count(ctx, env, rest); c != nil || err != nil {
 		return c, err

@@ -212,6 +212,9 @@ func (c *bucketAutoCursor) bucket(ctx context.Context) (document, error) {
 	}
 	if c.s.series != nil {
 		boundary := c.s.series.up(high.v)
+		if f, _ := float(boundary); f == 0 && c.current.ok { // zero is not rounded: up to what is below the next one
+			boundary = c.s.series.down(c.current.v)
+		}
 		for c.current.ok && order.Compare(c.current.v, boundary, nil) < 0 {
 			if err := take(); err != nil {
 				return nil, err

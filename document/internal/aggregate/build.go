@@ -164,6 +164,9 @@ func get(doc document, segments []string) value {
 	return v
 }
 
+// maxPath is how many names a path may have.
+const maxPath = 200
+
 // splitPath checks a field path as the stages do.
 func splitPath(s string) ([]string, error) {
 	if s == "" {
@@ -173,6 +176,9 @@ func splitPath(s string) ([]string, error) {
 		return nil, mongoerror.New(mongoerror.Code(40353), "FieldPath must not end with a '.'.")
 	}
 	segments := strings.Split(s, ".")
+	if len(segments) > maxPath {
+		return nil, mongoerror.New(mongoerror.Overflow, "FieldPath is too long")
+	}
 	for _, name := range segments {
 		switch {
 		case name == "":

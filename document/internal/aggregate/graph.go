@@ -45,7 +45,11 @@ func (p *parser) graphLookup(spec value) (stage, error) {
 	}
 	s.o = p.o.inCollection(s.from)
 	if s.restrict != nil {
-		return s, s.o.checkFilter(s.restrict)
+		if err := checkFilter(s.restrict); err != nil {
+			return nil, err
+		}
+		_, err := newMatch(s.restrict, s.o)
+		return s, err
 	}
 	return s, nil
 }

@@ -22,7 +22,7 @@ func lead(steps []step, o *Options) (*Request, int) {
 		}
 	}
 	if n < len(steps) {
-		if s, ok := steps[n].stage.(*sortStage); ok && !s.needsMeta() {
+		if s, ok := steps[n].stage.(*sortStage); ok && !s.needsMeta("") {
 			r.Sort = s.spec
 			n++
 		}
@@ -56,8 +56,9 @@ func (r *Request) window(s stage) bool {
 	return false
 }
 
-func (s *sortStage) needsMeta() bool {
-	return slices.ContainsFunc(s.pattern.Parts(), func(p sortkey.Part) bool { return p.Meta != "" })
+// needsMeta reports whether the sort is by metadata of a kind, or of any.
+func (s *sortStage) needsMeta(kind string) bool {
+	return slices.ContainsFunc(s.pattern.Parts(), func(p sortkey.Part) bool { return p.Meta != "" && (kind == "" || kind == p.Meta) })
 }
 
 // needs gathers the paths that stages read.
@@ -92,7 +93,7 @@ func depends(s stage, n *needs) (last, known bool) {
 	case *matchStage:
 		n.add(s.filter.Fields())
 	case *sortStage:
-		n.add(s.pattern.Paths(), s.needsMeta())
+		n.add(s.pattern.Paths(), s.needsMeta(""))
 	case *limitStage, *skipStage, *sampleStage:
 	case *unwindStage:
 		n.add([]string{strings.Join(s.path, ".")}, false)

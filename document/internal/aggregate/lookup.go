@@ -10,7 +10,6 @@ import (
 	"github.com/pandodb/pando/document/internal/expression"
 	"github.com/pandodb/pando/document/internal/mongoerror"
 	"github.com/pandodb/pando/document/internal/path"
-	"github.com/pandodb/pando/document/internal/query"
 )
 
 // lookupStage is $lookup, and the $unwind of its result behind it.
@@ -60,7 +59,7 @@ func (p *parser) lookup(spec value) (stage, error) {
 	}
 	s.o = p.o.inCollection(s.from)
 	if s.pipeline != nil {
-		return s, s.preparePipeline(p)
+		return s, s.preparePipeline()
 	}
 	return s, nil
 }
@@ -98,7 +97,7 @@ func (s *lookupStage) option(p *parser, name string, v value) (err error) {
 }
 
 // preparePipeline checks the pipeline, and finds out how much of it is the same for all documents.
-func (s *lookupStage) preparePipeline(p *parser) error {
+func (s *lookupStage) preparePipeline() error {
 	declared := *s.o
 	for _, l := range s.let {
 		declared.Let = append(slices.Clone(declared.Let), expression.Variable{Name: l.name})
@@ -113,11 +112,6 @@ func (s *lookupStage) preparePipeline(p *parser) error {
 	}
 	for s.prefix < len(s.pipeline) && !mentions(s.pipeline[s.prefix], names) {
 		s.prefix++
-	}
-	for _, v := range p.o.Let {
-		if v.Value.Type == 0 {
-			return nil // this pipeline is parsed to check it: it is parsed again with values
-		}
 	}
 	if s.local == nil && s.prefix == len(s.pipeline) {
 		s.fixed = inner
@@ -277,10 +271,4 @@ func equals(field string, values []value) document {
 		regexes = append(regexes, object(field, object("$in", array(plain...))))
 	}
 	return fields("$or", array(regexes...))
-}
-
-// checkFilter parses a filter for its errors.
-func (o *Options) checkFilter(spec document) error {
-	_, err := query.Parse(spec, &query.Options{Collation: o.Collation, Let: o.Let, Now: o.Now})
-	return err
 }

@@ -108,11 +108,15 @@ func (m *memory) Merge(_ context.Context, _, _ string, merge *Merge, doc documen
 
 // run runs a pipeline and returns copies of its documents.
 func (m *memory) run(pipeline []document, o *Options) ([]document, error) {
-	ctx := context.Background()
 	p, err := Parse(pipeline, o)
 	if err != nil {
 		return nil, err
 	}
+	return m.runPipeline(p)
+}
+
+func (m *memory) runPipeline(p *Pipeline) ([]document, error) {
+	ctx := context.Background()
 	c, err := p.Run(ctx, m)
 	if err != nil {
 		return nil, err

@@ -47,6 +47,10 @@ func exchange(a, b *step) ([]step, bool) {
 		case *projectStage:
 			return []step{*b, *a}, true
 		}
+	case *sortStage:
+		if _, ok := a.stage.(*sortStage); ok { // as in MongoDB the first one does not even order what is equal
+			return []step{*b}, true
+		}
 	case *unwindStage:
 		if first, ok := a.stage.(*lookupStage); ok && first.unwind == nil && slices.Equal(first.as, second.path) {
 			joined := *first
@@ -234,21 +238,10 @@ func (p *projectStage) touches(spec value) (t touched, ok bool) {
 	case unset:
 		return touched{names: topLevelOf(spec)}, true
 	case project:
-		if paths, id, ok := p.projection.Simple(); ok {
-			for _, path := range paths {
-				if !strings.Contains(path, ".") {
-					t.names = append(t.names, path)
-				}
-			}
-			if id {
-				t.names = append(t.names, "_id")
-			}
-			t.except = true
-			return t, true
-		}
 		if excludes(spec) {
 			return touched{names: topLevel(spec)}, true
 		}
+		return touched{names: included(spec), except: true}, true
 	}
 	return t, false
 }
@@ -276,6 +269,26 @@ func topLevelOf(spec value) []string {
 			name, _, _ := strings.Cut(s, ".")
 			names = append(names, name)
 		}
+	}
+	return names
+}
+
+// included returns the fields that an inclusion takes over as they are.
+func included(spec value) []string {
+	names, id := []string(nil), true
+	elements, _ := spec.Document().Elements()
+	for _, e := range elements {
+		f, number := float(e.Value())
+		plain := number && f != 0 || isTrue(e.Value())
+		switch {
+		case e.Key() == "_id":
+			id = plain
+		case plain && !strings.Contains(e.Key(), "."):
+			names = append(names, e.Key())
+		}
+	}
+	if id {
+		names = append(names, "_id")
 	}
 	return names
 }

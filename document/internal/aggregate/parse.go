@@ -33,6 +33,12 @@ type source interface{ source() }
 // maxStages is how many stages MongoDB takes.
 const maxStages = 1000
 
+// maxNesting is how deep pipelines may lie within pipelines; maxNestingExceeded is MongoDB's code for it.
+const (
+	maxNesting         = 20
+	maxNestingExceeded = mongoerror.Code(232)
+)
+
 // parser turns the stages of a pipeline into steps.
 type parser struct {
 	o      *Options
@@ -41,13 +47,16 @@ type parser struct {
 
 func (p *parser) steps(pipeline []document) ([]step, error) {
 	if len(pipeline) > maxStages {
-		return nil, mongoerror.New(mongoerror.Code(7749501), "Pipeline length must be no longer than %d stages", maxStages)
+		return nil, mongoerror.New(mongoerror.FailedToParse, "Pipeline length must be no longer than %d stages", maxStages)
 	}
 	var list []step
-	for _, spec := range pipeline {
+	for i, spec := range pipeline {
 		elements, err := spec.Elements()
 		if err != nil || len(elements) != 1 {
 			return nil, mongoerror.New(mongoerror.Code(40323), "A pipeline stage specification object must contain exactly one field.")
+		}
+		if name, v := elements[0].Key(), elements[0].Value(); i > 0 && name == "$match" && v.Type == bsoncore.TypeEmbeddedDocument && searchesIn(v.Data) {
+			return nil, mongoerror.New(mongoerror.Code(17313), "$match with $text is only allowed as the first pipeline stage")
 		}
 		steps, err := p.stage(elements[0].Key(), elements[0].Value())
 		if err != nil {
@@ -203,6 +212,9 @@ func checkPositions(steps []step, o *Options, inside string) error {
 		if err := checkInside(name, inside); err != nil {
 			return err
 		}
+		if s, ok := steps[i].stage.(*sortStage); ok && s.needsMeta("textScore") && !searchesText(steps) {
+			return mongoerror.New(mongoerror.Code(40218), "query requires text score metadata, but it is not available")
+		}
 		if i < len(steps)-1 && (name == "$out" || name == "$merge") {
 			return mongoerror.New(mongoerror.Code(40601), "%s can only be the final stage in the pipeline", name)
 		}
@@ -218,6 +230,11 @@ func checkPositions(steps []step, o *Options, inside string) error {
 		return mongoerror.New(mongoerror.InvalidNamespace, "'%s' can only be run with {aggregate: 1}", steps[0].name)
 	}
 	return nil
+}
+
+func searchesText(steps []step) bool {
+	m, ok := steps[0].stage.(*matchStage)
+	return ok && m.text
 }
 
 func checkInside(name, inside string) error {

@@ -20,16 +20,16 @@ type ranked struct {
 // rankedAccumulator keeps the n first, or last, values in the order of their keys: $top, $topN, $bottom, $bottomN, and with the
 // value itself as key $minN and $maxN.
 type rankedAccumulator struct {
-	op         string
-	n          int
-	last       bool // the last ones
-	single     bool // $top, $bottom: a value, no array
-	own        bool // the value is the key
-	descending bool // of own keys
-	collation  *collation.Collation
-	list       []ranked
-	size       int
-	key        []byte
+	op        string
+	n         int
+	last      bool // the last ones
+	single    bool // $top, $bottom: a value, no array
+	own       bool // the value is the key
+	backwards bool // $maxN: the result is the other way round
+	collation *collation.Collation
+	list      []ranked
+	size      int
+	key       []byte
 }
 
 func (a *rankedAccumulator) add(key []byte, v value) (int, error) {
@@ -37,7 +37,7 @@ func (a *rankedAccumulator) add(key []byte, v value) (int, error) {
 		if isNullish(v) {
 			return 0, nil
 		}
-		a.key = keyenc.Append(a.key[:0], v, a.descending, a.collation)
+		a.key = keyenc.Append(a.key[:0], v, false, a.collation)
 		key = a.key
 	}
 	full := len(a.list) >= a.n
@@ -46,6 +46,8 @@ func (a *rankedAccumulator) add(key []byte, v value) (int, error) {
 	case !a.last && bytes.Compare(key, a.list[len(a.list)-1].key) >= 0:
 		return 0, nil
 	case a.last && bytes.Compare(key, a.list[0].key) < 0:
+		return 0, nil
+	case a.backwards && bytes.Equal(key, a.list[0].key):
 		return 0, nil
 	}
 	r := ranked{append([]byte(nil), key...), clone(v)}
@@ -77,6 +79,9 @@ func (a *rankedAccumulator) result() (value, error) {
 	values := make([]value, len(a.list))
 	for i := range a.list {
 		values[i] = a.list[i].v
+	}
+	if a.backwards {
+		slices.Reverse(values)
 	}
 	return array(values...), nil
 }

@@ -30,8 +30,31 @@ func (p *parser) sort(spec value) (stage, error) {
 
 func (s *sortStage) open(_ context.Context, x *run, in Cursor) (Cursor, error) {
 	c := &sortCursor{in: in, sorter: scratch.NewSorter(x.o.Scratch, x.o.memory(), s.limit)}
-	c.key = func(dst []byte, doc document) ([]byte, error) { return s.pattern.Append(dst, path.Document(doc)) }
+	at := new(fieldsAt)
+	for _, part := range s.pattern.Parts() {
+		if part.Meta == "randVal" {
+			at.random = map[string]bool{part.Path: true}
+		}
+	}
+	c.key = func(dst []byte, doc document) ([]byte, error) {
+		at.Document = path.Document(doc)
+		return s.pattern.Append(dst, at)
+	}
 	return c, nil
+}
+
+// fieldsAt is path.Fields of one document after the other, without an allocation for each.
+type fieldsAt struct {
+	path.Document
+	random map[string]bool // the names that stand for {$meta: "randVal"}
+}
+
+// Lookup implements path.Fields.
+func (f *fieldsAt) Lookup(name string) (value, bool) {
+	if f.random[name] {
+		return doubleValue(rand.Float64()), true
+	}
+	return f.Document.Lookup(name)
 }
 
 // sortCursor sorts its input by a key.

@@ -17,13 +17,50 @@ type matchStage struct {
 	o      *Options
 	spec   document
 	filter *query.Filter
+	text   bool // it searches text
 }
 
 func (p *parser) match(spec value) (stage, error) {
 	if spec.Type != bsoncore.TypeEmbeddedDocument {
 		return nil, mongoerror.New(mongoerror.Code(15959), "the match filter must be an expression in an object")
 	}
+	if err := checkFilter(spec.Document()); err != nil {
+		return nil, err
+	}
 	return newMatch(spec.Document(), p.o)
+}
+
+// checkFilter refuses the operators that only find has.
+func checkFilter(filter []byte) error {
+	it := path.ElementsOf(filter)
+	for name, v, ok := it.Next(); ok; name, v, ok = it.Next() {
+		switch string(name) {
+		case "$near", "$nearSphere", "$geoNear":
+			return mongoerror.New(mongoerror.Code(5626500), "$geoNear, $near, and $nearSphere are not allowed in this context")
+		case "$where":
+			return mongoerror.New(mongoerror.BadValue, "$where is not allowed in this context")
+		case "$expr", "$jsonSchema":
+			continue
+		}
+		if v.Type == bsoncore.TypeEmbeddedDocument || v.Type == bsoncore.TypeArray {
+			if err := checkFilter(v.Data); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// searchesIn reports whether a filter has $text.
+func searchesIn(filter []byte) bool {
+	it := path.ElementsOf(filter)
+	for name, v, ok := it.Next(); ok; name, v, ok = it.Next() {
+		logical := string(name) == "$and" || string(name) == "$or" || isIndex(string(name))
+		if string(name) == "$text" || logical && (v.Type == bsoncore.TypeArray || v.Type == bsoncore.TypeEmbeddedDocument) && searchesIn(v.Data) {
+			return true
+		}
+	}
+	return false
 }
 
 func newMatch(spec document, o *Options) (*matchStage, error) {
@@ -31,7 +68,7 @@ func newMatch(spec document, o *Options) (*matchStage, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &matchStage{o: o, spec: spec, filter: f}, nil
+	return &matchStage{o: o, spec: spec, filter: f, text: searchesIn(spec)}, nil
 }
 
 func (s *matchStage) open(_ context.Context, _ *run, in Cursor) (Cursor, error) {
@@ -138,3 +175,10 @@ func (s *redactStage) open(_ context.Context, _ *run, in Cursor) (Cursor, error)
 type identityStage struct{}
 
 func (identityStage) open(_ context.Context, _ *run, in Cursor) (Cursor, error) { return in, nil }
+
+// sizeStage lets pass what is no longer than a document may be.
+type sizeStage struct{}
+
+func (sizeStage) open(_ context.Context, _ *run, in Cursor) (Cursor, error) {
+	return &mapCursor{in: in, apply: func(_ []byte, doc document) (document, bool, error) { return doc, true, nil }}, nil
+}

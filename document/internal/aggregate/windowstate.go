@@ -53,6 +53,9 @@ func (f *windowFunction) state(c *windowCursor, p *partition, id value) (windowS
 		if err != nil {
 			return nil, err
 		}
+		if e, ok := a.(*extremeAccumulator); ok && !f.bounds.lower.unbounded {
+			e.later = f.op == "$max"
+		}
 		s.accumulate = single{a}
 	}
 	return s, nil

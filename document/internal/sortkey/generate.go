@@ -1,6 +1,7 @@
 package sortkey
 
 import (
+	"slices"
 	"strconv"
 
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
@@ -56,7 +57,7 @@ func (g *generator) walk(doc path.Fields) error {
 			continue
 		}
 		if through != nil && !same(array, v.Data) {
-			return mongoerror.New(mongoerror.BadValue, "cannot sort with keys that are parallel arrays")
+			return parallel()
 		}
 		array, g.rest[i] = v.Data, rest
 		through = append(through, i)
@@ -81,7 +82,8 @@ func (g *generator) elements(array []byte, through []int) error {
 		}
 		return g.walk(path.Document(array))
 	}
-	if done, err := g.positions(array, through); done || err != nil {
+	through, done, err := g.positions(array, through)
+	if done || err != nil {
 		return err
 	}
 	values, rests := g.values, g.rest
@@ -109,24 +111,38 @@ func (g *generator) elements(array []byte, through []int) error {
 }
 
 // positions follows parts that go on with a position of the array, such as "a.0": these leave the array, the others expand it.
-func (g *generator) positions(array []byte, through []int) (done bool, err error) {
-	var left []int
+// done tells that there are no others.
+func (g *generator) positions(array []byte, through []int) (others []int, done bool, err error) {
 	for _, i := range through {
 		if len(g.rest[i]) == 0 || !isPosition(g.rest[i][0]) {
-			left = append(left, i)
+			others = append(others, i)
 			continue
 		}
 		if ambiguous(array, g.rest[i][0]) {
-			return false, mongoerror.New(mongoerror.Code(16746), "Ambiguous field name found in array (do not use numeric field names in embedded elements in an array), field: '%s'", g.rest[i][0])
+			return nil, false, mongoerror.New(mongoerror.Code(16746), "Ambiguous field name found in array (do not use numeric field names in embedded elements in an array), field: '%s'", g.rest[i][0])
 		}
 	}
-	if len(left) == len(through) {
-		return false, nil
+	if len(others) == len(through) {
+		return others, false, nil
 	}
-	if len(left) > 0 {
-		return false, mongoerror.New(mongoerror.BadValue, "cannot sort with keys that are parallel arrays")
+	inside := path.Document(array) // the names of an array's elements are their positions
+	if len(others) == 0 {
+		return nil, true, g.walk(inside)
 	}
-	return true, g.walk(path.Document(array)) // the names of an array's elements are their positions
+	for _, i := range through {
+		if slices.Contains(others, i) {
+			continue
+		}
+		if g.values[i], g.rest[i] = step(inside, g.rest[i]); g.values[i].Type == bsoncore.TypeArray {
+			return nil, false, parallel()
+		}
+		g.rest[i] = nil
+	}
+	return others, false, nil
+}
+
+func parallel() error {
+	return mongoerror.New(mongoerror.BadValue, "cannot sort with keys that are parallel arrays")
 }
 
 func isPosition(s string) bool {

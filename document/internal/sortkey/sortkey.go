@@ -19,8 +19,11 @@ import (
 	"github.com/pandodb/pando/document/internal/path"
 )
 
-// maxParts is how many components MongoDB takes in a sort pattern.
-const maxParts = 32
+// MongoDB's bounds: the components of a pattern, and the names of a path.
+const (
+	maxParts = 32
+	maxPath  = 200
+)
 
 // Part is a component of a pattern.
 type Part struct {
@@ -123,6 +126,9 @@ func split(name string) ([]string, error) {
 		return nil, mongoerror.New(mongoerror.Code(40352), "FieldPath cannot be constructed with empty string")
 	}
 	segments := strings.Split(name, ".")
+	if len(segments) > maxPath {
+		return nil, mongoerror.New(mongoerror.Overflow, "FieldPath is too long")
+	}
 	for i, s := range segments {
 		switch {
 		case s == "" && i == len(segments)-1:

@@ -1,0 +1,268 @@
+package aggregate
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/pandodb/pando/document/internal/expression"
+	"github.com/pandodb/pando/document/internal/mongoerror"
+	"github.com/pandodb/pando/document/internal/scratch"
+	"github.com/pandodb/pando/vfs/memfs"
+)
+
+func numbers(n int) *memory {
+	m := &memory{collections: map[string][]document{}}
+	for i := range n {
+		m.collections["c"] = append(m.collections["c"], fields("_id", int32Value(int32(i)), "k", text(fmt.Sprintf("key %d", i*7919%n)), "m", int32Value(int32(i%10))))
+	}
+	return m
+}
+
+func options() *Options { return &Options{Database: "test", Collection: "c", Now: goldenNow} }
+
+func shown(docs []document) string {
+	var list []string
+	for _, doc := range docs {
+		list = append(list, show(documentValue(doc), false, true))
+	}
+	return strings.Join(list, "\n")
+}
+
+func expect(t *testing.T, m *memory, pipeline, want string) {
+	t.Helper()
+	docs, err := m.run(parseJSON(t, pipeline), options())
+	if err != nil {
+		t.Fatalf("%s: %v", pipeline, err)
+	}
+	if got := shown(docs); got != want {
+		t.Errorf("%s:\n%s\nwant\n%s", pipeline, got, want)
+	}
+}
+
+// blocking are pipelines whose stages must keep a lot.
+var blocking = [...]string{
+	`[{"$limit": 100000}, {"$sort": {"k": 1}}]`,
+	`[{"$group": {"_id": "$k", "n": {"$sum": 1}}}]`,
+	`[{"$group": {"_id": "$m", "all": {"$push": "$k"}}}, {"$sort": {"_id": 1}}]`,
+	`[{"$group": {"_id": "$m", "all": {"$addToSet": "$k"}, "last": {"$last": "$k"}, "top": {"$topN": {"n": 3, "sortBy": {"k": -1}, "output": "$_id"}}}}, {"$sort": {"_id": 1}}]`,
+	`[{"$bucketAuto": {"groupBy": "$k", "buckets": 7, "output": {"n": {"$sum": 1}}}}]`,
+	`[{"$facet": {"a": [{"$count": "n"}], "b": [{"$match": {"m": 3}}, {"$limit": 2}]}}]`,
+	`[{"$setWindowFields": {"partitionBy": "$m", "sortBy": {"k": 1}, "output": {"r": {"$documentNumber": {}}, "s": {"$sum": "$_id", "window": {"documents": [-2, 2]}}}}}]`,
+	`[{"$densify": {"field": "_id", "range": {"step": 1, "bounds": "full"}}}]`,
+}
+
+func TestBlockingStagesSpillOrFail(t *testing.T) {
+	m := numbers(3000)
+	for _, p := range blocking {
+		want, err := m.run(parseJSON(t, p), options())
+		if err != nil {
+			t.Fatalf("%s: %v", p, err)
+		}
+		o := options()
+		o.MemoryBytes = 1000
+		if _, err = m.run(parseJSON(t, p), o); !errors.Is(err, mongoerror.QueryExceededMemoryLimitNoDiskUseAllowed) {
+			t.Errorf("%s: without scratch space: %v", p, err)
+		}
+		fsys := memfs.New()
+		if o.Scratch, err = scratch.Open(fsys, "scratch", 0); err != nil {
+			t.Fatal(err)
+		}
+		got, err := m.run(parseJSON(t, p), o)
+		if err != nil {
+			t.Fatalf("%s: with scratch space: %v", p, err)
+		}
+		a, b := strings.Split(shown(got), "\n"), strings.Split(shown(want), "\n")
+		slices.Sort(a)
+		slices.Sort(b)
+		if !slices.Equal(a, b) {
+			t.Errorf("%s: spilled, the result differs", p)
+		}
+		if names, err := fsys.List("scratch"); err != nil || len(names) != 0 {
+			t.Errorf("%s: left behind %v %v", p, names, err)
+		}
+	}
+}
+
+func TestCancelled(t *testing.T) {
+	m := numbers(3000)
+	for _, text := range blocking {
+		p, err := Parse(parseJSON(t, text), options())
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(context.Background())
+		c, err := p.Run(ctx, m)
+		if err != nil {
+			if text != blocking[0] {
+				t.Fatal(err)
+			}
+			cancel()
+			continue
+		}
+		cancel()
+		for err == nil {
+			_, err = c.Next(ctx)
+		}
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("%s: %v", text, err)
+		}
+		if err := errors.Join(c.Close(), c.Close()); err != nil {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
+func TestCountsComeFromTheEnvironment(t *testing.T) {
+	m := numbers(25)
+	expect(t, m, `[{"$count": "n"}]`, `{n: 25}`)
+	expect(t, m, `[{"$group": {"_id": null, "n": {"$sum": 1}, "twice": {"$sum": 2.5}}}]`, `{_id: null, n: 25, twice: 62.5d}`)
+	expect(t, m, `[{"$group": {"_id": "all", "n": {"$count": {}}}}]`, `{_id: "all", n: 25}`)
+	if m.finds != 0 || m.counts != 3 {
+		t.Errorf("%d finds, %d counts", m.finds, m.counts)
+	}
+	expect(t, m, `[{"$match": {"m": 4}}, {"$count": "n"}]`, `{n: 3}`)
+	expect(t, m, `[{"$limit": 7}, {"$count": "n"}]`, `{n: 7}`)
+	expect(t, &memory{}, `[{"$count": "n"}]`, ``)
+}
+
+func TestLookupAsksOncePerBatchAndCachesWhatDoesNotDepend(t *testing.T) {
+	m := numbers(12)
+	m.collections["o"] = []document{fields("_id", int32Value(1), "m", int32Value(3)), fields("_id", int32Value(2), "m", int32Value(5))}
+	finds := func(pipeline string) int {
+		m.finds = 0
+		if _, err := m.run(parseJSON(t, pipeline), options()); err != nil {
+			t.Fatalf("%s: %v", pipeline, err)
+		}
+		return m.finds - 1
+	}
+	for pipeline, want := range map[string]int{
+		`[{"$lookup": {"from": "o", "localField": "m", "foreignField": "m", "as": "l"}}]`:                                                                1,
+		`[{"$lookup": {"from": "o", "pipeline": [{"$match": {"m": 3}}], "as": "l"}}]`:                                                                    1,
+		`[{"$lookup": {"from": "o", "let": {"v": "$m"}, "pipeline": [{"$sort": {"m": 1}}, {"$match": {"$expr": {"$eq": ["$m", "$$v"]}}}], "as": "l"}}]`:  1,
+		`[{"$lookup": {"from": "o", "let": {"v": "$m"}, "pipeline": [{"$match": {"m": 3}}, {"$match": {"$expr": {"$eq": ["$m", "$$v"]}}}], "as": "l"}}]`: 12,
+	} {
+		if got := finds(pipeline); got != want {
+			t.Errorf("%s: %d finds in the other collection, want %d", pipeline, got, want)
+		}
+	}
+}
+
+func TestLet(t *testing.T) {
+	m := numbers(5)
+	m.collections["o"] = []document{fields("_id", int32Value(3), "v", text("three"))}
+	o := options()
+	o.Let = []expression.Variable{{Name: "wanted", Value: int32Value(3)}}
+	docs, err := m.run(parseJSON(t, `[{"$match": {"$expr": {"$eq": ["$_id", "$$wanted"]}}},
+		{"$lookup": {"from": "o", "let": {"id": "$_id"}, "pipeline": [{"$match": {"$expr": {"$and": [{"$eq": ["$_id", "$$id"]}, {"$eq": ["$$wanted", 3]}]}}},
+			{"$lookup": {"from": "o", "pipeline": [{"$project": {"_id": 0, "outer": "$$id"}}], "as": "inner"}}], "as": "l"}},
+		{"$project": {"l": 1, "w": "$$wanted"}}]`), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := shown(docs), `{_id: 3, l: [{_id: 3, v: "three", inner: [{outer: 3}]}], w: 3}`; got != want {
+		t.Errorf("%s\nwant\n%s", got, want)
+	}
+}
+
+func TestWriting(t *testing.T) {
+	m := numbers(3)
+	expect(t, m, `[{"$project": {"m": 1}}, {"$out": "copy"}]`, ``)
+	if got, want := shown(m.collections["copy"]), "{_id: 0, m: 0}\n{_id: 1, m: 1}\n{_id: 2, m: 2}"; got != want {
+		t.Errorf("$out wrote\n%s", got)
+	}
+	expect(t, m, `[{"$match": {"_id": 1}}, {"$project": {"m": 1}}, {"$merge": {"into": "x", "whenMatched": [], "let": {"twice": {"$multiply": ["$m", 2]}}}}]`, ``)
+	expect(t, m, `[{"$match": {"_id": 2}}, {"$project": {"m": 1}}, {"$merge": {"into": "x", "whenMatched": []}}]`, ``)
+	if got, want := shown(m.merged), "{doc: {_id: 1, m: 1}, twice: 2}\n{doc: {_id: 2, m: 2}, new: {_id: 2, m: 2}}"; got != want {
+		t.Errorf("$merge was asked for\n%s\nwant\n%s", got, want)
+	}
+	for pipeline, want := range map[string]string{
+		`[{"$out": {"db": "d", "coll": "x"}}]`:             "d.x true",
+		`[{"$match": {}}, {"$merge": {"into": "y"}}]`:      "test.y true",
+		`[{"$merge": {"into": {"db": "e", "coll": "z"}}}]`: "e.z true",
+		`[{"$match": {}}]`:                                 ". false",
+	} {
+		p, err := Parse(parseJSON(t, pipeline), options())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if database, collection, ok := p.Writes(); fmt.Sprintf("%s.%s %v", database, collection, ok) != want {
+			t.Errorf("%s writes to %s.%s %v, want %s", pipeline, database, collection, ok, want)
+		}
+	}
+}
+
+func TestRunOne(t *testing.T) {
+	p, err := Parse(parseJSON(t, `[{"$match": {"a": {"$gt": 1}}}, {"$addFields": {"b": 2}}, {"$changeStreamSplitLargeEvent": {}}]`), &Options{Database: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for a, want := range map[int32]string{1: "null", 5: `{a: 5, b: 2}`} {
+		doc, err := RunOne(context.Background(), p, fields("a", int32Value(a)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := "null"
+		if doc != nil {
+			got = shown([]document{doc})
+		}
+		if got != want {
+			t.Errorf("%d: %s, want %s", a, got, want)
+		}
+	}
+}
+
+func TestSpecialStagesComeFromTheEnvironment(t *testing.T) {
+	expect(t, numbers(1), `[{"$indexStats": {}}, {"$addFields": {"x": 1}}]`, `{stage: "$indexStats", x: 1}`)
+	o := options()
+	o.Collection = ""
+	docs, err := numbers(1).run(parseJSON(t, `[{"$currentOp": {}}, {"$match": {"stage": "$currentOp"}}]`), o)
+	if err != nil || len(docs) != 1 {
+		t.Error(docs, err)
+	}
+}
+
+// TestPercentiles follows the documentation of MongoDB 7.0: the golden files come from a server that has no percentiles.
+func TestPercentiles(t *testing.T) {
+	m := numbers(10)
+	expect(t, m, `[{"$group": {"_id": null, "p": {"$percentile": {"input": "$_id", "p": [0, 0.25, 0.5, 0.95, 1], "method": "approximate"}}, "m": {"$median": {"input": "$_id", "method": "approximate"}}}}]`,
+		`{_id: null, p: [0d, 2d, 4d, 9d, 9d], m: 4d}`)
+	expect(t, m, `[{"$group": {"_id": null, "p": {"$percentile": {"input": "$k", "p": [0.5], "method": "approximate"}}, "m": {"$median": {"input": "$k", "method": "approximate"}}}}]`,
+		`{_id: null, p: [null], m: null}`)
+	a := &percentileAccumulator{p: []float64{0, 0.01, 0.5, 0.999, 1}}
+	const n = 1_000_000
+	for i := range n {
+		if _, err := a.add(nil, doubleValue(float64(i*7919%n))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	v, err := a.result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	values, err := v.Array().Values()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []float64{0, 0.01 * n, 0.5 * n, 0.999 * n, n - 1} {
+		if got := values[i].Double(); got < want-n/1000 || got > want+n/1000 {
+			t.Errorf("percentile %v is %v, want about %v", a.p[i], got, want)
+		}
+	}
+}
+
+func TestSample(t *testing.T) {
+	m := numbers(100)
+	a, err := m.run(parseJSON(t, `[{"$sample": {"size": 20}}]`), options())
+	if err != nil || len(a) != 20 {
+		t.Fatal(len(a), err)
+	}
+	slices.SortFunc(a, func(x, y document) int { return bytes.Compare(x, y) })
+	if len(slices.CompactFunc(a, func(x, y document) bool { return bytes.Equal(x, y) })) != 20 {
+		t.Error("a document was taken twice")
+	}
+}
