@@ -240,7 +240,7 @@ func (r *request) listCollections() (bsoncore.Document, error) {
 	}
 	var docs []bsoncore.Document
 	for _, c := range list {
-		if strings.HasPrefix(c.Name, "tmp.agg_out.") {
+		if strings.HasPrefix(c.Name, "tmp.agg_out.") || !r.seesCollection(c.Name) {
 			continue
 		}
 		full := describe(c)
@@ -312,7 +312,7 @@ func (r *request) listDatabases() (bsoncore.Document, error) {
 		if err != nil {
 			return nil, err
 		}
-		if !fits {
+		if !fits || !r.seesDatabase(name) {
 			continue
 		}
 		total += size

@@ -179,6 +179,7 @@ func (c *conn) run(r *request) (reply bsoncore.Document, err error) {
 	defer cancel(nil)
 	r.ctx, r.cancel, r.start = ctx, cancel, start
 	reply, err = r.perform()
+	c.server.users.wrote(r)
 	if errors.Is(err, errDropConnection) {
 		return nil, err
 	}
