@@ -64,7 +64,7 @@ func document(t testing.TB, s string) bsoncore.Document {
 
 // TestCorpus replays filters on documents: the answers are those that a MongoDB server gave.
 func TestCorpus(t *testing.T) {
-	files := []string{"testdata/corpus.jsonl", "testdata/schemas.jsonl", "testdata/errors.jsonl", "testdata/geometry.jsonl"}
+	files := []string{"testdata/corpus.jsonl", "testdata/schemas.jsonl", "testdata/errors.jsonl", "testdata/geometry.jsonl", "testdata/patterns.jsonl"}
 	if extra := os.Getenv("PANDO_QUERY_CORPUS"); extra != "" {
 		files = strings.Split(extra, ",")
 	}

@@ -15,8 +15,11 @@ type translator struct {
 	extended, multiline bool
 	backtracking        bool
 
-	at  int
-	out strings.Builder
+	at     int
+	out    strings.Builder
+	begins bool // there is a ^
+	names  map[string]bool
+	twice  bool // two groups have one name
 }
 
 // The insides of classes.
@@ -35,7 +38,7 @@ const (
 // translate returns the pattern for the engine. ok is false when it needs the backtracking one.
 func (t *translator) translate() (pattern string, ok bool) {
 	t.out.Reset()
-	t.at = 0
+	t.at, t.names, t.twice = 0, map[string]bool{}, false
 	for strings.HasPrefix(t.src[t.at:], "(*UTF8)") || strings.HasPrefix(t.src[t.at:], "(*UTF)") {
 		t.at += strings.IndexByte(t.src[t.at:], ')') + 1
 	}
@@ -58,6 +61,8 @@ func (t *translator) step() bool {
 		return t.group()
 	case '$':
 		return t.dollar()
+	case '^':
+		t.caret()
 	case ' ', '\t', '\n', '\r', '\f', '\v':
 		if !t.extended {
 			t.out.WriteByte(c)
@@ -114,6 +119,8 @@ func (t *translator) escape() bool {
 		t.write("[" + verticalClass + "]")
 	case 'V':
 		t.write("[^" + verticalClass + "]")
+	case 'b', 'B':
+		t.boundary(c)
 	case 'N':
 		t.out.WriteString(`[^\n]`)
 	case 'e':
@@ -297,7 +304,9 @@ func (t *translator) group() bool {
 	if !strings.HasPrefix(rest, "(?") {
 		return true
 	}
-	if isNamed(rest) {
+	if name, ok := nameOf(rest); ok {
+		t.twice = t.twice || t.names[name]
+		t.names[name] = true
 		return true
 	}
 	flags := inlineFlags(rest)
@@ -305,19 +314,19 @@ func (t *translator) group() bool {
 	return flags != "" && (!strings.Contains(flags, "m") || !strings.Contains(t.src, "$"))
 }
 
-// isNamed reports whether a group begins as (?<name> or (?P<name>.
-func isNamed(group string) bool {
-	name, ok := strings.CutPrefix(strings.TrimPrefix(strings.TrimPrefix(group, "(?"), "P"), "<")
+// nameOf returns the name of a group that begins as (?<name> or (?P<name>.
+func nameOf(group string) (name string, ok bool) {
+	name, ok = strings.CutPrefix(strings.TrimPrefix(strings.TrimPrefix(group, "(?"), "P"), "<")
 	if !ok {
-		return false
+		return "", false
 	}
 	for i, c := range []byte(name) {
 		letter := c == '_' || c|0x20 >= 'a' && c|0x20 <= 'z'
 		if !letter && (i == 0 || c < '0' || c > '9') {
-			return i > 0 && c == '>'
+			return name[:i], i > 0 && c == '>'
 		}
 	}
-	return false
+	return "", false
 }
 
 // inlineFlags returns the beginning of a group that sets flags which both engines have, as (?i), (?s-i) and (?:, up to its
@@ -328,6 +337,30 @@ func inlineFlags(group string) string {
 		return ""
 	}
 	return group[:end+1]
+}
+
+// caret translates ^. With the option m it matches behind newlines, but not behind one at the end, which the engine of linear time cannot
+// tell: patterns that could match nothing there go to the other.
+func (t *translator) caret() {
+	t.at++
+	t.begins = true
+	if t.multiline && t.backtracking {
+		t.out.WriteString(`(?:\A|(?<=\n)(?!\z))`)
+		return
+	}
+	t.out.WriteByte('^')
+}
+
+// boundary translates \b and \B, which are about ASCII.
+func (t *translator) boundary(c byte) {
+	switch {
+	case !t.backtracking:
+		t.out.WriteString(`\` + string(c))
+	case c == 'b':
+		t.out.WriteString("(?:(?<=[" + wordClass + "])(?![" + wordClass + "])|(?<![" + wordClass + "])(?=[" + wordClass + "]))")
+	default:
+		t.out.WriteString("(?:(?<=[" + wordClass + "])(?=[" + wordClass + "])|(?<![" + wordClass + "])(?![" + wordClass + "]))")
+	}
 }
 
 // dollar translates $.

@@ -58,7 +58,7 @@ func (n *Regex) compile() error {
 		if flags != "" {
 			linear = "(?" + flags + ")" + linear
 		}
-		if re, err := regexp.Compile(linear); err == nil {
+		if re, err := regexp.Compile(linear); err == nil && !t.twice && (!t.multiline || !t.begins || !re.MatchString("")) {
 			n.analyse(linear)
 			if n.engine == nil {
 				n.engine = linearEngine{re}
@@ -68,6 +68,9 @@ func (n *Regex) compile() error {
 	}
 	t.backtracking = true
 	pattern, _ := t.translate()
+	if t.twice {
+		return mongoerror.New(invalidRegex, "Regular expression is invalid: two named subpatterns have the same name")
+	}
 	options := regexp2.None
 	for _, c := range flags {
 		switch c {
@@ -79,7 +82,8 @@ func (n *Regex) compile() error {
 			options |= regexp2.Singleline
 		}
 	}
-	re, err := regexp2.Compile(pattern, options, regexp2.OptionMaxBacktrackingStackSize(backtrackingSize))
+	re, err := regexp2.Compile(pattern, options, regexp2.OptionMaintainCaptureOrder(),
+		regexp2.OptionMaxBacktrackingStackSize(backtrackingSize))
 	if err != nil {
 		return mongoerror.New(invalidRegex, "Regular expression is invalid: %s", regexProblem(err))
 	}
