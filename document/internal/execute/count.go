@@ -24,30 +24,48 @@ func CountStats(ctx context.Context, r Reader, c *Collection, p *plan.Plan, o *O
 	if !ok {
 		root = &plan.Count{Input: p.Root}
 	}
-	st := &plan.Stats{Stage: root, Done: true}
+	n := &counter{x: newRun(ctx, r, c, p, o), s: root, st: &plan.Stats{Stage: root}}
+	n.next(nil)
+	return n.n, n.st, n.x.err
+}
+
+// counter counts what its input gives. It gives no rows.
+type counter struct {
+	x  *run
+	s  *plan.Count
+	st *plan.Stats
+	n  int64
+}
+
+func (c *counter) next(*row) bool {
+	if c.st.Done {
+		return false
+	}
+	c.st.Done = true
 	var n int64
 	var err error
-	switch in := root.Input.(type) {
+	switch in := c.s.Input.(type) {
 	case nil:
-		n, err = r.Count(c.Records, nil, nil)
+		n, err = c.x.r.Count(c.x.c.Records, nil, nil)
 	case *plan.CountScan:
-		below := &plan.Stats{Stage: in, Done: true}
-		n, err = countScan(r, c, in.Scan)
-		below.Advanced, below.Keys, below.Works = n, n, n+1
-		st.Inputs = append(st.Inputs, below)
+		n, err = countScan(c.x.r, c.x.c, in.Scan)
+		c.st.Inputs = append(c.st.Inputs, &plan.Stats{Stage: in, Done: true, Advanced: n, Keys: n, Works: n + 1})
 	default:
-		x := newRun(ctx, r, c, p, o)
-		from, below := x.build(root.Input)
-		st.Inputs = append(st.Inputs, below)
-		n, err = x.count(from, root)
+		from, below := c.x.build(c.s.Input)
+		c.st.Inputs = append(c.st.Inputs, below)
+		n, err = c.x.count(from, c.s)
 	}
-	st.Works = n + 1
-	n = max(0, n-root.Skip)
-	if root.Limit > 0 {
-		n = min(n, root.Limit)
+	if err != nil {
+		return c.x.fail(err)
 	}
-	return n, st, err
+	c.st.Works = n + 1
+	if c.n = max(0, n-c.s.Skip); c.s.Limit > 0 {
+		c.n = min(c.n, c.s.Limit)
+	}
+	return false
 }
+
+func (c *counter) close() {}
 
 // count counts rows, no more than are asked for.
 func (x *run) count(from node, c *plan.Count) (n int64, err error) {

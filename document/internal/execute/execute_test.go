@@ -98,6 +98,37 @@ func TestExplainTellsWhatHappened(t *testing.T) {
 	}
 }
 
+// TestExplainOfCounts: a count may be run as a cursor that gives nothing, for what it has counted on the way.
+func TestExplainOfCounts(t *testing.T) {
+	f := flights(t, 600)
+	r := f.reader()
+	for _, one := range []struct {
+		filter  bson.D
+		counted int64
+		stage   string
+	}{
+		{bson.D{}, 600, "RECORD_STORE_FAST_COUNT"},
+		{bson.D{{Key: "origin", Value: "JFK"}}, 200, "COUNT_SCAN"},
+		{bson.D{{Key: "day", Value: 1}, {Key: "origin", Value: "JFK"}}, 7, "FETCH"},
+	} {
+		q := f.query(one.filter)
+		q.Goal = plan.Counting
+		p := f.choose(r, q)
+		docs, st, err := f.run(r, p, nil)
+		if err != nil || len(docs) > 0 {
+			t.Fatalf("%v: %d documents, %v", one.filter, len(docs), err)
+		}
+		stages := plan.Explain(p, plan.ExecutionStats, &plan.Run{Root: st}).Lookup("executionStats", "executionStages").Document()
+		if n := stages.Lookup("nCounted").AsInt64(); n != one.counted || !strings.Contains(stages.String(), one.stage) {
+			t.Errorf("%v: counted %d, expected %d: %s", one.filter, n, one.counted, stages)
+		}
+	}
+	p := plan.Nothing(f.query(bson.D{}), "test.none")
+	if got := plan.Explain(p, plan.QueryPlanner, nil).Lookup("queryPlanner", "winningPlan", "stage").StringValue(); got != "EOF" {
+		t.Errorf("a collection that is not there: %s", got)
+	}
+}
+
 // TestLookupsAllocateNothing: single records by _id and by a unique index.
 func TestLookupsAllocateNothing(t *testing.T) {
 	f := flights(t, 500)

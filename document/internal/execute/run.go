@@ -184,6 +184,8 @@ func (x *run) build(s plan.Stage) (node, *plan.Stats) {
 		return &skip{st: st, in: nested(s.Input), left: s.N}, st
 	case *plan.Limit:
 		return &limit{st: st, in: nested(s.Input), left: s.N}, st
+	case *plan.Count:
+		return &counter{x: x, s: s, st: st}, st
 	case *plan.Project:
 		return &through{st: st, in: nested(s.Input)}, st
 	}

@@ -230,7 +230,7 @@ func (p *planner) accesses() ([]*access, error) {
 	if len(scans) > 1 {
 		out = append(out[:len(out):len(out)], p.intersections(p.all, scans)...)
 	}
-	out = append(out, p.disjunctions(p.all, 0)...)
+	out = append(out, p.disjunctions(p.all, len(p.all), 0)...)
 	if len(out) > len(scans) && p.settled(out) {
 		return out, nil
 	}

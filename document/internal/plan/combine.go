@@ -7,14 +7,15 @@ import (
 	"github.com/pandodb/pando/document/internal/query"
 )
 
-// disjunctions returns the accesses that go by each branch of a disjunction among conj: each branch, with the other conditions, has
-// to be found by an index.
-func (p *planner) disjunctions(conj []query.Node, depth int) []*access {
+// disjunctions returns the accesses that go by each branch of a disjunction among the first own of conj: each branch, with the other
+// conditions, has to be found by an index. Disjunctions among the others are not gone into from here: that would try every order of
+// them.
+func (p *planner) disjunctions(conj []query.Node, own, depth int) []*access {
 	if depth >= maxDepth {
 		return nil
 	}
 	var out []*access
-	for i, n := range conj {
+	for i, n := range conj[:own] {
 		or, ok := n.(*query.Or)
 		if !ok || len(or.Children) == 0 {
 			continue
@@ -23,7 +24,7 @@ func (p *planner) disjunctions(conj []query.Node, depth int) []*access {
 		branches := make([][]*access, len(or.Children))
 		variants := 1
 		for k, child := range or.Children {
-			branches[k] = p.branch(append(conjuncts(child), siblings...), depth+1)
+			branches[k] = p.branch(conjuncts(child), siblings, depth+1)
 			if len(branches[k]) == 0 {
 				variants = 0
 				break
@@ -45,8 +46,9 @@ func (p *planner) disjunctions(conj []query.Node, depth int) []*access {
 }
 
 // branch returns the accesses of a branch, the cheapest first.
-func (p *planner) branch(conj []query.Node, depth int) []*access {
+func (p *planner) branch(own, siblings []query.Node, depth int) []*access {
 	var out []*access
+	conj := append(own[:len(own):len(own)], siblings...)
 	for _, n := range conj {
 		if a, ok := n.(*query.Always); ok && !a.Value {
 			return []*access{{stage: &EOF{}, fetched: true, ordered: true}}
@@ -56,7 +58,7 @@ func (p *planner) branch(conj []query.Node, depth int) []*access {
 	for i := range p.indexes() {
 		out = append(out, p.estimate(p.scans(p.number(i), conj, found)...)...)
 	}
-	out = append(out, p.disjunctions(conj, depth)...)
+	out = append(out, p.disjunctions(conj, len(own), depth)...)
 	slices.SortStableFunc(out, func(a, b *access) int {
 		return cmp.Compare(a.entries+a.rows*costFetch, b.entries+b.rows*costFetch)
 	})
@@ -167,6 +169,11 @@ func (p *planner) merge(branches []*access) *access {
 // intersections returns the accesses by two indexes at once, which pay when each alone gives many more records than both.
 func (p *planner) intersections(conj []query.Node, scans []*access) []*access {
 	var out []*access
+	if len(scans) > maxIntersected {
+		scans = slices.Clone(scans)
+		slices.SortStableFunc(scans, func(a, b *access) int { return cmp.Compare(a.rows, b.rows) })
+		scans = scans[:maxIntersected]
+	}
 	for i, a := range scans {
 		for _, b := range scans[i+1:] {
 			if a.scan.Index == b.scan.Index || a.used|b.used == a.used || a.used|b.used == b.used ||

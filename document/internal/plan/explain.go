@@ -32,7 +32,7 @@ func Explain(p *Plan, v Verbosity, r *Run) bsoncore.Document {
 
 // planner describes the choice.
 func (p *Plan) planner() bsoncore.Document {
-	parsed := describe(p.query.Filter)
+	parsed := describe(p.Query().Filter)
 	hash := fmt.Sprintf("%08X", crc32.ChecksumIEEE(p.shape()))
 	rejected := bsoncore.NewArrayBuilder()
 	for _, s := range p.Rejected {
@@ -40,7 +40,7 @@ func (p *Plan) planner() bsoncore.Document {
 	}
 	return bsoncore.NewDocumentBuilder().
 		AppendInt32("plannerVersion", plannerVersion).
-		AppendString("namespace", p.collection.Namespace).
+		AppendString("namespace", p.namespace()).
 		AppendBoolean("indexFilterSet", false).
 		AppendDocument("parsedQuery", parsed).
 		AppendString("queryHash", hash).
@@ -56,10 +56,10 @@ func (p *Plan) planner() bsoncore.Document {
 // shape returns the query without its values.
 func (p *Plan) shape() []byte {
 	var out []byte
-	if p.query.Filter != nil {
-		out = appendShape(out, p.query.Filter.Root)
+	if p.Query().Filter != nil {
+		out = appendShape(out, p.Query().Filter.Root)
 	}
-	return append(append(append(out, 0), p.query.Sort...), p.query.Project...)
+	return append(append(append(out, 0), p.Query().Sort...), p.Query().Project...)
 }
 
 // appendShape appends the kinds and paths of the nodes of a filter.
@@ -206,7 +206,7 @@ func (p *Plan) properties(b *bsoncore.DocumentBuilder, s Stage, st *Stats) {
 	case *Limit:
 		b.AppendInt64("limitAmount", s.N)
 	case *Project:
-		b.AppendDocument("transformBy", present(p.query.Project))
+		b.AppendDocument("transformBy", present(p.Query().Project))
 	case *Count:
 		if st != nil {
 			n := st.Works - 1

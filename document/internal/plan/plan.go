@@ -68,5 +68,23 @@ type Plan struct {
 	collection *Collection
 }
 
+// Nothing returns the plan of a query on a collection that is not there.
+func Nothing(q *Query, namespace string) *Plan {
+	return &Plan{Root: &EOF{}, query: q, collection: &Collection{Namespace: namespace}}
+}
+
 // Query returns what was asked.
-func (p *Plan) Query() *Query { return p.query }
+func (p *Plan) Query() *Query {
+	if p.query == nil {
+		return &Query{}
+	}
+	return p.query
+}
+
+// namespace returns the name of the collection.
+func (p *Plan) namespace() string {
+	if p.collection == nil {
+		return ""
+	}
+	return p.collection.Namespace
+}

@@ -11,9 +11,11 @@ import (
 
 // Limits on what is tried.
 const (
-	maxExploded = 50 // scans that one becomes for the sake of an order
-	maxCounted  = 32 // ranges of an index that are counted for one estimate
-	maxVariants = 4  // ways in which the branches of a disjunction are combined
+	maxExploded    = 50 // scans that one becomes for the sake of an order
+	maxCounted     = 32 // ranges of an index that are counted for one estimate
+	maxVariants    = 4  // ways in which the branches of a disjunction are combined
+	maxOptions     = 16 // conditions of which each alone may bound a component that met arrays
+	maxIntersected = 8  // scans of which pairs are tried
 )
 
 // access is a way to the records that match a conjunction, but for a residue.
@@ -89,6 +91,9 @@ func (p *planner) options(x *Index, component int, found []leaf) []option {
 		}
 		if l.scope != nil {
 			cond.tight = inexact
+		}
+		if len(out) == maxOptions {
+			break
 		}
 		if len(out) == 0 || b.descends {
 			out = append(out, option{intervals: cond.intervals})
