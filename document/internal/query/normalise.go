@@ -13,8 +13,8 @@ import (
 
 // normalise returns the tree in the form that planners see, and that explain shows: And in And and Or in Or are one, what has a
 // single child is that child, $in with one value is an equality, equalities of one path under $or are one $in, double negation is
-// gone, constants are folded, equalities that an expression implies stand beside it, and children are in MongoDB's order: by kind, path, number of children. Contradictions are left
-// alone. The tree is new; nodes without children are shared.
+// gone, constants are folded, equalities that an expression implies stand beside it, and children are in MongoDB's order: by kind,
+// path, number of children. Contradictions are left alone. The tree is new; nodes without children are shared.
 func normalise(n Node, c *collation.Collation) Node {
 	switch n := n.(type) {
 	case *And:
