@@ -140,6 +140,11 @@ func inside(b *plan.Bounds, key []byte) bool {
 
 func (n *entries) close() {
 	n.st.Done = true
+	n.release()
+}
+
+// release closes the iterator.
+func (n *entries) release() {
 	if n.it != nil {
 		_ = n.it.Close() // reading is over: what could fail has been asked for by Err
 		n.it = nil
@@ -177,7 +182,11 @@ func (n *entries) walk(r *row) bool {
 			at = len(n.ranges) - 1
 		}
 		if n.it == nil {
-			n.it = n.x.r.Iter(n.x.c.keyspace(n.s.Index), &pando.IterOptions{Lower: n.ranges[0].Lo, Upper: n.ranges[len(n.ranges)-1].Hi})
+			lower, upper := n.ranges[0].Lo, n.ranges[len(n.ranges)-1].Hi
+			if tracks(n.x.r) {
+				lower, upper = n.ranges[at].Lo, n.ranges[at].Hi
+			}
+			n.it = n.x.r.Iter(n.x.c.keyspace(n.s.Index), &pando.IterOptions{Lower: lower, Upper: upper})
 		}
 		if n.move(&n.ranges[at]) {
 			n.st.Keys++
@@ -190,6 +199,9 @@ func (n *entries) walk(r *row) bool {
 			n.ranges = n.ranges[:at]
 		} else {
 			n.ranges = n.ranges[1:]
+		}
+		if tracks(n.x.r) {
+			n.release()
 		}
 	}
 	return false

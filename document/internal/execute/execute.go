@@ -41,8 +41,9 @@ type Options struct {
 	Space  *scratch.Space // where sorts spill; nil: they fail instead
 }
 
-// Planning returns what the planner needs to know about the collection, as r sees it.
+// Planning returns what the planner needs to know about the collection, about as r sees it.
 func Planning(r Reader, c *Collection) *plan.Collection {
+	r = estimating(r)
 	p := &plan.Collection{
 		Namespace: c.Namespace,
 		Capped:    c.Capped,

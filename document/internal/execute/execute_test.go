@@ -247,6 +247,32 @@ func TestArraysBeyondMemory(t *testing.T) {
 	}
 }
 
+// TestTransactionsDependOnWhatTheyRead: a transaction that looked for some records does not conflict with one that writes others, neither
+// for what the planner counted nor for what lies between the ranges of a scan.
+func TestTransactionsDependOnWhatTheyRead(t *testing.T) {
+	f := flights(t, 900)
+	tx, err := f.db.Begin(true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback() }()
+	r := execute.FromTx(tx)
+	q := f.query(bson.D{{Key: "tailnum", Value: bson.D{{Key: "$in", Value: bson.A{"N00003", "N00850"}}}}, {Key: "origin", Value: bson.D{{Key: "$gt", Value: "A"}}}})
+	docs, _, err := f.run(r, f.choose(r, q), nil)
+	if err != nil || len(docs) != 2 {
+		t.Fatalf("%d documents, %v", len(docs), err)
+	}
+	if !f.insert(encode(t, bson.D{{Key: "_id", Value: 5000}, {Key: "tailnum", Value: "N00500"}, {Key: "origin", Value: "EWR"}, {Key: "serial", Value: 5000}})) {
+		t.Fatal("not taken")
+	}
+	if err := tx.In(f.c.Records).Put([]byte("somewhere else"), nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := tx.Commit(); err != nil {
+		t.Errorf("commit: %v", err)
+	}
+}
+
 // TestCapped: record keys are insertion numbers, and _id has an index of its own.
 func TestCapped(t *testing.T) {
 	f := newFixture(t, codec.BSON)

@@ -49,6 +49,21 @@ func (r txReader) Count(ks *pando.Keyspace, lo, hi []byte) (int64, error) {
 	return r.tx.In(ks).Count(lo, hi)
 }
 
+// estimating returns what the planner counts with. A transaction would depend on every range that it counts, and fail when another one
+// writes there: for it the newest state is near enough.
+func estimating(r Reader) Reader {
+	if tracks(r) {
+		return newestReader{}
+	}
+	return r
+}
+
+// tracks reports whether what is read becomes what a commit depends on, so that ranges should be no wider than needed.
+func tracks(r Reader) bool {
+	_, ok := r.(txReader)
+	return ok
+}
+
 type newestReader struct{}
 
 func (newestReader) GetTo(ks *pando.Keyspace, dst, key []byte) ([]byte, error) {
