@@ -1,6 +1,8 @@
 package aggregate
 
 import (
+	"math/rand/v2"
+
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 
 	"github.com/pandodb/pando/document/internal/collation"
@@ -214,6 +216,7 @@ func (a *pushAccumulator) evict(emit func(v value) error) error {
 // setAccumulator is $addToSet.
 type setAccumulator struct {
 	collation *collation.Collation
+	seed      uint64
 	byHash    map[uint64][]int
 	values    []value
 	size      int
@@ -223,14 +226,14 @@ func (a *setAccumulator) add(_ []byte, v value) (int, error) {
 	if v.Type == 0 {
 		return 0, nil
 	}
-	h := order.Hash(0, v, a.collation)
+	if a.byHash == nil {
+		a.byHash, a.seed = map[uint64][]int{}, rand.Uint64()
+	}
+	h := order.Hash(a.seed, v, a.collation)
 	for _, i := range a.byHash[h] {
 		if order.Equal(a.values[i], v, a.collation) {
 			return 0, nil
 		}
-	}
-	if a.byHash == nil {
-		a.byHash = map[uint64][]int{}
 	}
 	a.byHash[h] = append(a.byHash[h], len(a.values))
 	a.values = append(a.values, clone(v))

@@ -142,6 +142,9 @@ func (p *Pipeline) Run(ctx context.Context, env Environment) (Cursor, error) {
 	if len(p.steps) > 0 && p.steps[0].isSource() {
 		return openSteps(ctx, x, rest, nil)
 	}
+	if p.o.Collection == "" {
+		return nil, p.needsCollection()
+	}
 	if c, err := p.count(ctx, env, rest); c != nil || err != nil {
 		return c, err
 	}
@@ -150,6 +153,13 @@ func (p *Pipeline) Run(ctx context.Context, env Environment) (Cursor, error) {
 		return nil, err
 	}
 	return openSteps(ctx, x, rest, in)
+}
+
+func (p *Pipeline) needsCollection() error {
+	if len(p.steps) == 0 {
+		return mongoerror.New(mongoerror.InvalidNamespace, "{aggregate: 1} is not valid for an empty pipeline.")
+	}
+	return mongoerror.New(mongoerror.InvalidNamespace, "{aggregate: 1} is not valid for '%s'; a collection is required.", p.steps[0].name)
 }
 
 // RunOne runs the pipeline over one document, without an environment, as a change stream does with its events. It returns a copy of

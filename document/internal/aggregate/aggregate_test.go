@@ -152,6 +152,22 @@ func TestLookupAsksOncePerBatchAndCachesWhatDoesNotDepend(t *testing.T) {
 	}
 }
 
+func TestLookupTakesSmallerBatchesWhereMemoryIsShort(t *testing.T) {
+	m := numbers(300)
+	m.collections["o"] = m.collections["c"]
+	pipeline := parseJSON(t, `[{"$lookup": {"from": "o", "localField": "_id", "foreignField": "_id", "as": "l"}}, {"$unwind": "$l"}]`)
+	want, err := m.run(pipeline, options())
+	if err != nil || len(want) != 300 {
+		t.Fatal(len(want), err)
+	}
+	o := options()
+	o.MemoryBytes = 200
+	got, err := m.run(pipeline, o)
+	if err != nil || shown(got) != shown(want) {
+		t.Errorf("%d documents, %v", len(got), err)
+	}
+}
+
 func TestLet(t *testing.T) {
 	m := numbers(5)
 	m.collections["o"] = []document{fields("_id", int32Value(3), "v", text("three"))}
@@ -223,6 +239,11 @@ func TestSpecialStagesComeFromTheEnvironment(t *testing.T) {
 	docs, err := numbers(1).run(parseJSON(t, `[{"$currentOp": {}}, {"$match": {"stage": "$currentOp"}}]`), o)
 	if err != nil || len(docs) != 1 {
 		t.Error(docs, err)
+	}
+	for _, p := range []string{`[]`, `[{"$match": {}}]`} {
+		if _, err := numbers(1).run(parseJSON(t, p), o); mongoerror.CodeOf(err) != mongoerror.InvalidNamespace {
+			t.Errorf("%s without a collection: %v", p, err)
+		}
 	}
 }
 

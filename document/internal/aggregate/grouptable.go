@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"math/rand/v2"
 
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 
@@ -30,6 +31,7 @@ type groupTable struct {
 	s       *groupStage
 	o       *Options
 	x       *extractor
+	seed    uint64   // of the hashes: nobody can know which keys collide
 	slots   []uint32 // number of a group, plus one
 	groups  []group
 	held    int64
@@ -48,7 +50,7 @@ type pendingRow struct {
 }
 
 func newGroupTable(s *groupStage, o *Options) *groupTable {
-	return &groupTable{s: s, o: o, x: s.x.fork(), slots: make([]uint32, 64)}
+	return &groupTable{s: s, o: o, x: s.x.fork(), seed: rand.Uint64(), slots: make([]uint32, 64)}
 }
 
 const groupCost = 96 // bytes of a group beside its accumulators
@@ -63,7 +65,7 @@ func (t *groupTable) add(doc document) error {
 	if id.Type == 0 {
 		id = null()
 	}
-	hash := order.Hash(0, id, t.o.Collation)
+	hash := order.Hash(t.seed, id, t.o.Collation)
 	g, slot := t.find(hash, id)
 	if g == nil {
 		if t.closed {
@@ -252,7 +254,7 @@ func (t *groupTable) nextSpilled(ctx context.Context) (*group, error) {
 	if err != nil {
 		return nil, err
 	}
-	resident, _ := t.find(order.Hash(0, g.id, t.o.Collation), g.id)
+	resident, _ := t.find(order.Hash(t.seed, g.id, t.o.Collation), g.id)
 	for n := 1; t.pending.ok && bytes.Equal(t.pending.key, key); n++ {
 		if n%pollEvery == 0 && ctx.Err() != nil {
 			return nil, ctx.Err()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"math/rand/v2"
 	"slices"
 
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
@@ -53,6 +54,7 @@ type joined struct {
 type wantedTable struct {
 	values []value
 	docs   [][]int
+	seed   uint64
 	byHash map[uint64][]int
 }
 
@@ -210,7 +212,7 @@ func (c *joinCursor) found(v value, n int) {
 	if v.Type == 0 {
 		v = null()
 	}
-	if i := c.wanted.find(order.Hash(0, v, c.s.o.Collation), v, c.s.o); i >= 0 {
+	if i := c.wanted.find(c.wanted.hash(v, c.s.o), v, c.s.o); i >= 0 {
 		list := c.wanted.docs[i]
 		if len(list) == 0 || list[len(list)-1] != n {
 			c.wanted.docs[i] = append(list, n)
@@ -218,7 +220,11 @@ func (c *joinCursor) found(v value, n int) {
 	}
 }
 
-func newWantedTable(n int) wantedTable { return wantedTable{byHash: make(map[uint64][]int, n)} }
+func newWantedTable(n int) wantedTable {
+	return wantedTable{seed: rand.Uint64(), byHash: make(map[uint64][]int, n)}
+}
+
+func (t *wantedTable) hash(v value, o *Options) uint64 { return order.Hash(t.seed, v, o.Collation) }
 
 func (t *wantedTable) find(hash uint64, v value, o *Options) int {
 	for _, i := range t.byHash[hash] {
@@ -233,7 +239,7 @@ func (t *wantedTable) add(v value, o *Options) int {
 	if v.Type == bsoncore.TypeUndefined {
 		v = null()
 	}
-	hash := order.Hash(0, v, o.Collation)
+	hash := t.hash(v, o)
 	if i := t.find(hash, v, o); i >= 0 {
 		return i
 	}
