@@ -33,7 +33,7 @@ func (c *Collection) Aggregate(ctx context.Context, pipeline any, o *AggregateOp
 // OpenAggregate is Aggregate with a cursor, which must be closed. A pipeline that writes ($out, $merge) has done so when it
 // returns. One that begins with $changeStream gives a cursor that does not end.
 func (c *Collection) OpenAggregate(ctx context.Context, pipeline any, o *AggregateOptions) (*Cursor, error) {
-	return c.store.aggregate(ctx, c.ns, c.tx, pipeline, o)
+	return c.store.aggregate(ctx, c, pipeline, o)
 }
 
 // Aggregate runs a pipeline that begins with a stage of its own rows, such as $documents, for a range loop.
@@ -43,11 +43,12 @@ func (d *Database) Aggregate(ctx context.Context, pipeline any, o *AggregateOpti
 
 // OpenAggregate is Aggregate with a cursor, which must be closed.
 func (d *Database) OpenAggregate(ctx context.Context, pipeline any, o *AggregateOptions) (*Cursor, error) {
-	return d.store.aggregate(ctx, namespace{database: d.name}, nil, pipeline, o)
+	return d.store.aggregate(ctx, d.Lookup(""), pipeline, o)
 }
 
 // aggregate opens a pipeline. An empty collection name means none.
-func (s *Store) aggregate(ctx context.Context, ns namespace, tx *Tx, pipeline any, o *AggregateOptions) (*Cursor, error) {
+func (s *Store) aggregate(ctx context.Context, c *Collection, pipeline any, o *AggregateOptions) (*Cursor, error) {
+	ns := c.ns
 	if err := s.usable(); err != nil {
 		return nil, err
 	}
@@ -61,11 +62,11 @@ func (s *Store) aggregate(ctx context.Context, ns namespace, tx *Tx, pipeline an
 	if spec, ok := changeStreamStage(stages); ok {
 		return s.openChangeStream(ctx, ns, spec, stages[1:], o)
 	}
-	p, ns, err := s.parsePipeline(ns, stages, o)
+	p, _, err := s.parsePipeline(ns, stages, o)
 	if err != nil {
 		return nil, err
 	}
-	env := s.environment(tx)
+	env := c.environment()
 	env.special = o.Special
 	run, err := p.Run(ctx, env)
 	if err != nil {
@@ -74,13 +75,13 @@ func (s *Store) aggregate(ctx context.Context, ns namespace, tx *Tx, pipeline an
 	if _, _, writes := p.Writes(); !writes {
 		return newCursor(ctx, &piped{cursor: run, done: env.close}), nil
 	}
-	c := newCursor(ctx, &piped{cursor: run, done: env.close})
-	defer c.Close()
-	for c.Next(ctx) {
+	all := newCursor(ctx, &piped{cursor: run, done: env.close})
+	defer all.Close()
+	for all.Next(ctx) {
 		continue // the pipeline writes while it is read
 	}
-	if c.Err() != nil {
-		return nil, c.Err()
+	if all.Err() != nil {
+		return nil, all.Err()
 	}
 	return newCursor(ctx, empty{}), nil
 }
@@ -194,11 +195,20 @@ type environment struct {
 	store   *Store
 	tx      *Tx
 	moment  *moment
+	fixed   bool // a snapshot, which is not written to
 	special func(ctx context.Context, stage string, spec bson.RawValue) ([]bson.Raw, bool, error)
 }
 
-func (s *Store) environment(tx *Tx) *environment {
-	return &environment{store: s, tx: tx, moment: s.moment(tx)}
+func (c *Collection) environment() *environment {
+	return &environment{store: c.store, tx: c.tx, moment: c.moment(), fixed: c.at != nil}
+}
+
+// lookup returns a collection as the pipeline sees it, and nil when it is not there.
+func (e *environment) lookup(ns namespace) *collection {
+	if e.tx != nil && e.tx.created[ns] != nil {
+		return e.tx.created[ns]
+	}
+	return e.store.current.Load().byName[ns.String()]
 }
 
 func (e *environment) close() error { return e.moment.close() }
@@ -216,7 +226,7 @@ func (e *environment) Find(ctx context.Context, database, collection string, r *
 	if len(stages) > 0 {
 		return e.findInView(ctx, below, stages, r)
 	}
-	x := e.store.current.Load().byName[ns.String()]
+	x := e.lookup(ns)
 	if x == nil {
 		return &rows{}, nil
 	}
@@ -271,7 +281,7 @@ func (e *environment) Count(ctx context.Context, database, collection string, fi
 	if cat.views[ns.String()] != nil {
 		return 0, false, nil
 	}
-	x := cat.byName[ns.String()]
+	x := e.lookup(ns)
 	if x == nil {
 		return 0, true, nil
 	}
@@ -286,6 +296,9 @@ func (e *environment) Count(ctx context.Context, database, collection string, fi
 func (e *environment) Replace(ctx context.Context, database, collection string, docs aggregate.Cursor) error {
 	if e.tx != nil {
 		return mongoerror.New(mongoerror.OperationNotSupportedInTransaction, "Stage not supported inside of a multi-document transaction: $out")
+	}
+	if e.fixed {
+		return onSnapshot()
 	}
 	ns := namespace{database, collection}
 	if err := ns.check(); err != nil {

@@ -21,7 +21,16 @@ import (
 type Collection struct {
 	store *Store
 	ns    namespace
-	tx    *Tx // nil: each call is on its own
+	tx    *Tx     // nil: each call is on its own
+	at    *moment // of a snapshot: nil otherwise
+}
+
+// moment returns what a read of the collection sees: the present, what its transaction sees, or its snapshot. It must be closed.
+func (c *Collection) moment() *moment {
+	if c.at != nil {
+		return &moment{store: c.store, reader: c.at.reader}
+	}
+	return c.store.moment(c.tx)
 }
 
 // Name returns the collection's name.
@@ -67,6 +76,11 @@ func (c *Collection) use() (*collection, error) {
 	if err := c.store.usable(); err != nil {
 		return nil, err
 	}
+	if c.tx != nil {
+		if x := c.tx.created[c.ns]; x != nil {
+			return x, nil
+		}
+	}
 	return c.store.current.Load().byName[c.ns.String()], nil
 }
 
@@ -81,6 +95,9 @@ func (c *Collection) make(ctx context.Context) (*collection, error) {
 	}
 	if c.view() != nil {
 		return nil, onView(c.ns)
+	}
+	if c.tx != nil {
+		return c.tx.create(c.ns, emptyDocument())
 	}
 	return c.store.create(ctx, c.ns, emptyDocument(), false)
 }

@@ -205,7 +205,8 @@ func (r *logReader) command(seq uint64, c document) error {
 		return fmt.Errorf("change %d: %w: a note that cannot be read", seq, pando.ErrCorrupt)
 	}
 	name, _ := first.Value().StringValueOK()
-	ns := namespace{c.Lookup("db").StringValue(), name}
+	db, _ := c.Lookup("db").StringValueOK()
+	ns := namespace{db, name}
 	if ns.database == "" {
 		ns.database, ns.collection, _ = strings.Cut(name, ".")
 	}
@@ -222,7 +223,8 @@ func (r *logReader) command(seq uint64, c document) error {
 		}
 	case "renameCollection":
 		to := namespace{}
-		to.database, to.collection, _ = strings.Cut(c.Lookup("to").StringValue(), ".")
+		target, _ := c.Lookup("to").StringValueOK()
+		to.database, to.collection, _ = strings.Cut(target, ".")
 		if r.wants(ns) || r.wants(to) && r.stream.ns.collection != "" {
 			b := r.start(at, "rename").AppendDocument("ns", namespaceDocument(ns)).AppendDocument("to", namespaceDocument(to))
 			r.tell(at, b.Build(), r.stream.ns.collection != "")

@@ -30,7 +30,9 @@ func (c *Collection) GetValueTo(ctx context.Context, dst []byte, id bson.RawValu
 		return c.getCapped(ctx, x, dst, v)
 	}
 	l.key = x.key(l.key[:0], v)
-	if c.tx != nil {
+	if c.at != nil {
+		l.record, err = c.at.reader.GetTo(x.records, l.record[:0], l.key)
+	} else if c.tx != nil {
 		l.record, err = c.tx.tx.In(x.records).GetTo(l.record[:0], l.key)
 	} else {
 		l.record, err = x.records.GetTo(l.record[:0], l.key)

@@ -99,6 +99,9 @@ func (c *Collection) CreateIndexes(ctx context.Context, specs []bson.Raw, progre
 	if err != nil {
 		return nil, err
 	}
+	if c.tx != nil {
+		return c.tx.createIndexes(x, specs)
+	}
 	names := make([]string, len(specs))
 	var fresh []*secondary
 	for i, spec := range specs {
@@ -121,6 +124,35 @@ func (c *Collection) CreateIndexes(ctx context.Context, specs []bson.Raw, progre
 	if err := x.buildAll(ctx, fresh, progress); err != nil {
 		return nil, errors.Join(err, x.unregister(fresh))
 	}
+	return names, nil
+}
+
+// createIndexes makes indexes of a collection that the transaction has created, and that is empty so far.
+func (tx *Tx) createIndexes(x *collection, specs []bson.Raw) ([]string, error) {
+	if tx.created[*x.name.Load()] != x {
+		return nil, mongoerror.New(mongoerror.OperationNotSupportedInTransaction, "Cannot create new indexes on existing collection %s in a multi-document transaction.", x.name.Load())
+	}
+	if n, err := tx.tx.In(x.records).Count(nil, nil); err != nil || n > 0 {
+		return nil, orError(err, func() error {
+			return mongoerror.New(mongoerror.OperationNotSupportedInTransaction, "Cannot create new indexes on collection %s, which is not empty, in a multi-document transaction.", x.name.Load())
+		})
+	}
+	list := slices.Clone(*x.indexes.Load())
+	var names []string
+	for _, spec := range specs {
+		def, err := index.Parse(slices.Clone(document(spec)), x.settings.Load().collation)
+		if err != nil {
+			return nil, err
+		}
+		names = append(names, def.Name)
+		x.nextIndex++
+		i := &secondary{number: x.nextIndex, def: def, ready: true}
+		if i.ks, err = tx.store.db.Keyspace(indexName(x.number, i.number), x.indexOptions()); err != nil {
+			return nil, err
+		}
+		list = append(list, i)
+	}
+	x.indexes.Store(&list)
 	return names, nil
 }
 

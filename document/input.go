@@ -34,6 +34,13 @@ func encodeDocument(v any) (bsoncore.Document, error) {
 		return bsoncore.Document(v), nil
 	case bsoncore.Document:
 		return v, nil
+	case bson.RawValue:
+		return encodeDocument(bsoncore.Value{Type: bsoncore.Type(v.Type), Data: v.Value})
+	case bsoncore.Value:
+		if v.Type != bsoncore.TypeEmbeddedDocument {
+			return nil, mongoerror.New(mongoerror.TypeMismatch, "expected an object, not a value of type %s", bson.Type(v.Type))
+		}
+		return v.Data, nil
 	case JSON:
 		var raw bson.Raw
 		if err := bson.UnmarshalExtJSON([]byte(v), false, &raw); err != nil {

@@ -306,6 +306,9 @@ func (b *batch) check(w *writer, failed WriteErrors, all bool) (WriteErrors, err
 
 func (b *batch) checkItem(w *writer, it *item, seen map[string]struct{}, unique []map[string]struct{}) error {
 	key := b.bytes(it.key)
+	if err := w.claim(b.c, key); err != nil {
+		return err
+	}
 	_, twice := seen[string(key)]
 	if !twice {
 		var err error

@@ -59,7 +59,7 @@ func (c *Collection) open(ctx context.Context, x *collection, q *findQuery) (*ma
 	if c.tx != nil && c.tx.done {
 		return nil, errTxDone()
 	}
-	at := c.store.moment(c.tx)
+	at := c.moment()
 	m, err := at.open(ctx, x, q)
 	if err != nil {
 		return nil, errors.Join(err, at.close())
@@ -93,7 +93,7 @@ func (s *Store) queryOptions(q *findQuery) *execute.Options {
 
 // count counts the documents of a query, without reading them where bounds say it all.
 func (c *Collection) count(ctx context.Context, x *collection, q *findQuery) (n int64, err error) {
-	at := c.store.moment(c.tx)
+	at := c.moment()
 	defer func() { err = errors.Join(err, at.close()) }()
 	counting := q.Query
 	counting.Goal, counting.Projection, counting.Sort = plan.Counting, nil, nil
@@ -111,7 +111,7 @@ func (c *Collection) explain(ctx context.Context, x *collection, q *findQuery) (
 	if err != nil {
 		return nil, err
 	}
-	at := c.store.moment(c.tx)
+	at := c.moment()
 	defer func() { err = errors.Join(err, at.close()) }()
 	if x == nil {
 		p := &plan.Plan{Root: new(plan.EOF)}

@@ -187,7 +187,7 @@ func (s *settings) setDocument(name string, v bsoncore.Value) (err error) {
 	}
 	switch name {
 	case "validator":
-		if level, err := document(s.spec).LookupErr("validationLevel"); err == nil && level.StringValue() == "off" {
+		if level, _ := document(s.spec).Lookup("validationLevel").StringValueOK(); level == "off" {
 			return nil
 		}
 		if len(doc) > len(emptyDocument()) {

@@ -33,6 +33,7 @@ type Store struct {
 	ids     idSource
 	times   timestamps
 	retries retries
+	claims  claims
 
 	schema  sync.Mutex // of those who change the catalogue
 	current atomic.Pointer[catalogue]
@@ -193,5 +194,8 @@ func (s *Store) LastTime() bson.Timestamp {
 	return bson.Timestamp{T: uint32(last >> 32), I: uint32(last)}
 }
 
-// Tick moves the time of operations on, as a write does.
-func (s *Store) Tick() { s.timestamp() }
+// Tick moves the time of operations on, as a write does, and returns it.
+func (s *Store) Tick() bson.Timestamp {
+	t := s.timestamp()
+	return bson.Timestamp{T: uint32(t >> 32), I: uint32(t)}
+}

@@ -2,7 +2,12 @@ package document
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
+	"slices"
+	"sync"
+
+	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 
 	"github.com/pandodb/pando"
 	"github.com/pandodb/pando/document/internal/mongoerror"
@@ -16,6 +21,9 @@ type Tx struct {
 	tx    *pando.Tx
 	w     *writer
 	done  bool
+
+	created map[namespace]*collection // collections that nobody else sees before the commit
+	claimed []string                  // documents that other transactions cannot write to meanwhile
 }
 
 // Transaction runs fn with a transaction and commits it when fn returns nil. When another commit overtakes it, fn runs again; so it
@@ -79,9 +87,11 @@ func (tx *Tx) Commit(ctx context.Context) error {
 		return err
 	}
 	tx.done = true
-	err := tx.w.commit()
+	defer tx.release()
+	err := tx.commit(ctx)
 	if err != nil {
 		_ = tx.tx.Rollback() // which cannot fail
+		tx.dropCreated()
 	}
 	if isConflict(err) || errors.Is(err, errDropped) || errors.Is(err, pando.ErrDropped) {
 		return conflict(err)
@@ -94,7 +104,127 @@ func (tx *Tx) Abort() {
 	if !tx.done {
 		tx.done = true
 		_ = tx.tx.Rollback() // which cannot fail
+		tx.dropCreated()
+		tx.release()
 	}
+}
+
+// Create creates a collection, from options as MongoDB's create command has them, that others see after the commit.
+func (tx *Tx) Create(ctx context.Context, d *Database, name string, options any) error {
+	if tx.done {
+		return errTxDone()
+	}
+	spec, err := toDocument(options)
+	if err != nil {
+		return err
+	}
+	ns := namespace{d.name, name}
+	if tx.created[ns] != nil || tx.store.current.Load().byName[ns.String()] != nil {
+		return mongoerror.New(mongoerror.NamespaceExists, "Collection %s already exists.", ns)
+	}
+	_, err = tx.create(ns, slices.Clone(spec))
+	return errors.Join(err, ctx.Err())
+}
+
+// create makes a collection that others see after the commit.
+func (tx *Tx) create(ns namespace, spec document) (*collection, error) {
+	if err := ns.check(); err != nil {
+		return nil, err
+	}
+	settings, err := parseSettings(spec)
+	if err != nil {
+		return nil, err
+	}
+	if settings.viewOn != "" || settings.capped {
+		return nil, mongoerror.New(mongoerror.OperationNotSupportedInTransaction, "views and capped collections cannot be created in a transaction")
+	}
+	tx.store.schema.Lock()
+	defer tx.store.schema.Unlock()
+	c, err := tx.store.makeCollection(ns, settings)
+	if err != nil {
+		return nil, err
+	}
+	if tx.created == nil {
+		tx.created = map[namespace]*collection{}
+	}
+	tx.created[ns] = c
+	return c, nil
+}
+
+// commit commits, and shows what the transaction has created to others. It is overtaken when somebody has created the same.
+func (tx *Tx) commit(ctx context.Context) error {
+	if len(tx.created) == 0 {
+		return tx.w.commit()
+	}
+	s := tx.store
+	s.schema.Lock()
+	defer s.schema.Unlock()
+	cat := s.current.Load().with()
+	for ns, c := range tx.created {
+		if cat.byName[ns.String()] != nil || cat.views[ns.String()] != nil {
+			return errSchemaChanged
+		}
+		command := bsoncore.NewDocumentBuilder().AppendString("create", ns.collection).AppendString("db", ns.database).
+			AppendDocument("options", c.settings.Load().spec).Build()
+		if err := errors.Join(ctx.Err(), tx.w.noteCommand(command), tx.w.putEntry(c)); err != nil {
+			return err
+		}
+		cat.byName[ns.String()], cat.byNumber[c.number] = c, c
+	}
+	if err := tx.w.commit(); err != nil {
+		return err
+	}
+	s.current.Store(cat)
+	return nil
+}
+
+// dropCreated removes what nobody will ever see. What cannot be removed now is when the store is opened again.
+func (tx *Tx) dropCreated() {
+	for _, c := range tx.created {
+		if err := tx.store.dropKeyspaces(c); err != nil {
+			tx.store.log.Warn("what an aborted transaction created could not be removed", "error", err)
+		}
+	}
+	tx.created = nil
+}
+
+// claims is the documents that open transactions have written to. A second transaction that writes to one fails at once, instead
+// of at its commit.
+type claims struct {
+	mu     sync.Mutex
+	byName map[string]*Tx
+}
+
+// claim takes a document for the transaction.
+func (tx *Tx) claim(c *collection, key []byte) error {
+	name := string(binary.BigEndian.AppendUint32(nil, c.number)) + string(key)
+	s := &tx.store.claims
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch s.byName[name] {
+	case tx:
+		return nil
+	case nil:
+	default:
+		return conflict(nil)
+	}
+	if s.byName == nil {
+		s.byName = map[string]*Tx{}
+	}
+	s.byName[name] = tx
+	tx.claimed = append(tx.claimed, name)
+	return nil
+}
+
+// release gives up what the transaction has claimed.
+func (tx *Tx) release() {
+	s := &tx.store.claims
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, name := range tx.claimed {
+		delete(s.byName, name)
+	}
+	tx.claimed = nil
 }
 
 func errTxDone() error {

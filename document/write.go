@@ -56,6 +56,9 @@ func (w *writer) indexesOf(c *collection) []*secondary {
 // write runs fn with a writer and commits what it wrote. A call of its own is run again when another commit overtakes it; in a
 // transaction what fn wrote is taken back when it fails.
 func (c *Collection) write(ctx context.Context, fn func(w *writer) error) error {
+	if c.at != nil {
+		return onSnapshot()
+	}
 	var err error
 	if c.tx != nil {
 		err = c.tx.write(fn)
@@ -164,6 +167,14 @@ func (w *writer) validate(c *collection, doc, old document) error {
 	return c.validate(doc, old)
 }
 
+// claim takes a document for the transaction that writes, if it is one.
+func (w *writer) claim(c *collection, key []byte) error {
+	if w.owner == nil {
+		return nil
+	}
+	return w.owner.claim(c, key)
+}
+
 // insert stores a new document, of which _id is the first field.
 func (w *writer) insert(c *collection, doc document) error {
 	if err := w.validate(c, doc, nil); err != nil {
@@ -176,6 +187,8 @@ func (w *writer) insert(c *collection, doc document) error {
 		if key, err = w.insertCapped(c, doc, id); err != nil {
 			return err
 		}
+	} else if err := w.claim(c, key); err != nil {
+		return err
 	} else if there, err := w.tx.In(c.records).Has(key); err != nil || there {
 		return orError(err, func() error { return duplicateID(c, id) })
 	}
@@ -201,6 +214,9 @@ func (w *writer) replace(c *collection, key []byte, old, doc document, op operat
 		return err
 	}
 	c.capped.known.Store(false)
+	if err := w.claim(c, key); err != nil {
+		return err
+	}
 	if err := w.enter(c, key, old, doc); err != nil {
 		return err
 	}
@@ -216,6 +232,9 @@ func (w *writer) replace(c *collection, key []byte, old, doc document, op operat
 
 // remove deletes a document.
 func (w *writer) remove(c *collection, key []byte, old document) error {
+	if err := w.claim(c, key); err != nil {
+		return err
+	}
 	if err := w.enter(c, key, old, nil); err != nil {
 		return err
 	}

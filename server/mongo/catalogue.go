@@ -50,7 +50,13 @@ func (r *request) create() (bsoncore.Document, error) {
 			options.AppendValue(key, e.Value())
 		}
 	}
-	if err := r.server.store.Database(r.db).Create(r.ctx, c.Name(), bson.Raw(options.Build())); err != nil {
+	d := r.server.store.Database(r.db)
+	if r.txn != nil {
+		err = r.txn.tx.Create(r.ctx, d, c.Name(), bson.Raw(options.Build()))
+	} else {
+		err = d.Create(r.ctx, c.Name(), bson.Raw(options.Build()))
+	}
+	if err != nil {
 		return nil, err
 	}
 	return ok(), nil

@@ -86,7 +86,8 @@ func (r *request) awaitConcern() error {
 	}
 	switch {
 	case w.members < 0:
-		r.concernErr = concernError(document.Code(79), "No write concern mode named '"+w.spec.Lookup("w").StringValue()+"' found in replica set configuration", w)
+		mode, _ := w.spec.Lookup("w").StringValueOK()
+		r.concernErr = concernError(document.Code(79), "No write concern mode named '"+mode+"' found in replica set configuration", w)
 	case w.members > 1:
 		r.concernErr = concernError(document.Code(100), "Not enough data-bearing nodes", w)
 	}

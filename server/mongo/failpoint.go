@@ -188,7 +188,7 @@ func (p *failPoints) apply(r *request) error {
 		r.concernErr = failedConcern(f.concern)
 		if f.hasLabels {
 			r.labels = append(r.labels, f.labels...)
-		} else if r.retriesWrite() && retryableCode(document.Code(f.concern.Lookup("code").Int32())) {
+		} else if code, _ := f.concern.Lookup("code").Int32OK(); r.retriesWrite() && retryableCode(document.Code(code)) {
 			r.labels = append(r.labels, "RetryableWriteError")
 		}
 	}
@@ -202,10 +202,13 @@ func (p *failPoints) apply(r *request) error {
 	case r.retriesWrite() && retryableCode(f.code):
 		err.Labels = append(err.Labels, "RetryableWriteError")
 	}
-	if r.has("autocommit") && !f.hasLabels && r.name != "commitTransaction" {
-		return transient(err)
+	switch {
+	case !r.has("autocommit") || f.hasLabels:
+		return err
+	case r.name == "commitTransaction":
+		return transientCommit(err)
 	}
-	return err
+	return transient(err)
 }
 
 // blockFor holds a command back, for no longer than it may take.

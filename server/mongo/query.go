@@ -163,17 +163,18 @@ func (r *request) firstBatch(ns string, size int64, single bool, open func(ctx c
 	} else if err := r.server.cursors.add(x); err != nil {
 		return nil, errors.Join(err, x.close())
 	}
-	return cursorReply(x, "firstBatch", batch), nil
+	return r.cursorReply(x, "firstBatch", batch), nil
 }
 
 // cursorReply is the answer of the commands that give a batch.
-func cursorReply(x *cursor, field string, batch bsoncore.Array) bsoncore.Document {
+func (r *request) cursorReply(x *cursor, field string, batch bsoncore.Array) bsoncore.Document {
 	b := bsoncore.NewDocumentBuilder().AppendArray(field, batch)
 	if x.changes {
 		if token := x.src.ResumeToken(); token != nil {
 			b.AppendDocument("postBatchResumeToken", bsoncore.Document(token))
 		}
 	}
+	r.appendAtClusterTime(b)
 	b.AppendInt64("id", x.id).AppendString("ns", x.ns)
 	return done(bsoncore.NewDocumentBuilder().AppendDocument("cursor", b.Build()))
 }
@@ -212,10 +213,10 @@ func (r *request) getMore() (bsoncore.Document, error) {
 	if err != nil {
 		return nil, errors.Join(err, r.server.cursors.unpin(x, true))
 	}
-	reply := cursorReply(x, "nextBatch", batch)
+	reply := r.cursorReply(x, "nextBatch", batch)
 	if end {
 		x.id, id = 0, x.id
-		reply = cursorReply(x, "nextBatch", batch)
+		reply = r.cursorReply(x, "nextBatch", batch)
 		x.id = id
 	}
 	return reply, r.server.cursors.unpin(x, end)
@@ -377,7 +378,9 @@ func (r *request) distinct() (bsoncore.Document, error) {
 		}
 		list.AppendValue(bsoncore.Value{Type: bsoncore.Type(v.Type), Data: v.Value})
 	}
-	return done(bsoncore.NewDocumentBuilder().AppendArray("values", list.Build())), nil
+	b := bsoncore.NewDocumentBuilder().AppendArray("values", list.Build())
+	r.appendAtClusterTime(b)
+	return done(b), nil
 }
 
 // pipeline returns the stages of an aggregate command.
@@ -429,6 +432,9 @@ func (r *request) aggregate() (bsoncore.Document, error) {
 	if err != nil {
 		return nil, err
 	}
+	if level, _ := r.readConcern.Lookup("level").StringValueOK(); level == "linearizable" && writes(stages) {
+		return nil, document.NewError(codeInvalidOptions, "$out and $merge cannot be used with a 'linearizable' read concern")
+	}
 	changes := startsWith(stages, "$changeStream")
 	if changes && r.txn != nil {
 		return nil, document.NewError(document.Code(263), "$changeStream cannot be used in a transaction")
@@ -460,6 +466,20 @@ func argsOf(doc bsoncore.Document) map[string]bsoncore.Value {
 		args[e.Key()] = e.Value()
 	}
 	return args
+}
+
+// writes reports whether a pipeline's last stage is $out or $merge.
+func writes(stages bson.RawArray) bool {
+	values, err := stages.Values()
+	if err != nil || len(values) == 0 {
+		return false
+	}
+	doc, isDoc := values[len(values)-1].DocumentOK()
+	if !isDoc {
+		return false
+	}
+	e, err := doc.IndexErr(0)
+	return err == nil && (e.Key() == "$out" || e.Key() == "$merge")
 }
 
 // startsWith reports whether a pipeline's first stage has a name.

@@ -37,6 +37,8 @@ type request struct {
 	txnNumber   int64
 	retryable   bool // a retryable write
 	txn         *transaction
+	at          *document.Snapshot // of readConcern snapshot outside of a transaction
+	atTime      bson.Timestamp
 	concern     writeConcern
 	readConcern bsoncore.Document
 	op          *operation
@@ -105,6 +107,11 @@ func (r *request) perform() (bsoncore.Document, error) {
 		return nil, err
 	}
 	defer stop()
+	unused, err := r.useSnapshot()
+	if err != nil {
+		return nil, err
+	}
+	defer unused()
 	reply, err := r.inTransaction(func() (bsoncore.Document, error) { return r.command.run(r) })
 	if err != nil {
 		return nil, err
@@ -298,8 +305,11 @@ func (r *request) collection() (*document.Collection, error) {
 
 func (r *request) lookup(name string) *document.Collection {
 	c := r.server.store.Database(r.db).Lookup(name)
-	if r.txn != nil {
+	switch {
+	case r.txn != nil:
 		return r.txn.tx.In(c)
+	case r.at != nil:
+		return r.at.In(c)
 	}
 	return c
 }

@@ -67,15 +67,16 @@ type Server struct {
 
 	durable bool // every write is synced before it returns
 
-	commands map[string]*command
-	cursors  cursorTable
-	sessions sessionTable
-	ops      operationTable
-	fails    failPoints
-	users    userTable
-	stats    statistics
-	profile  profiles
-	params   parameters
+	commands  map[string]*command
+	cursors   cursorTable
+	sessions  sessionTable
+	ops       operationTable
+	fails     failPoints
+	users     userTable
+	stats     statistics
+	profile   profiles
+	snapshots snapshots
+	params    parameters
 
 	connections atomic.Int64 // that were ever made
 	open        atomic.Int64
@@ -137,6 +138,7 @@ func (s *Server) Close() error {
 	s.wait.Wait()
 	s.cursors.closeAll()
 	s.sessions.closeAll()
+	s.endSnapshots(true)
 	return nil
 }
 
@@ -152,6 +154,7 @@ func (s *Server) sweep() {
 		now := s.clock.Now()
 		s.cursors.expire(now)
 		s.sessions.expire(now)
+		s.endSnapshots(false)
 	}
 }
 

@@ -301,6 +301,15 @@ func transient(err error) error {
 	return withLabel(err, document.TransientTransactionError)
 }
 
+// transientCommit is transient for a commit: errors after which it may have happened are for sending it again instead.
+func transientCommit(err error) error {
+	switch document.CodeOf(err) {
+	case document.WriteConflict, 24, 246, 267, codeNoSuchTransaction:
+		return withLabel(err, document.TransientTransactionError)
+	}
+	return err
+}
+
 func transientError(code document.Code, format string, args ...any) error {
 	return withLabel(document.NewError(code, format, args...), document.TransientTransactionError)
 }
@@ -416,7 +425,7 @@ func (r *request) commitTransaction() (bsoncore.Document, error) {
 	}
 	if err := x.tx.Commit(context.WithoutCancel(r.ctx)); err != nil {
 		x.state = txnAborted
-		return nil, transient(err)
+		return nil, transientCommit(err)
 	}
 	x.state = txnCommitted
 	return ok(), nil

@@ -1,0 +1,34 @@
+package document
+
+import (
+	"context"
+
+	"github.com/pandodb/pando/document/internal/mongoerror"
+)
+
+// Snapshot reads the store as it was at one moment. It is safe for concurrent use, but the cursors from it are not. It must be
+// closed; what is open on it then fails with ErrClosed. While it is open the space of what has changed since is not given back.
+type Snapshot struct {
+	store *Store
+	at    *moment
+}
+
+// Snapshot returns the store as it is now.
+func (s *Store) Snapshot(ctx context.Context) (*Snapshot, error) {
+	if err := s.usable(); err != nil {
+		return nil, err
+	}
+	return &Snapshot{store: s, at: s.moment(nil)}, ctx.Err()
+}
+
+// In returns a collection as it was at that moment. Writing to it fails.
+func (s *Snapshot) In(c *Collection) *Collection {
+	return &Collection{store: s.store, ns: c.ns, at: s.at}
+}
+
+// Close gives the snapshot up. Closing twice is no error.
+func (s *Snapshot) Close() error { return s.at.close() }
+
+func onSnapshot() error {
+	return mongoerror.New(mongoerror.InvalidOptions, "a snapshot cannot be written to")
+}
