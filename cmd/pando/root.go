@@ -72,7 +72,7 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 3 not found, 4 damage found.`,
 		newImportCommand(a), newLoadCommand(a), newExportCommand(a), newKeyspacesCommand(a), newStatsCommand(a),
 		newCheckCommand(a), newSalvageCommand(a), newCompactCommand(a), newBackupCommand(a), newRestoreCommand(a),
 		newChangesCommand(a), newVersionCommand(a), newDemoCommand(a), newServeCommand(a),
-		newFindCommand(a), newAggregateCommand(a), newIndexCommand(a), newExplainCommand(a),
+		newFindCommand(a), newAggregateCommand(a), newIndexCommand(a), newExplainCommand(a), newShellCommand(a),
 	)
 	return root
 }

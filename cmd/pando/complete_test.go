@@ -1,0 +1,42 @@
+package main
+
+import (
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/pandodb/pando/document"
+)
+
+// TestCompletion: what the Tab key offers behind the beginnings of statements.
+func TestCompletion(t *testing.T) {
+	store, err := document.Open(filepath.Join(t.TempDir(), "db"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	for _, name := range []string{"flights", "airlines"} {
+		if _, err := store.Database("test").Lookup(name).Insert(t.Context(), document.JSON(`{"carrier": "UA", "dep_delay": 2}`)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := &session{store: store, database: "test"}
+	for _, c := range []struct{ line, prefix, has, hasNot string }{
+		{"", "", "show", "$match"},
+		{"sh", "sh", "show", "use"},
+		{"show ", "", "collections", "show"},
+		{"use te", "te", "test", "collections"},
+		{"db.", "", "flights", "find("},
+		{"db.fl", "fl", "flights", "airlines"},
+		{"db.flights.fi", "fi", "find(", "aggregate("},
+		{"db.flights.find({dep", "dep", "dep_delay", "carrier"},
+		{"db.flights.find({dep_delay: {$g", "$g", "$gte", "$lt"},
+		{"db.flights.aggregate([{$group: {_id: '$", "$", "$group", "carrier"},
+		{"db.flights.find({}).so", "so", "sort(", "skip("},
+	} {
+		prefix, list := s.complete(t.Context(), c.line)
+		if prefix != c.prefix || !slices.Contains(list, c.has) || slices.Contains(list, c.hasNot) {
+			t.Errorf("complete(%q) = %q, %q", c.line, prefix, list)
+		}
+	}
+}

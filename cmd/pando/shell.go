@@ -1,0 +1,241 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/reeflective/readline"
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/pandodb/pando/cmd/pando/shelltext"
+	"github.com/pandodb/pando/document"
+)
+
+// shellPage is how many documents the shell shows at a time on a terminal.
+const shellPage = 20
+
+// historyVariable is the environment variable that names the history file; empty is none.
+const historyVariable = "PANDO_HISTORY"
+
+// maxStatement bounds a statement over several lines.
+const maxStatement = 32 << 20
+
+func newShellCommand(a *app) *cobra.Command {
+	var (
+		database databaseFlag
+		write    writeFlags
+		readOnly bool
+		evaluate []string
+	)
+	cmd := &cobra.Command{
+		Use:   "shell DIR",
+		Short: "Work on collections by hand",
+		Long: `Shell reads statements such as db.flights.find({carrier: "UA"}).limit(3) and carries them out. On a terminal it has a history and
+completes commands, collections, fields and operators with the Tab key. A statement may take several lines, and goes on while a
+bracket is open. When the standard input is no terminal, or with --eval, it runs the statements and ends with the first that fails.
+
+The history is kept in pando/history in the user's directory for configuration; PANDO_HISTORY names another file, or none when it
+is empty. "help" lists what there is.`,
+		Example: `  pando shell mydb
+  pando shell mydb --eval 'db.flights.countDocuments({carrier: "UA"})'
+  echo 'show collections' | pando shell mydb --read-only`,
+		Args: exactly(1),
+	}
+	database.register(cmd)
+	write.register(cmd)
+	cmd.Flags().BoolVar(&readOnly, "read-only", false, "open the database beside other readers; nothing can be written")
+	cmd.Flags().StringArrayVar(&evaluate, "eval", nil, "run this `STATEMENT` and end; may be given several times")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		work := func(store *document.Store) error {
+			s := &session{store: store, database: string(database), printer: documentPrinter{a: a}}
+			defer s.forget()
+			if f, ok := a.in.(*os.File); ok && len(evaluate) == 0 && term.IsTerminal(int(f.Fd())) {
+				return s.interactive(cmd.Context())
+			}
+			if len(evaluate) > 0 {
+				return s.script(cmd.Context(), strings.NewReader(strings.Join(evaluate, "\n")))
+			}
+			return s.script(cmd.Context(), a.in)
+		}
+		if readOnly {
+			return a.readingStore(args[0], work)
+		}
+		return a.writingStore(args[0], write.options(false), work)
+	}
+	return cmd
+}
+
+// script runs statements until one fails.
+func (s *session) script(ctx context.Context, in io.Reader) error {
+	lines := bufio.NewScanner(in)
+	lines.Buffer(nil, maxStatement)
+	var text strings.Builder
+	number, first := 0, 0
+	for lines.Scan() {
+		if number++; text.Len() == 0 {
+			first = number
+		}
+		text.WriteString(lines.Text() + "\n")
+		if text.Len() > maxStatement {
+			return fmt.Errorf("line %d: the statement is longer than %d bytes", first, maxStatement)
+		}
+		if shelltext.Open(text.String()) {
+			continue
+		}
+		done, err := s.run(ctx, text.String())
+		if err != nil {
+			return fmt.Errorf("line %d: %w", first, err)
+		}
+		if done {
+			return nil
+		}
+		text.Reset()
+	}
+	if err := lines.Err(); err != nil {
+		return err
+	}
+	if strings.TrimSpace(text.String()) == "" {
+		return nil
+	}
+	_, err := s.run(ctx, text.String())
+	if err != nil {
+		err = fmt.Errorf("line %d: %w", first, err)
+	}
+	return err
+}
+
+// interactive reads statements from a terminal. An error is printed; Ctrl-C ends the statement that runs, Ctrl-D the shell.
+func (s *session) interactive(ctx context.Context) error {
+	a := s.printer.a
+	s.page = shellPage
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	defer signal.Stop(signals)
+	rl := readline.NewShell()
+	rl.Prompt.Primary(func() string { return s.database + "> " })
+	rl.Prompt.Secondary(func() string { return "... " })
+	rl.AcceptMultiline = func(line []rune) bool { return !shelltext.Open(string(line)) }
+	rl.Completer = func(line []rune, cursor int) readline.Completions {
+		prefix, list := s.complete(ctx, string(line[:cursor]))
+		c := readline.CompleteValues(list...).NoSpace().Usage("")
+		c.PREFIX = prefix
+		return c
+	}
+	if err := openHistory(rl); err != nil {
+		fmt.Fprintf(a.err, "pando: the history is not kept: %v\n", err)
+	}
+	fmt.Fprintf(a.out, "Pando shell. \"help\" lists what there is, Tab completes, Ctrl-D ends.\n")
+	for {
+		if err := a.out.Flush(); err != nil {
+			return err
+		}
+		line, err := rl.Readline()
+		switch {
+		case errors.Is(err, readline.ErrInterrupt):
+			continue
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return fmt.Errorf("read a line: %w", err)
+		}
+		done, err := s.interruptible(ctx, line, signals)
+		if err != nil {
+			fmt.Fprintln(a.err, message(ctx, err))
+		}
+		if done {
+			return nil
+		}
+	}
+}
+
+// interruptible runs a statement until a signal comes. SIGTERM ends the shell.
+func (s *session) interruptible(ctx context.Context, line string, signals <-chan os.Signal) (done bool, err error) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	ended := make(chan struct{})
+	terminated := make(chan bool, 1)
+	go func() {
+		select {
+		case sig := <-signals:
+			terminated <- sig == syscall.SIGTERM
+			cancel()
+		case <-ended:
+			terminated <- false
+		}
+	}()
+	done, err = s.run(ctx, line)
+	close(ended)
+	cancel()
+	return <-terminated || done, err
+}
+
+// openHistory gives the line editor the history file.
+func openHistory(rl *readline.Shell) error {
+	name, set := os.LookupEnv(historyVariable)
+	if !set {
+		dir, err := os.UserConfigDir()
+		if err != nil {
+			return err
+		}
+		name = filepath.Join(dir, "pando", "history")
+	}
+	if name == "" {
+		return nil
+	}
+	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(name, os.O_CREATE|os.O_RDONLY, 0o600) // what is typed may be private
+	if err != nil {
+		return err
+	}
+	if err := f.Close(); err != nil {
+		return err
+	}
+	source, err := readline.NewHistoryFromFile(name)
+	if err != nil {
+		return err
+	}
+	rl.History.Add("pando", source)
+	return nil
+}
+
+// shellHelp is what "help" prints.
+const shellHelp = `show dbs | show collections        databases | collections of this one
+use NAME                           work on another database
+db.C.find(FILTER, FIELDS)          then .sort() .skip() .limit() .hint() .collation() .count() .explain() .pretty()
+db.C.findOne(FILTER, FIELDS)       the first one, over several lines
+db.C.aggregate([STAGES])           then .explain() .pretty()
+db.C.countDocuments(FILTER)        also .estimatedDocumentCount() .distinct(FIELD, FILTER)
+db.C.insertOne(DOC)                also .insertMany([DOCS])
+db.C.updateOne(FILTER, UPDATE, OPTIONS)    also .updateMany() .replaceOne(); {upsert: true, arrayFilters: [...], ...}
+db.C.deleteOne(FILTER)             also .deleteMany()
+db.C.findOneAndUpdate(FILTER, UPDATE, OPTIONS)    also .findOneAndReplace() .findOneAndDelete()
+db.C.createIndex(KEYS, OPTIONS)    also .getIndexes() .dropIndex(NAME)
+db.C.drop()                        also .renameCollection(NAME) .stats()
+db.createCollection(NAME, OPTIONS) also db.getCollectionNames() db.aggregate([STAGES]) db.dropDatabase()
+it                                 more of the last answer
+exit                               also quit, Ctrl-D
+Values are written as in JavaScript: {a: 'x', when: ISODate("2013-07-04"), _id: ObjectId("...")}, or as Extended JSON.
+`
+
+// open returns a collection of the current database.
+func (s *session) open(name string) *document.Collection {
+	return s.store.Database(s.database).Lookup(name)
+}
+
+// forget closes the cursor whose answer has not been shown to its end.
+func (s *session) forget() {
+	if s.cursor != nil {
+		s.cursor.Close()
+		s.cursor = nil
+	}
+}
