@@ -102,3 +102,7 @@ func BenchmarkUnwind(b *testing.B) {
 func BenchmarkWindowSum(b *testing.B) {
 	benchPipeline(b, `{"$setWindowFields": {"partitionBy": "$carrier", "sortBy": {"_id": 1}, "output": {"s": {"$sum": "$delay", "window": {"documents": ["unbounded", "current"]}}}}}`)
 }
+
+func BenchmarkWindowSliding(b *testing.B) {
+	benchPipeline(b, `{"$setWindowFields": {"partitionBy": "$carrier", "sortBy": {"_id": 1}, "output": {"s": {"$avg": "$delay", "window": {"documents": [-1000, 0]}}}}}`)
+}

@@ -113,8 +113,8 @@ func (c *densifyCursor) Next(ctx context.Context) (document, error) {
 		if order.Compare(c.state.next, c.v, nil) < 0 && c.within(c.state.next) {
 			return c.make(c.state)
 		}
-		if order.Compare(c.state.next, c.v, nil) == 0 {
-			c.state.next = c.s.after(c.v)
+		if order.Compare(c.state.next, c.v, nil) == 0 || c.s.extent == explicitEnds && order.Compare(c.s.low, c.v, nil) == 0 {
+			c.state.next = c.s.after(c.v) // in the document's type of number; at the low end in that of the last such document
 		}
 		doc := c.doc
 		c.doc = nil

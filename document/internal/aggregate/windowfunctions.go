@@ -309,7 +309,7 @@ type derivativeState struct{ *slidingState }
 
 func (s *derivativeState) at(_ context.Context, i int64) (value, error) {
 	first, last, err := s.around(i, s.docs.Len())
-	if err != nil || last-first < 2 {
+	if err != nil || first == last {
 		return null(), err
 	}
 	x0, y0, err := s.point(first)

@@ -57,6 +57,9 @@ func (f *windowFunction) state(c *windowCursor, p *partition, id value) (windowS
 			e.later = f.op == "$max"
 		}
 		s.accumulate = single{a}
+		if m, ok := a.(mergeable); ok && !f.bounds.lower.unbounded {
+			s.queue = newWindowQueue(m, c.o.memory()/accumulatorCost)
+		}
 	}
 	return s, nil
 }
@@ -231,12 +234,17 @@ type slidingState struct {
 	accumulate windowAccumulator
 	from, to   int64 // what is accumulated
 	n          int64
+	queue      *windowQueue // instead of accumulate, where the windows lose documents
 }
 
 func (s *slidingState) at(ctx context.Context, i int64) (value, error) {
 	first, last, err := s.around(i, s.docs.Len())
 	if err != nil {
 		return value{}, err
+	}
+	if s.queue != nil && last-first <= s.queue.most {
+		v, err := s.queue.move(ctx, &s.inputs, first, last)
+		return s.shortened(v), err
 	}
 	if first != s.from || last < s.to {
 		s.accumulate.reset()
@@ -251,8 +259,16 @@ func (s *slidingState) at(ctx context.Context, i int64) (value, error) {
 		}
 	}
 	v, err := s.accumulate.result()
-	if err == nil && s.f.op == "$sum" && !s.f.bounds.lower.unbounded && v.Type == bsoncore.TypeInt64 {
-		v = shortest(v.Int64()) // sums of windows that lose documents are as short as can be
+	if s.f.bounds.lower.unbounded {
+		return v, err
 	}
-	return v, err
+	return s.shortened(v), err
+}
+
+// shortened is v, a sum as short as can be: MongoDB has it so for windows that lose documents.
+func (s *slidingState) shortened(v value) value {
+	if s.f.op == "$sum" && v.Type == bsoncore.TypeInt64 {
+		return shortest(v.Int64())
+	}
+	return v
 }
