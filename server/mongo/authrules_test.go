@@ -1,0 +1,202 @@
+package mongo
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+)
+
+// stage is a pipeline stage.
+func stage(name string, spec any) bson.D { return bson.D{{Key: name, Value: spec}} }
+
+// pipe is an aggregate command.
+func pipe(collection any, stages ...any) bson.D {
+	return cmd("aggregate", collection, "pipeline", append(bson.A{}, stages...), "cursor", bson.D{})
+}
+
+func list(docs ...any) bson.A { return append(bson.A{}, docs...) }
+
+// TestWhatRolesAllow runs commands as users with one role each. The database d is theirs.
+func TestWhatRolesAllow(t *testing.T) {
+	s, root := guarded(t)
+	root.must("d", cmd("insert", "c", "documents", list(bson.D{{Key: "_id", Value: 1}})))
+	root.must("e", cmd("insert", "c", "documents", list(bson.D{{Key: "_id", Value: 1}})))
+	update := func(fields ...any) bson.D {
+		return cmd("update", "c", "updates", list(cmd("q", bson.D{}, append([]any{"u", stage("$set", bson.D{{Key: "a", Value: 1}})}, fields...)...)))
+	}
+	lookup := func(from any) bson.D {
+		return stage("$lookup", bson.D{{Key: "from", Value: from}, {Key: "pipeline", Value: bson.A{}}, {Key: "as", Value: "x"}})
+	}
+	insert := cmd("insert", "c", "documents", list(bson.D{}))
+	const all = "read readWrite dbAdmin userAdmin dbOwner none"
+	clients := map[string]*testClient{}
+	for _, role := range strings.Fields(all) {
+		roles := bson.A{role}
+		if role == "none" {
+			roles = bson.A{}
+		}
+		clients[role] = loggedIn(t, s, root, "d", role+"er", roles)
+	}
+	for _, x := range []struct {
+		db      string
+		command bson.D
+		allowed string // the roles that may
+	}{
+		{"d", cmd("find", "c"), "read readWrite dbOwner"},
+		{"e", cmd("find", "c"), ""},
+		{"admin", cmd("find", "system.users"), ""},
+		{"d", cmd("find", "system.profile"), "dbAdmin dbOwner"},
+		{"d", cmd("count", "c"), "read readWrite dbOwner"},
+		{"d", cmd("distinct", "c", "key", "a"), "read readWrite dbOwner"},
+		{"d", cmd("explain", cmd("find", "c")), "read readWrite dbOwner"},
+		{"d", cmd("explain", cmd("delete", "c", "deletes", list(cmd("q", bson.D{}, "limit", 0)))), "readWrite dbOwner"},
+		{"d", insert, "readWrite dbOwner"},
+		{"e", insert, ""},
+		{"d", append(insert, bson.E{Key: "bypassDocumentValidation", Value: true}), "dbOwner"},
+		{"d", update(), "readWrite dbOwner"},
+		{"d", update("upsert", true), "readWrite dbOwner"},
+		{"d", cmd("delete", "nothing", "deletes", list(cmd("q", bson.D{}, "limit", 0))), "readWrite dbOwner"},
+		{"d", cmd("findAndModify", "c", "update", stage("$set", bson.D{{Key: "a", Value: 1}})), "readWrite dbOwner"},
+		{"d", cmd("create", "made", "capped", true, "size", 4096), "readWrite dbAdmin dbOwner"},
+		{"d", cmd("create", "view", "viewOn", "c", "pipeline", list(lookup("c"))), "readWrite dbOwner"},
+		{"d", cmd("createIndexes", "c", "indexes", list(cmd("key", bson.D{{Key: "a", Value: 1}}, "name", "a_1"))), "readWrite dbAdmin dbOwner"},
+		{"d", cmd("listIndexes", "c"), "read readWrite dbAdmin dbOwner"},
+		{"d", cmd("listCollections", 1), "read readWrite dbAdmin dbOwner"},
+		{"d", cmd("listCollections", 1, "nameOnly", true, "authorizedCollections", true), all},
+		{"d", cmd("collMod", "c", "validationLevel", "strict"), "dbAdmin dbOwner"},
+		{"d", cmd("drop", "nothing"), "readWrite dbAdmin dbOwner"},
+		{"d", cmd("validate", "c"), "dbAdmin dbOwner"},
+		{"d", cmd("profile", 0), "dbAdmin dbOwner"},
+		{"d", cmd("dbStats", 1), "read readWrite dbAdmin dbOwner"},
+		{"admin", cmd("listDatabases", 1), all},
+		{"admin", cmd("listDatabases", 1, "authorizedDatabases", false), ""},
+		{"admin", cmd("serverStatus", 1), ""},
+		{"admin", cmd("renameCollection", "d.nothing", "to", "d.other"), "readWrite dbAdmin dbOwner"},
+		{"admin", cmd("renameCollection", "d.nothing", "to", "e.other"), ""},
+		{"d", cmd("usersInfo", 1), "userAdmin dbOwner"},
+		{"d", cmd("rolesInfo", 1), "userAdmin dbOwner"},
+		{"d", cmd("createUser", "made", "pwd", "x", "roles", list("read")), "userAdmin dbOwner"},
+		{"d", cmd("createUser", "made2", "pwd", "x", "roles", list(bson.D{{Key: "role", Value: "read"}, {Key: "db", Value: "e"}})), ""},
+		{"admin", cmd("createUser", "made3", "pwd", "x", "roles", list("root")), ""},
+		{"d", cmd("grantRolesToUser", "made", "roles", list("readWrite")), "userAdmin dbOwner"},
+		{"d", cmd("updateUser", "made", "pwd", "y"), "userAdmin dbOwner"},
+		{"d", cmd("updateUser", "made", "roles", list("read")), ""},
+
+		{"d", pipe("c"), "read readWrite dbOwner"},
+		{"d", pipe("c", lookup("c")), "read readWrite dbOwner"},
+		{"d", pipe("c", lookup("system.profile")), "dbOwner"},
+		{"d", pipe("c", lookup(bson.D{{Key: "db", Value: "e"}, {Key: "coll", Value: "c"}})), ""},
+		{"d", pipe("c", stage("$facet", bson.D{{Key: "x", Value: list(lookup(bson.D{{Key: "db", Value: "e"}, {Key: "coll", Value: "c"}}))}})), ""},
+		{"d", pipe("c", stage("$unionWith", bson.D{{Key: "coll", Value: "c"}, {Key: "pipeline", Value: list(lookup("system.profile"))}})), "dbOwner"},
+		{"d", pipe("c", stage("$unionWith", "system.profile")), "dbOwner"},
+		{"d", pipe("c", stage("$out", "made")), "readWrite dbOwner"},
+		{"d", pipe("c", stage("$out", bson.D{{Key: "db", Value: "e"}, {Key: "coll", Value: "made"}})), ""},
+		{"d", pipe("c", stage("$merge", "made")), "readWrite dbOwner"},
+		{"d", pipe("c", stage("$merge", bson.D{{Key: "into", Value: bson.D{{Key: "db", Value: "e"}, {Key: "coll", Value: "c"}}}})), ""},
+		{"d", pipe("c", stage("$collStats", bson.D{{Key: "storageStats", Value: bson.D{}}})), "read readWrite dbAdmin dbOwner"},
+		{"d", pipe("c", stage("$indexStats", bson.D{})), "dbAdmin dbOwner"},
+		{"d", pipe(1, stage("$documents", list(bson.D{}))), all},
+		{"d", pipe("c", stage("$changeStream", bson.D{})), "read readWrite dbOwner"},
+		{"d", pipe(1, stage("$changeStream", bson.D{})), "read readWrite dbOwner"},
+		{"admin", pipe(1, stage("$changeStream", bson.D{{Key: "allChangesForCluster", Value: true}})), ""},
+		{"admin", pipe(1, stage("$currentOp", bson.D{})), ""},
+	} {
+		for _, role := range strings.Fields(all) {
+			reply := clients[role].run(x.db, x.command)
+			want := slices.Contains(strings.Fields(x.allowed), role)
+			if got := codeIn(reply) != 13; got != want {
+				t.Errorf("%s: %v on %s: allowed %t, is to be %t: %s", role, x.command, x.db, got, want, reply)
+			}
+		}
+	}
+}
+
+func TestResources(t *testing.T) {
+	for _, x := range []struct {
+		name           string
+		of             resource
+		db, collection string
+		want           bool
+	}{
+		{"itself", namespace("d", "c"), "d", "c", true},
+		{"another collection", namespace("d", "c"), "d", "b", false},
+		{"the database of a collection", namespace("d", "c"), "d", "", false},
+		{"all of a database", namespace("d", ""), "d", "c", true},
+		{"a database", namespace("d", ""), "d", "", true},
+		{"the system's collections", namespace("d", ""), "d", "system.js", false},
+		{"another database", namespace("d", ""), "e", "c", false},
+		{"a collection of all databases", namespace("", "c"), "local", "c", true},
+		{"all databases", namespace("", ""), "d", "c", true},
+		{"all databases, and users", namespace("", ""), "admin", "system.users", false},
+		{"all databases, and the oplog", namespace("", ""), "local", "oplog.rs", false},
+		{"everything", resource{AnyResource: true}, "admin", "system.users", true},
+		{"the cluster", resource{Cluster: true}, "d", "c", false},
+	} {
+		if got := x.of.covers(x.db, x.collection); got != x.want {
+			t.Errorf("%s: %t", x.name, got)
+		}
+	}
+}
+
+// TestBuiltinRoles: what a role allows is known, sorted, and said once.
+func TestBuiltinRoles(t *testing.T) {
+	known := strings.Fields(knownActions)
+	for _, role := range append(databaseRoles(), clusterRoles()...) {
+		name := roleName{Role: role, DB: adminDB}
+		if !isBuiltin(name) || len(builtinPrivileges(name)) == 0 {
+			t.Errorf("%s is no role", name)
+		}
+		seen := map[string]bool{}
+		for _, p := range together(builtinPrivileges(name)) {
+			raw, err := bson.Marshal(p.Resource)
+			if err != nil || seen[string(raw)] {
+				t.Errorf("%s has %s twice", name, bson.Raw(raw))
+			}
+			seen[string(raw)] = true
+			for i, a := range p.Actions {
+				if i > 0 && p.Actions[i-1] >= a {
+					t.Errorf("%s on %s: %s is out of order", name, bson.Raw(raw), a)
+				}
+				if !slices.Contains(known, a) {
+					t.Errorf("%s on %s: %s is no action", name, bson.Raw(raw), a)
+				}
+			}
+		}
+	}
+	for _, a := range known {
+		if g := (&grants{privileges: builtinPrivileges(roleName{Role: "__system", DB: adminDB})}); !g.allows("admin", "system.users", a) || !g.allowsCluster(a) {
+			t.Errorf("__system may not %s", a)
+		}
+	}
+}
+
+func TestPipelinesInPipelinesEnd(t *testing.T) {
+	s, root := guarded(t)
+	c := loggedIn(t, s, root, "d", "ann", bson.A{"read"})
+	deep := bson.A{}
+	for range maxPipelines + 2 {
+		deep = list(stage("$unionWith", bson.D{{Key: "coll", Value: "c"}, {Key: "pipeline", Value: deep}}))
+	}
+	c.refused("d", pipe("c", deep...), 13)
+	twice := stage("$lookup", bson.D{{Key: "from", Value: "c"}, {Key: "pipeline", Value: bson.A{}}, {Key: "from", Value: "system.profile"}, {Key: "as", Value: "x"}})
+	if reply := c.run("d", pipe("c", twice)); okOf(reply) == 1 {
+		t.Error("of a field that is there twice one was looked at and the other used")
+	}
+}
+
+// BenchmarkAuthorise is what every command pays.
+func BenchmarkAuthorise(b *testing.B) {
+	for _, role := range []string{"readWrite", "root"} {
+		g := &grants{privileges: together(builtinPrivileges(roleName{Role: role, DB: adminDB}))}
+		b.Run(fmt.Sprint(role, "/", len(g.privileges)), func(b *testing.B) {
+			for b.Loop() {
+				if !g.allows("admin", "c", "insert") {
+					b.Fatal("it may")
+				}
+			}
+		})
+	}
+}
