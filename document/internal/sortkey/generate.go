@@ -1,13 +1,11 @@
 package sortkey
 
 import (
-	"bytes"
 	"slices"
 	"strconv"
 
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 
-	"github.com/pandodb/pando/document/internal/keyenc"
 	"github.com/pandodb/pando/document/internal/mongoerror"
 	"github.com/pandodb/pando/document/internal/order"
 	"github.com/pandodb/pando/document/internal/path"
@@ -136,28 +134,12 @@ func (g *generator) positions(array []byte, through []int) (others []int, done b
 			continue
 		}
 		v, rest := step(inside, g.rest[i])
-		if v.Type == bsoncore.TypeArray {
-			if len(rest) > 0 {
-				return nil, false, parallel()
-			}
-			v = g.lowest(i, v.Data)
+		if v.Type == bsoncore.TypeArray && len(rest) > 0 {
+			return nil, false, parallel()
 		}
 		g.values[i], g.rest[i] = v, nil
 	}
 	return others, false, nil
-}
-
-// lowest returns the element of an array that comes first in the order of a part.
-func (g *generator) lowest(i int, array []byte) bsoncore.Value {
-	best, key := undefined(), []byte(nil)
-	it := path.ElementsOf(array)
-	for _, v, ok := it.Next(); ok; _, v, ok = it.Next() {
-		k := keyenc.Append(nil, v, g.pattern.parts[i].Descending, g.pattern.collation)
-		if key == nil || bytes.Compare(k, key) < 0 {
-			best, key = v, k
-		}
-	}
-	return best
 }
 
 func parallel() error {
