@@ -81,3 +81,25 @@ func TestMainJobOnFullData(t *testing.T) {
 		t.Error("the restored database and the imported export differ")
 	}
 }
+
+// TestWalkThroughFullData runs the commands of docs/documents.md on the complete data, and compares what the blocks for it print.
+func TestWalkThroughFullData(t *testing.T) {
+	fullData := os.Getenv("PANDO_DATA")
+	if fullData == "" {
+		t.Skip("PANDO_DATA is not set: it names the directory of the complete data")
+	}
+	dir := t.TempDir()
+	for name, from := range map[string]string{
+		"debian-packages.jsonl": "debian-packages.jsonl.zst", "flights.csv": "flights.csv.zst",
+		"airlines.csv": "airlines.csv", "airports.csv": "airports.csv", "planes.csv": "planes.csv",
+	} {
+		content, err := os.ReadFile(filepath.Join(fullData, from))
+		if err != nil {
+			t.Fatalf("PANDO_DATA: the complete data is not there: %v", err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil { // what is compressed is recognised by its bytes
+			t.Fatal(err)
+		}
+	}
+	walkThrough(t, dir, "console full")
+}
