@@ -136,9 +136,9 @@ func (r *request) allowFirst() error {
 
 func authCommands() []*command {
 	return []*command{
-		{name: "saslStart", run: (*request).saslStart, fields: []string{"mechanism", "payload", "autoAuthorize", "options", "db"}, open: true, help: "begins a login"},
-		{name: "saslContinue", run: (*request).saslContinue, fields: []string{"conversationId", "payload"}, open: true, help: "goes on with a login"},
-		{name: "authenticate", run: (*request).authenticate, fields: []string{"mechanism", "user", "db"}, open: true, help: "logs in with a certificate"},
+		{name: "saslStart", run: (*request).saslStart, fields: []string{"mechanism", "payload", "autoAuthorize", "options", "db"}, open: true, stable: true, help: "begins a login"},
+		{name: "saslContinue", run: (*request).saslContinue, fields: []string{"conversationId", "payload"}, open: true, stable: true, help: "goes on with a login"},
+		{name: "authenticate", run: (*request).authenticate, fields: []string{"mechanism", "user", "db"}, open: true, stable: true, help: "logs in with a certificate"},
 		{name: "logout", run: (*request).logout, open: true, help: "logs out"},
 		{name: "connectionStatus", run: (*request).connectionStatus, fields: []string{"showPrivileges"}, open: true, help: "tells who has logged in"},
 	}

@@ -112,7 +112,7 @@ func ruleUsersInfo(r *request, g *grants) bool {
 		return g.allows(r.db, "", "viewUser")
 	}
 	for _, n := range who.named {
-		if !r.isSelf(n) && !g.allows(n.DB, "", "viewUser") {
+		if (!r.isSelf(n) || r.has("showCredentials")) && !g.allows(n.DB, "", "viewUser") {
 			return false
 		}
 	}

@@ -72,7 +72,7 @@ func commandRules() map[string]rule {
 		"listIndexes": collectionRule("listIndexes"), "listCollections": ruleListCollections, "listDatabases": ruleListDatabases,
 		"convertToCapped": collectionRule("convertToCapped"), "cloneCollectionAsCapped": collectionRule("find"),
 		"createSearchIndexes": collectionRule("createSearchIndexes"), "updateSearchIndex": collectionRule("updateSearchIndex"),
-		"dropSearchIndex": collectionRule("dropSearchIndex"), "mapReduce": collectionRule("find"), "dataSize": ruleDataSize,
+		"dropSearchIndex": collectionRule("dropSearchIndex"), "dataSize": ruleDataSize,
 		"collStats": collectionRule("collStats"), "validate": collectionRule("validate"), "compact": collectionRule("compact"),
 		"reIndex": collectionRule("reIndex"), "dbStats": databaseRule("dbStats"), "dbHash": databaseRule("dbHash"), "profile": ruleProfile,
 		"planCacheClear": collectionRule("planCacheWrite"), "planCacheListFilters": collectionRule("planCacheIndexFilter"),
@@ -91,7 +91,7 @@ func commandRules() map[string]rule {
 		"getDefaultRWConcern": "getDefaultRWConcern", "setDefaultRWConcern": "setDefaultRWConcern", "appendOplogNote": "appendOplogNote",
 		"setFeatureCompatibilityVersion": "setFeatureCompatibilityVersion", "logRotate": "logRotate", "shutdown": "shutdown",
 		"killAllSessions": "killAnySession", "killAllSessionsByPattern": "killAnySession", "invalidateUserCache": "invalidateUserCache",
-		"applyOps": "applyOps", "rotateCertificates": "rotateCertificates", "getClusterParameter": "getClusterParameter",
+		"rotateCertificates": "rotateCertificates", "getClusterParameter": "getClusterParameter",
 		"setClusterParameter": "setClusterParameter", "listShards": "listShards", "dropConnections": "dropConnections",
 	} {
 		rules[name] = clusterRule(action)

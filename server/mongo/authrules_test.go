@@ -19,32 +19,27 @@ func pipe(collection any, stages ...any) bson.D {
 
 func list(docs ...any) bson.A { return append(bson.A{}, docs...) }
 
-// TestWhatRolesAllow runs commands as users with one role each. The database d is theirs.
-func TestWhatRolesAllow(t *testing.T) {
-	s, root := guarded(t)
-	root.must("d", cmd("insert", "c", "documents", list(bson.D{{Key: "_id", Value: 1}})))
-	root.must("e", cmd("insert", "c", "documents", list(bson.D{{Key: "_id", Value: 1}})))
+// lookup is a stage that joins another collection.
+func lookup(from any) bson.D {
+	return stage("$lookup", bson.D{{Key: "from", Value: from}, {Key: "pipeline", Value: bson.A{}}, {Key: "as", Value: "x"}})
+}
+
+// allRoles are the roles that the tests of rules look at; none is a user without any.
+const allRoles = "read readWrite dbAdmin userAdmin dbOwner none"
+
+// ruleCase is a command, and the roles in the database d that may run it.
+type ruleCase struct {
+	db      string
+	command bson.D
+	allowed string
+}
+
+func commandCases() []ruleCase {
 	update := func(fields ...any) bson.D {
 		return cmd("update", "c", "updates", list(cmd("q", bson.D{}, append([]any{"u", stage("$set", bson.D{{Key: "a", Value: 1}})}, fields...)...)))
 	}
-	lookup := func(from any) bson.D {
-		return stage("$lookup", bson.D{{Key: "from", Value: from}, {Key: "pipeline", Value: bson.A{}}, {Key: "as", Value: "x"}})
-	}
 	insert := cmd("insert", "c", "documents", list(bson.D{}))
-	const all = "read readWrite dbAdmin userAdmin dbOwner none"
-	clients := map[string]*testClient{}
-	for _, role := range strings.Fields(all) {
-		roles := bson.A{role}
-		if role == "none" {
-			roles = bson.A{}
-		}
-		clients[role] = loggedIn(t, s, root, "d", role+"er", roles)
-	}
-	for _, x := range []struct {
-		db      string
-		command bson.D
-		allowed string // the roles that may
-	}{
+	return []ruleCase{
 		{"d", cmd("find", "c"), "read readWrite dbOwner"},
 		{"e", cmd("find", "c"), ""},
 		{"admin", cmd("find", "system.users"), ""},
@@ -65,13 +60,13 @@ func TestWhatRolesAllow(t *testing.T) {
 		{"d", cmd("createIndexes", "c", "indexes", list(cmd("key", bson.D{{Key: "a", Value: 1}}, "name", "a_1"))), "readWrite dbAdmin dbOwner"},
 		{"d", cmd("listIndexes", "c"), "read readWrite dbAdmin dbOwner"},
 		{"d", cmd("listCollections", 1), "read readWrite dbAdmin dbOwner"},
-		{"d", cmd("listCollections", 1, "nameOnly", true, "authorizedCollections", true), all},
+		{"d", cmd("listCollections", 1, "nameOnly", true, "authorizedCollections", true), allRoles},
 		{"d", cmd("collMod", "c", "validationLevel", "strict"), "dbAdmin dbOwner"},
 		{"d", cmd("drop", "nothing"), "readWrite dbAdmin dbOwner"},
 		{"d", cmd("validate", "c"), "dbAdmin dbOwner"},
 		{"d", cmd("profile", 0), "dbAdmin dbOwner"},
 		{"d", cmd("dbStats", 1), "read readWrite dbAdmin dbOwner"},
-		{"admin", cmd("listDatabases", 1), all},
+		{"admin", cmd("listDatabases", 1), allRoles},
 		{"admin", cmd("listDatabases", 1, "authorizedDatabases", false), ""},
 		{"admin", cmd("serverStatus", 1), ""},
 		{"admin", cmd("renameCollection", "d.nothing", "to", "d.other"), "readWrite dbAdmin dbOwner"},
@@ -84,7 +79,11 @@ func TestWhatRolesAllow(t *testing.T) {
 		{"d", cmd("grantRolesToUser", "made", "roles", list("readWrite")), "userAdmin dbOwner"},
 		{"d", cmd("updateUser", "made", "pwd", "y"), "userAdmin dbOwner"},
 		{"d", cmd("updateUser", "made", "roles", list("read")), ""},
+	}
+}
 
+func pipelineCases() []ruleCase {
+	return []ruleCase{
 		{"d", pipe("c"), "read readWrite dbOwner"},
 		{"d", pipe("c", lookup("c")), "read readWrite dbOwner"},
 		{"d", pipe("c", lookup("system.profile")), "dbOwner"},
@@ -98,13 +97,29 @@ func TestWhatRolesAllow(t *testing.T) {
 		{"d", pipe("c", stage("$merge", bson.D{{Key: "into", Value: bson.D{{Key: "db", Value: "e"}, {Key: "coll", Value: "c"}}}})), ""},
 		{"d", pipe("c", stage("$collStats", bson.D{{Key: "storageStats", Value: bson.D{}}})), "read readWrite dbAdmin dbOwner"},
 		{"d", pipe("c", stage("$indexStats", bson.D{})), "dbAdmin dbOwner"},
-		{"d", pipe(1, stage("$documents", list(bson.D{}))), all},
+		{"d", pipe(1, stage("$documents", list(bson.D{}))), allRoles},
 		{"d", pipe("c", stage("$changeStream", bson.D{})), "read readWrite dbOwner"},
 		{"d", pipe(1, stage("$changeStream", bson.D{})), "read readWrite dbOwner"},
 		{"admin", pipe(1, stage("$changeStream", bson.D{{Key: "allChangesForCluster", Value: true}})), ""},
 		{"admin", pipe(1, stage("$currentOp", bson.D{})), ""},
-	} {
-		for _, role := range strings.Fields(all) {
+	}
+}
+
+// TestWhatRolesAllow runs commands as users with one role each. The database d is theirs.
+func TestWhatRolesAllow(t *testing.T) {
+	s, root := guarded(t)
+	root.must("d", cmd("insert", "c", "documents", list(bson.D{{Key: "_id", Value: 1}})))
+	root.must("e", cmd("insert", "c", "documents", list(bson.D{{Key: "_id", Value: 1}})))
+	clients := map[string]*testClient{}
+	for _, role := range strings.Fields(allRoles) {
+		roles := bson.A{role}
+		if role == "none" {
+			roles = bson.A{}
+		}
+		clients[role] = loggedIn(t, s, root, "d", role+"er", roles)
+	}
+	for _, x := range append(commandCases(), pipelineCases()...) {
+		for _, role := range strings.Fields(allRoles) {
 			reply := clients[role].run(x.db, x.command)
 			want := slices.Contains(strings.Fields(x.allowed), role)
 			if got := codeIn(reply) != 13; got != want {

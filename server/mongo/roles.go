@@ -41,6 +41,9 @@ func (t *userTable) findRole(ctx context.Context, name roleName) (*roleDoc, erro
 	if err := bson.Unmarshal(doc, x); err != nil {
 		return nil, document.NewError(document.Code(12), "role %s is not stored as roles are: %v", name, err)
 	}
+	if x.Role != name.Role || x.DB != name.DB {
+		return nil, nil // the dot is elsewhere: a.b and c, b.c and a
+	}
 	return x, nil
 }
 

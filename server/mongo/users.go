@@ -64,8 +64,8 @@ func (t *userTable) roles() *document.Collection {
 
 // changed makes all connections look at their privileges again.
 func (t *userTable) changed() {
-	t.some.Store(false)
 	t.generation.Add(1)
+	t.some.Store(false)
 }
 
 // wrote is told of each command that has ended: it may have changed users or roles behind our back.
@@ -90,6 +90,9 @@ func (t *userTable) find(ctx context.Context, name roleName) (*userDoc, error) {
 	u := &userDoc{}
 	if err := bson.Unmarshal(doc, u); err != nil {
 		return nil, document.NewError(document.Code(12), "user %s is not stored as users are: %v", name, err)
+	}
+	if u.User != name.Role || u.DB != name.DB {
+		return nil, nil // the dot is elsewhere: a.b and c, b.c and a
 	}
 	return u, nil
 }
@@ -135,6 +138,9 @@ func (r *request) named() (roleName, error) {
 	text, isText := r.target.StringValueOK()
 	if !isText {
 		return roleName{}, wrongType(r.name+"."+r.name, r.target, "string")
+	}
+	if r.db == "" || strings.ContainsAny(r.db, ".\x00") {
+		return roleName{}, document.NewError(document.Code(73), "Invalid database name: '%s'", printable(r.db))
 	}
 	return roleName{Role: text, DB: r.db}, nil
 }

@@ -11,19 +11,17 @@ func on(db, collection string, actions ...string) bson.D {
 	return bson.D{{Key: "resource", Value: bson.D{{Key: "db", Value: db}, {Key: "collection", Value: collection}}}, {Key: "actions", Value: actions}}
 }
 
-// TestManagement runs commands on users and roles one after the other. The answers are those of a MongoDB server.
-func TestManagement(t *testing.T) {
-	_, root := guarded(t)
+// managementCase is a command on users or roles, and its answer: that of a MongoDB server.
+type managementCase struct {
+	db      string
+	command bson.D
+	code    int32
+	message string
+}
+
+func userCases() []managementCase {
 	user := func(fields ...any) bson.D { return cmd("createUser", "u", append([]any{"pwd", "x"}, fields...)...) }
-	role := func(name string, privileges, roles bson.A) bson.D {
-		return cmd("createRole", name, "privileges", privileges, "roles", roles)
-	}
-	for i, x := range []struct {
-		db      string
-		command bson.D
-		code    int32
-		message string
-	}{
+	return []managementCase{
 		{"d", user("roles", list("readWrite", bson.D{{Key: "role", Value: "read"}, {Key: "db", Value: "other"}}), "customData", bson.D{{Key: "a", Value: 1}}), 0, ""},
 		{"d", user("roles", list()), 51003, `User "u@d" already exists`},
 		{"d", user(), 40414, "BSON field 'createUser.roles' is missing but a required field"},
@@ -51,7 +49,14 @@ func TestManagement(t *testing.T) {
 		{"d", cmd("grantRolesToUser", "u", "roles", list()), 2, `grantRolesToUser command requires a non-empty "roles" array`},
 		{"d", cmd("revokeRolesFromUser", "u", "roles", list("nope")), 31, "Could not find role: nope@d"},
 		{"d", cmd("dropUser", "zz"), 11, "User 'zz@d' not found"},
+	}
+}
 
+func roleCases() []managementCase {
+	role := func(name string, privileges, roles bson.A) bson.D {
+		return cmd("createRole", name, "privileges", privileges, "roles", roles)
+	}
+	return []managementCase{
 		{"d", role("r", list(on("d", "c", "find", "insert")), list("read")), 0, ""},
 		{"d", role("r", list(), list()), 51002, `Role "r@d" already exists`},
 		{"d", role("read", list(), list()), 2, "Cannot create roles with the same name as a built-in role"},
@@ -69,7 +74,13 @@ func TestManagement(t *testing.T) {
 		{"d", cmd("dropRole", "read"), 2, "read@d is a built-in role and cannot be modified"},
 		{"d", cmd("grantPrivilegesToRole", "r", "privileges", list(on("d", "c", "remove"), on("d", "", "find"))), 0, ""},
 		{"d", cmd("revokePrivilegesFromRole", "r", "privileges", list(on("d", "c", "remove", "find"))), 0, ""},
-	} {
+	}
+}
+
+// TestManagement runs commands on users and roles one after the other.
+func TestManagement(t *testing.T) {
+	_, root := guarded(t)
+	for i, x := range append(userCases(), roleCases()...) {
 		reply := root.run(x.db, x.command)
 		if codeIn(reply) != x.code || textIn(reply, "errmsg") != x.message {
 			t.Errorf("%d: %v: %s", i, x.command, reply)
