@@ -280,6 +280,7 @@ func TestSecretsAreNotShown(t *testing.T) {
 	c.must("admin", cmd("createUser", "root", "pwd", "hunter2", "roles", bson.A{"root"}))
 	c.login("admin", "root", "hunter2", scramSHA256)
 	poor := loggedIn(t, s, c, "d", "poor", bson.A{})
+	c.must("d", cmd("profile", 2))
 	var said strings.Builder
 	for _, request := range []bson.D{
 		cmd("createUser", "x", "pwd", "hunter2", "roles", bson.A{}), cmd("updateUser", "x", "pwd", "hunter2"),
@@ -290,6 +291,11 @@ func TestSecretsAreNotShown(t *testing.T) {
 		said.WriteString(c.run("d", request).String())
 	}
 	_ = dial(t, s).steps("admin", "root", "hunter2 not", scramSHA1, true, false)
+	said.WriteString(c.must("d", cmd("find", "system.profile")).String())
+	c.must("d", cmd("profile", 0))
+	if !strings.Contains(said.String(), "createUser") {
+		t.Error("the profile is empty")
+	}
 	_ = s.Close()
 	if all := said.String() + log.String(); strings.Contains(all, "hunter2") {
 		t.Error("a password is told:", all)
@@ -313,4 +319,22 @@ func TestCursorsAndSessionsBelongToUsers(t *testing.T) {
 	end := cmd("commitTransaction", 1, "lsid", lsid, "txnNumber", int64(1), "autocommit", false)
 	bob.refused("admin", end, 251)
 	ann.must("admin", end)
+}
+
+// BenchmarkFailedLogin: what a failed login costs the server, with the user there and not. The two are to be alike.
+func BenchmarkFailedLogin(b *testing.B) {
+	s, root := guarded(b)
+	root.must("d", cmd("createUser", "ann", "pwd", "right", "roles", bson.A{}))
+	for _, user := range []string{"ann", "bob"} {
+		b.Run(user, func(b *testing.B) {
+			c := dial(b, s)
+			for b.Loop() {
+				first := c.must("d", cmd("saslStart", 1, "mechanism", scramSHA256, "payload", []byte("n,,n="+user+",r=abc")))
+				_, payload := first.Lookup("payload").Binary()
+				nonce, _, _ := strings.Cut(string(payload), ",")
+				proof := "c=biws," + nonce + ",p=" + base64.StdEncoding.EncodeToString(make([]byte, 32))
+				c.refused("d", cmd("saslContinue", 1, "conversationId", first.Lookup("conversationId").Int32(), "payload", []byte(proof)), 18)
+			}
+		})
+	}
 }

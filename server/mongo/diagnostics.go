@@ -381,7 +381,7 @@ func shown(r *request) bsoncore.Document {
 	if len(r.body) > most {
 		return bsoncore.NewDocumentBuilder().AppendValue(r.name, r.target).AppendString("$truncated", "too long").Build()
 	}
-	return append(bsoncore.Document(nil), r.body...)
+	return append(bsoncore.Document(nil), redacted(r.name, r.body)...)
 }
 
 func (r *request) currentOp() (bsoncore.Document, error) {
