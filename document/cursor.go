@@ -10,7 +10,7 @@ import (
 )
 
 // Cursor is a stream of documents. It reads the store as it was when it was opened. It is used by one goroutine at a time and must be
-// closed; reading it to its end closes it too.
+// closed; reading it to its end closes it too. Raw documents that were passed to what opened it must not change before that.
 type Cursor struct {
 	src     source
 	current document

@@ -210,6 +210,9 @@ func (r *request) getMore() (bsoncore.Document, error) {
 		return nil, errors.Join(err, r.server.cursors.unpin(x, false))
 	}
 	batch, end, err := r.nextBatch(x, size, wait)
+	if err != nil && r.ctx.Err() == nil && errors.Is(context.Cause(x.ctx), errKilled) {
+		err = document.NewError(codeCursorKilled, "operation was interrupted because the cursor was killed")
+	}
 	if err != nil {
 		return nil, errors.Join(err, r.server.cursors.unpin(x, true))
 	}

@@ -15,6 +15,7 @@ const (
 	codeAuthFailed         document.Code = 18
 	codeIllegalOperation   document.Code = 20
 	codeCursorNotFound     document.Code = 43
+	codeCursorKilled       document.Code = 237
 	codeCommandNotFound    document.Code = 59
 	codeWriteConcernFailed document.Code = 64
 	codeInvalidOptions     document.Code = 72

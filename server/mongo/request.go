@@ -1,6 +1,7 @@
 package mongo
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -58,6 +59,14 @@ func (c *conn) newRequest(m *wire.Message) *request {
 	}
 	if first, err := m.Body.IndexErr(0); err == nil {
 		r.name, r.target = first.Key(), first.Value()
+	}
+	switch r.name {
+	case "find", "aggregate":
+		// A cursor outlives the message, whose bytes are those of the next one then.
+		r.body = bytes.Clone(m.Body)
+		if first, err := r.body.IndexErr(0); err == nil {
+			r.target = first.Value()
+		}
 	}
 	if r.legacy && (r.name == "$query" || r.name == "query") {
 		if inner, ok := r.target.DocumentOK(); ok {
