@@ -120,8 +120,18 @@ func hashPassword(client func(user, password, other string) (*scram.Client, erro
 	if err != nil {
 		return nil, document.NewError(document.Code(1), "a password could not be hashed")
 	}
+	return storedCredential(keys), nil
+}
+
+// storedCredential writes a credential as it is stored.
+func storedCredential(c scram.StoredCredentials) *scramCredential {
 	encode := base64.StdEncoding.EncodeToString
-	return &scramCredential{Iterations: int32(rounds), Salt: encode(salt), StoredKey: encode(keys.StoredKey), ServerKey: encode(keys.ServerKey)}, nil
+	return &scramCredential{Iterations: int32(c.Iters), Salt: encode([]byte(c.Salt)), StoredKey: encode(c.StoredKey), ServerKey: encode(c.ServerKey)}
+}
+
+// decoyCredential is a credential as it is stored, of nobody.
+func (t *userTable) decoyCredential(mechanism string) *scramCredential {
+	return storedCredential(t.decoy(mechanism, roleName{}))
 }
 
 // stored returns the credential as the conversation wants it.
@@ -210,11 +220,19 @@ func (r *request) credentialsFor(x *conversation) (scram.StoredCredentials, erro
 	if err != nil {
 		return decoy, err
 	}
-	if u == nil || u.Credentials.of(x.mechanism) == nil {
+	found := u != nil
+	if !found {
+		u = &userDoc{}
+		if err := bson.Unmarshal(r.server.users.nobody, u); err != nil {
+			return decoy, err
+		}
+	}
+	credential := u.Credentials.of(x.mechanism)
+	if credential == nil {
 		return decoy, nil
 	}
-	stored, err := u.Credentials.of(x.mechanism).stored()
-	if err != nil {
+	stored, err := credential.stored()
+	if !found || err != nil {
 		return decoy, nil
 	}
 	x.user = u

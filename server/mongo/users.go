@@ -42,6 +42,7 @@ type userTable struct {
 	store      *document.Store
 	rules      map[string]rule // of who may run which command
 	secret     [32]byte        // of the decoys
+	nobody     bson.Raw        // is read in place of a user who is not there, so that it takes as long
 	generation atomic.Uint64   // grows when users or roles may have changed
 	some       atomic.Bool     // there are users, and were at that generation
 	mu         sync.Mutex      // held while users or roles are changed
@@ -50,7 +51,14 @@ type userTable struct {
 // load makes the table ready.
 func (t *userTable) load(_ context.Context, s *Server) error {
 	t.store, t.rules = s.store, commandRules()
-	_, err := rand.Read(t.secret[:])
+	if _, err := rand.Read(t.secret[:]); err != nil {
+		return err
+	}
+	u := &userDoc{ID: "admin.nobody", UserID: newUUID(), User: "nobody", DB: adminDB, Roles: []roleName{{Role: "read", DB: adminDB}}}
+	u.Credentials.SHA1 = t.decoyCredential(scramSHA1)
+	u.Credentials.SHA256 = t.decoyCredential(scramSHA256)
+	var err error
+	t.nobody, err = bson.Marshal(u)
 	return err
 }
 
