@@ -198,7 +198,7 @@ func (r *request) appendMechanisms(b *bsoncore.DocumentBuilder) error {
 		return err
 	}
 	list := []string{scramSHA1, scramSHA256}
-	if u != nil {
+	if u != nil && !u.Credentials.External { // that is no mechanism of SASL
 		list = u.Credentials.mechanisms()
 	}
 	array := bsoncore.NewArrayBuilder()

@@ -2,6 +2,7 @@ package mongo
 
 import (
 	"slices"
+	"sync"
 	"testing"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -148,6 +149,35 @@ func TestChangesCountAtOnce(t *testing.T) {
 	}
 	ann.login("d", "ann", "new", scramSHA1)
 	ann.must("d", find)
+}
+
+// TestChangesWhileOthersWork: what users may do changes while they and others are at work; in the end the last change counts.
+func TestChangesWhileOthersWork(t *testing.T) {
+	s, root := guarded(t)
+	var wait sync.WaitGroup
+	for i := range 3 {
+		name := "user" + itoa(i)
+		c := loggedIn(t, s, root, "d", name, bson.A{})
+		boss := dial(t, s)
+		boss.login("admin", "root", "secret", scramSHA256)
+		wait.Go(func() {
+			for range 50 {
+				if reply := c.run("d", cmd("find", "c")); okOf(reply) != 1 && codeIn(reply) != 13 {
+					t.Error(reply)
+				}
+			}
+		})
+		wait.Go(func() {
+			for j := range 21 {
+				verb := []string{"grantRolesToUser", "revokeRolesFromUser"}[j%2]
+				if reply := boss.run("d", cmd(verb, name, "roles", list("read"))); okOf(reply) != 1 {
+					t.Error(reply)
+				}
+			}
+		})
+		t.Cleanup(func() { c.must("d", cmd("find", "c")) })
+	}
+	wait.Wait()
 }
 
 // TestOwnPassword: users with the privilege change their own password, and nobody else's.
