@@ -73,6 +73,8 @@ type Driver struct {
 	// BlocksWriters says that an open snapshot makes writers wait: no workload writes under one then.
 	BlocksWriters bool
 	Open          func(Options) (Store, error)
+	// OpenDocuments opens an engine that stores documents or rows with indexes; nil: it has none. An engine may have this only.
+	OpenDocuments func(Options) (Documents, error)
 }
 
 // Op is one write of a batch.

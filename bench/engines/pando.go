@@ -22,7 +22,7 @@ func pandoDriver() engine.Driver {
 			engine.Durable: "Profile Durable: fdatasync of the log, shared by all writers that wait",
 		},
 		Settings: "MemoryBytes = the budget; otherwise defaults (S2, 8 KiB leaves)",
-		Open:     openPando,
+		Open:     openPando, OpenDocuments: openPandoDocuments,
 	}
 }
 
@@ -32,6 +32,16 @@ type pandoStore struct {
 }
 
 func openPando(o engine.Options) (engine.Store, error) {
+	db, err := pando.Open(o.Dir, pandoOptions(o))
+	if err != nil {
+		return nil, err
+	}
+	s := &pandoStore{db: db}
+	s.batches.New = func() any { return db.NewBatch() }
+	return s, nil
+}
+
+func pandoOptions(o engine.Options) *pando.Options {
 	profile := pando.Durable
 	switch o.Class {
 	case engine.None:
@@ -39,13 +49,7 @@ func openPando(o engine.Options) (engine.Store, error) {
 	case engine.Relaxed:
 		profile = pando.Relaxed
 	}
-	db, err := pando.Open(o.Dir, &pando.Options{Profile: profile, MemoryBytes: o.MemoryBytes})
-	if err != nil {
-		return nil, err
-	}
-	s := &pandoStore{db: db}
-	s.batches.New = func() any { return db.NewBatch() }
-	return s, nil
+	return &pando.Options{Profile: profile, MemoryBytes: o.MemoryBytes}
 }
 
 func (s *pandoStore) Put(key, value []byte) error { return s.db.Put(key, value) }

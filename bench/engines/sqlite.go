@@ -22,8 +22,17 @@ func sqliteDriver() engine.Driver {
 	return engine.Driver{
 		Name: "sqlite", Module: "modernc.org/sqlite", Kind: "B-tree with a log, SQL; pure Go",
 		Classes: sqliteClasses(), Settings: sqliteSettings,
-		Open: func(o engine.Options) (engine.Store, error) { return openSQLite("sqlite", o) },
+		Open:          func(o engine.Options) (engine.Store, error) { return openSQLite("sqlite", o) },
+		OpenDocuments: func(o engine.Options) (engine.Documents, error) { return openSQLDocuments("sqlite", o, false) },
 	}
+}
+
+// sqliteJSONDriver: the same, with documents as JSON in one column, and indexes of expressions.
+func sqliteJSONDriver() engine.Driver {
+	d := sqliteDriver()
+	d.Name, d.Kind, d.Open = "sqlite-json", "SQLite with documents as JSON; pure Go", nil
+	d.OpenDocuments = func(o engine.Options) (engine.Documents, error) { return openSQLDocuments("sqlite", o, true) }
+	return d
 }
 
 const sqliteSettings = "WITHOUT ROWID, WAL, checkpoint at 16 MiB, cache from the budget, mmap above the data, prepared statements, one writing connection"

@@ -20,6 +20,11 @@ func sqliteCDrivers() []engine.Driver {
 		Open: func(o engine.Options) (engine.Store, error) {
 			return openSQLite(sqliteCName(o), o)
 		},
+		OpenDocuments: func(o engine.Options) (engine.Documents, error) { return openSQLDocuments(sqliteCName(o), o, false) },
+	}, {
+		Name: "sqlite-c-json", Module: "github.com/mattn/go-sqlite3", Kind: "SQLite with documents as JSON; in C",
+		Classes: sqliteClasses(), Settings: sqliteSettings,
+		OpenDocuments: func(o engine.Options) (engine.Documents, error) { return openSQLDocuments(sqliteCName(o), o, true) },
 	}}
 }
 

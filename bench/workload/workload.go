@@ -24,13 +24,15 @@ type Workload struct {
 	Name  string
 	About string // one line for the report
 	Class engine.Class
+	// Documents marks what is asked of engines with documents or rows only.
+	Documents bool
 	// Stages run one after the other on the same directory, each in a process of its own.
 	Stages []func(*Run) error
 }
 
 // All returns the workloads in the order of the report.
 func All() []Workload {
-	return slices.Concat(micro(), yoga(), kvstore(), bplustree(), ycsb(), durable(), large(), opening(), space(), mixed(), growth())
+	return slices.Concat(micro(), yoga(), kvstore(), bplustree(), ycsb(), durable(), large(), opening(), space(), mixed(), growth(), documents())
 }
 
 // Cell is what was measured of one thing that an engine did.
@@ -71,21 +73,27 @@ type Sizes struct {
 	Growth   int `json:"growth"`   // largest size of a line
 	Millis   int `json:"millis"`   // length of the cells that run for a time
 	MemoryMB int `json:"memoryMB"` // budget
+
+	Documents   int `json:"documents"`   // users, in the largest of the documents workloads
+	Collections int `json:"collections"` // of 1,000 users each
 }
 
 // Quick, Medium and Full are the named sizes.
 func Quick() Sizes {
-	return Sizes{Records: 20_000, Large: 100_000, Long: 100, Synced: 100, Growth: 10_000, Millis: 200, MemoryMB: 256}
+	return Sizes{Records: 20_000, Large: 100_000, Long: 100, Synced: 100, Growth: 10_000, Millis: 200, MemoryMB: 256,
+		Documents: 20_000, Collections: 20}
 }
 
 // Medium is for a run that is bounded to minutes, and still larger than the caches of the processor.
 func Medium() Sizes {
-	return Sizes{Records: 250_000, Large: 2_000_000, Long: 1_000, Synced: 500, Growth: 1_000_000, Millis: 1000, MemoryMB: 1024}
+	return Sizes{Records: 250_000, Large: 2_000_000, Long: 1_000, Synced: 500, Growth: 1_000_000, Millis: 1000, MemoryMB: 1024,
+		Documents: 1_000_000, Collections: 1000}
 }
 
 // Full is what the report is made of.
 func Full() Sizes {
-	return Sizes{Records: 1_000_000, Large: 20_000_000, Long: 10_000, Synced: 2_000, Growth: 10_000_000, Millis: 10_000, MemoryMB: 1024}
+	return Sizes{Records: 1_000_000, Large: 20_000_000, Long: 10_000, Synced: 2_000, Growth: 10_000_000, Millis: 10_000, MemoryMB: 1024,
+		Documents: 1_000_000, Collections: 1000}
 }
 
 // Spec says what one process has to do.
@@ -109,6 +117,7 @@ type Run struct {
 	Cells  []Cell
 	Save   func() error // writes the cells out early, for a stage that kills its own process
 	store  engine.Store
+	docs   engine.Documents
 }
 
 // Open opens the engine with the run's budget.
@@ -284,6 +293,11 @@ func Execute(spec Spec, d engine.Driver, w Workload) (cells []Cell, err error) {
 	err = w.Stages[spec.Stage](r)
 	if r.store != nil {
 		if cerr := r.store.Close(); err == nil && cerr != nil {
+			err = fmt.Errorf("close: %w", cerr)
+		}
+	}
+	if r.docs != nil {
+		if cerr := r.docs.Close(); err == nil && cerr != nil {
 			err = fmt.Errorf("close: %w", cerr)
 		}
 	}

@@ -42,7 +42,7 @@ func command(args []string) error {
 
 func usage() {
 	fmt.Fprintln(os.Stderr, `usage: pandobench run    [--quick | --size medium|full] [--engines a,b] [--workloads x,y] [--rounds 5]
-                         [--class none|relaxed|durable] [--records N] [--large N] [--growth N] [--memory MB] [--for 15m] [--dir D]
+                         [--class none|relaxed|durable] [--records N] [--large N] [--growth N] [--documents N] [--data D] [--memory MB] [--for 15m] [--dir D]
                          [--json out.json]
        pandobench report in.json... [--out docs] [--notes notes.md] [--details]
        pandobench list`)

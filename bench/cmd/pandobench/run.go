@@ -73,12 +73,17 @@ func parseRun(args []string) (*plan, string, error) {
 	records := flags.Int("records", 0, "records of 16+100 bytes, instead of the size's number")
 	large := flags.Int("large", 0, "records of the large workload, instead of the size's number")
 	growth := flags.Int("growth", 0, "largest number of records of the growth workload, instead of the size's number")
+	documents := flags.Int("documents", 0, "documents of the largest documents workload, instead of the size's number")
+	data := flags.String("data", os.Getenv(workload.DataVariable), "directory with flights.csv.zst; empty: flights are made up")
 	memory := flags.Int("memory", 0, "budget in MiB, instead of the size's")
 	dir := flags.String("dir", "", "directory for the databases; empty: a temporary one")
 	out := flags.String("json", "", "file for the numbers")
 	enough := flags.Duration("for", 0, "begin no workload after this time, once every one has had a round")
 	limit := flags.Duration("limit", 20*time.Minute, "an engine that takes longer in one workload is stopped")
 	if err := flags.Parse(args); err != nil {
+		return nil, "", err
+	}
+	if err := os.Setenv(workload.DataVariable, *data); err != nil { // for the children
 		return nil, "", err
 	}
 	p := &plan{rounds: *rounds, class: *class, dir: *dir, limit: *limit, enough: *enough}
@@ -98,6 +103,7 @@ func parseRun(args []string) (*plan, string, error) {
 	override(&p.sizes.Records, *records)
 	override(&p.sizes.Large, *large)
 	override(&p.sizes.Growth, *growth)
+	override(&p.sizes.Documents, *documents)
 	override(&p.sizes.MemoryMB, *memory)
 	if p.rounds == 0 {
 		p.rounds = 5
@@ -185,7 +191,10 @@ func (p *plan) run(progress func([]workload.Cell)) ([]workload.Cell, error) {
 
 // fits reports whether it makes sense to ask the engine: the floor of a synced write has nothing else to show.
 func fits(d engine.Driver, w workload.Workload) bool {
-	return d.Name != "raw" || w.Class == engine.Durable
+	if w.Documents {
+		return d.OpenDocuments != nil
+	}
+	return d.Open != nil && (d.Name != "raw" || w.Class == engine.Durable)
 }
 
 // one runs the stages of a workload on an engine in processes of their own.

@@ -1,0 +1,256 @@
+package workload
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/pandodb/pando/bench/engine"
+	"github.com/pandodb/pando/bench/measure"
+)
+
+// documentsBatch is how many documents go into one commit.
+const documentsBatch = 16_000
+
+// documents is what a program does that stores documents: users with an index of their unique email and one of their city, and
+// a table of flights. Engines are package document of Pando, and SQLite with native columns and with JSON.
+func documents() []Workload {
+	tenth := func(s Sizes) int { return s.Documents / 10 }
+	all := func(s Sizes) int { return s.Documents }
+	w := func(name, about string, class engine.Class, stages ...func(*Run) error) Workload {
+		return Workload{Name: name, About: about, Class: class, Documents: true, Stages: stages}
+	}
+	return []Workload{
+		w("documents", "a tenth of the users, two indexes, batches of 16,000: insert, read, size", engine.Relaxed, usersLoad(tenth), usersRead(tenth), usersCompact(tenth)),
+		w("documents-large", "all users, the same", engine.Relaxed, usersLoad(all), usersRead(all), usersCompact(all)),
+		w("documents-durable", "a tenth of the users, every commit synced", engine.Durable, usersLoad(tenth)),
+		w("documents-flights", "flights with an index of tailnum: filter without an index, size", engine.Relaxed, flightsLoad, flightsFilter),
+		w("documents-many", "many collections of 1,000 users: open, and read from each", engine.Relaxed, manyLoad, manyOpen),
+	}
+}
+
+// openDocuments opens the engine for about n users.
+func (r *Run) openDocuments(n int) (err error) {
+	r.docs, err = r.Driver.OpenDocuments(engine.Options{
+		Dir: r.Spec.Dir, Class: r.Class, MemoryBytes: int64(r.Sizes.MemoryMB) << 20, Writers: 1, DataBytes: int64(n) * 250,
+	})
+	if err != nil {
+		return fmt.Errorf("open: %w", err)
+	}
+	return nil
+}
+
+// closeDocuments closes it, and notes what it takes on the disk.
+func (r *Run) closeDocuments(name string) error {
+	d := r.docs
+	r.docs = nil
+	if err := d.Close(); err != nil {
+		return err
+	}
+	r.amount(name, mega(measure.DiskBytes(r.Spec.Dir)), "MB")
+	return nil
+}
+
+// insertUsers stores users [from, to) in batches.
+func (r *Run) insertUsers(name string, from, to int) error {
+	return r.section(name, to-from, func() error {
+		for at := from; at < to; at += documentsBatch {
+			if err := r.docs.Insert(0, Users(at, min(at+documentsBatch, to))); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func usersLoad(size func(Sizes) int) func(*Run) error {
+	return func(r *Run) error {
+		n := size(r.Sizes)
+		if err := r.openDocuments(n); err != nil {
+			return err
+		}
+		return steps(
+			func() error { return r.docs.Create(0) },
+			func() error { return r.insertUsers("insert", 0, n) },
+			func() error { return r.section("settle after insert", n, r.docs.Settle) },
+			r.info,
+		)
+	}
+}
+
+func usersRead(size func(Sizes) int) func(*Run) error {
+	return func(r *Run) error {
+		n := size(r.Sizes)
+		if err := r.openDocuments(n); err != nil {
+			return err
+		}
+		reads := max(n/5, 1000)
+		return steps(
+			func() error { return r.readUsers("read by primary key", n, reads, 1, r.byID) },
+			func() error { return r.readUsers("read by unique index", n, reads, 1, r.byEmail) },
+			func() error { return r.readUsers("read 10 by non-unique index", n, reads/10, 1, r.byCity) },
+			func() error { return r.readUsers("read by primary key, 2 readers", n, reads, 2, r.byID) },
+			func() error { return r.readBesideWriter(n, reads) },
+		)
+	}
+}
+
+func (r *Run) readUsers(name string, n, reads, goroutines int, fn func(i int) error) error {
+	return r.loop(name, reads, goroutines, sampled, func(w *worker, _ int) error { return fn(w.rng.IntN(n)) })
+}
+
+func (r *Run) byID(i int) error {
+	email, err := r.docs.ByID(0, int64(i))
+	if err == nil && email != userEmail(i) {
+		return fmt.Errorf("user %d has the email %q", i, email)
+	}
+	return err
+}
+
+func (r *Run) byEmail(i int) error {
+	id, err := r.docs.ByEmail(0, userEmail(i))
+	if err == nil && id != int64(i) {
+		return fmt.Errorf("%s is user %d", userEmail(i), id)
+	}
+	return err
+}
+
+func (r *Run) byCity(i int) error {
+	n, err := r.docs.ByCity(0, userCity(i), 10)
+	if err == nil && (n == 0 || n > 10) {
+		return fmt.Errorf("%d users in %s", n, userCity(i))
+	}
+	return err
+}
+
+// readBesideWriter reads while another goroutine inserts as fast as it can. The time of one read is what counts.
+func (r *Run) readBesideWriter(n, reads int) error {
+	var stop atomic.Bool
+	var wg sync.WaitGroup
+	var werr error
+	inserted := 0
+	wg.Go(func() {
+		for at := n; !stop.Load() && werr == nil; at += 1000 {
+			werr = r.docs.Insert(0, Users(at, at+1000))
+			inserted += 1000
+		}
+	})
+	err := r.readUsers("read by primary key beside a writer", n, reads, 1, r.byID)
+	stop.Store(true)
+	wg.Wait()
+	if err != nil || werr != nil {
+		return fmt.Errorf("reader: %w; writer: %w", err, werr)
+	}
+	c := &r.Cells[len(r.Cells)-1]
+	c.Info = true // processor time is of both; wall time and percentiles of the reader
+	r.amount("read by primary key beside a writer: half within", float64(c.P50), "ns")
+	r.amount("read by primary key beside a writer: 99 of 100 within", float64(c.P99), "ns")
+	return nil
+}
+
+// usersCompact loads what was read beside a writer no more: the size is that of n users exactly.
+func usersCompact(size func(Sizes) int) func(*Run) error {
+	return func(r *Run) error {
+		n := size(r.Sizes)
+		r.Spec.Dir += "-fresh"
+		if err := makeFresh(r.Spec.Dir); err != nil {
+			return err
+		}
+		defer removeAll(r.Spec.Dir)
+		if err := r.openDocuments(n); err != nil {
+			return err
+		}
+		return steps(
+			func() error { return r.docs.Create(0) },
+			func() error { return r.insertUsers("insert again", 0, n) },
+			r.info,
+			func() error { return r.section("compaction", n, r.docs.Compact) },
+			r.info,
+			func() error { return r.closeDocuments("disk compacted") },
+		)
+	}
+}
+
+func flightsLoad(r *Run) error {
+	t, kind, err := flightTable(r.Sizes)
+	if err != nil {
+		return err
+	}
+	n := len(t.Rows)
+	if err := r.openDocuments(n); err != nil {
+		return err
+	}
+	return steps(
+		func() error { return r.section(kind+": insert", n, func() error { return r.docs.LoadFlights(t) }) },
+		func() error { return r.section(kind+": compaction", n, r.docs.Compact) },
+		r.info,
+		func() error { return r.closeDocuments(kind + ": disk compacted") },
+	)
+}
+
+func flightsFilter(r *Run) error {
+	t, kind, err := flightTable(r.Sizes)
+	if err != nil {
+		return err
+	}
+	want, n := late(t, "JFK", 60), len(t.Rows)
+	if err := r.openDocuments(n); err != nil {
+		return err
+	}
+	const passes = 5
+	return r.section(kind+": filter without an index", n*passes, func() error {
+		for range passes {
+			if got, err := r.docs.LateFlights("JFK", 60); err != nil || got != want {
+				return fmt.Errorf("%d late flights, not %d: %w", got, want, err)
+			}
+		}
+		return nil
+	})
+}
+
+func manyLoad(r *Run) error {
+	n := r.Sizes.Collections
+	if err := r.openDocuments(n * 1000); err != nil {
+		return err
+	}
+	return r.section("create and fill many collections", n*1000, func() error {
+		for i := range n {
+			if err := r.docs.Create(i); err != nil {
+				return err
+			}
+			if err := r.docs.Insert(i, Users(0, 1000)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func manyOpen(r *Run) error {
+	n := r.Sizes.Collections
+	return steps(
+		func() error {
+			return r.section("open with many collections, first read", 1, func() error {
+				if err := r.openDocuments(n * 1000); err != nil {
+					return err
+				}
+				return r.byID(1)
+			})
+		},
+		func() error {
+			return r.section("one read from each of many collections", n, func() error {
+				for i := range n {
+					if email, err := r.docs.ByID(i, 500); err != nil || email != userEmail(500) {
+						return fmt.Errorf("collection %d: %q, %w", i, email, err)
+					}
+				}
+				return nil
+			})
+		},
+		func() error {
+			_, anonymous := measure.Memory()
+			r.amount("anonymous memory after reading from many collections", mega(anonymous), "MB")
+			return nil
+		},
+	)
+}
