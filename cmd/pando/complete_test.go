@@ -5,6 +5,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/reeflective/readline"
+
 	"github.com/pandodb/pando/document"
 )
 
@@ -38,5 +40,15 @@ func TestCompletion(t *testing.T) {
 		if prefix != c.prefix || !slices.Contains(list, c.has) || slices.Contains(list, c.hasNot) {
 			t.Errorf("complete(%q) = %q, %q", c.line, prefix, list)
 		}
+	}
+	// The line editor replaces all up to the last space.
+	c := s.offer(t.Context(), "db.flights.find({dep")
+	var values []string
+	c.EachValue(func(v readline.Completion) readline.Completion {
+		values = append(values, v.Value)
+		return v
+	})
+	if c.PREFIX != "db.flights.find({dep" || !slices.Equal(values, []string{"db.flights.find({dep_delay"}) {
+		t.Errorf("offered %q for %q", values, c.PREFIX)
 	}
 }

@@ -7,10 +7,8 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"strings"
-	"syscall"
 
 	"github.com/reeflective/readline"
 	"github.com/spf13/cobra"
@@ -116,20 +114,14 @@ func (s *session) script(ctx context.Context, in io.Reader) error {
 // interactive reads statements from a terminal. An error is printed; Ctrl-C ends the statement that runs, Ctrl-D the shell.
 func (s *session) interactive(ctx context.Context) error {
 	a := s.printer.a
+	ctx = context.WithoutCancel(ctx) // Ctrl-C is for the statement, not for the shell
 	s.page = shellPage
-	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
-	defer signal.Stop(signals)
-	rl := readline.NewShell()
-	rl.Prompt.Primary(func() string { return s.database + "> " })
-	rl.Prompt.Secondary(func() string { return "... " })
-	rl.AcceptMultiline = func(line []rune) bool { return !shelltext.Open(string(line)) }
-	rl.Completer = func(line []rune, cursor int) readline.Completions {
-		prefix, list := s.complete(ctx, string(line[:cursor]))
-		c := readline.CompleteValues(list...).NoSpace().Usage("")
-		c.PREFIX = prefix
-		return c
+	w, err := s.watchSignals()
+	if err != nil {
+		return err
 	}
+	defer w.stop()
+	rl := s.lineEditor(ctx)
 	if err := openHistory(rl); err != nil {
 		fmt.Fprintf(a.err, "pando: the history is not kept: %v\n", err)
 	}
@@ -147,34 +139,35 @@ func (s *session) interactive(ctx context.Context) error {
 		case err != nil:
 			return fmt.Errorf("read a line: %w", err)
 		}
-		done, err := s.interruptible(ctx, line, signals)
+		running, end := w.begin(ctx)
+		done, err := s.run(running, line)
 		if err != nil {
-			fmt.Fprintln(a.err, message(ctx, err))
+			fmt.Fprintln(a.err, message(running, err))
 		}
-		if done {
+		if end() || done {
 			return nil
 		}
 	}
 }
 
-// interruptible runs a statement until a signal comes. SIGTERM ends the shell.
-func (s *session) interruptible(ctx context.Context, line string, signals <-chan os.Signal) (done bool, err error) {
-	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	ended := make(chan struct{})
-	terminated := make(chan bool, 1)
-	go func() {
-		select {
-		case sig := <-signals:
-			terminated <- sig == syscall.SIGTERM
-			cancel()
-		case <-ended:
-			terminated <- false
-		}
-	}()
-	done, err = s.run(ctx, line)
-	close(ended)
-	cancel()
-	return <-terminated || done, err
+// lineEditor returns what reads lines from the terminal.
+func (s *session) lineEditor(ctx context.Context) *readline.Shell {
+	rl := readline.NewShell()
+	rl.Prompt.Primary(func() string { return s.database + "> " })
+	rl.Prompt.Secondary(func() string { return "... " })
+	rl.AcceptMultiline = func(line []rune) bool { return !shelltext.Open(string(line)) }
+	rl.Completer = func(line []rune, cursor int) readline.Completions { return s.offer(ctx, string(line[:cursor])) }
+	return rl
+}
+
+// offer returns the completions of what stands before the cursor. The line editor takes all of it up to the last space for what
+// is completed.
+func (s *session) offer(ctx context.Context, before string) readline.Completions {
+	word, list := s.complete(ctx, before)
+	begun := before[strings.LastIndexAny(before, " \t\n")+1:]
+	c := readline.CompleteValues(list...).Prefix(strings.TrimSuffix(begun, word))
+	c.PREFIX = begun
+	return c
 }
 
 // openHistory gives the line editor the history file.

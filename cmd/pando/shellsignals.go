@@ -1,0 +1,78 @@
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+
+	"golang.org/x/term"
+)
+
+// signalWatch brings signals to the statement that runs. While none does, SIGTERM closes the store and ends the process: nothing
+// else gets the line editor to return.
+type signalWatch struct {
+	s        *session
+	signals  chan os.Signal
+	terminal int
+	before   *term.State
+
+	mu         sync.Mutex
+	cancel     context.CancelFunc // of the statement that runs; nil: none does
+	terminated bool
+}
+
+// watchSignals begins to watch. The standard input is a terminal.
+func (s *session) watchSignals() (*signalWatch, error) {
+	w := &signalWatch{s: s, signals: make(chan os.Signal, 1), terminal: int(os.Stdin.Fd())}
+	var err error
+	if w.before, err = term.GetState(w.terminal); err != nil {
+		return nil, err
+	}
+	signal.Notify(w.signals, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		for sig := range w.signals {
+			w.came(sig == syscall.SIGTERM)
+		}
+	}()
+	return w, nil
+}
+
+// stop ends watching.
+func (w *signalWatch) stop() {
+	signal.Stop(w.signals)
+	close(w.signals)
+}
+
+// came is called with each signal.
+func (w *signalWatch) came(terminate bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.terminated = w.terminated || terminate
+	switch {
+	case w.cancel != nil:
+		w.cancel()
+	case terminate:
+		code := exitCode(w.s.store.Close())
+		if term.Restore(w.terminal, w.before) != nil {
+			code = exitFailed
+		}
+		os.Exit(code)
+	}
+}
+
+// begin is called before a statement and returns its context; end is called after it, and says whether the shell is to end.
+func (w *signalWatch) begin(ctx context.Context) (running context.Context, end func() bool) {
+	running, cancel := context.WithCancel(ctx)
+	w.mu.Lock()
+	w.cancel = cancel
+	w.mu.Unlock()
+	return running, func() bool {
+		cancel()
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.cancel = nil
+		return w.terminated
+	}
+}
