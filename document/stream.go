@@ -66,6 +66,8 @@ type stream struct {
 	pending *event
 	last    token
 	ended   bool
+	until   uint64        // the newest change when the stream was opened
+	caught  chan struct{} // closed when everything up to it has been read
 }
 
 // event is a change on its way to a stream's reader, or the error that ended it.
@@ -84,15 +86,16 @@ func (s *Store) openStream(ctx context.Context, ns namespace, stages []document,
 	if err := errors.Join(s.usable(), ctx.Err(), o.check()); err != nil {
 		return nil, err
 	}
-	if err := checkStreamStages(stages); err != nil {
-		return nil, err
-	}
 	st := &stream{store: s, ns: ns, o: o, stages: stages, events: make(chan event, readAhead), from: s.db.LastSeq() + 1}
-	st.last = token{seq: s.db.LastSeq()}
+	st.until, st.caught = s.db.LastSeq(), make(chan struct{})
+	st.last = token{seq: st.until}
 	if err := st.start(); err != nil {
 		return nil, err
 	}
 	if _, err := st.transform(nil); err != nil {
+		return nil, err
+	}
+	if err := checkStreamStages(stages); err != nil {
 		return nil, err
 	}
 	run, stop := context.WithCancel(s.work)
@@ -161,7 +164,7 @@ func (st *stream) transform(doc document) (document, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := aggregate.Parse(st.stages, &aggregate.Options{Database: st.ns.database, Collection: st.ns.collection, Collation: c, Now: st.store.clock.Now()})
+	p, err := aggregate.Parse(st.stages, &aggregate.Options{Database: st.ns.database, Collection: "changes", Collation: c, Now: st.store.clock.Now()})
 	if err != nil || doc == nil {
 		return nil, err
 	}
@@ -199,9 +202,19 @@ func (e oneEvent) Find(_ context.Context, _, _ string, r *aggregate.Request) (ag
 // read follows the log until the stream ends.
 func (st *stream) read(ctx context.Context) {
 	r := &logReader{stream: st, ctx: ctx}
+	caught := st.caught
+	catchUp := func(seq uint64) {
+		if caught != nil && seq >= st.until {
+			close(caught)
+			caught = nil
+		}
+	}
+	defer catchUp(st.until)
+	catchUp(st.from - 1)
 	for c, err := range st.store.db.Changes(ctx, pando.ChangesOptions{From: st.from, Follow: true}) {
 		if err == nil {
 			err = r.take(c)
+			catchUp(c.Seq)
 		}
 		if err != nil {
 			st.fail(ctx, err)
@@ -243,14 +256,9 @@ func (st *stream) next(ctx context.Context) (document, bool, error) {
 		e := st.pending
 		st.pending = nil
 		if e == nil {
-			select {
-			case got, ok := <-st.events:
-				if !ok {
-					return nil, false, st.closedBelow()
-				}
-				e = &got
-			default:
-				return nil, false, nil
+			var err error
+			if e, err = st.take(ctx); e == nil {
+				return nil, false, err
 			}
 		}
 		if e.err != nil {
@@ -268,9 +276,37 @@ func (st *stream) next(ctx context.Context) (document, bool, error) {
 			continue
 		}
 		if _, err := doc.LookupErr("_id"); err != nil {
-			return nil, false, mongoerror.New(mongoerror.ChangeStreamFatalError, "Encountered an event whose _id field, which contains the resume token, was modified by the pipeline. Modifying the _id field of an event makes it impossible to resume the stream from that point.")
+			return nil, false, fatalStream("Encountered an event whose _id field, which contains the resume token, was modified by the pipeline. Modifying the _id field of an event makes it impossible to resume the stream from that point.")
 		}
 		return doc, true, nil
+	}
+}
+
+// take returns the next event, nil when there is none yet. What happened before the stream was opened is waited for.
+func (st *stream) take(ctx context.Context) (*event, error) {
+	received := func(e event, ok bool) (*event, error) {
+		if !ok {
+			return nil, st.closedBelow()
+		}
+		return &e, nil
+	}
+	select {
+	case e, ok := <-st.events:
+		return received(e, ok)
+	default:
+	}
+	select {
+	case e, ok := <-st.events:
+		return received(e, ok)
+	case <-st.caught:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	select {
+	case e, ok := <-st.events:
+		return received(e, ok)
+	default:
+		return nil, nil
 	}
 }
 
@@ -313,4 +349,9 @@ func (c *Cursor) ResumeToken() bson.Raw {
 		return nil
 	}
 	return bson.Raw(st.last.document())
+}
+
+// fatalStream is the error of a stream that would fail again if it was resumed.
+func fatalStream(text string) error {
+	return &Error{Code: mongoerror.ChangeStreamFatalError, Labels: []string{"NonResumableChangeStreamError"}, Message: text}
 }

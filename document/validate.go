@@ -87,7 +87,7 @@ func (c *Collection) Modify(ctx context.Context, changes any) error {
 		options = true
 		rest.AppendValue(e.Key(), e.Value())
 	}
-	if !options {
+	if !options && len(elements) > 0 {
 		return nil
 	}
 	return x.modifySettings(ctx, rest.Build())

@@ -201,6 +201,8 @@ func (p *failPoints) apply(r *request) error {
 		err.Labels = f.labels
 	case r.retriesWrite() && retryableCode(f.code):
 		err.Labels = append(err.Labels, "RetryableWriteError")
+	case r.name == "getMore" && resumableCode(f.code) && r.server.cursors.isChangeStream(r.target):
+		err.Labels = append(err.Labels, "ResumableChangeStreamError")
 	}
 	switch {
 	case !r.has("autocommit") || f.hasLabels:
@@ -251,10 +253,19 @@ func elementsOf(doc bsoncore.Document) []bsoncore.Element {
 // retryableCode reports whether drivers may send a write again after an error with this code.
 func retryableCode(code document.Code) bool {
 	switch code {
-	case 6, 7, 89, 91, 134, 189, 262, 9001, 10107, 11600, 11602, 13435, 13436, 64 * 1000:
+	case 6, 7, 89, 91, 134, 189, 262, 9001, 10107, 11600, 11602, 13435, 13436:
 		return true
 	}
 	return false
+}
+
+// resumableCode reports whether drivers may open a change stream again after an error with this code.
+func resumableCode(code document.Code) bool {
+	switch code {
+	case 63, 133, 150, 234, 13388:
+		return true
+	}
+	return retryableCode(code)
 }
 
 // retriesWrite reports whether the command is one that its driver sends again after such an error.

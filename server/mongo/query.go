@@ -439,6 +439,9 @@ func (r *request) aggregate() (bsoncore.Document, error) {
 		return nil, document.NewError(codeInvalidOptions, "$out and $merge cannot be used with a 'linearizable' read concern")
 	}
 	changes := startsWith(stages, "$changeStream")
+	if level, given := r.readConcern.Lookup("level").StringValueOK(); changes && given && level != "majority" {
+		return nil, document.NewError(codeInvalidOptions, "$changeStream cannot run with a readConcern other than 'majority'. Current readConcern: { level: \"%s\" }", level)
+	}
 	if changes && r.txn != nil {
 		return nil, document.NewError(document.Code(263), "$changeStream cannot be used in a transaction")
 	}
