@@ -52,9 +52,9 @@ func (c *collector) run(ctx context.Context, dir string) error {
 	defer in.Close()
 	bar := l.a.progress("reading", size)
 	defer bar.end()
-	next, stop := iter.Pull2(importer.Chunks(ctx, importer.NewReader(bar.reader(in), l.options), batchBytes))
+	next, stop := iter.Pull2(batches(importer.Chunks(ctx, importer.NewReader(bar.reader(in), l.options), batchBytes)))
 	defer stop()
-	chunk, err, _ := next()
+	docs, err, _ := next()
 	if err != nil {
 		return fmt.Errorf("%s: %w", l.file, err)
 	}
@@ -64,8 +64,8 @@ func (c *collector) run(ctx context.Context, dir string) error {
 		if err != nil {
 			return err
 		}
-		for ; err == nil && chunk != nil; chunk, err, _ = next() {
-			if err = c.store(ctx, target, chunk, &sum); err != nil {
+		for ; err == nil && docs != nil; docs, err, _ = next() {
+			if err = c.store(ctx, target, docs, &sum); err != nil {
 				break
 			}
 		}
@@ -89,26 +89,15 @@ func (c *collector) run(ctx context.Context, dir string) error {
 		sum.Seconds, formatCount(int64(sum.DocumentsPerSecond)), sum.Collection, formatCount(sum.Holds))
 }
 
-// store commits a chunk as one batch, and counts it.
-func (c *collector) store(ctx context.Context, target *document.Collection, chunk *importer.Chunk, sum *collected) error {
-	docs := make([]bson.Raw, 0, chunk.Len())
-	record := func(n int, err error) error {
-		return fmt.Errorf("record %d: %w", sum.Documents+sum.Duplicates+int64(n)+1, err)
-	}
-	for key, value := range chunk.All() {
-		doc, err := documentOf(key, value)
-		if err != nil {
-			return record(len(docs), err)
-		}
-		docs = append(docs, doc)
-	}
+// store commits a batch, and counts it.
+func (c *collector) store(ctx context.Context, target *document.Collection, docs []bson.Raw, sum *collected) error {
 	n, err := target.InsertMany(ctx, docs, &document.InsertOptions{Unordered: c.skipDuplicates, Ordered: !c.skipDuplicates})
 	var failed document.WriteErrors
 	if errors.As(err, &failed) {
 		err = nil
 		for _, f := range failed {
 			if !c.skipDuplicates || document.CodeOf(f.Err) != document.DuplicateKey {
-				err = record(f.Index, f.Err)
+				err = fmt.Errorf("record %d: %w", sum.Documents+sum.Duplicates+int64(f.Index)+1, f.Err)
 				break
 			}
 		}
@@ -118,29 +107,6 @@ func (c *collector) store(ctx context.Context, target *document.Collection, chun
 	}
 	sum.Documents += int64(n)
 	return err
-}
-
-// documentOf makes a document of a record: its Extended JSON, and its key, if it has one, as _id.
-func documentOf(key, value []byte) (bson.Raw, error) {
-	var doc bson.Raw
-	if err := bson.UnmarshalExtJSON(value, false, &doc); err != nil {
-		return nil, fmt.Errorf("%w: no Extended JSON: %w", importer.ErrSyntax, err)
-	}
-	if key == nil {
-		return doc, nil
-	}
-	if _, err := doc.LookupErr("_id"); err == nil {
-		return nil, errors.New("the document has an _id already, without --key")
-	}
-	elements, err := doc.Elements()
-	if err != nil {
-		return nil, err
-	}
-	named := bson.D{{Key: "_id", Value: string(key)}}
-	for _, e := range elements {
-		named = append(named, bson.E{Key: e.Key(), Value: e.Value()})
-	}
-	return bson.Marshal(named)
 }
 
 // formatFlag is a format of stored documents on the command line.
