@@ -83,7 +83,14 @@ func (c *Collection) FindOne(ctx context.Context, filter any, o *FindOptions) (b
 
 // OpenFind is Find with a cursor, which must be closed.
 func (c *Collection) OpenFind(ctx context.Context, filter any, o *FindOptions) (*Cursor, error) {
-	q, err := c.parseFind(filter, o)
+	spec, err := toDocument(filter)
+	if err != nil {
+		return nil, err
+	}
+	if cursor, err := c.openDirect(ctx, spec, o); cursor != nil || err != nil {
+		return cursor, err
+	}
+	q, err := c.parseFind(spec, o)
 	if err != nil {
 		return nil, err
 	}
