@@ -235,6 +235,7 @@ func (e *environment) Find(ctx context.Context, database, collection string, r *
 	if q.spec == nil {
 		q.spec = emptyDocument()
 	}
+	q.Let = r.Let
 	q.FilterSpec, q.Sort, q.Skip, q.Limit, q.Hint, q.Collation = q.spec, r.Sort, r.Skip, r.Limit, r.Hint, r.Collation
 	if q.Filter, err = query.Parse(q.spec, &query.Options{Collation: r.Collation, Let: r.Let, Now: q.now}); err != nil {
 		return nil, err

@@ -59,6 +59,8 @@ type collection struct {
 	schema sync.RWMutex
 
 	capped cappedState
+
+	asked, about atomic.Int64 // see estimate
 }
 
 // secondary is one index of a collection.
@@ -109,13 +111,28 @@ func (c *collection) key(dst []byte, id bsoncore.Value) []byte {
 
 // source is what plans of this collection run on.
 func (c *collection) source() *execute.Collection {
-	x := &execute.Collection{Namespace: c.name.Load().String(), Records: c.records, Codec: c.codec, Capped: c.settings.Load().capped}
+	x := &execute.Collection{
+		Namespace: c.name.Load().String(), Records: c.records, Codec: c.codec, Capped: c.settings.Load().capped, Estimate: c.estimate,
+	}
 	for _, i := range *c.indexes.Load() {
 		if i.ready {
 			x.Indexes = append(x.Indexes, execute.Index{Definition: i.def, Keyspace: i.ks, Multikey: i.multikey.Load})
 		}
 	}
 	return x
+}
+
+// estimateAge is for how many calls an estimate of the number of records is good: counting looks at each that has not settled.
+const estimateAge = 1000
+
+// estimate returns about how many records there are.
+func (c *collection) estimate() int64 {
+	if c.asked.Add(1)%estimateAge == 1 {
+		if n, err := c.records.Count(nil, nil); err == nil {
+			c.about.Store(n)
+		}
+	}
+	return c.about.Load()
 }
 
 // Get returns a copy of the document with this _id, or ErrNotFound.

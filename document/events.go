@@ -142,7 +142,7 @@ func (r *logReader) describe(seq uint64, c *collection, ns namespace, op operati
 	b.AppendDocument("ns", namespaceDocument(ns))
 	b.AppendDocument("documentKey", bsoncore.NewDocumentBuilder().AppendValue("_id", id).Build())
 	if op == opUpdate {
-		b.AppendDocument("updateDescription", rest)
+		b.AppendDocument("updateDescription", described(rest, o.ShowExpandedEvents))
 	}
 	if op != opInsert && (o.FullDocumentBeforeChange == "whenAvailable" || o.FullDocumentBeforeChange == "required") {
 		switch {
@@ -155,6 +155,20 @@ func (r *logReader) describe(seq uint64, c *collection, ns namespace, op operati
 		}
 	}
 	return b.Build(), nil
+}
+
+// described is the description of an update as a stream tells it: with disambiguatedPaths only when it asks for more.
+func described(difference document, expanded bool) document {
+	if expanded {
+		return difference
+	}
+	b := bsoncore.NewDocumentBuilder()
+	for _, e := range elementsOf(difference) {
+		if e.Key() != disambiguatedPaths {
+			b.AppendValue(e.Key(), e.Value())
+		}
+	}
+	return b.Build()
 }
 
 func noImage(which string, ns namespace) error {
@@ -227,6 +241,9 @@ func (r *logReader) command(seq uint64, c document) error {
 		to.database, to.collection, _ = strings.Cut(target, ".")
 		if r.wants(ns) || r.wants(to) && r.stream.ns.collection != "" {
 			b := r.start(at, "rename").AppendDocument("ns", namespaceDocument(ns)).AppendDocument("to", namespaceDocument(to))
+			if r.stream.o.ShowExpandedEvents {
+				b.AppendDocument("operationDescription", bsoncore.NewDocumentBuilder().AppendDocument("to", namespaceDocument(to)).Build())
+			}
 			r.tell(at, b.Build(), r.stream.ns.collection != "")
 		}
 	default:

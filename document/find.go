@@ -166,7 +166,7 @@ func (c *Collection) parseFind(filter any, o *FindOptions) (*findQuery, error) {
 	if q.let, err = toVariables(q.options.Let); err != nil {
 		return nil, err
 	}
-	q.FilterSpec = q.spec
+	q.FilterSpec, q.Let = q.spec, q.let
 	if q.Filter, err = query.Parse(q.spec, &query.Options{Collation: q.Collation, Let: q.let, Now: q.now}); err != nil {
 		return nil, err
 	}
@@ -187,6 +187,7 @@ func (c *Collection) parseProjection(q *findQuery) error {
 		Filter:     q.Filter,
 		Expression: &expression.Options{Collation: q.Collation, Let: q.let, Now: q.now},
 	}
+	q.Project = spec
 	if q.Projection, err = projection.Parse(spec, o); err != nil || q.Projection == nil {
 		return err
 	}

@@ -114,7 +114,7 @@ func (c *Collection) explain(ctx context.Context, x *collection, q *findQuery) (
 	at := c.moment()
 	defer func() { err = errors.Join(err, at.close()) }()
 	if x == nil {
-		p := &plan.Plan{Root: new(plan.EOF)}
+		p := plan.Nothing(&q.Query, c.ns.String())
 		return bson.Raw(plan.Explain(p, verbosity, nil)), nil
 	}
 	src := x.source()

@@ -83,10 +83,10 @@ func (o *CollectionOptions) spec() (document, error) {
 	}
 	var own bson.D
 	if o.Format != Template {
-		own = append(own, bson.E{Key: "format", Value: formatNames[o.Format]})
+		own = append(own, bson.E{Key: "format", Value: nameOf(formats(), o.Format)})
 	}
 	if o.Compression != pando.DefaultCompression {
-		own = append(own, bson.E{Key: "compression", Value: compressionNames[o.Compression]})
+		own = append(own, bson.E{Key: "compression", Value: nameOf(compressions(), o.Compression)})
 	}
 	if own != nil {
 		add("storageEngine", bson.D{{Key: "pando", Value: own}})
@@ -94,11 +94,24 @@ func (o *CollectionOptions) spec() (document, error) {
 	return toDocument(d)
 }
 
-// Names in the storageEngine option.
-var (
-	formatNames      = map[Format]string{Template: "template", BSON: "bson", AsJSON: "json"}
-	compressionNames = map[pando.Compression]string{pando.None: "none", pando.S2: "s2", pando.Zstd: "zstd"}
-)
+// formats and compressions return the names in the storageEngine option.
+func formats() map[string]Format {
+	return map[string]Format{"template": Template, "bson": BSON, "json": AsJSON}
+}
+
+func compressions() map[string]pando.Compression {
+	return map[string]pando.Compression{"none": pando.None, "s2": pando.S2, "zstd": pando.Zstd}
+}
+
+// nameOf returns the name of a value; "" when it has none.
+func nameOf[V comparable](names map[string]V, v V) string {
+	for name, x := range names {
+		if x == v {
+			return name
+		}
+	}
+	return ""
+}
 
 // parseSettings reads the options of the create command.
 func parseSettings(spec []byte) (*settings, error) {
@@ -215,24 +228,14 @@ func (s *settings) setStorage(doc document) error {
 		return nil
 	}
 	if v, err := own.LookupErr("format"); err == nil {
-		found := false
-		for f, name := range formatNames {
-			if text, ok := v.StringValueOK(); ok && text == name {
-				s.format, found = f, true
-			}
-		}
-		if !found {
+		name, _ := v.StringValueOK()
+		if s.format, ok = formats()[name]; !ok {
 			return mongoerror.New(mongoerror.BadValue, "storageEngine.pando.format is one of template, bson and json, not %s", v)
 		}
 	}
 	if v, err := own.LookupErr("compression"); err == nil {
-		found := false
-		for c, name := range compressionNames {
-			if text, ok := v.StringValueOK(); ok && text == name {
-				s.compression, found = c, true
-			}
-		}
-		if !found {
+		name, _ := v.StringValueOK()
+		if s.compression, ok = compressions()[name]; !ok {
 			return mongoerror.New(mongoerror.BadValue, "storageEngine.pando.compression is one of none, s2 and zstd, not %s", v)
 		}
 	}

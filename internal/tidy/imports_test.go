@@ -37,7 +37,8 @@ var tiers = [][]string{
 	{"document/internal/aggregate", "document/internal/execute"},
 	{"document"},
 	// What speaks to clients.
-	{"server/..."},
+	{"server/wire"},
+	{"server/mongo"},
 	{"server"},
 	{"examples/data"},
 	{"cmd/...", "examples/...", "test/..."},

@@ -84,15 +84,6 @@ func (t *cursorTable) pin(id int64) (*cursor, error) {
 	return c, nil
 }
 
-// isChangeStream reports whether a cursor is a change stream.
-func (t *cursorTable) isChangeStream(id bsoncore.Value) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	n, _ := asInt64(id)
-	c := t.byID[n]
-	return c != nil && c.changes
-}
-
 // unpin gives a cursor back; one that is at its end is closed.
 func (t *cursorTable) unpin(c *cursor, end bool) error {
 	t.mu.Lock()

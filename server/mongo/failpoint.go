@@ -11,12 +11,18 @@ import (
 	"github.com/pandodb/pando/document"
 )
 
-// failPoints is what configureFailPoint has set: failCommand only.
+// failPoints is what configureFailPoint has set.
 type failPoints struct {
 	mu     sync.Mutex
-	active *failCommand
-	used   int64 // how often it has struck, over all
+	active map[string]*failCommand
+	used   int64 // how often they have struck, over all
 }
+
+// The fail points that there are: before a command runs, and in a getMore that has got its cursor.
+const (
+	failCommandName = "failCommand"
+	failGetMoreName = "failGetMoreAfterCursorCheckout"
+)
 
 // failCommand makes commands fail.
 type failCommand struct {
@@ -45,7 +51,7 @@ func (r *request) configureFailPoint() (bsoncore.Document, error) {
 		return nil, document.NewError(codeCommandNotFound, "no such command: 'configureFailPoint'")
 	}
 	name, _ := r.target.StringValueOK()
-	if name != "failCommand" {
+	if name != failCommandName && name != failGetMoreName {
 		return nil, document.NewError(document.BadValue, "no fail point is called %s here", name)
 	}
 	f, err := r.parseFailPoint()
@@ -56,7 +62,13 @@ func (r *request) configureFailPoint() (bsoncore.Document, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	before := p.used
-	p.active = f
+	if p.active == nil {
+		p.active = map[string]*failCommand{}
+	}
+	if f != nil && name == failGetMoreName {
+		f.commands = []string{"getMore"}
+	}
+	p.active[name] = f
 	return done(bsoncore.NewDocumentBuilder().AppendInt64("count", before)), nil
 }
 
@@ -146,10 +158,10 @@ func texts(v bsoncore.Value) []string {
 }
 
 // strike returns what is to happen to a command, and counts it.
-func (p *failPoints) strike(r *request) *failCommand {
+func (p *failPoints) strike(r *request, name string) *failCommand {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	f := p.active
+	f := p.active[name]
 	if f == nil || r.name == "configureFailPoint" || !slices.Contains(f.commands, r.name) && !slices.Contains(f.commands, r.command.name) {
 		return nil
 	}
@@ -172,7 +184,7 @@ func (p *failPoints) strike(r *request) *failCommand {
 
 // apply makes a command fail if a fail point says so.
 func (p *failPoints) apply(r *request) error {
-	f := p.strike(r)
+	f := p.strike(r, failCommandName)
 	if f == nil {
 		return nil
 	}
@@ -201,8 +213,6 @@ func (p *failPoints) apply(r *request) error {
 		err.Labels = f.labels
 	case r.retriesWrite() && retryableCode(f.code):
 		err.Labels = append(err.Labels, "RetryableWriteError")
-	case r.name == "getMore" && resumableCode(f.code) && r.server.cursors.isChangeStream(r.target):
-		err.Labels = append(err.Labels, "ResumableChangeStreamError")
 	}
 	switch {
 	case !r.has("autocommit") || f.hasLabels:
@@ -211,6 +221,22 @@ func (p *failPoints) apply(r *request) error {
 		return transientCommit(err)
 	}
 	return transient(err)
+}
+
+// applyToGetMore makes a getMore fail that has got its cursor.
+func (p *failPoints) applyToGetMore(r *request, x *cursor) error {
+	f := p.strike(r, failGetMoreName)
+	switch {
+	case f == nil:
+		return nil
+	case f.close:
+		return errDropConnection
+	}
+	err := document.NewError(f.code, "Failing getMore via the fail point %s", failGetMoreName)
+	if x.changes && resumableCode(f.code) {
+		err.Labels = []string{"ResumableChangeStreamError"}
+	}
+	return err
 }
 
 // blockFor holds a command back, for no longer than it may take.

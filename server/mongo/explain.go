@@ -1,0 +1,124 @@
+package mongo
+
+import (
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
+
+	"github.com/pandodb/pando/document"
+)
+
+func (r *request) explainAggregate(name string, stages bson.RawArray, o *document.AggregateOptions, verbosity string) (bsoncore.Document, error) {
+	plan, err := r.lookup(name).ExplainAggregate(r.ctx, stages, o, verbosity)
+	if err != nil {
+		return nil, err
+	}
+	return r.explained(plan), nil
+}
+
+// explained adds to a plan what the server knows.
+func (r *request) explained(plan bson.Raw) bsoncore.Document {
+	at, out := bsoncore.AppendDocumentStart(nil)
+	elements, err := bsoncore.Document(plan).Elements()
+	if err == nil {
+		for _, e := range elements {
+			if e.Key() != "ok" {
+				out = append(out, e...)
+			}
+		}
+	}
+	out = bsoncore.AppendDocumentElement(out, "command", r.body)
+	out = bsoncore.AppendDocumentElement(out, "serverInfo", r.server.info())
+	out = bsoncore.AppendDoubleElement(out, "ok", 1)
+	out, err = bsoncore.AppendDocumentEnd(out, at)
+	if err != nil {
+		return bsoncore.Document(plan)
+	}
+	return out
+}
+
+// explain tells how the command inside would be, or was, carried out.
+func (r *request) explain() (bsoncore.Document, error) {
+	inner, isDoc := r.target.DocumentOK()
+	if !isDoc {
+		return nil, wrongType("explain.explain", r.target, "object")
+	}
+	verbosity, err := r.text("verbosity")
+	if err != nil {
+		return nil, err
+	}
+	if verbosity == "" {
+		verbosity = "allPlansExecution"
+	}
+	x := *r
+	x.body, x.docs = inner, nil
+	first, err := inner.IndexErr(0)
+	if err != nil {
+		return nil, document.NewError(document.FailedToParse, "explain needs a command")
+	}
+	x.name, x.target = first.Key(), first.Value()
+	db := r.db
+	if err := x.parse(); err != nil && document.CodeOf(err) != codeMissingField {
+		return nil, err
+	}
+	x.db = db
+	switch x.name {
+	case "find":
+		filter, o, err := x.parseFind()
+		if err != nil {
+			return nil, err
+		}
+		o.Verbosity = verbosity
+		return x.explainFind(filter, o)
+	case "count", "distinct":
+		filter, err := x.optional("query")
+		if err != nil {
+			return nil, err
+		}
+		return x.explainFind(filter, &document.FindOptions{Hint: x.raw("hint"), Verbosity: verbosity})
+	case "aggregate":
+		stages, err := x.pipeline()
+		if err != nil {
+			return nil, err
+		}
+		name, _ := x.target.StringValueOK()
+		return x.explainAggregate(name, stages, &document.AggregateOptions{Hint: x.raw("hint")}, verbosity)
+	case "update", "delete":
+		return x.explainWrite(verbosity)
+	case "findAndModify", "findandmodify":
+		filter, err := x.optional("query")
+		if err != nil {
+			return nil, err
+		}
+		return x.explainFind(filter, &document.FindOptions{Hint: x.raw("hint"), Sort: x.raw("sort"), Limit: 1, Verbosity: verbosity})
+	}
+	return nil, document.NewError(codeCommandNotFound, "Explain failed due to unknown command: %s", x.name)
+}
+
+func (r *request) explainFind(filter any, o *document.FindOptions) (bsoncore.Document, error) {
+	c, err := r.collection()
+	if err != nil {
+		return nil, err
+	}
+	plan, err := c.Explain(r.ctx, filter, o)
+	if err != nil {
+		return nil, err
+	}
+	return r.explained(plan), nil
+}
+
+// explainWrite explains the query of the first statement of an update or delete.
+func (r *request) explainWrite(verbosity string) (bsoncore.Document, error) {
+	field := map[string]string{"update": "updates", "delete": "deletes"}[r.name]
+	list, err := r.documents(field)
+	if err != nil {
+		return nil, err
+	}
+	if len(list) != 1 {
+		return nil, document.NewError(codeInvalidOptions, "explained write batches must be of size 1")
+	}
+	q, isDoc := list[0].Lookup("q").DocumentOK()
+	if !isDoc {
+		return nil, document.NewError(document.FailedToParse, "a statement without q")
+	}
+	return r.explainFind(bson.Raw(q), &document.FindOptions{Verbosity: verbosity})
+}
