@@ -28,6 +28,7 @@ type writer struct {
 	owner   *Tx // nil: the commit is one call's own
 
 	unchecked bool // validators are not asked
+	exclusive bool // no other writer is at work
 
 	statements        *statements // what to remember of the commit; nil: nothing
 	entries           []byte
@@ -42,15 +43,18 @@ type touch struct {
 }
 
 // indexesOf returns the indexes of a collection for this commit: the same ones from its first write to its last.
-func (w *writer) indexesOf(c *collection) []*secondary {
+func (w *writer) indexesOf(c *collection) []*secondary { return *w.touch(c) }
+
+// touch is indexesOf, by which lists can be told apart.
+func (w *writer) touch(c *collection) *[]*secondary {
 	for _, t := range w.touched {
 		if t.c == c {
-			return *t.indexes
+			return t.indexes
 		}
 	}
 	list := c.indexes.Load()
 	w.touched = append(w.touched, touch{c, list})
-	return *list
+	return list
 }
 
 // write runs fn with a writer and commits what it wrote. A call of its own is run again when another commit overtakes it; in a
@@ -349,17 +353,21 @@ const (
 
 // entryValue returns the value of an entry: see docs/format/collections.md.
 func (x *secondary) entryValue(exact bool, record []byte) []byte {
+	return x.appendEntryValue(nil, exact, record)
+}
+
+func (x *secondary) appendEntryValue(dst []byte, exact bool, record []byte) []byte {
 	flag := byte(entryExact)
 	if !exact {
 		flag = entryInexact
 	}
 	switch {
 	case x.def.Unique:
-		return append([]byte{flag}, record...)
+		return append(append(dst, flag), record...)
 	case exact:
-		return nil
+		return dst
 	}
-	return []byte{flag}
+	return append(dst, flag)
 }
 
 // checkUnique fails when another record has one of the entries that a change adds.
