@@ -18,8 +18,9 @@ type failPoints struct {
 	used   int64 // how often they have struck, over all
 }
 
-// The fail points that there are: before a command runs, and in a getMore that has got its cursor.
+// The fail points that there are: before a command runs, in a getMore that has got its cursor, and around a retryable write.
 const (
+	failWriteName   = "onPrimaryTransactionalWrite"
 	failCommandName = "failCommand"
 	failGetMoreName = "failGetMoreAfterCursorCheckout"
 )
@@ -51,10 +52,10 @@ func (r *request) configureFailPoint() (bsoncore.Document, error) {
 		return nil, document.NewError(codeCommandNotFound, "no such command: 'configureFailPoint'")
 	}
 	name, _ := r.target.StringValueOK()
-	if name != failCommandName && name != failGetMoreName {
+	if name != failCommandName && name != failGetMoreName && name != failWriteName {
 		return nil, document.NewError(document.BadValue, "no fail point is called %s here", name)
 	}
-	f, err := r.parseFailPoint()
+	f, err := r.parseFailPoint(name)
 	if err != nil {
 		return nil, err
 	}
@@ -73,8 +74,8 @@ func (r *request) configureFailPoint() (bsoncore.Document, error) {
 }
 
 // parseFailPoint reads mode and data; nil is off.
-func (r *request) parseFailPoint() (*failCommand, error) {
-	f := &failCommand{times: -1}
+func (r *request) parseFailPoint(name string) (*failCommand, error) {
+	f := &failCommand{times: -1, close: name == failWriteName}
 	mode := r.args["mode"]
 	if text, isText := mode.StringValueOK(); isText {
 		if text == "off" {
@@ -112,7 +113,7 @@ func (f *failCommand) parse(data bsoncore.Document) error {
 			f.commands = texts(v)
 		case "appName":
 			f.appName, _ = v.StringValueOK()
-		case "errorCode":
+		case "failBeforeCommitExceptionCode", "errorCode":
 			n, _ := asInt64(v)
 			f.code = document.Code(n)
 		case "errorLabels":
@@ -162,7 +163,7 @@ func (p *failPoints) strike(r *request, name string) *failCommand {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	f := p.active[name]
-	if f == nil || r.name == "configureFailPoint" || !slices.Contains(f.commands, r.name) && !slices.Contains(f.commands, r.command.name) {
+	if f == nil || r.name == "configureFailPoint" || name != failWriteName && !slices.Contains(f.commands, r.name) && !slices.Contains(f.commands, r.command.name) {
 		return nil
 	}
 	if f.appName != "" && f.appName != r.conn.appName {
@@ -237,6 +238,24 @@ func (p *failPoints) applyToGetMore(r *request, x *cursor) error {
 		err.Labels = []string{"ResumableChangeStreamError"}
 	}
 	return err
+}
+
+// aroundWrite runs a retryable write, which fails before it commits, or whose client does not hear that it has.
+func (p *failPoints) aroundWrite(r *request, run func() (bsoncore.Document, error)) (bsoncore.Document, error) {
+	f := p.strike(r, failWriteName)
+	switch {
+	case f == nil:
+		return run()
+	case f.code != 0 && f.close:
+		return nil, errDropConnection
+	case f.code != 0:
+		return nil, document.NewError(f.code, "Failing the write via the fail point %s", failWriteName)
+	}
+	reply, err := run()
+	if err == nil && f.close {
+		return nil, errDropConnection
+	}
+	return reply, err
 }
 
 // blockFor holds a command back, for no longer than it may take.

@@ -19,7 +19,7 @@ func (r *request) retryableWrite(run func() (bsoncore.Document, error)) (bsoncor
 		x.abort()
 	}
 	s.number = max(s.number, r.txnNumber)
-	return run()
+	return r.server.fails.aroundWrite(r, run)
 }
 
 // statementContext returns the context for a write, which says what it is known by if it may be sent again.
