@@ -43,6 +43,47 @@ func TestInterrupted(t *testing.T) {
 	wantPrefix(t, dir)
 }
 
+// slowDocuments is slowLines with JSON.
+type slowDocuments struct {
+	given int
+	after func()
+}
+
+func (s *slowDocuments) Read(p []byte) (int, error) {
+	n := 0
+	for n+64 < len(p) {
+		n += copy(p[n:], fmt.Sprintf("{\"_id\":%d,\"v\":\"%s\"}\n", s.given, strings.Repeat("v", 20)))
+		s.given++
+	}
+	if s.given > 150_000 {
+		s.after()
+	}
+	return n, nil
+}
+
+// TestInterruptedCollection is TestInterrupted for documents.
+func TestInterruptedCollection(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "db")
+	ctx, cancel := context.WithCancel(t.Context())
+	var out, errOut bytes.Buffer
+	args := []string{"import", dir, "-", "--format", "jsonl", "--collection", "c", "--profile", "relaxed"}
+	code := run(ctx, args, &slowDocuments{after: cancel}, &out, &errOut)
+	if code != exitFailed || !strings.Contains(errOut.String(), "interrupted") || strings.Count(errOut.String(), "\n") != 1 {
+		t.Fatalf("exit code %d: %q", code, errOut.String())
+	}
+	var stored int
+	if _, err := fmt.Sscanf(errOut.String()[strings.LastIndex(errOut.String(), "(")+1:], "%d documents", &stored); err != nil {
+		t.Fatalf("%q: %v", errOut.String(), err)
+	}
+	out.Reset()
+	if code := run(t.Context(), []string{"find", dir, "c", "--count"}, strings.NewReader(""), &out, &errOut); code != exitDone {
+		t.Fatalf("exit code %d: %s", code, errOut.String())
+	}
+	if want := fmt.Sprintf("%d\n", stored); out.String() != want || stored == 0 {
+		t.Fatalf("%s documents are there, want %s", out.String(), want)
+	}
+}
+
 // TestSilentInput: an interrupt ends an import that waits for input, and makes nothing.
 func TestSilentInput(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "db")
