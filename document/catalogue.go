@@ -22,7 +22,7 @@ const (
 	metaKeyspace   = "documents" // the catalogue; the keyspaces of collections are below it
 	collectionKey  = 'c'         // 'c', database, 0, collection: the entry
 	templateKey    = 't'         // 't', collection's number, template's number: the definition
-	indexLeafBytes = 16 << 10    // entries are small and alike: larger leaves compress better
+	indexLeafBytes = 8 << 10     // larger leaves do not make entries smaller, and looking one up dearer
 	recordLeaf     = 32 << 10
 )
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
@@ -82,7 +83,8 @@ func (c *Collection) openDirect(ctx context.Context, spec document, o *FindOptio
 	if i == nil {
 		return nil, nil
 	}
-	d := &direct{x: x, snap: x.store.db.Snapshot()}
+	d := directs.Get().(*direct)
+	d.x, d.snap = x, x.store.db.Snapshot()
 	limit := maxDirect + 1
 	if o != nil && o.Limit > 0 {
 		limit = int(min(o.Limit, maxDirect+1))
@@ -130,23 +132,29 @@ type direct struct {
 	doc []byte
 }
 
+var directs = sync.Pool{New: func() any { return new(direct) }}
+
+// maxKept is how large the buffers may be that are kept for others.
+const maxKept = 1 << 20
+
 // find gathers the keys of the records, limit at most.
 func (d *direct) find(i *secondary, v bsoncore.Value, limit int) error {
 	var room [96]byte
 	entry := keyenc.Append(room[:0], v, false, nil)
 	entries := d.snap.In(i.ks)
 	if i.def.Unique {
-		value, err := entries.GetTo(nil, entry)
+		value, err := entries.GetTo(d.record[:0], entry)
 		if errors.Is(err, pando.ErrNotFound) {
 			return nil
 		}
+		d.record = value
 		if err == nil && len(value) == 0 {
 			err = fmt.Errorf("%s, index %s: an entry without a record: %w", d.x.name.Load(), i.def.Name, pando.ErrCorrupt)
 		}
 		if err != nil {
 			return err
 		}
-		d.keys, d.ends = value[1:], append(d.ends, len(value)-1)
+		d.keys, d.ends = append(d.keys, value[1:]...), append(d.ends, len(value)-1)
 		return nil
 	}
 	lo, hi := index.PrefixRange(entry)
@@ -182,4 +190,12 @@ func (d *direct) next(ctx context.Context) (document, bool, error) {
 	return d.doc, true, nil
 }
 
-func (d *direct) close() error { return d.snap.Close() }
+// close gives the buffers to the next one: documents are valid until then only.
+func (d *direct) close() error {
+	err := d.snap.Close()
+	*d = direct{keys: d.keys[:0], ends: d.ends[:0], record: d.record, doc: d.doc}
+	if cap(d.record)+cap(d.doc) <= maxKept {
+		directs.Put(d)
+	}
+	return err
+}
