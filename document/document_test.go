@@ -124,6 +124,12 @@ func TestFindUpdateDelete(t *testing.T) {
 `)
 	o := &document.FindOptions{Sort: document.JSON(`{"delay": -1}`), Skip: 1, Limit: 2, Projection: document.JSON(`{"delay": 1, "_id": 0}`)}
 	expect(t, "sorted", find(t, c, `{"carrier": "UA"}`, o), "{\"delay\":48}\n{\"delay\":42}\n")
+	_, err = c.Insert(ctx, document.JSON(`{"_id": "list", "l": [1, 2, 3, 4, 5]}`))
+	must(t, err)
+	sliced := &document.FindOptions{Projection: document.JSON(`{"l": {"$slice": [1, 3]}}`)}
+	expect(t, "a slice, once", find(t, c, `{"_id": "list"}`, sliced), "{\"_id\":\"list\",\"l\":[2,3,4]}\n")
+	_, err = c.Delete(ctx, document.JSON(`{"_id": "list"}`), nil)
+	must(t, err)
 	count, err := c.Count(ctx, document.JSON(`{"carrier": "UA"}`), nil)
 	must(t, err)
 	if count != 10 {
@@ -143,6 +149,9 @@ func TestFindUpdateDelete(t *testing.T) {
 	old, _, err := c.FindAndModify(ctx, document.JSON(`{"_id": 99}`), document.JSON(`{"$set": {"a": 2}}`), nil)
 	must(t, err)
 	expect(t, "before", text(t, old), `{"_id":99,"a":1}`)
+	old, _, err = c.FindAndModify(ctx, document.JSON(`{"_id": 99}`), document.JSON(`{"$set": {"b": 3}}`), &document.ModifyOptions{New: true, Projection: document.JSON(`{"b": 1, "_id": 0}`)})
+	must(t, err)
+	expect(t, "what was asked for of it", text(t, old), `{"b":3}`)
 	deleted, err := c.Delete(ctx, document.JSON(`{"delay": {"$gte": 100}}`), &document.DeleteOptions{Many: true})
 	must(t, err)
 	if deleted != 10 {

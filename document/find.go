@@ -126,8 +126,7 @@ func (f *found) next(ctx context.Context) (document, bool, error) {
 	if f.buf, err = f.m.document(f.buf[:0]); err != nil {
 		return nil, false, err
 	}
-	doc, err := f.q.project(f.buf)
-	return doc, err == nil, err
+	return f.buf, true, nil // the plan has made the projection
 }
 
 func (f *found) close() error { return f.m.close() }
@@ -192,9 +191,10 @@ func (c *Collection) parseProjection(q *findQuery) error {
 		return err
 	}
 	var buf []byte
+	apply := q.Projection // which the plan may not get
 	q.project = func(doc document) (document, error) {
 		var err error
-		buf, err = q.Projection.Apply(buf[:0], doc)
+		buf, err = apply.Apply(buf[:0], doc)
 		return buf, err
 	}
 	return nil

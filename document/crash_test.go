@@ -1,0 +1,128 @@
+package document_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/pandodb/pando"
+	"github.com/pandodb/pando/document"
+	"github.com/pandodb/pando/vfs/memfs"
+)
+
+// Whatever moment the power fails at: acknowledged documents are there, transactions are whole or absent, every index that is
+// ready says what the documents say, an index that was being built is gone, and all can be decoded.
+func TestPowerCutsLeaveAWholeStore(t *testing.T) {
+	fs := memfs.New()
+	s := open(t, fs)
+	c := collection(t, s, "c", nil)
+	_, err := c.CreateIndex(ctx, document.Index{Keys: bson.D{{Key: "u", Value: 1}}, Unique: true})
+	must(t, err)
+	var acknowledged atomic.Int64
+	stop := make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() { // documents one by one, of many shapes, so that templates and dictionaries are made meanwhile
+		for i := 0; ; i++ {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			doc := bson.D{{Key: "_id", Value: i}, {Key: "u", Value: fmt.Sprintf("user%d@example.com", i)}, {Key: "v", Value: i % 7}}
+			if i%3 == 0 {
+				doc = append(doc, bson.E{Key: fmt.Sprintf("f%d", i%9), Value: bson.A{i, "x"}})
+			}
+			if _, err := c.Insert(ctx, doc); err != nil {
+				t.Error(err)
+				return
+			}
+			acknowledged.Store(int64(i + 1))
+		}
+	})
+	wg.Go(func() { // pairs that are there together or not at all
+		a, b := s.Database("test").Lookup("a"), s.Database("test").Lookup("b")
+		for i := 0; ; i++ {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			err := s.Transaction(ctx, func(tx *document.Tx) error {
+				for _, x := range []*document.Collection{a, b} {
+					if _, err := tx.In(x).Insert(ctx, bson.D{{Key: "_id", Value: i}}); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+		}
+	})
+	wg.Go(func() { // an index that comes and goes
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			if _, err := c.CreateIndex(ctx, document.Index{Keys: bson.D{{Key: "v", Value: 1}}}); err != nil {
+				t.Error(err)
+				return
+			}
+			if err := c.DropIndex(ctx, "v_1"); err != nil {
+				t.Error(err)
+				return
+			}
+		}
+	})
+	rng := rand.New(rand.NewPCG(1, 2))
+	for range 20 {
+		before := acknowledged.Load()
+		for acknowledged.Load() == before {
+			continue // some more writes between two crashes
+		}
+		least := acknowledged.Load()
+		checkImage(t, fs.CrashImage(memfs.Policy{Unsynced: memfs.Unsynced(rng.IntN(3)), Seed: rng.Uint64(), Reordered: rng.IntN(2) == 0, Stale: rng.IntN(2) == 0}), least)
+	}
+	close(stop)
+	wg.Wait()
+}
+
+// checkImage opens what a crash has left and looks at all of it.
+func checkImage(t *testing.T, fs *memfs.FS, least int64) {
+	t.Helper()
+	s, err := document.Open("db", &document.Options{Storage: pando.Options{FS: fs, MemoryBytes: 4 << 20}, TTLInterval: -1})
+	if err != nil {
+		t.Fatalf("with %d acknowledged: %v", least, err)
+	}
+	defer func() { must(t, s.Close()) }()
+	d := s.Database("test")
+	c := d.Lookup("c")
+	n, err := c.Count(ctx, nil, nil)
+	must(t, err)
+	if n < least {
+		t.Fatalf("%d documents, %d were acknowledged", n, least)
+	}
+	natural := find(t, c, `{}`, &document.FindOptions{Sort: document.JSON(`{"_id": 1}`)})
+	indexes, err := c.Indexes(ctx)
+	must(t, err)
+	for _, x := range indexes {
+		got := find(t, c, `{}`, &document.FindOptions{Sort: document.JSON(`{"_id": 1}`), Hint: x.Name})
+		if got != natural {
+			t.Fatalf("index %s says otherwise than the documents", x.Name)
+		}
+	}
+	if a, b := find(t, d.Lookup("a"), `{}`, nil), find(t, d.Lookup("b"), `{}`, nil); a != b {
+		t.Fatalf("half a transaction:\n%s\nand\n%s", a, b)
+	}
+	report, err := s.DB().Check(ctx)
+	must(t, err)
+	must(t, report.Err())
+}
