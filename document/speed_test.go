@@ -114,3 +114,25 @@ func TestGetValueToAllocatesNothing(t *testing.T) {
 		t.Errorf("%v allocations", allocs)
 	}
 }
+
+func BenchmarkOpenManyCollections(b *testing.B) {
+	fs := memfs.New()
+	o := &document.Options{Storage: pando.Options{FS: fs, MemoryBytes: 256 << 20, Profile: pando.Relaxed}, TTLInterval: -1, History: -1}
+	s, err := document.Open("db", o)
+	must(b, err)
+	for i := range 300 {
+		c := collection(b, s, fmt.Sprint("users", i), nil)
+		_, err := c.CreateIndex(ctx, document.Index{Keys: bson.D{{Key: "email", Value: 1}}, Unique: true})
+		must(b, err)
+		_, err = c.InsertMany(ctx, speedUsers(0, 100), nil)
+		must(b, err)
+	}
+	must(b, s.Close())
+	for b.Loop() {
+		s, err := document.Open("db", o)
+		must(b, err)
+		b.StopTimer()
+		must(b, s.Close())
+		b.StartTimer()
+	}
+}
