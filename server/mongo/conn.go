@@ -17,24 +17,27 @@ import (
 
 // conn is one client connection. Its commands run one after the other.
 type conn struct {
-	server     *Server
-	net        net.Conn
-	id         int64
-	busy       atomic.Bool // a command runs, or its answer is on its way
-	w          *bufio.Writer
-	out        []byte // the answer that is being made
-	packed     []byte // and compressed
-	requestID  int32
-	compressor wire.Compressor
-	offered    map[string]bool // compressors of the handshake
-	client     bsoncore.Document
-	appName    string
-	auth       authState
-	lastError  error
+	server    *Server
+	net       net.Conn
+	id        int64
+	busy      atomic.Bool // a command runs, or its answer is on its way
+	w         *bufio.Writer
+	out       []byte // the answer that is being made
+	packed    []byte // and compressed
+	requestID int32
+	offered   map[string]bool // compressors of the handshake
+	client    bsoncore.Document
+	appName   string
+	auth      authState
+	lastError error
 }
 
 // writeTimeout ends connections whose clients do not take their answers.
 const writeTimeout = 2 * time.Minute
+
+// messageTimeout ends connections whose clients begin a message and do not complete it. Between messages they may be silent for as
+// long as they like.
+const messageTimeout = 30 * time.Second
 
 // ServeConn answers the commands of one connection until it ends, and closes it.
 func (s *Server) ServeConn(c net.Conn) {
@@ -53,16 +56,17 @@ func (s *Server) ServeConn(c net.Conn) {
 	}()
 	s.log.Debug("connection accepted", "connection", x.id, "remote", c.RemoteAddr().String())
 	err := x.serve()
-	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, net.ErrClosed) {
+	if !errors.Is(err, io.EOF) && !errors.Is(err, net.ErrClosed) {
 		s.log.Info("connection ended", "connection", x.id, "error", err)
 	}
 }
 
-// serve reads and answers messages.
+// serve reads and answers messages, until the error that ends the connection.
 func (c *conn) serve() error {
-	r := wire.NewReader(bufio.NewReaderSize(c.net, 32<<10))
+	in := bufio.NewReaderSize(c.net, 32<<10)
+	r := wire.NewReader(in)
 	for {
-		m, err := r.Read()
+		m, err := c.receive(in, r)
 		if err != nil {
 			return err
 		}
@@ -73,6 +77,21 @@ func (c *conn) serve() error {
 			return err
 		}
 	}
+}
+
+// receive waits for a message to begin, and reads it.
+func (c *conn) receive(in *bufio.Reader, r *wire.Reader) (*wire.Message, error) {
+	if _, err := in.Peek(1); err != nil {
+		return nil, err
+	}
+	if err := c.net.SetReadDeadline(c.server.clock.Now().Add(messageTimeout)); err != nil {
+		return nil, err
+	}
+	m, err := r.Read()
+	if err != nil {
+		return nil, err
+	}
+	return m, c.net.SetReadDeadline(time.Time{})
 }
 
 var errDropConnection = errors.New("a fail point closes the connection")
