@@ -100,7 +100,7 @@ func serveLog(a *app, level string) (*slog.Logger, error) {
 		return nil, fmt.Errorf("--log-level is debug, info, warn or error, not %q", level)
 	}
 	if f, ok := a.err.(*os.File); ok && term.IsTerminal(int(f.Fd())) && !a.json {
-		return slog.New(tint.NewHandler(f, &tint.Options{Level: l})), nil
+		return slog.New(tint.NewTextHandler(f, &tint.Options{Level: l})), nil
 	}
 	if a.json {
 		return slog.New(slog.NewJSONHandler(a.err, &slog.HandlerOptions{Level: l})), nil

@@ -28,7 +28,6 @@ type cursor struct {
 	changes   bool // a change stream
 	cancel    context.CancelCauseFunc
 	ctx       context.Context
-	comment   bsoncore.Value
 
 	mu      sync.Mutex // held while it is read from
 	held    bson.Raw   // a document that did not fit into the last batch

@@ -32,13 +32,12 @@ type failCommand struct {
 	commands []string
 	appName  string
 
-	code       document.Code // 0: no error
-	labels     []string
-	hasLabels  bool
-	close      bool
-	block      time.Duration
-	concern    bsoncore.Document // writeConcernError
-	extraLabel bool
+	code      document.Code // 0: no error
+	labels    []string
+	hasLabels bool
+	close     bool
+	block     time.Duration
+	concern   bsoncore.Document // writeConcernError
 }
 
 func failPointCommands() []*command {

@@ -25,12 +25,10 @@ type session struct {
 
 // transaction is a multi-document transaction.
 type transaction struct {
-	number    int64
-	tx        *document.Tx
-	started   time.Time
-	state     txnState
-	wrote     bool
-	committed *bson.Timestamp
+	number  int64
+	tx      *document.Tx
+	started time.Time
+	state   txnState
 }
 
 // txnState is how far a transaction has come.

@@ -56,11 +56,11 @@ func (c Compressor) String() string {
 var (
 	zstdWriters = sync.Pool{New: func() any {
 		w, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedFastest))
-		return coder[*zstd.Encoder]{w, err}
+		return &coder[*zstd.Encoder]{w, err}
 	}}
 	zstdReaders = sync.Pool{New: func() any {
 		r, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(MaxMessage), zstd.WithDecoderMaxWindow(64<<20))
-		return coder[*zstd.Decoder]{r, err}
+		return &coder[*zstd.Decoder]{r, err}
 	}}
 )
 
@@ -86,7 +86,7 @@ func (c Compressor) decompress(dst, src []byte, size int) ([]byte, error) {
 	case Zlib:
 		dst, err = inflate(dst, src, size)
 	case Zstd:
-		z := zstdReaders.Get().(coder[*zstd.Decoder])
+		z := zstdReaders.Get().(*coder[*zstd.Decoder])
 		if err = z.err; err == nil {
 			dst, err = z.coder.DecodeAll(src, dst)
 			zstdReaders.Put(z)
@@ -134,7 +134,7 @@ func AppendCompressed(dst, message []byte, c Compressor) ([]byte, error) {
 		err = errors.Join(err, w.Close())
 		dst = b.Bytes()
 	case Zstd:
-		z := zstdWriters.Get().(coder[*zstd.Encoder])
+		z := zstdWriters.Get().(*coder[*zstd.Encoder])
 		if err = z.err; err == nil {
 			dst = z.coder.EncodeAll(body, dst)
 			zstdWriters.Put(z)

@@ -97,28 +97,31 @@ func (c *densifyCursor) stateOf(partition document) *densified {
 	return d
 }
 
+// upTo returns the next document up to the one that was read: those that are made come first.
+func (c *densifyCursor) upTo() (document, error) {
+	if order.Compare(c.state.next, c.v, nil) < 0 && c.within(c.state.next) {
+		return c.make(c.state)
+	}
+	if order.Compare(c.state.next, c.v, nil) == 0 || c.s.extent == explicitEnds && order.Compare(c.s.low, c.v, nil) == 0 {
+		c.state.next = c.s.after(c.v) // in the document's type of number; at the low end in that of the last such document
+	}
+	doc := c.doc
+	c.doc = nil
+	return doc, nil
+}
+
 // Next implements Cursor.
 func (c *densifyCursor) Next(ctx context.Context) (document, error) {
-	for !c.ended {
-		if c.doc == nil {
-			plain, err := c.read(ctx)
-			if errors.Is(err, io.EOF) {
-				c.ended = true
-				break
-			}
-			if plain != nil || err != nil {
-				return plain, err
-			}
+	if !c.ended && c.doc == nil {
+		plain, err := c.read(ctx)
+		if errors.Is(err, io.EOF) {
+			c.ended = true
+		} else if plain != nil || err != nil {
+			return plain, err
 		}
-		if order.Compare(c.state.next, c.v, nil) < 0 && c.within(c.state.next) {
-			return c.make(c.state)
-		}
-		if order.Compare(c.state.next, c.v, nil) == 0 || c.s.extent == explicitEnds && order.Compare(c.s.low, c.v, nil) == 0 {
-			c.state.next = c.s.after(c.v) // in the document's type of number; at the low end in that of the last such document
-		}
-		doc := c.doc
-		c.doc = nil
-		return doc, nil
+	}
+	if !c.ended {
+		return c.upTo()
 	}
 	for ; c.tail < len(c.list) && c.s.extent != byPartition; c.tail++ {
 		d := c.list[c.tail]

@@ -22,7 +22,6 @@ type operand struct {
 type extractor struct {
 	names  []string
 	values []value
-	found  int
 }
 
 // operand prepares an expression.

@@ -38,7 +38,6 @@ type entries struct {
 	seen    keySet
 	own     index.Entries // those of a record, when there is no room in seen
 	cover   *coverer
-	key     []byte
 	value   []byte
 	record  []byte
 }
