@@ -62,3 +62,29 @@ func TestLyingHeaders(t *testing.T) {
 		})
 	}
 }
+
+// TestCursorHoarding: who opens cursors and never reads them gets as many as there may be, and others can still work.
+func TestCursorHoarding(t *testing.T) {
+	const most = 5
+	s := newServer(t, &Options{MaxCursors: most})
+	c := dial(t, s)
+	c.must("d", bson.D{{Key: "insert", Value: "c"}, {Key: "documents", Value: bson.A{bson.D{}, bson.D{}, bson.D{}}}})
+	hoard := bson.D{{Key: "find", Value: "c"}, {Key: "batchSize", Value: 1}}
+	for range most {
+		c.must("d", hoard)
+	}
+	c.refused("d", hoard, 261)
+	if open, _, _ := s.cursors.counts(); open != most {
+		t.Errorf("%d cursors are open", open)
+	}
+	dial(t, s).must("d", bson.D{{Key: "find", Value: "c"}})
+}
+
+// TestIdleConnections: connections that are silent cost nobody else anything, and end with the server.
+func TestIdleConnections(t *testing.T) {
+	s := newServer(t, nil)
+	for range 2000 {
+		dial(t, s)
+	}
+	dial(t, s).must("admin", bson.D{{Key: "ping", Value: 1}})
+}
