@@ -222,7 +222,7 @@ func (c *collection) finishBuilds(ctx context.Context, done []*secondary) error 
 		if !slices.Contains(done, x) {
 			continue
 		}
-		ready := &secondary{number: x.number, def: x.def, ks: x.ks, ready: true}
+		ready := &secondary{number: x.number, def: x.def, ks: x.ks, ready: true, since: c.store.db.LastSeq()}
 		ready.multikey.Store(x.multikey.Load())
 		list[i] = ready
 		specs.AppendDocument(x.def.Spec)

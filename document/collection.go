@@ -28,7 +28,7 @@ type Collection struct {
 // moment returns what a read of the collection sees: the present, what its transaction sees, or its snapshot. It must be closed.
 func (c *Collection) moment() *moment {
 	if c.at != nil {
-		return &moment{store: c.store, reader: c.at.reader}
+		return &moment{store: c.store, reader: c.at.reader, seq: c.at.seq}
 	}
 	return c.store.moment(c.tx)
 }
@@ -70,6 +70,7 @@ type secondary struct {
 	ks       *pando.Keyspace
 	multikey atomic.Uint64 // a bit for each component that met an array; set before the commit that needs it, never cleared
 	ready    bool
+	since    uint64 // the change from which on it has been complete; 0: as long as the store has been open
 	build    *build // while it is being built
 }
 
@@ -110,12 +111,14 @@ func (c *collection) key(dst []byte, id bsoncore.Value) []byte {
 }
 
 // source is what plans of this collection run on.
-func (c *collection) source() *execute.Collection {
+//
+// It leaves out hidden indexes, and those that were not complete at the moment that is read: since is its number in the log.
+func (c *collection) source(since uint64) *execute.Collection {
 	x := &execute.Collection{
 		Namespace: c.name.Load().String(), Records: c.records, Codec: c.codec, Capped: c.settings.Load().capped, Estimate: c.estimate,
 	}
 	for _, i := range *c.indexes.Load() {
-		if i.ready {
+		if i.ready && !i.def.Hidden && i.since <= since {
 			x.Indexes = append(x.Indexes, execute.Index{Definition: i.def, Keyspace: i.ks, Multikey: i.multikey.Load})
 		}
 	}

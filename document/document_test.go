@@ -444,3 +444,26 @@ func TestStatementsAreCarriedOutOnce(t *testing.T) {
 		t.Errorf("an older number: %v", err)
 	}
 }
+
+func TestSnapshotsDoNotUseIndexesThatAreYounger(t *testing.T) {
+	s := open(t, memfs.New())
+	c := collection(t, s, "c", nil)
+	_, err := c.InsertMany(ctx, []any{document.JSON(`{"_id": 1, "v": 1}`), document.JSON(`{"_id": 2, "v": 2}`)}, nil)
+	must(t, err)
+	snap, err := s.Snapshot(ctx)
+	must(t, err)
+	defer snap.Close()
+	tx, err := s.Begin(ctx)
+	must(t, err)
+	defer tx.Abort()
+	_, err = c.CreateIndex(ctx, document.Index{Keys: document.JSON(`{"v": 1}`)})
+	must(t, err)
+	_, err = c.Insert(ctx, document.JSON(`{"_id": 3, "v": 2}`))
+	must(t, err)
+	expect(t, "snapshot", find(t, snap.In(c), `{"v": 2}`, nil), "{\"_id\":2,\"v\":2}\n")
+	expect(t, "transaction", find(t, tx.In(c), `{"v": 2}`, nil), "{\"_id\":2,\"v\":2}\n")
+	expect(t, "now", find(t, c, `{"v": 2}`, nil), "{\"_id\":2,\"v\":2}\n{\"_id\":3,\"v\":2}\n")
+	if _, err := snap.In(c).Insert(ctx, document.JSON(`{}`)); err == nil {
+		t.Error("a snapshot was written to")
+	}
+}

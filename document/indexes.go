@@ -388,7 +388,7 @@ func (c *collection) modifyIndex(ctx context.Context, v bsoncore.Value) error {
 		if err != nil {
 			return err
 		}
-		fresh := &secondary{number: x.number, def: def, ks: x.ks, ready: x.ready, build: x.build}
+		fresh := &secondary{number: x.number, def: def, ks: x.ks, ready: x.ready, since: x.since, build: x.build}
 		fresh.multikey.Store(x.multikey.Load())
 		list[i] = fresh
 	}

@@ -17,15 +17,17 @@ type moment struct {
 	store  *Store
 	snap   *pando.Snapshot // nil in a transaction
 	reader execute.Reader
+	seq    uint64 // no change above it is seen for certain
 }
 
 // moment returns the present state, or that of a transaction.
 func (s *Store) moment(tx *Tx) *moment {
 	if tx != nil {
-		return &moment{store: s, reader: execute.FromTx(tx.tx)}
+		return &moment{store: s, reader: execute.FromTx(tx.tx), seq: tx.seq}
 	}
+	seq := s.db.LastSeq()
 	snap := s.db.Snapshot()
-	return &moment{store: s, snap: snap, reader: execute.FromSnapshot(snap)}
+	return &moment{store: s, snap: snap, reader: execute.FromSnapshot(snap), seq: seq}
 }
 
 func (m *moment) close() error {
@@ -70,7 +72,7 @@ func (c *Collection) open(ctx context.Context, x *collection, q *findQuery) (*ma
 
 // open plans a query and opens it on a moment that somebody else closes.
 func (m *moment) open(ctx context.Context, x *collection, q *findQuery) (*matches, error) {
-	src := x.source()
+	src := x.source(m.seq)
 	p, err := plan.Choose(&q.Query, execute.Planning(m.reader, src))
 	if err != nil {
 		return nil, err
@@ -97,7 +99,7 @@ func (c *Collection) count(ctx context.Context, x *collection, q *findQuery) (n 
 	defer func() { err = errors.Join(err, at.close()) }()
 	counting := q.Query
 	counting.Goal, counting.Projection, counting.Sort = plan.Counting, nil, nil
-	src := x.source()
+	src := x.source(at.seq)
 	p, err := plan.Choose(&counting, execute.Planning(at.reader, src))
 	if err != nil {
 		return 0, err
@@ -117,7 +119,7 @@ func (c *Collection) explain(ctx context.Context, x *collection, q *findQuery) (
 		p := plan.Nothing(&q.Query, c.ns.String())
 		return bson.Raw(plan.Explain(p, verbosity, nil)), nil
 	}
-	src := x.source()
+	src := x.source(at.seq)
 	p, err := plan.Choose(&q.Query, execute.Planning(at.reader, src))
 	if err != nil {
 		return nil, err

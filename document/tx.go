@@ -21,6 +21,7 @@ type Tx struct {
 	tx    *pando.Tx
 	w     *writer
 	done  bool
+	seq   uint64 // no change above it is seen for certain
 
 	created map[namespace]*collection // collections that nobody else sees before the commit
 	claimed []string                  // documents that other transactions cannot write to meanwhile
@@ -66,11 +67,12 @@ func (s *Store) Begin(ctx context.Context) (*Tx, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
+	seq := s.db.LastSeq()
 	inner, err := s.db.Begin(true)
 	if err != nil {
 		return nil, err
 	}
-	tx := &Tx{store: s, tx: inner}
+	tx := &Tx{store: s, tx: inner, seq: seq}
 	tx.w = &writer{store: s, tx: inner, owner: tx}
 	return tx, nil
 }
