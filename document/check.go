@@ -29,8 +29,13 @@ func checkDocument(doc []byte) error {
 
 // checkBSON refuses what cannot be stored: bytes that are no BSON, text that is no UTF-8, names twice in one document, and what is
 // too deep. Everything behind this door trusts the lengths inside a document.
-func checkBSON(doc []byte) error {
-	rest, err := checkElements(doc, 1, false)
+func checkBSON(doc []byte) error { return checkWhole(doc, true) }
+
+// checkSpec is checkBSON for filters, commands and the like, in which a name may stand twice.
+func checkSpec(doc []byte) error { return checkWhole(doc, false) }
+
+func checkWhole(doc []byte, unique bool) error {
+	rest, err := checkElements(doc, 1, false, unique)
 	if err == nil && len(rest) != 0 {
 		err = malformed("%d bytes behind the document", len(rest))
 	}
@@ -41,8 +46,8 @@ func malformed(format string, args ...any) error {
 	return mongoerror.New(mongoerror.InvalidBSON, "invalid BSON: "+format, args...)
 }
 
-// checkElements checks the document or array that begins src and returns what follows it.
-func checkElements(src []byte, depth int, array bool) ([]byte, error) {
+// checkElements checks the document or array that begins src and returns what follows it. unique says whether names must differ.
+func checkElements(src []byte, depth int, array, unique bool) ([]byte, error) {
 	if depth > MaxDepth {
 		return nil, mongoerror.New(mongoerror.Overflow, "the document nests documents and arrays deeper than %d levels", MaxDepth)
 	}
@@ -65,12 +70,12 @@ func checkElements(src []byte, depth int, array bool) ([]byte, error) {
 			if !utf8.Valid(name) {
 				return nil, malformed("the field name %q is not UTF-8", name)
 			}
-			if seen.add(name) {
+			if unique && seen.add(name) {
 				return nil, mongoerror.New(mongoerror.BadValue, "the field name %q occurs twice in one document", name)
 			}
 		}
 		var err error
-		if body, err = checkValue(t, after, depth); err != nil {
+		if body, err = checkValue(t, after, depth, unique); err != nil {
 			return nil, err
 		}
 	}
@@ -78,10 +83,10 @@ func checkElements(src []byte, depth int, array bool) ([]byte, error) {
 }
 
 // checkValue checks the value of type t that begins src and returns what follows it.
-func checkValue(t bson.Type, src []byte, depth int) ([]byte, error) {
+func checkValue(t bson.Type, src []byte, depth int, unique bool) ([]byte, error) {
 	switch t {
 	case bson.TypeEmbeddedDocument, bson.TypeArray:
-		return checkElements(src, depth+1, t == bson.TypeArray)
+		return checkElements(src, depth+1, t == bson.TypeArray, unique)
 	case bson.TypeString, bson.TypeJavaScript, bson.TypeSymbol:
 		return checkText(src)
 	case bson.TypeDBPointer:
@@ -91,7 +96,7 @@ func checkValue(t bson.Type, src []byte, depth int) ([]byte, error) {
 		}
 		return skip(rest, 12)
 	case bson.TypeCodeWithScope:
-		return checkCodeWithScope(src, depth)
+		return checkCodeWithScope(src, depth, unique)
 	case bson.TypeRegex:
 		for range 2 {
 			text, rest, ok := cutString(src)
@@ -170,7 +175,7 @@ func checkBinary(src []byte) ([]byte, error) {
 	return src[5+n:], nil
 }
 
-func checkCodeWithScope(src []byte, depth int) ([]byte, error) {
+func checkCodeWithScope(src []byte, depth int, unique bool) ([]byte, error) {
 	if len(src) < 4 {
 		return nil, malformed("code that is cut short")
 	}
@@ -182,7 +187,7 @@ func checkCodeWithScope(src []byte, depth int) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if scope, err = checkElements(scope, depth+1, false); err != nil {
+	if scope, err = checkElements(scope, depth+1, false, unique); err != nil {
 		return nil, err
 	}
 	if len(scope) != 0 {

@@ -23,8 +23,8 @@ func ParseFilter(filter any) (*Filter, error) {
 // Match reports whether a document matches.
 func (f *Filter) Match(doc bson.Raw) (bool, error) { return f.f.Match(path.Document(doc)) }
 
-// CheckBSON refuses bytes that are not a well-formed document: see MaxDepth. It does not limit the size.
-func CheckBSON(doc bson.Raw) error { return checkBSON(doc) }
+// CheckBSON refuses bytes that are not a well-formed document: see MaxDepth. It does not limit the size, and names may stand twice.
+func CheckBSON(doc bson.Raw) error { return checkSpec(doc) }
 
 // NewListCursor returns a cursor over documents that are there already.
 func NewListCursor(docs []bson.Raw) *Cursor {

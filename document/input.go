@@ -14,8 +14,17 @@ import (
 type JSON string
 
 // toDocument returns the BSON of what a caller passes as a document: bson.D, bson.M, bson.Raw, a struct, JSON, or a map. nil is
-// the empty document. The result is checked.
+// the empty document. The result is checked, but for names that stand twice: see toStored.
 func toDocument(v any) (bsoncore.Document, error) {
+	doc, err := encodeDocument(v)
+	if err != nil {
+		return nil, err
+	}
+	return doc, checkSpec(doc)
+}
+
+// toStored is toDocument for a document that is to be stored.
+func toStored(v any) (bsoncore.Document, error) {
 	doc, err := encodeDocument(v)
 	if err != nil {
 		return nil, err
@@ -85,7 +94,7 @@ func toValue(v any) (bsoncore.Value, error) {
 	if err != nil {
 		return bsoncore.Value{}, mongoerror.New(mongoerror.BadValue, "cannot make a BSON value of a %T: %v", v, err)
 	}
-	if rest, err := checkValue(t, data, 0); err != nil || len(rest) > 0 {
+	if rest, err := checkValue(t, data, 0, false); err != nil || len(rest) > 0 {
 		return bsoncore.Value{}, err
 	}
 	return bsoncore.Value{Type: bsoncore.Type(t), Data: data}, nil
@@ -139,7 +148,7 @@ func arrayStages(a bsoncore.Array) ([]bsoncore.Document, error) {
 			return nil, mongoerror.New(mongoerror.TypeMismatch, "Each element of the 'pipeline' array must be an object")
 		}
 		stages[i] = v.Document()
-		if err := checkBSON(stages[i]); err != nil {
+		if err := checkSpec(stages[i]); err != nil {
 			return nil, err
 		}
 	}

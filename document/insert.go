@@ -12,7 +12,7 @@ import (
 // Insert stores a document and returns its _id, which is made when there is none and is the first field in any case. It fails
 // with DuplicateKey when the _id, or an entry of a unique index, is there already.
 func (c *Collection) Insert(ctx context.Context, doc any) (bson.RawValue, error) {
-	raw, err := toDocument(doc)
+	raw, err := toStored(doc)
 	if err != nil {
 		return bson.RawValue{}, err
 	}

@@ -52,7 +52,7 @@ func (c *Collection) Update(ctx context.Context, filter, u any, o *UpdateOptions
 
 // Replace puts another document, with the same _id, in the place of the first that matches.
 func (c *Collection) Replace(ctx context.Context, filter, replacement any, o *UpdateOptions) (*UpdateResult, error) {
-	doc, err := toDocument(replacement)
+	doc, err := toStored(replacement)
 	if err != nil {
 		return nil, err
 	}
@@ -79,7 +79,7 @@ func toUpdate(u any) (bsoncore.Value, error) {
 	}
 	if v, ok := u.(bsoncore.Value); ok {
 		if v.Type == bsoncore.TypeEmbeddedDocument {
-			return v, checkBSON(v.Data)
+			return v, checkSpec(v.Data)
 		}
 		if v.Type == bsoncore.TypeArray {
 			_, err := arrayStages(bsoncore.Array(v.Data))
