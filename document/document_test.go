@@ -467,3 +467,19 @@ func TestSnapshotsDoNotUseIndexesThatAreYounger(t *testing.T) {
 		t.Error("a snapshot was written to")
 	}
 }
+
+func TestKeysThatAreTooLong(t *testing.T) {
+	c := collection(t, open(t, memfs.New()), "c", nil)
+	_, err := c.CreateIndex(ctx, document.Index{Keys: document.JSON(`{"v": 1}`)})
+	must(t, err)
+	long := strings.Repeat("x", pando.MaxKeyBytes)
+	for _, doc := range []bson.D{{{Key: "_id", Value: long}}, {{Key: "_id", Value: 1}, {Key: "v", Value: long}}} {
+		if _, err := c.Insert(ctx, doc); document.CodeOf(err) != 17280 || !errors.Is(err, pando.ErrKeyTooLarge) {
+			t.Errorf("%v", err)
+		}
+		if _, err := c.InsertMany(ctx, []any{doc}, nil); !errors.Is(err, pando.ErrKeyTooLarge) {
+			t.Errorf("of several: %v", err)
+		}
+	}
+	expect(t, "nothing was written", find(t, c, `{}`, nil), "")
+}

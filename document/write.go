@@ -69,11 +69,17 @@ func (c *Collection) write(ctx context.Context, fn func(w *writer) error) error 
 	} else {
 		err = c.store.write(ctx, fn)
 	}
-	if errors.Is(err, pando.ErrDropped) {
+	switch {
+	case errors.Is(err, pando.ErrDropped):
 		return errDropped
+	case errors.Is(err, pando.ErrKeyTooLarge):
+		return &Error{Code: codeKeyTooLong, Message: fmt.Sprintf("%s: an _id or an entry of an index is longer than %d bytes", c.ns, pando.MaxKeyBytes), Cause: err}
 	}
 	return err
 }
+
+// codeKeyTooLong is what MongoDB answered when its index keys had a limit.
+const codeKeyTooLong Code = 17280
 
 // withCollection calls fn with the collection, which is made if need be, and again when it was dropped meanwhile.
 func (c *Collection) withCollection(ctx context.Context, fn func(x *collection) error) error {

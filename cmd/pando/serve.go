@@ -27,8 +27,8 @@ func newServeCommand(a *app) *cobra.Command {
 protocol: drivers, mongosh, mongodump and the like. It runs until it is told to end, with Ctrl-C or SIGTERM: then it lets
 running commands end and settles the database.
 
-Every flag may stand in a configuration file in TOML, under its own name without the dashes in front; the command line
-wins. On an address that other machines reach, clients have to log in (--auth) unless --no-auth says otherwise.`,
+The flags of the server may stand in a configuration file in TOML, under their own names without the dashes in front; the
+command line wins. On an address that other machines reach, clients have to log in (--auth) unless --no-auth says otherwise.`,
 		Example: `  pando serve --dir mydb
   pando serve --dir mydb --addr 0.0.0.0:27017 --auth --tls-cert server.pem --http localhost:9090
   pando serve --config /etc/pando.toml`,

@@ -307,9 +307,6 @@ func (r *request) listDatabases() (bsoncore.Document, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !r.server.o.Standalone {
-		names = withName(names, "local") // the oplog is there
-	}
 	list, total := bsoncore.NewArrayBuilder(), int64(0)
 	for _, name := range names {
 		size := r.server.databaseBytes(r.ctx, name)
@@ -332,17 +329,4 @@ func (r *request) listDatabases() (bsoncore.Document, error) {
 		b.AppendInt64("totalSize", total).AppendInt64("totalSizeMb", total>>20)
 	}
 	return done(b), nil
-}
-
-// withName returns sorted names with one more.
-func withName(names []string, name string) []string {
-	for i, n := range names {
-		if n == name {
-			return names
-		}
-		if n > name {
-			return append(append(append([]string{}, names[:i]...), name), names[i:]...)
-		}
-	}
-	return append(names, name)
 }

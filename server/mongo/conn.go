@@ -3,6 +3,7 @@ package mongo
 import (
 	"bufio"
 	"context"
+	"crypto/tls"
 	"errors"
 	"io"
 	"net"
@@ -63,6 +64,9 @@ func (s *Server) ServeConn(c net.Conn) {
 
 // serve reads and answers messages, until the error that ends the connection.
 func (c *conn) serve() error {
+	if err := c.shakeHands(); err != nil {
+		return err
+	}
 	in := bufio.NewReaderSize(c.net, 32<<10)
 	r := wire.NewReader(in)
 	for {
@@ -77,6 +81,21 @@ func (c *conn) serve() error {
 			return err
 		}
 	}
+}
+
+// shakeHands carries out the TLS handshake, where there is one: a client has as long for it as for a message.
+func (c *conn) shakeHands() error {
+	secure, ok := c.net.(*tls.Conn)
+	if !ok {
+		return nil
+	}
+	if err := secure.SetDeadline(c.server.clock.Now().Add(messageTimeout)); err != nil {
+		return err
+	}
+	if err := secure.HandshakeContext(c.server.work); err != nil {
+		return err
+	}
+	return secure.SetDeadline(time.Time{})
 }
 
 // receive waits for a message to begin, and reads it.
