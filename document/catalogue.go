@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -227,9 +228,31 @@ func (c *collection) entry(list []*secondary) *entry {
 	return e
 }
 
-// with returns a copy of the catalogue, for a change.
+// keptDropped is how many dropped collections change streams may still tell of, at least.
+const keptDropped = 1000
+
+// with returns a copy of the catalogue, for a change. When there are many it forgets the oldest that were dropped.
 func (c *catalogue) with() *catalogue {
+	if len(c.byNumber) > len(c.byName)+2*keptDropped {
+		c = c.withoutOldest()
+	}
 	return &catalogue{byName: maps.Clone(c.byName), byNumber: maps.Clone(c.byNumber), views: maps.Clone(c.views)}
+}
+
+// withoutOldest returns the catalogue without the oldest dropped collections.
+func (c *catalogue) withoutOldest() *catalogue {
+	kept := maps.Clone(c.byNumber)
+	gone := 0
+	for _, number := range slices.Sorted(maps.Keys(kept)) {
+		if gone == keptDropped {
+			break
+		}
+		if kept[number].dropped.Load() {
+			delete(kept, number)
+			gone++
+		}
+	}
+	return &catalogue{byName: c.byName, byNumber: kept, views: c.views}
 }
 
 // templates keeps a collection's templates in the catalogue. It implements codec.Templates.

@@ -162,6 +162,11 @@ func (tx *Tx) commit(ctx context.Context) error {
 	s.schema.Lock()
 	defer s.schema.Unlock()
 	cat := s.current.Load().with()
+	for _, c := range tx.created { // a change stream may see the commit before this call does
+		cat.byNumber[c.number] = c
+	}
+	s.current.Store(cat)
+	cat = cat.with()
 	for ns, c := range tx.created {
 		if cat.byName[ns.String()] != nil || cat.views[ns.String()] != nil {
 			return errSchemaChanged
@@ -171,7 +176,7 @@ func (tx *Tx) commit(ctx context.Context) error {
 		if err := errors.Join(ctx.Err(), tx.w.noteCommand(command), tx.w.putEntry(c)); err != nil {
 			return err
 		}
-		cat.byName[ns.String()], cat.byNumber[c.number] = c, c
+		cat.byName[ns.String()] = c
 	}
 	if err := tx.w.commit(); err != nil {
 		return err

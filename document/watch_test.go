@@ -2,6 +2,7 @@ package document_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -109,6 +110,25 @@ func TestChangeStreamsGoOnAfterTheStoreWasClosed(t *testing.T) {
 	for i := 2; i < 5; i++ {
 		if e, _ := next(t, w); !strings.Contains(e, `"documentKey":{"_id":`+string(rune('0'+i))) {
 			t.Errorf("event %d: %s", i, e)
+		}
+	}
+}
+
+// A stream may read a commit before the transaction that made it knows.
+func TestStreamsKnowWhatATransactionCreates(t *testing.T) {
+	s := open(t, memfs.New())
+	w, err := s.Database("test").OpenWatch(ctx, nil, nil)
+	must(t, err)
+	defer w.Close()
+	for i := range 200 {
+		name := fmt.Sprintf("c%d", i)
+		err := s.Transaction(ctx, func(tx *document.Tx) error {
+			_, err := tx.In(s.Database("test").Lookup(name)).Insert(ctx, document.JSON(`{"_id": 1}`))
+			return err
+		})
+		must(t, err)
+		if e, _ := next(t, w); !strings.Contains(e, `"coll":"`+name+`"`) {
+			t.Fatalf("event %d: %s", i, e)
 		}
 	}
 }
