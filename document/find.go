@@ -35,10 +35,6 @@ type FindOptions struct {
 	Let any
 	// NoSpill makes a sort that needs more than QueryMemoryBytes fail instead of spilling.
 	NoSpill bool
-	// ReturnKey returns the keys of the index instead of documents.
-	ReturnKey bool
-	// ShowRecordID adds the record's key as $recordId.
-	ShowRecordID bool
 	// Verbosity of Explain: "queryPlanner" (the default), "executionStats" or "allPlansExecution".
 	Verbosity string
 }

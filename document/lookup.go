@@ -30,7 +30,7 @@ type equality struct {
 // parseEquality reports whether a query is one equality, with nothing asked for that only a plan can do.
 func parseEquality(spec document, o *FindOptions) (equality, bool) {
 	if o != nil && (o.Sort != nil || o.Skip != 0 || o.Limit < 0 || o.Projection != nil || o.Hint != nil || o.Min != nil || o.Max != nil ||
-		o.Collation != nil || o.Let != nil || o.ReturnKey || o.ShowRecordID) {
+		o.Collation != nil || o.Let != nil) {
 		return equality{}, false
 	}
 	if len(spec) <= 5 {

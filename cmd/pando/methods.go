@@ -77,10 +77,6 @@ func (m methodCall) readChain(o *document.FindOptions) (e ending, err error) {
 		case "hint":
 			v, wrong := args.value(0)
 			o.Hint, err = hintOf(v), wrong
-		case "showRecordId":
-			o.ShowRecordID = true
-		case "returnKey":
-			o.ReturnKey = true
 		case "count", "size", "itcount":
 			e.count = true
 		case "explain":

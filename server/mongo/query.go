@@ -46,11 +46,14 @@ func (r *request) parseFind() (filter any, o *document.FindOptions, err error) {
 	if o.Limit, err = r.number("limit"); err != nil {
 		return nil, nil, err
 	}
-	if o.ReturnKey, err = r.flag("returnKey"); err != nil {
-		return nil, nil, err
-	}
-	if o.ShowRecordID, err = r.flag("showRecordId"); err != nil {
-		return nil, nil, err
+	for _, name := range []string{"returnKey", "showRecordId"} {
+		asked, err := r.flag(name)
+		if err != nil {
+			return nil, nil, err
+		}
+		if asked {
+			return nil, nil, document.NewError(codeNotSupported, "find with %s is not supported by this server", name)
+		}
 	}
 	if r.has("allowDiskUse") {
 		spill, err := r.flag("allowDiskUse")
