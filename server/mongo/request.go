@@ -91,7 +91,7 @@ func (r *request) again(m *wire.Message, id int32) *wire.Message {
 
 // perform checks a request and carries it out.
 func (r *request) perform() (bsoncore.Document, error) {
-	if err := document.CheckBSON(bson.Raw(r.body)); err != nil {
+	if err := r.check(); err != nil {
 		return nil, err
 	}
 	if err := r.parse(); err != nil {
@@ -129,6 +129,24 @@ func (r *request) perform() (bsoncore.Document, error) {
 		return nil, err
 	}
 	return r.finish(reply), nil
+}
+
+// check refuses bytes that are no BSON. The statements of writes are checked one by one when their turn comes.
+func (r *request) check() error {
+	if err := document.CheckBSON(bson.Raw(r.body)); err != nil {
+		return err
+	}
+	if r.name == "insert" || r.name == "update" || r.name == "delete" {
+		return nil
+	}
+	for _, docs := range r.docs {
+		for _, doc := range docs {
+			if err := document.CheckBSON(bson.Raw(doc)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // generic are the fields that every command may have.
