@@ -373,6 +373,14 @@ func TestValidatorsRefuse(t *testing.T) {
 	if _, err := c.Update(ctx, document.JSON(`{}`), document.JSON(`{"$unset": {"name": 1}}`), nil); !errors.Is(err, document.DocumentValidationFailure) {
 		t.Errorf("update: %v", err)
 	}
+	_, err = c.Update(ctx, document.JSON(`{"_id": 2}`), document.JSON(`{"$set": {"a": 1}}`), &document.UpdateOptions{Upsert: true, SkipValidation: true})
+	must(t, err)
+	capped := collection(t, s, "capped", &document.CollectionOptions{Capped: true, SizeBytes: 1000, Validator: document.JSON(`{"name": {"$exists": true}}`)})
+	_, err = capped.InsertMany(ctx, []any{document.JSON(`{"_id": 1}`)}, &document.InsertOptions{SkipValidation: true})
+	must(t, err)
+	if _, err := capped.Insert(ctx, document.JSON(`{"_id": 2}`)); !errors.Is(err, document.DocumentValidationFailure) {
+		t.Errorf("into a capped collection: %v", err)
+	}
 	must(t, c.Modify(ctx, document.JSON(`{"validationLevel": "off"}`)))
 	_, err = c.Insert(ctx, document.JSON(`{"a": 1}`))
 	must(t, err)

@@ -16,11 +16,11 @@ func (c *Collection) Insert(ctx context.Context, doc any) (bson.RawValue, error)
 	if err != nil {
 		return bson.RawValue{}, err
 	}
-	return c.insertWith(ctx, raw, func(bson.RawValue) (Outcome, error) { return Outcome{N: 1}, nil })
+	return c.insertWith(ctx, raw, false, func(bson.RawValue) (Outcome, error) { return Outcome{N: 1}, nil })
 }
 
-// insertWith is Insert, with what those who send the statement again are told.
-func (c *Collection) insertWith(ctx context.Context, raw document, outcome func(id bson.RawValue) (Outcome, error)) (bson.RawValue, error) {
+// insertWith is Insert, with what those who send the statement again are told. unchecked leaves the validator out.
+func (c *Collection) insertWith(ctx context.Context, raw document, unchecked bool, outcome func(id bson.RawValue) (Outcome, error)) (bson.RawValue, error) {
 	raw, v, err := c.prepare(raw)
 	if err != nil {
 		return bson.RawValue{}, err
@@ -31,12 +31,9 @@ func (c *Collection) insertWith(ctx context.Context, raw document, outcome func(
 		return bson.RawValue{}, err
 	}
 	err = c.withCollection(ctx, func(x *collection) error {
-		if x.settings.Load().capped {
-			return c.insertOne(ctx, x, raw)
-		}
-		return c.write(ctx, func(w *writer) error {
+		return c.insertOne(ctx, x, raw, func(w *writer) {
+			w.unchecked = unchecked
 			w.did(0, told)
-			return w.insert(x, raw)
 		})
 	})
 	return id, err
@@ -167,10 +164,21 @@ func (c *Collection) insertBatch(ctx context.Context, x *collection, list []docu
 	return stored, nil
 }
 
-// insertOne stores a document in a capped collection.
-func (c *Collection) insertOne(ctx context.Context, x *collection, doc document) error {
+// insertOne stores a document with a commit of its own; set prepares the writer. Those into a capped collection go one after the
+// other.
+func (c *Collection) insertOne(ctx context.Context, x *collection, doc document, set func(w *writer)) error {
+	write := func() error {
+		return c.write(ctx, func(w *writer) error {
+			set(w)
+			defer func() { w.unchecked = false }() // a transaction goes on with the same writer
+			return w.insert(x, doc)
+		})
+	}
+	if !x.settings.Load().capped {
+		return write()
+	}
 	done := x.capped.inserting()
-	err := c.write(ctx, func(w *writer) error { return w.insert(x, doc) })
+	err := write()
 	done(err)
 	return err
 }
@@ -182,7 +190,10 @@ func (c *Collection) insertEach(ctx context.Context, x *collection, list []docum
 	for i, doc := range list {
 		doc, _, err := c.prepare(doc)
 		if err == nil {
-			err = c.insertOne(ctx, x, doc)
+			err = c.insertOne(ctx, x, doc, func(w *writer) {
+				w.unchecked = o.SkipValidation
+				w.did(i, Outcome{N: 1})
+			})
 		}
 		if err == nil {
 			n++

@@ -228,7 +228,7 @@ func (ch *change) upsert(ctx context.Context) (id bsoncore.Value, doc document, 
 	if err := checkDocument(doc); err != nil {
 		return id, nil, err
 	}
-	raw, err := ch.c.insertWith(ctx, doc, func(id bson.RawValue) (Outcome, error) {
+	raw, err := ch.c.insertWith(ctx, doc, ch.unchecked, func(id bson.RawValue) (Outcome, error) {
 		o := Outcome{N: 1, UpsertedID: id}
 		if ch.keepInserted {
 			doc, err := ch.query.project(doc)
