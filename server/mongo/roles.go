@@ -30,16 +30,9 @@ const maxRoles = 10_000
 
 // findRole returns a role that was created, nil when there is none.
 func (t *userTable) findRole(ctx context.Context, name roleName) (*roleDoc, error) {
-	doc, err := t.roles().Get(ctx, name.DB+"."+name.Role)
-	if errors.Is(err, document.ErrNotFound) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
 	x := &roleDoc{}
-	if err := bson.Unmarshal(doc, x); err != nil {
-		return nil, document.NewError(document.Code(12), "role %s is not stored as roles are: %v", name, err)
+	if there, err := fetch(ctx, t.roles(), "role", name, x); !there || err != nil {
+		return nil, err
 	}
 	if x.Role != name.Role || x.DB != name.DB {
 		return nil, nil // the dot is elsewhere: a.b and c, b.c and a

@@ -88,21 +88,29 @@ func (t *userTable) wrote(r *request) {
 
 // find returns a user, nil when there is none.
 func (t *userTable) find(ctx context.Context, name roleName) (*userDoc, error) {
-	doc, err := t.users().Get(ctx, name.DB+"."+name.Role)
-	if errors.Is(err, document.ErrNotFound) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
 	u := &userDoc{}
-	if err := bson.Unmarshal(doc, u); err != nil {
-		return nil, document.NewError(document.Code(12), "user %s is not stored as users are: %v", name, err)
+	if there, err := fetch(ctx, t.users(), "user", name, u); !there || err != nil {
+		return nil, err
 	}
 	if u.User != name.Role || u.DB != name.DB {
 		return nil, nil // the dot is elsewhere: a.b and c, b.c and a
 	}
 	return u, nil
+}
+
+// fetch reads the document of a user or role, and reports whether there is one.
+func fetch(ctx context.Context, c *document.Collection, kind string, name roleName, into any) (bool, error) {
+	doc, err := c.Get(ctx, name.DB+"."+name.Role)
+	if errors.Is(err, document.ErrNotFound) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	if err := bson.Unmarshal(doc, into); err != nil {
+		return false, document.NewError(document.Code(12), "%s %s is not stored as %ss are: %v", kind, name, kind, err)
+	}
+	return true, nil
 }
 
 // empty reports whether there are no users yet.

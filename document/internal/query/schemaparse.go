@@ -205,7 +205,7 @@ func stringValue(s string) bsoncore.Value {
 
 func (p *schemaParser) enum(v bsoncore.Value) error {
 	if v.Type != bsoncore.TypeArray {
-		return mismatch("$jsonSchema keyword 'enum' must be an array, but found an element of type %s", typeName(v.Type))
+		return mismatch("$jsonSchema keyword 'enum' must be an array, but found an element of type %s", mongoerror.TypeName(v.Type))
 	}
 	for e := path.ElementsOf(v.Data); ; {
 		_, v, ok := e.Next()
@@ -229,7 +229,7 @@ func (p *schemaParser) enum(v bsoncore.Value) error {
 func (p *schemaParser) combination(name string, v bsoncore.Value) error {
 	if name == "not" {
 		if v.Type != bsoncore.TypeEmbeddedDocument {
-			return mismatch("$jsonSchema keyword 'not' must be an object, but found an element of type %s", typeName(v.Type))
+			return mismatch("$jsonSchema keyword 'not' must be an object, but found an element of type %s", mongoerror.TypeName(v.Type))
 		}
 		inner, err := parseSchemaAt(v.Data, p.depth+1)
 		p.s.not = append(p.s.not, inner)
@@ -245,7 +245,7 @@ func (p *schemaParser) combination(name string, v bsoncore.Value) error {
 			break
 		}
 		if v.Type != bsoncore.TypeEmbeddedDocument {
-			return mismatch("$jsonSchema keyword '%s' must be an array of objects, but found an element of type %s", name, typeName(v.Type))
+			return mismatch("$jsonSchema keyword '%s' must be an array of objects, but found an element of type %s", name, mongoerror.TypeName(v.Type))
 		}
 		inner, err := parseSchemaAt(v.Data, p.depth+1)
 		if err != nil {
@@ -371,11 +371,11 @@ func (p *schemaParser) arrays(name string, v bsoncore.Value) error {
 		p.s.items = inner
 		return err
 	case name == "items":
-		return mismatch("$jsonSchema keyword 'items' must be an array or an object, not %s", typeName(v.Type))
+		return mismatch("$jsonSchema keyword 'items' must be an array or an object, not %s", mongoerror.TypeName(v.Type))
 	}
 	inner, err := p.others(v)
 	if inner == nil && err == nil {
-		return mismatch("$jsonSchema keyword 'additionalItems' must be either an object or a boolean, but got a %s", typeName(v.Type))
+		return mismatch("$jsonSchema keyword 'additionalItems' must be either an object or a boolean, but got a %s", mongoerror.TypeName(v.Type))
 	}
 	p.s.additionalItems = inner
 	return err
@@ -388,7 +388,7 @@ func (p *schemaParser) tuple(v bsoncore.Value) error {
 			return nil
 		}
 		if v.Type != bsoncore.TypeEmbeddedDocument {
-			return mismatch("$jsonSchema keyword 'items' requires that each element of the array is an object, but found a %s", typeName(v.Type))
+			return mismatch("$jsonSchema keyword 'items' requires that each element of the array is an object, but found a %s", mongoerror.TypeName(v.Type))
 		}
 		inner, err := parseSchemaAt(v.Data, p.depth+1)
 		if err != nil {
@@ -451,7 +451,7 @@ func (p *schemaParser) objects(name string, v bsoncore.Value) error {
 
 func (p *schemaParser) required(v bsoncore.Value) error {
 	if v.Type != bsoncore.TypeArray {
-		return mismatch("$jsonSchema keyword 'required' must be an array, but found an element of type %s", typeName(v.Type))
+		return mismatch("$jsonSchema keyword 'required' must be an array, but found an element of type %s", mongoerror.TypeName(v.Type))
 	}
 	seen := map[string]bool{}
 	for e := path.ElementsOf(v.Data); ; {
@@ -460,7 +460,7 @@ func (p *schemaParser) required(v bsoncore.Value) error {
 			break
 		}
 		if v.Type != bsoncore.TypeString {
-			return mismatch("$jsonSchema keyword 'required' must be an array of strings, but found an element of type: %s", typeName(v.Type))
+			return mismatch("$jsonSchema keyword 'required' must be an array of strings, but found an element of type: %s", mongoerror.TypeName(v.Type))
 		}
 		name := v.StringValue()
 		if seen[name] {
@@ -517,7 +517,7 @@ func (p *schemaParser) dependency(name string, v bsoncore.Value) error {
 		}
 		if v.Type != bsoncore.TypeString {
 			return mismatch("array '%s' in $jsonSchema keyword 'dependencies' can only contain strings, but found element of type: %s",
-				name, typeName(v.Type))
+				name, mongoerror.TypeName(v.Type))
 		}
 		other := v.StringValue()
 		if seen[other] {
