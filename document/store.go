@@ -162,12 +162,8 @@ func (i *idSource) init() error {
 	return nil
 }
 
-func (s *Store) newID() (id bson.ObjectID) {
-	t, n := uint32(s.clock.Now().Unix()), s.ids.counter.Add(1)
-	id[0], id[1], id[2], id[3] = byte(t>>24), byte(t>>16), byte(t>>8), byte(t)
-	copy(id[4:9], s.ids.process[:])
-	id[9], id[10], id[11] = byte(n>>16), byte(n>>8), byte(n)
-	return id
+func (s *Store) newID() bson.ObjectID {
+	return s.ids.id(uint32(s.clock.Now().Unix()), s.ids.counter.Add(1))
 }
 
 // timestamps gives each operation a moment that is later than all that were given before: seconds in the upper half, a counter

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"runtime"
 	"strings"
-	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
@@ -501,6 +500,3 @@ func listCursor(docs []bsoncore.Document) func(context.Context) (*document.Curso
 		return document.NewListCursor(list), nil
 	}
 }
-
-// elapsed is a time as profiles show it.
-func elapsed(d time.Duration) int64 { return d.Milliseconds() }

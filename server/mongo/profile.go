@@ -93,7 +93,7 @@ func (p *profiles) keep(ctx context.Context, s *Server, r *request, reply bsonco
 	}
 	d := bson.D{
 		{Key: "op", Value: operationOf(r.name)}, {Key: "ns", Value: r.db + "." + name}, {Key: "command", Value: bson.Raw(shown(r))},
-		{Key: "responseLength", Value: int32(len(reply))}, {Key: "millis", Value: elapsed(took)}, {Key: "ts", Value: s.clock.Now()},
+		{Key: "responseLength", Value: int32(len(reply))}, {Key: "millis", Value: took.Milliseconds()}, {Key: "ts", Value: s.clock.Now()},
 		{Key: "client", Value: remoteHost(r.conn.net)}, {Key: "appName", Value: r.conn.appName}, {Key: "user", Value: r.conn.auth.user},
 	}
 	if err != nil {

@@ -83,7 +83,7 @@ func (t *sessionTable) expire(now time.Time) {
 	}
 	t.mu.Unlock()
 	for _, s := range old {
-		s.end()
+		t.end(s)
 	}
 	for _, s := range late {
 		if !s.mu.TryLock() {
@@ -117,7 +117,21 @@ func (t *sessionTable) remove(id string) {
 	delete(t.byID, id)
 	t.mu.Unlock()
 	if s != nil {
-		s.end()
+		t.end(s)
+	}
+}
+
+// end ends a session that has left the table for good. Nobody can send its writes again, so what they did is forgotten.
+func (t *sessionTable) end(s *session) {
+	s.end()
+	s.mu.Lock()
+	wrote := s.number >= 0
+	s.mu.Unlock()
+	if !wrote {
+		return
+	}
+	if err := t.server.store.ForgetSession(s.id); err != nil {
+		t.server.log.Warn("what an ended session has written could not be forgotten", "error", err)
 	}
 }
 
