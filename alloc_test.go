@@ -7,7 +7,7 @@ import (
 )
 
 // What the documentation says of allocations: none for a GetTo that fits and for a step of an iterator, on settled data and
-// in the memtable; at most one for a Put.
+// in the memtable; two for a walk; at most one for a Put.
 func TestAllocations(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector allocates")
@@ -48,6 +48,13 @@ func TestAllocations(t *testing.T) {
 			_, _ = it.Key(), it.Value()
 		})
 		it.Close()
+		measure(t, where+": a short walk", 2, func() {
+			it := db.Iter(nil)
+			if !it.SeekGE(next()) || !it.Next() && it.Err() != nil {
+				t.Fatal(it.Err())
+			}
+			it.Close()
+		})
 		s := db.Snapshot()
 		measure(t, where+": GetTo of a snapshot", 0, func() {
 			if _, err := s.GetTo(dst, next()); err != nil {
@@ -55,6 +62,7 @@ func TestAllocations(t *testing.T) {
 			}
 		})
 		s.Close()
+		measureReader(t, where, db, next)
 		if err := db.Checkpoint(context.Background()); err != nil {
 			t.Fatal(err)
 		}
@@ -63,6 +71,27 @@ func TestAllocations(t *testing.T) {
 		if err := db.Put(keys[0], dst[:100]); err != nil {
 			t.Fatal(err)
 		}
+	})
+}
+
+// measureReader is what a reader does for a query: a walk over a few keys, and what lies under others.
+func measureReader(t *testing.T, where string, db *DB, next func() []byte) {
+	var r Reader
+	var keys, values List
+	measure(t, where+": a walk and ten values of a reader", 0, func() {
+		keys.Reset()
+		values.Reset()
+		if err := r.Open(db); err != nil {
+			t.Fatal(err)
+		}
+		it := r.Iter(db.Default(), next(), nil)
+		for keys.Len() < 10 && (it.Next() || it.First()) {
+			keys.Append(it.Key())
+		}
+		if err := r.GetMany(&values, db.Default(), &keys, 0, keys.Len()); err != nil || values.Len() != keys.Len() {
+			t.Fatal(values.Len(), err)
+		}
+		r.Close()
 	})
 }
 

@@ -16,10 +16,11 @@ type DB struct {
 	e    *engine.Engine
 	main *Keyspace
 
-	mu    sync.Mutex
-	stops map[*view.Stop]struct{} // of open transactions and snapshots
-	done  bool
-	puts  sync.Pool // of *putter
+	mu       sync.Mutex
+	stops    map[*view.Stop]struct{} // of open transactions and snapshots
+	done     bool
+	puts     sync.Pool // of *putter
+	encoders sync.Pool // of *command.Encoder, for transactions
 }
 
 // Open opens the database in dir, and creates it where there is none. nil options mean the durable profile and the defaults.
@@ -130,7 +131,7 @@ func (db *DB) Err() error { return db.main.Err() }
 func (db *DB) Keyspace(name string, opts *KeyspaceOptions) (*Keyspace, error) {
 	var o *engine.KeyspaceOptions
 	if opts != nil {
-		o = &engine.KeyspaceOptions{Layout: opts.Layout, LeafBytes: opts.LeafBytes}
+		o = &engine.KeyspaceOptions{Layout: opts.Layout, LeafBytes: opts.LeafBytes, NoFilters: opts.NoBloomFilters}
 		if opts.Compression != nil && *opts.Compression != DefaultCompression {
 			o.Codec, o.OwnCodec = opts.Compression.codec(), true
 		}
@@ -150,6 +151,8 @@ type KeyspaceInfo struct {
 	Name      string
 	Layout    Layout
 	LeafBytes int
+	// NoBloomFilters is the option that the keyspace was created with.
+	NoBloomFilters bool
 	// Records is the number of settled pairs, expired ones included; Exact tells whether it is known exactly without
 	// reading. Count gives the exact number of live pairs.
 	Records int64
@@ -165,7 +168,9 @@ func (db *DB) Keyspaces() ([]KeyspaceInfo, error) {
 	defer s.Release()
 	var list []KeyspaceInfo
 	for _, ks := range db.e.Keyspaces() {
-		info := KeyspaceInfo{Name: ks.Name, Layout: Layout(ks.Layout), LeafBytes: int(ks.LeafBytes), Exact: true}
+		info := KeyspaceInfo{
+			Name: ks.Name, Layout: Layout(ks.Layout), LeafBytes: int(ks.LeafBytes), NoBloomFilters: ks.NoFilters, Exact: true,
+		}
 		if root := s.View.Root(ks.ID); root != nil {
 			info.Records, info.Exact = root.Records()
 		}

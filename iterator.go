@@ -22,10 +22,11 @@ type IterOptions struct {
 //
 // A move that answers false met the end or an error: see Err.
 type Iterator struct {
-	it   *view.Iterator
+	it   *view.Iterator // nil: there is none
 	snap engine.Snapshot
 	err  error // why there is no iterator
 	held bool
+	own  view.Iterator // it, so that both are one allocation
 }
 
 func failedIterator(err error) *Iterator { return &Iterator{err: err} }
@@ -37,7 +38,10 @@ func newIterator(s engine.Snapshot, ks *engine.Keyspace, o *IterOptions, overlay
 	if o != nil {
 		lower, upper, keysOnly = bytes.Clone(o.Lower), bytes.Clone(o.Upper), o.KeysOnly
 	}
-	return &Iterator{it: s.Iterator(ks, lower, upper, keysOnly, overlay, stop), snap: s, held: true}
+	i := &Iterator{snap: s, held: true}
+	s.Iterator(&i.own, ks, lower, upper, keysOnly, overlay, stop)
+	i.it = &i.own
+	return i
 }
 
 // First moves to the first pair.
@@ -93,7 +97,9 @@ func (i *Iterator) Close() error {
 	}
 	i.held = false
 	i.it.Close()
-	i.snap.Release()
+	if i.snap.View != nil { // else it is of somebody who holds it for longer
+		i.snap.Release()
+	}
 	return nil
 }
 

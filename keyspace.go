@@ -38,6 +38,20 @@ func (k *Keyspace) Has(key []byte) (bool, error) { return k.db.e.Has(k.ks, key) 
 // Put stores value under key. A nil value is stored as an empty one.
 func (k *Keyspace) Put(key, value []byte) error { return k.put(key, value, 0) }
 
+// PutUnsynced is Put without waiting for a sync, whatever the profile: a power cut may undo it, but only together with every commit
+// that follows it. It is for what nothing but later commits will need.
+func (k *Keyspace) PutUnsynced(key, value []byte) error {
+	if err := k.checkPair(key, value); err != nil {
+		return err
+	}
+	if len(value) > k.db.e.Threshold() {
+		return k.put(key, value, 0)
+	}
+	p := k.db.putter()
+	p.enc.Put(k.ks.ID, key, value, 0)
+	return k.db.commitWith(p, false)
+}
+
 // PutExpiring stores value under key until the moment at, from which on the key is invisible. Its space comes back later. A
 // clock that jumps back resurrects nothing that was seen expired for longer than a second.
 func (k *Keyspace) PutExpiring(key, value []byte, at time.Time) error {
@@ -148,6 +162,11 @@ func (k *Keyspace) checkKey(key []byte) error {
 	if len(key) > MaxKeyBytes {
 		return fmt.Errorf("keyspace %q: key of %d bytes: %w", k.ks.Name, len(key), ErrKeyTooLarge)
 	}
+	return k.dropped()
+}
+
+// dropped is the error of a keyspace that has been dropped.
+func (k *Keyspace) dropped() error {
 	if k.ks.Dropped.Load() {
 		return fmt.Errorf("keyspace %q: %w", k.ks.Name, ErrDropped)
 	}

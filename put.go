@@ -19,9 +19,12 @@ const keptBuffer = 256 << 10
 func (db *DB) putter() *putter { return db.puts.Get().(*putter) }
 
 // commit commits what was encoded.
-func (db *DB) commit(p *putter) error {
+func (db *DB) commit(p *putter) error { return db.commitWith(p, db.e.Syncs()) }
+
+// commitWith commits what was encoded, and waits for a sync or not.
+func (db *DB) commitWith(p *putter, sync bool) error {
 	p.req.Commands, p.req.Count, p.req.Bytes = p.enc.Payload(), p.enc.Count(), p.enc.Data()
-	p.req.Sync, p.req.Validate = db.e.Syncs(), nil
+	p.req.Sync, p.req.Validate = sync, nil
 	err := db.e.Commit(&p.req)
 	p.req.Commands = nil
 	p.enc.Release(keptBuffer)

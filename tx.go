@@ -15,8 +15,9 @@ import (
 // Tx is a transaction: it reads one state of the database, with its own writes in front, and commits all of its writes or
 // none. It is used by one goroutine at a time.
 type Tx struct {
-	state *txState
-	ks    *Keyspace
+	state     *txState
+	ks        *Keyspace
+	unchecked bool // what is read through it is not noted
 }
 
 // mode says what kind of transaction it is.
@@ -113,6 +114,9 @@ func (db *DB) beginExclusive() (*Tx, error) {
 
 func (s *txState) open(snap engine.Snapshot) (*Tx, error) {
 	s.held = s.db.e.Hold(snap)
+	if s.mode != reading {
+		s.takeEncoder()
+	}
 	if err := s.db.hold(&s.stop); err != nil {
 		s.end()
 		return nil, err
@@ -121,7 +125,12 @@ func (s *txState) open(snap engine.Snapshot) (*Tx, error) {
 }
 
 // In returns the same transaction, reading from and writing to another keyspace.
-func (tx *Tx) In(ks *Keyspace) *Tx { return &Tx{state: tx.state, ks: ks} }
+func (tx *Tx) In(ks *Keyspace) *Tx { return &Tx{state: tx.state, ks: ks, unchecked: tx.unchecked} }
+
+// Unchecked returns the transaction as seen by those whose reads may be out of date when it commits: an optimistic one does not depend
+// on what is read through it, only on the rest of what it reads, and on what it writes. With all reads unchecked it has snapshot
+// isolation: it fails when somebody else has written what it writes, and does not prevent write skew.
+func (tx *Tx) Unchecked() *Tx { return &Tx{state: tx.state, ks: tx.ks, unchecked: true} }
 
 // usable says why the transaction cannot be used, if it cannot.
 func (s *txState) usable() error {
@@ -192,6 +201,20 @@ func (s *txState) readRange(k *Keyspace, lo, hi []byte) {
 	}
 }
 
+// readPoint is that of the state, for what is read through tx.
+func (tx *Tx) readPoint(key []byte) {
+	if !tx.unchecked {
+		tx.state.readPoint(tx.ks, key)
+	}
+}
+
+// readRange is that of the state, for what is read through tx.
+func (tx *Tx) readRange(lo, hi []byte) {
+	if !tx.unchecked {
+		tx.state.readRange(tx.ks, lo, hi)
+	}
+}
+
 // Get returns a copy of the value of key, or ErrNotFound.
 func (tx *Tx) Get(key []byte) ([]byte, error) {
 	v, err := tx.GetTo([]byte{}, key)
@@ -208,7 +231,7 @@ func (tx *Tx) GetTo(dst, key []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
-	s.readPoint(tx.ks, key)
+	tx.readPoint(key)
 	snap := s.held.Use()
 	defer snap.Release()
 	return snap.Get(dst, layers, tx.ks.ks, key)
@@ -221,7 +244,7 @@ func (tx *Tx) Has(key []byte) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	s.readPoint(tx.ks, key)
+	tx.readPoint(key)
 	snap := s.held.Use()
 	defer snap.Release()
 	return snap.Has(layers, tx.ks.ks, key)
@@ -236,9 +259,9 @@ func (tx *Tx) Iter(o *IterOptions) *Iterator {
 		return failedIterator(err)
 	}
 	if o == nil {
-		s.readRange(tx.ks, nil, nil)
+		tx.readRange(nil, nil)
 	} else {
-		s.readRange(tx.ks, o.Lower, o.Upper)
+		tx.readRange(o.Lower, o.Upper)
 	}
 	return newIterator(s.held.Use(), tx.ks.ks, o, layers, &s.stop)
 }
@@ -268,7 +291,7 @@ func (tx *Tx) Count(lo, hi []byte) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	s.readRange(tx.ks, lo, hi)
+	tx.readRange(lo, hi)
 	snap := s.held.Use()
 	defer snap.Release()
 	return snap.Count(layers, tx.ks.ks, lo, hi)
@@ -281,7 +304,7 @@ func (tx *Tx) Nth(lo, hi []byte, n int64) (key, value []byte, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	s.readRange(tx.ks, lo, hi)
+	tx.readRange(lo, hi)
 	snap := s.held.Use()
 	defer snap.Release()
 	return snap.Nth(layers, tx.ks.ks, lo, hi, n)
@@ -307,6 +330,7 @@ func (tx *Tx) Commit() error {
 	if s.mode == optimistic {
 		validate = func() error { return s.db.e.Validate(s.start, &s.reads) }
 	}
+	s.releaseSnapshot() // a commit may wait for a checkpoint, which would have to keep what the snapshot shows
 	err := s.commit(s.mode == exclusive, validate)
 	if err != nil {
 		return fmt.Errorf("commit: %w", err)
@@ -430,8 +454,38 @@ func (s *txState) end() {
 		o.Free()
 	}
 	s.stale = nil
-	s.held.Release()
+	s.releaseSnapshot()
+	s.spareEncoder()
 	if s.mode == exclusive {
 		s.db.e.Follow()
+	}
+}
+
+// keptEncoder is how much memory of an encoder is kept for the next transaction: a batch of thousands of records fills it anew.
+const keptEncoder = 4 << 20
+
+// takeEncoder takes over the memory of an earlier transaction's commands.
+func (s *txState) takeEncoder() {
+	if e, ok := s.db.encoders.Get().(*command.Encoder); ok {
+		s.enc = *e
+	}
+}
+
+// spareEncoder gives the memory of the commands to later transactions.
+func (s *txState) spareEncoder() {
+	if s.mode == reading {
+		return
+	}
+	e := s.enc
+	s.enc = command.Encoder{}
+	e.Release(keptEncoder)
+	s.db.encoders.Put(&e)
+}
+
+// releaseSnapshot gives the snapshot up, once.
+func (s *txState) releaseSnapshot() {
+	if s.held != nil {
+		s.held.Release()
+		s.held = nil
 	}
 }

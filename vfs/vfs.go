@@ -105,6 +105,31 @@ type ReadMapper interface {
 	MapRead(length int64) (Mapping, error)
 }
 
+// OrderedLock is what an exclusive lock may be besides: one that hands a word from holder to holder. Where it is not one, nobody was
+// orderly.
+type OrderedLock interface {
+	io.Closer
+	// Orderly reports whether the holder before this one called LeaveInOrder. It is false after a holder that was killed, for a lock
+	// file that is new or was removed, and where there was no room for the word. After a power cut it may be true, of any holder.
+	Orderly() bool
+	// LeaveInOrder makes the coming Close tell the next holder.
+	LeaveInOrder()
+}
+
+// InOrder is what stands in a lock file that nobody holds and whose last holder left in order.
+const InOrder = "in order\n"
+
+// SequentialMapping is what a Mapping for reading may be besides: one whose owner says that it is going to be read from front to back,
+// so that the system reads ahead.
+type SequentialMapping interface{ Sequential() }
+
+// HoleFinder is what a File may be besides: one that knows where nothing was ever written.
+type HoleFinder interface {
+	// Hole returns the first stretch [start,end) behind offset which reads as zeroes because nothing was written there, as far as
+	// the system knows. Where there is none, or none is known of, both are the size of the file.
+	Hole(offset int64) (start, end int64, err error)
+}
+
 // Info tells what a name stands for.
 type Info struct {
 	Size int64 // bytes; meaningless for a directory

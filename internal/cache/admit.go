@@ -17,19 +17,31 @@ func newAsked(bytes int64) []atomic.Uint32 {
 
 const minAskedBits = 6
 
+// admitAt is the question at which a page is let in: the third. What is asked for twice by chance among far more than fits would
+// cost an insertion, which takes as long as several reads of single records from the disk, and evict what is as good.
+const admitAt = 3
+
+// askedBits is the part of a word that counts questions; the rest names the page.
+const askedBits = 2
+
 // Admit reports whether a page that was just read from disk should be inserted, given a hash that names it. While there is room
-// every page should; after that only one that was asked for before, about half as many questions ago as the cache has pages. So
-// pages that are read once, by a walk or at random from far more than fits, neither cost an insertion each nor evict what is
-// read again and again (the doorkeeper of G. Einziger, R. Friedman and B. Manes, "TinyLFU", 2017, in its plainest form).
+// every page should; after that only one that was asked for several times, each about half as many questions ago as the cache
+// has pages, or less. So pages that are read once, by a walk or at random from far more than fits, neither cost an insertion each
+// nor evict what is read again and again (the doorkeeper of G. Einziger, R. Friedman and B. Manes, "TinyLFU", 2017, in a plain
+// form).
 func (c *Cache) Admit(name uint64) bool {
 	if !c.crowded.Load() {
 		return true
 	}
 	word := &c.asked[name&uint64(len(c.asked)-1)]
-	print := uint32(name>>32) | 1
-	if word.Load() == print {
+	page := uint32(name>>32) &^ (1<<askedBits - 1)
+	asked := uint32(1)
+	if was := word.Load(); was&^(1<<askedBits-1) == page {
+		asked += was - page
+	}
+	if asked >= admitAt {
 		return true
 	}
-	word.Store(print)
+	word.Store(page | asked)
 	return false
 }

@@ -32,6 +32,7 @@ type class struct {
 	chunks []int
 	free   []frame // nobody's: to be filled at once
 	out    int     // evicted frames on their way to free
+	lent   int     // frames that other classes have lent it before it had any
 	// The hand of the clock: the next frame to look at.
 	handChunk int // index in chunks
 	handFrame int

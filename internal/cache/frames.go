@@ -44,6 +44,9 @@ const attempts = 3
 // larger is by how many classes a frame may be larger than needed when those that fit are all taken.
 const larger = 3
 
+// loanShare: a class that has no frames borrows this part of the frames of a chunk before it gets one.
+const loanShare = 3
+
 // dropBatch is how many dropped pages may wait before the epoch hears of them.
 const dropBatch = 16
 
@@ -78,12 +81,32 @@ func (c *Cache) tryTake(k int) (f frame, ok, short bool, err error) {
 	if err := c.allocate(); err != nil {
 		return 0, false, false, err
 	}
+	if f, ok := c.borrow(k); ok {
+		return f, true, false, nil
+	}
 	c.stock(k)
 	for i := k; i < min(k+1+larger, len(c.classes)) && !ok; i++ {
 		f, ok = c.pop(i)
 	}
 	cl := &c.classes[k]
 	return f, ok, len(cl.free) < cl.spare(), nil
+}
+
+// borrow takes a frame of a somewhat larger class for one that has none yet. A chunk costs as much memory, and as much time to be
+// touched first, for a few pages as for many: a class gets one when it has had loans for a part of it. c.mu is held.
+func (c *Cache) borrow(k int) (frame, bool) {
+	cl := &c.classes[k]
+	if len(cl.chunks) > 0 || cl.lent >= cl.count/loanShare {
+		return 0, false
+	}
+	for i := k + 1; i < min(k+1+larger, len(c.classes)); i++ {
+		if len(c.classes[i].free) <= c.classes[i].spare() {
+			continue
+		}
+		cl.lent++
+		return c.pop(i)
+	}
+	return 0, false
 }
 
 // pop takes a frame off the list of class k. c.mu is held.

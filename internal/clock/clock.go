@@ -20,6 +20,8 @@ type Clock interface {
 	After(d time.Duration) <-chan time.Time
 	// NewTimer is After for one who may stop waiting.
 	NewTimer(d time.Duration) Timer
+	// AfterFunc calls f in a goroutine of its own when d has passed, unless the timer, which has no channel, is stopped before.
+	AfterFunc(d time.Duration, f func()) Timer
 }
 
 // Timer sends the time once, unless it is stopped before.
@@ -44,6 +46,8 @@ func (system) Now() time.Time { return time.Now() }
 func (system) After(d time.Duration) <-chan time.Time { return time.After(d) }
 
 func (system) NewTimer(d time.Duration) Timer { return systemTimer{time.NewTimer(d)} }
+
+func (system) AfterFunc(d time.Duration, f func()) Timer { return systemTimer{time.AfterFunc(d, f)} }
 
 func (s system) Sleep(ctx context.Context, d time.Duration) error { return sleep(ctx, s, d) }
 

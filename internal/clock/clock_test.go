@@ -62,6 +62,24 @@ func TestTimerStop(t *testing.T) {
 	}
 }
 
+func TestAfterFunc(t *testing.T) {
+	m := clock.NewManual(start)
+	for name, c := range map[string]clock.Clock{"system": clock.System(), "manual": m} {
+		called := make(chan struct{}, 2)
+		c.AfterFunc(time.Millisecond, func() { called <- struct{}{} })
+		stopped := c.AfterFunc(time.Hour, func() { called <- struct{}{} })
+		m.Advance(time.Millisecond)
+		<-called
+		if !stopped.Stop() || stopped.Stop() {
+			t.Errorf("%s: Stop must succeed once", name)
+		}
+		m.Advance(2 * time.Hour)
+		if len(called) != 0 {
+			t.Errorf("%s: a stopped timer called", name)
+		}
+	}
+}
+
 func TestSleep(t *testing.T) {
 	m := clock.NewManual(start)
 	for name, c := range map[string]clock.Clock{"system": clock.System(), "manual": m} {

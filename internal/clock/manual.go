@@ -25,6 +25,16 @@ type manualTimer struct {
 	clock *Manual
 	due   time.Duration
 	c     chan time.Time
+	f     func() // called instead; nil: there is a channel
+}
+
+// fire lets the timer do what it was made for.
+func (t *manualTimer) fire(now time.Time) {
+	if t.f != nil {
+		go t.f()
+		return
+	}
+	t.c <- now
 }
 
 // Now is Clock.Now.
@@ -42,11 +52,20 @@ func (m *Manual) After(d time.Duration) <-chan time.Time { return m.NewTimer(d).
 
 // NewTimer is Clock.NewTimer.
 func (m *Manual) NewTimer(d time.Duration) Timer {
+	return m.start(d, &manualTimer{clock: m, c: make(chan time.Time, 1)})
+}
+
+// AfterFunc is Clock.AfterFunc.
+func (m *Manual) AfterFunc(d time.Duration, f func()) Timer {
+	return m.start(d, &manualTimer{clock: m, f: f})
+}
+
+func (m *Manual) start(d time.Duration, t *manualTimer) Timer {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	t := &manualTimer{clock: m, due: m.elapsed + d, c: make(chan time.Time, 1)}
+	t.due = m.elapsed + d
 	if d <= 0 {
-		t.c <- m.now
+		t.fire(m.now)
 		return t
 	}
 	at, _ := slices.BinarySearchFunc(m.timers, t.due, func(o *manualTimer, due time.Duration) int {
@@ -88,7 +107,7 @@ func (m *Manual) Advance(d time.Duration) {
 		t := m.timers[0]
 		m.timers = slices.Delete(m.timers, 0, 1)
 		m.pass(t.due)
-		t.c <- m.now
+		t.fire(m.now)
 	}
 	m.pass(target)
 }

@@ -132,6 +132,9 @@ type settlement struct {
 func (e *Engine) newSettlement(ctx context.Context, v *view.View, group []*view.Table, w work) *settlement {
 	first := e.store.NextID()
 	s := &settlement{e: e, ctx: ctx, work: w, group: group, writer: e.store.NewWriter(segment.Nodes, 0)}
+	if !w.rewrite {
+		s.writer.Hurry() // what is to be as small as it gets is compacted
+	}
 	s.roots = append([]layout.Root(nil), v.Roots...)
 	current := e.root.Current()
 	s.firstNew = first
@@ -194,7 +197,7 @@ func (s *settlement) apply(ks *Keyspace) error {
 		return err
 	}
 	fresh, err := e.trees.Apply(s.ctx, old, ranges, changes, s.writer, layout.ApplyOptions{
-		Now: e.Now(), Codec: codec, Dictionary: dictionary, LeafBytes: int(ks.LeafBytes),
+		Now: e.Now(), Codec: codec, Dictionary: dictionary, LeafBytes: int(ks.LeafBytes), NoFilters: ks.NoFilters,
 		Victims: s.victimFunc(), Rewrite: s.work.rewrite, Progress: s.work.progress,
 	})
 	if err == nil {
@@ -314,11 +317,17 @@ type settledChanges struct {
 	ahead  bool // from stands on a change that has not been handed out
 	ended  bool
 	change layout.Change
+	left   int // changes until the context is asked and progress reported
 	err    error
 }
 
+// pulse is how many changes are merged between two looks at the context.
+const pulse = 64
+
 func (c *settledChanges) Next() bool {
-	if c.err == nil {
+	if c.left--; c.left < 0 && c.err == nil {
+		c.left = pulse
+		c.s.report()
 		c.err = c.s.ctx.Err() // or what follows would be missing without a word
 	}
 	if c.err != nil {
@@ -350,7 +359,7 @@ func (c *settledChanges) Change() layout.Change { return c.change }
 func (c *settledChanges) fromTables() bool {
 	c.change, c.ahead = c.from.Change(), false
 	r := &c.change.Record
-	c.s.advance(len(c.change.Key) + len(r.Value))
+	c.s.merged += int64(len(c.change.Key) + len(r.Value) + mergedOverhead)
 	if r.Kind == record.Apart {
 		c.err = c.s.adopt(r.Value)
 	}
@@ -366,10 +375,11 @@ func (s *settlement) adopt(encoded []byte) error {
 	return value.Keep(s.e.store, ref, s.writer)
 }
 
-// advance reports how far the merge has come, for the pacing of writers.
-func (s *settlement) advance(bytes int) {
-	const overhead = 48 // of a record in the memtable, about
-	s.merged += int64(bytes + overhead)
+// mergedOverhead is what a record takes in a memtable beside its key and value, about.
+const mergedOverhead = 48
+
+// report says how far the merge has come, for the pacing of writers.
+func (s *settlement) report() {
 	if s.total > 0 {
 		s.e.progress.Store(uint64(min(s.merged*progressWhole/s.total, progressWhole)))
 	}

@@ -26,6 +26,7 @@ func (e *Engine) Close() error {
 	e.worker.Wait()
 	var r request
 	e.pipeline.Acquire(&r) // waits for the commit that is running; those behind it find the database closed
+	e.foreseen.Wait()
 	err := e.finish()
 	e.pipeline.Release()
 	return errors.Join(err, e.abandon())
@@ -139,6 +140,7 @@ func (e *Engine) abandon() error {
 		e.releaseResources()
 	}
 	if e.lock != nil {
+		e.leaveInOrder()
 		errs = append(errs, e.lock.Close())
 	}
 	return errors.Join(errs...)
@@ -146,6 +148,7 @@ func (e *Engine) abandon() error {
 
 // releaseResources frees what views are made of: nobody can read any more.
 func (e *Engine) releaseResources() {
+	e.arenas.Close()
 	if e.store != nil {
 		if err := e.store.Close(); err != nil {
 			e.o.Logger.Warn("close segments", "error", err)

@@ -19,9 +19,11 @@ const (
 	dictionarySamples = 256       // leaves that a dictionary is made of, at most; an even number
 	dictionarySample  = 8 << 10   // bytes of each: what training costs grows with all of them, and more teach it little
 	dictionaryLeast   = 256 << 10 // bytes of leaves below which a dictionary would not earn its own space
+	columnSamples     = 16        // leaves that are tried by columns
 )
 
-// codecFor says how the settlement compresses the leaves of a keyspace, and makes a dictionary where that pays.
+// codecFor says how the settlement compresses the leaves of a keyspace, and makes a dictionary where that pays. What is rewritten
+// with zstd goes by columns where that takes less.
 func (s *settlement) codecFor(ks *Keyspace, r layout.Root) (segment.Codec, uint16, error) {
 	codec, dictionary := s.e.codecFor(ks)
 	if s.work.codec != nil {
@@ -31,10 +33,7 @@ func (s *settlement) codecFor(ks *Keyspace, r layout.Root) (segment.Codec, uint1
 		return codec, dictionary, nil
 	}
 	d, err := s.train(ks, r)
-	if err != nil || d == 0 {
-		return segment.Zstd, 0, err
-	}
-	return segment.ZstdDictionary, d, nil
+	return segment.Columns, d, err
 }
 
 // train makes a dictionary for a keyspace that is about to be rewritten, and returns its number, 0 for none.
@@ -43,6 +42,12 @@ func (s *settlement) train(ks *Keyspace, r layout.Root) (uint16, error) {
 	samples, total, err := e.sampleLeaves(s.ctx, r)
 	if err != nil || samples == nil {
 		return 0, err
+	}
+	if better, err := e.betterByColumns(samples); better || err != nil {
+		return 0, err
+	}
+	for i, raw := range samples {
+		samples[i] = raw[:min(len(raw), dictionarySample)]
 	}
 	raw, err := segment.TrainDictionary(samples, int(min(total/16, dictionaryBytes)))
 	if err != nil {
@@ -87,9 +92,25 @@ func (e *Engine) sampleLeaves(ctx context.Context, r layout.Root) (samples [][]b
 		if err != nil {
 			return nil, total, err
 		}
-		samples = append(samples, slices.Clone(raw[:min(len(raw), dictionarySample)]))
+		samples = append(samples, slices.Clone(raw))
 	}
 	return samples, total, nil
+}
+
+// betterByColumns reports whether columns are so much shorter than zstd that a dictionary would hardly be used.
+func (e *Engine) betterByColumns(leaves [][]byte) (bool, error) {
+	var columns, zstd int
+	for i := 0; i < len(leaves); i += max(1, len(leaves)/columnSamples) {
+		c, z, err := e.store.SizeByColumns(leaves[i])
+		if err != nil {
+			return false, err
+		}
+		if c == 0 {
+			c = z
+		}
+		columns, zstd = columns+c, zstd+z
+	}
+	return columns < zstd-zstd/4, nil
 }
 
 // pickLeaves picks leaves at equal distances, and adds up the bytes of all.

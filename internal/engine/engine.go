@@ -25,6 +25,7 @@ import (
 	"github.com/pandodb/pando/internal/commit"
 	"github.com/pandodb/pando/internal/epoch"
 	"github.com/pandodb/pando/internal/layout"
+	"github.com/pandodb/pando/internal/memtable"
 	"github.com/pandodb/pando/internal/root"
 	"github.com/pandodb/pando/internal/segment"
 	"github.com/pandodb/pando/internal/view"
@@ -53,11 +54,15 @@ type Engine struct {
 	visible  atomic.Uint64 // highest sequence number that readers may see
 	failure  atomic.Pointer[error]
 	closed   atomic.Bool
-	stopped  view.Stop      // stops iterators
-	ahead    ahead          // the leader's
-	sink     uint64         // keeps prefetches; the leader's
-	running  sync.WaitGroup // calls that Close waits for
-	clock    clockMark
+	stopped  view.Stop // stops iterators
+	ahead    ahead     // the leader's
+	sink     uint64    // keeps prefetches; the leader's
+
+	arenas     memtable.Pool  // memory of settled memtables for the next one
+	foreseeing atomic.Bool    // memory is asked for ahead
+	foreseen   sync.WaitGroup // whoever asks; the leader begins it
+	running    sync.WaitGroup // calls that Close waits for
+	clock      clockMark
 
 	current   atomic.Pointer[view.View]
 	keyspaces *keyspaces

@@ -160,7 +160,7 @@ func (e *Engine) mergePrivately(ctx context.Context, s Snapshot, roots []layout.
 	}
 	codec, dictionary := e.codecFor(ks)
 	fresh, err := e.trees.Apply(ctx, roots[id], view.Ranges(s.View.Tables, id, s.Seq), view.NewChanges(s.View.Tables, id, s.Seq), w,
-		layout.ApplyOptions{Codec: codec, Dictionary: dictionary, LeafBytes: ks.LeafBytes})
+		layout.ApplyOptions{Codec: codec, Dictionary: dictionary, LeafBytes: ks.LeafBytes, NoFilters: ks.NoFilters})
 	roots[id] = fresh
 	return roots, err
 }

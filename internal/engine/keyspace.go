@@ -109,6 +109,7 @@ type KeyspaceOptions struct {
 	Codec     segment.Codec
 	OwnCodec  bool // Codec counts; else the database's does
 	LeafBytes int
+	NoFilters bool // the layout keeps no filters over the keys of its leaves
 }
 
 // optionsSize is the length of encoded options, and optionsVersion their first byte. The bytes are described in
@@ -116,13 +117,20 @@ type KeyspaceOptions struct {
 const (
 	optionsSize    = 10
 	optionsVersion = 1
+
+	optionOwnCodec  = 1 << 0
+	optionNoFilters = 1 << 1
+	optionAll       = optionOwnCodec | optionNoFilters
 )
 
 // encode returns the form in which the catalogue and the log keep the options, and the dictionary in use.
 func (o KeyspaceOptions) encode(dictionary uint16) []byte {
 	b := []byte{optionsVersion, byte(o.Layout), byte(o.Codec), 0}
 	if o.OwnCodec {
-		b[3] = 1
+		b[3] |= optionOwnCodec
+	}
+	if o.NoFilters {
+		b[3] |= optionNoFilters
 	}
 	b = binary.LittleEndian.AppendUint32(b, uint32(o.LeafBytes))
 	return binary.LittleEndian.AppendUint16(b, dictionary)
@@ -130,12 +138,12 @@ func (o KeyspaceOptions) encode(dictionary uint16) []byte {
 
 // decodeOptions reads encoded options.
 func decodeOptions(b []byte) (o KeyspaceOptions, dictionary uint16, err error) {
-	if len(b) != optionsSize || b[0] != optionsVersion || b[3] > 1 {
+	if len(b) != optionsSize || b[0] != optionsVersion || b[3]&^optionAll != 0 {
 		return o, 0, fmt.Errorf("keyspace options %x: %w", b, corrupt.Err)
 	}
 	o = KeyspaceOptions{
-		Layout: Layout(b[1]), Codec: segment.Codec(b[2]), OwnCodec: b[3] == 1,
-		LeafBytes: int(binary.LittleEndian.Uint32(b[4:])),
+		Layout: Layout(b[1]), Codec: segment.Codec(b[2]), OwnCodec: b[3]&optionOwnCodec != 0,
+		LeafBytes: int(binary.LittleEndian.Uint32(b[4:])), NoFilters: b[3]&optionNoFilters != 0,
 	}
 	return o, binary.LittleEndian.Uint16(b[8:]), nil
 }

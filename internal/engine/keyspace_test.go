@@ -18,6 +18,8 @@ func TestKeyspaceOptionsAreGolden(t *testing.T) {
 	}{
 		{KeyspaceOptions{}, 0, "01" + "00" + "00" + "00" + "00000000" + "0000"},
 		{KeyspaceOptions{Layout: Hash, Codec: segment.Zstd, OwnCodec: true, LeafBytes: 32 << 10}, 7, "01" + "02" + "02" + "01" + "00800000" + "0700"},
+		{KeyspaceOptions{NoFilters: true}, 0, "01" + "00" + "00" + "02" + "00000000" + "0000"},
+		{KeyspaceOptions{Codec: segment.S2, OwnCodec: true, NoFilters: true}, 0, "01" + "00" + "01" + "03" + "00000000" + "0000"},
 	} {
 		b := c.o.encode(c.dictionary)
 		if got := hex.EncodeToString(b); got != c.want {
@@ -37,6 +39,7 @@ func TestKeyspaceOptionsAreGolden(t *testing.T) {
 
 func FuzzDecodeOptions(f *testing.F) {
 	f.Add(KeyspaceOptions{LeafBytes: 4096}.encode(3))
+	f.Add(KeyspaceOptions{NoFilters: true}.encode(0))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		o, d, err := decodeOptions(b)
 		if err == nil && !bytes.Equal(o.encode(d), b) {

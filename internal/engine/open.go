@@ -11,13 +11,11 @@ import (
 	"sync"
 
 	"github.com/pandodb/pando/internal/cache"
-	"github.com/pandodb/pando/internal/command"
 	"github.com/pandodb/pando/internal/commit"
 	"github.com/pandodb/pando/internal/corrupt"
 	"github.com/pandodb/pando/internal/epoch"
 	"github.com/pandodb/pando/internal/layout"
 	"github.com/pandodb/pando/internal/layout/tree"
-	"github.com/pandodb/pando/internal/memtable"
 	"github.com/pandodb/pando/internal/root"
 	"github.com/pandodb/pando/internal/segment"
 	"github.com/pandodb/pando/internal/value"
@@ -53,6 +51,7 @@ func Open(o Options) (*Engine, error) {
 	if !o.ReadOnly {
 		e.worker.Go(e.work)
 		if o.Profile == Relaxed {
+			e.kickSync <- struct{}{} // what recovery found waits for it
 			e.worker.Go(e.keepSynced)
 		}
 	}
@@ -84,22 +83,26 @@ func (e *Engine) openRoot() (root.Slot, error) {
 	if e.o.ReadOnly {
 		mode, create = vfs.Shared, false
 	}
-	if _, err := fsys.Stat(filepath.Join(dir, root.Name)); errors.Is(err, fs.ErrNotExist) {
+	_, err := fsys.Stat(filepath.Join(dir, root.Name))
+	if errors.Is(err, fs.ErrNotExist) {
 		if !create {
 			return root.Slot{}, e.absent()
 		}
 		if err := e.refuseForeign(); err != nil {
 			return root.Slot{}, err
 		}
-	}
-	if create {
 		if err := vfs.MkdirAllSync(fsys, dir); err != nil {
 			return root.Slot{}, err
 		}
 	}
-	var err error
 	if e.lock, err = fsys.Lock(e.path(LockName), mode); err != nil {
 		return root.Slot{}, err
+	}
+	if create && !e.orderly() {
+		// The directory may have come here without being made durable.
+		if err := vfs.MkdirAllSync(fsys, dir); err != nil {
+			return root.Slot{}, err
+		}
 	}
 	err = e.openRootFile(upgrades())
 	if errors.Is(err, fs.ErrNotExist) && create {
@@ -114,11 +117,27 @@ func (e *Engine) openRoot() (root.Slot, error) {
 	return slot, nil
 }
 
+// orderly reports whether who had the database open before left its root durable.
+func (e *Engine) orderly() bool {
+	l, ok := e.lock.(vfs.OrderedLock)
+	return ok && l.Orderly()
+}
+
+// leaveInOrder tells who opens the database next that its root is durable, if it is.
+func (e *Engine) leaveInOrder() {
+	if l, ok := e.lock.(vfs.OrderedLock); ok && e.root != nil && e.root.Durable() && e.failure.Load() == nil {
+		l.LeaveInOrder()
+	}
+}
+
 // openRootFile opens the root file, after it was brought up to date where it is of an older format.
 func (e *Engine) openRootFile(steps []upgrade) (err error) {
 	opener := root.Open
-	if e.o.ReadOnly {
+	switch {
+	case e.o.ReadOnly:
 		opener = root.OpenReadOnly
+	case e.orderly():
+		opener = root.OpenDurable
 	}
 	if e.root, err = opener(e.o.FS, e.o.Dir); !errors.Is(err, ErrVersion) {
 		return err
@@ -186,6 +205,7 @@ func (e *Engine) logOptions(slot root.Slot) wal.Options {
 		FS: e.o.FS, Dir: e.path(logDir), Database: slot.Database, SegmentBytes: e.sizes.logSegment,
 		FirstBytes: min(firstLogSegment, e.sizes.logSegment),
 		KeepBytes:  e.o.KeepChanges, Seq: slot.Seq,
+		SettleLater: e.o.Profile == Relaxed, // a power cut may cost what was acknowledged a moment before a crash, as before it
 	}
 }
 
@@ -303,7 +323,7 @@ func (e *Engine) loadDictionary(d root.Dictionary) error {
 func (e *Engine) recover(slot root.Slot, roots []layout.Root) error {
 	e.lastSeq = slot.Seq
 	e.settledSeq.Store(slot.Seq)
-	table, err := memtable.New(e.sizes.memtable)
+	table, err := e.arenas.New(e.sizes.memtable)
 	if err != nil {
 		return fmt.Errorf("make a memtable of %d bytes: %w", e.sizes.memtable, err)
 	}
@@ -313,11 +333,17 @@ func (e *Engine) recover(slot root.Slot, roots []layout.Root) error {
 	lo := e.logOptions(slot)
 	from := wal.Position(slot.Log)
 	var got wal.Recovered
+	var log *wal.Log
+	r := e.newReplay()
 	if e.o.ReadOnly {
-		got, err = wal.Replay(lo, from, e.replay)
+		got, err = wal.Replay(lo, from, r.take)
 	} else {
-		e.log, got, err = wal.Recover(lo, from, e.replay)
+		log, got, err = wal.Recover(lo, from, r.take)
 	}
+	if applyErr := r.finish(); err == nil {
+		err = applyErr
+	}
+	e.log = log
 	if err != nil {
 		return err
 	}
@@ -368,58 +394,4 @@ func (e *Engine) settleRecovered() error {
 		return err
 	}
 	return e.settle(context.Background(), work{})
-}
-
-// replay takes one record of the log in; last is the sequence number of its last command. Recovery calls it before anything
-// else runs.
-func (e *Engine) replay(last uint64, commands []byte, synced bool) error {
-	if last <= e.lastSeq {
-		return nil // the roots hold it
-	}
-	count, bytes := 0, 0
-	d := command.NewDecoder(commands)
-	for d.Next() {
-		c := d.Command()
-		count++
-		bytes += len(c.Key) + len(c.Value)
-		switch c.Op {
-		case command.PutApart:
-			if synced {
-				break // then the value was too
-			}
-			if err := e.valueSurvived(c.Value); err != nil {
-				return err
-			}
-		case command.Bulk:
-			// A bulk load is committed by a root, which would lie behind this record: it was not finished.
-			e.lastSeq = last
-			return e.forgetSpill(c)
-		}
-	}
-	if err := d.Err(); err != nil {
-		return err // nothing of the batch has been applied
-	}
-	front := e.current.Load().Tables[0]
-	if !e.takes(front.Table, count, bytes) {
-		if err := e.freeze(count, bytes); err != nil {
-			return err
-		}
-		front = e.current.Load().Tables[0]
-	}
-	e.apply(front.Table, last-uint64(count)+1, commands)
-	e.lastSeq = last
-	return nil
-}
-
-// valueSurvived checks that the value that a record of the log refers to is there. In a power cut the record may reach the
-// disk before the value; then neither was acknowledged as synced.
-func (e *Engine) valueSurvived(encoded []byte) error {
-	ref, err := value.DecodeRef(encoded)
-	if err != nil {
-		return err
-	}
-	if err := value.Verify(e.store, ref); err != nil {
-		return fmt.Errorf("%w: %w", wal.ErrCut, err)
-	}
-	return nil
 }

@@ -5,15 +5,18 @@ import (
 	"time"
 
 	"github.com/pandodb/pando/internal/command"
+	"github.com/pandodb/pando/internal/view"
 )
 
 // Intervals of the background worker.
 const (
-	idleDelay   = time.Second            // a pause in writing after which everything settles
+	idleDelay   = time.Second            // a pause in writing after which a full memtable settles
+	longestIdle = 30 * time.Second       // a pause after which everything settles, however little it is
 	clockDelay  = time.Second            // how much a jump back of the clock can give back to expired records at most
 	retryDelay  = 500 * time.Millisecond // between attempts to settle that fail
 	workerTick  = 50 * time.Millisecond
-	shrinkDelay = 2 * time.Second // a pause after which spare log segments are given back
+	shrinkDelay = 2 * time.Second           // a pause after which spare log segments are given back
+	trimDelay   = longestIdle + shrinkDelay // a pause after which memory that waits for records is given back
 )
 
 // work is the background goroutine: it settles frozen memtables, settles everything after a pause, keeps the clock's mark, and reclaims memory.
@@ -35,6 +38,7 @@ func (e *Engine) work() {
 		e.epoch.Collect()
 		e.fitCache()
 		e.sweepValues()
+		e.renewFront()
 		if len(e.current.Load().Tables) > 1 && !now.Before(retryDue) {
 			if err := e.settle(ctx, work{}); err != nil && ctx.Err() == nil {
 				e.o.Logger.Error("checkpoint failed; it is tried again", "error", err)
@@ -44,19 +48,28 @@ func (e *Engine) work() {
 		if seq := e.visible.Load(); seq != quietSeq {
 			quietSeq, quietSince, shrunk = seq, now, false
 			e.prepareLog()
-		} else if now.Sub(quietSince) >= idleDelay && e.settledSeq.Load() != seq && !now.Before(retryDue) {
+		} else if now.Sub(quietSince) >= patience(e.current.Load().Tables[0].Bytes(), e.sizes.memtable) && e.settledSeq.Load() != seq && !now.Before(retryDue) {
 			if err := e.settleQuietly(ctx); err != nil && ctx.Err() == nil {
 				e.o.Logger.Error("checkpoint failed; it is tried again", "error", err)
 				retryDue = now.Add(retryDelay)
 			}
 		} else if !shrunk && e.log != nil && now.Sub(quietSince) >= shrinkDelay && e.settledSeq.Load() == seq {
 			shrunk = e.shrinkLog()
+		} else if now.Sub(quietSince) >= trimDelay && e.settledSeq.Load() == seq {
+			e.trimMemtables()
 		}
 		if !now.Before(clockDue) {
 			e.keepClock()
 			clockDue = now.Add(clockDelay)
 		}
 	}
+}
+
+// patience is how long a pause in writing must be for what is in a memtable to settle. A leaf is written whole however little of it has
+// changed: the less there is, the longer it may wait for more to share that with.
+func patience(used, full int) time.Duration {
+	times := min(full/max(used, 1), int(longestIdle/idleDelay))
+	return max(time.Duration(times), 1) * idleDelay
 }
 
 // keepSynced is the second background goroutine in the Relaxed profile: it bounds what a power cut may cost, also while the
@@ -120,6 +133,39 @@ func (e *Engine) shrinkLog() bool {
 		e.o.Logger.Warn("spare log segments stay", "error", err)
 	}
 	return true
+}
+
+// renewFront gives a memtable in front that nothing has been written to the memory of one that has settled: after a pause in writing the
+// new one was there before the old one had settled. Writers go on for a moment with what they have if they come now.
+func (e *Engine) renewFront() {
+	unused := func() bool {
+		front := e.current.Load().Tables[0]
+		return front.Len() == 0 && !front.HasRanges()
+	}
+	if !e.arenas.Waiting() || !unused() || !e.pipeline.TryAcquire() {
+		return
+	}
+	defer e.pipeline.Release()
+	if !unused() {
+		return
+	}
+	fresh, err := e.newTable(0, 0)
+	if err != nil {
+		return // the one that is there will do
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	old := e.current.Load()
+	e.publish(append([]*view.Table{fresh}, old.Tables[1:]...), old.Roots)
+}
+
+// trimMemtables gives back to the system, after a long pause, what memory of settled memtables is kept for the next ones.
+func (e *Engine) trimMemtables() {
+	e.arenas.Release()
+	if e.pipeline.TryAcquire() {
+		e.current.Load().Tables[0].Trim()
+		e.pipeline.Release()
+	}
 }
 
 // wakeWorker makes the worker look around. It never blocks.

@@ -76,12 +76,32 @@ func (e *Engine) carry(r *commit.Request) error {
 		}
 		e.counters.logBytes.Add(int64(len(r.Commands)))
 	}
-	e.apply(e.current.Load().Tables[0].Table, first, r.Commands)
+	front := e.current.Load().Tables[0]
+	e.apply(front.Table, first, r.Commands)
+	e.foresee(front, r)
 	e.lastSeq += uint64(r.Count)
 	r.Seq = e.lastSeq
 	e.counters.commits.Add(1)
 	e.counters.userBytes.Add(int64(r.Bytes))
 	return nil
+}
+
+// largeCommit is how many bytes of keys and values a commit has for memory to be asked for ahead.
+const largeCommit = 512 << 10
+
+// foresee asks the system, in the background, for the memory that another commit like the one that was just applied takes: that is a
+// good part of what a large one costs, and its writer has other things to do meanwhile. The caller leads.
+func (e *Engine) foresee(t *view.Table, r *commit.Request) {
+	if r.Bytes < largeCommit || e.foreseeing.Swap(true) {
+		return
+	}
+	f := t.Foresee(r.Count, r.Bytes)
+	t.Retain()
+	e.foreseen.Go(func() {
+		t.Provide(f)
+		t.Release()
+		e.foreseeing.Store(false)
+	})
 }
 
 // appendFailed says what a failed append means: a full disk passes, anything else poisons the database.
@@ -130,7 +150,10 @@ func (e *Engine) apply(t *memtable.Table, first uint64, commands []byte) {
 			}
 			c := &a.commands[n]
 			*c = d.Command()
-			a.hashes[n] = record.Hash(c.Keyspace, c.Key) // of no use for a few kinds of command, and harmless
+			a.hashes[n] = 0
+			if c.Op != command.Note { // of no use for a few other kinds, and harmless
+				a.hashes[n] = record.Hash(c.Keyspace, c.Key)
+			}
 			n++
 		}
 		if n > 1 {
@@ -212,8 +235,11 @@ const maxFrozen = 0
 // newTable makes a memtable that takes at least a batch of so many records with so many bytes: one of tiny records needs
 // many times their bytes, and one in the log may have been written when the budget was larger.
 func (e *Engine) newTable(records, bytes int) (*view.Table, error) {
-	limit := max(e.sizes.memtable, memtable.LimitFor(records, bytes))
-	t, err := memtable.New(limit)
+	limit, create := e.sizes.memtable, e.arenas.New
+	if needed := memtable.LimitFor(records, bytes); needed > limit {
+		limit, create = needed, memtable.New // the budget has no room to keep it
+	}
+	t, err := create(limit)
 	if err != nil {
 		return nil, fmt.Errorf("make a memtable of %d bytes: %w", limit, err)
 	}

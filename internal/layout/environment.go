@@ -45,7 +45,11 @@ type ApplyOptions struct {
 	Dictionary uint16
 	// LeafBytes is the size to which leaves are filled, before compression; 0: DefaultLeafBytes.
 	LeafBytes int
-	// MaxDeltas is the number of delta blobs a leaf may have; 0: DefaultMaxDeltas, negative: none.
+	// NoFilters leaves out the filters that say of most absent keys that they are absent. It is the same for every Apply to a
+	// keyspace.
+	NoFilters bool
+	// MaxDeltas is the number of delta blobs a leaf may have, or half as many more where nobody reads it; 0: DefaultMaxDeltas, negative:
+	// none.
 	MaxDeltas int
 	// Fanout is the number of children an inner node may have; 0: DefaultFanout.
 	Fanout int
@@ -61,12 +65,13 @@ type ApplyOptions struct {
 // Scratch holds the buffers of reads outside of the cache, so that they allocate nothing once they have grown. The zero
 // value is ready. One goroutine at a time uses it.
 type Scratch struct {
-	Blob    segment.Buffer // the blob read last
-	Delta   segment.Buffer // a second one, read beside it
-	Merged  []byte         // a leaf with its deltas folded in
-	Spare   []byte
+	Blob    segment.Buffer    // the blob read last
+	Delta   segment.Buffer    // a second one, read beside it
+	Blobs   []segment.Request // a leaf and its deltas, read together
+	Merged  []byte            // a leaf with its deltas folded in
 	Value   []byte
 	Base    page.Iterator
 	Change  page.Iterator
 	Builder page.Builder
+	Overlay page.Overlay
 }

@@ -17,6 +17,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/pandodb/pando/internal/page"
 	"github.com/pandodb/pando/internal/record"
 	"github.com/pandodb/pando/internal/segment"
 )
@@ -64,8 +65,14 @@ type Root interface {
 	// GetRead is Get for a caller outside of every epoch section. It may read from the disk, and leaves what it read in the
 	// cache. The record's value is valid until s is used again.
 	GetRead(s *Scratch, hash uint64, key []byte) (record.Record, bool, error)
+	// Leaf returns the page in memory in which key lies if it is there at all, without I/O, locks or allocation; false when there is
+	// none, or the layout has no such pages: then Get answers. The caller is inside an epoch section, and the page is valid until it
+	// leaves it.
+	Leaf(key []byte) (page.Page, bool)
 	// NewCursor returns a cursor that stands nowhere. A cursor belongs to one goroutine at a time.
 	NewCursor() Cursor
+	// Recycle is NewCursor in the memory of an old cursor, which has been closed and which nobody else uses; nil is none.
+	Recycle(old Cursor) Cursor
 	// Count returns the number of records in [lo, hi) that have not expired at the moment now. It is exact.
 	Count(lo, hi []byte, now uint64) (int64, error)
 	// Nth returns a copy of the n-th record (from 0) of those that Count counts; ErrNotFound when there are not so many.

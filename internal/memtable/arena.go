@@ -48,9 +48,13 @@ const (
 	markSpacing = 4 << 10
 	markSize    = 16
 	maxArena    = 8 << 32 // what a ref can address
+
+	// firstItem is where items begin: no item has the ref 0.
+	firstItem = 8
 )
 
-// arena is the block of memory that the items lie in, and after them, at the end, the marks.
+// arena is the block of memory that the items lie in, and after them, at the end, the marks. What lies in it before it is written to does
+// not matter.
 //
 // It is addressed through pointers instead of slices, to save the bounds checks on the hot paths: every ref comes from the
 // arena itself and lies within what has been allocated. Words are aligned as atomic operations demand on every machine,
@@ -59,19 +63,26 @@ type arena struct {
 	block []byte
 	base  unsafe.Pointer
 	size  int // bytes for items
+	// touched is how many bytes from the start on an earlier table has written to: the system has provided their memory.
+	touched int
 }
 
-func newArena(size int) (arena, error) {
+// newArena makes an arena of a block that take returns for its length, or of a new one.
+func newArena(size int, take func(n int) (block []byte, touched int)) (arena, error) {
 	size &^= 7
 	if size < 0 || uint64(size) > maxArena {
 		return arena{}, fmt.Errorf("memtable of %d bytes: impossible size", size)
 	}
 	size = max(size, 8)
-	block, err := offheap.Alloc(size + (size/markSpacing+2)*markSize)
-	if err != nil {
-		return arena{}, fmt.Errorf("memtable of %d bytes: %w", size, err)
+	n := size + (size/markSpacing+2)*markSize
+	block, touched := take(n)
+	if block == nil {
+		var err error
+		if block, err = offheap.Alloc(n); err != nil {
+			return arena{}, fmt.Errorf("memtable of %d bytes: %w", size, err)
+		}
 	}
-	return arena{block: block, base: unsafe.Pointer(unsafe.SliceData(block)), size: size}, nil
+	return arena{block: block, base: unsafe.Pointer(unsafe.SliceData(block)), size: size, touched: touched}, nil
 }
 
 // word returns the i-th 32-bit word of what r addresses.

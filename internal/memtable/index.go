@@ -73,9 +73,8 @@ func (ix *index) set(slot uint32, hash uint64, node ref) {
 	atomic.StoreUint64(ix.slot(slot), hash>>32<<32|uint64(node))
 }
 
-// grown returns an index of the given number of slots with all nodes of this one.
-func (ix *index) grown(slots int) *index {
-	larger := newIndex(slots)
+// moveTo enters all nodes into an empty index that is larger.
+func (ix *index) moveTo(larger *index) {
 	for i := range ix.mask + 1 {
 		s := *ix.slot(i) // only the writer sets slots, and we are the writer
 		if s == 0 {
@@ -87,7 +86,6 @@ func (ix *index) grown(slots int) *index {
 		}
 		*larger.slot(j) = s
 	}
-	return larger
 }
 
 // nextSlots says how large the next index should be, when keys keys take used of size bytes: large enough for the keys

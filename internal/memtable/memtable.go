@@ -42,26 +42,33 @@ type Table struct {
 
 	state   atomic.Uint64 // items in the arena end at the ref in the upper half; the lower half counts records
 	maxSeq  atomic.Uint64
-	marks   atomic.Uint32 // number of marks
-	beside  atomic.Int64  // bytes in use beside the arena
-	keys    int           // distinct keys; the writer's own
-	last    *keyspace     // the keyspace that was written last; the writer's own
-	indexes []*index      // those replaced; readers may still be in them until Free
+	marks   atomic.Uint32         // number of marks
+	beside  atomic.Int64          // bytes in use beside the arena
+	spare   atomic.Pointer[index] // what Foresee made; the writer takes it
+	keys    int                   // distinct keys; the writer's own
+	last    *keyspace             // the keyspace that was written last; the writer's own
+	indexes []*index              // those replaced; readers may still be in them until Free
+	pool    *Pool                 // what gets the arena's memory; nil: the system
 }
 
 // New returns an empty table whose arena holds limit bytes. They are reserved, and taken from the system as they are used.
 func New(limit int) (*Table, error) {
-	a, err := newArena(limit)
+	a, err := newArena(limit, func(int) ([]byte, int) { return nil, 0 })
 	if err != nil {
 		return nil, err
 	}
+	return emptyTable(a), nil
+}
+
+// emptyTable returns a table without records.
+func emptyTable(a arena) *Table {
 	t := &Table{arena: a}
-	t.state.Store(1 << 32) // no item has the ref 0
+	t.state.Store(firstItem / 8 << 32)
 	ix := newIndex(firstSlots)
 	t.index.Store(ix)
 	t.beside.Store(int64(ix.bytes()))
 	t.keyspaces.Store(newKeyspaceSet(firstKeyspaces))
-	return t, nil
+	return t
 }
 
 // LimitFor returns a limit for New with which an empty table fits so many records with so many key and value bytes.
@@ -77,8 +84,9 @@ func (t *Table) Fits(records, bytes int) bool {
 // used is the number of bytes of the arena that are in use.
 func (t *Table) used() int { return int(t.state.Load()>>32) * 8 }
 
-// Put adds a version of a key. hash is record.Hash of both. The table copies what it is given. seq must not be below that
-// of any earlier record of the table; of two versions of a key with the same seq the later one counts.
+// Put adds a version of a key. hash is record.Hash of both. The table copies what it is given. seq is at
+// least 1, and not below that of any earlier record of the table; of two versions of a key with the same seq the later one
+// counts.
 func (t *Table) Put(ks uint32, hash uint64, key []byte, seq uint64, r record.Record) {
 	ix := t.index.Load()
 	node, slot := ix.find(&t.arena, ks, hash, key)
@@ -147,15 +155,6 @@ func (t *Table) publish(end ref) {
 	t.state.Store(uint64(end)<<32 | uint64(uint32(t.state.Load())+1))
 }
 
-// grow replaces the hash index by a larger one.
-func (t *Table) grow(ix *index) *index {
-	larger := ix.grown(ix.nextSlots(t.keys, t.used(), t.arena.size))
-	t.indexes = append(t.indexes, ix)
-	t.beside.Add(int64(larger.bytes()))
-	t.index.Store(larger)
-	return larger
-}
-
 // Prefetch touches what look-ups of hashes read first, so that their misses overlap: the slot in which each begins, and the node
 // in it if that is likely to be the one. Loads of a pass do not wait for each other, and nothing stands between them. Sum up what
 // it returns, lest the compiler leaves it out.
@@ -208,10 +207,17 @@ func (t *Table) Free() {
 		return
 	}
 	// An error would mean that the block is not one; then it stays where it is.
+	if spare := t.spare.Swap(nil); spare != nil {
+		t.indexes = append(t.indexes, spare)
+	}
 	for _, ix := range append(t.indexes, t.index.Load()) {
 		_ = offheap.Free(ix.block)
 	}
-	_ = offheap.Free(t.arena.block)
+	if t.pool != nil {
+		t.pool.put(t.arena.block, max(t.used()-firstItem, t.arena.touched))
+	} else {
+		_ = offheap.Free(t.arena.block)
+	}
 	t.arena, t.indexes, t.last = arena{}, nil, nil
 	t.index.Store(nil)
 	t.keyspaces.Store(newKeyspaceSet(firstKeyspaces))

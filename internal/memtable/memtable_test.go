@@ -360,3 +360,46 @@ func TestReadersBesideTheWriter(t *testing.T) {
 	}
 	readers.Wait()
 }
+
+// What was foreseen is taken when it is due, and is of no harm when it comes too late.
+func TestForesee(t *testing.T) {
+	table, err := New(4 << 20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer table.Free()
+	key := func(i int) []byte { return fmt.Appendf(nil, "key %d", i) }
+	n := 0
+	put := func(count int) {
+		for range count {
+			k := key(n)
+			n++
+			table.Put(1, record.Hash(1, k), k, uint64(n), record.Record{Kind: record.Inline, Value: k})
+		}
+	}
+	put(10)
+	if f := table.Foresee(10, 200); f.slots != 0 {
+		t.Errorf("10 keys, and an index of %d slots is foreseen", f.slots)
+	}
+	f := table.Foresee(5000, 100_000)
+	if f.slots <= firstSlots {
+		t.Errorf("thousands of keys, and an index of %d slots is foreseen", f.slots)
+	}
+	table.Provide(f)
+	if spare := table.spare.Load(); spare == nil {
+		t.Error("no index was made")
+	}
+	put(5000)
+	if table.spare.Load() != nil {
+		t.Error("the index was not taken")
+	}
+	late := Foresight{from: 0, to: 1 << 20, slots: firstSlots}
+	table.Provide(late)
+	put(15_000)
+	table.Provide(late) // given back by Free
+	for i := range n {
+		if r, seq, ok := table.Get(1, record.Hash(1, key(i)), key(i), uint64(n)); !ok || seq != uint64(i+1) || string(r.Value) != string(key(i)) {
+			t.Fatalf("key %d: %v, %d, %v", i, r, seq, ok)
+		}
+	}
+}

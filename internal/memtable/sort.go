@@ -3,6 +3,7 @@ package memtable
 import (
 	"bytes"
 	"cmp"
+	"math/bits"
 	"slices"
 )
 
@@ -23,9 +24,7 @@ func newRun(a *arena, nodes []ref) *run {
 // a few by comparing them, many in the same way, from the next 8 bytes on.
 func sortFrom(a *arena, entries []entry, from int) (prefix int) {
 	prefix = setHeads(a, entries, from)
-	if !slices.IsSortedFunc(entries, func(x, y entry) int { return cmp.Compare(x.head, y.head) }) {
-		radixSort(entries, 56)
-	}
+	sortHeads(entries)
 	for start := 0; start < len(entries); {
 		end := start + 1
 		for end < len(entries) && entries[end].head == entries[start].head {
@@ -95,46 +94,112 @@ func sortEqualHeads(a *arena, entries []entry, prefix int) {
 	}
 }
 
-// radixSort sorts entries by their heads, given that the bits above the byte at shift are equal in all: most significant
-// byte first and in place (P. McIlroy, K. Bostic, M. D. McIlroy, "Engineering Radix Sort", 1993).
-func radixSort(entries []entry, shift uint) {
-	const few = 48 // below this, clearing and summing the counts costs more than it saves
-	if len(entries) <= few {
+// sorter sorts entries by their heads: by counting, in two passes over as many of the highest bits in which heads differ as it takes to
+// tell nearly all of them apart. What is equal in those is sorted again, by the bits that follow. (Least significant digit first
+// within the two: unlike dealing out and going into each bucket, that has no branches which nobody can predict.)
+type sorter struct {
+	spare  []entry  // as long as what is sorted
+	counts []uint32 // of the values of two digits
+}
+
+const (
+	fewEntries = 32 // below this, counting costs more than it saves
+	digitMost  = 12 // bits of a digit, so that the places written to in a pass fit into the processor's caches
+	digitMore  = 5  // bits beyond those that number the entries: how rare it is that two are equal in all of them
+)
+
+// sortHeads sorts entries by their heads.
+func sortHeads(entries []entry) {
+	if len(entries) <= fewEntries {
 		insertionSort(entries)
 		return
 	}
-	var ends, heads [256]uint32
-	for _, e := range entries {
-		ends[byte(e.head>>shift)]++
+	if differ, sorted := survey(entries); !sorted {
+		s := sorter{spare: make([]entry, len(entries)), counts: make([]uint32, 2<<digitFor(len(entries)))}
+		s.sort(entries, differ)
 	}
-	var sum uint32
-	for i, n := range ends {
-		heads[i] = sum
-		sum += n
-		ends[i] = sum
+}
+
+// digitFor is how many bits a digit has where n entries are sorted.
+func digitFor(n int) uint { return uint(min(digitMost, (bits.Len(uint(n))+digitMore+1)/2)) }
+
+// survey tells in which bits heads differ, and whether they are in order.
+func survey(entries []entry) (differ uint64, sorted bool) {
+	first, last := entries[0].head, entries[0].head
+	sorted = true
+	for i := range entries {
+		head := entries[i].head
+		differ |= head ^ first
+		sorted = sorted && head >= last
+		last = head
 	}
-	for b := range heads {
-		for i := heads[b]; i < ends[b]; i = heads[b] {
-			// Carry the entry that lies here to its place, and the one found there on to its own, until one belongs here.
-			e := entries[i]
-			for d := byte(e.head >> shift); int(d) != b; d = byte(e.head >> shift) {
-				place := heads[d]
-				heads[d]++
-				entries[place], e = e, entries[place]
-			}
-			entries[i] = e
-			heads[b]++
-		}
-	}
-	if shift == 0 {
+	return differ, sorted
+}
+
+// sort sorts entries, more than a few, whose heads differ in some bits.
+func (s *sorter) sort(entries []entry, differ uint64) {
+	digit := digitFor(len(entries))
+	low := uint(max(0, bits.Len64(differ)-2*int(digit)))
+	s.pass(entries, low, digit)
+	if low == 0 {
 		return
 	}
-	var start uint32
-	for _, end := range ends {
+	for start := 0; start < len(entries); {
+		end, top := start+1, entries[start].head>>(low&63)
+		for end < len(entries) && entries[end].head>>(low&63) == top {
+			end++
+		}
 		if end-start > 1 {
-			radixSort(entries[start:end], shift-8)
+			s.again(entries[start:end])
 		}
 		start = end
+	}
+}
+
+// again sorts entries that are equal in the bits looked at so far.
+func (s *sorter) again(entries []entry) {
+	if len(entries) <= fewEntries {
+		insertionSort(entries)
+	} else if differ, sorted := survey(entries); !sorted {
+		s.sort(entries, differ)
+	}
+}
+
+// pass sorts entries by two digits of their heads, the lower of which begins at bit low.
+func (s *sorter) pass(entries []entry, low, digit uint) {
+	size := 1 << digit
+	mask := uint64(size - 1)
+	lower, upper := s.counts[:size], s.counts[size:2*size]
+	clear(s.counts[:2*size])
+	for i := range entries {
+		x := entries[i].head >> (low & 63)
+		lower[x&mask]++
+		upper[x>>(digit&63)&mask]++
+	}
+	starts(lower)
+	starts(upper)
+	spare := s.spare[:len(entries)]
+	deal(spare, entries, lower, low)
+	deal(entries, spare, upper, low+digit)
+}
+
+// starts makes the places at which buckets begin of how much is in each.
+func starts(counts []uint32) {
+	sum := uint32(0)
+	for i, n := range counts {
+		counts[i] = sum
+		sum += n
+	}
+}
+
+// deal puts each entry where the bucket of its digit, which begins at bit shift, goes on.
+func deal(to, from []entry, places []uint32, shift uint) {
+	mask := uint64(len(places) - 1)
+	for i := range from {
+		e := from[i]
+		place := &places[e.head>>(shift&63)&mask]
+		to[*place] = e
+		*place++
 	}
 }
 

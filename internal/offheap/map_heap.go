@@ -27,3 +27,5 @@ func unmapPages(p unsafe.Pointer, n int) error {
 }
 
 func releasePages([]byte) {}
+
+func populatePages([]byte) {}

@@ -33,3 +33,6 @@ func mapPages(n int) (unsafe.Pointer, error) {
 func unmapPages(p unsafe.Pointer, n int) error { return unix.MunmapPtr(p, uintptr(n)) }
 
 func releasePages(b []byte) { _ = unix.Madvise(b, unix.MADV_DONTNEED) }
+
+// populatePages is refused by kernels before 5.14: then each page comes when it is written to.
+func populatePages(b []byte) { _ = unix.Madvise(b, unix.MADV_POPULATE_WRITE) }

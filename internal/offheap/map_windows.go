@@ -27,3 +27,5 @@ func releasePages(b []byte) {
 	address := uintptr(unsafe.Pointer(unsafe.SliceData(b)))
 	_, _ = windows.VirtualAlloc(address, uintptr(len(b)), windows.MEM_RESET, windows.PAGE_READWRITE)
 }
+
+func populatePages([]byte) {}

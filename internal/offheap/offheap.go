@@ -10,7 +10,7 @@
 // whoever still reads it.
 //
 // It fails when the system has no memory or address space left, with an error that says how much was asked for.
-// Costs: one to four system calls for Alloc, one for Free and for Release; no lock, no global state.
+// Costs: one to four system calls for Alloc, one for Free, Release and Populate; no lock, no global state.
 package offheap
 
 import (
@@ -62,6 +62,16 @@ func Release(b []byte) {
 		return
 	}
 	releasePages(b[skip : skip+length])
+}
+
+// Populate asks the system to provide the pages of b, any part of a block, now: whoever writes to them then does not wait for that.
+// It is advice, takes the time that this takes, and changes no byte: others may read and write b meanwhile.
+func Populate(b []byte) {
+	if len(b) == 0 {
+		return
+	}
+	skip := int(uintptr(unsafe.Pointer(unsafe.SliceData(b))) & uintptr(os.Getpagesize()-1))
+	populatePages(unsafe.Slice((*byte)(unsafe.Add(unsafe.Pointer(unsafe.SliceData(b)), -skip)), len(b)+skip))
 }
 
 // hugePage is the size of a huge page on the systems that have them.

@@ -66,3 +66,22 @@ func TestRelease(t *testing.T) {
 		}
 	}
 }
+
+func TestPopulateChangesNothing(t *testing.T) {
+	b, err := Alloc(3 * hugePage)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b[hugePage+1] = 7
+	Populate(b[100 : 2*hugePage])
+	Populate(nil)
+	Populate(b[len(b)-1:])
+	for i, x := range b {
+		if want := i == hugePage+1; want != (x == 7) || !want && x != 0 {
+			t.Fatalf("byte %d is %d", i, x)
+		}
+	}
+	if err := Free(b); err != nil {
+		t.Error(err)
+	}
+}

@@ -91,6 +91,17 @@ func (b *Builder) LeastExpiry() uint64 { return b.expiry }
 // Size is the length of the raw form if the page were finished now.
 func (b *Builder) Size() int { return sizeOf(len(b.list), b.prefix, b.raw) }
 
+// SharedWith is how many of the first bytes that all keys have in common key has too.
+func (b *Builder) SharedWith(key []byte) int {
+	if len(b.list) == 0 {
+		return 0
+	}
+	return commonPrefix(b.key(0)[:b.prefix], key)
+}
+
+// Shared is how many bytes the raw form does without because all keys have more than their first n bytes in common.
+func (b *Builder) Shared(n int) int { return (b.prefix - n) * len(b.list) }
+
 // FirstKey is the first key, nil if there is none; valid until the builder is reset or added to.
 func (b *Builder) FirstKey() []byte {
 	if len(b.list) == 0 {
@@ -153,16 +164,14 @@ func (b *Builder) ResidentSize() int { return shapeOf(len(b.list), b.Size()).siz
 // Load makes the resident form of the page in dst, as the function Load would from the raw form. dst must be aligned to 8
 // bytes and hold ResidentSize; its Header stays.
 func (b *Builder) Load(dst []byte, ks uint32) error {
-	l, err := newLoader(dst, len(b.list), b.Size())
+	l, err := newLoader(dst, len(b.list), b.Size(), shapeOf(len(b.list), b.Size()), ks)
 	if err != nil {
 		return err
 	}
 	raw := b.appendHead(l.raw[:0])
 	l.setPrefix(len(raw)-b.prefix, b.prefix)
 	for i := range b.list {
-		key := b.key(i)
-		l.offsets[i], l.heads[i] = uint32(len(raw)), headOf(key[b.prefix:])
-		l.enter(uint32(len(raw)), record.Hash(ks, key))
+		l.offsets[i], l.heads[i] = uint32(len(raw)), headOf(b.key(i)[b.prefix:])
 		raw = b.appendEntry(raw, &b.list[i])
 	}
 	return nil

@@ -2,11 +2,8 @@ package page
 
 import (
 	"bytes"
-	"encoding/binary"
 	"fmt"
 	"unsafe"
-
-	"github.com/pandodb/pando/internal/record"
 )
 
 // shape is how the parts of a resident page lie.
@@ -18,10 +15,18 @@ type shape struct {
 
 // shapeOf lays out a page of so many entries and raw bytes. At most three of four hash slots are taken.
 func shapeOf(count, rawLen int) shape {
-	s := shape{bits: minBits}
-	for s.bits < maxBits && 3<<s.bits < 4*count {
-		s.bits++
+	bits := uint64(minBits)
+	for bits < maxBits && 3<<bits < 4*count {
+		bits++
 	}
+	return shapeWith(bits, count, rawLen)
+}
+
+// orderedShape is shapeOf without room for hash slots.
+func orderedShape(count, rawLen int) shape { return shapeWith(0, count, rawLen) }
+
+func shapeWith(bits uint64, count, rawLen int) shape {
+	s := shape{bits: bits}
 	s.offsetsAt = (HeaderSize + 4<<s.bits + rawLen + 3) &^ 3
 	s.size = s.offsetsAt + 8*count
 	return s
@@ -36,34 +41,39 @@ func ResidentSize(raw []byte) (int, error) {
 	return shapeOf(h.count, len(raw)).size, nil
 }
 
+// OrderedSize is how much memory LoadOrdered needs for raw.
+func OrderedSize(raw []byte) (int, error) {
+	h, err := decodeHead(raw)
+	if err != nil {
+		return 0, err
+	}
+	return orderedShape(h.count, len(raw)).size, nil
+}
+
 // Load makes the resident form of raw in dst, for the keyspace whose keys are hashed with ks. It checks everything, so that
 // damaged bytes are an error and dst then no page. dst must be aligned to 8 bytes and hold ResidentSize; its Header stays.
-func Load(dst, raw []byte, ks uint32) error { return load(dst, raw, ks, true) }
+func Load(dst, raw []byte, ks uint32) error { return load(dst, raw, ks, shapeOf) }
 
-// LoadOrdered is Load for a reader who only goes over the page in order and searches it: Get and Lookup find nothing. It costs
-// half as much.
-func LoadOrdered(dst, raw []byte) error { return load(dst, raw, 0, false) }
+// LoadOrdered is Load for one who goes over the page in order. It takes less memory, as there is no room for hash slots: Get has to
+// search.
+func LoadOrdered(dst, raw []byte) error { return load(dst, raw, 0, orderedShape) }
 
-func load(dst, raw []byte, ks uint32, hashed bool) error {
+func load(dst, raw []byte, ks uint32, shape func(count, rawLen int) shape) error {
 	h, err := decodeHead(raw)
 	if err != nil {
 		return err
 	}
-	l, err := newLoader(dst, h.count, len(raw))
+	l, err := newLoader(dst, h.count, len(raw), shape(h.count, len(raw)), ks)
 	if err != nil {
 		return err
 	}
 	raw = l.raw[:copy(l.raw, raw)]
 	l.setPrefix(h.size-len(h.prefix), len(h.prefix))
-	return l.loadEntries(raw, h, ks, hashed)
+	return l.loadEntries(raw, h)
 }
 
 // loadEntries checks the entries of raw, which is the page's own copy by now, and enters them into the indexes.
-func (l *loader) loadEntries(raw []byte, h head, ks uint32, hashed bool) error {
-	keys := joiner{raw: raw, prefix: h.prefix}
-	for i := range keys.room {
-		copy(keys.room[i][:], h.prefix)
-	}
+func (l *loader) loadEntries(raw []byte, h head) error {
 	at, last, lastHead := h.size, []byte(nil), uint32(0)
 	for i := range l.offsets {
 		begin, value, next := span(raw, at, len(h.prefix))
@@ -80,65 +90,11 @@ func (l *loader) loadEntries(raw []byte, h head, ks uint32, hashed bool) error {
 		}
 		l.offsets[i], l.heads[i] = uint32(at), head
 		last, lastHead, at = suffix, head, next
-		if !hashed {
-			continue
-		}
-		keys.add(begin, suffix)
-		if keys.n == joined || i == len(l.offsets)-1 {
-			for j := range keys.n {
-				l.enter(l.offsets[i-keys.n+1+j], record.Hash(ks, keys.key(j)))
-			}
-			keys.n = 0
-		}
 	}
 	if at != len(raw) {
 		return damaged(at, "%d bytes after the last entry", len(raw)-at)
 	}
 	return nil
-}
-
-const (
-	joined   = 8  // keys in a joiner
-	joinRoom = 64 // longest key that a joiner keeps without an allocation
-)
-
-// joiner puts keys together from prefix and suffix, a few at a time: a processor that loads a word of which two stores have
-// just written a part each waits until both have reached the cache, so we do not hash a key at once.
-type joiner struct {
-	raw    []byte
-	prefix []byte
-	n      int
-	length [joined]int
-	long   [joined][]byte         // keys that are not in room; nil if they are
-	room   [joined][joinRoom]byte // as much of the prefix as there is room for, then the suffix
-}
-
-// add appends the key with this suffix, which begins at offset begin of the raw page.
-func (k *joiner) add(begin int, suffix []byte) {
-	room, length := &k.room[k.n], len(k.prefix)+len(suffix)
-	k.length[k.n], k.long[k.n] = length, nil
-	switch {
-	case len(k.prefix) == 0:
-		k.long[k.n] = suffix
-	case len(suffix) <= 16 && begin+16 <= len(k.raw) && len(k.prefix)+16 <= joinRoom:
-		// Copying two words more than needed is cheaper than a call that copies just enough.
-		two := k.raw[begin : begin+16 : begin+16]
-		binary.LittleEndian.PutUint64(room[len(k.prefix):], binary.LittleEndian.Uint64(two))
-		binary.LittleEndian.PutUint64(room[len(k.prefix)+8:], binary.LittleEndian.Uint64(two[8:]))
-	case length <= joinRoom:
-		copy(room[len(k.prefix):], suffix)
-	default:
-		k.long[k.n] = append(append(make([]byte, 0, length), k.prefix...), suffix...)
-	}
-	k.n++
-}
-
-// key is key j of those that have been added.
-func (k *joiner) key(j int) []byte {
-	if k.long[j] != nil {
-		return k.long[j]
-	}
-	return k.room[j][:k.length[j]]
 }
 
 // loader fills the indexes of a resident page.
@@ -149,16 +105,19 @@ type loader struct {
 	heads   []uint32
 }
 
-// newLoader lays out a page in dst with empty indexes.
-func newLoader(dst []byte, count, rawLen int) (loader, error) {
-	s := shapeOf(count, rawLen)
+// newLoader lays out a page in dst, whose indexes hold anything.
+func newLoader(dst []byte, count, rawLen int, s shape, ks uint32) (loader, error) {
 	if len(dst) < s.size {
 		return loader{}, fmt.Errorf("page: %d bytes for a page of %d: %w", len(dst), s.size, ErrShort)
 	}
 	base := unsafe.Pointer(unsafe.SliceData(dst))
 	h := (*header)(base)
-	h.count, h.rawLen = uint32(count), uint32(rawLen)
-	h.offsetsAt, h.bits = uint32(s.offsetsAt), uint32(s.bits)
+	h.keyspace, h.count, h.rawLen = ks, uint32(count), uint32(rawLen)
+	h.offsetsAt, h.lengths = uint32(s.offsetsAt), uint32(s.bits)
+	h.slots.Store(slotsEmpty)
+	if s.bits == 0 {
+		h.slots.Store(slotsNone)
+	}
 	p := Page{base: base, bits: s.bits}
 	l := loader{
 		page:    p,
@@ -166,27 +125,16 @@ func newLoader(dst []byte, count, rawLen int) (loader, error) {
 		offsets: p.offsets(),
 		heads:   p.heads(),
 	}
-	clear(unsafe.Slice(p.slot(0), 1<<s.bits))
 	return l, nil
 }
 
 // setPrefix tells the header where the prefix lies in the raw bytes. A short one is repeated in the header.
 func (l *loader) setPrefix(at, length int) {
 	h := l.page.header()
-	h.prefixLen = uint32(length)
+	h.lengths |= uint32(length) << bitsBits
 	h.prefixAt = uint32(HeaderSize + 4<<l.page.bits + at)
 	if length <= prefixRoom {
 		copy(h.prefix[:], l.raw[at:at+length])
 		h.prefixAt = uint32(unsafe.Offsetof(h.prefix))
 	}
-}
-
-// enter makes the entry at offset at known to the hash slots.
-func (l *loader) enter(at uint32, hash uint64) {
-	mask := uint64(1)<<(l.page.bits&63) - 1
-	s := hash >> ((64 - l.page.bits) & 63)
-	for *l.page.slot(s) != 0 {
-		s = (s + 1) & mask
-	}
-	*l.page.slot(s) = uint32(hash)<<offsetBits | at
 }

@@ -40,6 +40,9 @@ func (p Page) Lookup(hash uint64, key []byte) (i int, ok bool) {
 
 // locate is the address of key's entry, nil if there is none.
 func (p Page) locate(hash uint64, key []byte) unsafe.Pointer {
+	if p.header().slots.Load() != slotsFilled {
+		return p.locateSearching(hash, key)
+	}
 	mask := uint64(1)<<(p.bits&63) - 1
 	for i := hash >> ((64 - p.bits) & 63); ; i = (i + 1) & mask {
 		slot := *p.slot(i)

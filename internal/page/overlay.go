@@ -8,33 +8,143 @@ import (
 	"github.com/pandodb/pando/internal/record"
 )
 
-// Overlay appends to dst the raw page base with the entries of change put over it: an entry takes the place of the one with its
-// key, a tombstone removes it. change stands before its first entry. What stays of base is copied as it lies there and is not
-// checked beyond what finding the places takes; Load and Iterator find what is wrong with it.
-//
-// It is false, and the answer without meaning, where a key of change lacks the prefix of base: then a Builder has to make the page.
-func Overlay(dst, base []byte, change *Iterator) (out []byte, ok bool, err error) {
-	h, err := decodeHead(base)
-	if err != nil {
-		return dst, false, err
-	}
-	start := len(dst)
-	dst = binary.AppendUvarint(dst, uint64(h.count+change.Left()))
-	room := len(dst) - start // for the count, which is known at the end
-	dst = binary.AppendUvarint(dst, uint64(len(h.prefix)))
-	dst = append(dst, h.prefix...)
+// Overlay puts raw pages of changes over a raw page, all at once: Reset, Put for each page of changes, the oldest first, Append.
+// An entry takes the place of the one with its key, a tombstone removes it. The zero value is ready for Reset, and a warm one
+// allocates nothing. It keeps what it is given until the next Reset.
+type Overlay struct {
+	base    []byte
+	head    head
+	changes []change // in the order of their keys
+	spare   []change
+	arena   []byte // entries that had to be written anew
+}
 
-	w := walk{raw: base, prefix: len(h.prefix), at: h.size, left: h.count}
-	copied, count := h.size, h.count // base is copied up to there
-	for change.Next() {
-		key, r := change.Key(), change.Record()
-		if !bytes.HasPrefix(key, h.prefix) {
-			return dst[:start], false, nil
+// change is an entry that takes the place of the one with its key, or removes it.
+type change struct {
+	entry []byte // its raw form under the base's prefix
+	key   uint32 // where the suffix begins in entry
+	size  uint32 // of the suffix
+	head  uint32 // headOf the suffix
+	dead  bool
+}
+
+func (c *change) suffix() []byte { return c.entry[c.key : c.key+c.size] }
+
+// compare orders changes by their keys.
+func (c *change) compare(d *change) int {
+	if c.head != d.head {
+		if c.head < d.head {
+			return -1
 		}
-		suffix := key[len(h.prefix):]
-		end, same, err := w.seek(suffix)
+		return 1
+	}
+	return bytes.Compare(c.suffix(), d.suffix())
+}
+
+// Reset begins anew with the page that everything is put over.
+func (o *Overlay) Reset(base []byte) error {
+	h, err := decodeHead(base)
+	*o = Overlay{base: base, head: h, changes: o.changes[:0], spare: o.spare, arena: o.arena[:0]}
+	return err
+}
+
+// Put adds a page of changes, newer than those before, all of whose entries it checks. It is false, and Append then without
+// meaning, where a key lacks the prefix of the base: then a Builder has to make the page.
+func (o *Overlay) Put(page []byte) (ok bool, err error) {
+	h, err := decodeHead(page)
+	if err != nil {
+		return false, err
+	}
+	common := commonPrefix(h.prefix, o.head.prefix)
+	more, lack := h.prefix[common:], o.head.prefix[common:]
+	if len(more) > 0 && len(lack) > 0 {
+		return h.count == 0, nil
+	}
+	run, at := len(o.changes), h.size
+	var last []byte
+	for i := range h.count {
+		begin, value, next := span(page, at, len(h.prefix))
+		dead := false
+		if next == 0 { // as it is for every tombstone
+			e, end, err := decodeAny(page, at, len(h.prefix))
+			if err != nil {
+				return false, err
+			}
+			value, next, dead = end-len(e.record.Value), end, e.record.Kind == record.Tombstone
+			begin = value - len(e.suffix)
+		}
+		suffix := page[begin:value]
+		if i > 0 && !less(last, suffix) {
+			return false, damaged(at, "key is not greater than the one before it")
+		}
+		if !bytes.HasPrefix(suffix, lack) {
+			return false, nil
+		}
+		c := change{entry: page[at:next], key: uint32(begin - at), size: uint32(len(suffix)), dead: dead}
+		if len(more) > 0 || len(lack) > 0 {
+			e, _, err := decodeAny(page, at, len(h.prefix))
+			if err != nil {
+				return false, err
+			}
+			c = o.rewrite(more, suffix[len(lack):], e.record)
+		}
+		c.head = headOf(c.suffix())
+		o.changes, last, at = append(o.changes, c), suffix, next
+	}
+	if at != len(page) {
+		return false, damaged(at, "%d bytes after the last entry", len(page)-at)
+	}
+	o.merge(run)
+	return true, nil
+}
+
+// rewrite makes the change for an entry whose suffix under the base's prefix is more and then suffix.
+func (o *Overlay) rewrite(more, suffix []byte, r record.Record) change {
+	start, size := len(o.arena), len(more)+len(suffix)
+	o.arena = appendLengths(o.arena, size, r)
+	key := len(o.arena) - start
+	o.arena = append(append(append(o.arena, more...), suffix...), r.Value...)
+	return change{entry: o.arena[start:len(o.arena):len(o.arena)], key: uint32(key), size: uint32(size), dead: r.Kind == record.Tombstone}
+}
+
+// merge joins the changes from run on, which are newer, with those before. Both are in order.
+func (o *Overlay) merge(run int) {
+	old, fresh := o.changes[:run], o.changes[run:]
+	if run == 0 || len(fresh) == 0 {
+		return
+	}
+	out := o.spare[:0]
+	for len(old) > 0 && len(fresh) > 0 {
+		order := old[0].compare(&fresh[0])
+		if order < 0 {
+			out, old = append(out, old[0]), old[1:]
+			continue
+		}
+		out, fresh = append(out, fresh[0]), fresh[1:]
+		if order == 0 {
+			old = old[1:]
+		}
+	}
+	out = append(append(out, old...), fresh...)
+	o.changes, o.spare = out, o.changes
+}
+
+// Append appends to dst the raw page with all changes put over it. What stays of the base is copied as it lies there and is
+// not checked beyond what finding the places takes; Load and Iterator find what is wrong with it.
+func (o *Overlay) Append(dst []byte) ([]byte, error) {
+	base, start := o.base, len(dst)
+	dst = binary.AppendUvarint(dst, uint64(o.head.count+len(o.changes)))
+	room := len(dst) - start // for the count, which is known at the end
+	dst = binary.AppendUvarint(dst, uint64(len(o.head.prefix)))
+	dst = append(dst, o.head.prefix...)
+
+	w := walk{raw: base, prefix: len(o.head.prefix), at: o.head.size, left: o.head.count}
+	copied, count := o.head.size, o.head.count // base is copied up to there
+	for i := range o.changes {
+		c := &o.changes[i]
+		end, same, err := w.seek(c.head, c.suffix())
 		if err != nil {
-			return dst[:start], false, err
+			return dst[:start], err
 		}
 		dst = append(dst, base[copied:w.at]...)
 		copied = w.at
@@ -42,13 +152,10 @@ func Overlay(dst, base []byte, change *Iterator) (out []byte, ok bool, err error
 			copied = end
 			count--
 		}
-		if r.Kind != record.Tombstone {
-			dst = appendRaw(dst, suffix, r)
+		if !c.dead {
+			dst = append(dst, c.entry...)
 			count++
 		}
-	}
-	if err := change.Err(); err != nil {
-		return dst[:start], false, err
 	}
 	dst = append(dst, base[copied:]...)
 	var number [binary.MaxVarintLen64]byte
@@ -58,9 +165,9 @@ func Overlay(dst, base []byte, change *Iterator) (out []byte, ok bool, err error
 		dst = append(dst[:start+n], dst[start+room:]...)
 	}
 	if len(dst)-start > MaxRaw {
-		return dst[:start], false, fmt.Errorf("page: %d bytes with what is put over it: %w", len(dst)-start, ErrFull)
+		return dst[:start], fmt.Errorf("page: %d bytes with what is put over it: %w", len(dst)-start, ErrFull)
 	}
-	return dst, true, nil
+	return dst, nil
 }
 
 // walk goes over the entries of a raw page.
@@ -71,10 +178,9 @@ type walk struct {
 	left   int
 }
 
-// seek moves to the first entry whose suffix is not below the given one, and tells where that entry ends and whether it has
-// just this suffix.
-func (w *walk) seek(suffix []byte) (end int, same bool, err error) {
-	want := headOf(suffix)
+// seek moves to the first entry whose suffix is not below the given one, with the head want, and tells where that entry ends and
+// whether it has just this suffix.
+func (w *walk) seek(want uint32, suffix []byte) (end int, same bool, err error) {
 	for w.left > 0 {
 		begin, value, next := span(w.raw, w.at, w.prefix)
 		if next == 0 {
@@ -98,12 +204,12 @@ func (w *walk) seek(suffix []byte) (end int, same bool, err error) {
 	return w.at, false, nil
 }
 
-// appendRaw appends the raw form of an entry.
-func appendRaw(dst, suffix []byte, r record.Record) []byte {
-	dst = binary.AppendUvarint(dst, uint64(len(suffix)))
+// appendLengths appends what stands before the suffix in the raw form of an entry.
+func appendLengths(dst []byte, suffix int, r record.Record) []byte {
+	dst = binary.AppendUvarint(dst, uint64(suffix))
 	dst = binary.AppendUvarint(dst, meta(r.Kind, r.Expiry, len(r.Value)))
 	if r.Expiry != 0 {
 		dst = binary.AppendUvarint(dst, r.Expiry)
 	}
-	return append(append(dst, suffix...), r.Value...)
+	return dst
 }

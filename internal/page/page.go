@@ -13,7 +13,6 @@ type Header struct {
 	Generation atomic.Uint32 // of what the memory holds; a handle of another generation is stale
 	Pins       atomic.Int32  // readers that keep the page beyond their epoch section
 	Referenced atomic.Uint32 // not 0: used since the eviction's hand last came by
-	_          uint32
 }
 
 // HeaderSize is the part of a resident page that comes before everything else.
@@ -26,14 +25,30 @@ const prefixRoom = 24
 // 1<<bits hash slots, the raw bytes, padding to four bytes, the offsets and the heads, count of each.
 type header struct {
 	Header
+	keyspace  uint32 // whose keys the page has: it goes into their hashes
 	count     uint32
 	rawLen    uint32
 	offsetsAt uint32
 	prefixAt  uint32
-	prefixLen uint32
-	bits      uint32
+	lengths   uint32 // of the prefix, in the high bits; below, in bitsBits, the number of hash bits
+	slots     atomic.Uint32
 	prefix    [prefixRoom]byte
 }
+
+// bitsBits is the part of header.lengths that tells the number of hash bits.
+const bitsBits = 8
+
+func (h *header) hashBits() uint64  { return uint64(h.lengths & (1<<bitsBits - 1)) }
+func (h *header) prefixLen() uint32 { return h.lengths >> bitsBits }
+
+// What header.slots says of the hash slots, which are filled when somebody asks the page for a key: many pages are only ever gone
+// over in order.
+const (
+	slotsFilled  uint32 = iota
+	slotsEmpty          // nobody has asked yet: the slots hold anything
+	slotsClaimed        // somebody is filling them
+	slotsNone           // there is no room for them: keys are searched for
+)
 
 // A hash slot is 0 when empty; no entry begins at offset 0 of a raw page.
 const (
@@ -52,7 +67,7 @@ type Page struct {
 // At is the page that Load or Builder.Load has written to b.
 func At(b []byte) Page {
 	h := (*header)(unsafe.Pointer(unsafe.SliceData(b)))
-	return Page{base: unsafe.Pointer(h), bits: uint64(h.bits)}
+	return Page{base: unsafe.Pointer(h), bits: h.hashBits()}
 }
 
 // AtPointer is the page at base whose number of hash bits the caller remembers, so that the header need not be read first.
@@ -61,7 +76,7 @@ func AtPointer(base unsafe.Pointer, bits uint64) Page { return Page{base: base, 
 // IsZero reports whether p is no page at all.
 func (p Page) IsZero() bool { return p.base == nil }
 
-// HashBits is what AtPointer wants to know.
+// HashBits is what AtPointer wants to know. It is 0 where there is no room for hash slots: then Get has to search.
 func (p Page) HashBits() uint64 { return p.bits }
 
 // Header is the part of the page that its memory's owner keeps.
@@ -106,10 +121,15 @@ func (p Page) Len() int { return int(p.header().count) }
 // Raw is the page in its raw form.
 func (p Page) Raw() []byte { return unsafe.Slice((*byte)(p.entries()), p.header().rawLen) }
 
+// From is what of Raw begins with entry i.
+func (p Page) From(i int) []byte {
+	return p.Raw()[uintptr(p.entry(i))-uintptr(p.entries()):]
+}
+
 // Prefix is what all keys of the page begin with.
 func (p Page) Prefix() []byte {
 	h := p.header()
-	return unsafe.Slice((*byte)(unsafe.Add(p.base, h.prefixAt)), h.prefixLen)
+	return unsafe.Slice((*byte)(unsafe.Add(p.base, h.prefixAt)), h.prefixLen())
 }
 
 // Entry is key i without the page's prefix, and its record.

@@ -35,6 +35,7 @@ type File struct {
 	current  Slot
 	place    int  // of current: 0 or 1
 	damaged  bool // as Open found it
+	storing  bool // a Store has begun and was not found durable
 	failure  error
 }
 
@@ -62,7 +63,7 @@ func Create(fsys vfs.FS, dir string, s Slot) (*File, error) {
 // durable when Open returns: an earlier run may have been killed between storing a slot and syncing it, and what follows from
 // this slot (removing what it no longer refers to) must not outlive it in a power cut.
 func Open(fsys vfs.FS, dir string) (*File, error) {
-	f, err := open(fsys.OpenReadWrite, dir, false)
+	f, err := OpenDurable(fsys, dir)
 	if err != nil {
 		return nil, err
 	}
@@ -74,6 +75,11 @@ func Open(fsys vfs.FS, dir string) (*File, error) {
 		return nil, fmt.Errorf("open %s: sync: %w", Name, errors.Join(err, f.Close()))
 	}
 	return f, nil
+}
+
+// OpenDurable is Open for a file that is known to be durable: whoever wrote to it last asked Durable afterwards. It syncs nothing.
+func OpenDurable(fsys vfs.FS, dir string) (*File, error) {
+	return open(fsys.OpenReadWrite, dir, false)
 }
 
 // OpenReadOnly opens the root file in dir; Store fails.
@@ -156,6 +162,7 @@ func (f *File) Store(s Slot) error {
 	s.Version = Version
 	s.Generation = f.current.Generation + 1
 	place := 1 - f.place
+	f.storing = true
 	if _, err := f.file.WriteAt(appendSlot(nil, s), int64(place)*slotSize); err != nil {
 		return fmt.Errorf("store root generation %d: %w", s.Generation, err)
 	}
@@ -163,8 +170,15 @@ func (f *File) Store(s Slot) error {
 		f.failure = err
 		return fmt.Errorf("store root generation %d: sync: %w", s.Generation, err)
 	}
-	f.current, f.place = s, place
+	f.current, f.place, f.storing = s, place, false
 	return nil
+}
+
+// Durable reports whether all that was ever stored is known to be durable.
+func (f *File) Durable() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return !f.readOnly && !f.storing
 }
 
 // Close closes the file. Closing twice is no error.

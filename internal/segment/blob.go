@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 
+	"github.com/pandodb/pando/internal/parts"
 	"github.com/zeebo/xxh3"
 )
 
@@ -89,11 +90,11 @@ func (h Header) check() error {
 	switch {
 	case h.Kind == 0 || h.Kind > maxKind:
 		return fmt.Errorf("blob of unknown kind %d", h.Kind)
-	case h.Codec > ZstdDictionary:
+	case h.Codec > maxCodec:
 		return fmt.Errorf("blob of unknown codec %d", h.Codec)
 	case h.Codec != ZstdDictionary && h.Dictionary != 0:
 		return fmt.Errorf("dictionary %d named without use", h.Dictionary)
-	case h.Stored > MaxBlob || h.Raw > MaxBlob || h.Stored > h.Raw:
+	case h.Stored > MaxBlob || h.Raw > MaxBlob || (h.Stored > h.Raw) != (h.Codec == Parts):
 		return fmt.Errorf("impossible lengths: %d bytes stored for %d", h.Stored, h.Raw)
 	case h.Codec == None && h.Stored != h.Raw:
 		return fmt.Errorf("%d bytes stored for %d without compression", h.Stored, h.Raw)
@@ -117,10 +118,48 @@ func sum(header, payload []byte, place uint64) uint64 {
 	return xxh3.HashSeed(payload, payloadSeed(header, place))
 }
 
+// proves checks the whole of a blob, of which header and payload are given, against the checksum in its header: it covers the
+// payload, or in a page of parts the table, which covers the rest.
+func (h Header) proves(header, payload []byte, place uint64) error {
+	if h.Codec == Parts {
+		t, err := h.table(header, payload, len(payload), place)
+		if err != nil {
+			return err
+		}
+		from, length := t.Place(t.All())
+		return t.Verify(t.All(), payload[from:from+length])
+	}
+	if got := sum(header, payload, place); got != h.Sum {
+		return fmt.Errorf("checksum mismatch: %016x, want %016x", got, h.Sum)
+	}
+	return nil
+}
+
+// table verifies the table in a stored page of parts, of so many bytes, of which at least the table is given.
+func (h Header) table(header, payload []byte, length int, place uint64) (parts.Table, error) {
+	covered, err := parts.Covered(payload, length)
+	if err != nil {
+		return parts.Table{}, err
+	}
+	if covered > len(payload) {
+		return parts.Table{}, fmt.Errorf("a table of %d bytes, more than were read", covered)
+	}
+	if got := sum(header, payload[:covered], place); got != h.Sum {
+		return parts.Table{}, fmt.Errorf("checksum mismatch: %016x, want %016x", got, h.Sum)
+	}
+	return parts.ParseTable(payload[:covered], length)
+}
+
 // seal fills in the header in front of the payload in blob and returns where and what the blob is.
 func (s *Store) seal(blob []byte, h Header, segment, offset uint32) Pointer {
 	h.put(blob)
-	h.Sum = sum(blob, blob[HeaderSize:], s.place(segment, offset))
+	covered := blob[HeaderSize:]
+	if h.Codec == Parts {
+		if n, err := parts.Covered(covered, len(covered)); err == nil {
+			covered = covered[:n]
+		}
+	}
+	h.Sum = sum(blob, covered, s.place(segment, offset))
 	binary.LittleEndian.PutUint64(blob[offsetSum:], h.Sum)
 	return Pointer{Segment: segment, Offset: offset, Length: uint32(len(blob)), Sum: h.Sum}
 }
@@ -128,17 +167,22 @@ func (s *Store) seal(blob []byte, h Header, segment, offset uint32) Pointer {
 // verify checks blob, which was read from p, and returns its header.
 func (s *Store) verify(blob []byte, p Pointer) (Header, error) {
 	h := parseHeader(blob)
-	if h.Sum != p.Sum {
-		return h, fmt.Errorf("another blob than the one referred to: checksum %016x, want %016x", h.Sum, p.Sum)
-	}
-	if err := h.check(); err != nil {
+	if err := h.belongs(p); err != nil {
 		return h, err
 	}
-	if uint32(len(blob)-HeaderSize) != h.Stored {
-		return h, fmt.Errorf("blob of %d bytes says that it has %d", len(blob), HeaderSize+h.Stored)
+	return h, h.proves(blob, blob[HeaderSize:], s.place(p.Segment, p.Offset))
+}
+
+// belongs tells why a header read from p, which nothing has proven yet, cannot be that of the blob that p refers to, or nil.
+func (h Header) belongs(p Pointer) error {
+	if h.Sum != p.Sum {
+		return fmt.Errorf("another blob than the one referred to: checksum %016x, want %016x", h.Sum, p.Sum)
 	}
-	if got := sum(blob, blob[HeaderSize:], s.place(p.Segment, p.Offset)); got != p.Sum {
-		return h, fmt.Errorf("checksum mismatch: %016x, want %016x", got, p.Sum)
+	if err := h.check(); err != nil {
+		return err
 	}
-	return h, nil
+	if p.Length-HeaderSize != h.Stored {
+		return fmt.Errorf("blob of %d bytes says that it has %d", p.Length, HeaderSize+h.Stored)
+	}
+	return nil
 }

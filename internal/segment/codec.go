@@ -13,6 +13,7 @@ import (
 	"github.com/klauspost/compress/dict"
 	"github.com/klauspost/compress/s2"
 	"github.com/klauspost/compress/zstd"
+	"github.com/pandodb/pando/internal/parts"
 )
 
 // Codec says how a payload is compressed. The numbers are on disk: never change them.
@@ -23,6 +24,10 @@ const (
 	S2             Codec = 1
 	Zstd           Codec = 2
 	ZstdDictionary Codec = 3
+	Columns        Codec = 4 // for pages; what is none, or shrinks more by zstd, is stored by that
+	Parts          Codec = 5 // for pages that do not shrink: nobody asks for it
+
+	maxCodec = Parts
 )
 
 const (
@@ -42,12 +47,30 @@ var ErrNoDictionary = errors.New("compression dictionary is not known")
 // coder holds the zstd coders of one dictionary, or of none. They are made when first used, because an encoder holds a few
 // MiB of tables.
 type coder struct {
-	raw     []byte // the dictionary; nil: none
-	encode  sync.Once
-	decode  sync.Once
-	encoder *zstd.Encoder
-	decoder *zstd.Decoder
-	fault   [2]error // of making the encoder, of making the decoder
+	raw      []byte // the dictionary; nil: none
+	encode   [efforts]sync.Once
+	decode   sync.Once
+	encoders [efforts]*zstd.Encoder
+	decoder  *zstd.Decoder
+	faults   [efforts]error // of making the encoders
+	fault    error          // of making the decoder
+}
+
+// effort is how hard the encoder of zstd searches for what has come before. On pages quick takes about half the time of thorough, and
+// shrinks them nearly as much.
+type effort uint8
+
+const (
+	thorough effort = iota
+	quick
+	efforts
+)
+
+func (e effort) level() zstd.EncoderLevel {
+	if e == quick {
+		return zstd.SpeedFastest
+	}
+	return zstd.SpeedDefault
 }
 
 // dictionaryMagic begins a dictionary in zstd's own format; anything else is used as plain content.
@@ -61,9 +84,10 @@ func (c *coder) trained() bool {
 // dictionary, so one constant serves all.
 const contentID = 1
 
-func (c *coder) forEncoding() (*zstd.Encoder, error) {
-	c.encode.Do(func() {
+func (c *coder) forEncoding(e effort) (*zstd.Encoder, error) {
+	c.encode[e].Do(func() {
 		o := []zstd.EOption{
+			zstd.WithEncoderLevel(e.level()),
 			zstd.WithEncoderConcurrency(min(runtime.GOMAXPROCS(0), 4)),
 			zstd.WithEncoderCRC(false), // the blob has its own
 			zstd.WithLowerEncoderMem(true),
@@ -74,9 +98,9 @@ func (c *coder) forEncoding() (*zstd.Encoder, error) {
 		} else if c.raw != nil {
 			o = append(o, zstd.WithEncoderDictRaw(contentID, c.raw))
 		}
-		c.encoder, c.fault[0] = zstd.NewWriter(nil, o...)
+		c.encoders[e], c.faults[e] = zstd.NewWriter(nil, o...)
 	})
-	return c.encoder, c.fault[0]
+	return c.encoders[e], c.faults[e]
 }
 
 func (c *coder) forDecoding() (*zstd.Decoder, error) {
@@ -92,14 +116,15 @@ func (c *coder) forDecoding() (*zstd.Decoder, error) {
 		} else if c.raw != nil {
 			o = append(o, zstd.WithDecoderDictRaw(contentID, c.raw))
 		}
-		c.decoder, c.fault[1] = zstd.NewReader(nil, o...)
+		c.decoder, c.fault = zstd.NewReader(nil, o...)
 	})
-	return c.decoder, c.fault[1]
+	return c.decoder, c.fault
 }
 
 // codecs compresses and decompresses payloads, concurrently.
 type codecs struct {
 	plain        coder
+	coders       sync.Pool  // of *columnCoder
 	mu           sync.Mutex // for changes of dictionaries
 	dictionaries atomic.Pointer[map[uint16]*coder]
 }
@@ -136,12 +161,26 @@ func (c *codecs) add(id uint16, raw []byte) error {
 }
 
 // appendStored appends the payload for raw to dst and says how it is compressed: by codec, or not at all when that does
-// not save a sixteenth.
-func (c *codecs) appendStored(dst []byte, codec Codec, dictionary uint16, raw []byte) ([]byte, Codec, error) {
-	if codec == None || len(raw) < minCompress || !worthwhile(codec, raw) {
+// not save a sixteenth, or does not seem to.
+func (c *codecs) appendStored(dst []byte, codec Codec, dictionary uint16, e effort, raw []byte) ([]byte, Codec, error) {
+	if codec != None && !worthwhile(codec, raw) {
+		codec = None
+	}
+	return c.appendTried(dst, codec, dictionary, e, raw)
+}
+
+// appendTried is appendStored for a payload that is likely to shrink: it is compressed without a look at samples of it.
+func (c *codecs) appendTried(dst []byte, codec Codec, dictionary uint16, e effort, raw []byte) ([]byte, Codec, error) {
+	if codec == None || len(raw) < minCompress {
 		return append(dst, raw...), None, nil
 	}
 	start := len(dst)
+	byColumns := codec == Columns
+	if byColumns {
+		if codec = Zstd; dictionary != 0 {
+			codec = ZstdDictionary
+		}
+	}
 	switch codec {
 	case S2:
 		dst = slices.Grow(dst, s2.MaxEncodedLen(len(raw)))
@@ -154,13 +193,19 @@ func (c *codecs) appendStored(dst []byte, codec Codec, dictionary uint16, raw []
 				return dst, None, err
 			}
 		}
-		encoder, err := z.forEncoding()
+		encoder, err := z.forEncoding(e)
 		if err != nil {
 			return dst, None, fmt.Errorf("zstd encoder: %w", err)
 		}
 		dst = encoder.EncodeAll(raw, slices.Grow(dst, encoder.MaxEncodedSize(len(raw))))
 	default:
 		return dst, None, fmt.Errorf("unknown codec %d", codec)
+	}
+	if byColumns {
+		var shorter bool
+		if dst, shorter = c.tryColumns(dst, start, e, raw); shorter {
+			codec = Columns
+		}
 	}
 	if len(dst)-start > len(raw)-len(raw)/16 {
 		return append(dst[:start], raw...), None, nil
@@ -184,6 +229,18 @@ func shrinks(codec Codec, sample []byte) bool {
 		return true
 	}
 	return codec != S2 && compress.Estimate(sample) >= minEntropyGain
+}
+
+// plain returns what lies in a verified payload that is not compressed; false: it is.
+func (h Header) plain(payload []byte) (raw []byte, ok bool) {
+	switch h.Codec {
+	case None:
+		return payload, true
+	case Parts:
+		raw, err := parts.Page(payload)
+		return raw, err == nil && len(raw) == int(h.Raw)
+	}
+	return nil, false
 }
 
 // decode decompresses payload into a slice of exactly h.Raw bytes, in dst's memory when that is enough. h was verified or
@@ -213,6 +270,8 @@ func (c *codecs) decode(dst []byte, h Header, payload []byte) ([]byte, error) {
 			return nil, fmt.Errorf("decompress: %d bytes instead of %d", len(out), h.Raw)
 		}
 		return out, nil
+	case Columns:
+		return dst, c.decodeColumns(dst, payload)
 	}
 	return nil, fmt.Errorf("unknown codec %d", h.Codec)
 }

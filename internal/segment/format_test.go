@@ -35,7 +35,7 @@ func writeGolden(t *testing.T, blobs []goldenBlob) string {
 	var dump strings.Builder
 	for _, b := range blobs {
 		p := mustAppend(t, w, b.kind, b.codec, b.raw)
-		fmt.Fprintf(&dump, "# kind %d, codec %d, %q: %+v\n", b.kind, b.codec, b.raw, p)
+		fmt.Fprintf(&dump, "# kind %d, codec %d, %.100q: %+v\n", b.kind, b.codec, b.raw, p)
 	}
 	must(t, w.Sync())
 	w.Commit()
@@ -50,7 +50,17 @@ const goldenID = 0x1a2b
 func TestGoldenSegment(t *testing.T) {
 	golden(t, "segment.txt", writeGolden(t, []goldenBlob{
 		{KindLeaf, None, []byte("a leaf")}, {KindFilter, None, nil}, {KindCatalogue, None, []byte("a catalogue")},
+		{KindLeaf, None, longLeaf()},
 	}))
+}
+
+// longLeaf is a page that is stored in parts.
+func longLeaf() []byte {
+	page := []byte("\x03\x04key/")
+	for _, c := range "abc" {
+		page = append(append(binary.AppendUvarint(append(page, 1), 600<<3), byte(c)), bytes.Repeat([]byte{byte(c)}, 600)...)
+	}
+	return page
 }
 
 // TestGoldenCompressed holds that compressed blobs of old can be read. What compressing gives may change with the machine.
@@ -167,12 +177,18 @@ func FuzzFileHeader(f *testing.F) {
 func FuzzPayload(f *testing.F) {
 	var c codecs
 	for _, codec := range []Codec{S2, Zstd} {
-		payload, used, err := c.appendStored(nil, codec, 0, text(1, 2000))
+		payload, used, err := c.appendStored(nil, codec, 0, thorough, text(1, 2000))
 		if err != nil || used != codec {
 			f.Fatal(err)
 		}
 		f.Add(byte(codec), uint32(2000), payload)
 	}
+	leaf := leafPage(300)
+	payload, used, err := c.appendStored(nil, Columns, 0, thorough, leaf)
+	if err != nil || used != Columns {
+		f.Fatal(used, err)
+	}
+	f.Add(byte(Columns), uint32(len(leaf)), payload)
 	if err := c.add(1, text(2, 500)); err != nil {
 		f.Fatal(err)
 	}
@@ -220,11 +236,16 @@ func FuzzScan(f *testing.F) {
 }
 
 func BenchmarkRead(b *testing.B) {
-	for _, codec := range []Codec{None, S2, Zstd} {
+	for _, codec := range []Codec{None, S2, Zstd, Columns} {
 		b.Run(fmt.Sprintf("codec=%d", codec), func(b *testing.B) {
 			s := emptyStore(b)
 			w := s.NewWriter(Nodes, 0)
-			p := mustAppend(b, w, KindLeaf, codec, text(1, 8192))
+			raw := text(1, 8192)
+			if codec == Columns {
+				raw = leafPage(400)
+			}
+			b.SetBytes(int64(len(raw)))
+			p := mustAppend(b, w, KindLeaf, codec, raw)
 			must(b, w.Flush())
 			w.Commit()
 			var buf Buffer
@@ -248,7 +269,7 @@ func BenchmarkAppend(b *testing.B) {
 				b.ReportAllocs()
 				for b.Loop() {
 					var err error
-					if dst, _, err = c.appendStored(dst[:0], codec, 0, raw); err != nil {
+					if dst, _, err = c.appendStored(dst[:0], codec, 0, thorough, raw); err != nil {
 						b.Fatal(err)
 					}
 				}

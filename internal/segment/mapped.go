@@ -11,8 +11,8 @@ import (
 // looked at, so that what was verified stays what it was, whatever happens to the file.
 //
 // Touching memory that is not in the page cache would stop the whole thread for each page of it, where ReadAt asks the device for
-// all bytes of a blob at once. So a page is read out of the mapping only after it was read with ReadAt, or written. The marks of
-// that are forgotten from time to time, since the system may have let go of the page.
+// all bytes of a blob at once. So a page is read out of the mapping only after it was read with ReadAt, or written by this process.
+// The marks of that are forgotten from time to time, since the system may have let go of the page.
 
 const (
 	warmPage = 4 << 10 // bytes that one mark stands for
@@ -81,8 +81,18 @@ func (s *Store) mapFile(f *file) *mapped {
 		mapping: mapping, data: mapping.Bytes(), all: &s.mappings,
 		warm: make([]atomic.Uint64, (length+64*warmPage-1)/(64*warmPage)),
 	}
+	if !f.earlier {
+		m.note(0, int(f.size.Load())) // what was written a while ago, and went since, waits for the device once
+	}
 	f.mapped.Store(m)
 	return m
+}
+
+// wrote tells that [offset, offset+n) of f was written, and so lies in the page cache.
+func (f *file) wrote(offset int64, n int) {
+	if m := f.mapped.Load(); m != nil {
+		m.note(offset, n)
+	}
 }
 
 // mappings bounds what a Store maps.
@@ -100,6 +110,17 @@ func (a *mappings) reserve(length, most int64) bool {
 func (a *mappings) release(length int64) {
 	a.files.Add(-1)
 	a.bytes.Add(-length)
+}
+
+// IsNear reports whether the blob under p is believed to lie in the system's page cache, where reading it waits for no device.
+func (s *Store) IsNear(p Pointer) bool {
+	f, err := s.lookup(p.Segment)
+	if err != nil {
+		return false // reading says why
+	}
+	defer f.release()
+	m := f.mapped.Load()
+	return m != nil && m.holds(int64(p.Offset), int(p.Length))
 }
 
 // holds reports whether the pages of [offset, offset+n) are believed to be in the page cache.

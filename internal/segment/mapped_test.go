@@ -73,6 +73,26 @@ func TestReadMapped(t *testing.T) {
 	}
 }
 
+// What this process has written lies in the page cache: nobody has to read it with a call first.
+func TestWhatWasWrittenIsMarked(t *testing.T) {
+	s, err := Open(Options{FS: osfs.New(), Dir: t.TempDir(), SegmentBytes: 1 << 20, MapBytes: 2 << 20}, nil, 1)
+	must(t, err)
+	t.Cleanup(func() { must(t, s.Close()) })
+	w := s.NewWriter(Nodes, 1)
+	before := mustAppend(t, w, KindLeaf, None, noise(1, 20_000))
+	must(t, w.Flush())
+	mustRead(t, s, before, noise(1, 20_000)) // maps the file
+	after := mustAppend(t, w, KindLeaf, None, noise(2, 20_000))
+	must(t, w.Flush())
+	w.Commit()
+	m := mappingOf(t, s, before)
+	for _, p := range []Pointer{before, after} {
+		if !m.holds(int64(p.Offset), int(p.Length)) {
+			t.Errorf("the blob at %d is not marked", p.Offset)
+		}
+	}
+}
+
 func TestMarksAreForgotten(t *testing.T) {
 	s, pointers, _ := mappedStore(t)
 	m := mappingOf(t, s, pointers[0])

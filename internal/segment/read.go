@@ -40,13 +40,18 @@ func (s *Store) ReadNear(p Pointer, buf *Buffer, spare []byte) (raw []byte, h He
 	if err != nil {
 		return nil, Header{}, err
 	}
+	return s.unpack(f, p, buf, spare)
+}
+
+// unpack verifies and decompresses what was read into buf. Of f it needs the name.
+func (s *Store) unpack(f *file, p Pointer, buf *Buffer, spare []byte) (raw []byte, h Header, err error) {
 	h, err = s.verify(buf.stored, p)
 	if err != nil {
 		return nil, Header{}, corrupt.New(f.name, int64(p.Offset), int64(p.Length), "%v", err)
 	}
 	payload := buf.stored[HeaderSize:]
-	if h.Codec == None {
-		return payload, h, nil
+	if raw, plain := h.plain(payload); plain {
+		return raw, h, nil
 	}
 	if cap(spare) >= int(h.Raw) {
 		raw, err = s.codecs.decode(spare, h, payload)

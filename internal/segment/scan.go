@@ -138,8 +138,8 @@ func (sc *scanner) run(ctx context.Context, fn func(p Pointer, h Header, raw []b
 		}
 		sc.endGap(offset)
 		offset += int64(p.Length)
-		raw := payload
-		if h.Codec != None {
+		raw, plain := h.plain(payload)
+		if !plain {
 			if raw, err = sc.store.codecs.decode(sc.raw, h, payload); err != nil {
 				sc.bad(int64(p.Offset), int64(p.Length), sc.file.decodeError(p, err))
 				continue
@@ -169,7 +169,7 @@ func (sc *scanner) blob(offset int64) (Pointer, Header, []byte, error) {
 	if err != nil {
 		return Pointer{}, Header{}, nil, err
 	}
-	if header[offsetKind] == 0 || header[offsetKind] > maxKind || header[offsetCodec] > byte(ZstdDictionary) {
+	if header[offsetKind] == 0 || header[offsetKind] > maxKind || header[offsetCodec] > byte(maxCodec) {
 		return Pointer{}, Header{}, nil, errNoBlob
 	}
 	h := parseHeader(header)
@@ -182,7 +182,7 @@ func (sc *scanner) blob(offset int64) (Pointer, Header, []byte, error) {
 		return Pointer{}, Header{}, nil, err
 	}
 	p := Pointer{Segment: sc.file.id, Offset: uint32(offset), Length: uint32(length), Sum: h.Sum}
-	if sum(blob, blob[HeaderSize:], sc.store.place(p.Segment, p.Offset)) != h.Sum {
+	if h.proves(blob, blob[HeaderSize:], sc.store.place(p.Segment, p.Offset)) != nil {
 		sc.effort -= length
 		return Pointer{}, Header{}, nil, errNoBlob
 	}

@@ -86,7 +86,7 @@ func (s *Store) appendValue(kind Kind, keyspace uint32, codec Codec, parts [][]b
 		raw = scratch.raw
 	}
 	var err error
-	scratch.blob, h.Codec, err = s.codecs.appendStored(scratch.blob, codec, 0, raw)
+	scratch.blob, h.Codec, err = s.codecs.appendStored(scratch.blob, codec, 0, thorough, raw)
 	if err != nil {
 		return Pointer{}, fmt.Errorf("append value: %w", err)
 	}

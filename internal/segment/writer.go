@@ -38,33 +38,9 @@ type Writer struct {
 	buffer   []byte  // blobs that wait to be written
 	pending  map[uint32]int64
 	written  int64
-	dull     dull
+	habits   habits
+	effort   effort
 	err      error
-}
-
-// dull remembers that the payloads of a keyspace do not shrink, so that only some are tried. Compressing in vain costs as much
-// as everything else that a Writer does.
-type dull struct {
-	keyspace uint32
-	streak   int // payloads in a row that were not worth compressing, or not tried
-}
-
-// dullAfter is how many payloads in a row must not shrink before only one in as many is tried.
-const dullAfter = 16
-
-// skips reports whether the next payload is not to be tried.
-func (d *dull) skips(keyspace uint32) bool {
-	if d.keyspace != keyspace {
-		*d = dull{keyspace: keyspace}
-	}
-	return d.streak >= dullAfter && d.streak%dullAfter != 0
-}
-
-// note takes in how a payload was stored.
-func (d *dull) note(used Codec) {
-	if d.streak++; used != None {
-		d.streak = 0
-	}
 }
 
 // NewWriter returns a Writer for segments of one class. keyspaceHint says to which keyspace most of the blobs belong; it is
@@ -80,28 +56,42 @@ func (s *Store) NewWriter(class Class, keyspaceHint uint32) *Writer {
 	return w
 }
 
+// Hurry makes the Writer compress in less time, if not quite as well: with the fastest level of zstd, and with S2 instead of zstd
+// where zstd does not save much more.
+func (w *Writer) Hurry() { w.effort = quick }
+
 // Append adds a blob and returns where it will lie. Store.Read finds it after Flush. It counts as live when the Writer is
 // committed. raw may be changed when Append has returned. When compressing does not save a sixteenth, or did not for many
-// blobs of the keyspace before, the blob is stored as it is. dictionary is the number of a dictionary that was added, for ZstdDictionary, else 0.
+// blobs of the keyspace before, the blob is stored as it is. dictionary is the number of a dictionary that was added, for ZstdDictionary;
+// with Columns too, or 0; else 0.
 func (w *Writer) Append(kind Kind, keyspace uint32, codec Codec, dictionary uint16, raw []byte) (Pointer, error) {
 	if w.err != nil {
 		return Pointer{}, w.err
 	}
-	if len(raw) > MaxBlob || kind == 0 || kind > maxKind || codec != ZstdDictionary && dictionary != 0 {
+	if len(raw) > MaxBlob || kind == 0 || kind > maxKind || codec != ZstdDictionary && codec != Columns && dictionary != 0 {
 		return Pointer{}, fmt.Errorf("append blob of %d bytes, kind %d, codec %d, dictionary %d: not allowed", len(raw), kind, codec, dictionary)
 	}
 	begin := len(w.buffer)
 	var header [HeaderSize]byte
-	wanted := codec
-	if w.dull.skips(keyspace) {
-		wanted = None
+	wanted, weigh := w.habits.codecFor(keyspace, codec, w.effort, len(raw))
+	compress := w.store.codecs.appendTried
+	if w.habits.doubts() {
+		compress = w.store.codecs.appendStored
 	}
-	buffer, used, err := w.store.codecs.appendStored(append(w.buffer, header[:]...), wanted, dictionary, raw)
+	buffer, used, err := compress(append(w.buffer, header[:]...), wanted, dictionary, w.effort, raw)
 	if err != nil {
 		return Pointer{}, fmt.Errorf("append blob: %w", err)
 	}
 	if codec != None && len(raw) >= minCompress {
-		w.dull.note(used)
+		w.habits.note(used)
+	}
+	if weigh {
+		if buffer, err = w.weigh(buffer, begin, raw); err != nil {
+			return Pointer{}, err
+		}
+	}
+	if used == None && kind == KindLeaf {
+		buffer, used = inParts(buffer, len(buffer)-len(raw), raw)
 	}
 	w.buffer = buffer
 	length := len(buffer) - begin
@@ -123,6 +113,17 @@ func (w *Writer) Append(kind Kind, keyspace uint32, codec Codec, dictionary uint
 		}
 	}
 	return p, nil
+}
+
+// weigh compares the blob at begin, the last one in a buffer, with what it would be by S2.
+func (w *Writer) weigh(buffer []byte, begin int, raw []byte) ([]byte, error) {
+	end := len(buffer)
+	buffer, _, err := w.store.codecs.appendTried(buffer, S2, 0, w.effort, raw)
+	if err != nil {
+		return buffer, fmt.Errorf("append blob: %w", err)
+	}
+	w.habits.weigh(len(raw), len(buffer)-end, end-begin-HeaderSize)
+	return buffer[:end], nil
 }
 
 // makeRoom makes sure that the blob of length bytes which begins at begin in the buffer fits into the segment in work, or is
@@ -162,6 +163,7 @@ func (w *Writer) write(n int) error {
 	if _, err := h.WriteAt(w.buffer[:n], w.start); err != nil {
 		return fmt.Errorf("%s: write %d bytes at %d: %w", w.file.name, n, w.start, err)
 	}
+	w.file.wrote(w.start, n)
 	w.start += int64(n)
 	w.file.size.Store(w.start)
 	w.file.dirty.Store(true)

@@ -147,3 +147,32 @@ func TestNoPanics(t *testing.T) {
 	}
 	panics.unused(t, used)
 }
+
+// TestOnlyFaultsAreRecoveredFrom: a panic is a bug, and is not hidden. A fault of mapped memory is no bug, and comes as a panic;
+// vfs.Fault passes on any other.
+func TestOnlyFaultsAreRecoveredFrom(t *testing.T) {
+	m := load(t)
+	for _, s := range m.sources {
+		if s.isSupport() || s.isCommand() {
+			continue
+		}
+		for _, d := range s.file.Decls {
+			var recovers, passes bool
+			ast.Inspect(d, func(n ast.Node) bool {
+				if call, ok := n.(*ast.CallExpr); ok {
+					switch f := call.Fun.(type) {
+					case *ast.Ident:
+						recovers = recovers || f.Name == "recover"
+					case *ast.SelectorExpr:
+						x, ok := f.X.(*ast.Ident)
+						passes = passes || ok && x.Name == "vfs" && f.Sel.Name == "Fault"
+					}
+				}
+				return true
+			})
+			if recovers && !passes {
+				t.Errorf("%s:%d recovers from panics that are not vfs.Fault's", s.name, m.line(d.Pos()))
+			}
+		}
+	}
+}

@@ -94,7 +94,7 @@ func (v *View) newCounter(scratch *layout.Scratch, s Span) *counter {
 	}
 	return &counter{
 		span: s, scratch: scratch, root: v.Root(s.Keyspace), hidden: coalesce(hidden),
-		changes: &Changes{sources: openSources(s.Overlay, v.Tables, s.Keyspace, s.Seq)},
+		changes: &Changes{sources: openSources(new(cursors), s.Overlay, v.Tables, s.Keyspace, s.Seq)},
 	}
 }
 

@@ -45,7 +45,7 @@ func (v *View) GetSettled(scratch *layout.Scratch, keyspace uint32, hash uint64,
 // unsettled asks the memtables. A tombstone is an answer: it says that the key is absent.
 func (v *View) unsettled(keyspace uint32, hash uint64, key []byte, seq uint64) (record.Record, bool) {
 	for _, t := range v.Tables {
-		if t.Newer(seq) {
+		if t.blank(seq) {
 			continue
 		}
 		r, at, ok := t.Get(keyspace, hash, key, seq)

@@ -26,6 +26,7 @@ type IteratorOptions struct {
 	Now          uint64 // records that have expired by this moment are not shown
 	Lower, Upper []byte // [Lower, Upper); nil is open. The iterator keeps the slices
 	KeysOnly     bool
+	Short        bool         // few pairs will be looked at: only what they need is loaded
 	Overlay      []Layer      // newest first
 	Stop         *Stop        // what makes the iterator stop
 	Hid          *atomic.Bool // set when an expired record was passed over
@@ -70,7 +71,9 @@ const (
 // with the settled one, comparing one key a source a step.
 type Iterator struct {
 	settled settled
-	fast    bool // nothing but settled pairs, and standing on one: it is in settled, not in key and rec
+	fast    bool // standing on a settled pair: it is in settled, not in key and rec
+	run     int  // while fast: entries of settled's page before this one follow without a look at anything else
+	floor   int  // while fast: the same going backward, down to this entry
 	stop    *Stop
 	now     uint64
 	key     []byte
@@ -83,7 +86,9 @@ type Iterator struct {
 	leads   bool // going forward: all keys from source lead below bound come before those of the other sources
 	lead    int
 	bound   []byte // nil: the other sources have no further keys
+	streak  int    // pairs of the settled source since it leads
 	sources []source
+	memory  *cursors // of sources; nil: there are none
 	o       IteratorOptions
 	view    *View
 	value   []byte // buffer for values that lie apart
@@ -94,29 +99,37 @@ type Iterator struct {
 
 // NewIterator opens an iterator. The caller holds a reference on the view, and keeps it until the iterator is closed.
 func (v *View) NewIterator(o IteratorOptions) *Iterator {
-	it := &Iterator{o: o, view: v, now: o.Now, stop: o.Stop}
-	it.sources = openSources(o.Overlay, v.Tables, o.Keyspace, o.Seq)
+	it := new(Iterator)
+	v.OpenIterator(it, o)
+	return it
+}
+
+// OpenIterator is NewIterator in memory of the caller, that holds the zero Iterator and does not move.
+func (v *View) OpenIterator(it *Iterator, o IteratorOptions) {
+	it.o, it.view, it.now, it.stop = o, v, o.Now, o.Stop
+	it.memory = v.env.takeCursors()
+	it.sources = openSources(it.memory, o.Overlay, v.Tables, o.Keyspace, o.Seq)
 	it.merged = len(it.sources) > 0
 	for i := range it.sources {
 		it.ranged = it.ranged || len(it.sources[i].ranges) > 0
 	}
 	if root := v.Root(o.Keyspace); root != nil && !root.Empty() {
-		it.settled.cursor = root.NewCursor()
+		it.settled.cursor = root.Recycle(it.memory.settled)
+		it.memory.settled = nil
 	}
-	it.settled.lower, it.settled.upper = o.Lower, o.Upper
-	return it
+	it.settled.lower, it.settled.upper, it.settled.short = o.Lower, o.Upper, o.Short
 }
 
 // Next moves to the next pair; on a new iterator, to the first.
 func (it *Iterator) Next() bool {
 	if it.fast && !it.stop.stopped.Load() {
-		if s := &it.settled; s.at+1 < s.limit {
+		if s := &it.settled; s.at+1 < it.run {
 			s.at++
 			s.load()
 			if s.kind == record.Inline && s.expiry == 0 {
 				return true
 			}
-			return it.takeForward(true)
+			return it.takeRare()
 		}
 	} else if it.leads && it.err == nil && !it.stop.stopped.Load() {
 		return it.follow()
@@ -127,7 +140,7 @@ func (it *Iterator) Next() bool {
 // Prev moves to the previous pair; on a new iterator, to the last.
 func (it *Iterator) Prev() bool {
 	if it.fast && !it.stop.stopped.Load() {
-		if s := &it.settled; s.at > s.first {
+		if s := &it.settled; s.at > it.floor {
 			s.at--
 			s.load()
 			if s.kind == record.Inline && s.expiry == 0 {
@@ -151,6 +164,10 @@ func (it *Iterator) slowNext() bool {
 	if !it.merged {
 		return it.takeForward(it.settled.next())
 	}
+	if it.fast {
+		it.slowDown()
+		return it.followSettled()
+	}
 	if it.reverse {
 		it.turnForward()
 	}
@@ -169,6 +186,9 @@ func (it *Iterator) slowPrev() bool {
 	}
 	if !it.merged {
 		return it.takeBackward(it.settled.prev())
+	}
+	if it.fast {
+		it.slowDown()
 	}
 	it.leads = false
 	if !it.reverse {
@@ -224,7 +244,7 @@ func (it *Iterator) seekForward(key []byte, settled bool) bool {
 	if !it.merged {
 		return it.takeForward(settled)
 	}
-	it.reverse, it.leads = false, false
+	it.reverse, it.leads, it.fast = false, false, false
 	for i := range it.sources {
 		s := &it.sources[i]
 		switch {
@@ -242,7 +262,7 @@ func (it *Iterator) seekBackward(key []byte, settled bool) bool {
 	if !it.merged {
 		return it.takeBackward(settled)
 	}
-	it.reverse, it.leads = true, false
+	it.reverse, it.leads, it.fast = true, false, false
 	for i := range it.sources {
 		s := &it.sources[i]
 		switch {
@@ -285,6 +305,19 @@ func (it *Iterator) take(ok bool, otherwise position) bool {
 		return it.end(otherwise)
 	}
 	it.at, it.apart, it.fast = onPair, false, true
+	it.run, it.floor = it.settled.limit, it.settled.first
+	return true
+}
+
+// takeRare shows the settled pair to which a fast step has led, whose value lies apart or which expires, or goes on behind it.
+func (it *Iterator) takeRare() bool {
+	if !it.merged {
+		return it.takeForward(true)
+	}
+	if it.expired(it.settled.record()) {
+		return it.slowNext()
+	}
+	it.apart = false
 	return true
 }
 
@@ -375,7 +408,8 @@ func (it *Iterator) Close() error {
 	}
 	it.end(afterLast)
 	it.closed = true
-	it.sources = nil
-	it.settled.close()
+	it.memory.settled = it.settled.close()
+	it.view.env.giveBack(it.memory)
+	it.sources, it.memory = nil, nil
 	return nil
 }

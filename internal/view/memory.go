@@ -42,36 +42,70 @@ func (s *source) covering(key []byte) *memtable.Range {
 	return r
 }
 
-// openSources opens a cursor over each table that has anything of the keyspace at seq, newest first.
-func openSources(overlay []Layer, tables []*Table, keyspace uint32, seq uint64) []source {
-	var sources []source
-	for _, l := range overlay {
-		sources = appendSource(sources, l.Table, keyspace, l.Seq)
-	}
-	for _, t := range tables {
-		sources = appendSource(sources, t.Table, keyspace, seq)
-	}
-	return sources
+// cursors is memory for the sources of one iterator. Iterators that come and go hand it on.
+type cursors struct {
+	sources []source
+	list    []*memtable.Cursor
+	used    int
+	settled layout.Cursor // closed, to be recycled; nil: there is none
 }
 
-func appendSource(sources []source, t *memtable.Table, keyspace uint32, seq uint64) []source {
+// next returns a cursor.
+func (c *cursors) next() *memtable.Cursor {
+	if c.used == len(c.list) {
+		c.list = append(c.list, new(memtable.Cursor))
+	}
+	c.used++
+	return c.list[c.used-1]
+}
+
+func (e *Environment) takeCursors() *cursors {
+	if c, ok := e.spare.Get().(*cursors); ok {
+		return c
+	}
+	return new(cursors)
+}
+
+// giveBack takes what takeCursors returned. It must not keep tables in memory.
+func (e *Environment) giveBack(c *cursors) {
+	for _, m := range c.list[:c.used] {
+		*m = memtable.Cursor{}
+	}
+	c.used = 0
+	clear(c.sources)
+	e.spare.Put(c)
+}
+
+// openSources opens a cursor over each table that has anything of the keyspace at seq, newest first. They lie in memory.
+func openSources(memory *cursors, overlay []Layer, tables []*Table, keyspace uint32, seq uint64) []source {
+	memory.sources = memory.sources[:0]
+	for _, l := range overlay {
+		memory.append(l.Table, keyspace, l.Seq)
+	}
+	for _, t := range tables {
+		memory.append(t.Table, keyspace, seq)
+	}
+	return memory.sources
+}
+
+func (c *cursors) append(t *memtable.Table, keyspace uint32, seq uint64) {
 	if t.Newer(seq) {
-		return sources
+		return
 	}
 	s := source{}
 	if t.HasRanges() {
 		s.ranges = t.Ranges(keyspace, seq)
 	}
 	if t.Len() > 0 {
-		s.cursor = t.NewCursor(keyspace, seq)
+		s.cursor = c.next()
+		s.cursor.Reset(t, keyspace, seq)
 		if s.cursor.Empty() {
 			s.cursor = nil
 		}
 	}
-	if s.cursor == nil && len(s.ranges) == 0 {
-		return sources
+	if s.cursor != nil || len(s.ranges) > 0 {
+		c.sources = append(c.sources, s)
 	}
-	return append(sources, s)
 }
 
 // Changes merges what a group of memtables says of one keyspace into one change a key, in key order: the newest record of
@@ -79,6 +113,7 @@ func appendSource(sources []source, t *memtable.Table, keyspace uint32, seq uint
 // It implements layout.Changes.
 type Changes struct {
 	sources []source
+	alone   bool // there is one source, without range deletes: nothing to merge or to hide
 	started bool
 	upper   []byte // stop before this key; nil: at the end
 	key     []byte
@@ -87,11 +122,15 @@ type Changes struct {
 
 // NewChanges opens the merge of tables (newest first) at seq.
 func NewChanges(tables []*Table, keyspace uint32, seq uint64) *Changes {
-	return &Changes{sources: openSources(nil, tables, keyspace, seq)}
+	sources := openSources(new(cursors), nil, tables, keyspace, seq)
+	return &Changes{sources: sources, alone: len(sources) == 1 && len(sources[0].ranges) == 0}
 }
 
 // Next moves to the next changed key.
 func (c *Changes) Next() bool {
+	if c.started && c.alone {
+		return c.next()
+	}
 	if !c.started {
 		c.started = true
 		c.each(func(s *source) { s.set(s.cursor.First()) })
@@ -117,6 +156,21 @@ func (c *Changes) each(fn func(*source)) {
 			fn(&c.sources[i])
 		}
 	}
+}
+
+// next is Next for a source that is alone.
+func (c *Changes) next() bool {
+	s := &c.sources[0]
+	if s.set(s.cursor.Next()); !s.valid {
+		return false
+	}
+	c.key = s.key
+	if c.upper != nil && bytes.Compare(c.key, c.upper) >= 0 {
+		return false
+	}
+	c.change.Key = c.key
+	c.change.Record, _ = s.cursor.Record()
+	return true
 }
 
 // advance moves every source that stands on the current key past it.

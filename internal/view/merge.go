@@ -2,6 +2,7 @@ package view
 
 import (
 	"bytes"
+	"math"
 
 	"github.com/pandodb/pando/internal/record"
 )
@@ -38,7 +39,7 @@ func (it *Iterator) follows(at int, key []byte) {
 	if it.ranged {
 		return
 	}
-	it.lead, it.bound = at, nil
+	it.lead, it.bound, it.streak = at, nil, 0
 	for i := range it.sources {
 		if s := &it.sources[i]; i != at && s.valid && (it.bound == nil || bytes.Compare(s.key, it.bound) < 0) {
 			it.bound = s.key
@@ -82,11 +83,30 @@ func (it *Iterator) followSettled() bool {
 	for s.next() && (it.bound == nil || bytes.Compare(s.key, it.bound) < 0) {
 		if r := s.record(); !it.expired(r) {
 			it.show(s.key, r)
+			it.speedUp()
 			return true
 		}
 	}
 	return it.findForward()
 }
+
+// longStreak is after how many settled pairs in a row it pays to find out how many more there are in the page.
+const longStreak = 4
+
+// speedUp lets the walk step through what follows in the settled page at hand before the bound.
+func (it *Iterator) speedUp() {
+	if it.streak++; it.streak < longStreak {
+		return
+	}
+	s := &it.settled
+	it.run, it.floor, it.fast = s.limit, math.MaxInt, true
+	if it.bound != nil && s.compare(s.limit-1, it.bound) >= 0 {
+		it.run, _ = s.page.Search(it.bound)
+	}
+}
+
+// slowDown ends that.
+func (it *Iterator) slowDown() { it.fast, it.key = false, it.settled.key }
 
 // findBackward shows the highest key that the sources stand on and that is not hidden.
 func (it *Iterator) findBackward() bool {

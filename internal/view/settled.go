@@ -24,7 +24,9 @@ type settled struct {
 	value        []byte // as in the record
 	expiry       uint64
 	buf          []byte
-	sink         byte // keeps warmUp's loads
+	small        [32]byte // buf, as long as keys are short
+	short        bool     // few pairs will be looked at
+	sink         byte     // keeps warmUp's loads
 }
 
 // record is the record under the cursor.
@@ -65,8 +67,11 @@ func (s *settled) join(suffix []byte) {
 	s.buf = s.buf[:cap(s.buf)]
 }
 
-// arrive takes over the page to which the layout's cursor has moved.
-func (s *settled) arrive(ok bool) bool {
+// arrive takes over the page to which the layout's cursor has moved, to walk over it from there.
+func (s *settled) arrive(ok, back bool) bool { return s.arriveFrom(ok, back, false) }
+
+// arriveFrom is arrive, told whether the cursor stands where the walk begins.
+func (s *settled) arriveFrom(ok, back, fromLower bool) bool {
 	if !ok {
 		s.valid = false
 		return false
@@ -75,12 +80,19 @@ func (s *settled) arrive(ok bool) bool {
 	s.first, s.limit = 0, s.page.Len()
 	prefix := s.page.Prefix()
 	s.prefix = len(prefix)
+	if s.buf == nil {
+		s.buf = s.small[:0]
+	}
 	s.buf = append(s.buf[:0], prefix...)
 	s.buf = s.buf[:cap(s.buf)]
 	if s.upper != nil && s.compare(s.limit-1, s.upper) >= 0 {
 		s.limit, _ = s.page.Search(s.upper)
 	}
-	if s.lower != nil && s.compare(0, s.lower) < 0 {
+	switch {
+	case s.lower == nil || s.at == 0 && !back:
+	case fromLower:
+		s.first = s.at
+	case s.compare(0, s.lower) < 0:
 		s.first, _ = s.page.Search(s.lower)
 	}
 	if s.at < s.first || s.at >= s.limit {
@@ -88,20 +100,36 @@ func (s *settled) arrive(ok bool) bool {
 		return false
 	}
 	s.valid = true
-	s.warmUp()
+	s.warmUp(back)
 	s.load()
 	return true
 }
 
-// warmUp loads the lines of the page into the cache, all at once: the steps that follow would wait for one after the other.
-func (s *settled) warmUp() {
+// warmUp loads the lines of the page that lie before the walk into the cache, all at once: the steps that follow would wait for
+// one after the other.
+func (s *settled) warmUp(back bool) {
 	raw := s.page.Raw()
+	if back {
+		raw = raw[:len(raw)-len(s.page.From(s.at))]
+	} else {
+		raw = s.page.From(s.at)
+	}
+	if s.short && len(raw) > shortWalk {
+		if back {
+			raw = raw[len(raw)-shortWalk:]
+		} else {
+			raw = raw[:shortWalk]
+		}
+	}
 	var sum byte
 	for i := 0; i < len(raw); i += cacheLine {
 		sum += raw[i]
 	}
 	s.sink = sum
 }
+
+// shortWalk is about how many bytes a short walk looks at.
+const shortWalk = 8 * cacheLine
 
 // cacheLine is the distance of two lines of the processor's cache.
 const cacheLine = 64
@@ -126,9 +154,9 @@ func (s *settled) seekFirst() bool {
 		return false
 	}
 	if s.lower != nil {
-		return s.arrive(s.cursor.SeekGE(s.lower))
+		return s.arriveFrom(s.cursor.SeekGE(s.lower), false, true)
 	}
-	return s.arrive(s.cursor.First())
+	return s.arrive(s.cursor.First(), false)
 }
 
 func (s *settled) seekLast() bool {
@@ -136,13 +164,17 @@ func (s *settled) seekLast() bool {
 		return false
 	}
 	if s.upper != nil {
-		return s.arrive(s.cursor.SeekLT(s.upper))
+		return s.arrive(s.cursor.SeekLT(s.upper), true)
 	}
-	return s.arrive(s.cursor.Last())
+	return s.arrive(s.cursor.Last(), true)
 }
 
-func (s *settled) seekGE(key []byte) bool { return s.cursor != nil && s.arrive(s.cursor.SeekGE(key)) }
-func (s *settled) seekLT(key []byte) bool { return s.cursor != nil && s.arrive(s.cursor.SeekLT(key)) }
+func (s *settled) seekGE(key []byte) bool {
+	return s.cursor != nil && s.arrive(s.cursor.SeekGE(key), false)
+}
+func (s *settled) seekLT(key []byte) bool {
+	return s.cursor != nil && s.arrive(s.cursor.SeekLT(key), true)
+}
 
 func (s *settled) next() bool {
 	if !s.valid {
@@ -158,7 +190,7 @@ func (s *settled) next() bool {
 		return false
 	}
 	s.cursor.MoveTo(s.at)
-	return s.arrive(s.cursor.Next())
+	return s.arrive(s.cursor.Next(), false)
 }
 
 func (s *settled) prev() bool {
@@ -175,7 +207,7 @@ func (s *settled) prev() bool {
 		return false
 	}
 	s.cursor.MoveTo(s.at)
-	return s.arrive(s.cursor.Prev())
+	return s.arrive(s.cursor.Prev(), true)
 }
 
 func (s *settled) err() error {
@@ -185,11 +217,13 @@ func (s *settled) err() error {
 	return s.cursor.Err()
 }
 
-func (s *settled) close() error {
-	if s.cursor == nil {
+// close closes the layout's cursor and returns it; nil when there is none. What could fail has been asked for by err.
+func (s *settled) close() layout.Cursor {
+	c := s.cursor
+	if c == nil {
 		return nil
 	}
-	err := s.cursor.Close()
+	_ = c.Close()
 	s.cursor, s.valid = nil, false
-	return err
+	return c
 }

@@ -14,6 +14,7 @@
 package view
 
 import (
+	"sync"
 	"sync/atomic"
 
 	"github.com/pandodb/pando/internal/epoch"
@@ -48,10 +49,15 @@ func (t *Table) Release() {
 	}
 }
 
+// blank reports whether the table holds nothing for a reader at seq.
+func (t *Table) blank(seq uint64) bool { return t.Len() == 0 || t.Newer(seq) }
+
 // Environment is what reads need besides the picture itself.
 type Environment struct {
 	Store *segment.Store
 	Epoch *epoch.Domain
+
+	spare sync.Pool // *cursors
 }
 
 // View is one immutable picture of the database.

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/pandodb/pando/vfs"
 	"github.com/pandodb/pando/vfs/faultfs"
 	"github.com/pandodb/pando/vfs/memfs"
 )
@@ -83,13 +84,20 @@ func (c *crasher) check(image *memfs.FS, least int, what string) {
 		}
 	}()
 	copied := image.KillImage()
-	n := c.recoverInto(options(image, c.o.Plain), least)
+	n := c.recoverInto(c.options(image), least)
 	if c.images%5 == 0 {
 		c.writeOn(copied, n)
 	}
 	if c.images%11 == 0 {
 		c.crashRecovery(copied, n)
 	}
+}
+
+// options are those of a recovery, which leaves syncing for later as often as not.
+func (c *crasher) options(fsys vfs.FS) Options {
+	o := options(fsys, c.o.Plain)
+	o.SettleLater = c.rng.IntN(2) == 0
+	return o
 }
 
 // recoverInto recovers and returns how many records there are, those below the start included.
@@ -107,15 +115,18 @@ func (c *crasher) writeOn(disk *memfs.FS, n int) {
 	h := history{seqs: c.h.seqs[:n:n], payloads: c.h.payloads[:n:n], ends: c.h.ends[:n:n]}
 	disk = disk.KillImage()
 	for range 3 {
-		l, _ := recoverAll(c.t, options(disk, c.o.Plain), c.from, &h, c.skip, len(h.seqs))
+		l, _ := recoverAll(c.t, c.options(disk), c.from, &h, c.skip, len(h.seqs))
 		for range 1 + c.rng.IntN(3) {
 			must(c.t, h.append(c.t, l, c.rng.IntN(3000)))
 		}
+		early := disk.CrashImage(memfs.Policy{Unsynced: memfs.Random, Seed: c.rng.Uint64(), Torn: 512, Reordered: true})
+		other, _ := recoverAll(c.t, c.options(early), c.from, &h, c.skip, h.through(l.Synced()))
+		must(c.t, other.Close())
 		must(c.t, l.Sync())
 		disk = disk.CrashImage(memfs.Policy{Unsynced: memfs.Random, Seed: c.rng.Uint64(), Torn: 512, Reordered: true})
 		must(c.t, l.Close())
 	}
-	l, _ := recoverAll(c.t, options(disk, c.o.Plain), c.from, &h, c.skip, len(h.seqs))
+	l, _ := recoverAll(c.t, c.options(disk), c.from, &h, c.skip, len(h.seqs))
 	must(c.t, l.Close())
 }
 
@@ -124,30 +135,33 @@ func (c *crasher) writeOn(disk *memfs.FS, n int) {
 func (c *crasher) crashRecovery(image *memfs.FS, n int) {
 	c.t.Helper()
 	stop := errors.New("stop")
+	h := history{seqs: c.h.seqs[:n:n], payloads: c.h.payloads[:n:n], ends: c.h.ends[:n:n]}
 	for k := 0; ; k++ {
 		disk := image.KillImage()
 		faults := faultfs.New(disk)
 		faults.FailMutation(k, stop)
-		l, _, err := Recover(options(faults, c.o.Plain), c.from, func(uint64, []byte, bool) error { return nil })
+		l, _, err := Recover(c.options(faults), c.from, func(uint64, []byte, bool) error { return nil })
 		if leaks := faults.Leaks(); err != nil && len(leaks) > 0 {
 			c.t.Fatalf("recovery that fails at call %d leaks %v", k, leaks)
 		}
 		least := min(c.least, n)
 		if err == nil {
-			least = n
+			least = max(least, h.through(l.Synced()))
 		}
 		for _, p := range policies(c.rng) {
-			if got := c.recoverInto(options(disk.CrashImage(p), c.o.Plain), least); got > n {
+			if got := c.recoverInto(c.options(disk.CrashImage(p)), least); got > n {
 				c.t.Fatalf("recovery crashed at call %d, %+v: %d records, first %d", k, p, got, n)
 			}
 		}
-		if got := c.recoverInto(options(disk.KillImage(), c.o.Plain), n); got != n {
+		if got := c.recoverInto(c.options(disk.KillImage()), n); got != n {
 			c.t.Fatalf("recovery killed at call %d: %d records, first %d", k, got, n)
 		}
+		done := faults.Triggered() == 0
 		if err == nil {
+			faults.Set() // what is left to be synced is synced
 			must(c.t, l.Close())
 		}
-		if faults.Triggered() == 0 {
+		if done {
 			return
 		}
 	}

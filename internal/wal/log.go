@@ -54,6 +54,10 @@ type segment struct {
 	base    int64  // bytes of the log before it
 	before  uint64 // the last record that begins before it
 	pins    int    // readers in it
+
+	// What a recovery has delivered out of [again, againEnd) may not be durable, whatever the system says: it is written again before
+	// the next sync. Guarded by syncMu.
+	again, againEnd int64
 }
 
 // Create makes a new log whose first segment has the number first. The directory must exist and hold no log.

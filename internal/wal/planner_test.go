@@ -204,7 +204,7 @@ func (im *image) plan(a arguments, from Position, b *strings.Builder) error {
 	}
 	fmt.Fprintf(b, "chain%v older%v strays%v\n", numbers(chain), numbers(older), numbers(strays))
 	p := planner{dir: "log", chain: chain, strays: strays}
-	p.load = func(f found) ([]byte, error) { return im.files[f.segment].data, nil }
+	p.load = func(f found) (content, error) { return content{data: im.files[f.segment].data}, nil }
 	p.deliver = func(seq uint64, payload []byte, _ bool) error {
 		if seq == uint64(a.number("cut", 0)) {
 			return ErrCut

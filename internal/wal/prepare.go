@@ -87,6 +87,9 @@ func (l *Log) makeReady(n int64) (*segment, error) {
 	return s, nil
 }
 
+// foreseen is how many records like one that is too long for the next file fit into the one that is made instead.
+const foreseen = 4
+
 // nextHeader takes the next number, and a spare file if there is one.
 func (l *Log) nextHeader(n int64) (h header, spare *uint64, err error) {
 	l.mu.Lock()
@@ -115,7 +118,11 @@ func (l *Log) nextHeader(n int64) (h header, spare *uint64, err error) {
 			h.size = 2 * prev.size
 		}
 	}
-	// A log that grows gets ever larger files; one that is used little takes little space.
+	// A log that grows gets ever larger files; one that is used little takes little space. Where a record asks for a larger file,
+	// more like it will come, and making a file keeps their writer waiting for the device.
+	if roomOf(h.size) < n {
+		n *= foreseen
+	}
 	for h.size < l.o.SegmentBytes && roomOf(h.size) < n {
 		h.size *= 2
 	}

@@ -3,6 +3,7 @@ package wal
 import (
 	"errors"
 	"fmt"
+	"runtime/debug"
 
 	"github.com/pandodb/pando/vfs"
 )
@@ -14,7 +15,7 @@ type Deliver func(seq uint64, payload []byte, synced bool) error
 // Recover delivers every record from the position from on to fn, in order, and opens the log behind the last one. A payload
 // is valid during the call. Replay ends where the log ends: remains of records that were never synced are cut off, and what
 // is appended from now on goes into a new segment whose header says where the cut is. What was delivered is durable when
-// Recover returns.
+// Recover returns, or after the next Sync where Options.SettleLater says so and nothing was cut off.
 //
 // An error of fn ends recovery and is returned, except for ErrCut. Damage to what had been synced is a *corrupt.Error; the
 // files are as they were in that case.
@@ -52,10 +53,20 @@ type recovery struct {
 	from                 place
 	chain, older, strays []found
 	out                  outcome
-	buf                  []byte
+
+	buf     []byte      // what load read into, where files cannot be mapped
+	file    vfs.File    // under mapping
+	mapping vfs.Mapping // of the segment that was loaded last; nil where it was read
 }
 
-func (r *recovery) replay(fn Deliver) error {
+// content is what recovery has of a segment.
+type content struct {
+	data []byte
+	// Nothing was ever written in [hole, holeEnd): there are zeroes, which nobody has to look at.
+	hole, holeEnd int64
+}
+
+func (r *recovery) replay(fn Deliver) (err error) {
 	if r.start.Segment >= 1<<32 || r.start.Offset < 0 || r.start.Offset > MaxSegmentBytes {
 		return fmt.Errorf("log: %v is no position", r.start)
 	}
@@ -67,21 +78,83 @@ func (r *recovery) replay(fn Deliver) error {
 	if err != nil {
 		return err
 	}
+	defer func() { err = errors.Join(err, r.unload()) }()
 	p := planner{dir: r.o.Dir, chain: r.chain, strays: r.strays, load: r.load, deliver: fn,
 		// Whoever stored the position to start from made the log durable up to it before.
 		claim: r.from}
+	return r.run(&p)
+}
+
+// run runs the planner. The pages of a mapping fault when the device fails or the file is cut from outside; such a fault becomes an
+// error here.
+func (r *recovery) run(p *planner) (err error) {
+	old := debug.SetPanicOnFault(true)
+	defer func() {
+		debug.SetPanicOnFault(old)
+		var mapped []byte
+		if r.mapping != nil {
+			mapped = r.mapping.Bytes()
+		}
+		if fault := vfs.Fault(recover(), mapped); fault != nil {
+			err = fmt.Errorf("log: read: %w", fault)
+		}
+	}()
 	r.out, err = p.run(r.from, r.o.Seq)
 	return err
 }
 
-// load reads a whole segment into the one buffer that recovery has.
-func (r *recovery) load(f found) (data []byte, err error) {
+// load makes the content of a segment readable, until the next one is loaded: in a mapping, or else in the one buffer that recovery
+// has. Only inside of run may it be touched.
+func (r *recovery) load(f found) (c content, err error) {
+	if err := r.unload(); err != nil {
+		return c, err
+	}
+	file, err := r.o.FS.Open(r.o.path(f.segment))
+	if err != nil {
+		return c, err
+	}
+	n := min(f.size, f.header.size)
+	if h, ok := file.(vfs.HoleFinder); ok && n > firstFrame {
+		if c.hole, c.holeEnd, err = h.Hole(firstFrame); err != nil {
+			c.hole, c.holeEnd = 0, 0 // then everything is looked at
+		}
+	}
+	if m, ok := file.(vfs.ReadMapper); ok && n > 0 {
+		if r.mapping, err = m.MapRead(n); err == nil {
+			if s, ok := r.mapping.(vfs.SequentialMapping); ok {
+				s.Sequential()
+			}
+			r.file = file
+			c.data = r.mapping.Bytes()
+			return c, nil
+		}
+		r.mapping = nil
+	}
+	c.data, err = r.readInto(file, n)
+	return c, errors.Join(err, file.Close())
+}
+
+// unload lets go of what was loaded last.
+func (r *recovery) unload() error {
+	if r.mapping == nil {
+		return nil
+	}
+	err := errors.Join(r.mapping.Close(), r.file.Close())
+	r.mapping, r.file = nil, nil
+	return err
+}
+
+// read reads a whole segment into the buffer.
+func (r *recovery) read(f found) (data []byte, err error) {
 	file, err := r.o.FS.Open(r.o.path(f.segment))
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
-	n := min(f.size, f.header.size)
+	return r.readInto(file, min(f.size, f.header.size))
+}
+
+func (r *recovery) readInto(file vfs.File, n int64) ([]byte, error) {
 	if int64(cap(r.buf)) < n {
 		r.buf = make([]byte, n)
 	}
@@ -92,13 +165,15 @@ func (r *recovery) load(f found) (data []byte, err error) {
 // killed process, or after a failed sync, of which some systems remember nothing and would call the next one a success.
 // Therefore the bytes are written again before they are synced.
 func (r *recovery) settle() error {
+	if r.later() {
+		return nil // see unsettled
+	}
 	for _, f := range r.chain {
-		low := max(r.out.durable, r.from, at(f.segment, firstFrame))
-		high := min(r.out.end, at(f.segment, f.header.limit()))
-		if low.segment() != f.segment || high.segment() != f.segment || low >= high {
+		low, high := r.undurable(&f)
+		if low >= high {
 			continue
 		}
-		if err := r.rewrite(f.segment, low.offset(), high.offset()); err != nil {
+		if err := r.rewrite(f.segment, low, high); err != nil {
 			return fmt.Errorf("log: make %s durable: %w", baseName(f.segment), err)
 		}
 	}
@@ -114,6 +189,30 @@ func (r *recovery) settle() error {
 		}
 	}
 	return nil
+}
+
+// later reports whether the first sync is to make durable what was delivered. An end that was cut off, or lies at the beginning of a
+// segment, has to be durable before anything follows.
+func (r *recovery) later() bool {
+	return r.o.SettleLater && r.out.Cut == nil && r.out.end.offset() != firstFrame
+}
+
+// undurable is the part of a segment which was delivered and is not known to be durable; it may be empty.
+func (r *recovery) undurable(f *found) (low, high int64) {
+	from := max(r.out.durable, r.from, at(f.segment, firstFrame))
+	to := min(r.out.end, at(f.segment, f.header.limit()))
+	if from.segment() != f.segment || to.segment() != f.segment || from >= to {
+		return 0, 0
+	}
+	return from.offset(), to.offset()
+}
+
+// unsettled leaves what is undurable of a segment to the next sync.
+func (r *recovery) unsettled(s *segment, f *found) (err error) {
+	if s.again, s.againEnd = r.undurable(f); s.again < s.againEnd {
+		s.file, err = r.o.FS.OpenReadWrite(r.o.path(f.segment))
+	}
+	return err
 }
 
 // cut overwrites the header of the frame at which the log ends, so that what lies behind it cannot be believed whatever
@@ -154,14 +253,26 @@ func (r *recovery) settleEmpty(number uint64) error {
 	return r.o.FS.SyncDir(r.o.Dir)
 }
 
+// againBytes is how much is written again at a time.
+const againBytes = 256 << 10
+
 func (r *recovery) rewrite(segment uint64, low, high int64) (err error) {
 	file, err := r.o.FS.OpenReadWrite(r.o.path(segment))
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
+	if err := writeAgain(file, low, high); err != nil {
+		return err
+	}
+	return file.Sync()
+}
+
+// writeAgain writes what a file holds in [low, high) over itself.
+func writeAgain(file vfs.File, low, high int64) error {
+	buf := make([]byte, min(high-low, againBytes))
 	for low < high {
-		b, err := readUpTo(file, r.buf[:min(int64(len(r.buf)), high-low)], low)
+		b, err := readUpTo(file, buf[:min(int64(len(buf)), high-low)], low)
 		if err != nil {
 			return err
 		}
@@ -173,17 +284,40 @@ func (r *recovery) rewrite(segment uint64, low, high int64) (err error) {
 		}
 		low += int64(len(b))
 	}
-	return file.Sync()
+	return nil
 }
 
 // open builds the log. Its last segment is sealed where the records end; the next record goes into a new one. That one is
 // made at once where its header has something to tell: what was cut off, or that the last records are durable.
 func (r *recovery) open() (*Log, error) {
 	l := newLog(r.o)
+	if err := r.fill(l); err != nil {
+		return nil, errors.Join(err, release(l.segments))
+	}
+	end := r.out.end
+	l.activate(l.segments[len(l.segments)-1], end.offset())
+	l.limit = l.offset
+	l.claimed = end // nothing can be added to this segment anyway
+	if r.later() {
+		l.synced.Store(uint64(r.out.durable))
+		return l, nil
+	}
+	l.synced.Store(uint64(end))
+	if r.out.Cut == nil && !r.out.unclaimed {
+		return l, nil
+	}
+	if err := l.Prepare(); err != nil && !errors.Is(err, vfs.ErrNoSpace) {
+		return nil, err
+	}
+	return l, nil
+}
+
+// fill gives a log its segments.
+func (r *recovery) fill(l *Log) error {
 	l.last = r.out.LastSeq
 	l.next = r.nextSegment()
 	if err := r.addOlder(l); err != nil {
-		return nil, err
+		return err
 	}
 	end := r.out.end
 	for i, f := range r.chain {
@@ -204,21 +338,14 @@ func (r *recovery) open() (*Log, error) {
 			s.start = r.from.offset()
 		}
 		l.link(s)
+		if !r.later() {
+			continue
+		}
+		if err := r.unsettled(s, &f); err != nil {
+			return fmt.Errorf("log: open %s: %w", baseName(f.segment), err)
+		}
 	}
-	if err := r.clear(l); err != nil {
-		return nil, err
-	}
-	l.activate(l.segments[len(l.segments)-1], end.offset())
-	l.limit = l.offset
-	l.synced.Store(uint64(end))
-	l.claimed = end // nothing can be added to this segment anyway
-	if r.out.Cut == nil && !r.out.unclaimed {
-		return l, nil
-	}
-	if err := l.Prepare(); err != nil && !errors.Is(err, vfs.ErrNoSpace) {
-		return nil, err
-	}
-	return l, nil
+	return r.clear(l)
 }
 
 func (r *recovery) nextSegment() uint64 {

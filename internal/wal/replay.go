@@ -18,7 +18,7 @@ type planner struct {
 	dir     string
 	chain   []found
 	strays  []found // those above the chain's start are searched for claims
-	load    func(f found) ([]byte, error)
+	load    func(f found) (content, error)
 	deliver Deliver
 
 	last     uint64 // of the record before the next one; 0: not known
@@ -61,10 +61,11 @@ func (p *planner) run(start place, after uint64) (outcome, error) {
 		p.foreseen = max(p.foreseen, f.header.durable)
 	}
 	for i, f := range p.chain {
-		data, err := p.load(f)
+		c, err := p.load(f)
 		if err != nil {
 			return p.out, fmt.Errorf("log: read %s: %w", baseName(f.segment), err)
 		}
+		data := c.data
 		p.foresee(&p.chain[i], data)
 		p.raise(f.header.durable)
 		p.out.before = append(p.out.before, p.begun())
@@ -84,7 +85,7 @@ func (p *planner) run(start place, after uint64) (outcome, error) {
 			return p.out, err
 		}
 		if v.bad {
-			return p.out, p.finish(i, data, v)
+			return p.out, p.finish(i, &c, v)
 		}
 	}
 	last := p.chain[len(p.chain)-1].header
@@ -262,18 +263,18 @@ func (p *planner) take(fr *frame, here place, payload []byte) error {
 }
 
 // finish decides what the end of the walk in segment i of the chain means.
-func (p *planner) finish(i int, data []byte, v verdict) error {
+func (p *planner) finish(i int, c *content, v verdict) error {
 	remains := p.partial.open || p.out.Cut != nil
-	if data != nil {
-		remains = p.search(&p.chain[i], data, v.offset) || remains
+	if c != nil {
+		remains = p.search(&p.chain[i], c, v.offset) || remains
 	}
 	for _, f := range p.beyond(i) {
-		data, err := p.load(f)
+		c, err := p.load(f)
 		if err != nil {
 			return fmt.Errorf("log: read %s: %w", baseName(f.segment), err)
 		}
 		p.raise(f.header.durable)
-		remains = p.search(&f, data, firstFrame) || remains
+		remains = p.search(&f, &c, firstFrame) || remains
 	}
 	p.out.end = v.record
 	p.out.End = v.record.position()
@@ -302,9 +303,14 @@ func (p *planner) beyond(i int) []found {
 
 // search looks for frames of this segment at offset and everywhere after it, raises the claim by theirs, and reports whether
 // there are any. The header of a frame is proof enough of its claim: the payload may be torn.
-func (p *planner) search(f *found, data []byte, offset int64) (any bool) {
+func (p *planner) search(f *found, c *content, offset int64) (any bool) {
+	data := c.data
 	limit := min(f.header.limit(), int64(len(data)))
 	for offset+frameHeader <= limit {
+		if c.hole <= offset && offset < c.holeEnd {
+			offset = padded(c.holeEnd)
+			continue
+		}
 		step := int64(alignment)
 		if k := kind(data[offset+offKind]); k < kindFull || k > kindMark {
 			offset += step

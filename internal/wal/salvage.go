@@ -145,7 +145,7 @@ func (s *salvager) run(ctx context.Context, files []salvaged) error {
 	claim := place(0)
 	for i := range slices.Backward(files) {
 		f := &files[i]
-		if data, err := s.io.load(f.found); err == nil {
+		if data, err := s.io.read(f.found); err == nil {
 			claim = max(claim, claims(&f.header, data, firstFrame))
 		}
 		claim = max(claim, f.header.durable)
@@ -158,7 +158,7 @@ func (s *salvager) run(ctx context.Context, files []salvaged) error {
 		if i > 0 && f.broken {
 			s.hole(at(f.segment, 0))
 		}
-		data, err := s.io.load(f.found)
+		data, err := s.io.read(f.found)
 		if err != nil {
 			data = nil // what the device does not give is lost
 		}
@@ -231,7 +231,7 @@ func (s *salvager) fits(fr *frame) bool {
 // claims returns the highest claim of the frames of a segment, wherever they lie.
 func claims(h *header, data []byte, offset int64) place {
 	p := planner{}
-	p.search(&found{header: *h}, data, offset)
+	p.search(&found{header: *h}, &content{data: data}, offset)
 	return p.claim
 }
 

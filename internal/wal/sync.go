@@ -21,7 +21,7 @@ func (l *Log) SyncTo(p Position) error {
 	// In the order of the log: a segment may never be known to be durable before its predecessor is.
 	waiting := l.waitingFor(end)
 	for _, s := range waiting {
-		if err := s.file.Sync(); err != nil {
+		if err := s.settle(); err != nil {
 			return l.fail(fmt.Errorf("sync %s: %w", baseName(s.segment), err))
 		}
 	}
@@ -35,6 +35,15 @@ func (l *Log) SyncTo(p Position) error {
 		}
 	}
 	return nil
+}
+
+// settle makes durable what is in the segment; syncMu is held.
+func (s *segment) settle() error {
+	if err := writeAgain(s.file, s.again, s.againEnd); err != nil {
+		return err
+	}
+	s.again = s.againEnd
+	return s.file.Sync()
 }
 
 // waitingFor lists the segments up to end that may hold something unsynced.

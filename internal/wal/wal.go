@@ -76,10 +76,14 @@ type Options struct {
 	Database [16]byte
 
 	SegmentBytes  int64 // size of a file, a multiple of 4,096; 0: DefaultSegmentBytes
-	FirstBytes    int64 // size of the first file; each is twice as large as the one before, up to SegmentBytes; 0: SegmentBytes
+	FirstBytes    int64 // size of the first file; each is twice as large as the one before, or fits four records like the one that did not fit, up to SegmentBytes; 0: SegmentBytes
 	Plain         bool  // write instead of mapping, which is also the fallback where files cannot be mapped
 	KeepBytes     int64 // keep this much of the recycled log for readers
 	SpareSegments int   // keep so many recycled files for reuse; 0: DefaultSpareSegments, negative: none
+
+	// SettleLater leaves it to the first Sync to make durable what Recover delivers. Until then Synced and Unsynced tell of it as of
+	// what was appended since the last one.
+	SettleLater bool
 
 	// Seq is the sequence number of the last record before the position at which Recover or Replay starts, or before
 	// the first record of a log made by Create. 0: not known, or none.

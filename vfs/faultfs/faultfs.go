@@ -303,6 +303,19 @@ type closer struct {
 	name string
 }
 
+// Orderly implements vfs.OrderedLock.
+func (c *closer) Orderly() bool {
+	l, ok := c.base.(vfs.OrderedLock)
+	return ok && l.Orderly()
+}
+
+// LeaveInOrder implements vfs.OrderedLock.
+func (c *closer) LeaveInOrder() {
+	if l, ok := c.base.(vfs.OrderedLock); ok {
+		l.LeaveInOrder()
+	}
+}
+
 func (c *closer) Close() error {
 	_, fault := c.fs.begin(c.op, c.name)
 	c.fs.untrack(c)

@@ -336,16 +336,15 @@ func (f *FS) Lock(name string, mode vfs.LockMode) (io.Closer, error) {
 	if mode == vfs.Exclusive && state.shared > 0 {
 		return nil, &vfs.LockedError{Name: name}
 	}
-	// The number is for people: a full device must not keep a database from being opened.
-	_ = f.resize(n, 0)
+	l := &held{fs: f, node: n, state: state, name: name, mode: mode}
+	l.sign()
 	if mode == vfs.Exclusive {
 		state.exclusive = true
-		_, _ = f.write(n, fmt.Appendf(nil, "%d\n", f.pid), 0)
 	} else {
 		state.shared++
 	}
 	n.open++
-	return &held{fs: f, node: n, state: state, name: name, mode: mode}, nil
+	return l, nil
 }
 
 type held struct {
@@ -354,7 +353,29 @@ type held struct {
 	state *lockState // nil once unlocked
 	name  string
 	mode  vfs.LockMode
+
+	orderly bool // the holder before was
+	leave   bool // in order
 }
+
+// sign writes the process number, as osfs does. It is for people: a full device must not keep a database from being opened.
+func (l *held) sign() {
+	text := make([]byte, len(vfs.InOrder)+1)
+	l.orderly = string(text[:l.node.readAt(text, 0)]) == vfs.InOrder
+	if l.orderly && l.mode == vfs.Shared {
+		return
+	}
+	_ = l.fs.resize(l.node, 0) // shrinking takes no space
+	if l.mode == vfs.Exclusive {
+		_, _ = l.fs.write(l.node, fmt.Appendf(nil, "%d\n", l.fs.pid), 0)
+	}
+}
+
+// Orderly implements vfs.OrderedLock.
+func (l *held) Orderly() bool { return l.orderly && l.mode == vfs.Exclusive }
+
+// LeaveInOrder implements vfs.OrderedLock.
+func (l *held) LeaveInOrder() { l.leave = true }
 
 // Close unlocks.
 func (l *held) Close() error {
@@ -365,7 +386,10 @@ func (l *held) Close() error {
 	}
 	if l.mode == vfs.Exclusive {
 		l.state.exclusive = false
-		_ = l.fs.resize(l.node, 0) // shrinking takes no space
+		_ = l.fs.resize(l.node, 0)
+		if l.leave {
+			_, _ = l.fs.write(l.node, []byte(vfs.InOrder), 0)
+		}
 	} else {
 		l.state.shared--
 	}

@@ -4,6 +4,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// Hole implements vfs.HoleFinder. File systems that know no holes answer with the size.
+func (f *file) Hole(offset int64) (start, end int64, err error) {
+	err = f.control("find a hole", func(fd uintptr) (err error) {
+		if start, err = unix.Seek(int(fd), offset, unix.SEEK_HOLE); err != nil {
+			return err
+		}
+		end, err = unix.Seek(int(fd), start, unix.SEEK_DATA)
+		if err == unix.ENXIO { // no data behind it
+			end, err = unix.Seek(int(fd), 0, unix.SEEK_END)
+		}
+		return err
+	})
+	return start, end, err
+}
+
 // sync leaves out times and owners, which nothing here depends upon, and so often saves a second write. It covers mapped
 // stores: the kernel finds them in the same page cache.
 func (f *file) sync() error {

@@ -6,6 +6,8 @@ import (
 	"os"
 	"strconv"
 	"strings"
+
+	"github.com/pandodb/pando/vfs"
 )
 
 // held is a lock: the lock file and, where directories can be locked, its directory, so that removing the lock file lets
@@ -13,20 +15,36 @@ import (
 type held struct {
 	file, dir *os.File
 	exclusive bool
+	orderly   bool // the holder before was
+	leave     bool // in order
 }
 
-// sign writes our process number into the file, or wipes that of a process which was killed. The number is for people: a
-// device without a free byte must not keep a database from being opened, so failures do not count.
+// sign writes our process number into the file, or wipes that of a process which was killed; a reader lets the word stand that the
+// last holder left in order. The number is for people: a device without a free byte must not keep a database from being opened, so
+// failures do not count.
 func (l *held) sign() {
-	if l.file.Truncate(0) == nil && l.exclusive {
+	var text [len(vfs.InOrder) + 1]byte
+	n, _ := l.file.ReadAt(text[:], 0) // what cannot be read is no word
+	l.orderly = string(text[:n]) == vfs.InOrder
+	if l.orderly && !l.exclusive {
+		return
+	}
+	cut := l.file.Truncate(0)
+	if l.exclusive && (cut == nil || l.orderly) { // the word must not stand while we hold the lock
 		_, _ = l.file.WriteAt(fmt.Appendf(nil, "%d\n", os.Getpid()), 0)
 	}
 }
 
+// Orderly implements vfs.OrderedLock.
+func (l *held) Orderly() bool { return l.orderly && l.exclusive }
+
+// LeaveInOrder implements vfs.OrderedLock.
+func (l *held) LeaveInOrder() { l.leave = l.exclusive }
+
 // Close unlocks.
 func (l *held) Close() error {
-	if l.exclusive {
-		_ = l.file.Truncate(0) // see sign; fails when closed already, as release does then
+	if l.exclusive && l.file.Truncate(0) == nil && l.leave { // see sign; fails when closed already, as release does then
+		_, _ = l.file.WriteAt([]byte(vfs.InOrder), 0)
 	}
 	return l.release()
 }

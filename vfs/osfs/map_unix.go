@@ -1,4 +1,4 @@
-//go:build linux || darwin
+//go:build linux || darwin || freebsd
 
 package osfs
 
@@ -59,6 +59,9 @@ func (f *file) MapRead(length int64) (vfs.Mapping, error) {
 	_ = unix.Madvise(m.bytes, unix.MADV_RANDOM) // advice: without it reads of a cold file are only slower
 	return m, nil
 }
+
+// Sequential implements vfs.SequentialMapping.
+func (m *mapping) Sequential() { _ = unix.Madvise(m.bytes, unix.MADV_SEQUENTIAL) } // advice
 
 func (m *mapping) Bytes() []byte { return m.bytes }
 

@@ -1,9 +1,10 @@
 // Package osfs is the vfs.FS of the operating system, and the only package of the project that makes system calls on files.
 //
 // It promises what package vfs says, with the strongest call that the system has for it: fdatasync, fallocate, mmap and
-// flock on Linux; F_FULLFSYNC, F_PREALLOCATE, msync, mmap and flock on macOS; FlushFileBuffers and LockFileEx on Windows,
-// where Map is not supported. It never caches, never retries a failed sync, and keeps no state but what is open. EINTR is
-// retried; every other failure is returned with the path, the operation and the system's error in it.
+// flock on Linux; F_FULLFSYNC, F_PREALLOCATE, msync, mmap and flock on macOS; fsync, msync, mmap and flock on FreeBSD, where no
+// space is reserved; FlushFileBuffers and LockFileEx on Windows, where Map is not supported. It never caches, never retries a
+// failed sync, and keeps no state but what is open. EINTR is retried; every other failure is returned with the path, the
+// operation and the system's error in it.
 //
 // Cost: one system call a call, and no allocation in ReadAt and WriteAt.
 package osfs

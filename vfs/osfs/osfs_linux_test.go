@@ -1,6 +1,7 @@
 package osfs_test
 
 import (
+	"bytes"
 	"errors"
 	"os"
 	"path/filepath"
@@ -63,5 +64,35 @@ func TestSharedLockWithoutWritePermission(t *testing.T) {
 	}
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestHole looks for what was never written between two blocks that were.
+func TestHole(t *testing.T) {
+	const size, block = 1 << 20, 4096
+	f, err := osfs.New().Create(filepath.Join(t.TempDir(), "f"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if err := f.Allocate(size); err != nil {
+		t.Fatal(err)
+	}
+	for _, offset := range []int64{0, size - block} {
+		if _, err := f.WriteAt(bytes.Repeat([]byte{1}, block), offset); err != nil {
+			t.Fatal(err)
+		}
+	}
+	start, end, err := f.(vfs.HoleFinder).Hole(block)
+	if err != nil || start > end || start < block || end > size {
+		t.Fatalf("[%d, %d), %v", start, end, err)
+	}
+	if start < end && end > size-block {
+		t.Errorf("the last block is in the hole [%d, %d)", start, end)
+	}
+	if b := make([]byte, end-start); start < end {
+		if _, err := f.ReadAt(b, start); err != nil || !bytes.Equal(b, make([]byte, len(b))) {
+			t.Errorf("what is in the hole is not zero: %v", err)
+		}
 	}
 }

@@ -148,6 +148,34 @@ func testLock(t *testing.T, e env) {
 	lock(vfs.Exclusive)()
 }
 
+// testLockOrder hands the word of an orderly holder on: to the next one only, past readers, and not when it is not given.
+func testLockOrder(t *testing.T, e env) {
+	name := e.path("LOCK")
+	hold := func(mode vfs.LockMode, want, leave bool) {
+		t.Helper()
+		c, err := e.Lock(name, mode)
+		e.must(err)
+		if l, ok := c.(vfs.OrderedLock); !ok {
+			t.Skip("locks hand nothing on here")
+		} else if l.Orderly() != want {
+			t.Errorf("the holder before was orderly: %t", !want)
+		} else if leave {
+			l.LeaveInOrder()
+		}
+		e.must(c.Close())
+	}
+	hold(vfs.Exclusive, false, true)
+	hold(vfs.Exclusive, true, false)
+	hold(vfs.Exclusive, false, true)
+	hold(vfs.Shared, false, false) // only who holds it alone may ask
+	hold(vfs.Exclusive, true, true)
+	e.must(e.Remove(name))
+	hold(vfs.Exclusive, false, true)
+	e.put("LOCK", "123\n") // of a process that was killed
+	hold(vfs.Shared, false, false)
+	hold(vfs.Exclusive, false, false)
+}
+
 func testLockRemoved(t *testing.T, e env) {
 	name := e.path("LOCK")
 	c, err := e.Lock(name, vfs.Exclusive)

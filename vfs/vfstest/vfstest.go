@@ -41,6 +41,7 @@ func Run(t *testing.T, setup Setup) {
 		{"MapErrors", testMapErrors},
 		{"Lock", testLock},
 		{"LockRemoved", testLockRemoved},
+		{"LockOrder", testLockOrder},
 		{"WholeFiles", testWholeFiles},
 		{"RemoveAll", testRemoveAll},
 		{"Concurrent", testConcurrent},

@@ -73,6 +73,7 @@ func shapes() []shape {
 		{"few", 0, layout.ApplyOptions{LeafBytes: 4000, Fanout: 5, MaxDeltas: 20}, 1, 4, 3},
 		{"noDeltas", 1 << 20, layout.ApplyOptions{LeafBytes: 500, MaxDeltas: -1}, 0, 20, 2},
 		{"compressed", 1 << 16, layout.ApplyOptions{LeafBytes: 1000, Fanout: 8, Codec: segment.S2}, 0, 10, 3},
+		{"noFilters", 1 << 18, layout.ApplyOptions{LeafBytes: 500, Fanout: 6, NoFilters: true}, 1, 20, 3},
 		{"defaults", 1 << 20, layout.ApplyOptions{}, 0, 40, 3},
 	}
 }

@@ -4,14 +4,14 @@ import (
 	"sync/atomic"
 
 	"github.com/pandodb/pando/internal/layout"
-	"github.com/pandodb/pando/internal/page"
 )
 
 const (
 	// aheadAfter is how many leaves in order a cursor reads from the disk before it starts to read ahead.
 	aheadAfter = 3
-	// aheadLeaves is how many leaves are read ahead at a time.
-	aheadLeaves = 8
+	// aheadLeaves is how many leaves are read ahead at a time. Starting a goroutine, and waking the one that waits for it, takes as
+	// long as reading one.
+	aheadLeaves = 16
 )
 
 // prefetcher reads the leaves that a cursor is about to reach while the caller looks at earlier ones. One goroutine at a time
@@ -35,9 +35,10 @@ type run struct {
 	b               *body
 	from, end, step int
 	room            *room
-	stop, done      atomic.Bool
-	arrived         chan []byte // a page for each leaf, nil where it is in the cache; closed at the end
-	taken           int         // how many the cursor has taken
+	stop            atomic.Bool
+	done            chan struct{} // closed at the end; what follows is written before
+	leaves          int           // how many were read, or are in the cache
+	pages           room          // of those that are not in the cache
 }
 
 // active reports whether leaves are being read ahead.
@@ -62,12 +63,22 @@ func (p *prefetcher) take(s step) (memory []byte, ok bool) {
 	if !f.contains(s) {
 		return nil, false
 	}
-	for n := (s.i-f.from)*f.step + 1; f.taken < n; f.taken++ {
-		if memory, ok = <-f.arrived; !ok {
-			return nil, false
-		}
+	<-f.done
+	n := (s.i - f.from) * f.step
+	if n >= f.leaves {
+		return nil, false
 	}
-	return memory, ok
+	return f.pages[n], true
+}
+
+// isDone reports whether the run has ended.
+func (f *run) isDone() bool {
+	select {
+	case <-f.done:
+		return true
+	default:
+		return false
+	}
 }
 
 // missed tells that the cursor had to read leaf s itself.
@@ -97,19 +108,20 @@ func (p *prefetcher) reached(r *root, s step) {
 		return
 	}
 	p.last = s
-	if p.next == nil && f.contains(s) && f.done.Load() {
+	if p.next == nil && f.contains(s) && f.isDone() {
 		p.next = p.start(r, step{s.b, f.end - f.step})
 	}
 }
 
-// start reads the leaves behind s; nil: there are none.
+// start reads the leaves behind s; nil: there are none, or no need, since they do not have to come from a device. Then reading them
+// takes less of this processor than taking them over from another one.
 func (p *prefetcher) start(r *root, s step) *run {
 	first := s.i + p.step
-	if p.step == 0 || first < 0 || first >= s.b.len() {
+	if p.step == 0 || first < 0 || first >= s.b.len() || r.env.Store.IsNear(s.b.slots[first].ptr) {
 		return nil
 	}
 	end := min(max(first+aheadLeaves*p.step, -1), s.b.len())
-	f := &run{b: s.b, from: first, end: end, step: p.step, room: &p.memory.rooms[p.turn], arrived: make(chan []byte, aheadLeaves)}
+	f := &run{b: s.b, from: first, end: end, step: p.step, room: &p.memory.rooms[p.turn], done: make(chan struct{})}
 	p.turn = 1 - p.turn
 	go f.read(r, &p.memory.ahead)
 	return f
@@ -117,41 +129,31 @@ func (p *prefetcher) start(r *root, s step) *run {
 
 // read reads the leaves of the run. Damage is left for the cursor to find.
 func (f *run) read(r *root, s *layout.Scratch) {
-	defer close(f.arrived)
-	defer f.done.Store(true)
+	defer close(f.done)
 	for i, n := f.from, 0; i != f.end && !f.stop.Load(); i, n = i+f.step, n+1 {
-		if h := f.b.handles[i].Load(); h != 0 && r.isCached(h) {
-			f.arrived <- nil
-			continue
+		if h := f.b.handles[i].Load(); h == 0 || !r.isCached(h) {
+			memory, err := f.readLeaf(r, s, i, n)
+			if err != nil {
+				return
+			}
+			f.pages[n] = memory
 		}
-		raw, err := r.readLeaf(s, f.b, i)
-		if err != nil {
-			return
-		}
-		if r.worthKeeping(f.b, i) && r.remember(f.b, i, raw) {
-			f.arrived <- nil
-			continue
-		}
-		memory, err := loadInto(f.room[n], raw)
-		if err != nil {
-			return
-		}
-		f.room[n] = memory
-		f.arrived <- memory
+		f.leaves++
 	}
 }
 
-// loadInto makes a page that is read in order of a raw one, in memory, or in more where that is too little.
-func loadInto(memory, raw []byte) ([]byte, error) {
-	size, err := page.ResidentSize(raw)
-	if err != nil {
+// readLeaf reads leaf i of the run, the n-th, as cursor.read does. It returns nil when the leaf is in the cache.
+func (f *run) readLeaf(r *root, s *layout.Scratch, i, n int) (memory []byte, err error) {
+	if !r.worthKeeping(f.b, i) {
+		f.room[n], err = r.loadLeaf(s, f.b, i, f.room[n])
+		return f.room[n], err
+	}
+	raw, err := r.readLeaf(s, f.b, i)
+	if err != nil || r.rememberOrdered(f.b, i, raw) {
 		return nil, err
 	}
-	if cap(memory) < size {
-		memory = make([]byte, size+size/4)
-	}
-	memory = memory[:cap(memory)]
-	return memory, page.LoadOrdered(memory, raw)
+	f.room[n], err = loadInto(f.room[n], raw)
+	return f.room[n], err
 }
 
 // isCached reports whether the page of a handle is in the cache.
@@ -168,8 +170,7 @@ func (p *prefetcher) drain(f *run) {
 		return
 	}
 	f.stop.Store(true)
-	for range f.arrived {
-	}
+	<-f.done
 }
 
 // wait ends all runs: their scratch is about to be used again, or the cursor goes.

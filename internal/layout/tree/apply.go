@@ -14,11 +14,14 @@ import (
 const (
 	minLeafBytes = 64
 	// A leaf with its last record and all its deltas must fit into page.MaxRaw, or it could never be read again:
-	// maxLeafBytes*5/4 + 128 KiB + deltasMost*deltaMost = 960 KiB.
+	// maxLeafBytes*5/4 + 128 KiB + deltasMost*deltaMost + wholeFrom = 1 MiB.
 	maxLeafBytes = 256 << 10
 	deltasMost   = 16
 	deltaMost    = 32 << 10
 	minFanout    = 4
+	// wholeFrom is how many bytes a leaf may grow by when a delta brings a key that does not begin like those of the leaf, which
+	// have what they share written once: a leaf that could grow by more takes no deltas.
+	wholeFrom = 64 << 10
 )
 
 // applier is one Apply. It walks over the old tree and the changes side by side, in key order, and builds the new tree from

@@ -19,6 +19,7 @@ type change struct {
 type batch struct {
 	arena []byte
 	items []change
+	dead  int // tombstones
 }
 
 // batchOverhead is what a change counts beside its bytes, so that a batch of tiny changes is bounded too.
@@ -26,7 +27,7 @@ const batchOverhead = 8
 
 // fill takes the next changes below hi, until they reach limit bytes.
 func (b *batch) fill(in *input, hi []byte, limit int) {
-	b.arena, b.items = b.arena[:0], b.items[:0]
+	b.arena, b.items, b.dead = b.arena[:0], b.items[:0], 0
 	for in.below(hi) && b.size() < limit {
 		c := change{key: len(b.arena), kind: in.change.Record.Kind, expiry: in.change.Record.Expiry}
 		b.arena = append(b.arena, in.change.Key...)
@@ -34,6 +35,9 @@ func (b *batch) fill(in *input, hi []byte, limit int) {
 		b.arena = append(b.arena, in.change.Record.Value...)
 		c.end = len(b.arena)
 		b.items = append(b.items, c)
+		if c.kind == record.Tombstone {
+			b.dead++
+		}
 		in.next()
 	}
 }
@@ -59,9 +63,21 @@ func (b *batch) dropAbsent(keyspace uint32, filter []byte) {
 	for i, c := range b.items {
 		if c.kind != record.Tombstone || filterHas(filter, record.Hash(keyspace, b.key(i))) {
 			kept = append(kept, c)
+		} else {
+			b.dead--
 		}
 	}
 	b.items = kept
+}
+
+// hollows reports whether the batch is likely to remove most of a leaf of so many records: it has enough tombstones, and the filter
+// knows the keys of the first and the last one.
+func (b *batch) hollows(records int64, keyspace uint32, filter []byte) bool {
+	if int64(b.dead)*2 <= records || b.dead < len(b.items) {
+		return false
+	}
+	last := len(b.items) - 1
+	return filterHas(filter, record.Hash(keyspace, b.key(0))) && filterHas(filter, record.Hash(keyspace, b.key(last)))
 }
 
 // appendTo adds the changes that do something to a delta.

@@ -263,7 +263,8 @@ func TestCheckFindsLies(t *testing.T) {
 			}
 			b.slots[0].filter = 1
 		},
-		"delta":  func(b *body) { b.deltas = append(b.deltas, b.slots[0].ptr) }, // of the last leaf,
+		"delta":  func(b *body) { b.deltas = append(b.deltas, delta{Pointer: b.slots[0].ptr}) }, // of the last leaf
+		"digest": func(b *body) { b.deltas[0].digest = 1 },
 		"leaf":   func(b *body) { b.slots[0].ptr = b.slots[1].ptr },
 		"filter": func(b *body) { b.filterPtr = b.slots[1].ptr },
 	}
@@ -274,6 +275,8 @@ func TestCheckFindsLies(t *testing.T) {
 			changes[59].Record.Expiry = 5000
 			changes[58].Record = w.Apart([]byte("far"))
 			w.Apply(nil, changes, layout.ApplyOptions{LeafBytes: 400})
+			w.Root = w.Reload()
+			w.Apply(nil, rows(3, 4, 1), layout.ApplyOptions{LeafBytes: 400}) // a delta of the first leaf
 			r := w.Reload().(*root)
 			b, err := r.load(&layout.Scratch{}, r.node)
 			if err != nil || b.len() < 3 {

@@ -9,7 +9,7 @@ type entry struct {
 	sep    []byte // lower bound of its keys
 	slot   slot
 	count  uint64
-	deltas []segment.Pointer
+	deltas []delta
 	handle uint64
 	filter []byte
 	child  *node
@@ -150,7 +150,7 @@ func (l *level) assemble(entries []entry) *body {
 	b.keys = make([]byte, 0, keys)
 	if l.level == 0 {
 		b.attach()
-		b.deltas, b.filters = make([]segment.Pointer, 0, deltas), make([]byte, 0, filters)
+		b.deltas, b.filters = make([]delta, 0, deltas), make([]byte, 0, filters)
 	} else {
 		b.children = make([]*node, len(entries))
 	}
@@ -208,7 +208,23 @@ func (a *applier) writeFilters(b *body, inherit segment.Pointer) error {
 
 // write writes a blob.
 func (a *applier) write(kind segment.Kind, raw []byte) (segment.Pointer, error) {
-	p, err := a.w.Append(kind, a.root.keyspace, a.o.Codec, a.o.Dictionary, raw)
+	return a.writeWith(a.o.Codec, kind, raw)
+}
+
+// codec returns the compression of a leaf or a delta: the fast one when it is passing.
+func (a *applier) codec(passing bool) segment.Codec {
+	if passing && a.o.Codec == segment.Zstd {
+		return segment.S2
+	}
+	return a.o.Codec
+}
+
+func (a *applier) writeWith(codec segment.Codec, kind segment.Kind, raw []byte) (segment.Pointer, error) {
+	dictionary := a.o.Dictionary
+	if codec != a.o.Codec {
+		dictionary = 0
+	}
+	p, err := a.w.Append(kind, a.root.keyspace, codec, dictionary, raw)
 	if err == nil {
 		a.progress(int(p.Length))
 	}

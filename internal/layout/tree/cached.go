@@ -29,6 +29,15 @@ func insertPage(env *layout.Environment, raw []byte, keyspace uint32) (uint64, e
 	return uint64(h), err
 }
 
+// insertOrdered is insertPage for a page that is gone over in order.
+func insertOrdered(env *layout.Environment, raw []byte) (uint64, error) {
+	h, err := env.Cache.InsertOrdered(raw)
+	return uint64(h), err
+}
+
+// isOrdered reports whether keys have to be searched for in the page of a handle.
+func isOrdered(h uint64) bool { return cache.Handle(h).Ordered() }
+
 // insertBuilder is insertPage for a page just built.
 func insertBuilder(env *layout.Environment, b *page.Builder, keyspace uint32) uint64 {
 	h, err := env.Cache.InsertBuilder(b, keyspace)

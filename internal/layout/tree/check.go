@@ -20,6 +20,8 @@ type checker struct {
 	report func(error)
 	s      layout.Scratch
 	it     page.Iterator
+
+	changes page.Iterator // of a delta
 }
 
 // found is what lies under a node or in a leaf, as read.
@@ -148,6 +150,7 @@ func (c *checker) leaf(b *body, i int, lo, hi []byte) (f found, err error) {
 		c.report(err)
 		return found{broken: true}, nil
 	}
+	c.digests(b, i)
 	filter := b.filterOf(i)
 	for c.it.Next() {
 		key, r := c.it.Key(), c.it.Record()
@@ -170,6 +173,24 @@ func (c *checker) leaf(b *body, i int, lo, hi []byte) (f found, err error) {
 		f.broken = true
 	}
 	return f, nil
+}
+
+// digests verifies what a slot says of the keys of its deltas, which could all be read.
+func (c *checker) digests(b *body, i int) {
+	for _, d := range b.deltasOf(i) {
+		raw, err := c.r.readBlob(&c.s.Delta, d.Pointer, segment.KindDelta)
+		if err == nil {
+			err = c.changes.Reset(raw)
+		}
+		for err == nil && c.changes.Next() {
+			if key := c.changes.Key(); !d.digest.has(record.Hash(c.r.keyspace, key)) {
+				c.damage(d.Pointer, "the slot denies key %x of the delta", key)
+			}
+		}
+		if err != nil {
+			c.report(err)
+		}
+	}
 }
 
 // value checks what lies apart from its key.

@@ -144,7 +144,7 @@ func (c *counter) fetch(src *source) ([]byte, error) {
 	}
 	raw, err := c.r.readLeaf(&c.s, src.b, src.i)
 	if err == nil {
-		c.r.remember(src.b, src.i, raw)
+		c.r.rememberOrdered(src.b, src.i, raw)
 	}
 	return raw, err
 }

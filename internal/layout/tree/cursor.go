@@ -9,6 +9,16 @@ import (
 // NewCursor implements layout.Root.
 func (r *root) NewCursor() layout.Cursor { return &cursor{r: r} }
 
+// Recycle implements layout.Root.
+func (r *root) Recycle(old layout.Cursor) layout.Cursor {
+	c, ok := old.(*cursor)
+	if !ok || !c.closed {
+		return r.NewCursor()
+	}
+	*c = cursor{r: r, key: c.key[:0]}
+	return c
+}
+
 // place is where a cursor stands.
 type place uint8
 
@@ -28,7 +38,8 @@ type step struct {
 // cursor implements layout.Cursor. It remembers the way down, so that moving to the neighbouring leaf asks the parent only.
 type cursor struct {
 	r      *root
-	path   []step // from the root; empty: no way yet
+	path   []step  // from the root; empty: no way yet
+	short  [4]step // path, as long as there are few levels
 	page   page.Page
 	at     int
 	place  place
@@ -104,6 +115,9 @@ func (c *cursor) settle(over place, last bool) bool {
 // start prepares a move that does not depend on where the cursor stands.
 func (c *cursor) start() bool {
 	c.err = nil
+	if c.path == nil {
+		c.path = c.short[:0]
+	}
 	c.path = c.path[:0]
 	c.place = nowhere
 	c.ahead.inOrder = 0
@@ -194,19 +208,32 @@ func (c *cursor) enter() bool {
 			return true
 		}
 	}
-	raw, err := c.r.readLeaf(&c.reading().s, s.b, s.i)
-	if err != nil {
-		return c.fail(err)
-	}
-	if c.r.worthKeeping(s.b, s.i) && c.r.remember(s.b, s.i, raw) && c.pin(s.b.handles[s.i].Load()) {
-		c.ahead.missed(c.r, s)
-		return true
-	}
-	if !c.hold(s, raw) {
+	if !c.read(s) {
 		return false
 	}
 	c.ahead.missed(c.r, s)
 	return true
+}
+
+// read reads the leaf at s, into the cache if it is worth that and there is room, else into the cursor's own memory.
+func (c *cursor) read(s step) bool {
+	m := c.reading()
+	if !c.r.worthKeeping(s.b, s.i) {
+		own, err := c.r.loadLeaf(&m.s, s.b, s.i, m.own)
+		return c.hold(own, err)
+	}
+	raw, err := c.r.readLeaf(&m.s, s.b, s.i)
+	if err != nil {
+		return c.fail(err)
+	}
+	if c.r.rememberOrdered(s.b, s.i, raw) && c.pin(s.b.handles[s.i].Load()) {
+		return true
+	}
+	own, err := loadInto(m.own, raw)
+	if err != nil {
+		err = c.r.badLeaf(s.b, s.i, err)
+	}
+	return c.hold(own, err)
 }
 
 // pin makes the cached page of a handle the cursor's page.
@@ -218,13 +245,13 @@ func (c *cursor) pin(h uint64) bool {
 	return ok
 }
 
-// hold loads a page that the cache does not take into the cursor's own memory.
-func (c *cursor) hold(s step, raw []byte) bool {
-	own, err := loadInto(c.reading().own, raw)
+// hold makes the page in the cursor's own memory its page, unless there was an error.
+func (c *cursor) hold(own []byte, err error) bool {
+	c.memory.own = own
 	if err != nil {
-		return c.fail(c.r.badLeaf(s.b, s.i, err))
+		return c.fail(err)
 	}
-	c.memory.own, c.page = own, page.At(own)
+	c.page = page.At(own)
 	return true
 }
 
@@ -359,5 +386,6 @@ func (c *cursor) Close() error {
 		c.memory = nil
 		c.r.tree.spare.Put(m)
 	}
+	c.r, c.short, c.ahead = nil, [4]step{}, prefetcher{} // one that waits to be recycled keeps no tree in memory
 	return nil
 }

@@ -12,11 +12,20 @@ import (
 // together stay below half of the leaf.
 func (a *applier) deltaWorth(b *body, i int) bool {
 	deltas := b.deltasOf(i)
-	if len(deltas) >= a.o.MaxDeltas || a.batch.size() > deltaMost {
+	if len(deltas) >= a.mostDeltas(b, i) || a.batch.size() > deltaMost || b.slots[i].whole {
 		return false
 	}
 	total := lengths(deltas) + int64(a.batch.size()) + segment.HeaderSize + segment.PointerSize
 	return 2*total <= int64(b.slots[i].ptr.Length)
+}
+
+// mostDeltas is how many deltas leaf i may have. Where its count is open, records were overwritten, and nobody has read the leaf
+// since: it may have half as many more, so that it is written less often. A leaf that only grows is split before long in any case.
+func (a *applier) mostDeltas(b *body, i int) int {
+	if _, exact := b.count(i); exact {
+		return a.o.MaxDeltas
+	}
+	return min(a.o.MaxDeltas+a.o.MaxDeltas/2, deltasMost)
 }
 
 // writeDelta writes the batch at hand as a delta of leaf i. It answers done = false, and has done nothing, when the leaf had
@@ -53,11 +62,11 @@ func (a *applier) writeDelta(b *body, i int, lo []byte) (done, changed bool, err
 		return false, false, err
 	}
 	a.page = a.change.Append(a.page[:0])
-	p, err := a.write(segment.KindDelta, a.page)
+	p, err := a.writeWith(a.codec(true), segment.KindDelta, a.page)
 	if err != nil {
 		return false, false, err
 	}
-	e.deltas = append(e.deltas, p) // copies: the node's slice has no room behind it
+	e.deltas = append(e.deltas, delta{Pointer: p}) // copies: the node's slice has no room behind it
 	a.extend(&e, known)
 	if resident {
 		a.out.handles = append(a.out.handles, src.pinned)
@@ -68,9 +77,10 @@ func (a *applier) writeDelta(b *body, i int, lo []byte) (done, changed bool, err
 	return true, true, a.levels[0].add(e)
 }
 
-// extend enters the changes of a delta into what the slot says of its leaf.
+// extend enters the changes of a delta, the last of e, into what the slot says of it and of its leaf.
 func (a *applier) extend(e *entry, known bool) {
 	count, exact := splitCount(e.count)
+	keys := &e.deltas[len(e.deltas)-1].digest
 	owned := false
 	for j := range a.batch.items {
 		c := &a.batch.items[j]
@@ -78,6 +88,7 @@ func (a *applier) extend(e *entry, known bool) {
 			continue
 		}
 		hash := record.Hash(a.root.keyspace, a.batch.key(j))
+		keys.add(hash)
 		fresh := len(e.filter) > 0 && !filterHas(e.filter, hash)
 		if c.kind == record.Tombstone {
 			exact = exact && known

@@ -3,6 +3,7 @@ package tree
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 
 	"github.com/pandodb/pando/internal/corrupt"
@@ -28,13 +29,12 @@ func (r *root) badLeaf(b *body, i int, err error) error {
 // readLeaf reads leaf i with its deltas folded in. The raw page is valid until s is used again. A count that was open is
 // closed by the way.
 func (r *root) readLeaf(s *layout.Scratch, b *body, i int) ([]byte, error) {
-	raw, err := r.readBlob(&s.Blob, b.slots[i].ptr, segment.KindLeaf)
+	raw, deltas, err := r.readUnfolded(s, b, i)
 	if err != nil {
 		return nil, err
 	}
-	deltas := b.deltasOf(i)
 	if len(deltas) > 0 {
-		if raw, err = r.foldDeltas(s, raw, deltas); err != nil {
+		if raw, err = foldDeltas(s, raw, deltas); err != nil {
 			return nil, r.badLeaf(b, i, err)
 		}
 	}
@@ -48,45 +48,135 @@ func (r *root) readLeaf(s *layout.Scratch, b *body, i int) ([]byte, error) {
 	return raw, nil
 }
 
-// foldDeltas merges deltas (oldest first) into raw. The deltas are merged with each other first, as they are small.
-func (r *root) foldDeltas(s *layout.Scratch, raw []byte, deltas []segment.Pointer) ([]byte, error) {
-	s.Spare = s.Spare[:0]
-	for i, p := range deltas {
-		d, err := r.readBlob(&s.Delta, p, segment.KindDelta)
-		if err != nil {
-			return nil, err
-		}
-		if i == 0 {
-			s.Spare = append(s.Spare, d...)
-			continue
-		}
-		if err := fold(s, s.Spare, d, true); err != nil {
-			return nil, err
-		}
-		s.Spare = s.Builder.Append(s.Spare[:0])
+// loadLeaf is readLeaf for one who keeps the page out of the cache: its resident form is made in memory, or in more where that is too
+// little. Deltas are folded in by the way.
+func (r *root) loadLeaf(s *layout.Scratch, b *body, i int, memory []byte) ([]byte, error) {
+	raw, deltas, err := r.readUnfolded(s, b, i)
+	if err != nil {
+		return memory, err
 	}
-	return overlay(s, raw, s.Spare)
+	folded := false
+	if len(deltas) > 0 {
+		memory, folded, err = loadFolded(s, memory, raw, deltas)
+		if !folded && err == nil {
+			raw, err = foldDeltas(s, raw, deltas)
+		}
+	}
+	if !folded && err == nil {
+		memory, err = loadInto(memory, raw)
+	}
+	if err != nil {
+		return memory, r.badLeaf(b, i, err)
+	}
+	if _, exact := b.count(i); !exact {
+		b.counts[i].Store(uint64(page.At(memory).Len()))
+	}
+	return memory, nil
 }
 
-// overlay puts the raw page change over the raw page base. The outcome lies in s.Merged.
-func overlay(s *layout.Scratch, base, change []byte) ([]byte, error) {
-	if err := s.Change.Reset(change); err != nil {
-		return nil, err
+// loadFolded makes the resident form of the raw page base with deltas put over it. It is false where that takes another way.
+func loadFolded(s *layout.Scratch, memory, base []byte, deltas []segment.Request) (_ []byte, ok bool, err error) {
+	if ok, err := putOver(s, base, deltas); !ok || err != nil {
+		return memory, false, err
 	}
-	merged, ok, err := page.Overlay(s.Merged[:0], base, &s.Change)
-	s.Merged = merged
+	memory = roomFor(memory, s.Overlay.OrderedSize())
+	if err := s.Overlay.LoadOrdered(memory); err != nil {
+		if errors.Is(err, page.ErrFull) {
+			return memory, false, nil
+		}
+		return memory, false, err
+	}
+	return memory, true, nil
+}
+
+// loadInto makes a page to go over in order of a raw one, in memory or in more where that is too little.
+func loadInto(memory, raw []byte) ([]byte, error) {
+	size, err := page.OrderedSize(raw)
+	if err != nil {
+		return memory, err
+	}
+	memory = roomFor(memory, size)
+	return memory, page.LoadOrdered(memory, raw)
+}
+
+// roomFor is memory for a page of size bytes.
+func roomFor(memory []byte, size int) []byte {
+	if cap(memory) < size {
+		memory = make([]byte, size+size/4)
+	}
+	return memory[:cap(memory)]
+}
+
+// readUnfolded reads leaf i and its deltas, the oldest first. What it returns is valid until s is used again.
+func (r *root) readUnfolded(s *layout.Scratch, b *body, i int) (raw []byte, changes []segment.Request, err error) {
+	deltas := b.deltasOf(i)
+	if len(deltas) == 0 {
+		raw, err = r.readBlob(&s.Blob, b.slots[i].ptr, segment.KindLeaf)
+		return raw, nil, err
+	}
+	for len(s.Blobs) < 1+len(deltas) {
+		s.Blobs = append(s.Blobs, segment.Request{})
+	}
+	list := s.Blobs[:1+len(deltas)]
+	list[0].P = b.slots[i].ptr
+	for j := range deltas {
+		list[1+j].P = deltas[j].Pointer
+	}
+	r.env.Store.ReadTogether(list)
+	kind := segment.KindLeaf
+	for j := range list {
+		err := list[j].Err
+		if err == nil {
+			err = r.expect(list[j].P, list[j].Header, kind)
+		}
+		if err != nil {
+			return nil, nil, fmt.Errorf("keyspace %d: %w", r.keyspace, err)
+		}
+		kind = segment.KindDelta
+	}
+	return list[0].Raw, list[1:], nil
+}
+
+// foldDeltas merges deltas (oldest first) into raw. What comes out lies in s.Merged.
+func foldDeltas(s *layout.Scratch, raw []byte, deltas []segment.Request) ([]byte, error) {
+	merged, ok, err := overlay(s, raw, deltas)
 	if ok || err != nil {
 		return merged, err
 	}
-	if err := fold(s, base, change, false); err != nil {
-		return nil, err
+	for i := range deltas {
+		if err := fold(s, raw, deltas[i].Raw); err != nil {
+			return nil, err
+		}
+		s.Merged = s.Builder.Append(s.Merged[:0]) // the builder has copied what it needs of raw
+		raw = s.Merged
 	}
-	s.Merged = s.Builder.Append(s.Merged[:0])
-	return s.Merged, nil
+	return raw, nil
 }
 
-// fold merges the raw page change over the raw page base into s.Builder.
-func fold(s *layout.Scratch, base, change []byte, keepTombstones bool) error {
+// overlay puts deltas over the raw page base. It is false where their keys do not allow that.
+func overlay(s *layout.Scratch, base []byte, deltas []segment.Request) (merged []byte, ok bool, err error) {
+	if ok, err := putOver(s, base, deltas); !ok || err != nil {
+		return nil, false, err
+	}
+	s.Merged, err = s.Overlay.Append(s.Merged[:0])
+	return s.Merged, err == nil, err
+}
+
+// putOver puts deltas over the raw page base in s.Overlay. It is false where their keys do not allow that.
+func putOver(s *layout.Scratch, base []byte, deltas []segment.Request) (ok bool, err error) {
+	if err := s.Overlay.Reset(base); err != nil {
+		return false, err
+	}
+	for i := range deltas {
+		if ok, err := s.Overlay.Put(deltas[i].Raw); !ok || err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// fold merges the raw page change over the raw page base into s.Builder, without tombstones.
+func fold(s *layout.Scratch, base, change []byte) error {
 	if err := s.Base.Reset(base); err != nil {
 		return err
 	}
@@ -107,7 +197,7 @@ func fold(s *layout.Scratch, base, change []byte, keepTombstones bool) error {
 			err = s.Builder.Add(s.Base.Key(), s.Base.Record())
 			inBase = s.Base.Next()
 		} else {
-			if keepTombstones || s.Change.Record().Kind != record.Tombstone {
+			if s.Change.Record().Kind != record.Tombstone {
 				err = s.Builder.Add(s.Change.Key(), s.Change.Record())
 			}
 			if order == 0 {
@@ -125,11 +215,15 @@ func fold(s *layout.Scratch, base, change []byte, keepTombstones bool) error {
 	return s.Change.Err()
 }
 
-// findIn looks a key up in leaf i on disk, without folding its deltas in: in the newest delta first, in the leaf last.
-func (r *root) findIn(s *layout.Scratch, b *body, i int, key []byte) (record.Record, bool, error) {
+// findIn looks a key up in leaf i on disk, without folding its deltas in: in the newest delta that may have it first, in the leaf
+// last.
+func (r *root) findIn(s *layout.Scratch, b *body, i int, hash uint64, key []byte) (record.Record, bool, error) {
 	deltas := b.deltasOf(i)
 	for j := len(deltas) - 1; j >= 0; j-- {
-		raw, err := r.readBlob(&s.Delta, deltas[j], segment.KindDelta)
+		if !deltas[j].digest.has(hash) {
+			continue
+		}
+		raw, err := r.readBlob(&s.Delta, deltas[j].Pointer, segment.KindDelta)
 		if err != nil {
 			return record.Record{}, false, err
 		}
@@ -141,9 +235,12 @@ func (r *root) findIn(s *layout.Scratch, b *body, i int, key []byte) (record.Rec
 			return rec, rec.Kind != record.Tombstone, nil
 		}
 	}
-	raw, err := r.readBlob(&s.Blob, b.slots[i].ptr, segment.KindLeaf)
+	raw, h, err := r.env.Store.ReadExcerpt(b.slots[i].ptr, key, &s.Blob)
+	if err == nil {
+		err = r.expect(b.slots[i].ptr, h, segment.KindLeaf)
+	}
 	if err != nil {
-		return record.Record{}, false, err
+		return record.Record{}, false, fmt.Errorf("keyspace %d: %w", r.keyspace, err)
 	}
 	rec, ok, err := page.Find(raw, key)
 	if err != nil {
@@ -162,11 +259,42 @@ func (r *root) worthKeeping(b *body, i int) bool {
 func (r *root) remember(b *body, i int, raw []byte) bool {
 	old := b.handles[i].Load()
 	h, err := insertPage(r.env, raw, r.keyspace)
-	if err != nil {
-		return false
+	if err == nil {
+		r.exchange(b, i, old, h)
 	}
-	if !b.handles[i].CompareAndSwap(old, h) {
-		dropPage(r.env, h)
+	return err == nil
+}
+
+// rememberOrdered is remember for one who goes over the leaf in order.
+func (r *root) rememberOrdered(b *body, i int, raw []byte) bool {
+	old := b.handles[i].Load()
+	h, err := insertOrdered(r.env, raw)
+	if err == nil {
+		r.exchange(b, i, old, h)
 	}
-	return true
+	return err == nil
+}
+
+// exchange makes h the handle of leaf i in place of old. It is false where another one was quicker, whose page stays.
+func (r *root) exchange(b *body, i int, old, h uint64) bool {
+	if b.handles[i].CompareAndSwap(old, h) {
+		return true
+	}
+	dropPage(r.env, h)
+	return false
+}
+
+// makeRoom puts a page with room for hash slots in the place of that of leaf i, which has none: somebody asks for keys. Where the cache
+// has no frame free it stays, and keys are searched for.
+func (r *root) makeRoom(b *body, i int) {
+	old := b.handles[i].Load()
+	p, ok := pinPage(r.env, old)
+	if !ok {
+		return
+	}
+	defer unpinPage(r.env, old)
+	h, err := insertPage(r.env, p.Raw(), r.keyspace)
+	if err == nil && r.exchange(b, i, old, h) {
+		dropPage(r.env, old)
+	}
 }

@@ -23,7 +23,9 @@ const (
 	slotExpiry = 1 << 2
 	slotDeltas = 1 << 3
 	slotFilter = 1 << 4
-	slotAll    = 1<<5 - 1
+	slotDigest = 1 << 5
+	slotWhole  = 1 << 6
+	slotAll    = 1<<7 - 1
 
 	// maxHeight bounds what a damaged file can make us do; 2^32 leaves of two children a node would fit.
 	maxHeight = 32
@@ -57,12 +59,15 @@ func appendNode(dst []byte, b *body) []byte {
 func appendSlot(dst []byte, b *body, i int) []byte {
 	s := &b.slots[i]
 	n, exact := b.count(i)
-	var deltas []segment.Pointer
+	var deltas []delta
 	flags := byte(0)
 	if b.level == 0 {
 		deltas = b.deltasOf(i)
 		if s.filter != noFilter {
 			flags |= slotFilter
+		}
+		if s.whole {
+			flags |= slotWhole
 		}
 	}
 	if !exact {
@@ -75,7 +80,7 @@ func appendSlot(dst []byte, b *body, i int) []byte {
 		flags |= slotExpiry
 	}
 	if len(deltas) > 0 {
-		flags |= slotDeltas
+		flags |= slotDeltas | slotDigest
 	}
 	dst = append(dst, flags)
 	if i > 0 {
@@ -90,14 +95,18 @@ func appendSlot(dst []byte, b *body, i int) []byte {
 	}
 	if flags&slotDeltas != 0 {
 		dst = append(dst, byte(len(deltas)))
-		for _, p := range deltas {
-			dst = segment.AppendPointer(dst, p)
+		for _, d := range deltas {
+			dst = appendDelta(dst, d)
 		}
 	}
 	if flags&slotFilter != 0 {
 		dst = binary.AppendUvarint(dst, uint64(s.filter))
 	}
 	return dst
+}
+
+func appendDelta(dst []byte, d delta) []byte {
+	return binary.LittleEndian.AppendUint64(segment.AppendPointer(dst, d.Pointer), uint64(d.digest))
 }
 
 // reader takes a blob apart; after the first failure it gives zeroes.
@@ -152,6 +161,14 @@ func (r *reader) bytes(n int) []byte {
 	}
 	r.at += n
 	return r.raw[r.at-n : r.at : r.at]
+}
+
+func (r *reader) fixed64() uint64 {
+	b := r.bytes(8)
+	if b == nil {
+		return 0
+	}
+	return binary.LittleEndian.Uint64(b)
 }
 
 func (r *reader) pointer() segment.Pointer {
@@ -237,7 +254,7 @@ func (b *body) attach() {
 
 func (r *reader) slot(b *body, i int, prefix []byte, filters *uint32) {
 	flags := r.byte()
-	if flags&^slotAll != 0 || (b.level > 0 && flags&(slotDeltas|slotFilter) != 0) {
+	if flags&^slotAll != 0 || (b.level > 0 && flags&(slotDeltas|slotDigest|slotFilter|slotWhole) != 0) {
 		r.fail("bad slot flags %#x", flags)
 	}
 	if i > 0 {
@@ -260,22 +277,14 @@ func (r *reader) slot(b *body, i int, prefix []byte, filters *uint32) {
 		r.fail("bad count")
 	}
 	b.counts[i].Store(joinCount(int64(n), flags&slotOpen == 0))
-	s.apart = flags&slotApart != 0
+	s.apart, s.whole = flags&slotApart != 0, flags&slotWhole != 0
 	if flags&slotExpiry != 0 {
 		if s.expiry = r.uvarint(); s.expiry == 0 {
 			r.fail("bad expiry")
 		}
 	}
 	s.deltas = uint32(len(b.deltas))
-	if flags&slotDeltas != 0 {
-		n := int(r.byte())
-		if n == 0 {
-			r.fail("no deltas")
-		}
-		for ; n > 0 && r.err == nil; n-- {
-			b.deltas = append(b.deltas, r.pointer())
-		}
-	}
+	r.deltas(b, flags)
 	s.filter = noFilter
 	if flags&slotFilter != 0 {
 		s.filter = uint32(r.length(maxChildren - 1))
@@ -286,6 +295,27 @@ func (r *reader) slot(b *body, i int, prefix []byte, filters *uint32) {
 		if b.filterPtr.IsZero() {
 			r.fail("a filter without a filter blob")
 		}
+	}
+}
+
+// deltas reads those of a slot with the given flags.
+func (r *reader) deltas(b *body, flags byte) {
+	if flags&slotDeltas == 0 {
+		if flags&slotDigest != 0 {
+			r.fail("digests without deltas")
+		}
+		return
+	}
+	n := int(r.byte())
+	if n == 0 {
+		r.fail("no deltas")
+	}
+	for ; n > 0 && r.err == nil; n-- {
+		d := delta{Pointer: r.pointer()}
+		if flags&slotDigest != 0 {
+			d.digest = digest(r.fixed64())
+		}
+		b.deltas = append(b.deltas, d)
 	}
 }
 

@@ -46,7 +46,7 @@ func sampleLeaves() *body {
 	b.slots[1].apart, b.slots[1].expiry = true, 1_700_000_000_000
 	b.slots[2].filter = 2
 	b.counts[2].Store(joinCount(300, false))
-	b.deltas = []segment.Pointer{pointer(20), pointer(21)}
+	b.deltas = []delta{{Pointer: pointer(20), digest: 0x0102_0304_0506_0708}, {Pointer: pointer(21)}}
 	b.slots[3].deltas = 2
 	return b
 }

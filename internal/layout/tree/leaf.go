@@ -27,7 +27,8 @@ func (a *applier) visitLeaf(b *body, i int, lo, hi []byte) (changed bool, err er
 		return true, a.rewrite(source{}, lo, hi)
 	}
 	alone := a.leaf.b.Count() == 0 && !a.touched(lo, hi) && !a.input.below(hi) && !a.o.Rewrite && !a.victimLeaf(b, i)
-	if alone {
+	count, _ := splitCount(b.counts[i].Load())
+	if alone && !a.batch.hollows(count, a.root.keyspace, b.filterOf(i)) {
 		if !b.slots[i].apart {
 			a.batch.dropAbsent(a.root.keyspace, b.filterOf(i))
 		}
@@ -51,8 +52,8 @@ func (a *applier) victimLeaf(b *body, i int) bool {
 	if a.o.Victims == nil {
 		return false
 	}
-	for _, p := range b.deltasOf(i) {
-		if a.victim(p) {
+	for _, d := range b.deltasOf(i) {
+		if a.victim(d.Pointer) {
 			return true
 		}
 	}
@@ -100,11 +101,8 @@ func (src *source) read(a *applier) ([]byte, error) {
 // outcome as one or more leaves. What is too little for a leaf waits for its right neighbour.
 func (a *applier) rewrite(src source, lo, hi []byte) error {
 	if src.b == nil {
-		if len(a.batch.items) == 0 {
-			a.batch.fill(&a.input, hi, batchLeaves*a.o.LeafBytes)
-		}
 		a.leaf.begin(lo, false)
-		if err := a.merge(nil, hi); err != nil {
+		if err := a.fillLeaves(hi); err != nil {
 			return err
 		}
 		return a.leaf.boundary()
@@ -133,46 +131,71 @@ func (a *applier) rewrite(src source, lo, hi []byte) error {
 // freeLeaf frees the blobs of an old leaf, not its values.
 func (a *applier) freeLeaf(b *body, i int) {
 	a.free(b.slots[i].ptr)
-	for _, p := range b.deltasOf(i) {
-		a.free(p)
+	for _, d := range b.deltasOf(i) {
+		a.free(d.Pointer)
 	}
 	if h := b.handles[i].Load(); h != 0 {
 		a.out.handles = append(a.out.handles, h)
 	}
 }
 
+// fillLeaves adds the batch at hand and the changes below hi to the leaves being written: there is no old leaf to merge them with.
+func (a *applier) fillLeaves(hi []byte) error {
+	a.leaf.cut, a.leaf.fills, a.leaf.sparse = a.leaf.limit, true, false
+	if _, err := a.mergeBatch(nil, false, true); err != nil {
+		return err
+	}
+	return a.addRest(hi)
+}
+
+// addRest adds the changes below hi as they come.
+func (a *applier) addRest(hi []byte) error {
+	for in := &a.input; in.below(hi); in.next() {
+		if in.change.Record.Kind == record.Tombstone {
+			continue
+		}
+		if err := a.leaf.add(in.change.Key, in.change.Record); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // merge adds an old raw page, less what is removed from it, and the changes below hi to the leaf being written.
 func (a *applier) merge(raw []byte, hi []byte) error {
-	it, inBase := &a.base, false
-	if raw != nil {
-		if err := it.Reset(raw); err != nil {
-			return err
-		}
-		a.leaf.cut = a.plan(raw, hi)
-		a.leaf.fills = a.leaf.cut == a.leaf.limit
-		if err := it.Reset(raw); err != nil {
-			return err
-		}
-		inBase = it.Next()
-	} else {
-		a.leaf.cut = a.plan(nil, hi)
-		a.leaf.fills = true
+	it := &a.base
+	if err := it.Reset(raw); err != nil {
+		return err
 	}
+	a.leaf.cut = a.plan(raw, hi)
+	a.leaf.fills = a.leaf.cut == a.leaf.limit
+	a.leaf.sparse = a.sparse(raw)
+	if err := it.Reset(raw); err != nil {
+		return err
+	}
+	inBase := it.Next()
 	for {
 		last := !a.input.below(hi)
 		var err error
 		if inBase, err = a.mergeBatch(it, inBase, last); err != nil {
 			return err
 		}
-		if last {
+		if last || !inBase {
 			break
 		}
 		a.batch.fill(&a.input, hi, batchLeaves*a.o.LeafBytes)
 	}
-	if raw == nil {
-		return nil
+	if err := it.Err(); err != nil {
+		return err
 	}
-	return it.Err()
+	return a.addRest(hi)
+}
+
+// sparse reports whether an old leaf is written anew for the sake of a few changes: it will be before long again, so it is not worth
+// the slow compression that leaves deserve which stay.
+func (a *applier) sparse(raw []byte) bool {
+	n := a.batch.size()
+	return !a.o.Rewrite && n > 0 && n < len(raw)/2
 }
 
 // mergeBatch merges the batch at hand, and when it is the last one the rest of the old page too.
@@ -239,7 +262,7 @@ func (a *applier) bury(r record.Record) error {
 // fill leaves; otherwise what does not fit into one leaf is dealt out evenly, so that the leaves have room to grow.
 func (a *applier) plan(raw, hi []byte) int {
 	w := &a.leaf
-	if a.o.Rewrite || a.input.below(hi) || raw == nil {
+	if a.o.Rewrite || a.input.below(hi) {
 		return w.limit
 	}
 	estimate := len(raw) + a.batch.size()
@@ -294,6 +317,7 @@ type leafWriter struct {
 	limit  int    // the size to which leaves are filled
 	cut    int    // the size at which the leaf at hand ends
 	fills  bool   // cut is limit, and follows it
+	sparse bool   // most of the leaf at hand is old
 	sep    []byte // lower bound of the leaf at hand
 	last   []byte // last key of the leaf before it, when sep must be found by comparing
 	cutOff bool
@@ -313,6 +337,10 @@ func (w *leafWriter) most() int { return w.limit + w.limit/4 }
 
 // roomiest is how many times LeafBytes a leaf may be before compression.
 const roomiest = 2
+
+// largest is the size at which a leaf ends even where it was planned to be larger: plans do not foresee that keys come which do not
+// begin like the others.
+func (w *leafWriter) largest() int { return min(2*w.most(), maxLeafBytes/4*5) }
 
 // fit sets the size of leaves by how well the last one compressed: a reader of the disk pays by what is stored, and what is larger
 // compresses better, in fewer blobs.
@@ -334,7 +362,7 @@ func (w *leafWriter) begin(lo []byte, resident bool) {
 }
 
 func (w *leafWriter) add(key []byte, r record.Record) error {
-	if w.b.Count() > 0 && w.b.Size() >= w.cut {
+	if w.b.Count() > 0 && (w.b.Size() >= min(w.cut, w.largest()) || w.swells(key)) {
 		if err := w.emit(); err != nil {
 			return err
 		}
@@ -347,8 +375,16 @@ func (w *leafWriter) add(key []byte, r record.Record) error {
 		return err
 	}
 	w.apart = w.apart || r.Kind == record.Apart
-	w.hashes = append(w.hashes, record.Hash(w.a.root.keyspace, key))
+	if !w.a.o.NoFilters {
+		w.hashes = append(w.hashes, record.Hash(w.a.root.keyspace, key))
+	}
 	return nil
+}
+
+// swells reports whether the keys at hand have so long a beginning in common, and key so little of it, that with key the leaf would grow
+// by more than a whole leaf: what they share would have to be written for each of them.
+func (w *leafWriter) swells(key []byte) bool {
+	return w.b.Shared(0) > w.limit && w.b.Shared(w.b.SharedWith(key)) > w.limit
 }
 
 // boundary is called where an old leaf ended: what has gathered goes out as a leaf, unless it should share one with its right
@@ -377,7 +413,7 @@ func (w *leafWriter) flush() error {
 func (w *leafWriter) emit() error {
 	a := w.a
 	a.page = w.b.Append(a.page[:0])
-	p, err := a.write(segment.KindLeaf, a.page)
+	p, err := a.writeWith(a.codec(w.sparse), segment.KindLeaf, a.page)
 	if err != nil {
 		return err
 	}
@@ -386,19 +422,15 @@ func (w *leafWriter) emit() error {
 		w.cut = w.limit
 	}
 	e := entry{
-		sep:    w.sep,
-		slot:   slot{ptr: p, expiry: w.b.LeastExpiry(), filter: noFilter, apart: w.apart},
-		count:  uint64(w.b.Count()),
-		filter: make([]byte, filterSize(w.b.Count())),
+		sep:   w.sep,
+		slot:  slot{ptr: p, expiry: w.b.LeastExpiry(), filter: noFilter, apart: w.apart, whole: w.b.Shared(0) > wholeFrom},
+		count: uint64(w.b.Count()),
 	}
-	for _, h := range w.hashes {
-		filterAdd(e.filter, h)
-	}
-	if w.hot || w.hasRoom() {
+	if w.hot || w.serves() && w.hasRoom() {
 		e.handle = insertBuilder(a.root.env, &w.b, a.root.keyspace)
 	}
-	if bytes.Equal(e.filter, w.filter) {
-		e.filter, e.slot.filter = w.filter, w.filterAt
+	if !a.o.NoFilters {
+		w.filterTo(&e)
 	}
 	w.filter = nil
 	w.last = append(w.last[:0], w.b.LastKey()...)
@@ -407,6 +439,25 @@ func (w *leafWriter) emit() error {
 	w.b.Reset()
 	return a.levels[0].add(e)
 }
+
+// filterTo gives the leaf at hand its filter.
+func (w *leafWriter) filterTo(e *entry) {
+	e.filter = make([]byte, filterSize(w.b.Count()))
+	for _, h := range w.hashes {
+		filterAdd(e.filter, h)
+	}
+	if bytes.Equal(e.filter, w.filter) {
+		e.filter, e.slot.filter = w.filter, w.filterAt
+	}
+}
+
+// largeRecord is from which size on, on the average, records of new leaves are too few in a page for it to be worth memory before it is read.
+const largeRecord = 768
+
+// serves reports whether the leaf at hand is likely to serve many readers. To bring a page into the cache costs about the same now and
+// when it is first read, most of it for memory that nobody has used yet: with small records, that saves the time where it is waited for.
+// A page of a dozen large ones may never be read, and while it is not, the copy in the system's page cache has to do.
+func (w *leafWriter) serves() bool { return len(w.a.page) < largeRecord*w.b.Count() }
 
 // roomEvery is how many leaves go by between two looks at the cache.
 const roomEvery = 64

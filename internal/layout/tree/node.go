@@ -38,9 +38,10 @@ const noFilter = math.MaxUint32
 type slot struct {
 	ptr    segment.Pointer
 	expiry uint64 // least expiry under the child, 0: nothing expires
-	deltas uint32 // where its delta pointers begin in body.deltas
+	deltas uint32 // where its deltas begin in body.deltas
 	filter uint32 // number of its filter in the filter blob, or noFilter
 	apart  bool   // some value under the child may lie apart
+	whole  bool   // the leaf takes no deltas: see wholeFrom
 }
 
 // body is the content of an inner node. Only handles and counts change once it is published.
@@ -56,7 +57,7 @@ type body struct {
 	children []*node // level > 0
 
 	handles    []atomic.Uint64 // level 0: pages in the cache
-	deltas     []segment.Pointer
+	deltas     []delta
 	filterPtr  segment.Pointer
 	filterEnds []uint32 // where each leaf's filter ends in filters; an empty filter knows nothing
 	filters    []byte
@@ -65,7 +66,7 @@ type body struct {
 // sizes returns the memory that the body takes, for the bound on resident nodes.
 func (b *body) memory() int64 {
 	const perSlot = 8 + 4 + 48 + 8 + 8 + 4
-	return int64(256 + len(b.slots)*perSlot + len(b.keys) + len(b.filters) + len(b.deltas)*24)
+	return int64(256 + len(b.slots)*perSlot + len(b.keys) + len(b.filters) + len(b.deltas)*32)
 }
 
 func (b *body) len() int { return len(b.slots) }
@@ -78,8 +79,8 @@ func (b *body) separator(i int) []byte {
 	return b.keys[b.ends[i-1]:b.ends[i]:b.ends[i]]
 }
 
-// deltasOf returns the delta pointers of child i, oldest first.
-func (b *body) deltasOf(i int) []segment.Pointer {
+// deltasOf returns the deltas of child i, oldest first.
+func (b *body) deltasOf(i int) []delta {
 	from, to := b.slots[i].deltas, uint32(len(b.deltas))
 	if i+1 < len(b.slots) {
 		to = b.slots[i+1].deltas

@@ -67,37 +67,26 @@ func (r *root) Encode(dst []byte) []byte {
 
 // Get implements layout.Root.
 func (r *root) Get(hash uint64, key []byte) (record.Record, layout.Status) {
-	n := r.node
-	if n == nil {
+	if r.node == nil {
 		return record.Record{}, layout.Absent
 	}
-	for {
-		b := n.body.Load()
-		if b == nil {
-			return record.Record{}, layout.NotResident
-		}
-		i := b.find(key)
-		if b.level > 0 {
-			n = b.children[i]
-			continue
-		}
-		if !n.used.Load() {
-			n.used.Store(true)
-		}
-		if h := b.handles[i].Load(); h != 0 {
-			if p, ok := cachedPage(r.env, h); ok {
-				rec, found := p.Get(hash, key)
-				if !found {
-					return record.Record{}, layout.Absent
-				}
-				return rec, layout.Found
-			}
-		}
-		if !filterHas(b.filterOf(i), hash) {
-			return record.Record{}, layout.Absent
-		}
+	b, i := r.resident(key)
+	if b == nil {
 		return record.Record{}, layout.NotResident
 	}
+	if h := b.handles[i].Load(); h != 0 && !isOrdered(h) {
+		if p, ok := cachedPage(r.env, h); ok {
+			rec, found := p.Get(hash, key)
+			if !found {
+				return record.Record{}, layout.Absent
+			}
+			return rec, layout.Found
+		}
+	}
+	if !filterHas(b.filterOf(i), hash) {
+		return record.Record{}, layout.Absent
+	}
+	return record.Record{}, layout.NotResident
 }
 
 // GetRead implements layout.Root.
@@ -113,7 +102,7 @@ func (r *root) GetRead(s *layout.Scratch, hash uint64, key []byte) (record.Recor
 		return record.Record{}, false, nil
 	}
 	if !r.worthKeeping(b, i) {
-		return r.findIn(s, b, i, key)
+		return r.findIn(s, b, i, hash, key)
 	}
 	raw, err := r.readLeaf(s, b, i)
 	if err != nil {
@@ -130,6 +119,9 @@ func (r *root) GetRead(s *layout.Scratch, hash uint64, key []byte) (record.Recor
 // getCopy looks into the cached page of a leaf, if it has one, and copies what it finds: the page may go as soon as the epoch
 // section ends.
 func (r *root) getCopy(s *layout.Scratch, b *body, i int, hash uint64, key []byte) (rec record.Record, ok, hit bool) {
+	if isOrdered(b.handles[i].Load()) {
+		r.makeRoom(b, i)
+	}
 	h := b.handles[i].Load()
 	if h == 0 {
 		return rec, false, false
@@ -212,11 +204,19 @@ func (r *root) readNode(s *layout.Scratch, p segment.Pointer, level int) (*body,
 // readBlob reads a blob that must be of the given kind and of this keyspace.
 func (r *root) readBlob(buf *segment.Buffer, p segment.Pointer, kind segment.Kind) ([]byte, error) {
 	raw, h, err := r.env.Store.Read(p, buf)
+	if err == nil {
+		err = r.expect(p, h, kind)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("keyspace %d: %w", r.keyspace, err)
 	}
-	if h.Kind != kind || h.Keyspace != r.keyspace {
-		return nil, fmt.Errorf("keyspace %d: %w", r.keyspace, misplaced(p, h, kind))
-	}
 	return raw, nil
+}
+
+// expect checks that a blob is of the given kind and of this keyspace.
+func (r *root) expect(p segment.Pointer, h segment.Header, kind segment.Kind) error {
+	if h.Kind != kind || h.Keyspace != r.keyspace {
+		return misplaced(p, h, kind)
+	}
+	return nil
 }

@@ -5,7 +5,6 @@ import (
 	"sync"
 
 	"github.com/pandodb/pando/internal/layout"
-	"github.com/pandodb/pando/internal/segment"
 )
 
 // Tree is the layout. One serves all keyspaces of a database.
@@ -80,10 +79,10 @@ func describe(n *node, s *layout.Stats) {
 	s.DeltaBytes += lengths(b.deltas)
 }
 
-func lengths(pointers []segment.Pointer) int64 {
+func lengths(deltas []delta) int64 {
 	n := int64(0)
-	for _, p := range pointers {
-		n += int64(p.Length)
+	for i := range deltas {
+		n += int64(deltas[i].Length)
 	}
 	return n
 }

@@ -87,8 +87,8 @@ func (w *walker) leaf(b *body, i int) error {
 	if err := w.fn(b.slots[i].ptr, segment.KindLeaf); err != nil {
 		return err
 	}
-	for _, p := range b.deltasOf(i) {
-		if err := w.fn(p, segment.KindDelta); err != nil {
+	for _, d := range b.deltasOf(i) {
+		if err := w.fn(d.Pointer, segment.KindDelta); err != nil {
 			return err
 		}
 	}

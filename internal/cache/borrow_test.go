@@ -1,0 +1,46 @@
+package cache
+
+import (
+	"testing"
+
+	"github.com/pandodb/pando/internal/epoch"
+)
+
+// A few pages of each of several sizes share the chunks of the larger ones; a class with more of them gets chunks of its own.
+func TestFewPagesOfEachSize(t *testing.T) {
+	c := New(64<<20, epoch.New())
+	defer c.Close()
+	var handles []Handle
+	for n, size := range []int{40 << 10, 34 << 10, 30 << 10, 40 << 10, 36 << 10, 31 << 10} {
+		h, err := c.Insert(content(uint64(n), size), 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		handles = append(handles, h)
+	}
+	if s := c.Stats(); s.Pages != int64(len(handles)) || s.Bytes != 1<<c.shift {
+		t.Errorf("%d pages in %d bytes, want %d in one chunk of %d", s.Pages, s.Bytes, len(handles), 1<<c.shift)
+	}
+	for n := uint64(len(handles)); n < 100; n++ {
+		h, err := c.Insert(content(n, 30<<10), 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		handles = append(handles, h)
+	}
+	if err := c.audit(); err != nil {
+		t.Fatal(err)
+	}
+	for n, h := range handles {
+		p, ok := c.Get(h)
+		if !ok {
+			t.Fatalf("page %d is not there", n)
+		}
+		if err := verify(p, uint64(n)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if k := c.classOf(40 << 10); len(c.classes[k-1].chunks)+len(c.classes[k-2].chunks) == 0 {
+		t.Error("no smaller class has chunks of its own")
+	}
+}

@@ -1,0 +1,189 @@
+package columns
+
+import (
+	"encoding/binary"
+	"slices"
+)
+
+// Decode makes the page of which Split made cols and rest. It fills page, which has its length.
+func (c *Coder) Decode(page, cols, rest []byte) error {
+	if len(page) > maxPage {
+		return damaged("a page that is too long")
+	}
+	count, prefix, at, ok := head(cols, len(page))
+	if !ok || at > len(page) {
+		return damaged("no page begins so")
+	}
+	copy(page, cols[:at])
+	cols = cols[at:]
+	cols, err := c.readClasses(cols, prefix)
+	if err != nil {
+		return err
+	}
+	key, i := uvarint(cols)
+	value, j := uvarint(cols[i:])
+	if i == 0 || j == 0 {
+		return damaged("it ends early")
+	}
+	cols = cols[i+j:]
+	for i := range c.classes {
+		if k := &c.classes[i]; key > k.suffix || value > uint64(k.value()) {
+			return damaged("more columns are shared than there are")
+		}
+	}
+	c.of = slices.Grow(c.of[:0], count)[:count]
+	if count > 0 {
+		if cols, err = c.readColumn(c.of, cols); err != nil {
+			return err
+		}
+	}
+	if err := c.arrange(page, at, rest); err != nil {
+		return err
+	}
+	return c.readAll(page, cols, int(key), int(value))
+}
+
+// readAll reads the columns: those that all classes share, key and value of them, then those of each class.
+func (c *Coder) readAll(page, cols []byte, key, value int) error {
+	if len(c.classes) == 0 {
+		return damaged("no columns")
+	}
+	c.earlier = c.earlier[:0]
+	cols, err := c.readColumns(page, cols, c.keys, 0, key)
+	if err == nil {
+		cols, err = c.readColumns(page, cols, c.values, 0, value)
+	}
+	for i := range c.classes {
+		k := &c.classes[i]
+		places := c.places[k.from-k.count : k.from]
+		c.earlier = c.earlier[:0]
+		if err == nil {
+			cols, err = c.readColumns(page, cols, places, key, int(k.suffix))
+		}
+		if err == nil {
+			cols, err = c.readColumns(page, cols, places, int(k.suffix)+value, k.width())
+		}
+	}
+	if err == nil && len(cols) > 0 {
+		err = damaged("bytes behind the last column")
+	}
+	return err
+}
+
+// readClasses reads the lengths of the classes.
+func (c *Coder) readClasses(b []byte, prefix int) ([]byte, error) {
+	n, k := uvarint(b)
+	if k == 0 || n > maxClasses {
+		return nil, damaged("too many classes")
+	}
+	b = b[k:]
+	c.classes = c.classes[:0]
+	for range n {
+		suffix, i := uvarint(b)
+		if i == 0 {
+			return nil, damaged("a class ends early")
+		}
+		meta, j := uvarint(b[i:])
+		if j == 0 || suffix >= 1<<lengthBits || meta >= 1<<(lengthBits+flagBits) || meta&flagExpiry != 0 {
+			return nil, damaged("a class of impossible lengths")
+		}
+		k := class{suffix: suffix, meta: meta}
+		if k.width() > maxColumns {
+			return nil, damaged("a class of impossible lengths")
+		}
+		c.classes = append(c.classes, k)
+		b = b[i+j:]
+	}
+	return b, nil
+}
+
+// arrange finds the place of each entry from at on, writes the lengths of those that are in columns, and the others whole.
+func (c *Coder) arrange(page []byte, at int, rest []byte) error {
+	for _, number := range c.of {
+		if int(number) < len(c.classes) {
+			c.classes[number].count++
+		} else if int(number) > len(c.classes) {
+			return damaged("an unknown class")
+		}
+	}
+	total := 0
+	for i := range c.classes {
+		c.classes[i].from = total
+		total += c.classes[i].count
+	}
+	c.places = slices.Grow(c.places[:0], total)[:total]
+	c.keys, c.values = slices.Grow(c.keys[:0], total), slices.Grow(c.values[:0], total)
+	for _, number := range c.of {
+		if int(number) == len(c.classes) {
+			_, _, _, n := readEntry(rest)
+			if n == 0 || n > len(page)-at {
+				return damaged("an entry of the rest ends early")
+			}
+			copy(page[at:], rest[:n])
+			at, rest = at+n, rest[n:]
+			continue
+		}
+		k := &c.classes[number]
+		var room [2 * binary.MaxVarintLen64]byte
+		lengths := binary.AppendUvarint(binary.AppendUvarint(room[:0], k.suffix), k.meta)
+		if len(page)-at < len(lengths)+k.width() {
+			return damaged("entries reach behind the end")
+		}
+		at += copy(page[at:], lengths)
+		c.places[k.from] = uint32(at)
+		k.from++
+		c.keys, c.values = append(c.keys, uint32(at)), append(c.values, uint32(at)+uint32(k.suffix))
+		at += k.width()
+	}
+	if at != len(page) || len(rest) > 0 {
+		return damaged("entries of another length")
+	}
+	return nil
+}
+
+// readColumns reads columns [from, to) of the entries at places in page.
+func (c *Coder) readColumns(page, cols []byte, places []uint32, from, to int) ([]byte, error) {
+	n := len(places)
+	if n == 0 {
+		return nil, damaged("a class without entries")
+	}
+	c.column = slices.Grow(c.column[:0], n)[:n]
+	for p := from; p < to; {
+		if len(cols) < 2 {
+			return nil, damaged("a column ends early")
+		}
+		if kind := cols[0]; kind&(deltaBit|kindBits) == kindConstant {
+			run := int(kind>>runShift) + 1
+			if run > to-p || len(cols) <= run {
+				return nil, damaged("constant columns end early")
+			}
+			for _, at := range places {
+				copy(page[int(at)+p:], cols[1:1+run])
+			}
+			p, cols = p+run, cols[1+run:]
+			continue
+		}
+		if cols[0] == kindCopy {
+			i, n := uvarint(cols[1:])
+			if n == 0 || i >= uint64(len(c.earlier)) {
+				return nil, damaged("a copy of no column")
+			}
+			e := c.earlier[i]
+			for j, at := range places {
+				page[int(at)+p] = page[int(e.places[j])+e.p]
+			}
+			p, cols = p+1, cols[1+n:]
+			continue
+		}
+		var err error
+		if cols, err = c.readColumn(c.column, cols); err != nil {
+			return nil, err
+		}
+		c.earlier = append(c.earlier, earlier{places, p})
+		for j, at := range places {
+			page[int(at)+p] = c.column[j]
+		}
+		p++
+	}
+	return cols, nil
+}

@@ -1,0 +1,72 @@
+package columns
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// goldenPage has columns of each kind, and entries that are in none.
+func goldenPage() []byte {
+	var list []pair
+	noise := uint32(1)
+	for i := range 96 {
+		noise = noise*1664525 + 1013904223
+		v := []byte{byte('0' + i/10), byte('0' + i%10), 'v', byte(noise >> 24), "aaaaabbbc"[noise>>16%9], "0000000000000001"[noise>>12%16], byte(i / 3), 'w'}
+		if i%32 == 5 {
+			v = append(v, "alone"...)
+		}
+		list = append(list, pair{key: fmt.Sprintf("%c%02d", 'p'+i/40, i), value: string(v[:len(v)-i%2*(i/64)])})
+	}
+	return pageOf("users/", list)
+}
+
+// TestGolden keeps the bytes on disk what they have always been: see docs/format/segment.md. The page is written as text of
+// Go, columns and rest as hexadecimal numbers.
+func TestGolden(t *testing.T) {
+	const file = "testdata/columns.txt"
+	var c Coder
+	page := goldenPage()
+	cols, rest, ok := c.Split(nil, nil, page)
+	if !ok {
+		t.Fatal("not split")
+	}
+	got := fmt.Sprintf("page %q\ncolumns % x\nrest % x\n", page, cols, rest)
+	if *update {
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != string(want) {
+		t.Errorf("the bytes have changed (-update writes them anew):\n%s", got)
+	}
+	var wantPage string
+	var wantCols, wantRest []byte
+	lines := strings.Split(string(want), "\n")
+	for i, scan := range []struct {
+		format string
+		into   any
+	}{{"page %q", &wantPage}, {"columns % x", &wantCols}, {"rest % x", &wantRest}} {
+		line := strings.ReplaceAll(lines[i], "% x", "%x")
+		if i > 0 {
+			name, hex, _ := strings.Cut(line, " ")
+			line = name + " " + strings.ReplaceAll(hex, " ", "")
+		}
+		if _, err := fmt.Sscanf(line, strings.ReplaceAll(scan.format, "% x", "%x"), scan.into); err != nil {
+			t.Fatalf("%s, line %d: %v", file, i+1, err)
+		}
+	}
+	back := make([]byte, len(wantPage))
+	if err := c.Decode(back, wantCols, wantRest); err != nil || !bytes.Equal(back, []byte(wantPage)) {
+		t.Errorf("the golden columns give another page: %v", err)
+	}
+}

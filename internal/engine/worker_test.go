@@ -1,0 +1,90 @@
+package engine
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pandodb/pando/internal/command"
+	"github.com/pandodb/pando/internal/commit"
+	"github.com/pandodb/pando/vfs/memfs"
+)
+
+// A memtable that is nearly full settles after a short pause, one with little in it after a longer one.
+func TestPatience(t *testing.T) {
+	const full = 128 << 20
+	for _, c := range []struct {
+		used int
+		want time.Duration
+	}{
+		{0, longestIdle}, {1 << 10, longestIdle}, {full / 30, longestIdle}, {full / 8, 8 * idleDelay}, {full/2 + 1, idleDelay}, {full, idleDelay},
+		{2 * full, idleDelay},
+	} {
+		if got := patience(c.used, full); got != c.want {
+			t.Errorf("with %d of %d bytes: %v, want %v", c.used, full, got, c.want)
+		}
+	}
+}
+
+// After a pause the memtable in front has the memory of the one that has settled, and after a longer one the system has it.
+func TestMemoryOfSettledMemtables(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, err := Open(Options{FS: memfs.New(), Dir: "db", MemoryBytes: leastMemory})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer e.Close()
+		for range 3 {
+			var enc command.Encoder
+			for enc.Data() < e.sizes.memtable/8 {
+				enc.Put(DefaultID, make([]byte, 1+enc.Count()), make([]byte, 100), 0)
+			}
+			if err := e.Commit(&commit.Request{Commands: enc.Payload(), Count: enc.Count(), Bytes: enc.Data()}); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+			front := func() (records, spare int) {
+				defer e.epoch.Enter().Exit()
+				table := e.current.Load().Tables[0]
+				return table.Len(), table.Spare()
+			}
+			if n, _ := front(); n != enc.Count() {
+				t.Fatalf("%d records of %d are in the memtable", n, enc.Count())
+			}
+			time.Sleep(longestIdle)
+			synctest.Wait()
+			if n, spare := front(); n != 0 || spare == 0 || e.arenas.Waiting() {
+				t.Fatalf("after a pause: %d records, %d bytes for the next ones, others wait: %v", n, spare, e.arenas.Waiting())
+			}
+			time.Sleep(trimDelay)
+			synctest.Wait()
+			if _, spare := front(); spare != 0 || e.arenas.Waiting() {
+				t.Fatalf("after a long pause: %d bytes are kept, others wait: %v", spare, e.arenas.Waiting())
+			}
+		}
+	})
+}
+
+// The memory of a memtable that was made for one large batch goes to the system as soon as it has settled: it is beyond the budget.
+func TestMemoryOfLargeBatches(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, err := Open(Options{FS: memfs.New(), Dir: "db", MemoryBytes: leastMemory})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer e.Close()
+		var enc command.Encoder
+		for enc.Data() < 2*e.sizes.memtable {
+			enc.Put(DefaultID, make([]byte, 1+enc.Count()%1000), make([]byte, 1000), 0)
+		}
+		if err := e.Commit(&commit.Request{Commands: enc.Payload(), Count: enc.Count(), Bytes: enc.Data()}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(longestIdle)
+		synctest.Wait()
+		defer e.epoch.Enter().Exit()
+		if front := e.current.Load().Tables[0]; front.Len() != 0 || front.Spare() != 0 || e.arenas.Waiting() {
+			t.Errorf("after a pause: %d records, %d bytes for the next ones, others wait: %v", front.Len(), front.Spare(), e.arenas.Waiting())
+		}
+	})
+}

@@ -1,0 +1,253 @@
+// Package parts is the stored form of a page that does not compress: it can be verified, and searched, by parts, so that
+// somebody who looks for one key reads a few cache lines in front and one part of the page, not all of it.
+//
+// In front of the page comes a table with a line for each part: how far it reaches, how many entries it has, the beginning of
+// its first key, and a checksum. The checksum of the blob (package segment) covers the table and what stands in the page before
+// its entries, and by way of the table everything. The bytes are described in docs/format/segment.md, those of a page in
+// docs/format/page.md.
+//
+// It promises that Page gives the very bytes that Append was given, and that an excerpt has a key when the page has it. It
+// never reads out of bounds, whatever it is given, and believes no part before its checksum is verified: what makes no sense is
+// an error.
+package parts
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/zeebo/xxh3"
+)
+
+const (
+	// Least is the length of the shortest page that is worth a table.
+	Least = 2 * partBytes
+	// partBytes is how long a part gets before the next one begins.
+	partBytes = 768
+	maxPage   = 1 << 20 // bytes of a page: package page has no larger ones
+	// maxPrefix is the longest prefix of a page that is stored this way: whoever looks for a key reads it.
+	maxPrefix = 512
+
+	fixedBytes = 8  // in front of the table: bytes that the blob's checksum covers, and number of parts
+	lineBytes  = 16 // of the table: end and count, beginning of the first key, checksum
+	countBits  = 12 // of a line's first number: entries of the part; above them the offset where it ends
+	maxCount   = 1<<countBits - 1
+
+	flagBits   = 3 // of an entry's second number: docs/format/page.md
+	flagExpiry = 2 // a number follows that two lengths do not tell
+)
+
+// errDamaged is what is found in bytes that Append did not make.
+var errDamaged = errors.New("parts make no sense")
+
+// Append appends the stored form of page to dst. It is false, and the answer dst, when page is too short for that, or no
+// page; dst's memory behind its end may have changed then.
+func Append(dst, page []byte) ([]byte, bool) {
+	start, _, ok := beginning(page)
+	if !ok || len(page) < Least || len(page) > maxPage {
+		return dst, false
+	}
+	begin := len(dst)
+	dst = append(dst, make([]byte, fixedBytes)...)
+	n := 0
+	for at := start; at < len(page); n++ {
+		var line [lineBytes]byte
+		end, count := at, 0
+		for end < len(page) && end-at < partBytes && count < maxCount {
+			suffix, next := entry(page, end)
+			if next == 0 {
+				return dst[:begin], false
+			}
+			if count == 0 {
+				binary.LittleEndian.PutUint32(line[4:], first(suffix))
+			}
+			end, count = next, count+1
+		}
+		binary.LittleEndian.PutUint32(line[:], uint32(end-start)<<countBits|uint32(count))
+		binary.LittleEndian.PutUint64(line[8:], xxh3.Hash(page[at:end]))
+		dst, at = append(dst, line[:]...), end
+	}
+	binary.LittleEndian.PutUint32(dst[begin:], uint32(fixedBytes+n*lineBytes+start))
+	binary.LittleEndian.PutUint32(dst[begin+4:], uint32(n))
+	return append(dst, page...), true
+}
+
+// beginning tells where the entries of a page begin, and how long its prefix is.
+func beginning(page []byte) (start, prefix int, ok bool) {
+	_, n := binary.Uvarint(page)
+	if n <= 0 {
+		return 0, 0, false
+	}
+	length, m := binary.Uvarint(page[n:])
+	if m <= 0 || length > maxPrefix || length > uint64(len(page)-n-m) {
+		return 0, 0, false
+	}
+	return n + m + int(length), int(length), true
+}
+
+// entry returns the suffix of the entry at offset at, and where the next one begins; 0 where there is no entry.
+func entry(page []byte, at int) (suffix []byte, next int) {
+	length, n := binary.Uvarint(page[at:])
+	if n <= 0 {
+		return nil, 0
+	}
+	meta, m := binary.Uvarint(page[at+n:])
+	if m <= 0 {
+		return nil, 0
+	}
+	at += n + m
+	if meta&flagExpiry != 0 {
+		_, n := binary.Uvarint(page[at:])
+		if n <= 0 {
+			return nil, 0
+		}
+		at += n
+	}
+	left := uint64(len(page) - at)
+	if length > left || meta>>flagBits > left-length {
+		return nil, 0
+	}
+	return page[at : at+int(length)], at + int(length) + int(meta>>flagBits)
+}
+
+// first is the first four bytes of a suffix as a number that orders like them.
+func first(suffix []byte) uint32 {
+	if len(suffix) >= 4 {
+		return binary.BigEndian.Uint32(suffix)
+	}
+	var b [4]byte
+	copy(b[:], suffix)
+	return binary.BigEndian.Uint32(b[:])
+}
+
+// Covered returns how many of the first bytes of a stored page the checksum of its blob covers. It looks at the first four
+// bytes, which nobody has verified yet; length is that of the stored page.
+func Covered(stored []byte, length int) (int, error) {
+	if len(stored) < fixedBytes {
+		return 0, fmt.Errorf("%w: %d bytes", errDamaged, len(stored))
+	}
+	n := binary.LittleEndian.Uint32(stored)
+	if n < fixedBytes || uint64(n) > uint64(length) {
+		return 0, fmt.Errorf("%w: a table of %d bytes in %d", errDamaged, n, length)
+	}
+	return int(n), nil
+}
+
+// Table is what the checksum of the blob covers, verified.
+type Table struct {
+	lines  []byte
+	head   []byte // of the page: count, length of the prefix, prefix
+	prefix int
+	from   int // where the first part begins in the stored page
+}
+
+// ParseTable reads what Covered told the length of, and what was verified since. length is that of the stored page.
+func ParseTable(covered []byte, length int) (Table, error) {
+	n := uint64(binary.LittleEndian.Uint32(covered[4:]))
+	if n > uint64(len(covered)-fixedBytes)/lineBytes {
+		return Table{}, fmt.Errorf("%w: %d parts in a table of %d bytes", errDamaged, n, len(covered))
+	}
+	begin := fixedBytes + int(n)*lineBytes
+	t := Table{lines: covered[fixedBytes:begin], head: covered[begin:], from: len(covered)}
+	start, prefix, ok := beginning(t.head)
+	if !ok || start != len(t.head) {
+		return Table{}, fmt.Errorf("%w: no beginning of a page", errDamaged)
+	}
+	t.prefix = prefix
+	at := 0
+	for i := range t.len() {
+		end := t.end(i)
+		if end <= at || t.count(i) == 0 {
+			return Table{}, fmt.Errorf("%w: part %d is empty", errDamaged, i)
+		}
+		at = end
+	}
+	if at != length-t.from {
+		return Table{}, fmt.Errorf("%w: parts of %d bytes in %d", errDamaged, at, length-t.from)
+	}
+	return t, nil
+}
+
+func (t *Table) len() int            { return len(t.lines) / lineBytes }
+func (t *Table) end(i int) int       { return int(t.number(i) >> countBits) }
+func (t *Table) count(i int) int     { return int(t.number(i) & maxCount) }
+func (t *Table) number(i int) uint32 { return binary.LittleEndian.Uint32(t.lines[i*lineBytes:]) }
+func (t *Table) first(i int) uint32  { return binary.LittleEndian.Uint32(t.lines[i*lineBytes+4:]) }
+func (t *Table) sum(i int) uint64    { return binary.LittleEndian.Uint64(t.lines[i*lineBytes+8:]) }
+
+// begin is where part i begins, behind the table.
+func (t *Table) begin(i int) int {
+	if i == 0 {
+		return 0
+	}
+	return t.end(i - 1)
+}
+
+// Range is a run of parts: those from First on, before End.
+type Range struct{ First, End int }
+
+// Find returns the parts that may have key.
+func (t *Table) Find(key []byte) Range {
+	if len(key) < t.prefix || string(key[:t.prefix]) != string(t.head[len(t.head)-t.prefix:]) {
+		return Range{}
+	}
+	want := first(key[t.prefix:])
+	var r Range
+	for r.End < t.len() && t.first(r.End) <= want {
+		// The part before may end with keys that begin like this one's first.
+		if t.first(r.End) < want {
+			r.First = r.End
+		}
+		r.End++
+	}
+	return r
+}
+
+// All returns all parts.
+func (t *Table) All() Range { return Range{0, t.len()} }
+
+// Place returns where the parts of r lie in the stored page.
+func (t *Table) Place(r Range) (from, length int) {
+	if r.First >= r.End {
+		return t.from, 0
+	}
+	from = t.begin(r.First)
+	return t.from + from, t.end(r.End-1) - from
+}
+
+// Verify checks the parts of r, which lie in raw one behind the other.
+func (t *Table) Verify(r Range, raw []byte) error {
+	at := 0
+	for i := r.First; i < r.End; i++ {
+		n := t.end(i) - t.begin(i)
+		if got := xxh3.Hash(raw[at : at+n]); got != t.sum(i) {
+			return fmt.Errorf("checksum mismatch in part %d: %016x, want %016x", i, got, t.sum(i))
+		}
+		at += n
+	}
+	return nil
+}
+
+// AppendBeginning appends to dst what stands before the entries of a page that has those of r only.
+func (t *Table) AppendBeginning(dst []byte, r Range) []byte {
+	count := 0
+	for i := r.First; i < r.End; i++ {
+		count += t.count(i)
+	}
+	dst = binary.AppendUvarint(dst, uint64(count))
+	_, n := binary.Uvarint(t.head)
+	return append(dst, t.head[n:]...)
+}
+
+// Page returns the page in a stored one of which everything was verified.
+func Page(stored []byte) ([]byte, error) {
+	covered, err := Covered(stored, len(stored))
+	if err != nil {
+		return nil, err
+	}
+	t, err := ParseTable(stored[:covered], len(stored))
+	if err != nil {
+		return nil, err
+	}
+	return stored[fixedBytes+len(t.lines):], nil
+}

@@ -1,0 +1,119 @@
+package segment
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"testing"
+
+	"github.com/pandodb/pando/internal/corrupt"
+	"github.com/pandodb/pando/internal/page"
+	"github.com/pandodb/pando/internal/record"
+	"github.com/pandodb/pando/vfs/osfs"
+)
+
+// partedPage is a page of n records that do not compress, and their keys.
+func partedPage(t *testing.T, n int) (raw []byte, keys [][]byte) {
+	t.Helper()
+	var b page.Builder
+	for i := range n {
+		key := fmt.Appendf(nil, "key/%04d", i)
+		must(t, b.Add(key, record.Record{Kind: record.Inline, Value: noise(uint64(i), 100)}))
+		keys = append(keys, key)
+	}
+	return b.Append(nil), keys
+}
+
+// partedStore is a store on the real file system with one leaf in parts, of which every page has been read.
+func partedStore(t *testing.T) (s *Store, p Pointer, raw []byte, keys [][]byte) {
+	t.Helper()
+	s, err := Open(Options{FS: osfs.New(), Dir: t.TempDir(), SegmentBytes: 1 << 20, MapBytes: 2 << 20}, nil, 1)
+	must(t, err)
+	t.Cleanup(func() { must(t, s.Close()) })
+	raw, keys = partedPage(t, 70)
+	w := s.NewWriter(Nodes, 1)
+	p = mustAppend(t, w, KindLeaf, S2, raw)
+	w.Commit()
+	if h := mustRead(t, s, p, raw); h.Codec != Parts {
+		t.Fatalf("codec %d", h.Codec)
+	}
+	mappingOf(t, s, p)
+	return s, p, raw, keys
+}
+
+func TestReadExcerpt(t *testing.T) {
+	s, p, raw, keys := partedStore(t)
+	var buf Buffer
+	for i, key := range keys {
+		part, h, err := s.ReadExcerpt(p, key, &buf)
+		must(t, err)
+		r, ok, err := page.Find(part, key)
+		if err != nil || !ok || !bytes.Equal(r.Value, noise(uint64(i), 100)) || h.Kind != KindLeaf || h.Keyspace != 7 {
+			t.Fatalf("key %d: %v, %v", i, ok, err)
+		}
+		if len(part) > len(raw)/2 {
+			t.Errorf("key %d: an excerpt of %d bytes of %d", i, len(part), len(raw))
+		}
+	}
+	part, _, err := s.ReadExcerpt(p, []byte("zzz"), &buf)
+	if _, ok, find := page.Find(part, []byte("zzz")); err != nil || find != nil || ok {
+		t.Errorf("a key that is not there: %v %v %v", ok, err, find)
+	}
+}
+
+// Where a part is not known to be in the system's page cache, and where a leaf has no parts, the whole of it is read.
+func TestReadExcerptOfAll(t *testing.T) {
+	s, p, raw, keys := partedStore(t)
+	m := mappingOf(t, s, p)
+	for i := range m.warm {
+		m.warm[i].Store(0)
+	}
+	var buf Buffer
+	part, _, err := s.ReadExcerpt(p, keys[3], &buf)
+	if err != nil || !bytes.Equal(part, raw) {
+		t.Errorf("%d bytes instead of the page's %d, %v", len(part), len(raw), err)
+	}
+	w := s.NewWriter(Nodes, 1)
+	p = mustAppend(t, w, KindLeaf, S2, text(1, 5000))
+	w.Commit()
+	for range 2 {
+		part, _, err := s.ReadExcerpt(p, keys[3], &buf)
+		if err != nil || !bytes.Equal(part, text(1, 5000)) {
+			t.Errorf("%d bytes instead of 5000, %v", len(part), err)
+		}
+	}
+}
+
+// TestExcerptsAreVerified: an excerpt is right or an error, whatever byte of its leaf has changed in the file; and nothing passes
+// Read.
+func TestExcerptsAreVerified(t *testing.T) {
+	s, p, raw, keys := partedStore(t)
+	f, err := os.OpenFile((*s.files.Load())[p.Segment].path, os.O_RDWR, 0)
+	must(t, err)
+	defer f.Close()
+	stored := make([]byte, p.Length)
+	_, err = f.ReadAt(stored, int64(p.Offset))
+	must(t, err)
+	var buf Buffer
+	for i := range stored {
+		_, err := f.WriteAt([]byte{stored[i] ^ 1}, int64(p.Offset)+int64(i))
+		must(t, err)
+		if _, _, err := s.Read(p, &buf); !errors.Is(err, corrupt.Err) {
+			t.Fatalf("byte %d changed: %v", i, err)
+		}
+		n := i % len(keys)
+		part, _, err := s.ReadExcerpt(p, keys[n], &buf)
+		if err == nil {
+			r, ok, find := page.Find(part, keys[n])
+			if find != nil || !ok || !bytes.Equal(r.Value, noise(uint64(n), 100)) {
+				t.Fatalf("byte %d changed: %v %v", i, ok, find)
+			}
+		} else if !errors.Is(err, corrupt.Err) {
+			t.Fatalf("byte %d changed: %v", i, err)
+		}
+		_, err = f.WriteAt(stored[i:i+1], int64(p.Offset)+int64(i))
+		must(t, err)
+	}
+	mustRead(t, s, p, raw)
+}

@@ -1,0 +1,73 @@
+package segment
+
+// habits remembers how the payloads of the keyspace at hand have shrunk, so that a Writer does not compress in vain. Compressing takes
+// more time than everything else that it does.
+type habits struct {
+	keyspace  uint32
+	dull      int   // payloads in a row that were not worth compressing, or not tried
+	light     bool  // zstd would save too little for its time
+	lightly   Codec // and this is taken instead: S2, or None where that would save too little too
+	unweighed int   // payloads until that is found out again
+	settled   int   // and how many it will be then, if the finding is the same
+}
+
+const (
+	// dullAfter is how many payloads in a row must not shrink before only one in as many is tried.
+	dullAfter = 16
+	// weighEvery is how many payloads go by between two comparisons of S2 with zstd: twice as many after each that finds what the one
+	// before it did, up to weighMost.
+	weighEvery = 64
+	weighMost  = 512
+	// weighedBytes: a shorter payload says little about the others, and takes little time.
+	weighedBytes = 1 << 10
+)
+
+// codecFor returns how the next payload of a keyspace is to be compressed, and whether the other codec is to be tried on it too.
+func (h *habits) codecFor(keyspace uint32, codec Codec, e effort, length int) (wanted Codec, weigh bool) {
+	if h.keyspace != keyspace {
+		*h = habits{keyspace: keyspace}
+	}
+	if h.dull >= dullAfter && h.dull%dullAfter != 0 {
+		return None, false
+	}
+	if e != quick || (codec != Zstd && codec != ZstdDictionary) || length < weighedBytes {
+		return codec, false
+	}
+	h.unweighed--
+	if h.unweighed < 0 {
+		return codec, true
+	}
+	if h.light {
+		return h.lightly, false
+	}
+	return codec, false
+}
+
+// doubts reports whether the next payload had better be sampled before all of it is compressed.
+func (h *habits) doubts() bool { return h.dull > 0 }
+
+// note takes in how a payload was stored.
+func (h *habits) note(used Codec) {
+	switch {
+	case used != None:
+		h.dull = 0
+	case !h.light || h.lightly != None: // else it was not tried
+		h.dull++
+	}
+}
+
+// weigh takes in how many bytes a payload takes by S2 and by zstd. Zstd takes several times as long as S2, on both ends. That is too
+// long where S2 saves less than a quarter, and zstd less than another third. (Random text is of that kind: it takes six or seven of
+// eight bits, and hardly anything comes twice.) S2 in turn is not worth its time where it saves less than a fifth; what is stored as it
+// is can be read in parts besides.
+func (h *habits) weigh(raw, byS2, byZstd int) {
+	light, lightly := 4*byS2 > 3*raw && 3*(byS2-byZstd) < raw, S2
+	if 5*byS2 > 4*raw {
+		lightly = None
+	}
+	h.settled = min(2*h.settled, weighMost)
+	if h.settled == 0 || light != h.light || lightly != h.lightly {
+		h.settled = weighEvery
+	}
+	h.light, h.lightly, h.unweighed = light, lightly, h.settled
+}

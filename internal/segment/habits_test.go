@@ -1,0 +1,136 @@
+package segment
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
+
+// alphabet returns n bytes of which each is one of so many characters, at random.
+func alphabet(seed uint64, n, characters int) []byte {
+	r := rand.New(rand.NewPCG(seed, 0))
+	b := make([]byte, n)
+	for i := range b {
+		b[i] = byte(' ' + r.IntN(characters))
+	}
+	return b
+}
+
+// fields is records that begin with the same characters, of which the rest is random.
+func fields(seed uint64, n, same, characters int) []byte {
+	var b []byte
+	for i := 0; len(b) < n; i++ {
+		b = append(fmt.Appendf(b, "%0*d", same, seed), alphabet(seed+uint64(i), 100-same, characters)...)
+	}
+	return b[:n]
+}
+
+// A Writer in a hurry takes zstd where that saves enough, and S2 or nothing elsewhere; one that has time always takes zstd.
+func TestHurryPicksTheCodec(t *testing.T) {
+	for _, test := range []struct {
+		name  string
+		make  func(seed uint64) []byte
+		hurry bool
+		want  Codec
+	}{
+		{"text", func(seed uint64) []byte { return text(seed, 20000) }, true, Zstd},
+		{"digits with a little that repeats", func(seed uint64) []byte { return fields(seed, 20000, 17, 10) }, true, Zstd},
+		{"random text with a little that repeats", func(seed uint64) []byte { return fields(seed, 20000, 17, 64) }, true, None},
+		{"random text with a little more that repeats", func(seed uint64) []byte { return fields(seed, 20000, 27, 64) }, true, S2},
+		{"random text with a little that repeats, in no hurry", func(seed uint64) []byte { return fields(seed, 20000, 17, 64) }, false, Zstd},
+		{"noise", func(seed uint64) []byte { return noise(seed, 20000) }, true, None},
+		{"short", func(seed uint64) []byte { return text(seed, weighedBytes-1) }, true, Zstd},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			s := emptyStore(t)
+			w := s.NewWriter(Nodes, 1)
+			if test.hurry {
+				w.Hurry()
+			}
+			const blobs = 3 * weighEvery
+			used := map[Codec]int{}
+			pointers, raws := make([]Pointer, blobs), make([][]byte, blobs)
+			for i := range blobs {
+				raws[i] = test.make(uint64(i))
+				p, err := w.Append(KindLeaf, 1, Zstd, 0, raws[i])
+				must(t, err)
+				pointers[i] = p
+			}
+			must(t, w.Sync())
+			for i, p := range pointers {
+				used[mustRead(t, s, p, raws[i]).Codec]++
+			}
+			if used[test.want] < blobs-blobs/16 {
+				t.Errorf("codecs of %d blobs: %v, want most to be %d", blobs, used, test.want)
+			}
+		})
+	}
+}
+
+// Data of a keyspace may change its nature, and another keyspace has another one.
+func TestHurryWeighsAgain(t *testing.T) {
+	s := emptyStore(t)
+	w := s.NewWriter(Nodes, 1)
+	w.Hurry()
+	codecs := func(keyspace uint32, make func(seed uint64) []byte) (list []Codec) {
+		var pointers []Pointer
+		var raws [][]byte
+		for i := range 2 * weighEvery {
+			raw := make(uint64(i))
+			p, err := w.Append(KindLeaf, keyspace, Zstd, 0, raw)
+			must(t, err)
+			pointers, raws = append(pointers, p), append(raws, raw)
+		}
+		must(t, w.Flush())
+		for i, p := range pointers {
+			list = append(list, mustRead(t, s, p, raws[i]).Codec)
+		}
+		return list
+	}
+	random := func(seed uint64) []byte { return fields(seed, 20000, 27, 64) }
+	hardly := func(seed uint64) []byte { return fields(seed, 20000, 17, 64) }
+	prose := func(seed uint64) []byte { return text(seed, 20000) }
+	if list := codecs(1, random); list[0] != Zstd || list[1] != S2 || list[len(list)-1] != S2 {
+		t.Errorf("random text: codecs %v", list)
+	}
+	if list := codecs(2, prose); list[0] != Zstd || list[1] != Zstd {
+		t.Errorf("text of another keyspace: codecs %v", list)
+	}
+	codecs(1, random)
+	if list := codecs(1, prose); list[len(list)-1] != Zstd {
+		t.Errorf("text after random text: codecs %v", list)
+	}
+	if list := codecs(1, random); list[len(list)-1] != S2 {
+		t.Errorf("random text after text: codecs %v", list)
+	}
+	if list := codecs(1, hardly); list[len(list)-1] != None {
+		t.Errorf("what hardly shrinks after random text: codecs %v", list)
+	}
+	if list := codecs(1, prose); list[len(list)-1] != Zstd {
+		t.Errorf("text after what hardly shrinks: codecs %v", list)
+	}
+}
+
+// Where each comparison finds what the one before it did, they become rare; where it does not, they are frequent again.
+func TestWeighsLessOften(t *testing.T) {
+	var h habits
+	between := func(payloads int, finding [2]int) (list []int) {
+		since := 0
+		for range payloads {
+			if _, weigh := h.codecFor(1, Zstd, quick, weighedBytes); weigh {
+				h.weigh(100, finding[0], finding[1])
+				list, since = append(list, since), 0
+			} else {
+				since++
+			}
+		}
+		return list
+	}
+	if got, want := between(3000, [2]int{90, 80}), []int{0, 64, 128, 256, 512, 512, 512, 512}; !slices.Equal(got, want) {
+		t.Errorf("payloads between comparisons: %v, want %v", got, want)
+	}
+	if got := between(1000, [2]int{50, 20}); !slices.Equal(got[1:], []int{64, 128, 256, 512}) {
+		t.Errorf("after a change: %v", got)
+	}
+}

@@ -1,0 +1,98 @@
+package segment
+
+import (
+	"runtime/debug"
+
+	"github.com/pandodb/pando/vfs"
+)
+
+const (
+	// touchBytes is how much of each blob the processor is told to fetch before the first one is copied. The rest it fetches by
+	// itself once it sees that bytes are read in order.
+	touchBytes = 512
+	cacheLine  = 64
+)
+
+// Request is one blob of several that are read together: P and Buf are given, the others are what Read would return.
+type Request struct {
+	P      Pointer
+	Buf    Buffer
+	Raw    []byte
+	Header Header
+	Err    error
+
+	file    *file
+	from    *mapped // nil: it has to be read with a call
+	touched byte    // so that touching is not optimized away
+}
+
+// ReadTogether reads several blobs, which costs less than one after the other where they lie in the system's page cache but not
+// in the processor's: what has to come from memory comes side by side.
+func (s *Store) ReadTogether(list []Request) {
+	for i := range list {
+		r := &list[i]
+		r.Raw, r.from = nil, nil
+		if r.file, r.Err = s.lookupBlob(r.P); r.Err != nil {
+			continue
+		}
+		r.Buf.stored = resize(r.Buf.stored, int(r.P.Length))
+		if m := r.file.mapped.Load(); m != nil && m.holds(int64(r.P.Offset), int(r.P.Length)) {
+			r.from = m
+		}
+	}
+	copyTogether(list)
+	for i := range list {
+		r := &list[i]
+		if r.file == nil {
+			continue
+		}
+		if r.from == nil {
+			r.Err = s.fill(r.file, r.Buf.stored, int64(r.P.Offset))
+		} else {
+			r.from.age(int64(r.P.Offset))
+		}
+		r.file.release()
+		if r.Err == nil {
+			r.Raw, r.Header, r.Err = s.unpack(r.file, r.P, &r.Buf, nil)
+		}
+		r.file, r.from = nil, nil
+	}
+}
+
+// copyTogether copies what lies in mappings. Where the memory faults, what was not copied yet is left to calls.
+func copyTogether(list []Request) {
+	at, copied := 0, 0
+	old := debug.SetPanicOnFault(true)
+	defer func() {
+		debug.SetPanicOnFault(old)
+		recovered := recover()
+		if recovered == nil || vfs.Fault(recovered, list[at].from.data) == nil {
+			return
+		}
+		for i := copied; i < len(list); i++ {
+			list[i].from = nil
+		}
+	}()
+	for at = range list {
+		list[at].touch()
+	}
+	for at = range list {
+		if r := &list[at]; r.from != nil {
+			copy(r.Buf.stored, r.from.data[r.P.Offset:])
+		}
+		copied++
+	}
+}
+
+// touch makes the processor fetch the beginning of a blob: no load waits for another one.
+func (r *Request) touch() {
+	if r.from == nil {
+		return
+	}
+	b := r.from.data[r.P.Offset:][:min(r.P.Length, touchBytes)]
+	sum := byte(0)
+	for i := 0; i < len(b); i += cacheLine {
+		sum += b[i]
+	}
+	r.touched = sum
+}

@@ -1,0 +1,99 @@
+package pando
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/pandodb/pando/vfs/memfs"
+)
+
+// TestWalksOverSettledAndUnsettled: long stretches of settled pairs, with some that lie apart or expire, are walked over in any order
+// beside newer pairs, changed ones and deleted ones, as a sorted list says.
+func TestWalksOverSettledAndUnsettled(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	rng := rand.New(rand.NewPCG(seed, 1))
+	db, err := Open("db", &Options{FS: memfs.New(), MemoryBytes: 8 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	want := map[string][]byte{}
+	put := func(i int) {
+		key, value := fmt.Appendf(nil, "some prefix %06d", i), fmt.Appendf(nil, "value %d %d", i, rng.Uint32())
+		if i%13 == 0 {
+			value = bytes.Repeat(value, 200) // lies apart
+		}
+		if i%17 == 0 {
+			err = db.Default().PutExpiring(key, value, time.Now().Add(time.Hour))
+		} else {
+			err = db.Put(key, value)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		want[string(key)] = value
+	}
+	for i := range 3000 {
+		put(i)
+	}
+	if err := db.Checkpoint(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for range 60 {
+		put(rng.IntN(3300))
+		key := fmt.Appendf(nil, "some prefix %06d", rng.IntN(3000))
+		if err := db.Delete(key); err != nil {
+			t.Fatal(err)
+		}
+		delete(want, string(key))
+	}
+	for range 20 {
+		walkAbout(t, db.Iter(nil), rng, want)
+	}
+}
+
+// walkAbout moves an iterator about at random, and checks each pair.
+func walkAbout(t *testing.T, it *Iterator, rng *rand.Rand, want map[string][]byte) {
+	keys := slices.Sorted(maps.Keys(want))
+	at := -1
+	check := func(what string, ok bool) {
+		t.Helper()
+		if there := at >= 0 && at < len(keys); ok != there {
+			t.Fatalf("%s to %d: %v, %v", what, at, ok, it.Err())
+		} else if there && (string(it.Key()) != keys[at] || !bytes.Equal(it.Value(), want[keys[at]])) {
+			t.Fatalf("%s to %d: %s = %.30s, want %s = %.30s", what, at, it.Key(), it.Value(), keys[at], want[keys[at]])
+		}
+	}
+	for range 30 {
+		switch rng.IntN(4) {
+		case 0:
+			key := fmt.Sprintf("some prefix %06d", rng.IntN(3300))
+			at, _ = slices.BinarySearch(keys, key)
+			check("seek", it.SeekGE([]byte(key)))
+		case 1:
+			for n := rng.IntN(200); n > 0 && at < len(keys); n-- {
+				at++
+				check("next", it.Next())
+			}
+		case 2:
+			for n := rng.IntN(20); n > 0 && at >= 0; n-- {
+				at--
+				check("prev", it.Prev())
+			}
+		case 3:
+			key := fmt.Sprintf("some prefix %06d", rng.IntN(3300))
+			at, _ = slices.BinarySearch(keys, key)
+			at--
+			check("seek below", it.SeekLT([]byte(key)))
+		}
+	}
+	if err := it.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
