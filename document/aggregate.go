@@ -5,12 +5,15 @@ import (
 	"errors"
 	"iter"
 	"slices"
+	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 
 	"github.com/pandodb/pando/document/internal/aggregate"
+	"github.com/pandodb/pando/document/internal/expression"
 	"github.com/pandodb/pando/document/internal/mongoerror"
+	"github.com/pandodb/pando/document/internal/plan"
 	"github.com/pandodb/pando/document/internal/query"
 )
 
@@ -62,20 +65,22 @@ func (s *Store) aggregate(ctx context.Context, c *Collection, pipeline any, o *A
 	if spec, ok := changeStreamStage(stages); ok {
 		return s.openChangeStream(ctx, ns, spec, stages[1:], o)
 	}
-	p, _, err := s.parsePipeline(ns, stages, o)
+	call := new(expression.Call)
+	p, _, err := s.parsePipeline(ns, stages, o, call)
 	if err != nil {
 		return nil, err
 	}
 	env := c.environment()
-	env.special = o.Special
+	env.special, env.call = o.Special, call
+	call.By(ctx)
 	run, err := p.Run(ctx, env)
 	if err != nil {
 		return nil, errors.Join(err, env.close())
 	}
 	if _, _, writes := p.Writes(); !writes {
-		return newCursor(ctx, &piped{cursor: run, done: env.close}), nil
+		return newCursor(ctx, &piped{cursor: run, call: call, done: env.close}), nil
 	}
-	all := newCursor(ctx, &piped{cursor: run, done: env.close})
+	all := newCursor(ctx, &piped{cursor: run, call: call, done: env.close})
 	defer all.Close()
 	for all.Next(ctx) {
 		continue // the pipeline writes while it is read
@@ -87,7 +92,7 @@ func (s *Store) aggregate(ctx context.Context, c *Collection, pipeline any, o *A
 }
 
 // parsePipeline parses a pipeline, with the stages of the views in front over which it runs.
-func (s *Store) parsePipeline(ns namespace, stages []document, o *AggregateOptions) (*aggregate.Pipeline, namespace, error) {
+func (s *Store) parsePipeline(ns namespace, stages []document, o *AggregateOptions, call *expression.Call) (*aggregate.Pipeline, namespace, error) {
 	handle := &Collection{store: s, ns: ns}
 	collation, err := handle.collation(o.Collation)
 	if err != nil {
@@ -106,7 +111,7 @@ func (s *Store) parsePipeline(ns namespace, stages []document, o *AggregateOptio
 		return nil, ns, err
 	}
 	options := &aggregate.Options{
-		Database: below.database, Collection: below.collection, Collation: collation, Let: let, Now: s.clock.Now(), Hint: hint,
+		Database: below.database, Collection: below.collection, Collation: collation, Let: let, Now: s.clock.Now(), Call: call, Hint: hint,
 		Scratch: s.scratch, MemoryBytes: s.options.QueryMemoryBytes,
 	}
 	if o.NoSpill {
@@ -148,6 +153,7 @@ func (p *projected) next(ctx context.Context) (document, bool, error) {
 	if !p.inner.Next(ctx) {
 		return nil, false, p.inner.Err()
 	}
+	p.q.call.By(ctx)
 	doc, err := p.q.project(p.inner.current)
 	return doc, err == nil, err
 }
@@ -163,7 +169,7 @@ func (c *Collection) ExplainAggregate(ctx context.Context, pipeline any, o *Aggr
 	if err != nil {
 		return nil, err
 	}
-	p, below, err := c.store.parsePipeline(c.ns, stages, o)
+	p, below, err := c.store.parsePipeline(c.ns, stages, o, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -173,11 +179,20 @@ func (c *Collection) ExplainAggregate(ctx context.Context, pipeline any, o *Aggr
 		options.Sort = bson.Raw(lead.Sort)
 	}
 	inner := &Collection{store: c.store, ns: below, tx: c.tx}
-	first, err := inner.Explain(ctx, bson.Raw(lead.Filter), options)
+	q, err := inner.parseFind(bson.Raw(lead.Filter), options)
 	if err != nil {
 		return nil, err
 	}
-	rest := elementsOf(p.Explain())
+	purpose(&q.Query, lead)
+	x, err := inner.use()
+	if err != nil {
+		return nil, err
+	}
+	first, root, err := inner.explainPlan(ctx, x, q)
+	if err != nil {
+		return nil, err
+	}
+	rest := elementsOf(p.Explain(lead.Distinct != "" && plan.IsDistinct(root)))
 	if len(rest) == 0 {
 		return first, nil
 	}
@@ -196,6 +211,7 @@ type environment struct {
 	tx      *Tx
 	moment  *moment
 	fixed   bool // a snapshot, which is not written to
+	call    *expression.Call
 	special func(ctx context.Context, stage string, spec bson.RawValue) ([]bson.Raw, bool, error)
 }
 
@@ -204,11 +220,11 @@ func (c *Collection) environment() *environment {
 }
 
 // lookup returns a collection as the pipeline sees it, and nil when it is not there.
-func (e *environment) lookup(ns namespace) *collection {
+func (e *environment) lookup(ns namespace) (*collection, error) {
 	if e.tx != nil && e.tx.created[ns] != nil {
-		return e.tx.created[ns]
+		return e.tx.created[ns], nil
 	}
-	return e.store.current.Load().byName[ns.String()]
+	return e.store.current.Load().named(ns)
 }
 
 func (e *environment) close() error { return e.moment.close() }
@@ -226,18 +242,21 @@ func (e *environment) Find(ctx context.Context, database, collection string, r *
 	if len(stages) > 0 {
 		return e.findInView(ctx, below, stages, r)
 	}
-	x := e.lookup(ns)
+	if e.store.isOplog(ns) {
+		return e.store.aggregateOplog(ctx, r, e.call)
+	}
+	if _, series := e.store.Database(database).Lookup(collection).bucketsOf(); series != nil {
+		return e.aggregateBuckets(ctx, series, r)
+	}
+	x, err := e.lookup(ns)
+	if err != nil {
+		return nil, err
+	}
 	if x == nil {
 		return &rows{}, nil
 	}
-	q := &findQuery{now: e.store.clock.Now(), let: r.Let}
-	q.spec = r.Filter
-	if q.spec == nil {
-		q.spec = emptyDocument()
-	}
-	q.Let = r.Let
-	q.FilterSpec, q.Sort, q.Skip, q.Limit, q.Hint, q.Collation = q.spec, r.Sort, r.Skip, r.Limit, r.Hint, r.Collation
-	if q.Filter, err = query.Parse(q.spec, &query.Options{Collation: r.Collation, Let: r.Let, Now: q.now}); err != nil {
+	q, err := e.query(r)
+	if err != nil {
 		return nil, err
 	}
 	m, err := e.moment.open(ctx, x, q)
@@ -245,6 +264,35 @@ func (e *environment) Find(ctx context.Context, database, collection string, r *
 		return nil, err
 	}
 	return &matchRows{m: m}, nil
+}
+
+// query makes a query of a request.
+func (e *environment) query(r *aggregate.Request) (q *findQuery, err error) {
+	q = &findQuery{now: e.store.clock.Now(), let: r.Let, call: e.call}
+	q.spec = r.Filter
+	if q.spec == nil {
+		q.spec = emptyDocument()
+	}
+	q.Let = r.Let
+	q.FilterSpec, q.Sort, q.Skip, q.Limit, q.Hint, q.Collation = q.spec, r.Sort, r.Skip, r.Limit, r.Hint, r.Collation
+	if q.Filter, err = query.Parse(q.spec, &query.Options{Collation: r.Collation, Let: r.Let, Now: q.now, Call: q.call}); err != nil {
+		return nil, err
+	}
+	purpose(&q.Query, r)
+	return q, nil
+}
+
+// purpose tells the planner what the documents are for.
+func purpose(q *plan.Query, r *aggregate.Request) {
+	if r.Grouped {
+		q.Fields = r.Fields
+	}
+	switch {
+	case r.Counted:
+		q.Goal = plan.Counting
+	case r.Distinct != "":
+		q.Goal, q.Field, q.First = plan.Distinct, r.Distinct, r.First
+	}
 }
 
 // findInView runs the pipeline of a view with what is asked of it behind.
@@ -266,7 +314,7 @@ func (e *environment) findInView(ctx context.Context, below namespace, stages []
 		add("$limit", bsoncore.Value{Type: bsoncore.TypeInt64, Data: bsoncore.AppendInt64(nil, r.Limit)})
 	}
 	p, err := aggregate.Parse(stages, &aggregate.Options{
-		Database: below.database, Collection: below.collection, Collation: r.Collation, Let: r.Let, Now: e.store.clock.Now(),
+		Database: below.database, Collection: below.collection, Collation: r.Collation, Let: r.Let, Now: e.store.clock.Now(), Call: e.call,
 		Scratch: e.store.scratch, MemoryBytes: e.store.options.QueryMemoryBytes,
 	})
 	if err != nil {
@@ -276,20 +324,21 @@ func (e *environment) findInView(ctx context.Context, below namespace, stages []
 }
 
 // Count implements aggregate.Environment.
-func (e *environment) Count(ctx context.Context, database, collection string, filter document) (int64, bool, error) {
+func (e *environment) Count(ctx context.Context, database, collection string, r *aggregate.Request) (int64, bool, error) {
 	ns := namespace{database, collection}
 	cat := e.store.current.Load()
-	if cat.views[ns.String()] != nil {
+	if cat.views[ns.String()] != nil || e.store.isOplog(ns) || strings.HasPrefix(collection, bucketsPrefix) {
 		return 0, false, nil
 	}
-	x := e.lookup(ns)
-	if x == nil {
-		return 0, true, nil
+	x, err := e.lookup(ns)
+	if err != nil || x == nil {
+		return 0, err == nil, err
 	}
-	if len(filter) > len(emptyDocument()) {
-		return 0, false, ctx.Err()
+	q, err := e.query(r)
+	if err != nil {
+		return 0, false, err
 	}
-	n, err := e.moment.reader.Count(x.records, nil, nil)
+	n, err := e.moment.count(ctx, x, q)
 	return n, err == nil, err
 }
 

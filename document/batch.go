@@ -10,10 +10,10 @@ import (
 	"sync"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 
 	"github.com/pandodb/pando"
 	"github.com/pandodb/pando/document/internal/index"
-	"github.com/pandodb/pando/document/internal/path"
 )
 
 const (
@@ -25,32 +25,41 @@ const (
 // batch is documents on their way into a collection, with everything computed that does not depend on what is there.
 type batch struct {
 	c              *collection
-	all            bool // those behind one that cannot be stored too
+	ctx            context.Context // of the call
+	all            bool            // those behind one that cannot be stored too
 	skipValidation bool
 	source         *[]*secondary
 	indexes        []*secondary
+	malformed      error       // a WriteErrors: a document is not valid, so that none is stored
 	refused        WriteErrors // before anything was read
-	part
+	seed           maphash.Seed
+	parts          []*part // in the order of the documents
 }
 
 // part is some documents of a batch, one behind the other, prepared by one goroutine. What belongs to a document is offsets into the
 // slices of the part.
 type part struct {
+	number   int
 	arena    []byte
 	items    []item
 	entries  []batchEntry
 	multikey []uint64 // by index
 	failed   WriteErrors
+	bad      error // of the first document that is not valid: a WriteErrors
+	fresh    bool  // an _id was made for the document at hand
 	keys     index.Entries
+	loose    bool // a measurement makes the order of its time series useless
 }
 
 // item is one document of a batch.
 type item struct {
 	number      int
-	doc         document
+	id          bsoncore.Value
 	fresh       bool // its _id was made for it: no other document has it
+	free        bool // no record has its key
 	key, record span // in the arena
 	entries     span // in the entries
+	left        bool // it is not stored
 }
 
 type span struct{ from, to int }
@@ -59,87 +68,122 @@ type span struct{ from, to int }
 type batchEntry struct {
 	index int
 	key   span
+	hash  uint32 // of the key, in an index that is unique
 	exact bool
+	free  bool // no record has it
 }
 
 func (p *part) bytes(s span) []byte { return p.arena[s.from:s.to:s.to] }
 
 // prepare computes the stored form and the entries of all documents, on all processors.
 func (b *batch) prepare(c *Collection, source *[]*secondary, list []document) {
-	b.source, b.indexes = source, *source
+	b.release() // what was prepared for another list of indexes
+	b.source, b.indexes, b.seed, b.malformed = source, *source, maphash.MakeSeed(), nil
 	newID := c.store.newIDs(len(list))
 	n := max(1, min(runtime.GOMAXPROCS(0), len(list)/parallelBatch))
-	parts := make([]part, n)
-	var wg sync.WaitGroup
-	for i := 1; i < n; i++ {
-		wg.Go(func() { b.preparePart(c, &parts[i], list, len(list)*i/n, len(list)*(i+1)/n, newID) })
+	for i := range n {
+		p := spareParts.Get().(*part)
+		p.number = i
+		b.parts = append(b.parts, p)
 	}
-	b.preparePart(c, &parts[0], list, 0, len(list)/n, newID)
-	wg.Wait()
-	b.part, b.refused = parts[0], parts[0].failed
-	for i := 1; i < n && (b.all || len(b.refused) == 0); i++ {
-		b.join(&parts[i])
-		b.refused = append(b.refused, parts[i].failed...)
+	b.each(func(p *part) { b.preparePart(c, p, list, len(list)*p.number/n, len(list)*(p.number+1)/n, newID) })
+	for _, p := range b.parts {
+		if b.malformed = p.bad; b.malformed != nil {
+			return
+		}
+	}
+	b.refused = b.parts[0].failed
+	for i := 1; i < n; i++ {
+		if !b.all && len(b.refused) > 0 {
+			b.parts[i].items = b.parts[i].items[:0]
+			continue
+		}
+		b.refused = append(b.refused, b.parts[i].failed...)
 	}
 }
 
+// release gives the memory of the batch to later ones. Nothing of it may be used any more.
+func (b *batch) release() {
+	for _, p := range b.parts {
+		p.release()
+	}
+	b.parts = b.parts[:0]
+}
+
+// spareParts is the memory of parts of earlier batches.
+var spareParts = sync.Pool{New: func() any { return new(part) }}
+
+// maxSpare is how much memory a part may have to be kept for the next one.
+const maxSpare = 4 << 20
+
+// release gives the memory of a part to later ones. Nothing of it may be used any more.
+func (p *part) release() {
+	if cap(p.arena) > maxSpare {
+		return
+	}
+	clear(p.items[:cap(p.items)]) // which refer to documents
+	spareParts.Put(&part{arena: p.arena[:0], items: p.items[:0], entries: p.entries[:0], keys: p.keys})
+}
+
 func (b *batch) preparePart(c *Collection, p *part, list []document, from, to int, newID func(i int) bson.ObjectID) {
-	p.items, p.multikey = make([]item, 0, to-from), make([]uint64, len(b.indexes))
-	p.entries = make([]batchEntry, 0, (to-from)*len(b.indexes))
+	p.items, p.multikey = slices.Grow(p.items, to-from), make([]uint64, len(b.indexes))
+	p.entries = slices.Grow(p.entries, (to-from)*len(b.indexes))
 	for i := from; i < to; i++ {
 		if i == from+1 {
 			p.arena = slices.Grow(p.arena, min(len(p.arena)*(to-from)*5/4, maxForeseen))
 		}
-		if err := b.add(c, p, i, list[i], newID); err != nil {
+		err := b.add(c, p, i, list[i], newID)
+		if p.bad != nil {
+			return
+		}
+		if err != nil {
 			p.failed = append(p.failed, WriteError{i, err})
 			if !b.all {
-				break
+				p.bad = checkSome(list, i+1, to)
+				return
 			}
 		}
 	}
 }
 
-// join appends a part.
-func (b *batch) join(p *part) {
-	bytes, entries := len(b.arena), len(b.entries)
-	b.arena = append(b.arena, p.arena...)
-	for _, e := range p.entries {
-		e.key = e.key.shifted(bytes)
-		b.entries = append(b.entries, e)
-	}
-	for _, it := range p.items {
-		it.key, it.record, it.entries = it.key.shifted(bytes), it.record.shifted(bytes), it.entries.shifted(entries)
-		b.items = append(b.items, it)
-	}
-	for i, bits := range p.multikey {
-		b.multikey[i] |= bits
-	}
-}
-
-func (s span) shifted(by int) span { return span{s.from + by, s.to + by} }
-
-// add computes the stored form and the entries of a document.
+// add checks a document, and computes its stored form and its entries.
 func (b *batch) add(c *Collection, p *part, number int, doc document, newID func(i int) bson.ObjectID) error {
-	it := item{number: number}
-	doc, id, err := c.prepareWith(doc, func() bson.ObjectID { it.fresh = true; return newID(number) })
+	it, given := item{number: number}, doc
+	p.fresh = false
+	record, err := b.admit(p, doc)
+	if err != nil {
+		p.bad = WriteErrors{{number, err}}
+		return err
+	}
+	doc, id, err := c.prepareWith(doc, func() bson.ObjectID { p.fresh = true; return newID(number) })
 	if err != nil {
 		return err
 	}
+	it.id, it.fresh = id, p.fresh
+	if s := b.c.settings.Load().series; s != nil {
+		if doc, err = s.arrange(doc); err != nil {
+			return err
+		}
+		it.fresh = true // what is new is the key
+	}
 	if !b.skipValidation {
-		if err := b.c.validate(doc, nil); err != nil {
+		if err := b.c.validate(b.ctx, doc, nil); err != nil {
 			return err
 		}
 	}
-	it.doc = doc
 	it.key.from = len(p.arena)
-	p.arena = b.c.key(p.arena, id)
-	it.key.to, it.record.from = len(p.arena), len(p.arena)
-	if p.arena, err = b.c.codec.Encode(p.arena, doc); err != nil {
-		return err
+	b.appendKey(p, id, doc)
+	it.key.to, it.record = len(p.arena), record
+	if record.from == record.to || &doc[0] != &given[0] { // it was not encoded, or not as it is now
+		it.record.from = len(p.arena)
+		if p.arena, err = b.c.codec.Encode(p.arena, doc); err != nil {
+			return err
+		}
+		it.record.to = len(p.arena)
 	}
-	it.record.to, it.entries.from = len(p.arena), len(p.entries)
+	it.entries.from = len(p.entries)
 	for i, x := range b.indexes {
-		if err := x.def.Append(&p.keys, path.Document(doc)); err != nil {
+		if err := x.def.AppendRaw(&p.keys, bsoncore.Document(doc)); err != nil {
 			return indexError(b.c, x, err)
 		}
 		p.multikey[i] |= p.keys.Multikey
@@ -151,12 +195,27 @@ func (b *batch) add(c *Collection, p *part, number int, doc document, newID func
 				p.arena = append(p.arena, p.bytes(it.key)...)
 			}
 			e.key.to = len(p.arena)
+			if x.def.Unique {
+				e.hash = b.hash(p.bytes(e.key))
+			}
 			p.entries = append(p.entries, e)
 		}
 	}
 	it.entries.to = len(p.entries)
 	p.items = append(p.items, it)
 	return nil
+}
+
+// admit checks a document that nobody has looked at yet. Where that can be done by encoding it, as it is, it returns the record. One
+// that cannot be encoded for reasons of the store is encoded again, when it is its turn to be refused.
+func (b *batch) admit(p *part, doc document) (record span, err error) {
+	record.from = len(p.arena)
+	var proven bool
+	if p.arena, proven, err = b.c.codec.EncodeUnseen(p.arena, doc); err != nil || !proven {
+		err = checkBSON(doc)
+	}
+	record.to = len(p.arena)
+	return record, err
 }
 
 // newIDs reserves ObjectIDs for the documents of a batch, so that they are in its order whoever asks first.
@@ -176,52 +235,105 @@ func (s *idSource) id(t, n uint32) (id bson.ObjectID) {
 
 // check finds the documents whose _id or unique entries are there already, or twice in the batch.
 func (b *batch) check(w *writer, failed WriteErrors) (WriteErrors, error) {
-	empty, err := b.unoccupied(w)
-	if err != nil {
-		return nil, err
-	}
-	ids := newSpans(&b.part, len(b.items))
-	count := make([]int, len(b.indexes))
-	for _, e := range b.entries {
-		count[e.index]++
-	}
-	unique := make([]*spans, len(b.indexes))
-	for i, x := range b.indexes {
-		if x.def.Unique {
-			unique[i] = newSpans(&b.part, count[i])
-		}
-	}
-	for i := range b.items {
-		it := &b.items[i]
-		err := b.checkItem(w, it, empty, ids, unique)
-		if err == nil {
-			continue
-		}
-		if CodeOf(err) == 0 {
+	var ids *keySet
+	var empty bool
+	if b.ascending() {
+		var err error
+		if empty, err = b.unoccupied(w); err != nil {
 			return nil, err
 		}
-		failed = append(failed, WriteError{it.number, err})
-		if !b.all {
-			break
+	} else { // then they are all over the place, most likely
+		ids = newKeySet(b, b.count())
+	}
+	if w.exclusive {
+		b.each(func(p *part) { b.probe(p, !empty) })
+	}
+	unique := b.uniqueSets()
+	for _, p := range b.parts {
+		for i := range p.items {
+			it := &p.items[i]
+			err := b.checkItem(w, p, it, empty, ids, unique)
+			if err == nil {
+				continue
+			}
+			if CodeOf(err) == 0 {
+				return nil, err
+			}
+			failed = append(failed, WriteError{it.number, err})
+			if !b.all {
+				return failed, nil
+			}
 		}
 	}
 	return failed, nil
 }
 
+// each calls fn with all parts at once.
+func (b *batch) each(fn func(p *part)) {
+	var wg sync.WaitGroup
+	for _, p := range b.parts[1:] {
+		wg.Go(func() { fn(p) })
+	}
+	fn(b.parts[0])
+	wg.Wait()
+}
+
+// count is how many documents are prepared.
+func (b *batch) count() (n int) {
+	for _, p := range b.parts {
+		n += len(p.items)
+	}
+	return n
+}
+
+// uniqueSets makes a set of the entries of each unique index; nil for the others.
+func (b *batch) uniqueSets() []*keySet {
+	count := make([]int, len(b.indexes))
+	for _, p := range b.parts {
+		for _, e := range p.entries {
+			count[e.index]++
+		}
+	}
+	sets := make([]*keySet, len(b.indexes))
+	for i, x := range b.indexes {
+		if x.def.Unique {
+			sets[i] = newKeySet(b, count[i])
+		}
+	}
+	return sets
+}
+
+// ascending reports whether each record's key is above the one before it: then none is in the batch twice.
+func (b *batch) ascending() bool {
+	var last []byte
+	for _, p := range b.parts {
+		for i := range p.items {
+			key := p.bytes(p.items[i].key)
+			if last != nil && bytes.Compare(last, key) >= 0 {
+				return false
+			}
+			last = key
+		}
+	}
+	return true
+}
+
 // unoccupied reports whether no record at all has a key between the first and the last of the batch: then none needs to be looked
 // up. A transaction, which depends on what it reads, does not ask.
 func (b *batch) unoccupied(w *writer) (bool, error) {
-	if !w.exclusive || len(b.items) == 0 {
+	if !w.exclusive || b.count() == 0 {
 		return false, nil
 	}
-	first, last := b.bytes(b.items[0].key), b.bytes(b.items[0].key)
-	for i := range b.items {
-		key := b.bytes(b.items[i].key)
-		if bytes.Compare(key, first) < 0 {
-			first = key
-		}
-		if bytes.Compare(key, last) > 0 {
-			last = key
+	var first, last []byte
+	for _, p := range b.parts {
+		for i := range p.items {
+			key := p.bytes(p.items[i].key)
+			if first == nil || bytes.Compare(key, first) < 0 {
+				first = key
+			}
+			if bytes.Compare(key, last) > 0 {
+				last = key
+			}
 		}
 	}
 	it := w.tx.In(b.c.records).Iter(&pando.IterOptions{Lower: first, Upper: append(bytes.Clone(last), 0), KeysOnly: true})
@@ -229,42 +341,47 @@ func (b *batch) unoccupied(w *writer) (bool, error) {
 	return !occupied, errors.Join(it.Err(), it.Close())
 }
 
-func (b *batch) checkItem(w *writer, it *item, empty bool, ids *spans, unique []*spans) error {
-	key := b.bytes(it.key)
+func (b *batch) checkItem(w *writer, p *part, it *item, empty bool, ids *keySet, unique []*keySet) error {
+	key := p.bytes(it.key)
 	if err := w.claim(b.c, key); err != nil {
 		return err
 	}
+	var hash uint32
+	if ids != nil {
+		hash = b.hash(key)
+	}
 	if !it.fresh {
-		twice := ids.has(key)
-		if !twice && !empty {
+		twice := ids.has(key, hash)
+		if !twice && !empty && !it.free {
 			var err error
 			if twice, err = w.tx.In(b.c.records).Has(key); err != nil {
 				return err
 			}
 		}
 		if twice {
-			return duplicateID(b.c, it.doc.Lookup("_id"))
+			return duplicateID(b.c, it.id)
 		}
 	}
-	entries := b.entries[it.entries.from:it.entries.to]
+	entries := p.entries[it.entries.from:it.entries.to]
 	for _, e := range entries {
 		x := b.indexes[e.index]
 		if !x.def.Unique {
 			continue
 		}
-		entry := b.bytes(e.key)
-		if unique[e.index].has(entry) {
+		entry := p.bytes(e.key)
+		if unique[e.index].has(entry, e.hash) {
 			return duplicateKey(b.c, x, entry)
+		}
+		if e.free {
+			continue
 		}
 		if err := w.checkFree(b.c, x, entry, key); err != nil {
 			return err
 		}
 	}
-	ids.add(it.key)
+	ids.add(p, it.key, hash)
 	for _, e := range entries {
-		if unique[e.index] != nil {
-			unique[e.index].add(e.key)
-		}
+		unique[e.index].add(p, e.key, e.hash)
 	}
 	return nil
 }
@@ -276,48 +393,70 @@ func (b *batch) put(w *writer, failed WriteErrors) (int, error) {
 	for _, f := range failed {
 		bad[f.Index] = true
 	}
-	stored := make([]*item, 0, len(b.items))
-	for i := range b.items {
-		it := &b.items[i]
-		if len(bad) > 0 && bad[it.number] {
-			if !b.all {
-				break
-			}
-			continue
-		}
-		stored = append(stored, it)
-	}
+	stored, rest := 0, false
 	records := w.tx.In(b.c.records)
-	for _, it := range stored {
-		if err := records.Put(b.bytes(it.key), b.bytes(it.record)); err != nil {
-			return 0, err
-		}
-		if err := w.noteChange(b.c, opInsert, it.doc.Lookup("_id"), nil, it.doc); err != nil {
-			return 0, err
-		}
-		w.did(it.number, Outcome{N: 1})
+	time := uint64(0)
+	if w.keepsHistory() {
+		time = w.store.timestamps(b.count()) - 1
 	}
-	for i, x := range b.indexes {
-		if err := b.putIndex(w, i, x, stored); err != nil {
-			return 0, err
+	for _, p := range b.parts {
+		if p.loose {
+			if err := w.loosen(b.c); err != nil {
+				return 0, err
+			}
 		}
-	}
-	return len(stored), nil
-}
-
-func (b *batch) putIndex(w *writer, i int, x *secondary, stored []*item) error {
-	if err := w.raiseMultikey(b.c, x, b.multikey[i]); err != nil {
-		return err
-	}
-	ks := w.tx.In(x.ks)
-	for _, it := range stored {
-		for _, e := range b.entries[it.entries.from:it.entries.to] {
-			if e.index != i {
+		for i := range p.items {
+			it := &p.items[i]
+			it.left = rest || len(bad) > 0 && bad[it.number]
+			if it.left {
+				rest = !b.all
 				continue
 			}
-			w.buf = x.appendEntryValue(w.buf[:0], e.exact, b.bytes(it.key))
-			if err := ks.Put(b.bytes(e.key), w.buf); err != nil {
-				return err
+			if err := records.Put(p.bytes(it.key), p.bytes(it.record)); err != nil {
+				return 0, err
+			}
+			if w.keepsHistory() {
+				time++
+				w.startNoteAt(opInsert, time)
+				if err := w.endNote(b.c, it.id); err != nil {
+					return 0, err
+				}
+			}
+			w.did(it.number, Outcome{N: 1})
+			stored++
+		}
+	}
+	for i, x := range b.indexes {
+		if err := b.putIndex(w, i, x); err != nil {
+			return 0, err
+		}
+	}
+	return stored, nil
+}
+
+func (b *batch) putIndex(w *writer, i int, x *secondary) error {
+	ks := w.tx.In(x.ks)
+	for _, p := range b.parts {
+		if len(p.items) == 0 {
+			continue
+		}
+		if err := w.raiseMultikey(b.c, x, p.multikey[i]); err != nil {
+			return err
+		}
+		for n := range p.items {
+			it := &p.items[n]
+			if it.left {
+				continue
+			}
+			for k := it.entries.from; k < it.entries.to; k++ {
+				e := &p.entries[k]
+				if e.index != i {
+					continue
+				}
+				w.buf = x.appendEntryValue(w.buf[:0], e.exact, p.bytes(it.key))
+				if err := ks.Put(p.bytes(e.key), w.buf); err != nil {
+					return err
+				}
 			}
 		}
 	}
@@ -366,49 +505,4 @@ func (s *Store) storeBatch(ctx context.Context, x *collection, indexes *[]*secon
 		s.remember(w.statements.session, record)
 	}
 	return err
-}
-
-// spans is a set of keys that lie in the arena of a part: a table of hashes with open addressing.
-type spans struct {
-	p     *part
-	seed  maphash.Seed
-	slots []slot
-}
-
-type slot struct {
-	hash uint64 // 0: free
-	key  span
-}
-
-// newSpans makes a set for n keys.
-func newSpans(p *part, n int) *spans {
-	size := 16
-	for size < 2*n {
-		size *= 2
-	}
-	return &spans{p: p, seed: maphash.MakeSeed(), slots: make([]slot, size)}
-}
-
-// place returns where a key is, or belongs.
-func (s *spans) place(key []byte) (at *slot, hash uint64) {
-	hash = maphash.Bytes(s.seed, key) | 1
-	for i := int(hash >> 8); ; i++ {
-		at = &s.slots[i&(len(s.slots)-1)]
-		if at.hash == 0 || at.hash == hash && bytes.Equal(s.p.bytes(at.key), key) {
-			return at, hash
-		}
-	}
-}
-
-func (s *spans) has(key []byte) bool {
-	at, _ := s.place(key)
-	return at.hash != 0
-}
-
-// add puts a key in. There must not be more of them than the set was made for.
-func (s *spans) add(key span) {
-	at, hash := s.place(s.p.bytes(key))
-	if at.hash == 0 {
-		*at = slot{hash, key}
-	}
 }

@@ -1,6 +1,7 @@
 package document_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"testing"
@@ -85,4 +86,98 @@ func TestLargeBatches(t *testing.T) {
 		t.Errorf("documents that are refused: %d, %v", stored, err)
 	}
 	count("in the end", 3000+n+n-2)
+}
+
+// New templates and new entries of dictionaries come with the document that needs them: they take no sync of their own.
+func TestInsertSyncsOnce(t *testing.T) {
+	s := open(t, memfs.New())
+	c := collection(t, s, "c", nil)
+	insert := func(i int) {
+		_, err := c.Insert(ctx, bson.D{
+			{Key: "_id", Value: i}, {Key: fmt.Sprintf("shape%d", i/8), Value: fmt.Sprintf("text %d", i/4)}, {Key: "mail", Value: fmt.Sprintf("a%d@b%d", i, i/8)},
+		})
+		must(t, err)
+	}
+	insert(0)
+	before := s.DB().Metrics().Syncs
+	for i := range 200 {
+		insert(i + 1)
+	}
+	if got := s.DB().Metrics().Syncs - before; got != 200 {
+		t.Errorf("200 documents took %d syncs", got)
+	}
+	meta, err := s.DB().Keyspace("documents", nil)
+	must(t, err)
+	n := 0
+	for range meta.Prefix([]byte{'t'}) {
+		n++
+	}
+	if n < 50 {
+		t.Errorf("%d templates and parts of dictionaries were made: the test is about many", n)
+	}
+}
+
+// Documents are checked while they are encoded, once the collection knows their shape. Whatever is wrong with one, wherever it is in
+// the batch, and whatever the options say: nothing is stored, and the error tells which one it is.
+func TestInsertManyRefusesWhatIsNoBSON(t *testing.T) {
+	good := func(i int) bson.Raw {
+		raw, err := bson.Marshal(bson.D{
+			{Key: "_id", Value: i}, {Key: "text", Value: fmt.Sprintf("text %d", i%7)}, {Key: "on", Value: true},
+			{Key: "tags", Value: bson.A{"red", "green"}}, {Key: "in", Value: bson.D{{Key: "a", Value: 1}, {Key: "b", Value: 2}}},
+			{Key: "data", Value: bson.Binary{Subtype: 2, Data: []byte("data")}}, {Key: "like", Value: bson.Regex{Pattern: "x"}},
+		})
+		must(t, err)
+		return raw
+	}
+	replaced := func(i int, old, with string) bson.Raw {
+		raw := bytes.Replace(good(i), []byte(old), []byte(with), 1)
+		if bytes.Equal(raw, good(i)) {
+			t.Fatalf("%q is not in the document", old)
+		}
+		return raw
+	}
+	for _, c := range []struct {
+		name   string
+		damage func(i int) bson.Raw
+	}{
+		{"text that is not UTF-8", func(i int) bson.Raw { return replaced(i, "text ", "tex\xff ") }},
+		{"text in an array that is not UTF-8", func(i int) bson.Raw { return replaced(i, "green", "gr\xffen") }},
+		{"a boolean of 2", func(i int) bson.Raw { return replaced(i, "on\x00\x01", "on\x00\x02") }},
+		{"a name twice", func(i int) bson.Raw { return replaced(i, "\x10b\x00", "\x10a\x00") }},
+		{"a wrong length inside binary data", func(i int) bson.Raw { return replaced(i, "\x02\x04\x00\x00\x00data", "\x02\x05\x00\x00\x00data") }},
+		{"a regular expression that is not UTF-8", func(i int) bson.Raw { return replaced(i, "like\x00x", "like\x00\xff") }},
+		{"bytes behind the end", func(i int) bson.Raw { return append(good(i), 0) }},
+		{"cut short", func(i int) bson.Raw { return good(i)[:20] }},
+		{"nothing", func(int) bson.Raw { return bson.Raw{} }},
+	} {
+		for _, o := range []*document.InsertOptions{nil, {Ordered: true}, {Unordered: true}} {
+			for _, n := range []int{4, 700} {
+				t.Run(fmt.Sprintf("%s, %d documents, %+v", c.name, n, o), func(t *testing.T) {
+					s := open(t, memfs.New())
+					x := collection(t, s, "known", nil)
+					insert := func(from int, damaged ...int) error {
+						list := make([]bson.Raw, n)
+						for i := range list {
+							list[i] = good(from + i)
+						}
+						for _, i := range damaged {
+							list[i] = c.damage(from + i)
+						}
+						_, err := x.InsertMany(ctx, list, o)
+						return err
+					}
+					must(t, insert(0))
+					err := insert(n, n/2, n-1)
+					var list document.WriteErrors
+					if !errors.As(err, &list) || len(list) != 1 || list[0].Index != n/2 || document.CodeOf(err) == 0 {
+						t.Fatalf("error %v", err)
+					}
+					if count, err := x.Count(ctx, nil, nil); err != nil || count != int64(n) {
+						t.Fatalf("%d documents, %v", count, err)
+					}
+					must(t, insert(n))
+				})
+			}
+		}
+	}
 }

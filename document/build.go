@@ -216,7 +216,7 @@ func (c *collection) finishBuilds(ctx context.Context, done []*secondary) error 
 	if err := building(ctx, c.store, done); err != nil {
 		return err
 	}
-	specs := bsoncore.NewArrayBuilder()
+	var commands []document
 	list := slices.Clone(*c.indexes.Load())
 	for i, x := range list {
 		if !slices.Contains(done, x) {
@@ -225,8 +225,8 @@ func (c *collection) finishBuilds(ctx context.Context, done []*secondary) error 
 		ready := &secondary{number: x.number, def: x.def, ks: x.ks, ready: true, since: c.store.db.LastSeq()}
 		ready.multikey.Store(x.multikey.Load())
 		list[i] = ready
-		specs.AppendDocument(x.def.Spec)
+		specs := bsoncore.NewArrayBuilder().AppendDocument(x.def.Spec).Build()
+		commands = append(commands, c.indexCommand("createIndexes", specs))
 	}
-	command := bsoncore.NewDocumentBuilder().AppendString("createIndexes", c.name.Load().String()).AppendArray("indexes", specs.Build()).Build()
-	return c.changeIndexes(ctx, list, command)
+	return c.changeIndexes(ctx, list, commands, c.aboutSelf().Build())
 }

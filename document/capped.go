@@ -56,16 +56,24 @@ func (s *cappedState) inserted() <-chan struct{} {
 // cappedIDIndex is the name of the index of _id that a capped collection keeps.
 const cappedIDIndex = "_id_"
 
+// cappedIDs returns the definition of the index of _id, which is unique, though its specification does not say so.
+func (c *collection) cappedIDs() (*index.Definition, error) {
+	if c.ids != nil {
+		return c.ids, nil
+	}
+	def, err := index.Parse(idSpec(), nil)
+	if err == nil {
+		def.Unique = true
+	}
+	return def, err
+}
+
 // makeCappedID makes the index of _id.
 func (c *collection) makeCappedID() (*secondary, error) {
-	spec := bsoncore.NewDocumentBuilder().AppendInt32("v", 2).
-		AppendDocument("key", bsoncore.NewDocumentBuilder().AppendInt32("_id", 1).Build()).
-		AppendString("name", cappedIDIndex).Build()
-	def, err := index.Parse(spec, nil)
+	def, err := c.cappedIDs()
 	if err != nil {
 		return nil, err
 	}
-	def.Unique = true
 	c.nextIndex++
 	x := &secondary{number: c.nextIndex, def: def, ready: true}
 	x.ks, err = c.store.db.Keyspace(indexName(c.number, x.number), c.indexOptions())
@@ -86,7 +94,7 @@ func (c *collection) idIndex() *secondary {
 func (c *Collection) getCapped(_ context.Context, x *collection, dst []byte, id bsoncore.Value) (bson.Raw, error) {
 	var get func(ks *pando.Keyspace, key []byte) ([]byte, error)
 	if c.tx != nil {
-		get = func(ks *pando.Keyspace, key []byte) ([]byte, error) { return c.tx.tx.In(ks).Get(key) }
+		get = func(ks *pando.Keyspace, key []byte) ([]byte, error) { return c.tx.reads.In(ks).Get(key) }
 	} else {
 		snap := c.store.db.Snapshot()
 		defer snap.Close()
@@ -179,6 +187,9 @@ func (w *writer) countCapped(c *collection) error {
 // Tail returns a cursor on a capped collection that does not end: at its end it waits for what is inserted next. It ends when
 // ctx does, or when the collection has forgotten the place where the cursor was (CappedPositionLost).
 func (c *Collection) Tail(ctx context.Context, filter any, o *FindOptions) (*Cursor, error) {
+	if c.store.isOplog(c.ns) {
+		return c.tailOplog(ctx, filter, o)
+	}
 	x, err := c.use()
 	if err != nil {
 		return nil, err
@@ -193,7 +204,10 @@ func (c *Collection) Tail(ctx context.Context, filter any, o *FindOptions) (*Cur
 	if err != nil {
 		return nil, err
 	}
-	t := &tail{c: x, query: q, view: x.codec.NewView()}
+	t := &tail{c: x, query: q, view: x.codec.NewView(), skip: q.options.Skip, left: -1}
+	if q.options.Limit > 0 {
+		t.left = q.options.Limit
+	}
 	return newCursor(ctx, t), nil
 }
 
@@ -205,6 +219,8 @@ type tail struct {
 	last  []byte // the key of the newest record that was seen
 	it    *pando.Iterator
 	out   []byte
+	skip  int64 // documents still to be passed over
+	left  int64 // documents still to be given; -1: all that come
 }
 
 // viewer is what a tail needs of a codec's view.
@@ -216,12 +232,13 @@ type viewer interface {
 
 // next implements source. It does not wait: ok is false when there is nothing yet.
 func (t *tail) next(ctx context.Context) (doc document, ok bool, err error) {
+	t.query.call.By(ctx)
 	if t.it == nil {
 		if err := t.reopen(); err != nil {
 			return nil, false, err
 		}
 	}
-	for t.it.Next() {
+	for t.left != 0 && t.it.Next() {
 		if err := ctx.Err(); err != nil {
 			return nil, false, err
 		}
@@ -235,6 +252,13 @@ func (t *tail) next(ctx context.Context) (doc document, ok bool, err error) {
 		}
 		if !match {
 			continue
+		}
+		if t.skip > 0 {
+			t.skip--
+			continue
+		}
+		if t.left > 0 {
+			t.left--
 		}
 		if t.out, err = t.view.Document(t.out[:0]); err != nil {
 			return nil, false, err
@@ -277,6 +301,10 @@ func (t *tail) close() error {
 
 // wait waits until there may be more.
 func (t *tail) wait(ctx context.Context) error {
+	if t.left == 0 {
+		<-ctx.Done()
+		return ctx.Err()
+	}
 	ch := t.c.capped.inserted()
 	if t.it == nil { // look once more: something may have come between the end of the walk and the channel
 		if err := t.reopen(); err != nil {

@@ -45,6 +45,12 @@ type entry struct {
 	ViewOn    string        `bson:"viewOn,omitempty"`
 	View      bool          `bson:"view,omitempty"`
 	Pipeline  bson.RawValue `bson:"pipeline,omitempty"`
+	Former    []formerName  `bson:"former,omitempty"`
+	Collated  bool          `bson:"collated,omitempty"` // _ids are compared by the collection's collation
+	Loose     bool          `bson:"loose,omitempty"`    // of a time series: see collection
+
+	Dropped        uint64 `bson:"dropped,omitempty"` // of a dropped collection: the last change before
+	Database, Name string `bson:",omitempty"`        // of a dropped collection
 }
 
 // indexEntry is a secondary index as the catalogue keeps it.
@@ -71,7 +77,7 @@ func indexName(number, index uint32) string {
 	return fmt.Sprintf("%s/%d/%d", metaKeyspace, number, index)
 }
 
-// load reads the catalogue, undoes what a killed process left half done, and opens the collections.
+// load reads the catalogue, and undoes what a killed process left half done. Collections are opened when they are used first.
 func (s *Store) load() error {
 	cat := &catalogue{byName: map[string]*collection{}, byNumber: map[uint32]*collection{}, views: map[string]*view{}}
 	meta, err := s.db.Keyspace(metaKeyspace, nil)
@@ -89,6 +95,11 @@ func (s *Store) load() error {
 			return err
 		}
 	}
+	for key := range meta.Prefix([]byte{droppedKey}) {
+		if len(key) == 5 {
+			s.nextID = max(s.nextID, binary.BigEndian.Uint32(key[1:])) // the log tells of this number
+		}
+	}
 	if err := meta.Err(); err != nil {
 		return fmt.Errorf("read the catalogue of documents: %w", err)
 	}
@@ -96,36 +107,37 @@ func (s *Store) load() error {
 	return s.removeLeftovers(known)
 }
 
-// loadEntry opens the collection or view of one entry.
+// loadEntry takes in the collection or view of one entry.
 func (s *Store) loadEntry(cat *catalogue, key, value []byte, known map[string]bool) error {
 	database, name, ok := bytes.Cut(key[1:], []byte{0})
 	if !ok {
 		return fmt.Errorf("catalogue of documents: a key without a collection's name: %q", key)
 	}
 	ns := namespace{string(database), string(name)}
-	var e entry
-	if err := bson.Unmarshal(bytes.Clone(value), &e); err != nil {
+	e, err := readStored(value)
+	if err != nil {
 		return fmt.Errorf("catalogue of documents: entry of %s: %w", ns, err)
 	}
-	s.nextID = max(s.nextID, e.Number)
-	if e.View {
-		v, err := newView(s, ns, &e)
+	s.nextID = max(s.nextID, e.number)
+	if e.view {
+		v, err := newView(s, ns, &entry{View: true, Options: bson.Raw(e.options)})
 		if err != nil {
 			return fmt.Errorf("view %s: %w", ns, err)
 		}
 		cat.views[ns.String()] = v
 		return nil
 	}
-	known[recordsName(e.Number)] = true
-	for _, i := range e.Indexes {
-		if i.Ready {
-			known[indexName(e.Number, i.Number)] = true
+	known[recordsName(e.number)] = true
+	for _, i := range e.indexes {
+		if i.ready {
+			known[indexName(e.number, i.number)] = true
+		} else {
+			s.log.Warn("an index build was cut off and is undone", "collection", ns.String(), "index", i.number)
 		}
 	}
-	c, err := s.openCollection(ns, &e)
-	if err != nil {
-		return fmt.Errorf("collection %s: %w", ns, err)
-	}
+	c := &collection{store: s, number: e.number, uuid: e.uuid}
+	c.name.Store(&ns)
+	c.unread.stored.Store(e)
 	cat.byName[ns.String()], cat.byNumber[c.number] = c, c
 	return nil
 }
@@ -160,36 +172,47 @@ func (s *Store) removeLeftovers(known map[string]bool) error {
 	return nil
 }
 
-// openCollection makes the collection of an entry: its keyspaces are there, but those of indexes that were being built.
-func (s *Store) openCollection(ns namespace, e *entry) (*collection, error) {
+// fillRecords opens of a collection what its records are read and written with, as its entry says.
+func (c *collection) fillRecords(e *entry) error {
 	settings, err := parseSettings(e.Options)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	c := &collection{store: s, number: e.Number, uuid: e.UUID, format: Format(e.Format), nextIndex: e.NextIndex}
-	c.name.Store(&ns)
+	c.format = Format(e.Format)
+	if len(e.Former) > 0 {
+		c.former.Store(&e.Former)
+	}
 	c.settings.Store(settings)
+	c.loose.Store(e.Loose)
+	if e.Collated {
+		if err := c.collateIDs(); err != nil {
+			return err
+		}
+	}
 	o := &pando.KeyspaceOptions{LeafBytes: recordLeaf, Compression: &settings.compression}
-	if c.records, err = s.db.Keyspace(recordsName(e.Number), o); err != nil {
-		return nil, err
+	if c.records, err = c.store.db.Keyspace(recordsName(e.Number), o); err != nil {
+		return err
 	}
-	if c.codec, err = codec.New(c.format, &templates{c}); err != nil {
-		return nil, err
-	}
+	c.codec, err = codec.New(c.format, &templates{c})
+	return err
+}
+
+// fillIndexes opens the indexes of a collection. Their keyspaces are there, but those of indexes that were being built.
+func (c *collection) fillIndexes(e *entry) error {
+	c.nextIndex = e.NextIndex
 	var list []*secondary
 	for _, i := range e.Indexes {
 		if !i.Ready {
-			s.log.Warn("an index build was cut off and is undone", "collection", ns.String(), "index", i.Spec.String())
 			continue
 		}
 		x, err := c.openIndex(i)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		list = append(list, x)
 	}
 	c.indexes.Store(&list)
-	return c, nil
+	return nil
 }
 
 // openIndex makes the index of an entry.
@@ -198,10 +221,12 @@ func (c *collection) openIndex(i indexEntry) (*secondary, error) {
 	if err != nil {
 		return nil, fmt.Errorf("index %s: %w", i.Spec, err)
 	}
-	if def.Name == cappedIDIndex {
-		def.Unique = true // which its specification does not say
+	if def.Name == cappedIDIndex && c.settings.Load().capped {
+		if def, err = c.cappedIDs(); err != nil {
+			return nil, err
+		}
 	}
-	ks, err := c.store.db.Keyspace(indexName(c.number, i.Number), c.indexOptions())
+	ks, err := c.store.db.Keyspace(indexName(c.number, i.Number), c.indexOptionsOf(def))
 	if err != nil {
 		return nil, err
 	}
@@ -210,15 +235,29 @@ func (c *collection) openIndex(i indexEntry) (*secondary, error) {
 	return x, nil
 }
 
+// indexOptions returns the options of an index's keyspace. Entries come in the order of the values, so a checkpoint rewrites leaves
+// all over the index: that is done with the fast compressor, and zstd left to those who compact.
 func (c *collection) indexOptions() *pando.KeyspaceOptions {
 	compression := c.settings.Load().compression
+	if compression == pando.Zstd {
+		compression = pando.S2
+	}
 	return &pando.KeyspaceOptions{LeafBytes: indexLeafBytes, Compression: &compression}
+}
+
+// indexOptionsOf is indexOptions for this index: only entries of a unique one are asked for that may not be there. Others are found
+// by walking.
+func (c *collection) indexOptionsOf(def *index.Definition) *pando.KeyspaceOptions {
+	o := c.indexOptions()
+	o.NoBloomFilters = !def.Unique
+	return o
 }
 
 // entry returns what the catalogue keeps of a collection, with this list of indexes.
 func (c *collection) entry(list []*secondary) *entry {
 	e := &entry{
 		Number: c.number, UUID: c.uuid, Options: bson.Raw(c.settings.Load().spec), Format: uint8(c.format), NextIndex: c.nextIndex,
+		Former: c.formerNames(), Loose: c.loose.Load(), Collated: c.ids != nil,
 	}
 	for _, x := range list {
 		e.Indexes = append(e.Indexes, indexEntry{
@@ -273,7 +312,7 @@ func (t *templates) Load(fn func(number uint32, definition []byte) error) error 
 }
 
 // Store implements codec.Templates. The template comes before every record that needs it in the log, so that whatever survives a
-// crash can be read.
+// crash can be read; it need not be synced before the record is.
 func (t *templates) Store(number uint32, definition []byte) error {
-	return t.c.store.meta.Put(templateKeyOf(t.c.number, number), definition)
+	return t.c.store.meta.PutUnsynced(templateKeyOf(t.c.number, number), definition)
 }

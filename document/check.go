@@ -59,27 +59,50 @@ func checkElements(src []byte, depth int, array, unique bool) ([]byte, error) {
 		return nil, malformed("a document that says it has %d bytes, of %d", n, len(src))
 	}
 	body, rest := src[4:n-1], src[n:]
-	var seen names
+	if array {
+		return rest, checkArray(body, depth, unique)
+	}
+	return rest, checkFields(body, depth, unique)
+}
+
+// checkArray checks the elements of an array, whose names say nothing.
+func checkArray(body []byte, depth int, unique bool) error {
 	for len(body) > 0 {
 		t := bson.Type(body[0])
-		name, after, ok := cutString(body[1:])
+		_, after, ok := cutString(body[1:])
 		if !ok {
-			return nil, malformed("a field name that does not end")
-		}
-		if !array {
-			if !utf8.Valid(name) {
-				return nil, malformed("the field name %q is not UTF-8", name)
-			}
-			if unique && seen.add(name) {
-				return nil, mongoerror.New(mongoerror.BadValue, "the field name %q occurs twice in one document", name)
-			}
+			return malformed("a field name that does not end")
 		}
 		var err error
 		if body, err = checkValue(t, after, depth, unique); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	return rest, nil
+	return nil
+}
+
+// checkFields checks the elements of a document.
+func checkFields(fields []byte, depth int, unique bool) error {
+	var seen names
+	for body := fields; len(body) > 0; {
+		t := bson.Type(body[0])
+		name, after, hash, ok := cutName(body[1:])
+		if !ok {
+			return malformed("a field name that does not end")
+		}
+		if !isASCII(hash) && !utf8.Valid(name) {
+			return malformed("the field name %q is not UTF-8", name)
+		}
+		at := len(fields) - len(body) + 1
+		if unique && seen.add(fields, at, at+len(name), hash) {
+			return mongoerror.New(mongoerror.BadValue, "the field name %q occurs twice in one document", name)
+		}
+		var err error
+		if body, err = checkValue(t, after, depth, unique); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // checkValue checks the value of type t that begins src and returns what follows it.
@@ -206,11 +229,28 @@ func cutString(src []byte) (text, rest []byte, ok bool) {
 	return nil, nil, false
 }
 
+// cutName is cutString for a field name. It computes in the same pass a hash of the name, whose lowest bit says whether there are
+// other bytes than ASCII in it.
+func cutName(src []byte) (name, rest []byte, hash uint32, ok bool) {
+	all := byte(0)
+	for i, b := range src {
+		if b == 0 {
+			return src[:i], src[i+1:], (hash+uint32(i))*0x9e3779b1&^1 | uint32(all>>7), true
+		}
+		hash = hash*31 + uint32(b)
+		all |= b
+	}
+	return nil, nil, 0, false
+}
+
+// isASCII tells what a hash of cutName says of the name.
+func isASCII(hash uint32) bool { return hash&1 == 0 }
+
 // names finds field names that occur twice. Most documents have few names that differ in their length and bytes, so a small
 // filter says no at once; only then are names compared. It lies on the stack until a document has many.
 type names struct {
 	filter [4]uint64
-	few    [fewNames][]byte
+	few    [fewNames]struct{ from, to uint32 } // in the body of the document
 	count  int
 	many   map[string]struct{}
 }
@@ -218,34 +258,31 @@ type names struct {
 // fewNames is up to how many names are compared one by one.
 const fewNames = 32
 
-// add takes a name and reports whether it was there.
-func (n *names) add(name []byte) bool {
+// add takes the name between two places in the body, with its hash, and reports whether it was there.
+func (n *names) add(body []byte, from, to int, hash uint32) bool {
+	name := body[from:to]
 	if n.many != nil {
 		before := len(n.many)
 		n.many[string(name)] = struct{}{}
 		return len(n.many) == before
 	}
-	h := uint32(len(name))
-	for _, b := range name {
-		h = (h ^ uint32(b)) * 0x9e3779b1
-	}
-	word, bit := &n.filter[h>>30], uint64(1)<<(h>>24&63)
+	word, bit := &n.filter[hash>>30], uint64(1)<<(hash>>24&63)
 	if *word&bit != 0 {
 		for _, o := range n.few[:n.count] {
-			if string(o) == string(name) {
+			if string(body[o.from:o.to]) == string(name) {
 				return true
 			}
 		}
 	}
 	*word |= bit
 	if n.count < fewNames {
-		n.few[n.count] = name
+		n.few[n.count].from, n.few[n.count].to = uint32(from), uint32(to)
 		n.count++
 		return false
 	}
 	n.many = make(map[string]struct{}, 4*fewNames)
 	for _, o := range n.few {
-		n.many[string(o)] = struct{}{}
+		n.many[string(body[o.from:o.to])] = struct{}{}
 	}
 	n.many[string(name)] = struct{}{}
 	return false

@@ -49,6 +49,7 @@ type collection struct {
 	codec   *codec.Codec
 
 	name      atomic.Pointer[namespace]
+	former    atomic.Pointer[[]formerName] // in their order
 	settings  atomic.Pointer[settings]
 	indexes   atomic.Pointer[[]*secondary] // replaced as a whole; those being built are in it
 	nextIndex uint32                       // under Store.schema
@@ -57,10 +58,13 @@ type collection struct {
 	// schema is held for reading while a write commits, and for writing while the list of indexes changes: a write that made its
 	// entries from another list than the one in force starts again.
 	schema sync.RWMutex
+	unread unread
 
 	capped cappedState
+	ids    *index.Definition // of _id, where strings are compared by the collection's collation; nil: byte by byte
+	loose  atomic.Bool       // of a time series: the order of its records is that of no index; never cleared
 
-	asked, about atomic.Int64 // see estimate
+	about, due atomic.Int64 // the number of records, and the change from which on it is to be made anew: see estimate
 }
 
 // secondary is one index of a collection.
@@ -76,6 +80,15 @@ type secondary struct {
 
 // use returns the collection of a handle, and nil when it is not there.
 func (c *Collection) use() (*collection, error) {
+	x, err := c.useRecords()
+	if x == nil || err != nil {
+		return x, err
+	}
+	return x, x.open()
+}
+
+// useRecords is use for those who read by _id: the indexes may not be open.
+func (c *Collection) useRecords() (*collection, error) {
 	if err := c.store.usable(); err != nil {
 		return nil, err
 	}
@@ -84,7 +97,11 @@ func (c *Collection) use() (*collection, error) {
 			return x, nil
 		}
 	}
-	return c.store.current.Load().byName[c.ns.String()], nil
+	x := c.store.current.Load().byName[c.ns.String()]
+	if x == nil {
+		return nil, c.notBuckets()
+	}
+	return x, x.openRecords()
 }
 
 // view returns the view of this name, and nil when there is none.
@@ -102,12 +119,37 @@ func (c *Collection) make(ctx context.Context) (*collection, error) {
 	if c.tx != nil {
 		return c.tx.create(c.ns, emptyDocument())
 	}
-	return c.store.create(ctx, c.ns, emptyDocument(), false)
+	if x, err = c.store.create(ctx, c.ns, emptyDocument(), nil, false); err != nil {
+		return nil, err
+	}
+	return x, x.open()
 }
 
 // key appends the record key of an _id.
 func (c *collection) key(dst []byte, id bsoncore.Value) []byte {
+	if c.ids != nil {
+		return c.ids.AppendValue(dst, 0, id)
+	}
 	return keyenc.Append(dst, id, false, nil)
+}
+
+// collateIDs makes _ids compare by the collection's collation, as the unique index of _id does in MongoDB. Collections that were
+// created before there was this compare them byte by byte.
+func (c *collection) collateIDs() (err error) {
+	settings := c.settings.Load()
+	if settings.collation == nil || settings.series != nil {
+		return nil
+	}
+	c.ids, err = index.Parse(idSpec(), settings.collation)
+	if err == nil {
+		c.ids.Unique = true
+	}
+	return err
+}
+
+// idSpec is the specification of an index of _id.
+func idSpec() document {
+	return bsoncore.NewDocumentBuilder().AppendInt32("v", 2).AppendDocument("key", idPattern()).AppendString("name", cappedIDIndex).Build()
 }
 
 // source is what plans of this collection run on.
@@ -115,27 +157,37 @@ func (c *collection) key(dst []byte, id bsoncore.Value) []byte {
 // It leaves out hidden indexes, and those that were not complete at the moment that is read: since is its number in the log.
 func (c *collection) source(since uint64) *execute.Collection {
 	x := &execute.Collection{
-		Namespace: c.name.Load().String(), Records: c.records, Codec: c.codec, Capped: c.settings.Load().capped, Estimate: c.estimate,
+		Namespace: c.name.Load().String(), Records: c.records, Codec: c.codec, Capped: c.settings.Load().capped, Order: c.order(), Estimate: c.estimate,
 	}
 	for _, i := range *c.indexes.Load() {
-		if i.ready && !i.def.Hidden && i.since <= since {
+		switch {
+		case x.Capped && i.def.Name == cappedIDIndex:
+			x.IDIndex = &execute.Index{Definition: i.def, Keyspace: i.ks, Multikey: i.multikey.Load}
+		case i.ready && !i.def.Hidden && i.since <= since:
 			x.Indexes = append(x.Indexes, execute.Index{Definition: i.def, Keyspace: i.ks, Multikey: i.multikey.Load})
 		}
 	}
 	return x
 }
 
-// estimateAge is for how many calls an estimate of the number of records is good: counting looks at each that has not settled.
-const estimateAge = 1000
+// estimateChanges is after how many changes of the store, at least, an estimate of the number of records is made anew: counting looks
+// at each record that has not settled.
+const estimateChanges = 256
 
-// estimate returns about how many records there are.
+// estimate returns about how many records there are. The number is made anew when the store has seen a quarter as many changes as
+// there were records, so that it is never far off, and costs little for each change.
 func (c *collection) estimate() int64 {
-	if c.asked.Add(1)%estimateAge == 1 {
-		if n, err := c.records.Count(nil, nil); err == nil {
-			c.about.Store(n)
-		}
+	seq := int64(c.store.db.LastSeq())
+	about, due := c.about.Load(), c.due.Load()
+	if due > 0 && (seq < due || !c.due.CompareAndSwap(due, seq+estimateChanges)) {
+		return about
 	}
-	return c.about.Load()
+	if n, err := c.records.Count(nil, nil); err == nil {
+		about = n
+		c.about.Store(n)
+		c.due.Store(seq + max(estimateChanges, n/4))
+	}
+	return about
 }
 
 // Get returns a copy of the document with this _id, or ErrNotFound.

@@ -5,8 +5,11 @@ import (
 	"errors"
 	"io"
 	"iter"
+	"sync"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/pandodb/pando/document/internal/expression"
 )
 
 // Cursor is a stream of documents. It reads the store as it was when it was opened. It is used by one goroutine at a time and must be
@@ -26,6 +29,12 @@ type source interface {
 	close() error
 }
 
+// appending is a source that makes its documents where they are wanted.
+type appending interface {
+	// nextTo is next, but appends the document to dst. Without one it returns dst as it was.
+	nextTo(ctx context.Context, dst []byte) (out []byte, ok bool, err error)
+}
+
 // errEnded is what next returns when a stream that otherwise waits has come to its end for ever.
 var errEnded = errors.New("the stream has ended")
 
@@ -34,8 +43,12 @@ type waiter interface {
 	wait(ctx context.Context) error
 }
 
+// cursors are those that loops have ended, which nobody else has seen.
+var cursors = sync.Pool{New: func() any { return new(Cursor) }}
+
 func newCursor(_ context.Context, s source) *Cursor {
-	c := &Cursor{src: s}
+	c := cursors.Get().(*Cursor)
+	c.src = s
 	c.tail, _ = s.(waiter)
 	return c
 }
@@ -70,6 +83,34 @@ func (c *Cursor) TryNext(ctx context.Context) bool {
 		c.current = doc
 		return true
 	}
+	return c.stop(err)
+}
+
+// NextTo is TryNext, but appends the document to dst instead of keeping it for Current. Without one it returns dst as it was.
+func (c *Cursor) NextTo(ctx context.Context, dst []byte) ([]byte, bool) {
+	to, ok := c.src.(appending)
+	if !ok {
+		if ok = c.TryNext(ctx); ok {
+			dst = append(dst, c.current...)
+		}
+		return dst, ok
+	}
+	if c.closed || c.err != nil {
+		return dst, false
+	}
+	if c.err = ctx.Err(); c.err != nil {
+		return dst, false
+	}
+	out, ok, err := to.nextTo(ctx, dst)
+	if err == nil && ok {
+		c.current = nil
+		return out, true
+	}
+	return dst, c.stop(err)
+}
+
+// stop notes why there is no next document: the end, the end for now, or an error. It returns false.
+func (c *Cursor) stop(err error) bool {
 	ended := errors.Is(err, errEnded)
 	if ended {
 		err = nil
@@ -123,16 +164,28 @@ func loop(ctx context.Context, open func() (*Cursor, error)) iter.Seq2[bson.Raw,
 			yield(nil, err)
 			return
 		}
-		defer c.Close()
-		for c.Next(ctx) {
-			if !yield(c.Current(), nil) {
-				return
-			}
-		}
-		if err := c.Err(); err != nil {
-			yield(nil, err)
+		c.each(ctx, yield)
+	}
+}
+
+// each is the loop over a cursor that nobody else has. It ends the cursor.
+func (c *Cursor) each(ctx context.Context, yield func(bson.Raw, error) bool) {
+	defer c.recycle()
+	for c.Next(ctx) {
+		if !yield(c.Current(), nil) {
+			return
 		}
 	}
+	if err := c.Err(); err != nil {
+		yield(nil, err)
+	}
+}
+
+// recycle closes the cursor and gives its memory to the next one.
+func (c *Cursor) recycle() {
+	_ = c.Close() // the loop is over: nobody is there to hear of an error
+	*c = Cursor{}
+	cursors.Put(c)
 }
 
 // empty is the source of what is not there.
@@ -147,10 +200,12 @@ type piped struct {
 		Next(ctx context.Context) (document, error)
 		Close() error
 	}
-	done func() error // what to give back afterwards; may be nil
+	call *expression.Call // who waits; may be nil
+	done func() error     // what to give back afterwards; may be nil
 }
 
 func (p *piped) next(ctx context.Context) (document, bool, error) {
+	p.call.By(ctx)
 	doc, err := p.cursor.Next(ctx)
 	if errors.Is(err, io.EOF) {
 		return nil, false, nil

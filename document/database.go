@@ -1,6 +1,7 @@
 package document
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -31,7 +32,7 @@ func (d *Database) Collection(ctx context.Context, name string, o *CollectionOpt
 	if err != nil {
 		return nil, err
 	}
-	_, err = d.store.create(ctx, namespace{d.name, name}, spec, false)
+	_, err = d.store.create(ctx, namespace{d.name, name}, spec, nil, false)
 	return d.Lookup(name), err
 }
 
@@ -42,7 +43,21 @@ func (d *Database) Create(ctx context.Context, name string, options any) error {
 	if err != nil {
 		return err
 	}
-	_, err = d.store.create(ctx, namespace{d.name, name}, spec, true)
+	_, err = d.store.create(ctx, namespace{d.name, name}, spec, nil, true)
+	return err
+}
+
+// CreateAs is Create of a collection with a UUID that it had elsewhere. It fails with NamespaceExists when another collection of the
+// store has that UUID, or the collection that is there has another.
+func (d *Database) CreateAs(ctx context.Context, name string, options any, uuid bson.Binary) error {
+	if uuid.Subtype != bson.TypeBinaryUUID || len(uuid.Data) != 16 {
+		return mongoerror.New(mongoerror.InvalidUUID, "the UUID of a collection has 16 bytes, and subtype 4")
+	}
+	spec, err := toDocument(options)
+	if err != nil {
+		return err
+	}
+	_, err = d.store.create(ctx, namespace{d.name, name}, spec, uuid.Data, true)
 	return err
 }
 
@@ -55,6 +70,7 @@ func (d *Database) Lookup(name string) *Collection {
 type CollectionInfo struct {
 	Name    string
 	View    bool
+	Series  bool        // it is a time series
 	UUID    bson.Binary // of a collection
 	Options bson.Raw    // as MongoDB's create command has them
 }
@@ -68,13 +84,16 @@ func (d *Database) Collections(ctx context.Context) ([]CollectionInfo, error) {
 	var list []CollectionInfo
 	for _, c := range cat.byName {
 		if ns := c.name.Load(); ns.database == d.name {
-			list = append(list, CollectionInfo{Name: ns.collection, UUID: c.uuid, Options: bson.Raw(c.settings.Load().spec)})
+			list = append(list, CollectionInfo{Name: ns.collection, UUID: c.uuid, Options: bson.Raw(c.spec()), Series: isSeriesSpec(c.spec())})
 		}
 	}
 	for _, v := range cat.views {
 		if v.ns.database == d.name {
 			list = append(list, CollectionInfo{Name: v.ns.collection, View: true, Options: bson.Raw(v.settings.spec)})
 		}
+	}
+	if d.store.isOplog(namespace{d.name, oplogName}) {
+		list = append(list, d.store.oplogInfo())
 	}
 	slices.SortFunc(list, func(a, b CollectionInfo) int { return strings.Compare(a.Name, b.Name) })
 	return list, nil
@@ -104,52 +123,76 @@ func (d *Database) Drop(ctx context.Context) error {
 		return err
 	}
 	for _, i := range list {
+		if d.store.isOplog(namespace{d.name, i.Name}) {
+			continue
+		}
 		if err := d.Lookup(i.Name).Drop(ctx); err != nil && !errors.Is(err, NamespaceNotFound) {
 			return err
 		}
 	}
 	return d.store.write(ctx, func(w *writer) error {
-		return w.noteCommand(bsoncore.NewDocumentBuilder().AppendString("dropDatabase", d.name).Build())
+		return w.noteCommand(bsoncore.NewDocumentBuilder().AppendString("dropDatabase", d.name).Build(), nil)
 	})
 }
 
 // create makes a collection or view, or returns the one that is there; exclusive makes it fail then, if it was made with other
-// options.
-func (s *Store) create(ctx context.Context, ns namespace, spec document, exclusive bool) (*collection, error) {
+// options. uuid is nil for a new one.
+func (s *Store) create(ctx context.Context, ns namespace, spec document, uuid []byte, exclusive bool) (*collection, error) {
 	if err := errors.Join(s.usable(), ctx.Err()); err != nil {
 		return nil, err
 	}
-	if err := ns.check(); err != nil {
+	if err := errors.Join(ns.check(), s.onOplog(ns)); err != nil {
+		return nil, err
+	}
+	if _, series := s.Database(ns.database).Lookup(ns.collection).bucketsOf(); series != nil {
+		return nil, mongoerror.New(mongoerror.NamespaceExists, "Collection %s already exists.", ns)
+	}
+	spec, err := asCreated(spec)
+	if err != nil {
 		return nil, err
 	}
 	s.schema.Lock()
 	defer s.schema.Unlock()
+	if err := s.uuidFree(ns, uuid); err != nil {
+		return nil, err
+	}
 	if c, done, err := s.existing(ns, spec, exclusive); done || err != nil {
 		return c, err
 	}
-	settings, err := parseSettings(slices.Clone(spec))
+	settings, err := parseSettings(spec)
 	if err != nil {
 		return nil, err
 	}
 	if settings.viewOn != "" {
 		return nil, s.createView(ctx, ns, settings)
 	}
-	c, err := s.makeCollection(ns, settings)
+	c, err := s.makeCollection(ns, settings, uuid)
 	if err != nil {
 		return nil, fmt.Errorf("create %s: %w", ns, err)
 	}
 	err = s.write(ctx, func(w *writer) error {
-		command := bsoncore.NewDocumentBuilder().AppendString("create", ns.collection).AppendString("db", ns.database).
-			AppendDocument("options", settings.spec).Build()
-		return errors.Join(w.noteCommand(command), w.putEntry(c))
+		return errors.Join(w.noteCreate(c), w.putEntry(c))
 	})
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("create %s: %w", ns, err), s.dropKeyspaces(c))
+		return nil, errors.Join(fmt.Errorf("create %s: %w", ns, err), s.undoCollection(c))
 	}
 	cat := s.current.Load().with()
 	cat.byName[ns.String()], cat.byNumber[c.number] = c, c
 	s.current.Store(cat)
 	return c, nil
+}
+
+// uuidFree refuses a UUID that is another collection's, and one for a collection that has another. The caller holds schema.
+func (s *Store) uuidFree(ns namespace, uuid []byte) error {
+	if uuid == nil {
+		return nil
+	}
+	for _, c := range s.current.Load().byName {
+		if same, here := bytes.Equal(c.uuid.Data, uuid), *c.name.Load() == ns; same != here {
+			return mongoerror.New(mongoerror.NamespaceExists, "%s has the UUID %x", c.name.Load(), c.uuid.Data)
+		}
+	}
+	return nil
 }
 
 // existing returns the collection that is there already.
@@ -161,9 +204,12 @@ func (s *Store) existing(ns namespace, spec document, exclusive bool) (c *collec
 	}
 	var was document
 	if c != nil {
-		was = c.settings.Load().spec
+		was = c.spec()
 	} else {
 		was = v.settings.spec
+	}
+	if c != nil && isSeriesSpec(was) && exclusive {
+		return nil, false, mongoerror.New(mongoerror.NamespaceExists, "A timeseries collection already exists. NS: %s", ns)
 	}
 	if exclusive && string(was) != string(spec) {
 		return nil, false, mongoerror.New(mongoerror.NamespaceExists, "Collection %s already exists.", ns)
@@ -171,18 +217,19 @@ func (s *Store) existing(ns namespace, spec document, exclusive bool) (c *collec
 	return c, true, nil
 }
 
-// makeCollection makes the keyspaces of a new collection. The caller holds schema.
-func (s *Store) makeCollection(ns namespace, settings *settings) (*collection, error) {
+// makeCollection makes the keyspaces of a new collection, and its UUID unless one is given. The caller holds schema.
+func (s *Store) makeCollection(ns namespace, settings *settings, uuid []byte) (*collection, error) {
 	s.nextID++
 	c := &collection{store: s, number: s.nextID, format: settings.format}
 	c.name.Store(&ns)
 	c.settings.Store(settings)
-	c.uuid = bson.Binary{Subtype: bson.TypeBinaryUUID, Data: make([]byte, 16)}
-	if _, err := rand.Read(c.uuid.Data); err != nil {
+	var err error
+	if c.uuid, err = collectionUUID(uuid); err != nil {
 		return nil, err
 	}
-	c.uuid.Data[6], c.uuid.Data[8] = c.uuid.Data[6]&0x0f|0x40, c.uuid.Data[8]&0x3f|0x80
-	var err error
+	if err := c.collateIDs(); err != nil {
+		return nil, err
+	}
 	c.records, err = s.db.Keyspace(recordsName(c.number), &pando.KeyspaceOptions{LeafBytes: recordLeaf, Compression: &settings.compression})
 	if err != nil {
 		return nil, err
@@ -202,28 +249,51 @@ func (s *Store) makeCollection(ns namespace, settings *settings) (*collection, e
 	return c, nil
 }
 
-// dropKeyspaces removes what a collection holds.
+// collectionUUID returns the UUID that is given, or a random one.
+func collectionUUID(given []byte) (bson.Binary, error) {
+	id := bson.Binary{Subtype: bson.TypeBinaryUUID, Data: bytes.Clone(given)}
+	if given != nil {
+		return id, nil
+	}
+	id.Data = make([]byte, 16)
+	_, err := rand.Read(id.Data)
+	id.Data[6], id.Data[8] = id.Data[6]&0x0f|0x40, id.Data[8]&0x3f|0x80
+	return id, err
+}
+
+// dropKeyspaces removes what a collection holds, but its templates, as long as the log tells of it.
 func (s *Store) dropKeyspaces(c *collection) error {
 	err := s.db.DropKeyspace(c.records.Name())
 	for _, x := range *c.indexes.Load() {
 		err = errors.Join(err, s.db.DropKeyspace(x.ks.Name()))
 	}
-	for key := range s.meta.Prefix(templateKeyOf(c.number, 0)[:5]) {
-		err = errors.Join(err, s.meta.Delete(slices.Clone(key)))
+	if s.options.History < 0 {
+		err = errors.Join(err, s.forgetTemplates(c.number))
 	}
 	return err
 }
 
+// undoCollection removes a collection that nobody has seen.
+func (s *Store) undoCollection(c *collection) error {
+	return errors.Join(s.dropKeyspaces(c), s.forgetTemplates(c.number))
+}
+
 // Drop drops the collection or view with all that it holds, or fails with NamespaceNotFound.
 func (c *Collection) Drop(ctx context.Context) error {
+	if inner, series := c.bucketsOf(); series != nil {
+		return inner.Drop(ctx)
+	}
 	s := c.store
 	if err := errors.Join(s.usable(), ctx.Err()); err != nil {
 		return err
 	}
 	s.schema.Lock()
 	defer s.schema.Unlock()
-	x, v := s.current.Load().byName[c.ns.String()], c.view()
-	if x == nil && v == nil {
+	x, err := s.current.Load().named(c.ns)
+	if err != nil {
+		return err
+	}
+	if x == nil && c.view() == nil {
 		return notFound(c.ns)
 	}
 	if x != nil {
@@ -231,9 +301,14 @@ func (c *Collection) Drop(ctx context.Context) error {
 		x.schema.Lock()
 		defer x.schema.Unlock()
 	}
-	err := s.write(ctx, func(w *writer) error {
+	err = s.write(ctx, func(w *writer) error {
 		command := bsoncore.NewDocumentBuilder().AppendString("drop", c.ns.collection).AppendString("db", c.ns.database).Build()
-		return errors.Join(w.noteCommand(command), w.tx.In(s.meta).Delete(nameKey(c.ns.database, c.ns.collection)))
+		entry := w.tx.In(s.meta).Delete(nameKey(c.ns.database, c.ns.collection))
+		if x == nil {
+			return errors.Join(entry, w.noteCommand(command, aboutView()))
+		}
+		what, err := x.aboutDrop()
+		return errors.Join(err, entry, w.noteCommand(command, what), w.bury(x))
 	})
 	if err != nil {
 		return fmt.Errorf("drop %s: %w", c.ns, err)
@@ -264,15 +339,25 @@ func (c *Collection) Rename(ctx context.Context, database, name string, replace 
 			return mongoerror.New(mongoerror.NamespaceNotFound, "Source collection %s does not exist", c.ns)
 		})
 	}
+	if c.IsTimeSeries() {
+		return mongoerror.New(mongoerror.CommandNotSupportedOnView, "cannot rename view: %s", c.ns)
+	}
 	if to == c.ns {
 		return mongoerror.New(mongoerror.IllegalOperation, "Can't rename a collection to itself")
 	}
 	s.schema.Lock()
 	defer s.schema.Unlock()
 	cat := s.current.Load()
-	x, other := cat.byName[c.ns.String()], cat.byName[to.String()]
+	x, err := cat.named(c.ns)
+	if err != nil {
+		return err
+	}
 	if x == nil {
 		return notFound(c.ns)
+	}
+	other, err := cat.named(to)
+	if err != nil {
+		return err
 	}
 	if (other != nil || cat.views[to.String()] != nil) && (!replace || other == nil) {
 		return mongoerror.New(mongoerror.NamespaceExists, "target namespace exists")
@@ -284,7 +369,7 @@ func (c *Collection) Rename(ctx context.Context, database, name string, replace 
 		other.schema.Lock()
 		defer other.schema.Unlock()
 	}
-	if err := s.rename(ctx, x, to, replace); err != nil {
+	if err := s.rename(ctx, x, other, to); err != nil {
 		return err
 	}
 	if other == nil {
@@ -296,16 +381,21 @@ func (c *Collection) Rename(ctx context.Context, database, name string, replace 
 
 // rename puts a collection under another name, in the place of one that may be there, as one commit. The caller holds the locks of
 // all of them.
-func (s *Store) rename(ctx context.Context, x *collection, to namespace, replace bool) error {
+func (s *Store) rename(ctx context.Context, x, other *collection, to namespace) error {
 	from := *x.name.Load()
+	undo := x.putFormer()
 	x.name.Store(&to)
 	err := s.write(ctx, func(w *writer) error {
-		command := bsoncore.NewDocumentBuilder().AppendString("renameCollection", from.String()).AppendString("to", to.String()).
-			AppendBoolean("dropTarget", replace).Build()
-		return errors.Join(w.noteCommand(command), w.putEntry(x), w.tx.In(s.meta).Delete(nameKey(from.database, from.collection)))
+		command := bsoncore.NewDocumentBuilder().AppendString("renameCollection", from.String()).AppendString("to", to.String()).Build()
+		what, err := x.aboutRename(other)
+		if err == nil && other != nil {
+			err = w.bury(other)
+		}
+		return errors.Join(err, w.noteCommand(command, what), w.putEntry(x), w.tx.In(s.meta).Delete(nameKey(from.database, from.collection)))
 	})
 	if err != nil {
 		x.name.Store(&from)
+		undo()
 		return fmt.Errorf("rename %s: %w", from, err)
 	}
 	cat := s.current.Load().with()

@@ -1,6 +1,8 @@
 package document
 
 import (
+	"context"
+	"errors"
 	"slices"
 	"strings"
 
@@ -9,7 +11,81 @@ import (
 
 	"github.com/pandodb/pando/document/internal/collation"
 	"github.com/pandodb/pando/document/internal/order"
+	"github.com/pandodb/pando/document/internal/path"
+	"github.com/pandodb/pando/document/internal/plan"
+	"github.com/pandodb/pando/document/internal/sortkey"
 )
+
+// Distinct returns the different values of a field among the documents that match, elements of arrays one by one, in their order.
+func (c *Collection) Distinct(ctx context.Context, field string, filter any, o *FindOptions) ([]bson.RawValue, error) {
+	q, err := c.parseDistinct(field, filter, o)
+	if err != nil {
+		return nil, err
+	}
+	set := newValueSet(q.Collation)
+	if c.virtual() != nil {
+		err = c.distinctInView(ctx, q, set)
+	} else {
+		err = c.distinct(ctx, q, set)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return set.values(), nil
+}
+
+// distinct gathers the values, out of an index where that has them.
+func (c *Collection) distinct(ctx context.Context, q *findQuery, set *valueSet) error {
+	x, err := c.use()
+	if x == nil || err != nil {
+		return err
+	}
+	q.call.By(ctx)
+	m, err := c.open(ctx, x, q)
+	if err != nil {
+		return err
+	}
+	var buf []byte
+	for err == nil && m.next() {
+		if view := m.View(); view != nil {
+			eachLeaf(view, q.Field, set.add)
+			err = view.Err()
+		} else if buf, err = m.document(buf[:0]); err == nil {
+			eachLeaf(path.Document(buf), q.Field, set.add)
+		}
+	}
+	return errors.Join(err, m.err(), m.close())
+}
+
+// distinctInView gathers the values of the documents of a view.
+func (c *Collection) distinctInView(ctx context.Context, q *findQuery, set *valueSet) error {
+	cursor, err := c.findInView(ctx, q)
+	if err != nil {
+		return err
+	}
+	defer cursor.Close()
+	for cursor.Next(ctx) {
+		eachLeaf(path.Document(cursor.current), q.Field, set.add)
+	}
+	return cursor.Err()
+}
+
+// parseDistinct parses the query of Distinct: the order and the number of the documents mean nothing to it.
+func (c *Collection) parseDistinct(field string, filter any, o *FindOptions) (*findQuery, error) {
+	own := &FindOptions{}
+	if o != nil {
+		own = &FindOptions{Hint: o.Hint, Collation: o.Collation, Let: o.Let, Verbosity: o.Verbosity}
+	}
+	if err := sortkey.CheckPath(field); err != nil {
+		return nil, err
+	}
+	q, err := c.parseFind(filter, own)
+	if err != nil {
+		return nil, err
+	}
+	q.Goal, q.Field, q.Fields = plan.Distinct, field, []string{field}
+	return q, nil
+}
 
 // valueSet is different values.
 type valueSet struct {
@@ -46,20 +122,18 @@ func (s *valueSet) values() []bson.RawValue {
 }
 
 // eachLeaf calls fn with the values at a dotted path, element by element where it ends in an array.
-func eachLeaf(doc document, path string, fn func(bsoncore.Value)) {
-	v, err := doc.LookupErr(path)
-	if err == nil {
+func eachLeaf(doc path.Fields, at string, fn func(bsoncore.Value)) {
+	if v, ok := doc.Lookup(at); ok {
 		eachElement(v, fn)
 		return
 	}
-	name, rest, nested := strings.Cut(path, ".")
+	name, rest, nested := strings.Cut(at, ".")
 	if !nested {
 		return
 	}
-	if v, err = doc.LookupErr(name); err != nil {
-		return
+	if v, ok := doc.Lookup(name); ok {
+		descend(v, rest, fn)
 	}
-	descend(v, rest, fn)
 }
 
 func eachElement(v bsoncore.Value, fn func(bsoncore.Value)) {
@@ -74,15 +148,15 @@ func eachElement(v bsoncore.Value, fn func(bsoncore.Value)) {
 
 // descend follows the rest of a path into a value: into a document, into the element of an array with that position, and into all
 // elements that are documents.
-func descend(v bsoncore.Value, path string, fn func(bsoncore.Value)) {
+func descend(v bsoncore.Value, rest string, fn func(bsoncore.Value)) {
 	switch v.Type {
 	case bsoncore.TypeEmbeddedDocument:
-		eachLeaf(v.Document(), path, fn)
+		eachLeaf(path.Document(v.Data), rest, fn)
 	case bsoncore.TypeArray:
-		eachLeaf(document(v.Data), path, fn)
+		eachLeaf(path.Document(v.Data), rest, fn)
 		for _, e := range elementsOf(document(v.Data)) {
 			if value := e.Value(); value.Type == bsoncore.TypeEmbeddedDocument {
-				eachLeaf(value.Document(), path, fn)
+				eachLeaf(path.Document(value.Data), rest, fn)
 			}
 		}
 	}

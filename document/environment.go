@@ -5,13 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 
 	"github.com/pandodb/pando/document/internal/aggregate"
-	"github.com/pandodb/pando/document/internal/expression"
 	"github.com/pandodb/pando/document/internal/mongoerror"
 )
 
@@ -59,7 +57,7 @@ func (e *environment) Special(ctx context.Context, stage string, spec bsoncore.V
 	handle := e.store.Database(database).Lookup(collection)
 	switch stage {
 	case "$collStats":
-		return e.collectionStats(ctx, handle)
+		return e.collectionStats(ctx, handle, spec)
 	case "$indexStats":
 		return e.indexStats(ctx, handle)
 	case "$planCacheStats":
@@ -68,19 +66,33 @@ func (e *environment) Special(ctx context.Context, stage string, spec bsoncore.V
 	return nil, mongoerror.New(mongoerror.CommandNotSupported, "the stage %s is not supported here", stage)
 }
 
-func (e *environment) collectionStats(ctx context.Context, c *Collection) (aggregate.Cursor, error) {
-	stats, err := c.Stats(ctx)
-	if err != nil {
-		return nil, err
+func (e *environment) collectionStats(ctx context.Context, c *Collection, spec bsoncore.Value) (aggregate.Cursor, error) {
+	out := bson.D{{Key: "ns", Value: c.ns.String()}, {Key: "localTime", Value: e.store.clock.Now()}}
+	asked, _ := spec.DocumentOK()
+	if v, err := asked.LookupErr("storageStats"); err == nil {
+		scale := int64(1)
+		if options, ok := v.DocumentOK(); ok {
+			if n, ok := options.Lookup("scale").AsInt64OK(); ok {
+				scale = max(n, 1)
+			}
+		}
+		stats, err := c.StorageStats(ctx, scale)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, bson.E{Key: "storageStats", Value: stats})
 	}
-	doc, err := marshal(bson.D{
-		{Key: "ns", Value: c.ns.String()},
-		{Key: "count", Value: stats.Documents},
-		{Key: "storageStats", Value: bson.D{
-			{Key: "count", Value: stats.Documents}, {Key: "nindexes", Value: stats.Indexes},
-			{Key: "capped", Value: stats.Capped},
-		}},
-	})
+	if _, err := asked.LookupErr("count"); err == nil {
+		if err := c.notSeries(); err != nil {
+			return nil, err
+		}
+		stats, err := c.Stats(ctx)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, bson.E{Key: "count", Value: Number(stats.Documents)})
+	}
+	doc, err := marshal(out)
 	return &rows{list: []document{doc}}, err
 }
 
@@ -93,7 +105,7 @@ func (e *environment) indexStats(ctx context.Context, c *Collection) (aggregate.
 	for _, i := range list {
 		doc, err := marshal(bson.D{
 			{Key: "name", Value: i.Name}, {Key: "key", Value: i.Spec.Lookup("key")}, {Key: "spec", Value: i.Spec},
-			{Key: "host", Value: "pando"}, {Key: "accesses", Value: bson.D{{Key: "ops", Value: int64(0)}}},
+			{Key: "host", Value: "pando"}, {Key: "accesses", Value: bson.D{{Key: "ops", Value: int64(0)}, {Key: "since", Value: e.store.opened}}},
 		})
 		if err != nil {
 			return nil, err
@@ -108,6 +120,7 @@ type Stats struct {
 	Documents int64
 	Indexes   int // that of _id included
 	Capped    bool
+	Bytes     int64 // about, of the oplog; 0 of others
 }
 
 // Stats returns sizes of the collection; of one that is not there, zeros.
@@ -116,6 +129,9 @@ func (c *Collection) Stats(ctx context.Context) (*Stats, error) {
 	if err = errors.Join(err, ctx.Err()); err != nil {
 		return nil, err
 	}
+	if c.store.isOplog(c.ns) {
+		return c.store.oplogStats(ctx)
+	}
 	if x == nil {
 		return new(Stats), nil
 	}
@@ -123,7 +139,7 @@ func (c *Collection) Stats(ctx context.Context) (*Stats, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Stats{Documents: n, Indexes: len(*x.indexes.Load()) + 1, Capped: x.settings.Load().capped}, nil
+	return &Stats{Documents: n, Indexes: len(*x.indexes.Load()) + len(x.ownIndex()), Capped: x.settings.Load().capped}, nil
 }
 
 // replaceCollection fills a new collection and puts it in the place of an old one, whose indexes and options it takes over.
@@ -137,11 +153,14 @@ func (s *Store) replaceCollection(ctx context.Context, ns namespace, docs aggreg
 		return err
 	}
 	if old != nil {
+		if err := target.notSeries(); err != nil {
+			return err
+		}
 		if options = old.settings.Load().spec; old.settings.Load().capped {
 			return mongoerror.New(mongoerror.Code(17152), "namespace '%s' is capped so it can't be used for $out", ns)
 		}
 	}
-	if _, err := s.create(ctx, temporary.ns, options, true); err != nil {
+	if _, err := s.create(ctx, temporary.ns, options, nil, true); err != nil {
 		return err
 	}
 	if err := s.fillCollection(ctx, temporary, target, old, docs); err != nil {
@@ -188,74 +207,4 @@ func (s *Store) fillCollection(ctx context.Context, temporary, target *Collectio
 		return err
 	}
 	return temporary.Rename(ctx, target.ns.database, target.ns.collection, true)
-}
-
-// Merge implements aggregate.Environment: $merge, for one document.
-func (e *environment) Merge(ctx context.Context, database, collection string, m *aggregate.Merge, doc document) error {
-	if e.tx != nil {
-		return mongoerror.New(mongoerror.OperationNotSupportedInTransaction, "Stage not supported inside of a multi-document transaction: $merge")
-	}
-	c := e.store.Database(database).Lookup(collection)
-	doc, _, err := identify(append(document(nil), doc...), e.store.newID)
-	if err != nil {
-		return err
-	}
-	filter := bsoncore.NewDocumentBuilder()
-	for _, field := range m.On {
-		v, err := doc.LookupErr(strings.Split(field, ".")...)
-		if err != nil || v.Type == bsoncore.TypeNull || v.Type == bsoncore.TypeArray {
-			return mongoerror.New(mongoerror.Code(51132), "$merge write error: 'on' field '%s' cannot be missing, null, undefined or an array", field)
-		}
-		filter.AppendValue(field, v)
-	}
-	return c.merge(ctx, m, filter.Build(), doc)
-}
-
-// merge carries out what is to happen to a document that is there, or is not.
-func (c *Collection) merge(ctx context.Context, m *aggregate.Merge, filter, doc document) error {
-	raw := bson.Raw(doc)
-	upsert := m.WhenNotMatched == "insert"
-	var u any
-	o := &UpdateOptions{Upsert: upsert, Let: variablesDocument(m.Let, doc)}
-	switch m.WhenMatched {
-	case "replace":
-		u = raw
-	case "keepExisting":
-		u, o.Upsert = bson.D{{Key: "$setOnInsert", Value: raw}}, true
-	case "merge":
-		u = bson.D{{Key: "$set", Value: raw}}
-	case "pipeline":
-		u = bson.RawValue{Type: bson.Type(m.Pipeline.Type), Value: m.Pipeline.Data}
-	case "fail":
-		_, err := c.Insert(ctx, raw)
-		return err
-	}
-	if m.WhenMatched == "pipeline" && upsert {
-		if there, err := c.Count(ctx, bson.Raw(filter), &FindOptions{Limit: 1}); err != nil {
-			return err
-		} else if there == 0 {
-			_, err := c.Insert(ctx, raw)
-			return err
-		}
-	}
-	result, err := c.Apply(ctx, bson.Raw(filter), u, o)
-	if err != nil {
-		return err
-	}
-	if m.WhenNotMatched == "fail" && result.Matched == 0 {
-		return mongoerror.New(mongoerror.Code(13113), "$merge could not find a matching document in the target collection for at least one document in the source collection")
-	}
-	return nil
-}
-
-// variablesDocument makes a document of variables; new is the document that is merged.
-func variablesDocument(list []expression.Variable, doc document) any {
-	b := bsoncore.NewDocumentBuilder()
-	for _, v := range list {
-		b.AppendDocument(v.Name, bsoncore.NewDocumentBuilder().AppendValue("$literal", v.Value).Build())
-	}
-	if len(list) == 0 {
-		b.AppendDocument("new", bsoncore.NewDocumentBuilder().AppendDocument("$literal", doc).Build())
-	}
-	return bson.Raw(b.Build())
 }

@@ -3,6 +3,9 @@ package document
 import (
 	"errors"
 
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
+
 	"github.com/pandodb/pando"
 	"github.com/pandodb/pando/document/internal/mongoerror"
 )
@@ -41,6 +44,9 @@ func CodeOf(err error) Code { return mongoerror.CodeOf(err) }
 func NewError(code Code, format string, args ...any) *Error {
 	return mongoerror.New(code, format, args...)
 }
+
+// TypeName returns the name that a type has in MongoDB's messages, and for $type.
+func TypeName(t bson.Type) string { return mongoerror.TypeName(bsoncore.Type(t)) }
 
 // conflict is what a transaction gets that somebody else's commit has overtaken.
 func conflict(cause error) error {

@@ -2,9 +2,8 @@ package document
 
 import (
 	"context"
-	"encoding/binary"
+	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -14,66 +13,42 @@ import (
 	"github.com/pandodb/pando/document/internal/mongoerror"
 )
 
-// logReader makes the events of a change stream of the changes in the storage's log.
-type logReader struct {
+// eventMaker makes the events of a change stream of what was committed.
+type eventMaker struct {
 	stream *stream
-	ctx    context.Context
-	stored []byte // the record that was stored last: a note about it follows
-	image  []byte // the pieces of the document before, so far
-	time   uint64 // of the newest event: they do not go back, whatever concurrent commits say
-	done   bool   // the stream is invalid
 }
 
-// take looks at one change.
-func (r *logReader) take(c pando.Change) error {
-	rest, ours := strings.CutPrefix(c.Keyspace, metaKeyspace)
-	if !ours || c.Kind != pando.ChangePut && c.Kind != pando.ChangeNote {
-		return r.pass(c)
-	}
-	if c.Kind == pando.ChangePut {
-		if strings.Count(rest, "/") == 1 {
-			r.stored = append(r.stored[:0], c.Value...)
+// take makes the events of a commit.
+func (r *eventMaker) take(ctx context.Context, c *committed) error {
+	for i := range c.changes {
+		l := &c.changes[i]
+		if l.seq < r.stream.begin {
+			continue
 		}
-		return r.pass(c)
-	}
-	if len(c.Value) == 0 {
-		return fmt.Errorf("change %d: %w: an empty note", c.Seq, pando.ErrCorrupt)
-	}
-	op, note := operation(c.Value[0]), c.Value[1:]
-	switch {
-	case op == opImage:
-		r.image = append(r.image, note...)
-		return nil
-	case len(note) < 8:
-		return fmt.Errorf("change %d: %w: a note of %d bytes", c.Seq, pando.ErrCorrupt, len(note))
-	}
-	r.time = max(r.time, binary.BigEndian.Uint64(note))
-	var err error
-	if op == opCommand {
-		err = r.command(c.Seq, document(note[8:]))
-	} else {
-		err = r.change(c.Seq, rest, op, note[8:])
-	}
-	r.image = r.image[:0]
-	return err
-}
-
-// pass notes that the stream has come this far, when that costs no waiting.
-func (r *logReader) pass(c pando.Change) error {
-	if c.Last {
-		select {
-		case r.stream.events <- event{at: token{seq: c.Seq}}:
+		var err error
+		switch l.op {
+		case opNoop:
+			continue
+		case opCommand:
+			err = r.command(ctx, l)
 		default:
+			err = r.change(ctx, c, l)
 		}
+		if err != nil {
+			return err
+		}
+	}
+	if c.seq >= r.stream.begin {
+		r.stream.offer(event{at: token{seq: c.seq}}) // the stream has come this far
 	}
 	return nil
 }
 
 // wants reports whether the stream tells about a collection.
-func (r *logReader) wants(ns namespace) bool {
+func (r *eventMaker) wants(l *logged, ns namespace) bool {
 	st := r.stream
 	switch {
-	case r.time < st.after:
+	case l.time < st.after:
 		return false
 	case st.ns.database == "":
 		return ns.database != "admin" && ns.database != "config" && ns.database != "local"
@@ -84,33 +59,21 @@ func (r *logReader) wants(ns namespace) bool {
 }
 
 // change makes the event of a changed document.
-func (r *logReader) change(seq uint64, keyspace string, op operation, note []byte) error {
-	number, err := strconv.ParseUint(strings.TrimPrefix(keyspace, "/"), 10, 32)
-	length, n := binary.Uvarint(note)
-	if err != nil || n <= 0 || length > uint64(len(note)-n-1) {
-		return fmt.Errorf("change %d: %w: a note that cannot be read", seq, pando.ErrCorrupt)
-	}
-	c := r.stream.store.current.Load().byNumber[uint32(number)]
-	if c == nil {
-		return fmt.Errorf("change %d is of a collection that was dropped: %w", seq, pando.ErrChangesGone)
-	}
-	ns := *c.name.Load()
-	if !r.wants(ns) || seq == r.stream.told {
+func (r *eventMaker) change(ctx context.Context, c *committed, l *logged) error {
+	if l.seq == r.stream.told || !r.wants(l, l.ns) {
 		return nil
 	}
-	id := bsoncore.Value{Type: bsoncore.Type(note[n]), Data: note[n+1 : n+1+int(length)]}
-	e, err := r.describe(seq, c, ns, op, id, note[n+1+int(length):])
+	e, err := r.describe(ctx, c, l)
 	if err != nil {
-		return err
+		return fmt.Errorf("change %d: %w", l.seq, err)
 	}
-	r.stream.send(r.ctx, event{doc: e, at: token{seq: seq}})
-	return nil
+	return r.stream.send(ctx, event{doc: e, at: token{seq: l.seq}})
 }
 
 // start begins an event.
-func (r *logReader) start(at token, operationType string) *bsoncore.DocumentBuilder {
+func (l *logged) start(at token, operationType string) *bsoncore.DocumentBuilder {
 	return bsoncore.NewDocumentBuilder().AppendDocument("_id", at.document()).AppendString("operationType", operationType).
-		AppendTimestamp("clusterTime", uint32(r.time>>32), uint32(r.time)).AppendDateTime("wallTime", int64(r.time>>32)*1000)
+		AppendTimestamp("clusterTime", uint32(l.time>>32), uint32(l.time)).AppendDateTime("wallTime", int64(l.time>>32)*1000)
 }
 
 func namespaceDocument(ns namespace) document {
@@ -122,53 +85,43 @@ func namespaceDocument(ns namespace) document {
 }
 
 // describe makes the event itself.
-func (r *logReader) describe(seq uint64, c *collection, ns namespace, op operation, id bsoncore.Value, rest []byte) (document, error) {
+func (r *eventMaker) describe(ctx context.Context, c *committed, l *logged) (document, error) {
 	names := map[operation]string{opInsert: "insert", opUpdate: "update", opReplace: "replace", opDelete: "delete"}
-	if names[op] == "" {
-		return nil, fmt.Errorf("change %d: %w: a note of unknown kind %q", seq, pando.ErrCorrupt, byte(op))
-	}
-	b := r.start(token{seq: seq}, names[op])
+	b := l.start(token{seq: l.seq}, names[l.op])
 	o := r.stream.o
 	if o.ShowExpandedEvents {
-		b.AppendBinary("collectionUUID", c.uuid.Subtype, c.uuid.Data)
+		b.AppendBinary("collectionUUID", l.c.uuid.Subtype, l.c.uuid.Data)
 	}
-	full, err := r.fullDocument(c, ns, op, id)
+	if lsid := sessionDocument(c.session); c.transaction && lsid != nil {
+		b.AppendInt64("txnNumber", c.number).AppendDocument("lsid", lsid)
+	}
+	full, err := r.fullDocument(ctx, l)
 	if err != nil {
 		return nil, err
 	}
 	if full.Type != 0 {
 		b.AppendValue("fullDocument", full)
 	}
-	b.AppendDocument("ns", namespaceDocument(ns))
-	b.AppendDocument("documentKey", bsoncore.NewDocumentBuilder().AppendValue("_id", id).Build())
-	if op == opUpdate {
-		b.AppendDocument("updateDescription", described(rest, o.ShowExpandedEvents))
+	b.AppendDocument("ns", namespaceDocument(l.ns))
+	b.AppendDocument("documentKey", bsoncore.NewDocumentBuilder().AppendValue("_id", l.id).Build())
+	if l.op == opUpdate {
+		what, err := describeDiff(l.doc, o.ShowExpandedEvents)
+		if err != nil {
+			return nil, err
+		}
+		b.AppendDocument("updateDescription", what)
 	}
-	if op != opInsert && (o.FullDocumentBeforeChange == "whenAvailable" || o.FullDocumentBeforeChange == "required") {
+	if l.op != opInsert && (o.FullDocumentBeforeChange == "whenAvailable" || o.FullDocumentBeforeChange == "required") {
 		switch {
-		case len(r.image) > 0:
-			b.AppendDocument("fullDocumentBeforeChange", r.image)
+		case l.image != nil:
+			b.AppendDocument("fullDocumentBeforeChange", l.image)
 		case o.FullDocumentBeforeChange == "required":
-			return nil, noImage("pre", ns)
+			return nil, noImage("pre", l.ns)
 		default:
 			b.AppendNull("fullDocumentBeforeChange")
 		}
 	}
 	return b.Build(), nil
-}
-
-// described is the description of an update as a stream tells it: with disambiguatedPaths only when it asks for more.
-func described(difference document, expanded bool) document {
-	if expanded {
-		return difference
-	}
-	b := bsoncore.NewDocumentBuilder()
-	for _, e := range elementsOf(difference) {
-		if e.Key() != disambiguatedPaths {
-			b.AppendValue(e.Key(), e.Value())
-		}
-	}
-	return b.Build()
 }
 
 func noImage(which string, ns namespace) error {
@@ -180,101 +133,179 @@ func noImage(which string, ns namespace) error {
 
 // fullDocument returns the document of an event, null when it should have one but it is not there, and a missing value when it has
 // none.
-func (r *logReader) fullDocument(c *collection, ns namespace, op operation, id bsoncore.Value) (bsoncore.Value, error) {
+func (r *eventMaker) fullDocument(ctx context.Context, l *logged) (bsoncore.Value, error) {
 	none, null := bsoncore.Value{}, bsoncore.Value{Type: bsoncore.TypeNull}
 	now := func() (bsoncore.Value, error) {
-		doc, err := c.codec.Decode(nil, r.stored)
+		doc, err := l.document()
 		return bsoncore.Value{Type: bsoncore.TypeEmbeddedDocument, Data: doc}, err
 	}
 	switch {
-	case op == opInsert, op == opReplace:
+	case l.op == opInsert, l.op == opReplace:
 		return now()
-	case op == opDelete:
+	case l.op == opDelete:
 		return none, nil
 	}
 	switch r.stream.o.FullDocument {
 	case "updateLookup":
-		handle := &Collection{store: c.store, ns: ns}
-		doc, err := handle.GetValueTo(r.ctx, nil, bson.RawValue{Type: bson.Type(id.Type), Value: id.Data})
+		handle := &Collection{store: l.c.store, ns: l.ns}
+		doc, err := handle.GetValueTo(ctx, nil, bson.RawValue{Type: bson.Type(l.id.Type), Value: l.id.Data})
 		if err != nil {
 			return null, nil
 		}
 		return bsoncore.Value{Type: bsoncore.TypeEmbeddedDocument, Data: doc}, nil
 	case "whenAvailable", "required":
-		if c.settings.Load().images {
+		if l.c.settings.Load().images {
 			return now()
 		}
 		if r.stream.o.FullDocument == "required" {
-			return none, noImage("post", ns)
+			return none, noImage("post", l.ns)
 		}
 		return null, nil
 	}
 	return none, nil
 }
 
-// command makes the events of a change of the catalogue.
-func (r *logReader) command(seq uint64, c document) error {
-	first, err := c.IndexErr(0)
+// loggedCommand is a change of the catalogue.
+type loggedCommand struct {
+	name string
+	ns   namespace
+	doc  document // the whole note
+	what document // what only the oplog shows
+}
+
+// parse reads a change of the catalogue.
+func (l *logged) parse() (*loggedCommand, error) {
+	first, err := l.doc.IndexErr(0)
 	if err != nil {
-		return fmt.Errorf("change %d: %w: a note that cannot be read", seq, pando.ErrCorrupt)
+		return nil, fmt.Errorf("change %d: %w: a note that cannot be read", l.seq, pando.ErrCorrupt)
 	}
+	c := &loggedCommand{name: first.Key(), doc: l.doc}
 	name, _ := first.Value().StringValueOK()
-	db, _ := c.Lookup("db").StringValueOK()
-	ns := namespace{db, name}
-	if ns.database == "" {
-		ns.database, ns.collection, _ = strings.Cut(name, ".")
+	db, _ := l.doc.Lookup("db").StringValueOK()
+	if c.ns = (namespace{db, name}); db == "" {
+		c.ns.database, c.ns.collection, _ = strings.Cut(name, ".")
 	}
-	at := token{seq: seq}
-	switch first.Key() {
+	c.what, _ = l.doc.Lookup(oplogField).DocumentOK()
+	return c, nil
+}
+
+// uuid returns the UUID of the collection; nil if there is none.
+func (c *loggedCommand) uuid() []byte {
+	_, data, _ := c.what.Lookup("ui").BinaryOK()
+	return data
+}
+
+// target returns the name that a collection is given.
+func (c *loggedCommand) target() namespace {
+	var to namespace
+	name, _ := c.doc.Lookup("to").StringValueOK()
+	to.database, to.collection, _ = strings.Cut(name, ".")
+	return to
+}
+
+// command makes the events of a change of the catalogue.
+func (r *eventMaker) command(ctx context.Context, l *logged) error {
+	c, err := l.parse()
+	if err != nil {
+		return err
+	}
+	at := token{seq: l.seq}
+	start := func(name string) *bsoncore.DocumentBuilder {
+		b := l.start(at, name)
+		if id := c.uuid(); id != nil && r.stream.o.ShowExpandedEvents {
+			b.AppendBinary("collectionUUID", bson.TypeBinaryUUID, id)
+		}
+		return b.AppendDocument("ns", namespaceDocument(c.ns))
+	}
+	switch c.name {
 	case "drop":
-		if r.wants(ns) {
-			r.tell(at, r.start(at, "drop").AppendDocument("ns", namespaceDocument(ns)).Build(), r.stream.ns.collection != "")
+		if r.wants(l, c.ns) {
+			return r.tell(ctx, l, start("drop").Build(), r.stream.ns.collection != "")
 		}
 	case "dropDatabase":
-		ns = namespace{database: name}
-		if r.stream.ns.collection == "" && r.wants(ns) {
-			r.tell(at, r.start(at, "dropDatabase").AppendDocument("ns", namespaceDocument(ns)).Build(), r.stream.ns.database != "")
+		if r.stream.ns.collection == "" && r.wants(l, c.ns) {
+			return r.tell(ctx, l, start("dropDatabase").Build(), r.stream.ns.database != "")
 		}
 	case "renameCollection":
-		to := namespace{}
-		target, _ := c.Lookup("to").StringValueOK()
-		to.database, to.collection, _ = strings.Cut(target, ".")
-		if r.wants(ns) || r.wants(to) && r.stream.ns.collection != "" {
-			b := r.start(at, "rename").AppendDocument("ns", namespaceDocument(ns)).AppendDocument("to", namespaceDocument(to))
+		to := c.target()
+		if r.wants(l, c.ns) || r.wants(l, to) && r.stream.ns.collection != "" {
+			b := start("rename").AppendDocument("to", namespaceDocument(to))
 			if r.stream.o.ShowExpandedEvents {
-				b.AppendDocument("operationDescription", bsoncore.NewDocumentBuilder().AppendDocument("to", namespaceDocument(to)).Build())
+				b.AppendDocument("operationDescription", c.renamed(to))
 			}
-			r.tell(at, b.Build(), r.stream.ns.collection != "")
+			return r.tell(ctx, l, b.Build(), r.stream.ns.collection != "")
 		}
 	default:
-		r.expanded(at, first.Key(), ns, c)
+		names := map[string]string{"create": "create", "createIndexes": "createIndexes", "dropIndexes": "dropIndexes", "collMod": "modify"}
+		if r.stream.o.ShowExpandedEvents && names[c.name] != "" && r.wants(l, c.ns) {
+			return r.tell(ctx, l, c.describe(start(names[c.name])), false)
+		}
 	}
 	return nil
 }
 
-// expanded tells the events that a stream has only when it asks for them.
-func (r *logReader) expanded(at token, command string, ns namespace, c document) {
-	names := map[string]string{"create": "create", "createIndexes": "createIndexes", "dropIndexes": "dropIndexes", "collMod": "modify"}
-	if !r.stream.o.ShowExpandedEvents || names[command] == "" || !r.wants(ns) {
-		return
+// renamed is the description of a rename.
+func (c *loggedCommand) renamed(to namespace) document {
+	b := bsoncore.NewDocumentBuilder().AppendDocument("to", namespaceDocument(to))
+	if _, target, ok := c.what.Lookup("dropTarget").BinaryOK(); ok {
+		b.AppendBinary("dropTarget", bson.TypeBinaryUUID, target)
 	}
-	description := bsoncore.NewDocumentBuilder()
-	for _, e := range elementsOf(c)[1:] {
-		if e.Key() != "db" {
-			description.AppendValue(e.Key(), e.Value())
+	return b.Build()
+}
+
+// describe ends an event that a stream has only when it asks for it.
+func (c *loggedCommand) describe(b *bsoncore.DocumentBuilder) document {
+	d := bsoncore.NewDocumentBuilder()
+	if c.name == "create" && len(c.what.Lookup("ui").Data) > 0 {
+		d.AppendDocument("idIndex", idIndexSpec())
+	}
+	c.eachOption(func(e bsoncore.Element) { d.AppendValue(e.Key(), e.Value()) })
+	b.AppendDocument("operationDescription", d.Build())
+	if c.name == "collMod" {
+		before := bsoncore.NewDocumentBuilder()
+		for _, part := range [][2]string{{"collectionOptions_old", "collectionOptions"}, {"indexOptions_old", "indexOptions"}} {
+			if v, err := c.what.LookupErr("o2", part[0]); err == nil {
+				before.AppendValue(part[1], v)
+			}
+		}
+		b.AppendDocument("stateBeforeChange", before.Build())
+	}
+	return b.Build()
+}
+
+// eachOption calls fn with what the command says about the collection.
+func (c *loggedCommand) eachOption(fn func(e bsoncore.Element)) {
+	for _, e := range elementsOf(c.doc)[1:] {
+		switch e.Key() {
+		case "db", oplogField, "to":
+		case "options":
+			options, _ := e.Value().DocumentOK()
+			for _, o := range elementsOf(options) {
+				fn(o)
+			}
+		default:
+			fn(e)
 		}
 	}
-	b := r.start(at, names[command]).AppendDocument("ns", namespaceDocument(ns)).AppendDocument("operationDescription", description.Build())
-	r.tell(at, b.Build(), false)
+}
+
+// idIndexSpec is the index of _id, as listIndexes shows it.
+func idIndexSpec() document {
+	return bsoncore.NewDocumentBuilder().AppendInt32("v", 2).
+		AppendDocument("key", bsoncore.NewDocumentBuilder().AppendInt32("_id", 1).Build()).AppendString("name", "_id_").Build()
 }
 
 // tell sends an event, and the one that ends the stream behind it.
-func (r *logReader) tell(at token, doc document, invalidates bool) {
+func (r *eventMaker) tell(ctx context.Context, l *logged, doc document, invalidates bool) error {
 	st := r.stream
-	st.send(r.ctx, event{doc: doc, at: at})
-	if invalidates {
-		end := token{seq: at.seq, invalidate: true}
-		st.send(r.ctx, event{doc: r.start(end, "invalidate").Build(), at: end, end: true})
-		r.done = true
+	if l.seq != st.told {
+		if err := st.send(ctx, event{doc: doc, at: token{seq: l.seq}}); err != nil {
+			return err
+		}
 	}
+	if !invalidates {
+		return nil
+	}
+	end := token{seq: l.seq, invalidate: true}
+	return errors.Join(st.send(ctx, event{doc: l.start(end, "invalidate").Build(), at: end, end: true}), errFeedEnded)
 }

@@ -35,6 +35,10 @@ type FindOptions struct {
 	Let any
 	// NoSpill makes a sort that needs more than QueryMemoryBytes fail instead of spilling.
 	NoSpill bool
+	// ReturnKey gives of a document only what the index that was used has of it.
+	ReturnKey bool
+	// ShowRecordID adds the key of a document's record, as $recordId.
+	ShowRecordID bool
 	// Verbosity of Explain: "queryPlanner" (the default), "executionStats" or "allPlansExecution".
 	Verbosity string
 }
@@ -47,6 +51,7 @@ type findQuery struct {
 	options FindOptions
 	let     []expression.Variable
 	now     time.Time
+	call    *expression.Call // who waits for what its expressions make
 }
 
 // Find returns the documents that match a filter, for a range loop. A document is valid for its step only.
@@ -58,7 +63,18 @@ type findQuery struct {
 //		...
 //	}
 func (c *Collection) Find(ctx context.Context, filter any, o *FindOptions) iter.Seq2[bson.Raw, error] {
-	return loop(ctx, func() (*Cursor, error) { return c.OpenFind(ctx, filter, o) })
+	// The function is small enough to become part of the loop, which then allocates nothing for it.
+	return func(yield func(bson.Raw, error) bool) { c.each(ctx, filter, o, yield) }
+}
+
+// each is the loop over what a filter finds.
+func (c *Collection) each(ctx context.Context, filter any, o *FindOptions, yield func(bson.Raw, error) bool) {
+	cursor, err := c.OpenFind(ctx, filter, o)
+	if err != nil {
+		yield(nil, err)
+		return
+	}
+	cursor.each(ctx, yield)
 }
 
 // FindOne returns a copy of the first document that matches, or ErrNotFound.
@@ -83,15 +99,17 @@ func (c *Collection) OpenFind(ctx context.Context, filter any, o *FindOptions) (
 	if err != nil {
 		return nil, err
 	}
-	if cursor, err := c.openDirect(ctx, spec, o); cursor != nil || err != nil {
-		return cursor, err
+	if (o == nil || !o.ReturnKey && !o.ShowRecordID) && !c.namesBuckets() {
+		if cursor, err := c.openDirect(ctx, spec, o); cursor != nil || err != nil {
+			return cursor, err
+		}
 	}
 	q, err := c.parseFind(spec, o)
 	if err != nil {
 		return nil, err
 	}
-	if c.view() != nil {
-		return c.findInView(ctx, q)
+	if open := c.virtual(); open != nil {
+		return open(ctx, q)
 	}
 	x, err := c.use()
 	if err != nil {
@@ -100,6 +118,10 @@ func (c *Collection) OpenFind(ctx context.Context, filter any, o *FindOptions) (
 	if x == nil {
 		return newCursor(ctx, empty{}), nil
 	}
+	if q.options.ReturnKey || q.options.ShowRecordID {
+		return c.openKeyed(ctx, x, q)
+	}
+	q.call.By(ctx)
 	m, err := c.open(ctx, x, q)
 	if err != nil {
 		return nil, err
@@ -115,21 +137,26 @@ type found struct {
 }
 
 func (f *found) next(ctx context.Context) (document, bool, error) {
-	if !f.m.next() {
-		return nil, false, f.m.err()
-	}
+	var ok bool
 	var err error
-	if f.buf, err = f.m.document(f.buf[:0]); err != nil {
-		return nil, false, err
+	f.buf, ok, err = f.nextTo(ctx, f.buf[:0])
+	return f.buf, ok, err
+}
+
+func (f *found) nextTo(ctx context.Context, dst []byte) ([]byte, bool, error) {
+	f.q.call.By(ctx)
+	if !f.m.next() {
+		return dst, false, f.m.err()
 	}
-	return f.buf, true, nil // the plan has made the projection
+	out, err := f.m.document(dst) // the plan has made the projection
+	return out, err == nil, err
 }
 
 func (f *found) close() error { return f.m.close() }
 
 // parseFind parses a query.
 func (c *Collection) parseFind(filter any, o *FindOptions) (*findQuery, error) {
-	q := &findQuery{now: c.store.clock.Now()}
+	q := &findQuery{now: c.store.clock.Now(), call: new(expression.Call)}
 	if o != nil {
 		q.options = *o
 	}
@@ -162,7 +189,7 @@ func (c *Collection) parseFind(filter any, o *FindOptions) (*findQuery, error) {
 		return nil, err
 	}
 	q.FilterSpec, q.Let = q.spec, q.let
-	if q.Filter, err = query.Parse(q.spec, &query.Options{Collation: q.Collation, Let: q.let, Now: q.now}); err != nil {
+	if q.Filter, err = query.Parse(q.spec, &query.Options{Collation: q.Collation, Let: q.let, Now: q.now, Call: q.call}); err != nil {
 		return nil, err
 	}
 	return q, c.parseProjection(q)
@@ -180,7 +207,7 @@ func (c *Collection) parseProjection(q *findQuery) error {
 	}
 	o := &projection.Options{
 		Filter:     q.Filter,
-		Expression: &expression.Options{Collation: q.Collation, Let: q.let, Now: q.now},
+		Expression: &expression.Options{Collation: q.Collation, Let: q.let, Now: q.now, Call: q.call},
 	}
 	q.Project = spec
 	if q.Projection, err = projection.Parse(spec, o); err != nil || q.Projection == nil {
@@ -205,7 +232,9 @@ func (c *Collection) collation(v any) (*collation.Collation, error) {
 	if spec != nil {
 		return collation.Parse(spec)
 	}
-	if x := c.store.current.Load().byName[c.ns.String()]; x != nil {
+	if x, err := c.store.current.Load().named(c.ns); err != nil {
+		return nil, err
+	} else if x != nil {
 		return x.settings.Load().collation, nil
 	}
 	if v := c.view(); v != nil {
@@ -241,8 +270,8 @@ func (c *Collection) Count(ctx context.Context, filter any, o *FindOptions) (int
 	if err != nil {
 		return 0, err
 	}
-	if c.view() != nil {
-		cursor, err := c.findInView(ctx, q)
+	if open := c.virtual(); open != nil {
+		cursor, err := open(ctx, q)
 		if err != nil {
 			return 0, err
 		}
@@ -257,43 +286,6 @@ func (c *Collection) Count(ctx context.Context, filter any, o *FindOptions) (int
 	if x == nil || err != nil {
 		return 0, err
 	}
+	q.call.By(ctx)
 	return c.count(ctx, x, q)
-}
-
-// Distinct returns the different values of a field among the documents that match, elements of arrays one by one, in their order.
-func (c *Collection) Distinct(ctx context.Context, field string, filter any, o *FindOptions) ([]bson.RawValue, error) {
-	q, err := c.parseFind(filter, o)
-	if err != nil {
-		return nil, err
-	}
-	set := newValueSet(q.Collation)
-	add := func(doc document) { eachLeaf(doc, field, set.add) }
-	var cursor *Cursor
-	if c.view() != nil {
-		cursor, err = c.findInView(ctx, q)
-	} else {
-		cursor, err = c.OpenFind(ctx, bson.Raw(q.spec), &FindOptions{Hint: q.options.Hint, Collation: q.options.Collation, Let: q.options.Let})
-	}
-	if err != nil {
-		return nil, err
-	}
-	defer cursor.Close()
-	for cursor.Next(ctx) {
-		add(cursor.current)
-	}
-	return set.values(), cursor.Err()
-}
-
-// Explain returns how a query would be carried out, or, with a Verbosity above queryPlanner, how it was, in the shape of MongoDB's
-// explain.
-func (c *Collection) Explain(ctx context.Context, filter any, o *FindOptions) (bson.Raw, error) {
-	q, err := c.parseFind(filter, o)
-	if err != nil {
-		return nil, err
-	}
-	x, err := c.use()
-	if err != nil {
-		return nil, err
-	}
-	return c.explain(ctx, x, q)
 }

@@ -16,7 +16,7 @@ var lookups = sync.Pool{New: func() any { return new(lookup) }}
 
 // GetValueTo is GetTo for an _id that is BSON already. It allocates nothing when the document fits into dst.
 func (c *Collection) GetValueTo(ctx context.Context, dst []byte, id bson.RawValue) (bson.Raw, error) {
-	x, err := c.use()
+	x, err := c.useRecords()
 	if err != nil {
 		return dst, err
 	}
@@ -26,14 +26,21 @@ func (c *Collection) GetValueTo(ctx context.Context, dst []byte, id bson.RawValu
 	l := lookups.Get().(*lookup)
 	defer lookups.Put(l)
 	v := bsoncore.Value{Type: bsoncore.Type(id.Type), Data: id.Value}
-	if x.settings.Load().capped {
+	switch settings := x.settings.Load(); {
+	case settings.capped:
+		if err := x.open(); err != nil {
+			return dst, err
+		}
 		return c.getCapped(ctx, x, dst, v)
+	case settings.series != nil:
+		doc, err := c.FindOne(ctx, bsoncore.NewDocumentBuilder().AppendValue("_id", v).Build(), nil)
+		return append(dst, doc...), err
 	}
 	l.key = x.key(l.key[:0], v)
 	if c.at != nil {
 		l.record, err = c.at.reader.GetTo(x.records, l.record[:0], l.key)
 	} else if c.tx != nil {
-		l.record, err = c.tx.tx.In(x.records).GetTo(l.record[:0], l.key)
+		l.record, err = c.tx.reads.In(x.records).GetTo(l.record[:0], l.key)
 	} else {
 		l.record, err = x.records.GetTo(l.record[:0], l.key)
 	}

@@ -112,6 +112,9 @@ func (c *Collection) CreateIndexes(ctx context.Context, specs []bson.Raw, progre
 		if err != nil {
 			return nil, err
 		}
+		if err := x.checkSeriesIndex(def); err != nil {
+			return nil, errors.Join(err, x.unregister(fresh))
+		}
 		names[i] = def.Name
 		made, err := x.register(ctx, def)
 		if err != nil {
@@ -147,10 +150,14 @@ func (tx *Tx) createIndexes(x *collection, specs []bson.Raw) ([]string, error) {
 		names = append(names, def.Name)
 		x.nextIndex++
 		i := &secondary{number: x.nextIndex, def: def, ready: true}
-		if i.ks, err = tx.store.db.Keyspace(indexName(x.number, i.number), x.indexOptions()); err != nil {
+		if i.ks, err = tx.store.db.Keyspace(indexName(x.number, i.number), x.indexOptionsOf(def)); err != nil {
 			return nil, err
 		}
 		list = append(list, i)
+		command := x.indexCommand("createIndexes", bsoncore.NewArrayBuilder().AppendDocument(def.Spec).Build())
+		if err := errors.Join(tx.note(), tx.w.noteCommand(command, x.aboutSelf().Build())); err != nil {
+			return nil, err
+		}
 	}
 	x.indexes.Store(&list)
 	return names, nil
@@ -165,13 +172,22 @@ func (c *collection) register(ctx context.Context, def *index.Definition) (*seco
 	s := c.store
 	s.schema.Lock()
 	defer s.schema.Unlock()
-	if isIDIndex(def) {
+	if s := c.settings.Load().series; s == nil && isIDIndex(def) {
 		return nil, nil
+	} else if s.hasIndex() {
+		if same, err := compareIndexes(s.order, def); same || err != nil {
+			return nil, err
+		}
 	}
 	list := *c.indexes.Load()
-	for _, x := range list {
-		if same, err := compareIndexes(x.def, def); same || err != nil {
-			return nil, err
+	for _, byName := range []bool{true, false} { // whose name it is says first what is wrong
+		for _, x := range list {
+			if byName != (x.def.Name == def.Name) {
+				continue
+			}
+			if same, err := compareIndexes(x.def, def); same || err != nil {
+				return nil, err
+			}
 		}
 	}
 	if len(list)+2 > maxIndexes {
@@ -180,10 +196,10 @@ func (c *collection) register(ctx context.Context, def *index.Definition) (*seco
 	c.nextIndex++
 	x := &secondary{number: c.nextIndex, def: def, build: newBuild()}
 	var err error
-	if x.ks, err = s.db.Keyspace(indexName(c.number, x.number), c.indexOptions()); err != nil {
+	if x.ks, err = s.db.Keyspace(indexName(c.number, x.number), c.indexOptionsOf(def)); err != nil {
 		return nil, err
 	}
-	return x, c.changeIndexes(ctx, append(slices.Clone(list), x), nil)
+	return x, c.changeIndexes(ctx, append(slices.Clone(list), x), nil, nil)
 }
 
 // isIDIndex reports whether a definition is that of the index of _id, which is always there.
@@ -193,14 +209,14 @@ func isIDIndex(def *index.Definition) bool {
 
 // compareIndexes reports whether two definitions are the same index, and fails when they are in each other's way.
 func compareIndexes(old, new *index.Definition) (bool, error) {
-	pattern := bytes.Equal(old.Keys, new.Keys) && old.Collation.Equal(new.Collation) && bytes.Equal(old.PartialSpec, new.PartialSpec)
-	options := old.Unique == new.Unique && old.Sparse == new.Sparse && old.TTL == new.TTL
+	same := bytes.Equal(old.Keys, new.Keys) && bytes.Equal(old.WildcardProjection, new.WildcardProjection) && bytes.Equal(old.PartialSpec, new.PartialSpec) &&
+		old.Collation.Equal(new.Collation) && old.Unique == new.Unique && old.Sparse == new.Sparse
 	switch {
-	case pattern && options && (old.Name == new.Name):
+	case same && old.TTL == new.TTL && old.Name == new.Name:
 		return true, nil
-	case pattern && options:
+	case same && old.TTL == new.TTL:
 		return false, mongoerror.New(mongoerror.IndexOptionsConflict, "Index already exists with a different name: %s", old.Name)
-	case pattern:
+	case same:
 		return false, mongoerror.New(mongoerror.IndexOptionsConflict, "An equivalent index already exists with the same name but different options. Requested index: %s, existing index: %s", new.Spec, old.Spec)
 	case old.Name == new.Name:
 		return false, mongoerror.New(mongoerror.IndexKeySpecsConflict, "An existing index has the same name as the requested index. When index names are not specified, they are auto generated and can cause conflicts. Please refer to our documentation. Requested index: %s, existing index: %s", new.Spec, old.Spec)
@@ -209,8 +225,8 @@ func compareIndexes(old, new *index.Definition) (bool, error) {
 }
 
 // changeIndexes replaces the list of indexes, in the catalogue and in memory, when no write is committing. The caller holds
-// Store.schema. command, if any, is for change streams.
-func (c *collection) changeIndexes(ctx context.Context, list []*secondary, command document) error {
+// Store.schema. commands, if any, are for change streams, and what for the oplog.
+func (c *collection) changeIndexes(ctx context.Context, list []*secondary, commands []document, what document) error {
 	c.schema.Lock()
 	defer c.schema.Unlock()
 	if c.dropped.Load() {
@@ -222,8 +238,8 @@ func (c *collection) changeIndexes(ctx context.Context, list []*secondary, comma
 	}
 	ns := c.name.Load()
 	err = c.store.write(ctx, func(w *writer) error {
-		if command != nil {
-			if err := w.noteCommand(command); err != nil {
+		for _, command := range commands {
+			if err := w.noteCommand(command, what); err != nil {
 				return err
 			}
 		}
@@ -247,9 +263,9 @@ func (c *collection) unregister(gone []*secondary) error {
 }
 
 // removeIndexes takes indexes off the list and drops what they hold. The caller holds Store.schema.
-func (c *collection) removeIndexes(ctx context.Context, gone []*secondary, command document) error {
+func (c *collection) removeIndexes(ctx context.Context, gone []*secondary, commands []document) error {
 	rest := slices.DeleteFunc(slices.Clone(*c.indexes.Load()), func(x *secondary) bool { return slices.Contains(gone, x) })
-	if err := c.changeIndexes(ctx, rest, command); err != nil {
+	if err := c.changeIndexes(ctx, rest, commands, c.aboutSelf().Build()); err != nil {
 		if errors.Is(err, NamespaceNotFound) {
 			return nil // the whole collection is gone
 		}
@@ -285,13 +301,21 @@ func (c *Collection) DropIndex(ctx context.Context, which any) error {
 	for _, i := range gone {
 		i.build.abort()
 	}
-	names := bsoncore.NewArrayBuilder()
+	var commands []document
 	for _, i := range gone {
-		names.AppendString(i.def.Name)
+		specs := bsoncore.NewArrayBuilder().AppendDocument(i.def.Spec).Build()
+		commands = append(commands, x.indexCommand("dropIndexes", specs))
 	}
-	command := bsoncore.NewDocumentBuilder().AppendString("dropIndexes", c.ns.String()).AppendArray("names", names.Build()).Build()
-	return x.removeIndexes(ctx, gone, command)
+	return x.removeIndexes(ctx, gone, commands)
 }
+
+// indexCommand is a command about indexes, for change streams.
+func (c *collection) indexCommand(name string, specs bsoncore.Array) document {
+	return bsoncore.NewDocumentBuilder().AppendString(name, c.name.Load().String()).AppendArray("indexes", specs).Build()
+}
+
+// codeAmbiguousKeys is MongoDB's AmbiguousIndexKeyPattern.
+const codeAmbiguousKeys = mongoerror.Code(181)
 
 // selectIndexes returns the indexes that DropIndex means.
 func (c *collection) selectIndexes(which bsoncore.Value) ([]*secondary, error) {
@@ -309,13 +333,19 @@ func (c *collection) selectIndexes(which bsoncore.Value) ([]*secondary, error) {
 			gone = append(gone, x)
 		}
 	}
+	s := c.settings.Load().series
 	switch {
-	case byName && name == "_id_", byKeys && isIDPattern(keys):
+	case s.hasIndex() && (byName && name == s.order.Name || byKeys && bytes.Equal(keys, s.order.Keys)):
+		return nil, mongoerror.New(mongoerror.InvalidOptions, "cannot drop the index %s: it is the order of the records", s.order.Name)
+	case s != nil && (byKeys || name == "_id_") && len(gone) > 0:
+	case byName && name == "_id_", byKeys && isIDPattern(keys) && s == nil:
 		return nil, mongoerror.New(mongoerror.InvalidOptions, "cannot drop _id index")
 	case len(gone) == 0 && byName && name != "*":
 		return nil, mongoerror.New(mongoerror.IndexNotFound, "index not found with name [%s]", name)
 	case len(gone) == 0 && byKeys:
 		return nil, mongoerror.New(mongoerror.IndexNotFound, "can't find index with key: %s", shellForm(keys))
+	case len(gone) > 1 && byKeys:
+		return nil, mongoerror.New(codeAmbiguousKeys, "%d indexes found for key: %s, identify by name instead", len(gone), shellForm(keys))
 	}
 	return gone, nil
 }
@@ -335,16 +365,20 @@ type IndexInfo struct {
 
 // Indexes lists the indexes, that of _id first.
 func (c *Collection) Indexes(ctx context.Context) ([]IndexInfo, error) {
+	if _, series := c.bucketsOf(); series != nil {
+		return nil, ctx.Err()
+	}
 	x, err := c.use()
 	if err = errors.Join(err, ctx.Err()); err != nil {
 		return nil, err
 	}
+	if x == nil && c.store.isOplog(c.ns) {
+		return nil, nil
+	}
 	if x == nil {
 		return nil, notFound(c.ns)
 	}
-	id := bsoncore.NewDocumentBuilder().AppendInt32("v", 2).
-		AppendDocument("key", bsoncore.NewDocumentBuilder().AppendInt32("_id", 1).Build()).AppendString("name", "_id_").Build()
-	list := []IndexInfo{{Name: "_id_", Spec: bson.Raw(id), Ready: true}}
+	list := x.ownIndex()
 	for _, i := range *x.indexes.Load() {
 		if i.def.Name != cappedIDIndex {
 			list = append(list, IndexInfo{Name: i.def.Name, Spec: bson.Raw(i.def.Spec), Ready: i.ready, Multikey: i.multikey.Load() != 0})
@@ -375,6 +409,7 @@ func (c *collection) modifyIndex(ctx context.Context, v bsoncore.Value) error {
 			changes.AppendValue(e.Key(), e.Value())
 		}
 	}
+	var old document
 	list := slices.Clone(*c.indexes.Load())
 	for i, x := range list {
 		if !slices.Contains(found, x) {
@@ -388,10 +423,27 @@ func (c *collection) modifyIndex(ctx context.Context, v bsoncore.Value) error {
 		if err != nil {
 			return err
 		}
+		old = indexOptions(x.def.Spec, spec)
 		fresh := &secondary{number: x.number, def: def, ks: x.ks, ready: x.ready, since: x.since, build: x.build}
 		fresh.multikey.Store(x.multikey.Load())
 		list[i] = fresh
 	}
 	command := bsoncore.NewDocumentBuilder().AppendString("collMod", c.name.Load().String()).AppendDocument("index", spec).Build()
-	return c.changeIndexes(ctx, list, command)
+	return c.changeIndexes(ctx, list, []document{command}, c.aboutModify(c.settings.Load().spec, old))
+}
+
+// indexOptions returns the options of an index that a change names, as they are.
+func indexOptions(spec, change document) document {
+	b := bsoncore.NewDocumentBuilder()
+	for _, name := range []string{"expireAfterSeconds", "hidden"} {
+		if _, err := change.LookupErr(name); err != nil {
+			continue
+		}
+		if v, err := spec.LookupErr(name); err == nil {
+			b.AppendValue(name, v)
+		} else if name == "hidden" {
+			b.AppendBoolean(name, false)
+		}
+	}
+	return b.Build()
 }

@@ -1,8 +1,11 @@
 package document
 
 import (
+	"bytes"
 	"encoding/binary"
 	"reflect"
+	"runtime"
+	"sync"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
@@ -191,15 +194,24 @@ func identify(doc bsoncore.Document, newID func() bson.ObjectID) (bsoncore.Docum
 
 // toDocuments returns the documents of a slice of whatever toDocument takes.
 func toDocuments(v any) ([]document, error) {
+	list, err := encodeDocuments(v)
+	if err != nil {
+		return nil, err
+	}
+	return list, checkAll(list)
+}
+
+// encodeDocuments is toDocuments without a look at the documents: they are still to be checked.
+func encodeDocuments(v any) ([]document, error) {
 	switch v := v.(type) {
 	case []document:
-		return v, checkAll(v)
+		return v, nil
 	case []bson.Raw:
 		list := make([]document, len(v))
 		for i := range v {
 			list[i] = document(v[i])
 		}
-		return list, checkAll(list)
+		return list, nil
 	}
 	r := reflect.ValueOf(v)
 	if r.Kind() != reflect.Slice && r.Kind() != reflect.Array {
@@ -212,12 +224,31 @@ func toDocuments(v any) ([]document, error) {
 			return nil, WriteErrors{{i, err}}
 		}
 	}
-	return list, checkAll(list)
+	return list, nil
 }
 
+// checkAll checks documents, many of them on all processors, and returns the error of the first that is refused.
 func checkAll(list []document) error {
-	for i, doc := range list {
-		if err := checkBSON(doc); err != nil {
+	n := max(1, min(runtime.GOMAXPROCS(0), len(list)/parallelBatch))
+	failed := make([]error, n)
+	var wg sync.WaitGroup
+	for i := 1; i < n; i++ {
+		wg.Go(func() { failed[i] = checkSome(list, len(list)*i/n, len(list)*(i+1)/n) })
+	}
+	failed[0] = checkSome(list, 0, len(list)/n)
+	wg.Wait()
+	for _, err := range failed {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkSome checks the documents between two places in a list.
+func checkSome(list []document, from, to int) error {
+	for i := from; i < to; i++ {
+		if err := checkBSON(list[i]); err != nil {
 			return WriteErrors{{i, err}}
 		}
 	}
@@ -235,6 +266,10 @@ func marshal(v any) ([]byte, error) {
 
 // stampTimestamps replaces empty timestamps among the top-level fields, but for _id, by the present one, as MongoDB does.
 func stampTimestamps(doc document, now func() uint64) document {
+	// An empty one is the zero that ends its name and eight more.
+	if bytes.IndexByte(doc, byte(bsoncore.TypeTimestamp)) < 0 || !bytes.Contains(doc, make([]byte, 9)) {
+		return doc // as nearly every document: it does without a look at its elements
+	}
 	for at := 4; at < len(doc)-1; {
 		e, rest, ok := bsoncore.ReadElement(doc[at:])
 		if !ok {

@@ -102,15 +102,26 @@ func (c *Collection) InsertMany(ctx context.Context, docs any, o *InsertOptions)
 	if o == nil {
 		o = new(InsertOptions)
 	}
-	list, err := toDocuments(docs)
+	list, err := encodeDocuments(docs)
 	if err != nil {
 		return 0, err
 	}
 	if len(list) == 0 {
 		return 0, nil
 	}
+	if inner, x := c.bucketsOf(); x != nil {
+		return c.insertBuckets(ctx, inner, x.settings.Load().series, list, o)
+	}
+	if !c.checksAsItStores() {
+		if err := checkAll(list); err != nil {
+			return 0, err
+		}
+	}
 	n := 0
 	err = c.withCollection(ctx, func(x *collection) (err error) {
+		if c.tx != nil && x.settings.Load().series != nil {
+			return seriesInTransaction(c.ns, "insert into")
+		}
 		if x.settings.Load().capped {
 			n, err = c.insertEach(ctx, x, list, o)
 		} else {
@@ -121,10 +132,18 @@ func (c *Collection) InsertMany(ctx context.Context, docs any, o *InsertOptions)
 	return n, err
 }
 
-// insertBatch stores documents as one commit.
+// checksAsItStores reports whether documents for the collection go the way of insertBatch, which checks them while it encodes them. Else
+// they are checked before anything is done: before the collection is made for them, for instance.
+func (c *Collection) checksAsItStores() bool {
+	x, err := c.use()
+	return err == nil && x != nil && !x.settings.Load().capped
+}
+
+// insertBatch stores documents, which it checks, as one commit.
 func (c *Collection) insertBatch(ctx context.Context, x *collection, list []document, o *InsertOptions) (int, error) {
 	var failed WriteErrors
-	b := &batch{c: x, all: o.Unordered, skipValidation: o.SkipValidation}
+	b := &batch{c: x, ctx: ctx, all: o.Unordered, skipValidation: o.SkipValidation}
+	defer b.release()
 	stored := 0
 	prepare := func(indexes *[]*secondary) {
 		if b.source != indexes {
@@ -132,7 +151,10 @@ func (c *Collection) insertBatch(ctx context.Context, x *collection, list []docu
 		}
 	}
 	store := func(w *writer) error {
-		var err error
+		err := b.malformed
+		if err != nil {
+			return err
+		}
 		if failed, err = b.check(w, append(failed[:0], b.refused...)); err != nil {
 			return err
 		}

@@ -1,13 +1,12 @@
 package document
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 
-	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 
 	"github.com/pandodb/pando"
@@ -15,40 +14,59 @@ import (
 	"github.com/pandodb/pando/document/internal/keyenc"
 )
 
-// Most queries of most programs are one equality that an index answers with few documents. They need no plan: to parse and plan takes
+// Most queries of most programs are equalities that an index answers with few documents. They need no plan: to parse and plan takes
 // longer than to run them. What is found here is exactly what a plan with a scan of that index finds.
 
-// maxDirect is how many documents are found so. There may be better ways to find more of them, which the planner knows.
-const maxDirect = 64
+const (
+	// maxDirect is how many documents are found so. There may be better ways to find more of them, which the planner knows.
+	maxDirect = 64
+	// maxEqualities is how many fields are looked for so.
+	maxEqualities = 4
+)
 
-// equality is a filter of one field and a value that stands for itself.
+// equality is a field and a value that stands for itself. They are parts of the filter.
 type equality struct {
-	field string
+	field []byte
 	value bsoncore.Value
 }
 
-// parseEquality reports whether a query is one equality, with nothing asked for that only a plan can do.
-func parseEquality(spec document, o *FindOptions) (equality, bool) {
+// appendEqualities appends those that a query is made of; none when something is asked for that only a plan can do.
+func appendEqualities(dst []equality, spec document, o *FindOptions) []equality {
 	if o != nil && (o.Sort != nil || o.Skip != 0 || o.Limit < 0 || o.Projection != nil || o.Hint != nil || o.Min != nil || o.Max != nil ||
 		o.Collation != nil || o.Let != nil) {
-		return equality{}, false
+		return nil
 	}
 	if len(spec) <= 5 {
-		return equality{}, false
+		return nil
 	}
-	e, rest, ok := bsoncore.ReadElement(spec[4:])
-	if !ok || len(rest) != 1 {
-		return equality{}, false
+	for rest := spec[4:]; len(rest) > 1; {
+		var e bsoncore.Element
+		var ok bool
+		if e, rest, ok = bsoncore.ReadElement(rest); !ok || len(dst) == maxEqualities {
+			return nil
+		}
+		field := e.KeyBytes()
+		if len(field) == 0 || field[0] == '$' || bytes.IndexByte(field, '.') >= 0 || placeOf(dst, string(field)) >= 0 {
+			return nil
+		}
+		switch v := e.Value(); v.Type {
+		case bsoncore.TypeString, bsoncore.TypeInt32, bsoncore.TypeInt64, bsoncore.TypeDouble, bsoncore.TypeBoolean, bsoncore.TypeObjectID, bsoncore.TypeDateTime:
+			dst = append(dst, equality{field, v})
+		default:
+			return nil
+		}
 	}
-	field := e.Key()
-	if field == "" || field[0] == '$' || strings.IndexByte(field, '.') >= 0 {
-		return equality{}, false
+	return dst
+}
+
+// placeOf returns which of the equalities is about a field; -1: none.
+func placeOf(list []equality, field string) int {
+	for i := range list {
+		if string(list[i].field) == field {
+			return i
+		}
 	}
-	switch v := e.Value(); v.Type {
-	case bsoncore.TypeString, bsoncore.TypeInt32, bsoncore.TypeInt64, bsoncore.TypeDouble, bsoncore.TypeBoolean, bsoncore.TypeObjectID, bsoncore.TypeDateTime:
-		return equality{field, v}, true
-	}
-	return equality{}, false
+	return -1
 }
 
 // openDirect answers a query without a plan, if that can be done; else the cursor is nil. The present only is read so: an index may
@@ -57,8 +75,9 @@ func (c *Collection) openDirect(ctx context.Context, spec document, o *FindOptio
 	if c.tx != nil || c.at != nil {
 		return nil, nil
 	}
-	eq, ok := parseEquality(spec, o)
-	if !ok {
+	var room [maxEqualities]equality
+	list := appendEqualities(room[:0], spec, o)
+	if len(list) == 0 {
 		return nil, nil
 	}
 	x, err := c.use()
@@ -66,30 +85,27 @@ func (c *Collection) openDirect(ctx context.Context, spec document, o *FindOptio
 		return nil, err
 	}
 	settings := x.settings.Load()
-	if settings.collation != nil || settings.capped {
-		return nil, nil
-	}
-	if eq.field == "_id" {
-		doc, err := c.GetValueTo(ctx, nil, bson.RawValue{Type: bson.Type(eq.value.Type), Value: eq.value.Data})
-		if errors.Is(err, ErrNotFound) {
-			return newCursor(ctx, empty{}), nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		return newCursor(ctx, &listed{docs: []document{document(doc)}}), nil
-	}
-	i := x.direct(eq.field)
-	if i == nil {
+	if !settings.byID() {
 		return nil, nil
 	}
 	d := directs.Get().(*direct)
-	d.x, d.snap = x, x.store.db.Snapshot()
+	d.x = x
+	if len(list) == 1 && string(list[0].field) == "_id" {
+		return d.openID(ctx, list[0].value)
+	}
+	i := x.direct(list)
+	if i == nil {
+		return nil, d.close()
+	}
 	limit := maxDirect + 1
 	if o != nil && o.Limit > 0 {
 		limit = int(min(o.Limit, maxDirect+1))
 	}
-	if err = d.find(i, eq.value, limit); err != nil || len(d.ends) > maxDirect {
+	ok, err := d.find(i, list, limit)
+	if err == nil && ok {
+		err = d.fetch()
+	}
+	if err != nil || !ok {
 		err = errors.Join(err, d.close())
 		if errors.Is(err, pando.ErrDropped) {
 			err = nil // the planner finds another way
@@ -99,37 +115,50 @@ func (c *Collection) openDirect(ctx context.Context, spec document, o *FindOptio
 	return newCursor(ctx, d), nil
 }
 
-// direct returns an index of one field that has every document with a value there under that value; nil: there is none.
-func (c *collection) direct(field string) *secondary {
+// direct returns an index the first fields of which are those of the equalities, and that has every document with values there under
+// these values; nil: there is none. It prefers those that have no further fields, and of these one that is unique.
+func (c *collection) direct(list []equality) *secondary {
 	var best *secondary
 	for _, x := range *c.indexes.Load() {
 		d := x.def
-		if !x.ready || d.Hidden || d.Partial != nil || d.Collation != nil || len(d.Components) != 1 {
+		if !x.ready || d.Hidden || d.Partial != nil || d.Collation != nil || len(d.Components) < len(list) {
 			continue
 		}
-		part := &d.Components[0]
-		if part.Path != field || part.Wildcard || part.Kind != index.Ascending {
+		fits := true
+		for i := range d.Components[:len(list)] {
+			part := &d.Components[i]
+			fits = fits && !part.Wildcard && plainKind(part.Kind) && placeOf(list, part.Path) >= 0
+		}
+		for i := range d.Components[len(list):] {
+			fits = fits && plainKind(d.Components[len(list)+i].Kind) && !d.Components[len(list)+i].Wildcard
+		}
+		if !fits {
 			continue
 		}
-		if d.Unique {
+		if d.Unique && len(d.Components) == len(list) {
 			return x
 		}
-		if best == nil {
+		if best == nil || len(d.Components) < len(best.def.Components) {
 			best = x
 		}
 	}
 	return best
 }
 
-// direct is the documents of an equality: first the keys of the records are gathered, then they are read one by one, as of one moment.
+func plainKind(k index.Kind) bool { return k == index.Ascending || k == index.Descending }
+
+// direct is the documents of an equality: first the keys of the records are gathered, then the records are read, a few at a time, all
+// as of one moment.
 type direct struct {
-	x    *collection
-	snap *pando.Snapshot
-	keys []byte // one after the other
-	ends []int
-	at   int
-	record,
-	doc []byte
+	x       *collection
+	reader  pando.Reader
+	keys    pando.List // of the records
+	records pando.List // those of keys[first:]
+	first   int
+	at      int // the key of the next document
+	doc     []byte
+
+	entry, value []byte
 }
 
 var directs = sync.Pool{New: func() any { return new(direct) }}
@@ -137,65 +166,145 @@ var directs = sync.Pool{New: func() any { return new(direct) }}
 // maxKept is how large the buffers may be that are kept for others.
 const maxKept = 1 << 20
 
-// find gathers the keys of the records, limit at most.
-func (d *direct) find(i *secondary, v bsoncore.Value, limit int) error {
-	var room [96]byte
-	entry := keyenc.Append(room[:0], v, false, nil)
-	entries := d.snap.In(i.ks)
-	if i.def.Unique {
-		value, err := entries.GetTo(d.record[:0], entry)
+// openID opens the document with an _id.
+func (d *direct) openID(ctx context.Context, id bsoncore.Value) (*Cursor, error) {
+	d.entry = d.x.key(d.entry[:0], id)
+	d.keys.Append(d.entry)
+	err := d.reader.Open(d.x.store.db, d.x.records)
+	if err == nil {
+		err = d.reader.GetMany(&d.records, d.x.records, &d.keys, 0, 1)
+	}
+	d.reader.Close()
+	if errors.Is(err, pando.ErrNotFound) || errors.Is(err, pando.ErrDropped) {
+		return newCursor(ctx, empty{}), d.close()
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("%s: %w", d.x.name.Load(), err), d.close())
+	}
+	return newCursor(ctx, d), nil
+}
+
+// find opens the reader and gathers the keys of the records, limit at most. It is not ok when there are many, or the index may have
+// a record several times.
+func (d *direct) find(i *secondary, list []equality, limit int) (ok bool, err error) {
+	if err := d.reader.Open(d.x.store.db, i.ks, d.x.records); err != nil {
+		return false, err
+	}
+	parts := i.def.Components
+	d.entry = d.entry[:0]
+	for n := range list {
+		v := list[placeOf(list, parts[n].Path)].value
+		d.entry = keyenc.Append(d.entry, v, parts[n].Kind == index.Descending, nil)
+	}
+	if i.def.Unique && len(parts) == len(list) {
+		value, err := d.reader.GetTo(d.value[:0], i.ks, d.entry)
 		if errors.Is(err, pando.ErrNotFound) {
-			return nil
+			return true, nil
 		}
-		d.record = value
-		if err == nil && len(value) == 0 {
-			err = fmt.Errorf("%s, index %s: an entry without a record: %w", d.x.name.Load(), i.def.Name, pando.ErrCorrupt)
+		d.value = value
+		if err != nil {
+			return false, err
+		}
+		return true, d.add(i, nil, value)
+	}
+	if len(parts) > len(list) && i.multikey.Load() != 0 { // asked after the reader was opened: it is set before the commit
+		return false, nil
+	}
+	return d.walk(i, len(list), limit)
+}
+
+// walk gathers the keys of the records whose entries begin with d.entry, the first fields of the index.
+func (d *direct) walk(i *secondary, fields, limit int) (ok bool, err error) {
+	parts := i.def.Components
+	it := d.reader.Iter(i.ks, d.entry, nil)
+	for d.keys.Len() < limit && it.Next() {
+		key, within := bytes.CutPrefix(it.Key(), d.entry)
+		if !within {
+			return d.keys.Len() <= maxDirect, nil
+		}
+		for n := fields; n < len(parts) && err == nil; n++ {
+			key, err = keyenc.Skip(key, parts[n].Kind == index.Descending)
+		}
+		var value []byte
+		if i.def.Unique {
+			value = it.Value()
+			err = errors.Join(err, it.Err())
 		}
 		if err != nil {
-			return err
+			return false, fmt.Errorf("%s, index %s: %w", d.x.name.Load(), i.def.Name, err)
 		}
-		d.keys, d.ends = append(d.keys, value[1:]...), append(d.ends, len(value)-1)
-		return nil
+		if err = d.add(i, key, value); err != nil {
+			return false, err
+		}
 	}
-	lo, hi := index.PrefixRange(entry)
-	it := entries.Iter(&pando.IterOptions{Lower: lo, Upper: hi})
-	defer it.Close()
-	for len(d.ends) < limit && it.Next() {
-		d.keys = append(d.keys, it.Key()[len(entry):]...)
-		d.ends = append(d.ends, len(d.keys))
+	return d.keys.Len() <= maxDirect, it.Err()
+}
+
+// add notes the key of a record: of a unique index it is in the value.
+func (d *direct) add(i *secondary, key, value []byte) error {
+	if i.def.Unique {
+		if len(value) == 0 {
+			return fmt.Errorf("%s, index %s: an entry without a record: %w", d.x.name.Load(), i.def.Name, pando.ErrCorrupt)
+		}
+		key = value[1:]
 	}
-	return it.Err()
+	d.keys.Append(key)
+	return nil
+}
+
+// fetched is how many records are read at a time.
+const fetched = 16
+
+// fetch reads the next records. With the last ones it closes the reader.
+func (d *direct) fetch() error {
+	d.first = d.at
+	d.records.Reset()
+	to := min(d.at+fetched, d.keys.Len())
+	err := d.reader.GetMany(&d.records, d.x.records, &d.keys, d.at, to)
+	if errors.Is(err, pando.ErrNotFound) {
+		err = fmt.Errorf("an index has an entry for a record that is not there: %w", pando.ErrCorrupt)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", d.x.name.Load(), err)
+	}
+	if to == d.keys.Len() {
+		d.reader.Close()
+	}
+	return nil
 }
 
 func (d *direct) next(ctx context.Context) (document, bool, error) {
-	if d.at == len(d.ends) {
-		return nil, false, ctx.Err()
+	out, ok, err := d.nextTo(ctx, d.doc[:0])
+	d.doc = out
+	return out, ok, err
+}
+
+func (d *direct) nextTo(ctx context.Context, dst []byte) ([]byte, bool, error) {
+	if d.at == d.keys.Len() {
+		return dst, false, ctx.Err()
 	}
-	from := 0
-	if d.at > 0 {
-		from = d.ends[d.at-1]
-	}
-	key := d.keys[from:d.ends[d.at]]
-	d.at++
-	var err error
-	if d.record, err = d.snap.In(d.x.records).GetTo(d.record[:0], key); err != nil {
-		if errors.Is(err, pando.ErrNotFound) {
-			err = fmt.Errorf("an index has an entry for a record that is not there: %w", pando.ErrCorrupt)
+	if d.at-d.first == d.records.Len() {
+		if err := d.fetch(); err != nil {
+			return dst, false, err
 		}
-		return nil, false, fmt.Errorf("%s: %w", d.x.name.Load(), err)
 	}
-	if d.doc, err = d.x.codec.Decode(d.doc[:0], d.record); err != nil {
-		return nil, false, fmt.Errorf("%s: %w", d.x.name.Load(), err)
+	out, err := d.x.codec.Decode(dst, d.records.At(d.at-d.first))
+	if err != nil {
+		return dst, false, fmt.Errorf("%s: %w", d.x.name.Load(), err)
 	}
-	return d.doc, true, nil
+	d.at++
+	return out, true, nil
 }
 
 // close gives the buffers to the next one: documents are valid until then only.
 func (d *direct) close() error {
-	err := d.snap.Close()
-	*d = direct{keys: d.keys[:0], ends: d.ends[:0], record: d.record, doc: d.doc}
-	if cap(d.record)+cap(d.doc) <= maxKept {
-		directs.Put(d)
+	d.reader.Close()
+	if d.records.Cap()+d.keys.Cap()+cap(d.doc) > maxKept {
+		return nil
 	}
-	return err
+	d.keys.Reset()
+	d.records.Reset()
+	d.x, d.first, d.at = nil, 0, 0
+	directs.Put(d)
+	return nil
 }

@@ -11,7 +11,7 @@ import (
 
 // Options says how to open a store. The zero value, and a nil pointer, mean the defaults.
 type Options struct {
-	// Storage says how to open the database underneath. Only Open looks at it.
+	// Storage says how to open the database underneath. Only Open looks at it. Its ValueThreshold is 4 KiB by default.
 	Storage pando.Options
 
 	// History is how many bytes of the log are kept for change streams to resume from. Default: 64 MiB with Open; with New what
@@ -39,6 +39,9 @@ const (
 	defaultHistory     = 64 << 20
 	defaultQueryMemory = 100 << 20
 	defaultTTLInterval = time.Minute
+	// Documents of a few kilobytes are what applications mostly store: beside their keys they cost one sync, not two, when they are
+	// written, and no further read, with decompression, when they are found.
+	defaultThreshold = 4 << 10
 )
 
 // Format is how a collection stores its documents.
@@ -58,7 +61,7 @@ type CollectionOptions struct {
 	// Format of the stored documents. Default: Template.
 	Format Format
 
-	// Compression of the stored documents. Default: Zstd.
+	// Compression of the stored documents. Default: Zstd; indexes are stored with S2 then, and with Zstd when they are compacted so.
 	Compression pando.Compression
 
 	// Capped makes a collection of at most SizeBytes and MaxDocuments (0: no limit) that forgets its oldest documents, and

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
@@ -33,6 +34,9 @@ type statements struct {
 }
 
 type statementsKey struct{}
+
+// noStatement stands in the place of a statement's id for a document that is only a part of one.
+const noStatement = -1
 
 // WithStatements returns a context for a write that is to be carried out once, however often its caller sends it: number grows from
 // write to write of a session, and ids are those of its statements, one for each document of InsertMany, one for any other call.
@@ -165,6 +169,9 @@ func (w *writer) did(i int, o Outcome) {
 		return
 	}
 	id := int64(w.statements.ids[i])
+	if id == noStatement {
+		return
+	}
 	if o.N == 1 && o.Modified == 0 && o.UpsertedID.Type == 0 && o.Document == nil {
 		if w.run && id == w.runLast+1 {
 			w.runLast++
@@ -229,6 +236,32 @@ func (s *Store) ForgetSession(session string) error {
 	delete(s.retries.bySession, session)
 	s.retries.mu.Unlock()
 	if r != nil && r.number < 0 {
+		return nil
+	}
+	return s.meta.Delete(append([]byte{sessionKey}, session...))
+}
+
+// sessionAge is how long what a session did is kept that nobody ends, and that is not used: as long as servers keep sessions.
+const sessionAge = 30 * time.Minute
+
+// forgetSessions removes what is kept for sessions that a restart has cut off: those that nobody has used in this run.
+func (s *Store) forgetSessions() error {
+	var gone []string
+	for key := range s.meta.Prefix([]byte{sessionKey}) {
+		gone = append(gone, string(key[1:]))
+	}
+	err := s.meta.Err()
+	for _, session := range gone {
+		err = errors.Join(err, s.forgetUnused(session))
+	}
+	return err
+}
+
+// forgetUnused removes what is kept for a session, unless somebody has used it.
+func (s *Store) forgetUnused(session string) error {
+	s.retries.mu.Lock()
+	defer s.retries.mu.Unlock()
+	if s.retries.bySession[session] != nil {
 		return nil
 	}
 	return s.meta.Delete(append([]byte{sessionKey}, session...))

@@ -4,11 +4,8 @@ import (
 	"context"
 	"errors"
 
-	"go.mongodb.org/mongo-driver/v2/bson"
-
 	"github.com/pandodb/pando"
 	"github.com/pandodb/pando/document/internal/execute"
-	"github.com/pandodb/pando/document/internal/mongoerror"
 	"github.com/pandodb/pando/document/internal/plan"
 )
 
@@ -23,7 +20,7 @@ type moment struct {
 // moment returns the present state, or that of a transaction.
 func (s *Store) moment(tx *Tx) *moment {
 	if tx != nil {
-		return &moment{store: s, reader: execute.FromTx(tx.tx), seq: tx.seq}
+		return &moment{store: s, reader: execute.FromTx(tx.reads), seq: tx.seq}
 	}
 	seq := s.db.LastSeq()
 	snap := s.db.Snapshot()
@@ -97,57 +94,17 @@ func (s *Store) queryOptions(q *findQuery) *execute.Options {
 func (c *Collection) count(ctx context.Context, x *collection, q *findQuery) (n int64, err error) {
 	at := c.moment()
 	defer func() { err = errors.Join(err, at.close()) }()
+	return at.count(ctx, x, q)
+}
+
+// count counts the documents of a query.
+func (m *moment) count(ctx context.Context, x *collection, q *findQuery) (int64, error) {
 	counting := q.Query
 	counting.Goal, counting.Projection, counting.Sort = plan.Counting, nil, nil
-	src := x.source(at.seq)
-	p, err := plan.Choose(&counting, execute.Planning(at.reader, src))
+	src := x.source(m.seq)
+	p, err := plan.Choose(&counting, execute.Planning(m.reader, src))
 	if err != nil {
 		return 0, err
 	}
-	return execute.Count(ctx, at.reader, src, p, c.store.queryOptions(q))
-}
-
-// explain plans a query, and runs it when its statistics are wanted.
-func (c *Collection) explain(ctx context.Context, x *collection, q *findQuery) (raw bson.Raw, err error) {
-	verbosity, err := parseVerbosity(q.options.Verbosity)
-	if err != nil {
-		return nil, err
-	}
-	at := c.moment()
-	defer func() { err = errors.Join(err, at.close()) }()
-	if x == nil {
-		p := plan.Nothing(&q.Query, c.ns.String())
-		return bson.Raw(plan.Explain(p, verbosity, nil)), nil
-	}
-	src := x.source(at.seq)
-	p, err := plan.Choose(&q.Query, execute.Planning(at.reader, src))
-	if err != nil {
-		return nil, err
-	}
-	if verbosity == plan.QueryPlanner {
-		return bson.Raw(plan.Explain(p, verbosity, nil)), nil
-	}
-	start := c.store.clock.Now()
-	cursor, err := execute.Open(ctx, at.reader, src, p, c.store.queryOptions(q))
-	if err != nil {
-		return nil, err
-	}
-	run := &plan.Run{}
-	for cursor.Next() {
-		run.Returned++
-	}
-	run.Duration, run.Root, run.Err = c.store.clock.Now().Sub(start), cursor.Stats(), cursor.Err()
-	return bson.Raw(plan.Explain(p, verbosity, run)), cursor.Close()
-}
-
-func parseVerbosity(v string) (plan.Verbosity, error) {
-	switch v {
-	case "", "queryPlanner":
-		return plan.QueryPlanner, nil
-	case "executionStats":
-		return plan.ExecutionStats, nil
-	case "allPlansExecution":
-		return plan.AllPlansExecution, nil
-	}
-	return 0, mongoerror.New(mongoerror.BadValue, "verbosity string must be one of {'queryPlanner', 'executionStats', 'allPlansExecution'}")
+	return execute.Count(ctx, m.reader, src, p, m.store.queryOptions(q))
 }

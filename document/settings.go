@@ -1,13 +1,14 @@
 package document
 
 import (
+	"sync"
+
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 
 	"github.com/pandodb/pando"
 	"github.com/pandodb/pando/document/internal/collation"
 	"github.com/pandodb/pando/document/internal/mongoerror"
-	"github.com/pandodb/pando/document/internal/query"
 )
 
 // settings is what a collection was created with, parsed: immutable. spec is what listCollections shows.
@@ -20,13 +21,16 @@ type settings struct {
 	maxBytes int64
 	maxCount int64
 
-	validator *query.Filter
-	schema    document // the validator as given
-	moderate  bool     // validationLevel
-	warn      bool     // validationAction
+	schema     document  // the validator; nil: none
+	validators sync.Pool // of *validator: parsed
+	moderate   bool      // validationLevel
+	warn       bool      // validationAction
 
 	collation *collation.Collation
 	images    bool // changeStreamPreAndPostImages
+
+	series  *series // nil: no time series
+	expires int64   // how many seconds after its time a measurement is deleted; -1: never
 
 	viewOn   string
 	pipeline bsoncore.Array
@@ -115,7 +119,7 @@ func nameOf[V comparable](names map[string]V, v V) string {
 
 // parseSettings reads the options of the create command.
 func parseSettings(spec []byte) (*settings, error) {
-	s := &settings{spec: spec, compression: pando.Zstd}
+	s := &settings{spec: spec, compression: pando.Zstd, expires: -1}
 	elements, err := document(spec).Elements()
 	if err != nil {
 		return nil, malformed("%v", err)
@@ -131,16 +135,22 @@ func parseSettings(spec []byte) (*settings, error) {
 	if s.viewOn == "" && s.pipeline != nil {
 		return nil, mongoerror.New(mongoerror.InvalidOptions, "'pipeline' requires 'viewOn' to also be specified")
 	}
+	if s.expires >= 0 && s.series == nil && !s.clustered() {
+		return nil, mongoerror.New(mongoerror.InvalidOptions,
+			"'expireAfterSeconds' is only supported on time-series collections or when the 'clusteredIndex' option is specified")
+	}
 	if s.schema != nil {
-		if s.validator, err = query.Parse(s.schema, &query.Options{Collation: s.collation}); err != nil {
+		v, err := s.parseValidator()
+		if err != nil {
 			return nil, err
 		}
+		s.validators.Put(v)
 	}
 	return s, nil
 }
 
 // set takes one option.
-func (s *settings) set(name string, v bsoncore.Value) error {
+func (s *settings) set(name string, v bsoncore.Value) (err error) {
 	switch name {
 	case "capped":
 		s.capped = truthy(v)
@@ -171,6 +181,12 @@ func (s *settings) set(name string, v bsoncore.Value) error {
 		}
 		s.pipeline = array
 		return nil
+	case "timeseries":
+		s.series, err = parseSeries(v)
+		return err
+	case "expireAfterSeconds":
+		s.expires, err = seriesOption(v)
+		return err
 	}
 	return s.setDocument(name, v)
 }
@@ -242,6 +258,16 @@ func (s *settings) setStorage(doc document) error {
 	return nil
 }
 
+// clustered reports whether the collection was created with a clusteredIndex: of _id, as there is no other.
+func (s *settings) clustered() bool {
+	_, err := document(s.spec).LookupErr("clusteredIndex")
+	return err == nil
+}
+
+// byID reports whether records are stored under their _id, byte by byte: not those of capped collections and time series, and not
+// where a collation makes different strings one.
+func (s *settings) byID() bool { return !s.capped && s.series == nil && s.collation == nil }
+
 // truthy is how MongoDB reads flags: true, and numbers other than zero.
 func truthy(v bsoncore.Value) bool {
 	if b, ok := v.BooleanOK(); ok {
@@ -252,5 +278,5 @@ func truthy(v bsoncore.Value) bool {
 }
 
 func wrongType(field string, v bsoncore.Value, want string) error {
-	return mongoerror.New(mongoerror.TypeMismatch, "BSON field '%s' is the wrong type '%s', expected %s", field, bson.Type(v.Type), want)
+	return mongoerror.New(mongoerror.TypeMismatch, "BSON field '%s' is the wrong type '%s', expected %s", field, mongoerror.TypeName(v.Type), want)
 }

@@ -100,6 +100,34 @@ func BenchmarkFindTen(b *testing.B) {
 	}
 }
 
+// BenchmarkGroup is groups of documents with eight fields: by records, by a covering index, and by one entry for each group.
+func BenchmarkGroup(b *testing.B) {
+	const n = 50_000
+	c := speedStore(b, n)
+	_, err := c.CreateIndex(ctx, document.Index{Keys: bson.D{{Key: "active", Value: 1}, {Key: "age", Value: 1}}})
+	must(b, err)
+	average := bson.D{{Key: "$avg", Value: "$age"}}
+	for _, one := range []struct {
+		name     string
+		pipeline []bson.D
+	}{
+		{"records", []bson.D{{{Key: "$group", Value: bson.D{{Key: "_id", Value: "$age"}, {Key: "x", Value: bson.D{{Key: "$avg", Value: "$score"}}}}}}}},
+		{"covered", []bson.D{{{Key: "$match", Value: bson.D{{Key: "active", Value: bson.D{{Key: "$gte", Value: false}}}}}}, {{Key: "$group", Value: bson.D{{Key: "_id", Value: "$active"}, {Key: "x", Value: average}}}}}},
+		{"distinct", []bson.D{{{Key: "$group", Value: bson.D{{Key: "_id", Value: "$city"}}}}}},
+		{"count", []bson.D{{{Key: "$match", Value: bson.D{{Key: "active", Value: true}}}}, {{Key: "$count", Value: "n"}}}},
+	} {
+		b.Run(one.name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				for _, err := range c.Aggregate(ctx, one.pipeline, nil) {
+					must(b, err)
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/n, "ns/doc")
+		})
+	}
+}
+
 // A read by primary key allocates nothing when the document fits.
 func TestGetValueToAllocatesNothing(t *testing.T) {
 	c := speedStore(t, 1000)

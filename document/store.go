@@ -3,12 +3,14 @@ package document
 import (
 	"context"
 	"crypto/rand"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"log/slog"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
@@ -34,6 +36,11 @@ type Store struct {
 	times   timestamps
 	retries retries
 	claims  claims
+	oplog   oplogIndex
+	buried  struct { // dropped collections of which the log was asked
+		mu       sync.Mutex
+		byNumber map[uint32]*collection
+	}
 
 	schema  sync.Mutex // of those who change the catalogue
 	current atomic.Pointer[catalogue]
@@ -43,6 +50,7 @@ type Store struct {
 	stop   context.CancelFunc
 	wait   sync.WaitGroup
 	closed atomic.Bool
+	opened time.Time
 }
 
 // Open opens the store in dir, and creates it where there is none. It must be closed.
@@ -56,6 +64,9 @@ func Open(dir string, o *Options) (*Store, error) {
 		options.History = defaultHistory
 	}
 	storage.KeepChanges = max(storage.KeepChanges, options.History)
+	if storage.ValueThreshold == 0 {
+		storage.ValueThreshold = defaultThreshold
+	}
 	if storage.Logger == nil {
 		storage.Logger = options.Logger
 	}
@@ -97,6 +108,7 @@ func NewWith(db *pando.DB, o *Options) (*Store, error) {
 	if s.log = s.options.Logger; s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
+	s.opened = s.clock.Now()
 	s.work, s.stop = context.WithCancel(context.Background())
 	if err := s.ids.init(); err != nil {
 		return nil, err
@@ -111,6 +123,7 @@ func NewWith(db *pando.DB, o *Options) (*Store, error) {
 		return nil, err
 	}
 	s.startTTL()
+	s.startForgetting()
 	return s, nil
 }
 
@@ -168,26 +181,73 @@ func (s *Store) newID() bson.ObjectID {
 
 // timestamps gives each operation a moment that is later than all that were given before: seconds in the upper half, a counter
 // in the lower, as BSON timestamps have them.
-type timestamps struct{ last atomic.Uint64 }
+type timestamps struct {
+	last   atomic.Uint64
+	resume sync.Once
+}
 
-func (s *Store) timestamp() uint64 {
+func (s *Store) timestamp() uint64 { return s.timestamps(1) }
+
+// timestamps returns the first of n timestamps, one after the other, that nobody else gets.
+func (s *Store) timestamps(n int) uint64 {
+	s.times.resume.Do(s.resumeTime)
 	now := uint64(s.clock.Now().Unix()) << 32
 	for {
 		last := s.times.last.Load()
 		next := max(last+1, now+1)
-		if s.times.last.CompareAndSwap(last, next) {
+		if s.times.last.CompareAndSwap(last, next+uint64(n)-1) {
 			return next
 		}
 	}
 }
 
-// LastTime returns the timestamp of the newest operation, or of the present second when there was none in this run.
+// LastTime returns the timestamp of the newest operation, or of the present second when there has been none.
 func (s *Store) LastTime() bson.Timestamp {
+	s.times.resume.Do(s.resumeTime)
 	last := s.times.last.Load()
 	if last == 0 {
 		last = s.timestamp()
 	}
 	return bson.Timestamp{T: uint32(last >> 32), I: uint32(last)}
+}
+
+// resumeTime goes on from the newest time that the log tells of, when a time is wanted first: the store may have been open before in this
+// very second, or the system's clock have been set back.
+func (s *Store) resumeTime() {
+	if s.options.History < 0 {
+		return
+	}
+	last, oldest := s.db.LastSeq(), s.db.OldestChange()
+	for reach := uint64(1024); last >= oldest; reach *= 16 {
+		from := oldest
+		if last-oldest >= reach {
+			from = last - reach
+		}
+		if s.noticeTimes(from) || from == oldest {
+			return
+		}
+	}
+}
+
+// noticeTimes takes in the times of the notes that the log has from a change on, and reports whether there was one.
+func (s *Store) noticeTimes(from uint64) (found bool) {
+	for c, err := range s.db.Changes(s.work, pando.ChangesOptions{From: from}) {
+		if errors.Is(err, pando.ErrReadOnly) {
+			return true // and nobody asks the log for anything
+		}
+		if err != nil {
+			s.log.Warn("the time of the newest operation is not known", "error", err)
+			return found
+		}
+		if c.Kind != pando.ChangeNote || c.Keyspace != metaKeyspace || len(c.Value) < 9 {
+			continue
+		}
+		if op := operation(c.Value[0]); op != opImage && op != opDiff {
+			s.times.last.Store(max(s.times.last.Load(), binary.BigEndian.Uint64(c.Value[1:])))
+			found = true
+		}
+	}
+	return found
 }
 
 // Tick moves the time of operations on, as a write does, and returns it.

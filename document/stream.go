@@ -8,12 +8,14 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"sync"
+	"sort"
+	"strconv"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/pandodb/pando"
 	"github.com/pandodb/pando/document/internal/aggregate"
+	"github.com/pandodb/pando/document/internal/expression"
 	"github.com/pandodb/pando/document/internal/mongoerror"
 	"github.com/pandodb/pando/document/internal/path"
 	"github.com/pandodb/pando/document/internal/query"
@@ -22,13 +24,20 @@ import (
 // A change stream reads the storage's log: each commit has a note for each change (oplog.go), behind the record that it stored.
 // A goroutine reads ahead by a few events; stages behind $changeStream are run on each event by itself.
 
-// tokenKind begins every resume token.
-const tokenKind = 0x82
+// tokenKind begins every resume token; the others say what follows the number of the change.
+const (
+	tokenKind       = 0x82
+	tokenInvalidate = 1
+	tokenFragment   = 2
+)
 
 func (t token) hex() string {
 	b := append([]byte{tokenKind}, binary.BigEndian.AppendUint64(nil, t.seq)...)
-	if t.invalidate {
-		b = append(b, 1)
+	switch {
+	case t.invalidate:
+		b = append(b, tokenInvalidate)
+	case t.fragment > 0:
+		b = binary.BigEndian.AppendUint32(append(b, tokenFragment), t.fragment)
 	}
 	return hex.EncodeToString(b)
 }
@@ -45,72 +54,77 @@ func parseToken(v any) (token, error) {
 	}
 	text, ok := doc.Lookup("_data").StringValueOK()
 	b, err := hex.DecodeString(text)
-	if !ok || err != nil || len(b) < 9 || len(b) > 10 || b[0] != tokenKind {
-		return token{}, mongoerror.New(mongoerror.InvalidResumeToken, "Bad resume token: _data of missing or of wrong type %s", doc)
+	bad := mongoerror.New(mongoerror.InvalidResumeToken, "Bad resume token: _data of missing or of wrong type %s", doc)
+	if !ok || err != nil || len(b) < 9 || b[0] != tokenKind {
+		return token{}, bad
 	}
-	return token{seq: binary.BigEndian.Uint64(b[1:]), invalidate: len(b) == 10}, nil
+	t, rest := token{seq: binary.BigEndian.Uint64(b[1:])}, b[9:]
+	switch {
+	case len(rest) == 0:
+	case len(rest) == 1 && rest[0] == tokenInvalidate:
+		t.invalidate = true
+	case len(rest) == 5 && rest[0] == tokenFragment:
+		t.fragment = binary.BigEndian.Uint32(rest[1:])
+	default:
+		return token{}, bad
+	}
+	return t, nil
 }
 
 // stream is a change stream. It implements source and waiter.
 type stream struct {
-	store   *Store
-	ns      namespace
-	o       *WatchOptions
-	stages  []document
-	from    uint64
-	after   uint64 // a timestamp: earlier events are left out
-	told    uint64 // the change whose first event is known already
-	stop    context.CancelFunc
-	events  chan event
-	wait_   sync.WaitGroup
-	pending *event
-	last    token
-	ended   bool
-	until   uint64        // the newest change when the stream was opened
-	caught  chan struct{} // closed when everything up to it has been read
+	feed
+	store  *Store
+	ns     namespace
+	o      *WatchOptions
+	stages []document
+	from   oplogPlace
+	begin  uint64 // the change from which on to tell
+	after  uint64 // a timestamp: earlier events are left out
+	told   uint64 // the change whose first event is known already
+	last   token
+	ended  bool
+	split  bool       // large events are told in fragments
+	parts  []fragment // of an event, that are still to be told
+	behind token      // the fragment up to which the first event was told before
 }
-
-// event is a change on its way to a stream's reader, or the error that ended it.
-type event struct {
-	doc document
-	at  token
-	end bool // the stream is invalid behind it
-	err error
-}
-
-// readAhead is how many events a stream holds.
-const readAhead = 64
 
 // openStream opens a change stream.
 func (s *Store) openStream(ctx context.Context, ns namespace, stages []document, o *WatchOptions) (*Cursor, error) {
 	if err := errors.Join(s.usable(), ctx.Err(), o.check()); err != nil {
 		return nil, err
 	}
-	st := &stream{store: s, ns: ns, o: o, stages: stages, events: make(chan event, readAhead), from: s.db.LastSeq() + 1}
-	st.until, st.caught = s.db.LastSeq(), make(chan struct{})
-	st.last = token{seq: st.until}
-	if err := st.start(); err != nil {
+	if ns.database == "admin" || ns.database == "config" || ns.database == localDatabase {
+		return nil, mongoerror.New(mongoerror.InvalidNamespace, "$changeStream may not be opened on the internal %s database", ns.database)
+	}
+	if ns.collection != "" {
+		if err := s.Database(ns.database).Lookup(ns.collection).notSeries(); err != nil {
+			return nil, err
+		}
+	}
+	stages, split, err := takeSplitStage(stages)
+	if err != nil {
 		return nil, err
 	}
-	if _, err := st.transform(nil); err != nil {
+	now := s.db.LastSeq()
+	st := &stream{store: s, ns: ns, o: o, stages: stages, split: split, from: oplogPlace{seq: now}, last: token{seq: now}}
+	if err := st.start(ctx); err != nil {
+		return nil, err
+	}
+	if _, err := st.transform(ctx, nil); err != nil {
 		return nil, err
 	}
 	if err := checkStreamStages(stages); err != nil {
 		return nil, err
 	}
-	run, stop := context.WithCancel(s.work)
-	st.stop = stop
-	st.wait_.Add(1)
-	s.wait.Go(func() {
-		defer st.wait_.Done()
-		defer close(st.events)
-		st.read(run)
-	})
+	events := &eventMaker{stream: st}
+	r := &logReader{store: s, deliver: events.take, time: st.from.time, begin: st.begin, told: st.told}
+	st.follow(s, r, pando.ChangesOptions{From: st.from.seq + 1, Follow: true})
 	return newCursor(ctx, st), nil
 }
 
 // start finds out from which change on the stream tells.
-func (st *stream) start() error {
+func (st *stream) start(ctx context.Context) error {
 	v := st.o.ResumeAfter
 	if v == nil {
 		v = st.o.StartAfter
@@ -121,20 +135,48 @@ func (st *stream) start() error {
 		if err != nil {
 			return err
 		}
-		if t.invalidate && st.o.ResumeAfter != nil {
-			return mongoerror.New(mongoerror.InvalidResumeToken, "Attempting to resume a change stream using 'resumeAfter' is not allowed from an invalidate notification.")
-		}
-		st.from, st.last = t.seq+1, t
-		if !t.invalidate && t.seq >= st.store.db.OldestChange() {
-			st.from, st.told = t.seq, t.seq // the change that was told may have a second event
-		}
+		return st.resume(ctx, t)
 	case st.o.StartAtOperationTime != nil:
 		at := st.o.StartAtOperationTime
 		st.after = uint64(at.T)<<32 | uint64(at.I)
-		st.from = 1
-		if oldest := st.store.db.OldestChange(); oldest > 0 {
-			st.from = oldest
+		places, _, err := st.store.oplog.upToDate(ctx, st.store)
+		if err != nil {
+			return err
 		}
+		st.from = places[placeBefore(places, st.after)]
+	}
+	return nil
+}
+
+// resume makes the stream go on behind an event. It reads the log from a place in front of the commit: what an event needs may stand
+// before it.
+func (st *stream) resume(ctx context.Context, t token) error {
+	st.from, st.last = oplogPlace{seq: t.seq}, t
+	if t.invalidate && st.o.ResumeAfter != nil {
+		return mongoerror.New(mongoerror.InvalidResumeToken, "Attempting to resume a change stream using 'resumeAfter' is not allowed from an invalidate notification.")
+	}
+	if t.fragment > 0 && !st.split {
+		return fatalStream("Expected split event fragment " + strconv.Itoa(int(t.fragment)) + ", but the pipeline does not have the stage " + splitStage)
+	}
+	if t.invalidate || t.seq+1 < st.store.db.OldestChange() {
+		return nil
+	}
+	places, _, err := st.store.oplog.upToDate(ctx, st.store)
+	if err != nil {
+		return err
+	}
+	i := sort.Search(len(places), func(i int) bool { return places[i].seq >= t.seq }) - 1
+	switch {
+	case i < 0 && t.fragment > 0:
+		return historyLost(nil)
+	case i < 0:
+		return nil
+	}
+	st.from, st.begin = places[i], t.seq
+	if t.fragment > 0 {
+		st.behind = t
+	} else {
+		st.told = t.seq // it may have a second event
 	}
 	return nil
 }
@@ -147,7 +189,7 @@ func checkStreamStages(stages []document) error {
 			return mongoerror.New(mongoerror.Code(40323), "A pipeline stage specification object must contain exactly one field.")
 		}
 		switch e.Key() {
-		case "$match", "$project", "$addFields", "$set", "$unset", "$replaceRoot", "$replaceWith", "$redact", "$changeStreamSplitLargeEvent":
+		case "$match", "$project", "$addFields", "$set", "$unset", "$replaceRoot", "$replaceWith", "$redact":
 		default:
 			return mongoerror.New(mongoerror.IllegalOperation, "%s is not permitted in a $changeStream pipeline", e.Key())
 		}
@@ -155,8 +197,8 @@ func checkStreamStages(stages []document) error {
 	return nil
 }
 
-// transform runs the stages on an event. nil checks the stages only.
-func (st *stream) transform(doc document) (document, error) {
+// transform runs the stages on an event, as long as ctx lasts. nil checks the stages only.
+func (st *stream) transform(ctx context.Context, doc document) (document, error) {
 	if len(st.stages) == 0 {
 		return doc, nil
 	}
@@ -164,11 +206,15 @@ func (st *stream) transform(doc document) (document, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := aggregate.Parse(st.stages, &aggregate.Options{Database: st.ns.database, Collection: "changes", Collation: c, Now: st.store.clock.Now()})
+	call := new(expression.Call)
+	call.By(ctx)
+	p, err := aggregate.Parse(st.stages, &aggregate.Options{
+		Database: st.ns.database, Collection: "changes", Collation: c, Now: st.store.clock.Now(), Call: call,
+	})
 	if err != nil || doc == nil {
 		return nil, err
 	}
-	run, err := p.Run(st.store.work, oneEvent{doc: doc})
+	run, err := p.Run(st.store.work, oneEvent{doc: doc, call: call})
 	if err != nil {
 		return nil, err
 	}
@@ -183,12 +229,13 @@ func (st *stream) transform(doc document) (document, error) {
 type oneEvent struct {
 	*environment // which is asked for nothing but Find, by the stages that are allowed
 	doc          document
+	call         *expression.Call
 }
 
 // Find implements aggregate.Environment.
 func (e oneEvent) Find(_ context.Context, _, _ string, r *aggregate.Request) (aggregate.Cursor, error) {
 	if r != nil && r.Filter != nil {
-		f, err := query.Parse(r.Filter, &query.Options{Collation: r.Collation, Let: r.Let})
+		f, err := query.Parse(r.Filter, &query.Options{Collation: r.Collation, Let: r.Let, Call: e.call})
 		if err != nil {
 			return nil, err
 		}
@@ -199,115 +246,57 @@ func (e oneEvent) Find(_ context.Context, _, _ string, r *aggregate.Request) (ag
 	return &rows{list: []document{e.doc}}, nil
 }
 
-// read follows the log until the stream ends.
-func (st *stream) read(ctx context.Context) {
-	r := &logReader{stream: st, ctx: ctx}
-	caught := st.caught
-	catchUp := func(seq uint64) {
-		if caught != nil && seq >= st.until {
-			close(caught)
-			caught = nil
-		}
-	}
-	defer catchUp(st.until)
-	catchUp(st.from - 1)
-	for c, err := range st.store.db.Changes(ctx, pando.ChangesOptions{From: st.from, Follow: true}) {
-		if err == nil {
-			err = r.take(c)
-			catchUp(c.Seq)
-		}
-		if err != nil {
-			st.fail(ctx, err)
-			return
-		}
-		if r.done {
-			return
-		}
-	}
-}
-
-// fail ends the stream with an error.
-func (st *stream) fail(ctx context.Context, err error) {
-	if errors.Is(err, pando.ErrChangesGone) {
-		err = &Error{
-			Code: mongoerror.ChangeStreamHistoryLost, Cause: err, Labels: []string{"NonResumableChangeStreamError"},
-			Message: "Resume of change stream was not possible, as the resume point may no longer be in the log",
-		}
-	}
-	if ctx.Err() != nil {
-		return
-	}
-	st.send(ctx, event{err: err})
-}
-
-func (st *stream) send(ctx context.Context, e event) {
-	if e.err == nil && e.at == (token{seq: st.told}) {
-		return
-	}
-	select {
-	case st.events <- e:
-	case <-ctx.Done():
-	}
-}
-
 // next implements source.
 func (st *stream) next(ctx context.Context) (document, bool, error) {
 	for {
-		e := st.pending
-		st.pending = nil
-		if e == nil {
-			var err error
-			if e, err = st.take(ctx); e == nil {
-				return nil, false, err
+		if len(st.parts) > 0 {
+			part := st.parts[0]
+			st.parts = st.parts[1:]
+			if part.at.seq == st.behind.seq && part.at.fragment <= st.behind.fragment {
+				continue
 			}
+			st.last = part.at
+			return part.doc, true, nil
 		}
-		if e.err != nil {
-			return nil, false, e.err
-		}
-		st.last, st.ended = e.at, e.end
-		if e.doc == nil {
-			continue
-		}
-		doc, err := st.transform(e.doc)
-		if err != nil {
+		e, err := st.take(ctx)
+		switch {
+		case errors.Is(err, errFeedEnded):
+			return nil, false, st.closedBelow()
+		case errors.Is(err, pando.ErrChangesGone):
+			return nil, false, historyLost(err)
+		case err != nil || e == nil:
 			return nil, false, err
 		}
-		if doc == nil {
-			continue
+		st.last, st.ended = e.at, e.end
+		if err := st.tell(ctx, e); err != nil {
+			return nil, false, err
 		}
-		if _, err := doc.LookupErr("_id"); err != nil {
-			return nil, false, fatalStream("Encountered an event whose _id field, which contains the resume token, was modified by the pipeline. Modifying the _id field of an event makes it impossible to resume the stream from that point.")
-		}
-		return doc, true, nil
 	}
 }
 
-// take returns the next event, nil when there is none yet. What happened before the stream was opened is waited for.
-func (st *stream) take(ctx context.Context) (*event, error) {
-	received := func(e event, ok bool) (*event, error) {
-		if !ok {
-			return nil, st.closedBelow()
-		}
-		return &e, nil
+// tell makes of an event, if it is one, what is told of it.
+func (st *stream) tell(ctx context.Context, e *event) error {
+	if e.doc == nil {
+		return nil
 	}
-	select {
-	case e, ok := <-st.events:
-		return received(e, ok)
-	default:
+	doc, err := st.transform(ctx, e.doc)
+	if err != nil || doc == nil {
+		return err
 	}
-	select {
-	case e, ok := <-st.events:
-		return received(e, ok)
-	case <-st.caught:
-	case <-ctx.Done():
-		return nil, ctx.Err()
+	if _, err := doc.LookupErr("_id"); err != nil {
+		return fatalStream("Encountered an event whose _id field, which contains the resume token, was modified by the pipeline. Modifying the _id field of an event makes it impossible to resume the stream from that point.")
 	}
-	select {
-	case e, ok := <-st.events:
-		return received(e, ok)
-	default:
-		return nil, nil
+	st.parts, err = st.fragmentsOf(doc, e.at)
+	return err
+}
+
+// wait implements waiter.
+func (st *stream) wait(ctx context.Context) error {
+	err := st.await(ctx)
+	if errors.Is(err, errFeedEnded) {
+		return st.closedBelow()
 	}
+	return err
 }
 
 func (st *stream) closedBelow() error {
@@ -317,29 +306,8 @@ func (st *stream) closedBelow() error {
 	return fmt.Errorf("change stream: %w", ErrClosed)
 }
 
-// wait implements waiter.
-func (st *stream) wait(ctx context.Context) error {
-	if st.pending != nil {
-		return nil
-	}
-	select {
-	case e, ok := <-st.events:
-		if !ok {
-			return st.closedBelow()
-		}
-		st.pending = &e
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
 // close implements source.
-func (st *stream) close() error {
-	st.stop()
-	st.wait_.Wait()
-	return nil
-}
+func (st *stream) close() error { return st.leave() }
 
 // ResumeToken returns where a change stream stands: the _id of the last event, or of a place behind it where nothing was told. It
 // is nil for other cursors.
@@ -349,6 +317,14 @@ func (c *Cursor) ResumeToken() bson.Raw {
 		return nil
 	}
 	return bson.Raw(st.last.document())
+}
+
+// historyLost is the error of a stream whose place the log has not any more.
+func historyLost(err error) error {
+	return &Error{
+		Code: mongoerror.ChangeStreamHistoryLost, Cause: err, Labels: []string{"NonResumableChangeStreamError"},
+		Message: "Resume of change stream was not possible, as the resume point may no longer be in the log",
+	}
 }
 
 // fatalStream is the error of a stream that would fail again if it was resumed.

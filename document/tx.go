@@ -7,8 +7,6 @@ import (
 	"slices"
 	"sync"
 
-	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
-
 	"github.com/pandodb/pando"
 	"github.com/pandodb/pando/document/internal/mongoerror"
 )
@@ -19,12 +17,15 @@ import (
 type Tx struct {
 	store *Store
 	tx    *pando.Tx
+	reads *pando.Tx // tx, for queries
 	w     *writer
 	done  bool
 	seq   uint64 // no change above it is seen for certain
 
 	created map[namespace]*collection // collections that nobody else sees before the commit
 	claimed []string                  // documents that other transactions cannot write to meanwhile
+
+	noted bool // the log is told that the commit is a transaction
 }
 
 // Transaction runs fn with a transaction and commits it when fn returns nil. When another commit overtakes it, fn runs again; so it
@@ -59,8 +60,29 @@ func (s *Store) transact(ctx context.Context, fn func(tx *Tx) error) error {
 	return tx.Commit(ctx)
 }
 
-// Begin starts a transaction, which must be ended with Commit or Abort.
+// Begin starts a transaction, which must be ended with Commit or Abort. Change streams and the oplog tell whose it was if ctx is
+// one of WithStatements.
 func (s *Store) Begin(ctx context.Context) (*Tx, error) {
+	tx, err := s.begin(ctx)
+	if err == nil {
+		tx.reads = tx.tx
+	}
+	return tx, err
+}
+
+// BeginSnapshot is Begin of a transaction with the snapshot isolation that MongoDB's transactions have: its Commit fails when another
+// commit has changed a document that it writes, or has taken a unique value that it needs, but not when one has changed what it only
+// read. Programs that are written for MongoDB count on that: a long report that ends with a note of what it found must not fail because
+// somebody else was at work. What they want to hold until the commit they write to.
+func (s *Store) BeginSnapshot(ctx context.Context) (*Tx, error) {
+	tx, err := s.begin(ctx)
+	if err == nil {
+		tx.reads = tx.tx.Unchecked()
+	}
+	return tx, err
+}
+
+func (s *Store) begin(ctx context.Context) (*Tx, error) {
 	if err := s.usable(); err != nil {
 		return nil, err
 	}
@@ -74,6 +96,7 @@ func (s *Store) Begin(ctx context.Context) (*Tx, error) {
 	}
 	tx := &Tx{store: s, tx: inner, seq: seq}
 	tx.w = &writer{store: s, tx: inner, owner: tx}
+	tx.w.statements, _ = ctx.Value(statementsKey{}).(*statements)
 	return tx, nil
 }
 
@@ -133,18 +156,25 @@ func (tx *Tx) create(ns namespace, spec document) (*collection, error) {
 	if err := ns.check(); err != nil {
 		return nil, err
 	}
+	spec, err := asCreated(spec)
+	if err != nil {
+		return nil, err
+	}
 	settings, err := parseSettings(spec)
 	if err != nil {
 		return nil, err
 	}
-	if settings.viewOn != "" || settings.capped {
-		return nil, mongoerror.New(mongoerror.OperationNotSupportedInTransaction, "views and capped collections cannot be created in a transaction")
+	if settings.viewOn != "" || settings.capped || settings.series != nil {
+		return nil, mongoerror.New(mongoerror.OperationNotSupportedInTransaction, "views, time series and capped collections cannot be created in a transaction")
 	}
 	tx.store.schema.Lock()
 	defer tx.store.schema.Unlock()
-	c, err := tx.store.makeCollection(ns, settings)
+	c, err := tx.store.makeCollection(ns, settings, nil)
 	if err != nil {
 		return nil, err
+	}
+	if err := errors.Join(tx.note(), tx.w.noteCreate(c)); err != nil {
+		return nil, errors.Join(err, tx.store.undoCollection(c))
 	}
 	if tx.created == nil {
 		tx.created = map[namespace]*collection{}
@@ -156,7 +186,7 @@ func (tx *Tx) create(ns namespace, spec document) (*collection, error) {
 // commit commits, and shows what the transaction has created to others. It is overtaken when somebody has created the same.
 func (tx *Tx) commit(ctx context.Context) error {
 	if len(tx.created) == 0 {
-		return tx.w.commit()
+		return tx.end()
 	}
 	s := tx.store
 	s.schema.Lock()
@@ -171,24 +201,41 @@ func (tx *Tx) commit(ctx context.Context) error {
 		if cat.byName[ns.String()] != nil || cat.views[ns.String()] != nil {
 			return errSchemaChanged
 		}
-		command := bsoncore.NewDocumentBuilder().AppendString("create", ns.collection).AppendString("db", ns.database).
-			AppendDocument("options", c.settings.Load().spec).Build()
-		if err := errors.Join(ctx.Err(), tx.w.noteCommand(command), tx.w.putEntry(c)); err != nil {
+		if err := errors.Join(ctx.Err(), tx.w.putEntry(c)); err != nil {
 			return err
 		}
 		cat.byName[ns.String()] = c
 	}
-	if err := tx.w.commit(); err != nil {
+	if err := tx.end(); err != nil {
 		return err
 	}
 	s.current.Store(cat)
 	return nil
 }
 
+// end commits, and tells the log when.
+func (tx *Tx) end() error {
+	if tx.noted {
+		if err := tx.w.noteCommit(); err != nil {
+			return err
+		}
+	}
+	return tx.w.commit()
+}
+
+// note tells the log, in front of everything else, that the commit is a transaction.
+func (tx *Tx) note() error {
+	if tx.noted || tx.store.options.History < 0 {
+		return nil
+	}
+	tx.noted = true
+	return tx.w.noteTransaction(tx.w.statements)
+}
+
 // dropCreated removes what nobody will ever see. What cannot be removed now is when the store is opened again.
 func (tx *Tx) dropCreated() {
 	for _, c := range tx.created {
-		if err := tx.store.dropKeyspaces(c); err != nil {
+		if err := tx.store.undoCollection(c); err != nil {
 			tx.store.log.Warn("what an aborted transaction created could not be removed", "error", err)
 		}
 	}
@@ -242,6 +289,9 @@ func errTxDone() error {
 func (tx *Tx) write(fn func(w *writer) error) error {
 	if tx.done {
 		return errTxDone()
+	}
+	if err := tx.note(); err != nil {
+		return err
 	}
 	before := tx.tx.Savepoint()
 	touched := len(tx.w.touched)

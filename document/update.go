@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
@@ -125,8 +126,16 @@ type change struct {
 
 // parseChange parses the query and update of a change.
 func (c *Collection) parseChange(filter any, u bsoncore.Value, o *UpdateOptions) (*change, error) {
+	filters, err := toFilters(o.ArrayFilters)
+	if err != nil {
+		return nil, err
+	}
 	q, err := c.parseFind(filter, &FindOptions{Sort: o.Sort, Hint: o.Hint, Collation: o.Collation, Let: o.Let})
 	if err != nil {
+		// MongoDB looks at the update first.
+		if _, wrong := update.Parse(u, &update.Options{ArrayFilters: filters}); u.Type != 0 && errors.Is(wrong, mongoerror.ConflictingUpdateOperators) {
+			return nil, wrong
+		}
 		return nil, err
 	}
 	if !o.Many {
@@ -136,12 +145,8 @@ func (c *Collection) parseChange(filter any, u bsoncore.Value, o *UpdateOptions)
 	if u.Type == 0 {
 		return ch, nil
 	}
-	filters, err := toFilters(o.ArrayFilters)
-	if err != nil {
-		return nil, err
-	}
 	ch.u, err = update.Parse(u, &update.Options{
-		ArrayFilters: filters, Collation: q.Collation, Let: q.let, Now: q.now, Filter: q.Filter,
+		ArrayFilters: filters, Collation: q.Collation, Let: q.let, Now: q.now, Filter: q.Filter, Call: q.call,
 		Timestamp: bsoncore.Value{Type: bsoncore.TypeTimestamp, Data: binary.LittleEndian.AppendUint64(nil, c.store.timestamp())},
 	})
 	if err != nil {
@@ -149,6 +154,11 @@ func (c *Collection) parseChange(filter any, u bsoncore.Value, o *UpdateOptions)
 	}
 	if ch.u.Replacement() && o.Many {
 		return nil, mongoerror.New(mongoerror.FailedToParse, "multi update is not supported for replacement-style update")
+	}
+	if o.Upsert {
+		if err := q.Filter.Upsertable(); err != nil {
+			return nil, err
+		}
 	}
 	return ch, nil
 }
@@ -173,19 +183,27 @@ func (c *Collection) update(ctx context.Context, filter any, u bsoncore.Value, o
 	if c.view() != nil {
 		return nil, onView(c.ns)
 	}
+	if err := c.checkSeriesUpdate(filter, u, o); err != nil {
+		return nil, err
+	}
 	ch, err := c.parseChange(filter, u, o)
 	if err != nil {
 		return nil, err
 	}
+	return ch.carryOut(ctx, o.Upsert)
+}
+
+// carryOut changes what matches, or inserts a document where nothing does and upsert is set.
+func (ch *change) carryOut(ctx context.Context, upsert bool) (*UpdateResult, error) {
 	for attempt := 0; ; attempt++ {
 		if err := ch.run(ctx); err != nil {
 			return nil, err
 		}
-		if ch.matched > 0 || !o.Upsert {
+		if ch.matched > 0 || !upsert {
 			return &UpdateResult{Matched: ch.matched, Modified: ch.modified}, nil
 		}
 		id, _, err := ch.upsert(ctx)
-		if errors.Is(err, DuplicateKey) && c.tx == nil && attempt < maxUpsertAttempts && ch.collides(err) {
+		if errors.Is(err, DuplicateKey) && ch.c.tx == nil && attempt < maxUpsertAttempts && ch.collides(err) {
 			continue // somebody else inserted it in between: now there is something to update
 		}
 		if err != nil {
@@ -246,10 +264,17 @@ const changeChunk = 256
 // run carries the change out. It looks for documents in a snapshot; each is read again by the commit that changes it, and left
 // alone when it does not match any more.
 func (ch *change) run(ctx context.Context) error {
+	ch.query.call.By(ctx)
 	ch.matched, ch.modified = 0, 0
 	x, err := ch.c.use()
 	if x == nil || err != nil {
 		return err
+	}
+	if key := ch.direct(x); key != nil {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		return ch.apply(ctx, x, [][]byte{key})
 	}
 	q := *ch.query
 	if ch.c.tx == nil {
@@ -286,6 +311,21 @@ func (ch *change) run(ctx context.Context) error {
 		return err
 	}
 	return flush()
+}
+
+// direct returns the key of the only record that can match, when the filter is an _id: there is nothing to look for then, as the commit
+// reads the record itself. nil: a plan finds what matches.
+func (ch *change) direct(x *collection) []byte {
+	settings := x.settings.Load()
+	if ch.c.tx != nil || ch.c.at != nil || !settings.byID() {
+		return nil
+	}
+	var room [maxEqualities]equality
+	list := appendEqualities(room[:0], ch.query.spec, &ch.query.options)
+	if len(list) != 1 || string(list[0].field) != "_id" {
+		return nil
+	}
+	return x.key(nil, list[0].value)
 }
 
 // apply changes the documents under some keys with one commit.
@@ -402,6 +442,9 @@ func (c *Collection) Delete(ctx context.Context, filter any, o *DeleteOptions) (
 	if c.view() != nil {
 		return 0, onView(c.ns)
 	}
+	if c.tx != nil && c.IsTimeSeries() {
+		return 0, seriesInTransaction(c.ns, "delete from")
+	}
 	ch, err := c.parseChange(filter, bsoncore.Value{}, &UpdateOptions{Many: o.Many, Hint: o.Hint, Collation: o.Collation, Let: o.Let})
 	if err != nil {
 		return 0, err
@@ -437,6 +480,9 @@ func (c *Collection) FindAndModify(ctx context.Context, filter, u any, o *Modify
 	if c.view() != nil {
 		return nil, nil, onView(c.ns)
 	}
+	if err := c.notSeries(); err != nil {
+		return nil, nil, err
+	}
 	var v bsoncore.Value
 	if !o.Remove {
 		var err error
@@ -445,7 +491,7 @@ func (c *Collection) FindAndModify(ctx context.Context, filter, u any, o *Modify
 		}
 	}
 	ch, err := c.parseChange(filter, v, &UpdateOptions{
-		Sort: o.Sort, ArrayFilters: o.ArrayFilters, Hint: o.Hint, Collation: o.Collation, Let: o.Let, SkipValidation: o.SkipValidation,
+		Sort: o.Sort, Upsert: o.Upsert, ArrayFilters: o.ArrayFilters, Hint: o.Hint, Collation: o.Collation, Let: o.Let, SkipValidation: o.SkipValidation,
 	})
 	if err != nil {
 		return nil, nil, err
@@ -454,6 +500,11 @@ func (c *Collection) FindAndModify(ctx context.Context, filter, u any, o *Modify
 	ch.keepInserted = o.New
 	if err := c.parseProjection(ch.query); err != nil {
 		return nil, nil, err
+	}
+	if projection, err := toOptional(o.Projection); err != nil {
+		return nil, nil, err
+	} else if o.New && !o.Remove && hasPosition(projection) {
+		return nil, nil, mongoerror.New(mongoerror.BadValue, "Cannot use a positional projection and return the new document.")
 	}
 	ch.query.Projection = nil // the plan gives whole documents
 	var kept document
@@ -476,7 +527,7 @@ func (c *Collection) FindAndModify(ctx context.Context, filter, u any, o *Modify
 			break
 		}
 		id, doc, err := ch.upsert(ctx)
-		if errors.Is(err, DuplicateKey) && c.tx == nil && attempt < maxUpsertAttempts && ch.collides(err) {
+		if errors.Is(err, DuplicateKey) && ch.c.tx == nil && attempt < maxUpsertAttempts && ch.collides(err) {
 			continue
 		}
 		if err != nil {
@@ -495,4 +546,14 @@ func (c *Collection) FindAndModify(ctx context.Context, filter, u any, o *Modify
 		return nil, result, ErrNotFound
 	}
 	return bson.Raw(kept), result, nil
+}
+
+// hasPosition reports whether a projection has a path with the positional $.
+func hasPosition(projection document) bool {
+	for _, e := range elementsOf(projection) {
+		if strings.HasSuffix(e.Key(), ".$") {
+			return true
+		}
+	}
+	return false
 }

@@ -8,22 +8,57 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 
+	"github.com/pandodb/pando/document/internal/expression"
 	"github.com/pandodb/pando/document/internal/mongoerror"
 	"github.com/pandodb/pando/document/internal/path"
+	"github.com/pandodb/pando/document/internal/query"
 )
 
-// validate refuses a document that the collection's validator does not match. old is the document before, nil for a new one.
-func (c *collection) validate(doc, old document) error {
+// validator is a parsed validator, for one write at a time, which its loops watch.
+type validator struct {
+	filter *query.Filter
+	call   expression.Call
+}
+
+// parseValidator parses the validator of the settings.
+func (s *settings) parseValidator() (*validator, error) {
+	v := &validator{}
+	var err error
+	v.filter, err = query.Parse(s.schema, &query.Options{Collation: s.collation, Call: &v.call})
+	return v, err
+}
+
+// validator returns a validator for a write that ctx may end. It is given back to s.validators.
+func (s *settings) validator(ctx context.Context) (*validator, error) {
+	v, _ := s.validators.Get().(*validator)
+	if v == nil {
+		var err error
+		if v, err = s.parseValidator(); err != nil {
+			return nil, err
+		}
+	}
+	v.call.By(ctx)
+	return v, nil
+}
+
+// validate refuses a document that the collection's validator does not match. old is the document before, nil for a new one. ctx may
+// be nil.
+func (c *collection) validate(ctx context.Context, doc, old document) error {
 	s := c.settings.Load()
-	if s.validator == nil {
+	if s.schema == nil {
 		return nil
 	}
-	ok, err := s.validator.Match(path.Document(doc))
+	v, err := s.validator(ctx)
+	if err != nil {
+		return err
+	}
+	defer s.validators.Put(v)
+	ok, err := v.filter.Match(path.Document(doc))
 	if ok || err != nil {
 		return err
 	}
 	if s.moderate && old != nil {
-		if ok, err := s.validator.Match(path.Document(old)); !ok || err != nil {
+		if ok, err := v.filter.Match(path.Document(old)); !ok || err != nil {
 			return err
 		}
 	}
@@ -31,19 +66,12 @@ func (c *collection) validate(doc, old document) error {
 		c.store.log.Warn("document fails validation", "collection", c.name.Load().String(), "_id", doc.Lookup("_id").String())
 		return nil
 	}
-	details := bsoncore.NewDocumentBuilder().AppendValue("failingDocumentId", doc.Lookup("_id")).
-		AppendDocument("details", bsoncore.NewDocumentBuilder().AppendString("operatorName", operatorName(s.schema)).
-			AppendDocument("specifiedAs", s.schema).AppendString("reason", "the document did not match").Build()).Build()
-	return &Error{Code: mongoerror.DocumentValidationFailure, Message: "Document failed validation", Info: details}
-}
-
-// operatorName names the operator of a validator that errInfo tells about: the only one, or $and of several fields.
-func operatorName(schema document) string {
-	elements, err := schema.Elements()
-	if err == nil && len(elements) == 1 && len(elements[0].Key()) > 0 && elements[0].Key()[0] == '$' {
-		return elements[0].Key()
+	why, err := query.Failure(s.schema, &query.Options{Collation: s.collation}, bsoncore.Document(doc))
+	if err != nil {
+		return err
 	}
-	return "$and"
+	info := bsoncore.NewDocumentBuilder().AppendValue("failingDocumentId", doc.Lookup("_id")).AppendDocument("details", why).Build()
+	return &Error{Code: mongoerror.DocumentValidationFailure, Message: "Document failed validation", Info: info}
 }
 
 // Modify changes options of the collection, as MongoDB's collMod does: validator, validationLevel, validationAction,
@@ -79,10 +107,8 @@ func (c *Collection) Modify(ctx context.Context, changes any) error {
 			}
 			continue
 		}
-		switch e.Key() {
-		case "validator", "validationLevel", "validationAction", "changeStreamPreAndPostImages":
-		default:
-			return mongoerror.New(mongoerror.InvalidOptions, "collMod does not know the option '%s'", e.Key())
+		if e, err = x.settings.Load().modification(e); err != nil {
+			return err
 		}
 		options = true
 		rest.AppendValue(e.Key(), e.Value())
@@ -93,11 +119,31 @@ func (c *Collection) Modify(ctx context.Context, changes any) error {
 	return x.modifySettings(ctx, rest.Build())
 }
 
+// modification checks a change of an option, and returns it as it is stored.
+func (s *settings) modification(e bsoncore.Element) (bsoncore.Element, error) {
+	switch name := e.Key(); {
+	case name == "expireAfterSeconds":
+		return s.modifiedExpiry(e)
+	case name == "timeseries" && s.series != nil:
+		return s.series.modification(e)
+	case s.series != nil:
+		return nil, mongoerror.New(mongoerror.InvalidOptions, "option not supported on a time-series collection: %s", name)
+	case name == "validator", name == "validationLevel", name == "validationAction", name == "changeStreamPreAndPostImages":
+		return e, nil
+	case name == "timeseries":
+		return nil, mongoerror.New(mongoerror.InvalidOptions, "option only supported on a time-series collection: %s", name)
+	}
+	return nil, mongoerror.New(mongoerror.InvalidOptions, "collMod does not know the option '%s'", e.Key())
+}
+
 // modifySettings replaces some of the options. The caller holds Store.schema.
 func (c *collection) modifySettings(ctx context.Context, change document) error {
 	before := c.settings.Load()
 	merged, err := mergeOptions(before.spec, change)
 	if err != nil {
+		return err
+	}
+	if merged, err = asCreated(merged); err != nil {
 		return err
 	}
 	after, err := parseSettings(merged)
@@ -107,7 +153,7 @@ func (c *collection) modifySettings(ctx context.Context, change document) error 
 	c.settings.Store(after)
 	err = c.store.write(ctx, func(w *writer) error {
 		command := bsoncore.NewDocumentBuilder().AppendString("collMod", c.name.Load().String()).AppendDocument("options", change).Build()
-		return errors.Join(w.noteCommand(command), w.putEntry(c))
+		return errors.Join(w.noteCommand(command, c.aboutModify(before.spec, nil)), w.putEntry(c))
 	})
 	if err != nil {
 		c.settings.Store(before)

@@ -77,7 +77,7 @@ func (s *Store) storeView(ctx context.Context, v *view, command document) error 
 		return err
 	}
 	err = s.write(ctx, func(w *writer) error {
-		return errors.Join(w.noteCommand(command), w.tx.In(s.meta).Put(nameKey(v.ns.database, v.ns.collection), value))
+		return errors.Join(w.noteCommand(command, aboutView()), w.tx.In(s.meta).Put(nameKey(v.ns.database, v.ns.collection), value))
 	})
 	if err != nil {
 		return fmt.Errorf("store the view %s: %w", v.ns, err)

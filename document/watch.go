@@ -137,11 +137,12 @@ func (o *WatchOptions) check() error {
 
 // token is where a stream stands: behind the event of a change, or at a moment.
 //
-// Its document is {_data: hex}, of the kind (1), the sequence number in the storage's log (8, big-endian) and whether the event
-// invalidates the stream (1).
+// Its document is {_data: hex}, of the kind (1), the sequence number in the storage's log (8, big-endian), and, where the event
+// invalidates the stream, tokenInvalidate (1), or where it is a fragment of one, tokenFragment (1) and its number (4, big-endian).
 type token struct {
 	seq        uint64
 	invalidate bool
+	fragment   uint32 // 0: a whole event
 }
 
 func (t token) document() document {

@@ -16,7 +16,7 @@ import (
 // next returns the next event of a change stream, without what differs from run to run.
 func next(t testing.TB, c *document.Cursor) (event string, token bson.Raw) {
 	t.Helper()
-	wait, cancel := context.WithTimeout(ctx, 10*time.Second)
+	wait, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	if !c.Next(wait) {
 		t.Fatalf("no event: %v", c.Err())
@@ -130,5 +130,67 @@ func TestStreamsKnowWhatATransactionCreates(t *testing.T) {
 		if e, _ := next(t, w); !strings.Contains(e, `"coll":"`+name+`"`) {
 			t.Fatalf("event %d: %s", i, e)
 		}
+	}
+}
+
+// An event that is larger than a document may be is told in fragments, and a stream goes on behind any of them.
+func TestLargeEventsAreSplit(t *testing.T) {
+	s := open(t, memfs.New())
+	c := collection(t, s, "c", &document.CollectionOptions{PreImages: true})
+	o := &document.WatchOptions{FullDocumentBeforeChange: "required"}
+	split := document.JSON(`[{"$changeStreamSplitLargeEvent": {}}]`)
+	w, err := c.OpenWatch(ctx, split, o)
+	must(t, err)
+	defer w.Close()
+	whole, err := c.OpenWatch(ctx, nil, o)
+	must(t, err)
+	defer whole.Close()
+	value := func(s string) bson.D { return bson.D{{Key: "v", Value: strings.Repeat(s, 10<<20)}} }
+	_, err = c.Insert(ctx, append(bson.D{{Key: "_id", Value: 1}}, value("a")...))
+	must(t, err)
+	_, err = c.Update(ctx, document.JSON(`{"_id": 1}`), bson.D{{Key: "$set", Value: value("b")}}, nil)
+	must(t, err)
+	_, err = c.Delete(ctx, document.JSON(`{"_id": 1}`), nil)
+	must(t, err)
+	wait, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	var tokens []bson.Raw
+	read := func(w *document.Cursor) string {
+		t.Helper()
+		if !w.Next(wait) {
+			t.Fatalf("no event: %v", w.Err())
+		}
+		tokens = append(tokens, append(bson.Raw(nil), w.Current().Lookup("_id").Document()...))
+		var fields []string
+		elements, err := w.Current().Elements()
+		must(t, err)
+		for _, e := range elements {
+			fields = append(fields, e.Key())
+		}
+		if number, err := w.Current().LookupErr("splitEvent"); err == nil {
+			return number.String() + " " + strings.Join(fields, " ")
+		}
+		return strings.Join(fields, " ")
+	}
+	first := `{"fragment": {"$numberInt":"1"},"of": {"$numberInt":"2"}} _id splitEvent wallTime clusterTime operationType documentKey ns fullDocumentBeforeChange`
+	second := `{"fragment": {"$numberInt":"2"},"of": {"$numberInt":"2"}} _id splitEvent updateDescription`
+	last := `_id operationType clusterTime wallTime ns documentKey fullDocumentBeforeChange`
+	read(w)
+	expect(t, "the first fragment", read(w), first)
+	expect(t, "the second fragment", read(w), second)
+	expect(t, "a whole event", read(w), last)
+	again, err := c.OpenWatch(ctx, split, &document.WatchOptions{FullDocumentBeforeChange: "required", ResumeAfter: tokens[1]})
+	must(t, err)
+	defer again.Close()
+	expect(t, "resumed behind the first fragment", read(again), second)
+	expect(t, "and behind it", read(again), last)
+	if whole.Next(wait); !whole.Next(wait) && document.CodeOf(whole.Err()) != 10334 {
+		t.Errorf("without the stage: %v", whole.Err())
+	}
+	if _, err := c.OpenWatch(ctx, nil, &document.WatchOptions{ResumeAfter: tokens[1]}); document.CodeOf(err) != 280 {
+		t.Errorf("resumed from a fragment without the stage: %v", err)
+	}
+	if _, err := c.OpenWatch(ctx, document.JSON(`[{"$changeStreamSplitLargeEvent": {}}, {"$match": {}}]`), nil); document.CodeOf(err) != 7182802 {
+		t.Errorf("the stage in front: %v", err)
 	}
 }

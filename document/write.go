@@ -25,10 +25,12 @@ type writer struct {
 	moves   []*move // buffers, one for each index
 	buf     []byte
 	note    []byte
+	diff    []byte
 	owner   *Tx // nil: the commit is one call's own
 
-	unchecked bool // validators are not asked
-	exclusive bool // no other writer is at work
+	ctx       context.Context // of the call that writes
+	unchecked bool            // validators are not asked
+	exclusive bool            // no other writer is at work
 
 	statements        *statements // what to remember of the commit; nil: nothing
 	entries           []byte
@@ -65,6 +67,7 @@ func (c *Collection) write(ctx context.Context, fn func(w *writer) error) error 
 	}
 	var err error
 	if c.tx != nil {
+		c.tx.w.ctx = ctx
 		err = c.tx.write(fn)
 	} else {
 		err = c.store.write(ctx, fn)
@@ -126,7 +129,7 @@ func (s *Store) writeOnce(ctx context.Context, fn func(w *writer) error) error {
 		return err
 	}
 	defer tx.Rollback()
-	w := &writer{store: s, tx: tx}
+	w := &writer{store: s, tx: tx, ctx: ctx}
 	w.statements, _ = ctx.Value(statementsKey{}).(*statements)
 	if err := fn(w); err != nil {
 		return err
@@ -174,7 +177,7 @@ func (w *writer) validate(c *collection, doc, old document) error {
 	if w.unchecked {
 		return nil
 	}
-	return c.validate(doc, old)
+	return c.validate(w.ctx, doc, old)
 }
 
 // claim takes a document for the transaction that writes, if it is one.
@@ -192,9 +195,14 @@ func (w *writer) insert(c *collection, doc document) error {
 	}
 	id := doc.Lookup("_id")
 	key := c.key(nil, id)
-	if c.settings.Load().capped {
+	if settings := c.settings.Load(); settings.capped {
 		var err error
 		if key, err = w.insertCapped(c, doc, id); err != nil {
+			return err
+		}
+	} else if settings.series != nil {
+		var err error
+		if doc, key, err = w.newMeasurement(c, settings.series, doc); err != nil {
 			return err
 		}
 	} else if err := w.claim(c, key); err != nil {
@@ -222,6 +230,9 @@ func (w *writer) replace(c *collection, key []byte, old, doc document, op operat
 	}
 	if err := w.validate(c, doc, old); err != nil {
 		return err
+	}
+	if s := c.settings.Load().series; s != nil {
+		return w.replaceMeasurement(c, s, key, old, doc)
 	}
 	c.capped.known.Store(false)
 	if err := w.claim(c, key); err != nil {

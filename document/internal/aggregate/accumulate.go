@@ -335,6 +335,9 @@ func (a *accumulation) ranked(n int) accumulator {
 
 // feed evaluates the arguments for a document and adds them. key is a buffer.
 func (a *accumulation) feed(to accumulator, x *extractor, doc document, key []byte) (grew int, _ []byte, err error) {
+	if s, ok := to.(satiable); ok && s.satisfied() {
+		return 0, key, nil // what is not needed is not evaluated
+	}
 	v, err := x.eval(&a.input, doc)
 	if err != nil {
 		return 0, key, err

@@ -30,31 +30,46 @@ type evictable interface {
 	evict(emit func(v value) error) error
 }
 
+// satiable is an accumulator that may have all that it takes.
+type satiable interface{ satisfied() bool }
+
 func accumulatedTooMuch(op string) error {
 	return mongoerror.New(mongoerror.Code(146), "%s used too much memory and cannot spill to disk. Memory limit: %d bytes", op, maxAccumulated)
 }
 
 // sumAccumulator is $sum, and $count with ones.
-type sumAccumulator struct{ sum number.Sum }
+type sumAccumulator struct {
+	sum   number.Sum
+	scale *scale // of windows that lose documents
+}
 
 func (a *sumAccumulator) add(_ []byte, v value) (int, error) {
 	a.sum.AddValue(v)
+	a.scale.note(v)
 	return 0, nil
 }
 
-func (a *sumAccumulator) result() (value, error) { return a.sum.Result().Value(), nil }
+func (a *sumAccumulator) result() (value, error) { return a.scale.applied(a.sum.Result()).Value(), nil }
 func (a *sumAccumulator) reset()                 { a.sum = number.Sum{} }
 
 // averageAccumulator is $avg.
-type averageAccumulator struct{ average number.Average }
+type averageAccumulator struct {
+	average number.Average
+	scale   *scale // of windows that lose documents
+}
 
 func (a *averageAccumulator) add(_ []byte, v value) (int, error) {
 	a.average.AddValue(v)
+	a.scale.note(v)
 	return 0, nil
 }
 
 func (a *averageAccumulator) result() (value, error) {
-	n, ok := a.average.Result()
+	average := a.average
+	if a.scale != nil {
+		average.Scale(a.scale.zero())
+	}
+	n, ok := average.Result()
 	if !ok {
 		return null(), nil
 	}
@@ -138,6 +153,8 @@ func (a *firstAccumulator) add(_ []byte, v value) (int, error) {
 	a.have = true
 	return a.set(v), nil
 }
+
+func (a *firstAccumulator) satisfied() bool { return a.have }
 
 // result is null when nothing was added, and missing when what was added is.
 func (a *firstAccumulator) result() (value, error) {
@@ -270,7 +287,7 @@ func (a *mergeAccumulator) add(_ []byte, v value) (int, error) {
 		return 0, nil
 	}
 	if v.Type != bsoncore.TypeEmbeddedDocument {
-		return 0, mongoerror.New(mongoerror.Code(40400), "$mergeObjects requires object inputs, but input %s is of type %s", v, typeName(v.Type))
+		return 0, mongoerror.New(mongoerror.Code(40400), "$mergeObjects requires object inputs, but input %s is of type %s", v, mongoerror.TypeName(v.Type))
 	}
 	if a.index == nil {
 		a.index = map[string]int{}

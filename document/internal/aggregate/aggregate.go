@@ -39,18 +39,31 @@ type Request struct {
 	Hint         bsoncore.Value
 	Collation    *collation.Collation
 	Let          []expression.Variable
+
+	// Grouped tells that nothing is asked of the documents but the values of Fields, by their paths: fields may come in any order.
+	Grouped bool
+	// Distinct is a path, where one document with each value of it is enough: with First the first one, in the order of Sort or else of
+	// the collection. Empty: all documents are needed. More may come.
+	Distinct string
+	First    bool
+	// Counted tells that only the number of documents is needed. Run asks Count for it.
+	Counted bool
 }
 
 // Environment is a store as of one moment, as a pipeline sees it.
 type Environment interface {
 	// Find opens a collection or view; one that is not there is empty.
 	Find(ctx context.Context, database, collection string, r *Request) (Cursor, error)
-	// Count counts without looking at documents; ok is false when only reading them tells.
-	Count(ctx context.Context, database, collection string, filter bsoncore.Document) (n int64, ok bool, err error)
-	// Special opens a first stage whose rows come from outside, such as $collStats, $indexStats, $currentOp, $geoNear.
+	// Count counts what Find would find; ok is false when it has no better way than Find.
+	Count(ctx context.Context, database, collection string, r *Request) (n int64, ok bool, err error)
+	// Special opens a first stage whose rows come from outside, such as $collStats, $indexStats, $currentOp.
 	Special(ctx context.Context, stage string, spec bsoncore.Value, database, collection string) (Cursor, error)
+	// Located returns the one field of the collection that has a geographical index, which $geoNear means when it names none.
+	Located(ctx context.Context, database, collection string) (field string, err error)
 	// Replace is $out: the collection holds these documents afterwards, or is as it was.
 	Replace(ctx context.Context, database, collection string, docs Cursor) error
+	// Unique reports whether an index makes sure that no two documents of the collection have the same values of fields.
+	Unique(database, collection string, fields []string, by *collation.Collation) (bool, error)
 	// Merge is $merge, for one document.
 	Merge(ctx context.Context, database, collection string, m *Merge, doc bsoncore.Document) error
 }
@@ -62,6 +75,7 @@ type Merge struct {
 	Pipeline       bsoncore.Value
 	Let            []expression.Variable // evaluated for the document
 	WhenNotMatched string                // insert, discard, fail
+	Collation      *collation.Collation  // of On
 }
 
 // Options of Parse.
@@ -70,6 +84,7 @@ type Options struct {
 	Collation            *collation.Collation
 	Let                  []expression.Variable
 	Now                  time.Time
+	Call                 *expression.Call // who waits for the next document
 	Hint                 bsoncore.Value
 	Scratch              *scratch.Space // nil: stages that exceed their memory fail
 	MemoryBytes          int64          // for each blocking stage; 0 = 100 MiB
@@ -87,7 +102,7 @@ func (o *Options) memory() int64 {
 }
 
 func (o *Options) expression() *expression.Options {
-	return &expression.Options{Collation: o.Collation, Let: o.Let, Now: o.Now}
+	return &expression.Options{Collation: o.Collation, Let: o.Let, Now: o.Now, Call: o.Call}
 }
 
 // inCollection returns the options of a pipeline inside of the pipeline.
@@ -202,18 +217,12 @@ func openSteps(ctx context.Context, x *run, steps []step, in Cursor) (Cursor, er
 
 // count answers a pipeline that only counts from the environment's knowledge. It returns nil when that is not possible.
 func (p *Pipeline) count(ctx context.Context, env Environment, rest []step) (Cursor, error) {
-	if len(rest) == 0 || p.leading.Skip > 0 || p.leading.Limit > 0 || p.o.Collation != nil || p.leading.Hint.Type != 0 {
+	if !p.leading.Counted {
 		return nil, nil
 	}
-	g, ok := rest[0].stage.(*groupStage)
-	if !ok {
-		return nil, nil
-	}
-	each, ok := g.countsOnly()
-	if !ok {
-		return nil, nil
-	}
-	n, ok, err := env.Count(ctx, p.o.Database, p.o.Collection, p.leading.Filter)
+	g, _ := rest[0].stage.(*groupStage)
+	each, _ := g.countsOnly()
+	n, ok, err := env.Count(ctx, p.o.Database, p.o.Collection, p.leading)
 	if err != nil || !ok {
 		return nil, err
 	}
@@ -228,10 +237,15 @@ func (p *Pipeline) count(ctx context.Context, env Environment, rest []step) (Cur
 	return openSteps(ctx, &run{env: env, o: p.o}, rest[1:], &listCursor{docs: docs})
 }
 
-// Explain returns the stages behind the collection's cursor, as explain shows them.
-func (p *Pipeline) Explain() bsoncore.Document {
+// Explain returns the stages behind the collection's cursor, as explain shows them. distinct tells that the collection gives one
+// document for each value of the leading request's Distinct.
+func (p *Pipeline) Explain(distinct bool) bsoncore.Document {
 	b, start := begin(nil)
-	for _, s := range p.steps[p.first:] {
+	for i, s := range p.steps[p.first:] {
+		if g, ok := s.stage.(*groupStage); ok && i == 0 && distinct {
+			b = appendField(b, "$groupByDistinctScan", object("newRoot", g.newRoot(s.spec)))
+			continue
+		}
 		b = appendField(b, s.name, s.spec)
 	}
 	return end(b, start)

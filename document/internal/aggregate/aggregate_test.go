@@ -117,6 +117,27 @@ func TestCancelled(t *testing.T) {
 	}
 }
 
+// TestNamesEndAtAZeroByte: a stage that names a field by a text refuses one that BSON cannot hold. The codes are those of mongod 6.0.5.
+func TestNamesEndAtAZeroByte(t *testing.T) {
+	for text, code := range map[string]mongoerror.Code{
+		`{"$lookup": {"from": "o", "localField": "m", "foreignField": "m", "as": "\u0000l"}}`:                                                    16411,
+		`{"$lookup": {"from": "o", "localField": "m\u0000", "foreignField": "m", "as": "l"}}`:                                                    16411,
+		`{"$lookup": {"from": "o", "localField": "m", "foreignField": "m.\u0000", "as": "l"}}`:                                                   16411,
+		`{"$graphLookup": {"from": "o", "startWith": 1, "connectFromField": "m", "connectToField": "_id", "as": "l\u0000"}}`:                     16411,
+		`{"$graphLookup": {"from": "o", "startWith": 1, "connectFromField": "m", "connectToField": "_id", "as": "l", "depthField": "d\u0000d"}}`: 16411,
+		`{"$unwind": {"path": "$a", "includeArrayIndex": "i\u0000"}}`:                                                                            16411,
+		`{"$densify": {"field": "d\u0000", "range": {"step": 1, "bounds": [1, 3]}}}`:                                                             16411,
+		`{"$densify": {"field": "d", "partitionByFields": ["p\u0000"], "range": {"step": 1, "bounds": "full"}}}`:                                 16411,
+		`{"$merge": {"into": "x", "on": "x\u0000"}}`:                                                                                             16411,
+		`{"$count": "n\u0000"}`:   40159,
+		`{"$unwind": "$a\u0000"}`: 16419,
+	} {
+		if _, err := Parse(parseJSON(t, "["+text+"]"), options()); mongoerror.CodeOf(err) != code {
+			t.Errorf("%s: %v, not the code %d", text, err, code)
+		}
+	}
+}
+
 func TestCountsComeFromTheEnvironment(t *testing.T) {
 	m := numbers(25)
 	expect(t, m, `[{"$count": "n"}]`, `{n: 25}`)
@@ -286,4 +307,38 @@ func TestSample(t *testing.T) {
 	if len(slices.CompactFunc(a, func(x, y document) bool { return bytes.Equal(x, y) })) != 20 {
 		t.Error("a document was taken twice")
 	}
+}
+
+// TestCovariances has what MongoDB gives of decimals, of one pair, and of numbers that are not finite.
+func TestCovariances(t *testing.T) {
+	const stage = `[{"$setWindowFields": {"sortBy": {"_id": 1}, "output": {
+		"p": {"$covariancePop": ["$_id", "$n"], "window": {"documents": ["unbounded", "current"]}},
+		"s": {"$covarianceSamp": ["$_id", "$n"], "window": {"documents": ["unbounded", "current"]}}}}}, {"$project": {"p": 1, "s": 1}}]`
+	for _, test := range []struct{ docs, want string }{
+		{`[{"_id": 1, "n": {"$numberDecimal": "1.5"}}, {"_id": 2, "n": -1.5}, {"_id": 3, "n": 7}]`,
+			`{"_id":1,"p":0.0,"s":null}
+{"_id":2,"p":{"$numberDecimal":"-0.75000000000000"},"s":{"$numberDecimal":"-1.50000000000000"}}
+{"_id":3,"p":{"$numberDecimal":"1.833333333333333333333333333333333"},"s":{"$numberDecimal":"2.7500000000000000000"}}`},
+		{`[{"_id": 0, "n": {"$numberDouble": "Infinity"}}, {"_id": 2, "n": -1.5}, {"_id": 3, "n": 7}]`,
+			`{"_id":0,"p":null,"s":null}
+{"_id":2,"p":0.0,"s":null}
+{"_id":3,"p":{"$numberDouble":"Infinity"},"s":{"$numberDouble":"Infinity"}}`},
+	} {
+		m := &memory{collections: map[string][]document{"c": parseJSON(t, test.docs)}}
+		got, err := m.run(parseJSON(t, stage), options())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text := relaxedLines(t, got); text != test.want {
+			t.Errorf("%s:\n%s\nwant\n%s", test.docs, text, test.want)
+		}
+	}
+}
+
+func relaxedLines(t *testing.T, docs []document) string {
+	lines := make([]string, len(docs))
+	for i, doc := range docs {
+		lines[i] = relaxed(t, doc)
+	}
+	return strings.Join(lines, "\n")
 }

@@ -26,7 +26,7 @@ type bucketAutoStage struct {
 
 func (p *parser) bucketAuto(spec value) (stage, error) {
 	if spec.Type != bsoncore.TypeEmbeddedDocument {
-		return nil, mongoerror.New(mongoerror.Code(40240), "The argument to $bucketAuto must be an object, but found type: %s.", typeName(spec.Type))
+		return nil, mongoerror.New(mongoerror.Code(40240), "The argument to $bucketAuto must be an object, but found type: %s.", mongoerror.TypeName(spec.Type))
 	}
 	elements, err := spec.Document().Elements()
 	if err != nil {
@@ -45,7 +45,7 @@ func (p *parser) bucketAuto(spec value) (stage, error) {
 			s.buckets, err = bucketCount(v)
 		case "output":
 			if output = v; v.Type != bsoncore.TypeEmbeddedDocument {
-				err = mongoerror.New(mongoerror.Code(40244), "The $bucketAuto 'output' field must be an object, but found type: %s.", typeName(v.Type))
+				err = mongoerror.New(mongoerror.Code(40244), "The $bucketAuto 'output' field must be an object, but found type: %s.", mongoerror.TypeName(v.Type))
 			}
 		case "granularity":
 			s.series, err = granularity(v)
@@ -79,7 +79,7 @@ func bucketCount(v value) (int64, error) {
 	n, exact := integer(v)
 	switch {
 	case !isNumber(v):
-		return 0, mongoerror.New(mongoerror.Code(40241), "The $bucketAuto 'buckets' field must be a numeric value, but found type: %s.", typeName(v.Type))
+		return 0, mongoerror.New(mongoerror.Code(40241), "The $bucketAuto 'buckets' field must be a numeric value, but found type: %s.", mongoerror.TypeName(v.Type))
 	case !exact || n > math.MaxInt32 || n < math.MinInt32:
 		return 0, mongoerror.New(mongoerror.Code(40242), "The $bucketAuto 'buckets' field must be representable as a 32-bit integer, but found %s.", v)
 	case n <= 0:

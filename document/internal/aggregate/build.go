@@ -185,32 +185,9 @@ func splitPath(s string) ([]string, error) {
 			return nil, mongoerror.New(mongoerror.Code(15998), "FieldPath field names may not be empty strings.")
 		case name[0] == '$':
 			return nil, mongoerror.New(mongoerror.Code(16410), "FieldPath field names may not start with '$'. Consider using $getField or $setField.")
+		case strings.IndexByte(name, 0) >= 0: // a name in BSON ends there
+			return nil, mongoerror.New(mongoerror.Code(16411), "FieldPath field names may not contain '\\0'.")
 		}
 	}
 	return segments, nil
-}
-
-// typeName is how messages call a type.
-func typeName(t bsoncore.Type) string {
-	switch t {
-	case 0:
-		return "missing"
-	case bsoncore.TypeEmbeddedDocument:
-		return "object"
-	case bsoncore.TypeBoolean:
-		return "bool"
-	case bsoncore.TypeInt32:
-		return "int"
-	case bsoncore.TypeInt64:
-		return "long"
-	case bsoncore.TypeDecimal128:
-		return "decimal"
-	case bsoncore.TypeDateTime:
-		return "date"
-	case bsoncore.TypeObjectID:
-		return "objectId"
-	case bsoncore.TypeBinary:
-		return "binData"
-	}
-	return t.String()
 }

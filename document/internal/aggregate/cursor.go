@@ -6,6 +6,7 @@ import (
 	"io"
 
 	"github.com/pandodb/pando/document/internal/mongoerror"
+	"github.com/pandodb/pando/document/internal/projection"
 	"github.com/pandodb/pando/document/internal/scratch"
 )
 
@@ -51,6 +52,9 @@ type mapCursor struct {
 	apply func(dst []byte, doc document) (out document, keep bool, err error) // out may be doc itself
 	buf   []byte
 	n     int
+
+	sequence *projection.Sequence // of a $project, $addFields or $unset and those before it
+	source   Cursor               // what the sequence reads
 }
 
 // Next implements Cursor.

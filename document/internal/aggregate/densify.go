@@ -7,6 +7,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 
+	"github.com/pandodb/pando/document/internal/collation"
 	"github.com/pandodb/pando/document/internal/keyenc"
 	"github.com/pandodb/pando/document/internal/mongoerror"
 	"github.com/pandodb/pando/document/internal/number"
@@ -52,7 +53,7 @@ func (s *densifyStage) after(v value) value {
 func (s *densifyStage) open(_ context.Context, x *run, in Cursor) (Cursor, error) {
 	sorted := &sortCursor{in: in, sorter: scratch.NewSorter(x.o.Scratch, x.o.memory(), 0)}
 	sorted.key = func(dst []byte, doc document) ([]byte, error) { return s.sort.Append(dst, path.Document(doc)) }
-	c := &densifyCursor{s: s, in: sorted, byKey: map[string]*densified{}}
+	c := &densifyCursor{s: s, in: sorted, byKey: map[string]*densified{}, collation: x.o.Collation}
 	if s.extent == explicitEnds && s.partition == nil {
 		c.stateOf(fields())
 	}
@@ -70,11 +71,15 @@ type densifyCursor struct {
 	doc   document // the next of the input
 	v     value    // its value
 	state *densified
-	ended bool
-	tail  int
-	made  int
-	key   []byte
-	buf   []byte
+	// The fields of its partition.
+	fields document
+	ended  bool
+	tail   int
+	made   int
+	key    []byte
+	buf    []byte
+
+	collation *collation.Collation // of the partitions' keys
 }
 
 // densified is a partition.
@@ -84,7 +89,7 @@ type densified struct {
 }
 
 func (c *densifyCursor) stateOf(partition document) *densified {
-	c.key = keyenc.Append(c.key[:0], documentValue(partition), false, nil)
+	c.key = keyenc.Append(c.key[:0], documentValue(partition), false, c.collation)
 	d := c.byKey[string(c.key)]
 	if d == nil {
 		d = &densified{fields: append(document(nil), partition...)}
@@ -100,7 +105,7 @@ func (c *densifyCursor) stateOf(partition document) *densified {
 // upTo returns the next document up to the one that was read: those that are made come first.
 func (c *densifyCursor) upTo() (document, error) {
 	if order.Compare(c.state.next, c.v, nil) < 0 && c.within(c.state.next) {
-		return c.make(c.state)
+		return c.make(c.state, c.fields)
 	}
 	if order.Compare(c.state.next, c.v, nil) == 0 || c.s.extent == explicitEnds && order.Compare(c.s.low, c.v, nil) == 0 {
 		c.state.next = c.s.after(c.v) // in the document's type of number; at the low end in that of the last such document
@@ -116,6 +121,9 @@ func (c *densifyCursor) Next(ctx context.Context) (document, error) {
 		plain, err := c.read(ctx)
 		if errors.Is(err, io.EOF) {
 			c.ended = true
+			if c.s.extent == explicitEnds && len(c.list) == 0 {
+				c.stateOf(fields()) // without a document there is no partition, but what lies between the ends is made
+			}
 		} else if plain != nil || err != nil {
 			return plain, err
 		}
@@ -126,7 +134,7 @@ func (c *densifyCursor) Next(ctx context.Context) (document, error) {
 	for ; c.tail < len(c.list) && c.s.extent != byPartition; c.tail++ {
 		d := c.list[c.tail]
 		if c.within(d.next) && (c.s.extent == explicitEnds || order.Compare(d.next, c.top, nil) <= 0) {
-			return c.make(d)
+			return c.make(d, d.fields)
 		}
 	}
 	return nil, io.EOF
@@ -157,7 +165,7 @@ func (c *densifyCursor) read(ctx context.Context) (plain document, err error) {
 	if err != nil {
 		return nil, err
 	}
-	c.doc, c.v, c.state = doc, v, c.stateOf(partition)
+	c.doc, c.v, c.state, c.fields = doc, v, c.stateOf(partition), partition
 	c.top = clone(v)
 	if c.base.Type == 0 {
 		c.base = c.top
@@ -189,12 +197,13 @@ func (c *densifyCursor) partition(doc document) (document, error) {
 	return out, nil
 }
 
-// make makes the next document of a partition.
-func (c *densifyCursor) make(d *densified) (document, error) {
+// make makes the next document of a partition, with its fields: those of the document that follows where there is one, as a collation
+// may take different ones for equal.
+func (c *densifyCursor) make(d *densified, fields document) (document, error) {
 	if c.made++; c.made > maxDensified {
 		return nil, mongoerror.New(mongoerror.Code(5897900), "Generated %d documents in $densify, which is over the limit of %d. Increase the 'internalQueryMaxAllowedDensifyDocs' parameter to allow more generated documents", c.made, maxDensified)
 	}
-	c.buf = appendSet(c.buf[:0], d.fields, c.s.field, d.next)
+	c.buf = appendSet(c.buf[:0], fields, c.s.field, d.next)
 	d.next = c.s.after(d.next)
 	return c.buf, nil
 }

@@ -13,7 +13,7 @@ import (
 
 // wrongType is the error of an argument of the wrong type.
 func wrongType(field string, v value, expected string) error {
-	return mongoerror.New(mongoerror.TypeMismatch, "BSON field '%s' is the wrong type '%s', expected type '%s'", field, typeName(v.Type), expected)
+	return mongoerror.New(mongoerror.TypeMismatch, "BSON field '%s' is the wrong type '%s', expected type '%s'", field, mongoerror.TypeName(v.Type), expected)
 }
 
 func unknownField(field string) error {
@@ -26,7 +26,7 @@ func missingField(field string) error {
 
 func (p *parser) densify(spec value) (stage, error) {
 	if spec.Type != bsoncore.TypeEmbeddedDocument {
-		return nil, mongoerror.New(mongoerror.FailedToParse, "The $densify stage specification must be an object, found %s", typeName(spec.Type))
+		return nil, mongoerror.New(mongoerror.FailedToParse, "The $densify stage specification must be an object, found %s", mongoerror.TypeName(spec.Type))
 	}
 	elements, err := spec.Document().Elements()
 	if err != nil {
@@ -75,7 +75,7 @@ func (p *parser) densify(spec value) (stage, error) {
 		}
 	}
 	b = end(appendField(b, field.StringValue(), int32Value(1)), start)
-	s.sort, err = sortkey.Parse(b, nil)
+	s.sort, err = sortkey.Parse(b, p.o.Collation)
 	return s, err
 }
 

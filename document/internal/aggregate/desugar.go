@@ -23,6 +23,8 @@ func (p *parser) count(spec value) ([]step, error) {
 		return nil, mongoerror.New(mongoerror.Code(40157), "the count field must be a non-empty string")
 	case name[0] == '$':
 		return nil, mongoerror.New(mongoerror.Code(40158), "the count field cannot be a $-prefixed path")
+	case strings.IndexByte(name, 0) >= 0:
+		return nil, mongoerror.New(mongoerror.Code(40159), "the count field cannot contain a null byte")
 	case strings.Contains(name, "."):
 		return nil, mongoerror.New(mongoerror.Code(40160), "the count field cannot contain '.'")
 	case name == "_id":
@@ -58,7 +60,7 @@ func (p *parser) sortByCount(spec value) ([]step, error) {
 // bucket parses $bucket: a $group by a $switch over the boundaries, and a $sort.
 func (p *parser) bucket(spec value) ([]step, error) {
 	if spec.Type != bsoncore.TypeEmbeddedDocument {
-		return nil, mongoerror.New(mongoerror.Code(40201), "Argument to $bucket stage must be an object, but found type: %s.", typeName(spec.Type))
+		return nil, mongoerror.New(mongoerror.Code(40201), "Argument to $bucket stage must be an object, but found type: %s.", mongoerror.TypeName(spec.Type))
 	}
 	elements, err := spec.Document().Elements()
 	if err != nil {
@@ -78,7 +80,7 @@ func (p *parser) bucket(spec value) ([]step, error) {
 			fallback, err = p.constant(v, 40195)
 		case "output":
 			if output = v; v.Type != bsoncore.TypeEmbeddedDocument {
-				err = mongoerror.New(mongoerror.Code(40196), "The $bucket 'output' field must be an object, but found type: %s.", typeName(v.Type))
+				err = mongoerror.New(mongoerror.Code(40196), "The $bucket 'output' field must be an object, but found type: %s.", mongoerror.TypeName(v.Type))
 			}
 		default:
 			err = mongoerror.New(mongoerror.Code(40197), "Unrecognized option to $bucket: %s.", e.Key())
@@ -148,7 +150,7 @@ func (p *parser) constant(v value, code mongoerror.Code) (value, error) {
 
 func (p *parser) boundaries(v value) ([]value, error) {
 	if v.Type != bsoncore.TypeArray {
-		return nil, mongoerror.New(mongoerror.Code(40200), "The $bucket 'boundaries' field must be an array, but found type: %s.", typeName(v.Type))
+		return nil, mongoerror.New(mongoerror.Code(40200), "The $bucket 'boundaries' field must be an array, but found type: %s.", mongoerror.TypeName(v.Type))
 	}
 	values, err := v.Array().Values()
 	if err != nil {
@@ -168,7 +170,7 @@ func (p *parser) boundaries(v value) ([]value, error) {
 	for i := range list[1:] {
 		a, b := list[i], list[i+1]
 		if order.ClassOf(a.Type) != order.ClassOf(b.Type) {
-			return nil, mongoerror.New(mongoerror.Code(40193), "All values in the the 'boundaries' option to $bucket must have the same type. Found conflicting types %s and %s.", typeName(a.Type), typeName(b.Type))
+			return nil, mongoerror.New(mongoerror.Code(40193), "All values in the the 'boundaries' option to $bucket must have the same type. Found conflicting types %s and %s.", mongoerror.TypeName(a.Type), mongoerror.TypeName(b.Type))
 		}
 		if order.Compare(a, b, p.o.Collation) >= 0 {
 			return nil, mongoerror.New(mongoerror.Code(40194), "The 'boundaries' option to $bucket must be sorted, but elements %d and %d are not in ascending order (%s is not less than %s).", i, i+1, a, b)

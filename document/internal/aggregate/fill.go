@@ -66,7 +66,7 @@ func (p *parser) fill(spec value) ([]step, error) {
 
 func parseFillSpec(spec value) (*fillSpec, error) {
 	if spec.Type != bsoncore.TypeEmbeddedDocument {
-		return nil, mongoerror.New(mongoerror.FailedToParse, "The $fill stage specification must be an object, found %s", typeName(spec.Type))
+		return nil, mongoerror.New(mongoerror.FailedToParse, "The $fill stage specification must be an object, found %s", mongoerror.TypeName(spec.Type))
 	}
 	elements, err := spec.Document().Elements()
 	if err != nil {
@@ -90,7 +90,7 @@ func parseFillSpec(spec value) (*fillSpec, error) {
 			return nil, mongoerror.New(mongoerror.Code(40415), "BSON field '$fill.%s' is an unknown field.", e.Key())
 		}
 		if v.Type != want {
-			return nil, mongoerror.New(mongoerror.TypeMismatch, "BSON field '$fill.%s' is the wrong type '%s', expected type '%s'", e.Key(), typeName(v.Type), typeName(want))
+			return nil, mongoerror.New(mongoerror.TypeMismatch, "BSON field '$fill.%s' is the wrong type '%s', expected type '%s'", e.Key(), mongoerror.TypeName(v.Type), mongoerror.TypeName(want))
 		}
 	}
 	switch {

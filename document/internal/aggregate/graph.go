@@ -2,6 +2,7 @@ package aggregate
 
 import (
 	"context"
+	"slices"
 
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 
@@ -25,7 +26,7 @@ type graphStage struct {
 
 func (p *parser) graphLookup(spec value) (stage, error) {
 	if spec.Type != bsoncore.TypeEmbeddedDocument {
-		return nil, mongoerror.New(mongoerror.FailedToParse, "the $graphLookup stage specification must be an object, but found %s", typeName(spec.Type))
+		return nil, mongoerror.New(mongoerror.FailedToParse, "the $graphLookup stage specification must be an object, but found %s", mongoerror.TypeName(spec.Type))
 	}
 	elements, err := spec.Document().Elements()
 	if err != nil {
@@ -61,7 +62,7 @@ func (s *graphStage) option(p *parser, name string, v value) (err error) {
 		return err
 	case "maxDepth":
 		if !isNumber(v) {
-			return mongoerror.New(mongoerror.Code(40100), "maxDepth must be numeric, found type: %s", typeName(v.Type))
+			return mongoerror.New(mongoerror.Code(40100), "maxDepth must be numeric, found type: %s", mongoerror.TypeName(v.Type))
 		}
 		n, exact := integer(v)
 		switch {
@@ -74,7 +75,7 @@ func (s *graphStage) option(p *parser, name string, v value) (err error) {
 		return nil
 	case "restrictSearchWithMatch":
 		if v.Type != bsoncore.TypeEmbeddedDocument {
-			return mongoerror.New(mongoerror.Code(40185), "restrictSearchWithMatch must be an object, found %s", typeName(v.Type))
+			return mongoerror.New(mongoerror.Code(40185), "restrictSearchWithMatch must be an object, found %s", mongoerror.TypeName(v.Type))
 		}
 		s.restrict = v.Document()
 		return nil
@@ -84,10 +85,10 @@ func (s *graphStage) option(p *parser, name string, v value) (err error) {
 	}
 	text, ok := v.StringValueOK()
 	if !ok && name == "from" {
-		return mongoerror.New(mongoerror.FailedToParse, "$graphLookup 'from' field must be a string, but found %s", typeName(v.Type))
+		return mongoerror.New(mongoerror.FailedToParse, "$graphLookup 'from' field must be a string, but found %s", mongoerror.TypeName(v.Type))
 	}
 	if !ok {
-		return mongoerror.New(mongoerror.Code(40103), "expected string as argument for %s, found: %s", name, typeName(v.Type))
+		return mongoerror.New(mongoerror.Code(40103), "expected string as argument for %s, found: %s", name, mongoerror.TypeName(v.Type))
 	}
 	if name == "from" {
 		s.from = text
@@ -173,11 +174,16 @@ func (g *search) ask(v value, o *Options) {
 
 // level finds the documents that the frontier leads to, and the next frontier.
 func (c *graphCursor) level(ctx context.Context, g *search, depth int64) error {
-	filter := equals(c.s.to, g.frontier)
+	conditions := []value{documentValue(equals(c.s.to, g.frontier))}
+	if slices.ContainsFunc(g.frontier, isNullish) {
+		// A null leads to nulls, but not to documents without the field.
+		conditions = append(conditions, object(c.s.to, object("$exists", int32Value(1))))
+	}
 	g.frontier = nil
 	if c.s.restrict != nil {
-		filter = fields("$and", array(documentValue(filter), documentValue(c.s.restrict)))
+		conditions = append(conditions, documentValue(c.s.restrict))
 	}
+	filter := fields("$and", array(conditions...))
 	found, err := c.x.env.Find(ctx, c.s.o.Database, c.s.from, &Request{Filter: filter, Collation: c.s.o.Collation, Let: c.s.o.Let})
 	if err != nil {
 		return err

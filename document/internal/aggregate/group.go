@@ -16,6 +16,7 @@ import (
 type groupStage struct {
 	o      *Options
 	id     operand
+	empty  value // what an _id is that came out as an empty document, when it is {name: expression}; Type 0: itself
 	fields []*accumulation
 	x      *extractor // names only
 }
@@ -41,6 +42,7 @@ func (p *parser) group(spec value) (stage, error) {
 				return nil, err
 			}
 			s.id = s.x.operand(id)
+			s.empty = emptyID(e.Value())
 			continue
 		}
 		a, err := p.groupField(e.Key(), e.Value())
@@ -54,6 +56,18 @@ func (p *parser) group(spec value) (stage, error) {
 		return nil, mongoerror.New(mongoerror.Code(15955), "a group specification must include an _id")
 	}
 	return s, nil
+}
+
+// emptyID returns the _id of documents without a value for an _id of one field: null, which is missing from those of several fields.
+func emptyID(spec value) value {
+	if spec.Type != bsoncore.TypeEmbeddedDocument {
+		return value{}
+	}
+	elements, err := spec.Document().Elements()
+	if err != nil || len(elements) != 1 || strings.HasPrefix(elements[0].Key(), "$") {
+		return value{}
+	}
+	return object(elements[0].Key(), null())
 }
 
 func (p *parser) groupField(name string, v value) (*accumulation, error) {
@@ -91,6 +105,33 @@ func (s *groupStage) countsOnly() (each []number.Number, ok bool) {
 		each = append(each, n)
 	}
 	return each, true
+}
+
+// byFirst returns the path by whose values the groups are made, when one document of each tells all that is asked: with accumulators,
+// the first one.
+func (s *groupStage) byFirst() (path string, ok bool) {
+	for _, a := range s.fields {
+		if a.op != "$first" {
+			return "", false
+		}
+	}
+	return s.id.expression.FieldPath()
+}
+
+// newRoot returns the document that is made of the one document of a group, as explain shows it.
+func (s *groupStage) newRoot(spec value) value {
+	b, start := begin(nil)
+	elements, _ := spec.Document().Elements()
+	for _, e := range elements {
+		v := e.Value()
+		if e.Key() != "_id" {
+			if inner, err := v.Document().IndexErr(0); err == nil {
+				v = inner.Value()
+			}
+		}
+		b = appendField(b, e.Key(), v)
+	}
+	return documentValue(end(b, start))
 }
 
 // countDocument is the result for n documents.

@@ -62,8 +62,11 @@ func (t *groupTable) add(doc document) error {
 	if err != nil {
 		return err
 	}
-	if id.Type == 0 {
+	switch {
+	case id.Type == 0:
 		id = null()
+	case t.s.empty.Type != 0 && id.Type == bsoncore.TypeEmbeddedDocument && len(id.Data) <= bsoncore.EmptyDocumentLength:
+		id = t.s.empty
 	}
 	hash := order.Hash(t.seed, id, t.o.Collation)
 	g, slot := t.find(hash, id)

@@ -33,7 +33,44 @@ func lead(steps []step, o *Options) (*Request, int) {
 		}
 	}
 	r.Fields = dependencies(steps[n:])
+	r.group(steps[n:])
 	return r, n
+}
+
+// group takes in what a $group among the stages behind asks less than all documents for.
+func (r *Request) group(steps []step) {
+	for i, s := range steps {
+		switch s := s.stage.(type) {
+		case *projectStage:
+			if s.kind != unset {
+				return
+			}
+		case *groupStage:
+			r.Grouped = r.Fields != nil && !slices.ContainsFunc(r.Fields, hasPosition)
+			if i > 0 || r.Skip > 0 || r.Limit > 0 {
+				return
+			}
+			if _, r.Counted = s.countsOnly(); r.Counted {
+				r.Sort = nil
+				return
+			}
+			if path, ok := s.byFirst(); ok && r.Grouped {
+				r.Distinct, r.First = path, len(s.fields) > 0
+			}
+			return
+		}
+	}
+}
+
+// hasPosition reports whether a component of a path is a number: indexes and filters take that for a place in an array, too, and
+// expressions do not.
+func hasPosition(path string) bool {
+	for _, name := range strings.Split(path, ".") {
+		if name != "" && strings.Trim(name, "0123456789") == "" {
+			return true
+		}
+	}
+	return false
 }
 
 // window takes a $skip or $limit into the request, which skips first. It reports false when that cannot be expressed.

@@ -28,7 +28,7 @@ type lookupStage struct {
 
 func (p *parser) lookup(spec value) (stage, error) {
 	if spec.Type != bsoncore.TypeEmbeddedDocument {
-		return nil, mongoerror.New(mongoerror.FailedToParse, "the $lookup stage specification must be an object, but found %s", typeName(spec.Type))
+		return nil, mongoerror.New(mongoerror.FailedToParse, "the $lookup stage specification must be an object, but found %s", mongoerror.TypeName(spec.Type))
 	}
 	elements, err := spec.Document().Elements()
 	if err != nil {
@@ -80,7 +80,7 @@ func (s *lookupStage) option(p *parser, name string, v value) (err error) {
 	}
 	text, ok := v.StringValueOK()
 	if !ok {
-		return mongoerror.New(mongoerror.FailedToParse, "$lookup argument '%s: %s' must be a string, found type %s", name, v, typeName(v.Type))
+		return mongoerror.New(mongoerror.FailedToParse, "$lookup argument '%s: %s' must be a string, found type %s", name, v, mongoerror.TypeName(v.Type))
 	}
 	switch name {
 	case "from":

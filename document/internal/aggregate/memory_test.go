@@ -7,6 +7,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 
+	"github.com/pandodb/pando/document/internal/collation"
 	"github.com/pandodb/pando/document/internal/path"
 	"github.com/pandodb/pando/document/internal/query"
 	"github.com/pandodb/pando/document/internal/sortkey"
@@ -77,7 +78,8 @@ func (c *poisoned) Next(ctx context.Context) (document, error) {
 	return c.last, nil
 }
 
-func (m *memory) Count(_ context.Context, _, collection string, filter document) (int64, bool, error) {
+func (m *memory) Count(_ context.Context, _, collection string, r *Request) (int64, bool, error) {
+	filter := r.Filter
 	m.counts++
 	return int64(len(m.collections[collection])), len(filter) <= bsoncore.EmptyDocumentLength, nil
 }
@@ -85,6 +87,8 @@ func (m *memory) Count(_ context.Context, _, collection string, filter document)
 func (m *memory) Special(_ context.Context, stage string, _ value, _, _ string) (Cursor, error) {
 	return &listCursor{docs: []document{fields("stage", text(stage))}}, nil
 }
+
+func (m *memory) Located(context.Context, string, string) (string, error) { return "p", nil }
 
 func (m *memory) Replace(ctx context.Context, _, collection string, docs Cursor) error {
 	list := []document{}
@@ -94,6 +98,10 @@ func (m *memory) Replace(ctx context.Context, _, collection string, docs Cursor)
 	})
 	m.collections[collection] = list
 	return err
+}
+
+func (m *memory) Unique(string, string, []string, *collation.Collation) (bool, error) {
+	return true, nil
 }
 
 func (m *memory) Merge(_ context.Context, _, _ string, merge *Merge, doc document) error {

@@ -73,7 +73,7 @@ func (p *parser) unionWith(spec value) (stage, error) {
 			case "coll":
 				name, ok := e.Value().StringValueOK()
 				if !ok {
-					return nil, mongoerror.New(mongoerror.TypeMismatch, "BSON field '$unionWith.coll' is the wrong type '%s', expected type 'string'", typeName(e.Value().Type))
+					return nil, mongoerror.New(mongoerror.TypeMismatch, "BSON field '$unionWith.coll' is the wrong type '%s', expected type 'string'", mongoerror.TypeName(e.Value().Type))
 				}
 				collection = name
 			case "pipeline":
@@ -85,7 +85,7 @@ func (p *parser) unionWith(spec value) (stage, error) {
 			}
 		}
 	default:
-		return nil, mongoerror.New(mongoerror.FailedToParse, "the $unionWith stage specification must be an object or string, but found %s", typeName(spec.Type))
+		return nil, mongoerror.New(mongoerror.FailedToParse, "the $unionWith stage specification must be an object or string, but found %s", mongoerror.TypeName(spec.Type))
 	}
 	if collection == "" && !startsWithDocuments(list) {
 		return nil, mongoerror.New(mongoerror.FailedToParse, "$unionWith stage without explicit collection must have a pipeline with $documents as first stage")
@@ -151,7 +151,7 @@ func (p *parser) facet(spec value) (stage, error) {
 			return nil, err
 		}
 		if e.Value().Type != bsoncore.TypeArray {
-			return nil, mongoerror.New(mongoerror.Code(40170), "arguments to $facet must be arrays, %s is type %s", e.Key(), typeName(e.Value().Type))
+			return nil, mongoerror.New(mongoerror.Code(40170), "arguments to $facet must be arrays, %s is type %s", e.Key(), mongoerror.TypeName(e.Value().Type))
 		}
 		list, err := facetPipeline(e)
 		if err != nil {
@@ -188,7 +188,7 @@ func facetPipeline(e bsoncore.Element) ([]document, error) {
 	var list []document
 	for _, v := range values {
 		if v.Type != bsoncore.TypeEmbeddedDocument {
-			return nil, mongoerror.New(mongoerror.Code(40171), "elements of arrays in $facet spec must be non-empty objects, %s argument contained an element of type %s", e.Key(), typeName(v.Type))
+			return nil, mongoerror.New(mongoerror.Code(40171), "elements of arrays in $facet spec must be non-empty objects, %s argument contained an element of type %s", e.Key(), mongoerror.TypeName(v.Type))
 		}
 		list = append(list, v.Document())
 	}

@@ -172,6 +172,8 @@ func (p *parser) outerStage(name string, spec value) (s stage, ok bool, err erro
 		s, err = p.merge(spec)
 	case "$documents":
 		s, err = p.documents(spec)
+	case "$geoNear":
+		s, err = p.geoNear(spec)
 	case "$search", "$searchMeta", "$vectorSearch", "$listSearchIndexes":
 		err = mongoerror.New(mongoerror.CommandNotSupported, "the stage %s is not supported", name)
 	default:
@@ -183,7 +185,7 @@ func (p *parser) outerStage(name string, spec value) (s stage, ok bool, err erro
 // isSpecial reports whether the rows of a stage come from the environment.
 func isSpecial(name string) bool {
 	switch name {
-	case "$collStats", "$indexStats", "$currentOp", "$listSessions", "$listLocalSessions", "$planCacheStats", "$geoNear",
+	case "$collStats", "$indexStats", "$currentOp", "$listSessions", "$listLocalSessions", "$planCacheStats",
 		"$listCatalog", "$operationMetrics", "$changeStream", "$shardedDataDistribution", "$querySettings", "$queryStats",
 		"$listSampledQueries":
 		return true
@@ -206,6 +208,9 @@ func needsNoCollection(name string) (may, only bool) {
 func checkPositions(steps []step, o *Options, inside string) error {
 	for i := range steps {
 		name := steps[i].name
+		if i > 0 && name == "$geoNear" {
+			return mongoerror.New(mongoerror.Code(40603), "$geoNear is only valid as the first stage in an optimized pipeline")
+		}
 		if i > 0 && steps[i].isSource() {
 			return mongoerror.New(mongoerror.InvalidPipelineOperatorOptions, "%s is only valid as the first stage in a pipeline", name)
 		}

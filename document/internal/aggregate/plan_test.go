@@ -55,7 +55,15 @@ func TestPlans(t *testing.T) {
 			if r.Fields != nil {
 				fmt.Fprintf(&b, "fields %q\n", r.Fields)
 			}
-			elements, err := p.Explain().Elements()
+			for _, flag := range []struct {
+				set  bool
+				text string
+			}{{r.Grouped, "grouped"}, {r.Distinct != "", "one for each value of " + r.Distinct}, {r.First, "the first"}, {r.Counted, "counted"}} {
+				if flag.set {
+					fmt.Fprintln(&b, flag.text)
+				}
+			}
+			elements, err := p.Explain(r.Distinct != "").Elements()
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -26,6 +26,7 @@ type rankedAccumulator struct {
 	single    bool // $top, $bottom: a value, no array
 	own       bool // the value is the key
 	backwards bool // $maxN: the result is the other way round
+	later     bool // of equal ones the last ones stay: over windows that lose documents
 	collation *collation.Collation
 	list      []ranked
 	size      int
@@ -47,7 +48,7 @@ func (a *rankedAccumulator) add(key []byte, v value) (int, error) {
 		return 0, nil
 	case a.last && bytes.Compare(key, a.list[0].key) < 0:
 		return 0, nil
-	case a.backwards && bytes.Equal(key, a.list[0].key):
+	case a.last && !a.later && bytes.Equal(key, a.list[0].key):
 		return 0, nil
 	}
 	r := ranked{append([]byte(nil), key...), clone(v)}
@@ -96,10 +97,12 @@ type endsAccumulator struct {
 	values []value
 	start  int // where the oldest of the last n values is
 	size   int
+	enough bool // there was a value too many
 }
 
 func (a *endsAccumulator) add(_ []byte, v value) (int, error) {
 	if len(a.values) >= a.n && !a.last {
+		a.enough = true
 		return 0, nil
 	}
 	if v.Type == 0 {
@@ -122,11 +125,14 @@ func (a *endsAccumulator) add(_ []byte, v value) (int, error) {
 	return a.size - before, nil
 }
 
+// satisfied is true when one value more than needed was there: MongoDB evaluates that one too.
+func (a *endsAccumulator) satisfied() bool { return a.enough }
+
 func (a *endsAccumulator) result() (value, error) {
 	return array(append(slices.Clone(a.values[a.start:]), a.values[:a.start]...)...), nil
 }
 
-func (a *endsAccumulator) reset() { a.values, a.start, a.size = nil, 0, 0 }
+func (a *endsAccumulator) reset() { a.values, a.start, a.size, a.enough = nil, 0, 0, false }
 
 // exactPercentiles is up to how many values percentiles are exact.
 const exactPercentiles = 100_000

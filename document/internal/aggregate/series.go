@@ -16,7 +16,7 @@ type series []float64
 func granularity(v value) (series, error) {
 	name, ok := v.StringValueOK()
 	if !ok {
-		return nil, mongoerror.New(mongoerror.Code(40261), "The $bucketAuto 'granularity' field must be a string, but found type: %s.", typeName(v.Type))
+		return nil, mongoerror.New(mongoerror.Code(40261), "The $bucketAuto 'granularity' field must be a string, but found type: %s.", mongoerror.TypeName(v.Type))
 	}
 	if name == "POWERSOF2" {
 		return series{}, nil
@@ -78,7 +78,7 @@ func (s series) check(v value) error {
 	f, ok := float(v)
 	switch {
 	case !ok:
-		return mongoerror.New(mongoerror.Code(40258), "$bucketAuto can specify a 'granularity' with numeric boundaries only, but found a value with type: %s", typeName(v.Type))
+		return mongoerror.New(mongoerror.Code(40258), "$bucketAuto can specify a 'granularity' with numeric boundaries only, but found a value with type: %s", mongoerror.TypeName(v.Type))
 	case math.IsNaN(f):
 		return mongoerror.New(mongoerror.Code(40259), "$bucketAuto can specify a 'granularity' with numeric boundaries only, but found a NaN")
 	case f < 0:
@@ -155,5 +155,8 @@ func power(v value, exponent float64) value {
 	if v.Type != bsoncore.TypeDecimal128 && exponent >= 0 && exponent < 63 {
 		return shortest(1 << int64(exponent))
 	}
-	return like(v, math.Exp2(exponent))
+	if v.Type == bsoncore.TypeDecimal128 {
+		return number.FromDecimal(number.DecimalFromInt(2).Pow(number.DecimalFromInt(int64(exponent)))).Value()
+	}
+	return doubleValue(math.Exp2(exponent))
 }

@@ -64,7 +64,7 @@ func searchesIn(filter []byte) bool {
 }
 
 func newMatch(spec document, o *Options) (*matchStage, error) {
-	f, err := query.Parse(spec, &query.Options{Collation: o.Collation, Let: o.Let, Now: o.Now})
+	f, err := query.Parse(spec, &query.Options{Collation: o.Collation, Let: o.Let, Now: o.Now, Call: o.Call})
 	if err != nil {
 		return nil, err
 	}
@@ -111,7 +111,7 @@ func (p *parser) project(spec value) (stage, error) {
 
 func (p *parser) addFields(name string, spec value) (stage, error) {
 	if spec.Type != bsoncore.TypeEmbeddedDocument {
-		return nil, mongoerror.New(mongoerror.Code(40272), "%s specification stage must be an object, got %s", name, typeName(spec.Type))
+		return nil, mongoerror.New(mongoerror.Code(40272), "%s specification stage must be an object, got %s", name, mongoerror.TypeName(spec.Type))
 	}
 	x, err := projection.ParseAddFields(spec.Document(), p.projectionOptions())
 	return &projectStage{x, addFields}, err
@@ -124,7 +124,7 @@ func (p *parser) unset(spec value) (stage, error) {
 
 func (p *parser) replaceRoot(spec value) (stage, error) {
 	if spec.Type != bsoncore.TypeEmbeddedDocument {
-		return nil, mongoerror.New(mongoerror.Code(40229), "expected an object as specification for $replaceRoot stage, got %s", typeName(spec.Type))
+		return nil, mongoerror.New(mongoerror.Code(40229), "expected an object as specification for $replaceRoot stage, got %s", mongoerror.TypeName(spec.Type))
 	}
 	elements, err := spec.Document().Elements()
 	if err != nil {
@@ -149,10 +149,23 @@ func (p *parser) replaceWith(spec value) (stage, error) {
 }
 
 func (s *projectStage) open(_ context.Context, _ *run, in Cursor) (Cursor, error) {
-	return &mapCursor{in: in, apply: func(dst []byte, doc document) (document, bool, error) {
+	c := &mapCursor{in: in, source: in, apply: func(dst []byte, doc document) (document, bool, error) {
 		out, err := s.projection.Apply(dst, doc)
 		return out, true, err
-	}}, nil
+	}}
+	var before *projection.Sequence
+	if prior, ok := in.(*mapCursor); ok && prior.sequence != nil {
+		before, c.source = prior.sequence, prior.source
+	}
+	sequence, ok := before.Then(s.projection)
+	if c.sequence = sequence; ok && sequence.Remembers() { // it takes the place of the cursors before
+		c.in = c.source
+		c.apply = func(dst []byte, doc document) (document, bool, error) {
+			out, err := sequence.Apply(dst, doc)
+			return out, true, err
+		}
+	}
+	return c, nil
 }
 
 // redactStage is $redact.

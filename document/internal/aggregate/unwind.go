@@ -2,6 +2,7 @@ package aggregate
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
@@ -29,13 +30,15 @@ func parseUnwind(spec value) (stage, error) {
 			return nil, err
 		}
 	default:
-		return nil, mongoerror.New(mongoerror.Code(15981), "expected either a string or an object as specification for $unwind stage, got %s", typeName(spec.Type))
+		return nil, mongoerror.New(mongoerror.Code(15981), "expected either a string or an object as specification for $unwind stage, got %s", mongoerror.TypeName(spec.Type))
 	}
 	switch {
 	case name == "":
 		return nil, mongoerror.New(mongoerror.Code(28812), "no path specified to $unwind stage")
 	case name[0] != '$':
 		return nil, mongoerror.New(mongoerror.Code(28818), "path option to $unwind stage should be prefixed with a '$': %s", name)
+	case strings.IndexByte(name, 0) >= 0:
+		return nil, mongoerror.New(mongoerror.Code(16419), "field path must not contain embedded null characters")
 	}
 	var err error
 	s.path, err = splitPath(name[1:])
@@ -52,17 +55,17 @@ func (s *unwindStage) parseOptions(spec document) (name string, err error) {
 		switch e.Key() {
 		case "path":
 			if !isString(v) {
-				return "", mongoerror.New(mongoerror.Code(28808), "expected a string as the path for $unwind stage, got %s", typeName(v.Type))
+				return "", mongoerror.New(mongoerror.Code(28808), "expected a string as the path for $unwind stage, got %s", mongoerror.TypeName(v.Type))
 			}
 			name = v.StringValue()
 		case "preserveNullAndEmptyArrays":
 			if v.Type != bsoncore.TypeBoolean {
-				return "", mongoerror.New(mongoerror.Code(28809), "expected a boolean for the preserveNullAndEmptyArrays option to $unwind stage, got %s", typeName(v.Type))
+				return "", mongoerror.New(mongoerror.Code(28809), "expected a boolean for the preserveNullAndEmptyArrays option to $unwind stage, got %s", mongoerror.TypeName(v.Type))
 			}
 			s.preserve = v.Boolean()
 		case "includeArrayIndex":
 			if !isString(v) || v.StringValue() == "" {
-				return "", mongoerror.New(mongoerror.Code(28810), "expected a non-empty string for the includeArrayIndex  option to $unwind stage, got %s", typeName(v.Type))
+				return "", mongoerror.New(mongoerror.Code(28810), "expected a non-empty string for the includeArrayIndex  option to $unwind stage, got %s", mongoerror.TypeName(v.Type))
 			}
 			index := v.StringValue()
 			if strings.HasPrefix(index, "$") {
@@ -134,7 +137,11 @@ func (c *unwindCursor) take(doc document) document {
 		if !c.s.preserve {
 			return nil
 		}
-		c.buf = appendSet(c.buf[:0], doc, c.s.path, value{})
+		instead := value{}
+		if n := len(c.s.path); len(c.s.index) >= n && slices.Equal(c.s.index[:n], c.s.path) {
+			instead = documentValue(fields()) // for the index, which comes where the array was
+		}
+		c.buf = appendSet(c.buf[:0], doc, c.s.path, instead)
 		return c.withIndex(c.buf, null())
 	}
 	c.rest, c.number, c.inside = path.ElementsOf(v.Data), 0, true

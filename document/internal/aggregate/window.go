@@ -56,7 +56,7 @@ type bound struct {
 
 func (p *parser) windowFields(spec value) (stage, error) {
 	if spec.Type != bsoncore.TypeEmbeddedDocument {
-		return nil, mongoerror.New(mongoerror.FailedToParse, "the $setWindowFields stage specification must be an object, found %s", typeName(spec.Type))
+		return nil, mongoerror.New(mongoerror.FailedToParse, "the $setWindowFields stage specification must be an object, found %s", mongoerror.TypeName(spec.Type))
 	}
 	elements, err := spec.Document().Elements()
 	if err != nil {
@@ -71,11 +71,11 @@ func (p *parser) windowFields(spec value) (stage, error) {
 			err = s.partitionBy(p, v)
 		case "sortBy":
 			if sortBy = v; v.Type != bsoncore.TypeEmbeddedDocument {
-				err = mongoerror.New(mongoerror.TypeMismatch, "BSON field '$setWindowFields.sortBy' is the wrong type '%s', expected type 'object'", typeName(v.Type))
+				err = mongoerror.New(mongoerror.TypeMismatch, "BSON field '$setWindowFields.sortBy' is the wrong type '%s', expected type 'object'", mongoerror.TypeName(v.Type))
 			}
 		case "output":
 			if output = v; v.Type != bsoncore.TypeEmbeddedDocument {
-				err = mongoerror.New(mongoerror.TypeMismatch, "BSON field '$setWindowFields.output' is the wrong type '%s', expected type 'object'", typeName(v.Type))
+				err = mongoerror.New(mongoerror.TypeMismatch, "BSON field '$setWindowFields.output' is the wrong type '%s', expected type 'object'", mongoerror.TypeName(v.Type))
 			}
 		default:
 			err = mongoerror.New(mongoerror.Code(40415), "BSON field '$setWindowFields.%s' is an unknown field.", e.Key())

@@ -3,6 +3,7 @@ package aggregate
 import (
 	"bytes"
 	"context"
+	"math"
 
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 
@@ -39,22 +40,69 @@ func (s *rankState) at(_ context.Context, i int64) (value, error) {
 	return shortest(s.dense), nil
 }
 
+// chosen evaluates its argument on one document of those around, and on no other.
+type chosen struct {
+	f    *windowFunction
+	docs *scratch.Tape
+}
+
+func (s *chosen) take(document) error { return nil }
+
+func (s *chosen) eval(i int64) (value, error) {
+	doc, err := s.docs.At(i)
+	if err != nil {
+		return value{}, err
+	}
+	return s.f.argument.Eval(doc)
+}
+
 // shiftState is $shift.
-type shiftState struct{ inputs }
+type shiftState struct{ chosen }
 
 func (s *shiftState) at(_ context.Context, i int64) (value, error) {
 	at := saturate(i, s.f.by)
 	if at < 0 || at >= s.docs.Len() {
 		return s.f.fallback, nil
 	}
-	return s.first.at(at)
+	return s.eval(at)
+}
+
+// endState is $first and $last.
+type endState struct {
+	chosen
+	window
+}
+
+func (s *endState) take(doc document) error {
+	if s.x == nil {
+		return nil
+	}
+	v, err := s.f.x.Eval(doc)
+	if err != nil {
+		return err
+	}
+	return s.x.add(v)
+}
+
+func (s *endState) at(_ context.Context, i int64) (value, error) {
+	first, last, err := s.around(i, s.docs.Len())
+	switch {
+	case err != nil:
+		return value{}, err
+	case first == last:
+		return null(), nil
+	case s.f.op == "$first":
+		return s.eval(first)
+	}
+	return s.eval(last - 1)
 }
 
 // movingState is $expMovingAvg.
 type movingState struct {
 	inputs
-	average number.Number
+	average number.Number // a decimal, which it is computed as
 	have    bool
+	decimal bool // the result is, as one of the values was
 }
 
 func (s *movingState) at(_ context.Context, i int64) (value, error) {
@@ -63,19 +111,27 @@ func (s *movingState) at(_ context.Context, i int64) (value, error) {
 		return value{}, err
 	}
 	n, ok := number.Of(v)
-	if !ok && !s.have {
-		return null(), nil
-	}
 	if !ok {
-		return s.average.Value(), nil
+		return s.result(), nil
 	}
-	if !s.have {
-		s.average, s.have = n.Widen(number.Widest(n.Type(), bsoncore.TypeDouble)), true
-		return s.average.Value(), nil
+	s.decimal = s.decimal || n.IsDecimal()
+	n = n.Widen(bsoncore.TypeDecimal128)
+	if s.have {
+		rest := number.Subtract(number.Int32(1), s.f.alpha)
+		n = number.Add(number.Multiply(n, s.f.alpha), number.Multiply(s.average, rest))
 	}
-	rest := number.Subtract(number.Int32(1), s.f.alpha)
-	s.average = number.Add(number.Multiply(n, s.f.alpha), number.Multiply(s.average, rest))
-	return s.average.Value(), nil
+	s.average, s.have = n, true
+	return s.result(), nil
+}
+
+func (s *movingState) result() value {
+	switch {
+	case !s.have:
+		return null()
+	case s.decimal:
+		return s.average.Value()
+	}
+	return doubleValue(s.average.Float64())
 }
 
 // locfState is $locf: the last observation is carried forward.
@@ -141,7 +197,7 @@ func (s *fillState) at(_ context.Context, i int64) (value, error) {
 }
 
 func notFillable(v value) error {
-	return mongoerror.New(mongoerror.TypeMismatch, "Value to be filled must be numeric or nullish, but found %s", typeName(v.Type))
+	return mongoerror.New(mongoerror.TypeMismatch, "Value to be filled must be numeric or nullish, but found %s", mongoerror.TypeName(v.Type))
 }
 
 func orRepeated(err error) error {
@@ -198,18 +254,19 @@ func (s *fillState) xAt(i int64) (number.Number, error) {
 	}
 	n, ok := number.Of(v)
 	if !ok {
-		return n, mongoerror.New(mongoerror.TypeMismatch, "Cannot calculate $linearFill: the sort field must be numeric or a date, but found: %s", typeName(v.Type))
+		return n, mongoerror.New(mongoerror.TypeMismatch, "Cannot calculate $linearFill: the sort field must be numeric or a date, but found: %s", mongoerror.TypeName(v.Type))
 	}
 	return n, nil
 }
 
-// covariance is $covariancePop and $covarianceSamp, computed in one pass (Welford's method for pairs).
+// covariance is $covariancePop and $covarianceSamp, computed in one pass (Welford's method for pairs), of decimals in decimals.
 type covariance struct {
-	sample       bool
-	n            float64
-	meanX, meanY float64
-	accumulated  float64
-	decimal      bool
+	sample     bool
+	pairs      float64 // of finite numbers; others are in beyond
+	x, y       number.Sum
+	products   number.Sum
+	isInfinite bool // or no number
+	beyond     number.Sum
 }
 
 func (c *covariance) add(in *inputs, i int64) error {
@@ -217,37 +274,53 @@ func (c *covariance) add(in *inputs, i int64) error {
 	if err != nil {
 		return err
 	}
-	a, okA := number.Of(v)
+	x, okX := number.Of(v)
 	if v, err = in.second.at(i); err != nil {
 		return err
 	}
-	b, okB := number.Of(v)
-	if !okA || !okB {
-		return nil
+	y, okY := number.Of(v)
+	switch {
+	case !okX || !okY:
+	case !isFinite(x) || !isFinite(y):
+		c.isInfinite = true
+		for _, n := range []number.Number{x, y} {
+			if n.IsNaN() {
+				c.beyond.Add(number.Double(math.NaN()))
+			} else if n.IsInf() {
+				c.beyond.Add(n)
+			}
+		}
+	default:
+		before := number.Divide(c.x.Result(), number.Double(max(c.pairs, 1)))
+		c.pairs++
+		c.x.Add(x)
+		c.y.Add(y)
+		if c.pairs > 1 {
+			after := number.Divide(c.y.Result(), number.Double(c.pairs))
+			c.products.Add(number.Multiply(number.Subtract(x, before), number.Subtract(y, after)))
+		}
 	}
-	c.decimal = c.decimal || a.IsDecimal() || b.IsDecimal()
-	x, y := a.Float64(), b.Float64()
-	c.n++
-	dx := x - c.meanX
-	c.meanX += dx / c.n
-	c.meanY += (y - c.meanY) / c.n
-	c.accumulated += dx * (y - c.meanY)
 	return nil
 }
 
+func isFinite(n number.Number) bool { return !n.IsNaN() && !n.IsInf() }
+
 func (c *covariance) result() (value, error) {
-	n := c.n
+	n := c.pairs
 	if c.sample {
 		n--
 	}
-	if n <= 0 {
+	switch {
+	case n <= 0:
 		return null(), nil
+	case c.pairs == 1:
+		return number.Double(0).Value(), nil
+	case c.isInfinite:
+		all := c.beyond
+		all.Merge(&c.products)
+		return all.Result().Value(), nil
 	}
-	result := number.Double(c.accumulated / n)
-	if c.decimal {
-		return number.FromDecimal(result.Decimal()).Value(), nil
-	}
-	return result.Value(), nil
+	return number.Divide(c.products.Result(), number.Double(n)).Value(), nil
 }
 
 func (c *covariance) reset() { *c = covariance{sample: c.sample} }
@@ -267,7 +340,7 @@ func (f *windowFunction) position(v value) (number.Number, error) {
 		return n, notIntegrable()
 	}
 	if !ok {
-		return n, mongoerror.New(mongoerror.Code(5624902), "%s where the sortBy is not a number or a date: %s", f.op, typeName(v.Type))
+		return n, mongoerror.New(mongoerror.Code(5624902), "%s where the sortBy is not a number or a date: %s", f.op, mongoerror.TypeName(v.Type))
 	}
 	return n, nil
 }
@@ -298,7 +371,7 @@ func (s *slidingState) point(i int64) (x, y number.Number, err error) {
 	case s.f.op == "$integral":
 		return x, y, notIntegrable()
 	}
-	return x, y, mongoerror.New(mongoerror.Code(5624903), "$derivative input must be a number and not null or missing, but found: %s", typeName(v.Type))
+	return x, y, mongoerror.New(mongoerror.Code(5624903), "$derivative input must be a number and not null or missing, but found: %s", mongoerror.TypeName(v.Type))
 }
 
 func (s *slidingState) xs() *column { return s.inputs.x }
@@ -331,7 +404,10 @@ func (s *derivativeState) at(_ context.Context, i int64) (value, error) {
 }
 
 // integralState is $integral: the sum of the trapezoids of the window.
-type integralState struct{ *slidingState }
+type integralState struct {
+	*slidingState
+	scale scale
+}
 
 func (s *integralState) at(ctx context.Context, i int64) (value, error) {
 	first, last, err := s.around(i, s.docs.Len())
@@ -350,10 +426,14 @@ func (s *integralState) at(ctx context.Context, i int64) (value, error) {
 			return value{}, err
 		}
 		if have {
-			area := number.Multiply(number.Subtract(x, x0), number.Add(y, y0))
-			sum = number.Add(sum, number.Divide(area, number.Int32(2)))
+			area := number.Divide(number.Multiply(number.Subtract(x, x0), number.Add(y, y0)), number.Double(2))
+			s.scale.note(area.Value())
+			sum = number.Add(sum, area)
 		}
 		x0, y0, have = x, y, true
+	}
+	if !s.f.bounds.lower.unbounded {
+		sum = s.scale.applied(sum)
 	}
 	if s.f.unit != "" {
 		sum = number.Divide(sum, number.Double(s.f.unitMillis))

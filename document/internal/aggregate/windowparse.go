@@ -94,7 +94,7 @@ func (s *windowStage) parseMovingAverage(p *parser, f *windowFunction, v, window
 		if i <= 0 {
 			return mongoerror.New(mongoerror.FailedToParse, "'N' must be greater than zero. Got %d", i)
 		}
-		f.alpha = number.Divide(number.Int32(2), number.Add(number.Int(i), number.Int32(1)))
+		f.alpha = number.Divide(number.Int32(2).Widen(bsoncore.TypeDecimal128), number.Add(number.Int(i), number.Int32(1)))
 	} else {
 		a, ok := number.Of(alpha)
 		if !ok {
@@ -103,7 +103,7 @@ func (s *windowStage) parseMovingAverage(p *parser, f *windowFunction, v, window
 		if x := a.Float64(); x <= 0 || x >= 1 {
 			return mongoerror.New(mongoerror.FailedToParse, "'alpha' must be between 0 and 1 (exclusive), found alpha: %s", alpha)
 		}
-		f.alpha = a
+		f.alpha = a.Widen(bsoncore.TypeDecimal128)
 	}
 	f.argument, err = expression.Parse(list["input"], p.o.expression())
 	return err

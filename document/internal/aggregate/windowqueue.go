@@ -13,24 +13,17 @@ type mergeable interface {
 	merge(later mergeable)
 }
 
-func (a *sumAccumulator) empty() mergeable { return new(sumAccumulator) }
+func (a *sumAccumulator) empty() mergeable { return &sumAccumulator{scale: a.scale} }
 func (a *sumAccumulator) merge(later mergeable) {
 	if o, ok := later.(*sumAccumulator); ok {
 		a.sum.Merge(&o.sum)
 	}
 }
 
-func (a *averageAccumulator) empty() mergeable { return new(averageAccumulator) }
+func (a *averageAccumulator) empty() mergeable { return &averageAccumulator{scale: a.scale} }
 func (a *averageAccumulator) merge(later mergeable) {
 	if o, ok := later.(*averageAccumulator); ok {
 		a.average.Merge(&o.average)
-	}
-}
-
-func (a *deviationAccumulator) empty() mergeable { return &deviationAccumulator{sample: a.sample} }
-func (a *deviationAccumulator) merge(later mergeable) {
-	if o, ok := later.(*deviationAccumulator); ok {
-		a.deviation.Merge(&o.deviation)
 	}
 }
 

@@ -17,11 +17,17 @@ func (f *windowFunction) state(c *windowCursor, p *partition, id value) (windowS
 	switch f.op {
 	case "$rank", "$denseRank", "$documentNumber":
 		return &rankState{f: f, keys: p.keys}, nil
+	case "$shift":
+		return &shiftState{chosen{f, p.docs}}, nil
+	case "$first", "$last":
+		s := &endState{chosen{f, p.docs}, window{bounds: &f.bounds}}
+		if f.bounds.ranged {
+			s.x = &column{c.tape(p)}
+		}
+		return s, nil
 	}
 	in := inputs{f: f, docs: p.docs, first: column{c.tape(p)}}
 	switch f.op {
-	case "$shift":
-		return &shiftState{in}, nil
 	case "$expMovingAvg":
 		return &movingState{inputs: in}, nil
 	case "$locf":
@@ -37,6 +43,10 @@ func (f *windowFunction) state(c *windowCursor, p *partition, id value) (windowS
 	if f.bounds.ranged && in.x == nil {
 		in.x = &column{c.tape(p)}
 	}
+	slides := !f.bounds.lower.unbounded
+	if slides && (f.op == "$stdDevPop" || f.op == "$stdDevSamp") {
+		return &deviationState{inputs: in, window: window{bounds: &f.bounds, x: in.x}}, nil
+	}
 	s := &slidingState{inputs: in, window: window{bounds: &f.bounds, x: in.x}}
 	switch f.op {
 	case "$covariancePop", "$covarianceSamp":
@@ -44,7 +54,7 @@ func (f *windowFunction) state(c *windowCursor, p *partition, id value) (windowS
 	case "$derivative":
 		return &derivativeState{s}, nil
 	case "$integral":
-		return &integralState{s}, nil
+		return &integralState{slidingState: s}, nil
 	default:
 		if f.a.keys != nil {
 			s.keys = c.tape(p)
@@ -53,11 +63,11 @@ func (f *windowFunction) state(c *windowCursor, p *partition, id value) (windowS
 		if err != nil {
 			return nil, err
 		}
-		if e, ok := a.(*extremeAccumulator); ok && !f.bounds.lower.unbounded {
-			e.later = f.op == "$max"
+		if slides {
+			slide(a, f.op)
 		}
 		s.accumulate = single{a}
-		if m, ok := a.(mergeable); ok && !f.bounds.lower.unbounded {
+		if m, ok := a.(mergeable); ok && slides {
 			s.queue = newWindowQueue(m, c.o.memory()/accumulatorCost)
 		}
 	}
@@ -181,11 +191,11 @@ func (w *window) advance(i, n int64, beyond func(v value) bool) (int64, error) {
 func (b *bounds) check(v value) error {
 	switch {
 	case b.unit != "" && v.Type != bsoncore.TypeDateTime:
-		return mongoerror.New(mongoerror.Code(5429513), "Expected the sortBy field to be a Date, but it was %s", typeName(v.Type))
+		return mongoerror.New(mongoerror.Code(5429513), "Expected the sortBy field to be a Date, but it was %s", mongoerror.TypeName(v.Type))
 	case b.unit == "" && v.Type == bsoncore.TypeDateTime:
 		return mongoerror.New(mongoerror.Code(5429513), "For windows that involve date or time ranges, a unit must be provided.")
 	case b.unit == "" && !isNumber(v):
-		return mongoerror.New(mongoerror.Code(5429414), "Expected the sortBy field to be a number, but it was %s", typeName(v.Type))
+		return mongoerror.New(mongoerror.Code(5429414), "Expected the sortBy field to be a number, but it was %s", mongoerror.TypeName(v.Type))
 	}
 	return nil
 }

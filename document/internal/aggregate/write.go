@@ -23,7 +23,7 @@ func (p *parser) out(spec value) (stage, error) {
 			return nil, err
 		}
 	default:
-		return nil, mongoerror.New(mongoerror.Code(16990), "$out only supports a string or object argument, but found %s", typeName(spec.Type))
+		return nil, mongoerror.New(mongoerror.Code(16990), "$out only supports a string or object argument, but found %s", mongoerror.TypeName(spec.Type))
 	}
 	if s.collection == "" {
 		return nil, mongoerror.New(mongoerror.InvalidNamespace, "Invalid $out target namespace, %s.", s.database)
@@ -49,7 +49,7 @@ func (s *outStage) parse(spec document) error {
 			return notTarget()
 		}
 		if given++; !ok {
-			return mongoerror.New(mongoerror.Code(13111), "wrong type for field (%s) %s != string", e.Key(), typeName(e.Value().Type))
+			return mongoerror.New(mongoerror.Code(13111), "wrong type for field (%s) %s != string", e.Key(), mongoerror.TypeName(e.Value().Type))
 		}
 		*target = name
 	}
@@ -73,6 +73,7 @@ func (s *outStage) open(_ context.Context, x *run, in Cursor) (Cursor, error) {
 type mergeStage struct {
 	database, collection string
 	merge                Merge
+	isOnGiven            bool
 	let                  []letVariable
 }
 
@@ -83,14 +84,14 @@ type letVariable struct {
 }
 
 func (p *parser) merge(spec value) (stage, error) {
-	s := &mergeStage{database: p.o.Database, merge: Merge{On: []string{"_id"}, WhenMatched: "merge", WhenNotMatched: "insert"}}
+	s := &mergeStage{database: p.o.Database, merge: Merge{On: []string{"_id"}, WhenMatched: "merge", WhenNotMatched: "insert", Collation: p.o.Collation}}
 	switch spec.Type {
 	case bsoncore.TypeString:
 		s.collection = spec.StringValue()
 		return s, s.check()
 	case bsoncore.TypeEmbeddedDocument:
 	default:
-		return nil, mongoerror.New(mongoerror.TypeMismatch, "$merge requires a string or object argument, but found %s", typeName(spec.Type))
+		return nil, mongoerror.New(mongoerror.TypeMismatch, "$merge requires a string or object argument, but found %s", mongoerror.TypeName(spec.Type))
 	}
 	elements, err := spec.Document().Elements()
 	if err != nil {
@@ -103,7 +104,7 @@ func (p *parser) merge(spec value) (stage, error) {
 		case "into":
 			err = s.into(v)
 		case "on":
-			err = s.on(v)
+			s.isOnGiven, err = true, s.on(v)
 		case "let":
 			haveLet = true
 			if v.Type != bsoncore.TypeEmbeddedDocument {
@@ -140,6 +141,10 @@ func (s *mergeStage) check() error {
 	if s.collection == "" {
 		return mongoerror.New(mongoerror.InvalidNamespace, "Invalid $merge target namespace: '%s.'", s.database)
 	}
+	if m := s.merge; (m.WhenMatched == "fail" || m.WhenMatched == "keepExisting") && m.WhenNotMatched != "insert" {
+		return mongoerror.New(mongoerror.Code(51181), "Combination of {whenMatched: %s} and {whenNotMatched: %s} is not supported",
+			m.WhenMatched, m.WhenNotMatched)
+	}
 	return nil
 }
 
@@ -171,7 +176,7 @@ func (s *mergeStage) into(v value) error {
 			return mongoerror.New(mongoerror.Code(5786801), "$merge 'into' field must specify a 'coll' that is not empty, null or undefined")
 		}
 	default:
-		return mongoerror.New(mongoerror.Code(51178), "$merge 'into' field  must be either a string or an object, but found %s", typeName(v.Type))
+		return mongoerror.New(mongoerror.Code(51178), "$merge 'into' field  must be either a string or an object, but found %s", mongoerror.TypeName(v.Type))
 	}
 	return nil
 }
@@ -185,13 +190,13 @@ func (s *mergeStage) on(v value) error {
 			return mongoerror.New(mongoerror.Code(51187), "If explicitly specifying $merge 'on', must include at least one field")
 		}
 	} else if !isString(v) {
-		return mongoerror.New(mongoerror.Code(51186), "$merge 'on' field  must be either a string or an array of strings, but found %s", typeName(v.Type))
+		return mongoerror.New(mongoerror.Code(51186), "$merge 'on' field  must be either a string or an array of strings, but found %s", mongoerror.TypeName(v.Type))
 	}
 	seen := map[string]bool{}
 	for _, v := range list {
 		name, ok := v.StringValueOK()
 		if !ok {
-			return mongoerror.New(mongoerror.Code(51134), "$merge 'on' array elements must be strings, but found %s", typeName(v.Type))
+			return mongoerror.New(mongoerror.Code(51134), "$merge 'on' array elements must be strings, but found %s", mongoerror.TypeName(v.Type))
 		}
 		if _, err := splitPath(name); err != nil {
 			return err
@@ -215,7 +220,7 @@ func (s *mergeStage) whenMatched(v value) error {
 	}
 	mode, ok := v.StringValueOK()
 	if !ok {
-		return mongoerror.New(mongoerror.Code(51191), "$merge 'whenMatched' field  must be either a string or an array, but found %s", typeName(v.Type))
+		return mongoerror.New(mongoerror.Code(51191), "$merge 'whenMatched' field  must be either a string or an array, but found %s", mongoerror.TypeName(v.Type))
 	}
 	switch mode {
 	case "replace", "keepExisting", "merge", "fail":
@@ -228,7 +233,7 @@ func (s *mergeStage) whenMatched(v value) error {
 func (s *mergeStage) whenNotMatched(v value) error {
 	mode, ok := v.StringValueOK()
 	if !ok {
-		return mongoerror.New(mongoerror.TypeMismatch, "BSON field '$merge.whenNotMatched' is the wrong type '%s', expected type 'string'", typeName(v.Type))
+		return mongoerror.New(mongoerror.TypeMismatch, "BSON field '$merge.whenNotMatched' is the wrong type '%s', expected type 'string'", mongoerror.TypeName(v.Type))
 	}
 	switch mode {
 	case "insert", "discard", "fail":
@@ -239,6 +244,14 @@ func (s *mergeStage) whenNotMatched(v value) error {
 }
 
 func (s *mergeStage) open(_ context.Context, x *run, in Cursor) (Cursor, error) {
+	if s.isOnGiven {
+		switch unique, err := x.env.Unique(s.database, s.collection, s.merge.On, s.merge.Collation); {
+		case err != nil:
+			return nil, err
+		case !unique:
+			return nil, mongoerror.New(mongoerror.Code(51183), "Cannot find index to verify that join fields will be unique")
+		}
+	}
 	return &mergeCursor{s: s, x: x, in: in}, nil
 }
 
@@ -270,7 +283,7 @@ func (c *mergeCursor) Close() error { return c.in.Close() }
 // letVariables parses the variables that a stage defines.
 func (p *parser) letVariables(stage string, v value) ([]letVariable, error) {
 	if v.Type != bsoncore.TypeEmbeddedDocument {
-		return nil, mongoerror.New(mongoerror.FailedToParse, "%s argument 'let: %s' must be an object, is type %s", stage, v, typeName(v.Type))
+		return nil, mongoerror.New(mongoerror.FailedToParse, "%s argument 'let: %s' must be an object, is type %s", stage, v, mongoerror.TypeName(v.Type))
 	}
 	elements, err := v.Document().Elements()
 	if err != nil {

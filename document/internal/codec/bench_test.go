@@ -30,6 +30,7 @@ func encoded(tb testing.TB, docs []bsoncore.Document) (*Codec, [][]byte) {
 
 func benchmark(b *testing.B, run func(b *testing.B, docs []bsoncore.Document)) {
 	b.Run("flights", func(b *testing.B) { run(b, flights(20000)) })
+	b.Run("users", func(b *testing.B) { run(b, users(20000)) })
 	b.Run("packages", func(b *testing.B) { run(b, packages(20000)) })
 }
 

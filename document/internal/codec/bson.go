@@ -18,9 +18,11 @@ func readElement(b []byte, pos int) (e element, ok bool) {
 	if pos < 0 || pos >= len(b) || b[pos] == 0 {
 		return e, false
 	}
-	n := bytes.IndexByte(b[pos+1:], 0)
-	if n < 0 {
-		return e, false
+	n := 1
+	if pos+2 >= len(b) || b[pos+1] == 0 || b[pos+2] != 0 { // else it is an element of an array, most likely
+		if n = bytes.IndexByte(b[pos+1:], 0); n < 0 {
+			return e, false
+		}
 	}
 	e.kind, e.value = b[pos], pos+n+2
 	size := valueSize(e.kind, b[e.value:])

@@ -45,6 +45,7 @@ const (
 	MaxDocument          = 1 << 26 // bytes of a decoded document: four times what a document may have
 	dictionaryNumber     = 1 << 31 // numbers from here on belong to parts of dictionaries
 	maxFlattened         = 16      // embedded documents within embedded documents that a template flattens
+	provenDepth          = 4       // arrays within arrays of a document that is proven valid: with all that is flattened, a hundred levels are far
 	rememberedShapes     = 64      // shapes without a template that are remembered at first
 	rememberedShapesMax  = 4096    // and when there are many
 	rememberedStrings    = 128     // strings without an entry that a column remembers at first
@@ -61,9 +62,9 @@ var ErrNoID = errors.New("the record leaves its _id to the key, and none was giv
 type Templates interface {
 	// Load calls fn with every stored template. Any order will do; definitions may be kept by fn.
 	Load(fn func(number uint32, definition []byte) error) error
-	// Store makes a template durable before any record that refers to it is written. It is called under a lock of the
-	// codec, and must not call it. After an error it may be called with the same number and another definition, which then
-	// takes the place of what is there.
+	// Store writes a template, such that no crash takes it and leaves a record that is written after it. It is called under a
+	// lock of the codec, and must not call it. After an error it may be called with the same number and another definition,
+	// which then takes the place of what is there.
 	Store(number uint32, definition []byte) error
 }
 
@@ -112,6 +113,23 @@ func (c *Codec) EncodeWithoutID(dst []byte, doc bsoncore.Document) ([]byte, erro
 	return c.encode(dst, doc, c.format == Template && startsWithID(doc))
 }
 
+// EncodeUnseen is Encode for a document that nobody has looked at yet: packing one by a template compares most of it with what is
+// known, and so tells in the same pass whether it is BSON with different names, text in UTF-8 and no excessive depth. proven says that it is.
+// Else the document has to be checked, and what was appended may be kept if it is valid. Nothing was appended when there is no template
+// at hand.
+func (c *Codec) EncodeUnseen(dst []byte, doc bsoncore.Document) (record []byte, proven bool, err error) {
+	t := c.last.Load()
+	if t == nil || t.outside || c.format != Template {
+		return dst, false, nil
+	}
+	p := packer{c: c, prove: true}
+	packed, ok, err := p.pack(appendTag(dst, t.number), t, doc, 0)
+	if !ok || err != nil {
+		return packed[:len(dst)], false, err
+	}
+	return packed, !p.doubt, nil
+}
+
 func (c *Codec) encode(dst []byte, doc bsoncore.Document, outside bool) ([]byte, error) {
 	switch c.format {
 	case BSON:
@@ -119,9 +137,9 @@ func (c *Codec) encode(dst []byte, doc bsoncore.Document, outside bool) ([]byte,
 	case JSON:
 		return appendJSON(dst, doc), nil
 	}
-	n := len(dst)
+	n, p := len(dst), packer{c: c}
 	if t := c.last.Load(); t != nil && t.outside == outside {
-		packed, ok, err := c.pack(appendTag(dst, t.number), t, doc, 0)
+		packed, ok, err := p.pack(appendTag(dst, t.number), t, doc, 0)
 		if ok || err != nil {
 			return packed, err
 		}
@@ -132,7 +150,7 @@ func (c *Codec) encode(dst []byte, doc bsoncore.Document, outside bool) ([]byte,
 		return dst, err
 	}
 	if t != nil {
-		packed, ok, err := c.pack(appendTag(dst, t.number), t, doc, 0)
+		packed, ok, err := p.pack(appendTag(dst, t.number), t, doc, 0)
 		if err != nil {
 			return dst, err
 		}
@@ -152,6 +170,9 @@ func (c *Codec) Decode(dst, stored []byte) ([]byte, error) {
 
 // DecodeWithID is Decode with the _id of the document, which is used if the record was encoded without it.
 func (c *Codec) DecodeWithID(dst, stored []byte, id bsoncore.Value) ([]byte, error) {
+	if t, body := c.common(stored); t != nil && (!t.outside || id.Type != 0) {
+		return c.unpackRecord(dst, t, body, id)
+	}
 	r, err := c.open(stored)
 	if err != nil {
 		return dst, err

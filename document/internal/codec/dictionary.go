@@ -7,6 +7,7 @@ import (
 	"hash/maphash"
 	"math/bits"
 	"sync/atomic"
+	"unicode/utf8"
 )
 
 // The low bits of a fingerprint say how often the string has been seen.
@@ -32,7 +33,13 @@ type column struct {
 type dictionary struct {
 	arena []byte   // each entry, as a BSON string: length, bytes, zero; of patterns, as it is
 	ends  []uint32 // where each entry ends in arena
-	slots []uint16 // hash table: 1 + number of the entry; 0 is empty. Its length is a power of two
+	found atomic.Pointer[entryNumbers]
+}
+
+// entryNumbers finds the number of an entry. It is made when a string is first looked for: who only reads records does without.
+type entryNumbers struct {
+	slots []uint32 // hash table: the top of a hash above 1 + number of the entry; 0 is empty. Its length is a power of two
+	sound bool     // all entries are UTF-8
 }
 
 // count returns how many entries there are.
@@ -43,7 +50,7 @@ func (d *dictionary) count() int {
 	return len(d.ends)
 }
 
-// entry returns an entry, or nil when there is none of that number.
+// entry returns an entry, or nil when there is none of that number. Others lie behind it: it must not be appended to.
 func (d *dictionary) entry(i int) []byte {
 	if i >= d.count() {
 		return nil
@@ -52,44 +59,61 @@ func (d *dictionary) entry(i int) []byte {
 	if i > 0 {
 		start = d.ends[i-1]
 	}
-	return d.arena[start:end:end]
+	return d.arena[start:end:len(d.arena)]
 }
 
 // find returns the number of the entry s, whose hash is given, or -1.
-func (d *dictionary) find(hash uint64, s []byte) int {
+func (d *dictionary) find(seed maphash.Seed, hash uint64, s []byte) int {
 	if d == nil {
 		return -1
 	}
-	mask := len(d.slots) - 1
-	for at := int(hash) & mask; d.slots[at] != 0; at = (at + 1) & mask {
-		i := int(d.slots[at]) - 1
-		if bytes.Equal(d.entry(i), s) {
-			return i
+	all := d.numbers(seed)
+	mask := len(all.slots) - 1
+	for at := int(hash) & mask; all.slots[at] != 0; at = (at + 1) & mask {
+		if slot := all.slots[at]; slot>>16 == uint32(hash>>48) { // else it is another string, and none needs to be looked at
+			if i := int(slot&0xffff) - 1; bytes.Equal(d.entry(i), s) {
+				return i
+			}
 		}
 	}
 	return -1
 }
 
-// with returns a dictionary that has more entries.
-func (d *dictionary) with(seed maphash.Seed, entries [][]byte) *dictionary {
-	next := &dictionary{}
-	if d != nil {
-		next.arena, next.ends = d.arena, d.ends
+// numbers returns the hash table of the entries.
+func (d *dictionary) numbers(seed maphash.Seed) *entryNumbers {
+	if all := d.found.Load(); all != nil {
+		return all
 	}
-	for _, e := range entries {
-		next.arena = append(next.arena, e...)
-		next.ends = append(next.ends, uint32(len(next.arena)))
-	}
-	next.slots = make([]uint16, 1<<bits.Len(uint(2*len(next.ends))))
-	mask := len(next.slots) - 1
-	for i := range next.ends {
-		at := int(maphash.Bytes(seed, next.entry(i))) & mask
-		for next.slots[at] != 0 {
+	all := &entryNumbers{slots: make([]uint32, 1<<bits.Len(uint(2*len(d.ends)))), sound: true}
+	mask := len(all.slots) - 1
+	for i := range d.ends {
+		e := d.entry(i)
+		all.sound = all.sound && (len(e) < 4 || utf8.Valid(e[4:])) // that of patterns says nothing
+		hash := maphash.Bytes(seed, e)
+		at := int(hash) & mask
+		for all.slots[at] != 0 {
 			at = (at + 1) & mask
 		}
-		next.slots[at] = uint16(i + 1)
+		all.slots[at] = uint32(hash>>48)<<16 | uint32(i+1)
 	}
-	return next
+	d.found.Store(all)
+	return all
+}
+
+// next returns a dictionary with the same entries, to which nobody but the caller adds more before it is published.
+func (d *dictionary) next() *dictionary {
+	if d == nil {
+		return &dictionary{}
+	}
+	return &dictionary{arena: d.arena, ends: d.ends}
+}
+
+// add appends an entry, the pieces of which are given.
+func (d *dictionary) add(pieces ...[]byte) {
+	for _, s := range pieces {
+		d.arena = append(d.arena, s...)
+	}
+	d.ends = append(d.ends, uint32(len(d.arena)))
 }
 
 // column returns the column of a path, or nil when there are too many. The caller holds the lock.
@@ -102,15 +126,22 @@ func (c *Codec) column(path string) *column {
 	return col
 }
 
+// hash returns the hash of a string or a pattern.
+func (col *column) hash(s []byte) uint64 { return maphash.Bytes(col.codec.seed, s) }
+
 // number returns the number of the entry s, a BSON string or a pattern, or -1. One that
 // comes again and again becomes an entry.
 func (col *column) number(s []byte) (int, error) {
-	c := col.codec
-	hash := maphash.Bytes(c.seed, s)
-	d := col.state.Load()
-	if i := d.find(hash, s); i >= 0 {
+	hash, d := col.hash(s), col.state.Load()
+	if i := d.find(col.codec.seed, hash, s); i >= 0 {
 		return i, nil
 	}
+	return col.note(d, hash, s)
+}
+
+// note is number for what is no entry of d.
+func (col *column) note(d *dictionary, hash uint64, s []byte) (int, error) {
+	c := col.codec
 	notes := col.notes.Load()
 	if notes == nil || (hash>>60 == 0 && col.missed.Add(1) > uint32(len(*notes))/2) {
 		notes = col.grow(notes)
@@ -151,7 +182,7 @@ func (c *Codec) promote(col *column, hash uint64, s []byte) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	d := col.state.Load()
-	if i := d.find(hash, s); i >= 0 {
+	if i := d.find(c.seed, hash, s); i >= 0 {
 		return i, nil
 	}
 	n := d.count()
@@ -171,18 +202,22 @@ func (c *Codec) promote(col *column, hash uint64, s []byte) (int, error) {
 		return -1, fmt.Errorf("codec: store part %d of the dictionaries: %w", c.parts, err)
 	}
 	c.parts++
-	c.publish(col, col.waiting)
+	next := d.next()
+	for _, e := range col.waiting {
+		next.add(e)
+	}
+	c.publish(col, next)
 	col.waiting = nil
-	return col.state.Load().find(hash, s), nil
+	return next.find(c.seed, hash, s), nil
 }
 
 // publish shows entries that are in the store to everybody. The caller holds the lock.
-func (c *Codec) publish(col *column, entries [][]byte) {
-	d := col.state.Load().with(c.seed, entries)
-	col.state.Store(d)
-	for _, e := range entries {
-		c.dictionary += len(e)
+func (c *Codec) publish(col *column, next *dictionary) {
+	c.dictionary += len(next.arena)
+	if d := col.state.Load(); d != nil {
+		c.dictionary -= len(d.arena)
 	}
+	col.state.Store(next)
 }
 
 // appendPart appends the definition of a part of a dictionary.
@@ -223,23 +258,32 @@ func parsePart(number uint32, definition []byte) (part, error) {
 	if n <= 0 || first >= MaxEntries {
 		return wrong("the first number")
 	}
-	p.path, p.first, pos = string(path), int(first), pos+n
-	for pos < len(definition) {
+	p.path, p.first, p.entries = path, int(first), definition[pos+n:]
+	for pos += n; pos < len(definition); p.count++ {
 		var entry []byte
-		if entry, pos = readLong(definition, pos); pos < 0 || len(entry) > MaxEntry || len(p.entries) == MaxEntries {
+		if entry, pos = readLong(definition, pos); pos < 0 || len(entry) > MaxEntry || p.count == MaxEntries {
 			return wrong("an entry that is too long, or one too many")
 		}
-		switch {
-		case !p.patterns:
-			entry = append(binary.LittleEndian.AppendUint32(nil, uint32(len(entry)+1)), entry...)
-			entry = append(entry, 0)
-		case !isPattern(entry):
+		if p.patterns && !isPattern(entry) {
 			return wrong("what is no pattern")
 		}
-		p.entries = append(p.entries, entry)
 	}
-	if len(p.entries) == 0 {
+	if p.count == 0 {
 		return wrong("no entries")
 	}
 	return p, nil
+}
+
+// addTo adds the entries of the part to a dictionary.
+func (p *part) addTo(d *dictionary) {
+	var length [4]byte
+	for pos := 0; pos < len(p.entries); {
+		var entry []byte
+		if entry, pos = readLong(p.entries, pos); p.patterns {
+			d.add(entry)
+			continue
+		}
+		binary.LittleEndian.PutUint32(length[:], uint32(len(entry)+1))
+		d.add(length[:], entry, []byte{0})
+	}
 }

@@ -83,6 +83,9 @@ func readNumber(h byte, src []byte, pos int) (uint64, int) {
 	if end > len(src) {
 		return 0, -1
 	}
+	if pos+8 <= len(src) { // one load instead of many
+		return binary.BigEndian.Uint64(src[pos:]) >> (8 * uint(headEight-h)), end
+	}
 	u := uint64(0)
 	for _, b := range src[pos:end] {
 		u = u<<8 | uint64(b)
@@ -136,8 +139,11 @@ func readDate(h byte, src []byte, pos int, from int64) (int64, int) {
 		return int64(u), end
 	}
 	u, end := readNumber(h, src, pos)
-	return unzigzag(u>>2)*dateUnit(u&3) + from, end
+	return dateOf(u) + from, end
 }
+
+// dateOf returns the milliseconds that a packed date stands for.
+func dateOf(u uint64) int64 { return unzigzag(u>>2) * dateUnit(u&3) }
 
 func readExact(src []byte, pos int) (uint64, int) {
 	if pos+8 > len(src) {
@@ -191,9 +197,14 @@ func readDouble(h byte, src []byte, pos int) (uint64, int) {
 		return readExact(src, pos)
 	}
 	u, end := readNumber(h, src, pos)
+	return doubleOf(u), end
+}
+
+// doubleOf returns the bits of the double that a packed decimal stands for.
+func doubleOf(u uint64) uint64 {
 	n := float64(unzigzag(u >> 2))
 	if scale := u & 3; scale != scaleOne {
 		n /= doubleScale(scale)
 	}
-	return math.Float64bits(n), end
+	return math.Float64bits(n)
 }

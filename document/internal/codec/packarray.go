@@ -16,16 +16,18 @@ const (
 )
 
 // packArray appends the packed form of an array. What cannot be packed is appended as in BSON.
-func (c *Codec) packArray(dst []byte, array []byte, col *column, depth int) ([]byte, error) {
+func (p *packer) packArray(dst []byte, array []byte, col *column, depth int) ([]byte, error) {
 	start := len(dst)
+	p.doubt = p.doubt || depth > provenDepth
 	form, count, ok := formOf(array)
 	switch {
 	case !ok || depth > MaxNesting:
+		p.doubt = true
 		return append(append(dst, arrayWhole), array...), nil
 	case count == 0:
 		return dst, nil
 	case form == arrayDocuments:
-		packed, ok, err := c.packDocuments(dst, array, count, depth)
+		packed, ok, err := p.packDocuments(dst, array, count, depth)
 		if ok || err != nil {
 			return packed, err
 		}
@@ -39,10 +41,11 @@ func (c *Codec) packArray(dst []byte, array []byte, col *column, depth int) ([]b
 		}
 		var ok bool
 		var err error
-		if dst, ok, err = c.packElement(dst, e.kind, col, array[e.value:e.next], depth); err != nil {
+		if dst, ok, err = p.packElement(dst, e.kind, col, array[e.value:e.next], depth); err != nil {
 			return dst, err
 		}
 		if !ok {
+			p.doubt = true
 			return append(append(dst[:start], arrayWhole), array...), nil
 		}
 		pos = e.next
@@ -59,7 +62,15 @@ func formOf(array []byte) (form byte, count int, ok bool) {
 	var room [20]byte
 	for pos < len(array)-1 {
 		e, whole := readElement(array, pos)
-		if !whole || string(array[pos+1:e.value-1]) != string(strconv.AppendInt(room[:0], int64(count), 10)) {
+		name := array[pos+1 : max(pos+1, e.value-1)]
+		switch {
+		case !whole:
+			return 0, 0, false
+		case count < 10:
+			if len(name) != 1 || int(name[0]-'0') != count {
+				return 0, 0, false
+			}
+		case string(name) != string(strconv.AppendInt(room[:0], int64(count), 10)):
 			return 0, 0, false
 		}
 		switch k, _, _ := kindOf(e.kind); {
@@ -77,7 +88,7 @@ func formOf(array []byte) (form byte, count int, ok bool) {
 }
 
 // packElement appends an element of an array: head and tail, or what its type has instead.
-func (c *Codec) packElement(dst []byte, typ byte, col *column, value []byte, depth int) ([]byte, bool, error) {
+func (p *packer) packElement(dst []byte, typ byte, col *column, value []byte, depth int) ([]byte, bool, error) {
 	k, _, _ := kindOf(typ)
 	switch k {
 	case kindNothing, kindFixed:
@@ -85,43 +96,44 @@ func (c *Codec) packElement(dst []byte, typ byte, col *column, value []byte, dep
 	case kindBool:
 		return append(dst, value...), value[0] <= 1, nil
 	case kindEnter:
-		return c.packEmbedded(dst, value, depth)
+		return p.packEmbedded(dst, value, depth)
 	case kindBinary:
 		dst = append(dst, value[4])
 	}
 	at := len(dst)
 	dst = append(dst, 0)
-	head, dst, size, err := c.packValue(dst, k, typ, col, value, depth)
+	head, dst, size, err := p.packValue(dst, k, typ, col, value, depth)
 	dst[at] = head
 	return dst, size == len(value), err
 }
 
 // packEmbedded appends a document in a mixed array.
-func (c *Codec) packEmbedded(dst []byte, doc []byte, depth int) ([]byte, bool, error) {
+func (p *packer) packEmbedded(dst []byte, doc []byte, depth int) ([]byte, bool, error) {
 	start := len(dst)
-	t, err := c.templateOf(doc, false)
+	t, err := p.c.templateOf(doc, false)
 	if err != nil {
 		return dst, false, err
 	}
 	if t != nil {
-		packed, ok, err := c.pack(binary.AppendUvarint(dst, uint64(t.number)+1), t, doc, depth)
+		packed, ok, err := p.pack(binary.AppendUvarint(dst, uint64(t.number)+1), t, doc, depth)
 		if ok || err != nil {
 			return packed, ok, err
 		}
 		dst = packed[:start]
 	}
+	p.doubt = true
 	return append(append(dst, documentWhole), doc...), true, nil
 }
 
 // packDocuments appends an array of documents that are all of one template. It is not ok when they are not.
-func (c *Codec) packDocuments(dst []byte, array []byte, count, depth int) ([]byte, bool, error) {
+func (p *packer) packDocuments(dst []byte, array []byte, count, depth int) ([]byte, bool, error) {
 	var t *template
 	for pos := 4; pos < len(array)-1; {
 		e, _ := readElement(array, pos)
 		doc := array[e.value:e.next]
 		if t == nil {
 			var err error
-			if t, err = c.templateOf(doc, false); t == nil {
+			if t, err = p.c.templateOf(doc, false); t == nil {
 				return dst, false, err
 			}
 			dst = binary.AppendUvarint(append(dst, arrayDocuments), uint64(t.number))
@@ -129,7 +141,7 @@ func (c *Codec) packDocuments(dst []byte, array []byte, count, depth int) ([]byt
 		}
 		var ok bool
 		var err error
-		if dst, ok, err = c.pack(dst, t, doc, depth); !ok {
+		if dst, ok, err = p.pack(dst, t, doc, depth); !ok {
 			return dst, false, err
 		}
 		pos = e.next

@@ -1,6 +1,10 @@
 package codec
 
-import "strconv"
+import (
+	"encoding/binary"
+	"math/bits"
+	"slices"
+)
 
 // Strings with one number in them, such as user17@example.com or INV-000017, share patterns: the text around the number. A
 // pattern is a byte that says before which byte of the text the number stands, a byte that says how many digits it is filled
@@ -17,26 +21,23 @@ func isPattern(entry []byte) bool {
 
 // patternOf appends the pattern of a text that has exactly one number, and returns the number.
 func patternOf(dst []byte, text []byte) (pattern []byte, number uint64, ok bool) {
-	start, end := -1, -1
-	for i, b := range text {
-		switch digit := b >= '0' && b <= '9'; {
-		case digit && start < 0:
-			start = i
-		case digit && end >= 0:
+	start := 0
+	for start < len(text) && !isDigit(text[start]) {
+		start++
+	}
+	end := start
+	for end < len(text) && isDigit(text[end]) {
+		number = number*10 + uint64(text[end]-'0')
+		end++
+	}
+	for _, b := range text[end:] {
+		if isDigit(b) {
 			return dst, 0, false
-		case !digit && start >= 0 && end < 0:
-			end = i
 		}
 	}
-	if end < 0 {
-		end = len(text)
-	}
 	width := end - start
-	if start < 0 || width > maxDigits || len(text)-width+patternHead > MaxEntry {
+	if width == 0 || width > maxDigits || len(text)-width+patternHead > MaxEntry {
 		return dst, 0, false
-	}
-	for _, b := range text[start:end] {
-		number = number*10 + uint64(b-'0')
 	}
 	if width == 1 || text[start] != '0' {
 		width = 0
@@ -45,16 +46,45 @@ func patternOf(dst []byte, text []byte) (pattern []byte, number uint64, ok bool)
 	return append(append(dst, text[:start]...), text[end:]...), number, true
 }
 
+func isDigit(b byte) bool { return b-'0' < 10 }
+
 // appendPattern appends the text of a pattern with a number.
 func appendPattern(dst, pattern []byte, number uint64) []byte {
 	hole, width, text := int(pattern[0]), int(pattern[1]), pattern[patternHead:]
-	dst = append(dst, text[:hole]...)
-	var room [20]byte
-	digits := strconv.AppendUint(room[:0], number, 10)
-	for range width - len(digits) {
-		dst = append(dst, '0')
+	dst = appendDigits(appendShort(dst, text[:hole]), number, width)
+	return appendShort(dst, text[hole:])
+}
+
+// appendDigits appends a number, with zeros in front until it has width digits.
+func appendDigits(dst []byte, number uint64, width int) []byte {
+	n := len(dst)
+	if number >= 1e8 || width > 8 || cap(dst)-n < 8 {
+		width = max(width, digitsOf(number))
+		dst = slices.Grow(dst, width)[:n+width]
+		for at := len(dst) - 1; at >= n; at-- {
+			dst[at] = byte('0' + number%10)
+			number /= 10
+		}
+		return dst
 	}
-	return append(append(dst, digits...), text[hole:]...)
+	// All eight digits at once, the first one in the lowest byte. (P. Khuong, "How to print integers really fast", 2017)
+	halves := number/10000 | number%10000<<32
+	pairs := halves * 10486 >> 20 & 0x7f0000007f
+	pairs |= (halves - pairs*100) << 16
+	digits := pairs * 103 >> 10 & 0xf000f000f000f
+	digits |= (pairs - digits*10) << 8
+	zeros := min(bits.TrailingZeros64(digits|1<<56)/8, 8-width)
+	binary.LittleEndian.PutUint64(dst[n:n+8], (digits|0x3030303030303030)>>(8*(zeros&7)))
+	return dst[:n+8-zeros]
+}
+
+// digitsOf returns how many decimal digits a number has.
+func digitsOf(number uint64) int {
+	n := 1
+	for ; number >= 10; number /= 10 {
+		n++
+	}
+	return n
 }
 
 // packPattern appends the tail of a text with a number, and returns its head. It is not ok when the text

@@ -26,6 +26,18 @@ type record struct {
 	json     bool
 }
 
+// common returns the template of a record and what follows its tag, if that is one of a single byte; nil for all that open sees to.
+func (c *Codec) common(stored []byte) (t *template, body []byte) {
+	if len(stored) == 0 || stored[0]-tagTemplate >= shortNumbers {
+		return nil, nil
+	}
+	t = c.table.Load().at(int(stored[0] - tagTemplate))
+	if t == nil || len(stored)-1 < t.front {
+		return nil, nil
+	}
+	return t, stored[1:]
+}
+
 // open understands the first bytes of a record.
 func (c *Codec) open(stored []byte) (record, error) {
 	if len(stored) == 0 {

@@ -100,10 +100,11 @@ func (c *Codec) seen(shape []byte) bool {
 
 // part is a piece of a dictionary as it is stored.
 type part struct {
-	path     string
+	path     []byte
 	patterns bool
-	first    int // number of its first entry
-	entries  [][]byte
+	first    int    // number of its first entry
+	count    int    // of its entries
+	entries  []byte // as they are stored
 	number   uint32
 }
 
@@ -139,22 +140,56 @@ func (c *Codec) reload() error {
 	return c.takeParts(parts)
 }
 
-// takeParts appends to the dictionaries what is not in them yet.
+// takeParts appends to the dictionaries what is not in them yet. Each is published once, however many parts it has.
 func (c *Codec) takeParts(parts []part) error {
 	slices.SortFunc(parts, func(a, b part) int { return int(a.number) - int(b.number) })
-	for _, p := range parts {
+	fresh, last := c.withRoom(parts), c.parts
+	for i := range parts {
+		p := &parts[i]
 		if p.number < dictionaryNumber+c.parts {
 			continue
 		}
-		col := c.column(p.path)
-		if p.patterns && col != nil {
-			col = col.patterns
-		}
-		if col == nil || col.state.Load().count() != p.first || p.first+len(p.entries) > MaxEntries {
+		d := fresh[c.columnOf(p)]
+		if d == nil || d.count() != p.first || p.first+p.count > MaxEntries {
 			return fmt.Errorf("codec: part %d of a dictionary, entries from %d of %q: %w", p.number-dictionaryNumber, p.first, p.path, ErrCorrupt)
 		}
-		c.parts = p.number - dictionaryNumber + 1
-		c.publish(col, p.entries)
+		p.addTo(d)
+		last = p.number - dictionaryNumber + 1
 	}
+	for col, d := range fresh {
+		c.publish(col, d)
+	}
+	c.parts = last
 	return nil
+}
+
+// columnOf returns the column that a part is of, or nil when there are too many columns.
+func (c *Codec) columnOf(p *part) *column {
+	col := c.columns[string(p.path)]
+	if col == nil {
+		col = c.column(string(p.path))
+	}
+	if p.patterns && col != nil {
+		col = col.patterns
+	}
+	return col
+}
+
+// withRoom returns dictionaries that have what is known, and room for the parts.
+func (c *Codec) withRoom(parts []part) map[*column]*dictionary {
+	type room struct{ bytes, entries int }
+	rooms := map[*column]room{}
+	for i := range parts {
+		p := &parts[i]
+		if col := c.columnOf(p); col != nil && p.number >= dictionaryNumber+c.parts {
+			rooms[col] = room{rooms[col].bytes + len(p.entries) + 4*p.count, rooms[col].entries + p.count}
+		}
+	}
+	fresh := make(map[*column]*dictionary, len(rooms))
+	for col, r := range rooms {
+		d := col.state.Load().next()
+		d.arena, d.ends = slices.Grow(d.arena, r.bytes), slices.Grow(d.ends, r.entries)
+		fresh[col] = d
+	}
+	return fresh
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"strings"
+	"unicode/utf8"
 
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 )
@@ -81,15 +82,16 @@ func kindOf(t byte) (k kind, size int, ok bool) {
 // op packs or unpacks one field.
 type op struct {
 	kind    kind
-	typ     byte   // of BSON
-	subtype byte   // of binary data
-	bit     uint8  // of a bool
-	size    uint8  // of a fixed value
-	place   int32  // in the record's front: of the head, the fixed value, or the byte of a bool
-	headed  int32  // heads of other fields before: their tails lie before this one's
-	save    uint8  // 1 + the register that keeps the number for those relative to it
-	base    uint8  // 1 + the register of the number that this one is relative to
-	prefix  string // type, name and its end, as in BSON; empty when the _id is outside
+	typ     byte         // of BSON
+	subtype byte         // of binary data
+	bit     uint8        // of a bool
+	size    uint8        // of a fixed value
+	place   int32        // in the record's front: of the head, the fixed value, or the byte of a bool
+	headed  int32        // heads of other fields before: their tails lie before this one's
+	save    uint8        // 1 + the register that keeps the number for those relative to it
+	base    uint8        // 1 + the register of the number that this one is relative to
+	prefix  string       // type, name and its end, as in BSON; empty when the _id is outside
+	start   [atOnce]byte // the beginning of prefix
 	column  *column
 }
 
@@ -100,6 +102,7 @@ type field struct{ first, end int32 }
 type template struct {
 	number     int
 	outside    bool // the _id is left to the key
+	sound      bool // no name stands twice in one document, and all are UTF-8
 	front      int  // bytes of bools, heads and fixed values, in this order; tails follow
 	bools      int  // bytes of bools
 	definition string
@@ -166,7 +169,7 @@ type compiler struct {
 
 // compile makes a template of its definition, of which the first byte has been seen. The caller holds the codec's lock.
 func (c *Codec) compile(number int, definition []byte) (*template, *compiler, error) {
-	t := &template{number: number, definition: string(definition), names: map[string]int32{}}
+	t := &template{number: number, definition: string(definition), names: map[string]int32{}, sound: true}
 	p := &compiler{t: t, c: c, rest: definition[1:], shape: []byte{definitionTemplate}}
 	if len(definition) > MaxDefinition+maxRelations {
 		return nil, nil, fmt.Errorf("codec: template %d: a definition of %d bytes: %w", number, len(definition), ErrCorrupt)
@@ -196,6 +199,7 @@ func (p *compiler) document(path string, depth int) error {
 	if depth > maxFlattened {
 		return fmt.Errorf("documents nested %d deep: %w", depth, ErrCorrupt)
 	}
+	names := map[string]struct{}{}
 	for {
 		if len(p.rest) == 0 {
 			return fmt.Errorf("no end of a document: %w", ErrCorrupt)
@@ -210,6 +214,9 @@ func (p *compiler) document(path string, depth int) error {
 		if err != nil {
 			return err
 		}
+		_, twice := names[name]
+		names[name] = struct{}{}
+		p.t.sound = p.t.sound && !twice && utf8.ValidString(name) && typ != typeOutside
 		first := int32(len(p.t.ops))
 		p.places = append(p.places, place{at, len(p.t.definition) - len(p.rest)})
 		if err := p.element(typ, path, name, depth); err != nil {
@@ -264,6 +271,7 @@ func (p *compiler) element(typ byte, path, name string, depth int) error {
 	}
 	if o.kind != kindOutside {
 		o.prefix = string([]byte{o.typ}) + name + "\x00"
+		copy(o.start[:], o.prefix)
 	}
 	if relative {
 		if err := p.relation(&o); err != nil {

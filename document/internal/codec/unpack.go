@@ -11,20 +11,24 @@ import (
 type source struct {
 	front, tails []byte
 	id           bsoncore.Value
-	registers    [maxRegisters]int64 // numbers that others are relative to
+	registers    *[maxRegisters]int64 // numbers that others are relative to; nil: the template has none
 }
 
 // unpackRecord appends the document that body holds.
 func (c *Codec) unpackRecord(dst []byte, t *template, body []byte, id bsoncore.Value) ([]byte, error) {
 	u := unpacker{c: c, limit: len(dst) + MaxDocument}
-	start := len(dst)
-	s := source{front: body[:t.front], tails: body[t.front:], id: id}
-	dst, end := u.document(dst, t, &s)
-	if end != len(s.tails) {
-		return dst[:start], corrupt(t)
+	if cap(dst) == 0 { // else it would grow in many small steps
+		dst = make([]byte, 0, roomFor(len(body)))
 	}
-	return dst, nil
+	out, end := u.record(dst, t, body, id)
+	if t.front+end != len(body) {
+		return dst, corrupt(t)
+	}
+	return out, nil
 }
+
+// roomFor is about how many bytes a document has whose values are packed into n.
+func roomFor(n int) int { return n + min(2*n, 512) + 64 }
 
 func corrupt(t *template) error {
 	return fmt.Errorf("codec: a record of template %d does not fit it: %w", t.number, ErrCorrupt)
@@ -38,39 +42,38 @@ type unpacker struct {
 	depth int // of arrays in arrays
 }
 
-// document appends a whole document of a template.
-func (u *unpacker) document(dst []byte, t *template, s *source) ([]byte, int) {
-	start := len(dst)
-	dst = append(dst, 0, 0, 0, 0)
-	dst, end := u.fields(dst, t.ops, s, 0)
-	dst = append(dst, 0)
-	binary.LittleEndian.PutUint32(dst[start:], uint32(len(dst)-start))
-	return dst, end
+// record appends the document of a template that body begins with, and returns where its last tail ends behind the front.
+func (u *unpacker) record(dst []byte, t *template, body []byte, id bsoncore.Value) ([]byte, int) {
+	s := source{front: body[:t.front], tails: body[t.front:], id: id}
+	if len(t.bases) > 0 {
+		s.registers = new([maxRegisters]int64)
+	}
+	return u.document(dst, t.ops, &s, 0)
 }
 
-// fields appends the elements of ops, the first of whose tails is at pos.
-func (u *unpacker) fields(dst []byte, ops []op, s *source, pos int) ([]byte, int) {
-	var starts [maxFlattened + 1]int
-	depth := 0
-	for i := range ops {
-		o := &ops[i]
-		if len(dst) > u.limit {
+// document appends a document with the elements of ops, the first of whose tails is at pos.
+func (u *unpacker) document(dst []byte, ops []op, s *source, pos int) ([]byte, int) {
+	start := len(dst)
+	open := start // where the document begins that is not at its end: there lies where the one around it begins, until its length is known
+	dst = append(dst, 0, 0, 0, 0)
+	for {
+		var done int
+		if dst, done, pos = quick(dst, ops, s, pos); len(dst) > u.limit {
 			return dst, -1
 		}
+		if done == len(ops) {
+			break
+		}
+		o := &ops[done]
+		ops = ops[done+1:]
 		dst = append(dst, o.prefix...)
 		switch o.kind {
 		case kindEnter:
-			starts[depth] = len(dst)
-			depth++
-			dst = append(dst, 0, 0, 0, 0)
+			dst, open = binary.LittleEndian.AppendUint32(dst, uint32(open-start)), len(dst)
 		case kindLeave:
-			depth--
-			dst = append(dst, 0)
-			binary.LittleEndian.PutUint32(dst[starts[depth]:], uint32(len(dst)-starts[depth]))
-		case kindInt32, kindInt64, kindDate:
-			if dst, pos = u.number(dst, o, s, pos); pos < 0 {
-				return dst, -1
-			}
+			around := start + int(binary.LittleEndian.Uint32(dst[open:]))
+			dst = endDocument(dst, open)
+			open = around
 		case kindOutside:
 			dst = append(dst, byte(s.id.Type), '_', 'i', 'd', 0)
 			dst = append(dst, s.id.Data...)
@@ -80,7 +83,14 @@ func (u *unpacker) fields(dst []byte, ops []op, s *source, pos int) ([]byte, int
 			}
 		}
 	}
-	return dst, pos
+	return endDocument(dst, start), pos
+}
+
+// endDocument ends the document, or the array, that begins at start.
+func endDocument(dst []byte, start int) []byte {
+	dst = append(dst, 0)
+	binary.LittleEndian.PutUint32(dst[start:], uint32(len(dst)-start))
+	return dst
 }
 
 // field appends the value of a field that is no embedded document; its tail is at pos.
@@ -96,6 +106,8 @@ func (u *unpacker) field(dst []byte, o *op, s *source, pos int) ([]byte, int) {
 		return append(dst, s.front[o.place:int(o.place)+int(o.size)]...), pos
 	case kindBinary:
 		return appendBinary(dst, o.subtype, s.front[o.place], s.tails, pos)
+	case kindArray:
+		return u.array(dst, o.column, s.front[o.place], s.tails, pos)
 	}
 	return u.value(dst, o.kind, o.typ, o.column, s.front[o.place], s.tails, pos)
 }
@@ -147,11 +159,7 @@ func (u *unpacker) value(dst []byte, k kind, typ byte, col *column, h byte, src 
 	case kindString:
 		return appendString(dst, col, h, src, pos)
 	case kindArray:
-		body, end := readLength(h, src, pos)
-		if end < 0 || !u.array(&dst, body, col) {
-			return dst, -1
-		}
-		return dst, end
+		return u.array(dst, col, h, src, pos)
 	default:
 		body, end := readLength(h, src, pos)
 		if end < 0 || valueSize(typ, body) != len(body) {
@@ -197,7 +205,30 @@ func readString(col *column, h byte, src []byte, pos int) (entry, text []byte, e
 
 // appendString appends a string.
 func appendString(dst []byte, col *column, h byte, src []byte, pos int) ([]byte, int) {
-	if h >= headPattern && h < headText {
+	i := int(h)
+	switch {
+	case h < headEntry2:
+	case h < headPattern && pos < len(src):
+		i, pos = headEntry2+int(h-headEntry2)<<8+int(src[pos]), pos+1
+	default:
+		return appendText(dst, col, h, src, pos)
+	}
+	if col == nil {
+		return dst, -1
+	}
+	entry := col.state.Load().entry(i)
+	if entry == nil {
+		return dst, -1
+	}
+	return appendShort(dst, entry), pos
+}
+
+// appendText appends a string that is no entry of the dictionary.
+func appendText(dst []byte, col *column, h byte, src []byte, pos int) ([]byte, int) {
+	switch {
+	case h < headPattern:
+		return dst, -1 // the number of the entry is not there
+	case h < headText:
 		pattern, number, end := readPattern(col, h, src, pos)
 		if end < 0 {
 			return dst, -1
@@ -207,10 +238,24 @@ func appendString(dst []byte, col *column, h byte, src []byte, pos int) ([]byte,
 		binary.LittleEndian.PutUint32(dst[start:], uint32(len(dst)-start-4))
 		return dst, end
 	}
-	entry, text, end := readString(col, h, src, pos)
-	if entry != nil {
-		return append(dst, entry...), end
-	}
+	_, text, end := readString(col, h, src, pos)
 	dst = binary.LittleEndian.AppendUint32(dst, uint32(len(text)+1))
-	return append(append(dst, text...), 0), end
+	return append(appendShort(dst, text), 0), end
+}
+
+// atOnce is how many bytes are copied at once where there is room: for a few bytes that costs a fraction of a call.
+const atOnce = 16
+
+// appendShort appends s, which is short as a rule, and lies in memory that goes on behind it as a rule.
+func appendShort(dst, s []byte) []byte {
+	n := len(dst)
+	if len(s) > 2*atOnce || cap(s) < 2*atOnce || cap(dst)-n < 2*atOnce {
+		return append(dst, s...)
+	}
+	to, from := dst[n:n+2*atOnce], s[:2*atOnce]
+	*(*[atOnce]byte)(to) = [atOnce]byte(from)
+	if len(s) > atOnce {
+		*(*[atOnce]byte)(to[atOnce:]) = [atOnce]byte(from[atOnce:])
+	}
+	return dst[:n+len(s)]
 }

@@ -7,44 +7,44 @@ import (
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 )
 
-// array appends the array whose packed form is body, and reports whether that made sense.
-func (u *unpacker) array(dst *[]byte, body []byte, col *column) bool {
-	if u.depth++; u.depth > MaxNesting+1 {
-		return false
+// array appends the array with head h whose tail is at pos of src.
+func (u *unpacker) array(dst []byte, col *column, h byte, src []byte, pos int) ([]byte, int) {
+	body, end := readLength(h, src, pos)
+	if u.depth++; end < 0 || u.depth > MaxNesting+1 {
+		return dst, -1
 	}
-	ok := u.arrayBody(dst, body, col)
-	u.depth--
-	return ok
-}
-
-func (u *unpacker) arrayBody(dst *[]byte, body []byte, col *column) bool {
 	if len(body) > 0 && body[0] == arrayWhole {
-		*dst = append(*dst, body[1:]...)
-		return valueSize(byte(bsoncore.TypeArray), body[1:]) == len(body)-1
-	}
-	start := len(*dst)
-	*dst = append(*dst, 0, 0, 0, 0)
-	switch {
-	case len(body) == 0:
-	case body[0] == arrayDocuments:
-		if !u.documents(dst, body[1:]) {
-			return false
+		if valueSize(byte(bsoncore.TypeArray), body[1:]) != len(body)-1 {
+			return dst, -1
 		}
-	case !u.elements(dst, body[0], body[1:], col):
-		return false
+		u.depth--
+		return append(dst, body[1:]...), end
 	}
-	*dst = append(*dst, 0)
-	binary.LittleEndian.PutUint32((*dst)[start:], uint32(len(*dst)-start))
-	return true
+	start, ok := len(dst), true
+	dst = append(dst, 0, 0, 0, 0)
+	if len(body) > 0 {
+		switch form := body[0]; form {
+		case arrayDocuments:
+			ok = u.documents(&dst, body[1:])
+		case byte(bsoncore.TypeString):
+			dst, ok = u.strings(dst, body[1:], col)
+		default:
+			ok = u.elements(&dst, form, body[1:], col)
+		}
+	}
+	if !ok {
+		return dst, -1
+	}
+	u.depth--
+	return endDocument(dst, start), end
 }
 
 // appendIndex appends type and name of the i-th element of an array.
 func appendIndex(dst []byte, typ byte, i int) []byte {
-	dst = append(dst, typ)
 	if i < 10 {
-		return append(dst, byte('0'+i), 0)
+		return append(dst, typ, byte('0'+i), 0)
 	}
-	return append(strconv.AppendInt(dst, int64(i), 10), 0)
+	return append(strconv.AppendInt(append(dst, typ), int64(i), 10), 0)
 }
 
 // elements appends elements of one type, or of several when form is arrayMixed.
@@ -67,6 +67,21 @@ func (u *unpacker) elements(dst *[]byte, form byte, body []byte, col *column) bo
 		}
 	}
 	return true
+}
+
+// strings is elements for an array of nothing but strings.
+func (u *unpacker) strings(dst []byte, body []byte, col *column) ([]byte, bool) {
+	pos := 0
+	for i := 0; pos < len(body); i++ {
+		if len(dst) > u.limit {
+			return dst, false
+		}
+		dst = appendIndex(dst, byte(bsoncore.TypeString), i)
+		if dst, pos = appendString(dst, col, body[pos], body, pos+1); pos < 0 {
+			return dst, false
+		}
+	}
+	return dst, true
 }
 
 // element appends the value of an element at pos of body, and returns where it ends, or -1.
@@ -125,9 +140,8 @@ func (u *unpacker) packed(dst *[]byte, t *template, body []byte, pos int) int {
 	if t == nil || t.outside || t.front > len(body)-pos {
 		return -1
 	}
-	s := source{front: body[pos : pos+t.front], tails: body[pos+t.front:]}
 	var end int
-	if *dst, end = u.document(*dst, t, &s); end < 0 {
+	if *dst, end = u.record(*dst, t, body[pos:], bsoncore.Value{}); end < 0 {
 		return -1
 	}
 	return pos + t.front + end

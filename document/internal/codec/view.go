@@ -1,7 +1,6 @@
 package codec
 
 import (
-	"encoding/binary"
 	"fmt"
 
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
@@ -14,8 +13,9 @@ type View struct {
 	record   record
 	elements []byte // of a record that holds BSON, or has been made BSON
 	source   source
-	known    int // the tails of that many heads
-	sum      int // have this length
+	numbers  [maxRegisters]int64 // the registers of source
+	known    int                 // the tails of that many heads
+	sum      int                 // have this length
 	scratch  []byte
 	document []byte // a record in JSON as BSON
 	idOf     func() (bsoncore.Value, bool)
@@ -36,7 +36,11 @@ type resolution struct {
 }
 
 // NewView returns a view on records of this codec.
-func (c *Codec) NewView() *View { return &View{c: c} }
+func (c *Codec) NewView() *View {
+	v := &View{c: c}
+	v.source.registers = &v.numbers
+	return v
+}
 
 // Reset makes the view show another record, which must stay unchanged while it is looked at. Values got before become
 // invalid. The _id that SetID gave is forgotten.
@@ -146,10 +150,7 @@ func (v *View) unpack(t *template, f field, pos int) int {
 		v.scratch, pos = u.field(v.scratch, o, &v.source, pos)
 		return pos
 	}
-	v.scratch = append(v.scratch, 0, 0, 0, 0)
-	v.scratch, pos = u.fields(v.scratch, t.ops[f.first+1:f.end-1], &v.source, pos)
-	v.scratch = append(v.scratch, 0)
-	binary.LittleEndian.PutUint32(v.scratch[start:], uint32(len(v.scratch)-start))
+	v.scratch, pos = u.document(v.scratch, t.ops[f.first+1:f.end-1], &v.source, pos)
 	return pos
 }
 

@@ -42,6 +42,8 @@ type worker struct {
 	a, b  []byte            // keys that are compared
 	cases []byte            // the level of case
 	buf   collate.Buffer
+
+	number, zero []byte // weights: of the beginning of a number, and of the digit 0
 }
 
 func newCollation(s specification) *Collation {
@@ -52,7 +54,12 @@ func newCollation(s specification) *Collation {
 
 // worker makes the collator of a specification.
 func (s *specification) worker() *worker {
-	return &worker{whole: collate.New(s.tag())}
+	w := &worker{whole: collate.New(s.tag())}
+	if s.NumericOrdering {
+		ten := split(w.whole.KeyFromString(&w.buf, "10")).primary // begin, two digits, 1, 0
+		w.number, w.zero = bytes.Clone(ten[:weight(ten)]), bytes.Clone(ten[len(ten)-weight(ten):])
+	}
+	return w
 }
 
 // cased reports whether keys have a level of case.
@@ -149,7 +156,7 @@ func (s *specification) appendKey(dst []byte, text string, w *worker) []byte {
 	}
 	w.buf.Reset()
 	levels := split(w.whole.KeyFromString(&w.buf, stripped))
-	k := key{bytes: append(dst, levels.primary...)}
+	k := key{bytes: w.appendPrimary(dst, levels.primary)}
 	k.add(trim(levels.secondary, commonSecondary))
 	if s.cased() {
 		w.cases = s.appendCase(w.cases[:0], stripped)

@@ -16,7 +16,7 @@ type levels struct{ primary, secondary, tertiary, quaternary []byte }
 func split(k []byte) (l levels) {
 	n := 0
 	for n+1 < len(k) && k[n]|k[n+1] != 0 {
-		n += 2 + int(k[n]>>7)
+		n += weight(k[n:])
 	}
 	l.primary, k = k[:n], behind(k[n:], 2)
 	for n = 0; n+1 < len(k) && k[n]|k[n+1] != 0; {
@@ -28,6 +28,29 @@ func split(k []byte) (l levels) {
 	}
 	l.tertiary, l.quaternary = k[:n], behind(k[n:], 1)
 	return l
+}
+
+// weight returns how many bytes the primary weight at the beginning of k has.
+func weight(k []byte) int { return 2 + int(k[0]>>7) }
+
+// lowestPrimary is lower than the first byte of every primary weight but the numbers of digits that x/text puts behind a number's beginning.
+const lowestPrimary = 1
+
+// appendPrimary appends primary weights. In those of a number that is zero x/text leaves everything out but the beginning, so that what
+// follows would count as its digits: here it has one, which is 0.
+func (w *worker) appendPrimary(dst, k []byte) []byte {
+	if len(w.number) == 0 {
+		return append(dst, k...)
+	}
+	for len(k) >= 2 {
+		n := min(weight(k), len(k))
+		begins := bytes.Equal(k[:n], w.number)
+		dst, k = append(dst, k[:n]...), k[n:]
+		if begins && (len(k) == 0 || k[0] >= lowestPrimary) {
+			dst = append(append(dst, 0, 1), w.zero...)
+		}
+	}
+	return dst
 }
 
 // behind returns what stands behind a separator of n bytes.

@@ -3,6 +3,10 @@ package execute
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
+
+	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 
 	"github.com/pandodb/pando/document/internal/codec"
 	"github.com/pandodb/pando/document/internal/collation"
@@ -17,8 +21,12 @@ type Cursor struct {
 	stats      *plan.Stats
 	row        row
 	projection *projection.Projection
+	fields     []string // the only top-level ones that are wanted; nil: all
 	closed     bool
 }
+
+// manyFields is of how many fields it is quicker to decode whole documents.
+const manyFields = 8
 
 // Open begins to run a plan. The reader must stay usable until the cursor is closed.
 func Open(ctx context.Context, r Reader, c *Collection, p *plan.Plan, o *Options) (*Cursor, error) {
@@ -27,6 +35,9 @@ func Open(ctx context.Context, r Reader, c *Collection, p *plan.Plan, o *Options
 	}
 	x := newRun(ctx, r, c, p, o)
 	cur := &Cursor{x: x, projection: p.Query().Projection}
+	if cur.projection == nil {
+		cur.fields = topLevel(p.Query().Fields)
+	}
 	cur.root, cur.stats = x.build(p.Root)
 	return cur, nil
 }
@@ -34,7 +45,7 @@ func Open(ctx context.Context, r Reader, c *Collection, p *plan.Plan, o *Options
 func newRun(ctx context.Context, r Reader, c *Collection, p *plan.Plan, o *Options) *run {
 	x := &run{ctx: ctx, r: r, c: c, memory: DefaultMemory, view: c.Codec.NewView(), query: p.Query()}
 	if o != nil {
-		x.space = o.Space
+		x.space, x.limit = o.Space, o.Steps
 		if o.Memory > 0 {
 			x.memory = o.Memory
 		}
@@ -74,6 +85,9 @@ func (c *Cursor) View() *codec.View {
 
 // Document appends the document to dst, with the query's projection.
 func (c *Cursor) Document(dst []byte) ([]byte, error) {
+	if c.row.stored != nil && c.fields != nil {
+		return c.part(dst)
+	}
 	if c.row.stored != nil && c.projection == nil {
 		return c.x.expand(dst, c.row.stored)
 	}
@@ -85,6 +99,41 @@ func (c *Cursor) Document(dst []byte) ([]byte, error) {
 		return append(dst, doc...), nil
 	}
 	return c.projection.Apply(dst, doc)
+}
+
+// topLevel returns the names with which paths begin; nil when there are many, or none were given.
+func topLevel(paths []string) []string {
+	if paths == nil {
+		return nil
+	}
+	out := []string{}
+	for _, path := range paths {
+		if name, _, _ := strings.Cut(path, "."); !slices.Contains(out, name) {
+			out = append(out, name)
+		}
+	}
+	if len(out) > manyFields {
+		return nil
+	}
+	return out
+}
+
+// part appends a document of the fields that are wanted.
+func (c *Cursor) part(dst []byte) ([]byte, error) {
+	view := c.View()
+	if view == nil {
+		return dst, c.x.err
+	}
+	at, out := bsoncore.AppendDocumentStart(dst)
+	for _, name := range c.fields {
+		if v, ok := view.Lookup(name); ok {
+			out = bsoncore.AppendValueElement(out, name, v)
+		}
+	}
+	if err := view.Err(); err != nil {
+		return dst, fmt.Errorf("%s: %w", c.x.c.Namespace, err)
+	}
+	return bsoncore.AppendDocumentEnd(out, at)
 }
 
 // expand appends the document of a record.

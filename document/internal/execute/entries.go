@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/pandodb/pando"
 	"github.com/pandodb/pando/document/internal/index"
@@ -46,7 +45,7 @@ func newEntries(x *run, s *plan.IndexScan, st *plan.Stats, distinct int) *entrie
 	n := &entries{x: x, s: s, st: st, distinct: distinct}
 	n.records = s.Index == plan.IDIndex && x.c.IDIndex == nil
 	n.unique = !n.records && s.Definition.Unique
-	if (n.records || n.unique) && distinct < 0 && s.Bounds.Points() {
+	if s.Definition.Unique && distinct < 0 && s.Bounds.Points() {
 		if list, whole := s.Bounds.Cover(maxPoints); whole {
 			n.points = list
 			return n
@@ -103,7 +102,8 @@ func (n *entries) fresh(r *row) bool {
 		return false
 	}
 	if n.seen.fits(n.x, r.key) {
-		return n.seen.add(n.x, r.key)
+		n.seen.add(r.key)
+		return true
 	}
 	if r.stored == nil {
 		var ok bool
@@ -113,23 +113,7 @@ func (n *entries) fresh(r *row) bool {
 		n.st.Docs++
 		r.stored = n.record
 	}
-	if err := n.x.view.Reset(r.stored); err != nil {
-		return n.x.fail(fmt.Errorf("%s: %w", n.x.c.Namespace, err))
-	}
-	if err := n.s.Definition.Append(&n.own, n.x.view); err != nil {
-		return n.x.fail(fmt.Errorf("%s: index %s: %w", n.x.c.Namespace, n.s.Definition.Name, err))
-	}
-	keys := n.own.Keys
-	if n.s.Backward {
-		slices.Reverse(keys)
-	}
-	check := newChecker(n.s)
-	for _, key := range keys {
-		if v, err := check.look(key); err == nil && v == within && inside(n.s.Bounds, key) {
-			return bytes.Equal(key, r.entry)
-		}
-	}
-	return false
+	return bytes.Equal(firstEntry(n.x, &n.own, n.s, r.stored), r.entry)
 }
 
 // inside reports whether an entry lies between the bounds of whole entries.
@@ -247,6 +231,8 @@ func (n *entries) skipping(r *row) bool {
 	for n.x.tick() {
 		ok := false
 		switch {
+		case n.target != nil && n.distinct >= 0 && n.step():
+			ok = true // values that come once need no search for the next
 		case n.target != nil && n.s.Backward:
 			n.st.Seeks++
 			ok = n.it.SeekLT(n.target)
@@ -285,6 +271,14 @@ func (n *entries) skipping(r *row) bool {
 	return false
 }
 
+// step moves to the next entry, and reports whether it has reached the target with that.
+func (n *entries) step() bool {
+	if n.s.Backward {
+		return n.it.Prev() && bytes.Compare(n.it.Key(), n.target) < 0
+	}
+	return n.it.Next() && bytes.Compare(n.it.Key(), n.target) >= 0
+}
+
 // leap makes the next step one behind all entries with this one's value of the distinct component. Null is not leapt over: missing
 // values have the same entry.
 func (n *entries) leap(key []byte) {
@@ -300,7 +294,7 @@ func (n *entries) leap(key []byte) {
 	if n.s.Backward {
 		n.target = append(n.check.target[:0], key[:end]...)
 	} else {
-		_, n.target = index.PrefixRange(bytes.Clone(key[:end]))
+		n.target = keyenc.End(n.check.target[:0], key[:end])
 	}
 }
 

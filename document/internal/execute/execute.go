@@ -5,6 +5,8 @@
 package execute
 
 import (
+	"errors"
+
 	"github.com/pandodb/pando"
 	"github.com/pandodb/pando/document/internal/codec"
 	"github.com/pandodb/pando/document/internal/index"
@@ -27,6 +29,9 @@ type Collection struct {
 	Indexes   []Index // the secondary indexes that may be used: neither hidden ones nor those being built
 	Capped    bool    // record keys are insertion numbers
 	IDIndex   *Index  // the index of _id of a capped collection; nil for others
+	// Order is the index that the order of the records stands in for, where that is not _id: record keys are its entries, made unique.
+	// One without components stands in for none.
+	Order *index.Definition
 	// Estimate tells about how many records there are, at no cost; nil: they are counted when a plan depends on it, which takes time
 	// as long as many of them have just been written.
 	Estimate func() int64
@@ -39,7 +44,11 @@ const DefaultMemory = 100 << 20
 type Options struct {
 	Memory int64          // bytes that each blocking stage may hold; 0: DefaultMemory
 	Space  *scratch.Space // where sorts spill; nil: they fail instead
+	Steps  int64          // entries and records after which the run ends with ErrSteps; 0: no limit
 }
+
+// ErrSteps is what ends a run after Options.Steps.
+var ErrSteps = errors.New("the run has taken as many steps as it may")
 
 // Planning returns what the planner needs to know about the collection, about as r sees it.
 func Planning(r Reader, c *Collection) *plan.Collection {
@@ -47,6 +56,7 @@ func Planning(r Reader, c *Collection) *plan.Collection {
 	p := &plan.Collection{
 		Namespace: c.Namespace,
 		Capped:    c.Capped,
+		Order:     c.Order,
 		Records:   c.records(r),
 		Count:     func(i int, lo, hi []byte) (int64, error) { return r.Count(c.keyspace(i), lo, hi) },
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 
@@ -88,7 +89,7 @@ func TestExplainTellsWhatHappened(t *testing.T) {
 	}
 	out := plan.Explain(p, plan.ExecutionStats, &plan.Run{Returned: int64(len(docs)), Root: st})
 	stages := out.Lookup("executionStats", "executionStages")
-	for _, want := range []string{`"stage": "FETCH"`, `"filter": {"year"`, `"isEOF"`, `"docsExamined": {"$numberLong":"1"}`, `"stage": "IXSCAN"`, `"keysExamined": {"$numberLong":"1"}`} {
+	for _, want := range []string{`"stage": "FETCH"`, `"filter": {"year"`, `"isEOF"`, `"docsExamined": {"$numberInt":"1"}`, `"stage": "IXSCAN"`, `"keysExamined": {"$numberInt":"1"}`} {
 		if !strings.Contains(stages.String(), want) {
 			t.Errorf("no %s in %s", want, stages)
 		}
@@ -244,6 +245,66 @@ func TestArraysBeyondMemory(t *testing.T) {
 				t.Errorf("%v: %d documents, %d of them different, %d entries dropped\n%s", filter, len(docs), len(seen), st.Inputs[0].Dropped, p)
 			}
 		}
+	}
+}
+
+// TestJoinsBeyondMemory: disjunctions, merges and intersections give each record once, though there is no room to remember the records
+// that have been given.
+func TestJoinsBeyondMemory(t *testing.T) {
+	f := newFixture(t, codec.Template)
+	for _, keys := range []bson.D{{{Key: "a", Value: 1}}, {{Key: "b", Value: 1}}, {{Key: "a", Value: 1}, {Key: "c", Value: 1}}, {{Key: "m", Value: 1}, {Key: "c", Value: 1}}} {
+		f.index(bson.D{{Key: "key", Value: keys}})
+	}
+	const records = 400
+	for i := range records {
+		f.insert(encode(t, bson.D{
+			{Key: "_id", Value: i}, {Key: "a", Value: i % 2}, {Key: "b", Value: i % 3}, {Key: "c", Value: i % 50}, {Key: "m", Value: bson.A{i % 5, i % 7}},
+		}))
+	}
+	space, err := scratch.Open(memfs.New(), "scratch", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := f.reader()
+	met := map[string]bool{}
+	for _, one := range []struct{ filter, sort bson.D }{
+		{filter: bson.D{{Key: "$or", Value: bson.A{bson.D{{Key: "a", Value: 1}}, bson.D{{Key: "b", Value: 1}}, bson.D{{Key: "_id", Value: 3}}}}}},
+		{filter: bson.D{{Key: "$or", Value: bson.A{bson.D{{Key: "m", Value: 1}}, bson.D{{Key: "a", Value: 1}, {Key: "c", Value: bson.D{{Key: "$gt", Value: 20}}}}}}}, sort: bson.D{{Key: "c", Value: 1}}},
+		{filter: bson.D{{Key: "m", Value: bson.D{{Key: "$in", Value: bson.A{1, 2, 3}}}}}, sort: bson.D{{Key: "c", Value: -1}}},
+		{filter: bson.D{{Key: "a", Value: bson.D{{Key: "$gte", Value: 1}}}, {Key: "b", Value: bson.D{{Key: "$gte", Value: 1}}}}},
+	} {
+		q := f.query(one.filter)
+		if one.sort != nil {
+			q.Sort = encode(t, one.sort)
+		}
+		want := map[string]bool{}
+		plans, err := plan.All(q, execute.Planning(r, f.c))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, p := range plans {
+			text := p.String()
+			for _, stage := range []string{"SORT_MERGE", "AND_HASH", "OR"} {
+				met[stage] = met[stage] || strings.Contains(text, stage)
+			}
+			docs, _, err := f.run(r, p, &execute.Options{Memory: 2000, Space: space})
+			if err != nil {
+				t.Fatalf("%v: %v\n%s", one.filter, err, p)
+			}
+			seen := map[string]bool{}
+			for _, doc := range docs {
+				seen[string(doc)] = true
+			}
+			if i == 0 {
+				want = seen
+			}
+			if len(docs) != len(seen) || !maps.Equal(seen, want) {
+				t.Errorf("%v: %d documents, %d of them different, expected %d\n%s", one.filter, len(docs), len(seen), len(want), p)
+			}
+		}
+	}
+	if len(met) < 3 || !met["SORT_MERGE"] || !met["AND_HASH"] || !met["OR"] {
+		t.Errorf("not all stages came: %v", met)
 	}
 }
 

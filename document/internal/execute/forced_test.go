@@ -19,12 +19,13 @@ import (
 	"github.com/pandodb/pando/document/internal/collation"
 	"github.com/pandodb/pando/document/internal/execute"
 	"github.com/pandodb/pando/document/internal/index"
-	"github.com/pandodb/pando/document/internal/keyenc"
 	"github.com/pandodb/pando/document/internal/mongoerror"
 	"github.com/pandodb/pando/document/internal/path"
 	"github.com/pandodb/pando/document/internal/plan"
 	"github.com/pandodb/pando/document/internal/query"
+	"github.com/pandodb/pando/document/internal/scratch"
 	"github.com/pandodb/pando/document/internal/sortkey"
+	"github.com/pandodb/pando/vfs/memfs"
 )
 
 var programs = flag.Int("programs", 60, "generated collections to hold plans against")
@@ -206,56 +207,6 @@ func (f *forced) fieldPath() string {
 	}
 }
 
-func (f *forced) indexSpec() bson.D {
-	key := bson.D{}
-	switch f.rnd.IntN(12) {
-	case 0:
-		key = bson.D{{Key: "c", Value: "hashed"}}
-	case 1:
-		key = bson.D{{Key: pick(f.rnd, "$**", "m.$**", "a.$**"), Value: 1}}
-	case 3:
-		key = bson.D{{Key: "g", Value: "2dsphere"}}
-		if f.rnd.IntN(2) == 0 {
-			key = append(key, bson.E{Key: f.path(), Value: 1})
-		} else if f.rnd.IntN(2) == 0 {
-			key = append(bson.D{{Key: "c", Value: -1}}, key...)
-		}
-		return bson.D{{Key: "key", Value: key}}
-	case 2:
-		key = bson.D{{Key: "u", Value: pick(f.rnd, 1, -1)}}
-		return bson.D{{Key: "key", Value: key}, {Key: "unique", Value: true}}
-	default:
-		for range 1 + f.rnd.IntN(3) {
-			path := f.path()
-			if slices.ContainsFunc(key, func(e bson.E) bool { return e.Key == path }) || path == "_id" {
-				continue
-			}
-			key = append(key, bson.E{Key: path, Value: pick(f.rnd, 1, -1)})
-		}
-		if len(key) == 0 {
-			key = bson.D{{Key: "a", Value: 1}}
-		}
-	}
-	spec := bson.D{{Key: "key", Value: key}}
-	switch f.rnd.IntN(8) {
-	case 0:
-		if _, ok := key[0].Value.(string); !ok && key[0].Key[len(key[0].Key)-1] != '*' {
-			spec = append(spec, bson.E{Key: "sparse", Value: true})
-		}
-	case 1:
-		partial := pick(f.rnd,
-			bson.D{{Key: "c", Value: bson.D{{Key: "$gt", Value: 1}}}},
-			bson.D{{Key: "a", Value: bson.D{{Key: "$exists", Value: true}}}},
-			bson.D{{Key: "m", Value: bson.D{{Key: "$lte", Value: 3}}}, {Key: "c", Value: bson.D{{Key: "$exists", Value: true}}}})
-		spec = append(spec, bson.E{Key: "partialFilterExpression", Value: partial})
-	case 2:
-		if _, ok := key[0].Value.(string); !ok {
-			spec = append(spec, bson.E{Key: "collation", Value: bson.D{{Key: "locale", Value: "en"}, {Key: "strength", Value: 2}}})
-		}
-	}
-	return spec
-}
-
 // operator makes a condition on a value.
 func (f *forced) operator(depth int) any {
 	switch f.rnd.IntN(14) {
@@ -351,6 +302,10 @@ func (f *forced) filter(depth int) bson.D {
 // queries makes queries and holds every plan of each against the truth.
 func (f *forced) queries(n int) {
 	r := f.reader()
+	space, err := scratch.Open(memfs.New(), "scratch", 0)
+	if err != nil {
+		f.t.Fatal(err)
+	}
 	for range n {
 		q, text, ok := f.generated()
 		if !ok {
@@ -367,12 +322,18 @@ func (f *forced) queries(n int) {
 				f.checkCount(r, p, q, text)
 				continue
 			}
-			docs, _, err := f.run(r, p, &execute.Options{Memory: 1 << 20})
+			docs, _, err := f.run(r, p, pick(f.rnd, &execute.Options{Memory: 1 << 20}, &execute.Options{Memory: 500, Space: space}))
 			if errors.Is(err, mongoerror.BadValue) && strings.Contains(err.Error(), "parallel arrays") {
 				continue // this order cannot be told for some of the documents
 			}
 			if err != nil {
 				f.t.Fatalf("%s: %v\n%s", text, err, p)
+			}
+			if q.First {
+				if problem := f.wrongFirst(q, docs); problem != "" {
+					f.t.Fatalf("%s: %s\n%s\n%s", text, problem, p, f.indexes())
+				}
+				continue
 			}
 			if q.Goal == plan.Distinct {
 				if want, got := f.values(q, f.matching(q)), f.values(q, docs); !maps.Equal(want, got) {
@@ -411,6 +372,20 @@ func (f *forced) generated() (q *plan.Query, text string, ok bool) {
 		q.Goal = plan.Counting
 	case f.rnd.IntN(8) == 0:
 		q.Goal, q.Field = plan.Distinct, f.path()
+		if f.rnd.IntN(2) == 0 {
+			q.Fields = []string{q.Field}
+		}
+		if sort := f.indexOrder(); f.rnd.IntN(2) == 0 && q.Collation == nil {
+			q.First, q.Fields = true, []string{q.Field, "c", "u"}
+			if len(sort) > 0 {
+				q.Field, q.Sort = sort[0].Key, encode(f.t, sort)
+				for _, e := range sort {
+					q.Fields = append(q.Fields, e.Key)
+				}
+			}
+			text = fmt.Sprintf("first of %s %s sort %s", q.Field, q.FilterSpec, q.Sort)
+			return q, text, true
+		}
 		text = fmt.Sprintf("distinct %s %s collation %t", q.Field, q.FilterSpec, q.Collation != nil)
 		return q, text, true
 	}
@@ -535,20 +510,6 @@ func (f *forced) wrongProjection(q *plan.Query, docs, truth []bsoncore.Document)
 		}
 	}
 	return ""
-}
-
-// values returns the distinct values of the query's field, as keys.
-func (f *forced) values(q *plan.Query, docs []bsoncore.Document) map[string]bool {
-	out := map[string]bool{}
-	for _, doc := range docs {
-		path.Parse(q.Field).Walk(path.Document(doc), path.Each, func(v bsoncore.Value, _ int) bool {
-			if v.Type != 0 {
-				out[string(keyenc.Append(nil, v, false, q.Collation))] = true
-			}
-			return false
-		})
-	}
-	return out
 }
 
 // indexOrder returns the order of the last components of an index, or none.

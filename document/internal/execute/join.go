@@ -17,11 +17,12 @@ func closeAll(list []node) {
 
 // or gives the rows of all inputs, one input after the other, each record once.
 type or struct {
-	x    *run
-	st   *plan.Stats
-	in   []node
-	at   int
-	seen keySet
+	x     *run
+	s     *plan.Or
+	st    *plan.Stats
+	in    []node
+	at    int
+	given given
 }
 
 func (n *or) next(r *row) bool {
@@ -32,7 +33,7 @@ func (n *or) next(r *row) bool {
 			n.at++
 			continue
 		}
-		if !n.seen.add(n.x, r.key) {
+		if !n.given.first(n.x, n.st, r, n.s.Branches[:n.at]) {
 			n.st.Dropped++
 			continue
 		}
@@ -57,7 +58,7 @@ type merge struct {
 	heads   []head
 	started bool
 	last    int // the input that gave the row before; -1: none
-	seen    keySet
+	given   given
 }
 
 // head is the next row of an input, and its place in the order.
@@ -92,7 +93,7 @@ func (n *merge) next(r *row) bool {
 			break
 		}
 		*r = n.heads[n.last].row
-		if n.s.Dedup && !n.seen.add(n.x, r.key) {
+		if n.s.Dedup && !n.given.first(n.x, n.st, r, n.s.Branches[:n.last]) {
 			n.st.Dropped++
 			continue
 		}
@@ -158,12 +159,15 @@ func (n *entries) sortKey(dst, entry []byte, s *plan.SortMerge) ([]byte, error) 
 	return dst, nil
 }
 
-// andHash gives the records that all inputs give: it keeps the keys of all inputs but the last.
+// andHash gives the records that all inputs give: it keeps the keys of all inputs but the last. When there is no room for them, it
+// looks at each record of the last input instead, whether the others give it.
 type andHash struct {
 	x     *run
+	s     *plan.And
 	st    *plan.Stats
 	in    []node
-	keys  *keySet
+	keys  *keySet // nil: there was no room
+	given given
 	began bool
 }
 
@@ -178,32 +182,44 @@ func (n *andHash) next(r *row) bool {
 	last := n.in[len(n.in)-1]
 	for n.x.alive() && last.next(r) {
 		n.st.Works++
-		if !n.keys.has(r.key) {
+		if !n.common(r) {
 			continue
 		}
-		delete(n.keys.keys, string(r.key))
 		n.st.Advanced++
-		return true
+		return n.x.err == nil
 	}
 	n.st.Works++
 	n.st.Done = true
 	return false
 }
 
-// collect intersects all inputs but the last.
+// common reports whether the inputs before the last one give the record of a row.
+func (n *andHash) common(r *row) bool {
+	if n.keys != nil {
+		ok := n.keys.has(r.key)
+		delete(n.keys.keys, string(r.key))
+		return ok
+	}
+	others := n.s.Branches[:len(n.s.Branches)-1]
+	return n.given.load(n.x, n.st, r) && n.given.count(n.x, others, r) == len(others)
+}
+
+// collect intersects all inputs but the last, as far as there is room.
 func (n *andHash) collect() bool {
 	for i, in := range n.in[:len(n.in)-1] {
 		next := &keySet{}
 		var r row
 		for in.next(&r) {
 			n.st.Works++
-			if i > 0 && !n.keys.has(r.key) {
+			if i > 0 && !n.keys.has(r.key) || next.has(r.key) {
 				continue
 			}
-			next.add(n.x, r.key)
-			if n.x.err != nil {
-				return false
+			if !next.fits(n.x, r.key) {
+				n.keys = nil
+				closeAll(n.in[:len(n.in)-1])
+				return n.x.err == nil
 			}
+			next.add(r.key)
 		}
 		in.close()
 		n.keys = next

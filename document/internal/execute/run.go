@@ -7,7 +7,6 @@ import (
 
 	"github.com/pandodb/pando"
 	"github.com/pandodb/pando/document/internal/codec"
-	"github.com/pandodb/pando/document/internal/mongoerror"
 	"github.com/pandodb/pando/document/internal/path"
 	"github.com/pandodb/pando/document/internal/plan"
 	"github.com/pandodb/pando/document/internal/query"
@@ -25,6 +24,7 @@ type run struct {
 	memory int64
 	space  *scratch.Space
 	steps  int
+	limit  int64 // of steps; 0: none
 	err    error
 	view   *codec.View // of whatever record is looked at
 	buf    []byte      // of records that are read for a look only
@@ -59,7 +59,10 @@ func (x *run) fail(err error) bool {
 
 // tick counts a step, and reports whether the run may go on.
 func (x *run) tick() bool {
-	if x.steps++; x.steps%stepsPerCheck != 0 {
+	if x.steps++; x.limit > 0 && int64(x.steps) > x.limit {
+		return x.fail(ErrSteps)
+	}
+	if x.steps%stepsPerCheck != 0 {
 		return true
 	}
 	return x.alive()
@@ -124,21 +127,13 @@ func (s *keySet) fits(x *run, key []byte) bool {
 	return s.bytes+int64(len(key))+keyOverhead <= x.memory
 }
 
-// add puts a key in, and reports whether it was new.
-func (s *keySet) add(x *run, key []byte) bool {
-	if s.has(key) {
-		return false
-	}
+// add puts a key in.
+func (s *keySet) add(key []byte) {
 	if s.keys == nil {
 		s.keys = make(map[string]struct{})
 	}
-	if !s.fits(x, key) {
-		return x.fail(mongoerror.New(mongoerror.QueryExceededMemoryLimitNoDiskUseAllowed,
-			"the set of records already seen exceeded the limit of %d bytes", x.memory))
-	}
 	s.bytes += int64(len(key)) + keyOverhead
 	s.keys[string(key)] = struct{}{}
-	return true
 }
 
 // build makes the node of a stage.
@@ -170,14 +165,14 @@ func (x *run) build(s plan.Stage) (node, *plan.Stats) {
 	case *plan.Fetch:
 		return &fetch{x: x, s: s, st: st, in: nested(s.Input)}, st
 	case *plan.Or:
-		return &or{x: x, st: st, in: all(s.Branches)}, st
+		return &or{x: x, s: s, st: st, in: all(s.Branches)}, st
 	case *plan.SortMerge:
 		return newMerge(x, s, st, all(s.Branches)), st
 	case *plan.And:
 		if s.Sorted {
 			return &andSorted{x: x, st: st, in: all(s.Branches)}, st
 		}
-		return &andHash{x: x, st: st, in: all(s.Branches)}, st
+		return &andHash{x: x, s: s, st: st, in: all(s.Branches)}, st
 	case *plan.Sort:
 		return &sorter{x: x, s: s, st: st, in: nested(s.Input)}, st
 	case *plan.Skip:

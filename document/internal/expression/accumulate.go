@@ -62,7 +62,7 @@ func buildExtreme(p *parser, name string, operands []node) (node, error) {
 	if name == "$max" {
 		direction = -1
 	}
-	return &nary{operands, func(_ *state, values []bsoncore.Value) (bsoncore.Value, error) {
+	apply := func(_ *state, values []bsoncore.Value) (bsoncore.Value, error) {
 		best := null()
 		each(values, func(v bsoncore.Value) {
 			if !isNullish(v) && (best.Type == bsoncore.TypeNull || direction*order.Compare(v, best, collation) < 0) {
@@ -70,7 +70,11 @@ func buildExtreme(p *parser, name string, operands []node) (node, error) {
 			}
 		})
 		return best, nil
-	}}, nil
+	}
+	if len(operands) > 1 { // a single one may be an array
+		operands = p.commute(operands, apply)
+	}
+	return &nary{operands, apply}, nil
 }
 
 // parsePercentile parses {input: ..., p: [...], method: "approximate"}; $median has no p.

@@ -13,16 +13,27 @@ import (
 func buildAdd(p *parser, name string, operands []node) (node, error) {
 	operands = p.commute(operands, func(st *state, values []bsoncore.Value) (bsoncore.Value, error) { return add(st, name, values) })
 	if len(operands) == 2 {
-		return &dyadic{operands[0], operands[1], func(st *state, a, b bsoncore.Value) (bsoncore.Value, error) {
-			x, first := number.Of(a)
-			y, second := number.Of(b)
-			if first && second {
-				return st.number(number.Add(x, y))
-			}
-			return add(st, name, []bsoncore.Value{a, b})
-		}}, nil
+		return &lazy{operands, func(st *state, operands []node) (bsoncore.Value, error) { return addTwo(st, name, operands) }}, nil
 	}
-	return &nary{operands, func(st *state, values []bsoncore.Value) (bsoncore.Value, error) { return add(st, name, values) }}, nil
+	return &stopping{nary{operands, func(st *state, values []bsoncore.Value) (bsoncore.Value, error) { return add(st, name, values) }}}, nil
+}
+
+// addTwo adds two operands, the second of which is not evaluated when the first is null.
+func addTwo(st *state, name string, operands []node) (bsoncore.Value, error) {
+	a, err := operands[0].eval(st)
+	if err != nil || isNullish(a) {
+		return null(), err
+	}
+	b, err := operands[1].eval(st)
+	if err != nil {
+		return bsoncore.Value{}, err
+	}
+	x, first := number.Of(a)
+	y, second := number.Of(b)
+	if first && second {
+		return st.number(number.Add(x, y))
+	}
+	return add(st, name, []bsoncore.Value{a, b})
 }
 
 // commute puts constants behind the other operands of a commutative operator, and makes one of several.
@@ -70,7 +81,7 @@ func add(st *state, name string, values []bsoncore.Value) (bsoncore.Value, error
 	case n.IsDecimal():
 		n, start = number.FromDecimal(n.Decimal().Add(number.DecimalFromInt(start)).Quantize(0, number.HalfEven)), 0
 	case n.Type() == bsoncore.TypeDouble:
-		n, start = number.Double(math.Trunc(n.Float64()+float64(start))), 0
+		n = number.Double(wholeMillis(n.Float64(), start))
 	}
 	ms, exact := n.Int64()
 	total := number.Add(number.Int64(start), number.Int64(ms))
@@ -81,6 +92,18 @@ func add(st *state, name string, values []bsoncore.Value) (bsoncore.Value, error
 	return st.date(ms)
 }
 
+// wholeMillis rounds milliseconds that are added to a date to whole ones; of two that are as near, to the one that makes the date nearer
+// to 1970.
+func wholeMillis(ms float64, start int64) float64 {
+	switch {
+	case math.Abs(ms-math.Trunc(ms)) != 0.5:
+		return math.Round(ms)
+	case float64(start)+ms > 0:
+		return math.Floor(ms)
+	}
+	return math.Ceil(ms)
+}
+
 // millis returns a date's milliseconds since 1970.
 func millis(v bsoncore.Value) int64 {
 	ms, _ := v.DateTimeOK()
@@ -89,16 +112,19 @@ func millis(v bsoncore.Value) int64 {
 
 func buildMultiply(p *parser, name string, operands []node) (node, error) {
 	operands = p.commute(operands, func(st *state, values []bsoncore.Value) (bsoncore.Value, error) { return multiply(st, name, values) })
-	return &nary{operands, func(st *state, values []bsoncore.Value) (bsoncore.Value, error) { return multiply(st, name, values) }}, nil
+	return &stopping{nary{operands, func(st *state, values []bsoncore.Value) (bsoncore.Value, error) { return multiply(st, name, values) }}}, nil
 }
 
 func multiply(st *state, name string, values []bsoncore.Value) (bsoncore.Value, error) {
-	product := number.Int32(1)
+	product, double := number.Int32(1), 1.0 // the doubles are multiplied from the first operand on
 	for _, v := range values {
 		n, ok := number.Of(v)
 		switch {
 		case ok:
 			product = number.Multiply(product, n)
+			if double *= n.Float64(); product.Type() == bsoncore.TypeDouble {
+				product = number.Double(double)
+			}
 		case isNullish(v):
 			return null(), nil
 		default:
@@ -220,7 +246,7 @@ func evalExp(st *state, name string, v bsoncore.Value) (bsoncore.Value, error) {
 	if n.IsDecimal() {
 		return st.number(number.FromDecimal(n.Decimal().Exp()))
 	}
-	return st.double(math.Exp(n.Float64()))
+	return st.double(number.Exp(n.Float64()))
 }
 
 // evalLogarithm is $ln and $log10.
@@ -242,9 +268,9 @@ func evalLogarithm(st *state, name string, v bsoncore.Value) (bsoncore.Value, er
 	case n.IsDecimal():
 		return st.number(number.FromDecimal(n.Decimal().Log10()))
 	case name == "$ln":
-		return st.double(math.Log(n.Float64()))
+		return st.double(number.Log(n.Float64()))
 	}
-	return st.double(math.Log10(n.Float64()))
+	return st.double(number.Log10(n.Float64()))
 }
 
 func evalLog(st *state, name string, a, b bsoncore.Value) (bsoncore.Value, error) {
@@ -265,7 +291,7 @@ func evalLog(st *state, name string, a, b bsoncore.Value) (bsoncore.Value, error
 	case x.IsDecimal() || y.IsDecimal():
 		return st.number(number.FromDecimal(x.Decimal().Log(y.Decimal())))
 	}
-	return st.double(math.Log(x.Float64()) / math.Log(y.Float64()))
+	return st.double(number.Log(x.Float64()) / number.Log(y.Float64()))
 }
 
 func evalSqrt(st *state, name string, v bsoncore.Value) (bsoncore.Value, error) {
@@ -293,7 +319,7 @@ func evalPow(st *state, name string, a, b bsoncore.Value) (bsoncore.Value, error
 		return bsoncore.Value{}, mongoerror.New(28762, "%s's base must be numeric, not %s", name, typeName(a))
 	case !second:
 		return bsoncore.Value{}, mongoerror.New(28763, "%s's exponent must be numeric, not %s", name, typeName(b))
-	case x.IsZero() && y.Sign() < 0:
+	case x.IsZero() && (y.Sign() < 0 || (x.IsDecimal() || y.IsDecimal()) && y.Decimal().Negative()): // -0 is negative among decimals
 		return bsoncore.Value{}, mongoerror.New(28764, "%s cannot take a base of 0 and a negative exponent", name)
 	case x.IsDecimal() || y.IsDecimal():
 		return st.number(number.FromDecimal(x.Decimal().Pow(y.Decimal())))

@@ -36,8 +36,12 @@ type Options struct {
 	// Meta gives {$meta: kind} for the document that is being evaluated where EvalWith is not given the variable
 	// MetaVariable(kind); nil: it is missing then.
 	Meta func(kind string) bsoncore.Value
+	// Later leaves errors of constants to the evaluation: in an update that changes nothing they are none.
+	Later bool
 	// Redact defines $$DESCEND, $$PRUNE and $$KEEP, for Expression.Redact.
 	Redact bool
+	// Call is who waits for the evaluations, and ends them with its context; nil: nobody.
+	Call *Call
 }
 
 // Expression is a parsed expression: immutable, safe for concurrent use.
@@ -48,6 +52,7 @@ type Expression struct {
 	externalSlots []int
 	current       int // the slot of $$CURRENT, -1 when that is the root
 	meta          func(kind string) bsoncore.Value
+	call          *Call
 	metas         []string
 }
 
@@ -62,11 +67,12 @@ func Parse(v bsoncore.Value, o *Options) (*Expression, error) {
 	if err != nil {
 		return nil, shorten(err)
 	}
-	if p.folding != nil {
+	if p.folding != nil && !o.Later {
 		return nil, p.folding
 	}
 	return &Expression{
-		root: root, slots: p.slots, external: p.external, externalSlots: p.externalSlots, current: p.currentSlot, meta: o.Meta, metas: p.metas,
+		root: root, slots: p.slots, external: p.external, externalSlots: p.externalSlots, current: p.currentSlot, meta: o.Meta, call: o.Call,
+		metas: p.metas,
 	}, nil
 }
 

@@ -1,6 +1,7 @@
 package expression
 
 import (
+	"fmt"
 	"testing"
 )
 
@@ -28,6 +29,37 @@ func TestEvaluate(t *testing.T) {
 		v, err := evaluate(value(t, expression), value(t, document))
 		if got := outcome(v, err); got != want {
 			t.Errorf("%s: got %s, want %s", expression, got, want)
+		}
+	}
+}
+
+// TestRegexesAreNotFolded has patterns that match constants, which MongoDB does when a document comes, and what contains them with it.
+func TestRegexesAreNotFolded(t *testing.T) {
+	for _, text := range []string{
+		`{"$regexFindAll": {"input": "2", "regex": "[ab]"}}`,
+		`{"$divide": [1, {"$size": {"$regexFindAll": {"input": "2", "regex": "3"}}}]}`,
+		`{"$strLenCP": {"$getField": {"field": "match", "input": {"$regexFind": {"input": "2", "regex": "3"}}}}}`,
+	} {
+		if _, constant := parse(t, text, &Options{}).Constant(); constant {
+			t.Errorf("%s is a constant", text)
+		}
+	}
+}
+
+// TestFractionsOfMilliseconds adds them to dates after and before 1970, with what MongoDB gives.
+func TestFractionsOfMilliseconds(t *testing.T) {
+	for _, test := range []struct {
+		start     int64
+		fractions map[float64]int64
+	}{
+		{1_577_836_800_000, map[float64]int64{0.4: 0, 0.5: 0, 0.51: 1, 0.75: 1, 1.5: 1, 2.5: 2, -0.1: 0, -0.5: -1, -0.51: -1, -1.5: -2}},
+		{-315_619_200_000, map[float64]int64{0.4: 0, 0.5: 1, 0.51: 1, 1.5: 2, -0.1: 0, -0.5: 0, -0.51: -1, -1.5: -1, -2.5: -2}},
+	} {
+		for fraction, want := range test.fractions {
+			v, err := evaluate(value(t, fmt.Sprintf(`{"$toLong": {"$add": ["$t", %v]}}`, fraction)), value(t, fmt.Sprintf(`{"t": {"$date": {"$numberLong": "%d"}}}`, test.start)))
+			if got := outcome(v, err); got != fmt.Sprintf(`long {"$numberLong":"%d"}`, test.start+want) {
+				t.Errorf("%d and %v: got %s, want %d more", test.start, fraction, got, want)
+			}
 		}
 	}
 }

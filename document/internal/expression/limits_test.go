@@ -23,6 +23,7 @@ func TestLimits(t *testing.T) {
 		{"arrays that double", `{"$reduce": {"input": {"$range": [0, 60]}, "initialValue": [1], "in": {"$concatArrays": ["$$value", "$$value"]}}}`, errCodeExceededMemory},
 		{"maps in maps", `{"$map": {"input": {"$range": [0, 10000]}, "in": {"$map": {"input": {"$range": [0, 10000]}, "in": ["$$this"]}}}}`, errCodeExceededMemory},
 		{"replacements", `{"$replaceAll": {"input": {"$reduce": {"input": {"$range": [0, 20]}, "initialValue": "aa", "in": {"$concat": ["$$value", "$$value"]}}}, "find": "a", "replacement": "0123456789012345678901234567890123456789012345678901234567890123456789"}}`, errCodeExceededMemory},
+		{"filters in filters", `{"$filter": {"input": {"$range": [0, 100000]}, "cond": {"$size": {"$filter": {"input": {"$range": [0, 100000]}, "cond": false}}}}}`, mongoerror.ExceededTimeLimit},
 		{"a result beyond 16 MiB", `{"$map": {"input": {"$range": [0, 1500000]}, "in": 1.5}}`, mongoerror.BSONObjectTooLarge},
 		{"a result that is too deep", `{"$reduce": {"input": {"$range": [0, 500]}, "initialValue": [], "in": ["$$value"]}}`, mongoerror.Overflow},
 		{"a pattern that backtracks", `{"$regexMatch": {"input": "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa!", "regex": "^(?=(a|a)+$)(a|a|aa)+$"}}`, 0},
@@ -58,6 +59,24 @@ func TestDuplicateNames(t *testing.T) {
 	d := bsoncore.BuildDocument(nil, bsoncore.AppendInt32Element(nil, "a", 1), bsoncore.AppendInt32Element(nil, "a", 2))
 	if _, err := Parse(bsoncore.Value{Type: bsoncore.TypeEmbeddedDocument, Data: d}, nil); mongoerror.CodeOf(err) != 16406 {
 		t.Error(err)
+	}
+}
+
+// TestNamesEndAtAZeroByte: what makes a field by a text refuses one that BSON cannot hold.
+func TestNamesEndAtAZeroByte(t *testing.T) {
+	for text, code := range map[string]mongoerror.Code{
+		`{"$setField": {"field": "a\u0000", "input": {}, "value": 1}}`:                  16411,
+		`{"$setField": {"field": {"$const": "\u0000"}, "input": "$$ROOT", "value": 1}}`: 16411,
+		`{"$arrayToObject": {"$literal": [["a\u0000", 1]]}}`:                            4940400,
+		`{"$arrayToObject": {"$literal": [{"k": "a\u0000", "v": 1}]}}`:                  4940401,
+	} {
+		if _, err := evaluate(value(t, text), value(t, `{"a": 1}`)); mongoerror.CodeOf(err) != code {
+			t.Errorf("%s: %v, not the code %d", text, err, code)
+		}
+	}
+	got, err := evaluate(value(t, `{"$unsetField": {"field": "a\u0000", "input": "$$ROOT"}}`), value(t, `{"a": 1}`))
+	if outcome(got, err) != `object {"a": {"$numberInt":"1"}}` {
+		t.Error(outcome(got, err))
 	}
 }
 

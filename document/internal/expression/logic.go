@@ -40,30 +40,29 @@ func buildComparison(p *parser, name string, operands []node) (node, error) {
 	}}, nil
 }
 
-func evalAnd(st *state, _ string, operands []node) (bsoncore.Value, error) {
-	for _, n := range operands {
-		v, err := n.eval(st)
-		if err != nil {
-			return bsoncore.Value{}, err
-		}
-		if !Truthy(v) {
-			return st.boolean(false), nil
-		}
-	}
-	return st.boolean(true), nil
-}
+// buildAnd makes $and. A constant that is false decides, and nothing else is evaluated; so one that is true decides $or.
+func buildAnd(_ *parser, _ string, operands []node) (node, error) { return junction(operands, false) }
 
-func evalOr(st *state, _ string, operands []node) (bsoncore.Value, error) {
+func buildOr(_ *parser, _ string, operands []node) (node, error) { return junction(operands, true) }
+
+func junction(operands []node, decisive bool) (node, error) {
 	for _, n := range operands {
-		v, err := n.eval(st)
-		if err != nil {
-			return bsoncore.Value{}, err
-		}
-		if Truthy(v) {
-			return st.boolean(true), nil
+		if v, ok := isConstant(n); ok && Truthy(v) == decisive {
+			return &lazy{nil, func(st *state, _ []node) (bsoncore.Value, error) { return st.boolean(decisive), nil }}, nil
 		}
 	}
-	return st.boolean(false), nil
+	return &lazy{operands, func(st *state, operands []node) (bsoncore.Value, error) {
+		for _, n := range operands {
+			v, err := n.eval(st)
+			if err != nil {
+				return bsoncore.Value{}, err
+			}
+			if Truthy(v) == decisive {
+				return st.boolean(decisive), nil
+			}
+		}
+		return st.boolean(!decisive), nil
+	}}, nil
 }
 
 func evalNot(st *state, _ string, v bsoncore.Value) (bsoncore.Value, error) {

@@ -109,6 +109,9 @@ func evalMap(n *loop, st *state, array []byte) (bsoncore.Value, error) {
 		if !ok {
 			return st.array(st.stack[base:])
 		}
+		if err := st.step(); err != nil {
+			return bsoncore.Value{}, err
+		}
 		st.variables[n.slot] = element
 		m := st.mark()
 		v, err := n.body.eval(st)
@@ -179,6 +182,9 @@ func evalFilter(n *loop, st *state, array []byte) (bsoncore.Value, error) {
 		if !ok || int64(len(st.stack)-base) == limit {
 			return st.array(st.stack[base:])
 		}
+		if err := st.step(); err != nil {
+			return bsoncore.Value{}, err
+		}
 		st.variables[n.slot] = element
 		m := st.mark()
 		v, err := n.body.eval(st)
@@ -248,6 +254,9 @@ func evalReduce(n *loop, st *state, array []byte) (bsoncore.Value, error) {
 		}
 		if !ok {
 			return result, nil
+		}
+		if err := st.step(); err != nil {
+			return bsoncore.Value{}, err
 		}
 		st.variables[n.slot], st.variables[n.value] = element, result
 		if result, err = n.body.eval(st); err != nil {

@@ -141,8 +141,11 @@ type nary struct {
 	apply    func(st *state, values []bsoncore.Value) (bsoncore.Value, error)
 }
 
-func (n *nary) children() []node { return n.operands }
-func (n *nary) eval(st *state) (bsoncore.Value, error) {
+func (n *nary) children() []node                       { return n.operands }
+func (n *nary) eval(st *state) (bsoncore.Value, error) { return n.evaluate(st, false) }
+
+// evaluate applies the operator to its operands; when a null ends them, to those up to the first one that is null.
+func (n *nary) evaluate(st *state, nullEnds bool) (bsoncore.Value, error) {
 	base := len(st.stack)
 	defer func() { st.stack = st.stack[:base] }()
 	for _, operand := range n.operands {
@@ -153,9 +156,17 @@ func (n *nary) eval(st *state) (bsoncore.Value, error) {
 		if err := st.push(v); err != nil {
 			return bsoncore.Value{}, err
 		}
+		if nullEnds && isNullish(v) {
+			break
+		}
 	}
 	return n.apply(st, st.stack[base:])
 }
+
+// stopping is an operator of several operands that evaluates none behind the first one that is null.
+type stopping struct{ nary }
+
+func (n *stopping) eval(st *state) (bsoncore.Value, error) { return n.evaluate(st, true) }
 
 // lazy is an operator that evaluates its operands itself. Operands that were left out are nil.
 type lazy struct {

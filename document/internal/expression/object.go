@@ -3,6 +3,7 @@ package expression
 import (
 	"bytes"
 	"slices"
+	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 
@@ -143,7 +144,11 @@ func evalArrayToObject(st *state, name string, v bsoncore.Value) (bsoncore.Value
 		}
 		k := stringOf(key)
 		if bytes.IndexByte(k, 0) >= 0 {
-			return bsoncore.Value{}, mongoerror.New(4940401, "Key field cannot contain an embedded null byte")
+			code := mongoerror.Code(4940401)
+			if firstType == bsoncore.TypeArray {
+				code = 4940400
+			}
+			return bsoncore.Value{}, mongoerror.New(code, "Key field cannot contain an embedded null byte")
 		}
 		m.set(string(k), value)
 	}
@@ -288,6 +293,9 @@ func parseSetField(p *parser, name string, v bsoncore.Value) (node, error) {
 	key, err := p.fieldName(raw[0], name, [3]mongoerror.Code{4161108, 4161106, 4161107})
 	if err != nil {
 		return nil, err
+	}
+	if name == "$setField" && strings.IndexByte(key, 0) >= 0 { // mongod 6.0.5 makes a document of it that is none
+		return nil, errNullByte()
 	}
 	input, err := p.operand(raw[1])
 	if err != nil {

@@ -64,9 +64,9 @@ func findLogic(name string) (operator, bool) {
 	case "$eq", "$ne", "$gt", "$gte", "$lt", "$lte", "$cmp":
 		return built(2, 2, buildComparison), true
 	case "$and":
-		return ofLazy(0, anyNumber, evalAnd), true
+		return built(0, anyNumber, buildAnd), true
 	case "$or":
-		return ofLazy(0, anyNumber, evalOr), true
+		return built(0, anyNumber, buildOr), true
 	case "$not":
 		return ofOne(evalNot), true
 	case "$cond":

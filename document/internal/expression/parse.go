@@ -140,11 +140,16 @@ func checkName(name string) error {
 	case name[0] == '$':
 		return mongoerror.New(16410, "FieldPath field names may not start with '$'. Consider using $getField or $setField.")
 	case strings.IndexByte(name, 0) >= 0:
-		return mongoerror.New(16411, "FieldPath field names may not contain '\\0'.")
+		return errNullByte()
 	case strings.IndexByte(name, '.') >= 0:
 		return mongoerror.New(16412, "FieldPath field names may not contain '.'. Consider using $getField or $setField.")
 	}
 	return nil
+}
+
+// errNullByte is for a name that BSON cannot hold: it would end at its zero byte.
+func errNullByte() error {
+	return mongoerror.New(16411, "FieldPath field names may not contain '\\0'.")
 }
 
 // operator parses the operand of an operator.
@@ -207,6 +212,9 @@ func (p *parser) fold(n node) (node, error) {
 		return n, nil
 	}
 	v, err := evalConstant(n)
+	if mongoerror.CodeOf(err) == mongoerror.ExceededTimeLimit {
+		return n, nil
+	}
 	if err != nil {
 		p.later(err)
 		return n, nil
@@ -225,6 +233,7 @@ func (p *parser) later(err error) {
 func evalConstant(n node) (bsoncore.Value, error) {
 	st := newState(nil, &Expression{})
 	defer st.release()
+	st.steps = maxFoldedSteps
 	v, err := st.result(n)
 	if err == nil && v.Type == bsoncore.TypeBoolean { // its byte belongs to the state
 		v.Data = append([]byte(nil), v.Data...)

@@ -1,37 +1,23 @@
 package expression
 
 import (
-	"regexp"
 	"strings"
 	"sync/atomic"
-	"time"
 	"unicode/utf8"
 
-	"github.com/dlclark/regexp2/v2"
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 
 	"github.com/pandodb/pando/document/internal/mongoerror"
+	"github.com/pandodb/pando/document/internal/pcre"
 )
 
-const (
-	// matchTimeout bounds patterns that backtrack without end.
-	matchTimeout  = 500 * time.Millisecond
-	longestRegex  = 32764
-	regexFlags    = "imsxu"
-	maxBacktracks = 1 << 20 // slots of the stack of one match
-)
+const regexFlags = "imsxu"
 
-// pattern is a compiled regular expression: by Go's engine, whose time is linear, where it understands the pattern as PCRE
-// does, and by one that backtracks.
+// pattern is a compiled regular expression, and what it was compiled of.
 type pattern struct {
+	*pcre.Pattern
 	source, flags string
-	linear        *regexp.Regexp
-	dollar        bool // "$" also matches before a newline at the end, which the linear engine does not know
-	full          *regexp2.Regexp
 }
-
-// found is a match in bytes; captures are pairs, -1 for groups that took no part.
-type found struct{ captures []int }
 
 func compileRegex(name, source, flags string) (*pattern, error) {
 	if strings.IndexByte(source, 0) >= 0 {
@@ -40,104 +26,20 @@ func compileRegex(name, source, flags string) (*pattern, error) {
 	if strings.IndexByte(flags, 0) >= 0 {
 		return nil, mongoerror.New(51110, "%s: regular expression options cannot contain an embedded null byte", name)
 	}
-	r := &pattern{source: source, flags: flags}
-	prefix, options := "", regexp2.RE2
-	for _, c := range flags {
-		switch c {
-		case 'i':
-			options |= regexp2.IgnoreCase
-		case 'm':
-			options |= regexp2.Multiline
-		case 's':
-			options |= regexp2.Singleline
-		case 'x':
-			options |= regexp2.IgnorePatternWhitespace
-		case 'u':
-			continue
-		}
-		prefix += string(c)
-	}
-	if len(source) > longestRegex {
-		return nil, mongoerror.New(51111, "Invalid Regex in %s: regular expression is too large", name)
-	}
-	translated := source
-	if !strings.Contains(flags, "m") {
-		translated, r.dollar = translateDollar(source)
-	}
-	var err error
-	if r.full, err = regexp2.Compile(translated, options, regexp2.OptionMaintainCaptureOrder(), regexp2.OptionMaxBacktrackingStackSize(maxBacktracks)); err != nil {
+	compiled, err := pcre.Compile(source, flags)
+	if err != nil {
 		return nil, mongoerror.New(51111, "Invalid Regex in %s: %s", name, err)
 	}
-	r.full.MatchTimeout = matchTimeout
-	if strings.Contains(flags, "x") || strings.Contains(source, `\Z`) || strings.Contains(source, `[[:`) {
-		return r, nil
-	}
-	if prefix != "" {
-		source = "(?" + prefix + ")" + source
-	}
-	if linear, err := regexp.Compile(source); err == nil {
-		r.linear = linear
-	}
-	return r, nil
+	return &pattern{compiled, source, flags}, nil
 }
 
-// translateDollar writes "$" as PCRE means it: at the end, or before a newline there.
-func translateDollar(source string) (translated string, has bool) {
-	var b strings.Builder
-	class := false
-	for i := 0; i < len(source); i++ {
-		switch c := source[i]; {
-		case c == '\\' && i+1 < len(source):
-			b.WriteByte(c)
-			i++
-			b.WriteByte(source[i])
-			continue
-		case c == '[' && !class:
-			class = true
-			if i+1 < len(source) && source[i+1] == ']' { // a bracket that is the first of its class
-				b.WriteString("[]")
-				i++
-				continue
-			}
-		case c == ']':
-			class = false
-		case c == '$' && !class:
-			has = true
-			b.WriteString(`(?=\n?\z)`)
-			continue
-		}
-		b.WriteByte(source[i])
-	}
-	return b.String(), has
-}
-
-// find returns the first match at or after a byte; nil when there is none.
-func (r *pattern) find(name string, s string, start int) (*found, error) {
-	if r.linear != nil && start == 0 && !(r.dollar && strings.HasSuffix(s, "\n")) {
-		captures := r.linear.FindStringSubmatchIndex(s)
-		if captures == nil {
-			return nil, nil
-		}
-		return &found{captures}, nil
-	}
-	m, err := r.full.FindStringMatchStartingAt(s, start)
+// find returns the first match at or behind a byte, as pcre.Pattern.Find does.
+func (r *pattern) find(name string, s string, start int) ([]int, error) {
+	captures, err := r.Find(s, start)
 	if err != nil {
 		return nil, mongoerror.New(51156, "Error occurred while executing the regular expression in %s. Result code: -8", name)
 	}
-	if m == nil {
-		return nil, nil
-	}
-	f := &found{}
-	for i := range m.GroupCount() {
-		g := m.GroupByNumber(i)
-		if len(g.Captures) == 0 {
-			f.captures = append(f.captures, -1, -1)
-			continue
-		}
-		begin, length := g.ByteRange()
-		f.captures = append(f.captures, begin, begin+length)
-	}
-	return f, nil
+	return captures, nil
 }
 
 // parseRegex parses {input: ..., regex: ..., options: ...}.
@@ -171,7 +73,8 @@ func parseRegex(p *parser, name string, v bsoncore.Value) (node, error) {
 			}
 		}
 	}
-	return p.fold(&lazy{operands, func(st *state, operands []node) (bsoncore.Value, error) {
+	// MongoDB compiles constant patterns ahead, and matches no constants with them: what would fail then fails only on a document.
+	return &volatile{lazy{operands, func(st *state, operands []node) (bsoncore.Value, error) {
 		values, err := evalAll(st, operands)
 		if err != nil {
 			return bsoncore.Value{}, err
@@ -187,7 +90,7 @@ func parseRegex(p *parser, name string, v bsoncore.Value) (node, error) {
 			return noMatch(st, name)
 		}
 		return matchRegex(st, name, r, string(stringOf(values[0])))
-	}})
+	}}}, nil
 }
 
 func noMatch(st *state, name string) (bsoncore.Value, error) {
@@ -268,7 +171,7 @@ func matchRegex(st *state, name string, r *pattern, s string) (bsoncore.Value, e
 		if err := st.push(v); err != nil {
 			return bsoncore.Value{}, err
 		}
-		if start = f.captures[1]; f.captures[0] == start { // an empty match: go on behind the next character
+		if start = f[1]; f[0] == start { // an empty match: go on behind the next character
 			_, n := utf8.DecodeRuneInString(s[start:])
 			start += max(n, 1)
 		}
@@ -277,20 +180,20 @@ func matchRegex(st *state, name string, r *pattern, s string) (bsoncore.Value, e
 }
 
 // matchDocument is {match: ..., idx: ..., captures: [...]}.
-func matchDocument(st *state, f *found, s string) (bsoncore.Value, error) {
-	match, err := st.text(s[f.captures[0]:f.captures[1]])
+func matchDocument(st *state, f []int, s string) (bsoncore.Value, error) {
+	match, err := st.text(s[f[0]:f[1]])
 	if err != nil {
 		return bsoncore.Value{}, err
 	}
-	idx, err := st.int32(utf8.RuneCountInString(s[:f.captures[0]]))
+	idx, err := st.int32(utf8.RuneCountInString(s[:f[0]]))
 	if err != nil {
 		return bsoncore.Value{}, err
 	}
-	captures := make([]bsoncore.Value, 0, len(f.captures)/2)
-	for i := 2; i < len(f.captures); i += 2 {
+	captures := make([]bsoncore.Value, 0, len(f)/2)
+	for i := 2; i < len(f); i += 2 {
 		v := null()
-		if f.captures[i] >= 0 {
-			if v, err = st.text(s[f.captures[i]:f.captures[i+1]]); err != nil {
+		if f[i] >= 0 {
+			if v, err = st.text(s[f[i]:f[i+1]]); err != nil {
 				return bsoncore.Value{}, err
 			}
 		}

@@ -136,8 +136,12 @@ func setIntersection(st *state, name string, values []bsoncore.Value, c *collati
 			common = slices.Clone(set)
 			continue
 		}
-		// What is equal under a collation need not be the same: the last operand's is taken.
-		common = slices.DeleteFunc(slices.Clone(set), func(v bsoncore.Value) bool { return !has(common, v, c) })
+		// What is equal need not be the same, and that of the smaller set is taken.
+		kept, other := common, slices.Clone(set)
+		if len(kept) > len(other) {
+			kept, other = other, kept
+		}
+		common = slices.DeleteFunc(kept, func(v bsoncore.Value) bool { return !has(other, v, c) })
 	}
 	return st.array(common)
 }

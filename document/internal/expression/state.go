@@ -21,6 +21,9 @@ const (
 	keptStack       = keptBuffer / 32 // a larger stack does not go back into the pool
 	elementCost     = 32              // what a value on the stack counts against maxBuilt
 	maxStack        = maxBuilt / elementCost
+	maxSteps        = 1 << 24 // of loops in one evaluation: some seconds
+	callSteps       = 1 << 12 // of loops between two looks at whether anybody waits still: a millisecond
+	maxFoldedSteps  = 1 << 16 // of loops over constants, while parsing: beyond, they are evaluated when the time comes
 )
 
 // state is one evaluation: the document, the variables, the arguments of functions under evaluation, and the memory for values
@@ -31,8 +34,10 @@ type state struct {
 	stack     []bsoncore.Value
 	buf       []byte // values are carved off its end; a buffer that is full is left to those who refer to it
 	used      int    // bytes carved since the beginning
+	steps     int    // of loops that are left
 	truth     [2]byte
 	meta      func(kind string) bsoncore.Value
+	call      *Call
 }
 
 var states = sync.Pool{New: func() any { return &state{truth: [2]byte{0, 1}} }}
@@ -44,14 +49,14 @@ func newState(root bsoncore.Document, e *Expression) *state {
 		st.variables = make([]bsoncore.Value, e.slots)
 	}
 	st.variables = st.variables[:e.slots]
-	st.meta = e.meta
+	st.meta, st.call, st.steps = e.meta, e.call, maxSteps
 	return st
 }
 
 // release gives the state back. Nothing may refer to its buffer afterwards.
 func (st *state) release() {
 	clear(st.variables)
-	st.root, st.meta, st.used, st.stack = bsoncore.Value{}, nil, 0, st.stack[:0]
+	st.root, st.meta, st.call, st.used, st.stack = bsoncore.Value{}, nil, nil, 0, st.stack[:0]
 	if cap(st.buf) > keptBuffer {
 		st.buf = nil
 	}
@@ -94,6 +99,17 @@ func (st *state) alloc(n int) ([]byte, error) {
 
 func errMemory(used int) error {
 	return mongoerror.New(errCodeExceededMemory, "expression used too much memory: %d bytes, and may use %d", used, maxBuilt)
+}
+
+// step counts a step of a loop.
+func (st *state) step() error {
+	if st.steps--; st.steps < 0 {
+		return mongoerror.New(mongoerror.ExceededTimeLimit, "the loops of an expression took more than %d steps", maxSteps)
+	}
+	if st.steps%callSteps == 0 {
+		return st.call.err()
+	}
+	return nil
 }
 
 // push puts an argument on the stack.

@@ -9,10 +9,13 @@ import (
 	"testing"
 
 	"github.com/cockroachdb/datadriven"
+	"github.com/golang/geo/s2"
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
+	"pgregory.net/rapid"
 
 	"github.com/pandodb/pando/document/internal/mongoerror"
+	"github.com/pandodb/pando/test/wellformed"
 )
 
 // value reads a value of Extended JSON.
@@ -100,19 +103,14 @@ func shape(t testing.TB, r *rand.Rand) (*Geometry, string) {
 	}
 }
 
-// TestRangesFindWhatIntersects holds the ranges that an index is asked for against the cells that geometries have in it.
-func TestRangesFindWhatIntersects(t *testing.T) {
+// TestCellsFindWhatIntersects holds the cells that an index is asked for against those that geometries have in it.
+func TestCellsFindWhatIntersects(t *testing.T) {
 	seed := rand.Uint64()
 	r := rand.New(rand.NewPCG(seed, 0))
 	found := 0
 	for range 400 {
 		a, x := shape(t, r)
-		ranges, _ := a.Ranges()
-		for i := 1; i < len(ranges); i++ {
-			if ranges[i].Low <= ranges[i-1].High {
-				t.Fatalf("seed %d: %s: ranges overlap", seed, x)
-			}
-		}
+		cells, _ := a.Cells()
 		for range 50 {
 			b, y := shape(t, r)
 			if r.IntN(2) == 0 {
@@ -126,8 +124,8 @@ func TestRangesFindWhatIntersects(t *testing.T) {
 				continue
 			}
 			found++
-			if !inRanges(b, ranges) {
-				t.Errorf("seed %d: %s and %s intersect, and the ranges do not tell", seed, x, y)
+			if !meet(b, cells) {
+				t.Errorf("seed %d: %s and %s intersect, and their cells do not", seed, x, y)
 			}
 		}
 	}
@@ -154,16 +152,42 @@ func near(t testing.TB, g *Geometry, r *rand.Rand) (*Geometry, string) {
 	return other, text
 }
 
-func inRanges(g *Geometry, ranges []Range) bool {
-	ids, _ := g.Cells()
-	for _, id := range ids {
-		for _, r := range ranges {
-			if id >= r.Low && id <= r.High {
+func meet(g *Geometry, cells []s2.CellID) bool {
+	own, _ := g.Cells()
+	for _, a := range own {
+		for _, b := range cells {
+			if a.Intersects(b) {
 				return true
 			}
 		}
 	}
 	return false
+}
+
+// TestAnyPolygonIsCoveredOrRefused makes keys of polygons of any corners.
+func TestAnyPolygonIsCoveredOrRefused(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		degrees := rapid.SampledFrom([]int{-180, -179, -90, -1, 0, 1, 2, 45, 89, 90, 180})
+		rings := bson.A{}
+		for range rapid.IntRange(1, 2).Draw(t, "rings") {
+			ring := bson.A{}
+			for range rapid.IntRange(3, 6).Draw(t, "corners") {
+				ring = append(ring, bson.A{degrees.Draw(t, "longitude"), degrees.Draw(t, "latitude")})
+			}
+			rings = append(rings, append(ring, ring[0]))
+		}
+		doc, err := bson.Marshal(bson.D{{Key: "type", Value: rapid.SampledFrom([]string{"Polygon", "MultiLineString"}).Draw(t, "type")}, {Key: "coordinates", Value: rings}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		g, err := Parse(bsoncore.Value{Type: bsoncore.TypeEmbeddedDocument, Data: doc})
+		if err != nil {
+			return
+		}
+		if cells, ok := g.Cells(); !ok || len(cells) == 0 {
+			t.Fatalf("%d cells, %t", len(cells), ok)
+		}
+	})
 }
 
 // FuzzParse reads values that are BSON, but may be no geometries.
@@ -175,10 +199,11 @@ func FuzzParse(f *testing.F) {
 		f.Add([]byte(bsoncore.NewDocumentBuilder().AppendValue("v", value(f, s)).Build()))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		if bson.Raw(data).Validate() != nil {
+		doc, ok := wellformed.Document(data)
+		if !ok {
 			return
 		}
-		v, err := bsoncore.Document(data).LookupErr("v")
+		v, err := doc.LookupErr("v")
 		if err != nil {
 			return
 		}

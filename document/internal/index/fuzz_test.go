@@ -3,11 +3,10 @@ package index
 import (
 	"testing"
 
-	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
-
 	"github.com/pandodb/pando/document/internal/keyenc"
 	"github.com/pandodb/pando/document/internal/mongoerror"
 	"github.com/pandodb/pando/document/internal/path"
+	"github.com/pandodb/pando/test/wellformed"
 )
 
 // FuzzIndex parses any valid document as a specification, and makes the keys of another: errors have codes, keys are encodings, and what
@@ -22,8 +21,10 @@ func FuzzIndex(f *testing.F) {
 	} {
 		f.Add([]byte(document(f, s[0])), []byte(document(f, s[1])))
 	}
-	f.Fuzz(func(t *testing.T, spec, doc []byte) {
-		if bsoncore.Document(spec).Validate() != nil || bsoncore.Document(doc).Validate() != nil {
+	f.Fuzz(func(t *testing.T, specData, data []byte) {
+		spec, ok := wellformed.Document(specData)
+		doc, ok2 := wellformed.Document(data)
+		if !ok || !ok2 {
 			return
 		}
 		d, err := Parse(spec, nil)
@@ -34,7 +35,7 @@ func FuzzIndex(f *testing.F) {
 			return
 		}
 		if again, err := Parse(d.Spec, nil); err != nil || string(again.Spec) != string(d.Spec) {
-			t.Fatalf("%v is shown as %v: %v", bsoncore.Document(spec), d.Spec, err)
+			t.Fatalf("%v is shown as %v: %v", spec, d.Spec, err)
 		}
 		var e Entries
 		if err := d.Append(&e, path.Document(doc)); err != nil {

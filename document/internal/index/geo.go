@@ -1,23 +1,16 @@
 package index
 
 import (
-	"github.com/golang/geo/s1"
 	"github.com/golang/geo/s2"
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 
+	"github.com/pandodb/pando/document/internal/geo"
 	"github.com/pandodb/pando/document/internal/mongoerror"
-	"github.com/pandodb/pando/document/internal/number"
 	"github.com/pandodb/pando/document/internal/path"
 )
 
 // sphereVersion is the version of 2dsphere indexes that MongoDB makes.
 const sphereVersion = 3
-
-// How geometries are covered: a document has at most so many keys for one, and cells of the finest level are about a metre wide.
-const (
-	maxCells    = 20
-	finestLevel = 23
-)
 
 // codeNoGeometry is MongoDB's code for values of which no geometry can be made.
 const codeNoGeometry mongoerror.Code = 16755
@@ -69,8 +62,8 @@ func (d *Definition) combine(e *Entries, lists [][]bsoncore.Value, chosen []bson
 	return nil
 }
 
-// along collects all values at the end of a path, through arrays. With asArray an array at the end is a value itself: it may be a pair of
-// coordinates.
+// along collects all values at the end of a path, through arrays. With asArray an array at the end is a value itself: a pair of
+// coordinates, or nothing that can be indexed.
 type along struct {
 	asArray, arrays bool
 	values          []bsoncore.Value
@@ -78,11 +71,11 @@ type along struct {
 
 func (a *along) follow(v bsoncore.Value, parts []string) {
 	switch {
-	case v.Type == bsoncore.TypeArray && (len(parts) > 0 || !a.asArray || !isNumbers(v)):
+	case v.Type == bsoncore.TypeArray && (len(parts) > 0 || !a.asArray):
 		a.arrays = true
 		elements := path.ElementsOf(v.Data)
 		name, element, ok := elements.Next()
-		if !ok && len(parts) == 0 && !a.asArray {
+		if !ok && len(parts) == 0 {
 			a.values = append(a.values, undefined())
 		}
 		for ; ok; name, element, ok = elements.Next() {
@@ -106,46 +99,38 @@ func (a *along) follow(v bsoncore.Value, parts []string) {
 	}
 }
 
-// isNumbers reports whether an array begins with a number: a pair of coordinates.
-func isNumbers(v bsoncore.Value) bool {
-	elements := path.ElementsOf(v.Data)
-	_, first, ok := elements.Next()
-	_, isNumber := number.Of(first)
-	return ok && isNumber
-}
-
 // cellsOf returns the cells that cover values, as int64.
 func cellsOf(at string, values []bsoncore.Value) ([]bsoncore.Value, error) {
 	var cells []bsoncore.Value
 	for _, v := range values {
-		if v.Type == 0 || v.Type == bsoncore.TypeNull || v.Type == bsoncore.TypeUndefined {
+		if isNoGeometry(v) {
 			continue
 		}
-		g, ok := geometryOf(v)
+		g, err := geo.Parse(v)
+		var ids []s2.CellID
+		ok := err == nil && g.Surface() != geo.Strict
+		if ok {
+			ids, ok = g.Cells()
+		}
 		if !ok {
 			return nil, mongoerror.New(codeNoGeometry, "Can't extract geo keys: unknown GeoJSON type or invalid coordinates in field '%s': %s", at, text(v))
 		}
-		for _, id := range g.covering() {
+		for _, id := range ids {
 			cells = append(cells, valueOf(bsoncore.TypeInt64, bsoncore.AppendInt64(nil, int64(id))))
 		}
 	}
 	return cells, nil
 }
 
-// Cover returns cells that cover a geometry: GeoJSON or a legacy pair of coordinates. ok is false when v is neither.
-func Cover(v bsoncore.Value) (cells []s2.CellID, ok bool) {
-	g, ok := geometryOf(v)
-	if !ok {
-		return nil, false
+// isNoGeometry reports whether a value is left out of an index: there is none, or nothing in it.
+func isNoGeometry(v bsoncore.Value) bool {
+	switch v.Type {
+	case 0, bsoncore.TypeNull, bsoncore.TypeUndefined:
+		return true
+	case bsoncore.TypeArray, bsoncore.TypeEmbeddedDocument:
+		return len(v.Data) <= bsoncore.EmptyDocumentLength
 	}
-	return g.covering(), true
-}
-
-// CoverCircle returns cells that cover all points within a distance, in radians, of a place, in degrees.
-func CoverCircle(longitude, latitude, radians float64) []s2.CellID {
-	center := s2.PointFromLatLng(s2.LatLngFromDegrees(latitude, longitude))
-	g := geometry{parts: []s2.Region{s2.CapFromCenterAngle(center, s1.Angle(radians))}}
-	return g.covering()
+	return false
 }
 
 // Cells returns the intervals of a 2dsphere component in which all geometries lie that may meet one of the cells: what is within a cell,

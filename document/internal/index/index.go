@@ -124,7 +124,7 @@ func (d *Definition) Append(e *Entries, doc path.Fields) error {
 		}
 	}
 	if d.kind == ordered || d.kind == hashed {
-		done, err := d.appendPlain(e, doc)
+		done, err := appendPlain(d, e, doc)
 		if done || err != nil {
 			e.finish()
 			return err
@@ -149,6 +149,19 @@ func (d *Definition) Append(e *Entries, doc path.Fields) error {
 	}
 	e.finish()
 	return nil
+}
+
+// AppendRaw is Append for a raw document, which it does not put on the heap.
+func (d *Definition) AppendRaw(e *Entries, doc bsoncore.Document) error {
+	if d.Partial == nil && (d.kind == ordered || d.kind == hashed) {
+		e.reset()
+		done, err := appendPlain(d, e, path.Document(doc))
+		if done || err != nil {
+			e.finish()
+			return err
+		}
+	}
+	return d.Append(e, path.Document(doc))
 }
 
 // raw returns the document as BSON: values of Fields are valid until the next Lookup only.

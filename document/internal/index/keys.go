@@ -21,10 +21,12 @@ const (
 
 // appendPlain makes the key of a document that has no array on the way of a component, and looks up each field once. done is false when
 // it met an array.
-func (d *Definition) appendPlain(e *Entries, doc path.Fields) (done bool, err error) {
+//
+// It is compiled for raw documents by themselves, so that looking into one takes no conversion.
+func appendPlain[F path.Fields](d *Definition, e *Entries, doc F) (done bool, err error) {
 	exact, missing := true, 0
 	for i := range d.Components {
-		v, isArray := d.Components[i].lookup(doc)
+		v, isArray := d.Components[i].descend(doc.Lookup(d.Components[i].parts[0]))
 		if isArray && d.kind == hashed {
 			return false, errHashedArray(d.Components[i].Path)
 		}
@@ -49,9 +51,8 @@ func errHashedArray(path string) error {
 	return mongoerror.New(codeHashedArray, "hashed indexes do not currently support array values. Found array at path: %s", path)
 }
 
-// lookup follows the path through embedded documents up to the first array.
-func (c *Component) lookup(doc path.Fields) (v bsoncore.Value, isArray bool) {
-	v, _ = doc.Lookup(c.parts[0])
+// descend follows the path from its first field on, if that is there, through embedded documents up to the first array.
+func (c *Component) descend(v bsoncore.Value, _ bool) (found bsoncore.Value, isArray bool) {
 	for _, name := range c.parts[1:] {
 		if v.Type != bsoncore.TypeEmbeddedDocument {
 			return bsoncore.Value{}, v.Type == bsoncore.TypeArray

@@ -128,6 +128,9 @@ func (p *parser) otherField(name string, v bsoncore.Value) error {
 	switch name {
 	case "ns", "dropDups", "_id":
 	case "weights":
+		if _, err := p.spec.LookupErr("key", "_fts"); err == nil { // as listIndexes shows a text index, and a restore creates it
+			return p.fail(mongoerror.CannotCreateIndex, "text indexes are not supported: full text is a matter of search indexes")
+		}
 		return p.fail(mongoerror.CannotCreateIndex, "Invalid index specification %s; the field 'weights' can only be specified with text indexes", documentText(p.spec))
 	case "clustered":
 		return p.fail(mongoerror.CannotCreateIndex, "clustered indexes are not supported")

@@ -57,6 +57,7 @@ func TestBeyondTheServer(t *testing.T) {
 		want string
 	}{
 		{`{"key": {"a": "text"}}`, mongoerror.CannotCreateIndex, "text indexes are not supported"},
+		{`{"key": {"_fts": "text", "_ftsx": 1}, "weights": {"a": 1}}`, mongoerror.CannotCreateIndex, "text indexes are not supported"},
 		{`{"key": {"a": "2d"}}`, mongoerror.CannotCreateIndex, "2d indexes are not supported"},
 		{`{"key": {"a": 1, "$**": 1}, "wildcardProjection": {"a": 1}}`, mongoerror.CannotCreateIndex, "'a' is not left out"},
 		{`{"key": {"a.b": 1, "$**": 1}, "wildcardProjection": {"a.b.c": 1}}`, mongoerror.CannotCreateIndex, "'a.b' is not left out"},

@@ -1,6 +1,7 @@
 package keyenc
 
 import (
+	"encoding/binary"
 	"slices"
 	"strconv"
 
@@ -34,14 +35,14 @@ func appendText(dst, data []byte, c *collation.Collation) []byte {
 
 // escapeTail escapes the bytes of b from n on, in place.
 func escapeTail(b []byte, n int) []byte {
+	if !hasEscapes(b[n:]) {
+		return b
+	}
 	more := 0
 	for _, x := range b[n:] {
 		if x <= escape {
 			more++
 		}
-	}
-	if more == 0 {
-		return b
 	}
 	from := len(b)
 	b = slices.Grow(b, more)[:from+more]
@@ -56,6 +57,23 @@ func escapeTail(b []byte, n int) []byte {
 		}
 	}
 	return b
+}
+
+// hasEscapes reports whether a byte is to be escaped, with eight of them at a time: a byte that is zero with its lowest bit left out makes
+// the one below borrow from its highest bit (Mycroft's test).
+func hasEscapes(b []byte) bool {
+	const lows, highs = 0x0101010101010101, 0x8080808080808080
+	for ; len(b) >= 8; b = b[8:] {
+		if x := binary.LittleEndian.Uint64(b) &^ lows; (x-lows)&^x&highs != 0 {
+			return true
+		}
+	}
+	for _, x := range b {
+		if x <= escape {
+			return true
+		}
+	}
+	return false
 }
 
 // Lengths below lengthInline take a byte; longer ones a byte that tells how many bytes follow, and these, high ones first.

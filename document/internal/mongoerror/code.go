@@ -118,6 +118,7 @@ const (
 	NotWritablePrimary                        Code = 10107
 	BSONObjectTooLarge                        Code = 10334
 	DuplicateKey                              Code = 11000
+	MergeStageNoMatchingDocument              Code = 13113
 	InterruptedAtShutdown                     Code = 11600
 	Interrupted                               Code = 11601
 	InterruptedDueToReplStateChange           Code = 11602
@@ -239,6 +240,7 @@ var names = map[Code]string{
 	IndexBuildAborted:                         "IndexBuildAborted",
 	ChangeStreamFatalError:                    "ChangeStreamFatalError",
 	TransactionCoordinatorSteppingDown:        "TransactionCoordinatorSteppingDown",
+	MergeStageNoMatchingDocument:              "MergeStageNoMatchingDocument",
 	ChangeStreamHistoryLost:                   "ChangeStreamHistoryLost",
 	NoQueryExecutionPlans:                     "NoQueryExecutionPlans",
 	QueryExceededMemoryLimitNoDiskUseAllowed:  "QueryExceededMemoryLimitNoDiskUseAllowed",

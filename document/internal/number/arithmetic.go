@@ -113,8 +113,12 @@ func Divide(a, b Number) Number {
 	return Double(a.Float64() / b.Float64())
 }
 
-// Mod returns the remainder of a/b with the sign of a. The divisor of integers must not be zero.
+// Mod returns the remainder of a/b with the sign of a. The divisor of integers must not be zero. A double that is a small integer counts
+// as one when it divides an integer, so that the result is an integer.
 func Mod(a, b Number) Number {
+	if i, exact := b.Int64(); a.IsInteger() && b.t == bsoncore.TypeDouble && exact && int64(int32(i)) == i {
+		b = Int32(int32(i))
+	}
 	switch t := Widest(a.t, b.t); t {
 	case bsoncore.TypeInt32, bsoncore.TypeInt64:
 		remainder := int64(0)

@@ -84,6 +84,9 @@ func (d Decimal) Exponent() int {
 	return e
 }
 
+// DecimalZero returns a zero with an exponent, which must be one of decimals: added to a number it gives it as many digits.
+func DecimalZero(exponent int) Decimal { return Decimal{hi: uint64(exponent+exponentBias) << 49} }
+
 // load sets x to d.
 func (d Decimal) load(x *apd.Decimal) *apd.Decimal {
 	x.Negative = d.Negative()

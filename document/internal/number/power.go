@@ -17,6 +17,40 @@ func Power(x, y float64) float64 {
 	return result
 }
 
+// Exp returns e^x, rounded once.
+func Exp(x float64) float64 {
+	plain := math.Exp(x)
+	if plain < 0x1p-1000 || math.IsInf(plain, 0) || math.IsNaN(plain) || x == 0 {
+		return plain
+	}
+	return exponential(pair{x, 0})
+}
+
+// Log returns the natural logarithm, rounded once.
+func Log(x float64) float64 {
+	if !(x >= 0x1p-1000) || math.IsInf(x, 0) || x == 1 {
+		return math.Log(x)
+	}
+	l := logarithm(x)
+	return l.high + l.low
+}
+
+// Log10 returns the decimal logarithm by the formula of the C libraries, whose rounding MongoDB's results show: from the logarithm of the
+// fraction and log10(2) in two parts, for the exponent (Sun's fdlibm, 1993).
+func Log10(x float64) float64 {
+	const logTwoHigh, logTwoLow = 3.01029995663611771306e-01, 3.69423907715893078616e-13
+	if !(x >= 0x1p-1000) || math.IsInf(x, 0) {
+		return math.Log10(x)
+	}
+	fraction, exponent := math.Frexp(x) // the fraction is below 1
+	if exponent > 0 {
+		fraction, exponent = 2*fraction, exponent-1
+	}
+	y := float64(exponent)
+	low := float64(y*logTwoLow) + float64(1/math.Ln10*Log(fraction))
+	return low + float64(y*logTwoHigh)
+}
+
 // pair is the sum of two doubles of which the second is at most half a unit of the first's last place.
 type pair struct{ high, low float64 }
 

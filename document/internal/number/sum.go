@@ -170,6 +170,13 @@ func (a *Average) AddValue(v bsoncore.Value) {
 	}
 }
 
+// Scale makes the mean that of a sum with at least the digits of a decimal zero.
+func (a *Average) Scale(zero Decimal) {
+	if a.sum.decimal {
+		a.sum.decimals = a.sum.decimals.Add(zero)
+	}
+}
+
 // Merge adds all that o has added.
 func (a *Average) Merge(o *Average) {
 	a.sum.Merge(&o.sum)
@@ -207,19 +214,6 @@ func (d *Deviation) AddValue(v bsoncore.Value) {
 		d.mean += delta / float64(d.count)
 		d.rest += delta * (x - d.mean)
 	}
-}
-
-// Merge adds all that o has added (Chan, Golub and LeVeque, 1979).
-func (d *Deviation) Merge(o *Deviation) {
-	if o.count == 0 {
-		return
-	}
-	if delta, n := o.mean-d.mean, float64(d.count+o.count); delta != 0 {
-		d.mean = (float64(d.count)*d.mean + float64(o.count)*o.mean) / n
-		d.rest += delta * delta * float64(d.count) * float64(o.count) / n
-	}
-	d.rest += o.rest
-	d.count += o.count
 }
 
 // Population returns the standard deviation of all values; ok is false when there is none.

@@ -51,7 +51,7 @@ func (d Decimal) Exp() Decimal {
 	var x, z apd.Decimal
 	c := workingContext(working)
 	_, _ = c.Exp(&z, d.load(&x))
-	return store(&z)
+	return store(&z).padded() // it is never exact
 }
 
 // logarithm applies one of apd's logarithms.
@@ -69,7 +69,7 @@ func (d Decimal) logarithm(of func(c *apd.Context, z, x *apd.Decimal)) Decimal {
 	var x, z apd.Decimal
 	c := workingContext(working)
 	of(&c, &z, d.load(&x))
-	return store(&z)
+	return store(&z).padded() // it is never exact
 }
 
 // Ln returns the natural logarithm, NaN of what is negative.
@@ -101,8 +101,19 @@ func (d Decimal) Log(base Decimal) Decimal {
 	_, _ = c.Quo(&z, &x, &y)
 	r := context34()
 	_, _ = r.Round(&z, &z)
-	strip(&z, 0)
-	return store(&z)
+	var short apd.Decimal
+	short.Set(&z)
+	if strip(&short, 0); short.NumDigits() < precision-3 { // so many zeros are no chance: it is exact
+		return store(&short)
+	}
+	return store(&z).padded()
+}
+
+// parity reports whether a finite d is a whole number, and whether it is an odd one.
+func (d Decimal) parity() (whole, odd bool) {
+	var x apd.Decimal
+	d.load(&x).Reduce(&x)
+	return x.Exponent >= 0, x.Exponent == 0 && x.Coeff.Bit(0) == 1
 }
 
 // Pow returns d^o, NaN where that is no real number.
@@ -110,18 +121,24 @@ func (d Decimal) Pow(o Decimal) Decimal {
 	one := DecimalFromInt(1)
 	switch {
 	case o.Sign() == 0 && !o.IsNaN() || d.Compare(one) == 0:
-		return one
+		return one.padded()
 	case d.IsNaN() || o.IsNaN():
 		return Decimal{hi: nanBits}
+	case d.Sign() == 0 && o.Sign() > 0:
+		return Decimal{} // with the lowest exponent
+	case o.IsInf() && d.Abs().Compare(one) == 0:
+		return one.padded()
 	case d.IsInf() || o.IsInf() || d.Sign() == 0:
 		return fullDecimal(math.Pow(d.Float64(), o.Float64()))
 	}
-	i, integral := o.Int64()
+	integral, odd := o.parity()
 	switch {
 	case d.Negative() && !integral:
 		return Decimal{hi: nanBits}
-	case o.Compare(DecimalFromFloat(0.5)) == 0:
-		return d.Sqrt()
+	case d.Abs().Compare(one) == 0 && odd:
+		return one.Negate().padded()
+	case d.Abs().Compare(one) == 0:
+		return one.padded()
 	}
 	var x, y, z apd.Decimal
 	c := workingContext(working)
@@ -130,7 +147,7 @@ func (d Decimal) Pow(o Decimal) Decimal {
 	_, _ = c.Mul(&z, &z, o.load(&y))
 	if size, err := z.Float64(); err == nil && (size > 6200 || size < -6200) {
 		negative := uint64(0)
-		if d.Negative() && i%2 != 0 {
+		if d.Negative() && odd {
 			negative = signBit
 		}
 		if size > 0 {

@@ -337,21 +337,18 @@ func (d Decimal) Atan2(x Decimal) Decimal {
 	return store(angle)
 }
 
-// Degrees returns d, which is in radians, in degrees; Radians is the reverse.
-func (d Decimal) Degrees() Decimal { return d.convertAngle(true) }
+// Degrees returns d, which is in radians, in degrees: d times 180/pi, of which the server has 34 digits.
+func (d Decimal) Degrees() Decimal {
+	return d.Multiply(constant("57.29577951308232087679815481410517"))
+}
 
-// Radians returns d, which is in degrees, in radians.
-func (d Decimal) Radians() Decimal { return d.convertAngle(false) }
+// Radians returns d, which is in degrees, in radians: d times pi/180, in the same way.
+func (d Decimal) Radians() Decimal {
+	return d.Multiply(constant("0.01745329251994329576923690768488613"))
+}
 
-func (d Decimal) convertAngle(toDegrees bool) Decimal {
-	if d.IsNaN() || d.IsInf() {
-		return d
-	}
-	var x apd.Decimal
-	d.load(&x)
-	k := newCalculator(working)
-	if toDegrees {
-		return store(k.div(k.mul(&x, integer(180)), k.pi()))
-	}
-	return store(k.div(k.mul(&x, k.pi()), integer(180)))
+// constant reads a decimal that is one.
+func constant(s string) Decimal {
+	d, _ := ParseDecimal(s)
+	return d
 }

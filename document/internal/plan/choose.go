@@ -137,18 +137,33 @@ func idDefinition() *index.Definition {
 func (p *planner) index(i int) *Index {
 	if i == IDIndex {
 		if p.id.Definition == nil {
-			p.id.Definition = idDefinition()
+			if p.id.Definition = p.c.Order; p.id.Definition == nil {
+				p.id.Definition = idDefinition()
+			}
 		}
 		return &p.id
 	}
 	return &p.c.Indexes[i]
 }
 
-// indexes returns how many indexes there are, that of _id included.
-func (p *planner) indexes() int { return len(p.c.Indexes) + 1 }
+// unordered reports whether the records are in no order that is of use.
+func (c *Collection) unordered() bool { return c.Order != nil && len(c.Order.Components) == 0 }
+
+// indexes returns how many indexes there are, that of _id or what stands in its place included.
+func (p *planner) indexes() int {
+	if p.c.unordered() {
+		return len(p.c.Indexes)
+	}
+	return len(p.c.Indexes) + 1
+}
 
 // number returns the number of the n-th index: that of _id comes first.
-func (p *planner) number(n int) int { return n - 1 }
+func (p *planner) number(n int) int {
+	if p.c.unordered() {
+		return n
+	}
+	return n - 1
+}
 
 // records returns how many records there are.
 func (p *planner) records() float64 {
@@ -169,7 +184,7 @@ func (p *planner) quick() Stage {
 			return p.wrap(&EOF{})
 		}
 	}
-	if len(p.all) != 1 || p.hint != nil || p.q.Goal != Find {
+	if len(p.all) != 1 || p.hint != nil || p.q.Goal != Find || p.c.Order != nil {
 		return nil
 	}
 	c, ok := p.all[0].(*query.Comparison)
@@ -313,7 +328,10 @@ func (p *planner) forOrder(out []*access) []*access {
 		a := p.scan(n, p.all, p.leaves(p.all), nil)
 		ok, _ := p.provides(a.scan)
 		if p.q.Goal == Distinct {
-			_, ok = p.distinct(a)
+			one := *a
+			one.ordered = ok
+			_, alone := p.distinct(&one)
+			ok = alone || ok && len(p.keys) > 0
 		}
 		if ok {
 			more = append(more, p.estimate(a)...)
@@ -327,7 +345,7 @@ func (p *planner) provides(s *IndexScan) (ok, backward bool) {
 	if len(p.keys) == 0 {
 		return len(p.q.Sort) == 0 || emptySpec(p.q.Sort), false
 	}
-	if !s.Definition.Collation.Equal(p.q.Collation) && !(s.Index == IDIndex && p.q.Collation == nil) {
+	if !s.Definition.Collation.Equal(p.q.Collation) && !(s.Index == IDIndex && p.c.Order == nil && p.q.Collation == nil) {
 		return false, false
 	}
 	return s.provides(p.keys)
@@ -385,7 +403,11 @@ func (p *planner) cost(a *access, isCovered bool) float64 {
 	if _, walks := a.stage.(*CollectionScan); walks {
 		cost = a.docs * costRecord
 	}
-	if !a.fetched && !isCovered {
+	switch {
+	case a.fetched || isCovered:
+	case a.scan != nil && a.scan.Index == IDIndex && p.c.Order != nil:
+		cost += a.rows * costRecord // it lies at its key
+	default:
 		cost += a.rows * costFetch
 	}
 	rows, known := p.pass(a)
@@ -432,15 +454,12 @@ func (p *planner) documents(a *access) (s Stage, isCovered bool) {
 
 // covers reports whether the entries of a scan have all that the projection and the sort order need.
 func (p *planner) covers(s *IndexScan) bool {
-	if s == nil || p.q.Projection == nil || s.Definition.Collation != nil || s.Index == IDIndex && !p.c.Capped {
+	if s == nil || s.Definition.Collation != nil || s.Index == IDIndex && !p.c.Capped {
 		return false
 	}
-	paths, id, ok := p.q.Projection.Simple()
+	paths, ok := p.wanted()
 	if !ok {
 		return false
-	}
-	if id {
-		paths = append(paths[:len(paths):len(paths)], "_id")
 	}
 	for _, k := range p.keys {
 		paths = append(paths[:len(paths):len(paths)], k.path)
@@ -451,6 +470,18 @@ func (p *planner) covers(s *IndexScan) bool {
 		}
 	}
 	return true
+}
+
+// wanted returns the paths that are to be in the documents; ok is false when that is not a list of paths.
+func (p *planner) wanted() (paths []string, ok bool) {
+	if p.q.Projection == nil {
+		return p.q.Fields, p.q.Fields != nil
+	}
+	paths, id, ok := p.q.Projection.Simple()
+	if id {
+		paths = append(paths[:len(paths):len(paths)], "_id")
+	}
+	return paths, ok
 }
 
 // wrap puts skip, limit and projection around the stage that gives the documents. Skipping comes before reading records where
@@ -471,6 +502,8 @@ func (p *planner) wrap(s Stage) Stage {
 	}
 	if p.q.Projection != nil {
 		s = &Project{Input: s, Projection: p.q.Projection, Covered: p.isCovered(s), Simple: p.simple()}
+	} else if p.q.Fields != nil && p.isCovered(s) {
+		s = &Project{Input: s, Covered: true}
 	}
 	return s
 }
@@ -488,7 +521,7 @@ func (p *planner) sortedBefore(s Stage) bool {
 func (p *planner) isCovered(s Stage) bool {
 	for {
 		switch one := s.(type) {
-		case *IndexScan:
+		case *IndexScan, *DistinctScan:
 			return true
 		case *Skip:
 			s = one.Input

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"slices"
 
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 
@@ -103,15 +104,54 @@ func (p *Plan) execution(v Verbosity, r *Run) bsoncore.Document {
 		}
 		b.AppendString("errorMessage", message).AppendInt32("errorCode", int32(code))
 	}
-	b.AppendInt64("nReturned", r.Returned).
-		AppendInt64("executionTimeMillis", r.Duration.Milliseconds()).
-		AppendInt64("totalKeysExamined", keys).
-		AppendInt64("totalDocsExamined", docs).
+	b.AppendValue("nReturned", count(r.Returned)).
+		AppendValue("executionTimeMillis", count(r.Duration.Milliseconds())).
+		AppendValue("totalKeysExamined", count(keys)).
+		AppendValue("totalDocsExamined", count(docs)).
 		AppendDocument("executionStages", p.stage(p.Root, r.Root))
 	if v == AllPlansExecution {
-		b.AppendArray("allPlansExecution", bsoncore.NewArrayBuilder().Build())
+		b.AppendArray("allPlansExecution", p.trials(r.Trials))
 	}
 	return b.Build()
+}
+
+// trials describes the runs for a while of all plans.
+func (p *Plan) trials(list []*Run) bsoncore.Array {
+	out := bsoncore.NewArrayBuilder()
+	for _, r := range list {
+		keys, docs := r.Root.Examined()
+		out.AppendDocument(bsoncore.NewDocumentBuilder().
+			AppendValue("nReturned", count(r.Returned)).
+			AppendValue("executionTimeMillisEstimate", count(r.Duration.Milliseconds())).
+			AppendValue("totalKeysExamined", count(keys)).
+			AppendValue("totalDocsExamined", count(docs)).
+			AppendDouble("score", score(r.Root)).
+			AppendDocument("executionStages", p.stage(r.Root.Stage, r.Root)).
+			Build())
+	}
+	return out.Build()
+}
+
+// score rates a trial as MongoDB does: 1, the part of the steps that gave a row, 1 for having come to the end, and next to nothing for
+// each of the costly stages that are not there. The planner itself goes by estimates.
+func score(s *Stats) float64 {
+	works := float64(max(1, s.Works))
+	tie := min(1/(10*works), 1e-4)
+	out := 1 + float64(s.Advanced)/works
+	if s.Done {
+		out++
+	}
+	for _, costly := range [][]string{{"FETCH"}, {"SORT"}, {"AND_HASH", "AND_SORTED"}} {
+		if !s.has(costly) {
+			out += tie
+		}
+	}
+	return out
+}
+
+// has reports whether there is a stage of one of these names.
+func (s *Stats) has(names []string) bool {
+	return slices.Contains(names, s.Stage.Name()) || slices.ContainsFunc(s.Inputs, func(in *Stats) bool { return in.has(names) })
 }
 
 // stage describes a stage and those below it, with what they have counted where st is given.
@@ -166,14 +206,14 @@ func counted(b *bsoncore.DocumentBuilder, st *Stats) {
 	if st.Done {
 		end = 1
 	}
-	b.AppendInt64("nReturned", st.Advanced).
-		AppendInt64("executionTimeMillisEstimate", 0).
-		AppendInt64("works", st.Works).
-		AppendInt64("advanced", st.Advanced).
-		AppendInt64("needTime", max(0, st.Works-st.Advanced-int64(end))).
-		AppendInt64("needYield", 0).
-		AppendInt64("saveState", 0).
-		AppendInt64("restoreState", 0).
+	b.AppendValue("nReturned", count(st.Advanced)).
+		AppendValue("executionTimeMillisEstimate", count(0)).
+		AppendValue("works", count(st.Works)).
+		AppendValue("advanced", count(st.Advanced)).
+		AppendValue("needTime", count(max(0, st.Works-st.Advanced-int64(end)))).
+		AppendValue("needYield", count(0)).
+		AppendValue("saveState", count(0)).
+		AppendValue("restoreState", count(0)).
 		AppendInt32("isEOF", end)
 }
 
@@ -194,23 +234,23 @@ func (p *Plan) properties(b *bsoncore.DocumentBuilder, s Stage, st *Stats) {
 		indexed(b, s.Scan)
 		b.AppendDocument("indexBounds", s.Scan.ends())
 	case *Sort:
-		b.AppendDocument("sortPattern", s.Pattern).AppendInt64("memLimit", sortMemory)
+		b.AppendDocument("sortPattern", s.Pattern).AppendValue("memLimit", count(sortMemory))
 		if s.Limit > 0 {
-			b.AppendInt64("limitAmount", s.Limit)
+			b.AppendValue("limitAmount", count(s.Limit))
 		}
 		b.AppendString("type", "simple")
 	case *SortMerge:
 		b.AppendDocument("sortPattern", s.Pattern)
 	case *Skip:
-		b.AppendInt64("skipAmount", s.N)
+		b.AppendValue("skipAmount", count(s.N))
 	case *Limit:
-		b.AppendInt64("limitAmount", s.N)
+		b.AppendValue("limitAmount", count(s.N))
 	case *Project:
-		b.AppendDocument("transformBy", present(p.Query().Project))
+		b.AppendDocument("transformBy", p.Query().transform())
 	case *Count:
 		if st != nil {
 			n := st.Works - 1
-			b.AppendInt64("nCounted", limited(n, s)).AppendInt64("nSkipped", min(n, s.Skip))
+			b.AppendValue("nCounted", count(limited(n, s))).AppendValue("nSkipped", count(min(n, s.Skip)))
 		}
 	}
 	if st != nil {
@@ -229,38 +269,46 @@ func limited(n int64, s *Count) int64 {
 	return n
 }
 
-// present returns a document that is there.
-func present(d bsoncore.Document) bsoncore.Document {
-	if d == nil {
-		return bsoncore.NewDocumentBuilder().Build()
+// transform returns the projection, or that which a list of paths stands for.
+func (q *Query) transform() bsoncore.Document {
+	if q.Project != nil {
+		return q.Project
 	}
-	return d
+	b, id := bsoncore.NewDocumentBuilder(), false
+	for _, path := range q.Fields {
+		b.AppendInt32(path, 1)
+		id = id || path == "_id"
+	}
+	if len(q.Fields) > 0 && !id {
+		b.AppendInt32("_id", 0)
+	}
+	return b.Build()
 }
 
 // examined describes what stages that touch data count beside.
 func examined(b *bsoncore.DocumentBuilder, s Stage, st *Stats) {
 	switch s := s.(type) {
 	case *CollectionScan:
-		b.AppendInt64("docsExamined", st.Docs)
+		b.AppendValue("docsExamined", count(st.Docs))
 	case *IDLookup:
-		b.AppendInt64("keysExamined", st.Keys).AppendInt64("docsExamined", st.Docs)
+		b.AppendValue("keysExamined", count(st.Keys)).AppendValue("docsExamined", count(st.Docs))
 	case *Near:
-		b.AppendInt64("keysExamined", st.Keys).AppendInt64("docsExamined", st.Docs)
+		b.AppendValue("keysExamined", count(st.Keys)).AppendValue("docsExamined", count(st.Docs))
 	case *Fetch:
-		b.AppendInt64("docsExamined", st.Docs).AppendInt64("alreadyHasObj", 0)
+		b.AppendValue("docsExamined", count(st.Docs)).AppendValue("alreadyHasObj", count(0))
 	case *IndexScan:
-		b.AppendInt64("keysExamined", st.Keys).AppendInt64("seeks", st.Seeks).
-			AppendInt64("dupsTested", st.tested(s.Dedup)).AppendInt64("dupsDropped", st.Dropped)
+		b.AppendValue("keysExamined", count(st.Keys)).AppendValue("seeks", count(st.Seeks)).
+			AppendValue("dupsTested", count(st.tested(s.Dedup))).AppendValue("dupsDropped", count(st.Dropped))
 	case *DistinctScan, *CountScan:
-		b.AppendInt64("keysExamined", st.Keys)
+		b.AppendValue("keysExamined", count(st.Keys))
 	case *Or:
-		b.AppendInt64("dupsTested", st.tested(true)).AppendInt64("dupsDropped", st.Dropped)
+		b.AppendValue("dupsTested", count(st.tested(true))).AppendValue("dupsDropped", count(st.Dropped))
 	case *SortMerge:
-		b.AppendInt64("dupsTested", st.tested(s.Dedup)).AppendInt64("dupsDropped", st.Dropped)
+		b.AppendValue("dupsTested", count(st.tested(s.Dedup))).AppendValue("dupsDropped", count(st.Dropped))
 	case *And:
-		b.AppendInt64("memUsage", st.Memory)
+		b.AppendValue("memUsage", count(st.Memory))
 	case *Sort:
-		b.AppendInt64("totalDataSizeSorted", st.Memory+st.Spilled).AppendBoolean("usedDisk", st.Spilled > 0)
+		b.AppendValue("totalDataSizeSorted", count(st.Memory+st.Spilled)).AppendBoolean("usedDisk", st.Spilled > 0)
 	}
 }
 
@@ -391,4 +439,12 @@ func describe(f *query.Filter) bsoncore.Document {
 		return bsoncore.NewDocumentBuilder().Build()
 	}
 	return f.Document()
+}
+
+// count returns a number as MongoDB's explain has it: an int32 if it fits.
+func count(n int64) bsoncore.Value {
+	if n == int64(int32(n)) {
+		return bsoncore.Value{Type: bsoncore.TypeInt32, Data: bsoncore.AppendInt32(nil, int32(n))}
+	}
+	return bsoncore.Value{Type: bsoncore.TypeInt64, Data: bsoncore.AppendInt64(nil, n)}
 }

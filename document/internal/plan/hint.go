@@ -2,6 +2,7 @@ package plan
 
 import (
 	"bytes"
+	"slices"
 
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 
@@ -104,11 +105,18 @@ func (p *planner) hinted() ([]*access, error) {
 		}
 		return out, nil
 	}
-	if d.Components[0].Wildcard || hasSphere(d) {
+	if d.Components[0].Wildcard {
 		return nil, p.refuse(mongoerror.NoQueryExecutionPlans, "No query solutions")
 	}
 	// The caller may ask for an index that does not hold all documents: then the others are not found.
-	return p.estimate(p.scan(h.index, p.all, found, nil)), nil
+	return p.estimate(p.scan(h.index, p.all, byName(found), nil)), nil
+}
+
+// byName returns the leaves whose paths do not go by the position of elements. Entries of such a path tell of the element at that
+// position, and a filter also of fields that have the number as their name, in any element: MongoDB decides by the former only where an
+// index is bounded from its first component on.
+func byName(found []leaf) []leaf {
+	return slices.DeleteFunc(found, func(l leaf) bool { return numeric(l.path) })
 }
 
 // between returns the scan of the hinted index between min and max.

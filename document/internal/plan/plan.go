@@ -40,6 +40,10 @@ type Query struct {
 
 	Goal  Goal
 	Field string // Distinct: the path of which the values are asked
+	// First, with the goal Distinct, asks for the first document with each value: in the order of Sort, or else of the records.
+	First bool
+	// Fields are the only paths of which values are wanted, where there is no projection; nil: all.
+	Fields []string
 }
 
 // Index is an index that may be used.
@@ -53,6 +57,7 @@ type Collection struct {
 	Namespace string
 	Indexes   []Index // hidden ones and those being built are left out by the caller; that of _id is not among them
 	Capped    bool
+	Order     *index.Definition // what the records are in the order of, instead of _id; without components: of nothing
 	// Records is about how many documents there are.
 	Records func() (int64, error)
 	// Count counts the entries of Indexes[i], or of the index of _id for IDIndex, in [lo, hi), in O(log n).
@@ -71,6 +76,18 @@ type Plan struct {
 // Nothing returns the plan of a query on a collection that is not there.
 func Nothing(q *Query, namespace string) *Plan {
 	return &Plan{Root: &EOF{}, query: q, collection: &Collection{Namespace: namespace}}
+}
+
+// Candidates returns the plans among which there was a choice, the chosen one first; none when there was no choice.
+func (p *Plan) Candidates() []*Plan {
+	if len(p.Rejected) == 0 {
+		return nil
+	}
+	out := []*Plan{p}
+	for _, root := range p.Rejected {
+		out = append(out, &Plan{Root: root, query: p.query, collection: p.collection})
+	}
+	return out
 }
 
 // Query returns what was asked.

@@ -55,6 +55,13 @@ func (p *planner) scans(i int, conj []query.Node, found []leaf) []*access {
 		}
 		out = append(out, a)
 	}
+	if len(first) == 0 && i == IDIndex && p.c.Order != nil && len(d.Components) > 1 {
+		// The records of a time series: a range of times is in as many places as there are sources, and the scan leaps from one to the
+		// next.
+		if a := p.scan(i, conj, found, nil); a.used != 0 {
+			out = append(out, a)
+		}
+	}
 	return out
 }
 
@@ -235,8 +242,13 @@ func (p *planner) estimate(list ...*access) []*access {
 
 // estimateUntil counts the most promising scans first, and leaves out the others when it has met one that is next to nothing.
 func (p *planner) estimateUntil(list []*access) []*access {
-	if p.thorough || len(list) < 2 {
+	if p.thorough || len(list) < 2 && !p.stopsEarly(list) {
 		return p.estimate(list...)
+	}
+	if len(list) < 2 {
+		list[0].entries = min(float64(p.q.Skip)+float64(p.q.Limit), p.records())
+		list[0].rows = list[0].entries
+		return list
 	}
 	slices.SortStableFunc(list, func(a, b *access) int { return cmp.Compare(a.scan.promise(), b.scan.promise()) })
 	for i, a := range list {
@@ -246,6 +258,16 @@ func (p *planner) estimateUntil(list []*access) []*access {
 		}
 	}
 	return list
+}
+
+// stopsEarly reports whether the only scan that the filter bounds gives the order, leaves nothing to check and ends at a limit: then it
+// looks at no more entries than are wanted, and counting its whole range, which takes longer than that, would not change the choice.
+func (p *planner) stopsEarly(list []*access) bool {
+	if len(list) != 1 || p.q.Limit <= 0 || len(p.keys) == 0 || len(list[0].residual) > 0 || len(list[0].onKey) > 0 {
+		return false
+	}
+	ok, _ := p.provides(list[0].scan)
+	return ok
 }
 
 // promise returns the lower a number the fewer entries a scan may be expected to look at.
@@ -314,6 +336,11 @@ func (p *planner) count(s *IndexScan) (entries, rows float64) {
 		entries += float64(n)
 	}
 	rows = entries
+	defer func() {
+		if s.Index == IDIndex && full(s.Bounds.Fields[0]) { // it leaps over most of what is not in the bounds
+			entries = rows
+		}
+	}()
 	if !whole {
 		for _, list := range s.Bounds.Fields[1:] {
 			switch {

@@ -36,6 +36,19 @@ type Run struct {
 	Duration time.Duration
 	Root     *Stats
 	Err      error
+	Trials   []*Run // of AllPlansExecution: the plans that there were, the chosen one first, run for a while
+}
+
+// Steps returns how many entries and records the whole tree has gone over.
+func (s *Stats) Steps() int64 {
+	n := int64(0)
+	for _, in := range s.Inputs {
+		n += in.Steps()
+	}
+	if len(s.Inputs) == 0 {
+		n = max(s.Works, s.Keys)
+	}
+	return n
 }
 
 // Verbosity is how much Explain tells.

@@ -47,5 +47,31 @@ func (p *planner) distinct(a *access) (candidate, bool) {
 		s.Multikey != 0 || s.Definition.Collation != nil {
 		return candidate{}, false
 	}
-	return candidate{root: &DistinctScan{Scan: s, Field: i}, cost: a.entries}, true
+	if p.q.First && !p.firstComesFirst(a, i) {
+		return candidate{}, false
+	}
+	var root Stage = &DistinctScan{Scan: s, Field: i}
+	if p.q.Fields != nil && !p.covers(s) {
+		return candidate{root: p.wrap(&Fetch{Input: root}), cost: a.entries + a.entries*newValues*costFetch}, true
+	}
+	return candidate{root: p.wrap(root), cost: a.entries}, true
+}
+
+// newValues is which part of the entries of an index is taken to be the first with its value.
+const newValues = 0.1
+
+// firstComesFirst reports whether the first entry with each value of component i is that of the first document.
+func (p *planner) firstComesFirst(a *access, i int) bool {
+	if p.sorts() {
+		return a.ordered
+	}
+	return i == len(a.scan.Definition.Components)-1 && !a.scan.Backward
+}
+
+// IsDistinct reports whether a plan gives one row for each value.
+func IsDistinct(s Stage) bool {
+	if _, ok := s.(*DistinctScan); ok {
+		return true
+	}
+	return len(s.Inputs()) == 1 && IsDistinct(s.Inputs()[0])
 }

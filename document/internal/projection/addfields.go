@@ -4,10 +4,10 @@ import (
 	"bytes"
 	"slices"
 
-	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
-
 	"github.com/pandodb/pando/document/internal/expression"
 	"github.com/pandodb/pando/document/internal/mongoerror"
+	"github.com/pandodb/pando/document/internal/path"
+	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 )
 
 // ParseAddFields parses the argument of $addFields and $set.
@@ -39,23 +39,23 @@ func (a *adder) fields(doc bsoncore.Document, prefix []string) error {
 	if len(prefix) > maxDepth {
 		return mongoerror.New(mongoerror.Overflow, "FieldPath is too long")
 	}
-	for s := elementsIn(doc); ; {
-		e, ok := s.next()
+	for s := path.PlacesOf(doc); ; {
+		e, ok := s.Next()
 		if !ok {
 			return nil
 		}
-		components, err := parsePath(string(e.name))
+		components, err := parsePath(string(e.Name))
 		if err != nil {
 			return err
 		}
 		path := append(slices.Clone(prefix), components...)
-		if e.value.Type == bsoncore.TypeEmbeddedDocument {
-			operator, err := a.isExpression(path, e.value.Data)
+		if e.Value.Type == bsoncore.TypeEmbeddedDocument {
+			operator, err := a.isExpression(path, e.Value.Data)
 			if err != nil {
 				return err
 			}
 			if !operator {
-				if err := a.fields(e.value.Data, path); err != nil {
+				if err := a.fields(e.Value.Data, path); err != nil {
 					return err
 				}
 				continue
@@ -65,7 +65,7 @@ func (a *adder) fields(doc bsoncore.Document, prefix []string) error {
 		if err := a.result.tree.insert(path, leaf); err != nil {
 			return a.conflict(path)
 		}
-		a.leaves, a.values = append(a.leaves, leaf), append(a.values, e.value)
+		a.leaves, a.values = append(a.leaves, leaf), append(a.values, e.Value)
 	}
 }
 
@@ -81,20 +81,20 @@ func (a *adder) expressions() error {
 }
 
 // isExpression reports whether a document is an expression, rather than fields to be added to a document.
-func (a *adder) isExpression(path []string, doc bsoncore.Document) (bool, error) {
+func (a *adder) isExpression(names []string, doc bsoncore.Document) (bool, error) {
 	count, operators := 0, 0
-	for s := elementsIn(doc); ; count++ {
-		e, ok := s.next()
+	for s := path.PlacesOf(doc); ; count++ {
+		e, ok := s.Next()
 		if !ok {
 			break
 		}
-		if bytes.HasPrefix(e.name, []byte("$")) {
+		if bytes.HasPrefix(e.Name, []byte("$")) {
 			operators++
 		}
 	}
 	switch {
 	case count == 0:
-		return false, newError(errEmptyObject, "an empty object is not a valid value. Found empty object at path "+joined(path))
+		return false, newError(errEmptyObject, "an empty object is not a valid value. Found empty object at path "+joined(names))
 	case operators > 0 && count > 1:
 		return false, mongoerror.New(errOneExpression, "an expression specification must contain exactly one field, the name of the "+
 			"expression. Found %d fields in %s, while parsing object %s", count, doc, a.spec)
@@ -122,12 +122,12 @@ func ParseUnset(spec bsoncore.Value) (*Projection, error) {
 	case bsoncore.TypeString:
 	case bsoncore.TypeArray:
 		values = values[:0]
-		for s := elementsIn(spec.Data); ; {
-			e, ok := s.next()
+		for s := path.PlacesOf(spec.Data); ; {
+			e, ok := s.Next()
 			if !ok {
 				break
 			}
-			values = append(values, e.value)
+			values = append(values, e.Value)
 		}
 		if len(values) == 0 {
 			return nil, newError(errUnsetEmpty, "$unset specification must be a string or an array with at least one field")

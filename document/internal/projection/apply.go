@@ -4,10 +4,10 @@ import (
 	"encoding/binary"
 	"strconv"
 
-	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
-
 	"github.com/pandodb/pando/document/internal/expression"
 	"github.com/pandodb/pando/document/internal/mongoerror"
+	"github.com/pandodb/pando/document/internal/path"
+	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 )
 
 // run is one application of a projection to one document.
@@ -29,30 +29,30 @@ func (r *run) document(dst, doc []byte, n *node) ([]byte, error) {
 	var err error
 	from := 4 // where what is not copied yet begins, when unnamed fields stay
 	left := len(n.names)
-	for s := elementsIn(doc); ; {
-		e, ok := s.next()
+	for s := path.PlacesOf(doc); ; {
+		e, ok := s.Next()
 		if !ok {
 			break
 		}
-		i := n.find(e.name)
+		i := n.find(e.Name)
 		if i < 0 {
 			continue
 		}
 		if r.kind != inclusion {
-			dst = append(dst, doc[from:e.start]...)
-			from = e.end
+			dst = append(dst, doc[from:e.Start]...)
+			from = e.End
 		}
 		child := n.children[i]
 		switch {
 		case !child.isLeaf() || child.slice != nil:
-			dst, seen[i], err = r.below(dst, doc[e.start:e.end], e.value, child)
+			dst, seen[i], err = r.below(dst, doc[e.Start:e.End], e.Value, child)
 		case child.makes() && r.kind == inclusion:
 			continue // it comes after what is included
 		case child.makes():
 			dst, err = r.compute(dst, n.names[i], child)
 			seen[i] = true
 		case r.kind == inclusion:
-			dst = append(dst, doc[e.start:e.end]...)
+			dst = append(dst, doc[e.Start:e.End]...)
 		}
 		if err != nil {
 			return dst, err
@@ -179,8 +179,8 @@ func (r *run) array(dst, array []byte, n *node) ([]byte, error) {
 	start := len(dst)
 	dst = append(dst, 0, 0, 0, 0)
 	count := 0
-	for s := elementsIn(array); ; {
-		e, ok := s.next()
+	for s := path.PlacesOf(array); ; {
+		e, ok := s.Next()
 		if !ok {
 			break
 		}
@@ -188,7 +188,7 @@ func (r *run) array(dst, array []byte, n *node) ([]byte, error) {
 		dst = append(dst, 0)
 		dst = strconv.AppendInt(dst, int64(count), 10)
 		dst = append(dst, 0)
-		out, t, err := r.value(dst, e.value, n)
+		out, t, err := r.value(dst, e.Value, n)
 		if err != nil {
 			return out, err
 		}

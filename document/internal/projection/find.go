@@ -28,12 +28,12 @@ func parseSlice(v bsoncore.Value) (*slice, error) {
 	}
 	var numbers []int64
 	count := 0
-	for s := elementsIn(v.Data); ; count++ {
-		e, ok := s.next()
+	for s := path.PlacesOf(v.Data); ; count++ {
+		e, ok := s.Next()
 		if !ok {
 			break
 		}
-		if n, ok := number.Of(e.value); ok {
+		if n, ok := number.Of(e.Value); ok {
 			numbers = append(numbers, clamp(n))
 		}
 	}
@@ -57,8 +57,8 @@ func clamp(n number.Number) int64 {
 // append appends the part of an array.
 func (s *slice) append(dst, array []byte) []byte {
 	count := int64(0)
-	for s := elementsIn(array); ; count++ {
-		if _, ok := s.next(); !ok {
+	for s := path.PlacesOf(array); ; count++ {
+		if _, ok := s.Next(); !ok {
 			break
 		}
 	}
@@ -81,16 +81,16 @@ func appendPart(dst, array []byte, low, high int64) []byte {
 	start := len(dst)
 	dst = append(dst, 0, 0, 0, 0)
 	var i int64
-	for s := elementsIn(array); i < high; i++ {
-		e, ok := s.next()
+	for s := path.PlacesOf(array); i < high; i++ {
+		e, ok := s.Next()
 		if !ok {
 			break
 		}
 		if i >= low {
-			dst = append(dst, byte(e.value.Type))
+			dst = append(dst, byte(e.Value.Type))
 			dst = strconv.AppendInt(dst, i-low, 10)
 			dst = append(dst, 0)
-			dst = append(dst, e.value.Data...)
+			dst = append(dst, e.Value.Data...)
 		}
 	}
 	return finish(dst, start)
@@ -136,33 +136,33 @@ func (r *run) withPosition(dst []byte, p *Projection) ([]byte, error) {
 func positioned(dst, doc []byte, names []string, position int) ([]byte, error) {
 	start := len(dst)
 	dst = append(dst, 0, 0, 0, 0)
-	for s := elementsIn(doc); ; {
-		e, ok := s.next()
+	for s := path.PlacesOf(doc); ; {
+		e, ok := s.Next()
 		if !ok {
 			return finish(dst, start), nil
 		}
-		header := e.end - len(e.value.Data)
+		header := e.End - len(e.Value.Data)
 		switch {
-		case string(e.name) != names[0]:
-			dst = append(dst, doc[e.start:e.end]...)
-		case e.value.Type == bsoncore.TypeArray:
+		case string(e.Name) != names[0]:
+			dst = append(dst, doc[e.Start:e.End]...)
+		case e.Value.Type == bsoncore.TypeArray:
 			if position < 0 {
 				return dst, newError(errNoPosition, "positional operator '.$' couldn't find a matching element in the array")
 			}
-			part := appendPart(nil, e.value.Data, int64(position), int64(position)+1)
+			part := appendPart(nil, e.Value.Data, int64(position), int64(position)+1)
 			if len(part) <= 5 {
 				return dst, newError(errPositionMismatch, "positional operator '.$' element mismatch")
 			}
-			dst = append(dst, doc[e.start:header]...)
+			dst = append(dst, doc[e.Start:header]...)
 			dst = append(dst, part...)
-		case e.value.Type == bsoncore.TypeEmbeddedDocument && len(names) > 1:
-			dst = append(dst, doc[e.start:header]...)
+		case e.Value.Type == bsoncore.TypeEmbeddedDocument && len(names) > 1:
+			dst = append(dst, doc[e.Start:header]...)
 			var err error
-			if dst, err = positioned(dst, e.value.Data, names[1:], position); err != nil {
+			if dst, err = positioned(dst, e.Value.Data, names[1:], position); err != nil {
 				return dst, err
 			}
 		default:
-			dst = append(dst, doc[e.start:e.end]...)
+			dst = append(dst, doc[e.Start:e.End]...)
 		}
 	}
 }

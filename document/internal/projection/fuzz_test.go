@@ -7,6 +7,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 
 	"github.com/pandodb/pando/document/internal/query"
+	"github.com/pandodb/pando/test/wellformed"
 )
 
 // FuzzParse parses and applies whatever is a valid document: nothing may panic, and what comes out is a valid document.
@@ -25,8 +26,8 @@ func FuzzParse(f *testing.F) {
 		f.Add([]byte(raw))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		doc := bsoncore.Document(data)
-		if len(data) > 1<<12 || !valid(doc, 0) {
+		doc, whole := wellformed.Document(data)
+		if !whole || len(data) > 1<<12 {
 			return
 		}
 		d, ok := doc.Lookup("d").DocumentOK()

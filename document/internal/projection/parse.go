@@ -5,12 +5,12 @@ import (
 	"slices"
 	"strings"
 
-	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
-
 	"github.com/pandodb/pando/document/internal/expression"
 	"github.com/pandodb/pando/document/internal/mongoerror"
 	"github.com/pandodb/pando/document/internal/number"
+	"github.com/pandodb/pando/document/internal/path"
 	"github.com/pandodb/pando/document/internal/query"
+	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 )
 
 // parser parses a specification of find or of $project.
@@ -71,14 +71,14 @@ func (p *parser) fields(spec bsoncore.Document, prefix []string) error {
 	if len(prefix) > maxDepth {
 		return mongoerror.New(mongoerror.Overflow, "FieldPath is too long")
 	}
-	for s := elementsIn(spec); ; {
-		e, ok := s.next()
+	for s := path.PlacesOf(spec); ; {
+		e, ok := s.Next()
 		if !ok {
 			return nil
 		}
-		name := string(e.name)
+		name := string(e.Name)
 		if isPositional(name) {
-			if err := p.positional(name, prefix, e.value); err != nil {
+			if err := p.positional(name, prefix, e.Value); err != nil {
 				return err
 			}
 			continue
@@ -88,7 +88,7 @@ func (p *parser) fields(spec bsoncore.Document, prefix []string) error {
 			return err
 		}
 		path := append(slices.Clone(prefix), components...)
-		if err := p.field(path, name, e.value); err != nil {
+		if err := p.field(path, name, e.Value); err != nil {
 			return err
 		}
 	}
@@ -100,22 +100,22 @@ func isPositional(path string) bool {
 }
 
 // field parses what is said of one path, which ends as written.
-func (p *parser) field(path []string, written string, v bsoncore.Value) error {
+func (p *parser) field(names []string, written string, v bsoncore.Value) error {
 	switch {
 	case isFlag(v.Type):
-		return p.flag(path, written, truthy(v))
+		return p.flag(names, written, truthy(v))
 	case v.Type == bsoncore.TypeEmbeddedDocument:
-		s := elementsIn(v.Data)
-		e, ok := s.next()
+		s := path.PlacesOf(v.Data)
+		e, ok := s.Next()
 		if !ok {
 			return newError(errEmptySubProjection, "An empty sub-projection is not a valid value. Found empty object at path")
 		}
-		if _, more := s.next(); !more && strings.HasPrefix(string(e.name), "$") {
-			return p.operator(path, string(e.name), e.value, v)
+		if _, more := s.Next(); !more && strings.HasPrefix(string(e.Name), "$") {
+			return p.operator(names, string(e.Name), e.Value, v)
 		}
-		return p.fields(v.Data, path)
+		return p.fields(v.Data, names)
 	}
-	return p.compute(path, v)
+	return p.compute(names, v)
 }
 
 // truthy is what a flag says: everything but false and zero.
@@ -151,15 +151,15 @@ func (p *parser) flag(path []string, written string, include bool) error {
 }
 
 // compute adds a computed field.
-func (p *parser) compute(path []string, v bsoncore.Value) error {
+func (p *parser) compute(names []string, v bsoncore.Value) error {
 	parsed, err := expression.Parse(v, p.options.Expression)
 	if v.Type == bsoncore.TypeEmbeddedDocument {
-		s := elementsIn(v.Data)
-		operator, _ := s.next()
+		s := path.PlacesOf(v.Data)
+		operator, _ := s.Next()
 		var e *mongoerror.Error
 		if errors.As(err, &e) && e.Code == mongoerror.InvalidPipelineOperator &&
-			e.Message == "Unrecognized expression '"+string(operator.name)+"'" {
-			return mongoerror.New(errUnknownExpression, "Unknown expression %s", operator.name)
+			e.Message == "Unrecognized expression '"+string(operator.Name)+"'" {
+			return mongoerror.New(errUnknownExpression, "Unknown expression %s", operator.Name)
 		}
 		if p.result.kind == exclusion {
 			return newError(errOperatorExclusion, "Cannot use expression other than $meta in exclusion projection")
@@ -168,12 +168,12 @@ func (p *parser) compute(path []string, v bsoncore.Value) error {
 	if err != nil {
 		return err
 	}
-	if err := p.result.tree.insert(path, &node{computed: parsed}); err != nil {
+	if err := p.result.tree.insert(names, &node{computed: parsed}); err != nil {
 		return err
 	}
 	if p.result.kind == exclusion {
 		return newError(errExpressionExclusion,
-			"Cannot use an expression "+showElement(joined(path), v)+" in an exclusion projection")
+			"Cannot use an expression "+showElement(joined(names), v)+" in an exclusion projection")
 	}
 	p.result.kind = inclusion
 	return nil
@@ -264,7 +264,7 @@ func (p *parser) elemMatch(path []string, argument bsoncore.Value) error {
 	doc := bsoncore.NewDocumentBuilder().AppendDocument(path[0], condition).Build()
 	o := new(query.Options)
 	if e := p.options.Expression; e != nil {
-		o = &query.Options{Collation: e.Collation, Let: e.Let, Now: e.Now}
+		o = &query.Options{Collation: e.Collation, Let: e.Let, Now: e.Now, Call: e.Call}
 	}
 	filter, err := query.Parse(doc, o)
 	if err != nil {
@@ -304,7 +304,11 @@ func (p *parser) positional(name string, prefix []string, v bsoncore.Value) erro
 	case p.matching:
 		return newError(errElemMatchPositional, "Cannot specify positional operator and $elemMatch.")
 	}
+	if f := p.options.Filter; f != nil {
+		if p.result.filter, err = f.Positional(); err != nil {
+			return err
+		}
+	}
 	p.result.positional = path
-	p.result.filter = p.options.Filter
 	return p.flag(path, name, true)
 }

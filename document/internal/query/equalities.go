@@ -12,8 +12,8 @@ import (
 // Equalities returns the fields that the filter sets equal to a value, for the document that an upsert inserts: dotted paths with
 // values, in the order of the filter. It fails when two are about one path, or one path is within another, and when there is $expr.
 func (f *Filter) Equalities() (bsoncore.Document, error) {
-	if hasExpr(f.given) {
-		return nil, mongoerror.New(mongoerror.QueryFeatureNotAllowed, "$expr is not allowed in the query predicate for an upsert")
+	if err := f.Upsertable(); err != nil {
+		return nil, err
 	}
 	var found []*Comparison
 	f.collect(f.given, &found)
@@ -37,6 +37,14 @@ func (f *Filter) Equalities() (bsoncore.Document, error) {
 		b.AppendValue(n.Path, n.Value)
 	}
 	return b.Build(), nil
+}
+
+// Upsertable refuses filters that an upsert cannot have, whether there is a match or not: those with $expr.
+func (f *Filter) Upsertable() error {
+	if hasExpr(f.given) {
+		return mongoerror.New(mongoerror.QueryFeatureNotAllowed, "$expr is not allowed in the query predicate for an upsert")
+	}
+	return nil
 }
 
 func notSingle(format string, args ...any) error {

@@ -232,14 +232,20 @@ func (n *Near) distance(name string, v bsoncore.Value, legacy bool) error {
 // Distance returns how far the nearest geometry of the document's field is, in the unit of n. ok is false when the field has no geometry,
 // or none that is within the distances asked for.
 func (n *Near) Distance(doc path.Fields) (distance float64, ok bool) {
+	distance, _, ok = n.Nearest(doc)
+	return distance, ok
+}
+
+// Nearest is Distance, and returns the geometry too, which refers to the document.
+func (n *Near) Nearest(doc path.Fields) (distance float64, place bsoncore.Value, ok bool) {
 	distance = math.Inf(1)
 	n.path.Walk(doc, path.Each, func(v bsoncore.Value, _ int) bool {
 		if d, found := n.distanceOf(v); found && d < distance {
-			distance, ok = d, true
+			distance, place, ok = d, v, true
 		}
 		return false
 	})
-	return distance, ok
+	return distance, place, ok
 }
 
 // distanceOf returns the distance of one value that is a geometry near enough.

@@ -15,31 +15,33 @@ import (
 // single child is that child, $in with one value is an equality, equalities of one path under $or are one $in, double negation is
 // gone, constants are folded, equalities that an expression implies stand beside it, and children are in MongoDB's order: by kind,
 // path, number of children. Contradictions are left alone. The tree is new; nodes without children are shared.
-func normalise(n Node, c *collation.Collation) Node {
+func normalise(n Node, c *collation.Collation) Node { return (&normaliser{collation: c}).node(n) }
+
+// normaliser is how a tree is normalised. Positions of the positional operators depend on what planners are indifferent to.
+type normaliser struct {
+	collation *collation.Collation
+	asGiven   bool // children stay in the order in which they were given
+	negations bool // double negation stays: what is below a negation leaves no position
+}
+
+func (f *normaliser) node(n Node) Node {
 	switch n := n.(type) {
 	case *And:
-		return normaliseAnd(n, c)
+		return f.and(n)
 	case *Or:
-		return normaliseOr(n, c)
+		return f.or(n)
 	case *Nor:
-		return normaliseNor(n, c)
+		return f.nor(n)
 	case *Not:
-		child := normalise(n.Child, c)
-		switch child := child.(type) {
-		case *Not:
-			return child.Child
-		case *Always:
-			return &Always{!child.Value}
-		}
-		return &Not{child}
+		return f.not(f.node(n.Child))
 	case *In:
-		return normaliseIn(n, c)
+		return normaliseIn(n, f.collation)
 	case *Expr:
 		if len(n.implied) > 0 {
-			return normaliseAnd(&And{append([]Node{&Expr{Spec: n.Spec, Expression: n.Expression}}, n.implied...)}, c)
+			return f.and(&And{append([]Node{&Expr{Spec: n.Spec, Expression: n.Expression}}, n.implied...)})
 		}
 	case *ElemMatch:
-		child := normalise(n.Child, c)
+		child := f.node(n.Child)
 		if a, ok := child.(*Always); ok && !a.Value {
 			return a
 		}
@@ -47,14 +49,27 @@ func normalise(n Node, c *collation.Collation) Node {
 	case *ElemMatchValue:
 		children := make([]Node, len(n.Children))
 		for i, child := range n.Children {
-			if children[i] = normalise(child, c); isAlways(children[i], false) {
+			if children[i] = f.node(child); isAlways(children[i], false) {
 				return children[i]
 			}
 		}
-		sortNodes(children)
+		f.sort(children)
 		return &ElemMatchValue{n.Path, children}
 	}
 	return n
+}
+
+// not returns the negation of a normalised node.
+func (f *normaliser) not(child Node) Node {
+	switch child := child.(type) {
+	case *Not:
+		if !f.negations {
+			return child.Child
+		}
+	case *Always:
+		return &Always{!child.Value}
+	}
+	return &Not{child}
 }
 
 // isAlways reports whether n is the constant.
@@ -63,10 +78,10 @@ func isAlways(n Node, value bool) bool {
 	return ok && a.Value == value
 }
 
-func normaliseAnd(n *And, c *collation.Collation) Node {
+func (f *normaliser) and(n *And) Node {
 	var children, absorbed []Node // what is absorbed comes behind, as the server has it
 	for _, child := range n.Children {
-		child = normalise(child, c)
+		child = f.node(child)
 		switch inner := child.(type) {
 		case *And:
 			absorbed = append(absorbed, inner.Children...)
@@ -82,14 +97,14 @@ func normaliseAnd(n *And, c *collation.Collation) Node {
 	if len(children) == 1 {
 		return children[0]
 	}
-	sortNodes(children)
+	f.sort(children)
 	return &And{children}
 }
 
-func normaliseOr(n *Or, c *collation.Collation) Node {
+func (f *normaliser) or(n *Or) Node {
 	var children, absorbed []Node
 	for _, child := range n.Children {
-		child = normalise(child, c)
+		child = f.node(child)
 		switch inner := child.(type) {
 		case *Or:
 			absorbed = append(absorbed, inner.Children...)
@@ -104,14 +119,14 @@ func normaliseOr(n *Or, c *collation.Collation) Node {
 			children = append(children, child)
 		}
 	}
-	children = joinEqualities(append(children, absorbed...), c)
+	children = joinEqualities(append(children, absorbed...), f.collation)
 	switch len(children) {
 	case 0:
 		return &Always{}
 	case 1:
 		return children[0]
 	}
-	sortNodes(children)
+	f.sort(children)
 	return &Or{children}
 }
 
@@ -121,10 +136,10 @@ func isEmpty(n Node) bool {
 	return ok && len(and.Children) == 0
 }
 
-func normaliseNor(n *Nor, c *collation.Collation) Node {
+func (f *normaliser) nor(n *Nor) Node {
 	var children []Node
 	for _, child := range n.Children {
-		child = normalise(child, c)
+		child = f.node(child)
 		switch {
 		case isAlways(child, true), isEmpty(child):
 			return &Always{}
@@ -136,9 +151,9 @@ func normaliseNor(n *Nor, c *collation.Collation) Node {
 	case 0:
 		return &And{}
 	case 1:
-		return normalise(&Not{children[0]}, c)
+		return f.not(children[0])
 	}
-	sortNodes(children)
+	f.sort(children)
 	return &Nor{children}
 }
 
@@ -216,7 +231,11 @@ func normaliseIn(n *In, c *collation.Collation) Node {
 	return &In{Path: n.Path, Values: values, Regexes: regexes, implied: n.implied}
 }
 
-func sortNodes(nodes []Node) { slices.SortStableFunc(nodes, compareNodes) }
+func (f *normaliser) sort(nodes []Node) {
+	if !f.asGiven {
+		slices.SortStableFunc(nodes, compareNodes)
+	}
+}
 
 // compareNodes orders as the server's canonical form of a query does.
 func compareNodes(a, b Node) int {

@@ -170,7 +170,7 @@ func (p *parser) expr(v bsoncore.Value) (Node, error) {
 	if p.inner > 0 {
 		return nil, badValue("$expr can only be applied to the top-level document")
 	}
-	e, err := expression.Parse(v, &expression.Options{Collation: p.options.Collation, Let: p.options.Let, Now: p.options.Now})
+	e, err := expression.Parse(v, &expression.Options{Collation: p.options.Collation, Let: p.options.Let, Now: p.options.Now, Call: p.options.Call})
 	if err != nil {
 		return nil, err
 	}

@@ -11,12 +11,14 @@ package query
 
 import (
 	"bytes"
+	"sync"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 
 	"github.com/pandodb/pando/document/internal/collation"
 	"github.com/pandodb/pando/document/internal/expression"
+	"github.com/pandodb/pando/document/internal/mongoerror"
 	"github.com/pandodb/pando/document/internal/path"
 )
 
@@ -25,6 +27,7 @@ type Options struct {
 	Collation *collation.Collation
 	Let       []expression.Variable // $$name in $expr
 	Now       time.Time             // $$NOW
+	Call      *expression.Call      // who waits for $expr
 }
 
 // Filter is a parsed filter: immutable, safe for concurrent use. Root is its tree, normalised, for planners.
@@ -34,6 +37,9 @@ type Filter struct {
 	given     Node // the tree before it was normalised
 	collation *collation.Collation
 	matcher   matcher
+
+	once     sync.Once
+	position matcher // for positions, made when one is asked for
 }
 
 // Parse parses a filter. Errors are *mongoerror.Error (unknown operator: BadValue, naming operator and path).
@@ -70,12 +76,46 @@ func (f *Filter) Match(doc path.Fields) (bool, error) {
 }
 
 // MatchPosition is Match, and returns the position that the positional operator $ stands for: the index of the first
-// element of the last array through which a condition matched; -1 when there is none.
+// element of the last array through which a condition matched; -1 when there is none. Conditions are looked at in the order of the
+// normalised tree.
 func (f *Filter) MatchPosition(doc path.Fields) (matched bool, position int, err error) {
+	f.once.Do(func() {
+		f.position = compile((&normaliser{collation: f.collation, negations: true}).node(f.given), f.collation)
+	})
 	position = -1
-	matched, err = f.matcher.match(newObject(doc), &position)
+	matched, err = f.position.match(newObject(doc), &position)
 	if !matched {
 		position = -1
 	}
 	return matched, position, err
+}
+
+// Positional returns the filter for a positional projection, whose MatchPosition looks at conditions in the order in which they were
+// given. It refuses conditions that MongoDB does not look for a position in.
+func (f *Filter) Positional() (*Filter, error) {
+	if err := positional(f.given); err != nil {
+		return nil, err
+	}
+	p := newFilter(f.given, f.Root, f.collation)
+	p.once.Do(func() {
+		p.position = compile((&normaliser{collation: f.collation, asGiven: true, negations: true}).node(f.given), f.collation)
+	})
+	return p, nil
+}
+
+func positional(n Node) error {
+	switch n.(type) {
+	case *Near:
+		return mongoerror.New(mongoerror.Code(5626500), "$geoNear, $near, and $nearSphere are not allowed in this context")
+	case *Expr:
+		return mongoerror.New(mongoerror.QueryFeatureNotAllowed, "$expr is not allowed in this context")
+	case *JSONSchema:
+		return mongoerror.New(mongoerror.QueryFeatureNotAllowed, "$jsonSchema is not allowed in this context")
+	}
+	for _, child := range childrenOf(n) {
+		if err := positional(child); err != nil {
+			return err
+		}
+	}
+	return nil
 }

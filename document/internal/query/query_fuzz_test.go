@@ -1,7 +1,6 @@
 package query
 
 import (
-	"encoding/binary"
 	"testing"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -9,6 +8,7 @@ import (
 
 	"github.com/pandodb/pando/document/internal/mongoerror"
 	"github.com/pandodb/pando/document/internal/path"
+	"github.com/pandodb/pando/test/wellformed"
 )
 
 // seeds are filters for the fuzz targets: every operator at least once.
@@ -24,19 +24,15 @@ var seeds = []string{
 	`{"$sampleRate": 0.5, "$comment": "x", "$alwaysTrue": 1}`,
 }
 
-// valid reports whether bytes are what the document layer lets in: one document, and nothing behind it.
-func valid(data []byte) bool {
-	return len(data) >= bsoncore.EmptyDocumentLength && int(binary.LittleEndian.Uint32(data)) == len(data) && bson.Raw(data).Validate() == nil
-}
-
 // FuzzParse parses filters that are BSON, but may be anything else: the errors must be those that drivers know, and the normal form
 // must parse again.
 func FuzzParse(f *testing.F) {
 	for _, s := range seeds {
 		f.Add([]byte(document(f, s)))
 	}
-	f.Fuzz(func(t *testing.T, data []byte) {
-		if !valid(data) {
+	f.Fuzz(func(t *testing.T, input []byte) {
+		data, ok := wellformed.Document(input)
+		if !ok {
 			return
 		}
 		filter, err := Parse(data, nil)
@@ -62,8 +58,10 @@ func FuzzMatch(f *testing.F) {
 			f.Add([]byte(document(f, s)), []byte(document(f, d)))
 		}
 	}
-	f.Fuzz(func(t *testing.T, data, doc []byte) {
-		if !valid(data) || !valid(doc) {
+	f.Fuzz(func(t *testing.T, anyFilter, anyDoc []byte) {
+		data, ok := wellformed.Document(anyFilter)
+		doc, ok2 := wellformed.Document(anyDoc)
+		if !ok || !ok2 {
 			return
 		}
 		filter, err := Parse(data, nil)

@@ -55,7 +55,14 @@ func play(t *testing.T, d *datadriven.TestData, f *Filter, docs []string) string
 		return f.String() + "\n"
 	case "regex":
 		r := f.Root.(*Regex)
-		return fmt.Sprintf("%T prefix %q exact %v\n", r.engine, r.Prefix, r.Exact)
+		engine := "literal"
+		if e, ok := r.engine.(patternEngine); ok {
+			engine = "backtracking"
+			if _, linear := e.Linear(); linear {
+				engine = "linear"
+			}
+		}
+		return fmt.Sprintf("%s prefix %q exact %v\n", engine, r.Prefix, r.Exact)
 	case "fields":
 		names, whole := f.Fields()
 		return fmt.Sprintf("%q whole %v\n", names, whole)
@@ -201,6 +208,45 @@ func TestExplodingPattern(t *testing.T) {
 		}
 		if matched, err := f.Match(doc); matched || mongoerror.CodeOf(err) != code {
 			t.Errorf("%s: %v, %v", pattern, matched, err)
+		}
+	}
+}
+
+// TestPositions holds the positions of a positional projection, and of an update, against those of a MongoDB server: conditions are looked at
+// in the order in which they were given, and in that of the normalised tree; nothing below a negation leaves one.
+func TestPositions(t *testing.T) {
+	doc := path.Document(document(t, `{"l": [5, 0], "o": [1, 2, 3]}`))
+	for _, test := range []struct {
+		filter            string
+		projected, update int
+	}{
+		{`{"l": {"$gte": 3, "$lt": 1}}`, 1, 0},
+		{`{"l": {"$lt": 1, "$gte": 3}}`, 0, 0},
+		{`{"l": {"$lt": 1, "$in": [5]}}`, 0, 1},
+		{`{"l": {"$mod": [5, 0], "$gte": 3}}`, 0, 0},
+		{`{"l": 5, "o": 2}`, 1, 1},
+		{`{"o": 2, "l": 5}`, 0, 1},
+		{`{"$and": [{"o": 2}, {"l": 5}], "o": 3}`, 0, 1},
+		{`{"o": {"$exists": true}, "l": 0}`, 1, 0},
+		{`{"l": {"$not": {"$not": {"$lt": 1}}}}`, -1, -1},
+		{`{"l": {"$not": {"$exists": false}}}`, -1, -1},
+		{`{"$or": [{"l": 0}, {"l": 5}]}`, 0, 0},
+		{`{"$or": [{"l": {"$lt": 1}}, {"l": {"$gt": 3}}]}`, -1, -1},
+		{`{"l": {"$all": [5, 0]}}`, 1, 1},
+	} {
+		f, err := Parse(document(t, test.filter), nil)
+		if err != nil {
+			t.Fatal(test.filter, err)
+		}
+		given, err := f.Positional()
+		if err != nil {
+			t.Fatal(test.filter, err)
+		}
+		if matched, at, err := given.MatchPosition(doc); !matched || at != test.projected || err != nil {
+			t.Errorf("%s, projected: %v at %d, %v; want %d", test.filter, matched, at, err, test.projected)
+		}
+		if matched, at, err := f.MatchPosition(doc); !matched || at != test.update || err != nil {
+			t.Errorf("%s, updated: %v at %d, %v; want %d", test.filter, matched, at, err, test.update)
 		}
 	}
 }

@@ -2,26 +2,21 @@ package query
 
 import (
 	"bytes"
-	"regexp"
 	"regexp/syntax"
 	"strings"
-	"time"
 
-	"github.com/dlclark/regexp2/v2"
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 
 	"github.com/pandodb/pando/document/internal/mongoerror"
+	"github.com/pandodb/pando/document/internal/pcre"
 )
 
 // Codes without a name that are about regular expressions.
 const (
-	bothOptions      mongoerror.Code = 51075
-	invalidRegex     mongoerror.Code = 51091
-	invalidFlag      mongoerror.Code = 51108
-	regexTakesLong   mongoerror.Code = 51156
-	longestPattern                   = 32764 // bytes, as PCRE is built for MongoDB
-	regexTimeout                     = 500 * time.Millisecond
-	backtrackingSize                 = 1 << 20 // slots of the stack that a match may use
+	bothOptions    mongoerror.Code = 51075
+	invalidRegex   mongoerror.Code = 51091
+	invalidFlag    mongoerror.Code = 51108
+	regexTakesLong mongoerror.Code = 51156
 )
 
 // engine matches strings.
@@ -39,69 +34,22 @@ func newRegex(name, pattern, options string) (*Regex, error) {
 			return nil, mongoerror.New(invalidFlag, " invalid flag in regex options: %c", c)
 		}
 	}
-	if len(pattern) > longestPattern {
-		return nil, mongoerror.New(invalidRegex, "Regular expression is invalid: regular expression is too large")
-	}
 	r := &Regex{Path: name, Pattern: pattern, Options: options}
 	return r, r.compile()
 }
 
 func (n *Regex) compile() error {
-	flags := ""
-	for _, c := range []byte("ims") {
-		if strings.IndexByte(n.Options, c) >= 0 {
-			flags += string(c)
-		}
-	}
-	t := translator{src: n.Pattern, extended: strings.Contains(n.Options, "x"), multiline: strings.Contains(n.Options, "m")}
-	if linear, ok := t.translate(); ok {
-		if flags != "" {
-			linear = "(?" + flags + ")" + linear
-		}
-		if re, err := regexp.Compile(linear); err == nil && !t.twice && (!t.multiline || !t.begins || !re.MatchString("")) {
-			n.analyse(linear)
-			if n.engine == nil {
-				n.engine = linearEngine{re}
-			}
-			return nil
-		}
-	}
-	t.backtracking = true
-	pattern, _ := t.translate()
-	if t.twice {
-		return mongoerror.New(invalidRegex, "Regular expression is invalid: two named subpatterns have the same name")
-	}
-	options := regexp2.None
-	for _, c := range flags {
-		switch c {
-		case 'i':
-			options |= regexp2.IgnoreCase
-		case 'm':
-			options |= regexp2.Multiline
-		case 's':
-			options |= regexp2.Singleline
-		}
-	}
-	re, err := regexp2.Compile(pattern, options, regexp2.OptionMaintainCaptureOrder(),
-		regexp2.OptionMaxBacktrackingStackSize(backtrackingSize))
+	compiled, err := pcre.Compile(n.Pattern, n.Options)
 	if err != nil {
-		return mongoerror.New(invalidRegex, "Regular expression is invalid: %s", regexProblem(err))
+		return mongoerror.New(invalidRegex, "Regular expression is invalid: %s", err)
 	}
-	re.MatchTimeout = regexTimeout
-	n.engine = &backtrackingEngine{re, n.Pattern}
+	if linear, ok := compiled.Linear(); ok {
+		n.analyse(linear)
+	}
+	if n.engine == nil {
+		n.engine = patternEngine{compiled, n.Pattern}
+	}
 	return nil
-}
-
-// regexProblem returns what is wrong with a pattern, in PCRE's words where they are well known.
-func regexProblem(err error) string {
-	s := err.Error()
-	switch {
-	case strings.Contains(s, "missing closing )"), strings.Contains(s, "not enough )"):
-		return "missing closing parenthesis"
-	case strings.Contains(s, "missing argument to repetition"), strings.Contains(s, "quantifier"):
-		return "quantifier does not follow a repeatable item"
-	}
-	return s
 }
 
 // analyse finds the literal with which all matches start, and whether comparing bytes does.
@@ -152,11 +100,6 @@ func (n *Regex) test(v bsoncore.Value, _ *int) (bool, error) {
 	return false, nil
 }
 
-// linearEngine is the standard library's: its time is linear.
-type linearEngine struct{ re *regexp.Regexp }
-
-func (e linearEngine) match(s []byte) (bool, error) { return e.re.Match(s), nil }
-
 // literalEngine looks for a string, at the beginning or anywhere.
 type literalEngine struct {
 	literal  []byte
@@ -170,16 +113,16 @@ func (e literalEngine) match(s []byte) (bool, error) {
 	return bytes.Contains(s, e.literal), nil
 }
 
-// backtrackingEngine has lookaround and backreferences, and limits of time and memory.
-type backtrackingEngine struct {
-	re      *regexp2.Regexp
-	pattern string
+// patternEngine has all of PCRE's language.
+type patternEngine struct {
+	*pcre.Pattern
+	source string
 }
 
-func (e *backtrackingEngine) match(s []byte) (bool, error) {
-	ok, err := e.re.MatchString(string(s))
+func (e patternEngine) match(s []byte) (bool, error) {
+	ok, err := e.Match(s)
 	if err != nil {
-		shown := e.pattern
+		shown := e.source
 		if len(shown) > longestShown {
 			shown = shown[:longestShown] + "..."
 		}

@@ -126,11 +126,23 @@ func (g *generator) positions(array []byte, through []int) (others []int, done b
 		return others, false, nil
 	}
 	inside := path.Document(array) // the names of an array's elements are their positions
+	for _, i := range through {
+		// What a position leads to is a key as it is, even if it is an array.
+		if slices.Contains(others, i) || len(g.rest[i]) > 1 {
+			continue
+		}
+		if v, _ := path.Lookup(array, g.rest[i][0]); v.Type == bsoncore.TypeArray {
+			if len(v.Data) <= bsoncore.EmptyDocumentLength {
+				v = undefined()
+			}
+			g.values[i], g.rest[i] = v, nil
+		}
+	}
 	if len(others) == 0 {
 		return nil, true, g.walk(inside)
 	}
 	for _, i := range through {
-		if slices.Contains(others, i) {
+		if slices.Contains(others, i) || g.rest[i] == nil {
 			continue
 		}
 		v, rest := step(inside, g.rest[i])

@@ -121,6 +121,15 @@ func parseMeta(part Part, spec bsoncore.Document) (Part, error) {
 	return part, mongoerror.New(mongoerror.Code(31138), "Illegal $meta sort: %s", spec)
 }
 
+// CheckPath refuses what is no path of a field.
+func CheckPath(name string) error {
+	if strings.IndexByte(name, 0) >= 0 {
+		return mongoerror.New(mongoerror.Code(16411), "FieldPath field names may not contain '\\0'.")
+	}
+	_, err := split(name)
+	return err
+}
+
 func split(name string) ([]string, error) {
 	if name == "" {
 		return nil, mongoerror.New(mongoerror.Code(40352), "FieldPath cannot be constructed with empty string")
@@ -162,13 +171,16 @@ func (p *Pattern) Append(dst []byte, doc path.Fields) ([]byte, error) {
 	for i := range p.parts {
 		part := &p.parts[i]
 		v, array := part.value(doc)
-		if array {
+		if array && !p.onlyID() {
 			return p.appendLowest(dst[:start], doc)
 		}
 		dst = keyenc.Append(dst, v, part.Descending, p.collation)
 	}
 	return dst, nil
 }
+
+// onlyID reports whether the sort is by _id alone, of which MongoDB takes arrays as a whole.
+func (p *Pattern) onlyID() bool { return len(p.parts) == 1 && p.parts[0].Path == "_id" }
 
 // value walks to the value of a part, where no array is on the way.
 func (part *Part) value(doc path.Fields) (v bsoncore.Value, array bool) {

@@ -8,6 +8,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 
 	"github.com/pandodb/pando/document/internal/mongoerror"
+	"github.com/pandodb/pando/document/internal/path"
 )
 
 // Limits of what an update may make of a document.
@@ -96,21 +97,21 @@ func (r *run) document(dst, doc []byte, n *node) ([]byte, error) {
 		done = make([]bool, len(n.names))
 	}
 	var failed failure
-	s := elementsIn(doc)
+	s := path.PlacesOf(doc)
 	for left := len(n.names); left > 0; {
-		e, ok := s.next()
+		e, ok := s.Next()
 		if !ok {
 			break
 		}
-		i := n.find(e.name)
+		i := n.find(e.Name)
 		if i < 0 || done[i] {
 			continue
 		}
 		done[i] = true
 		left--
-		dst = append(dst, doc[from:e.start]...)
-		from = e.end
-		if dst, err = r.field(dst, n.names[i], n.children[i], e.value); err != nil {
+		dst = append(dst, doc[from:e.Start]...)
+		from = e.End
+		if dst, err = r.field(dst, n.names[i], n.children[i], e.Value); err != nil {
 			failed.note(err, i)
 		}
 	}
@@ -258,17 +259,17 @@ func (r *run) elements(dst []byte, n *node, old bsoncore.Value) ([]byte, bsoncor
 	start := len(dst)
 	dst = append(dst, 0, 0, 0, 0)
 	index := 0
-	for s := elementsIn(old.Data); ; index++ {
-		e, ok := s.next()
+	for s := path.PlacesOf(old.Data); ; index++ {
+		e, ok := s.Next()
 		if !ok {
 			break
 		}
 		r.push("", index)
-		chosen, err := r.chosen(n, e.value)
+		chosen, err := r.chosen(n, e.Value)
 		if err == nil && chosen == nil {
-			dst = append(dst, old.Data[e.start:e.end]...)
+			dst = append(dst, old.Data[e.Start:e.End]...)
 		} else if err == nil {
-			dst, err = r.item(dst, index, chosen, e.value)
+			dst, err = r.item(dst, index, chosen, e.Value)
 		}
 		r.pop()
 		if err != nil {

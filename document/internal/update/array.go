@@ -7,6 +7,7 @@ import (
 
 	"github.com/pandodb/pando/document/internal/mongoerror"
 	"github.com/pandodb/pando/document/internal/order"
+	"github.com/pandodb/pando/document/internal/path"
 )
 
 // pushClauses are what stands beside $each in $push.
@@ -68,8 +69,8 @@ func (r *run) append(dst []byte, op *operation, old bsoncore.Value) ([]byte, bso
 		return dst, 0, tooDeep()
 	}
 	count := 0
-	for s := elementsIn(old.Data); ; count++ {
-		if _, ok := s.next(); !ok {
+	for s := path.PlacesOf(old.Data); ; count++ {
+		if _, ok := s.Next(); !ok {
 			break
 		}
 	}

@@ -89,23 +89,23 @@ func parseRestricted(doc bsoncore.Document, o *Options) (*query.Filter, error) {
 	if err := refuseWhole(doc); err != nil {
 		return nil, err
 	}
-	return query.Parse(doc, &query.Options{Collation: o.Collation, Let: o.Let, Now: o.Now})
+	return query.Parse(doc, &query.Options{Collation: o.Collation, Let: o.Let, Now: o.Now, Call: o.Call})
 }
 
 func refuseWhole(doc []byte) error {
-	for s := elementsIn(doc); ; {
-		e, ok := s.next()
+	for s := path.PlacesOf(doc); ; {
+		e, ok := s.Next()
 		if !ok {
 			return nil
 		}
-		switch name := string(e.name); name {
+		switch name := string(e.Name); name {
 		case "$expr", "$where", "$text":
 			return mongoerror.New(mongoerror.QueryFeatureNotAllowed, "%s is not allowed in this context", name)
 		case "$and", "$or", "$nor":
-			if e.value.Type != bsoncore.TypeArray {
+			if e.Value.Type != bsoncore.TypeArray {
 				continue
 			}
-			for _, v := range elementsOf(nil, e.value) {
+			for _, v := range elementsOf(nil, e.Value) {
 				if v.Type != bsoncore.TypeEmbeddedDocument {
 					continue
 				}
@@ -119,14 +119,14 @@ func refuseWhole(doc []byte) error {
 
 // identifierOf returns the one name with which all paths of a filter begin; found is the one so far.
 func identifierOf(doc []byte, found string) (string, error) {
-	for s := elementsIn(doc); ; {
-		e, ok := s.next()
+	for s := path.PlacesOf(doc); ; {
+		e, ok := s.Next()
 		if !ok {
 			return found, nil
 		}
-		name := string(e.name)
+		name := string(e.Name)
 		if name == "$and" || name == "$or" || name == "$nor" {
-			for _, v := range elementsOf(nil, e.value) {
+			for _, v := range elementsOf(nil, e.Value) {
 				var err error
 				if found, err = identifierOf(v.Data, found); err != nil {
 					return "", err
@@ -197,7 +197,7 @@ func (op *operation) parsePull(v bsoncore.Value, o *Options) error {
 	if v.Type == bsoncore.TypeRegex {
 		c.wrapped = true
 	} else if e, ok := first(v.Data); ok {
-		c.wrapped = isPathOperator(string(e.name))
+		c.wrapped = isPathOperator(string(e.Name))
 	}
 	doc := bsoncore.Document(v.Data)
 	if c.wrapped {

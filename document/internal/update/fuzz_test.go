@@ -5,6 +5,8 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
+
+	"github.com/pandodb/pando/test/wellformed"
 )
 
 // FuzzParse parses and applies whatever is a valid document: nothing may panic, and what comes out is a valid document that the
@@ -26,8 +28,8 @@ func FuzzParse(f *testing.F) {
 		f.Add([]byte(raw))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		doc := bsoncore.Document(data)
-		if len(data) > 1<<12 || !valid(doc, 0) {
+		doc, whole := wellformed.Document(data)
+		if !whole || len(data) > 1<<12 {
 			return
 		}
 		var o Options

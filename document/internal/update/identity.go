@@ -7,6 +7,7 @@ import (
 
 	"github.com/pandodb/pando/document/internal/mongoerror"
 	"github.com/pandodb/pando/document/internal/order"
+	"github.com/pandodb/pando/document/internal/path"
 )
 
 // checkID refuses a change of _id, and values that _id cannot have. It is called only when n has changed something.
@@ -40,14 +41,14 @@ func validateID(v bsoncore.Value) error {
 	case bsoncore.TypeArray, bsoncore.TypeRegex, bsoncore.TypeUndefined:
 		return mongoerror.New(mongoerror.InvalidIdField, "The '_id' value cannot be of type %s", mongoerror.TypeName(v.Type))
 	case bsoncore.TypeEmbeddedDocument:
-		for s := elementsIn(v.Data); ; {
-			e, ok := s.next()
+		for s := path.PlacesOf(v.Data); ; {
+			e, ok := s.Next()
 			if !ok {
 				return nil
 			}
-			if bytes.HasPrefix(e.name, []byte("$")) {
+			if bytes.HasPrefix(e.Name, []byte("$")) {
 				return mongoerror.New(mongoerror.DollarPrefixedFieldName,
-					"_id fields may not contain '$'-prefixed fields: %s is not valid for storage.", e.name)
+					"_id fields may not contain '$'-prefixed fields: %s is not valid for storage.", e.Name)
 			}
 		}
 	}
@@ -80,7 +81,7 @@ func identity(old, now bsoncore.Document, inserting bool) (bsoncore.Value, error
 
 // idFirst appends doc with its _id at the beginning, which is what validated documents have.
 func idFirst(dst []byte, doc bsoncore.Document, id bsoncore.Value) []byte {
-	if e, ok := first(doc); ok && string(e.name) == "_id" {
+	if e, ok := first(doc); ok && string(e.Name) == "_id" {
 		return append(dst, doc...)
 	}
 	start := len(dst)
@@ -88,13 +89,13 @@ func idFirst(dst []byte, doc bsoncore.Document, id bsoncore.Value) []byte {
 	if id.Type != 0 {
 		dst = bsoncore.AppendValueElement(dst, "_id", id)
 	}
-	for s := elementsIn(doc); ; {
-		e, ok := s.next()
+	for s := path.PlacesOf(doc); ; {
+		e, ok := s.Next()
 		if !ok {
 			return finish(dst, start)
 		}
-		if string(e.name) != "_id" {
-			dst = append(dst, doc[e.start:e.end]...)
+		if string(e.Name) != "_id" {
+			dst = append(dst, doc[e.Start:e.End]...)
 		}
 	}
 }

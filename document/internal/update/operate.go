@@ -9,6 +9,7 @@ import (
 
 	"github.com/pandodb/pando/document/internal/mongoerror"
 	"github.com/pandodb/pando/document/internal/order"
+	"github.com/pandodb/pando/document/internal/path"
 )
 
 // operate appends what op makes of a value, and returns its type: 0 when there is nothing. Whether anything has changed is noted
@@ -152,13 +153,13 @@ func member(v bsoncore.Value, name string) (m bsoncore.Value, at int) {
 		return bsoncore.Value{}, -1
 	}
 	i := 0
-	for s := elementsIn(v.Data); ; i++ {
-		e, ok := s.next()
+	for s := path.PlacesOf(v.Data); ; i++ {
+		e, ok := s.Next()
 		if !ok {
 			return bsoncore.Value{}, i
 		}
-		if v.Type == bsoncore.TypeArray && i == index || v.Type != bsoncore.TypeArray && string(e.name) == name {
-			return e.value, i
+		if v.Type == bsoncore.TypeArray && i == index || v.Type != bsoncore.TypeArray && string(e.Name) == name {
+			return e.Value, i
 		}
 	}
 }

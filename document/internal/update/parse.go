@@ -8,31 +8,32 @@ import (
 	"github.com/pandodb/pando/document/internal/mongoerror"
 	"github.com/pandodb/pando/document/internal/number"
 	"github.com/pandodb/pando/document/internal/order"
+	"github.com/pandodb/pando/document/internal/path"
 )
 
 // parseOperators parses {$set: {a: 1}, ...} into the tree.
 func (u *Update) parseOperators(doc bsoncore.Document, o *Options) error {
 	u.root = new(node)
-	for s := elementsIn(doc); ; {
-		e, ok := s.next()
+	for s := path.PlacesOf(doc); ; {
+		e, ok := s.Next()
 		if !ok {
 			break
 		}
-		kind, known := operatorOf(string(e.name))
+		kind, known := operatorOf(string(e.Name))
 		if !known {
 			return mongoerror.New(mongoerror.FailedToParse, "Unknown modifier: %s. Expected a valid update modifier or pipeline-style "+
-				"update specified as an array", e.name)
+				"update specified as an array", e.Name)
 		}
-		if e.value.Type != bsoncore.TypeEmbeddedDocument {
+		if e.Value.Type != bsoncore.TypeEmbeddedDocument {
 			return mongoerror.New(mongoerror.FailedToParse, "Modifiers operate on fields but we found type %s instead. "+
-				"For example: {$mod: {<field>: ...}} not {%s}", mongoerror.TypeName(e.value.Type), showElement(string(e.name), e.value))
+				"For example: {$mod: {<field>: ...}} not {%s}", mongoerror.TypeName(e.Value.Type), showElement(string(e.Name), e.Value))
 		}
-		for s := elementsIn(e.value.Data); ; {
-			field, ok := s.next()
+		for s := path.PlacesOf(e.Value.Data); ; {
+			field, ok := s.Next()
 			if !ok {
 				break
 			}
-			if err := u.parseOperator(kind, string(field.name), field.value, o); err != nil {
+			if err := u.parseOperator(kind, string(field.Name), field.Value, o); err != nil {
 				return err
 			}
 		}
@@ -220,15 +221,15 @@ func (op *operation) parseCurrentDate(v bsoncore.Value, o *Options) error {
 			"expression ({$type: 'timestamp/date'}).", mongoerror.TypeName(v.Type))
 	}
 	found := false
-	for s := elementsIn(v.Data); ; {
-		e, ok := s.next()
+	for s := path.PlacesOf(v.Data); ; {
+		e, ok := s.Next()
 		if !ok {
 			break
 		}
-		if string(e.name) != "$type" {
-			return mongoerror.New(mongoerror.BadValue, "Unrecognized $currentDate option: %s", e.name)
+		if string(e.Name) != "$type" {
+			return mongoerror.New(mongoerror.BadValue, "Unrecognized $currentDate option: %s", e.Name)
 		}
-		kind, _ := e.value.StringValueOK()
+		kind, _ := e.Value.StringValueOK()
 		switch {
 		case kind == "date":
 			op.value = date
@@ -252,13 +253,13 @@ func (op *operation) parseBit(v bsoncore.Value) error {
 		return mongoerror.New(mongoerror.BadValue, "The $bit modifier is not compatible with a %s. You must pass in an embedded "+
 			"document: {$bit: {field: {and/or/xor: #}}", mongoerror.TypeName(v.Type))
 	}
-	for s := elementsIn(v.Data); ; {
-		e, ok := s.next()
+	for s := path.PlacesOf(v.Data); ; {
+		e, ok := s.Next()
 		if !ok {
 			break
 		}
-		b := bitwise{wide: e.value.Type == bsoncore.TypeInt64}
-		switch string(e.name) {
+		b := bitwise{wide: e.Value.Type == bsoncore.TypeInt64}
+		switch string(e.Name) {
 		case "and":
 			b.kind = '&'
 		case "or":
@@ -267,13 +268,13 @@ func (op *operation) parseBit(v bsoncore.Value) error {
 			b.kind = '^'
 		default:
 			return mongoerror.New(mongoerror.BadValue, "The $bit modifier only supports 'and', 'or', and 'xor', not '%s' which is "+
-				"an unknown operator: {%s}", e.name, showElement(string(e.name), e.value))
+				"an unknown operator: {%s}", e.Name, showElement(string(e.Name), e.Value))
 		}
-		if e.value.Type != bsoncore.TypeInt32 && e.value.Type != bsoncore.TypeInt64 {
+		if e.Value.Type != bsoncore.TypeInt32 && e.Value.Type != bsoncore.TypeInt64 {
 			return mongoerror.New(mongoerror.BadValue, "The $bit modifier field must be an Integer(32/64 bit); a '%s' is not "+
-				"supported here: {%s}", mongoerror.TypeName(e.value.Type), showElement(string(e.name), e.value))
+				"supported here: {%s}", mongoerror.TypeName(e.Value.Type), showElement(string(e.Name), e.Value))
 		}
-		b.value = e.value.AsInt64()
+		b.value = e.Value.AsInt64()
 		op.bits = append(op.bits, b)
 	}
 	if len(op.bits) == 0 {

@@ -7,19 +7,20 @@ import (
 
 	"github.com/pandodb/pando/document/internal/mongoerror"
 	"github.com/pandodb/pando/document/internal/order"
+	"github.com/pandodb/pando/document/internal/path"
 )
 
 // first returns the first element of a document.
-func first(doc []byte) (element, bool) {
-	s := elementsIn(doc)
-	return s.next()
+func first(doc []byte) (path.Placed, bool) {
+	s := path.PlacesOf(doc)
+	return s.Next()
 }
 
 // only returns the first element of a document that has no other.
-func only(doc []byte) (element, bool) {
-	s := elementsIn(doc)
-	e, ok := s.next()
-	_, more := s.next()
+func only(doc []byte) (path.Placed, bool) {
+	s := path.PlacesOf(doc)
+	e, ok := s.Next()
+	_, more := s.Next()
 	return e, ok && !more
 }
 
@@ -44,15 +45,15 @@ func depthOfAll(values []bsoncore.Value) int {
 func (op *operation) parseAddToSet(v bsoncore.Value) error {
 	op.values = []bsoncore.Value{v}
 	if v.Type == bsoncore.TypeEmbeddedDocument {
-		if e, ok := first(v.Data); ok && string(e.name) == "$each" {
-			if e.value.Type != bsoncore.TypeArray {
+		if e, ok := first(v.Data); ok && string(e.Name) == "$each" {
+			if e.Value.Type != bsoncore.TypeArray {
 				return mongoerror.New(mongoerror.TypeMismatch,
-					"The argument to $each in $addToSet must be an array but it was of type %s", mongoerror.TypeName(e.value.Type))
+					"The argument to $each in $addToSet must be an array but it was of type %s", mongoerror.TypeName(e.Value.Type))
 			}
 			if _, alone := only(v.Data); !alone {
 				return mongoerror.New(mongoerror.BadValue, "Found unexpected fields after $each in $addToSet: %s", showDocument(v.Data))
 			}
-			op.values = elementsOf(nil, e.value)
+			op.values = elementsOf(nil, e.Value)
 		}
 	}
 	op.depth = depthOfAll(op.values)
@@ -65,33 +66,33 @@ func (op *operation) parsePush(v bsoncore.Value) error {
 		return nil
 	}
 	c := new(pushClauses)
-	for s := elementsIn(v.Data); ; {
-		e, ok := s.next()
+	for s := path.PlacesOf(v.Data); ; {
+		e, ok := s.Next()
 		if !ok {
 			break
 		}
 		var err error
-		switch string(e.name) {
+		switch string(e.Name) {
 		case "$each":
-			if e.value.Type != bsoncore.TypeArray {
+			if e.Value.Type != bsoncore.TypeArray {
 				return mongoerror.New(mongoerror.BadValue, "The argument to $each in $push must be an array but it was of type: %s",
-					mongoerror.TypeName(e.value.Type))
+					mongoerror.TypeName(e.Value.Type))
 			}
-			op.values = elementsOf(nil, e.value)
+			op.values = elementsOf(nil, e.Value)
 		case "$slice":
-			if c.slice, c.sliced = integer(e.value); !c.sliced {
+			if c.slice, c.sliced = integer(e.Value); !c.sliced {
 				err = mongoerror.New(mongoerror.BadValue, "The value for $slice must be an integer value but was given type: %s",
-					mongoerror.TypeName(e.value.Type))
+					mongoerror.TypeName(e.Value.Type))
 			}
 		case "$position":
-			if c.position, c.positioned = integer(e.value); !c.positioned {
+			if c.position, c.positioned = integer(e.Value); !c.positioned {
 				err = mongoerror.New(mongoerror.BadValue, "The value for $position must be an integer value, not of type: %s",
-					mongoerror.TypeName(e.value.Type))
+					mongoerror.TypeName(e.Value.Type))
 			}
 		case "$sort":
-			c.sort, err = parseSort(e.value)
+			c.sort, err = parseSort(e.Value)
 		default:
-			err = mongoerror.New(mongoerror.BadValue, "Unrecognized clause in $push: %s", e.name)
+			err = mongoerror.New(mongoerror.BadValue, "Unrecognized clause in $push: %s", e.Name)
 		}
 		if err != nil {
 			return err
@@ -118,22 +119,22 @@ func parseSort(v bsoncore.Value) ([]sortKey, error) {
 			"The $sort is invalid: use 1/-1 to sort the whole element, or {field:1/-1} to sort embedded fields")
 	}
 	var keys []sortKey
-	for s := elementsIn(v.Data); ; {
-		e, ok := s.next()
+	for s := path.PlacesOf(v.Data); ; {
+		e, ok := s.Next()
 		if !ok {
 			break
 		}
-		n, ok := integer(e.value)
+		n, ok := integer(e.Value)
 		if !ok || n != 1 && n != -1 {
 			return nil, mongoerror.New(mongoerror.BadValue, "The sort element value must be either 1 or -1")
 		}
-		if len(e.name) == 0 {
+		if len(e.Name) == 0 {
 			return nil, mongoerror.New(mongoerror.BadValue, "The sort field cannot be empty")
 		}
-		path := strings.Split(string(e.name), ".")
+		path := strings.Split(string(e.Name), ".")
 		for _, component := range path {
 			if component == "" {
-				return nil, mongoerror.New(mongoerror.BadValue, "The sort field is a dotted field but has an empty part: %s", e.name)
+				return nil, mongoerror.New(mongoerror.BadValue, "The sort field is a dotted field but has an empty part: %s", e.Name)
 			}
 		}
 		keys = append(keys, sortKey{path: path, descending: n < 0})

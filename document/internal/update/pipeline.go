@@ -7,6 +7,7 @@ import (
 
 	"github.com/pandodb/pando/document/internal/expression"
 	"github.com/pandodb/pando/document/internal/mongoerror"
+	"github.com/pandodb/pando/document/internal/path"
 	"github.com/pandodb/pando/document/internal/projection"
 )
 
@@ -29,9 +30,17 @@ func isOtherStage(name string) bool {
 	return false
 }
 
+// transformation is a stage, or several that work together: a *projection.Projection or a *projection.Sequence.
+type transformation interface {
+	Apply(dst []byte, doc bsoncore.Document) ([]byte, error)
+}
+
 // parsePipeline parses the stages.
 func (u *Update) parsePipeline(v bsoncore.Value, o *Options) error {
-	options := &projection.Options{Expression: &expression.Options{Collation: o.Collation, Let: o.Let, Now: o.Now}}
+	options := &projection.Options{Expression: &expression.Options{
+		Collation: o.Collation, Let: o.Let, Now: o.Now, Call: o.Call, Later: true,
+	}}
+	var sequence *projection.Sequence
 	for _, stage := range elementsOf(nil, v) {
 		if stage.Type != bsoncore.TypeEmbeddedDocument {
 			return mongoerror.New(mongoerror.TypeMismatch, "Each element of the 'pipeline' array must be an object")
@@ -40,11 +49,20 @@ func (u *Update) parsePipeline(v bsoncore.Value, o *Options) error {
 		if !ok {
 			return mongoerror.New(notOneStage, "A pipeline stage specification object must contain exactly one field.")
 		}
-		p, err := parseStage(string(e.name), e.value, options)
+		p, err := parseStage(string(e.Name), e.Value, options)
 		if err != nil {
 			return err
 		}
-		u.stages = append(u.stages, p)
+		longer, ok := sequence.Then(p)
+		switch {
+		case !ok:
+			u.stages = append(u.stages, p)
+		case sequence == nil:
+			u.stages = append(u.stages, longer)
+		default:
+			u.stages[len(u.stages)-1] = longer
+		}
+		sequence = longer
 	}
 	return nil
 }
@@ -79,15 +97,15 @@ func parseReplaceRoot(v bsoncore.Value, o *projection.Options) (*projection.Proj
 		return nil, mongoerror.New(40229, "expected an object as specification for $replaceRoot stage, got %s", mongoerror.TypeName(v.Type))
 	}
 	var root bsoncore.Value
-	for s := elementsIn(v.Data); ; {
-		e, ok := s.next()
+	for s := path.PlacesOf(v.Data); ; {
+		e, ok := s.Next()
 		if !ok {
 			break
 		}
-		if string(e.name) != "newRoot" {
-			return nil, mongoerror.New(40415, "BSON field '$replaceRoot.%s' is an unknown field.", e.name)
+		if string(e.Name) != "newRoot" {
+			return nil, mongoerror.New(40415, "BSON field '$replaceRoot.%s' is an unknown field.", e.Name)
 		}
-		root = e.value
+		root = e.Value
 	}
 	if root.Type == 0 {
 		return nil, mongoerror.New(40414, "BSON field '$replaceRoot.newRoot' is missing but a required field")

@@ -4,17 +4,19 @@ import (
 	"bytes"
 
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
+
+	"github.com/pandodb/pando/document/internal/path"
 )
 
 // parseReplacement checks a replacement.
 func (u *Update) parseReplacement(doc bsoncore.Document) error {
 	u.replacement = doc
-	for s := elementsIn(doc); ; {
-		e, ok := s.next()
+	for s := path.PlacesOf(doc); ; {
+		e, ok := s.Next()
 		if !ok {
 			return nil
 		}
-		if depthOf(e.value) >= maxDepth {
+		if depthOf(e.Value) >= maxDepth {
 			return tooDeep()
 		}
 	}
@@ -36,19 +38,19 @@ func (u *Update) replace(dst []byte, doc bsoncore.Document, inserting bool) ([]b
 	if id.Type != 0 {
 		dst = bsoncore.AppendValueElement(dst, "_id", id)
 	}
-	for s := elementsIn(u.replacement); ; {
-		e, ok := s.next()
+	for s := path.PlacesOf(u.replacement); ; {
+		e, ok := s.Next()
 		if !ok {
 			break
 		}
-		if string(e.name) == "_id" {
+		if string(e.Name) == "_id" {
 			continue
 		}
 		from := len(dst)
-		dst = append(dst, u.replacement[e.start:e.end]...)
-		if e.value.Type == bsoncore.TypeTimestamp && u.timestamp.Type == bsoncore.TypeTimestamp &&
-			bytes.Equal(e.value.Data, make([]byte, 8)) {
-			copy(dst[from+(e.end-e.start)-8:], u.timestamp.Data)
+		dst = append(dst, u.replacement[e.Start:e.End]...)
+		if e.Value.Type == bsoncore.TypeTimestamp && u.timestamp.Type == bsoncore.TypeTimestamp &&
+			bytes.Equal(e.Value.Data, make([]byte, 8)) {
+			copy(dst[from+(e.End-e.Start)-8:], u.timestamp.Data)
 		}
 	}
 	return finish(dst, start), !bytes.Equal(doc, u.replacement), nil
@@ -56,16 +58,16 @@ func (u *Update) replace(dst []byte, doc bsoncore.Document, inserting bool) ([]b
 
 // checkStorable refuses a replacement of which a top-level field's name begins with a dollar, or whose _id cannot be one.
 func (u *Update) checkStorable() error {
-	for s := elementsIn(u.replacement); ; {
-		e, ok := s.next()
+	for s := path.PlacesOf(u.replacement); ; {
+		e, ok := s.Next()
 		if !ok {
 			return nil
 		}
-		if bytes.HasPrefix(e.name, []byte("$")) {
-			return dollarPrefixed(string(e.name))
+		if bytes.HasPrefix(e.Name, []byte("$")) {
+			return dollarPrefixed(string(e.Name))
 		}
-		if string(e.name) == "_id" {
-			if err := validateID(e.value); err != nil {
+		if string(e.Name) == "_id" {
+			if err := validateID(e.Value); err != nil {
 				return err
 			}
 		}

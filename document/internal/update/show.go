@@ -10,6 +10,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 
 	"github.com/pandodb/pando/document/internal/mongoerror"
+	"github.com/pandodb/pando/document/internal/path"
 )
 
 // Messages show values the way MongoDB's messages do: a notation like that of its shell. Long ones are cut: a message is for
@@ -90,8 +91,8 @@ func showMembers(b *strings.Builder, v bsoncore.Value, depth int) {
 	}
 	b.WriteString(open)
 	first := true
-	for s := elementsIn(v.Data); ; {
-		e, ok := s.next()
+	for s := path.PlacesOf(v.Data); ; {
+		e, ok := s.Next()
 		if !ok {
 			break
 		}
@@ -105,10 +106,10 @@ func showMembers(b *strings.Builder, v bsoncore.Value, depth int) {
 			break
 		}
 		if v.Type == bsoncore.TypeEmbeddedDocument {
-			b.Write(e.name)
+			b.Write(e.Name)
 			b.WriteString(": ")
 		}
-		show(b, e.value, depth+1)
+		show(b, e.Value, depth+1)
 	}
 	if !first {
 		b.WriteByte(' ')

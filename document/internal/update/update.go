@@ -13,7 +13,6 @@ import (
 	"github.com/pandodb/pando/document/internal/collation"
 	"github.com/pandodb/pando/document/internal/expression"
 	"github.com/pandodb/pando/document/internal/mongoerror"
-	"github.com/pandodb/pando/document/internal/projection"
 	"github.com/pandodb/pando/document/internal/query"
 )
 
@@ -25,14 +24,16 @@ type Options struct {
 	Now          time.Time      // $currentDate, $$NOW
 	Timestamp    bsoncore.Value // $currentDate {$type: "timestamp"}: a value of that type
 	Filter       *query.Filter  // for the positional operator
+	Call         *expression.Call
 }
 
 // Update is a parsed update: immutable, safe for concurrent use.
 type Update struct {
-	root        *node                    // operators
-	replacement bsoncore.Document        // a replacement
-	stages      []*projection.Projection // a pipeline
-	filters     map[string]*arrayFilter  // by identifier
+	root        *node                   // operators
+	replacement bsoncore.Document       // a replacement
+	stages      []transformation        // a pipeline
+	diff        bsoncore.Document       // what an entry of an oplog says
+	filters     map[string]*arrayFilter // by identifier
 	collation   *collation.Collation
 	timestamp   bsoncore.Value
 	positional  bool
@@ -59,7 +60,7 @@ func Parse(u bsoncore.Value, o *Options) (*Update, error) {
 	if result.filters, err = parseFilters(o.ArrayFilters, o); err != nil {
 		return nil, err
 	}
-	if e, ok := first(u.Data); ok && len(e.name) > 0 && e.name[0] == '$' {
+	if e, ok := first(u.Data); ok && len(e.Name) > 0 && e.Name[0] == '$' {
 		return result, result.parseOperators(u.Data, o)
 	}
 	return result, result.parseReplacement(u.Data)
@@ -83,13 +84,15 @@ func (u *Update) apply(dst []byte, doc bsoncore.Document, inserting bool, positi
 	switch {
 	case u.replacement != nil:
 		out, changed, err = u.replace(dst, doc, inserting)
+	case u.diff != nil:
+		out, changed, err = u.applyDiff(dst, doc)
 	case u.root == nil:
 		out, changed, err = u.transform(dst, doc, inserting)
 	default:
 		r := run{u: u, doc: doc, inserting: inserting, position: position}
 		r.path = r.room[:0]
 		e, ok := first(doc)
-		r.keepID = ok && string(e.name) == "_id"
+		r.keepID = ok && string(e.Name) == "_id"
 		out, err = r.document(dst, doc, u.root)
 		changed = r.changed
 	}
@@ -106,7 +109,7 @@ func (u *Update) apply(dst []byte, doc bsoncore.Document, inserting bool, positi
 func tooLarge(doc bsoncore.Document) error {
 	firstElement := "EOO"
 	if e, ok := first(doc); ok {
-		firstElement = showElement(string(e.name), e.value)
+		firstElement = showElement(string(e.Name), e.Value)
 	}
 	return mongoerror.New(mongoerror.BSONObjectTooLarge,
 		"BSONObj size: %d (0x%X) is invalid. Size must be between 0 and %d(16MB) First element: %s",

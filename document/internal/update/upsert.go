@@ -5,6 +5,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 
+	"github.com/pandodb/pando/document/internal/path"
 	"github.com/pandodb/pando/document/internal/query"
 )
 
@@ -61,12 +62,12 @@ func isIdentity(path string) bool { return path == "_id" || strings.HasPrefix(pa
 // base is the document to which an upsert's update is applied: what the filter says with =, nested as the paths say.
 func (u *Update) base(equalities bsoncore.Document) (bsoncore.Document, error) {
 	tree := new(node)
-	for s := elementsIn(equalities); ; {
-		e, ok := s.next()
+	for s := path.PlacesOf(equalities); ; {
+		e, ok := s.Next()
 		if !ok {
 			break
 		}
-		name := string(e.name)
+		name := string(e.Name)
 		if u.replacement != nil && !isIdentity(name) {
 			continue
 		}
@@ -74,7 +75,7 @@ func (u *Update) base(equalities bsoncore.Document) (bsoncore.Document, error) {
 		if len(components) > maxComponents {
 			return nil, tooDeep()
 		}
-		op := &operation{kind: opSet, value: e.value, depth: depthOf(e.value)}
+		op := &operation{kind: opSet, value: e.Value, depth: depthOf(e.Value)}
 		if err := tree.insertPlain(components, op); err != nil {
 			return nil, err
 		}

@@ -1,4 +1,4 @@
-package query
+package pcre
 
 import (
 	"fmt"
@@ -18,6 +18,7 @@ type translator struct {
 	at     int
 	out    strings.Builder
 	begins bool // there is a ^
+	ends   bool // the end is written as an optional newline
 	names  map[string]bool
 	twice  bool // two groups have one name
 }
@@ -375,6 +376,7 @@ func (t *translator) dollar() bool {
 
 // ending writes the end of the text, or the place before its last newline, when nothing follows.
 func (t *translator) ending() bool {
+	t.ends = true
 	t.out.WriteString(`(?:\n?\z)`)
 	rest := strings.TrimLeft(t.src[t.at:], ")")
 	return rest == "" || rest[0] == '|'

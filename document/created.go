@@ -1,0 +1,126 @@
+package document
+
+import (
+	"math"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
+
+	"github.com/pandodb/pando/document/internal/collation"
+	"github.com/pandodb/pando/document/internal/mongoerror"
+)
+
+// cappedUnit is what the size of a capped collection is a multiple of, as MongoDB has it.
+const cappedUnit = 256
+
+// outOfRange is MongoDB's code for a number that a command's field cannot be.
+const outOfRange mongoerror.Code = 51024
+
+// asCreated returns the options that a new collection or view keeps, and that listCollections shows: what was left to defaults is
+// written out, and what says nothing is left out. It changes nothing in options that it has returned.
+func asCreated(spec document) (document, error) {
+	elements, err := spec.Elements()
+	if err != nil {
+		return nil, malformed("%v", err)
+	}
+	if err := checkSeriesOptions(elements); err != nil {
+		return nil, err
+	}
+	capped := false
+	for _, e := range elements {
+		capped = capped || e.Key() == "capped" && truthy(e.Value())
+	}
+	b := bsoncore.NewDocumentBuilder()
+	for _, e := range elements {
+		name, v := e.Key(), e.Value()
+		doc, isDocument := v.DocumentOK()
+		switch {
+		case name == "capped":
+			if capped {
+				b.AppendBoolean(name, true)
+			}
+		case (name == "size" || name == "max") && v.IsNumber():
+			if !capped {
+				return nil, mongoerror.New(mongoerror.InvalidOptions,
+					"the 'capped' field needs to be true when either the 'size' or 'max' fields are present")
+			}
+			if err := appendBound(b, name, v.AsInt64()); err != nil {
+				return nil, err
+			}
+		case name == "collation" && isDocument:
+			c, err := collation.Parse(doc)
+			if err != nil {
+				return nil, err
+			}
+			if c != nil {
+				b.AppendDocument(name, c.Document())
+			}
+		case name == "clusteredIndex" && isDocument:
+			b.AppendDocument(name, clusteredBy(doc))
+		case name == "idIndex" && isDocument: // says what every collection has
+		case (name == "validator" || name == "storageEngine") && isDocument && len(doc) == len(emptyDocument()):
+		case name == "changeStreamPreAndPostImages" && isDocument && !truthy(doc.Lookup("enabled")):
+		case name == "timeseries", name == "expireAfterSeconds":
+		default:
+			b.AppendValue(name, v)
+		}
+	}
+	if err := appendSeriesOptions(b, spec); err != nil {
+		return nil, err
+	}
+	return b.Build(), nil
+}
+
+// appendBound appends the size or the number of documents of a capped collection.
+func appendBound(b *bsoncore.DocumentBuilder, name string, n int64) error {
+	if name == "max" {
+		if n > math.MaxInt32 {
+			return mongoerror.New(outOfRange, "BSON field 'max' value must be < 2147483648, actual value '%d'", n)
+		}
+		if n <= 0 {
+			n = math.MaxInt32 // as many as there is room for
+		}
+		b.AppendInt32(name, int32(n))
+		return nil
+	}
+	if n < 1 {
+		return mongoerror.New(outOfRange, "BSON field 'size' value must be >= 1, actual value '%d'", n)
+	}
+	if n > 1<<50 {
+		return mongoerror.New(outOfRange, "BSON field 'size' value must be <= 1125899906842624, actual value '%d'", n)
+	}
+	if n = (n + cappedUnit - 1) / cappedUnit * cappedUnit; n > math.MaxInt32 {
+		b.AppendInt64(name, n)
+	} else {
+		b.AppendInt32(name, int32(n))
+	}
+	return nil
+}
+
+// clusteredBy returns the clusteredIndex option as it is shown.
+func clusteredBy(doc document) document {
+	b := bsoncore.NewDocumentBuilder().AppendInt32("v", 2).AppendDocument("key", idPattern())
+	if name, ok := doc.Lookup("name").StringValueOK(); ok {
+		b.AppendString("name", name)
+	} else {
+		b.AppendString("name", "_id_")
+	}
+	return b.AppendBoolean("unique", true).Build()
+}
+
+func idPattern() document { return bsoncore.NewDocumentBuilder().AppendInt32("_id", 1).Build() }
+
+// IDIndex returns the specification of the index of _id, which every collection has, from the collection's options.
+func IDIndex(options bson.Raw) bson.Raw {
+	of := document(options)
+	b := bsoncore.NewDocumentBuilder().AppendInt32("v", 2).AppendDocument("key", idPattern())
+	if doc, ok := of.Lookup("clusteredIndex").DocumentOK(); ok {
+		name, _ := doc.Lookup("name").StringValueOK()
+		return bson.Raw(b.AppendString("name", name).AppendBoolean("unique", true).AppendBoolean("clustered", true).Build())
+	}
+	b.AppendString("name", "_id_")
+	if c, ok := of.Lookup("collation").DocumentOK(); ok {
+		b.AppendDocument("collation", c)
+	}
+	return bson.Raw(b.Build())
+}

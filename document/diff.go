@@ -1,0 +1,170 @@
+package document
+
+import (
+	"bytes"
+	"strconv"
+
+	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
+)
+
+// The log tells of an update what it changed, in the shape that MongoDB's oplog has since version 5.0. The diff of a document has
+//
+//	d: {field: false}            fields that are gone
+//	u: {field: value}            fields with another value
+//	i: {field: value}            fields that are new; they are at the end of the document, in this order
+//	s<field>: diff               what changed within a field
+//
+// and that of an array
+//
+//	a: true, l: length           l only if it became shorter
+//	u<position>: value           elements that are new or other
+//	s<position>: diff            what changed within an element
+
+// Names in diffs.
+const (
+	diffRemoved  = "d"
+	diffUpdated  = "u"
+	diffInserted = "i"
+	diffWithin   = 's' // begins a name
+	diffElement  = 'u' // begins a name
+	diffArray    = "a"
+	diffLength   = "l"
+)
+
+// appendDiff appends what makes doc of old.
+func appendDiff(dst []byte, old, doc document) []byte {
+	dst, _ = appendDocumentDiff(dst, old, doc)
+	return dst
+}
+
+// documentDiff collects the elements of the parts of a diff.
+type documentDiff struct{ removed, updated, inserted, within []byte }
+
+// appendDocumentDiff appends the diff of two documents, and reports whether they differ.
+func appendDocumentDiff(dst []byte, old, doc document) ([]byte, bool) {
+	d := documentDiff{}
+	was, now := elementsOf(old), elementsOf(doc)
+	for _, e := range was {
+		if position(now, e.Key()) < 0 {
+			d.removed = bsoncore.AppendBooleanElement(d.removed, e.Key(), false)
+		}
+	}
+	last := -1 // position, in the old document, of the newest field that has kept its place
+	for _, e := range now {
+		at := position(was, e.Key())
+		if at < 0 || at < last || d.inserted != nil {
+			d.inserted = bsoncore.AppendValueElement(d.inserted, e.Key(), e.Value())
+			continue
+		}
+		last = at
+		d.value(e.Key(), was[at].Value(), e.Value())
+	}
+	at, dst := bsoncore.AppendDocumentStart(dst)
+	for _, part := range []struct {
+		name     string
+		elements []byte
+	}{{diffRemoved, d.removed}, {diffUpdated, d.updated}, {diffInserted, d.inserted}} {
+		if part.elements != nil {
+			dst = appendNested(dst, part.name, part.elements)
+		}
+	}
+	dst = append(dst, d.within...)
+	dst, _ = bsoncore.AppendDocumentEnd(dst, at) // which fails on a wrong place only
+	return dst, d.removed != nil || d.updated != nil || d.inserted != nil || d.within != nil
+}
+
+// value compares two values of a field.
+func (d *documentDiff) value(name string, old, now bsoncore.Value) {
+	diff, how := valueDiff(old, now)
+	switch how {
+	case replaced:
+		d.updated = bsoncore.AppendValueElement(d.updated, name, now)
+	case changed:
+		d.within = bsoncore.AppendDocumentElement(d.within, string(diffWithin)+name, diff)
+	}
+}
+
+// What became of a value.
+type valueChange uint8
+
+const (
+	unchanged valueChange = iota
+	changed               // within
+	replaced
+)
+
+// valueDiff compares two values.
+func valueDiff(old, now bsoncore.Value) (document, valueChange) {
+	switch {
+	case old.Type == now.Type && bytes.Equal(old.Data, now.Data):
+		return nil, unchanged
+	case old.Type == bsoncore.TypeEmbeddedDocument && now.Type == bsoncore.TypeEmbeddedDocument:
+		if diff, differ := appendDocumentDiff(nil, old.Document(), now.Document()); differ {
+			return diff, changed
+		}
+	case old.Type == bsoncore.TypeArray && now.Type == bsoncore.TypeArray:
+		was, is := elementsOf(document(old.Data)), elementsOf(document(now.Data))
+		if len(was) == 0 || len(is) == 0 {
+			break
+		}
+		if diff := arrayDiff(was, is); len(is) >= len(was) || len(diff) < len(now.Data) {
+			return diff, changed
+		}
+	}
+	return nil, replaced
+}
+
+// arrayDiff compares element by element. An array that got shorter is cut off.
+func arrayDiff(old, now []bsoncore.Element) document {
+	b := bsoncore.NewDocumentBuilder().AppendBoolean(diffArray, true)
+	if len(now) < len(old) {
+		b.AppendInt32(diffLength, int32(len(now)))
+	}
+	for i, e := range now {
+		place := strconv.Itoa(i)
+		if i >= len(old) {
+			b.AppendValue(string(diffElement)+place, e.Value())
+			continue
+		}
+		switch diff, how := valueDiff(old[i].Value(), e.Value()); how {
+		case replaced:
+			b.AppendValue(string(diffElement)+place, e.Value())
+		case changed:
+			b.AppendDocument(string(diffWithin)+place, diff)
+		}
+	}
+	return b.Build()
+}
+
+// appendNested appends a document made of elements.
+func appendNested(dst []byte, name string, elements []byte) []byte {
+	return appendNestedAs(dst, bsoncore.TypeEmbeddedDocument, name, elements)
+}
+
+// appendNestedAs appends a document or array made of elements.
+func appendNestedAs(dst []byte, t bsoncore.Type, name string, elements []byte) []byte {
+	dst = bsoncore.AppendHeader(dst, t, name)
+	at, dst := bsoncore.AppendDocumentStart(dst)
+	dst = append(dst, elements...)
+	dst, _ = bsoncore.AppendDocumentEnd(dst, at)
+	return dst
+}
+
+// elementsOf returns the elements of a document that is known to be well formed.
+func elementsOf(doc document) []bsoncore.Element {
+	elements, err := doc.Elements()
+	if err != nil {
+		return nil
+	}
+	return elements
+}
+
+// position returns where a field is, or -1.
+func position(elements []bsoncore.Element, name string) int {
+	for i, e := range elements {
+		if e.Key() == name {
+			return i
+		}
+	}
+	return -1
+}

@@ -1,0 +1,150 @@
+package document
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/pandodb/pando"
+)
+
+// feed reads the storage's log in a goroutine of its own, ahead by a few events of those who take them.
+type feed struct {
+	events  chan event
+	stop    context.CancelFunc
+	readers sync.WaitGroup
+	pending *event
+	until   uint64        // the newest change when the feed was opened
+	caught  chan struct{} // closed when everything up to it has been read
+}
+
+// event is what is told of a change, on its way to who wants it, or the error that ended the feed.
+type event struct {
+	doc document // nil: nothing, but the feed has come this far
+	at  token
+	end bool // there will be no other behind it
+	err error
+}
+
+// readAhead is how many events a feed holds.
+const readAhead = 64
+
+// errFeedEnded is what ends a feed of which there is nothing more to come.
+var errFeedEnded = errors.New("nothing more will come")
+
+// follow starts the feed. What r delivers sends the events.
+func (f *feed) follow(s *Store, r *logReader, o pando.ChangesOptions) {
+	f.until, f.caught, f.events = s.db.LastSeq(), make(chan struct{}), make(chan event, readAhead)
+	var run context.Context
+	run, f.stop = context.WithCancel(s.work)
+	f.readers.Add(1)
+	s.wait.Go(func() {
+		defer f.readers.Done()
+		defer close(f.events)
+		f.read(run, s, r, o)
+	})
+}
+
+// read follows the log until there is nothing more to come.
+func (f *feed) read(ctx context.Context, s *Store, r *logReader, o pando.ChangesOptions) {
+	caught := f.caught
+	catchUp := func(seq uint64) {
+		if caught != nil && seq >= f.until {
+			close(caught)
+			caught = nil
+		}
+	}
+	defer catchUp(f.until)
+	catchUp(o.From - 1)
+	for c, err := range s.db.Changes(ctx, o) {
+		if err == nil {
+			err = r.take(ctx, c)
+		}
+		if errors.Is(err, errFeedEnded) {
+			return
+		}
+		if err != nil {
+			_ = f.send(ctx, event{err: err}) // nobody is there to be told
+			return
+		}
+		catchUp(c.Seq)
+	}
+}
+
+// send hands on an event, and waits until there is room for it.
+func (f *feed) send(ctx context.Context, e event) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	select {
+	case f.events <- e:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// offer hands on an event if there is room for it.
+func (f *feed) offer(e event) {
+	select {
+	case f.events <- e:
+	default:
+	}
+}
+
+// take returns the next event, nil when there is none yet. What happened before the feed was opened is waited for.
+func (f *feed) take(ctx context.Context) (*event, error) {
+	if e := f.pending; e != nil {
+		f.pending = nil
+		return e, e.err
+	}
+	select {
+	case e, ok := <-f.events:
+		return received(e, ok)
+	default:
+	}
+	select {
+	case e, ok := <-f.events:
+		return received(e, ok)
+	case <-f.caught:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	select {
+	case e, ok := <-f.events:
+		return received(e, ok)
+	default:
+		return nil, nil
+	}
+}
+
+func received(e event, ok bool) (*event, error) {
+	if !ok {
+		return nil, errFeedEnded
+	}
+	return &e, e.err
+}
+
+// await waits until there is an event.
+func (f *feed) await(ctx context.Context) error {
+	if f.pending != nil {
+		return nil
+	}
+	select {
+	case e, ok := <-f.events:
+		if !ok {
+			return errFeedEnded
+		}
+		f.pending = &e
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// leave ends the feed.
+func (f *feed) leave() error {
+	f.stop()
+	f.readers.Wait()
+	return nil
+}

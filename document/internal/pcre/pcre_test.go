@@ -1,0 +1,83 @@
+package pcre
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+func TestFind(t *testing.T) {
+	for _, c := range []struct {
+		pattern, options, s string
+		start               int
+		want                []int
+		linear              bool
+	}{
+		{"b(c)?", "", "abcd", 0, []int{1, 3, 2, 3}, true},
+		{"b(x)?", "", "abcd", 0, []int{1, 2, -1, -1}, true},
+		{"B", "i", "ab", 0, []int{1, 2}, true},
+		{"b$", "", "ab\n", 0, []int{1, 2}, true},
+		{"b$", "m", "ab\nc", 0, []int{1, 2}, true},
+		{`b\Z`, "", "b\n", 0, []int{0, 1}, true},
+		{"b # c", "x", "ab", 0, []int{1, 2}, true},
+		{"a.b", "s", "a\nb", 0, []int{0, 3}, true},
+		{`\w+`, "", "\u00e4b", 0, []int{2, 3}, true},
+		{"[[:alpha:]]+", "", "1ab", 0, []int{1, 3}, true},
+		{"b", "", "bab", 1, []int{2, 3}, true},
+		{"^b", "", "bb", 1, nil, true},
+		{`(a)\1`, "", "abaa", 0, []int{2, 4, 2, 3}, false},
+		{"a(?!b)", "", "abac", 0, []int{2, 3}, false},
+		{"(?<x>a)(b)", "", "ab", 0, []int{0, 2, 0, 1, 1, 2}, true},
+		{"c", "", "ab", 0, nil, true},
+	} {
+		p, err := Compile(c.pattern, c.options)
+		if err != nil {
+			t.Fatalf("/%s/%s: %v", c.pattern, c.options, err)
+		}
+		got, err := p.Find(c.s, c.start)
+		if linear, ok := p.Linear(); err != nil || !slices.Equal(got, c.want) || ok != c.linear {
+			t.Errorf("/%s/%s in %q at %d: %v, %v, by %q; want %v", c.pattern, c.options, c.s, c.start, got, err, linear, c.want)
+		}
+	}
+}
+
+func TestWhatIsNoPattern(t *testing.T) {
+	for pattern, says := range map[string]string{
+		"(": "missing closing parenthesis", "*a": "quantifier does not follow a repeatable item", "(?<x>a)(?<x>b)": "two named subpatterns",
+		strings.Repeat("a", LongestPattern+1): "too large",
+	} {
+		if _, err := Compile(pattern, ""); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("/%.20s/: %v, want %q", pattern, err, says)
+		}
+	}
+	p, err := Compile(`(a+)+\1$`, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.Match([]byte(strings.Repeat("a", 5000) + "b")); !errors.Is(err, ErrLimit) {
+		t.Errorf("a pattern that explodes: %v", err)
+	}
+}
+
+// FuzzCompile compiles and matches anything: nothing may panic, and a match is within the string.
+func FuzzCompile(f *testing.F) {
+	f.Add("a(b|c)*$", "im", "abc\n", 0)
+	f.Add(`[[:alpha:]\d]\Q.\E(?#x)\x{41}`, "x", "a.A", 1)
+	f.Fuzz(func(t *testing.T, pattern, options, s string, start int) {
+		if len(pattern) > 60 || len(s) > 60 || !utf8.ValidString(s) || !utf8.ValidString(pattern) || start < 0 || start > len(s) || !utf8.ValidString(s[start:]) {
+			return
+		}
+		p, err := Compile(pattern, options)
+		if err != nil {
+			return
+		}
+		if _, err := p.Match([]byte(s)); err != nil && !errors.Is(err, ErrLimit) {
+			return
+		}
+		if got, err := p.Find(s, start); err == nil && got != nil && (got[0] < start || got[1] < got[0] || got[1] > len(s)) {
+			t.Fatalf("/%s/%s in %q at %d: %v", pattern, options, s, start, got)
+		}
+	})
+}

@@ -1,0 +1,123 @@
+package document
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
+
+	"github.com/pandodb/pando/document/internal/aggregate"
+	"github.com/pandodb/pando/document/internal/collation"
+	"github.com/pandodb/pando/document/internal/expression"
+	"github.com/pandodb/pando/document/internal/index"
+	"github.com/pandodb/pando/document/internal/mongoerror"
+)
+
+// Merge implements aggregate.Environment: $merge, for one document.
+func (e *environment) Merge(ctx context.Context, database, collection string, m *aggregate.Merge, doc document) error {
+	if e.tx != nil {
+		return mongoerror.New(mongoerror.OperationNotSupportedInTransaction, "Stage not supported inside of a multi-document transaction: $merge")
+	}
+	c := e.store.Database(database).Lookup(collection)
+	if err := c.notSeries(); err != nil {
+		return err
+	}
+	doc, _, err := identify(append(document(nil), doc...), e.store.newID)
+	if err != nil {
+		return err
+	}
+	filter := bsoncore.NewDocumentBuilder()
+	for _, field := range m.On {
+		v, err := doc.LookupErr(strings.Split(field, ".")...)
+		if err != nil || v.Type == bsoncore.TypeNull || v.Type == bsoncore.TypeArray {
+			return mongoerror.New(mongoerror.Code(51132), "$merge write error: 'on' field '%s' cannot be missing, null, undefined or an array", field)
+		}
+		filter.AppendValue(field, v)
+	}
+	return c.merge(ctx, m, filter.Build(), doc)
+}
+
+// Unique implements aggregate.Environment.
+func (e *environment) Unique(database, collection string, fields []string, by *collation.Collation) (bool, error) {
+	x, err := e.store.Database(database).Lookup(collection).use()
+	if err != nil {
+		return false, err
+	}
+	if slices.Equal(fields, []string{"_id"}) && (x == nil || x.settings.Load().collation.Equal(by)) {
+		return true, nil
+	}
+	return x != nil && slices.ContainsFunc(*x.indexes.Load(), func(i *secondary) bool { return i.ready && separates(i.def, fields, by) }), nil
+}
+
+// separates reports whether no two documents have the same values of fields because of an index.
+func separates(def *index.Definition, fields []string, by *collation.Collation) bool {
+	if !def.Unique || def.Partial != nil || !def.Collation.Equal(by) || len(def.Components) != len(fields) {
+		return false
+	}
+	return !slices.ContainsFunc(def.Components, func(c index.Component) bool {
+		return c.Wildcard || c.Kind != index.Ascending && c.Kind != index.Descending || !slices.Contains(fields, c.Path)
+	})
+}
+
+// merge carries out what is to happen to a document that is there, or is not.
+func (c *Collection) merge(ctx context.Context, m *aggregate.Merge, filter, doc document) error {
+	raw := bson.Raw(doc)
+	upsert := m.WhenNotMatched == "insert"
+	var u any
+	o := &UpdateOptions{Upsert: upsert, Let: variablesDocument(m.Let, doc), Collation: c.collationOf(m)}
+	switch m.WhenMatched {
+	case "replace":
+		u = raw
+	case "keepExisting":
+		u, o.Upsert = bson.D{{Key: "$setOnInsert", Value: raw}}, true
+	case "merge":
+		u = bson.D{{Key: "$set", Value: raw}}
+	case "pipeline":
+		u = bson.RawValue{Type: bson.Type(m.Pipeline.Type), Value: m.Pipeline.Data}
+	case "fail":
+		_, err := c.Insert(ctx, raw)
+		return err
+	}
+	if m.WhenMatched == "pipeline" && upsert {
+		if there, err := c.Count(ctx, bson.Raw(filter), &FindOptions{Limit: 1, Collation: o.Collation}); err != nil {
+			return err
+		} else if there == 0 {
+			_, err := c.Insert(ctx, raw)
+			return err
+		}
+	}
+	result, err := c.Apply(ctx, bson.Raw(filter), u, o)
+	if err != nil {
+		return err
+	}
+	if m.WhenNotMatched == "fail" && result.Matched == 0 {
+		return mongoerror.New(mongoerror.Code(13113), "$merge could not find a matching document in the target collection for at least one document in the source collection")
+	}
+	return nil
+}
+
+// collationOf returns the collation by which a document is matched, unless it is the collection's own.
+func (c *Collection) collationOf(m *aggregate.Merge) any {
+	var own *collation.Collation
+	if x, err := c.use(); err == nil && x != nil {
+		own = x.settings.Load().collation
+	}
+	if own.Equal(m.Collation) {
+		return nil
+	}
+	return bson.Raw(m.Collation.Document())
+}
+
+// variablesDocument makes a document of variables; new is the document that is merged.
+func variablesDocument(list []expression.Variable, doc document) any {
+	b := bsoncore.NewDocumentBuilder()
+	for _, v := range list {
+		b.AppendDocument(v.Name, bsoncore.NewDocumentBuilder().AppendValue("$literal", v.Value).Build())
+	}
+	if len(list) == 0 {
+		b.AppendDocument("new", bsoncore.NewDocumentBuilder().AppendDocument("$literal", doc).Build())
+	}
+	return bson.Raw(b.Build())
+}

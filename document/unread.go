@@ -1,0 +1,191 @@
+package document
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"sync"
+	"sync/atomic"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
+
+	"github.com/pandodb/pando"
+)
+
+// A collection is opened when it is used first: its options and indexes are parsed, its templates are read, its keyspaces are
+// looked up. A store of a thousand collections would have most of them opened for nothing. Opening the store reads of an entry
+// only which collection and which keyspaces there are. To get a document by its _id takes the records alone: indexes follow when something
+// else is asked.
+
+// unread is what a collection is opened from.
+type unread struct {
+	mu      sync.Mutex             // held while it is opened
+	stored  atomic.Pointer[stored] // nil once it is open, and in a collection that was made in this run
+	records atomic.Bool            // the records are open; the indexes may not be
+}
+
+// stored is an entry of the catalogue as it was read, and what is needed of it before the collection is used.
+type stored struct {
+	value   document
+	number  uint32
+	uuid    bson.Binary
+	view    bool
+	options document
+	indexes []storedIndex
+}
+
+// storedIndex is what is needed of an index before its collection is used.
+type storedIndex struct {
+	number  uint32
+	ready   bool
+	expires bool // it is a TTL index
+}
+
+// readStored looks through an entry of the catalogue.
+func readStored(value []byte) (*stored, error) {
+	s := &stored{value: bytes.Clone(value)}
+	if err := s.value.Validate(); err != nil {
+		return nil, fmt.Errorf("%w: %w", pando.ErrCorrupt, err)
+	}
+	for _, e := range elementsOf(s.value) {
+		switch v := e.Value(); e.Key() {
+		case "number":
+			n, _ := v.AsInt64OK()
+			s.number = uint32(n)
+		case "uuid":
+			s.uuid.Subtype, s.uuid.Data, _ = v.BinaryOK()
+		case "view":
+			s.view = truthy(v)
+		case "options":
+			s.options, _ = v.DocumentOK()
+		case "indexes":
+			list, _ := v.ArrayOK()
+			for _, x := range elementsOf(document(list)) {
+				s.indexes = append(s.indexes, readStoredIndex(x.Value()))
+			}
+		}
+	}
+	return s, nil
+}
+
+func readStoredIndex(v bsoncore.Value) (x storedIndex) {
+	doc, _ := v.DocumentOK()
+	for _, e := range elementsOf(doc) {
+		switch v := e.Value(); e.Key() {
+		case "number":
+			n, _ := v.AsInt64OK()
+			x.number = uint32(n)
+		case "ready":
+			x.ready = truthy(v)
+		case "spec":
+			spec, _ := v.DocumentOK()
+			_, err := spec.LookupErr("expireAfterSeconds")
+			x.expires = err == nil
+		}
+	}
+	return x
+}
+
+// expires reports whether documents of the collection may expire.
+func (s *stored) expires() bool {
+	if _, err := s.options.LookupErr("expireAfterSeconds"); err == nil {
+		return true
+	}
+	for _, x := range s.indexes {
+		if x.expires {
+			return true
+		}
+	}
+	return false
+}
+
+// named returns the collection of a name, open, and nil when there is none.
+func (c *catalogue) named(ns namespace) (*collection, error) {
+	x := c.byName[ns.String()]
+	if x == nil {
+		return nil, nil
+	}
+	return x, x.open()
+}
+
+// open makes a collection of the catalogue ready for use.
+func (c *collection) open() error {
+	if c.unread.stored.Load() == nil {
+		return nil
+	}
+	c.unread.mu.Lock()
+	defer c.unread.mu.Unlock()
+	s := c.unread.stored.Load()
+	if s == nil { // somebody was faster
+		return nil
+	}
+	var e entry
+	err := bson.Unmarshal(s.value, &e)
+	if err == nil && !c.unread.records.Load() {
+		err = c.fillRecords(&e)
+	}
+	if err != nil {
+		return c.unopened(err)
+	}
+	c.unread.records.Store(true)
+	if err := c.fillIndexes(&e); err != nil {
+		return c.unopened(err)
+	}
+	c.unread.stored.Store(nil)
+	return nil
+}
+
+// openRecords makes the records of a collection ready to be read by their keys; its indexes may not be open.
+func (c *collection) openRecords() error {
+	if c.unread.records.Load() || c.unread.stored.Load() == nil {
+		return nil
+	}
+	c.unread.mu.Lock()
+	defer c.unread.mu.Unlock()
+	s := c.unread.stored.Load()
+	if s == nil || c.unread.records.Load() {
+		return nil
+	}
+	e, err := s.heading()
+	if err == nil {
+		err = c.fillRecords(e)
+	}
+	if err != nil {
+		return c.unopened(err)
+	}
+	c.unread.records.Store(true)
+	return nil
+}
+
+func (c *collection) unopened(err error) error {
+	return fmt.Errorf("open collection %s: %w", c.name.Load(), err)
+}
+
+// heading is what fillRecords needs of an entry.
+func (s *stored) heading() (*entry, error) {
+	e := &entry{Number: s.number, Options: bson.Raw(s.options)}
+	for _, x := range elementsOf(s.value) {
+		switch v := x.Value(); x.Key() {
+		case "format":
+			n, _ := v.AsInt64OK()
+			e.Format = uint8(min(uint64(n), math.MaxUint8)) // which is none
+		case "collated":
+			e.Collated = truthy(v)
+		case "loose":
+			e.Loose = truthy(v)
+		case "former": // few collections have any
+			whole := new(entry)
+			return whole, bson.Unmarshal(s.value, whole)
+		}
+	}
+	return e, nil
+}
+
+// spec returns the collection's options as MongoDB's create command has them.
+func (c *collection) spec() document {
+	if s := c.unread.stored.Load(); s != nil {
+		return s.options
+	}
+	return c.settings.Load().spec
+}
