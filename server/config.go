@@ -6,39 +6,36 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"strings"
-
-	"github.com/pelletier/go-toml/v2"
 
 	"github.com/pandodb/pando"
 )
 
-// Config says how to serve. Its zero value and a directory are enough. The names in a configuration file are those of the tags.
+// Config says how to serve. Its zero value and a directory are enough.
 type Config struct {
-	Dir     string `toml:"dir"`     // of the database; it is created where there is none
-	Addr    string `toml:"addr"`    // to listen on; default: localhost:27017. "none": no TCP
-	Socket  string `toml:"socket"`  // path of a Unix socket to listen on too
-	HTTP    string `toml:"http"`    // address for /health and /metrics; empty: none
-	Profile string `toml:"profile"` // durable (the default) or relaxed
-	Memory  int64  `toml:"memory"`  // bytes for caches and memtables; 0: an eighth of the machine's
+	Dir     string // of the database; it is created where there is none
+	Addr    string // to listen on; default: localhost:27017. "none": no TCP
+	Socket  string // path of a Unix socket to listen on too
+	HTTP    string // address for /health and /metrics; empty: none
+	Profile string // durable (the default) or relaxed
+	Memory  int64  // bytes for caches and memtables; 0: an eighth of the machine's
 
-	Auth   bool `toml:"auth"`    // clients have to log in
-	NoAuth bool `toml:"no-auth"` // they need not, although the address can be reached from other machines
+	Auth   bool // clients have to log in
+	NoAuth bool // they need not, although the address can be reached from other machines
 
-	TLSCert string `toml:"tls-cert"` // PEM file with the certificate, and those between it and its authority
-	TLSKey  string `toml:"tls-key"`  // PEM file with its key; default: the file of the certificate
-	TLSCA   string `toml:"tls-ca"`   // PEM file with the authorities of clients' certificates
+	TLSCert string // PEM file with the certificate, and those between it and its authority
+	TLSKey  string // PEM file with its key; default: the file of the certificate
+	TLSCA   string // PEM file with the authorities of clients' certificates
 
-	MaxConnections int    `toml:"max-connections"` // default: 20,000
-	MaxCursors     int    `toml:"max-cursors"`     // open at once; default: 10,000
-	SetName        string `toml:"replica-set"`     // name of the one-member replica set; default: rs0
-	Advertise      string `toml:"advertise"`       // the address that clients are told; default: the one listened on
-	Standalone     bool   `toml:"standalone"`      // present a standalone server: no transactions, no change streams
-	History        int64  `toml:"history"`         // bytes of log kept for change streams and the oplog; default: 256 MiB
-	TestCommands   bool   `toml:"test-commands"`   // allow configureFailPoint, for the tests of drivers
+	MaxConnections int    // default: 20,000
+	MaxCursors     int    // open at once; default: 10,000
+	SetName        string // name of the one-member replica set; default: rs0
+	Advertise      string // the address that clients are told; default: the one listened on
+	Standalone     bool   // present a standalone server: no transactions, no change streams
+	History        int64  // bytes of log kept for change streams and the oplog; default: 256 MiB
+	TestCommands   bool   // allow configureFailPoint, for the tests of drivers
 
-	NotifySocket string `toml:"-"` // of systemd; NOTIFY_SOCKET
-	Version      string `toml:"-"` // of the program
+	NotifySocket string // of systemd; NOTIFY_SOCKET
+	Version      string // of the program
 }
 
 const (
@@ -50,20 +47,6 @@ const (
 // ErrConfig is what errors.Is finds when the configuration makes no sense.
 var ErrConfig = errors.New("configuration")
 
-// ParseConfig reads a configuration file, in TOML, over what c says already.
-func (c *Config) ParseConfig(text []byte) error {
-	d := toml.NewDecoder(strings.NewReader(string(text)))
-	d.DisallowUnknownFields()
-	if err := d.Decode(c); err != nil {
-		var strict *toml.StrictMissingError
-		if errors.As(err, &strict) {
-			return fmt.Errorf("%w: unknown name:\n%s", ErrConfig, strict.String())
-		}
-		return fmt.Errorf("%w: %w", ErrConfig, err)
-	}
-	return nil
-}
-
 // complete fills in the defaults and refuses contradictions.
 func (c *Config) complete() error {
 	if c.Dir == "" {
@@ -74,6 +57,13 @@ func (c *Config) complete() error {
 	}
 	if c.Addr == noTCP && c.Socket == "" {
 		return fmt.Errorf("%w: neither an address nor a socket to listen on", ErrConfig)
+	}
+	for name, n := range map[string]int64{
+		"memory": c.Memory, "history": c.History, "max-connections": int64(c.MaxConnections), "max-cursors": int64(c.MaxCursors),
+	} {
+		if n < 0 {
+			return fmt.Errorf("%w: %s is negative: %d", ErrConfig, name, n)
+		}
 	}
 	if c.MaxConnections == 0 {
 		c.MaxConnections = defaultMaxConnections
@@ -150,34 +140,4 @@ func (c *Config) tls(read func(name string) ([]byte, error)) (*tls.Config, error
 		t.ClientAuth = tls.VerifyClientCertIfGiven
 	}
 	return t, nil
-}
-
-// Over returns c with what flags set in its place.
-func (c Config) Over(flags Config) Config {
-	for _, s := range []struct{ to, from *string }{
-		{&c.Dir, &flags.Dir}, {&c.Addr, &flags.Addr}, {&c.Socket, &flags.Socket}, {&c.HTTP, &flags.HTTP}, {&c.Profile, &flags.Profile},
-		{&c.TLSCert, &flags.TLSCert}, {&c.TLSKey, &flags.TLSKey}, {&c.TLSCA, &flags.TLSCA}, {&c.SetName, &flags.SetName},
-		{&c.Advertise, &flags.Advertise},
-	} {
-		if *s.from != "" {
-			*s.to = *s.from
-		}
-	}
-	if flags.Memory != 0 {
-		c.Memory = flags.Memory
-	}
-	if flags.History != 0 {
-		c.History = flags.History
-	}
-	if flags.MaxConnections != 0 {
-		c.MaxConnections = flags.MaxConnections
-	}
-	if flags.MaxCursors != 0 {
-		c.MaxCursors = flags.MaxCursors
-	}
-	c.Auth = c.Auth || flags.Auth
-	c.NoAuth = c.NoAuth || flags.NoAuth
-	c.Standalone = c.Standalone || flags.Standalone
-	c.TestCommands = c.TestCommands || flags.TestCommands
-	return c
 }

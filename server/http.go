@@ -1,7 +1,6 @@
 package server
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -29,6 +28,7 @@ func (s *Server) serveHTTP() error {
 		return fmt.Errorf("listen for HTTP: %w", err)
 	}
 	s.webAddr = l.Addr()
+	s.probe = &probe{clock: s.clock, sync: s.store.DB().Sync}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /health", s.health)
 	mux.HandleFunc("GET /metrics", s.metrics)
@@ -39,18 +39,6 @@ func (s *Server) serveHTTP() error {
 		}
 	})
 	return nil
-}
-
-// health answers 200 as long as the store can be written to.
-func (s *Server) health(w http.ResponseWriter, _ *http.Request) {
-	m := s.store.DB().Metrics()
-	status, code := "ok", http.StatusOK
-	if err := s.store.DB().Sync(); err != nil {
-		status, code = err.Error(), http.StatusServiceUnavailable
-	}
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(code)
-	_ = json.NewEncoder(w).Encode(map[string]any{"status": status, "lastSeq": m.LastSeq}) // the client may be gone
 }
 
 // metrics answers with Prometheus's text format.
@@ -65,6 +53,7 @@ func (s *Server) metrics(w http.ResponseWriter, _ *http.Request) {
 	gauge("pando_cursors_opened_total", float64(stats.CursorsOpened))
 	gauge("pando_cursors_timed_out_total", float64(stats.CursorsTimedOut))
 	gauge("pando_sessions", float64(stats.Sessions))
+	gauge("pando_transactions", float64(stats.Transactions))
 	gauge("pando_bytes_in_total", float64(stats.BytesIn))
 	gauge("pando_bytes_out_total", float64(stats.BytesOut))
 	for _, c := range stats.Commands {
@@ -80,7 +69,7 @@ func (s *Server) metrics(w http.ResponseWriter, _ *http.Request) {
 // appendLatency gives a command's latencies as a histogram.
 func appendLatency(gauge func(string, float64), c mongo.CommandStatistics) {
 	sum := int64(0)
-	for _, b := range c.Latency {
+	for _, b := range c.Latency[:max(0, len(c.Latency)-1)] { // the last one has no upper end
 		sum += b.Count
 		gauge(fmt.Sprintf("pando_command_seconds_bucket{command=%q,le=\"%g\"}", c.Name, b.Below.Seconds()), float64(sum))
 	}

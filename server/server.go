@@ -38,6 +38,7 @@ type Server struct {
 	listeners []net.Listener
 	web       *http.Server
 	webAddr   net.Addr
+	probe     *probe        // for health checks
 	slots     chan struct{} // one for each connection that is open
 	wait      sync.WaitGroup
 	ready     chan struct{} // closed when it shuts down
@@ -48,34 +49,39 @@ type Server struct {
 const drainTime = 10 * time.Second
 
 // Start opens the store and begins to serve. Close ends it. A nil logger is silent.
-func Start(c Config, log *slog.Logger) (s *Server, err error) {
+func Start(c Config, log *slog.Logger) (*Server, error) { return begin(c, log, nil) }
+
+// begin is Start. tune, if there is one, changes what is not for everybody to set.
+func begin(c Config, log *slog.Logger, tune func(o *mongo.Options)) (*Server, error) {
 	if err := c.complete(); err != nil {
 		return nil, err
 	}
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	s = &Server{config: c, log: log, clock: clock.System(), fs: osfs.New(), slots: make(chan struct{}, c.MaxConnections), ready: make(chan struct{})}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, s.Close())
-		}
-	}()
-	if err := s.open(); err != nil {
-		return nil, err
+	s := &Server{config: c, log: log, clock: clock.System(), fs: osfs.New(), slots: make(chan struct{}, c.MaxConnections), ready: make(chan struct{})}
+	if err := s.begin(tune); err != nil {
+		return nil, errors.Join(err, s.Close())
 	}
-	if err := s.listen(); err != nil {
-		return nil, err
+	s.notify("READY=1")
+	log.Info("serving", "dir", c.Dir, "addresses", s.Addrs(), "http", s.HTTPAddr(), "profile", c.Profile, "auth", c.Auth, "tls", c.TLSCert != "")
+	return s, nil
+}
+
+func (s *Server) begin(tune func(o *mongo.Options)) error {
+	if err := s.open(); err != nil {
+		return err
+	}
+	if err := s.listen(tune); err != nil {
+		return err
+	}
+	if err := s.serveHTTP(); err != nil {
+		return err
 	}
 	for _, l := range s.listeners {
 		s.wait.Go(func() { s.accept(l) })
 	}
-	if err := s.serveHTTP(); err != nil {
-		return nil, err
-	}
-	s.notify("READY=1")
-	log.Info("serving", "dir", c.Dir, "addresses", s.Addrs(), "profile", c.Profile, "auth", c.Auth, "tls", c.TLSCert != "")
-	return s, nil
+	return nil
 }
 
 // open opens the store, and what answers clients from it.
@@ -91,7 +97,7 @@ func (s *Server) open() error {
 }
 
 // listen opens the listeners, and makes the server of the protocol, which has to know its address.
-func (s *Server) listen() error {
+func (s *Server) listen(tune func(o *mongo.Options)) error {
 	secure, err := s.config.tls(s.read)
 	if err != nil {
 		return err
@@ -118,10 +124,14 @@ func (s *Server) listen() error {
 			address = s.config.Socket
 		}
 	}
-	s.mongo, err = mongo.New(s.store, &mongo.Options{
+	o := &mongo.Options{
 		Standalone: s.config.Standalone, SetName: s.config.SetName, Address: address, Auth: s.config.Auth,
 		TestCommands: s.config.TestCommands, MaxCursors: s.config.MaxCursors, Version: s.config.Version, Logger: s.log,
-	})
+	}
+	if tune != nil {
+		tune(o)
+	}
+	s.mongo, err = mongo.New(s.store, o)
 	return err
 }
 
@@ -218,7 +228,9 @@ func (s *Server) Close() error {
 	default:
 		close(s.ready)
 	}
-	s.notify("STOPPING=1")
+	if s.mongo != nil {
+		s.notify("STOPPING=1")
+	}
 	var errs []error
 	for _, l := range s.listeners {
 		errs = append(errs, l.Close())

@@ -1,8 +1,10 @@
 package server
 
 import (
+	"bytes"
 	"errors"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"path/filepath"
@@ -13,6 +15,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 	"go.uber.org/goleak"
 
+	"github.com/pandodb/pando/server/mongo"
 	"github.com/pandodb/pando/server/wire"
 )
 
@@ -21,8 +24,14 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // start starts a server that ends with the test.
 func start(t *testing.T, c Config) *Server {
 	t.Helper()
+	return startTuned(t, c, nil)
+}
+
+// startTuned is start with options of the protocol.
+func startTuned(t *testing.T, c Config, tune func(o *mongo.Options)) *Server {
+	t.Helper()
 	c.Dir, c.Memory = filepath.Join(t.TempDir(), "db"), 8<<20
-	s, err := Start(c, nil)
+	s, err := begin(c, nil, tune)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,25 +99,60 @@ func TestTooManyConnections(t *testing.T) {
 }
 
 func TestConfigRefused(t *testing.T) {
-	for _, test := range []struct{ name, text, says string }{
-		{"no directory", ``, "no directory"},
-		{"a name that is not known", "dir = 'd'\ncolour = 'red'", "unknown name"},
-		{"not TOML", "dir = ", "configuration"},
-		{"a profile that is not known", "dir = 'd'\nprofile = 'fast'", "durable or relaxed"},
-		{"nowhere to listen", "dir = 'd'\naddr = 'none'", "neither an address nor a socket"},
-		{"a key without a certificate", "dir = 'd'\ntls-key = 'k'", "need tls-cert"},
-		{"reachable from other machines without logins", "dir = 'd'\naddr = ':27017'", "ask for logins"},
+	for _, test := range []struct {
+		name string
+		c    Config
+		says string
+	}{
+		{"no directory", Config{}, "no directory"},
+		{"a profile that is not known", Config{Dir: "d", Profile: "fast"}, "durable or relaxed"},
+		{"nowhere to listen", Config{Dir: "d", Addr: "none"}, "neither an address nor a socket"},
+		{"a key without a certificate", Config{Dir: "d", TLSKey: "k"}, "need tls-cert"},
+		{"reachable from other machines without logins", Config{Dir: "d", Addr: ":27017"}, "ask for logins"},
+		{"less than no connections", Config{Dir: "d", MaxConnections: -1}, "negative"},
+		{"less than no cursors", Config{Dir: "d", MaxCursors: -1}, "negative"},
+		{"less than no history", Config{Dir: "d", History: -1}, "negative"},
+		{"less than no memory", Config{Dir: "d", Memory: -1}, "negative"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			var c Config
-			err := c.ParseConfig([]byte(test.text))
-			if err == nil {
-				err = c.complete()
-			}
-			if !errors.Is(err, ErrConfig) || !strings.Contains(err.Error(), test.says) {
+			if err := test.c.complete(); !errors.Is(err, ErrConfig) || !strings.Contains(err.Error(), test.says) {
 				t.Errorf("%q is wanted: %v", test.says, err)
 			}
 		})
+	}
+}
+
+// TestCannotListen: a server that cannot begin says why, and leaves nothing behind: not the lock of the directory either.
+func TestCannotListen(t *testing.T) {
+	busy := start(t, Config{Addr: "127.0.0.1:0", Socket: filepath.Join(t.TempDir(), "s")})
+	dir := filepath.Join(t.TempDir(), "db")
+	for _, test := range []struct {
+		name string
+		c    Config
+		says string
+	}{
+		{"a port in use", Config{Dir: dir, Addr: busy.Addrs()[0]}, "listen"},
+		{"a socket in use", Config{Dir: dir, Addr: "none", Socket: busy.Addrs()[1]}, "another server does"},
+		{"a port in use for HTTP", Config{Dir: dir, Addr: "127.0.0.1:0", HTTP: busy.Addrs()[0]}, "listen for HTTP"},
+		{"a socket in no directory", Config{Dir: dir, Addr: "none", Socket: filepath.Join(dir, "x", "s")}, "listen"},
+		{"a directory in use", Config{Dir: busy.config.Dir, Addr: "127.0.0.1:0"}, "lock"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			s, err := Start(test.c, nil)
+			if err == nil {
+				t.Fatal("it serves", s.Close())
+			}
+			if !strings.Contains(err.Error(), test.says) {
+				t.Errorf("%q is wanted: %v", test.says, err)
+			}
+		})
+	}
+	s, err := Start(Config{Dir: dir, Addr: "127.0.0.1:0"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
 	}
 }
 
@@ -147,5 +191,26 @@ func TestTellsSystemd(t *testing.T) {
 		if err != nil || string(b[:n]) != want {
 			t.Errorf("%q, %v; %s is wanted", b[:n], err, want)
 		}
+	}
+}
+
+// TestShutdownDoesNotWaitForWhatMayNeverCome: heartbeats and cursors that wait for more end at once, in good order.
+func TestShutdownDoesNotWaitForWhatMayNeverCome(t *testing.T) {
+	var log bytes.Buffer
+	s, err := Start(Config{Addr: "127.0.0.1:0", Dir: filepath.Join(t.TempDir(), "db"), Memory: 8 << 20}, slog.New(slog.NewTextHandler(&log, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, beat, watch := newPeer(t, s), newPeer(t, s), newPeer(t, s)
+	version := h.must("admin", cmd("hello", 1)).Lookup("topologyVersion")
+	stream := watch.must("d", cmd("aggregate", "c", "pipeline", bson.A{bson.D{{Key: "$changeStream", Value: bson.D{}}}}, "cursor", bson.D{}))
+	beat.sends(message(t, 1, "admin", cmd("hello", 1, "topologyVersion", version, "maxAwaitTimeMS", int64(1<<40)))...)
+	watch.sends(message(t, 2, "d", cmd("getMore", stream.Lookup("cursor", "id").Int64(), "collection", "c", "maxTimeMS", int32(1<<30)))...)
+	eventually(t, "both wait", func() bool { return running(h) == 3 })
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	if text := log.String(); strings.Contains(text, "cut off") || !strings.Contains(text, "closed") {
+		t.Error(text)
 	}
 }

@@ -112,13 +112,12 @@ func TestKilled(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { _ = cmd.Process.Kill() }) // if the test fails before
 	const fewBatchesLater = "00000005.seg"
-	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+	until(t, "a few batches are stored", func() bool {
 		entries, err := os.ReadDir(filepath.Join(dir, "segments"))
-		if err == nil && len(entries) > 0 && entries[len(entries)-1].Name() >= fewBatchesLater {
-			break
-		}
-	}
+		return err == nil && len(entries) > 0 && entries[len(entries)-1].Name() >= fewBatchesLater
+	})
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
@@ -142,6 +141,16 @@ func TestLoadForEver(t *testing.T) {
 	}
 	args := []string{"load", dir, "-", "--profile", "relaxed", "--memory", "8MiB"}
 	run(t.Context(), args, &slowLines{after: func() {}}, io.Discard, io.Discard)
+}
+
+// until waits until something holds.
+func until(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	for end := time.Now().Add(3 * time.Minute); !holds(); time.Sleep(2 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("%s: still not so", what)
+		}
+	}
 }
 
 // wantPrefix checks that a database holds the first n of the lines that slowLines gives, and is undamaged.

@@ -20,8 +20,14 @@ func main() {
 
 // process runs the command line of the process and returns its exit code.
 func process() int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	context.AfterFunc(ctx, stop) // a second Ctrl-C ends a command that does not heed the first
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		<-signals
+		signal.Stop(signals) // a second Ctrl-C ends a command that does not heed the first: before anybody can see that it heeds it
+		cancel()
+	}()
 	return run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
 }

@@ -41,11 +41,14 @@ func newRoot(a *app) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "pando COMMAND DIR ...",
 		Short: "Work on Pando databases",
-		Long: `Pando is an embedded key-value database. This program works on database directories.
+		Long: `Pando is a database in one directory: documents with MongoDB's query language, and ordered keys and values. This program works on
+such a directory by itself, or serves it to MongoDB's drivers.
 
 Exit codes: 0 done, 1 failed, 2 wrong usage, 3 not found, 4 damage found.`,
 		Example: `  pando put mydb hello world
   pando get mydb hello
+  pando import mydb flights.csv --collection flights
+  pando serve --dir mydb
   pando demo`,
 		SilenceErrors:         true,
 		DisableFlagsInUseLine: true,

@@ -7,40 +7,76 @@ import (
 
 	"github.com/lmittmann/tint"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"golang.org/x/term"
 
 	"github.com/pandodb/pando/server"
 )
 
+// settings is what the flags of serve, and its configuration file, say.
+type settings struct {
+	server.Config
+	file      string
+	logLevel  string
+	logFormat string
+	profile   profileFlag
+	history   sizeFlag
+	memory    sizeFlag
+}
+
+func newSettings() *settings { return &settings{Config: server.Config{Version: versionOf().Version}} }
+
 func newServeCommand(a *app) *cobra.Command {
-	c := server.Config{Version: versionOf().Version}
-	var (
-		file    string
-		level   string
-		profile profileFlag
-		history sizeFlag
-	)
+	s := newSettings()
 	cmd := &cobra.Command{
 		Use:   "serve --dir DIR",
 		Short: "Serve documents to MongoDB's drivers and tools",
 		Long: `Serve opens the database in a directory, and creates it where there is none, and answers clients that speak MongoDB's wire
 protocol: drivers, mongosh, mongodump and the like. It runs until it is told to end, with Ctrl-C or SIGTERM: then it lets
-running commands end and settles the database.
+running commands end and settles the database. A second Ctrl-C ends it at once.
 
 The flags of the server may stand in a configuration file in TOML, under their own names without the dashes in front; the
 command line wins. On an address that other machines reach, clients have to log in (--auth) unless --no-auth says otherwise.`,
-		Example: `  pando serve --dir mydb
+		Example: `  # on localhost:27017, from nothing
+  pando serve --dir mydb
+
+  # for other machines, with logins, TLS, health checks and metrics
   pando serve --dir mydb --addr 0.0.0.0:27017 --auth --tls-cert server.pem --http localhost:9090
-  pando serve --config /etc/pando.toml`,
+
+  # on a Unix socket only, with a quarter of a gigabyte of memory
+  pando serve --dir mydb --addr none --socket mydb.sock --memory 256MiB
+
+  # as a service: everything stands in a file
+  pando serve --config /etc/pando.toml
+
+  mongosh mongodb://localhost:27017/`,
 		Args: exactly(0),
 	}
-	f := cmd.Flags()
-	f.StringVar(&file, "config", "", "configuration `FILE` in TOML")
+	flags := s.flags()
+	cmd.Flags().AddFlagSet(flags)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if err := s.complete(flags); err != nil {
+			return usageError{err}
+		}
+		log, err := s.log(a)
+		if err != nil {
+			return usageError{err}
+		}
+		return serve(cmd, s.Config, log)
+	}
+	return cmd
+}
+
+// flags returns the flags that set s. --memory, which all commands have, is one of them here: it may stand in the file.
+func (s *settings) flags() *pflag.FlagSet {
+	f, c := pflag.NewFlagSet("serve", pflag.ContinueOnError), &s.Config
+	f.StringVar(&s.file, "config", "", "configuration `FILE` in TOML")
 	f.StringVar(&c.Dir, "dir", "", "`DIR` of the database")
 	f.StringVar(&c.Addr, "addr", "", "`HOST:PORT` to listen on, or none (default localhost:27017)")
 	f.StringVar(&c.Socket, "socket", "", "`PATH` of a Unix socket to listen on too")
 	f.StringVar(&c.HTTP, "http", "", "`HOST:PORT` for /health and /metrics (default: none)")
-	f.Var(&profile, "profile", "what an acknowledged write survives: durable (power cuts) or relaxed (killed processes)")
+	f.Var(&s.profile, "profile", "what an acknowledged write survives: durable (power cuts) or relaxed (killed processes)")
+	f.Var(&s.memory, "memory", "memory `SIZE` for caches and buffers, such as 64MiB (default: an eighth of the machine's, 64MiB to 1GiB)")
 	f.BoolVar(&c.Auth, "auth", false, "clients have to log in")
 	f.BoolVar(&c.NoAuth, "no-auth", false, "clients need not log in, although other machines reach the address")
 	f.StringVar(&c.TLSCert, "tls-cert", "", "PEM `FILE` with the server's certificate")
@@ -51,61 +87,53 @@ command line wins. On an address that other machines reach, clients have to log 
 	f.StringVar(&c.SetName, "replica-set", "", "`NAME` of the one-member replica set (default rs0)")
 	f.StringVar(&c.Advertise, "advertise", "", "`HOST:PORT` that clients are told (default: the address listened on)")
 	f.BoolVar(&c.Standalone, "standalone", false, "present a standalone server: no transactions, no change streams")
-	f.Var(&history, "history", "`SIZE` of the log kept for change streams and the oplog (default 256MiB)")
+	f.Var(&s.history, "history", "`SIZE` of the log kept for change streams and the oplog (default 256MiB)")
 	f.BoolVar(&c.TestCommands, "test-commands", false, "allow configureFailPoint, for the tests of drivers")
-	f.StringVar(&level, "log-level", "info", "debug, info, warn or error")
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		if cmd.Flags().Changed("profile") {
-			c.Profile = profile.String()
-		}
-		c.History, c.Memory = int64(history), int64(a.memory)
-		config, err := serveConfig(c, file)
-		if err != nil {
-			return usageError{err}
-		}
-		log, err := serveLog(a, level)
-		if err != nil {
-			return usageError{err}
-		}
-		return serve(cmd, config, log)
-	}
-	return cmd
+	f.StringVar(&s.logLevel, "log-level", "info", "debug, info, warn or error")
+	f.StringVar(&s.logFormat, "log-format", "", "text, json, or colour for people (default: colour on a terminal, else text)")
+	return f
 }
 
-// serveConfig returns what the command line says, over what the configuration file says.
-func serveConfig(flags server.Config, file string) (server.Config, error) {
-	c := flags
-	if file != "" {
-		text, err := os.ReadFile(file)
+// complete reads the configuration file, if there is one, below what the command line says.
+func (s *settings) complete(flags *pflag.FlagSet) error {
+	if s.file != "" {
+		text, err := os.ReadFile(s.file)
 		if err != nil {
-			return c, err
+			return err
 		}
-		c = server.Config{}
-		if err := c.ParseConfig(text); err != nil {
-			return c, fmt.Errorf("%s: %w", file, err)
+		if err := applyConfig(flags, text, "config"); err != nil {
+			return fmt.Errorf("%s: %w", s.file, err)
 		}
-		c = c.Over(flags)
 	}
-	c.NotifySocket, c.Version = os.Getenv("NOTIFY_SOCKET"), flags.Version
-	if c.Dir == "" {
-		return c, fmt.Errorf("--dir says where the database is")
+	s.Profile, s.History, s.Memory = s.profile.String(), int64(s.history), int64(s.memory)
+	s.NotifySocket = os.Getenv("NOTIFY_SOCKET")
+	if s.Dir == "" {
+		return fmt.Errorf("--dir says where the database is")
 	}
-	return c, nil
+	return nil
 }
 
-// serveLog returns a log on the standard error: for people on a terminal, for machines otherwise.
-func serveLog(a *app, level string) (*slog.Logger, error) {
-	var l slog.Level
-	if err := l.UnmarshalText([]byte(level)); err != nil {
-		return nil, fmt.Errorf("--log-level is debug, info, warn or error, not %q", level)
+// log returns a log on the standard error.
+func (s *settings) log(a *app) (*slog.Logger, error) {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(s.logLevel)); err != nil {
+		return nil, fmt.Errorf("log-level is debug, info, warn or error, not %q", s.logLevel)
 	}
-	if f, ok := a.err.(*os.File); ok && term.IsTerminal(int(f.Fd())) && !a.json {
-		return slog.New(tint.NewTextHandler(f, &tint.Options{Level: l})), nil
+	format := s.logFormat
+	if f, isFile := a.err.(*os.File); format == "" && a.json {
+		format = "json"
+	} else if format == "" && isFile && term.IsTerminal(int(f.Fd())) {
+		format = "colour"
 	}
-	if a.json {
-		return slog.New(slog.NewJSONHandler(a.err, &slog.HandlerOptions{Level: l})), nil
+	switch format {
+	case "json":
+		return slog.New(slog.NewJSONHandler(a.err, &slog.HandlerOptions{Level: level})), nil
+	case "colour":
+		return slog.New(tint.NewTextHandler(a.err, &tint.Options{Level: level})), nil
+	case "text", "":
+		return slog.New(slog.NewTextHandler(a.err, &slog.HandlerOptions{Level: level})), nil
 	}
-	return slog.New(slog.NewTextHandler(a.err, &slog.HandlerOptions{Level: l})), nil
+	return nil, fmt.Errorf("log-format is text, json or colour, not %q", s.logFormat)
 }
 
 // serve runs until the command is told to end.

@@ -25,7 +25,8 @@ type signalWatch struct {
 
 // watchSignals begins to watch. The standard input is a terminal.
 func (s *session) watchSignals() (*signalWatch, error) {
-	w := &signalWatch{s: s, signals: make(chan os.Signal, 1), terminal: int(os.Stdin.Fd())}
+	const atOnce = 8 // no SIGTERM is lost behind signals that nobody took yet
+	w := &signalWatch{s: s, signals: make(chan os.Signal, atOnce), terminal: int(os.Stdin.Fd())}
 	var err error
 	if w.before, err = term.GetState(w.terminal); err != nil {
 		return nil, err

@@ -28,6 +28,9 @@ type authState struct {
 // userDigest tells users apart, for sessions and cursors; "" is nobody.
 func (a *authState) userDigest() string { return a.digest }
 
+// loggedIn reports whether the connection is somebody's.
+func (a *authState) loggedIn() bool { return a.user != "" }
+
 // who returns the user, for any goroutine; nothing when nobody has logged in.
 func (a *authState) who() (user, database string) {
 	if name := a.shared.Load(); name != nil {
@@ -225,6 +228,10 @@ func (r *request) speculate(b *bsoncore.DocumentBuilder) error {
 	switch first.Key() {
 	case "saslStart":
 		reply, err = r.startLogin(args, db)
+		if x := r.conn.auth.login; err == nil && x.lacks {
+			// saslSupportedMechs says so too. The driver takes another mechanism only if this is no conversation.
+			r.conn.auth.login, reply = nil, nil
+		}
 	case "authenticate":
 		if db == "" {
 			db = externalDB

@@ -99,6 +99,19 @@ func (c *testClient) whoami() string {
 	return textIn(values[0].Document(), "user") + "@" + textIn(values[0].Document(), "db")
 }
 
+// A driver tries SCRAM-SHA-256 with its handshake, before it knows which mechanisms the user has.
+func TestSpeculationOnAMechanismThatTheUserLacks(t *testing.T) {
+	s, root := guarded(t)
+	root.must("d", cmd("createUser", "old", "pwd", "pw", "roles", bson.A{}, "mechanisms", bson.A{scramSHA1}))
+	c := dial(t, s)
+	start := cmd("saslStart", 1, "mechanism", scramSHA256, "payload", []byte("n,,n=old,r=abcdefgh"))
+	hello := c.must("admin", cmd("hello", 1, "saslSupportedMechs", "d.old", "speculativeAuthenticate", append(start, bson.E{Key: "db", Value: "d"})))
+	if v, err := hello.LookupErr("speculativeAuthenticate"); err == nil {
+		t.Errorf("the handshake went on with %s", v)
+	}
+	c.login("d", "old", "pw", scramSHA1)
+}
+
 func TestLogin(t *testing.T) {
 	s, root := guarded(t)
 	root.must("d", cmd("createUser", "ann, =", "pwd", "pa,s=s\u00e9", "roles", bson.A{}))
@@ -224,7 +237,7 @@ func TestEveryCommandHasARule(t *testing.T) {
 func forAll() []string {
 	return []string{"hello", "isMaster", "ping", "buildInfo", "whatsmyuri", "connectionStatus", "saslStart", "saslContinue", "authenticate", "logout",
 		"startSession", "endSessions", "refreshSessions", "killSessions", "commitTransaction", "abortTransaction", "listCommands", "features",
-		"lastError", "configureFailPoint", "getMore", "killCursors", "listDatabases", "explain", "grantRolesToUser", "revokeRolesFromUser",
+		"lastError", "configureFailPoint", "testVersion2", "getMore", "killCursors", "listDatabases", "explain", "grantRolesToUser", "revokeRolesFromUser",
 		"grantRolesToRole", "revokeRolesFromRole", "grantPrivilegesToRole", "revokePrivilegesFromRole", "updateUser", "aggregate"}
 }
 

@@ -61,6 +61,13 @@ func grant(x resource, actions string) privilege {
 
 func onCluster(actions string) privilege { return grant(resource{Cluster: true}, actions) }
 
+// onBuckets is about the buckets of all time series: they are collections of the system, which those who may do something with all
+// collections of all databases may do it with.
+func onBuckets(actions string) privilege {
+	all := ""
+	return grant(resource{Buckets: &all}, actions)
+}
+
 func onAnything(actions string) privilege { return grant(resource{AnyResource: true}, actions) }
 
 // onDatabase is actions on all collections of a database, and, with db "", of all databases.
@@ -119,11 +126,11 @@ func databasePrivileges(role, db string) []privilege {
 func clusterPrivileges(role string) []privilege {
 	switch role {
 	case "readAnyDatabase":
-		return append(databasePrivileges("read", ""), onCluster("listDatabases"))
+		return append(databasePrivileges("read", ""), onBuckets(readActions), onCluster("listDatabases"))
 	case "readWriteAnyDatabase":
-		return append(databasePrivileges("readWrite", ""), onCluster("listDatabases"))
+		return append(databasePrivileges("readWrite", ""), onBuckets(readWriteActions), onCluster("listDatabases"))
 	case "dbAdminAnyDatabase":
-		return append(databasePrivileges("dbAdmin", ""), onCluster("applyOps listDatabases"))
+		return append(databasePrivileges("dbAdmin", ""), onBuckets(dbAdminActions), onCluster("applyOps listDatabases"))
 	case "userAdminAnyDatabase":
 		return append(userAdminPrivileges(), onDatabase("", userAdminActions+" listCachedAndActiveUsers"),
 			onDatabase("local", userAdminActions), onDatabase("config", userAdminActions))
@@ -131,6 +138,7 @@ func clusterPrivileges(role string) []privilege {
 		return monitorPrivileges()
 	case "clusterManager":
 		return []privilege{onCluster(managerCluster), onDatabase("", "enableSharding moveChunk splitChunk splitVector"),
+			onBuckets("clearJumboFlag enableSharding moveChunk refineCollectionShardKey reshardCollection splitChunk splitVector"),
 			onDatabase("config", readActions+" insert remove update"), onDatabase("local", "insert remove update"),
 			onCollection("local", "system.replset", readActions), onAnything("dbCheck")}
 	case "hostManager":
@@ -191,7 +199,7 @@ func backupPrivileges() []privilege {
 		onCluster("appendOplogNote getParameter listDatabases serverStatus setUserWriteBlockMode useUUID"),
 		onCollection("config", "settings", "find insert update"),
 		onAnything("collStats listCollections listIndexes listSearchIndexes"),
-		onDatabase("", "find"), onDatabase("config", "find"), onDatabase("local", "find"),
+		onDatabase("", "find"), onDatabase("config", "find"), onDatabase("local", "find"), onBuckets("find"),
 		onCollection("", "system.js", "find"), onCollection("", usersCollection, "find"), onCollection("", "system.profile", "find"),
 		onCollection(adminDB, "system.backup_users", "find"), onCollection(adminDB, rolesCollection, "find"),
 		onCollection(adminDB, versionCollection, "find"),
@@ -201,7 +209,7 @@ func backupPrivileges() []privilege {
 func restorePrivileges() []privilege {
 	return []privilege{
 		onDatabase("", restoreActions+" "+userAdminActions), onCollection("", "system.js", restoreActions), onAnything("listCollections"),
-		onDatabase("config", restoreActions), onDatabase("local", restoreActions),
+		onDatabase("config", restoreActions), onDatabase("local", restoreActions), onBuckets(restoreActions),
 		onCollection(adminDB, "tempusers", "find"), onCollection(adminDB, "temproles", "find"),
 		onCollection(adminDB, "system.backup_users", restoreActions),
 		onCollection(adminDB, versionCollection, restoreActions+" find"),

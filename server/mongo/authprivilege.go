@@ -24,7 +24,7 @@ type resource struct {
 	Collection  *string `bson:"collection,omitempty"`
 	Cluster     bool    `bson:"cluster,omitempty"`
 	AnyResource bool    `bson:"anyResource,omitempty"`
-	Buckets     *string `bson:"system_buckets,omitempty"` // of time series collections: it is kept, and means nothing here
+	Buckets     *string `bson:"system_buckets,omitempty"` // the buckets of this time series, of DB if that is set; "": of all
 }
 
 // namespace is the resource of a collection. An empty name stands for all.
@@ -39,6 +39,9 @@ type privilege struct {
 // anyAction is all actions.
 const anyAction = "anyAction"
 
+// bucketsPrefix begins the name of the collection that holds the buckets of a time series.
+const bucketsPrefix = "system.buckets."
+
 // ordinary reports whether "all collections" takes a collection in: those of the system are named one by one.
 func ordinary(collection string) bool { return !strings.HasPrefix(collection, "system.") }
 
@@ -50,6 +53,9 @@ func (x *resource) covers(db, collection string) bool {
 	switch {
 	case x.AnyResource:
 		return true
+	case x.Buckets != nil:
+		name, is := strings.CutPrefix(collection, bucketsPrefix)
+		return is && (*x.Buckets == "" || *x.Buckets == name) && (x.DB == nil || *x.DB == "" || *x.DB == db)
 	case x.DB == nil || x.Collection == nil:
 		return false
 	case *x.Collection == "" && !ordinary(collection):
@@ -173,11 +179,11 @@ func readPrivilege(doc bsoncore.Document) (privilege, error) {
 		return p, document.NewError(document.FailedToParse, "missing actions field")
 	}
 	x := &p.Resource
-	if (x.DB == nil) != (x.Collection == nil) {
+	if (x.DB == nil) != (x.Collection == nil) && x.Buckets == nil {
 		return p, document.NewError(document.FailedToParse, "resource must set both db and collection or neither, but not exactly one.")
 	}
 	kinds := 0
-	for _, is := range []bool{x.DB != nil, x.Cluster, x.AnyResource, x.Buckets != nil} {
+	for _, is := range []bool{x.DB != nil && x.Buckets == nil || x.Collection != nil, x.Cluster, x.AnyResource, x.Buckets != nil} {
 		if is {
 			kinds++
 		}

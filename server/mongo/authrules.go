@@ -71,6 +71,7 @@ func commandRules() map[string]rule {
 		"renameCollection": ruleRename, "createIndexes": collectionRule("createIndex"), "dropIndexes": collectionRule("dropIndex"),
 		"listIndexes": collectionRule("listIndexes"), "listCollections": ruleListCollections, "listDatabases": ruleListDatabases,
 		"convertToCapped": collectionRule("convertToCapped"), "cloneCollectionAsCapped": collectionRule("find"),
+		"applyOps":            ruleApplyOps,
 		"createSearchIndexes": collectionRule("createSearchIndexes"), "updateSearchIndex": collectionRule("updateSearchIndex"),
 		"dropSearchIndex": collectionRule("dropSearchIndex"), "dataSize": ruleDataSize,
 		"collStats": collectionRule("collStats"), "validate": collectionRule("validate"), "compact": collectionRule("compact"),
@@ -80,7 +81,7 @@ func commandRules() map[string]rule {
 	}
 	for _, name := range []string{"hello", "isMaster", "ping", "buildInfo", "whatsmyuri", "connectionStatus", "saslStart", "saslContinue", "authenticate",
 		"logout", "startSession", "endSessions", "refreshSessions", "killSessions", "commitTransaction", "abortTransaction", "listCommands",
-		"features", "lastError", "getLastError", "configureFailPoint", "waitForFailPoint", "isdbgrid", "connPoolSync"} {
+		"features", "lastError", "getLastError", "configureFailPoint", "testVersion2", "waitForFailPoint", "isdbgrid", "connPoolSync"} {
 		rules[name] = logged
 	}
 	for name, action := range map[string]string{

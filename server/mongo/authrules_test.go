@@ -149,6 +149,12 @@ func TestResources(t *testing.T) {
 		{"all databases, and the oplog", namespace("", ""), "local", "oplog.rs", false},
 		{"everything", resource{AnyResource: true}, "admin", "system.users", true},
 		{"the cluster", resource{Cluster: true}, "d", "c", false},
+		{"all of a database, and buckets", namespace("d", ""), "d", "system.buckets.c", false},
+		{"all buckets", resource{Buckets: new("")}, "d", "system.buckets.c", true},
+		{"all buckets, and a collection", resource{Buckets: new("")}, "d", "c", false},
+		{"all buckets of a database", resource{DB: new("d"), Buckets: new("")}, "e", "system.buckets.c", false},
+		{"the buckets of one", resource{DB: new("d"), Buckets: new("c")}, "d", "system.buckets.c", true},
+		{"the buckets of another", resource{Buckets: new("b")}, "d", "system.buckets.c", false},
 	} {
 		if got := x.of.covers(x.db, x.collection); got != x.want {
 			t.Errorf("%s: %t", x.name, got)

@@ -2,6 +2,7 @@ package mongo
 
 import (
 	"errors"
+	"slices"
 	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -23,6 +24,7 @@ func catalogueCommands() []*command {
 		{name: "listCollections", run: (*request).listCollections, fields: []string{"filter", "nameOnly", "cursor", "authorizedCollections"}, stable: true, help: "lists collections"},
 		{name: "listDatabases", run: (*request).listDatabases, fields: []string{"filter", "nameOnly", "authorizedDatabases"}, admin: true, stable: true, help: "lists databases"},
 		{name: "convertToCapped", run: (*request).notSupported, anyField: true, help: "is not supported"},
+		{name: "applyOps", run: (*request).applyOps, anyField: true, write: true, help: "carries out entries of an oplog, as mongorestore sends them"},
 		{name: "cloneCollectionAsCapped", run: (*request).notSupported, anyField: true, help: "is not supported"},
 	}
 }
@@ -36,6 +38,24 @@ func (r *request) create() (bsoncore.Document, error) {
 	if err != nil {
 		return nil, err
 	}
+	options, err := r.createOptions()
+	if err != nil {
+		return nil, err
+	}
+	d := r.server.store.Database(r.db)
+	if r.txn != nil {
+		err = r.txn.tx.Create(r.ctx, d, c.Name(), options)
+	} else {
+		err = d.Create(r.ctx, c.Name(), options)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return ok(), nil
+}
+
+// createOptions returns what the create command says of a collection.
+func (r *request) createOptions() (bson.Raw, error) {
 	options := bsoncore.NewDocumentBuilder()
 	elements, err := r.body.Elements()
 	if err != nil {
@@ -44,22 +64,11 @@ func (r *request) create() (bsoncore.Document, error) {
 	for _, e := range elements[1:] {
 		switch key := e.Key(); {
 		case generic(key), key == "flags", key == "temp", key == "autoIndexId", key == "encryptedFields":
-		case key == "timeseries", key == "expireAfterSeconds":
-			return nil, document.NewError(codeNotSupported, "time series collections are not supported by this server")
 		default:
 			options.AppendValue(key, e.Value())
 		}
 	}
-	d := r.server.store.Database(r.db)
-	if r.txn != nil {
-		err = r.txn.tx.Create(r.ctx, d, c.Name(), bson.Raw(options.Build()))
-	} else {
-		err = d.Create(r.ctx, c.Name(), bson.Raw(options.Build()))
-	}
-	if err != nil {
-		return nil, err
-	}
-	return ok(), nil
+	return bson.Raw(options.Build()), nil
 }
 
 func (r *request) drop() (bsoncore.Document, error) {
@@ -82,6 +91,9 @@ func (r *request) drop() (bsoncore.Document, error) {
 }
 
 func (r *request) dropDatabase() (bsoncore.Document, error) {
+	if r.db == adminDB {
+		return nil, document.NewError(codeIllegalOperation, "Dropping the '%s' database is prohibited.", r.db)
+	}
 	if err := r.server.store.Database(r.db).Drop(r.ctx); err != nil {
 		return nil, err
 	}
@@ -93,9 +105,15 @@ func (r *request) renameCollection() (bsoncore.Document, error) {
 	if !isText {
 		return nil, wrongType("renameCollection.renameCollection", r.target, "string")
 	}
+	if !r.has("to") {
+		return nil, document.NewError(codeMissingField, "BSON field 'renameCollection.to' is missing but a required field")
+	}
 	to, err := r.text("to")
 	if err != nil {
 		return nil, err
+	}
+	if from == to {
+		return nil, document.NewError(codeIllegalOperation, "Can't rename a collection to itself")
 	}
 	replace, err := r.flag("dropTarget")
 	if err != nil {
@@ -124,10 +142,40 @@ func (r *request) collMod() (bsoncore.Document, error) {
 			changes.AppendValue(e.Key(), e.Value())
 		}
 	}
+	before, err := c.Indexes(r.ctx)
+	if err != nil && !errors.Is(err, document.NamespaceNotFound) {
+		return nil, err
+	}
 	if err := c.Modify(r.ctx, bson.Raw(changes.Build())); err != nil {
 		return nil, err
 	}
-	return ok(), nil
+	after, err := c.Indexes(r.ctx)
+	if err != nil && !errors.Is(err, document.NamespaceNotFound) {
+		return nil, err
+	}
+	return done(changedIndex(before, after)), nil
+}
+
+// changedIndex says what collMod has changed in an index.
+func changedIndex(before, after []document.IndexInfo) *bsoncore.DocumentBuilder {
+	b := bsoncore.NewDocumentBuilder()
+	for i, is := range after {
+		if i >= len(before) || before[i].Name != is.Name || string(before[i].Spec) == string(is.Spec) {
+			continue
+		}
+		was, now := bsoncore.Document(before[i].Spec), bsoncore.Document(is.Spec)
+		if hid, hides := was.Lookup("hidden").Type != 0, now.Lookup("hidden").Type != 0; hid != hides {
+			b.AppendBoolean("hidden_old", hid).AppendBoolean("hidden_new", hides)
+		}
+		const seconds = "expireAfterSeconds"
+		if x, y := was.Lookup(seconds), now.Lookup(seconds); !x.Equal(y) {
+			if x.Type != 0 {
+				b.AppendValue(seconds+"_old", x)
+			}
+			b.AppendValue(seconds+"_new", y)
+		}
+	}
+	return b
 }
 
 func (r *request) createIndexes() (bsoncore.Document, error) {
@@ -159,10 +207,11 @@ func (r *request) createIndexes() (bsoncore.Document, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := bsoncore.NewDocumentBuilder().AppendInt32("numIndexesBefore", int32(before)).AppendInt32("numIndexesAfter", int32(len(after))).
-		AppendBoolean("createdCollectionAutomatically", created)
+	b := bsoncore.NewDocumentBuilder().AppendInt32("numIndexesBefore", int32(before)).AppendInt32("numIndexesAfter", int32(len(after)))
 	if len(after) == before {
 		b.AppendString("note", "all indexes already exist")
+	} else {
+		b.AppendBoolean("createdCollectionAutomatically", created)
 	}
 	return done(b), nil
 }
@@ -191,7 +240,11 @@ func (r *request) dropIndexes() (bsoncore.Document, error) {
 			return nil, err
 		}
 	}
-	return done(bsoncore.NewDocumentBuilder().AppendInt32("nIndexesWas", int32(len(list)))), nil
+	b := bsoncore.NewDocumentBuilder().AppendInt32("nIndexesWas", int32(len(list)))
+	if name, _ := which.StringValueOK(); name == "*" {
+		b.AppendString("msg", "non-_id indexes dropped for collection")
+	}
+	return done(b), nil
 }
 
 // listed answers with a cursor over documents that are there already.
@@ -219,6 +272,9 @@ func (r *request) listIndexes() (bsoncore.Document, error) {
 	}
 	list, err := c.Indexes(r.ctx)
 	if errors.Is(err, document.NamespaceNotFound) {
+		if found, err := r.located(r.db, func(x document.CollectionInfo) bool { return x.Name == c.Name() }); err != nil || found.View {
+			return nil, errors.Join(err, document.NewError(codeNotOnView, "Namespace %s.%s is a view, not a collection", r.db, c.Name()))
+		}
 		return nil, document.NewError(document.NamespaceNotFound, "ns does not exist: %s.%s", r.db, c.Name())
 	}
 	if err != nil {
@@ -271,11 +327,15 @@ func describe(c document.CollectionInfo) bsoncore.Document {
 	if c.View {
 		return b.AppendString("type", "view").AppendDocument("options", bsoncore.Document(c.Options)).AppendDocument("info", info.Build()).Build()
 	}
+	if c.Series {
+		return b.AppendString("type", "timeseries").AppendDocument("options", bsoncore.Document(c.Options)).AppendDocument("info", info.Build()).Build()
+	}
 	info.AppendBinary("uuid", c.UUID.Subtype, c.UUID.Data)
-	id := bsoncore.NewDocumentBuilder().AppendInt32("v", 2).
-		AppendDocument("key", bsoncore.NewDocumentBuilder().AppendInt32("_id", 1).Build()).AppendString("name", "_id_").Build()
-	return b.AppendString("type", "collection").AppendDocument("options", bsoncore.Document(c.Options)).
-		AppendDocument("info", info.Build()).AppendDocument("idIndex", id).Build()
+	b.AppendString("type", "collection").AppendDocument("options", bsoncore.Document(c.Options)).AppendDocument("info", info.Build())
+	if _, err := c.Options.LookupErr("clusteredIndex"); err != nil {
+		b.AppendDocument("idIndex", bsoncore.Document(document.IDIndex(c.Options)))
+	}
+	return b.Build()
 }
 
 // filter returns a function that matches documents against a filter of the command.
@@ -307,6 +367,13 @@ func (r *request) listDatabases() (bsoncore.Document, error) {
 	if err != nil {
 		return nil, err
 	}
+	if !slices.Contains(names, "admin") { // it is always there: commands are sent to it
+		names = append(names, "admin")
+	}
+	if !slices.Contains(names, oplogDatabase) && r.server.hasOplog(r.ctx) {
+		names = append(names, oplogDatabase)
+	}
+	slices.Sort(names)
 	list, total := bsoncore.NewArrayBuilder(), int64(0)
 	for _, name := range names {
 		size := r.server.databaseBytes(r.ctx, name)

@@ -25,7 +25,7 @@ type command struct {
 func commandTable() map[string]*command {
 	table := map[string]*command{}
 	for _, group := range [][]*command{
-		handshakeCommands(), crudCommands(), queryCommands(), catalogueCommands(), sessionCommands(), failPointCommands(),
+		handshakeCommands(), crudCommands(), queryCommands(), catalogueCommands(), planCacheCommands(), sessionCommands(), failPointCommands(),
 		userCommands(), authCommands(), diagnosticCommands(), operationCommands(), replicationCommands(),
 	} {
 		for _, c := range group {
@@ -74,8 +74,32 @@ func (r *request) checkVersion() error {
 	if version != "1" {
 		return document.NewError(document.Code(322), "API version must be \"1\"")
 	}
+	if stage := r.unstableStage(); strict && stage != "" {
+		return document.NewError(document.Code(323), "%s is not allowed with 'apiStrict: true' in API Version 1", stage)
+	}
 	if strict && !r.command.stable {
 		return document.NewError(document.Code(323), "Provided apiStrict:true, but the command %s is not in API Version 1. Information on supported commands and migrations in API Version 1 can be found at https://dochub.mongodb.org/core/manual-versioned-api", r.name)
 	}
 	return nil
+}
+
+// unstableStage returns a stage of an aggregate's pipeline that is not in the Stable API; "" if there is none.
+func (r *request) unstableStage() string {
+	if r.command.name != "aggregate" {
+		return ""
+	}
+	array, _ := r.args["pipeline"].ArrayOK()
+	values, _ := array.Values() // what is wrong with it is said later
+	for _, v := range values {
+		stage, _ := v.DocumentOK()
+		e, err := stage.IndexErr(0)
+		if err != nil {
+			continue
+		}
+		switch e.Key() {
+		case "$currentOp", "$indexStats", "$listLocalSessions", "$listSessions", "$planCacheStats", "$search", "$searchMeta":
+			return e.Key()
+		}
+	}
+	return ""
 }

@@ -84,14 +84,31 @@ func (r *request) awaitConcern() error {
 			return err
 		}
 	}
+	r.missConcern()
+	return nil
+}
+
+// missConcern puts into the answer that a write concern cannot hold here, also when the command has failed, unless that was before
+// it began.
+func (r *request) missConcern() {
+	w := &r.concern
 	switch {
+	case !w.given || !r.command.write || r.txn != nil && r.name != "commitTransaction":
 	case w.members < 0:
 		mode, _ := w.spec.Lookup("w").StringValueOK()
 		r.concernErr = concernError(document.Code(79), "No write concern mode named '"+mode+"' found in replica set configuration", w)
 	case w.members > 1:
 		r.concernErr = concernError(document.Code(100), "Not enough data-bearing nodes", w)
 	}
-	return nil
+}
+
+// notBegun reports whether an error is of a command that says something wrong.
+func notBegun(err error) bool {
+	switch document.CodeOf(err) {
+	case document.FailedToParse, document.TypeMismatch, codeMissingField, codeUnknownField:
+		return true
+	}
+	return false
 }
 
 func concernError(code document.Code, text string, w *writeConcern) bsoncore.Document {

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"crypto/tls"
+	"encoding/binary"
 	"errors"
 	"io"
 	"net"
@@ -20,29 +21,34 @@ import (
 type conn struct {
 	server    *Server
 	net       net.Conn
+	in        *bufio.Reader
+	watch     watch
 	id        int64
 	busy      atomic.Bool // a command runs, or its answer is on its way
-	w         *bufio.Writer
-	out       []byte // the answer that is being made
-	packed    []byte // and compressed
+	out       []byte      // the answer that is being made
+	packed    []byte      // and compressed
 	requestID int32
-	offered   map[string]bool // compressors of the handshake
-	client    bsoncore.Document
+	offered   map[string]bool                   // compressors of the handshake
+	client    atomic.Pointer[bsoncore.Document] // what the client says of itself
 	appName   string
 	auth      authState
 	lastError error
+	work      context.Context // what the commands' contexts come from, so that they do not all meet at the server's
+	takeUntil time.Time       // the deadline of writing
+	quiet     bool            // the deadline of reading is gone: a message has come
+	held      int64           // bytes of the budget for large messages
+	cursors   *int            // that were opened here and are open; under cursorTable.mu. It is of its own, as cursors live longer
 }
 
-// writeTimeout ends connections whose clients do not take their answers.
-const writeTimeout = 2 * time.Minute
-
-// messageTimeout ends connections whose clients begin a message and do not complete it. Between messages they may be silent for as
-// long as they like.
-const messageTimeout = 30 * time.Second
+// What a connection takes before its client has logged in is at most 64 KiB, with its goroutine.
+const (
+	readBuffer   = 8 << 10
+	preAuthBytes = 16 << 10 // of a message
+)
 
 // ServeConn answers the commands of one connection until it ends, and closes it.
 func (s *Server) ServeConn(c net.Conn) {
-	x := &conn{server: s, net: c, id: s.connections.Add(1), w: bufio.NewWriterSize(c, 32<<10)}
+	x := &conn{server: s, net: c, id: s.connections.Add(1), cursors: new(int)}
 	defer c.Close()
 	if !s.conns.add(x) {
 		return
@@ -67,10 +73,18 @@ func (c *conn) serve() error {
 	if err := c.shakeHands(); err != nil {
 		return err
 	}
-	in := bufio.NewReaderSize(c.net, 32<<10)
-	r := wire.NewReader(in)
+	ctx, cancel := context.WithCancel(c.server.work)
+	defer cancel()
+	c.work = ctx
+	c.in = bufio.NewReaderSize(c.net, readBuffer)
+	r := wire.NewReader(c.in)
+	// Who connects and says nothing has no use for the connection. Later it may be silent for as long as it likes.
+	if err := c.net.SetReadDeadline(c.server.clock.Now().Add(c.server.o.MessageTimeout)); err != nil {
+		return err
+	}
+	defer c.release()
 	for {
-		m, err := c.receive(in, r)
+		m, err := c.receive(r)
 		if err != nil {
 			return err
 		}
@@ -79,6 +93,10 @@ func (c *conn) serve() error {
 		c.busy.Store(false)
 		if err != nil {
 			return err
+		}
+		r.Trim()
+		if c.held > 0 {
+			c.release()
 		}
 	}
 }
@@ -89,7 +107,7 @@ func (c *conn) shakeHands() error {
 	if !ok {
 		return nil
 	}
-	if err := secure.SetDeadline(c.server.clock.Now().Add(messageTimeout)); err != nil {
+	if err := secure.SetDeadline(c.server.clock.Now().Add(c.server.o.MessageTimeout)); err != nil {
 		return err
 	}
 	if err := secure.HandshakeContext(c.server.work); err != nil {
@@ -99,18 +117,45 @@ func (c *conn) shakeHands() error {
 }
 
 // receive waits for a message to begin, and reads it.
-func (c *conn) receive(in *bufio.Reader, r *wire.Reader) (*wire.Message, error) {
-	if _, err := in.Peek(1); err != nil {
+func (c *conn) receive(r *wire.Reader) (*wire.Message, error) {
+	if _, err := c.in.Peek(1); err != nil {
 		return nil, err
 	}
-	if err := c.net.SetReadDeadline(c.server.clock.Now().Add(messageTimeout)); err != nil {
+	r.Limit(c.messageLimit())
+	if c.quiet && c.arrived() {
+		return r.Read()
+	}
+	if err := c.net.SetReadDeadline(c.server.clock.Now().Add(c.server.o.MessageTimeout)); err != nil {
+		return nil, err
+	}
+	if err := c.reserve(); err != nil {
 		return nil, err
 	}
 	m, err := r.Read()
 	if err != nil {
 		return nil, err
 	}
+	c.quiet = true
 	return m, c.net.SetReadDeadline(time.Time{})
+}
+
+// arrived reports whether all of the message that has begun is there already, as most are: then there is no wait to bound, and no room
+// to reserve, unless it was compressed.
+func (c *conn) arrived() bool {
+	n := c.in.Buffered()
+	if n < wire.HeaderBytes {
+		return false
+	}
+	head, err := c.in.Peek(wire.HeaderBytes)
+	return err == nil && int64(binary.LittleEndian.Uint32(head)) <= int64(n) && wire.Opcode(binary.LittleEndian.Uint32(head[12:])) != wire.OpCompressed
+}
+
+// messageLimit is how long a message may be: strangers have little to say.
+func (c *conn) messageLimit() int {
+	if c.server.o.Auth && !c.auth.loggedIn() {
+		return preAuthBytes
+	}
+	return wire.MaxMessage
 }
 
 var errDropConnection = errors.New("a fail point closes the connection")
@@ -142,6 +187,9 @@ func (c *conn) answer(m *wire.Message) error {
 		id := c.nextID()
 		if m.Flags&wire.ChecksumPresent != 0 {
 			c.out = wire.AppendChecked(c.out[:0], id, m.RequestID, flags, reply)
+		} else if c.placed(reply) {
+			c.out = c.out[:wire.MsgBytes+len(reply)]
+			wire.BeginMsg(c.out, id, m.RequestID, flags)
 		} else {
 			c.out = wire.AppendMsg(c.out[:0], id, m.RequestID, flags, reply)
 		}
@@ -150,6 +198,11 @@ func (c *conn) answer(m *wire.Message) error {
 		}
 		m = r.again(m, id)
 	}
+}
+
+// placed reports whether an answer was made where its message is.
+func (c *conn) placed(reply bsoncore.Document) bool {
+	return len(reply) > 0 && len(c.out) > wire.MsgBytes && &c.out[wire.MsgBytes] == &reply[0]
 }
 
 // answerQuery answers an OP_QUERY, which only carries the first hello.
@@ -194,10 +247,10 @@ func (c *conn) send(m *wire.Message, name string) error {
 		out = c.packed
 	}
 	c.server.stats.bytesOut.Add(int64(len(out)))
-	if err := c.net.SetWriteDeadline(c.server.clock.Now().Add(writeTimeout)); err != nil {
+	if err := c.limitWrite(); err != nil {
 		return err
 	}
-	if _, err := c.w.Write(out); err != nil {
+	if _, err := c.net.Write(out); err != nil {
 		return err
 	}
 	const keptBuffer = 1 << 20
@@ -207,16 +260,29 @@ func (c *conn) send(m *wire.Message, name string) error {
 	if cap(c.packed) > keptBuffer {
 		c.packed = nil
 	}
-	return c.w.Flush()
+	return nil
+}
+
+// limitWrite gives the client at least WriteTimeout to take an answer, and not much more. A deadline is not set for each: that takes
+// as long as a small command does.
+func (c *conn) limitWrite() error {
+	now, limit := c.server.clock.Now(), c.server.o.WriteTimeout
+	if c.takeUntil.Sub(now) >= limit {
+		return nil
+	}
+	c.takeUntil = now.Add(limit + limit/8)
+	return c.net.SetWriteDeadline(c.takeUntil)
 }
 
 // run carries out a request and returns the answer's document.
 func (c *conn) run(r *request) (reply bsoncore.Document, err error) {
 	start := c.server.clock.Now()
-	ctx, cancel := context.WithCancelCause(c.server.work)
+	ctx, cancel := context.WithCancelCause(c.work)
 	defer cancel(nil)
 	r.ctx, r.cancel, r.start = ctx, cancel, start
+	c.watch.begin(r)
 	reply, err = r.perform()
+	c.watch.end(c)
 	c.server.users.wrote(r)
 	if errors.Is(err, errDropConnection) {
 		return nil, err

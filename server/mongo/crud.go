@@ -103,12 +103,16 @@ func (r *request) statements(field string) ([]bsoncore.Document, bool, error) {
 	return list, ordered, err
 }
 
+// codeUnknownStage is of a pipeline that no server knows, in an update as elsewhere.
+const codeUnknownStage = document.Code(40324)
+
 // fatal reports whether an error is not that of one statement, but ends the whole command.
 func (r *request) fatal(err error) bool {
 	if r.txn != nil {
 		return true
 	}
-	return document.CodeOf(err) == 0 || r.ctx.Err() != nil
+	code := document.CodeOf(err)
+	return code == 0 || code == codeUnknownStage || r.ctx.Err() != nil
 }
 
 func (r *request) insert() (bsoncore.Document, error) {
@@ -124,13 +128,6 @@ func (r *request) insert() (bsoncore.Document, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !r.docsChecked() {
-		for _, doc := range docs {
-			if err := document.CheckBSON(bson.Raw(doc)); err != nil && document.CodeOf(err) == 22 {
-				return nil, err
-			}
-		}
-	}
 	var w writeResult
 	pending, numbers, err := r.notYetDone(docs, &w)
 	if err != nil {
@@ -140,21 +137,58 @@ func (r *request) insert() (bsoncore.Document, error) {
 		return w.reply(false), nil
 	}
 	o := &document.InsertOptions{Ordered: ordered, Unordered: !ordered, SkipValidation: skip}
+	for _, start := range writeGroups(pending) {
+		if failure := r.server.fails.beforeWrite(r); failure != nil {
+			if err := r.insertUntil(c, pending[:start], numbers[:start], o, &w); err != nil || errors.Is(failure, errDropConnection) {
+				return nil, errors.Join(err, failure)
+			}
+			w.fail(int(numbers[start]), failure)
+			return w.reply(false), nil
+		}
+	}
 	n, err := c.InsertMany(r.statementContext(numbers...), pending, o)
-	w.n += int64(n)
+	if w.n += int64(n); n > 0 {
+		r.server.fails.afterWrite(r)
+	}
 	var list document.WriteErrors
 	switch {
 	case err == nil:
-	case errors.As(err, &list) && r.txn == nil:
+	case errors.As(err, &list) && (r.txn != nil || document.CodeOf(list[0].Err) == codeInvalidBSON):
+		return nil, list[0].Err // of bytes that are no BSON: nothing was stored
+	case errors.As(err, &list):
 		for _, e := range list {
 			w.fail(int(numbers[e.Index]), r.explainError(e.Err))
 		}
-	case errors.As(err, &list):
-		return nil, list[0].Err
 	default:
 		return nil, err
 	}
 	return w.reply(false), nil
+}
+
+// insertUntil inserts the documents in front of one that a fail point strikes.
+func (r *request) insertUntil(c *document.Collection, docs []bson.Raw, numbers []int32, o *document.InsertOptions, w *writeResult) error {
+	if len(docs) == 0 {
+		return nil
+	}
+	n, err := c.InsertMany(r.statementContext(numbers...), docs, o)
+	w.n += int64(n)
+	return err
+}
+
+// groupBytes is how many bytes of documents MongoDB inserts at once. Fail points count what is written at once.
+const groupBytes = 256 << 10
+
+// writeGroups returns where the groups of documents that are inserted at once begin.
+func writeGroups(docs []bson.Raw) []int {
+	var starts []int
+	size := groupBytes
+	for i, doc := range docs {
+		if size >= groupBytes {
+			starts, size = append(starts, i), 0
+		}
+		size += len(doc)
+	}
+	return starts
 }
 
 // docsChecked reports whether the documents are part of the body, which was checked as a whole.
@@ -274,7 +308,14 @@ func (r *request) applyUpdate(c *document.Collection, i int, s *updateStatement,
 	if r.retryable && s.options.Many {
 		return nil, document.NewError(codeInvalidOptions, "Cannot use (or request) retryable writes with multi=true")
 	}
-	return c.Apply(r.statementContext(int32(i)), s.filter, s.update, &s.options)
+	if err := r.server.fails.beforeWrite(r); err != nil {
+		return nil, err
+	}
+	result, err := c.Apply(r.statementContext(int32(i)), s.filter, s.update, &s.options)
+	if err == nil && (result.Modified > 0 || result.UpsertedID.Type != 0) {
+		r.server.fails.afterWrite(r)
+	}
+	return result, err
 }
 
 func (r *request) delete() (bsoncore.Document, error) {
@@ -288,6 +329,9 @@ func (r *request) delete() (bsoncore.Document, error) {
 	}
 	let, err := r.optional("let")
 	if err != nil {
+		return nil, err
+	}
+	if err := checkDeletes(list); err != nil {
 		return nil, err
 	}
 	var w writeResult
@@ -306,6 +350,23 @@ func (r *request) delete() (bsoncore.Document, error) {
 		}
 	}
 	return w.reply(false), nil
+}
+
+// checkDeletes refuses statements that do not say what to delete, and whether one or all, before any is carried out.
+func checkDeletes(list []bsoncore.Document) error {
+	for _, doc := range list {
+		if _, err := doc.LookupErr("q"); err != nil {
+			return document.NewError(codeMissingField, "BSON field 'delete.deletes.q' is missing but a required field")
+		}
+		limit, err := doc.LookupErr("limit")
+		if err != nil {
+			return document.NewError(codeMissingField, "BSON field 'delete.deletes.limit' is missing but a required field")
+		}
+		if n, ok := asInt64(limit); !ok || n != 0 && n != 1 {
+			return document.NewError(document.FailedToParse, "The limit field in delete objects must be 0 or 1. Got %s", limit)
+		}
+	}
+	return nil
 }
 
 // deleteOne carries out one statement of a delete command.
@@ -332,10 +393,7 @@ func (r *request) deleteOne(c *document.Collection, i int, doc bsoncore.Document
 			}
 			filter = bson.Raw(d)
 		case "limit":
-			n, ok := asInt64(v)
-			if !ok || n != 0 && n != 1 {
-				return 0, document.NewError(document.FailedToParse, "The limit field in delete objects must be 0 or 1. Got %s", v)
-			}
+			n, _ := asInt64(v)
 			o.Many = n == 0
 		case "hint":
 			o.Hint = raw
@@ -356,7 +414,14 @@ func (r *request) deleteOne(c *document.Collection, i int, doc bsoncore.Document
 	if r.retryable && o.Many {
 		return 0, document.NewError(codeInvalidOptions, "Cannot use (or request) retryable writes with limit=0")
 	}
-	return c.Delete(r.statementContext(int32(i)), filter, o)
+	if err := r.server.fails.beforeWrite(r); err != nil {
+		return 0, err
+	}
+	n, err := c.Delete(r.statementContext(int32(i)), filter, o)
+	if n > 0 {
+		r.server.fails.afterWrite(r)
+	}
+	return n, err
 }
 
 func (r *request) findAndModify() (bsoncore.Document, error) {
@@ -373,9 +438,15 @@ func (r *request) findAndModify() (bsoncore.Document, error) {
 	} else if before != nil {
 		return before.findAndModify(o.Remove), nil
 	}
+	if err := r.server.fails.beforeWrite(r); err != nil {
+		return nil, err
+	}
 	doc, result, err := c.FindAndModify(r.statementContext(0), filter, r.raw("update"), o)
 	if err != nil && !errors.Is(err, document.ErrNotFound) {
 		return nil, err
+	}
+	if result.Matched > 0 || result.UpsertedID.Type != 0 {
+		r.server.fails.afterWrite(r)
 	}
 	return modifiedReply(o.Remove, doc, result), nil
 }

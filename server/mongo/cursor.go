@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
-	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 
 	"github.com/pandodb/pando/document"
 )
@@ -29,11 +28,15 @@ type cursor struct {
 	cancel    context.CancelCauseFunc
 	ctx       context.Context
 
+	limited bool          // the command that opened it has said how long it may take
+	left    time.Duration // of that; only the command that has it pinned looks
+
 	mu      sync.Mutex // held while it is read from
 	held    bson.Raw   // a document that did not fit into the last batch
 	used    time.Time  // under cursorTable.mu
 	pinned  bool       // under cursorTable.mu: a command reads from it
 	created time.Time
+	quota   *int // under cursorTable.mu: the open cursors of the connection that opened it
 }
 
 // cursorTable is the open cursors of all clients.
@@ -54,6 +57,9 @@ func (t *cursorTable) add(c *cursor) error {
 	if len(t.byID) >= t.server.o.MaxCursors {
 		return document.NewError(document.Code(261), "too many open cursors: %d", len(t.byID))
 	}
+	if n := *c.quota; n >= t.server.o.MaxConnectionCursors {
+		return document.NewError(document.Code(261), "too many open cursors of one connection: %d", n)
+	}
 	for c.id == 0 || t.byID[c.id] != nil {
 		var b [8]byte
 		if _, err := rand.Read(b[:]); err != nil {
@@ -64,8 +70,20 @@ func (t *cursorTable) add(c *cursor) error {
 	c.used = t.server.clock.Now()
 	c.created = c.used
 	t.byID[c.id] = c
+	*c.quota++
 	t.opened++
 	return nil
+}
+
+// forget takes a cursor out of the table, which is locked, and reports whether it was there.
+func (t *cursorTable) forget(id int64) bool {
+	c := t.byID[id]
+	if c == nil {
+		return false
+	}
+	delete(t.byID, id)
+	*c.quota--
+	return true
 }
 
 // pin takes a cursor for reading; nobody else may read from it meanwhile.
@@ -89,7 +107,7 @@ func (t *cursorTable) unpin(c *cursor, end bool) error {
 	c.pinned, c.used = false, t.server.clock.Now()
 	killed := t.byID[c.id] == nil
 	if end {
-		delete(t.byID, c.id)
+		t.forget(c.id)
 	}
 	t.mu.Unlock()
 	if end || killed {
@@ -110,9 +128,9 @@ func (c *cursor) close() error {
 func (t *cursorTable) kill(id int64) bool {
 	t.mu.Lock()
 	c := t.byID[id]
-	delete(t.byID, id)
+	there := t.forget(id)
 	t.mu.Unlock()
-	if c == nil {
+	if !there {
 		return false
 	}
 	t.end(c)
@@ -132,7 +150,7 @@ func (t *cursorTable) endAll(which func(c *cursor) bool) int {
 	var gone []*cursor
 	for id, c := range t.byID {
 		if which(c) {
-			delete(t.byID, id)
+			t.forget(id)
 			gone = append(gone, c)
 		}
 	}
@@ -162,39 +180,4 @@ func (t *cursorTable) counts() (open int, opened, timed int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return len(t.byID), t.opened, t.timed
-}
-
-// Bounds of a batch.
-const (
-	defaultBatch  = 101
-	maxBatchBytes = 16 << 20
-)
-
-// read takes up to n documents (-1: no limit) from the cursor, as many as fit into an answer, and reports whether it is at its end.
-func (c *cursor) read(ctx context.Context, n int64) (batch bsoncore.Array, count int, end bool, err error) {
-	at, out := bsoncore.AppendArrayStart(nil)
-	add := func(doc bson.Raw) {
-		out = bsoncore.AppendDocumentElement(out, itoa(count), bsoncore.Document(doc))
-		count++
-	}
-	if c.held != nil && n != 0 {
-		add(c.held)
-		c.held = nil
-	}
-	for n < 0 || int64(count) < n {
-		if !c.src.TryNext(ctx) {
-			end = c.src.Exhausted() || c.src.Err() != nil
-			break
-		}
-		doc := c.src.Current()
-		if count > 0 && len(out)+len(doc) > maxBatchBytes {
-			c.held = append(bson.Raw(nil), doc...)
-			break
-		}
-		add(doc)
-	}
-	if out, err = bsoncore.AppendArrayEnd(out, at); err != nil {
-		return nil, 0, true, document.NewError(document.Code(1), "%v", err)
-	}
-	return bsoncore.Array(out), count, end, c.src.Err()
 }

@@ -2,8 +2,8 @@ package mongo
 
 import (
 	"context"
-	"errors"
 	"runtime"
+	"strconv"
 	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -25,7 +25,7 @@ func diagnosticCommands() []*command {
 		{name: "getCmdLineOpts", run: (*request).getCmdLineOpts, admin: true, help: "says how the server was started"},
 		{name: "listCommands", run: (*request).listCommands, help: "lists the commands"},
 		{name: "whatsmyuri", run: (*request).whatsmyuri, open: true, help: "says where the client's connection comes from"},
-		{name: "top", run: (*request).top, admin: true, help: "says which collections are used"},
+		{name: "top", run: (*request).top, admin: true, help: "says how much each collection is used"},
 		{name: "currentOp", run: (*request).currentOp, anyField: true, admin: true, help: "lists the commands that run"},
 		{name: "profile", run: (*request).setProfile, fields: []string{"slowms", "sampleRate", "filter"}, help: "turns the profiler on or off"},
 		{name: "dbHash", aliases: []string{"dbhash"}, run: (*request).dbHash, fields: []string{"collections"}, help: "hashes the collections of a database"},
@@ -61,7 +61,11 @@ func (s *Server) info() bsoncore.Document {
 	if !found {
 		port = "0"
 	}
-	return bsoncore.NewDocumentBuilder().AppendString("host", host).AppendString("port", port).AppendString("version", serverVersion).
+	number, err := strconv.ParseUint(port, 10, 16)
+	if err != nil {
+		number = 0
+	}
+	return bsoncore.NewDocumentBuilder().AppendString("host", host).AppendInt32("port", int32(number)).AppendString("version", serverVersion).
 		AppendString("gitVersion", "pando").Build()
 }
 
@@ -177,32 +181,32 @@ func (r *request) dbStats() (bsoncore.Document, error) {
 	if err != nil {
 		return nil, err
 	}
-	var collections, views, indexes, objects int64
+	var collections, views, indexes, objects, data, stored, indexed int64
 	for _, c := range list {
 		if c.View {
 			views++
 			continue
 		}
-		st, err := r.lookup(c.Name).Stats(r.ctx)
+		z, err := r.lookup(c.Name).Sizes(r.ctx)
 		if err != nil {
 			return nil, err
 		}
 		collections++
-		indexes += int64(st.Indexes)
-		objects += st.Documents
+		indexes += int64(len(z.Indexes))
+		objects += z.Documents
+		data += z.DataBytes
+		stored += z.StoredBytes
+		for _, x := range z.Indexes {
+			indexed += x.Bytes
+		}
 	}
-	size := float64(r.server.databaseBytes(r.ctx, r.db)) / float64(scale)
-	if len(list) == 0 {
-		size = 0
-	}
-	average := 0.0
-	if objects > 0 {
-		average = size * float64(scale) / float64(objects)
-	}
+	in := func(n int64) float64 { return float64(n / scale) }
 	return encode(bson.D{
-		{Key: "db", Value: r.db}, {Key: "collections", Value: collections}, {Key: "views", Value: views}, {Key: "objects", Value: objects},
-		{Key: "avgObjSize", Value: average}, {Key: "dataSize", Value: size}, {Key: "storageSize", Value: size}, {Key: "indexes", Value: indexes},
-		{Key: "indexSize", Value: 0.0}, {Key: "totalSize", Value: size}, {Key: "scaleFactor", Value: scale}, {Key: "ok", Value: 1.0},
+		{Key: "db", Value: r.db}, {Key: "collections", Value: document.Number(collections)}, {Key: "views", Value: document.Number(views)},
+		{Key: "objects", Value: document.Number(objects)}, {Key: "avgObjSize", Value: float64(data) / float64(max(objects, 1))},
+		{Key: "dataSize", Value: in(data)}, {Key: "storageSize", Value: in(stored)}, {Key: "indexes", Value: document.Number(indexes)},
+		{Key: "indexSize", Value: in(indexed)}, {Key: "totalSize", Value: in(stored + indexed)}, {Key: "scaleFactor", Value: float64(scale)},
+		{Key: "ok", Value: 1.0},
 	})
 }
 
@@ -215,37 +219,24 @@ func (r *request) collStats() (bsoncore.Document, error) {
 	if err != nil {
 		return nil, err
 	}
-	st, err := c.Stats(r.ctx)
+	stats, err := c.StorageStats(r.ctx, scale)
 	if err != nil {
 		return nil, err
 	}
-	sizes := bson.D{}
-	if list, err := c.Indexes(r.ctx); err == nil {
-		for _, x := range list {
-			sizes = append(sizes, bson.E{Key: x.Name, Value: int64(0)})
-		}
-	} else if !errors.Is(err, document.NamespaceNotFound) {
-		return nil, err
-	}
-	size := int64(0)
-	if st.Documents > 0 {
-		size = r.server.databaseBytes(r.ctx, r.db) / scale
-	}
-	return encode(bson.D{
-		{Key: "ns", Value: r.db + "." + c.Name()}, {Key: "size", Value: size}, {Key: "count", Value: st.Documents}, {Key: "storageSize", Value: size},
-		{Key: "totalSize", Value: size}, {Key: "capped", Value: st.Capped}, {Key: "nindexes", Value: int32(st.Indexes)}, {Key: "indexSizes", Value: sizes},
-		{Key: "totalIndexSize", Value: int64(0)}, {Key: "scaleFactor", Value: scale}, {Key: "ok", Value: 1.0},
-	})
+	return encode(append(append(bson.D{{Key: "ns", Value: r.db + "." + c.Name()}}, stats...), bson.E{Key: "ok", Value: 1.0}))
 }
 
 func (r *request) dataSize() (bsoncore.Document, error) {
 	name, _ := r.target.StringValueOK()
 	db, coll, _ := strings.Cut(name, ".")
-	st, err := r.server.store.Database(db).Lookup(coll).Stats(r.ctx)
+	z, err := r.server.store.Database(db).Lookup(coll).Sizes(r.ctx)
 	if err != nil {
 		return nil, err
 	}
-	return encode(bson.D{{Key: "size", Value: r.server.databaseBytes(r.ctx, db)}, {Key: "numObjects", Value: st.Documents}, {Key: "millis", Value: 0}, {Key: "ok", Value: 1.0}})
+	return encode(bson.D{
+		{Key: "estimate", Value: true}, {Key: "size", Value: document.Number(z.DataBytes)}, {Key: "numObjects", Value: document.Number(z.Documents)},
+		{Key: "millis", Value: int32(0)}, {Key: "ok", Value: 1.0},
+	})
 }
 
 // validate reads every document of a collection, and verifies everything that the storage holds.
@@ -253,6 +244,18 @@ func (r *request) validate() (bsoncore.Document, error) {
 	c, err := r.collection()
 	if err != nil {
 		return nil, err
+	}
+	if c.IsTimeSeries() {
+		return nil, document.NewError(codeNotOnView, "Cannot validate a view")
+	}
+	full, err := r.flag("full")
+	if err != nil {
+		return nil, err
+	}
+	if background, err := r.flag("background"); err != nil {
+		return nil, err
+	} else if background && full {
+		return nil, document.NewError(codeInvalidOptions, "Running the validate command with both { background: true } and { full: true } is not supported.")
 	}
 	list, err := c.Indexes(r.ctx)
 	if err != nil {
@@ -267,10 +270,6 @@ func (r *request) validate() (bsoncore.Document, error) {
 		}
 		n++
 	}
-	full, err := r.flag("full")
-	if err != nil {
-		return nil, err
-	}
 	if full {
 		report, err := r.server.store.DB().Check(r.ctx)
 		if err != nil {
@@ -282,14 +281,14 @@ func (r *request) validate() (bsoncore.Document, error) {
 	}
 	keys, details := bson.D{}, bson.D{}
 	for _, x := range list {
-		keys = append(keys, bson.E{Key: x.Name, Value: n})
+		keys = append(keys, bson.E{Key: x.Name, Value: document.Number(n)})
 		details = append(details, bson.E{Key: x.Name, Value: bson.D{{Key: "valid", Value: true}}})
 	}
 	if faults == nil {
 		faults = bson.A{}
 	}
 	return encode(bson.D{
-		{Key: "ns", Value: r.db + "." + c.Name()}, {Key: "nInvalidDocuments", Value: 0}, {Key: "nrecords", Value: n}, {Key: "nIndexes", Value: int32(len(list))},
+		{Key: "ns", Value: r.db + "." + c.Name()}, {Key: "nInvalidDocuments", Value: int32(0)}, {Key: "nNonCompliantDocuments", Value: int32(0)}, {Key: "nrecords", Value: document.Number(n)}, {Key: "nIndexes", Value: int32(len(list))},
 		{Key: "keysPerIndex", Value: keys}, {Key: "indexDetails", Value: details}, {Key: "valid", Value: len(faults) == 0}, {Key: "repaired", Value: false},
 		{Key: "warnings", Value: bson.A{}}, {Key: "errors", Value: faults}, {Key: "extraIndexEntries", Value: bson.A{}},
 		{Key: "missingIndexEntries", Value: bson.A{}}, {Key: "corruptRecords", Value: bson.A{}}, {Key: "ok", Value: 1.0},
@@ -299,7 +298,7 @@ func (r *request) validate() (bsoncore.Document, error) {
 func (r *request) getLog() (bsoncore.Document, error) {
 	which, ok := r.target.StringValueOK()
 	if !ok {
-		return nil, document.NewError(document.TypeMismatch, "Argument to getLog must be of type String; found %s of type %s", r.target, typeName(r.target.Type))
+		return nil, document.NewError(document.TypeMismatch, "Argument to getLog must be of type String; found %s of type %s", r.target, document.TypeName(bson.Type(r.target.Type)))
 	}
 	switch which {
 	case "*":
@@ -344,51 +343,6 @@ func versions(c *command) bson.A {
 
 func (r *request) whatsmyuri() (bsoncore.Document, error) {
 	return encode(bson.D{{Key: "you", Value: r.conn.net.RemoteAddr().String()}, {Key: "ok", Value: 1.0}})
-}
-
-func (r *request) top() (bsoncore.Document, error) {
-	return encode(bson.D{{Key: "totals", Value: bson.D{{Key: "note", Value: "all times in microseconds"}}}, {Key: "ok", Value: 1.0}})
-}
-
-// currentOps describes the commands that run.
-func (r *request) currentOps() []bson.D {
-	t := &r.server.ops
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	now := r.server.clock.Now()
-	var list []bson.D
-	for id, op := range t.byID {
-		x := op.request
-		d := bson.D{
-			{Key: "type", Value: "op"}, {Key: "host", Value: r.server.o.Address}, {Key: "desc", Value: "conn" + itoa(int(x.conn.id))}, {Key: "connectionId", Value: x.conn.id},
-			{Key: "client", Value: x.conn.net.RemoteAddr().String()}, {Key: "appName", Value: x.conn.appName}, {Key: "active", Value: true},
-			{Key: "opid", Value: int32(id)}, {Key: "op", Value: "command"}, {Key: "ns", Value: x.db + ".$cmd"}, {Key: "command", Value: bson.Raw(shown(x))},
-			{Key: "secs_running", Value: int64(now.Sub(op.started).Seconds())}, {Key: "microsecs_running", Value: now.Sub(op.started).Microseconds()},
-		}
-		list = append(list, d)
-	}
-	return list
-}
-
-// shown is a command as others may see it: without secrets, and without what would be too long.
-func shown(r *request) bsoncore.Document {
-	switch r.name {
-	case "saslStart", "saslContinue", "createUser", "updateUser", "hello", "isMaster", "ismaster", "authenticate":
-		return bsoncore.NewDocumentBuilder().AppendString(r.name, "xxx").Build()
-	}
-	const most = 4 << 10
-	if len(r.body) > most {
-		return bsoncore.NewDocumentBuilder().AppendValue(r.name, r.target).AppendString("$truncated", "too long").Build()
-	}
-	return append(bsoncore.Document(nil), redacted(r.name, r.body)...)
-}
-
-func (r *request) currentOp() (bsoncore.Document, error) {
-	list := bson.A{}
-	for _, d := range r.currentOps() {
-		list = append(list, d)
-	}
-	return encode(bson.D{{Key: "inprog", Value: list}, {Key: "ok", Value: 1.0}})
 }
 
 // dbHash hashes the documents of each collection, in the order of their _id.
@@ -468,17 +422,12 @@ func (r *request) fsync() (bsoncore.Document, error) {
 }
 
 // specialStage answers aggregation stages whose rows come from the server.
-func (r *request) specialStage(_ context.Context, stage string, _ bson.RawValue) ([]bson.Raw, bool, error) {
+func (r *request) specialStage(_ context.Context, stage string, spec bson.RawValue) ([]bson.Raw, bool, error) {
 	var rows []bson.Raw
 	switch stage {
 	case "$currentOp":
-		for _, d := range r.currentOps() {
-			raw, err := bson.Marshal(d)
-			if err != nil {
-				return nil, true, err
-			}
-			rows = append(rows, raw)
-		}
+		rows, err := r.currentOpStage(spec)
+		return rows, true, err
 	case "$listSessions", "$listLocalSessions":
 		for _, id := range r.server.sessions.list() {
 			row := bsoncore.NewDocumentBuilder().AppendDocument("_id", id).AppendDateTime("lastUse", r.server.clock.Now().UnixMilli()).Build()

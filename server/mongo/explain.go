@@ -26,7 +26,7 @@ func (r *request) explained(plan bson.Raw) bsoncore.Document {
 			}
 		}
 	}
-	out = bsoncore.AppendDocumentElement(out, "command", r.body)
+	out = bsoncore.AppendDocumentElement(out, "command", r.withDatabase())
 	out = bsoncore.AppendDocumentElement(out, "serverInfo", r.server.info())
 	out = bsoncore.AppendDoubleElement(out, "ok", 1)
 	out, err = bsoncore.AppendDocumentEnd(out, at)
@@ -34,6 +34,18 @@ func (r *request) explained(plan bson.Raw) bsoncore.Document {
 		return bsoncore.Document(plan)
 	}
 	return out
+}
+
+// withDatabase is the command with the database that it is for.
+func (r *request) withDatabase() bsoncore.Document {
+	if _, err := r.body.LookupErr("$db"); err == nil {
+		return r.body
+	}
+	b := bsoncore.NewDocumentBuilder()
+	for _, e := range elementsOf(r.body) {
+		b.AppendValue(e.Key(), e.Value())
+	}
+	return b.AppendString("$db", r.db).Build()
 }
 
 // explain tells how the command inside would be, or was, carried out.
@@ -70,11 +82,7 @@ func (r *request) explain() (bsoncore.Document, error) {
 		o.Verbosity = verbosity
 		return x.explainFind(filter, o)
 	case "count", "distinct":
-		filter, err := x.optional("query")
-		if err != nil {
-			return nil, err
-		}
-		return x.explainFind(filter, &document.FindOptions{Hint: x.raw("hint"), Verbosity: verbosity})
+		return x.explainValues(verbosity)
 	case "aggregate":
 		stages, err := x.pipeline()
 		if err != nil {
@@ -100,6 +108,35 @@ func (r *request) explainFind(filter any, o *document.FindOptions) (bsoncore.Doc
 		return nil, err
 	}
 	plan, err := c.Explain(r.ctx, filter, o)
+	if err != nil {
+		return nil, err
+	}
+	return r.explained(plan), nil
+}
+
+// explainValues explains count and distinct.
+func (r *request) explainValues(verbosity string) (bsoncore.Document, error) {
+	filter, err := r.optional("query")
+	if err != nil {
+		return nil, err
+	}
+	o := &document.FindOptions{Hint: r.raw("hint"), Verbosity: verbosity}
+	if o.Collation, err = r.optional("collation"); err != nil {
+		return nil, err
+	}
+	c, err := r.collection()
+	if err != nil {
+		return nil, err
+	}
+	var plan bson.Raw
+	if r.name == "count" {
+		plan, err = c.ExplainCount(r.ctx, filter, o)
+	} else {
+		var key string
+		if key, err = r.text("key"); err == nil {
+			plan, err = c.ExplainDistinct(r.ctx, key, filter, o)
+		}
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -18,8 +18,10 @@ type failPoints struct {
 	used   int64 // how often they have struck, over all
 }
 
-// The fail points that there are: before a command runs, in a getMore that has got its cursor, and around a retryable write.
+// The fail points that there are: before a command runs, in a getMore that has got its cursor, around a retryable write, and in
+// every command that may only take so long.
 const (
+	failTimeName    = "maxTimeAlwaysTimeOut"
 	failWriteName   = "onPrimaryTransactionalWrite"
 	failCommandName = "failCommand"
 	failGetMoreName = "failGetMoreAfterCursorCheckout"
@@ -43,6 +45,7 @@ type failCommand struct {
 func failPointCommands() []*command {
 	return []*command{
 		{name: "configureFailPoint", run: (*request).configureFailPoint, fields: []string{"mode", "data"}, admin: true, help: "makes commands fail, for the tests of drivers"},
+		{name: "testVersion2", run: (*request).testVersion2, help: "does nothing, and is not in the Stable API, for the tests of drivers"},
 	}
 }
 
@@ -51,7 +54,7 @@ func (r *request) configureFailPoint() (bsoncore.Document, error) {
 		return nil, document.NewError(codeCommandNotFound, "no such command: 'configureFailPoint'")
 	}
 	name, _ := r.target.StringValueOK()
-	if name != failCommandName && name != failGetMoreName && name != failWriteName {
+	if !slices.Contains([]string{failCommandName, failGetMoreName, failWriteName, failTimeName}, name) {
 		return nil, document.NewError(document.BadValue, "no fail point is called %s here", name)
 	}
 	f, err := r.parseFailPoint(name)
@@ -70,6 +73,14 @@ func (r *request) configureFailPoint() (bsoncore.Document, error) {
 	}
 	p.active[name] = f
 	return done(bsoncore.NewDocumentBuilder().AppendInt64("count", before)), nil
+}
+
+// testVersion2 is a command of which version 1 of the Stable API does not know.
+func (r *request) testVersion2() (bsoncore.Document, error) {
+	if !r.server.o.TestCommands {
+		return nil, document.NewError(codeCommandNotFound, "no such command: 'testVersion2'")
+	}
+	return ok(), nil
 }
 
 // parseFailPoint reads mode and data; nil is off.
@@ -159,10 +170,15 @@ func texts(v bsoncore.Value) []string {
 
 // strike returns what is to happen to a command, and counts it.
 func (p *failPoints) strike(r *request, name string) *failCommand {
+	return p.strikeIf(r, name, func(*failCommand) bool { return true })
+}
+
+// strikeIf is strike for fail points of a kind.
+func (p *failPoints) strikeIf(r *request, name string, kind func(f *failCommand) bool) *failCommand {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	f := p.active[name]
-	if f == nil || r.name == "configureFailPoint" || name != failWriteName && !slices.Contains(f.commands, r.name) && !slices.Contains(f.commands, r.command.name) {
+	if f == nil || !kind(f) || r.name == "configureFailPoint" || name != failWriteName && name != failTimeName && !slices.Contains(f.commands, r.name) && !slices.Contains(f.commands, r.command.name) {
 		return nil
 	}
 	if f.appName != "" && f.appName != r.conn.appName {
@@ -197,7 +213,7 @@ func (p *failPoints) apply(r *request) error {
 		return errDropConnection
 	}
 	if f.concern != nil {
-		r.concernErr = failedConcern(f.concern)
+		r.concernErr = f.concern
 		if f.hasLabels {
 			r.labels = append(r.labels, f.labels...)
 		} else if code, _ := f.concern.Lookup("code").Int32OK(); r.retriesWrite() && retryableCode(document.Code(code)) {
@@ -239,22 +255,30 @@ func (p *failPoints) applyToGetMore(r *request, x *cursor) error {
 	return err
 }
 
-// aroundWrite runs a retryable write, which fails before it commits, or whose client does not hear that it has.
-func (p *failPoints) aroundWrite(r *request, run func() (bsoncore.Document, error)) (bsoncore.Document, error) {
-	f := p.strike(r, failWriteName)
+// beforeWrite makes a statement of a retryable write fail before it is carried out.
+func (p *failPoints) beforeWrite(r *request) error {
+	if !r.retryable {
+		return nil
+	}
+	f := p.strikeIf(r, failWriteName, func(f *failCommand) bool { return f.code != 0 })
 	switch {
 	case f == nil:
-		return run()
-	case f.code != 0 && f.close:
-		return nil, errDropConnection
-	case f.code != 0:
-		return nil, document.NewError(f.code, "Failing the write via the fail point %s", failWriteName)
+		return nil
+	case f.close:
+		return errDropConnection
 	}
-	reply, err := run()
-	if err == nil && f.close {
-		return nil, errDropConnection
+	return document.NewError(f.code, "Failing the write via the fail point %s", failWriteName)
+}
+
+// afterWrite is told that a statement of a retryable write has changed something. The command goes on to its end, of which its
+// client does not hear if a fail point says so.
+func (p *failPoints) afterWrite(r *request) {
+	if !r.retryable {
+		return
 	}
-	return reply, err
+	if f := p.strikeIf(r, failWriteName, func(f *failCommand) bool { return f.code == 0 }); f != nil && f.close {
+		r.unheard = true
+	}
 }
 
 // blockFor holds a command back, for no longer than it may take.
@@ -268,22 +292,6 @@ func (r *request) blockFor(d time.Duration) error {
 		return context.Cause(r.ctx)
 	}
 	return nil
-}
-
-// failedConcern is a write concern error with a name for its code.
-func failedConcern(spec bsoncore.Document) bsoncore.Document {
-	b := bsoncore.NewDocumentBuilder()
-	named := false
-	for _, e := range elementsOf(spec) {
-		named = named || e.Key() == "codeName"
-		if e.Key() != "errorLabels" {
-			b.AppendValue(e.Key(), e.Value())
-		}
-	}
-	if code, isInt := spec.Lookup("code").Int32OK(); isInt && !named {
-		b.AppendString("codeName", document.Code(code).String())
-	}
-	return b.Build()
 }
 
 func elementsOf(doc bsoncore.Document) []bsoncore.Element {

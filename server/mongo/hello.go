@@ -1,6 +1,7 @@
 package mongo
 
 import (
+	"context"
 	"slices"
 	"time"
 
@@ -96,14 +97,15 @@ func (r *request) greet() error {
 	if client == nil {
 		return nil
 	}
-	if r.conn.client != nil {
+	if r.conn.client.Load() != nil {
 		return document.NewError(document.Code(186), "The client metadata document may only be sent in the first hello")
 	}
 	const maxClient = 512
 	if len(client) > maxClient {
 		return document.NewError(document.Code(186), "The client metadata document must be less then or equal to %d bytes", maxClient)
 	}
-	r.conn.client = slices.Clone(client)
+	client = slices.Clone(client)
+	r.conn.client.Store(&client)
 	if app, ok := client.Lookup("application", "name").StringValueOK(); ok {
 		r.conn.appName = app
 	}
@@ -156,5 +158,8 @@ func (r *request) awaitTopology() error {
 	}
 	r.conn.busy.Store(false) // a connection that waits here is idle
 	defer r.conn.busy.Store(true)
-	return r.server.clock.Sleep(r.ctx, time.Duration(wait)*time.Millisecond)
+	ctx, cancel := context.WithCancel(r.ctx)
+	defer cancel()
+	defer context.AfterFunc(r.server.accepting, cancel)() // nor does a shutdown wait for it
+	return r.server.clock.Sleep(ctx, time.Duration(wait)*time.Millisecond)
 }

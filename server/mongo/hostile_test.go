@@ -4,37 +4,11 @@ import (
 	"errors"
 	"net"
 	"testing"
-	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/pandodb/pando/server/wire"
 )
-
-// impatient is a connection on which each deadline for reading has passed already.
-type impatient struct{ net.Conn }
-
-func (c impatient) SetReadDeadline(at time.Time) error {
-	if !at.IsZero() {
-		at = time.Unix(1, 0)
-	}
-	return c.Conn.SetReadDeadline(at)
-}
-
-// TestSlowMessage: who begins a message and falls silent loses the connection; others do not notice.
-func TestSlowMessage(t *testing.T) {
-	s := newServer(t, nil)
-	other := dial(t, s)
-	near, far := net.Pipe()
-	slow := serveOn(t, s, near, impatient{&pipeEnd{far, &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)}}})
-	if _, err := slow.conn.Write([]byte{200, 0, 0}); err != nil {
-		t.Fatal(err)
-	}
-	if m, err := slow.r.Read(); err == nil {
-		t.Errorf("an answer to a part of a header: %v", m)
-	}
-	other.must("admin", bson.D{{Key: "ping", Value: 1}})
-}
 
 // TestLyingHeaders: a header that cannot be true ends its connection without an answer; others do not notice.
 func TestLyingHeaders(t *testing.T) {

@@ -91,17 +91,48 @@ func (p *profiles) keep(ctx context.Context, s *Server, r *request, reply bsonco
 	if name == profileName {
 		return
 	}
+	if name == "" {
+		name = "$cmd"
+	}
 	d := bson.D{
 		{Key: "op", Value: operationOf(r.name)}, {Key: "ns", Value: r.db + "." + name}, {Key: "command", Value: bson.Raw(shown(r))},
-		{Key: "responseLength", Value: int32(len(reply))}, {Key: "millis", Value: took.Milliseconds()}, {Key: "ts", Value: s.clock.Now()},
+		{Key: "responseLength", Value: int32(len(reply))}, {Key: "millis", Value: document.Number(took.Milliseconds())}, {Key: "ts", Value: s.clock.Now()},
 		{Key: "client", Value: remoteHost(r.conn.net)}, {Key: "appName", Value: r.conn.appName}, {Key: "user", Value: r.conn.auth.user},
 	}
+	d = append(d, counted(r.name, reply)...)
 	if err != nil {
 		d = append(d, bson.E{Key: "errCode", Value: int32(document.CodeOf(err))}, bson.E{Key: "errMsg", Value: message(err)})
 	}
 	if _, err := s.store.Database(r.db).Lookup(profileName).Insert(ctx, d); err != nil && s.work.Err() == nil {
 		s.log.Warn("a command could not be put into the profile", "database", r.db, "error", err)
 	}
+}
+
+// counted says how many documents a command returned or changed.
+func counted(name string, reply bsoncore.Document) bson.D {
+	as := func(field, from string) bson.D {
+		n, ok := asInt64(reply.Lookup(from))
+		if !ok {
+			return nil
+		}
+		return bson.D{{Key: field, Value: document.Number(n)}}
+	}
+	switch name {
+	case "find", "aggregate", "getMore":
+		for _, batch := range []string{"firstBatch", "nextBatch"} {
+			if array, ok := reply.Lookup("cursor", batch).ArrayOK(); ok {
+				values, _ := array.Values()
+				return bson.D{{Key: "nreturned", Value: document.Number(int64(len(values)))}}
+			}
+		}
+	case "insert":
+		return as("ninserted", "n")
+	case "delete":
+		return as("ndeleted", "n")
+	case "update":
+		return append(as("nMatched", "n"), as("nModified", "nModified")...)
+	}
+	return nil
 }
 
 // operationOf is what a profile calls a command.

@@ -40,20 +40,17 @@ func (r *request) parseFind() (filter any, o *document.FindOptions, err error) {
 			return nil, nil, err
 		}
 	}
-	if o.Skip, err = r.number("skip"); err != nil {
+	if o.Skip, err = r.size("skip"); err != nil {
 		return nil, nil, err
 	}
-	if o.Limit, err = r.number("limit"); err != nil {
+	if o.Limit, err = r.size("limit"); err != nil {
 		return nil, nil, err
 	}
-	for _, name := range []string{"returnKey", "showRecordId"} {
-		asked, err := r.flag(name)
-		if err != nil {
-			return nil, nil, err
-		}
-		if asked {
-			return nil, nil, document.NewError(codeNotSupported, "find with %s is not supported by this server", name)
-		}
+	if o.ReturnKey, err = r.flag("returnKey"); err != nil {
+		return nil, nil, err
+	}
+	if o.ShowRecordID, err = r.flag("showRecordId"); err != nil {
+		return nil, nil, err
 	}
 	if r.has("allowDiskUse") {
 		spill, err := r.flag("allowDiskUse")
@@ -96,16 +93,20 @@ func (r *request) find() (bsoncore.Document, error) {
 	if await && !tailable {
 		return nil, document.NewError(document.FailedToParse, "Cannot set 'awaitData' without also setting 'tailable'")
 	}
+	missing := false // there is no collection, so nothing to wait for
 	open := func(ctx context.Context) (*document.Cursor, error) {
-		if r.isOplog(c) {
-			return r.openOplog(ctx, filter, o, tailable)
-		}
 		if tailable {
-			return c.Tail(ctx, filter, o)
+			src, err := c.Tail(ctx, filter, o)
+			if !errors.Is(err, document.NamespaceNotFound) {
+				return src, err
+			}
+			missing = true
 		}
 		return c.OpenFind(ctx, filter, o)
 	}
-	return r.firstBatch(r.db+"."+c.Name(), size, single, open, func(x *cursor) { x.tailable, x.await = tailable, await })
+	return r.firstBatch(r.db+"."+c.Name(), size, single, open, func(x *cursor) {
+		x.tailable, x.await = tailable && !missing, await && !missing
+	})
 }
 
 // batchSize returns how many documents a batch takes; -1 when the command does not say.
@@ -126,17 +127,20 @@ func (r *request) batchSize(field string, args map[string]bsoncore.Value) (int64
 
 // firstBatch opens a cursor, answers with its first batch, and keeps it if there is more.
 func (r *request) firstBatch(ns string, size int64, single bool, open func(ctx context.Context) (*document.Cursor, error), set func(x *cursor)) (bsoncore.Document, error) {
-	// The cursor outlives this command, so it reads with a context of its own; until the answer is made that of the command ends
-	// it too.
-	ctx, cancel := context.WithCancelCause(r.server.work)
-	unlink := context.AfterFunc(r.ctx, func() { cancel(context.Cause(r.ctx)) })
-	defer unlink()
+	ctx, cancel := r.ctx, context.CancelCauseFunc(func(error) {})
+	if !single {
+		// The cursor outlives this command, so it reads with a context of its own; until the answer is made that of the command
+		// ends it too.
+		ctx, cancel = context.WithCancelCause(r.server.work)
+		defer context.AfterFunc(r.ctx, func() { cancel(context.Cause(r.ctx)) })()
+	}
 	src, err := open(ctx)
 	if err != nil {
 		cancel(nil)
 		return nil, err
 	}
-	x := &cursor{ns: ns, src: src, ctx: ctx, cancel: cancel, txnNumber: -1, user: r.conn.auth.userDigest()}
+	begun := r.server.clock.Now()
+	x := &cursor{ns: ns, src: src, ctx: ctx, cancel: cancel, txnNumber: -1, user: r.conn.auth.userDigest(), quota: r.conn.cursors}
 	if r.session != nil {
 		x.session = r.session.id
 	}
@@ -150,36 +154,29 @@ func (r *request) firstBatch(ns string, size int64, single bool, open func(ctx c
 	if size < 0 {
 		size = defaultBatch
 	}
-	batch, count, end, err := x.read(r.ctx, size)
+	b := r.newBatch("firstBatch")
+	end, err := x.read(r.ctx, size, b)
 	if err != nil {
 		return nil, errors.Join(err, x.close())
 	}
 	if end && !x.tailable && !x.changes || single {
 		end = true
-	} else if end = false; !x.tailable && !x.changes && int64(count) < size && x.held == nil {
+	} else if end = false; !x.tailable && !x.changes && int64(b.count) < size && x.held == nil {
 		end = true
 	}
 	if end {
 		if err := x.close(); err != nil {
 			return nil, err
 		}
-	} else if err := r.server.cursors.add(x); err != nil {
-		return nil, errors.Join(err, x.close())
-	}
-	return r.cursorReply(x, "firstBatch", batch), nil
-}
-
-// cursorReply is the answer of the commands that give a batch.
-func (r *request) cursorReply(x *cursor, field string, batch bsoncore.Array) bsoncore.Document {
-	b := bsoncore.NewDocumentBuilder().AppendArray(field, batch)
-	if x.changes {
-		if token := x.src.ResumeToken(); token != nil {
-			b.AppendDocument("postBatchResumeToken", bsoncore.Document(token))
+	} else {
+		if ms, err := r.number("maxTimeMS"); err == nil && ms > 0 && !x.tailable && !x.changes {
+			x.limited, x.left = true, time.Duration(ms)*time.Millisecond-r.server.clock.Now().Sub(begun)
+		}
+		if err := r.server.cursors.add(x); err != nil {
+			return nil, errors.Join(err, x.close())
 		}
 	}
-	r.appendAtClusterTime(b)
-	b.AppendInt64("id", x.id).AppendString("ns", x.ns)
-	return done(bsoncore.NewDocumentBuilder().AppendDocument("cursor", b.Build()))
+	return r.cursorReply(x, x.id, b)
 }
 
 // defaultAwait is how long a getMore on a tailable cursor waits for more, when it does not say.
@@ -215,20 +212,19 @@ func (r *request) getMore() (bsoncore.Document, error) {
 	if err := r.server.fails.applyToGetMore(r, x); err != nil {
 		return nil, errors.Join(err, r.server.cursors.unpin(x, false))
 	}
-	batch, end, err := r.nextBatch(x, size, wait)
+	b, end, err := r.limitedBatch(x, size, wait)
 	if err != nil && r.ctx.Err() == nil && errors.Is(context.Cause(x.ctx), errKilled) {
 		err = document.NewError(codeCursorKilled, "operation was interrupted because the cursor was killed")
 	}
 	if err != nil {
 		return nil, errors.Join(err, r.server.cursors.unpin(x, true))
 	}
-	reply := r.cursorReply(x, "nextBatch", batch)
 	if end {
-		x.id, id = 0, x.id
-		reply = r.cursorReply(x, "nextBatch", batch)
-		x.id = id
+		id = 0
 	}
-	return reply, r.server.cursors.unpin(x, end)
+	reply, err := r.cursorReply(x, id, b)
+	r.more = !end && (b.count > 0 || x.await || x.changes)
+	return reply, errors.Join(err, r.server.cursors.unpin(x, end))
 }
 
 // mayRead checks that a getMore is made by whom the cursor belongs to.
@@ -254,15 +250,31 @@ func (r *request) mayRead(x *cursor, ns string, wait int64) error {
 	return nil
 }
 
+// limitedBatch reads a batch within what is left of the time that the command which opened the cursor was given for all of them.
+func (r *request) limitedBatch(x *cursor, size, wait int64) (*batch, bool, error) {
+	if !x.limited {
+		return r.nextBatch(x, size, wait)
+	}
+	stop, err := r.endAfter(x.left)
+	if err != nil {
+		return nil, false, err
+	}
+	defer stop()
+	begun := r.server.clock.Now()
+	defer func() { x.left -= r.server.clock.Now().Sub(begun) }()
+	return r.nextBatch(x, size, wait)
+}
+
 // nextBatch reads a batch; on a cursor that does not end it waits for the first document.
-func (r *request) nextBatch(x *cursor, size, wait int64) (bsoncore.Array, bool, error) {
+func (r *request) nextBatch(x *cursor, size, wait int64) (*batch, bool, error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	unlink := context.AfterFunc(r.ctx, func() { x.cancelRead(r) })
 	defer unlink()
-	batch, count, end, err := x.read(r.ctx, size)
-	if err != nil || count > 0 || end || !x.await && !x.changes {
-		return batch, end, err
+	b := r.newBatch("nextBatch")
+	end, err := x.read(r.ctx, size, b)
+	if err != nil || b.count > 0 || end || !x.await && !x.changes {
+		return b, end, err
 	}
 	limit := defaultAwait
 	if wait > 0 {
@@ -271,6 +283,7 @@ func (r *request) nextBatch(x *cursor, size, wait int64) (bsoncore.Array, bool, 
 	ctx, cancel := context.WithCancel(r.ctx)
 	defer cancel()
 	defer context.AfterFunc(x.ctx, cancel)()
+	defer context.AfterFunc(r.server.accepting, cancel)() // a shutdown does not wait
 	timer := r.server.clock.NewTimer(limit)
 	defer timer.Stop()
 	go func() {
@@ -280,18 +293,18 @@ func (r *request) nextBatch(x *cursor, size, wait int64) (bsoncore.Array, bool, 
 		case <-ctx.Done():
 		}
 	}()
-	for count == 0 && !end {
+	for b.count == 0 && !end {
 		if err := x.src.Wait(ctx); err != nil {
 			if ctx.Err() != nil && r.ctx.Err() == nil && x.ctx.Err() == nil {
-				return batch, false, nil // the time is up; the cursor stays
+				return b, false, nil // the time is up; the cursor stays
 			}
 			return nil, true, err
 		}
-		if batch, count, end, err = x.read(r.ctx, size); err != nil {
+		if end, err = x.read(r.ctx, size, b); err != nil {
 			return nil, true, err
 		}
 	}
-	return batch, end, nil
+	return b, end, nil
 }
 
 // cancelRead ends what a cursor is doing when the command that reads from it is killed or out of time.
@@ -336,7 +349,7 @@ func (r *request) count() (bsoncore.Document, error) {
 	if o.Collation, err = r.optional("collation"); err != nil {
 		return nil, err
 	}
-	if o.Skip, err = r.number("skip"); err != nil {
+	if o.Skip, err = r.size("skip"); err != nil {
 		return nil, err
 	}
 	if o.Limit, err = r.number("limit"); err != nil {

@@ -19,7 +19,7 @@ func replicationCommands() []*command {
 		{name: "getDefaultRWConcern", run: (*request).getDefaultRWConcern, anyField: true, admin: true, help: "returns the default concerns"},
 		{name: "setDefaultRWConcern", run: (*request).notSupported, anyField: true, admin: true, help: "is not supported"},
 		{name: "setFeatureCompatibilityVersion", run: (*request).setFeatureCompatibilityVersion, anyField: true, admin: true, help: "takes 7.0 and nothing else"},
-		{name: "appendOplogNote", run: (*request).appendOplogNote, anyField: true, admin: true, help: "moves the cluster's time on"},
+		{name: "appendOplogNote", run: (*request).appendOplogNote, anyField: true, admin: true, help: "puts a note into the oplog"},
 	}
 }
 
@@ -60,7 +60,11 @@ func (r *request) replSetGetConfig() (bsoncore.Document, error) {
 	return encode(bson.D{
 		{Key: "config", Value: bson.D{
 			{Key: "_id", Value: s.o.SetName}, {Key: "version", Value: int32(1)}, {Key: "term", Value: int32(1)}, {Key: "protocolVersion", Value: int64(1)},
-			{Key: "members", Value: bson.A{bson.D{{Key: "_id", Value: int32(0)}, {Key: "host", Value: s.o.Address}, {Key: "arbiterOnly", Value: false}, {Key: "priority", Value: 1.0}, {Key: "votes", Value: int32(1)}}}},
+			{Key: "members", Value: bson.A{bson.D{
+				{Key: "_id", Value: int32(0)}, {Key: "host", Value: s.o.Address}, {Key: "arbiterOnly", Value: false}, {Key: "buildIndexes", Value: true},
+				{Key: "hidden", Value: false}, {Key: "priority", Value: 1.0}, {Key: "tags", Value: bson.D{}}, {Key: "secondaryDelaySecs", Value: int64(0)},
+				{Key: "votes", Value: int32(1)},
+			}}},
 			{Key: "settings", Value: bson.D{{Key: "replicaSetId", Value: s.electionID()}}},
 		}},
 		{Key: "ok", Value: 1.0},
@@ -89,8 +93,14 @@ func (r *request) setFeatureCompatibilityVersion() (bsoncore.Document, error) {
 	return ok(), nil
 }
 
-// appendOplogNote only moves the cluster's time on: there are no other members who would have to hear of it.
+// appendOplogNote only puts a note into the oplog: there are no other members who would have to hear of it.
 func (r *request) appendOplogNote() (bsoncore.Document, error) {
-	r.server.store.Tick()
-	return ok(), nil
+	data, err := r.document("data")
+	if err != nil {
+		return nil, err
+	}
+	if data == nil {
+		return nil, document.NewError(codeMissingField, "BSON field 'appendOplogNote.data' is missing but a required field")
+	}
+	return ok(), r.server.store.Noop(r.ctx, bson.Raw(data))
 }

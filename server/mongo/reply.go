@@ -12,6 +12,7 @@ import (
 // Codes that package document has no use for.
 const (
 	codeUnauthorized       document.Code = 13
+	codeInvalidBSON        document.Code = 22
 	codeAuthFailed         document.Code = 18
 	codeIllegalOperation   document.Code = 20
 	codeCursorNotFound     document.Code = 43
@@ -20,6 +21,7 @@ const (
 	codeWriteConcernFailed document.Code = 64
 	codeInvalidOptions     document.Code = 72
 	codeNotSupported       document.Code = 115
+	codeNotOnView          document.Code = 166
 	codeNoSuchTransaction  document.Code = 251
 	codeUnknownField       document.Code = 40415
 	codeMissingField       document.Code = 40414
@@ -88,10 +90,11 @@ func (r *request) finish(reply bsoncore.Document) bsoncore.Document {
 	if r.server.o.Standalone || r.legacy && r.conn.offered == nil {
 		return reply
 	}
-	now := r.server.store.LastTime()
-	signature := bsoncore.NewDocumentBuilder().AppendBinary("hash", bson.TypeBinaryGeneric, make([]byte, 20)).AppendInt64("keyId", 0).Build()
-	at, out := bsoncore.AppendDocumentStart(make([]byte, 0, len(reply)+160))
-	out = append(out, reply[4:len(reply)-1]...)
+	at, out := int32(0), []byte(reply[:len(reply)-1])
+	if !r.roomy {
+		at, out = bsoncore.AppendDocumentStart(make([]byte, 0, len(reply)+finishBytes))
+		out = append(out, reply[4:len(reply)-1]...)
+	}
 	if r.concernErr != nil {
 		out = bsoncore.AppendDocumentElement(out, "writeConcernError", r.concernErr)
 	}
@@ -102,14 +105,28 @@ func (r *request) finish(reply bsoncore.Document) bsoncore.Document {
 		}
 		out = bsoncore.AppendArrayElement(out, "errorLabels", labels.Build())
 	}
-	cluster := bsoncore.NewDocumentBuilder().AppendTimestamp("clusterTime", now.T, now.I).AppendDocument("signature", signature).Build()
-	out = bsoncore.AppendDocumentElement(out, "$clusterTime", cluster)
-	out = bsoncore.AppendTimestampElement(out, "operationTime", now.T, now.I)
-	out, err := bsoncore.AppendDocumentEnd(out, at)
+	out, err := bsoncore.AppendDocumentEnd(appendTime(out, r.server.store.LastTime()), at)
 	if err != nil {
 		return reply
 	}
 	return out
+}
+
+// finishBytes is room for what finish mostly adds.
+const finishBytes = 160
+
+// appendTime appends the time of the cluster, signed by nobody, and of the operation.
+func appendTime(out []byte, now bson.Timestamp) []byte {
+	var nobody [20]byte
+	var outer, inner int32
+	outer, out = bsoncore.AppendDocumentElementStart(out, "$clusterTime")
+	out = bsoncore.AppendTimestampElement(out, "clusterTime", now.T, now.I)
+	inner, out = bsoncore.AppendDocumentElementStart(out, "signature")
+	out = bsoncore.AppendBinaryElement(out, "hash", bson.TypeBinaryGeneric, nobody[:])
+	out = bsoncore.AppendInt64Element(out, "keyId", 0)
+	out, _ = bsoncore.AppendDocumentEnd(out, inner) // fails only for a wrong start
+	out, _ = bsoncore.AppendDocumentEnd(out, outer)
+	return bsoncore.AppendTimestampElement(out, "operationTime", now.T, now.I)
 }
 
 // D is a document of an answer that is not made often enough for its speed to matter.

@@ -37,6 +37,7 @@ type request struct {
 	session     *session
 	txnNumber   int64
 	retryable   bool // a retryable write
+	unheard     bool // the client is not to hear of the outcome
 	txn         *transaction
 	at          *document.Snapshot // of readConcern snapshot outside of a transaction
 	atTime      bson.Timestamp
@@ -44,6 +45,7 @@ type request struct {
 	readConcern bsoncore.Document
 	op          *operation
 	more        bool // exhaust: another answer follows
+	roomy       bool // the answer is nobody else's, and has room behind it
 	labels      []string
 	concernErr  bsoncore.Document // writeConcernError
 }
@@ -53,9 +55,12 @@ func (c *conn) newRequest(m *wire.Message) *request {
 	r := &request{server: c.server, conn: c, body: m.Body, legacy: m.Op == wire.OpQuery}
 	for _, s := range m.Sequences {
 		if r.docs == nil {
-			r.docs = map[string][]bsoncore.Document{}
+			r.docs = make(map[string][]bsoncore.Document, 1)
 		}
-		r.docs[s.Field] = append(r.docs[s.Field], s.Documents...)
+		if before := r.docs[s.Field]; before != nil {
+			s.Documents = append(before, s.Documents...)
+		}
+		r.docs[s.Field] = s.Documents
 	}
 	if first, err := m.Body.IndexErr(0); err == nil {
 		r.name, r.target = first.Key(), first.Value()
@@ -100,11 +105,15 @@ func (r *request) perform() (bsoncore.Document, error) {
 	if r.command == nil {
 		return nil, document.NewError(codeCommandNotFound, "no such command: '%s'", r.name)
 	}
-	done, err := r.server.ops.begin(r)
+	if v, given := r.args["help"]; given && v.Type == bsoncore.TypeBoolean && v.Boolean() {
+		text := "help for: " + r.name + " " + r.command.help
+		return done(bsoncore.NewDocumentBuilder().AppendString("help", text)), nil
+	}
+	ended, err := r.server.ops.begin(r)
 	if err != nil {
 		return nil, err
 	}
-	defer done()
+	defer ended()
 	if err := r.admit(); err != nil {
 		return nil, err
 	}
@@ -123,6 +132,9 @@ func (r *request) perform() (bsoncore.Document, error) {
 	defer unused()
 	reply, err := r.inTransaction(func() (bsoncore.Document, error) { return r.command.run(r) })
 	if err != nil {
+		if !notBegun(err) {
+			r.missConcern()
+		}
 		return nil, err
 	}
 	if err := r.awaitConcern(); err != nil {
@@ -161,21 +173,30 @@ func generic(name string) bool {
 	return false
 }
 
+const (
+	emptyDocument = 5 // bytes
+	usualFields   = 8 // of a command
+)
+
 // parse reads the fields of the command, and refuses those that it does not know.
 func (r *request) parse() error {
 	r.command = r.server.commands[r.name]
-	elements, err := r.body.Elements()
-	if err != nil || len(elements) == 0 {
+	if len(r.body) <= emptyDocument {
 		return document.NewError(document.FailedToParse, "a command without a name")
 	}
-	r.args = make(map[string]bsoncore.Value, len(elements))
-	for i, e := range elements {
+	r.args = make(map[string]bsoncore.Value, usualFields)
+	for rest := r.body[4 : len(r.body)-1]; len(rest) > 0; {
+		e, after, ok := bsoncore.ReadElement(rest)
+		if !ok {
+			return document.NewError(document.FailedToParse, "a command that cannot be read")
+		}
+		rest = after
 		key := e.Key()
 		if _, twice := r.args[key]; twice {
 			return document.NewError(codeDuplicateField, "BSON field '%s.%s' is a duplicate field", r.name, key)
 		}
 		r.args[key] = e.Value()
-		if i == 0 || r.command == nil || generic(key) || r.command.anyField || slices.Contains(r.command.fields, key) {
+		if len(r.args) == 1 || r.command == nil || generic(key) || r.command.anyField || slices.Contains(r.command.fields, key) {
 			continue
 		}
 		return document.NewError(codeUnknownField, "BSON field '%s.%s' is an unknown field.", r.name, key)
@@ -228,6 +249,15 @@ func (r *request) number(name string) (int64, error) {
 		return 0, wrongType(r.name+"."+name, v, "long")
 	}
 	return n, nil
+}
+
+// size is number for those that must not be negative.
+func (r *request) size(name string) (int64, error) {
+	n, err := r.number(name)
+	if err == nil && n < 0 {
+		err = document.NewError(document.Code(51024), "BSON field '%s' value must be >= 0, actual value '%d'", name, n)
+	}
+	return n, err
 }
 
 // asInt64 returns the value of a number without a fraction.
@@ -353,16 +383,16 @@ func (r *request) limitTime() (func(), error) {
 	if ms == 0 || r.name == "getMore" { // of a getMore it is how long to wait for more
 		return func() {}, nil
 	}
-	timer := r.server.clock.NewTimer(time.Duration(ms) * time.Millisecond)
-	done := make(chan struct{})
-	go func() {
-		select {
-		case <-timer.C():
-			r.cancel(errTimeLimit)
-		case <-done:
-		}
-	}()
-	return func() { timer.Stop(); close(done) }, nil
+	return r.endAfter(time.Duration(ms) * time.Millisecond)
+}
+
+// endAfter ends a command that takes longer.
+func (r *request) endAfter(limit time.Duration) (func(), error) {
+	if limit <= 0 || r.server.fails.strike(r, failTimeName) != nil {
+		return nil, document.NewError(document.Code(50), "%v", errTimeLimit)
+	}
+	timer := r.server.clock.AfterFunc(limit, func() { r.cancel(errTimeLimit) })
+	return func() { timer.Stop() }, nil
 }
 
 var (
@@ -393,26 +423,5 @@ func (r *request) explainError(err error) error {
 }
 
 func wrongType(field string, v bsoncore.Value, want string) error {
-	return document.NewError(document.TypeMismatch, "BSON field '%s' is the wrong type '%s', expected type '%s'", field, typeName(v.Type), want)
-}
-
-// typeName is a type's name in error messages.
-func typeName(t bsoncore.Type) string {
-	switch t {
-	case bsoncore.TypeEmbeddedDocument:
-		return "object"
-	case bsoncore.TypeInt32:
-		return "int"
-	case bsoncore.TypeInt64:
-		return "long"
-	case bsoncore.TypeBoolean:
-		return "bool"
-	case bsoncore.TypeObjectID:
-		return "objectId"
-	case bsoncore.TypeDateTime:
-		return "date"
-	case bsoncore.TypeBinary:
-		return "binData"
-	}
-	return bson.Type(t).String()
+	return document.NewError(document.TypeMismatch, "BSON field '%s' is the wrong type '%s', expected type '%s'", field, document.TypeName(bson.Type(v.Type)), want)
 }

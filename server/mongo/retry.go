@@ -19,7 +19,11 @@ func (r *request) retryableWrite(run func() (bsoncore.Document, error)) (bsoncor
 		x.abort()
 	}
 	s.number = max(s.number, r.txnNumber)
-	return r.server.fails.aroundWrite(r, run)
+	reply, err := run()
+	if err == nil && r.unheard {
+		return nil, errDropConnection
+	}
+	return reply, err
 }
 
 // statementContext returns the context for a write, which says what it is known by if it may be sent again.

@@ -168,6 +168,7 @@ type conversation struct {
 	steps     *scram.ServerConversation
 	skipEmpty bool // the client does without the last, empty exchange
 	proven    bool
+	lacks     bool // the user is there, and has no credentials for this mechanism
 }
 
 // errLogin is what every failed login answers, whatever the reason.
@@ -204,7 +205,7 @@ func (r *request) startLogin(args map[string]bsoncore.Value, db string) (bsoncor
 	}
 	x.steps = server.NewConversation()
 	text, err := x.steps.Step(payload)
-	if err != nil {
+	if as := x.steps.AuthzID(); err != nil || as != "" && as != x.name.Role { // nobody acts for somebody else
 		return nil, r.loginFailed(x.name, mechanism)
 	}
 	a.conversations++
@@ -229,6 +230,7 @@ func (r *request) credentialsFor(x *conversation) (scram.StoredCredentials, erro
 	}
 	credential := u.Credentials.of(x.mechanism)
 	if credential == nil {
+		x.lacks = found
 		return decoy, nil
 	}
 	stored, err := credential.stored()

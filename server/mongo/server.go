@@ -41,6 +41,18 @@ type Options struct {
 	TransactionTimeout time.Duration
 	// MaxCursors bounds the open cursors of all clients. Default: 10,000.
 	MaxCursors int
+	// MaxConnectionCursors bounds those that were opened through one connection. Default: 1,000.
+	MaxConnectionCursors int
+	// MaxSessions bounds the sessions of all clients. Default: 100,000.
+	MaxSessions int
+	// MaxTransactions bounds the transactions that are open. Default: 1,000.
+	MaxTransactions int
+	// MaxMessageBytes bounds the bytes of all large messages that are being read or answered; others wait. Default: 512 MiB.
+	MaxMessageBytes int64
+	// MessageTimeout ends connections whose clients begin a message, or the first one, and do not complete it. Default: 30 seconds.
+	MessageTimeout time.Duration
+	// WriteTimeout ends connections whose clients do not take their answers. Default: 2 minutes.
+	WriteTimeout time.Duration
 	// Version of the program, for buildInfo's pando field.
 	Version string
 	// Logger hears about connections and failures. Default: silence.
@@ -53,6 +65,12 @@ const (
 	defaultCursorTimeout      = 10 * time.Minute
 	defaultTransactionTimeout = time.Minute
 	defaultMaxCursors         = 10_000
+	defaultConnectionCursors  = 1000
+	defaultMaxSessions        = 100_000
+	defaultMaxTransactions    = 1000
+	defaultMessageBytes       = 512 << 20
+	defaultMessageTimeout     = 30 * time.Second
+	defaultWriteTimeout       = 2 * time.Minute
 	sessionTimeout            = 30 * time.Minute
 )
 
@@ -77,13 +95,17 @@ type Server struct {
 	profile   profiles
 	snapshots snapshots
 	params    parameters
+	messages  budget // of large ones
 
-	connections atomic.Int64 // that were ever made
-	open        atomic.Int64
-	work        context.Context // done when the server closes
-	stop        context.CancelFunc
-	wait        sync.WaitGroup
-	conns       connectionTable
+	connections  atomic.Int64 // that were ever made
+	open         atomic.Int64
+	transactions atomic.Int64    // that are open
+	work         context.Context // done when the server closes
+	stop         context.CancelFunc
+	accepting    context.Context // done when the server begins to drain: nobody waits for something to happen any more
+	drain        context.CancelFunc
+	wait         sync.WaitGroup
+	conns        connectionTable
 }
 
 // New returns a server. It must be closed; the store stays open.
@@ -99,13 +121,19 @@ func New(store *document.Store, o *Options) (*Server, error) {
 	s.started = s.clock.Now()
 	s.durable = store.DB().Metrics().Profile == pando.Durable
 	s.work, s.stop = context.WithCancel(context.Background())
+	s.accepting, s.drain = context.WithCancel(s.work)
 	s.commands = commandTable()
 	s.cursors.init(s)
 	s.sessions.init(s)
 	s.ops.init()
 	s.conns.init()
 	s.params.init()
+	s.messages.init(s.o.MaxMessageBytes)
 	if err := s.users.load(s.work, s); err != nil {
+		s.stop()
+		return nil, err
+	}
+	if err := s.noteStart(s.work); err != nil {
 		s.stop()
 		return nil, err
 	}
@@ -120,14 +148,30 @@ func (o *Options) setDefaults() {
 	if o.Address == "" {
 		o.Address = defaultAddress
 	}
-	if o.CursorTimeout == 0 {
-		o.CursorTimeout = defaultCursorTimeout
+	for _, d := range []struct {
+		value   *time.Duration
+		without time.Duration
+	}{
+		{&o.CursorTimeout, defaultCursorTimeout}, {&o.TransactionTimeout, defaultTransactionTimeout},
+		{&o.MessageTimeout, defaultMessageTimeout}, {&o.WriteTimeout, defaultWriteTimeout},
+	} {
+		if *d.value == 0 {
+			*d.value = d.without
+		}
 	}
-	if o.TransactionTimeout == 0 {
-		o.TransactionTimeout = defaultTransactionTimeout
+	for _, n := range []struct {
+		value   *int
+		without int
+	}{
+		{&o.MaxCursors, defaultMaxCursors}, {&o.MaxConnectionCursors, defaultConnectionCursors}, {&o.MaxSessions, defaultMaxSessions},
+		{&o.MaxTransactions, defaultMaxTransactions},
+	} {
+		if *n.value == 0 {
+			*n.value = n.without
+		}
 	}
-	if o.MaxCursors == 0 {
-		o.MaxCursors = defaultMaxCursors
+	if o.MaxMessageBytes == 0 {
+		o.MaxMessageBytes = defaultMessageBytes
 	}
 }
 
@@ -143,7 +187,10 @@ func (s *Server) Close() error {
 }
 
 // Drain ends connections that wait for a command, and waits until the others have got their answers, or ctx is done.
-func (s *Server) Drain(ctx context.Context) error { return s.conns.drain(ctx, s) }
+func (s *Server) Drain(ctx context.Context) error {
+	s.drain()
+	return s.conns.drain(ctx, s)
+}
 
 // sweepInterval is how often idle cursors, sessions and transactions are looked for.
 const sweepInterval = time.Second
@@ -155,6 +202,7 @@ func (s *Server) sweep() {
 		s.cursors.expire(now)
 		s.sessions.expire(now)
 		s.endSnapshots(false)
+		s.ops.watchClients(now)
 	}
 }
 

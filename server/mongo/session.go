@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -29,6 +30,7 @@ type transaction struct {
 	tx      *document.Tx
 	started time.Time
 	state   txnState
+	open    *atomic.Int64 // transactions of all clients
 }
 
 // txnState is how far a transaction has come.
@@ -47,9 +49,6 @@ type sessionTable struct {
 	byID   map[string]*session
 }
 
-// maxSessions bounds the sessions of all clients.
-const maxSessions = 1_000_000
-
 func (t *sessionTable) init(s *Server) { t.server, t.byID = s, map[string]*session{} }
 
 // get returns the session with an id, which is made when it is new.
@@ -58,7 +57,7 @@ func (t *sessionTable) get(id string, doc bsoncore.Document) (*session, error) {
 	defer t.mu.Unlock()
 	s := t.byID[id]
 	if s == nil {
-		if len(t.byID) >= maxSessions {
+		if len(t.byID) >= t.server.o.MaxSessions {
 			return nil, document.NewError(document.Code(261), "cannot add session into the cache, too many sessions")
 		}
 		s = &session{id: id, doc: append(bsoncore.Document(nil), doc...), number: -1}
@@ -107,7 +106,15 @@ func (s *session) end() {
 
 func (x *transaction) abort() {
 	x.tx.Abort()
-	x.state = txnAborted
+	x.leave(txnAborted)
+}
+
+// leave notes how the transaction has ended.
+func (x *transaction) leave(state txnState) {
+	if x.state == txnRunning {
+		x.open.Add(-1)
+	}
+	x.state = state
 }
 
 // remove ends a session at its client's wish.
@@ -161,6 +168,10 @@ func (t *sessionTable) list() []bsoncore.Document {
 
 // sessionID reads a session's id: {id: UUID, uid: hash of the user}.
 func (r *request) sessionID(field string, doc bsoncore.Document) (string, error) {
+	const most = 128 // bytes: the session keeps them
+	if len(doc) > most {
+		return "", document.NewError(document.FailedToParse, "%s has %d bytes, which is more than %d", field, len(doc), most)
+	}
 	subtype, data, ok := doc.Lookup("id").BinaryOK()
 	if !ok || subtype != bson.TypeBinaryUUID || len(data) != 16 {
 		return "", document.NewError(document.Code(207), "%s.id must be a UUID", field)
@@ -177,6 +188,9 @@ func (r *request) joinSession() error {
 	number, err := r.number("txnNumber")
 	if err != nil {
 		return err
+	}
+	if lsid != nil && r.server.o.Auth && !r.conn.auth.loggedIn() {
+		return nil // a stranger's session is not kept
 	}
 	if lsid == nil {
 		if r.has("txnNumber") {
@@ -213,6 +227,9 @@ func (r *request) joinSession() error {
 
 // inTransaction runs the command, alone in its session when that matters, and inside of its transaction if it has one.
 func (r *request) inTransaction(run func() (bsoncore.Document, error)) (bsoncore.Document, error) {
+	if err := r.writesOplog(); err != nil {
+		return nil, err
+	}
 	if r.session == nil || !r.has("txnNumber") {
 		return run()
 	}
@@ -293,12 +310,18 @@ func (r *request) startTransaction() error {
 	if s.txn != nil && s.txn.state == txnRunning {
 		s.txn.abort()
 	}
-	tx, err := r.server.store.Begin(r.ctx)
+	open := &r.server.transactions
+	if n := open.Add(1); n > int64(r.server.o.MaxTransactions) {
+		open.Add(-1)
+		return transientError(document.Code(246), "too many transactions are open: %d", n-1)
+	}
+	tx, err := r.server.store.BeginSnapshot(document.WithStatements(r.ctx, s.id, r.txnNumber))
 	if err != nil {
+		open.Add(-1)
 		return err
 	}
 	s.number = r.txnNumber
-	s.txn = &transaction{number: r.txnNumber, tx: tx, started: r.server.clock.Now()}
+	s.txn = &transaction{number: r.txnNumber, tx: tx, started: r.server.clock.Now(), open: open}
 	r.txn = s.txn
 	return nil
 }
@@ -436,10 +459,10 @@ func (r *request) commitTransaction() (bsoncore.Document, error) {
 		return ok(), nil // the client did not hear of it the first time
 	}
 	if err := x.tx.Commit(context.WithoutCancel(r.ctx)); err != nil {
-		x.state = txnAborted
+		x.leave(txnAborted)
 		return nil, transientCommit(err)
 	}
-	x.state = txnCommitted
+	x.leave(txnCommitted)
 	return ok(), nil
 }
 

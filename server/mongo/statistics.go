@@ -16,6 +16,7 @@ type statistics struct {
 	bytesIn, bytesOut atomic.Int64
 	mu                sync.Mutex
 	byCommand         map[string]*commandCounts
+	byCollection      map[string]*usage
 }
 
 // commandCounts is what the server counts of one command.
@@ -53,6 +54,9 @@ func (s *Server) account(r *request, reply bsoncore.Document, err error, took ti
 	}
 	c.total += took
 	c.latency[bucket]++
+	if r.command != nil && r.args != nil {
+		t.use(r, err != nil, took)
+	}
 	t.mu.Unlock()
 	s.profile.keep(context.WithoutCancel(r.ctx), s, r, reply, err, took)
 }
@@ -63,6 +67,7 @@ type Statistics struct {
 	Cursors                        int
 	CursorsOpened, CursorsTimedOut int64
 	Sessions                       int
+	Transactions                   int64 // that are open
 	BytesIn, BytesOut              int64
 	Commands                       []CommandStatistics // in the order of their names
 }
@@ -85,6 +90,7 @@ type LatencyBucket struct {
 func (s *Server) Statistics() Statistics {
 	out := Statistics{
 		Connections: s.open.Load(), ConnectionsMade: s.connections.Load(), BytesIn: s.stats.bytesIn.Load(), BytesOut: s.stats.bytesOut.Load(),
+		Transactions: s.transactions.Load(),
 	}
 	out.Cursors, out.CursorsOpened, out.CursorsTimedOut = s.cursors.counts()
 	s.sessions.mu.Lock()

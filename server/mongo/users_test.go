@@ -214,7 +214,7 @@ func TestListsShowWhatOneMaySee(t *testing.T) {
 	if got := names(ann, "admin", databases, "databases"); !slices.Equal(got, []string{"d"}) {
 		t.Error("databases:", got)
 	}
-	if got := names(root, "admin", databases, "databases"); !slices.Equal(got, []string{"admin", "d", "e"}) {
+	if got := names(root, "admin", databases, "databases"); !slices.Equal(got, []string{"admin", "d", "e", "local"}) {
 		t.Error("databases:", got)
 	}
 	if got := names(ann, "d", collections, "cursor", "firstBatch"); !slices.Equal(got, []string{"c"}) {

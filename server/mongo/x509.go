@@ -32,7 +32,8 @@ func (c *conn) subject() string {
 	return name
 }
 
-// parseSubject writes a distinguished name as RFC 2253 has it: the last part first.
+// parseSubject writes a distinguished name as RFC 2253 has it: the last part first. A part without attributes, which X.501 rules
+// out and ASN.1 can write, makes it no name.
 func parseSubject(der []byte) (string, bool) {
 	var parts pkix.RDNSequence
 	if rest, err := asn1.Unmarshal(der, &parts); err != nil || len(rest) > 0 || len(parts) == 0 {
@@ -42,6 +43,9 @@ func parseSubject(der []byte) (string, bool) {
 	for i := len(parts) - 1; i >= 0; i-- {
 		if out.Len() > 0 {
 			out.WriteByte(',')
+		}
+		if len(parts[i]) == 0 {
+			return "", false
 		}
 		for j, a := range parts[i] {
 			if j > 0 {

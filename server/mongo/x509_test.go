@@ -106,8 +106,10 @@ func TestSubjects(t *testing.T) {
 			t.Errorf("%s, not %s", got, x.want)
 		}
 	}
-	if got, ok := parseSubject([]byte{0x30, 0}); ok {
-		t.Error("a name without parts:", got)
+	for _, der := range [][]byte{{0x30, 0}, {0x30, 2, 0x31, 0}} {
+		if got, ok := parseSubject(der); ok {
+			t.Errorf("%x, a name without parts or attributes: %s", der, got)
+		}
 	}
 }
 

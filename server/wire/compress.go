@@ -59,9 +59,11 @@ var (
 		return &coder[*zstd.Encoder]{w, err}
 	}}
 	zstdReaders = sync.Pool{New: func() any {
-		r, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(MaxMessage), zstd.WithDecoderMaxWindow(64<<20))
+		r, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(64<<20), zstd.WithDecodeAllCapLimit(true))
 		return &coder[*zstd.Decoder]{r, err}
 	}}
+	zlibWriters = sync.Pool{New: func() any { return zlib.NewWriter(io.Discard) }}
+	zlibReaders sync.Pool // of io.ReadCloser, which are zlib.Resetter: a reader cannot be made without something to read
 )
 
 type coder[T any] struct {
@@ -77,8 +79,9 @@ func (c Compressor) decompress(dst, src []byte, size int) ([]byte, error) {
 		dst = append(dst, src...)
 	case Snappy:
 		var n int
-		if n, err = snappy.DecodedLen(src); err == nil && n != size {
-			err = fmt.Errorf("%d bytes inside", n)
+		const ratio = 22 // no element of three bytes says more than 64
+		if n, err = snappy.DecodedLen(src); err == nil && (n != size || n/ratio > len(src)) {
+			err = fmt.Errorf("%d bytes say that they are %d", len(src), n)
 		}
 		if err == nil {
 			dst, err = snappy.Decode(dst[:cap(dst)], src)
@@ -86,11 +89,7 @@ func (c Compressor) decompress(dst, src []byte, size int) ([]byte, error) {
 	case Zlib:
 		dst, err = inflate(dst, src, size)
 	case Zstd:
-		z := zstdReaders.Get().(*coder[*zstd.Decoder])
-		if err = z.err; err == nil {
-			dst, err = z.coder.DecodeAll(src, dst)
-			zstdReaders.Put(z)
-		}
+		dst, err = unpackZstd(dst, src, size)
 	default:
 		err = errors.New("unknown compressor")
 	}
@@ -103,14 +102,48 @@ func (c Compressor) decompress(dst, src []byte, size int) ([]byte, error) {
 	return dst, nil
 }
 
+// unpackZstd makes room for size bytes and not one more, and only if the frame does not say itself that it holds something else.
+func unpackZstd(dst, src []byte, size int) ([]byte, error) {
+	var h zstd.Header
+	if err := h.Decode(src); err != nil {
+		return dst, err
+	}
+	if h.HasFCS && h.FrameContentSize != uint64(size) {
+		return dst, fmt.Errorf("the frame says that it holds %d bytes, the message %d", h.FrameContentSize, size)
+	}
+	z := zstdReaders.Get().(*coder[*zstd.Decoder])
+	if z.err != nil {
+		return dst, z.err
+	}
+	defer zstdReaders.Put(z)
+	if cap(dst) < size {
+		dst = make([]byte, 0, size)
+	}
+	out, err := z.coder.DecodeAll(src, dst[:0:size])
+	if err != nil {
+		return dst, err
+	}
+	return out, nil
+}
+
 func inflate(dst, src []byte, size int) ([]byte, error) {
-	r, err := zlib.NewReader(bytes.NewReader(src))
+	r, pooled := zlibReaders.Get().(io.ReadCloser)
+	var err error
+	if pooled {
+		err = r.(zlib.Resetter).Reset(bytes.NewReader(src), nil)
+	} else {
+		r, err = zlib.NewReader(bytes.NewReader(src))
+	}
 	if err != nil {
 		return dst, err
 	}
 	b := bytes.NewBuffer(dst)
 	_, err = io.Copy(b, io.LimitReader(r, int64(size)+1))
-	return b.Bytes(), errors.Join(err, r.Close())
+	err = errors.Join(err, r.Close())
+	if err == nil {
+		zlibReaders.Put(r)
+	}
+	return b.Bytes(), err
 }
 
 // AppendCompressed appends an OP_COMPRESSED that holds message, a complete one.
@@ -129,9 +162,12 @@ func AppendCompressed(dst, message []byte, c Compressor) ([]byte, error) {
 		dst = append(dst, snappy.Encode(nil, body)...)
 	case Zlib:
 		b := bytes.NewBuffer(dst)
-		w := zlib.NewWriter(b)
+		w := zlibWriters.Get().(*zlib.Writer)
+		w.Reset(b)
 		_, err = w.Write(body)
 		err = errors.Join(err, w.Close())
+		w.Reset(io.Discard) // so that it does not keep the answer
+		zlibWriters.Put(w)
 		dst = b.Bytes()
 	case Zstd:
 		z := zstdWriters.Get().(*coder[*zstd.Encoder])

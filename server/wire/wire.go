@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"sync"
 
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 )
@@ -70,13 +71,36 @@ type Reader struct {
 	header [HeaderBytes]byte
 	body   []byte
 	plain  []byte // decompressed
+	most   int    // bytes of a message
 }
 
 // NewReader returns a reader.
-func NewReader(r io.Reader) *Reader { return &Reader{r: r} }
+func NewReader(r io.Reader) *Reader { return &Reader{r: r, most: MaxMessage} }
+
+// Limit sets how many bytes a message may have, compressed or not, up to MaxMessage.
+func (r *Reader) Limit(most int) { r.most = min(most, MaxMessage) }
+
+// Trim gives up what large messages have taken, for the large messages of other connections. The message that was read last is not
+// valid any more.
+func (r *Reader) Trim() {
+	if cap(r.body) > keptBuffer {
+		largeBuffers.Put(&largeBuffer{r.body[:0]})
+		r.body = nil
+	}
+	if cap(r.plain) > keptBuffer {
+		r.plain = nil
+	}
+}
 
 // keptBuffer is the largest buffer that a reader keeps between messages.
 const keptBuffer = 1 << 20
+
+// largeBuffers is the buffers of large messages that have been answered. A connection that sends one seldom sends only one, and to
+// read into memory that is new costs as much as all that is done with a message of documents.
+var largeBuffers = sync.Pool{New: func() any { return new(largeBuffer) }}
+
+// largeBuffer is a buffer in the pool.
+type largeBuffer struct{ bytes []byte }
 
 // Read reads one message. io.EOF means that the connection ended between two messages.
 func (r *Reader) Read() (*Message, error) {
@@ -84,12 +108,17 @@ func (r *Reader) Read() (*Message, error) {
 		return nil, err
 	}
 	length := int32(binary.LittleEndian.Uint32(r.header[:]))
-	if length < HeaderBytes || length > MaxMessage {
+	if length < HeaderBytes || int(length) > r.most {
 		return nil, fmt.Errorf("%w: it says it has %d bytes", ErrMalformed, length)
 	}
 	m := &Message{
 		RequestID: int32(binary.LittleEndian.Uint32(r.header[4:])), ResponseTo: int32(binary.LittleEndian.Uint32(r.header[8:])),
 		Op: Opcode(binary.LittleEndian.Uint32(r.header[12:])),
+	}
+	switch m.Op {
+	case OpMsg, OpQuery, OpCompressed, OpReply:
+	default: // another protocol, most likely: there is no point in waiting for its bytes
+		return nil, fmt.Errorf("%w: opcode %d", ErrMalformed, m.Op)
 	}
 	body, err := r.fill(int(length) - HeaderBytes)
 	if err != nil {
@@ -101,12 +130,13 @@ func (r *Reader) Read() (*Message, error) {
 // fill reads n bytes. The buffer grows as they come, so that a length without bytes behind it costs nothing.
 func (r *Reader) fill(n int) ([]byte, error) {
 	const step = 64 << 10
-	if cap(r.body) > keptBuffer && n < keptBuffer {
-		r.body = nil
+	r.Trim()
+	if n > keptBuffer {
+		r.body = largeBuffers.Get().(*largeBuffer).bytes
 	}
 	r.body = r.body[:0]
 	for len(r.body) < n {
-		want := min(n-len(r.body), max(step, len(r.body)))
+		want := min(n-len(r.body), max(step, 3*len(r.body)))
 		if free := cap(r.body) - len(r.body); free > 0 {
 			want = min(want, free)
 		} else {
@@ -133,7 +163,7 @@ func (r *Reader) parse(m *Message, body []byte) error {
 		m.Op = Opcode(binary.LittleEndian.Uint32(body))
 		size := int32(binary.LittleEndian.Uint32(body[4:]))
 		m.Compressor = Compressor(body[8])
-		if m.Op == OpCompressed || size < 0 || size > MaxMessage-HeaderBytes {
+		if m.Op == OpCompressed || size < 0 || int(size) > r.most-HeaderBytes {
 			return fmt.Errorf("%w: a compressed message with %d bytes inside", ErrMalformed, size)
 		}
 		var err error
@@ -280,10 +310,20 @@ func (m *Message) parseReply(body []byte) error {
 // AppendMsg appends an OP_MSG with one body.
 func AppendMsg(dst []byte, requestID, responseTo int32, flags uint32, body bsoncore.Document) []byte {
 	flags &^= ChecksumPresent
-	dst = appendHeader(dst, HeaderBytes+5+len(body), requestID, responseTo, OpMsg)
+	dst = appendHeader(dst, MsgBytes+len(body), requestID, responseTo, OpMsg)
 	dst = binary.LittleEndian.AppendUint32(dst, flags)
 	dst = append(dst, 0)
 	return append(dst, body...)
+}
+
+// MsgBytes is how many bytes an OP_MSG has in front of its body.
+const MsgBytes = HeaderBytes + 5
+
+// BeginMsg fills in what is in front of the body, which ends msg: AppendMsg for a body that is in its place already.
+func BeginMsg(msg []byte, requestID, responseTo int32, flags uint32) {
+	out := appendHeader(msg[:0], len(msg), requestID, responseTo, OpMsg)
+	out = binary.LittleEndian.AppendUint32(out, flags&^ChecksumPresent)
+	_ = append(out, 0)
 }
 
 // AppendChecked is AppendMsg with a checksum behind.

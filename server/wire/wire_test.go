@@ -40,6 +40,16 @@ func TestEveryFormOfAMessageComesBack(t *testing.T) {
 	}
 }
 
+// A body that is in its place already becomes the same message as one that is appended.
+func TestAMessageIsMadeWhereItsBodyIs(t *testing.T) {
+	want := AppendMsg(nil, 7, 3, MoreToCome, body("x"))
+	got := append(make([]byte, MsgBytes), body("x")...)
+	BeginMsg(got, 7, 3, MoreToCome)
+	if !bytes.Equal(got, want) {
+		t.Errorf("%x, want %x", got, want)
+	}
+}
+
 func TestSequencesBelongToTheBody(t *testing.T) {
 	docs := append(append([]byte{}, body("a")...), body("b")...)
 	section := append([]byte("documents\x00"), docs...)

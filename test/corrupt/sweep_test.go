@@ -25,8 +25,8 @@ var (
 	seed   = flag.Uint64("sweep.seed", 1, "of the random choices")
 )
 
-// mostTime is how long one damaged database may keep anybody busy.
-const mostTime = 10 * time.Second
+// mostTime is how long one damaged database may keep anybody busy: far more than any machine takes, far less than what a file could ask for.
+const mostTime = 3 * time.Minute
 
 // sweep is one kind of damage, swept over the sample.
 type sweep struct {

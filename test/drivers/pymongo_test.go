@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
 // packages are what PyMongo's tests need, with what they need in turn.
@@ -17,46 +19,74 @@ var packages = []string{
 	"pluggy==1.7.0", "Pygments==2.21.0", "typing_extensions==4.16.0",
 }
 
-// modules run the specifications' unified cases with the synchronous client, each group against a server of its own, side by
-// side. The asynchronous client's modules run the same cases, and are left out.
-var modules = map[string][]string{
-	"operations": {
-		"test_crud_unified", "test_collection_management", "test_index_management", "test_run_command", "test_gridfs_spec",
-		"test_read_write_concern_spec", "test_causal_consistency", "test_sessions_unified",
-	},
-	"faults": {
-		"test_retryable_reads_unified", "test_retryable_writes_unified", "test_versioned_api_integration", "test_command_logging",
-		"test_command_monitoring",
-	},
-	"transactions": {"test_transactions_unified"},
-	"streams":      {"test_change_stream"},
+// group is modules of PyMongo's tests that run against one server. The groups run side by side. The asynchronous client's modules
+// run the same cases, and are left out.
+type group struct {
+	name    string
+	modules []string
+	flags   []string // of the server
+	auth    bool     // the server wants a login, and pytest is to choose the cases about that
+	without []string // cases that are not run
 }
 
-// TestPyMongo runs the drivers' unified specification tests and compares what fails with known_failures.txt, both ways.
+// specified are the specifications' unified cases, known_failures.txt has those that fail.
+var specified = []group{
+	{name: "operations", modules: []string{
+		"test_crud_unified", "test_collection_management", "test_index_management", "test_run_command", "test_gridfs_spec",
+		"test_read_write_concern_spec", "test_causal_consistency", "test_sessions_unified",
+	}},
+	{name: "faults", modules: []string{
+		"test_retryable_reads_unified", "test_retryable_writes_unified", "test_versioned_api_integration", "test_command_logging",
+		"test_command_monitoring",
+	}},
+	{name: "transactions", modules: []string{"test_transactions_unified"}},
+	{name: "streams", modules: []string{"test_change_stream"}},
+}
+
+// own are PyMongo's own cases, own_failures.txt has those that fail.
+var own = []group{
+	{name: "own collections", modules: []string{
+		"test_collection", "test_database", "test_collation", "test_custom_types", "test_comment", "test_raw_bson", "test_dbref",
+		"test_examples", "test_json_util_integration", "test_read_concern",
+	}},
+	{name: "own cursors", modules: []string{
+		"test_cursor", "test_bulk", "test_client_bulk_write", "test_monitoring", "test_grid_file", "test_gridfs", "test_gridfs_bucket",
+	}},
+	{name: "own sessions", modules: []string{"test_session", "test_transactions", "test_retryable_reads", "test_retryable_writes"},
+		// It wants a server on port 27017 and none other.
+		without: []string{"test/test_retryable_writes.py::TestErrorPropagationAfterEncounteringMultipleErrors"}},
+	{name: "own logins", modules: []string{"test_auth", "test_auth_spec"}, flags: []string{"--auth"}, auth: true},
+}
+
+// TestPyMongo runs the drivers' unified specification tests and PyMongo's own, and compares what fails with what is known to fail,
+// both ways.
 func TestPyMongo(t *testing.T) {
 	need(t, "python3")
+	t.Parallel()
 	dir := t.TempDir()
 	python := filepath.Join(dir, "venv", "bin", "python")
-	must(t, dir, time.Minute, "python3", "-m", "venv", "venv")
-	must(t, dir, 3*time.Minute, python, append([]string{"-m", "pip", "install", "-q"}, packages...)...)
-	must(t, dir, 3*time.Minute, python, "-m", "pip", "download", "-q", "--no-deps", "--no-binary", "pymongo", packages[0])
-	must(t, dir, time.Minute, "tar", "xzf", "pymongo-4.20.0.tar.gz")
-	known := knownFailures(t)
-	for name, list := range modules {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			got := specifications(t, dir, python, name, list)
-			if passed := compare(t, got, known, list); passed < 20 {
-				t.Errorf("only %d cases passed: the runner does not see the server as it is", passed)
-			}
-		})
+	must(t, dir, 3*time.Minute, "python3", "-m", "venv", "venv")
+	fetched(t, dir, python, append([]string{"-m", "pip", "install", "-q", "--retries", "8"}, packages...)...)
+	fetched(t, dir, python, "-m", "pip", "download", "-q", "--retries", "8", "--no-deps", "--no-binary", "pymongo", packages[0])
+	must(t, dir, 3*time.Minute, "tar", "xzf", "pymongo-4.20.0.tar.gz")
+	for file, groups := range map[string][]group{"known_failures.txt": specified, "own_failures.txt": own} {
+		known := knownFailures(t, file)
+		for _, g := range groups {
+			t.Run(g.name, func(t *testing.T) {
+				t.Parallel()
+				got := g.run(t, dir, python)
+				if passed := compare(t, got, known, file, g.modules); passed < 20 {
+					t.Errorf("only %d cases passed: the runner does not see the server as it is", passed)
+				}
+			})
+		}
 	}
 }
 
-// specifications runs modules and returns the outcome of each case.
-func specifications(t *testing.T, dir, python, name string, list []string) map[string]string {
+// run runs the modules and returns the outcome of each case.
+func (g group) run(t *testing.T, dir, python string) map[string]string {
 	source := filepath.Join(dir, "pymongo-4.20.0")
-	run := filepath.Join(dir, name)
+	run := filepath.Join(dir, g.name)
 	// Neither the sources of the package nor its build script may be found before what is installed.
 	for _, part := range []string{"test", "tools"} {
 		if err := os.CopyFS(filepath.Join(run, part), os.DirFS(filepath.Join(source, part))); err != nil {
@@ -70,13 +100,22 @@ func specifications(t *testing.T, dir, python, name string, list []string) map[s
 	if err != nil {
 		t.Fatal(err)
 	}
-	host, port, _ := strings.Cut(serve(t, "--test-commands"), ":")
+	addr := serve(t, append([]string{"--test-commands"}, g.flags...)...)
+	host, port, _ := strings.Cut(addr, ":")
 	report := filepath.Join(run, "report.xml")
 	args := []string{"-m", "pytest", "-q", "-p", "no:cacheprovider", "--tb=short", "--junitxml=" + report}
-	for _, m := range list {
+	if g.auth {
+		connect(t, addr).run("admin", d("createUser", "user", "pwd", "password", "roles", bson.A{"root"}))
+		args = append(args, "-m", "auth")
+	}
+	for _, c := range g.without {
+		args = append(args, "--deselect", c)
+	}
+	for _, m := range g.modules {
 		args = append(args, filepath.Join("test", m+".py"))
 	}
-	out, runErr := do(t, run, 6*time.Minute, []string{"DB_IP=" + host, "DB_PORT=" + port}, python, args...)
+	env := []string{"DB_IP=" + host, "DB_PORT=" + port, "DB_USER=user", "DB_PASSWORD=password"}
+	out, runErr := do(t, run, 12*time.Minute, env, python, args...)
 	outcome, err := readReport(report)
 	if err != nil {
 		t.Fatalf("pytest left no report: %v, %v\n%s", err, runErr, last(out, 4000))
@@ -127,7 +166,7 @@ func readReport(file string) (map[string]string, error) {
 }
 
 // compare fails the test for every case that fails and is not known, and for every known one that no longer fails.
-func compare(t *testing.T, outcome map[string]string, known map[string]string, list []string) (passed int) {
+func compare(t *testing.T, outcome map[string]string, known map[string]string, file string, list []string) (passed int) {
 	var skipped, failed int
 	for name, how := range outcome {
 		_, listed := known[name]
@@ -135,12 +174,12 @@ func compare(t *testing.T, outcome map[string]string, known map[string]string, l
 		case "passed":
 			passed++
 			if listed {
-				t.Errorf("%s passes: take it off known_failures.txt", name)
+				t.Errorf("%s passes: take it off %s", name, file)
 			}
 		case "failed":
 			failed++
 			if !listed {
-				t.Errorf("%s fails, and is not in known_failures.txt", name)
+				t.Errorf("%s fails, and is not in %s", name, file)
 			}
 		default:
 			skipped++
@@ -149,17 +188,17 @@ func compare(t *testing.T, outcome map[string]string, known map[string]string, l
 	for name := range known {
 		module, _, _ := strings.Cut(name, ".")
 		if how := outcome[name]; slices.Contains(list, module) && how != "passed" && how != "failed" {
-			t.Errorf("%s is in known_failures.txt, and did not run (%s)", name, how)
+			t.Errorf("%s is in %s, and did not run (%s)", name, file, how)
 		}
 	}
 	t.Logf("%d passed, %d failed as known or not, %d skipped by the runner (another kind or version of server)", passed, failed, skipped)
 	return passed
 }
 
-// knownFailures reads known_failures.txt: lines of a case, a tab and the reason.
-func knownFailures(t *testing.T) map[string]string {
+// knownFailures reads a list of what fails: lines of a case, a tab and the reason.
+func knownFailures(t *testing.T, file string) map[string]string {
 	t.Helper()
-	f, err := os.Open("known_failures.txt")
+	f, err := os.Open(file)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -169,7 +208,7 @@ func knownFailures(t *testing.T) map[string]string {
 		if line := lines.Text(); line != "" && !strings.HasPrefix(line, "#") {
 			name, reason, ok := strings.Cut(line, "\t")
 			if _, twice := known[name]; !ok || reason == "" || twice {
-				t.Fatalf("known_failures.txt: %q is not a case, a tab and a reason, or is there twice", line)
+				t.Fatalf("%s: %q is not a case, a tab and a reason, or is there twice", file, line)
 			}
 			known[name] = reason
 		}

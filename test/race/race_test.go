@@ -84,7 +84,7 @@ func chaos(t *testing.T, fs *memfs.FS, profile pando.Profile) {
 			if err != nil {
 				t.Error(err)
 			}
-		case <-time.After(30 * time.Second):
+		case <-time.After(3 * time.Minute):
 			t.Fatal("Close hangs")
 		}
 	}

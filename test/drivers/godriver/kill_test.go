@@ -59,7 +59,7 @@ func (l *load) write(ctx context.Context) {
 // TestKill kills the server under load, again and again, while clients retry and a change stream resumes by itself. Then every
 // acknowledged write is there, each transaction is whole or absent, and the stream has told of each document once.
 func TestKill(t *testing.T) {
-	s := start(t, filepath.Join(t.TempDir(), "db"), "127.0.0.1:0")
+	s := start(t, filepath.Join(t.TempDir(), "db"), lasting(t))
 	client := s.connect()
 	db := client.Database("kill")
 	l := &load{singles: db.Collection("singles"), pairs: db.Collection("pairs")}

@@ -4,6 +4,8 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"math/rand/v2"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -28,7 +30,7 @@ func runTests(m *testing.M) int {
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 	program = filepath.Join(dir, "pando")
-	build := exec.Command("go", "build", "-o", program, "./cmd/pando")
+	build := exec.Command("go", "build", "-buildvcs=false", "-o", program, "./cmd/pando")
 	build.Dir = filepath.Join("..", "..", "..")
 	if out, err := build.CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "building pando: %v\n%s", err, out)
@@ -50,10 +52,11 @@ type server struct {
 }
 
 // start starts a server on a directory; addr may be the one of a server that was killed.
-func start(t *testing.T, dir, addr string) *server {
+func start(t *testing.T, dir, addr string, flags ...string) *server {
 	t.Helper()
 	s := &server{t: t, dir: dir, over: make(chan struct{})}
 	s.cmd = exec.Command(program, "serve", "--dir", dir, "--addr", addr, "--profile", "relaxed")
+	s.cmd.Args = append(s.cmd.Args, flags...)
 	errs, err := s.cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -87,10 +90,27 @@ func (s *server) kill() {
 	_ = s.cmd.Wait()
 }
 
+// patience is how long a client waits for a server that starts, on a machine that is busy with other things too.
+const patience = 2 * time.Minute
+
+// lasting returns an address on which a server can be started again after it was killed: the system gives ports of its choice to
+// whoever connects meanwhile, but not those below that range.
+func lasting(t *testing.T) (addr string) {
+	t.Helper()
+	for {
+		addr = fmt.Sprintf("127.0.0.1:%d", 20_000+rand.IntN(10_000))
+		l, err := net.Listen("tcp", addr)
+		if err == nil {
+			check(t, l.Close())
+			return addr
+		}
+	}
+}
+
 // connect returns a client of the server, which lives as long as the test.
 func (s *server) connect() *mongo.Client {
 	s.t.Helper()
-	c, err := mongo.Connect(options.Client().ApplyURI("mongodb://" + s.addr).SetServerSelectionTimeout(20 * time.Second))
+	c, err := mongo.Connect(options.Client().ApplyURI("mongodb://" + s.addr).SetServerSelectionTimeout(patience))
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -1,0 +1,134 @@
+package mongo
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"runtime"
+	"sync"
+	"testing"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
+
+	"github.com/pandodb/pando/server/wire"
+)
+
+// largeInsert returns a message of about so many bytes that inserts a document.
+func largeInsert(t *testing.T, size int) []byte {
+	t.Helper()
+	body, err := bson.Marshal(bson.D{
+		{Key: "insert", Value: "c"}, {Key: "documents", Value: bson.A{bson.D{{Key: "b", Value: bytes.Repeat([]byte{1}, size)}}}}, {Key: "$db", Value: "d"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return wire.AppendMsg(nil, 1, 0, 0, bsoncore.Document(body))
+}
+
+// waitFor waits until the budget has so many bytes in use and so many that wait.
+func waitFor(s *Server, used func(bytes int64) bool, waiting int) {
+	for {
+		if n, w := s.messages.inUse(); used(n) && w == waiting {
+			return
+		}
+		runtime.Gosched()
+	}
+}
+
+// TestLargeMessagesWaitForRoom: a message for which there is no room waits until others have been answered, or have lost their client;
+// small ones go on meanwhile.
+func TestLargeMessagesWaitForRoom(t *testing.T) {
+	for _, dies := range []bool{false, true} {
+		s := newServer(t, &Options{MaxMessageBytes: 1 << 20})
+		other := dial(t, s)
+		some := func(n int64) bool { return n > 0 }
+		first, second := dial(t, s), dial(t, s)
+		msg := largeInsert(t, 700<<10)
+		if _, err := first.conn.Write(msg[:300<<10]); err != nil {
+			t.Fatal(err)
+		}
+		waitFor(s, some, 0)
+		var wait sync.WaitGroup
+		wait.Go(func() {
+			if _, err := second.conn.Write(msg); err != nil {
+				t.Error(err)
+			}
+		})
+		waitFor(s, some, 1)
+		other.must("d", bson.D{{Key: "insert", Value: "c"}, {Key: "documents", Value: bson.A{bson.D{}}}})
+		if dies {
+			_ = first.conn.Close()
+		} else {
+			if _, err := first.conn.Write(msg[300<<10:]); err != nil {
+				t.Fatal(err)
+			}
+			if reply := first.receive(); okOf(reply) != 1 {
+				t.Errorf("the first: %s", reply)
+			}
+		}
+		wait.Wait()
+		if reply := second.receive(); okOf(reply) != 1 {
+			t.Errorf("the second: %s", reply)
+		}
+		waitFor(s, func(n int64) bool { return n == 0 }, 0)
+	}
+}
+
+// TestMessagesLargerThanTheBudget: one that is larger than all of it takes all of it.
+func TestMessagesLargerThanTheBudget(t *testing.T) {
+	s := newServer(t, &Options{MaxMessageBytes: 100 << 10})
+	c := dial(t, s)
+	for range 3 {
+		if _, err := c.conn.Write(largeInsert(t, 2<<20)); err != nil {
+			t.Fatal(err)
+		}
+		if reply := c.receive(); okOf(reply) != 1 {
+			t.Errorf("%s", reply)
+		}
+	}
+}
+
+// TestBudget: the room is given in the order in which it was asked for, and who gives up asking leaves no trace.
+func TestBudget(t *testing.T) {
+	var b budget
+	b.init(10)
+	take := func(ctx context.Context, n int64) <-chan error {
+		_, before := b.inUse()
+		done := make(chan error, 1)
+		go func() {
+			_, err := b.take(ctx, n)
+			done <- err
+		}()
+		for {
+			if _, now := b.inUse(); now > before {
+				return done
+			}
+			runtime.Gosched()
+		}
+	}
+	if n, err := b.take(t.Context(), 8); n != 8 || err != nil {
+		t.Fatal(n, err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	gone, small := take(ctx, 9), take(t.Context(), 1)
+	cancel()
+	if err := <-gone; !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	if err := <-small; err != nil { // which was behind
+		t.Error(err)
+	}
+	large, last := take(t.Context(), 6), take(t.Context(), 1)
+	b.give(3)
+	if used, waiting := b.inUse(); used != 6 || waiting != 2 {
+		t.Errorf("%d are in use and %d wait: there is no room for the first of them", used, waiting)
+	}
+	b.give(5)
+	if err := errors.Join(<-large, <-last); err != nil {
+		t.Error(err)
+	}
+	if used, waiting := b.inUse(); used != 8 || waiting != 0 {
+		t.Errorf("%d are in use, %d wait", used, waiting)
+	}
+}

@@ -1,0 +1,89 @@
+package mongo
+
+import (
+	"testing"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/pandodb/pando/server/wire"
+)
+
+// filled returns a client of a server whose collection d.c has n documents, {_id: 0} and on.
+func filled(t *testing.T, n int32, o *Options, options ...any) *testClient {
+	t.Helper()
+	c := dial(t, newServer(t, o))
+	c.must("d", cmd("create", "c", options...))
+	docs := bson.A{}
+	for i := range n {
+		docs = append(docs, bson.D{{Key: "_id", Value: i}})
+	}
+	c.must("d", cmd("insert", "c", "documents", docs))
+	return c
+}
+
+// ids returns the _ids of a batch.
+func ids(t *testing.T, reply bson.Raw, batch string) (list []int32) {
+	t.Helper()
+	values, err := reply.Lookup("cursor", batch).Array().Values()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range values {
+		list = append(list, v.Document().Lookup("_id").Int32())
+	}
+	return list
+}
+
+func TestTailableCursorsSkipAndEndWhereTheyAreToldTo(t *testing.T) {
+	c := filled(t, 5, &Options{}, "capped", true, "size", 4096)
+	reply := c.must("d", cmd("find", "c", "tailable", true, "skip", 1, "limit", 3, "batchSize", 2))
+	if got := ids(t, reply, "firstBatch"); len(got) != 2 || got[0] != 1 {
+		t.Fatalf("the first batch is %v", got)
+	}
+	id := reply.Lookup("cursor", "id").Int64()
+	for i, want := range []int{1, 0} {
+		reply = c.must("d", cmd("getMore", id, "collection", "c"))
+		if got := ids(t, reply, "nextBatch"); len(got) != want {
+			t.Errorf("batch %d is %v, want %d documents", i+2, got, want)
+		}
+	}
+}
+
+func TestExhaustCursorsSendBatchAfterBatch(t *testing.T) {
+	c := filled(t, 5, &Options{})
+	reply := c.must("d", cmd("find", "c", "batchSize", 1))
+	body, err := bson.Marshal(append(cmd("getMore", reply.Lookup("cursor", "id").Int64(), "collection", "c", "batchSize", 2), bson.E{Key: "$db", Value: "d"}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.send(wire.ExhaustAllowed, body)
+	for i, want := range []int{2, 2, 0} {
+		reply = c.receive()
+		if got := ids(t, reply, "nextBatch"); len(got) != want {
+			t.Errorf("answer %d has %v, want %d documents", i, got, want)
+		}
+	}
+	if id := reply.Lookup("cursor", "id").Int64(); id != 0 {
+		t.Errorf("the cursor %d is still open", id)
+	}
+	c.must("d", cmd("ping", 1)) // nothing else comes
+}
+
+func TestTheTimeOfACommandIsThatOfItsCursorToo(t *testing.T) {
+	c := filled(t, 5, &Options{TestCommands: true})
+	limited := c.must("d", cmd("find", "c", "batchSize", 1, "maxTimeMS", 60_000)).Lookup("cursor", "id").Int64()
+	free := c.must("d", cmd("find", "c", "batchSize", 1)).Lookup("cursor", "id").Int64()
+	c.must("d", cmd("getMore", limited, "collection", "c", "batchSize", 1))
+	c.must("admin", cmd("configureFailPoint", "maxTimeAlwaysTimeOut", "mode", "alwaysOn"))
+	c.refused("d", cmd("getMore", limited, "collection", "c"), 50)
+	c.refused("d", cmd("find", "c", "maxTimeMS", 60_000), 50)
+	c.must("d", cmd("getMore", free, "collection", "c"))
+	c.must("admin", cmd("configureFailPoint", "maxTimeAlwaysTimeOut", "mode", "off"))
+	c.must("d", cmd("find", "c", "maxTimeMS", 60_000))
+}
+
+func TestValidateInTheBackgroundIsNotFull(t *testing.T) {
+	c := filled(t, 5, &Options{})
+	c.refused("d", cmd("validate", "c", "full", true, "background", true), 72)
+	c.must("d", cmd("validate", "c", "background", true))
+}

@@ -1,0 +1,108 @@
+package mongo
+
+import (
+	"errors"
+	"io"
+	"testing"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+)
+
+// The fail point of retryable writes strikes once for each statement that changes something; the command goes on to its end, and a
+// client that sends it again is told what was done.
+func TestRetryableWritesWhoseOutcomeIsNotHeardOf(t *testing.T) {
+	s := newServer(t, &Options{TestCommands: true})
+	c := dial(t, s)
+	c.must("admin", cmd("configureFailPoint", "onPrimaryTransactionalWrite", "mode", bson.D{{Key: "times", Value: 1}}))
+	c.must("d", cmd("insert", "c", "documents", bson.A{bson.D{{Key: "_id", Value: 1}}, bson.D{{Key: "_id", Value: 2}}}))
+	lsid := bson.D{{Key: "id", Value: bson.Binary{Subtype: bson.TypeBinaryUUID, Data: []byte("0123456789abcdef")}}}
+	set := func(id int) bson.D {
+		return bson.D{{Key: "q", Value: bson.D{{Key: "_id", Value: id}}}, {Key: "u", Value: bson.D{{Key: "$inc", Value: bson.D{{Key: "x", Value: 1}}}}}}
+	}
+	update := cmd("update", "c", "updates", bson.A{set(9), set(1), set(2)}, "lsid", lsid, "txnNumber", int64(1))
+	body, err := bson.Marshal(append(append(bson.D{}, update...), bson.E{Key: "$db", Value: "d"}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.send(0, body)
+	if _, err := c.r.Read(); !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrClosedPipe) {
+		t.Fatalf("the connection stays: %v", err)
+	}
+	c = dial(t, s)
+	reply := c.must("d", update)
+	if n := reply.Lookup("nModified").Int32(); n != 2 {
+		t.Errorf("sent again: %s", reply)
+	}
+	if n := c.must("d", cmd("count", "c", "query", bson.D{{Key: "x", Value: 1}})).Lookup("n").Int32(); n != 2 {
+		t.Errorf("%d documents were updated once", n)
+	}
+	c.must("admin", cmd("configureFailPoint", "onPrimaryTransactionalWrite", "mode", bson.D{{Key: "times", Value: 1}}, "data", bson.D{
+		{Key: "failBeforeCommitExceptionCode", Value: 1}, {Key: "closeConnection", Value: false}}))
+	reply = c.must("d", cmd("update", "c", "updates", bson.A{set(1), set(2)}, "lsid", lsid, "txnNumber", int64(2)))
+	if code := reply.Lookup("writeErrors", "0", "code").Int32(); code != 1 || reply.Lookup("n").Int32() != 0 {
+		t.Errorf("failed before it commits: %s", reply)
+	}
+}
+
+// A pipeline that no server knows fails the whole update, a filter only its statement; a write concern that cannot hold is told of
+// beside the error of a command.
+func TestWhatFailsOfAWrite(t *testing.T) {
+	s := newServer(t, nil)
+	c := dial(t, s)
+	c.must("d", cmd("create", "c"))
+	statement := func(q, u any) bson.A { return bson.A{bson.D{{Key: "q", Value: q}, {Key: "u", Value: u}}} }
+	c.refused("d", cmd("update", "c", "updates", statement(bson.D{}, bson.A{bson.D{{Key: "$unknown", Value: 1}}})), 40324)
+	reply := c.must("d", cmd("update", "c", "updates", statement(bson.D{{Key: "$unknown", Value: 1}}, bson.D{})))
+	if code := reply.Lookup("writeErrors", "0", "code").Int32(); code != 2 {
+		t.Errorf("a filter: %s", reply)
+	}
+	three := bson.D{{Key: "w", Value: 3}, {Key: "wtimeout", Value: 1}}
+	reply = c.refused("d", cmd("create", "c", "capped", true, "size", 4096, "writeConcern", three), 48)
+	if code := reply.Lookup("writeConcernError", "code").Int32(); code != 100 {
+		t.Errorf("an error beside a write concern's: %s", reply)
+	}
+	reply = c.refused("d", cmd("findAndModify", "c", "writeConcern", three), 9)
+	if _, err := reply.LookupErr("writeConcernError"); err == nil {
+		t.Errorf("a command that cannot be read: %s", reply)
+	}
+}
+
+func TestStableVersionRefusesWhatIsNotInIt(t *testing.T) {
+	s := newServer(t, &Options{TestCommands: true})
+	c := dial(t, s)
+	strict := func(command bson.D) bson.D {
+		return append(command, bson.E{Key: "apiVersion", Value: "1"}, bson.E{Key: "apiStrict", Value: true})
+	}
+	c.must("admin", cmd("testVersion2", 1))
+	c.refused("admin", strict(cmd("testVersion2", 1)), 323)
+	c.refused("admin", strict(cmd("aggregate", 1, "pipeline", bson.A{bson.D{{Key: "$listLocalSessions", Value: bson.D{}}}}, "cursor", bson.D{})), 323)
+	dial(t, newServer(t, nil)).refused("admin", cmd("testVersion2", 1), 59)
+}
+
+func TestFindReturnsKeysAndRecordIds(t *testing.T) {
+	s := newServer(t, nil)
+	c := dial(t, s)
+	c.must("d", cmd("insert", "c", "documents", bson.A{bson.D{{Key: "_id", Value: 1}, {Key: "a", Value: 2}, {Key: "b", Value: 3}}}))
+	c.must("d", cmd("createIndexes", "c", "indexes", bson.A{bson.D{{Key: "key", Value: bson.D{{Key: "a", Value: 1}}}, {Key: "name", Value: "a_1"}}}))
+	c.must("d", cmd("create", "l", "capped", true, "size", 4096))
+	c.must("d", cmd("insert", "l", "documents", bson.A{bson.D{{Key: "_id", Value: 5}}}))
+	for _, test := range []struct {
+		find bson.D
+		want string
+	}{
+		{cmd("find", "c", "filter", bson.D{{Key: "a", Value: 2}}, "returnKey", true), `{"a": {"$numberInt":"2"}}`},
+		{cmd("find", "c", "filter", bson.D{{Key: "_id", Value: 1}}, "returnKey", true), `{"_id": {"$numberInt":"1"}}`},
+		{cmd("find", "c", "sort", bson.D{{Key: "_id", Value: 1}}, "returnKey", true, "showRecordId", true), `{"_id": {"$numberInt":"1"}}`},
+		{cmd("find", "c", "filter", bson.D{{Key: "b", Value: 3}}, "returnKey", true), `{}`},
+		{cmd("find", "l", "showRecordId", true), `{"_id": {"$numberInt":"5"},"$recordId": {"$numberLong":"1"}}`},
+	} {
+		reply := c.must("d", test.find)
+		if got := reply.Lookup("cursor", "firstBatch", "0").String(); got != test.want {
+			t.Errorf("%v gives %s, want %s", test.find, got, test.want)
+		}
+	}
+	reply := c.must("d", cmd("find", "c", "showRecordId", true, "projection", bson.D{{Key: "_id", Value: 1}}))
+	if id, err := reply.LookupErr("cursor", "firstBatch", "0", "$recordId"); err != nil || id.Type != bson.TypeBinary {
+		t.Errorf("the record's id: %s", reply)
+	}
+}
