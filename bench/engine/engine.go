@@ -56,6 +56,8 @@ type Options struct {
 	MemoryBytes int64 // budget for caches and memtables together, for engines that have one
 	Writers     int   // goroutines that will write at once: some engines group commits only when asked to
 	DataBytes   int64 // about how much will be stored: some engines need their largest size in advance
+	ValueBytes  int   // about the length of a value: some engines want another layout for long ones
+	InOrder     bool  // every put has a key above all that are there: some engines append then
 }
 
 // Driver describes an engine and opens it.
@@ -70,6 +72,8 @@ type Driver struct {
 	Weaker map[Class]string
 	// Settings is what the adapter sets apart from durability, for the report.
 	Settings string
+	// Floor marks what is no engine, but what the machine itself takes: it is asked for little, and is nobody's rival.
+	Floor bool
 	// BlocksWriters says that an open snapshot makes writers wait: no workload writes under one then.
 	BlocksWriters bool
 	Open          func(Options) (Store, error)
@@ -98,24 +102,34 @@ type Reader interface {
 	// Get appends the value of key to dst. Values are copied out: that is what an application needs that goes on working
 	// with the value after the call.
 	Get(dst, key []byte) (value []byte, found bool, err error)
+	// Has reports whether there is such a key.
 	Has(key []byte) (bool, error)
+	// Scan walks over records in the order of their keys.
 	Scan(s Scan, visit Visit) error
 }
 
 // Snapshot is a view of one moment.
 type Snapshot interface {
 	Reader
+	// Close lets go of the moment.
 	Close() error
 }
 
 // Store is an open engine. It is safe for concurrent use.
 type Store interface {
 	Reader
+	// Put stores one record, in place of one with the same key.
 	Put(key, value []byte) error
+	// Delete removes one record; that there is none is no error.
 	Delete(key []byte) error
-	Write(batch []Op) error // atomic
+	// Write does all of a batch or nothing, and keeps none of its slices.
+	Write(batch []Op) error
+	// Snapshot holds this moment; it may be ErrUnsupported.
 	Snapshot() (Snapshot, error)
-	Settle() error  // returns when background work is done: memtables flushed, compactions that were due finished
-	Compact() error // the smallest that the engine can make its files; may return ErrUnsupported
+	// Settle returns when background work is done: memtables flushed, compactions that were due finished.
+	Settle() error
+	// Compact makes the files as small as the engine can; it may be ErrUnsupported.
+	Compact() error
+	// Close closes the engine. What was acknowledged stays, as far as the class goes.
 	Close() error
 }

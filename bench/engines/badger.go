@@ -13,7 +13,8 @@ import (
 // badgerDriver: a log-structured merge tree that keeps long values in a log of their own.
 //
 // Options set: DetectConflicts off, because no workload needs it and it costs a hash per key; MetricsEnabled off;
-// BlockCacheSize and IndexCacheSize from the budget, less the memtables; ValueThreshold 32 KiB (1 MiB by default), so that
+// BlockCacheSize and IndexCacheSize from the budget, less the memtables (with IndexCacheSize 0, which keeps all indexes outside of any
+// budget, gets are no faster); ValueThreshold 32 KiB (1 MiB by default), so that
 // the values of 100 KB take the path that Badger was made for; memtables of 64 MiB as by default, fewer when the budget is
 // small. Tables stay compressed with Snappy and filtered as by default. Transactions are batched by Badger itself.
 func badgerDriver() engine.Driver {
@@ -24,7 +25,7 @@ func badgerDriver() engine.Driver {
 			engine.Relaxed: "SyncWrites off: the log is a shared mapping",
 			engine.Durable: "SyncWrites: msync per group of transactions",
 		},
-		Settings: "DetectConflicts and metrics off, block cache 3/4 of the budget, ValueThreshold 32 KiB, Snappy",
+		Settings: "DetectConflicts and metrics off, block and index caches 3/4 of the budget, ValueThreshold 32 KiB, Snappy",
 		Open:     openBadger,
 	}
 }
@@ -49,6 +50,7 @@ func openBadger(o engine.Options) (engine.Store, error) {
 	return &badgerStore{db}, nil
 }
 
+// Put is a transaction of its own; Badger groups those that commit together.
 func (s *badgerStore) Put(key, value []byte) error {
 	txn := s.db.NewTransaction(true)
 	defer txn.Discard()
@@ -58,6 +60,7 @@ func (s *badgerStore) Put(key, value []byte) error {
 	return txn.Commit()
 }
 
+// Delete is a transaction of its own.
 func (s *badgerStore) Delete(key []byte) error {
 	txn := s.db.NewTransaction(true)
 	defer txn.Discard()
@@ -67,6 +70,7 @@ func (s *badgerStore) Delete(key []byte) error {
 	return txn.Commit()
 }
 
+// Write is one transaction. WriteBatch would be faster by splitting it, but is not atomic.
 func (s *badgerStore) Write(batch []engine.Op) error {
 	txn := s.db.NewTransaction(true)
 	defer txn.Discard()
@@ -84,24 +88,28 @@ func (s *badgerStore) Write(batch []engine.Op) error {
 	return txn.Commit()
 }
 
+// Get is a read transaction of its own, which takes no lock.
 func (s *badgerStore) Get(dst, key []byte) ([]byte, bool, error) {
 	txn := s.db.NewTransaction(false)
 	defer txn.Discard()
 	return badgerReader{txn}.Get(dst, key)
 }
 
+// Has finds the item and does not read its value.
 func (s *badgerStore) Has(key []byte) (bool, error) {
 	txn := s.db.NewTransaction(false)
 	defer txn.Discard()
 	return badgerReader{txn}.Has(key)
 }
 
+// Scan walks inside of one read transaction.
 func (s *badgerStore) Scan(r engine.Scan, visit engine.Visit) error {
 	txn := s.db.NewTransaction(false)
 	defer txn.Discard()
 	return badgerReader{txn}.Scan(r, visit)
 }
 
+// Snapshot is a read transaction that stays open.
 func (s *badgerStore) Snapshot() (engine.Snapshot, error) {
 	return badgerReader{s.db.NewTransaction(false)}, nil
 }
@@ -112,6 +120,7 @@ func (s *badgerStore) Settle() error {
 	return nil
 }
 
+// Compact brings all tables to one level and rewrites the value log while a third of a file is garbage.
 func (s *badgerStore) Compact() error {
 	if err := s.db.Flatten(2); err != nil {
 		return err
@@ -126,12 +135,15 @@ func (s *badgerStore) Compact() error {
 	}
 }
 
+// Close flushes the memtable.
 func (s *badgerStore) Close() error { return s.db.Close() }
 
 type badgerReader struct{ txn *badger.Txn }
 
+// Close ends the transaction.
 func (r badgerReader) Close() error { r.txn.Discard(); return nil }
 
+// Get copies the value out of its block, or out of the mapped value log.
 func (r badgerReader) Get(dst, key []byte) ([]byte, bool, error) {
 	item, err := r.txn.Get(key)
 	if errors.Is(err, badger.ErrKeyNotFound) {
@@ -147,6 +159,7 @@ func (r badgerReader) Get(dst, key []byte) ([]byte, bool, error) {
 	return dst, err == nil, err
 }
 
+// Has finds the item and does not read its value.
 func (r badgerReader) Has(key []byte) (bool, error) {
 	_, err := r.txn.Get(key)
 	if errors.Is(err, badger.ErrKeyNotFound) {
@@ -155,6 +168,7 @@ func (r badgerReader) Has(key []byte) (bool, error) {
 	return err == nil, err
 }
 
+// Scan walks with Badger's iterator, which begins at the next key in its direction by itself.
 func (r badgerReader) Scan(s engine.Scan, visit engine.Visit) error {
 	o := badger.DefaultIteratorOptions
 	o.Reverse = s.Reverse

@@ -3,6 +3,7 @@ package engines
 import (
 	"bytes"
 	"path/filepath"
+	"time"
 
 	"go.etcd.io/bbolt"
 
@@ -13,9 +14,9 @@ import (
 //
 // Options set: FreelistMapType, because the default array is searched linearly at every allocation; NoFreelistSync, because
 // writing the freelist with every commit costs more than rebuilding it at open; InitialMmapSize of 64 GiB, because
-// growing the map stops readers; NoGrowSync with NoSync. One bucket; fill percent stays at its default, since keys come in
-// random order. Several durable writers use DB.Batch, bbolt's group commit, with MaxBatchDelay of 1 ms instead of 10, so that
-// groups do not wait longer than a sync takes.
+// growing the map stops readers; NoGrowSync with NoSync; NoStatistics. One bucket; FillPercent is 1 where keys come in order, so
+// that pages are left full, and otherwise stays at its default. Several durable writers use DB.Batch, bbolt's group commit: with
+// MaxBatchSize as many as there are, so that nobody waits for more when all wait already, and MaxBatchDelay of 1 ms instead of 10.
 func bboltDriver() engine.Driver {
 	return engine.Driver{
 		Name: "bbolt", Module: "go.etcd.io/bbolt", Kind: "copy-on-write B+tree, mapped",
@@ -24,7 +25,7 @@ func bboltDriver() engine.Driver {
 			engine.Relaxed: "NoSync: pages are written with pwrite at every commit",
 			engine.Durable: "default: two fdatasync per commit; Batch groups concurrent writers",
 		},
-		Settings: "FreelistMapType, NoFreelistSync, InitialMmapSize 64 GiB; Batch with 1 ms for several durable writers",
+		Settings: "FreelistMapType, NoFreelistSync, NoStatistics, InitialMmapSize 64 GiB; FillPercent 1 for inserts in order; Batch of as many as there are, or 1 ms, for several durable writers",
 		Open:     openBbolt,
 	}
 }
@@ -32,6 +33,7 @@ func bboltDriver() engine.Driver {
 type bboltStore struct {
 	db      *bbolt.DB
 	grouped bool
+	fill    float64
 }
 
 // bboltMap is address space, not memory. It is far above the data because a writer that has to grow the map waits for all
@@ -45,13 +47,14 @@ func openBbolt(o engine.Options) (engine.Store, error) {
 	opts.FreelistType = bbolt.FreelistMapType
 	opts.NoFreelistSync = true
 	opts.InitialMmapSize = bboltMap
+	opts.NoStatistics = true
 	opts.NoSync = o.Class != engine.Durable
 	opts.NoGrowSync = opts.NoSync
 	db, err := bbolt.Open(filepath.Join(o.Dir, "bolt.db"), 0o644, &opts)
 	if err != nil {
 		return nil, err
 	}
-	db.MaxBatchDelay = 1e6
+	db.MaxBatchDelay, db.MaxBatchSize = time.Millisecond, max(o.Writers, 1)
 	err = db.Update(func(tx *bbolt.Tx) error {
 		_, err := tx.CreateBucketIfNotExists(bboltBucket)
 		return err
@@ -60,7 +63,11 @@ func openBbolt(o engine.Options) (engine.Store, error) {
 		db.Close()
 		return nil, err
 	}
-	return &bboltStore{db, o.Class == engine.Durable && o.Writers > 1}, nil
+	s := &bboltStore{db: db, grouped: o.Class == engine.Durable && o.Writers > 1, fill: bbolt.DefaultFillPercent}
+	if o.InOrder {
+		s.fill = 1
+	}
+	return s, nil
 }
 
 func (s *bboltStore) update(fn func(tx *bbolt.Tx) error) error {
@@ -70,17 +77,27 @@ func (s *bboltStore) update(fn func(tx *bbolt.Tx) error) error {
 	return s.db.Update(fn)
 }
 
-func (s *bboltStore) Put(key, value []byte) error {
-	return s.update(func(tx *bbolt.Tx) error { return tx.Bucket(bboltBucket).Put(key, value) })
+// bucket is the bucket of a transaction that puts.
+func (s *bboltStore) bucket(tx *bbolt.Tx) *bbolt.Bucket {
+	b := tx.Bucket(bboltBucket)
+	b.FillPercent = s.fill
+	return b
 }
 
+// Put is a transaction of its own.
+func (s *bboltStore) Put(key, value []byte) error {
+	return s.update(func(tx *bbolt.Tx) error { return s.bucket(tx).Put(key, value) })
+}
+
+// Delete is a transaction of its own.
 func (s *bboltStore) Delete(key []byte) error {
 	return s.update(func(tx *bbolt.Tx) error { return tx.Bucket(bboltBucket).Delete(key) })
 }
 
+// Write is one transaction.
 func (s *bboltStore) Write(batch []engine.Op) error {
 	return s.update(func(tx *bbolt.Tx) error {
-		b := tx.Bucket(bboltBucket)
+		b := s.bucket(tx)
 		for _, op := range batch {
 			var err error
 			if op.Delete {
@@ -96,6 +113,7 @@ func (s *bboltStore) Write(batch []engine.Op) error {
 	})
 }
 
+// Get is a read transaction of its own; the value, which lies in the map, is copied.
 func (s *bboltStore) Get(dst, key []byte) (v []byte, found bool, err error) {
 	err = s.db.View(func(tx *bbolt.Tx) error {
 		v, found, _ = bboltReader{tx}.Get(dst, key)
@@ -104,6 +122,7 @@ func (s *bboltStore) Get(dst, key []byte) (v []byte, found bool, err error) {
 	return v, found, err
 }
 
+// Has is a read transaction of its own.
 func (s *bboltStore) Has(key []byte) (found bool, err error) {
 	err = s.db.View(func(tx *bbolt.Tx) error {
 		found = tx.Bucket(bboltBucket).Get(key) != nil
@@ -112,23 +131,28 @@ func (s *bboltStore) Has(key []byte) (found bool, err error) {
 	return found, err
 }
 
+// Scan walks inside of one read transaction.
 func (s *bboltStore) Scan(r engine.Scan, visit engine.Visit) error {
 	return s.db.View(func(tx *bbolt.Tx) error { return bboltReader{tx}.Scan(r, visit) })
 }
 
+// Snapshot is a read transaction that stays open, and keeps the pages of its moment from being used again.
 func (s *bboltStore) Snapshot() (engine.Snapshot, error) {
 	tx, err := s.db.Begin(false)
 	return bboltReader{tx}, err
 }
 
-func (s *bboltStore) Settle() error { return nil } // it does no work in the background
-func (s *bboltStore) Close() error  { return s.db.Close() }
+// Settle has nothing to wait for: there is no work in the background.
+func (s *bboltStore) Settle() error { return nil }
+
+// Close waits for readers and unmaps the file.
+func (s *bboltStore) Close() error { return s.db.Close() }
 
 // Compact copies into a new file, as `bbolt compact` does, and goes on with it.
 func (s *bboltStore) Compact() error {
 	path := s.db.Path()
 	opts := *bbolt.DefaultOptions
-	opts.FreelistType, opts.NoFreelistSync = bbolt.FreelistMapType, true
+	opts.FreelistType, opts.NoFreelistSync, opts.NoStatistics = bbolt.FreelistMapType, true, true
 	opts.NoSync, opts.NoGrowSync = s.db.NoSync, s.db.NoGrowSync
 	dst, err := bbolt.Open(path+".compact", 0o644, &opts)
 	if err != nil {
@@ -152,17 +176,21 @@ func (s *bboltStore) Compact() error {
 
 type bboltReader struct{ tx *bbolt.Tx }
 
+// Close ends the transaction.
 func (r bboltReader) Close() error { return r.tx.Rollback() }
 
+// Get copies the value out of the map.
 func (r bboltReader) Get(dst, key []byte) ([]byte, bool, error) {
 	v := r.tx.Bucket(bboltBucket).Get(key)
 	return append(dst, v...), v != nil, nil
 }
 
+// Has copies nothing.
 func (r bboltReader) Has(key []byte) (bool, error) {
 	return r.tx.Bucket(bboltBucket).Get(key) != nil, nil
 }
 
+// Scan walks with a cursor over the pages in the map.
 func (r bboltReader) Scan(s engine.Scan, visit engine.Visit) error {
 	c := r.tx.Bucket(bboltBucket).Cursor()
 	step := c.Next

@@ -2,6 +2,7 @@ package engines
 
 import (
 	"errors"
+	"sync"
 	"time"
 
 	"github.com/syndtr/goleveldb/leveldb"
@@ -33,8 +34,9 @@ func goleveldbDriver() engine.Driver {
 }
 
 type goleveldbStore struct {
-	db    *leveldb.DB
-	write *opt.WriteOptions
+	db      *leveldb.DB
+	write   *opt.WriteOptions
+	batches sync.Pool
 }
 
 func openGoleveldb(o engine.Options) (engine.Store, error) {
@@ -46,15 +48,25 @@ func openGoleveldb(o engine.Options) (engine.Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &goleveldbStore{db, &opt.WriteOptions{Sync: o.Class == engine.Durable}}, nil
+	s := &goleveldbStore{db: db, write: &opt.WriteOptions{Sync: o.Class == engine.Durable}}
+	s.batches.New = func() any { return new(leveldb.Batch) }
+	return s, nil
 }
 
+// Put is a batch of one.
 func (s *goleveldbStore) Put(key, value []byte) error { return s.db.Put(key, value, s.write) }
-func (s *goleveldbStore) Delete(key []byte) error     { return s.db.Delete(key, s.write) }
-func (s *goleveldbStore) Close() error                { return s.db.Close() }
 
+// Delete writes a tombstone.
+func (s *goleveldbStore) Delete(key []byte) error { return s.db.Delete(key, s.write) }
+
+// Close leaves the memtable to the log.
+func (s *goleveldbStore) Close() error { return s.db.Close() }
+
+// Write is one batch, out of a pool.
 func (s *goleveldbStore) Write(batch []engine.Op) error {
-	b := new(leveldb.Batch)
+	b := s.batches.Get().(*leveldb.Batch)
+	defer s.batches.Put(b)
+	b.Reset()
 	for _, op := range batch {
 		if op.Delete {
 			b.Delete(op.Key)
@@ -65,15 +77,20 @@ func (s *goleveldbStore) Write(batch []engine.Op) error {
 	return s.db.Write(b, s.write)
 }
 
+// Get returns what goleveldb has copied already.
 func (s *goleveldbStore) Get(dst, key []byte) ([]byte, bool, error) {
 	return goleveldbGet(s.db, dst, key)
 }
+
+// Has copies no value.
 func (s *goleveldbStore) Has(key []byte) (bool, error) { return s.db.Has(key, nil) }
 
+// Scan opens an iterator of its own.
 func (s *goleveldbStore) Scan(r engine.Scan, visit engine.Visit) error {
 	return goleveldbScan(s.db, r, visit)
 }
 
+// Snapshot keeps versions from being dropped.
 func (s *goleveldbStore) Snapshot() (engine.Snapshot, error) {
 	snap, err := s.db.GetSnapshot()
 	return goleveldbSnapshot{snap}, err
@@ -85,15 +102,23 @@ func (s *goleveldbStore) Settle() error {
 	return nil
 }
 
+// Compact rewrites everything into the lowest level.
 func (s *goleveldbStore) Compact() error { return s.db.CompactRange(util.Range{}) }
 
 type goleveldbSnapshot struct{ snap *leveldb.Snapshot }
 
+// Close lets compactions drop what only this snapshot saw.
 func (s goleveldbSnapshot) Close() error { s.snap.Release(); return nil }
+
+// Get reads at the moment of the snapshot.
 func (s goleveldbSnapshot) Get(dst, key []byte) ([]byte, bool, error) {
 	return goleveldbGet(s.snap, dst, key)
 }
+
+// Has copies no value.
 func (s goleveldbSnapshot) Has(key []byte) (bool, error) { return s.snap.Has(key, nil) }
+
+// Scan opens an iterator at the moment of the snapshot.
 func (s goleveldbSnapshot) Scan(r engine.Scan, visit engine.Visit) error {
 	return goleveldbScan(s.snap, r, visit)
 }

@@ -25,7 +25,7 @@ static int pl_get(MDB_txn *txn, MDB_dbi dbi, int renew, const void *k, size_t kn
 }
 
 // pl_write commits operations packed as {u32 key length, u32 value length or ~0 for a delete, key, value}.
-static int pl_write(MDB_env *env, MDB_dbi dbi, const char *p, size_t n) {
+static int pl_write(MDB_env *env, MDB_dbi dbi, unsigned flags, const char *p, size_t n) {
 	MDB_txn *txn;
 	int rc = mdb_txn_begin(env, NULL, 0, &txn);
 	if (rc) return rc;
@@ -41,7 +41,7 @@ static int pl_write(MDB_env *env, MDB_dbi dbi, const char *p, size_t n) {
 			if (rc == MDB_NOTFOUND) rc = 0;
 		} else {
 			MDB_val val = {vn, (void *)p};
-			rc = mdb_put(txn, dbi, &key, &val, 0);
+			rc = mdb_put(txn, dbi, &key, &val, flags);
 			p += vn;
 		}
 		if (rc) { mdb_txn_abort(txn); return rc; }
@@ -95,17 +95,17 @@ import (
 //
 // Options set: MDB_WRITEMAP, so that pages are changed in the map instead of copied and written; MDB_NOSYNC unless durable;
 // MDB_NORDAHEAD, since keys are read in random order; MDB_NOTLS with read transactions that are kept and renewed, which is
-// what makes its gets cheap; MDB_NOMEMINIT; a map of sixteen times the data. The budget means nothing to it: the page cache
+// what makes its gets cheap; MDB_NOMEMINIT; MDB_APPEND where batches of keys come in order, which fills pages; a map of sixteen times the data. The budget means nothing to it: the page cache
 // is its cache. Durable keeps the default way of writing (no WRITEMAP), which its author calls the safe one.
 func lmdbDrivers() []engine.Driver {
 	return []engine.Driver{{
 		Name: "lmdb", Version: C.GoString(C.mdb_version(nil, nil, nil)), Kind: "copy-on-write B+tree, mapped; in C",
 		Classes: map[engine.Class]string{
 			engine.None:    "MDB_NOSYNC (it has nothing weaker)",
-			engine.Relaxed: "MDB_NOSYNC | MDB_WRITEMAP: changes are in the shared mapping",
+			engine.Relaxed: "MDB_NOSYNC and MDB_WRITEMAP: changes are in the shared mapping",
 			engine.Durable: "default: fdatasync and a synced meta page per commit",
 		},
-		Settings: "WRITEMAP (not when durable), NOMEMINIT, NORDAHEAD, NOTLS with renewed readers, map of 16 times the data",
+		Settings: "WRITEMAP (not when durable), NOMEMINIT, NORDAHEAD, NOTLS with renewed readers, APPEND for batches in order, map of 16 times the data",
 		Open:     openLMDB,
 	}}
 }
@@ -116,6 +116,7 @@ const lmdbReaders = 256
 type lmdbStore struct {
 	env     *C.MDB_env
 	dbi     C.MDB_dbi
+	puts    C.uint          // flags of every put of a batch
 	readers chan *C.MDB_txn // reset
 	all     []*C.MDB_txn
 	mu      sync.Mutex // over all
@@ -133,6 +134,9 @@ func openLMDB(o engine.Options) (engine.Store, error) {
 	s := &lmdbStore{readers: make(chan *C.MDB_txn, lmdbReaders)}
 	if err := lmdbError("create", C.mdb_env_create(&s.env)); err != nil {
 		return nil, err
+	}
+	if o.InOrder {
+		s.puts = C.MDB_APPEND
 	}
 	C.mdb_env_set_mapsize(s.env, C.size_t(max(o.DataBytes*16, 1<<30)))
 	C.mdb_env_set_maxreaders(s.env, 2*lmdbReaders)
@@ -159,21 +163,24 @@ func openLMDB(o engine.Options) (engine.Store, error) {
 
 func address(b []byte) unsafe.Pointer { return unsafe.Pointer(unsafe.SliceData(b)) }
 
+// Put is a transaction of its own.
 func (s *lmdbStore) Put(key, value []byte) error {
 	runtime.LockOSThread() // the writer's lock belongs to a thread
 	defer runtime.UnlockOSThread()
 	return lmdbError("put", C.pl_put(s.env, s.dbi, address(key), C.size_t(len(key)), address(value), C.size_t(len(value))))
 }
 
+// Delete is a batch of one.
 func (s *lmdbStore) Delete(key []byte) error {
 	return s.Write([]engine.Op{{Key: key, Delete: true}})
 }
 
+// Write is one transaction, and one call of C.
 func (s *lmdbStore) Write(batch []engine.Op) error {
 	b := s.buffers.Get().(*[]byte)
 	*b = packOps((*b)[:0], batch)
 	runtime.LockOSThread()
-	rc := C.pl_write(s.env, s.dbi, (*C.char)(address(*b)), C.size_t(len(*b)))
+	rc := C.pl_write(s.env, s.dbi, s.puts, (*C.char)(address(*b)), C.size_t(len(*b)))
 	runtime.UnlockOSThread()
 	s.buffers.Put(b)
 	return lmdbError("write", rc)
@@ -197,6 +204,7 @@ func (s *lmdbStore) reader() (*C.MDB_txn, error) {
 	return t, nil
 }
 
+// Get renews a reader that is kept, which costs a few loads and no lock.
 func (s *lmdbStore) Get(dst, key []byte) ([]byte, bool, error) {
 	t, err := s.reader()
 	if err != nil {
@@ -231,11 +239,13 @@ func lmdbGet(t *C.MDB_txn, dbi C.MDB_dbi, renew C.int, dst, key []byte) ([]byte,
 	}
 }
 
+// Has is a Get: LMDB finds no key without its value.
 func (s *lmdbStore) Has(key []byte) (bool, error) {
 	_, found, err := s.Get(nil, key)
 	return found, err
 }
 
+// Scan walks inside of one read transaction, by chunks of records that are not copied.
 func (s *lmdbStore) Scan(r engine.Scan, visit engine.Visit) error {
 	t, err := s.reader()
 	if err != nil {
@@ -296,13 +306,15 @@ func lmdbScan(t *C.MDB_txn, dbi C.MDB_dbi, r engine.Scan, visit engine.Visit) er
 	}
 }
 
+// Snapshot is a read transaction that stays open, and keeps the pages of its moment from being used again.
 func (s *lmdbStore) Snapshot() (engine.Snapshot, error) {
 	var t *C.MDB_txn
 	err := lmdbError("begin", C.mdb_txn_begin(s.env, nil, C.MDB_RDONLY, &t))
 	return lmdbSnapshot{t, s.dbi}, err
 }
 
-func (s *lmdbStore) Settle() error { return nil } // it does no work in the background
+// Settle has nothing to wait for: there is no work in the background.
+func (s *lmdbStore) Settle() error { return nil }
 
 // Compact copies into a new file and goes on with the old one: LMDB cannot shrink one that is open. The copy takes the place
 // of the old file for whoever measures the space.
@@ -320,6 +332,7 @@ func (s *lmdbStore) Compact() error {
 	return renameOver(file+".compact", file)
 }
 
+// Close aborts the readers that are kept and unmaps the file.
 func (s *lmdbStore) Close() error {
 	if s.env == nil {
 		return errors.New("lmdb: closed twice")
@@ -337,14 +350,21 @@ type lmdbSnapshot struct {
 	dbi C.MDB_dbi
 }
 
+// Close ends the transaction.
 func (s lmdbSnapshot) Close() error { C.mdb_txn_abort(s.t); return nil }
+
+// Get reads inside of the transaction, without renewing it.
 func (s lmdbSnapshot) Get(dst, key []byte) ([]byte, bool, error) {
 	return lmdbGet(s.t, s.dbi, 0, dst, key)
 }
+
+// Has is a Get.
 func (s lmdbSnapshot) Has(key []byte) (bool, error) {
 	_, found, err := s.Get(nil, key)
 	return found, err
 }
+
+// Scan walks inside of the transaction.
 func (s lmdbSnapshot) Scan(r engine.Scan, visit engine.Visit) error {
 	return lmdbScan(s.t, s.dbi, r, visit)
 }

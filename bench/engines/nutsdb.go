@@ -57,16 +57,19 @@ func openNutsdb(o engine.Options) (engine.Store, error) {
 	return &nutsdbStore{db}, nil
 }
 
+// Put is a transaction of its own: NutsDB has no write outside of one.
 func (s *nutsdbStore) Put(key, value []byte) error {
 	return s.db.Update(func(tx *nutsdb.Tx) error {
 		return tx.Put(nutsdbBucket, clone(key), clone(value), nutsdb.Persistent)
 	})
 }
 
+// Delete is a transaction of its own.
 func (s *nutsdbStore) Delete(key []byte) error {
 	return s.db.Update(func(tx *nutsdb.Tx) error { return tx.Delete(nutsdbBucket, clone(key)) })
 }
 
+// Write is one transaction, whose entries are one write call at its commit.
 func (s *nutsdbStore) Write(batch []engine.Op) error {
 	return s.db.Update(func(tx *nutsdb.Tx) error {
 		for _, op := range batch {
@@ -91,6 +94,7 @@ func (s *nutsdbStore) view(fn func(r nutsdbReader) error) error {
 	return s.db.View(func(tx *nutsdb.Tx) error { return fn(nutsdbReader{tx}) })
 }
 
+// Get is a read transaction of its own.
 func (s *nutsdbStore) Get(dst, key []byte) (v []byte, found bool, err error) {
 	err = s.view(func(r nutsdbReader) (err error) {
 		v, found, err = r.Get(dst, key)
@@ -99,6 +103,7 @@ func (s *nutsdbStore) Get(dst, key []byte) (v []byte, found bool, err error) {
 	return v, found, err
 }
 
+// Has asks the index only.
 func (s *nutsdbStore) Has(key []byte) (found bool, err error) {
 	err = s.view(func(r nutsdbReader) (err error) {
 		found, err = r.Has(key)
@@ -107,17 +112,21 @@ func (s *nutsdbStore) Has(key []byte) (found bool, err error) {
 	return found, err
 }
 
+// Scan walks inside of one read transaction, which holds writers up.
 func (s *nutsdbStore) Scan(sc engine.Scan, visit engine.Visit) error {
 	return s.view(func(r nutsdbReader) error { return r.Scan(sc, visit) })
 }
 
+// Snapshot is a read transaction that stays open, and holds writers up.
 func (s *nutsdbStore) Snapshot() (engine.Snapshot, error) {
 	tx, err := s.db.Begin(false)
 	return nutsdbReader{tx}, err
 }
 
-func (s *nutsdbStore) Settle() error { return nil } // it does no work in the background
+// Settle has nothing to wait for: there is no work in the background.
+func (s *nutsdbStore) Settle() error { return nil }
 
+// Compact merges the segments into new ones without what was overwritten.
 func (s *nutsdbStore) Compact() error {
 	err := s.db.Merge()
 	if errors.Is(err, nutsdb.ErrDontNeedMerge) {
@@ -126,16 +135,19 @@ func (s *nutsdbStore) Compact() error {
 	return err
 }
 
+// Close lets go of all data in memory.
 func (s *nutsdbStore) Close() error { return s.db.Close() }
 
 type nutsdbReader struct{ tx *nutsdb.Tx }
 
+// Close ends the transaction.
 func (r nutsdbReader) Close() error { return r.tx.Rollback() }
 
 func nutsdbAbsent(err error) bool {
 	return errors.Is(err, nutsdb.ErrKeyNotFound) || errors.Is(err, nutsdb.ErrNotFoundKey)
 }
 
+// Get copies the value out of the index, which keeps the values in memory.
 func (r nutsdbReader) Get(dst, key []byte) ([]byte, bool, error) {
 	v, err := r.tx.Get(nutsdbBucket, key)
 	if nutsdbAbsent(err) {
@@ -144,6 +156,7 @@ func (r nutsdbReader) Get(dst, key []byte) ([]byte, bool, error) {
 	return append(dst, v...), err == nil, err
 }
 
+// Has asks the index only.
 func (r nutsdbReader) Has(key []byte) (bool, error) {
 	found, err := r.tx.Has(nutsdbBucket, key)
 	if nutsdbAbsent(err) {
@@ -152,6 +165,8 @@ func (r nutsdbReader) Has(key []byte) (bool, error) {
 	return found, err
 }
 
+// Scan walks the index. Its Seek finds the first key that is not below in either direction, so that a walk backwards may have to go
+// one record back.
 func (r nutsdbReader) Scan(s engine.Scan, visit engine.Visit) error {
 	it := nutsdb.NewIterator(r.tx, nutsdbBucket, nutsdb.IteratorOptions{Reverse: s.Reverse})
 	if it == nil {

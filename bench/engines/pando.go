@@ -52,10 +52,16 @@ func pandoOptions(o engine.Options) *pando.Options {
 	return &pando.Options{Profile: profile, MemoryBytes: o.MemoryBytes}
 }
 
+// Put is Pando's.
 func (s *pandoStore) Put(key, value []byte) error { return s.db.Put(key, value) }
-func (s *pandoStore) Delete(key []byte) error     { return s.db.Delete(key) }
-func (s *pandoStore) Close() error                { return s.db.Close() }
 
+// Delete is Pando's.
+func (s *pandoStore) Delete(key []byte) error { return s.db.Delete(key) }
+
+// Close is Pando's.
+func (s *pandoStore) Close() error { return s.db.Close() }
+
+// Write is one batch, out of a pool: batches can be used again.
 func (s *pandoStore) Write(batch []engine.Op) error {
 	b := s.batches.Get().(*pando.Batch)
 	for _, op := range batch {
@@ -71,30 +77,39 @@ func (s *pandoStore) Write(batch []engine.Op) error {
 	return err
 }
 
+// Get appends to dst, which is what GetTo is for.
 func (s *pandoStore) Get(dst, key []byte) ([]byte, bool, error) { return pandoGet(s.db, dst, key) }
-func (s *pandoStore) Has(key []byte) (bool, error)              { return s.db.Has(key) }
 
+// Has reads no value.
+func (s *pandoStore) Has(key []byte) (bool, error) { return s.db.Has(key) }
+
+// Scan opens an iterator of its own, which is a view of one moment.
 func (s *pandoStore) Scan(r engine.Scan, visit engine.Visit) error {
 	return pandoScan(s.db.Iter(nil), r, visit)
 }
 
+// Snapshot holds one moment and makes nobody wait.
 func (s *pandoStore) Snapshot() (engine.Snapshot, error) {
 	snap := s.db.Snapshot()
 	return pandoSnapshot{snap}, snap.Err()
 }
 
+// Settle brings what is in the memtables into the tree.
 func (s *pandoStore) Settle() error { return s.db.Checkpoint(context.Background()) }
 
+// Compact rewrites what is worth it, with the codec that the keyspace has.
 func (s *pandoStore) Compact() error {
 	return s.db.Compact(context.Background(), pando.CompactOptions{})
 }
 
 type pandoSnapshot struct{ *pando.Snapshot }
 
+// Get reads at the moment of the snapshot.
 func (s pandoSnapshot) Get(dst, key []byte) ([]byte, bool, error) {
 	return pandoGet(s.Snapshot, dst, key)
 }
 
+// Scan walks at the moment of the snapshot.
 func (s pandoSnapshot) Scan(r engine.Scan, visit engine.Visit) error {
 	return pandoScan(s.Iter(nil), r, visit)
 }

@@ -1,6 +1,7 @@
 package engines
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"strconv"
@@ -51,6 +52,7 @@ func (d *pandoDocuments) collection(n int) *document.Collection {
 	return d.users[n]
 }
 
+// Create makes a collection and its two indexes.
 func (d *pandoDocuments) Create(n int) error {
 	ctx := context.Background()
 	c, err := d.s.Collection(ctx, "users"+strconv.Itoa(n), nil)
@@ -64,37 +66,20 @@ func (d *pandoDocuments) Create(n int) error {
 	return err
 }
 
+// Insert is one InsertMany, which is one commit.
 func (d *pandoDocuments) Insert(n int, users []engine.User) error {
 	list := make([]bson.Raw, len(users))
 	arena := make([]byte, 0, 256*len(users))
 	for i := range users {
 		from := len(arena)
-		arena = appendUser(arena, &users[i])
+		arena = users[i].AppendBSON(arena)
 		list[i] = arena[from:len(arena):len(arena)]
 	}
 	_, err := d.collection(n).InsertMany(context.Background(), list, nil)
 	return err
 }
 
-func appendUser(dst []byte, u *engine.User) []byte {
-	at, dst := bsoncore.AppendDocumentStart(dst)
-	dst = bsoncore.AppendInt64Element(dst, "_id", u.ID)
-	dst = bsoncore.AppendStringElement(dst, "name", u.Name)
-	dst = bsoncore.AppendStringElement(dst, "email", u.Email)
-	dst = bsoncore.AppendInt32Element(dst, "age", u.Age)
-	dst = bsoncore.AppendStringElement(dst, "city", u.City)
-	dst = bsoncore.AppendDateTimeElement(dst, "created", u.Created)
-	dst = bsoncore.AppendDoubleElement(dst, "score", u.Score)
-	dst = bsoncore.AppendBooleanElement(dst, "active", u.Active)
-	tags, dst := bsoncore.AppendArrayElementStart(dst, "tags")
-	for i, t := range u.Tags {
-		dst = bsoncore.AppendStringElement(dst, strconv.Itoa(i), t)
-	}
-	dst, _ = bsoncore.AppendArrayEnd(dst, tags) // which fails for wrong offsets only
-	dst, _ = bsoncore.AppendDocumentEnd(dst, at)
-	return dst
-}
-
+// ByID is a get by primary key into a buffer that is used again.
 func (d *pandoDocuments) ByID(n int, id int64) (string, error) {
 	buf := d.buffers.Get().(*[]byte)
 	defer d.buffers.Put(buf)
@@ -107,9 +92,16 @@ func (d *pandoDocuments) ByID(n int, id int64) (string, error) {
 	return doc.Lookup("email").StringValue(), nil
 }
 
+// equals is the filter {field: value}.
+func equals(field, value string) bson.Raw {
+	at, b := bsoncore.AppendDocumentStart(make([]byte, 0, 64))
+	b, _ = bsoncore.AppendDocumentEnd(bsoncore.AppendStringElement(b, field, value), at) // which fails for wrong offsets only
+	return bson.Raw(b)
+}
+
+// ByEmail is a find with a filter, as an application writes it: the index is the planner's choice.
 func (d *pandoDocuments) ByEmail(n int, email string) (int64, error) {
-	filter := bsoncore.BuildDocument(nil, bsoncore.AppendStringElement(nil, "email", email))
-	for doc, err := range d.collection(n).Find(context.Background(), bson.Raw(filter), nil) {
+	for doc, err := range d.collection(n).Find(context.Background(), equals("email", email), nil) {
 		if err != nil {
 			return 0, err
 		}
@@ -118,14 +110,16 @@ func (d *pandoDocuments) ByEmail(n int, email string) (int64, error) {
 	return 0, fmt.Errorf("no user with the email %s", email)
 }
 
+// ByCity is a find with a filter and a limit. It looks into each document for the city.
 func (d *pandoDocuments) ByCity(n int, city string, limit int) (int, error) {
-	filter := bsoncore.BuildDocument(nil, bsoncore.AppendStringElement(nil, "city", city))
 	found := 0
-	for doc, err := range d.collection(n).Find(context.Background(), bson.Raw(filter), &document.FindOptions{Limit: int64(limit)}) {
+	filter := equals("city", city)
+	inBSON := filter[4 : len(filter)-1] // the element, as it is in each document
+	for doc, err := range d.collection(n).Find(context.Background(), filter, &document.FindOptions{Limit: int64(limit)}) {
 		if err != nil {
 			return 0, err
 		}
-		if doc.Lookup("city").StringValue() != city {
+		if !bytes.Contains(doc, inBSON) {
 			return 0, fmt.Errorf("looked for %s and found %s", city, doc)
 		}
 		found++
@@ -133,6 +127,7 @@ func (d *pandoDocuments) ByCity(n int, city string, limit int) (int, error) {
 	return found, nil
 }
 
+// LoadFlights makes a document of each row, without the fields that are not known.
 func (d *pandoDocuments) LoadFlights(t *engine.Table) error {
 	ctx := context.Background()
 	if _, err := d.flights.CreateIndex(ctx, document.Index{Keys: bson.D{{Key: "tailnum", Value: 1}}}); err != nil {
@@ -164,17 +159,21 @@ func (d *pandoDocuments) LoadFlights(t *engine.Table) error {
 	})
 }
 
+// LateFlights is a count with a filter.
 func (d *pandoDocuments) LateFlights(origin string, delay int) (int, error) {
 	n, err := d.flights.Count(context.Background(), bson.D{{Key: "origin", Value: origin}, {Key: "arr_delay", Value: bson.D{{Key: "$gt", Value: delay}}}}, nil)
 	return int(n), err
 }
 
+// Settle brings what is in the memtables into the tree.
 func (d *pandoDocuments) Settle() error { return d.s.DB().Checkpoint(context.Background()) }
 
+// Compact rewrites everything with zstd, which is what documents are kept in when size matters.
 func (d *pandoDocuments) Compact() error {
 	return d.s.DB().Compact(context.Background(), pando.CompactOptions{Compression: pando.Zstd})
 }
 
+// Close closes the store and its database.
 func (d *pandoDocuments) Close() error { return d.s.Close() }
 
 // documentBatch is how many documents go into a commit.

@@ -9,11 +9,12 @@ import (
 )
 
 // rawDriver is no engine: it is the floor of a synced write. One write call and one fsync-like call into space that is
-// already allocated, one writer at a time. It can do nothing else.
+// already allocated, one writer at a time. It can do nothing else. The floor of a get, which is an access to memory, needs no adapter.
 func rawDriver() engine.Driver {
 	return engine.Driver{
-		Name: "raw", Version: "-", Kind: "not an engine: one write and one fdatasync into allocated space",
-		Classes: map[engine.Class]string{engine.Durable: "fdatasync per write"},
+		Name: "raw", Version: "-", Floor: true,
+		Kind:    "not an engine: one write and one fdatasync into allocated space; a get is one access to memory",
+		Classes: map[engine.Class]string{engine.Relaxed: "nothing", engine.Durable: "fdatasync per write"},
 		Open:    openRaw,
 	}
 }
@@ -40,10 +41,12 @@ func openRaw(o engine.Options) (engine.Store, error) {
 	return &rawStore{file: f}, f.Sync()
 }
 
+// Put is a batch of one.
 func (s *rawStore) Put(key, value []byte) error {
 	return s.Write([]engine.Op{{Key: key, Value: value}})
 }
 
+// Write appends the bytes and syncs them, and begins again at the front when the space is full.
 func (s *rawStore) Write(batch []engine.Op) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -61,6 +64,7 @@ func (s *rawStore) Write(batch []engine.Op) error {
 	return syncData(s.file)
 }
 
+// Close closes the file.
 func (s *rawStore) Close() error { return s.file.Close() }
 
 // unsupported answers everything with ErrUnsupported. Adapters embed it for what their engine has not.

@@ -15,7 +15,8 @@ import (
 
 // sqliteDriver: SQLite, translated from C into Go.
 //
-// Options set: a table WITHOUT ROWID, which is one B-tree with the records in it; journal_mode WAL with a checkpoint every
+// Options set: a table WITHOUT ROWID, which is one B-tree with the records in it, as its documentation advises for rows below a
+// twentieth of a page; for long values a table with row identifiers, and pages of 32 KiB; journal_mode WAL with a checkpoint every
 // 16 MiB instead of 4; a page cache from the budget and mmap_size above the data, so that reads do not copy pages; prepared
 // statements throughout; one connection that writes, since SQLite has one writer, and a pool that reads.
 func sqliteDriver() engine.Driver {
@@ -35,7 +36,7 @@ func sqliteJSONDriver() engine.Driver {
 	return d
 }
 
-const sqliteSettings = "WITHOUT ROWID, WAL, checkpoint at 16 MiB, cache from the budget, mmap above the data, prepared statements, one writing connection"
+const sqliteSettings = "WITHOUT ROWID (but for long values, which have pages of 32 KiB), WAL, checkpoint at 16 MiB, cache from the budget, mmap above the data, prepared statements, one writing connection"
 
 func sqliteClasses() map[engine.Class]string {
 	return map[engine.Class]string{
@@ -52,6 +53,9 @@ type sqliteStore struct {
 	sqliteReader
 }
 
+// sqliteLong is the length from which on values are long.
+const sqliteLong = 4096
+
 // sqlitePragmas are set on every connection.
 func sqlitePragmas(o engine.Options) []string {
 	journal, sync := "WAL", "OFF"
@@ -61,8 +65,12 @@ func sqlitePragmas(o engine.Options) []string {
 	case engine.Durable:
 		sync = "FULL"
 	}
+	page := 4096
+	if o.ValueBytes >= sqliteLong {
+		page = 32 << 10
+	}
 	return []string{
-		"journal_mode(" + journal + ")", "synchronous(" + sync + ")", "wal_autocheckpoint(4096)",
+		fmt.Sprintf("page_size(%d)", page), "journal_mode(" + journal + ")", "synchronous(" + sync + ")", fmt.Sprintf("wal_autocheckpoint(%d)", 16<<20/page),
 		fmt.Sprintf("cache_size(-%d)", o.MemoryBytes/2>>10), fmt.Sprintf("mmap_size(%d)", max(o.DataBytes*3, 1<<30)),
 		"temp_store(MEMORY)", "busy_timeout(60000)",
 	}
@@ -83,7 +91,11 @@ func openSQLite(driver string, o engine.Options) (engine.Store, error) {
 	if s.write, err = open(1, "immediate"); err != nil {
 		return nil, err
 	}
-	if _, err = s.write.Exec("CREATE TABLE IF NOT EXISTS kv (k BLOB PRIMARY KEY, v BLOB) WITHOUT ROWID"); err != nil {
+	table := "CREATE TABLE IF NOT EXISTS kv (k BLOB PRIMARY KEY, v BLOB)"
+	if o.ValueBytes < sqliteLong {
+		table += " WITHOUT ROWID"
+	}
+	if _, err = s.write.Exec(table); err != nil {
 		return nil, errors.Join(err, s.write.Close())
 	}
 	s.read = s.write
@@ -107,6 +119,7 @@ func (s *sqliteStore) prepare() (err error) {
 	return err
 }
 
+// Put is an upsert, committed by itself.
 func (s *sqliteStore) Put(key, value []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -114,6 +127,7 @@ func (s *sqliteStore) Put(key, value []byte) error {
 	return err
 }
 
+// Delete is a prepared DELETE, committed by itself.
 func (s *sqliteStore) Delete(key []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -121,6 +135,7 @@ func (s *sqliteStore) Delete(key []byte) error {
 	return err
 }
 
+// Write is one transaction of prepared statements.
 func (s *sqliteStore) Write(batch []engine.Op) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -142,6 +157,7 @@ func (s *sqliteStore) Write(batch []engine.Op) error {
 	return tx.Commit()
 }
 
+// Snapshot is a deferred transaction: it takes its moment with its first read. Without a journal there is none.
 func (s *sqliteStore) Snapshot() (engine.Snapshot, error) {
 	if s.read == s.write {
 		return nil, engine.ErrUnsupported
@@ -153,6 +169,7 @@ func (s *sqliteStore) Snapshot() (engine.Snapshot, error) {
 	return sqliteSnapshot{sqliteReader{q: tx, get: tx.Stmt(s.get)}, tx}, nil
 }
 
+// Settle copies the log into the database, as far as readers let it.
 func (s *sqliteStore) Settle() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -160,6 +177,7 @@ func (s *sqliteStore) Settle() error {
 	return err
 }
 
+// Compact rewrites the database with VACUUM and empties the log.
 func (s *sqliteStore) Compact() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -170,6 +188,7 @@ func (s *sqliteStore) Compact() error {
 	return err
 }
 
+// Close closes both pools; the last connection removes the log.
 func (s *sqliteStore) Close() error {
 	err := s.read.Close()
 	if s.write != s.read {
@@ -183,6 +202,7 @@ type sqliteSnapshot struct {
 	tx *sql.Tx
 }
 
+// Close ends the transaction.
 func (s sqliteSnapshot) Close() error { return s.tx.Rollback() }
 
 type sqliteReader struct {
@@ -192,6 +212,7 @@ type sqliteReader struct {
 	get *sql.Stmt
 }
 
+// Get takes the row from the driver without the copy that a []byte would be.
 func (r sqliteReader) Get(dst, key []byte) ([]byte, bool, error) {
 	rows, err := r.get.Query(key)
 	if err != nil {
@@ -208,11 +229,13 @@ func (r sqliteReader) Get(dst, key []byte) ([]byte, bool, error) {
 	return append(dst, raw...), true, nil
 }
 
+// Has is a Get: another statement would read the same pages.
 func (r sqliteReader) Has(key []byte) (bool, error) {
 	_, found, err := r.Get(nil, key)
 	return found, err
 }
 
+// Scan is one SELECT in the order of the primary key.
 func (r sqliteReader) Scan(s engine.Scan, visit engine.Visit) error {
 	query, args := "SELECT k, v FROM kv", []any{}
 	if s.From != nil {

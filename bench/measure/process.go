@@ -44,6 +44,17 @@ func Now() Usage {
 	return u
 }
 
+// Skip moves the beginning of a measurement on by what was used between two moments that are not to be counted.
+func (u Usage) Skip(from, to Usage) Usage {
+	u.Wall = u.Wall.Add(to.Wall.Sub(from.Wall))
+	u.User += to.User - from.User
+	u.System += to.System - from.System
+	u.Read += to.Read - from.Read
+	u.Dirtied += to.Dirtied - from.Dirtied
+	u.WriteCalls += to.WriteCalls - from.WriteCalls
+	return u
+}
+
 // CPU is the processor time of all threads.
 func (u Usage) CPU() time.Duration { return u.User + u.System }
 

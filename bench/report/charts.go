@@ -64,7 +64,7 @@ func barChart(title string, rows []*Row) string {
 func barsOf(row *Row) []bar {
 	var list []bar
 	for name, e := range row.Engines {
-		if v := row.Judged(e); v.Rounds > 0 {
+		if v := row.Judged(e); v.Rounds > 0 && e.Cut == "" {
 			list = append(list, bar{name, v.Median})
 		}
 	}
@@ -122,7 +122,7 @@ func lineChart(title string, rows []*Row) string {
 		s.text(plotLeft-6, at+4, "end", "", number(math.Pow(10, e)))
 	}
 	s.text(plotLeft+plotWidth/2, plotTop+plotHeight+36, "middle", "", "records")
-	s.text(plotLeft, plotTop-6, "start", `fill="#555555"`, "ns of processor time per operation")
+	s.text(plotLeft, plotTop-6, "start", `fill="#555555"`, judgedUnit(rows[0]))
 	var ends []bar
 	lines := linesOf(rows)
 	for _, name := range sortedKeys(lines) {
@@ -161,7 +161,7 @@ func linesOf(rows []*Row) map[string][][2]float64 {
 	slices.SortFunc(sorted, func(a, b *Row) int { return cmp.Compare(a.Size, b.Size) })
 	for _, row := range sorted {
 		for name, e := range row.Engines {
-			if v := row.Judged(e); v.Median > 0 {
+			if v := row.Judged(e); v.Median > 0 && e.Cut == "" {
 				lines[name] = append(lines[name], [2]float64{float64(row.Size), v.Median})
 			}
 		}

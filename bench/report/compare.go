@@ -42,10 +42,12 @@ func sampleOf(list []float64) Sample {
 
 // Row is one cell of the benchmark over all engines.
 type Row struct {
-	Workload, Cell, Class, Unit string
-	Size                        int64
-	Info                        bool // no ratio
-	Engines                     map[string]*Entry
+	// Workload is the name of the workload, with the scale behind it where the measurement has several.
+	Workload                 string
+	Scale, Cell, Class, Unit string
+	Size                     int64
+	Info                     bool // no ratio
+	Engines                  map[string]*Entry
 }
 
 // Entry is one engine's part of a row.
@@ -59,14 +61,15 @@ type Entry struct {
 	Amplification  Sample // bytes written per byte of keys and values; where it is known
 	Ops            int64
 	Failed         string
+	Cut            string // what was done of what there was to do, when time ran out: not to be compared
 }
 
 type rowKey struct {
-	workload, cell, class string
-	size                  int64
+	workload, scale, cell, class string
+	size                         int64
 }
 
-// Rows groups the cells of a run, in the order in which they were first met.
+// Rows groups the cells of a run by workload and scale, in the order in which they were first met.
 func Rows(r *Result) []*Row {
 	index := map[rowKey]*Row{}
 	groups := map[*Row]map[string][]workload.Cell{}
@@ -75,10 +78,10 @@ func Rows(r *Result) []*Row {
 		if c.Name == "" {
 			continue // a workload that failed as a whole
 		}
-		k := rowKey{c.Workload, c.Name, c.Class, c.Size}
+		k := rowKey{c.Workload, c.Scale, c.Name, c.Class, c.Size}
 		row := index[k]
 		if row == nil {
-			row = &Row{Workload: c.Workload, Cell: c.Name, Class: c.Class, Size: c.Size, Engines: map[string]*Entry{}}
+			row = &Row{Workload: c.Workload, Scale: c.Scale, Cell: c.Name, Class: c.Class, Size: c.Size, Engines: map[string]*Entry{}}
 			index[k], groups[row] = row, map[string][]workload.Cell{}
 			rows = append(rows, row)
 		}
@@ -88,17 +91,35 @@ func Rows(r *Result) []*Row {
 		row.Info = row.Info || c.Info
 		groups[row][c.Engine] = append(groups[row][c.Engine], c)
 	}
-	order := map[string]int{}
-	for i, w := range r.Workloads {
-		order[w.Name] = i
-	}
-	slices.SortStableFunc(rows, func(a, b *Row) int { return cmp.Compare(order[a.Workload], order[b.Workload]) })
+	order(rows, r.Workloads)
 	for _, row := range rows {
 		for name, cells := range groups[row] {
 			row.Engines[name] = entryOf(cells)
 		}
 	}
 	return rows
+}
+
+// order sorts rows by workload and scale, and names those apart that have one workload at several scales.
+func order(rows []*Row, workloads []Family) {
+	at, scales := map[string]int{}, map[string][]string{}
+	for i, w := range workloads {
+		at[w.Name] = i
+	}
+	for _, row := range rows {
+		if !slices.Contains(scales[row.Workload], row.Scale) {
+			scales[row.Workload] = append(scales[row.Workload], row.Scale)
+		}
+	}
+	slices.SortStableFunc(rows, func(a, b *Row) int {
+		w := scales[a.Workload]
+		return cmp.Or(cmp.Compare(at[a.Workload], at[b.Workload]), cmp.Compare(slices.Index(w, a.Scale), slices.Index(w, b.Scale)))
+	})
+	for _, row := range rows {
+		if len(scales[row.Workload]) > 1 {
+			row.Workload += ", " + row.Scale
+		}
+	}
 }
 
 func entryOf(cells []workload.Cell) *Entry {
@@ -134,6 +155,9 @@ func entryOf(cells []workload.Cell) *Entry {
 		if c.Failed != "" {
 			e.Failed = c.Failed
 		}
+		if c.Cut != "" {
+			e.Cut = c.Cut
+		}
 		if c.Data == 0 {
 			e.Amplification = Sample{}
 		}
@@ -156,14 +180,14 @@ func (r *Row) Judged(e *Entry) Sample {
 	return e.CPU
 }
 
-// Best returns the best rival.
+// Best returns the best rival among those that did all of the work.
 func (r *Row) Best() (name string, s Sample) {
 	for n, e := range r.Engines {
 		if n == Subject || n == floorEngine {
 			continue
 		}
 		v := r.Judged(e)
-		if v.Rounds == 0 {
+		if v.Rounds == 0 || e.Cut != "" {
 			continue
 		}
 		if name == "" || r.better(v.Median, s.Median) || v.Median == s.Median && n < name {
@@ -183,12 +207,18 @@ func (r *Row) better(a, b float64) bool {
 	return a < b
 }
 
+// lost is the ratio where the other one is better beyond measure: it did what Pando did not, or for nothing.
+const lost = 1e9
+
 // Ratio is Pando over the best rival, such that below 1 is ahead; 0 when there is nothing to compare.
 func (r *Row) Ratio() float64 {
 	e := r.Engines[Subject]
 	name, best := r.Best()
 	if e == nil || name == "" || r.Info || r.Judged(e).Rounds == 0 {
 		return 0
+	}
+	if e.Cut != "" {
+		return lost
 	}
 	mine := r.Judged(e).Median
 	if r.better(2, 1) { // more is better
@@ -198,7 +228,7 @@ func (r *Row) Ratio() float64 {
 		if mine == 0 {
 			return 1
 		}
-		return 1e9
+		return lost
 	}
 	return mine / best.Median
 }

@@ -3,6 +3,7 @@ package report
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -23,7 +24,8 @@ func Write(r *Result, o Options) error {
 		return err
 	}
 	rows := Rows(r)
-	files := drawings(r, rows)
+	list := chapters(r, rows)
+	files := drawings(list)
 	for _, f := range files {
 		if err := os.WriteFile(filepath.Join(charts, f.name), []byte(f.text), 0o644); err != nil {
 			return err
@@ -34,39 +36,65 @@ func Write(r *Result, o Options) error {
 			return err
 		}
 	}
-	return os.WriteFile(filepath.Join(o.Dir, "benchmarks.md"), []byte(document(r, rows, files, o.Notes)), 0o644)
+	return os.WriteFile(filepath.Join(o.Dir, "benchmarks.md"), []byte(document(r, list, files, o.Notes)), 0o644)
+}
+
+// chapter is one workload at one scale.
+type chapter struct {
+	name, about string
+	rows        []*Row
+}
+
+// chapters splits the rows, which are in order.
+func chapters(r *Result, rows []*Row) []chapter {
+	var list []chapter
+	for _, row := range rows {
+		if n := len(list); n > 0 && list[n-1].name == row.Workload {
+			list[n-1].rows = append(list[n-1].rows, row)
+			continue
+		}
+		c := chapter{name: row.Workload, rows: []*Row{row}}
+		for _, w := range r.Workloads {
+			if w.Name == row.Workload || strings.HasPrefix(row.Workload, w.Name+", ") {
+				c.about = w.About
+			}
+		}
+		if row.Scale != "" && c.name == row.Workload {
+			c.about += "; " + row.Scale
+		}
+		list = append(list, c)
+	}
+	return list
 }
 
 // drawing is a chart in a file.
-type drawing struct{ name, title, workload, text string }
+type drawing struct{ name, title, chapter, text string }
 
 // drawings makes a bar chart for every workload, and a line chart for every cell that has sizes.
-func drawings(r *Result, rows []*Row) []drawing {
-	var list []drawing
-	for _, w := range r.Workloads {
+func drawings(list []chapter) []drawing {
+	var files []drawing
+	for _, c := range list {
 		var bars []*Row
 		lines := map[string][]*Row{}
 		var names []string
-		for _, row := range rows {
-			switch {
-			case row.Workload != w.Name:
-			case row.Size == 0:
+		for _, row := range c.rows {
+			if row.Size == 0 {
 				bars = append(bars, row)
-			default:
-				if lines[row.Cell] == nil {
-					names = append(names, row.Cell)
-				}
-				lines[row.Cell] = append(lines[row.Cell], row)
+				continue
 			}
+			if lines[row.Cell] == nil {
+				names = append(names, row.Cell)
+			}
+			lines[row.Cell] = append(lines[row.Cell], row)
 		}
 		if len(bars) > 0 {
-			list = append(list, drawing{fileName(w.Name) + ".svg", w.Name, w.Name, barChart(w.Name, bars)})
+			files = append(files, drawing{fileName(c.name) + ".svg", c.name, c.name, barChart(c.name, bars)})
 		}
 		for _, n := range names {
-			list = append(list, drawing{fileName(w.Name+" "+n) + ".svg", n, w.Name, lineChart(n, lines[n])})
+			files = append(files, drawing{fileName(c.name+" "+n) + ".svg", n, c.name, lineChart(n, lines[n])})
 		}
 	}
-	return list
+	return files
 }
 
 // fileName keeps letters, digits and dashes.
@@ -80,7 +108,11 @@ func fileName(s string) string {
 	return strings.Trim(clean, "-")
 }
 
-func document(r *Result, rows []*Row, files []drawing, notes string) string {
+func document(r *Result, list []chapter, files []drawing, notes string) string {
+	var rows []*Row
+	for _, c := range list {
+		rows = append(rows, c.rows...)
+	}
 	var b strings.Builder
 	b.WriteString(`# Benchmarks: Pando beside other engines
 
@@ -89,8 +121,16 @@ everywhere except where a unit ends in "/s". The ratio is Pando over the best ot
 Pando is ahead**; above 1 it is in bold, and the cell is on the first list.
 
 `)
+	b.WriteString(`Two commands make such a page from a machine of your own, in minutes (without --quick, or with --size medium, in hours):
+
+    cd bench && go run ./cmd/pandobench run --quick --append ../../numbers.json
+    go run ./cmd/pandobench report ../../numbers.json --out ../../report
+
+This one was made by
+
+`)
 	fmt.Fprintf(&b, "    %s\n    pandobench report *.json --out docs --notes bench/notes.md\n\n", r.Command)
-	fmt.Fprintf(&b, "`pandobench` is `go run ./cmd/pandobench` in `bench/`; engines in C need `-tags cgo_rivals,lmdb,rocksdb` and Debian's liblmdb-dev and librocksdb-dev. %s\n\n", machineText(r))
+	fmt.Fprintf(&b, "Engines in C need `-tags cgo_rivals,lmdb,rocksdb` and Debian's liblmdb-dev and librocksdb-dev. %s\n\n", machineText(r))
 	behind(&b, rows)
 	if notes != "" {
 		b.WriteString(strings.TrimSpace(notes) + "\n\n")
@@ -98,8 +138,8 @@ Pando is ahead**; above 1 it is in bold, and the cell is on the first list.
 	summary(&b, rows)
 	method(&b, r)
 	b.WriteString("## All cells\n\nEach entry is nanoseconds of processor time per operation, of the whole process with its background work, and in brackets of wall time; where a unit is named, the amount. Synced cells show wall time first. The best other engine is bold. Medians over the rounds.\n\n")
-	for _, w := range r.Workloads {
-		family(&b, r, rows, files, w)
+	for _, c := range list {
+		family(&b, r, files, c)
 	}
 	return b.String()
 }
@@ -110,8 +150,7 @@ func machineText(r *Result) string {
 	if m.Kernel != "" {
 		text += ", kernel " + m.Kernel
 	}
-	return text + fmt.Sprintf(". The run took %.0f minutes; sizes: %s records, %s in `large`, values of 100 KB: %s, budget %d MiB.",
-		r.Seconds/60, thousands(int64(r.Sizes.Records)), thousands(int64(r.Sizes.Large)), thousands(int64(r.Sizes.Long)), r.Sizes.MemoryMB)
+	return text + fmt.Sprintf(". It took %.0f minutes.", r.Seconds/60)
 }
 
 // behind lists the cells in which Pando is not ahead, the worst first.
@@ -175,22 +214,28 @@ func summary(b *strings.Builder, rows []*Row) {
 }
 
 func method(b *strings.Builder, r *Result) {
-	b.WriteString(`## Method
+	fmt.Fprintf(b, `## Method
 
 - Every engine gets a fresh process and a fresh directory for every workload. Engines take turns within a round, in reverse
   order in every other round. Shown are medians; the spread is the range over the rounds in per cent of the median.
 - Keys and values are the same for all, made by a generator that costs a few nanoseconds. Every value read is checked; of
-  values above 4 KB one word in 31; scans check all keys' order, their number, and one whole value in 64. What an engine
-  acknowledged has to be there after kill -9, or its cell fails.
+  values above 4 KB one word in 31; scans check all keys' order, their number, and one whole record in 64. After writes some of
+  the records are looked at. What an engine acknowledged has to be there after kill -9, or its cell fails. Tests run every workload
+  on engines that are wrong on purpose.
 - Processor time is that of the process (getrusage), background threads and garbage collection included. What an engine puts
   off is charged by the cells "..., settled": the same work until the engine is idle again. (Badger and goleveldb cannot be
   asked to flush; what is still in their memtables then is not charged to them.)
+- Where much is loaded there may be a limit of time (--load-limit). An engine that has not everything in by then goes on with what
+  it has; its numbers are marked "(part)" and not compared, since less data is cheaper. If that engine is Pando, the cell counts as lost.
+- "raw" is no engine: a write and an fdatasync, and in lines over the number of records one access to as much memory as the
+  records take, which is what cache misses explain of their growth.
 - Bytes written are what went through write calls or what dirtied pages of mappings, whichever is more.
+- %s
 - Durability: "none" promises nothing, "relaxed" survives a killed process, "durable" a power cut. Only equals are compared.
 
 | engine | version | what it is | settings | relaxed | durable |
 |---|---|---|---|---|---|
-`)
+`, memoryText(r))
 	for _, e := range r.Engines {
 		relaxed := e.Classes["relaxed"]
 		if weak := e.Weaker["relaxed"]; weak != "" {
@@ -201,28 +246,35 @@ func method(b *strings.Builder, r *Result) {
 	b.WriteString("\n")
 }
 
-// family writes the table and the charts of one workload.
-func family(b *strings.Builder, r *Result, rows []*Row, files []drawing, w Family) {
-	var mine []*Row
-	for _, row := range rows {
-		if row.Workload == w.Name {
-			mine = append(mine, row)
-		}
+// memoryText says what memory the engines had.
+func memoryText(r *Result) string {
+	const budget = "Every engine is told the same budget for its caches and memtables"
+	switch limited := strings.Contains(scalesOf(r), "memory limited"); {
+	case limited:
+		return budget + ".\n  Where \"memory limited\" is written, the process had no more than that from outside (cgroup v2), page cache included."
+	case r.Unlimited != "":
+		return budget + ";\n  the page cache is outside of it, and is not limited here: " + r.Unlimited + "."
 	}
-	if len(mine) == 0 {
-		return
+	return budget + ";\n  the page cache is outside of it (--memory-limit auto puts it inside, where the system can)."
+}
+
+func scalesOf(r *Result) string {
+	var b strings.Builder
+	for _, c := range r.Cells {
+		b.WriteString(c.Scale + "\n")
 	}
+	return b.String()
+}
+
+// family writes the table and the charts of one chapter.
+func family(b *strings.Builder, r *Result, files []drawing, c chapter) {
 	names := engineNames(r)
-	rounds := 0
-	for _, e := range mine[0].Engines {
-		rounds = max(rounds, e.CPU.Rounds)
-	}
-	fmt.Fprintf(b, "### %s\n\n%s. Class %s, %d rounds.\n\n| cell | ratio |", w.Name, w.About, mine[0].Class, rounds)
+	fmt.Fprintf(b, "### %s\n\n%s. Class %s, %s.\n\n| cell | ratio |", c.name, c.about, c.rows[0].Class, roundsText(c.rows))
 	for _, n := range names {
 		b.WriteString(" " + n + " |")
 	}
 	b.WriteString("\n|---|---|" + strings.Repeat("---|", len(names)) + "\n")
-	for _, row := range mine {
+	for _, row := range c.rows {
 		fmt.Fprintf(b, "| %s | %s |", cellName(row), ratioText(row.Ratio()))
 		best, _ := row.Best()
 		for _, n := range names {
@@ -231,10 +283,45 @@ func family(b *strings.Builder, r *Result, rows []*Row, files []drawing, w Famil
 		b.WriteString("\n")
 	}
 	b.WriteString("\n")
+	cuts(b, names, c.rows)
 	for _, f := range files {
-		if f.workload == w.Name {
+		if f.chapter == c.name {
 			fmt.Fprintf(b, "![%s](benchmarks/%s)\n", f.title, f.name)
 		}
 	}
 	b.WriteString("\n")
+}
+
+// roundsText is how many rounds the engines have had.
+func roundsText(rows []*Row) string {
+	least, most := math.MaxInt, 0
+	for _, row := range rows {
+		for _, e := range row.Engines {
+			if n := row.Judged(e).Rounds; n > 0 {
+				least, most = min(least, n), max(most, n)
+			}
+		}
+	}
+	switch {
+	case most == 1:
+		return "1 round"
+	case least < most:
+		return fmt.Sprintf("%d to %d rounds", least, most)
+	}
+	return fmt.Sprintf("%d rounds", most)
+}
+
+// cuts says below a table which engines did not get everything done.
+func cuts(b *strings.Builder, names []string, rows []*Row) {
+	for _, n := range names {
+		var seen []string
+		for _, row := range rows {
+			if e := row.Engines[n]; e != nil && e.Cut != "" && !slices.Contains(seen, e.Cut) {
+				seen = append(seen, e.Cut)
+			}
+		}
+		if len(seen) > 0 {
+			fmt.Fprintf(b, "%s, %s: %s. Not compared.\n\n", n, cutMark, strings.Join(seen, "; "))
+		}
+	}
 }

@@ -5,7 +5,6 @@
 package report
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -13,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/pandodb/pando/bench/engine"
+	"github.com/pandodb/pando/bench/jsonfile"
 	"github.com/pandodb/pando/bench/workload"
 )
 
@@ -26,6 +26,7 @@ type Result struct {
 	Engines   []Engine        `json:"engines"`
 	Workloads []Family        `json:"workloads"`
 	Cells     []workload.Cell `json:"cells"`
+	Unlimited string          `json:"unlimited,omitempty"` // why memory was not limited from outside although that was asked for
 }
 
 // Machine describes where a run took place, without naming it.
@@ -96,38 +97,10 @@ func procNumber(file, name string) int64 {
 }
 
 // Save writes the run into a file.
-func (r *Result) Save(name string) error {
-	text, err := json.MarshalIndent(r, "", " ")
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(name, text, 0o644)
-}
+func (r *Result) Save(name string) error { return jsonfile.Save(name, r) }
 
 // Load is the inverse of Save.
-func Load(name string) (*Result, error) {
-	text, err := os.ReadFile(name)
-	if err != nil {
-		return nil, err
-	}
-	r := new(Result)
-	if err := json.Unmarshal(text, r); err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
-	}
-	return r, nil
-}
-
-// Merge joins runs on one machine into one result: that of the first, with the workloads of the others behind it.
-func Merge(runs ...*Result) *Result {
-	all := *runs[0]
-	for _, r := range runs[1:] {
-		all.Command += "\n    " + r.Command
-		all.Seconds += r.Seconds
-		all.Cells = append(all.Cells, r.Cells...)
-		all.Workloads = append(all.Workloads, r.Workloads...)
-	}
-	return &all
-}
+func Load(name string) (*Result, error) { return jsonfile.Load[*Result](name) }
 
 // Failures joins what went wrong. That an engine has no such operation, or cannot give a class, is not wrong.
 func (r *Result) Failures() error {

@@ -45,6 +45,7 @@ func (s *svg) polyline(points [][2]float64, colour string, width float64) {
 	fmt.Fprintf(&s.b, `" stroke="%s" stroke-width="%.1f"/>`+"\n", colour, width)
 }
 
+// String ends the drawing.
 func (s *svg) String() string { return s.b.String() + "</svg>\n" }
 
 // colour of an engine: Pando stands out, and each other one keeps its own in all charts.

@@ -56,6 +56,9 @@ func ratioText(x float64) string {
 	return fmt.Sprintf("%.2f", x)
 }
 
+// cutMark stands behind numbers of an engine that did not get everything done.
+const cutMark = "(part)"
+
 // entryText is "CPU (wall)" of an engine, or the amount.
 func entryText(row *Row, name string, best bool) string {
 	e := row.Engines[name]
@@ -73,6 +76,9 @@ func entryText(row *Row, name string, best bool) string {
 		s = number(e.Wall.Median) + " (" + number(e.CPU.Median) + ")"
 	default:
 		s = number(e.CPU.Median) + " (" + number(e.Wall.Median) + ")"
+	}
+	if e.Cut != "" {
+		s += " " + cutMark
 	}
 	if best {
 		s = "**" + s + "**"

@@ -89,7 +89,15 @@ func (d *Data) Check(value []byte, i uint64) error {
 	return checkTail(value, i)
 }
 
-// Of values above longValue bytes, one word in longStep is checked: reading all of it costs about as much as an engine needs
+// checkWord checks the whole word at a place.
+func checkWord(value []byte, i uint64, at int) error {
+	if binary.LittleEndian.Uint64(value[at:]) != word(stream(i, binary.LittleEndian.Uint64(value))+golden*uint64(at/8)) {
+		return fmt.Errorf("record %d: wrong value at byte %d", i, at)
+	}
+	return nil
+}
+
+// Of values above longValue bytes, one word in longStep is checked, and the last: reading all of it costs about as much as an engine needs
 // to copy it. A step of 31 words meets every sector.
 const (
 	longValue = 4096
@@ -99,6 +107,11 @@ const (
 // checkTail checks the last bytes, those that do not make a whole word included.
 func checkTail(value []byte, i uint64) error {
 	at := len(value) &^ 7
+	if at > 8 {
+		if err := checkWord(value, i, at-8); err != nil {
+			return err
+		}
+	}
 	if at == len(value) || at == 0 {
 		return nil
 	}

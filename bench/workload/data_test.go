@@ -1,7 +1,6 @@
 package workload
 
 import (
-	"fmt"
 	"testing"
 )
 
@@ -87,7 +86,7 @@ func TestCoprimeVisitsAll(t *testing.T) {
 		}
 		for i, ok := range seen {
 			if !ok {
-				t.Fatal(fmt.Sprintf("n = %d: %d is never visited", n, i))
+				t.Fatalf("n = %d: %d is never visited", n, i)
 			}
 		}
 	}

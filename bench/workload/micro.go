@@ -14,7 +14,8 @@ func micro() []Workload {
 			Class: engine.Relaxed, Stages: []func(*Run) error{microRandom}},
 		{Name: "lmdb-micro-seq", About: "the same with keys in order", Class: engine.Relaxed,
 			Stages: []func(*Run) error{microOrdered}},
-		{Name: "lmdb-micro-100k", About: "values of 100 KB", Class: engine.Relaxed, Stages: []func(*Run) error{microLong}},
+		{Name: "lmdb-micro-100k", About: "values of 100 KB", Class: engine.Relaxed, Stages: []func(*Run) error{microLong},
+			scale: func(s Sizes) string { return thousands(s.Long) + " values" }},
 	}
 }
 
@@ -71,12 +72,19 @@ func microOrdered(r *Run) error {
 				return r.store.Write(ops)
 			})
 		},
-		func() error { r.perRecord(d, n/2, batchRecords); return r.settleAfter("delete in order") },
+		func() error {
+			r.perRecord(d, batchRecords)
+			return r.gone("delete in order", d, spread(n/2/batchRecords*batchRecords))
+		},
+		func() error { return r.settleAfter("delete in order") },
 	)
 }
 
+// longBytes is the length of long values.
+const longBytes = 100_000
+
 func microLong(r *Run) error {
-	d := &Data{KeyBytes: 16, ValueBytes: 100_000}
+	d := &Data{KeyBytes: 16, ValueBytes: longBytes}
 	n := r.Sizes.Long
 	s, err := r.Open(d, n, 1)
 	if err != nil {

@@ -41,15 +41,16 @@ func mixedRun(r *Run) error {
 	start := measure.Now()
 	go func() {
 		w := &worker{rng: newRand(1)}
+		var last uint64
 		for !stop.Load() {
-			batch := w.batchOf(d, 100, 1, func(int) uint64 { return w.rng.Uint64N(uint64(n)) })
+			batch := w.batchOf(d, 100, 1, func(int) uint64 { last = w.rng.Uint64N(uint64(n)); return last })
 			if err := s.Write(batch); err != nil {
 				failed <- err
 				return
 			}
 			written.Add(int64(len(batch)))
 		}
-		failed <- nil
+		failed <- r.written("writer", d, 1, []uint64{last})
 	}()
 	reader := &worker{rng: newRand(2), latency: measure.NewLatency()}
 	end := time.Now().Add(time.Duration(r.Sizes.Millis) * time.Millisecond)
@@ -97,8 +98,9 @@ func snapshotsRun(r *Run) error {
 	}
 	defer snap.Close()
 	old := oldest{snap}
-	if _, found, err := old.Get(nil, d.Key(nil, 0)); err != nil || !found {
-		return fmt.Errorf("first read of the snapshot: found %v: %w", found, err) // SQLite takes its moment here
+	// SQLite takes its moment with the first read.
+	if err := (&worker{}).get(old, d, 0); err != nil {
+		return fmt.Errorf("first read of the snapshot: %w", err)
 	}
 	return steps(
 		func() error { return r.updates("update under a snapshot", d, n, 2*n, batchRecords, 1) },
@@ -112,6 +114,7 @@ func snapshotsRun(r *Run) error {
 // oldest is a snapshot in which every value has version 0.
 type oldest struct{ engine.Snapshot }
 
+// Get fails when it meets a value that was written later.
 func (o oldest) Get(dst, key []byte) ([]byte, bool, error) {
 	v, found, err := o.Snapshot.Get(dst, key)
 	if err == nil && found && Version(v) != 0 {

@@ -67,8 +67,8 @@ func openFirst(name string) func(*Run) error {
 		}
 		lost := 0
 		for i := range n + openSingle {
-			if i < n && i%97 != 0 {
-				continue // of the batches a sample will do
+			if i < n && i%97 != 0 && (i+1)%batchRecords != 0 {
+				continue // of the batches a sample will do, and the last of each
 			}
 			w.key = d.Key(w.key, uint64(i))
 			v, found, err := r.store.Get(w.got[:0], w.key)

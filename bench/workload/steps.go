@@ -1,7 +1,9 @@
 package workload
 
 import (
+	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 
@@ -86,26 +88,53 @@ type walk struct {
 	last    uint64 // head of the last key
 	reverse bool
 	n       int
+	key     []byte // as it has to be
 	err     error
 }
 
-// checkedOneIn is how often a scan checks a whole value.
+// checkedOneIn is how often a scan checks a whole key and a whole value, beginning with the first.
 const checkedOneIn = 64
 
 func (w *walk) visit(key, value []byte) bool {
 	head := binary.BigEndian.Uint64(key)
-	if w.n > 0 && (head < w.last) != w.reverse && head != w.last {
+	if w.n > 0 && ((head < w.last) != w.reverse || head == w.last) {
 		w.err = fmt.Errorf("scan: key %x after %016x", key, w.last)
 		return false
 	}
 	w.last = head
 	if w.n%checkedOneIn == 0 {
-		if w.err = w.d.Check(value, w.d.Index(key)); w.err != nil {
+		i := w.d.Index(key)
+		if w.key = w.d.Key(w.key, i); !bytes.Equal(key, w.key) {
+			w.err = fmt.Errorf("scan: key %x, which no record has", key)
+		} else {
+			w.err = w.d.Check(value, i)
+		}
+		if w.err != nil {
 			return false
 		}
 	}
 	w.n++
 	return true
+}
+
+// seek reads up to `length` records from one on that is there.
+func (w *worker) seek(from engine.Reader, d *Data, i uint64, length int) (n int, err error) {
+	w.key = d.Key(w.key, i)
+	c := walk{d: d}
+	begins := true
+	err = from.Scan(engine.Scan{From: w.key, Limit: length}, func(key, value []byte) bool {
+		begins = begins && (c.n > 0 || bytes.Equal(key, w.key))
+		return c.visit(key, value)
+	})
+	switch {
+	case err != nil:
+		return c.n, err
+	case c.err != nil:
+		return c.n, c.err
+	case c.n == 0 || c.n > length || !begins:
+		return c.n, fmt.Errorf("seek: %d records, want up to %d from record %d on", c.n, length, i)
+	}
+	return c.n, nil
 }
 
 // scan walks over everything and expects n records.
@@ -125,37 +154,94 @@ func (r *Run) scan(name string, from engine.Reader, d *Data, n int, reverse bool
 	})
 }
 
+// shortScans is how many of the scans may end early at most: of the places to begin at, length/n are so near to the end that fewer
+// records follow.
+func shortScans(ops, length, n int) int { return 10 + 4*ops*length/n }
+
 // seeks seeks to records at random and reads `length` from there.
 func (r *Run) seeks(name string, d *Data, n, ops, length int) error {
-	return r.loop(name, ops, 1, 1, func(w *worker, _ int) error {
-		i := w.rng.Uint64N(uint64(n))
-		w.key = d.Key(w.key, i)
-		c := walk{d: d}
-		if err := r.store.Scan(engine.Scan{From: w.key, Limit: length}, c.visit); err != nil {
-			return err
+	short := 0
+	err := r.loop(name, ops, 1, 1, func(w *worker, _ int) error {
+		got, err := w.seek(r.store, d, w.rng.Uint64N(uint64(n)), length)
+		if got < length {
+			short++
 		}
-		if c.err == nil && c.n == 0 {
-			return fmt.Errorf("seek: nothing from record %d on", i)
-		}
-		return c.err
+		return err
 	})
-}
-
-// updates overwrites records at random in batches.
-func (r *Run) updates(name string, d *Data, n, ops, batch int, v uint64) error {
-	err := r.loop(name, ops/batch, 1, 1, func(w *worker, _ int) error {
-		return r.store.Write(w.batchOf(d, batch, v, func(int) uint64 { return w.rng.Uint64N(uint64(n)) }))
-	})
-	if err == nil {
-		r.perRecord(d, ops, batch)
+	if err == nil && short > shortScans(ops, length, n) {
+		return fmt.Errorf("%s: %d of %d scans ended early", name, short, ops)
 	}
 	return err
 }
 
+// updates overwrites records at random in batches.
+func (r *Run) updates(name string, d *Data, n, ops, batch int, v uint64) error {
+	var some []uint64
+	err := r.loop(name, ops/batch, 1, 1, func(w *worker, _ int) error {
+		return r.store.Write(w.batchOf(d, batch, v, func(int) uint64 {
+			i := w.rng.Uint64N(uint64(n))
+			if len(some) < probes {
+				some = append(some, i)
+			}
+			return i
+		}))
+	})
+	if err != nil {
+		return err
+	}
+	r.perRecord(d, batch)
+	return r.written(name, d, v, some)
+}
+
+// probes is how many records are looked at, unmeasured, after writes that nothing else would notice the loss of.
+const probes = 32
+
+// spread are some of the numbers below n, the first and the last among them.
+func spread(n int) (some []uint64) {
+	for k := range min(n, probes) {
+		some = append(some, uint64(k*(n-1)/max(min(n, probes)-1, 1)))
+	}
+	return some
+}
+
+// written checks that records have the version that was written last.
+func (r *Run) written(name string, d *Data, v uint64, records []uint64) error {
+	w := &worker{}
+	for _, i := range records {
+		err := w.get(r.store, d, i)
+		if err == nil && len(w.got) >= 8 && Version(w.got) != v && !d.JSON {
+			err = fmt.Errorf("record %d: version %d, want %d", i, Version(w.got), v)
+		}
+		if errors.Is(err, engine.ErrUnsupported) {
+			return nil // the floor of a synced write keeps nothing
+		}
+		if err != nil {
+			return fmt.Errorf("after %q: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// gone checks that records are not there any more.
+func (r *Run) gone(name string, d *Data, records []uint64) error {
+	w := &worker{}
+	for _, i := range records {
+		w.key = d.Key(w.key, i)
+		v, found, err := r.store.Get(w.got[:0], w.key)
+		if err == nil && found {
+			err = fmt.Errorf("%d bytes are still there", len(v))
+		}
+		if err != nil {
+			return fmt.Errorf("after %q: record %d: %w", name, i, err)
+		}
+	}
+	return nil
+}
+
 // perRecord turns the last cell, whose operations were batches, into one whose operations are records.
-func (r *Run) perRecord(d *Data, ops, batch int) {
+func (r *Run) perRecord(d *Data, batch int) {
 	c := &r.Cells[len(r.Cells)-1]
-	c.Ops = int64(ops / batch * batch)
+	c.Ops *= int64(batch)
 	c.Data = d.Bytes(int(c.Ops))
 }
 
@@ -175,10 +261,15 @@ func (r *Run) deletes(name string, d *Data, n, ops, batch int) error {
 		}
 		return r.store.Write(w.ops[:batch])
 	})
-	if err == nil {
-		r.perRecord(d, ops, batch)
+	if err != nil {
+		return err
 	}
-	return err
+	r.perRecord(d, batch)
+	some := spread(ops / batch * batch)
+	for k := range some {
+		some[k] = some[k] * uint64(stride) % uint64(n)
+	}
+	return r.gone(name, d, some)
 }
 
 // coprime returns a step that visits every number below n once.
@@ -204,10 +295,15 @@ func (r *Run) puts(name string, d *Data, from, ops, goroutines, each int, v uint
 		w.value = d.Value(w.value, uint64(from+i), v)
 		return r.store.Put(w.key, w.value)
 	})
-	if err == nil {
-		r.Cells[len(r.Cells)-1].Data = d.Bytes(ops)
+	if err != nil {
+		return err
 	}
-	return err
+	r.Cells[len(r.Cells)-1].Data = d.Bytes(ops)
+	some := spread(ops)
+	for k := range some {
+		some[k] += uint64(from)
+	}
+	return r.written(name, d, v, some)
 }
 
 func newRand(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 1)) }

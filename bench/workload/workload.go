@@ -28,6 +28,42 @@ type Workload struct {
 	Documents bool
 	// Stages run one after the other on the same directory, each in a process of its own.
 	Stages []func(*Run) error
+	// Floor marks what the machine itself has a number for.
+	Floor bool
+	// Budget is what the engine is told to get by with, where it is not Sizes.MemoryMB for every workload alike; nil otherwise.
+	Budget func(Sizes) int64
+	// scale says how much there is to do, for workloads where it is not the number of records.
+	scale func(Sizes) string
+}
+
+// Scale says how much there is to do, in words of the report. Only numbers of one scale are comparable.
+func (w Workload) Scale(s Sizes) string {
+	if w.scale != nil {
+		return w.scale(s)
+	}
+	return fmt.Sprintf("%s records, budget of %d MiB", thousands(s.Records), s.MemoryMB)
+}
+
+// Bytes is about how much the records are that the workload stores.
+func (w Workload) Bytes(s Sizes) int64 {
+	switch w.Name {
+	case "large":
+		return recordData().Bytes(s.Large)
+	case "growth":
+		return recordData().Bytes(s.Growth)
+	case "lmdb-micro-100k":
+		return int64(s.Long) * longBytes
+	}
+	return recordData().Bytes(s.Records)
+}
+
+// thousands prints a number with a comma between every three digits.
+func thousands(n int) string {
+	text := fmt.Sprint(n)
+	for i := len(text) - 3; i > 0; i -= 3 {
+		text = text[:i] + "," + text[i:]
+	}
+	return text
 }
 
 // All returns the workloads in the order of the report.
@@ -42,6 +78,7 @@ type Cell struct {
 	Engine   string `json:"engine"`
 	Class    string `json:"class"`
 	Round    int    `json:"round"`
+	Scale    string `json:"scale,omitempty"` // how much there was to do: only cells of one scale are comparable
 
 	Ops   int64 `json:"ops,omitempty"`
 	Wall  int64 `json:"wall_ns,omitempty"`
@@ -61,6 +98,7 @@ type Cell struct {
 	Unit   string  `json:"unit,omitempty"`
 	Size   int64   `json:"size,omitempty"` // records, in cells that are a point of a line
 	Failed string  `json:"failed,omitempty"`
+	Cut    string  `json:"cut,omitempty"`  // what the engine got done of what there was to do, when a limit of time ended it: shown, not compared
 	Info   bool    `json:"info,omitempty"` // shown, but engines do different amounts of work in it: no ratio
 }
 
@@ -105,7 +143,15 @@ type Spec struct {
 	Class    string `json:"class"`
 	Round    int    `json:"round"`
 	Sizes    Sizes  `json:"sizes"`
+	Scale    string `json:"scale"`
 	Out      string `json:"out"` // file for the cells
+	// LoadLimit ends the loads of the workloads that grow large; 0: none.
+	LoadLimit time.Duration `json:"loadLimit,omitempty"`
+}
+
+// Failure is the cell of a workload that failed as a whole.
+func (s Spec) Failure(reason string) Cell {
+	return Cell{Workload: s.Workload, Engine: s.Engine, Class: s.Class, Round: s.Round, Scale: s.Scale, Failed: reason}
 }
 
 // Run is one stage of one workload on one engine.
@@ -118,6 +164,10 @@ type Run struct {
 	Save   func() error // writes the cells out early, for a stage that kills its own process
 	store  engine.Store
 	docs   engine.Documents
+	cut    string // of every cell from here on
+
+	readLimit time.Duration // for each loop; 0: none
+	loops     uint64        // so far: each has random numbers of its own
 }
 
 // Open opens the engine with the run's budget.
@@ -128,7 +178,7 @@ func (r *Run) Open(d *Data, records, writers int) (engine.Store, error) {
 func (r *Run) open(d *Data, records, writers int, memory int64) (engine.Store, error) {
 	s, err := r.Driver.Open(engine.Options{
 		Dir: r.Spec.Dir, Class: r.Class, MemoryBytes: memory,
-		Writers: writers, DataBytes: d.Bytes(records),
+		Writers: writers, DataBytes: d.Bytes(records), ValueBytes: d.ValueBytes, InOrder: d.Ordered,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("open: %w", err)
@@ -152,7 +202,8 @@ func (r *Run) info() error {
 
 // add records a cell.
 func (r *Run) add(c Cell) *Cell {
-	c.Workload, c.Engine, c.Class, c.Round = r.Spec.Workload, r.Spec.Engine, r.Class.String(), r.Spec.Round
+	c.Workload, c.Engine, c.Class, c.Round, c.Scale = r.Spec.Workload, r.Spec.Engine, r.Class.String(), r.Spec.Round, r.Spec.Scale
+	c.Cut = r.cut
 	r.Cells = append(r.Cells, c)
 	return &r.Cells[len(r.Cells)-1]
 }
@@ -196,6 +247,8 @@ type worker struct {
 	got        []byte // what came back
 	ops        []engine.Op
 	latency    *measure.Latency
+	limit      time.Duration // for a loop; 0: none
+	done       int           // operations of the last loop
 }
 
 // sampled is how often an operation is timed by itself: timing each would cost more than some of the operations.
@@ -205,8 +258,9 @@ const sampled = 8
 func (r *Run) loop(name string, ops, goroutines, each int, fn func(w *worker, i int) error) error {
 	workers := make([]*worker, goroutines)
 	for g := range workers {
-		workers[g] = &worker{id: g, rng: rand.New(rand.NewPCG(uint64(g), 7)), latency: measure.NewLatency()}
+		workers[g] = &worker{id: g, rng: rand.New(rand.NewPCG(uint64(g), r.loops)), latency: measure.NewLatency(), limit: r.readLimit}
 	}
+	r.loops++
 	err := r.section(name, ops, func() error {
 		if goroutines == 1 {
 			return workers[0].run(0, ops, each, fn)
@@ -222,14 +276,25 @@ func (r *Run) loop(name string, ops, goroutines, each int, fn func(w *worker, i 
 	if err != nil {
 		return err
 	}
-	for _, w := range workers[1:] {
-		workers[0].latency.Merge(w.latency)
+	c := &r.Cells[len(r.Cells)-1]
+	if c.Failed != "" {
+		return nil
 	}
-	r.Cells[len(r.Cells)-1].percentiles(workers[0].latency)
+	c.Ops = 0
+	for i, w := range workers {
+		c.Ops += int64(w.done)
+		if i > 0 {
+			workers[0].latency.Merge(w.latency)
+		}
+	}
+	c.percentiles(workers[0].latency)
 	return nil
 }
 
+// run calls fn for every number from `from` on and below `to`, or until the limit of time.
 func (w *worker) run(from, to, each int, fn func(w *worker, i int) error) error {
+	begin := time.Now()
+	w.done = to - from
 	for i := from; i < to; i++ {
 		if (i-from)%each != 0 {
 			if err := fn(w, i); err != nil {
@@ -238,6 +303,10 @@ func (w *worker) run(from, to, each int, fn func(w *worker, i int) error) error 
 			continue
 		}
 		start := time.Now()
+		if w.limit > 0 && start.Sub(begin) > w.limit {
+			w.done = i - from
+			break
+		}
 		if err := fn(w, i); err != nil {
 			return err
 		}
@@ -282,8 +351,7 @@ func Execute(spec Spec, d engine.Driver, w Workload) (cells []Cell, err error) {
 		return nil, err
 	}
 	if _, ok := d.Classes[class]; !ok {
-		return []Cell{{Workload: spec.Workload, Engine: spec.Engine, Class: spec.Class, Round: spec.Round,
-			Failed: CannotGive}}, nil
+		return []Cell{spec.Failure(CannotGive)}, nil
 	}
 	if err := os.MkdirAll(spec.Dir, 0o755); err != nil {
 		return nil, err

@@ -11,6 +11,11 @@ import (
 	"github.com/pandodb/pando/bench/workload"
 )
 
+const aboutReport = `
+pandobench report in.json... [flags]: makes a page of tables and charts out of files of numbers. Files with the same workloads at the
+same sizes are joined: those of the later ones are further rounds.
+`
+
 func reportCommand(args []string) error {
 	flags := flag.NewFlagSet("report", flag.ContinueOnError)
 	out := flags.String("out", "docs", "directory for benchmarks.md and benchmarks/*.svg")
@@ -18,7 +23,7 @@ func reportCommand(args []string) error {
 	details := flags.Bool("details", false, "write every number of every engine into benchmarks/details.md too")
 	var inputs []string
 	for len(args) > 0 { // inputs may stand before and after the flags
-		if err := flags.Parse(args); err != nil {
+		if err := parse(flags, args, aboutReport); err != nil {
 			return err
 		}
 		if args = flags.Args(); len(args) > 0 {
@@ -36,7 +41,10 @@ func reportCommand(args []string) error {
 		}
 		runs = append(runs, r)
 	}
-	result := report.Merge(runs...)
+	result, err := report.Merge(runs...)
+	if err != nil {
+		return err
+	}
 	o := report.Options{Dir: *out, Details: *details}
 	if *notes != "" {
 		text, err := os.ReadFile(*notes)

@@ -1,0 +1,87 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/pandodb/pando/bench/confine"
+	"github.com/pandodb/pando/bench/engine"
+	"github.com/pandodb/pando/bench/report"
+	"github.com/pandodb/pando/bench/workload"
+)
+
+// order is who would be measured with what, in the order of the run.
+func order(p *plan, have *report.Result) string {
+	var list []string
+	for _, j := range p.jobs("dir", have) {
+		list = append(list, j.spec.Workload+":"+j.spec.Engine)
+	}
+	return strings.Join(list, " ")
+}
+
+func TestEnginesTakeTurns(t *testing.T) {
+	p, out, err := parseRun(strings.Fields("--quick --engines pando,bbolt,raw --workloads yoga,durable --rounds 2 --append none.json"))
+	if err != nil || !out.keep {
+		t.Fatalf("%+v, %v", out, err)
+	}
+	const want = "yoga:pando yoga:bbolt durable:pando durable:bbolt durable:raw " +
+		"yoga:bbolt yoga:pando durable:raw durable:bbolt durable:pando"
+	if got := order(p, &report.Result{}); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
+func TestARunGoesOnWhereAnEarlierOneStopped(t *testing.T) {
+	p, _, err := parseRun(strings.Fields("--quick --engines pando,bbolt --workloads yoga --rounds 2"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	have := &report.Result{}
+	for i, j := range p.jobs("dir", have) {
+		if i == 0 || i == 2 { // Pando's first round, and bbolt's second
+			have.Cells = append(have.Cells, workload.Cell{Workload: "yoga", Engine: j.spec.Engine, Round: j.spec.Round, Scale: j.spec.Scale})
+		}
+	}
+	if got, want := order(p, have), "yoga:bbolt yoga:pando"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	have.Cells[0].Scale = "1,000,000 records" // another measurement
+	if got, want := order(p, have), "yoga:pando yoga:bbolt yoga:pando"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+func TestTheLimitOfMemoryIsPartOfTheScale(t *testing.T) {
+	large, err := choose(workload.All(), "large", func(w workload.Workload) string { return w.Name })
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &plan{sizes: workload.Sizes{Large: 20_000_000}, memoryOf: confine.Limit}
+	j := p.job(large[0], engine.Driver{Name: "pando"}, 0)
+	if want := "20,000,000 records, budget of 553 MiB, memory limited to 691 MiB"; j.spec.Scale != want || j.memory>>20 != 691 {
+		t.Errorf("scale %q, want %q; %d bytes", j.spec.Scale, want, j.memory)
+	}
+}
+
+func TestCommandsNameNoPlaces(t *testing.T) {
+	_, out, err := parseRun(strings.Fields("--quick --dir /somewhere --json /else --data /data --workloads yoga"))
+	if want := "pandobench run --data DATA --quick --workloads yoga --append numbers.json"; err != nil || out.command != want {
+		t.Errorf("%q, %v, want %q", out.command, err, want)
+	}
+}
+
+func TestWrongFlags(t *testing.T) {
+	for _, args := range []string{"--size huge", "--engines nobody", "--workloads nothing*", "--memory-limit much", "yoga"} {
+		if _, _, err := parseRun(strings.Fields(args)); err == nil {
+			t.Errorf("%s: passes", args)
+		}
+	}
+}
+
+func TestChooseTakesPrefixes(t *testing.T) {
+	names := []string{"open", "open-killed", "yoga"}
+	got, err := choose(names, "open*,yoga", func(s string) string { return s })
+	if err != nil || strings.Join(got, " ") != "open open-killed yoga" {
+		t.Errorf("%v, %v", got, err)
+	}
+}

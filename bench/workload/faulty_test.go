@@ -1,0 +1,277 @@
+package workload
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/pandodb/pando/bench/engine"
+)
+
+// fault is one way in which an engine can be wrong. Faults begin after so many calls, as those do that tests with little data miss.
+type fault string
+
+const (
+	sound         fault = ""
+	wrongValue    fault = "a get returns a value with a changed bit"
+	othersValue   fault = "a get returns another record's value"
+	shortValue    fault = "a get returns less than the value"
+	lostRecord    fault = "a get does not find a record that is there"
+	ghostRecord   fault = "a get finds a record that was never written"
+	ignoredPut    fault = "a put is acknowledged and forgotten"
+	ignoredUpdate fault = "an update leaves the earlier value"
+	ignoredDelete fault = "a delete leaves the record"
+	halfBatch     fault = "a batch writes all but its last record"
+	skippedRecord fault = "a scan leaves a record out"
+	doubleRecord  fault = "a scan shows a record twice"
+	swapped       fault = "a scan shows two records in the wrong order"
+	scanValue     fault = "a scan shows a value with a changed bit"
+	scanEndsEarly fault = "a scan ends before it is through"
+	seekTooFar    fault = "a seek begins behind the record"
+	movingTime    fault = "a snapshot shows what was written after it"
+	forgets       fault = "what was written is gone after a close"
+)
+
+// memory is an engine that keeps everything in a sorted slice, correct but for its fault.
+type memory struct {
+	mu      sync.Mutex
+	fault   fault
+	records *[]engine.Op // shared by those that open the same directory
+	gets    int
+	puts    int
+}
+
+// faultyDriver opens such an engine.
+func faultyDriver(f fault) engine.Driver {
+	var records []engine.Op
+	return engine.Driver{Name: "memory", Classes: map[engine.Class]string{engine.None: "", engine.Relaxed: "", engine.Durable: ""},
+		Open: func(engine.Options) (engine.Store, error) { return &memory{fault: f, records: &records}, nil }}
+}
+
+func (m *memory) find(key []byte) (int, bool) {
+	return slices.BinarySearchFunc(*m.records, key, func(op engine.Op, k []byte) int { return bytes.Compare(op.Key, k) })
+}
+
+// flip changes the last bit of a copy.
+func flip(b []byte) []byte {
+	b = bytes.Clone(b)
+	b[len(b)-1] ^= 1
+	return b
+}
+
+func (m *memory) Get(dst, key []byte) ([]byte, bool, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.gets++
+	i, found := m.find(key)
+	if !found {
+		return dst, m.fault == ghostRecord, nil
+	}
+	v := (*m.records)[i].Value
+	if m.gets%10 == 0 {
+		switch m.fault {
+		case wrongValue:
+			v = flip(v)
+		case othersValue:
+			v = (*m.records)[(i+1)%len(*m.records)].Value
+		case shortValue:
+			v = v[:len(v)-1]
+		case lostRecord:
+			return dst, false, nil
+		}
+	}
+	return append(dst, v...), true, nil
+}
+
+func (m *memory) Has(key []byte) (bool, error) {
+	_, found, err := m.Get(nil, key)
+	return found, err
+}
+
+func (m *memory) Put(key, value []byte) error { return m.Write([]engine.Op{{Key: key, Value: value}}) }
+func (m *memory) Delete(key []byte) error     { return m.Write([]engine.Op{{Key: key, Delete: true}}) }
+
+func (m *memory) Write(batch []engine.Op) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.fault == halfBatch && len(batch) > 1 {
+		batch = batch[:len(batch)-1]
+	}
+	for _, op := range batch {
+		m.puts++
+		i, found := m.find(op.Key)
+		switch {
+		case op.Delete && found && m.fault != ignoredDelete:
+			*m.records = slices.Delete(*m.records, i, i+1)
+		case op.Delete, found && m.fault == ignoredUpdate, m.fault == ignoredPut && m.puts%50 == 0:
+		case found:
+			(*m.records)[i].Value = bytes.Clone(op.Value)
+		default:
+			*m.records = slices.Insert(*m.records, i, engine.Op{Key: bytes.Clone(op.Key), Value: bytes.Clone(op.Value)})
+		}
+	}
+	return nil
+}
+
+func (m *memory) Scan(s engine.Scan, visit engine.Visit) error {
+	m.mu.Lock()
+	list := slices.Clone(*m.records)
+	m.mu.Unlock()
+	if s.From != nil { // the workloads seek forwards only
+		i := slices.IndexFunc(list, func(op engine.Op) bool { return bytes.Compare(op.Key, s.From) >= 0 })
+		if m.fault == seekTooFar {
+			i++
+		}
+		list = list[max(min(i, len(list)), 0):]
+	}
+	if s.Reverse {
+		slices.Reverse(list)
+	}
+	if n := len(list); n > 20 {
+		switch m.fault {
+		case skippedRecord:
+			list = slices.Delete(list, 3, 4)
+		case doubleRecord:
+			list = slices.Insert(list, 3, list[2])
+		case swapped:
+			list[3], list[4] = list[4], list[3]
+		case scanValue:
+			list[0].Value = flip(list[0].Value)
+		case scanEndsEarly:
+			list = list[:10]
+		}
+	}
+	if s.Limit > 0 {
+		list = list[:min(len(list), s.Limit)]
+	}
+	for _, op := range list {
+		if !visit(op.Key, op.Value) {
+			break
+		}
+	}
+	return nil
+}
+
+func (m *memory) Snapshot() (engine.Snapshot, error) {
+	if m.fault == movingTime {
+		return m, nil
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	records := slices.Clone(*m.records)
+	return &memory{fault: m.fault, records: &records}, nil
+}
+
+func (m *memory) Settle() error  { return nil }
+func (m *memory) Compact() error { return nil }
+
+func (m *memory) Close() error {
+	if m.fault == forgets {
+		*m.records = nil
+	}
+	return nil
+}
+
+// tiny is enough for every check.
+func tiny() Sizes {
+	return Sizes{Records: 4000, Large: 5000, Long: 40, Synced: 100, Growth: 3000, Millis: 20, MemoryMB: 16}
+}
+
+// outcome runs a workload in this process and returns its failure.
+func outcome(t *testing.T, w Workload, f fault) string {
+	t.Helper()
+	spec := Spec{Engine: "memory", Workload: w.Name, Class: w.Class.String(), Dir: t.TempDir(), Sizes: tiny(), Scale: w.Scale(tiny())}
+	spec.Out = spec.Dir + ".cells"
+	d := faultyDriver(f)
+	for spec.Stage = range w.Stages {
+		cells, err := Execute(spec, d, w)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range cells {
+			if c.Failed != "" {
+				return c.Failed
+			}
+		}
+	}
+	return ""
+}
+
+// A workload that does not notice a wrong engine measures nothing. This says which faults each of them notices.
+func TestWorkloadsNoticeWrongEngines(t *testing.T) {
+	values := []fault{wrongValue, othersValue, shortValue, lostRecord}
+	writes := []fault{ignoredPut, ignoredUpdate}
+	scans := []fault{skippedRecord, doubleRecord, swapped, scanValue, scanEndsEarly}
+	notices := map[string][]fault{
+		"lmdb-micro":      slices.Concat(values, writes, scans, []fault{ignoredDelete, halfBatch, ghostRecord, seekTooFar}),
+		"lmdb-micro-seq":  slices.Concat(values, scans, []fault{ignoredPut, ignoredDelete, halfBatch}),
+		"lmdb-micro-100k": slices.Concat(values, []fault{ignoredUpdate, ignoredDelete}),
+		"yoga":            slices.Concat(values, scans, []fault{ignoredPut, halfBatch}),
+		"kvstore-bench":   slices.Concat(values, []fault{ignoredPut}),
+		"bplustree":       slices.Concat(values, writes, scans, []fault{ignoredDelete}),
+		"ycsb":            slices.Concat(values, []fault{ignoredUpdate, doubleRecord, swapped, scanValue, scanEndsEarly, seekTooFar}),
+		"durable":         slices.Concat(values, []fault{ignoredPut}),
+		"durable-16":      slices.Concat(values, []fault{ignoredPut}),
+		"durable-64":      slices.Concat(values, []fault{ignoredPut}),
+		"large":           slices.Concat(values, writes, scans, []fault{halfBatch, ghostRecord, seekTooFar}),
+		"growth":          slices.Concat(values, writes, scans, []fault{halfBatch, forgets}),
+		"open":            {lostRecord, forgets},
+		"space":           slices.Concat(writes, scans, []fault{ignoredDelete, halfBatch, forgets}),
+		"space-json":      slices.Concat(scans, []fault{halfBatch, forgets}),
+		"memory":          slices.Concat(values, scans, []fault{halfBatch}),
+		"mixed":           slices.Concat(values, []fault{ignoredUpdate}),
+		"snapshots":       slices.Concat(values, scans, []fault{ignoredUpdate, movingTime}),
+	}
+	for _, w := range All() {
+		if w.Documents || w.Name == "open-killed" { // these need another engine, and a process to kill
+			continue
+		}
+		t.Run(w.Name, func(t *testing.T) {
+			if got := outcome(t, w, sound); got != "" && !strings.Contains(got, "not supported") {
+				t.Fatalf("an engine without a fault fails: %s", got)
+			}
+			for _, f := range notices[w.Name] {
+				got := outcome(t, w, f)
+				if got == "" {
+					t.Errorf("not noticed: %s", f)
+				}
+				t.Logf("%s: %s", f, got)
+			}
+		})
+	}
+}
+
+func TestSlowEnginesAreMarked(t *testing.T) {
+	for _, w := range All() {
+		if w.Name != "large" && w.Name != "growth" {
+			continue
+		}
+		spec := Spec{Engine: "memory", Workload: w.Name, Class: w.Class.String(), Dir: t.TempDir(), Sizes: tiny(), LoadLimit: 1}
+		spec.Out = spec.Dir + ".cells"
+		cells, err := Execute(spec, faultyDriver(sound), w)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range cells {
+			if !strings.HasPrefix(c.Cut, "1,000 of ") || c.Failed != "" {
+				t.Errorf("%s: %q: cut %q, failed %q", w.Name, c.Name, c.Cut, c.Failed)
+			}
+		}
+		if first := cells[0]; first.Ops != 1000 || first.Data != 116_000 {
+			t.Errorf("%s: %d operations, %d bytes", w.Name, first.Ops, first.Data)
+		}
+	}
+}
+
+func TestMemoryIsOneCycle(t *testing.T) {
+	const lines = 1000
+	next, seen := cycle(lines, newRand(1)), map[uint64]bool{}
+	for at := uint64(0); !seen[at]; at = next[at*memoryLine/8] {
+		seen[at] = true
+	}
+	if len(seen) != lines {
+		t.Errorf("%d of %d lines are met", len(seen), lines)
+	}
+}
