@@ -29,59 +29,6 @@ func crudCommands() []*command {
 
 func itoa(n int) string { return strconv.Itoa(n) }
 
-// writeResult collects what the statements of a write command did.
-type writeResult struct {
-	n, modified int64
-	errors      *bsoncore.ArrayBuilder
-	failed      int
-	upserted    *bsoncore.ArrayBuilder
-	upserts     int
-	retried     []int32
-}
-
-// fail notes the error of a statement.
-func (w *writeResult) fail(i int, err error) {
-	if w.errors == nil {
-		w.errors = bsoncore.NewArrayBuilder()
-	}
-	b := bsoncore.NewDocumentBuilder().AppendInt32("index", int32(i)).AppendInt32("code", int32(document.CodeOf(err)))
-	appendDetails(b, err)
-	w.errors.AppendDocument(b.AppendString("errmsg", message(err)).Build())
-	w.failed++
-}
-
-// upsert notes the _id of a document that a statement inserted.
-func (w *writeResult) upsert(i int, id bson.RawValue) {
-	if w.upserted == nil {
-		w.upserted = bsoncore.NewArrayBuilder()
-	}
-	v := bsoncore.Value{Type: bsoncore.Type(id.Type), Data: id.Value}
-	w.upserted.AppendDocument(bsoncore.NewDocumentBuilder().AppendInt32("index", int32(i)).AppendValue("_id", v).Build())
-	w.upserts++
-}
-
-// reply makes the answer.
-func (w *writeResult) reply(updates bool) bsoncore.Document {
-	b := bsoncore.NewDocumentBuilder().AppendInt32("n", int32(w.n))
-	if updates {
-		b.AppendInt32("nModified", int32(w.modified))
-	}
-	if w.upserted != nil {
-		b.AppendArray("upserted", w.upserted.Build())
-	}
-	if w.errors != nil {
-		b.AppendArray("writeErrors", w.errors.Build())
-	}
-	if len(w.retried) > 0 {
-		list := bsoncore.NewArrayBuilder()
-		for _, id := range w.retried {
-			list.AppendInt32(id)
-		}
-		b.AppendArray("retriedStmtIds", list.Build())
-	}
-	return done(b)
-}
-
 // ordered returns whether the statements go on after one that failed: not, by default.
 func (r *request) ordered() (bool, error) {
 	if !r.has("ordered") {
@@ -134,7 +81,7 @@ func (r *request) insert() (bsoncore.Document, error) {
 		return nil, err
 	}
 	if len(pending) == 0 {
-		return w.reply(false), nil
+		return r.written(&w, false), nil
 	}
 	o := &document.InsertOptions{Ordered: ordered, Unordered: !ordered, SkipValidation: skip}
 	for _, start := range writeGroups(pending) {
@@ -143,7 +90,7 @@ func (r *request) insert() (bsoncore.Document, error) {
 				return nil, errors.Join(err, failure)
 			}
 			w.fail(int(numbers[start]), failure)
-			return w.reply(false), nil
+			return r.written(&w, false), nil
 		}
 	}
 	n, err := c.InsertMany(r.statementContext(numbers...), pending, o)
@@ -162,7 +109,7 @@ func (r *request) insert() (bsoncore.Document, error) {
 	default:
 		return nil, err
 	}
-	return w.reply(false), nil
+	return r.written(&w, false), nil
 }
 
 // insertUntil inserts the documents in front of one that a fail point strikes.
@@ -232,7 +179,7 @@ func (r *request) update() (bsoncore.Document, error) {
 			w.upsert(i, result.UpsertedID)
 		}
 	}
-	return w.reply(true), nil
+	return r.written(&w, true), nil
 }
 
 // updateStatement is one statement of an update command.
@@ -349,7 +296,7 @@ func (r *request) delete() (bsoncore.Document, error) {
 			break
 		}
 	}
-	return w.reply(false), nil
+	return r.written(&w, false), nil
 }
 
 // checkDeletes refuses statements that do not say what to delete, and whether one or all, before any is carried out.
@@ -448,7 +395,7 @@ func (r *request) findAndModify() (bsoncore.Document, error) {
 	if result.Matched > 0 || result.UpsertedID.Type != 0 {
 		r.server.fails.afterWrite(r)
 	}
-	return modifiedReply(o.Remove, doc, result), nil
+	return done(modified(o.Remove, doc, result)), nil
 }
 
 func (r *request) parseFindAndModify() (o *document.ModifyOptions, filter any, err error) {
@@ -482,8 +429,8 @@ func (r *request) parseFindAndModify() (o *document.ModifyOptions, filter any, e
 	return o, filter, err
 }
 
-// modifiedReply is the answer of findAndModify.
-func modifiedReply(removed bool, doc bson.Raw, result *document.UpdateResult) bsoncore.Document {
+// modified begins the answer of findAndModify.
+func modified(removed bool, doc bson.Raw, result *document.UpdateResult) *bsoncore.DocumentBuilder {
 	last := bsoncore.NewDocumentBuilder()
 	n := int32(result.Matched)
 	if result.UpsertedID.Type != 0 {
@@ -502,5 +449,5 @@ func modifiedReply(removed bool, doc bson.Raw, result *document.UpdateResult) bs
 	} else {
 		b.AppendDocument("value", bsoncore.Document(doc))
 	}
-	return done(b)
+	return b
 }

@@ -57,9 +57,9 @@ func (o *outcome) update() *document.UpdateResult {
 	return &document.UpdateResult{Matched: o.N, Modified: o.Modified}
 }
 
-// findAndModify returns the outcome as the answer of findAndModify.
+// findAndModify returns the outcome as the answer of findAndModify, which says that it is about statement 0 once more.
 func (o *outcome) findAndModify(removed bool) bsoncore.Document {
-	return modifiedReply(removed, o.Document, o.update())
+	return done(modified(removed, o.Document, o.update()).AppendInt32("retriedStmtId", 0))
 }
 
 // notYetDone returns the documents of an insert that were not stored before, with the numbers of their statements.

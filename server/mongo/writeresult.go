@@ -1,0 +1,81 @@
+package mongo
+
+import (
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
+
+	"github.com/pandodb/pando/document"
+)
+
+// writeResult collects what the statements of a write command did.
+type writeResult struct {
+	n, modified int64
+	errors      *bsoncore.ArrayBuilder
+	failed      int
+	upserted    *bsoncore.ArrayBuilder
+	upserts     int
+	retried     []int32
+}
+
+// fail notes the error of a statement.
+func (w *writeResult) fail(i int, err error) {
+	if w.errors == nil {
+		w.errors = bsoncore.NewArrayBuilder()
+	}
+	b := bsoncore.NewDocumentBuilder().AppendInt32("index", int32(i)).AppendInt32("code", int32(document.CodeOf(err)))
+	appendDetails(b, err)
+	w.errors.AppendDocument(b.AppendString("errmsg", message(err)).Build())
+	w.failed++
+}
+
+// upsert notes the _id of a document that a statement inserted.
+func (w *writeResult) upsert(i int, id bson.RawValue) {
+	if w.upserted == nil {
+		w.upserted = bsoncore.NewArrayBuilder()
+	}
+	v := bsoncore.Value{Type: bsoncore.Type(id.Type), Data: id.Value}
+	w.upserted.AppendDocument(bsoncore.NewDocumentBuilder().AppendInt32("index", int32(i)).AppendValue("_id", v).Build())
+	w.upserts++
+}
+
+// written makes the answer of a write command. A client that has asked for w: 0 and waits all the same is told how many, and no more.
+func (r *request) written(w *writeResult, updates bool) bsoncore.Document {
+	b := bsoncore.NewDocumentBuilder().AppendInt32("n", int32(w.n))
+	if r.concern.none {
+		return done(b)
+	}
+	r.appendMember(b)
+	if w.errors != nil {
+		b.AppendArray("writeErrors", w.errors.Build())
+	}
+	if len(w.retried) > 0 {
+		list := bsoncore.NewArrayBuilder()
+		for _, id := range w.retried {
+			list.AppendInt32(id)
+		}
+		b.AppendArray("retriedStmtIds", list.Build())
+	}
+	if w.upserted != nil {
+		b.AppendArray("upserted", w.upserted.Build())
+	}
+	if updates {
+		b.AppendInt32("nModified", int32(w.modified))
+	}
+	return done(b)
+}
+
+// appendMember appends what a member of a replica set says of a write: who was elected when it was done, and when that was.
+func (r *request) appendMember(b *bsoncore.DocumentBuilder) {
+	if r.server.o.Standalone {
+		return
+	}
+	last := r.server.store.LastTime()
+	at, time := bsoncore.AppendDocumentStart(make([]byte, 0, opTimeBytes))
+	time = bsoncore.AppendTimestampElement(time, "ts", last.T, last.I)
+	time = bsoncore.AppendInt64Element(time, "t", 1)
+	time, _ = bsoncore.AppendDocumentEnd(time, at) // fails only for a wrong start
+	b.AppendObjectID("electionId", r.server.electionID()).AppendDocument("opTime", time)
+}
+
+// opTimeBytes is room for an opTime.
+const opTimeBytes = 32
