@@ -78,17 +78,26 @@ type secondary struct {
 	build    *build // while it is being built
 }
 
-// use returns the collection of a handle, and nil when it is not there.
+// use returns the collection of a handle, open, and nil when it is not there.
 func (c *Collection) use() (*collection, error) {
-	x, err := c.useRecords()
+	x, err := c.lookup()
 	if x == nil || err != nil {
-		return x, err
+		return nil, err
 	}
 	return x, x.open()
 }
 
 // useRecords is use for those who read by _id: the indexes may not be open.
 func (c *Collection) useRecords() (*collection, error) {
+	x, err := c.lookup()
+	if x == nil || err != nil {
+		return nil, err
+	}
+	return x, x.openRecords()
+}
+
+// lookup returns the collection of a handle as it is, which may not be open, and nil when it is not there.
+func (c *Collection) lookup() (*collection, error) {
 	if err := c.store.usable(); err != nil {
 		return nil, err
 	}
@@ -97,11 +106,10 @@ func (c *Collection) useRecords() (*collection, error) {
 			return x, nil
 		}
 	}
-	x := c.store.current.Load().byName[c.ns.String()]
-	if x == nil {
-		return nil, c.notBuckets()
+	if x := c.store.current.Load().byName[c.ns.String()]; x != nil {
+		return x, nil
 	}
-	return x, x.openRecords()
+	return nil, c.notBuckets()
 }
 
 // view returns the view of this name, and nil when there is none.

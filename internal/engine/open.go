@@ -84,7 +84,8 @@ func (e *Engine) openRoot() (root.Slot, error) {
 		mode, create = vfs.Shared, false
 	}
 	_, err := fsys.Stat(filepath.Join(dir, root.Name))
-	if errors.Is(err, fs.ErrNotExist) {
+	fresh := errors.Is(err, fs.ErrNotExist)
+	if fresh {
 		if !create {
 			return root.Slot{}, e.absent()
 		}
@@ -98,8 +99,8 @@ func (e *Engine) openRoot() (root.Slot, error) {
 	if e.lock, err = fsys.Lock(e.path(LockName), mode); err != nil {
 		return root.Slot{}, err
 	}
-	if create && !e.orderly() {
-		// The directory may have come here without being made durable.
+	if create && !fresh && !e.orderly() {
+		// The directory may have come here without being made durable. A fresh one has been, just now.
 		if err := vfs.MkdirAllSync(fsys, dir); err != nil {
 			return root.Slot{}, err
 		}
@@ -340,7 +341,7 @@ func (e *Engine) recover(slot root.Slot, roots []layout.Root) error {
 	} else {
 		log, got, err = wal.Recover(lo, from, r.take)
 	}
-	if applyErr := r.finish(); err == nil {
+	if applyErr := r.drain(); err == nil {
 		err = applyErr
 	}
 	e.log = log

@@ -37,7 +37,8 @@ type replayed struct {
 	bytes    int // of keys and values
 }
 
-// replay takes the log in. Recovery makes one before anything else runs, calls take for each record and finish at the end.
+// replay takes the log in. Recovery makes one before anything else runs, calls take for each record, and drain at the end, also where
+// take has failed.
 type replay struct {
 	e     *Engine
 	last  uint64 // of the last record that was taken in
@@ -199,9 +200,6 @@ func (r *replay) drain() error {
 	r.chunk.clear()
 	return r.err
 }
-
-// finish ends the replay, also one that has failed.
-func (r *replay) finish() error { return r.drain() }
 
 func (c *chunk) add(cmd *command.Command) {
 	hash := uint64(0)
