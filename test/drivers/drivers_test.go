@@ -61,7 +61,7 @@ var listening = regexp.MustCompile(`addresses="?\[([^\]\s]+)`)
 // serve starts pando serve on an empty directory and returns its address. The test fails if the server ends before the test.
 func serve(t *testing.T, flags ...string) (addr string) {
 	t.Helper()
-	args := append([]string{"serve", "--dir", filepath.Join(t.TempDir(), "db"), "--addr", "127.0.0.1:0", "--profile", "relaxed"}, flags...)
+	args := append([]string{"serve", "--dir", filepath.Join(scratch(t), "db"), "--addr", "127.0.0.1:0", "--profile", "relaxed"}, flags...)
 	cmd := exec.Command(program, args...)
 	errs, err := cmd.StderrPipe()
 	if err != nil {
