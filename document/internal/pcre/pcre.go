@@ -27,6 +27,8 @@ const (
 // ErrLimit is of a match that takes too long, or too much memory.
 var ErrLimit = errors.New("the limits of time or memory for patterns with lookaround or backreferences are exceeded")
 
+var errTwice = errors.New("two named subpatterns have the same name")
+
 // Pattern is a compiled pattern. It is safe for concurrent use.
 type Pattern struct {
 	source, flags string // flags of i, m and s
@@ -54,7 +56,7 @@ func Compile(pattern, options string) (*Pattern, error) {
 		if p.flags != "" {
 			linear = "(?" + p.flags + ")" + linear
 		}
-		if re, err := regexp.Compile(linear); err == nil && !t.twice && (!t.multiline || !t.begins || !re.MatchString("")) {
+		if re, err := regexp.Compile(linear); err == nil && t.refused == nil && (!t.multiline || !t.begins || !re.MatchString("")) {
 			p.linear, p.ends = re, t.ends
 			return p, nil
 		}
@@ -72,8 +74,8 @@ func (p *Pattern) compileFull() (*regexp2.Regexp, error) {
 	t := p.translator()
 	t.backtracking = true
 	pattern, _ := t.translate()
-	if t.twice {
-		return nil, errors.New("two named subpatterns have the same name")
+	if t.refused != nil {
+		return nil, t.refused
 	}
 	options := regexp2.None
 	for _, c := range p.flags {
@@ -102,6 +104,10 @@ func problem(err error) error {
 		return errors.New("missing closing parenthesis")
 	case strings.Contains(s, "missing argument to repetition"), strings.Contains(s, "quantifier"):
 		return errors.New("quantifier does not follow a repeatable item")
+	case strings.Contains(s, "unterminated [] set"):
+		return errors.New("missing terminating ] for character class")
+	case strings.Contains(s, "range in reverse order"):
+		return errors.New("range out of order in character class")
 	}
 	return err
 }

@@ -25,6 +25,15 @@ func TestFind(t *testing.T) {
 		{"a.b", "s", "a\nb", 0, []int{0, 3}, true},
 		{`\w+`, "", "\u00e4b", 0, []int{2, 3}, true},
 		{"[[:alpha:]]+", "", "1ab", 0, []int{1, 3}, true},
+		{"[[:]+", "", "a[:b", 0, []int{1, 3}, true},
+		{"[[:]]", "", "a:]b", 0, []int{1, 3}, true},
+		{"[[:^alpha:]]+", "", "a1-\u00e9b", 0, []int{1, 5}, true},
+		{"[[:punct:]x]+", "", "a]-x^b", 0, []int{1, 5}, true},
+		{`([[:punct:]x])(?!\w)`, "", "xa]a\\", 0, []int{4, 5, 4, 5}, false},
+		{"[[:<:]]b", "", "ab b", 0, []int{3, 4}, false},
+		{"b[[:>:]]", "", "ba b", 0, []int{3, 4}, false},
+		{`[a-\d]+`, "", "b-1a", 0, []int{1, 4}, true},
+		{`[\d-z]+`, "", "b-1z", 0, []int{1, 4}, true},
 		{"b", "", "bab", 1, []int{2, 3}, true},
 		{"^b", "", "bb", 1, nil, true},
 		{`(a)\1`, "", "abaa", 0, []int{2, 4, 2, 3}, false},
@@ -46,6 +55,9 @@ func TestFind(t *testing.T) {
 func TestWhatIsNoPattern(t *testing.T) {
 	for pattern, says := range map[string]string{
 		"(": "missing closing parenthesis", "*a": "quantifier does not follow a repeatable item", "(?<x>a)(?<x>b)": "two named subpatterns",
+		"[a": "missing terminating ]", "[z-a]": "range out of order",
+		"[[:x:]]": "unknown POSIX class name", "[[:^x:]]": "unknown POSIX class name", "[[::]]": "unknown POSIX class name",
+		"[[.x.]]": "POSIX collating elements", "[=x=]": "POSIX collating elements", "[:alpha:]": "POSIX named classes are supported only within a class",
 		strings.Repeat("a", LongestPattern+1): "too large",
 	} {
 		if _, err := Compile(pattern, ""); err == nil || !strings.Contains(err.Error(), says) {

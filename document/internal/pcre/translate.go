@@ -20,7 +20,8 @@ type translator struct {
 	begins bool // there is a ^
 	ends   bool // the end is written as an optional newline
 	names  map[string]bool
-	twice  bool // two groups have one name
+	// refused is why PCRE does not take the pattern.
+	refused error
 }
 
 // The insides of classes.
@@ -39,7 +40,7 @@ const (
 // translate returns the pattern for the engine. ok is false when it needs the backtracking one.
 func (t *translator) translate() (pattern string, ok bool) {
 	t.out.Reset()
-	t.at, t.names, t.twice = 0, map[string]bool{}, false
+	t.at, t.names, t.refused = 0, map[string]bool{}, nil
 	for strings.HasPrefix(t.src[t.at:], "(*UTF8)") || strings.HasPrefix(t.src[t.at:], "(*UTF)") {
 		t.at += strings.IndexByte(t.src[t.at:], ')') + 1
 	}
@@ -57,7 +58,7 @@ func (t *translator) step() bool {
 	case '\\':
 		return t.escape()
 	case '[':
-		t.class()
+		return t.bracket()
 	case '(':
 		return t.group()
 	case '$':
@@ -214,42 +215,50 @@ func (t *translator) class() {
 		t.out.WriteByte('^')
 		t.at++
 	}
-	for first := true; t.at < len(t.src); first = false {
-		c := t.src[t.at]
-		switch {
-		case c == ']' && !first:
-			t.out.WriteByte(']')
-			t.at++
-			return
-		case c == ']':
-			t.out.WriteString(`\]`)
-			t.at++
-		case c == '[':
-			if end := strings.Index(t.src[t.at:], ":]"); end > 0 && strings.HasPrefix(t.src[t.at:], "[:") && t.posix(t.src[t.at+2:t.at+end]) {
-				t.at += end + 2
-				continue
-			}
-			t.out.WriteString(`\[`)
-			t.at++
-		case c == '\\' && t.at+1 < len(t.src):
-			t.classEscape()
-		default:
-			t.out.WriteByte(c)
-			t.at++
-		}
+	if strings.HasPrefix(t.src[t.at:], "]") { // which first does not end it
+		t.out.WriteString(`\]`)
+		t.at++
+	}
+	behind := false // a class such as \d
+	for t.at < len(t.src) && t.src[t.at] != ']' {
+		behind = t.classItem(behind)
+	}
+	if t.at < len(t.src) {
+		t.out.WriteByte(']')
+		t.at++
 	}
 }
 
-// posix writes a class such as [:alpha:] when its name is known.
-func (t *translator) posix(name string) bool {
-	inside := map[string]string{
-		"alpha": "A-Za-z", "digit": digitClass, "alnum": "0-9A-Za-z", "upper": "A-Z", "lower": "a-z", "space": spaceClass,
-		"blank": `\t `, "punct": "!-/:-@\\[-`{-~", "xdigit": "0-9A-Fa-f", "word": wordClass, "cntrl": `\x00-\x1f\x7f`,
-		"print": " -~", "graph": "!-~", "ascii": `\x00-\x7f`,
-		"^digit": notDigitClass, "^space": notSpaceClass, "^word": notWordClass,
-	}[name]
-	t.write(inside)
-	return inside != ""
+// classItem translates what is in a class, and reports whether it was a class too, as \d. With behind, one stands in front: then, and before
+// such a class, a hyphen makes no range.
+func (t *translator) classItem(behind bool) (named bool) {
+	switch c := t.src[t.at]; {
+	case c == '[' && t.posix():
+		return true
+	case c == '[':
+		t.out.WriteString(`\[`)
+		t.at++
+	case c == '-' && (behind || t.namedAt(t.at+1)):
+		t.out.WriteString(`\-`)
+		t.at++
+	case c == '\\' && t.at+1 < len(t.src):
+		named = t.namedAt(t.at)
+		t.classEscape()
+	default:
+		t.out.WriteByte(c)
+		t.at++
+	}
+	return named
+}
+
+// namedAt reports whether a class such as \d or [:digit:] is there.
+func (t *translator) namedAt(at int) bool {
+	rest := t.src[at:]
+	if len(rest) > 1 && rest[0] == '\\' {
+		return strings.IndexByte("dwsDWShvHV", rest[1]) >= 0
+	}
+	_, _, _, ok := posixAt(rest)
+	return ok
 }
 
 // classEscape translates an escape within a class.
@@ -306,7 +315,9 @@ func (t *translator) group() bool {
 		return true
 	}
 	if name, ok := nameOf(rest); ok {
-		t.twice = t.twice || t.names[name]
+		if t.names[name] {
+			t.refused = errTwice
+		}
 		t.names[name] = true
 		return true
 	}
