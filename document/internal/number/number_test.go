@@ -123,6 +123,25 @@ func TestSum(t *testing.T) {
 	}
 }
 
+// TestSumInOrder: the last digits are those of mongod 6.0.5, which are not always those of the exact sum.
+func TestSumInOrder(t *testing.T) {
+	for _, test := range []struct {
+		add  []Number
+		want float64
+	}{
+		{[]Number{Double(1), Double(-0.416147), Double(-0.989992)}, -0.40613900000000003},
+		{[]Number{Double(1e16), Int32(1), Double(-1e16), Double(0.25)}, 1.25},
+	} {
+		var s Sum
+		for _, n := range test.add {
+			s.Add(n)
+		}
+		if got := s.Result().Float64(); got != test.want {
+			t.Errorf("sum of %v: got %v, want %v", test.add, got, test.want)
+		}
+	}
+}
+
 func TestAverageAndDeviation(t *testing.T) {
 	var a Average
 	if _, ok := a.Result(); ok {

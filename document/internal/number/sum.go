@@ -8,9 +8,13 @@ import (
 
 // Sum is a running sum as $sum and $add have it: integers are added exactly, doubles with the error of each addition carried
 // along, decimals as decimals; the result has the widest type that was added. The zero Sum is the int32 0.
+//
+// The last digit of a sum of doubles depends on the order of the additions and on how errors are carried along, so both are as
+// in MongoDB: numbers are added one after the other, and only integers in front of everything else as their sum.
 type Sum struct {
 	t        bsoncore.Type
-	integers int64
+	integers int64 // the sum while there are integers alone that fit; 0 from then on
+	moved    bool  // what is no decimal goes to doubles
 	doubles  compensated
 	decimals Decimal
 	decimal  bool // decimals has a value
@@ -20,15 +24,16 @@ type Sum struct {
 func (s *Sum) Add(n Number) {
 	s.t = Widest(s.t, n.t)
 	switch n.t {
-	case bsoncore.TypeInt32, bsoncore.TypeInt64:
-		i := n.int()
-		sum := s.integers + i
-		if (s.integers < 0) == (i < 0) && (sum < 0) != (i < 0) {
-			s.doubles.addInt(s.integers)
-			sum = i
+	case bsoncore.TypeInt32:
+		if s.moved {
+			s.doubles.add(float64(n.int()))
+			return
 		}
-		s.integers = sum
+		s.addInt(n.int())
+	case bsoncore.TypeInt64:
+		s.addInt(n.int())
 	case bsoncore.TypeDouble:
+		s.move()
 		s.doubles.add(n.double())
 	case bsoncore.TypeDecimal128:
 		if !s.decimal {
@@ -36,6 +41,26 @@ func (s *Sum) Add(n Number) {
 			return
 		}
 		s.decimals = s.decimals.Add(n.decimal())
+	}
+}
+
+func (s *Sum) addInt(i int64) {
+	if !s.moved {
+		sum := s.integers + i
+		if (s.integers < 0) != (i < 0) || (sum < 0) == (i < 0) {
+			s.integers = sum
+			return
+		}
+		s.move()
+	}
+	s.doubles.addInt(i)
+}
+
+// move makes the integers the first of the doubles.
+func (s *Sum) move() {
+	if !s.moved {
+		s.doubles.addInt(s.integers)
+		s.integers, s.moved = 0, true
 	}
 }
 
@@ -51,9 +76,16 @@ func (s *Sum) AddValue(v bsoncore.Value) (added bool) {
 // Merge adds all that o has added.
 func (s *Sum) Merge(o *Sum) {
 	t := Widest(s.t, o.t)
-	s.Add(Int64(o.integers))
-	s.doubles.add(o.doubles.sum)
-	s.doubles.add(o.doubles.compensation)
+	if o.integers != 0 {
+		s.addInt(o.integers)
+	}
+	if o.moved {
+		s.move()
+		s.doubles.add(o.doubles.sum)
+		if o.doubles.rest != 0 && !math.IsInf(o.doubles.sum, 0) { // what an infinity leaves is no number
+			s.doubles.add(o.doubles.rest)
+		}
+	}
 	if o.decimal {
 		s.Add(FromDecimal(o.decimals))
 	}
@@ -83,7 +115,7 @@ func (s *Sum) Result() Number {
 
 // exact returns the sum of integers alone if it fits.
 func (s *Sum) exact() (i int64, ok bool) {
-	if s.doubles == (compensated{}) {
+	if !s.moved {
 		return s.integers, true
 	}
 	d := s.nonDecimal()
@@ -93,12 +125,13 @@ func (s *Sum) exact() (i int64, ok bool) {
 
 // Float64 returns the sum as a double.
 func (s *Sum) Float64() float64 {
-	if s.decimal {
+	switch {
+	case s.decimal:
 		return s.Decimal().Float64()
+	case !s.moved:
+		return float64(s.integers)
 	}
-	d := s.doubles
-	d.addInt(s.integers)
-	return d.result()
+	return s.doubles.result()
 }
 
 // Decimal returns the sum as a decimal.
@@ -110,51 +143,51 @@ func (s *Sum) Decimal() Decimal {
 }
 
 func (s *Sum) nonDecimal() Decimal {
-	total := DecimalFromInt(s.integers)
-	switch r := s.doubles.result(); {
-	case s.doubles == compensated{}:
-		return total
-	case math.IsNaN(r) || math.IsInf(r, 0):
+	if !s.moved {
+		return DecimalFromInt(s.integers)
+	}
+	r := s.doubles.result()
+	if math.IsNaN(r) || math.IsInf(r, 0) {
 		return fullDecimal(r)
 	}
-	total = total.Add(fullDecimal(s.doubles.sum))
-	if s.doubles.compensation != 0 {
-		total = total.Add(fullDecimal(s.doubles.compensation))
+	total := fullDecimal(s.doubles.sum)
+	if s.doubles.rest != 0 {
+		total = total.Add(fullDecimal(s.doubles.rest))
 	}
 	return total
 }
 
-// compensated is a sum of doubles of which the rounding errors are summed beside it (Neumaier, "Rundungsfehleranalyse einiger
-// Verfahren zur Summation endlicher Summen", 1974).
+// compensated is a sum of doubles as two of them: the double that is nearest to it, and what is missing there (Dekker, "A
+// floating-point technique for extending the available precision", 1971).
 type compensated struct {
-	sum, compensation float64
-	plain             float64 // the sum as it is without all this: what infinities and NaN leave
+	sum, rest float64
+	plain     float64 // the sum as it is without all this: what infinities and NaN leave
 }
 
 func (c *compensated) add(x float64) {
 	c.plain += x
-	t := c.sum + x
-	part := t - c.sum
-	c.compensation += (c.sum - (t - part)) + (x - part)
+	// What was missing joins the addend first: of the two it is the smaller, mostly, so that this error needs fewer steps.
+	joined := x + c.rest
+	left := c.rest - (joined - x)
+	t := c.sum + joined
+	before := t - joined
+	after := t - before
+	c.rest = left + ((c.sum - before) + (joined - after))
 	c.sum = t
 }
 
-// addInt adds an integer exactly: its upper and its lower half are doubles.
+// addInt adds an integer exactly: both of its halves are doubles.
 func (c *compensated) addInt(i int64) {
-	if i == 0 {
-		return
-	}
-	lower := i & (1<<32 - 1)
-	c.add(float64(i - lower))
-	c.add(float64(lower))
+	upper := i / (1 << 32) * (1 << 32)
+	c.add(float64(i - upper))
+	c.add(float64(upper))
 }
 
 func (c *compensated) result() float64 {
-	r := c.sum + c.compensation
-	if math.IsNaN(r) {
+	if math.IsNaN(c.sum) {
 		return c.plain
 	}
-	return r
+	return c.sum
 }
 
 // Average is a running mean as $avg has it: a double, or a decimal when one was added. The zero Average has no result.
