@@ -5,7 +5,6 @@ import (
 	"errors"
 	"iter"
 	"slices"
-	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
@@ -243,7 +242,7 @@ func (e *environment) Find(ctx context.Context, database, collection string, r *
 		return e.findInView(ctx, below, stages, r)
 	}
 	if e.store.isOplog(ns) {
-		return e.store.aggregateOplog(ctx, r, e.call)
+		return e.aggregateOplog(ctx, r)
 	}
 	if _, series := e.store.Database(database).Lookup(collection).bucketsOf(); series != nil {
 		return e.aggregateBuckets(ctx, series, r)
@@ -268,7 +267,7 @@ func (e *environment) Find(ctx context.Context, database, collection string, r *
 
 // query makes a query of a request.
 func (e *environment) query(r *aggregate.Request) (q *findQuery, err error) {
-	q = &findQuery{now: e.store.clock.Now(), let: r.Let, call: e.call}
+	q = &findQuery{now: e.store.clock.Now(), let: r.Let, call: e.call, project: whole}
 	q.spec = r.Filter
 	if q.spec == nil {
 		q.spec = emptyDocument()
@@ -327,7 +326,7 @@ func (e *environment) findInView(ctx context.Context, below namespace, stages []
 func (e *environment) Count(ctx context.Context, database, collection string, r *aggregate.Request) (int64, bool, error) {
 	ns := namespace{database, collection}
 	cat := e.store.current.Load()
-	if cat.views[ns.String()] != nil || e.store.isOplog(ns) || strings.HasPrefix(collection, bucketsPrefix) {
+	if cat.views[ns.String()] != nil || e.store.isOplog(ns) || isBuckets(ns) {
 		return 0, false, nil
 	}
 	x, err := e.lookup(ns)

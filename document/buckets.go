@@ -24,8 +24,8 @@ import (
 // bucketsPrefix begins the name under which MongoDB keeps the buckets of a time series.
 const bucketsPrefix = "system.buckets."
 
-// namesBuckets reports whether a handle may be one on the buckets of a time series.
-func (c *Collection) namesBuckets() bool { return strings.HasPrefix(c.ns.collection, bucketsPrefix) }
+// isBuckets reports whether a name may be that of the buckets of a time series.
+func isBuckets(ns namespace) bool { return strings.HasPrefix(ns.collection, bucketsPrefix) }
 
 // bucketsOf returns the time series whose buckets a handle names; nil when it names something else.
 func (c *Collection) bucketsOf() (*Collection, *collection) {
@@ -85,8 +85,7 @@ type bucketScan struct {
 	number uint64   // of the bucket that is being made
 	held   document // a measurement that did not fit into the last bucket; nil: none
 	query  *findQuery
-	skip   int64
-	left   int64 // -1: no limit
+	window window
 }
 
 // openBuckets opens the measurements of a series on a moment.
@@ -104,17 +103,14 @@ func (m *moment) openBuckets(ctx context.Context, x *collection, q *findQuery) (
 		return nil, err
 	}
 	settings := x.settings.Load()
-	scan := &bucketScan{m: matches, packer: settings.series.packer(settings), query: q, skip: q.Skip, left: -1}
-	if q.Limit > 0 {
-		scan.left = q.Limit
-	}
-	return scan, nil
+	packer := settings.series.packer(settings)
+	return &bucketScan{m: matches, packer: packer, query: q, window: windowOf(q.Skip, q.Limit)}, nil
 }
 
 // next implements source.
 func (b *bucketScan) next(ctx context.Context) (document, bool, error) {
 	b.query.call.By(ctx)
-	for b.left != 0 {
+	for !b.window.ended() {
 		doc, err := b.pack()
 		if doc == nil || err != nil {
 			return nil, false, errors.Join(err, ctx.Err())
@@ -123,15 +119,8 @@ func (b *bucketScan) next(ctx context.Context) (document, bool, error) {
 		if err = errors.Join(err, ctx.Err()); err != nil {
 			return nil, false, err
 		}
-		if !match {
+		if !match || !b.window.admits() {
 			continue
-		}
-		if b.skip > 0 {
-			b.skip--
-			continue
-		}
-		if b.left > 0 {
-			b.left--
 		}
 		if doc, err = b.query.project(doc); err != nil {
 			return nil, false, err
@@ -210,7 +199,6 @@ func (e *environment) aggregateBuckets(ctx context.Context, x *collection, r *ag
 	if err != nil {
 		return nil, err
 	}
-	q.project = func(doc document) (document, error) { return doc, nil }
 	open := func(q *findQuery) (*Cursor, error) {
 		scan, err := e.moment.openBuckets(ctx, x, q)
 		if err != nil {

@@ -204,23 +204,19 @@ func (c *Collection) Tail(ctx context.Context, filter any, o *FindOptions) (*Cur
 	if err != nil {
 		return nil, err
 	}
-	t := &tail{c: x, query: q, view: x.codec.NewView(), skip: q.options.Skip, left: -1}
-	if q.options.Limit > 0 {
-		t.left = q.options.Limit
-	}
+	t := &tail{c: x, query: q, view: x.codec.NewView(), window: windowOf(q.options.Skip, q.options.Limit)}
 	return newCursor(ctx, t), nil
 }
 
 // tail walks over a capped collection, and goes on where it stopped.
 type tail struct {
-	c     *collection
-	query *findQuery
-	view  viewer
-	last  []byte // the key of the newest record that was seen
-	it    *pando.Iterator
-	out   []byte
-	skip  int64 // documents still to be passed over
-	left  int64 // documents still to be given; -1: all that come
+	c      *collection
+	query  *findQuery
+	view   viewer
+	last   []byte // the key of the newest record that was seen
+	it     *pando.Iterator
+	out    []byte
+	window window
 }
 
 // viewer is what a tail needs of a codec's view.
@@ -238,7 +234,7 @@ func (t *tail) next(ctx context.Context) (doc document, ok bool, err error) {
 			return nil, false, err
 		}
 	}
-	for t.left != 0 && t.it.Next() {
+	for !t.window.ended() && t.it.Next() {
 		if err := ctx.Err(); err != nil {
 			return nil, false, err
 		}
@@ -250,15 +246,8 @@ func (t *tail) next(ctx context.Context) (doc document, ok bool, err error) {
 		if err != nil {
 			return nil, false, err
 		}
-		if !match {
+		if !match || !t.window.admits() {
 			continue
-		}
-		if t.skip > 0 {
-			t.skip--
-			continue
-		}
-		if t.left > 0 {
-			t.left--
 		}
 		if t.out, err = t.view.Document(t.out[:0]); err != nil {
 			return nil, false, err
@@ -301,7 +290,7 @@ func (t *tail) close() error {
 
 // wait waits until there may be more.
 func (t *tail) wait(ctx context.Context) error {
-	if t.left == 0 {
+	if t.window.ended() {
 		<-ctx.Done()
 		return ctx.Err()
 	}

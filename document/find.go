@@ -99,7 +99,7 @@ func (c *Collection) OpenFind(ctx context.Context, filter any, o *FindOptions) (
 	if err != nil {
 		return nil, err
 	}
-	if (o == nil || !o.ReturnKey && !o.ShowRecordID) && !c.namesBuckets() {
+	if (o == nil || !o.ReturnKey && !o.ShowRecordID) && !isBuckets(c.ns) {
 		if cursor, err := c.openDirect(ctx, spec, o); cursor != nil || err != nil {
 			return cursor, err
 		}
@@ -195,13 +195,16 @@ func (c *Collection) parseFind(filter any, o *FindOptions) (*findQuery, error) {
 	return q, c.parseProjection(q)
 }
 
+// whole is the projection of who wants documents as they are.
+func whole(doc document) (document, error) { return doc, nil }
+
 // parseProjection makes the function that turns a document into what is wanted of it.
 func (c *Collection) parseProjection(q *findQuery) error {
 	spec, err := toOptional(q.options.Projection)
 	if err != nil {
 		return err
 	}
-	q.project = func(doc document) (document, error) { return doc, nil }
+	q.project = whole
 	if spec == nil {
 		return nil
 	}

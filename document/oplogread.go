@@ -91,9 +91,8 @@ func (p *oplogSpan) narrow(op string, v bsoncore.Value) {
 // oplogScan is entries of the oplog from the oldest to the newest. It implements source.
 type oplogScan struct {
 	feed
-	query *findQuery
-	skip  int64
-	left  int64 // -1: no limit
+	query  *findQuery
+	window window
 }
 
 // openOplog opens a scan of the oplog, which goes on with follow.
@@ -110,10 +109,7 @@ func (s *Store) openOplog(ctx context.Context, q *findQuery, follow bool) (*oplo
 	}
 	span := spanOf(q.spec)
 	at := places[placeBefore(places, span.from)]
-	scan := &oplogScan{query: q, skip: q.Skip, left: -1}
-	if q.Limit > 0 {
-		scan.left = q.Limit
-	}
+	scan := &oplogScan{query: q, window: windowOf(q.Skip, q.Limit)}
 	entries := &entryMaker{add: func(ctx context.Context, time uint64, entry document) error {
 		if time > span.to && !follow {
 			return errFeedEnded
@@ -133,7 +129,7 @@ func (s *Store) openOplog(ctx context.Context, q *findQuery, follow bool) (*oplo
 // next implements source.
 func (o *oplogScan) next(ctx context.Context) (document, bool, error) {
 	o.query.call.By(ctx)
-	for o.left != 0 {
+	for !o.window.ended() {
 		e, err := o.take(ctx)
 		if err != nil {
 			return nil, false, positionLost(err)
@@ -141,12 +137,8 @@ func (o *oplogScan) next(ctx context.Context) (document, bool, error) {
 		if e == nil {
 			return nil, false, nil
 		}
-		if o.skip > 0 {
-			o.skip--
+		if !o.window.admits() {
 			continue
-		}
-		if o.left > 0 {
-			o.left--
 		}
 		doc, err := o.query.project(e.doc)
 		return doc, err == nil, err
@@ -217,8 +209,7 @@ type oplogBack struct {
 	to     uint64       // the last change of the part to be read next
 	step   int          // how many places at once
 	list   []document
-	skip   int64
-	left   int64
+	window window
 }
 
 // openOplogBack opens a scan of the oplog from its end.
@@ -227,17 +218,14 @@ func (s *Store) openOplogBack(ctx context.Context, q *findQuery) (source, error)
 	if err != nil {
 		return nil, positionLost(err)
 	}
-	o := &oplogBack{store: s, query: q, span: spanOf(q.spec), places: places, to: head.seq, step: 1, skip: q.Skip, left: -1}
-	if q.Limit > 0 {
-		o.left = q.Limit
-	}
+	o := &oplogBack{store: s, query: q, span: spanOf(q.spec), places: places, to: head.seq, step: 1, window: windowOf(q.Skip, q.Limit)}
 	return o, nil
 }
 
 // next implements source.
 func (o *oplogBack) next(ctx context.Context) (document, bool, error) {
 	o.query.call.By(ctx)
-	for o.left != 0 {
+	for !o.window.ended() {
 		for len(o.list) == 0 {
 			if len(o.places) == 0 {
 				return nil, false, nil
@@ -248,12 +236,8 @@ func (o *oplogBack) next(ctx context.Context) (document, bool, error) {
 		}
 		last := len(o.list) - 1
 		doc := o.list[last]
-		if o.list = o.list[:last]; o.skip > 0 {
-			o.skip--
+		if o.list = o.list[:last]; !o.window.admits() {
 			continue
-		}
-		if o.left > 0 {
-			o.left--
 		}
 		doc, err := o.query.project(doc)
 		return doc, err == nil, err
@@ -375,26 +359,19 @@ func (o cursorRows) Next(ctx context.Context) (document, error) {
 // Close implements aggregate.Cursor.
 func (o cursorRows) Close() error { return o.cursor.Close() }
 
-// aggregateOplog opens the oplog for a pipeline that call waits for.
-func (s *Store) aggregateOplog(ctx context.Context, r *aggregate.Request, call *expression.Call) (aggregate.Cursor, error) {
-	q := &findQuery{spec: emptyDocument(), now: s.clock.Now(), call: call, project: func(doc document) (document, error) { return doc, nil }}
-	natural := true
-	if r != nil {
-		if r.Filter != nil {
-			q.spec = r.Filter
-		}
-		q.Sort, q.Skip, q.Limit, q.Hint, q.Collation, q.Let = r.Sort, r.Skip, r.Limit, r.Hint, r.Collation, r.Let
-	}
-	var err error
-	if q.Filter, err = query.Parse(q.spec, &query.Options{Collation: q.Collation, Let: q.Let, Now: q.now, Call: call}); err != nil {
+// aggregateOplog opens the oplog for a pipeline.
+func (e *environment) aggregateOplog(ctx context.Context, r *aggregate.Request) (aggregate.Cursor, error) {
+	q, err := e.query(r)
+	if err != nil {
 		return nil, err
 	}
-	c := s.Database(localDatabase).Lookup(oplogName)
-	if _, natural = oplogOrder(q); natural {
-		cursor, err := c.findInOplog(ctx, q)
-		return cursorRows{cursor}, err
+	c := e.store.Database(localDatabase).Lookup(oplogName)
+	open := func(q *findQuery) (*Cursor, error) { return c.findInOplog(ctx, q) }
+	if _, natural := oplogOrder(q); !natural {
+		return e.store.sortedRows(ctx, q, open)
 	}
-	return s.sortedRows(ctx, q, func(q *findQuery) (*Cursor, error) { return c.findInOplog(ctx, q) })
+	cursor, err := open(q)
+	return cursorRows{cursor}, err
 }
 
 // sortedRows is what open finds in another order than its own, in memory.
