@@ -18,17 +18,17 @@ import (
 
 	"github.com/klauspost/compress/fse"
 	"github.com/klauspost/compress/huff0"
+
+	"github.com/pandodb/pando/internal/pageformat"
 )
 
 const (
-	minEntries = 64      // of a page that is split
-	minClass   = 24      // entries of the same lengths that are taken together
-	maxClasses = 128     // of a page
-	maxColumns = 2048    // of a class
-	maxPage    = 1 << 20 // bytes of a page: package page has no larger ones
-	flagBits   = 3       // of an entry's second number: docs/format/page.md
-	flagExpiry = 2       // a number follows that two lengths do not tell
-	lengthBits = 24      // more than a length in a page has
+	minEntries = 64                 // of a page that is split
+	minClass   = 24                 // entries of the same lengths that are taken together
+	maxClasses = 128                // of a page
+	maxColumns = 2048               // of a class
+	maxPage    = pageformat.MaxSize // bytes of a page
+	lengthBits = 24                 // more than a length in a page has
 )
 
 // How a column is written: the lowest two bits of its first byte.
@@ -78,7 +78,7 @@ type class struct {
 // width returns the bytes of an entry behind its lengths.
 func (c *class) width() int { return int(c.suffix) + c.value() }
 
-func (c *class) value() int { return int(c.meta >> flagBits) }
+func (c *class) value() int { return int(c.meta >> pageformat.FlagBits) }
 
 // entry is where an entry of a page begins, where its key does, and where it ends.
 type entry struct {
@@ -86,7 +86,7 @@ type entry struct {
 	class        int32 // -1: it has an expiry
 }
 
-// uvarint reads a number as package page writes it: in as few bytes as possible. n is 0 when there is none.
+// uvarint reads a number in as few bytes as possible, as package page writes it. n is 0 when there is none.
 func uvarint(b []byte) (v uint64, n int) {
 	if len(b) > 0 && b[0] < 0x80 {
 		return uint64(b[0]), 1
@@ -98,55 +98,31 @@ func uvarint(b []byte) (v uint64, n int) {
 	return v, n
 }
 
-// head reads what a page of size bytes begins with, and returns where its entries begin. It is not ok when there is none.
-func head(page []byte, size int) (count, prefix, at int, ok bool) {
-	c, n := uvarint(page)
-	if n == 0 || c > uint64(size)/2 {
-		return 0, 0, 0, false
-	}
-	p, m := uvarint(page[n:])
-	if m == 0 || p > uint64(len(page)-n-m) {
-		return 0, 0, 0, false
-	}
-	return int(c), int(p), n + m + int(p), true
+// readHead reads what a page of size bytes begins with. It is not ok when there is none, or one that Decode would not make again.
+func readHead(b []byte, size int) (h pageformat.Head, ok bool) {
+	h, ok = pageformat.ParseHead(b)
+	return h, ok && h.Shortest() && h.Count <= uint64(size)/pageformat.MinEntry
 }
 
-// readEntry returns the lengths of the entry that b begins with, where its key begins, and where it ends. n is 0 when there is
-// none.
-func readEntry(b []byte) (suffix, meta uint64, key, n int) {
-	suffix, i := uvarint(b)
-	if i == 0 {
-		return 0, 0, 0, 0
-	}
-	meta, j := uvarint(b[i:])
-	if j == 0 || suffix >= 1<<lengthBits || meta >= 1<<(lengthBits+flagBits) {
-		return 0, 0, 0, 0
-	}
-	key = i + j
-	if meta&flagExpiry != 0 {
-		_, e := uvarint(b[key:])
-		if e == 0 {
-			return 0, 0, 0, 0
-		}
-		key += e
-	}
-	n = key + int(suffix+meta>>flagBits)
-	if n > len(b) {
-		return 0, 0, 0, 0
-	}
-	return suffix, meta, key, n
+// readEntry reads the entry at offset at. It is not ok when there is none, or one that Decode would not make again.
+func readEntry(b []byte, at int) (e pageformat.Entry, ok bool) {
+	e, ok = pageformat.ParseEntry(b, at)
+	return e, ok && e.Shortest(at) && possible(uint64(e.Value-e.Suffix), e.Meta)
+}
+
+// possible reports whether an entry of a page may have these lengths.
+func possible(suffix, meta uint64) bool {
+	return suffix < 1<<lengthBits && meta>>pageformat.FlagBits < 1<<lengthBits
 }
 
 // Split appends the columns of a page to dst, and the entries that are in none to rest. It is not ok when page is none, or
 // when columns are not worth while; dst and rest are as they were then.
 func (c *Coder) Split(dst, rest, page []byte) (cols, left []byte, ok bool) {
-	count, prefix, at, ok := head(page, len(page))
-	if !ok || count < minEntries || len(page) > maxPage || !c.survey(page, at, count) || !c.choose() {
+	h, ok := readHead(page, len(page))
+	if !ok || h.Count < minEntries || len(page) > maxPage || !c.survey(page, h.Size, int(h.Count)) || !c.choose() {
 		return dst, rest, false
 	}
-	dst = binary.AppendUvarint(dst, uint64(count))
-	dst = binary.AppendUvarint(dst, uint64(prefix))
-	dst = append(dst, page[at-prefix:at]...)
+	dst = append(dst, page[:h.Size]...)
 	chosen := c.chosen()
 	dst = binary.AppendUvarint(dst, uint64(len(chosen)))
 	for _, k := range chosen {
@@ -236,19 +212,20 @@ func (c *Coder) survey(page []byte, at, count int) bool {
 	c.classes, c.entries = c.classes[:0], slices.Grow(c.entries[:0], count)
 	last, lastShape := int32(-1), uint64(0)
 	for range count {
-		suffix, meta, key, n := readEntry(page[at:])
-		if n == 0 {
+		p, ok := readEntry(page, at)
+		if !ok {
 			return false
 		}
-		e := entry{uint32(at), uint32(at + key), uint32(at + n), -1}
-		if meta&flagExpiry == 0 {
-			shape := suffix<<(lengthBits+flagBits) | meta
+		e := entry{uint32(at), uint32(p.Suffix), uint32(p.End()), -1}
+		if p.Meta&pageformat.FlagExpiry == 0 {
+			suffix := uint64(p.Value - p.Suffix)
+			shape := suffix<<(lengthBits+pageformat.FlagBits) | p.Meta
 			if last < 0 || shape != lastShape {
 				i, ok := c.byShape[shape]
 				if !ok {
 					i = int32(len(c.classes))
 					c.byShape[shape] = i
-					c.classes = append(c.classes, class{suffix: suffix, meta: meta, number: -1})
+					c.classes = append(c.classes, class{suffix: suffix, meta: p.Meta, number: -1})
 				}
 				last, lastShape = i, shape
 			}
@@ -256,7 +233,7 @@ func (c *Coder) survey(page []byte, at, count int) bool {
 			e.class = last
 		}
 		c.entries = append(c.entries, e)
-		at += n
+		at = p.End()
 	}
 	return at == len(page)
 }

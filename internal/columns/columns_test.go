@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/pandodb/pando/internal/pageformat"
 )
 
 // pair is an entry of a page; a page's keys need not be in order here.
@@ -17,14 +19,9 @@ type pair struct {
 
 // pageOf makes a page as package page does, which lies above this one.
 func pageOf(prefix string, pairs []pair) []byte {
-	b := binary.AppendUvarint(nil, uint64(len(pairs)))
-	b = append(binary.AppendUvarint(b, uint64(len(prefix))), prefix...)
+	b := pageformat.AppendHead(nil, len(pairs), []byte(prefix))
 	for _, p := range pairs {
-		b = binary.AppendUvarint(b, uint64(len(p.key)))
-		b = binary.AppendUvarint(b, uint64(len(p.value))<<flagBits|p.flags)
-		if p.flags&flagExpiry != 0 {
-			b = binary.AppendUvarint(b, p.expiry)
-		}
+		b = pageformat.AppendLengths(b, len(p.key), uint64(len(p.value))<<pageformat.FlagBits|p.flags, p.expiry)
 		b = append(append(b, p.key...), p.value...)
 	}
 	return b
@@ -57,7 +54,7 @@ func pages() map[string][]byte {
 				return pair{key: fmt.Sprintf("%05d", i), value: word(rng.IntN(300))}
 			}
 			if i%31 == 0 {
-				return pair{key: fmt.Sprintf("%05d", i), value: "x", flags: flagExpiry, expiry: uint64(i) << 20}
+				return pair{key: fmt.Sprintf("%05d", i), value: "x", flags: pageformat.FlagExpiry, expiry: uint64(i) << 20}
 			}
 			return pair{key: fmt.Sprintf("%05d", i), value: "constant" + word(2), flags: uint64(i % 2)}
 		}),

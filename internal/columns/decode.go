@@ -3,6 +3,8 @@ package columns
 import (
 	"encoding/binary"
 	"slices"
+
+	"github.com/pandodb/pando/internal/pageformat"
 )
 
 // Decode makes the page of which Split made cols and rest. It fills page, which has its length.
@@ -10,13 +12,12 @@ func (c *Coder) Decode(page, cols, rest []byte) error {
 	if len(page) > maxPage {
 		return damaged("a page that is too long")
 	}
-	count, prefix, at, ok := head(cols, len(page))
-	if !ok || at > len(page) {
+	h, ok := readHead(cols, len(page))
+	if !ok || h.Size > len(page) {
 		return damaged("no page begins so")
 	}
-	copy(page, cols[:at])
-	cols = cols[at:]
-	cols, err := c.readClasses(cols, prefix)
+	count, at := int(h.Count), copy(page, cols[:h.Size])
+	cols, err := c.readClasses(cols[at:])
 	if err != nil {
 		return err
 	}
@@ -71,7 +72,7 @@ func (c *Coder) readAll(page, cols []byte, key, value int) error {
 }
 
 // readClasses reads the lengths of the classes.
-func (c *Coder) readClasses(b []byte, prefix int) ([]byte, error) {
+func (c *Coder) readClasses(b []byte) ([]byte, error) {
 	n, k := uvarint(b)
 	if k == 0 || n > maxClasses {
 		return nil, damaged("too many classes")
@@ -84,7 +85,7 @@ func (c *Coder) readClasses(b []byte, prefix int) ([]byte, error) {
 			return nil, damaged("a class ends early")
 		}
 		meta, j := uvarint(b[i:])
-		if j == 0 || suffix >= 1<<lengthBits || meta >= 1<<(lengthBits+flagBits) || meta&flagExpiry != 0 {
+		if j == 0 || !possible(suffix, meta) || meta&pageformat.FlagExpiry != 0 {
 			return nil, damaged("a class of impossible lengths")
 		}
 		k := class{suffix: suffix, meta: meta}
@@ -115,17 +116,17 @@ func (c *Coder) arrange(page []byte, at int, rest []byte) error {
 	c.keys, c.values = slices.Grow(c.keys[:0], total), slices.Grow(c.values[:0], total)
 	for _, number := range c.of {
 		if int(number) == len(c.classes) {
-			_, _, _, n := readEntry(rest)
-			if n == 0 || n > len(page)-at {
+			e, ok := readEntry(rest, 0)
+			if !ok || e.End() > len(page)-at {
 				return damaged("an entry of the rest ends early")
 			}
-			copy(page[at:], rest[:n])
-			at, rest = at+n, rest[n:]
+			copy(page[at:], rest[:e.End()])
+			at, rest = at+e.End(), rest[e.End():]
 			continue
 		}
 		k := &c.classes[number]
 		var room [2 * binary.MaxVarintLen64]byte
-		lengths := binary.AppendUvarint(binary.AppendUvarint(room[:0], k.suffix), k.meta)
+		lengths := pageformat.AppendLengths(room[:0], int(k.suffix), k.meta, 0)
 		if len(page)-at < len(lengths)+k.width() {
 			return damaged("entries reach behind the end")
 		}

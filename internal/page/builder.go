@@ -2,10 +2,9 @@ package page
 
 import (
 	"bytes"
-	"encoding/binary"
 	"fmt"
-	"math/bits"
 
+	"github.com/pandodb/pando/internal/pageformat"
 	"github.com/pandodb/pando/internal/record"
 )
 
@@ -55,14 +54,14 @@ func (b *Builder) Add(key []byte, r record.Record) error {
 		raw += (b.prefix - prefix) * len(b.list)
 		if long-prefix >= 0x80 {
 			for _, a := range b.list {
-				raw += uvarintLen(uint64(int(a.key)-prefix)) - uvarintLen(uint64(int(a.key)-b.prefix))
+				raw += pageformat.UvarintLen(uint64(int(a.key)-prefix)) - pageformat.UvarintLen(uint64(int(a.key)-b.prefix))
 			}
 		}
 	}
 	meta := meta(r.Kind, r.Expiry, len(r.Value))
-	raw += uvarintLen(uint64(len(key)-prefix)) + len(key) - prefix + uvarintLen(meta) + len(r.Value)
+	raw += pageformat.UvarintLen(uint64(len(key)-prefix)) + len(key) - prefix + pageformat.UvarintLen(meta) + len(r.Value)
 	if r.Expiry != 0 {
-		raw += uvarintLen(r.Expiry)
+		raw += pageformat.UvarintLen(r.Expiry)
 	}
 	if sizeOf(len(b.list)+1, prefix, raw) > MaxRaw {
 		return fmt.Errorf("page: entry %d of %d bytes: %w", len(b.list), len(key)+len(r.Value), ErrFull)
@@ -133,30 +132,13 @@ func (b *Builder) Append(dst []byte) []byte {
 }
 
 func (b *Builder) appendHead(dst []byte) []byte {
-	dst = binary.AppendUvarint(dst, uint64(len(b.list)))
-	dst = binary.AppendUvarint(dst, uint64(b.prefix))
-	return append(dst, b.FirstKey()[:b.prefix]...)
+	return pageformat.AppendHead(dst, len(b.list), b.FirstKey()[:b.prefix])
 }
 
 func (b *Builder) appendEntry(dst []byte, a *added) []byte {
-	suffix := int(a.key) - b.prefix
-	meta := a.meta()
-	switch {
-	case suffix < 0x80 && meta < 0x80:
-		dst = append(dst, byte(suffix), byte(meta))
-	case suffix < 0x80 && meta < 0x4000:
-		dst = append(dst, byte(suffix), byte(meta)|0x80, byte(meta>>7))
-	default:
-		dst = binary.AppendUvarint(dst, uint64(suffix))
-		dst = binary.AppendUvarint(dst, meta)
-	}
-	if a.expiry != 0 {
-		dst = binary.AppendUvarint(dst, a.expiry)
-	}
+	dst = pageformat.AppendLengths(dst, int(a.key)-b.prefix, meta(a.kind, a.expiry, int(a.value)), a.expiry)
 	return append(dst, b.data[int(a.at)+b.prefix:a.at+a.key+a.value]...)
 }
-
-func (a *added) meta() uint64 { return meta(a.kind, a.expiry, int(a.value)) }
 
 // ResidentSize is how much memory Load needs.
 func (b *Builder) ResidentSize() int { return shapeOf(len(b.list), b.Size()).size }
@@ -171,7 +153,7 @@ func (b *Builder) Load(dst []byte, ks uint32) error {
 	raw := b.appendHead(l.raw[:0])
 	l.setPrefix(len(raw)-b.prefix, b.prefix)
 	for i := range b.list {
-		l.offsets[i], l.heads[i] = uint32(len(raw)), headOf(b.key(i)[b.prefix:])
+		l.offsets[i], l.heads[i] = uint32(len(raw)), pageformat.FirstFour(b.key(i)[b.prefix:])
 		raw = b.appendEntry(raw, &b.list[i])
 	}
 	return nil
@@ -179,25 +161,31 @@ func (b *Builder) Load(dst []byte, ks uint32) error {
 
 // sizeOf is the length of a raw page whose entries take raw bytes.
 func sizeOf(count, prefix, raw int) int {
-	return uvarintLen(uint64(count)) + uvarintLen(uint64(prefix)) + prefix + raw
+	return pageformat.UvarintLen(uint64(count)) + pageformat.UvarintLen(uint64(prefix)) + prefix + raw
 }
 
 // meta is the number that tells an entry's value length and flags.
 func meta(kind record.Kind, expiry uint64, value int) uint64 {
-	m := uint64(value) << flagBits
+	m := uint64(value) << pageformat.FlagBits
 	switch kind {
 	case record.Tombstone:
-		m |= flagTombstone
+		m |= pageformat.FlagTombstone
 	case record.Apart:
-		m |= flagApart
+		m |= pageformat.FlagApart
 	}
 	if expiry != 0 {
-		m |= flagExpiry
+		m |= pageformat.FlagExpiry
 	}
 	return m
 }
 
-func uvarintLen(v uint64) int { return (bits.Len64(v|1) + 6) / 7 }
+// kindOf is the kind of record that meta tells of.
+func kindOf(meta uint64) record.Kind {
+	if meta&pageformat.FlagTombstone != 0 {
+		return record.Tombstone
+	}
+	return record.Inline + record.Kind(meta&pageformat.FlagApart)
+}
 
 // commonPrefix is the length of what a and b both begin with.
 func commonPrefix(a, b []byte) int {

@@ -1,6 +1,6 @@
 // Package page is the content of one leaf: a sorted run of keys, each with its record.
 //
-// A page has two forms. The raw form is what goes into a blob on disk (docs/format/page.md): compact, without any index,
+// A page has two forms. The raw form is what goes into a blob on disk (package pageformat): compact, without any index,
 // written by a Builder and read in order by an Iterator. The resident form is the raw bytes with three small indexes around
 // them: a table of hash slots for point look-ups, four-byte key heads for binary search, and the offset of each entry. Load
 // makes it out of raw bytes, believing none of them; Builder.Load makes it out of a Builder, with nothing left to check. The
@@ -24,19 +24,12 @@ import (
 	"fmt"
 
 	"github.com/pandodb/pando/internal/corrupt"
+	"github.com/pandodb/pando/internal/pageformat"
 	"github.com/pandodb/pando/internal/record"
 )
 
-// MaxRaw is the most bytes that a raw page may have: an entry's offset takes 20 bits of its hash slot.
-const MaxRaw = 1 << 20
-
-// Flags in the low bits of an entry's value length; on disk, never change them.
-const (
-	flagApart     = 1 << 0
-	flagExpiry    = 1 << 1
-	flagTombstone = 1 << 2
-	flagBits      = 3
-)
+// MaxRaw is the most bytes that a raw page may have.
+const MaxRaw = pageformat.MaxSize
 
 // Errors of Builder.Add.
 var (

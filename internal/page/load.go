@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"fmt"
 	"unsafe"
+
+	"github.com/pandodb/pando/internal/pageformat"
 )
 
 // shape is how the parts of a resident page lie.
@@ -84,7 +86,7 @@ func (l *loader) loadEntries(raw []byte, h head) error {
 			}
 		}
 		suffix := raw[begin:value]
-		head := headOf(suffix)
+		head := pageformat.FirstFour(suffix)
 		if head <= lastHead && i > 0 && (head < lastHead || bytes.Compare(last, suffix) >= 0) {
 			return fmt.Errorf("entry %d: %w", i, damaged(at, "key is not greater than the one before it"))
 		}

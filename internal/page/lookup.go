@@ -2,10 +2,10 @@ package page
 
 import (
 	"bytes"
-	"encoding/binary"
 	"slices"
 	"unsafe"
 
+	"github.com/pandodb/pando/internal/pageformat"
 	"github.com/pandodb/pando/internal/record"
 )
 
@@ -17,13 +17,13 @@ func (p Page) Get(hash uint64, key []byte) (record.Record, bool) {
 		return record.Record{}, false
 	}
 	data, n, meta := decodeCommon(e)
-	if n >= 0x80 || meta&(flagExpiry|flagTombstone) != 0 {
+	if n >= 0x80 || meta&(pageformat.FlagExpiry|pageformat.FlagTombstone) != 0 {
 		_, r := decodeTrusted(e)
 		return r, true
 	}
 	return record.Record{
-		Kind:  record.Inline + record.Kind(meta&flagApart),
-		Value: unsafe.Slice((*byte)(unsafe.Add(data, n)), meta>>flagBits),
+		Kind:  record.Inline + record.Kind(meta&pageformat.FlagApart),
+		Value: unsafe.Slice((*byte)(unsafe.Add(data, n)), meta>>pageformat.FlagBits),
 	}, true
 }
 
@@ -71,7 +71,7 @@ func (p Page) Search(key []byte) (i int, exact bool) {
 		return p.Len(), false
 	}
 	suffix := key[len(prefix):]
-	want, heads := headOf(suffix), p.heads()
+	want, heads := pageformat.FirstFour(suffix), p.heads()
 	lo := lowerBound(heads, want)
 	if lo == len(heads) || heads[lo] != want {
 		return lo, false
@@ -113,14 +113,4 @@ func lowerBound(heads []uint32, want uint32) int {
 		base++
 	}
 	return base
-}
-
-// headOf is the first four bytes of a suffix as a number that orders like them. Equal heads say nothing about the suffixes.
-func headOf(suffix []byte) uint32 {
-	if len(suffix) >= 4 {
-		return binary.BigEndian.Uint32(suffix)
-	}
-	var b [4]byte
-	copy(b[:], suffix)
-	return binary.BigEndian.Uint32(b[:])
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 
+	"github.com/pandodb/pando/internal/pageformat"
 	"github.com/pandodb/pando/internal/record"
 )
 
@@ -24,7 +25,7 @@ type change struct {
 	entry []byte // its raw form under the base's prefix
 	key   uint32 // where the suffix begins in entry
 	size  uint32 // of the suffix
-	head  uint32 // headOf the suffix
+	head  uint32 // FirstFour of the suffix
 	dead  bool
 }
 
@@ -88,7 +89,7 @@ func (o *Overlay) Put(page []byte) (ok bool, err error) {
 			}
 			c = o.rewrite(more, suffix[len(lack):], e.record)
 		}
-		c.head = headOf(c.suffix())
+		c.head = pageformat.FirstFour(c.suffix())
 		o.changes, last, at = append(o.changes, c), suffix, next
 	}
 	if at != len(page) {
@@ -101,7 +102,7 @@ func (o *Overlay) Put(page []byte) (ok bool, err error) {
 // rewrite makes the change for an entry whose suffix under the base's prefix is more and then suffix.
 func (o *Overlay) rewrite(more, suffix []byte, r record.Record) change {
 	start, size := len(o.arena), len(more)+len(suffix)
-	o.arena = appendLengths(o.arena, size, r)
+	o.arena = pageformat.AppendLengths(o.arena, size, meta(r.Kind, r.Expiry, len(r.Value)), r.Expiry)
 	key := len(o.arena) - start
 	o.arena = append(append(append(o.arena, more...), suffix...), r.Value...)
 	return change{entry: o.arena[start:len(o.arena):len(o.arena)], key: uint32(key), size: uint32(size), dead: r.Kind == record.Tombstone}
@@ -133,10 +134,8 @@ func (o *Overlay) merge(run int) {
 // not checked beyond what finding the places takes; Load and Iterator find what is wrong with it.
 func (o *Overlay) Append(dst []byte) ([]byte, error) {
 	base, start := o.base, len(dst)
-	dst = binary.AppendUvarint(dst, uint64(o.head.count+len(o.changes)))
-	room := len(dst) - start // for the count, which is known at the end
-	dst = binary.AppendUvarint(dst, uint64(len(o.head.prefix)))
-	dst = append(dst, o.head.prefix...)
+	dst = pageformat.AppendHead(dst, o.head.count+len(o.changes), o.head.prefix)
+	room := pageformat.UvarintLen(uint64(o.head.count + len(o.changes))) // for the count, which is known at the end
 
 	w := walk{raw: base, prefix: len(o.head.prefix), at: o.head.size, left: o.head.count}
 	copied, count := o.head.size, o.head.count // base is copied up to there
@@ -189,7 +188,7 @@ func (w *walk) seek(want uint32, suffix []byte) (end int, same bool, err error) 
 			}
 		}
 		got := w.raw[begin:value]
-		if head := headOf(got); head >= want {
+		if head := pageformat.FirstFour(got); head >= want {
 			c := 1
 			if head == want {
 				c = bytes.Compare(got, suffix)
@@ -202,14 +201,4 @@ func (w *walk) seek(want uint32, suffix []byte) (end int, same bool, err error) 
 		w.left--
 	}
 	return w.at, false, nil
-}
-
-// appendLengths appends what stands before the suffix in the raw form of an entry.
-func appendLengths(dst []byte, suffix int, r record.Record) []byte {
-	dst = binary.AppendUvarint(dst, uint64(suffix))
-	dst = binary.AppendUvarint(dst, meta(r.Kind, r.Expiry, len(r.Value)))
-	if r.Expiry != 0 {
-		dst = binary.AppendUvarint(dst, r.Expiry)
-	}
-	return dst
 }

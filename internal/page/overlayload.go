@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+
+	"github.com/pandodb/pando/internal/pageformat"
 )
 
 // bound is the most that the page can have, with all changes put over it: its entries and the length of its raw form.
@@ -30,7 +32,7 @@ func (o *Overlay) LoadOrdered(dst []byte) error {
 		return err
 	}
 	m := laying{loader: l, base: o.base, prefix: len(o.head.prefix), changes: o.changes}
-	m.raw = appendPadded(m.raw[:0], bound, uvarintLen(uint64(bound)))
+	m.raw = appendPadded(m.raw[:0], bound, pageformat.UvarintLen(uint64(bound)))
 	room := len(m.raw) // for the count, which is known at the end
 	m.raw = binary.AppendUvarint(m.raw, uint64(len(o.head.prefix)))
 	m.raw = append(m.raw, o.head.prefix...)
@@ -90,7 +92,7 @@ func (m *laying) entries(at, count int) error {
 			}
 		}
 		suffix := m.base[begin:value]
-		head := headOf(suffix)
+		head := pageformat.FirstFour(suffix)
 		if head <= lastHead && i > 0 && (head < lastHead || bytes.Compare(last, suffix) >= 0) {
 			return fmt.Errorf("entry %d: %w", i, damaged(at, "key is not greater than the one before it"))
 		}

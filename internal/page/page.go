@@ -4,6 +4,7 @@ import (
 	"sync/atomic"
 	"unsafe"
 
+	"github.com/pandodb/pando/internal/pageformat"
 	"github.com/pandodb/pando/internal/record"
 )
 
@@ -136,12 +137,12 @@ func (p Page) Prefix() []byte {
 func (p Page) Entry(i int) (suffix []byte, r record.Record) {
 	e := p.entry(i)
 	data, n, meta := decodeCommon(e)
-	if n >= 0x80 || meta&(flagExpiry|flagTombstone) != 0 {
+	if n >= 0x80 || meta&(pageformat.FlagExpiry|pageformat.FlagTombstone) != 0 {
 		return decodeTrusted(e)
 	}
 	return unsafe.Slice((*byte)(data), n), record.Record{
-		Kind:  record.Inline + record.Kind(meta&flagApart),
-		Value: unsafe.Slice((*byte)(unsafe.Add(data, n)), meta>>flagBits),
+		Kind:  record.Inline + record.Kind(meta&pageformat.FlagApart),
+		Value: unsafe.Slice((*byte)(unsafe.Add(data, n)), meta>>pageformat.FlagBits),
 	}
 }
 
@@ -149,10 +150,10 @@ func (p Page) Entry(i int) (suffix []byte, r record.Record) {
 // caller asks Entry. It is for scans: a Record is too large for registers, and costs as much as the rest of the step.
 func (p Page) Inline(i int) (suffix, value []byte, ok bool) {
 	data, n, meta := decodeCommon(p.entry(i))
-	if n >= 0x80 || meta&(flagApart|flagExpiry|flagTombstone) != 0 {
+	if n >= 0x80 || meta&(pageformat.FlagApart|pageformat.FlagExpiry|pageformat.FlagTombstone) != 0 {
 		return nil, nil, false
 	}
-	return unsafe.Slice((*byte)(data), n), unsafe.Slice((*byte)(unsafe.Add(data, n)), meta>>flagBits), true
+	return unsafe.Slice((*byte)(data), n), unsafe.Slice((*byte)(unsafe.Add(data, n)), meta>>pageformat.FlagBits), true
 }
 
 // Suffix is key i without the page's prefix.
@@ -183,7 +184,7 @@ func decodeCommon(e unsafe.Pointer) (data unsafe.Pointer, n, meta uint) {
 // suffixAt is the suffix of the entry at e.
 func suffixAt(e unsafe.Pointer) []byte {
 	data, n, meta := decodeCommon(e)
-	if n < 0x80 && meta&flagExpiry == 0 {
+	if n < 0x80 && meta&pageformat.FlagExpiry == 0 {
 		return unsafe.Slice((*byte)(data), n)
 	}
 	suffix, _ := decodeTrusted(e)
@@ -194,14 +195,11 @@ func suffixAt(e unsafe.Pointer) []byte {
 func decodeTrusted(e unsafe.Pointer) (suffix []byte, r record.Record) {
 	n, e := trustedUvarint(e)
 	meta, e := trustedUvarint(e)
-	r.Kind = record.Inline + record.Kind(meta&flagApart)
-	if meta&flagTombstone != 0 {
-		r.Kind = record.Tombstone
-	}
-	if meta&flagExpiry != 0 {
+	r.Kind = kindOf(meta)
+	if meta&pageformat.FlagExpiry != 0 {
 		r.Expiry, e = trustedUvarint(e)
 	}
-	r.Value = unsafe.Slice((*byte)(unsafe.Add(e, n)), meta>>flagBits)
+	r.Value = unsafe.Slice((*byte)(unsafe.Add(e, n)), meta>>pageformat.FlagBits)
 	return unsafe.Slice((*byte)(e), n), r
 }
 

@@ -2,8 +2,8 @@ package page
 
 import (
 	"bytes"
-	"encoding/binary"
 
+	"github.com/pandodb/pando/internal/pageformat"
 	"github.com/pandodb/pando/internal/record"
 )
 
@@ -12,9 +12,6 @@ type entry struct {
 	suffix []byte
 	record record.Record
 }
-
-// minEntry is the length of the shortest entry: an empty suffix with an empty value.
-const minEntry = 2
 
 // head is what stands before the entries of a raw page.
 type head struct {
@@ -28,42 +25,20 @@ func decodeHead(raw []byte) (head, error) {
 	if len(raw) > MaxRaw {
 		return head{}, damaged(0, "%d bytes are more than a page may hold", len(raw))
 	}
-	count, n := binary.Uvarint(raw)
-	if n <= 0 {
-		return head{}, damaged(0, "no count of entries")
+	h, ok := pageformat.ParseHead(raw)
+	if !ok || h.Prefix > record.MaxKey {
+		return head{}, damaged(0, "no count of entries, or no prefix")
 	}
-	at := n
-	length, n := binary.Uvarint(raw[at:])
-	if n <= 0 || length > record.MaxKey || length > uint64(len(raw)-at-n) {
-		return head{}, damaged(at, "no prefix")
+	if h.Count > uint64(len(raw)-h.Size)/pageformat.MinEntry {
+		return head{}, damaged(0, "%d entries cannot fit into %d bytes", h.Count, len(raw)-h.Size)
 	}
-	at += n
-	h := head{prefix: raw[at : at+int(length) : at+int(length)], size: at + int(length)}
-	if count > uint64(len(raw)-h.size)/minEntry {
-		return head{}, damaged(0, "%d entries cannot fit into %d bytes", count, len(raw)-h.size)
-	}
-	h.count = int(count)
-	return h, nil
+	return head{count: int(h.Count), prefix: raw[h.Size-h.Prefix : h.Size : h.Size], size: h.Size}, nil
 }
 
-// span finds the parts of the entry at offset at if it is of the common kind, that is nearly every entry of most pages: a suffix
-// below 128 bytes, a value below 2,048 bytes, no expiry and no tombstone. Where end is 0 it is not, or damaged: decodeAny tells.
-// It returns no entry since that would be too large for registers.
+// span finds the parts of the entry at offset at if it is of the common kind. Where end is 0 it is not, or damaged: decodeAny
+// tells.
 func span(raw []byte, at, prefix int) (suffix, value, end int) {
-	if at+3 > len(raw) {
-		return 0, 0, 0
-	}
-	n, meta, p := int(raw[at]), int(raw[at+1]), at+2
-	if meta >= 0x80 {
-		n |= int(raw[p] & 0x80)
-		meta = meta&0x7f | int(raw[p])<<7
-		p++
-	}
-	end = p + n + meta>>flagBits
-	if n >= 0x80 || meta&(flagExpiry|flagTombstone) != 0 || end > len(raw) || prefix+n > record.MaxKey {
-		return 0, 0, 0
-	}
-	return p, p + n, end
+	return pageformat.ParseCommon(raw, at, record.MaxKey-prefix)
 }
 
 // decodeEntry reads the entry at offset at into e and returns the offset of the next one. prefix is the length of the page's
@@ -78,7 +53,7 @@ func decodeEntry(e *entry, raw []byte, at, prefix int) (next int, err error) {
 		return next, err
 	}
 	e.suffix = raw[suffix:value:value]
-	e.record.Kind = record.Inline + record.Kind(raw[at+1]&flagApart)
+	e.record.Kind = record.Inline + record.Kind(raw[at+1]&pageformat.FlagApart)
 	e.record.Expiry = 0
 	e.record.Value = raw[value:end:end]
 	return end, nil
@@ -86,37 +61,22 @@ func decodeEntry(e *entry, raw []byte, at, prefix int) (next int, err error) {
 
 // decodeAny is decodeEntry for entries of every kind.
 func decodeAny(raw []byte, at, prefix int) (e entry, next int, err error) {
-	suffix, n := binary.Uvarint(raw[at:])
-	if n <= 0 || suffix > uint64(record.MaxKey-prefix) {
+	p, ok := pageformat.ParseEntry(raw, at)
+	switch {
+	case !ok:
+		return e, 0, damaged(at, "the entry does not end in the page")
+	case p.Value-p.Suffix > record.MaxKey-prefix:
 		return e, 0, damaged(at, "bad key length")
+	case p.End()-p.Value > record.MaxInline:
+		return e, 0, damaged(at, "bad value length")
+	case p.Meta&pageformat.FlagTombstone != 0 && p.Meta != pageformat.FlagTombstone:
+		return e, 0, damaged(at, "a tombstone with a value, an expiry or a reference")
+	case p.Meta&pageformat.FlagExpiry != 0 && p.Expiry == 0:
+		return e, 0, damaged(at, "bad expiry")
 	}
-	p := at + n
-	meta, n := binary.Uvarint(raw[p:])
-	if n <= 0 || meta>>flagBits > record.MaxInline {
-		return e, 0, damaged(p, "bad value length")
-	}
-	p += n
-	e.record.Kind = record.Inline + record.Kind(meta&flagApart)
-	if meta&flagTombstone != 0 {
-		if meta != flagTombstone {
-			return e, 0, damaged(at, "a tombstone with a value, an expiry or a reference")
-		}
-		e.record.Kind = record.Tombstone
-	}
-	if meta&flagExpiry != 0 {
-		if e.record.Expiry, n = binary.Uvarint(raw[p:]); n <= 0 || e.record.Expiry == 0 {
-			return e, 0, damaged(p, "bad expiry")
-		}
-		p += n
-	}
-	value := p + int(suffix)
-	end := value + int(meta>>flagBits)
-	if end > len(raw) {
-		return e, 0, damaged(at, "entry ends %d bytes after the page", end-len(raw))
-	}
-	e.suffix = raw[p:value:value]
-	e.record.Value = raw[value:end:end]
-	return e, end, nil
+	e.suffix = raw[p.Suffix:p.Value:p.Value]
+	e.record = record.Record{Kind: kindOf(p.Meta), Expiry: p.Expiry, Value: raw[p.Value:p.End():p.End()]}
+	return e, p.End(), nil
 }
 
 // spanAny is span for entries of every kind.
@@ -171,7 +131,7 @@ func (it *Iterator) Next() bool {
 
 // less compares suffixes, mostly by their heads.
 func less(a, b []byte) bool {
-	if x, y := headOf(a), headOf(b); x != y {
+	if x, y := pageformat.FirstFour(a), pageformat.FirstFour(b); x != y {
 		return x < y
 	}
 	return bytes.Compare(a, b) < 0

@@ -17,6 +17,8 @@ import (
 	"fmt"
 
 	"github.com/zeebo/xxh3"
+
+	"github.com/pandodb/pando/internal/pageformat"
 )
 
 const (
@@ -24,7 +26,7 @@ const (
 	Least = 2 * partBytes
 	// partBytes is how long a part gets before the next one begins.
 	partBytes = 768
-	maxPage   = 1 << 20 // bytes of a page: package page has no larger ones
+	maxPage   = pageformat.MaxSize // bytes of a page
 	// maxPrefix is the longest prefix of a page that is stored this way: whoever looks for a key reads it.
 	maxPrefix = 512
 
@@ -32,9 +34,6 @@ const (
 	lineBytes  = 16 // of the table: end and count, beginning of the first key, checksum
 	countBits  = 12 // of a line's first number: entries of the part; above them the offset where it ends
 	maxCount   = 1<<countBits - 1
-
-	flagBits   = 3 // of an entry's second number: docs/format/page.md
-	flagExpiry = 2 // a number follows that two lengths do not tell
 )
 
 // errDamaged is what is found in bytes that Append did not make.
@@ -43,81 +42,39 @@ var errDamaged = errors.New("parts make no sense")
 // Append appends the stored form of page to dst. It is false, and the answer dst, when page is too short for that, or no
 // page; dst's memory behind its end may have changed then.
 func Append(dst, page []byte) ([]byte, bool) {
-	start, _, ok := beginning(page)
+	h, ok := beginning(page)
 	if !ok || len(page) < Least || len(page) > maxPage {
 		return dst, false
 	}
 	begin := len(dst)
 	dst = append(dst, make([]byte, fixedBytes)...)
 	n := 0
-	for at := start; at < len(page); n++ {
+	for at := h.Size; at < len(page); n++ {
 		var line [lineBytes]byte
 		end, count := at, 0
 		for end < len(page) && end-at < partBytes && count < maxCount {
-			suffix, next := entry(page, end)
-			if next == 0 {
+			e, ok := pageformat.ParseEntry(page, end)
+			if !ok {
 				return dst[:begin], false
 			}
 			if count == 0 {
-				binary.LittleEndian.PutUint32(line[4:], first(suffix))
+				binary.LittleEndian.PutUint32(line[4:], pageformat.FirstFour(page[e.Suffix:e.Value]))
 			}
-			end, count = next, count+1
+			end, count = e.End(), count+1
 		}
-		binary.LittleEndian.PutUint32(line[:], uint32(end-start)<<countBits|uint32(count))
+		binary.LittleEndian.PutUint32(line[:], uint32(end-h.Size)<<countBits|uint32(count))
 		binary.LittleEndian.PutUint64(line[8:], xxh3.Hash(page[at:end]))
 		dst, at = append(dst, line[:]...), end
 	}
-	binary.LittleEndian.PutUint32(dst[begin:], uint32(fixedBytes+n*lineBytes+start))
+	binary.LittleEndian.PutUint32(dst[begin:], uint32(fixedBytes+n*lineBytes+h.Size))
 	binary.LittleEndian.PutUint32(dst[begin+4:], uint32(n))
 	return append(dst, page...), true
 }
 
-// beginning tells where the entries of a page begin, and how long its prefix is.
-func beginning(page []byte) (start, prefix int, ok bool) {
-	_, n := binary.Uvarint(page)
-	if n <= 0 {
-		return 0, 0, false
-	}
-	length, m := binary.Uvarint(page[n:])
-	if m <= 0 || length > maxPrefix || length > uint64(len(page)-n-m) {
-		return 0, 0, false
-	}
-	return n + m + int(length), int(length), true
-}
-
-// entry returns the suffix of the entry at offset at, and where the next one begins; 0 where there is no entry.
-func entry(page []byte, at int) (suffix []byte, next int) {
-	length, n := binary.Uvarint(page[at:])
-	if n <= 0 {
-		return nil, 0
-	}
-	meta, m := binary.Uvarint(page[at+n:])
-	if m <= 0 {
-		return nil, 0
-	}
-	at += n + m
-	if meta&flagExpiry != 0 {
-		_, n := binary.Uvarint(page[at:])
-		if n <= 0 {
-			return nil, 0
-		}
-		at += n
-	}
-	left := uint64(len(page) - at)
-	if length > left || meta>>flagBits > left-length {
-		return nil, 0
-	}
-	return page[at : at+int(length)], at + int(length) + int(meta>>flagBits)
-}
-
-// first is the first four bytes of a suffix as a number that orders like them.
-func first(suffix []byte) uint32 {
-	if len(suffix) >= 4 {
-		return binary.BigEndian.Uint32(suffix)
-	}
-	var b [4]byte
-	copy(b[:], suffix)
-	return binary.BigEndian.Uint32(b[:])
+// beginning reads what stands before the entries of a page. It is not ok where there is no page, or its prefix is too long.
+func beginning(page []byte) (h pageformat.Head, ok bool) {
+	h, ok = pageformat.ParseHead(page)
+	return h, ok && h.Prefix <= maxPrefix
 }
 
 // Covered returns how many of the first bytes of a stored page the checksum of its blob covers. It looks at the first four
@@ -149,11 +106,11 @@ func ParseTable(covered []byte, length int) (Table, error) {
 	}
 	begin := fixedBytes + int(n)*lineBytes
 	t := Table{lines: covered[fixedBytes:begin], head: covered[begin:], from: len(covered)}
-	start, prefix, ok := beginning(t.head)
-	if !ok || start != len(t.head) {
+	h, ok := beginning(t.head)
+	if !ok || h.Size != len(t.head) {
 		return Table{}, fmt.Errorf("%w: no beginning of a page", errDamaged)
 	}
-	t.prefix = prefix
+	t.prefix = h.Prefix
 	at := 0
 	for i := range t.len() {
 		end := t.end(i)
@@ -175,6 +132,9 @@ func (t *Table) number(i int) uint32 { return binary.LittleEndian.Uint32(t.lines
 func (t *Table) first(i int) uint32  { return binary.LittleEndian.Uint32(t.lines[i*lineBytes+4:]) }
 func (t *Table) sum(i int) uint64    { return binary.LittleEndian.Uint64(t.lines[i*lineBytes+8:]) }
 
+// shared is what all keys begin with.
+func (t *Table) shared() []byte { return t.head[len(t.head)-t.prefix:] }
+
 // begin is where part i begins, behind the table.
 func (t *Table) begin(i int) int {
 	if i == 0 {
@@ -188,10 +148,10 @@ type Range struct{ First, End int }
 
 // Find returns the parts that may have key.
 func (t *Table) Find(key []byte) Range {
-	if len(key) < t.prefix || string(key[:t.prefix]) != string(t.head[len(t.head)-t.prefix:]) {
+	if len(key) < t.prefix || string(key[:t.prefix]) != string(t.shared()) {
 		return Range{}
 	}
-	want := first(key[t.prefix:])
+	want := pageformat.FirstFour(key[t.prefix:])
 	var r Range
 	for r.End < t.len() && t.first(r.End) <= want {
 		// The part before may end with keys that begin like this one's first.
@@ -234,9 +194,7 @@ func (t *Table) AppendBeginning(dst []byte, r Range) []byte {
 	for i := r.First; i < r.End; i++ {
 		count += t.count(i)
 	}
-	dst = binary.AppendUvarint(dst, uint64(count))
-	_, n := binary.Uvarint(t.head)
-	return append(dst, t.head[n:]...)
+	return pageformat.AppendHead(dst, count, t.shared())
 }
 
 // Page returns the page in a stored one of which everything was verified.

@@ -238,3 +238,30 @@ func FuzzAppend(f *testing.F) {
 		}
 	})
 }
+
+func BenchmarkAppend(b *testing.B) {
+	raw := build(b, pages()["usual"])
+	b.SetBytes(int64(len(raw)))
+	b.ReportAllocs()
+	var stored []byte
+	for b.Loop() {
+		stored, _ = parts.Append(stored[:0], raw)
+	}
+}
+
+// BenchmarkFind is what a reader of one key does with the table.
+func BenchmarkFind(b *testing.B) {
+	entries := pages()["usual"]
+	stored, _ := parts.Append(nil, build(b, entries))
+	key := []byte(entries[len(entries)/2].key)
+	b.ReportAllocs()
+	var beginning []byte
+	for b.Loop() {
+		n, _ := parts.Covered(stored, len(stored))
+		table, err := parts.ParseTable(stored[:n], len(stored))
+		if err != nil {
+			b.Fatal(err)
+		}
+		beginning = table.AppendBeginning(beginning[:0], table.Find(key))
+	}
+}

@@ -12,8 +12,8 @@ import (
 // a directory. Tests may import what they like.
 var tiers = [][]string{
 	// What knows nothing of the engine: the door to the operating system, and single jobs.
-	{"vfs", "internal/clock", "internal/columns", "internal/commit", "internal/corrupt", "internal/epoch", "internal/offheap", "internal/parts", "internal/record"},
-	{"vfs/...", "internal/command", "internal/importer"},
+	{"vfs", "internal/clock", "internal/commit", "internal/corrupt", "internal/epoch", "internal/offheap", "internal/pageformat", "internal/record"},
+	{"vfs/...", "internal/columns", "internal/command", "internal/importer", "internal/parts"},
 	// Files and memory: one kind each.
 	{"internal/segment", "internal/wal", "internal/spill", "internal/memtable", "internal/page"},
 	{"internal/cache", "internal/root", "internal/value"},
