@@ -85,6 +85,23 @@ func TestColdLeavesAreNotRead(t *testing.T) {
 	w.Audit()
 }
 
+// TestFirstReadKeepsNothing: the first record that is asked for through a node that was just read leaves the cache as it was; the second
+// brings its leaf there.
+func TestFirstReadKeepsNothing(t *testing.T) {
+	w := layouttest.NewWorld(t, config(), 1, 1<<20, 0)
+	w.Apply(nil, rows(0, 20, 1), layout.ApplyOptions{LeafBytes: 1000, Fanout: 8})
+	root, s := w.Reload(), layout.Scratch{}
+	before := w.Env.Cache.Stats().Inserts
+	for reads, want := range []int64{0, 1, 1} {
+		if _, ok, err := root.GetRead(&s, record.Hash(layouttest.Keyspace, row(5)), row(5)); !ok || err != nil {
+			t.Fatalf("read %d: %v %v", reads, ok, err)
+		}
+		if got := w.Env.Cache.Stats().Inserts - before; got != want {
+			t.Errorf("after read %d: %d pages were brought into the cache instead of %d", reads, got, want)
+		}
+	}
+}
+
 func TestDamagedLeafIsAnError(t *testing.T) {
 	w := layouttest.NewWorld(t, config(), 1, 0, 0)
 	w.Apply(nil, rows(0, 300, 1), layout.ApplyOptions{LeafBytes: 1000, Fanout: 8})

@@ -91,7 +91,7 @@ func (r *root) Get(hash uint64, key []byte) (record.Record, layout.Status) {
 
 // GetRead implements layout.Root.
 func (r *root) GetRead(s *layout.Scratch, hash uint64, key []byte) (record.Record, bool, error) {
-	b, i, err := r.descend(s, key)
+	b, i, fresh, err := r.descend(s, key)
 	if b == nil || err != nil {
 		return record.Record{}, false, err
 	}
@@ -101,7 +101,9 @@ func (r *root) GetRead(s *layout.Scratch, hash uint64, key []byte) (record.Recor
 	if !filterHas(b.filterOf(i), hash) {
 		return record.Record{}, false, nil
 	}
-	if !r.worthKeeping(b, i) {
+	// Who asks for one record of each of many small keyspaces would fill the cache with pages that nobody asks for again, and memory
+	// that is touched for the first time costs more than to unpack the leaf once more.
+	if fresh || !r.worthKeeping(b, i) {
 		return r.findIn(s, b, i, hash, key)
 	}
 	raw, err := r.readLeaf(s, b, i)
@@ -139,20 +141,21 @@ func (r *root) getCopy(s *layout.Scratch, b *body, i int, hash uint64, key []byt
 	return rec, ok, true
 }
 
-// descend finds the slot of the leaf for key, reading nodes where it has to. The body is nil when the tree is empty.
-func (r *root) descend(s *layout.Scratch, key []byte) (*body, int, error) {
+// descend finds the slot of the leaf for key, reading nodes where it has to; fresh says that the node of the leaf was not in memory. The
+// body is nil when the tree is empty.
+func (r *root) descend(s *layout.Scratch, key []byte) (b *body, i int, fresh bool, err error) {
 	n := r.node
 	if n == nil {
-		return nil, 0, nil
+		return nil, 0, false, nil
 	}
 	for {
-		b, err := r.load(s, n)
-		if err != nil {
-			return nil, 0, err
+		fresh = n.body.Load() == nil
+		if b, err = r.load(s, n); err != nil {
+			return nil, 0, false, err
 		}
-		i := b.find(key)
+		i = b.find(key)
 		if b.level == 0 {
-			return b, i, nil
+			return b, i, fresh, nil
 		}
 		n = b.children[i]
 	}
