@@ -304,7 +304,7 @@ func (t *templates) Load(fn func(number uint32, definition []byte) error) error 
 		if len(key) != len(prefix)+4 {
 			return fmt.Errorf("catalogue of documents: a key of %d bytes for a template", len(key))
 		}
-		if err := fn(binary.BigEndian.Uint32(key[len(prefix):]), bytes.Clone(value)); err != nil { // parts of it stay with the codec
+		if err := fn(binary.BigEndian.Uint32(key[len(prefix):]), value); err != nil {
 			return err
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"hash/maphash"
 	"maps"
 	"slices"
+	"sync"
 )
 
 // table is all templates of a codec. It is replaced, never changed.
@@ -106,17 +107,34 @@ type part struct {
 	count    int    // of its entries
 	entries  []byte // as they are stored
 	number   uint32
+	column   *column // nil: there are too many
 }
+
+// loading is memory for what is known of parts while dictionaries are made of them. A store of many collections loads those of one after
+// the other.
+type loading struct {
+	parts       []part
+	definitions []byte // the parts alias it, or what it was before it grew
+}
+
+var loadings = sync.Pool{New: func() any { return new(loading) }}
 
 // reload takes in what the store holds. The caller holds the lock.
 func (c *Codec) reload() error {
 	next, defined := &table{}, 0
-	var parts []part
+	l := loadings.Get().(*loading)
+	defer func() {
+		clear(l.parts)
+		l.parts, l.definitions = l.parts[:0], l.definitions[:0]
+		loadings.Put(l)
+	}()
 	err := c.store.Load(func(number uint32, definition []byte) error {
 		switch {
 		case number >= dictionaryNumber:
-			p, err := parsePart(number, definition)
-			parts = append(parts, p)
+			from := len(l.definitions)
+			l.definitions = append(l.definitions, definition...)
+			p, err := parsePart(number, l.definitions[from:])
+			l.parts = append(l.parts, p)
 			return err
 		case number >= MaxTemplates || len(definition) == 0 || definition[0] != definitionTemplate:
 			return fmt.Errorf("codec: template %d of %d bytes: %w", number, len(definition), ErrCorrupt)
@@ -137,7 +155,7 @@ func (c *Codec) reload() error {
 	}
 	c.defined = defined
 	c.table.Store(next)
-	return c.takeParts(parts)
+	return c.takeParts(l.parts)
 }
 
 // takeParts appends to the dictionaries what is not in them yet. Each is published once, however many parts it has.
@@ -149,7 +167,7 @@ func (c *Codec) takeParts(parts []part) error {
 		if p.number < dictionaryNumber+c.parts {
 			continue
 		}
-		d := fresh[c.columnOf(p)]
+		d := fresh[p.column]
 		if d == nil || d.count() != p.first || p.first+p.count > MaxEntries {
 			return fmt.Errorf("codec: part %d of a dictionary, entries from %d of %q: %w", p.number-dictionaryNumber, p.first, p.path, ErrCorrupt)
 		}
@@ -175,14 +193,18 @@ func (c *Codec) columnOf(p *part) *column {
 	return col
 }
 
-// withRoom returns dictionaries that have what is known, and room for the parts.
+// withRoom returns dictionaries that have what is known, and room for the parts, whose columns it finds.
 func (c *Codec) withRoom(parts []part) map[*column]*dictionary {
 	type room struct{ bytes, entries int }
 	rooms := map[*column]room{}
 	for i := range parts {
 		p := &parts[i]
-		if col := c.columnOf(p); col != nil && p.number >= dictionaryNumber+c.parts {
-			rooms[col] = room{rooms[col].bytes + len(p.entries) + 4*p.count, rooms[col].entries + p.count}
+		if p.number < dictionaryNumber+c.parts {
+			continue
+		}
+		if p.column = c.columnOf(p); p.column != nil {
+			r := rooms[p.column]
+			rooms[p.column] = room{r.bytes + len(p.entries) + 4*p.count, r.entries + p.count}
 		}
 	}
 	fresh := make(map[*column]*dictionary, len(rooms))

@@ -19,13 +19,16 @@ type memory struct {
 
 func newMemory() *memory { return &memory{kept: map[uint32][]byte{}, left: -1} }
 
+// Load spoils each definition behind fn, which may not keep it.
 func (m *memory) Load(fn func(number uint32, definition []byte) error) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, number := range slices.Sorted(maps.Keys(m.kept)) {
-		if err := fn(number, m.kept[number]); err != nil {
+		definition := bytes.Clone(m.kept[number])
+		if err := fn(number, definition); err != nil {
 			return err
 		}
+		clear(definition)
 	}
 	return nil
 }
