@@ -195,12 +195,17 @@ func (c *Collection) ExplainAggregate(ctx context.Context, pipeline any, o *Aggr
 	if len(rest) == 0 {
 		return first, nil
 	}
-	list := bsoncore.NewArrayBuilder()
-	list.AppendDocument(bsoncore.NewDocumentBuilder().AppendDocument("$cursor", document(first)).Build())
+	list, lower := bsoncore.NewArrayBuilder(), bsoncore.NewDocumentBuilder()
+	for _, e := range elementsOf(document(first)) {
+		if e.Key() != "explainVersion" && e.Key() != "ok" {
+			lower.AppendValue(e.Key(), e.Value())
+		}
+	}
+	list.AppendDocument(bsoncore.NewDocumentBuilder().AppendDocument("$cursor", lower.Build()).Build())
 	for _, e := range rest {
 		list.AppendDocument(bsoncore.NewDocumentBuilder().AppendValue(e.Key(), e.Value()).Build())
 	}
-	out := bsoncore.NewDocumentBuilder().AppendArray("stages", list.Build()).AppendDouble("ok", 1).Build()
+	out := bsoncore.NewDocumentBuilder().AppendString("explainVersion", "1").AppendArray("stages", list.Build()).AppendDouble("ok", 1).Build()
 	return bson.Raw(out), nil
 }
 

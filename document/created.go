@@ -55,8 +55,10 @@ func asCreated(spec document) (document, error) {
 			if c != nil {
 				b.AppendDocument(name, c.Document())
 			}
-		case name == "clusteredIndex" && isDocument:
-			b.AppendDocument(name, clusteredBy(doc))
+		case name == "clusteredIndex" && v.Type != bsoncore.TypeNull:
+			if err := appendClustered(b, v, spec); err != nil {
+				return nil, err
+			}
 		case name == "idIndex" && isDocument: // says what every collection has
 		case (name == "validator" || name == "storageEngine") && isDocument && len(doc) == len(emptyDocument()):
 		case name == "changeStreamPreAndPostImages" && isDocument && !truthy(doc.Lookup("enabled")):
@@ -97,15 +99,64 @@ func appendBound(b *bsoncore.DocumentBuilder, name string, n int64) error {
 	return nil
 }
 
-// clusteredBy returns the clusteredIndex option as it is shown.
-func clusteredBy(doc document) document {
-	b := bsoncore.NewDocumentBuilder().AppendInt32("v", 2).AppendDocument("key", idPattern())
-	if name, ok := doc.Lookup("name").StringValueOK(); ok {
-		b.AppendString("name", name)
-	} else {
-		b.AppendString("name", "_id_")
+// Codes without a name that are about clustered collections.
+const (
+	clusteredNotUnique mongoerror.Code = 5979700
+	clusteredLegacy    mongoerror.Code = 5979703
+	clusteredSize      mongoerror.Code = 6049200
+)
+
+// appendClustered checks the clusteredIndex option of a new collection, and appends it as it is shown. All records are clustered by
+// _id, so it changes nothing else.
+func appendClustered(b *bsoncore.DocumentBuilder, v bsoncore.Value, spec document) error {
+	doc, isDocument := v.DocumentOK()
+	if !isDocument {
+		if !truthy(v) {
+			return nil
+		}
+		return mongoerror.New(clusteredLegacy, "The 'clusteredIndex' legacy format {clusteredIndex: <bool>} is only supported for specific internal collections and vice versa")
 	}
-	return b.AppendBoolean("unique", true).Build()
+	name := "_id_"
+	for _, e := range elementsOf(doc) {
+		switch key, v := e.Key(), e.Value(); key {
+		case "v", "key", "unique":
+		case "name":
+			var isText bool
+			if name, isText = v.StringValueOK(); !isText {
+				return wrongType("create.name", v, "string")
+			}
+		default:
+			return mongoerror.New(codeUnknownField, "BSON field 'create.%s' is an unknown field.", key)
+		}
+	}
+	key, unique := doc.Lookup("key"), doc.Lookup("unique")
+	pattern, isDocument := key.DocumentOK()
+	switch {
+	case key.Type == 0:
+		return mongoerror.New(codeMissingField, "BSON field 'create.key' is missing but a required field")
+	case unique.Type == 0:
+		return mongoerror.New(codeMissingField, "BSON field 'create.unique' is missing but a required field")
+	case !isDocument:
+		return wrongType("create.key", key, "object")
+	case !truthy(unique):
+		return mongoerror.New(clusteredNotUnique, "The clusteredIndex option requires unique: true to be specified")
+	case !isIDPattern(pattern) || !isOne(pattern.Lookup("_id")):
+		return mongoerror.New(mongoerror.InvalidIndexSpecificationOption, "The clusteredIndex option is only supported for key: {_id: 1}")
+	case spec.Lookup("size").Type != 0:
+		return mongoerror.New(clusteredSize, "'size' field for capped collections is not allowed on clustered collections. Did you mean 'capped: true' with 'expireAfterSeconds'?")
+	}
+	b.AppendDocument("clusteredIndex", bsoncore.NewDocumentBuilder().AppendInt32("v", 2).AppendDocument("key", idPattern()).
+		AppendString("name", name).AppendBoolean("unique", true).Build())
+	return nil
+}
+
+// isOne reports whether a value is the number 1.
+func isOne(v bsoncore.Value) bool {
+	if f, isDouble := v.DoubleOK(); isDouble {
+		return f == 1
+	}
+	n, isInt := v.AsInt64OK()
+	return isInt && n == 1
 }
 
 func idPattern() document { return bsoncore.NewDocumentBuilder().AppendInt32("_id", 1).Build() }

@@ -3,7 +3,6 @@ package document
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -144,8 +143,7 @@ func (c *Collection) Stats(ctx context.Context) (*Stats, error) {
 
 // replaceCollection fills a new collection and puts it in the place of an old one, whose indexes and options it takes over.
 func (s *Store) replaceCollection(ctx context.Context, ns namespace, docs aggregate.Cursor) error {
-	fresh := s.newID()
-	temporary := s.Database(ns.database).Lookup(fmt.Sprintf("tmp.agg_out.%s", fresh.Hex()))
+	temporary := s.Database(ns.database).temporary()
 	options := emptyDocument()
 	target := s.Database(ns.database).Lookup(ns.collection)
 	old, err := target.use()

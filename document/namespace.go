@@ -31,10 +31,25 @@ func (n namespace) check() error {
 		return mongoerror.New(mongoerror.InvalidNamespace, "Invalid collection name: %q contains '$' or a zero byte", n.collection)
 	case strings.HasPrefix(n.collection, "."), strings.HasSuffix(n.collection, "."):
 		return mongoerror.New(mongoerror.InvalidNamespace, "Collection names cannot start or end with '.': %s", n.collection)
+	case strings.HasPrefix(n.collection, "system.") && !n.ofSystem():
+		return mongoerror.New(mongoerror.InvalidNamespace, "Invalid system namespace: %s", n)
 	case len(n.String()) > maxNamespace:
 		return mongoerror.New(mongoerror.InvalidNamespace, "Fully qualified namespace is too long. Namespace: %s Max: %d", n, maxNamespace)
 	}
 	return nil
+}
+
+// ofSystem reports whether a name that begins with system. is one that MongoDB has: others could come to mean something.
+func (n namespace) ofSystem() bool {
+	switch n.database {
+	case "admin", "config", "local":
+		return true
+	}
+	switch n.collection {
+	case "system.js", "system.views", "system.profile":
+		return true
+	}
+	return strings.HasPrefix(n.collection, bucketsPrefix)
 }
 
 // maxDatabaseName is the longest name of a database, in bytes.

@@ -70,7 +70,7 @@ func commandRules() map[string]rule {
 		"create": ruleCreate, "collMod": ruleCollMod, "drop": collectionRule("dropCollection"), "dropDatabase": databaseRule("dropDatabase"),
 		"renameCollection": ruleRename, "createIndexes": collectionRule("createIndex"), "dropIndexes": collectionRule("dropIndex"),
 		"listIndexes": collectionRule("listIndexes"), "listCollections": ruleListCollections, "listDatabases": ruleListDatabases,
-		"convertToCapped": collectionRule("convertToCapped"), "cloneCollectionAsCapped": collectionRule("find"),
+		"convertToCapped": collectionRule("convertToCapped"), "cloneCollectionAsCapped": ruleCloneAsCapped,
 		"applyOps":            ruleApplyOps,
 		"createSearchIndexes": collectionRule("createSearchIndexes"), "updateSearchIndex": collectionRule("updateSearchIndex"),
 		"dropSearchIndex": collectionRule("dropSearchIndex"), "dataSize": ruleDataSize,
@@ -210,6 +210,12 @@ func (r *request) viewAllowed(g *grants) bool {
 	}
 	stages, _ := r.args["pipeline"].ArrayOK()
 	return r.pipelineAllowed(g, r.db, on, stages, 0)
+}
+
+// ruleCloneAsCapped is for those who may read the collection, and make and fill the other.
+func ruleCloneAsCapped(r *request, g *grants) bool {
+	to, _ := r.args["toCollection"].StringValueOK()
+	return g.allowAll(r.db, r.targetName(), "find") && g.allowAll(r.db, to, "insert", "createIndex", "convertToCapped")
 }
 
 func ruleRename(r *request, g *grants) bool {

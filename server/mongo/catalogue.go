@@ -23,9 +23,9 @@ func catalogueCommands() []*command {
 		{name: "listIndexes", run: (*request).listIndexes, fields: []string{"cursor", "includeBuildUUIDs", "includeIndexBuildInfo"}, stable: true, help: "lists indexes"},
 		{name: "listCollections", run: (*request).listCollections, fields: []string{"filter", "nameOnly", "cursor", "authorizedCollections"}, stable: true, help: "lists collections"},
 		{name: "listDatabases", run: (*request).listDatabases, fields: []string{"filter", "nameOnly", "authorizedDatabases"}, admin: true, stable: true, help: "lists databases"},
-		{name: "convertToCapped", run: (*request).notSupported, anyField: true, help: "is not supported"},
+		{name: "convertToCapped", run: (*request).convertToCapped, anyField: true, write: true, help: "makes a collection capped"},
 		{name: "applyOps", run: (*request).applyOps, anyField: true, write: true, help: "carries out entries of an oplog, as mongorestore sends them"},
-		{name: "cloneCollectionAsCapped", run: (*request).notSupported, anyField: true, help: "is not supported"},
+		{name: "cloneCollectionAsCapped", run: (*request).cloneCollectionAsCapped, anyField: true, write: true, help: "copies a collection into a capped one"},
 	}
 }
 
@@ -41,6 +41,9 @@ func (r *request) create() (bsoncore.Document, error) {
 	options, err := r.createOptions()
 	if err != nil {
 		return nil, err
+	}
+	if c.Name() == "system.views" {
+		return nil, document.NewError(document.NamespaceExists, "Collection %s.system.views already exists.", r.db)
 	}
 	d := r.server.store.Database(r.db)
 	if r.txn != nil {
@@ -192,7 +195,14 @@ func (r *request) createIndexes() (bsoncore.Document, error) {
 	}
 	specs := make([]bson.Raw, len(list))
 	for i, spec := range list {
+		if _, err := spec.LookupErr("name"); err != nil {
+			return nil, document.NewError(document.FailedToParse, "Error in specification %s :: caused by :: The 'name' field is a required property of an index specification", spec)
+		}
 		specs[i] = bson.Raw(spec)
+	}
+	quorum, err := r.commitQuorum()
+	if err != nil {
+		return nil, err
 	}
 	before, created := 1, false
 	if existing, err := c.Indexes(r.ctx); err == nil {
@@ -212,6 +222,9 @@ func (r *request) createIndexes() (bsoncore.Document, error) {
 		b.AppendString("note", "all indexes already exist")
 	} else {
 		b.AppendBoolean("createdCollectionAutomatically", created)
+	}
+	if len(after) != before && quorum.Type != 0 {
+		b.AppendValue("commitQuorum", quorum)
 	}
 	return done(b), nil
 }
@@ -255,7 +268,7 @@ func (r *request) listed(ns string, docs []bsoncore.Document) (bsoncore.Document
 		return nil, err
 	}
 	if spec != nil {
-		if size, err = r.batchSize("batchSize", argsOf(spec)); err != nil {
+		if size, err = r.cursorSize(spec); err != nil {
 			return nil, err
 		}
 	}

@@ -28,12 +28,27 @@ func (r *request) explained(plan bson.Raw) bsoncore.Document {
 	}
 	out = bsoncore.AppendDocumentElement(out, "command", r.withDatabase())
 	out = bsoncore.AppendDocumentElement(out, "serverInfo", r.server.info())
+	out = bsoncore.AppendDocumentElement(out, "serverParameters", queryParameters())
 	out = bsoncore.AppendDoubleElement(out, "ok", 1)
 	out, err = bsoncore.AppendDocumentEnd(out, at)
 	if err != nil {
 		return bsoncore.Document(plan)
 	}
 	return out
+}
+
+// queryParameters are MongoDB's limits of what a query takes, which tools read from plans, as they are where nobody has set them.
+func queryParameters() bsoncore.Document {
+	const most = 100 << 20 // bytes
+	b := bsoncore.NewDocumentBuilder()
+	for _, name := range []string{
+		"internalQueryFacetBufferSizeBytes", "internalQueryFacetMaxOutputDocSizeBytes", "internalLookupStageIntermediateDocumentMaxSizeBytes",
+		"internalDocumentSourceGroupMaxMemoryBytes", "internalQueryMaxBlockingSortMemoryUsageBytes", "internalQueryMaxAddToSetBytes",
+		"internalDocumentSourceSetWindowFieldsMaxMemoryBytes",
+	} {
+		b.AppendInt32(name, most)
+	}
+	return b.AppendInt32("internalQueryProhibitBlockingMergeOnMongoS", 0).Build()
 }
 
 // withDatabase is the command with the database that it is for.
@@ -65,7 +80,7 @@ func (r *request) explain() (bsoncore.Document, error) {
 	x.body, x.docs = inner, nil
 	first, err := inner.IndexErr(0)
 	if err != nil {
-		return nil, document.NewError(document.FailedToParse, "explain needs a command")
+		return nil, document.NewError(codeCommandNotFound, "Explain failed due to unknown command: ")
 	}
 	x.name, x.target = first.Key(), first.Value()
 	db := r.db
@@ -99,7 +114,10 @@ func (r *request) explain() (bsoncore.Document, error) {
 		}
 		return x.explainFind(filter, &document.FindOptions{Hint: x.raw("hint"), Sort: x.raw("sort"), Limit: 1, Verbosity: verbosity})
 	}
-	return nil, document.NewError(codeCommandNotFound, "Explain failed due to unknown command: %s", x.name)
+	if x.command == nil {
+		return nil, document.NewError(codeCommandNotFound, "Explain failed due to unknown command: %s", x.name)
+	}
+	return nil, document.NewError(codeIllegalOperation, "Cannot explain cmd: %s", x.name)
 }
 
 func (r *request) explainFind(filter any, o *document.FindOptions) (bsoncore.Document, error) {

@@ -125,6 +125,17 @@ func (r *request) batchSize(field string, args map[string]bsoncore.Value) (int64
 	return n, nil
 }
 
+// cursorSize is batchSize of the cursor option of a command.
+func (r *request) cursorSize(spec bsoncore.Document) (int64, error) {
+	args := argsOf(spec)
+	for name := range args {
+		if name != "batchSize" {
+			return 0, document.NewError(codeUnknownField, "BSON field 'cursor.%s' is an unknown field.", name)
+		}
+	}
+	return r.batchSize("batchSize", args)
+}
+
 // firstBatch opens a cursor, answers with its first batch, and keeps it if there is more.
 func (r *request) firstBatch(ns string, size int64, single bool, open func(ctx context.Context) (*document.Cursor, error), set func(x *cursor)) (bsoncore.Document, error) {
 	ctx, cancel := r.ctx, context.CancelCauseFunc(func(error) {})
@@ -450,7 +461,7 @@ func (r *request) aggregate() (bsoncore.Document, error) {
 	if spec == nil {
 		return nil, document.NewError(document.FailedToParse, "The 'cursor' option is required, except for aggregate with the explain argument")
 	}
-	size, err := r.batchSize("batchSize", argsOf(spec))
+	size, err := r.cursorSize(spec)
 	if err != nil {
 		return nil, err
 	}

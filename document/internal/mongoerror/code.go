@@ -262,6 +262,4 @@ var names = map[Code]string{
 	StaleConfig:                               "StaleConfig",
 	NotPrimaryNoSecondaryOk:                   "NotPrimaryNoSecondaryOk",
 	InvalidPipelineOperatorOptions:            "InvalidPipelineOperatorOptions",
-	RoleAlreadyExists:                         "RoleAlreadyExists",
-	UserAlreadyExists:                         "UserAlreadyExists",
 }
