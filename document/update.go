@@ -3,7 +3,6 @@ package document
 import (
 	"bytes"
 	"context"
-	"encoding/binary"
 	"errors"
 	"strings"
 
@@ -132,9 +131,8 @@ func (c *Collection) parseChange(filter any, u bsoncore.Value, o *UpdateOptions)
 	}
 	q, err := c.parseFind(filter, &FindOptions{Sort: o.Sort, Hint: o.Hint, Collation: o.Collation, Let: o.Let})
 	if err != nil {
-		// MongoDB looks at the update first.
-		if _, wrong := update.Parse(u, &update.Options{ArrayFilters: filters}); u.Type != 0 && errors.Is(wrong, mongoerror.ConflictingUpdateOperators) {
-			return nil, wrong
+		if wrong := checkUpdate(u, o, filters); wrong != nil {
+			return nil, wrong // MongoDB looks at the update first
 		}
 		return nil, err
 	}
@@ -147,13 +145,13 @@ func (c *Collection) parseChange(filter any, u bsoncore.Value, o *UpdateOptions)
 	}
 	ch.u, err = update.Parse(u, &update.Options{
 		ArrayFilters: filters, Collation: q.Collation, Let: q.let, Now: q.now, Filter: q.Filter, Call: q.call,
-		Timestamp: bsoncore.Value{Type: bsoncore.TypeTimestamp, Data: binary.LittleEndian.AppendUint64(nil, c.store.timestamp())},
+		Timestamp: c.store.timestamp,
 	})
 	if err != nil {
 		return nil, err
 	}
 	if ch.u.Replacement() && o.Many {
-		return nil, mongoerror.New(mongoerror.FailedToParse, "multi update is not supported for replacement-style update")
+		return nil, manyReplaced()
 	}
 	if o.Upsert {
 		if err := q.Filter.Upsertable(); err != nil {
@@ -161,6 +159,22 @@ func (c *Collection) parseChange(filter any, u bsoncore.Value, o *UpdateOptions)
 		}
 	}
 	return ch, nil
+}
+
+// checkUpdate returns what is wrong with an update, as far as that can be told without its query.
+func checkUpdate(u bsoncore.Value, o *UpdateOptions, filters []document) error {
+	if u.Type == 0 || u.Type == bsoncore.TypeArray && o.Let != nil {
+		return nil
+	}
+	parsed, err := update.Parse(u, &update.Options{ArrayFilters: filters})
+	if err == nil && parsed.Replacement() && o.Many {
+		return manyReplaced()
+	}
+	return err
+}
+
+func manyReplaced() error {
+	return mongoerror.New(mongoerror.FailedToParse, "multi update is not supported for replacement-style update")
 }
 
 func toFilters(v any) ([]document, error) {

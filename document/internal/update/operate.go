@@ -43,7 +43,7 @@ func (r *run) operate(dst []byte, op *operation, old bsoncore.Value) ([]byte, bs
 		}
 		return r.unset(dst, old)
 	case opCurrentDate:
-		return r.put(dst, op.value, 0)
+		return r.put(dst, r.u.moment(op.value), 0)
 	case opPush:
 		return r.pushInto(dst, op, old)
 	case opAddToSet:
@@ -53,6 +53,14 @@ func (r *run) operate(dst []byte, op *operation, old bsoncore.Value) ([]byte, bs
 	default:
 		return r.bit(dst, op, old)
 	}
+}
+
+// moment is what $currentDate sets: every document gets a timestamp of its own, as in MongoDB, where one may be in a unique index.
+func (u *Update) moment(v bsoncore.Value) bsoncore.Value {
+	if v.Type != bsoncore.TypeTimestamp || u.timestamp == nil {
+		return v
+	}
+	return bsoncore.Value{Type: v.Type, Data: binary.LittleEndian.AppendUint64(nil, u.timestamp())}
 }
 
 // put appends a value that is new at its place.

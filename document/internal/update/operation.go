@@ -66,7 +66,7 @@ func operatorOf(name string) (kind opKind, known bool) {
 // operation is one operator with its operand, at one path.
 type operation struct {
 	kind   opKind
-	value  bsoncore.Value   // the operand; opCurrentDate: the moment; a zero of the operand's type is not stored
+	value  bsoncore.Value   // the operand; opCurrentDate: the moment, or the type of timestamps; a zero of the operand's type is not stored
 	depth  int              // how deeply value is nested
 	values []bsoncore.Value // opPush, opAddToSet, opPullAll
 	push   *pushClauses     // opPush, when there are any

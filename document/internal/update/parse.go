@@ -233,8 +233,6 @@ func (op *operation) parseCurrentDate(v bsoncore.Value, o *Options) error {
 		switch {
 		case kind == "date":
 			op.value = date
-		case kind == "timestamp" && o.Timestamp.Type == bsoncore.TypeTimestamp:
-			op.value = o.Timestamp
 		case kind == "timestamp":
 			op.value = bsoncore.Value{Type: bsoncore.TypeTimestamp, Data: bsoncore.AppendTimestamp(nil, uint32(o.Now.Unix()), 1)}
 		default:

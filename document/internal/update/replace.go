@@ -2,6 +2,7 @@ package update
 
 import (
 	"bytes"
+	"encoding/binary"
 
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 
@@ -48,9 +49,9 @@ func (u *Update) replace(dst []byte, doc bsoncore.Document, inserting bool) ([]b
 		}
 		from := len(dst)
 		dst = append(dst, u.replacement[e.Start:e.End]...)
-		if e.Value.Type == bsoncore.TypeTimestamp && u.timestamp.Type == bsoncore.TypeTimestamp &&
+		if e.Value.Type == bsoncore.TypeTimestamp && u.timestamp != nil &&
 			bytes.Equal(e.Value.Data, make([]byte, 8)) {
-			copy(dst[from+(e.End-e.Start)-8:], u.timestamp.Data)
+			binary.LittleEndian.PutUint64(dst[from+(e.End-e.Start)-8:], u.timestamp())
 		}
 	}
 	return finish(dst, start), !bytes.Equal(doc, u.replacement), nil

@@ -21,9 +21,9 @@ type Options struct {
 	ArrayFilters []bsoncore.Document
 	Collation    *collation.Collation
 	Let          []expression.Variable
-	Now          time.Time      // $currentDate, $$NOW
-	Timestamp    bsoncore.Value // $currentDate {$type: "timestamp"}: a value of that type
-	Filter       *query.Filter  // for the positional operator
+	Now          time.Time     // $currentDate, $$NOW
+	Timestamp    func() uint64 // $currentDate {$type: "timestamp"}: one that nobody had yet; nil takes Now
+	Filter       *query.Filter // for the positional operator
 	Call         *expression.Call
 }
 
@@ -35,7 +35,7 @@ type Update struct {
 	diff        bsoncore.Document       // what an entry of an oplog says
 	filters     map[string]*arrayFilter // by identifier
 	collation   *collation.Collation
-	timestamp   bsoncore.Value
+	timestamp   func() uint64
 	positional  bool
 }
 
