@@ -2,14 +2,12 @@ package columns
 
 import (
 	"bytes"
-	"flag"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
-)
 
-var update = flag.Bool("update", false, "write the golden files anew")
+	"github.com/pandodb/pando/test/golden"
+)
 
 // goldenPage has columns of each kind, and entries that are in none.
 func goldenPage() []byte {
@@ -29,7 +27,7 @@ func goldenPage() []byte {
 // TestGolden keeps the bytes on disk what they have always been: see docs/format/segment.md. The page is written as text of
 // Go, columns and rest as hexadecimal numbers.
 func TestGolden(t *testing.T) {
-	const file = "testdata/columns.txt"
+	const file = "columns.txt"
 	var c Coder
 	page := goldenPage()
 	cols, rest, ok := c.Split(nil, nil, page)
@@ -37,21 +35,10 @@ func TestGolden(t *testing.T) {
 		t.Fatal("not split")
 	}
 	got := fmt.Sprintf("page %q\ncolumns % x\nrest % x\n", page, cols, rest)
-	if *update {
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got != string(want) {
-		t.Errorf("the bytes have changed (-update writes them anew):\n%s", got)
-	}
+	want := golden.Compare(t, file, got)
 	var wantPage string
 	var wantCols, wantRest []byte
-	lines := strings.Split(string(want), "\n")
+	lines := strings.Split(want, "\n")
 	for i, scan := range []struct {
 		format string
 		into   any

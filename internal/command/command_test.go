@@ -3,9 +3,7 @@ package command
 import (
 	"bytes"
 	"errors"
-	"flag"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 
@@ -13,9 +11,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/pandodb/pando/internal/record"
+	"github.com/pandodb/pando/test/golden"
 )
-
-var update = flag.Bool("update", false, "write the golden files")
 
 func encode(commands []Command) *Encoder {
 	e := new(Encoder)
@@ -228,19 +225,7 @@ func TestGolden(t *testing.T) {
 		e.Add(c)
 		fmt.Fprintf(&b, "%-14s % x\n", names[c.Op], e.Payload()[start:])
 	}
-	const golden = "testdata/batch.golden"
-	if *update {
-		if err := os.WriteFile(golden, []byte(b.String()), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(golden)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if d := cmp.Diff(string(want), b.String()); d != "" {
-		t.Fatal(d)
-	}
+	golden.Compare(t, "batch.golden", b.String())
 }
 
 var names = map[Op]string{

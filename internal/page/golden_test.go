@@ -2,17 +2,14 @@ package page_test
 
 import (
 	"bytes"
-	"flag"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 
 	"github.com/pandodb/pando/internal/page"
 	"github.com/pandodb/pando/internal/record"
+	"github.com/pandodb/pando/test/golden"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
 
 // goldenPairs has an entry of each kind.
 func goldenPairs() []pair {
@@ -56,24 +53,11 @@ func annotate(raw []byte, pairs []pair) string {
 
 // TestGolden keeps the bytes on disk what they have always been: see docs/format/page.md.
 func TestGolden(t *testing.T) {
-	const file = "testdata/page.txt"
 	var b page.Builder
 	raw := build(t, &b, goldenPairs())
-	got := annotate(raw, goldenPairs())
-	if *update {
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got != string(want) {
-		t.Errorf("the format has changed:\n%s\nwant\n%s", got, want)
-	}
+	want := golden.Compare(t, "page.txt", annotate(raw, goldenPairs()))
 	var old []byte
-	for line := range strings.Lines(string(want)) {
+	for line := range strings.Lines(want) {
 		line, _, _ = strings.Cut(line[len("0000  "):], "#")
 		for field := range strings.FieldsSeq(line) {
 			var x byte

@@ -4,19 +4,16 @@ import (
 	"bytes"
 	"encoding/binary"
 	"encoding/hex"
-	"flag"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"strings"
 	"testing"
 
 	"github.com/pandodb/pando/internal/page"
 	"github.com/pandodb/pando/internal/parts"
 	"github.com/pandodb/pando/internal/record"
+	"github.com/pandodb/pando/test/golden"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden file")
 
 // entry is what a test puts into a page.
 type entry struct {
@@ -178,20 +175,7 @@ func TestGoldenBytes(t *testing.T) {
 	if !ok {
 		t.Fatal("not taken")
 	}
-	const name = "testdata/parts.txt"
-	got := hex.Dump(stored[:96])
-	if *update {
-		if err := os.WriteFile(name, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got != string(want) {
-		t.Errorf("the bytes on disk have changed; now:\n%s", got)
-	}
+	golden.Compare(t, "parts.txt", hex.Dump(stored[:96]))
 }
 
 // FuzzTable reads what may be anything.

@@ -4,20 +4,15 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
-	"flag"
 	"fmt"
 	"hash/crc32"
-	"os"
-	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/pandodb/pando/internal/corrupt"
 	"github.com/pandodb/pando/internal/segment"
+	"github.com/pandodb/pando/test/golden"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
 
 func sealed(slot []byte) []byte {
 	binary.LittleEndian.PutUint32(slot[offsetSlotChecksum:], crc32.Checksum(slot[:offsetSlotChecksum], castagnoli))
@@ -87,48 +82,15 @@ func TestCatalogueRefusesWhatCannotBe(t *testing.T) {
 	}
 }
 
-// hexDump shows bytes in rows, each with the offset at which it begins; runs of zero rows are left out.
-func hexDump(b []byte) string {
-	var out strings.Builder
-	skipped := false
-	for i := 0; i < len(b); i += 16 {
-		row := b[i:min(i+16, len(b))]
-		if zero(row) && i > 0 && i+16 < len(b) {
-			if !skipped {
-				out.WriteString("...\n")
-			}
-			skipped = true
-			continue
-		}
-		skipped = false
-		fmt.Fprintf(&out, "%06x  % x\n", i, row)
-	}
-	return out.String()
-}
-
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *update {
-		must(t, os.MkdirAll("testdata", 0o755))
-		must(t, os.WriteFile(path, []byte(got), 0o644))
-	}
-	want, err := os.ReadFile(path)
-	must(t, err)
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s: the format has changed: %s", name, diff)
-	}
-}
-
 func TestGoldenRoot(t *testing.T) {
 	content, older, newer := written(t)
-	golden(t, "root.txt", fmt.Sprintf(
-		"# The file ROOT. Its first slot: %+v\n# Its second slot: %+v\n%s", newer, older, hexDump(content)))
+	golden.Compare(t, "root.txt", fmt.Sprintf(
+		"# The file ROOT. Its first slot: %+v\n# Its second slot: %+v\n%s", newer, older, golden.HexDump(content)))
 }
 
 func TestGoldenCatalogue(t *testing.T) {
 	c := exampleCatalogue()
-	golden(t, "catalogue.txt", fmt.Sprintf("# Catalogue: %+v\n%s", *c, hexDump(c.Encode(nil))))
+	golden.Compare(t, "catalogue.txt", fmt.Sprintf("# Catalogue: %+v\n%s", *c, golden.HexDump(c.Encode(nil))))
 }
 
 func FuzzCatalogue(f *testing.F) {

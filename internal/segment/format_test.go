@@ -5,19 +5,15 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
-	"flag"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/pandodb/pando/internal/corrupt"
+	"github.com/pandodb/pando/test/golden"
 	"github.com/pandodb/pando/vfs"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
 
 // goldenBlob is what the golden files hold.
 type goldenBlob struct {
@@ -41,14 +37,14 @@ func writeGolden(t *testing.T, blobs []goldenBlob) string {
 	w.Commit()
 	content, err := vfs.ReadFile(fsys, filepath.Join(testDir, DirName, "00001a2b.seg"), 1<<20)
 	must(t, err)
-	return dump.String() + hexDump(content)
+	return dump.String() + golden.HexDump(content)
 }
 
 const goldenID = 0x1a2b
 
 // TestGoldenSegment holds the format of segment files: a change of it shows as a change of the golden file.
 func TestGoldenSegment(t *testing.T) {
-	golden(t, "segment.txt", writeGolden(t, []goldenBlob{
+	golden.Compare(t, "segment.txt", writeGolden(t, []goldenBlob{
 		{KindLeaf, None, []byte("a leaf")}, {KindFilter, None, nil}, {KindCatalogue, None, []byte("a catalogue")},
 		{KindLeaf, None, longLeaf()},
 	}))
@@ -69,13 +65,9 @@ func TestGoldenCompressed(t *testing.T) {
 		{KindDelta, S2, []byte(strings.Repeat("a delta ", 10))},
 		{KindInner, Zstd, []byte(strings.Repeat("an inner node; ", 10))},
 	}
-	if *update {
-		golden(t, "compressed.txt", writeGolden(t, blobs))
-	}
-	dump, err := os.ReadFile(filepath.Join("testdata", "compressed.txt"))
-	must(t, err)
+	dump := golden.Kept(t, "compressed.txt", func() string { return writeGolden(t, blobs) })
 	var content []byte
-	for line := range strings.Lines(string(dump)) {
+	for line := range strings.Lines(dump) {
 		if !strings.HasPrefix(line, "#") {
 			row, err := hex.DecodeString(strings.ReplaceAll(strings.TrimSpace(line[6:]), " ", ""))
 			must(t, err)
@@ -94,28 +86,6 @@ func TestGoldenCompressed(t *testing.T) {
 		if h := mustRead(t, s, got.blobs[i], b.raw); h.Codec != b.codec || h.Kind != b.kind {
 			t.Errorf("header %+v", h)
 		}
-	}
-}
-
-func hexDump(b []byte) string {
-	var out strings.Builder
-	for i := 0; i < len(b); i += 16 {
-		fmt.Fprintf(&out, "%06x  % x\n", i, b[i:min(i+16, len(b))])
-	}
-	return out.String()
-}
-
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *update {
-		must(t, os.MkdirAll("testdata", 0o755))
-		must(t, os.WriteFile(path, []byte(got), 0o644))
-	}
-	want, err := os.ReadFile(path)
-	must(t, err)
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s: the format has changed: %s", name, diff)
 	}
 }
 

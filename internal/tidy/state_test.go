@@ -29,6 +29,7 @@ var tables = allowList{
 	"internal/segment.castagnoli":        "the table of a checksum's polynomial",
 	"internal/spill.castagnoli":          "the table of a checksum's polynomial",
 	"internal/wal.castagnoli":            "the table of a checksum's polynomial",
+	"test/golden.update":                 "a flag of the test command",
 	"vfs/faultfs.opNames":                "names of an enumeration",
 	"vfs/memfs.shares":                   "shares that crash images choose from",
 }

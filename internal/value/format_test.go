@@ -1,17 +1,13 @@
 package value
 
 import (
-	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/pandodb/pando/internal/segment"
+	"github.com/pandodb/pando/test/golden"
 	"github.com/pandodb/pando/vfs/osfs"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
 
 // TestGolden holds the encoding of references and of the payload of an index.
 func TestGolden(t *testing.T) {
@@ -24,16 +20,7 @@ func TestGolden(t *testing.T) {
 	}
 	got := fmt.Sprintf("# plain %+v\n% x\n# packed %+v\n% x\n# index of both, for the key \"key\"\n% x\n",
 		plain, AppendRef(nil, plain), packed, AppendRef(nil, packed), index)
-	path := filepath.Join("testdata", "value.txt")
-	if *update {
-		must(t, os.MkdirAll("testdata", 0o755))
-		must(t, os.WriteFile(path, []byte(got), 0o644))
-	}
-	want, err := os.ReadFile(path)
-	must(t, err)
-	if string(want) != got {
-		t.Errorf("the format has changed:\n%s\nwant\n%s", got, want)
-	}
+	golden.Compare(t, "value.txt", got)
 }
 
 // A plain value of 100 KB into memory that is there already: one pread and one checksum.

@@ -3,17 +3,14 @@ package wal
 import (
 	"bytes"
 	"errors"
-	"flag"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/pandodb/pando/internal/corrupt"
+	"github.com/pandodb/pando/test/golden"
 )
-
-var update = flag.Bool("update", false, "write the golden files")
 
 // goldenLog has each kind of frame and both kinds of header. A released format never changes: if this test fails, the version
 // must change.
@@ -97,15 +94,7 @@ func TestGolden(t *testing.T) {
 		must(t, f.Close())
 		fmt.Fprintf(&b, "%s, %d bytes\n%s\n", name, size, dump(data))
 	}
-	const golden = "testdata/log.golden"
-	if *update {
-		must(t, os.WriteFile(golden, []byte(b.String()), 0o644))
-	}
-	want, err := os.ReadFile(golden)
-	must(t, err)
-	if b.String() != string(want) {
-		t.Fatalf("the format has changed; got\n%s", b.String())
-	}
+	golden.Compare(t, "log.golden", b.String())
 	var got replayed
 	_, err = Replay(o, Position{Segment: 1}, got.add)
 	must(t, err)

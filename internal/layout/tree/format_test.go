@@ -4,18 +4,15 @@ import (
 	"bytes"
 	"encoding/hex"
 	"errors"
-	"flag"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/pandodb/pando/internal/corrupt"
 	"github.com/pandodb/pando/internal/segment"
+	"github.com/pandodb/pando/test/golden"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
 
 func pointer(n uint32) segment.Pointer {
 	return segment.Pointer{Segment: n, Offset: 64 + n*16, Length: 100 + n, Sum: 0x0102030405060700 + uint64(n)}
@@ -69,7 +66,7 @@ func sampleFilters() *body {
 
 func TestGoldenBytes(t *testing.T) {
 	inner := sample(1, "m")
-	golden := []struct {
+	blobs := []struct {
 		name string
 		raw  []byte
 	}{
@@ -80,22 +77,10 @@ func TestGoldenBytes(t *testing.T) {
 		{"root, open", appendRoot(nil, rootInfo{ptr: pointer(5), count: joinCount(70, false), expiry: 99, apart: true})},
 	}
 	var text strings.Builder
-	for _, g := range golden {
+	for _, g := range blobs {
 		fmt.Fprintf(&text, "# %s, %d bytes\n%s\n", g.name, len(g.raw), hex.Dump(g.raw))
 	}
-	const name = "testdata/format.txt"
-	if *update {
-		if err := os.WriteFile(name, []byte(text.String()), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if text.String() != string(want) {
-		t.Errorf("the bytes on disk have changed; now:\n%s", text.String())
-	}
+	golden.Compare(t, "format.txt", text.String())
 }
 
 func TestNodeRoundTrip(t *testing.T) {
