@@ -2,6 +2,7 @@ package query
 
 import (
 	"math/rand/v2"
+	"slices"
 
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 
@@ -168,7 +169,22 @@ func compileAnd(nodes []Node, c *collation.Collation) matcher {
 		}
 		g.fields = append(g.fields, f)
 	}
+	slices.SortStableFunc(all.groups, func(a, b matcher) int { return costOf(a) - costOf(b) })
 	return all
+}
+
+// costOf ranks what is asked first of a document: comparisons with numbers decide fastest, and cannot fail.
+func costOf(m matcher) int {
+	g, ok := m.(*group)
+	if !ok {
+		return 1
+	}
+	for _, f := range g.fields {
+		if t, ok := f.test.(*compareTest); !ok || !t.exact {
+			return 1
+		}
+	}
+	return 0
 }
 
 func (a *allOf) match(o object, position *int) (bool, error) {
