@@ -15,8 +15,8 @@ const (
 	clockDelay  = time.Second            // how much a jump back of the clock can give back to expired records at most
 	retryDelay  = 500 * time.Millisecond // between attempts to settle that fail
 	workerTick  = 50 * time.Millisecond
-	shrinkDelay = 2 * time.Second           // a pause after which spare log segments are given back
-	trimDelay   = longestIdle + shrinkDelay // a pause after which memory that waits for records is given back
+	shrinkDelay = 2 * time.Second // a pause after which spare log segments are given back
+	trimDelay   = 2 * time.Second // a pause after everything has settled, after which memory that waits for records is given back
 )
 
 // work is the background goroutine: it settles frozen memtables, settles everything after a pause, keeps the clock's mark, and reclaims memory.
@@ -24,7 +24,7 @@ const (
 // It never waits for the commit pipeline: a leader may be waiting for it.
 func (e *Engine) work() {
 	ctx := e.ctx
-	var clockDue, retryDue, quietSince time.Time
+	var clockDue, retryDue, quietSince, settledSince time.Time
 	var quietSeq uint64
 	shrunk := false
 	for {
@@ -45,8 +45,12 @@ func (e *Engine) work() {
 				retryDue = now.Add(retryDelay)
 			}
 		}
-		if seq := e.visible.Load(); seq != quietSeq {
-			quietSeq, quietSince, shrunk = seq, now, false
+		seq := e.visible.Load()
+		if e.settledSeq.Load() != seq {
+			settledSince = now
+		}
+		if seq != quietSeq {
+			quietSeq, quietSince, settledSince, shrunk = seq, now, now, false
 			e.prepareLog()
 		} else if now.Sub(quietSince) >= patience(e.current.Load().Tables[0].Bytes(), e.sizes.memtable) && e.settledSeq.Load() != seq && !now.Before(retryDue) {
 			if err := e.settleQuietly(ctx); err != nil && ctx.Err() == nil {
@@ -55,7 +59,7 @@ func (e *Engine) work() {
 			}
 		} else if !shrunk && e.log != nil && now.Sub(quietSince) >= shrinkDelay && e.settledSeq.Load() == seq {
 			shrunk = e.shrinkLog()
-		} else if now.Sub(quietSince) >= trimDelay && e.settledSeq.Load() == seq {
+		} else if now.Sub(settledSince) >= trimDelay {
 			e.trimMemtables()
 		}
 		if !now.Before(clockDue) {
@@ -135,18 +139,20 @@ func (e *Engine) shrinkLog() bool {
 	return true
 }
 
-// renewFront gives a memtable in front that nothing has been written to the memory of one that has settled: after a pause in writing the
-// new one was there before the old one had settled. Writers go on for a moment with what they have if they come now.
+// renewFront gives a memtable in front that nothing has been written to the memory of one that has settled, where that is more than it
+// has: after a pause in writing the new one was there before the old one had settled. Writers go on for a moment with what they have if
+// they come now.
 func (e *Engine) renewFront() {
-	unused := func() bool {
+	poorer := func() bool {
+		defer e.epoch.Enter().Exit()
 		front := e.current.Load().Tables[0]
-		return front.Len() == 0 && !front.HasRanges()
+		return front.Len() == 0 && !front.HasRanges() && front.Spare() < e.arenas.Waiting()
 	}
-	if !e.arenas.Waiting() || !unused() || !e.pipeline.TryAcquire() {
+	if e.arenas.Waiting() == 0 || !poorer() || !e.pipeline.TryAcquire() {
 		return
 	}
 	defer e.pipeline.Release()
-	if !unused() {
+	if !poorer() {
 		return
 	}
 	fresh, err := e.newTable(0, 0)
@@ -159,7 +165,7 @@ func (e *Engine) renewFront() {
 	e.publish(append([]*view.Table{fresh}, old.Tables[1:]...), old.Roots)
 }
 
-// trimMemtables gives back to the system, after a long pause, what memory of settled memtables is kept for the next ones.
+// trimMemtables gives back to the system, after a pause, what memory of settled memtables is kept for the next ones.
 func (e *Engine) trimMemtables() {
 	e.arenas.Release()
 	if e.pipeline.TryAcquire() {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/pandodb/pando/internal/command"
 	"github.com/pandodb/pando/internal/commit"
+	"github.com/pandodb/pando/internal/view"
 	"github.com/pandodb/pando/vfs/memfs"
 )
 
@@ -43,24 +44,62 @@ func TestMemoryOfSettledMemtables(t *testing.T) {
 				t.Fatal(err)
 			}
 			synctest.Wait()
-			front := func() (records, spare int) {
+			front := func() (records, spare, bytes int) {
 				defer e.epoch.Enter().Exit()
 				table := e.current.Load().Tables[0]
-				return table.Len(), table.Spare()
+				return table.Len(), table.Spare(), table.Bytes()
 			}
-			if n, _ := front(); n != enc.Count() {
+			n, _, bytes := front()
+			if n != enc.Count() {
 				t.Fatalf("%d records of %d are in the memtable", n, enc.Count())
 			}
-			time.Sleep(longestIdle)
+			time.Sleep(patience(bytes, e.sizes.memtable) + trimDelay/2)
 			synctest.Wait()
-			if n, spare := front(); n != 0 || spare == 0 || e.arenas.Waiting() {
-				t.Fatalf("after a pause: %d records, %d bytes for the next ones, others wait: %v", n, spare, e.arenas.Waiting())
+			if n, spare, _ := front(); n != 0 || spare == 0 || e.arenas.Waiting() != 0 {
+				t.Fatalf("after a pause: %d records, %d bytes for the next ones, %d wait", n, spare, e.arenas.Waiting())
 			}
 			time.Sleep(trimDelay)
 			synctest.Wait()
-			if _, spare := front(); spare != 0 || e.arenas.Waiting() {
-				t.Fatalf("after a long pause: %d bytes are kept, others wait: %v", spare, e.arenas.Waiting())
+			if _, spare, _ := front(); spare != 0 || e.arenas.Waiting() != 0 {
+				t.Fatalf("after a long pause: %d bytes are kept, %d wait", spare, e.arenas.Waiting())
 			}
+		}
+	})
+}
+
+// When two memtables have settled, the one in front has the memory of the larger one, and keeps it until it is given back: they do not
+// take turns.
+func TestFrontIsRenewedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, err := Open(Options{FS: memfs.New(), Dir: "db", MemoryBytes: leastMemory})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer e.Close()
+		for range 14 {
+			var enc command.Encoder
+			for enc.Data() < e.sizes.memtable/8 {
+				enc.Put(DefaultID, make([]byte, 1+enc.Count()), make([]byte, 100), 0)
+			}
+			if err := e.Commit(&commit.Request{Commands: enc.Payload(), Count: enc.Count(), Bytes: enc.Data()}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := e.Checkpoint(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		var front *view.Table
+		for tick := range 10 {
+			time.Sleep(workerTick)
+			synctest.Wait()
+			guard := e.epoch.Enter()
+			now := e.current.Load().Tables[0]
+			spare := now.Spare()
+			guard.Exit()
+			if tick > 2 && (now != front || spare < e.arenas.Waiting() || spare == 0) {
+				t.Fatalf("tick %d: another memtable is in front: %v; %d bytes for the next records, %d wait", tick, now != front, spare, e.arenas.Waiting())
+			}
+			front = now
 		}
 	})
 }
@@ -83,8 +122,8 @@ func TestMemoryOfLargeBatches(t *testing.T) {
 		time.Sleep(longestIdle)
 		synctest.Wait()
 		defer e.epoch.Enter().Exit()
-		if front := e.current.Load().Tables[0]; front.Len() != 0 || front.Spare() != 0 || e.arenas.Waiting() {
-			t.Errorf("after a pause: %d records, %d bytes for the next ones, others wait: %v", front.Len(), front.Spare(), e.arenas.Waiting())
+		if front := e.current.Load().Tables[0]; front.Len() != 0 || front.Spare() != 0 || e.arenas.Waiting() != 0 {
+			t.Errorf("after a pause: %d records, %d bytes for the next ones, %d wait", front.Len(), front.Spare(), e.arenas.Waiting())
 		}
 	})
 }

@@ -27,8 +27,12 @@ func (p *Pool) New(limit int) (*Table, error) {
 	return t, nil
 }
 
-// Waiting reports whether there is memory for the next table.
-func (p *Pool) Waiting() bool { return p.size() > 0 }
+// Waiting is how many bytes there are for the next table that the system has provided already.
+func (p *Pool) Waiting() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.touched
+}
 
 // Release gives the memory back to the system.
 func (p *Pool) Release() {

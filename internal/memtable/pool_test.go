@@ -29,11 +29,11 @@ func TestPoolHandsMemoryOn(t *testing.T) {
 	first := usedTable(t, &p, limit, 500)
 	memory := first.address()
 	first.Free()
-	if !p.Waiting() {
+	if p.Waiting() == 0 {
 		t.Fatal("the memory of a table that was used is not kept")
 	}
 	second := usedTable(t, &p, limit, 0)
-	if second.address() != memory || p.Waiting() {
+	if second.address() != memory || p.Waiting() != 0 {
 		t.Fatal("the second table has other memory")
 	}
 	if second.Len() != 0 || second.NewCursor(1, always).First() {
@@ -77,7 +77,7 @@ func TestPoolKeepsNothingThatCannotServe(t *testing.T) {
 		}},
 	} {
 		var p Pool
-		if c.free(&p); p.Waiting() {
+		if c.free(&p); p.Waiting() != 0 {
 			t.Errorf("%s: memory is kept", c.name)
 		}
 	}
@@ -85,7 +85,7 @@ func TestPoolKeepsNothingThatCannotServe(t *testing.T) {
 	defer p.Close()
 	usedTable(t, &p, limit, 9).Free()
 	usedTable(t, &p, 2*limit, 9).Free() // of another size: it is another block
-	if !p.Waiting() {
+	if p.Waiting() == 0 {
 		t.Error("nothing is kept")
 	}
 }
