@@ -3,6 +3,7 @@ package plan
 import (
 	"bytes"
 	"slices"
+	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 
@@ -76,12 +77,20 @@ func (p *planner) hintOf(h *hint, pattern bsoncore.Document, bounded bool) (*hin
 		h.walk, h.backward = true, backward
 		return h, nil
 	}
+	var matched []string
 	for i := range p.indexes() {
-		if h.index = p.number(i); same(p.index(h.index).Definition.Keys, pattern) {
-			return h, nil
+		n := p.number(i)
+		if d := p.index(n).Definition; same(d.Keys, pattern) {
+			h.index, matched = n, append(matched, d.Name)
 		}
 	}
-	return nil, p.refuse(mongoerror.BadValue, "hint provided does not correspond to an existing index")
+	switch len(matched) {
+	case 0:
+		return nil, p.refuse(mongoerror.BadValue, "hint provided does not correspond to an existing index")
+	case 1:
+		return h, nil
+	}
+	return nil, p.refuse(mongoerror.IndexNotFound, "Hint matched multiple indexes, must hint by index name. Matched: "+strings.Join(matched, " and "))
 }
 
 // hinted returns the accesses that the hint allows.
@@ -96,7 +105,11 @@ func (p *planner) hinted() ([]*access, error) {
 		return []*access{a}, err
 	}
 	found := p.leaves(p.all)
-	if out := p.scans(h.index, p.all, found); len(out) > 0 {
+	out := p.scans(h.index, p.all, found)
+	if len(out) == 0 && d.Components[0].Wildcard {
+		out = p.scans(h.index, p.all, p.there(p.index(h.index), found))
+	}
+	if len(out) > 0 {
 		p.estimate(out...)
 		for _, a := range out {
 			if m := p.merge([]*access{a}); m != nil {
@@ -106,7 +119,7 @@ func (p *planner) hinted() ([]*access, error) {
 		return out, nil
 	}
 	if d.Components[0].Wildcard {
-		return nil, p.refuse(mongoerror.NoQueryExecutionPlans, "No query solutions")
+		return nil, p.refuse(mongoerror.NoQueryExecutionPlans, "$hint: refusing to build whole-index solution, because it's a wildcard index")
 	}
 	// The caller may ask for an index that does not hold all documents: then the others are not found.
 	return p.estimate(p.scan(h.index, p.all, byName(found), nil)), nil

@@ -136,3 +136,78 @@ func numeric(path string) bool {
 	}
 	return false
 }
+
+// there returns leaves that ask for nothing but that a path is there, in place of those that a wildcard index does not bound. Who
+// prescribes the index gets what it holds: documents without the path are not found, even where a condition would take them.
+func (p *planner) there(x *Index, found []leaf) []leaf {
+	b := newBounder(x.Definition, 0, x.Multikey, p.q.Collation)
+	var out []leaf
+	for _, l := range found {
+		if l.compared != nil || !answered(l.node) {
+			continue
+		}
+		if _, ok := b.condition(l.node); !ok {
+			continue
+		}
+		l.path = withoutPositions(l.path)
+		l.node = &query.Exists{Path: l.path}
+		out = append(out, l)
+	}
+	return out
+}
+
+// answered reports whether MongoDB answers a condition from a wildcard index at all: none for which a missing path is like null, and of
+// documents and arrays only whether they are empty.
+func answered(n query.Node) bool {
+	switch n := n.(type) {
+	case *query.Comparison:
+		return answeredValue(n.Value, n.Op == query.Eq)
+	case *query.In:
+		for _, v := range n.Values {
+			if !answeredValue(v, true) {
+				return false
+			}
+		}
+		return true
+	case *query.Type, *query.Mod, *query.Regex:
+		return true
+	case *query.Or:
+		return allAnswered(n.Children)
+	case *query.And:
+		return allAnswered(n.Children)
+	case *query.ElemMatchValue:
+		return allAnswered(n.Children)
+	}
+	return false
+}
+
+func allAnswered(list []query.Node) bool {
+	for _, n := range list {
+		if !answered(n) {
+			return false
+		}
+	}
+	return true
+}
+
+func answeredValue(v bsoncore.Value, equal bool) bool {
+	const emptyLength = 5
+	switch v.Type {
+	case bsoncore.TypeEmbeddedDocument, bsoncore.TypeArray:
+		return equal && len(v.Data) == emptyLength
+	case bsoncore.TypeNull, bsoncore.TypeUndefined:
+		return !equal
+	}
+	return true
+}
+
+// withoutPositions returns a path up to the first position of an element: entries have the elements of an array under its own path.
+func withoutPositions(path string) string {
+	names := strings.Split(path, ".")
+	for i, name := range names {
+		if i > 0 && numeric(name) {
+			return strings.Join(names[:i], ".")
+		}
+	}
+	return path
+}
