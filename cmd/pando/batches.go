@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"iter"
 	"time"
 
@@ -38,19 +39,49 @@ type loader struct {
 	numbers *importer.Sequence // of records without keys; nil until one came
 }
 
+// source is the file of a loader while it is read.
+type source struct {
+	in      io.ReadCloser
+	bar     *progress
+	chunks  iter.Seq2[*importer.Chunk, error]
+	ticks   clock.Clock
+	started time.Time
+}
+
+// open opens the file, and shows how far it has been read until the source is closed.
+func (l *loader) open(ctx context.Context) (*source, error) {
+	ticks := clock.System()
+	s := &source{ticks: ticks, started: ticks.Now()}
+	in, size, err := l.a.openInput(l.file)
+	if err != nil {
+		return nil, err
+	}
+	s.in, s.bar = in, l.a.progress("reading", size)
+	s.chunks = importer.Chunks(ctx, importer.NewReader(s.bar.reader(in), l.options), batchBytes)
+	return s, nil
+}
+
+// finish removes the bar, and returns how long everything took.
+func (s *source) finish() time.Duration {
+	s.bar.end()
+	return max(s.ticks.Now().Sub(s.started), shortest)
+}
+
+// close closes the file, which was only read.
+func (s *source) close() {
+	s.bar.end()
+	_ = s.in.Close()
+}
+
 // run reads the file, commits its records batch by batch, and prints what that took. Nothing is made of a file without a
 // record that can be read.
 func (l *loader) run(ctx context.Context, dir string) error {
-	ticks := clock.System()
-	started := ticks.Now()
-	in, size, err := l.a.openInput(l.file)
+	src, err := l.open(ctx)
 	if err != nil {
 		return err
 	}
-	defer in.Close()
-	bar := l.a.progress("reading", size)
-	defer bar.end()
-	next, stop := iter.Pull2(importer.Chunks(ctx, importer.NewReader(bar.reader(in), l.options), batchBytes))
+	defer src.close()
+	next, stop := iter.Pull2(src.chunks)
 	defer stop()
 	chunk, err, _ := next()
 	if err != nil {
@@ -77,12 +108,11 @@ func (l *loader) run(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	bar.end()
-	sum.Seconds = ticks.Now().Sub(started).Seconds()
-	sum.RecordsPerSecond = float64(sum.Records) / max(sum.Seconds, shortest.Seconds())
+	sum.Seconds = src.finish().Seconds()
+	sum.RecordsPerSecond = float64(sum.Records) / sum.Seconds
 	return l.a.print(sum, "%s records, %s in %.2f s (%s records/s, %s/s); keyspace %s holds %s\n",
 		formatCount(sum.Records), formatSize(sum.Bytes), sum.Seconds, formatCount(int64(sum.RecordsPerSecond)),
-		formatSize(int64(float64(sum.Bytes)/max(sum.Seconds, shortest.Seconds()))), sum.Keyspace, formatCount(sum.Holds))
+		formatSize(int64(float64(sum.Bytes)/sum.Seconds)), sum.Keyspace, formatCount(sum.Holds))
 }
 
 // store commits a chunk as one batch, and counts it.

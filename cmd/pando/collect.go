@@ -10,8 +10,6 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/pandodb/pando/document"
-	"github.com/pandodb/pando/internal/clock"
-	"github.com/pandodb/pando/internal/importer"
 )
 
 // collected sums up what was brought into a collection.
@@ -43,16 +41,12 @@ func (c *collector) register(cmd *cobra.Command) {
 // run stores the documents of a file, and prints what that took.
 func (c *collector) run(ctx context.Context, dir string) error {
 	l := c.loader
-	ticks := clock.System()
-	started := ticks.Now()
-	in, size, err := l.a.openInput(l.file)
+	src, err := l.open(ctx)
 	if err != nil {
 		return err
 	}
-	defer in.Close()
-	bar := l.a.progress("reading", size)
-	defer bar.end()
-	next, stop := iter.Pull2(batches(importer.Chunks(ctx, importer.NewReader(bar.reader(in), l.options), batchBytes)))
+	defer src.close()
+	next, stop := iter.Pull2(batches(src.chunks))
 	defer stop()
 	docs, err, _ := next()
 	if err != nil {
@@ -78,9 +72,8 @@ func (c *collector) run(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	bar.end()
-	sum.Seconds = ticks.Now().Sub(started).Seconds()
-	sum.DocumentsPerSecond = float64(sum.Documents) / max(sum.Seconds, shortest.Seconds())
+	sum.Seconds = src.finish().Seconds()
+	sum.DocumentsPerSecond = float64(sum.Documents) / sum.Seconds
 	skipped := ""
 	if sum.Duplicates > 0 {
 		skipped = formatCount(sum.Duplicates) + " left out, "
