@@ -74,7 +74,7 @@ func newArena(size int, take func(n int) (block []byte, touched int)) (arena, er
 		return arena{}, fmt.Errorf("memtable of %d bytes: impossible size", size)
 	}
 	size = max(size, 8)
-	n := size + (size/markSpacing+2)*markSize
+	n := size + (size/markSpacing+2)*markSize + warmSlack
 	block, touched := take(n)
 	if block == nil {
 		var err error

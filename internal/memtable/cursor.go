@@ -40,6 +40,7 @@ type source struct {
 	head    uint64 // the candidate's: the next visible entry in the present direction
 	node    ref
 	version ref
+	warm    batch // entries that warmUp has been given
 }
 
 // NewCursor returns a cursor over the keys of ks at seq.
@@ -230,8 +231,8 @@ func (c *Cursor) nearer(i, j int) bool {
 // nextVisible makes the first visible entry from at on the candidate, and moves at there.
 func (s *source) nextVisible(c *Cursor) bool {
 	for entries := s.run.entries; s.at < len(entries); s.at++ {
-		if s.at&(warmAhead-1) == 0 {
-			c.warmUp(entries[s.at:min(s.at+warmAhead, len(entries))])
+		if !s.warm.holds(s.at) {
+			c.warmUp(entries[s.at:s.warm.forward(s.at, len(entries))])
 		}
 		if s.consider(c, entries[s.at]) {
 			return true
@@ -243,8 +244,8 @@ func (s *source) nextVisible(c *Cursor) bool {
 // prevVisible makes the last visible entry before at the candidate, and moves at behind it.
 func (s *source) prevVisible(c *Cursor) bool {
 	for ; s.at > 0; s.at-- {
-		if s.at&(warmAhead-1) == 0 {
-			c.warmUp(s.run.entries[max(0, s.at-warmAhead):s.at])
+		if !s.warm.holds(s.at - 1) {
+			c.warmUp(s.run.entries[s.warm.backward(s.at):s.at])
 		}
 		if s.consider(c, s.run.entries[s.at-1]) {
 			return true
@@ -261,31 +262,3 @@ func (s *source) consider(c *Cursor, e entry) bool {
 	s.head, s.node, s.version = s.lens.head(e.head), e.node, version
 	return true
 }
-
-// warmAhead is the number of nodes whose cache misses a cursor lets overlap, a power of two.
-const warmAhead = 16
-
-// warmUp loads what reading these entries will: first a word of each node, then, since the versions are known by then,
-// the far end of their values and what lies between. The loads of a pass do not depend on each other, as those of a walk
-// over the records do.
-func (c *Cursor) warmUp(entries []entry) {
-	a := c.arena
-	var sum uint32
-	for _, e := range entries {
-		sum += *a.word(e.node, 1)
-	}
-	for _, e := range entries {
-		version := a.newest(e.node)
-		size := uintptr(*a.word(version, 1) & metaLength)
-		for at := uintptr(warmLine); at < min(size, warmLines*warmLine); at += warmLine {
-			sum += *a.word(version, at/4)
-		}
-		sum += *a.word(version, (versionHeader+min(size, warmLines*warmLine))/4-1)
-	}
-	c.warm += sum
-}
-
-const (
-	warmLine  = 64
-	warmLines = 8 // beyond that the processor has noticed by itself
-)

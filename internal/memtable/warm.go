@@ -1,0 +1,89 @@
+package memtable
+
+// The records of a walk lie anywhere in the arena. A cursor loads those that it is about to reach into the processor's caches,
+// a batch at a time, so that their misses overlap.
+
+const (
+	warmFirst = 4  // entries of the first batch: a walk may be short
+	warmMost  = 64 // entries of a batch when the walk has turned out to be long
+	warmLine  = 16 // words of a line of the cache
+	warmLines = 8  // of a value; beyond that the processor has noticed by itself
+
+	// warmSlack is memory behind the last item that warmUp may read.
+	warmSlack = 3 * 4 * warmLine
+)
+
+// batch is the batch of entries that was loaded last.
+type batch struct {
+	from int
+	size uint
+}
+
+// holds reports whether entry i has been loaded.
+func (w *batch) holds(i int) bool { return uint(i-w.from) < w.size }
+
+// forward makes w the batch that begins with entry i of n, and returns where it ends.
+func (w *batch) forward(i, n int) (end int) {
+	size := w.next(i == w.from+int(w.size))
+	end = min(i+size, n)
+	w.from, w.size = i, uint(end-i)
+	return end
+}
+
+// backward makes w the batch that ends before entry i, and returns where it begins.
+func (w *batch) backward(i int) (from int) {
+	size := w.next(i == w.from)
+	from = max(0, i-size)
+	w.from, w.size = from, uint(i-from)
+	return from
+}
+
+// next is how large a batch to take: twice the last one, where the walk goes on.
+func (w *batch) next(goesOn bool) int {
+	if !goesOn {
+		return warmFirst
+	}
+	return min(max(2*int(w.size), warmFirst), warmMost)
+}
+
+// warmUp loads what reading these entries will. The loads of the first pass depend on nothing but the entries, so that the
+// processor runs ahead through all of them: most records lie within three lines from their node on. Further passes load what
+// lies elsewhere: newer versions, and the rest of long values.
+//
+// What the first pass reads may be another item, or may be about to be written. Nothing is made of it, so this is not the
+// race that it looks like to the race detector.
+//
+//go:norace
+func (c *Cursor) warmUp(entries []entry) {
+	a := c.arena
+	var sum uint32
+	for i := range entries {
+		node := entries[i].node
+		sum += *a.word(node, 1) + *a.word(node, 1+warmLine) + *a.word(node, 1+2*warmLine)
+	}
+	last := uint64(0) // how far behind a node something of its record lies
+	for i := range entries {
+		version := a.newest(entries[i].node)
+		meta := *a.word(version, 1)
+		last = max(last, uint64(version-entries[i].node)*8+uint64(meta&metaLength))
+		sum += meta
+	}
+	if last+versionHeader > 3*4*warmLine {
+		sum += c.warmFar(entries)
+	}
+	c.warm += sum
+}
+
+// warmFar loads the values of entries to their ends.
+func (c *Cursor) warmFar(entries []entry) (sum uint32) {
+	a := c.arena
+	for i := range entries {
+		version := a.newest(entries[i].node)
+		end := min(uintptr(a.writtenVersionSize(version))/4, warmLines*warmLine) - 1
+		for at := uintptr(warmLine); at < end; at += warmLine {
+			sum += *a.word(version, at)
+		}
+		sum += *a.word(version, end)
+	}
+	return sum
+}
