@@ -128,7 +128,6 @@ func New(bytes int64, d *epoch.Domain) *Cache {
 	c.strides = make([]atomic.Uint32, n)
 	for i := range n {
 		c.strides[i].Store(noFrames)
-		c.chunks[i].generation = 1
 	}
 	c.limit = n
 	c.asked = newAsked(bytes)

@@ -35,7 +35,7 @@ type chunk struct {
 	class      int // index in Cache.classes, where there are frames
 	frames     []state
 	idle       int    // frames that are free or spent
-	generation uint32 // with which frames begin when the chunk is cut
+	generation uint32 // with which frames begin when the chunk is cut; 0 before that: a cache that is opened touches no chunk
 }
 
 // attempts is how often Insert asks the epoch for frames before it says ErrBusy.
@@ -204,9 +204,10 @@ func (c *Cache) uncutChunk() (n int, ok bool) {
 // writeHeaders begins the generations of the frames of a fresh chunk. Readers find them once the stride is known.
 func (c *Cache) writeHeaders(n int, cl *class) {
 	memory := c.slab[n<<c.shift : (n+1)<<c.shift]
+	generation := max(c.chunks[n].generation, 1) // no handle is 0
 	for i := range cl.count {
 		head := headerAt(memory[i*cl.size:])
-		head.Generation.Store(c.chunks[n].generation)
+		head.Generation.Store(generation)
 		head.Pins.Store(0)
 		head.Referenced.Store(0)
 	}

@@ -219,7 +219,9 @@ func (e *Engine) openStore(slot root.Slot) error {
 	var table []segment.Info
 	e.catalogue = &root.Catalogue{}
 	if !slot.Catalogue.IsZero() {
-		raw, err := segment.ReadBlob(so, slot.Catalogue)
+		once := so
+		once.MapBytes = 0 // to map a file for one blob takes longer than to read it
+		raw, err := segment.ReadBlob(once, slot.Catalogue)
 		if err != nil {
 			return fmt.Errorf("read the catalogue: %w", err)
 		}

@@ -59,6 +59,9 @@ type recovery struct {
 	mapping vfs.Mapping // of the segment that was loaded last; nil where it was read
 }
 
+// leastMapped is the size from which on a segment is mapped: to read a smaller one takes fewer calls, and less time.
+const leastMapped = 32 << 10
+
 // content is what recovery has of a segment.
 type content struct {
 	data []byte
@@ -119,7 +122,7 @@ func (r *recovery) load(f found) (c content, err error) {
 			c.hole, c.holeEnd = 0, 0 // then everything is looked at
 		}
 	}
-	if m, ok := file.(vfs.ReadMapper); ok && n > 0 {
+	if m, ok := file.(vfs.ReadMapper); ok && n >= leastMapped {
 		if r.mapping, err = m.MapRead(n); err == nil {
 			if s, ok := r.mapping.(vfs.SequentialMapping); ok {
 				s.Sequential()

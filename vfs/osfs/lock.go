@@ -19,19 +19,27 @@ type held struct {
 	leave     bool // in order
 }
 
+// signature is how many bytes a process number is filled up to: those of the word that takes its place. So one takes the place of the other
+// in one write, where cutting the file before would take a file system a hundred times as long.
+const signature = len(vfs.InOrder)
+
 // sign writes our process number into the file, or wipes that of a process which was killed; a reader lets the word stand that the
 // last holder left in order. The number is for people: a device without a free byte must not keep a database from being opened, so
 // failures do not count.
 func (l *held) sign() {
-	var text [len(vfs.InOrder) + 1]byte
+	var text [signature + 1]byte
 	n, _ := l.file.ReadAt(text[:], 0) // what cannot be read is no word
 	l.orderly = string(text[:n]) == vfs.InOrder
 	if l.orderly && !l.exclusive {
 		return
 	}
-	cut := l.file.Truncate(0)
-	if l.exclusive && (cut == nil || l.orderly) { // the word must not stand while we hold the lock
-		_, _ = l.file.WriteAt(fmt.Appendf(nil, "%d\n", os.Getpid()), 0)
+	if (!l.exclusive || n > signature) && l.file.Truncate(0) != nil {
+		return
+	}
+	if l.exclusive {
+		if _, err := l.file.WriteAt(fmt.Appendf(nil, "%-*d\n", signature-1, os.Getpid()), 0); err != nil {
+			_ = l.file.Truncate(0) // the word must not stand while we hold the lock
+		}
 	}
 }
 
@@ -43,8 +51,14 @@ func (l *held) LeaveInOrder() { l.leave = l.exclusive }
 
 // Close unlocks.
 func (l *held) Close() error {
-	if l.exclusive && l.file.Truncate(0) == nil && l.leave { // see sign; fails when closed already, as release does then
-		_, _ = l.file.WriteAt([]byte(vfs.InOrder), 0)
+	switch {
+	case !l.exclusive:
+	case !l.leave:
+		_ = l.file.Truncate(0) // see sign; fails when closed already, as release does then
+	default:
+		if _, err := l.file.WriteAt([]byte(vfs.InOrder), 0); err != nil {
+			_ = l.file.Truncate(0)
+		}
 	}
 	return l.release()
 }

@@ -174,6 +174,11 @@ func testLockOrder(t *testing.T, e env) {
 	e.put("LOCK", "123\n") // of a process that was killed
 	hold(vfs.Shared, false, false)
 	hold(vfs.Exclusive, false, false)
+	for _, left := range []string{"123\n", "1234567 \n", "123456789012\n", vfs.InOrder + vfs.InOrder} {
+		e.put("LOCK", left)
+		hold(vfs.Exclusive, false, true)
+		hold(vfs.Exclusive, true, false)
+	}
 }
 
 func testLockRemoved(t *testing.T, e env) {
