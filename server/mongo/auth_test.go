@@ -237,7 +237,7 @@ func TestEveryCommandHasARule(t *testing.T) {
 func forAll() []string {
 	return []string{"hello", "isMaster", "ping", "buildInfo", "whatsmyuri", "connectionStatus", "saslStart", "saslContinue", "authenticate", "logout",
 		"startSession", "endSessions", "refreshSessions", "killSessions", "commitTransaction", "abortTransaction", "listCommands", "features",
-		"lastError", "configureFailPoint", "testVersion2", "getMore", "killCursors", "listDatabases", "explain", "grantRolesToUser", "revokeRolesFromUser",
+		"getLastError", "configureFailPoint", "testVersion2", "getMore", "killCursors", "listDatabases", "explain", "grantRolesToUser", "revokeRolesFromUser",
 		"grantRolesToRole", "revokeRolesFromRole", "grantPrivilegesToRole", "revokePrivilegesFromRole", "updateUser", "aggregate"}
 }
 

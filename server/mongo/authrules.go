@@ -81,7 +81,7 @@ func commandRules() map[string]rule {
 	}
 	for _, name := range []string{"hello", "isMaster", "ping", "buildInfo", "whatsmyuri", "connectionStatus", "saslStart", "saslContinue", "authenticate",
 		"logout", "startSession", "endSessions", "refreshSessions", "killSessions", "commitTransaction", "abortTransaction", "listCommands",
-		"features", "lastError", "getLastError", "configureFailPoint", "testVersion2", "waitForFailPoint", "isdbgrid", "connPoolSync"} {
+		"features", "getLastError", "configureFailPoint", "testVersion2", "waitForFailPoint", "isdbgrid", "connPoolSync"} {
 		rules[name] = logged
 	}
 	for name, action := range map[string]string{

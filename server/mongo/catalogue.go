@@ -13,11 +13,11 @@ import (
 
 func catalogueCommands() []*command {
 	return []*command{
-		{name: "create", run: (*request).create, write: true, anyField: true, inTxn: true, stable: true, help: "creates a collection or view"},
+		{name: "create", run: (*request).create, fields: createFields(), write: true, inTxn: true, stable: true, help: "creates a collection or view"},
 		{name: "drop", run: (*request).drop, write: true, stable: true, help: "drops a collection or view"},
 		{name: "dropDatabase", run: (*request).dropDatabase, write: true, stable: true, help: "drops a database"},
 		{name: "renameCollection", run: (*request).renameCollection, fields: []string{"to", "dropTarget", "stayTemp"}, admin: true, write: true, help: "renames a collection"},
-		{name: "collMod", run: (*request).collMod, anyField: true, write: true, stable: true, help: "changes the options of a collection"},
+		{name: "collMod", run: (*request).collMod, fields: collModFields(), write: true, stable: true, help: "changes the options of a collection"},
 		{name: "createIndexes", run: (*request).createIndexes, fields: []string{"indexes", "commitQuorum", "ignoreUnknownIndexOptions"}, write: true, inTxn: true, stable: true, help: "makes indexes"},
 		{name: "dropIndexes", aliases: []string{"deleteIndexes"}, run: (*request).dropIndexes, fields: []string{"index"}, write: true, stable: true, help: "drops indexes"},
 		{name: "listIndexes", run: (*request).listIndexes, fields: []string{"cursor", "includeBuildUUIDs", "includeIndexBuildInfo"}, stable: true, help: "lists indexes"},
@@ -27,6 +27,17 @@ func catalogueCommands() []*command {
 		{name: "applyOps", run: (*request).applyOps, anyField: true, write: true, help: "carries out entries of an oplog, as mongorestore sends them"},
 		{name: "cloneCollectionAsCapped", run: (*request).cloneCollectionAsCapped, anyField: true, write: true, help: "copies a collection into a capped one"},
 	}
+}
+
+func createFields() []string {
+	return []string{"capped", "autoIndexId", "idIndex", "size", "max", "storageEngine", "validator", "validationLevel", "validationAction",
+		"indexOptionDefaults", "viewOn", "pipeline", "collation", "changeStreamPreAndPostImages", "timeseries", "clusteredIndex",
+		"expireAfterSeconds", "encryptedFields", "temp", "flags"}
+}
+
+func collModFields() []string {
+	return []string{"index", "validator", "validationLevel", "validationAction", "viewOn", "pipeline", "expireAfterSeconds",
+		"timeseries", "changeStreamPreAndPostImages", "cappedSize", "cappedMax", "dryRun"}
 }
 
 func (r *request) notSupported() (bsoncore.Document, error) {
@@ -40,6 +51,15 @@ func (r *request) create() (bsoncore.Document, error) {
 	}
 	options, err := r.createOptions()
 	if err != nil {
+		return nil, err
+	}
+	if temp, err := r.flag("temp"); err != nil || temp {
+		return nil, document.NewError(codeInvalidOptions, "the 'temp' field is an invalid option")
+	}
+	if on, isText := r.args["viewOn"].StringValueOK(); isText && on == "" {
+		return nil, document.NewError(document.BadValue, "'viewOn' cannot be empty")
+	}
+	if err := r.checkImages(); err != nil {
 		return nil, err
 	}
 	if c.Name() == "system.views" {
@@ -66,7 +86,7 @@ func (r *request) createOptions() (bson.Raw, error) {
 	}
 	for _, e := range elements[1:] {
 		switch key := e.Key(); {
-		case generic(key), key == "flags", key == "temp", key == "autoIndexId", key == "encryptedFields":
+		case generic(key), e.Value().Type == bsoncore.TypeNull, key == "flags", key == "temp", key == "autoIndexId", key == "encryptedFields":
 		default:
 			options.AppendValue(key, e.Value())
 		}
@@ -94,7 +114,15 @@ func (r *request) drop() (bsoncore.Document, error) {
 }
 
 func (r *request) dropDatabase() (bsoncore.Document, error) {
-	if r.db == adminDB {
+	one, isNumber := asInt64(r.target)
+	switch {
+	case r.target.Type == bsoncore.TypeNull:
+		return nil, document.NewError(codeMissingField, "BSON field 'dropDatabase.dropDatabase' is missing but a required field")
+	case !isNumber:
+		return nil, wrongType("dropDatabase.dropDatabase", r.target, "int")
+	case one != 1:
+		return nil, document.NewError(document.Code(5255100), "Have to pass 1 as 'drop' parameter")
+	case r.db == adminDB:
 		return nil, document.NewError(codeIllegalOperation, "Dropping the '%s' database is prohibited.", r.db)
 	}
 	if err := r.server.store.Database(r.db).Drop(r.ctx); err != nil {
@@ -106,10 +134,7 @@ func (r *request) dropDatabase() (bsoncore.Document, error) {
 func (r *request) renameCollection() (bsoncore.Document, error) {
 	from, isText := r.target.StringValueOK()
 	if !isText {
-		return nil, wrongType("renameCollection.renameCollection", r.target, "string")
-	}
-	if !r.has("to") {
-		return nil, document.NewError(codeMissingField, "BSON field 'renameCollection.to' is missing but a required field")
+		return nil, r.nameless()
 	}
 	to, err := r.text("to")
 	if err != nil {
@@ -124,6 +149,9 @@ func (r *request) renameCollection() (bsoncore.Document, error) {
 	}
 	db, name, _ := strings.Cut(from, ".")
 	newDB, newName, _ := strings.Cut(to, ".")
+	if db == "" || name == "" {
+		return nil, document.NewError(codeInvalidNamespace, "Invalid namespace specified '%s'", from)
+	}
 	if err := r.server.store.Database(db).Lookup(name).Rename(r.ctx, newDB, newName, replace); err != nil {
 		return nil, err
 	}
@@ -135,13 +163,16 @@ func (r *request) collMod() (bsoncore.Document, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := r.checkImages(); err != nil {
+		return nil, err
+	}
 	changes := bsoncore.NewDocumentBuilder()
 	elements, err := r.body.Elements()
 	if err != nil {
 		return nil, document.NewError(document.FailedToParse, "collMod: %v", err)
 	}
 	for _, e := range elements[1:] {
-		if !generic(e.Key()) {
+		if !generic(e.Key()) && e.Value().Type != bsoncore.TypeNull {
 			changes.AppendValue(e.Key(), e.Value())
 		}
 	}
@@ -157,6 +188,36 @@ func (r *request) collMod() (bsoncore.Document, error) {
 		return nil, err
 	}
 	return done(changedIndex(before, after)), nil
+}
+
+// checkImages refuses options of pre- and post-images that do not say whether they are on.
+func (r *request) checkImages() error {
+	const name = "changeStreamPreAndPostImages"
+	spec, err := r.document(name)
+	if spec == nil || err != nil {
+		return err
+	}
+	for field := range argsOf(spec) {
+		if field != "enabled" {
+			return document.NewError(codeUnknownField, "BSON field '%s.%s.%s' is an unknown field.", r.name, name, field)
+		}
+	}
+	if spec.Lookup("enabled").Type == 0 {
+		return document.NewError(codeMissingField, "BSON field '%s.%s.enabled' is missing but a required field", r.name, name)
+	}
+	return nil
+}
+
+// onView is the error of a command that views and time series do not have; nil for a collection, and for nothing.
+func (r *request) onView(c *document.Collection) error {
+	if c.IsTimeSeries() {
+		return document.NewError(codeNotOnView, "Namespace %s.%s is a timeseries collection", r.db, c.Name())
+	}
+	found, err := r.located(r.db, func(x document.CollectionInfo) bool { return x.Name == c.Name() })
+	if err == nil && found.View {
+		return document.NewError(codeNotOnView, "Namespace %s.%s is a view, not a collection", r.db, c.Name())
+	}
+	return nil
 }
 
 // changedIndex says what collMod has changed in an index.
@@ -232,6 +293,9 @@ func (r *request) createIndexes() (bsoncore.Document, error) {
 func (r *request) dropIndexes() (bsoncore.Document, error) {
 	c, err := r.collection()
 	if err != nil {
+		return nil, err
+	}
+	if err := r.onView(c); err != nil && !c.IsTimeSeries() {
 		return nil, err
 	}
 	list, err := c.Indexes(r.ctx)

@@ -11,9 +11,10 @@ type command struct {
 	name     string
 	run      func(r *request) (bsoncore.Document, error)
 	fields   []string // what it knows, beside the fields that every command may have
-	anyField bool     // it takes whatever comes
-	open     bool     // it may be used before logging in
-	admin    bool     // on the admin database only
+	types    []fieldType
+	anyField bool // it takes whatever comes
+	open     bool // it may be used before logging in
+	admin    bool // on the admin database only
 	write    bool
 	inTxn    bool // it may be part of a transaction
 	stable   bool // it is in the Stable API, version 1
@@ -29,6 +30,7 @@ func commandTable() map[string]*command {
 		userCommands(), authCommands(), diagnosticCommands(), operationCommands(), replicationCommands(),
 	} {
 		for _, c := range group {
+			c.types = typesOf(c.name)
 			table[c.name] = c
 			for _, alias := range c.aliases {
 				table[alias] = c
@@ -38,12 +40,16 @@ func commandTable() map[string]*command {
 	return table
 }
 
-// admit checks what has to hold before a command runs: login, database, transaction, Stable API.
+// admit checks what has to hold before a command runs: login, database, types, transaction, Stable API. Strangers learn nothing of what
+// is wrong.
 func (r *request) admit() error {
 	if r.command.admin && r.db != "admin" {
 		return document.NewError(codeUnauthorized, "%s may only be run against the admin database.", r.name)
 	}
 	if err := r.authorise(); err != nil {
+		return err
+	}
+	if err := r.checkTypes(); err != nil {
 		return err
 	}
 	if err := r.checkVersion(); err != nil {

@@ -18,11 +18,20 @@ type writeConcern struct {
 
 // parseConcerns reads readConcern and writeConcern.
 func (r *request) parseConcerns() error {
-	var err error
-	if r.readConcern, err = r.document("readConcern"); err != nil {
-		return err
-	}
-	if r.readConcern != nil {
+	if v, given := r.args["readConcern"]; given {
+		var isDocument bool
+		if r.readConcern, isDocument = v.DocumentOK(); !isDocument && r.command.name == "aggregate" && v.Type != bsoncore.TypeNull {
+			return wrongType("aggregate.readConcern", v, "object")
+		} else if !isDocument {
+			return document.NewError(document.FailedToParse, "readConcern field should be an object")
+		}
+		for _, e := range elementsOf(r.readConcern) {
+			switch e.Key() {
+			case "level", "afterClusterTime", "afterOpTime", "atClusterTime", "provenance", "allowTransactionTableSnapshot", "$waitLastStableRecoveryTimestamp":
+			default:
+				return document.NewError(codeInvalidOptions, "Unrecognized option in readConcern: %s", e.Key())
+			}
+		}
 		if level, err := r.readConcern.LookupErr("level"); err == nil {
 			name, _ := level.StringValueOK()
 			switch name {
@@ -32,9 +41,13 @@ func (r *request) parseConcerns() error {
 			}
 		}
 	}
-	spec, err := r.document("writeConcern")
-	if spec == nil || err != nil {
-		return err
+	v, given := r.args["writeConcern"]
+	if !given {
+		return nil
+	}
+	spec, isDocument := v.DocumentOK()
+	if !isDocument {
+		return wrongType(r.name+".writeConcern", v, "object")
 	}
 	return r.concern.parse(spec)
 }

@@ -20,7 +20,7 @@ func crudCommands() []*command {
 		{name: "update", run: (*request).update, write: true, inTxn: true, stable: true, help: "updates documents",
 			fields: []string{"updates", "ordered", "bypassDocumentValidation", "let", "stmtId", "stmtIds"}},
 		{name: "delete", run: (*request).delete, write: true, inTxn: true, stable: true, help: "deletes documents",
-			fields: []string{"deletes", "ordered", "let", "stmtId", "stmtIds"}},
+			fields: []string{"deletes", "ordered", "bypassDocumentValidation", "let", "stmtId", "stmtIds"}},
 		{name: "findAndModify", aliases: []string{"findandmodify"}, run: (*request).findAndModify, write: true, inTxn: true, stable: true, help: "updates or deletes a document and returns it",
 			fields: []string{"query", "sort", "remove", "update", "new", "fields", "upsert", "bypassDocumentValidation", "collation",
 				"arrayFilters", "hint", "let", "stmtId"}},
@@ -100,6 +100,12 @@ func (r *request) insert() (bsoncore.Document, error) {
 	var list document.WriteErrors
 	switch {
 	case err == nil:
+	case document.CodeOf(err) == codeNotOnView && r.txn == nil: // of each statement, as MongoDB has it
+		for _, i := range numbers {
+			if w.fail(int(i), err); ordered {
+				break
+			}
+		}
 	case errors.As(err, &list) && (r.txn != nil || document.CodeOf(list[0].Err) == codeInvalidBSON):
 		return nil, list[0].Err // of bytes that are no BSON: nothing was stored
 	case errors.As(err, &list):

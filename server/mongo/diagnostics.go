@@ -3,6 +3,7 @@ package mongo
 import (
 	"context"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -14,30 +15,28 @@ import (
 
 func diagnosticCommands() []*command {
 	return []*command{
-		{name: "buildInfo", aliases: []string{"buildinfo"}, run: (*request).buildInfo, open: true, help: "says what version the server is"},
+		{name: "buildInfo", aliases: []string{"buildinfo"}, run: (*request).buildInfo, anyField: true, open: true, help: "says what version the server is"},
 		{name: "hostInfo", run: (*request).hostInfo, help: "says what the server runs on"},
 		{name: "serverStatus", run: (*request).serverStatus, anyField: true, help: "says what the server has counted"},
-		{name: "dbStats", aliases: []string{"dbstats"}, run: (*request).dbStats, fields: []string{"scale", "freeStorage"}, help: "says how large a database is"},
-		{name: "collStats", aliases: []string{"collstats"}, run: (*request).collStats, fields: []string{"scale"}, help: "says how large a collection is"},
+		{name: "dbStats", aliases: []string{"dbstats"}, run: (*request).dbStats, anyField: true, help: "says how large a database is"},
+		{name: "collStats", aliases: []string{"collstats"}, run: (*request).collStats, anyField: true, help: "says how large a collection is"},
 		{name: "dataSize", run: (*request).dataSize, anyField: true, help: "says how large a collection is"},
 		{name: "validate", run: (*request).validate, anyField: true, help: "checks a collection against its indexes"},
 		{name: "getLog", run: (*request).getLog, admin: true, help: "returns recent messages"},
 		{name: "getCmdLineOpts", run: (*request).getCmdLineOpts, admin: true, help: "says how the server was started"},
-		{name: "listCommands", run: (*request).listCommands, help: "lists the commands"},
-		{name: "whatsmyuri", run: (*request).whatsmyuri, open: true, help: "says where the client's connection comes from"},
-		{name: "top", run: (*request).top, admin: true, help: "says how much each collection is used"},
+		{name: "listCommands", run: (*request).listCommands, anyField: true, help: "lists the commands"},
+		{name: "whatsmyuri", run: (*request).whatsmyuri, anyField: true, open: true, help: "says where the client's connection comes from"},
+		{name: "top", run: (*request).top, anyField: true, admin: true, help: "says how much each collection is used"},
 		{name: "currentOp", run: (*request).currentOp, anyField: true, admin: true, help: "lists the commands that run"},
-		{name: "profile", run: (*request).setProfile, fields: []string{"slowms", "sampleRate", "filter"}, help: "turns the profiler on or off"},
-		{name: "dbHash", aliases: []string{"dbhash"}, run: (*request).dbHash, fields: []string{"collections"}, help: "hashes the collections of a database"},
+		{name: "profile", run: (*request).setProfile, anyField: true, help: "turns the profiler on or off"},
+		{name: "dbHash", aliases: []string{"dbhash"}, run: (*request).dbHash, anyField: true, help: "hashes the collections of a database"},
 		{name: "compact", run: (*request).compact, anyField: true, help: "makes the files as small as they get"},
 		{name: "reIndex", run: (*request).reIndex, help: "makes the indexes of a collection anew"},
 		{name: "fsync", run: (*request).fsync, anyField: true, admin: true, help: "writes everything to stable storage"},
-		{name: "connPoolStats", run: func(*request) (bsoncore.Document, error) {
-			return encode(bson.D{{Key: "totalInUse", Value: 0}, {Key: "ok", Value: 1.0}})
-		}, help: "says that there are no connections to other servers"},
-		{name: "lastError", aliases: []string{"getLastError", "getlasterror", "resetError"}, run: func(r *request) (bsoncore.Document, error) {
-			return nil, document.NewError(codeCommandNotFound, "no such command: '%s'", r.name)
-		}, help: "is gone since MongoDB 5.1"},
+		{name: "connPoolStats", run: connPoolStats, anyField: true, help: "says that there are no connections to other servers"},
+		{name: "getLastError", aliases: []string{"getlasterror"}, run: func(r *request) (bsoncore.Document, error) {
+			return nil, document.NewError(document.Code(5739000), "getLastError command is not supported")
+		}, anyField: true, help: "is gone since MongoDB 5.1"},
 		{name: "features", run: func(*request) (bsoncore.Document, error) {
 			return encode(bson.D{{Key: "js", Value: false}, {Key: "oidMachine", Value: 0}, {Key: "ok", Value: 1.0}})
 		}, help: "says that there is no JavaScript"},
@@ -227,8 +226,18 @@ func (r *request) collStats() (bsoncore.Document, error) {
 }
 
 func (r *request) dataSize() (bsoncore.Document, error) {
-	name, _ := r.target.StringValueOK()
+	name, isText := r.target.StringValueOK()
 	db, coll, _ := strings.Cut(name, ".")
+	_, min := r.args["min"]
+	_, max := r.args["max"]
+	switch {
+	case !isText:
+		return nil, r.nameless()
+	case db == "" || coll == "":
+		return nil, document.NewError(codeInvalidNamespace, "Invalid namespace specified '%s'", name)
+	case min != max:
+		return nil, document.NewError(document.BadValue, "min and max must be set together")
+	}
 	z, err := r.server.store.Database(db).Lookup(coll).Sizes(r.ctx)
 	if err != nil {
 		return nil, err
@@ -245,8 +254,11 @@ func (r *request) validate() (bsoncore.Document, error) {
 	if err != nil {
 		return nil, err
 	}
-	if c.IsTimeSeries() {
+	if r.onView(c) != nil {
 		return nil, document.NewError(codeNotOnView, "Cannot validate a view")
+	}
+	if repair, given := r.args["repair"]; given && truth(repair) && !r.server.o.Standalone {
+		return nil, document.NewError(codeInvalidOptions, "Running the validate command with { repair: true } can only be done in standalone mode.")
 	}
 	full, err := r.flag("full")
 	if err != nil {
@@ -351,11 +363,16 @@ func (r *request) dbHash() (bsoncore.Document, error) {
 	if err != nil {
 		return nil, err
 	}
-	hashes, whole := bson.D{}, newDigest()
+	only := texts(r.args["collections"])
+	hashes, uuids, capped, whole := bson.D{}, bson.D{}, []string{}, newDigest()
 	for _, c := range list {
-		if c.View {
+		if c.View || c.Name == profileName || len(only) > 0 && !slices.Contains(only, c.Name) {
 			continue
 		}
+		if truthy(bsoncore.Document(c.Options), "capped") {
+			capped = append(capped, c.Name)
+		}
+		uuids = append(uuids, bson.E{Key: c.Name, Value: c.UUID})
 		d := newDigest()
 		for doc, err := range r.lookup(c.Name).Find(r.ctx, nil, &document.FindOptions{Sort: bson.D{{Key: "_id", Value: 1}}}) {
 			if err != nil {
@@ -367,10 +384,25 @@ func (r *request) dbHash() (bsoncore.Document, error) {
 		hashes = append(hashes, bson.E{Key: c.Name, Value: sum})
 		whole.add([]byte(sum))
 	}
-	return encode(bson.D{{Key: "host", Value: r.server.o.Address}, {Key: "collections", Value: hashes}, {Key: "md5", Value: whole.sum()}, {Key: "timeMillis", Value: int64(0)}, {Key: "ok", Value: 1.0}})
+	return encode(bson.D{{Key: "host", Value: r.server.o.Address}, {Key: "collections", Value: hashes}, {Key: "capped", Value: capped},
+		{Key: "uuids", Value: uuids}, {Key: "md5", Value: whole.sum()}, {Key: "timeMillis", Value: int32(r.server.clock.Now().Sub(r.start).Milliseconds())},
+		{Key: "ok", Value: 1.0}})
+}
+
+// connPoolStats says that there are no connections to other servers.
+func connPoolStats(*request) (bsoncore.Document, error) {
+	out := bson.D{{Key: "numClientConnections", Value: int32(0)}, {Key: "numAScopedConnections", Value: int32(0)}}
+	for _, name := range []string{"totalInUse", "totalAvailable", "totalCreated", "totalRefreshing", "totalRefreshed"} {
+		out = append(out, bson.E{Key: name, Value: int32(0)})
+	}
+	return encode(append(out, bson.D{{Key: "pools", Value: bson.D{}}, {Key: "hosts", Value: bson.D{}},
+		{Key: "numReplicaSetMonitorsCreated", Value: int32(0)}, {Key: "replicaSets", Value: bson.D{}}, {Key: "ok", Value: 1.0}}...))
 }
 
 func (r *request) compact() (bsoncore.Document, error) {
+	if _, err := r.collection(); err != nil {
+		return nil, err
+	}
 	before := r.server.store.DB().Metrics().SegmentBytes
 	if err := r.server.store.DB().Compact(r.ctx, compactOptions()); err != nil {
 		return nil, err

@@ -88,6 +88,11 @@ func (r *request) explain() (bsoncore.Document, error) {
 		return nil, err
 	}
 	x.db = db
+	if x.command != nil {
+		if err := x.checkTypes(); err != nil && x.command.name != "explain" {
+			return nil, err
+		}
+	}
 	switch x.name {
 	case "find":
 		filter, o, err := x.parseFind()

@@ -19,11 +19,9 @@ const (
 )
 
 func handshakeCommands() []*command {
-	fields := []string{"helloOk", "client", "compression", "saslSupportedMechs", "speculativeAuthenticate", "topologyVersion",
-		"maxAwaitTimeMS", "loadBalanced", "hostInfo", "internalClient", "forShell", "hangUpOnStepDown"}
 	return []*command{
-		{name: "hello", run: (*request).hello, fields: fields, open: true, stable: true, help: "says what the server is"},
-		{name: "isMaster", aliases: []string{"ismaster"}, run: (*request).hello, fields: fields, open: true, help: "the old name of hello"},
+		{name: "hello", run: (*request).hello, anyField: true, open: true, stable: true, help: "says what the server is"},
+		{name: "isMaster", aliases: []string{"ismaster"}, run: (*request).hello, anyField: true, open: true, help: "the old name of hello"},
 		{name: "ping", run: func(*request) (bsoncore.Document, error) { return ok(), nil }, open: true, stable: true, help: "answers"},
 	}
 }
@@ -138,18 +136,26 @@ func (c *conn) choose(list bsoncore.Value) bsoncore.Array {
 // the client allows it, again and again.
 func (r *request) awaitTopology() error {
 	version, err := r.document("topologyVersion")
-	if version == nil || err != nil {
+	if err != nil {
 		return err
 	}
 	wait, err := r.number("maxAwaitTimeMS")
 	if err != nil {
 		return err
 	}
-	if !r.has("maxAwaitTimeMS") {
-		return document.NewError(document.Code(51368), "A request with a 'topologyVersion' must include 'maxAwaitTimeMS'")
+	if err := checkTopology(version); err != nil {
+		return err
 	}
-	if wait < 0 {
-		return document.NewError(document.BadValue, "maxAwaitTimeMS must be a non-negative integer")
+	const oneAlone = document.Code(31368)
+	switch {
+	case wait < 0:
+		return document.NewError(document.Code(51024), "BSON field 'maxAwaitTimeMS' value must be >= 0, actual value '%d'", wait)
+	case version != nil && !r.has("maxAwaitTimeMS"):
+		return document.NewError(oneAlone, "A request with a 'topologyVersion' must include 'maxAwaitTimeMS'")
+	case version == nil && r.has("maxAwaitTimeMS"):
+		return document.NewError(oneAlone, "A request with 'maxAwaitTimeMS' must include a 'topologyVersion'")
+	case version == nil:
+		return nil
 	}
 	r.more = true
 	process, _ := version.Lookup("processId").ObjectIDOK()
@@ -162,4 +168,22 @@ func (r *request) awaitTopology() error {
 	defer cancel()
 	defer context.AfterFunc(r.server.accepting, cancel)() // nor does a shutdown wait for it
 	return r.server.clock.Sleep(ctx, time.Duration(wait)*time.Millisecond)
+}
+
+// checkTopology refuses what is no version of a topology; nil is none.
+func checkTopology(version bsoncore.Document) error {
+	if version == nil {
+		return nil
+	}
+	for name := range argsOf(version) {
+		if name != "processId" && name != "counter" {
+			return document.NewError(codeUnknownField, "BSON field 'hello.topologyVersion.%s' is an unknown field.", name)
+		}
+	}
+	for _, name := range []string{"processId", "counter"} {
+		if version.Lookup(name).Type == 0 {
+			return document.NewError(codeMissingField, "BSON field 'hello.topologyVersion.%s' is missing but a required field", name)
+		}
+	}
+	return nil
 }

@@ -64,7 +64,7 @@ func (t *operationTable) killSession(id string) {
 
 func operationCommands() []*command {
 	return []*command{
-		{name: "killOp", run: (*request).killOp, fields: []string{"op"}, admin: true, help: "ends a command that runs"},
+		{name: "killOp", run: (*request).killOp, anyField: true, admin: true, help: "ends a command that runs"},
 	}
 }
 
@@ -72,6 +72,9 @@ func (r *request) killOp() (bsoncore.Document, error) {
 	id, err := r.number("op")
 	if err != nil {
 		return nil, err
+	}
+	if v := r.args["op"]; v.Type == bsoncore.TypeDouble && v.Double() != float64(id) {
+		return nil, document.NewError(document.BadValue, "Expected field \"op\" to have a value exactly representable as a 64-bit integer")
 	}
 	if !r.has("op") {
 		return nil, document.NewError(document.Code(4), "Did not provide \"op\" field")

@@ -12,23 +12,25 @@ import (
 // does what it is for.
 
 func planCacheCommands() []*command {
-	shape := []string{"query", "sort", "projection", "collation"}
 	return []*command{
-		{name: "planCacheClear", run: (*request).planCacheClear, fields: shape, help: "does nothing: plans are not kept"},
-		{name: "planCacheListFilters", run: (*request).planCacheListFilters, help: "lists no filters of indexes"},
-		{name: "planCacheClearFilters", run: (*request).planCacheClear, fields: shape, help: "does nothing: there are no filters of indexes"},
+		{name: "planCacheClear", run: (*request).planCacheClear, anyField: true, help: "does nothing: plans are not kept"},
+		{name: "planCacheListFilters", run: (*request).planCacheListFilters, anyField: true, help: "lists no filters of indexes"},
+		{name: "planCacheClearFilters", run: (*request).planCacheClear, anyField: true, help: "does nothing: there are no filters of indexes"},
 		{name: "planCacheSetFilter", run: (*request).notSupported, anyField: true, help: "is not supported: give queries a hint"},
 	}
 }
 
 func (r *request) planCacheClear() (bsoncore.Document, error) {
-	if _, err := r.collection(); err != nil {
+	if err := r.onPlain(); err != nil {
 		return nil, err
 	}
-	if !r.has("query") && (r.has("sort") || r.has("projection") || r.has("collation")) {
+	if v, given := r.args["query"]; given && v.Type != bsoncore.TypeEmbeddedDocument && v.Type != bsoncore.TypeArray {
+		return nil, document.NewError(document.BadValue, "required field query must be an object")
+	}
+	if !given(r, "query") && (given(r, "sort") || given(r, "projection") || given(r, "collation")) {
 		return nil, document.NewError(document.BadValue, "sort, projection, or collation provided without query")
 	}
-	for _, field := range []string{"query", "sort", "projection", "collation"} {
+	for _, field := range []string{"sort", "projection", "collation"} {
 		if _, err := r.document(field); err != nil {
 			return nil, err
 		}
@@ -36,8 +38,23 @@ func (r *request) planCacheClear() (bsoncore.Document, error) {
 	return ok(), nil
 }
 
+// given reports whether a command has a field, be it null.
+func given(r *request, name string) bool {
+	_, is := r.args[name]
+	return is
+}
+
+// onPlain refuses commands that are not about a collection of documents.
+func (r *request) onPlain() error {
+	c, err := r.collection()
+	if err != nil {
+		return err
+	}
+	return r.onView(c)
+}
+
 func (r *request) planCacheListFilters() (bsoncore.Document, error) {
-	if _, err := r.collection(); err != nil {
+	if err := r.onPlain(); err != nil {
 		return nil, err
 	}
 	return encode(bson.D{{Key: "filters", Value: bson.A{}}, {Key: "ok", Value: 1.0}})

@@ -48,10 +48,34 @@ func (p *profiles) of(db string) profileSetting {
 }
 
 // setProfile is the profile command.
+// profileLevel returns the level that is asked for; -1 leaves it as it is.
+func (r *request) profileLevel() (int64, error) {
+	level, isNumber := asInt64(r.target)
+	switch {
+	case r.target.Type == bsoncore.TypeNull:
+		return 0, document.NewError(codeMissingField, "BSON field 'profile.profile' is missing but a required field")
+	case !isNumber:
+		return 0, wrongType("profile.profile", r.target, "long")
+	case level < -1 || level > 2:
+		return 0, document.NewError(document.BadValue, "BSON field 'profile' must be -1, 0, 1 or 2")
+	}
+	if rate, isDouble := r.args["sampleRate"].DoubleOK(); isDouble && (rate < 0 || rate > 1) {
+		return 0, document.NewError(document.BadValue, "'sampleRate' must be between 0.0 and 1.0 inclusive")
+	}
+	v, given := r.args["filter"]
+	if text, _ := v.StringValueOK(); !given || text == "unset" {
+		return level, nil
+	}
+	if v.Type != bsoncore.TypeEmbeddedDocument {
+		return 0, document.NewError(document.BadValue, "Expected an object, or the string 'unset'.")
+	}
+	return 0, document.NewError(codeNotSupported, "a filter of the profiler is not supported by this server")
+}
+
 func (r *request) setProfile() (bsoncore.Document, error) {
-	level, ok := asInt64(r.target)
-	if !ok || level < -1 || level > 2 {
-		return nil, document.NewError(document.BadValue, "BSON field 'profile' must be -1, 0, 1 or 2")
+	level, err := r.profileLevel()
+	if err != nil {
+		return nil, err
 	}
 	was := r.server.profile.of(r.db)
 	now := was

@@ -194,13 +194,16 @@ func (r *request) firstBatch(ns string, size int64, single bool, open func(ctx c
 const defaultAwait = time.Second
 
 func (r *request) getMore() (bsoncore.Document, error) {
-	id, okID := asInt64(r.target)
+	id, okID := r.target.Int64OK()
 	if !okID {
 		return nil, wrongType("getMore.getMore", r.target, "long")
 	}
 	name, err := r.text("collection")
 	if err != nil {
 		return nil, err
+	}
+	if name == "" {
+		return nil, document.NewError(codeInvalidNamespace, "Collection names cannot be empty")
 	}
 	size, err := r.batchSize("batchSize", r.args)
 	if err != nil {
@@ -322,11 +325,14 @@ func (r *request) nextBatch(x *cursor, size, wait int64) (*batch, bool, error) {
 func (x *cursor) cancelRead(r *request) { x.cancel(context.Cause(r.ctx)) }
 
 func (r *request) killCursors() (bsoncore.Document, error) {
-	v, okArray := r.args["cursors"].ArrayOK()
-	if !okArray {
-		return nil, document.NewError(codeMissingField, "BSON field 'killCursors.cursors' is missing but a required field")
+	if _, err := r.collection(); err != nil {
+		return nil, err
 	}
-	values, err := v.Values()
+	array, isArray := r.args["cursors"].ArrayOK()
+	if !isArray {
+		return nil, wrongType("killCursors.cursors", r.args["cursors"], "array")
+	}
+	values, err := array.Values()
 	if err != nil {
 		return nil, document.NewError(document.FailedToParse, "killCursors.cursors: %v", err)
 	}
@@ -363,8 +369,14 @@ func (r *request) count() (bsoncore.Document, error) {
 	if o.Skip, err = r.size("skip"); err != nil {
 		return nil, err
 	}
-	if o.Limit, err = r.number("limit"); err != nil {
-		return nil, err
+	if limit, given := r.args["limit"]; given {
+		var isNumber bool
+		if o.Limit, isNumber = asInt64(limit); !isNumber {
+			return nil, document.NewError(document.BadValue, "limit value is not a valid number")
+		}
+		if limit.Type == bsoncore.TypeDouble && limit.Double() != float64(o.Limit) {
+			return nil, document.NewError(document.FailedToParse, "Expected an integer: limit: %s", limit)
+		}
 	}
 	o.Limit = max(o.Limit, -o.Limit)
 	n, err := c.Count(r.ctx, filter, o)
@@ -388,9 +400,6 @@ func (r *request) distinct() (bsoncore.Document, error) {
 	key, err := r.text("key")
 	if err != nil {
 		return nil, err
-	}
-	if !r.has("key") {
-		return nil, document.NewError(codeMissingField, "BSON field 'distinct.key' is missing but a required field")
 	}
 	filter, err := r.optional("query")
 	if err != nil {
@@ -449,6 +458,9 @@ func (r *request) aggregate() (bsoncore.Document, error) {
 		o.NoSpill = !spill
 	}
 	name, whole := r.target.StringValueOK()
+	if one, isNumber := asInt64(r.target); !whole && (!isNumber || one != 1) {
+		return nil, r.nameless()
+	}
 	if explain, err := r.flag("explain"); err != nil {
 		return nil, err
 	} else if explain {

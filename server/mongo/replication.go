@@ -37,14 +37,23 @@ func (r *request) replSetGetStatus() (bsoncore.Document, error) {
 	s := r.server
 	last := s.store.LastTime()
 	at := bson.D{{Key: "ts", Value: last}, {Key: "t", Value: int64(1)}}
+	wall := time.Unix(int64(last.T), 0)
 	up := int32(s.clock.Now().Sub(s.started).Seconds())
 	return encode(bson.D{
 		{Key: "set", Value: s.o.SetName}, {Key: "date", Value: s.clock.Now()}, {Key: "myState", Value: int32(1)}, {Key: "term", Value: int64(1)},
+		{Key: "syncSourceHost", Value: ""}, {Key: "syncSourceId", Value: int32(-1)},
 		{Key: "heartbeatIntervalMillis", Value: int64(2000)}, {Key: "majorityVoteCount", Value: int32(1)}, {Key: "writeMajorityCount", Value: int32(1)},
-		{Key: "optimes", Value: bson.D{{Key: "lastCommittedOpTime", Value: at}, {Key: "appliedOpTime", Value: at}, {Key: "durableOpTime", Value: at}}},
+		{Key: "votingMembersCount", Value: int32(1)}, {Key: "writableVotingMembersCount", Value: int32(1)},
+		{Key: "optimes", Value: bson.D{
+			{Key: "lastCommittedOpTime", Value: at}, {Key: "lastCommittedWallTime", Value: wall}, {Key: "readConcernMajorityOpTime", Value: at},
+			{Key: "appliedOpTime", Value: at}, {Key: "durableOpTime", Value: at}, {Key: "lastAppliedWallTime", Value: wall}, {Key: "lastDurableWallTime", Value: wall},
+		}},
+		{Key: "lastStableRecoveryTimestamp", Value: last},
 		{Key: "members", Value: bson.A{bson.D{
 			{Key: "_id", Value: int32(0)}, {Key: "name", Value: s.o.Address}, {Key: "health", Value: 1.0}, {Key: "state", Value: int32(1)},
-			{Key: "stateStr", Value: "PRIMARY"}, {Key: "uptime", Value: up}, {Key: "optime", Value: at}, {Key: "optimeDate", Value: time.Unix(int64(last.T), 0)},
+			{Key: "stateStr", Value: "PRIMARY"}, {Key: "uptime", Value: up}, {Key: "optime", Value: at}, {Key: "optimeDate", Value: wall},
+			{Key: "lastAppliedWallTime", Value: wall}, {Key: "lastDurableWallTime", Value: wall}, {Key: "syncSourceHost", Value: ""},
+			{Key: "syncSourceId", Value: int32(-1)}, {Key: "infoMessage", Value: ""}, {Key: "lastHeartbeatMessage", Value: ""},
 			{Key: "electionTime", Value: bson.Timestamp{T: uint32(s.started.Unix()), I: 1}}, {Key: "electionDate", Value: s.started},
 			{Key: "configVersion", Value: int32(1)}, {Key: "configTerm", Value: int32(1)}, {Key: "self", Value: true},
 		}}},
@@ -60,12 +69,18 @@ func (r *request) replSetGetConfig() (bsoncore.Document, error) {
 	return encode(bson.D{
 		{Key: "config", Value: bson.D{
 			{Key: "_id", Value: s.o.SetName}, {Key: "version", Value: int32(1)}, {Key: "term", Value: int32(1)}, {Key: "protocolVersion", Value: int64(1)},
+			{Key: "writeConcernMajorityJournalDefault", Value: true},
 			{Key: "members", Value: bson.A{bson.D{
 				{Key: "_id", Value: int32(0)}, {Key: "host", Value: s.o.Address}, {Key: "arbiterOnly", Value: false}, {Key: "buildIndexes", Value: true},
 				{Key: "hidden", Value: false}, {Key: "priority", Value: 1.0}, {Key: "tags", Value: bson.D{}}, {Key: "secondaryDelaySecs", Value: int64(0)},
 				{Key: "votes", Value: int32(1)},
 			}}},
-			{Key: "settings", Value: bson.D{{Key: "replicaSetId", Value: s.electionID()}}},
+			{Key: "settings", Value: bson.D{
+				{Key: "chainingAllowed", Value: true}, {Key: "heartbeatIntervalMillis", Value: int32(2000)}, {Key: "heartbeatTimeoutSecs", Value: int32(10)},
+				{Key: "electionTimeoutMillis", Value: int32(10_000)}, {Key: "catchUpTimeoutMillis", Value: int32(-1)},
+				{Key: "catchUpTakeoverDelayMillis", Value: int32(30_000)}, {Key: "getLastErrorModes", Value: bson.D{}},
+				{Key: "getLastErrorDefaults", Value: bson.D{{Key: "w", Value: int32(1)}, {Key: "wtimeout", Value: int32(0)}}}, {Key: "replicaSetId", Value: s.electionID()},
+			}},
 		}},
 		{Key: "ok", Value: 1.0},
 	})
@@ -87,8 +102,15 @@ func (r *request) getDefaultRWConcern() (bsoncore.Document, error) {
 }
 
 func (r *request) setFeatureCompatibilityVersion() (bsoncore.Document, error) {
-	if v, ok := r.target.StringValueOK(); !ok || v != "7.0" {
-		return nil, document.NewError(document.BadValue, "Invalid feature compatibility version value, expected '7.0'")
+	if r.target.Type == bsoncore.TypeNull {
+		return nil, document.NewError(codeMissingField, "BSON field 'setFeatureCompatibilityVersion.setFeatureCompatibilityVersion' is missing but a required field")
+	}
+	v, isText := r.target.StringValueOK()
+	if !isText {
+		return nil, wrongType("setFeatureCompatibilityVersion.setFeatureCompatibilityVersion", r.target, "string")
+	}
+	if v != "7.0" {
+		return nil, document.NewError(document.Code(4926900), "Invalid feature compatibility version value, expected '7.0'")
 	}
 	return ok(), nil
 }
@@ -100,7 +122,7 @@ func (r *request) appendOplogNote() (bsoncore.Document, error) {
 		return nil, err
 	}
 	if data == nil {
-		return nil, document.NewError(codeMissingField, "BSON field 'appendOplogNote.data' is missing but a required field")
+		return nil, document.NewError(document.Code(4), "Missing expected field \"data\"")
 	}
 	return ok(), r.server.store.Noop(r.ctx, bson.Raw(data))
 }

@@ -20,7 +20,9 @@ const (
 	codeCommandNotFound    document.Code = 59
 	codeWriteConcernFailed document.Code = 64
 	codeInvalidOptions     document.Code = 72
+	codeInvalidNamespace   document.Code = 73
 	codeNotSupported       document.Code = 115
+	codeCommandFailed      document.Code = 125
 	codeNotOnView          document.Code = 166
 	codeNoSuchTransaction  document.Code = 251
 	codeUnknownField       document.Code = 40415

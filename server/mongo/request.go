@@ -228,7 +228,7 @@ func (r *request) has(name string) bool {
 // text returns a field that is a string; "" when it is not there.
 func (r *request) text(name string) (string, error) {
 	v, ok := r.args[name]
-	if !ok {
+	if !ok || v.Type == bsoncore.TypeNull {
 		return "", nil
 	}
 	s, ok := v.StringValueOK()
@@ -352,12 +352,30 @@ func (r *request) documents(name string) ([]bsoncore.Document, error) {
 func (r *request) collection() (*document.Collection, error) {
 	name, ok := r.target.StringValueOK()
 	if !ok {
-		return nil, document.NewError(document.Code(73), "collection name has invalid type %s", bson.Type(r.target.Type))
+		return nil, r.nameless()
 	}
 	if name == "" {
-		return nil, document.NewError(document.Code(73), "Invalid namespace specified '%s.'", r.db)
+		return nil, document.NewError(codeInvalidNamespace, "Invalid namespace specified '%s.'", r.db)
 	}
 	return r.lookup(name), nil
+}
+
+// nameless is the error of a command whose first field does not name a collection.
+func (r *request) nameless() error {
+	code := document.BadValue
+	switch {
+	case r.command.name == "aggregate" && r.target.IsNumber():
+		return document.NewError(document.FailedToParse, "Invalid command format: the 'aggregate' field must specify a collection name or 1")
+	case r.command.name == "aggregate":
+		code = document.TypeMismatch
+	case strings.HasPrefix(r.command.name, "planCache"):
+		code = codeInvalidNamespace
+	}
+	switch r.command.name {
+	case "count", "distinct", "collStats", "validate", "compact", "reIndex":
+		code = codeInvalidNamespace // these are older
+	}
+	return document.NewError(code, "collection name has invalid type %s", document.TypeName(bson.Type(r.target.Type)))
 }
 
 func (r *request) lookup(name string) *document.Collection {
@@ -373,17 +391,36 @@ func (r *request) lookup(name string) *document.Collection {
 
 // limitTime sets the time limit of the command.
 func (r *request) limitTime() (func(), error) {
-	ms, err := r.number("maxTimeMS")
+	ms, err := r.maxTime()
 	if err != nil {
 		return nil, err
-	}
-	if ms < 0 || ms > 1<<31-1 {
-		return nil, document.NewError(document.BadValue, "%d value for maxTimeMS is out of range [0, 2147483647]", ms)
 	}
 	if ms == 0 || r.name == "getMore" { // of a getMore it is how long to wait for more
 		return func() {}, nil
 	}
 	return r.endAfter(time.Duration(ms) * time.Millisecond)
+}
+
+// maxTime returns the time limit in milliseconds; 0: there is none.
+func (r *request) maxTime() (int64, error) {
+	v, given := r.args["maxTimeMS"]
+	if !given {
+		return 0, nil
+	}
+	ms, isNumber := asInt64(v)
+	switch {
+	case !isNumber && r.command.name == "aggregate" && v.Type != bsoncore.TypeNull:
+		return 0, wrongType("maxTimeMS", v, "long")
+	case !isNumber:
+		return 0, document.NewError(document.BadValue, "maxTimeMS must be a number")
+	case v.Type == bsoncore.TypeDouble && v.Double() != float64(ms):
+		return 0, document.NewError(document.BadValue, "maxTimeMS has non-integral value")
+	case ms < 0 && r.command.name == "aggregate":
+		return 0, document.NewError(document.Code(51024), "BSON field 'maxTimeMS' value must be >= 0, actual value '%d'", ms)
+	case ms < 0 || ms > 1<<31-1:
+		return 0, document.NewError(document.BadValue, "%d value for maxTimeMS is out of range [0, 2147483647]", ms)
+	}
+	return ms, nil
 }
 
 // endAfter ends a command that takes longer.

@@ -367,12 +367,12 @@ func withLabel(err error, label string) error {
 
 func sessionCommands() []*command {
 	return []*command{
-		{name: "startSession", run: (*request).startSession, stable: false, help: "starts a session"},
+		{name: "startSession", run: (*request).startSession, anyField: true, stable: false, help: "starts a session"},
 		{name: "endSessions", run: (*request).endSessions, stable: true, open: true, help: "ends sessions"},
 		{name: "refreshSessions", run: (*request).refreshSessions, stable: false, help: "keeps sessions from ending"},
-		{name: "killSessions", run: (*request).killSessions, help: "ends sessions"},
-		{name: "killAllSessions", run: (*request).killAllSessions, help: "ends all sessions"},
-		{name: "killAllSessionsByPattern", run: (*request).killAllSessions, help: "ends all sessions"},
+		{name: "killSessions", run: (*request).killSessions, anyField: true, help: "ends sessions"},
+		{name: "killAllSessions", run: (*request).killAllSessions, anyField: true, help: "ends all sessions"},
+		{name: "killAllSessionsByPattern", run: (*request).killAllSessions, anyField: true, help: "ends all sessions"},
 		{name: "commitTransaction", run: (*request).commitTransaction, fields: []string{"recoveryToken"}, admin: true, write: true, inTxn: true, stable: true, help: "commits a transaction"},
 		{name: "abortTransaction", run: (*request).abortTransaction, fields: []string{"recoveryToken"}, admin: true, inTxn: true, stable: true, help: "aborts a transaction"},
 	}
@@ -435,6 +435,9 @@ func (s *Server) killSession(id string) {
 }
 
 func (r *request) killAllSessions() (bsoncore.Document, error) {
+	if r.target.Type != bsoncore.TypeArray {
+		return nil, wrongType(r.name+"."+r.name, r.target, "array")
+	}
 	s := r.server
 	s.sessions.mu.Lock()
 	ids := make([]string, 0, len(s.sessions.byID))
@@ -453,7 +456,7 @@ func (r *request) killAllSessions() (bsoncore.Document, error) {
 func (r *request) commitTransaction() (bsoncore.Document, error) {
 	x := r.txn
 	if x == nil {
-		return nil, document.NewError(codeInvalidOptions, "commitTransaction must be run within a transaction")
+		return nil, document.NewError(codeCommandFailed, "commitTransaction must be run within a transaction")
 	}
 	if x.state == txnCommitted {
 		return ok(), nil // the client did not hear of it the first time
@@ -469,7 +472,7 @@ func (r *request) commitTransaction() (bsoncore.Document, error) {
 func (r *request) abortTransaction() (bsoncore.Document, error) {
 	x := r.txn
 	if x == nil {
-		return nil, document.NewError(codeInvalidOptions, "abortTransaction must be run within a transaction")
+		return nil, document.NewError(codeCommandFailed, "abortTransaction must be run within a transaction")
 	}
 	if x.state == txnAborted {
 		return nil, document.NewError(codeNoSuchTransaction, "Transaction %d has been aborted.", x.number)

@@ -174,7 +174,7 @@ func userCommands() []*command {
 			fields: []string{"showCredentials", "showCustomData", "showPrivileges", "showAuthenticationRestrictions", "filter"}},
 		{name: "_mergeAuthzCollections", run: (*request).mergeUsers, admin: true, write: true, help: "takes restored users and roles over",
 			fields: []string{"tempUsersCollection", "tempRolesCollection", "db", "drop"}},
-		{name: "invalidateUserCache", run: (*request).invalidate, admin: true, help: "reads users and roles again"},
+		{name: "invalidateUserCache", run: (*request).invalidate, help: "reads users and roles again"},
 	}, roleCommands()...)
 }
 

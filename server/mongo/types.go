@@ -1,0 +1,155 @@
+package mongo
+
+import (
+	"slices"
+	"strings"
+
+	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
+
+	"github.com/pandodb/pando/document"
+)
+
+// fieldType says what a field of a command has to be. The commands themselves look at what the value says.
+type fieldType struct {
+	name     string
+	types    []bsoncore.Type // empty: any
+	expected string          // as errors name them
+	needed   bool            // it has to be there
+	notNull  bool            // null is a value of a wrong type, and not like a field that is not there
+}
+
+// typesOf returns the types of the fields of a command. A word is name=type, with ! where null is refused, or + where the field is
+// needed. A truth is a bool or a number.
+func typesOf(command string) []fieldType {
+	var list []fieldType
+	for word := range strings.FieldsSeq(typeTable(command)) {
+		name, kind, _ := strings.Cut(word, "=")
+		f := fieldType{name: name, expected: strings.TrimRight(kind, "!+"), needed: strings.HasSuffix(kind, "+"), notNull: strings.HasSuffix(kind, "!")}
+		f.types = typesNamed(f.expected)
+		list = append(list, f)
+	}
+	return list
+}
+
+func typesNamed(kind string) []bsoncore.Type {
+	numbers := []bsoncore.Type{bsoncore.TypeInt32, bsoncore.TypeInt64, bsoncore.TypeDouble, bsoncore.TypeDecimal128}
+	switch kind {
+	case "bool":
+		return []bsoncore.Type{bsoncore.TypeBoolean}
+	case "truth":
+		return append(numbers, bsoncore.TypeBoolean)
+	case "number":
+		return numbers
+	case "int":
+		return numbers[:1]
+	case "long":
+		return numbers[1:2]
+	case "object":
+		return []bsoncore.Type{bsoncore.TypeEmbeddedDocument}
+	case "array":
+		return []bsoncore.Type{bsoncore.TypeArray}
+	case "string":
+		return []bsoncore.Type{bsoncore.TypeString}
+	}
+	return nil
+}
+
+// typeTable is what MongoDB is strict about.
+func typeTable(command string) string {
+	switch command {
+	case "find":
+		return "filter=object! projection=object! sort=object! min=object! max=object! collation=object! singleBatch=bool! returnKey=bool! " +
+			"showRecordId=bool! tailable=bool! oplogReplay=bool! noCursorTimeout=bool! awaitData=bool! allowPartialResults=bool! allowDiskUse=bool!"
+	case "aggregate":
+		return "cursor=object! explain=bool! allowDiskUse=bool! bypassDocumentValidation=truth"
+	case "distinct":
+		return "key=string+"
+	case "insert":
+		return "ordered=bool stmtId=int stmtIds=array bypassDocumentValidation=truth"
+	case "update", "delete":
+		return "ordered=bool stmtId=int bypassDocumentValidation=truth"
+	case "getMore":
+		return "collection=string+ term=long"
+	case "killCursors":
+		return "cursors=array+"
+	case "create":
+		return "capped=truth autoIndexId=truth temp=truth encryptedFields=object validationLevel=string validationAction=string size=number " +
+			"max=number viewOn=string pipeline=array"
+	case "createIndexes":
+		return "indexes=array ignoreUnknownIndexOptions=truth"
+	case "findAndModify":
+		return "arrayFilters=array"
+	case "collMod":
+		return "validationLevel=string validationAction=string viewOn=string pipeline=array timeseries=object validator=object index=object " +
+			"changeStreamPreAndPostImages=object"
+	case "renameCollection":
+		return "to=string+ dropTarget=bool!"
+	case "listCollections":
+		return "nameOnly=bool authorizedCollections=bool"
+	case "listIndexes":
+		return "includeBuildUUIDs=truth"
+	case "listDatabases":
+		return "authorizedDatabases=bool"
+	}
+	return typeTableOfServer(command)
+}
+
+// typeTableOfServer is typeTable of the commands that are about the server and its users.
+func typeTableOfServer(command string) string {
+	switch command {
+	case "hello", "isMaster":
+		return "saslSupportedMechs=string maxAwaitTimeMS=number topologyVersion=object compression=array helloOk=truth"
+	case "profile":
+		return "slowms=number sampleRate=number"
+	case "getDefaultRWConcern":
+		return "inMemory=bool"
+	case "replSetGetStatus":
+		return "initialSync=truth!"
+	case "replSetGetConfig":
+		return "commitmentStatus=truth!"
+	case "createUser":
+		return "pwd=string customData=object mechanisms=array digestPassword=truth authenticationRestrictions=array roles=array+"
+	case "updateUser":
+		return "pwd=string customData=object mechanisms=array digestPassword=truth authenticationRestrictions=array roles=array"
+	case "createRole":
+		return "privileges=array+ roles=array+ authenticationRestrictions=array"
+	case "updateRole":
+		return "privileges=array roles=array authenticationRestrictions=array"
+	case "grantRolesToUser", "revokeRolesFromUser", "grantRolesToRole", "revokeRolesFromRole":
+		return "roles=array+"
+	case "grantPrivilegesToRole", "revokePrivilegesFromRole":
+		return "privileges=array+"
+	case "saslStart":
+		return "mechanism=string+ payload=any+"
+	case "saslContinue":
+		return "conversationId=int+ payload=any+"
+	case "killOp":
+		return "op=number"
+	}
+	return ""
+}
+
+// checkTypes refuses fields of wrong types, and those that are missing.
+func (r *request) checkTypes() error {
+	for i := range r.command.types {
+		f := &r.command.types[i]
+		v, given := r.args[f.name]
+		switch {
+		case given && v.Type == bsoncore.TypeNull && f.expected == "array":
+			return document.NewError(document.Code(10065), "invalid parameter: expected an object (%s)", f.name)
+		case !given, v.Type == bsoncore.TypeNull && !f.notNull, len(f.types) == 0, slices.Contains(f.types, v.Type):
+		default:
+			return wrongType(r.name+"."+f.name, v, f.expected)
+		}
+	}
+	for i := range r.command.types {
+		f := &r.command.types[i]
+		if !f.needed || r.has(f.name) {
+			continue
+		}
+		if _, asSequence := r.docs[f.name]; !asSequence {
+			return document.NewError(codeMissingField, "BSON field '%s.%s' is missing but a required field", r.name, f.name)
+		}
+	}
+	return nil
+}
