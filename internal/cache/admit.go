@@ -17,6 +17,14 @@ func newAsked(bytes int64) []atomic.Uint32 {
 
 const minAskedBits = 6
 
+// crowd notes that pages are evicted to make room: from now on Admit chooses. c.mu is held.
+func (c *Cache) crowd() {
+	if c.asked == nil {
+		c.asked = newAsked(c.bytes)
+	}
+	c.crowded.Store(true)
+}
+
 // admitAt is the question at which a page is let in: the third. What is asked for twice by chance among far more than fits would
 // cost an insertion, which takes as long as several reads of single records from the disk, and evict what is as good.
 const admitAt = 3

@@ -70,6 +70,7 @@ func (f frame) index() uint { return uint(f & (framesPerChunk - 1)) }
 // Cache is the page cache. All methods are safe for concurrent use, apart from Close.
 type Cache struct {
 	epoch   *epoch.Domain
+	bytes   int64           // the budget
 	shift   uint            // a chunk is 1<<shift bytes
 	sizes   []int           // of the frames of each class
 	strides []atomic.Uint32 // by chunk: distance of its frames in bytes, noFrames when it has none
@@ -79,7 +80,7 @@ type Cache struct {
 	_ [128]byte // Get reads what stands above; what follows is written all the time
 
 	crowded atomic.Bool     // pages have been evicted to make room
-	asked   []atomic.Uint32 // see Admit
+	asked   []atomic.Uint32 // see Admit; made before crowded is first set, and read while it is
 	misses  atomic.Int64
 	pinned  atomic.Int64
 	keeps   atomic.Int64 // how often an evicted frame was found pinned
@@ -130,7 +131,7 @@ func New(bytes int64, d *epoch.Domain) *Cache {
 		c.strides[i].Store(noFrames)
 	}
 	c.limit = n
-	c.asked = newAsked(bytes)
+	c.bytes = bytes
 	return c
 }
 

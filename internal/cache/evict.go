@@ -29,7 +29,7 @@ func (c *Cache) stock(k int) {
 	looks := min(2*cl.frames(), maxLooks)
 	for ; looks > 0 && len(cl.free)+cl.out < want; looks-- {
 		if f, ok := c.victim(cl); ok {
-			c.crowded.Store(true)
+			c.crowd()
 			c.evict(f)
 			c.stats.Evictions++
 			cl.pressure++

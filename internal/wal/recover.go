@@ -59,7 +59,7 @@ type recovery struct {
 	mapping vfs.Mapping // of the segment that was loaded last; nil where it was read
 }
 
-// leastMapped is the size from which on a segment is mapped: to read a smaller one takes fewer calls, and less time.
+// leastMapped is the size from which on a segment is mapped, and holes are asked for: to read all of a smaller one takes less time.
 const leastMapped = 32 << 10
 
 // content is what recovery has of a segment.
@@ -117,7 +117,7 @@ func (r *recovery) load(f found) (c content, err error) {
 		return c, err
 	}
 	n := min(f.size, f.header.size)
-	if h, ok := file.(vfs.HoleFinder); ok && n > firstFrame {
+	if h, ok := file.(vfs.HoleFinder); ok && n >= leastMapped {
 		if c.hole, c.holeEnd, err = h.Hole(firstFrame); err != nil {
 			c.hole, c.holeEnd = 0, 0 // then everything is looked at
 		}
