@@ -109,19 +109,29 @@ func dateAdd(ms, amount int64, unit string, location *time.Location) (int64, boo
 			return 0, false
 		}
 		lastDay := time.Date(int(year), time.Month(month)+1, 0, 0, 0, 0, 0, time.UTC).Day()
-		sum := onClock(int(year), int(month), min(t.Day(), lastDay), t.Hour(), t.Minute(), t.Second(), t.Nanosecond(), location)
-		return sum.UnixMilli(), true
+		return onDay(int(year), int(month), min(t.Day(), lastDay), t).UnixMilli(), true
 	}
 	if unit == "day" || unit == "week" {
 		days := amount * (ofUnit(unit) / ofUnit("day"))
 		if days > math.MaxInt32 || days < math.MinInt32 {
 			return 0, false
 		}
-		return onClock(t.Year(), int(t.Month()), t.Day()+int(days), t.Hour(), t.Minute(), t.Second(), t.Nanosecond(), location).UnixMilli(), true
+		return onDay(t.Year(), int(t.Month()), t.Day()+int(days), t).UnixMilli(), true
 	}
 	n, ok := number.AddExact(number.Int64(ms), number.Int64(amount*ofUnit(unit)))
 	sum, _ := n.Int64()
 	return sum, ok
+}
+
+// onDay is the time of day of t on another day, by the clock of t's zone. Of two such times, when clocks are set back, it is that with the
+// offset of t.
+func onDay(year, month, day int, t time.Time) time.Time {
+	name, offset := t.Zone()
+	same := time.Date(year, time.Month(month), day, t.Hour(), t.Minute(), t.Second(), t.Nanosecond(), time.FixedZone(name, offset)).In(t.Location())
+	if _, there := same.Zone(); there == offset {
+		return same
+	}
+	return onClock(year, month, day, t.Hour(), t.Minute(), t.Second(), t.Nanosecond(), t.Location())
 }
 
 // parseDateDiff parses {startDate: ..., endDate: ..., unit: ..., timezone: ..., startOfWeek: ...}.

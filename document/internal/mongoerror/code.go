@@ -67,6 +67,7 @@ const (
 	NotYetInitialized                         Code = 94
 	OperationFailed                           Code = 96
 	CannotSatisfyWriteConcern                 Code = 100
+	NotExactValueField                        Code = 111
 	WriteConflict                             Code = 112
 	CommandNotSupported                       Code = 115
 	ConflictingOperationInProgress            Code = 117
@@ -202,6 +203,7 @@ var names = map[Code]string{
 	NotYetInitialized:                         "NotYetInitialized",
 	OperationFailed:                           "OperationFailed",
 	CannotSatisfyWriteConcern:                 "CannotSatisfyWriteConcern",
+	NotExactValueField:                        "NotExactValueField",
 	WriteConflict:                             "WriteConflict",
 	CommandNotSupported:                       "CommandNotSupported",
 	ConflictingOperationInProgress:            "ConflictingOperationInProgress",

@@ -25,13 +25,15 @@ func (f *Filter) Equalities() (bsoncore.Document, error) {
 			return nil, notSingle("cannot infer query fields to set, path '%s' is matched twice", n.Path)
 		}
 		if longer, ok := below[n.Path]; ok {
-			return nil, notSingle("cannot infer query fields to set, both paths '%s' and '%s' are matched", n.Path, longer)
+			return nil, notSingle("cannot infer query fields to set, both paths '%s' and '%s' are matched", longer, n.Path)
 		}
 		for i := strings.LastIndexByte(n.Path, '.'); i >= 0; i = strings.LastIndexByte(n.Path[:i], '.') {
 			if seen[n.Path[:i]] {
 				return nil, notSingle("cannot infer query fields to set, both paths '%s' and '%s' are matched", n.Path, n.Path[:i])
 			}
-			below[n.Path[:i]] = n.Path
+			if below[n.Path[:i]] == "" {
+				below[n.Path[:i]] = n.Path
+			}
 		}
 		seen[n.Path] = true
 		b.AppendValue(n.Path, n.Value)
@@ -70,14 +72,55 @@ func (f *Filter) collect(n Node, found *[]*Comparison) {
 			*found = append(*found, equality)
 		}
 	case *And:
+		if never(n) {
+			return
+		}
 		for _, child := range n.Children {
 			f.collect(child, found)
 		}
 	case *Or:
-		if len(n.Children) == 1 {
-			f.collect(n.Children[0], found)
+		if possible := slices.DeleteFunc(slices.Clone(n.Children), never); len(possible) == 1 {
+			f.collect(possible[0], found)
 		}
 	}
+}
+
+// never reports whether nothing can match, as MongoDB finds it out: then what stands beside it sets nothing either.
+func never(n Node) bool {
+	switch n := n.(type) {
+	case *Always:
+		return !n.Value
+	case *And:
+		return slices.ContainsFunc(n.Children, never)
+	case *Or:
+		return !slices.ContainsFunc(n.Children, func(child Node) bool { return !never(child) })
+	}
+	return false
+}
+
+// Identity is Equalities for a replacement, which takes _id alone of them: a document of it, or an empty one. It fails when _id is there
+// twice, or only parts of it are given.
+func (f *Filter) Identity() (bsoncore.Document, error) {
+	if err := f.Upsertable(); err != nil {
+		return nil, err
+	}
+	var found []*Comparison
+	f.collect(f.given, &found)
+	b := bsoncore.NewDocumentBuilder()
+	seen := false
+	for _, n := range found {
+		switch {
+		case strings.HasPrefix(n.Path, "_id."):
+			return nil, mongoerror.New(mongoerror.NotExactValueField, "field at '_id' must be exactly specified, field at sub-path '%s'found", n.Path)
+		case n.Path != "_id":
+		case seen:
+			return nil, notSingle("cannot infer query fields to set, path '%s' is matched twice", n.Path)
+		default:
+			b.AppendValue(n.Path, n.Value)
+			seen = true
+		}
+	}
+	return b.Build(), nil
 }
 
 // Fields returns the top-level names of fields that the filter reads; whole means that it may need any ($expr with $$ROOT, $where...).

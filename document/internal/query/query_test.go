@@ -66,8 +66,12 @@ func play(t *testing.T, d *datadriven.TestData, f *Filter, docs []string) string
 	case "fields":
 		names, whole := f.Fields()
 		return fmt.Sprintf("%q whole %v\n", names, whole)
-	case "equalities":
-		doc, err := f.Equalities()
+	case "equalities", "identity":
+		equalities := f.Equalities
+		if d.Cmd == "identity" {
+			equalities = f.Identity
+		}
+		doc, err := equalities()
 		if err != nil {
 			return "error: " + err.Error() + "\n"
 		}
