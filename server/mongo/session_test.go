@@ -26,3 +26,49 @@ func TestEndedSessionsAreForgotten(t *testing.T) {
 		t.Errorf("after the end of the session: %v, %v", o, err)
 	}
 }
+
+// A fail point holds a command back before it takes its session: a commit that is sent again, as its client did not want to wait any
+// longer, is answered while the first one is still held back.
+func TestACommitIsSentAgainWhileTheFirstIsHeldBack(t *testing.T) {
+	s := newServer(t, &Options{TestCommands: true})
+	first, again := dial(t, s), dial(t, s)
+	txn := []any{"lsid", cmd("id", bson.Binary{Subtype: bson.TypeBinaryUUID, Data: []byte("0123456789abcdef")}), "txnNumber", int64(1), "autocommit", false}
+	first.must("d", cmd("create", "c"))
+	first.must("d", with(cmd("insert", "c", "documents", bson.A{bson.D{}}, "startTransaction", true), txn...))
+	first.must("admin", cmd("configureFailPoint", "failCommand", "mode", cmd("times", 1),
+		"data", cmd("failCommands", bson.A{"commitTransaction"}, "blockConnection", true, "blockTimeMS", 3_600_000)))
+	commit := with(cmd("commitTransaction", 1, "writeConcern", cmd("w", "majority")), txn...)
+	body, err := bson.Marshal(append(commit, bson.E{Key: "$db", Value: "admin"}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	first.send(0, body)
+	held := int64(0)
+	for held == 0 {
+		again.must("admin", cmd("ping", 1))
+		s.fails.mu.Lock()
+		struck := s.fails.used > 0
+		s.fails.mu.Unlock()
+		s.ops.mu.Lock()
+		for id, op := range s.ops.byID {
+			if struck && op.request.name == "commitTransaction" {
+				held = id
+			}
+		}
+		s.ops.mu.Unlock()
+	}
+	again.must("admin", commit)
+	if n := again.must("d", cmd("count", "c")).Lookup("n").AsInt64(); n != 1 {
+		t.Errorf("%d documents after the commit", n)
+	}
+	s.ops.mu.Lock()
+	_, still := s.ops.byID[held]
+	s.ops.mu.Unlock()
+	if !still {
+		t.Error("the first commit was not held back for as long as the other took")
+	}
+	again.must("admin", cmd("killOp", 1, "op", held))
+	if reply := first.receive(); codeIn(reply) != 11601 {
+		t.Errorf("the first commit, killed: %s", reply)
+	}
+}
