@@ -71,10 +71,12 @@ func templateKeyOf(collection, number uint32) []byte {
 	return binary.BigEndian.AppendUint32(key, number)
 }
 
-func recordsName(number uint32) string { return fmt.Sprintf("%s/%d", metaKeyspace, number) }
+func recordsName(number uint32) string {
+	return metaKeyspace + "/" + strconv.FormatUint(uint64(number), 10)
+}
 
 func indexName(number, index uint32) string {
-	return fmt.Sprintf("%s/%d/%d", metaKeyspace, number, index)
+	return recordsName(number) + "/" + strconv.FormatUint(uint64(index), 10)
 }
 
 // load reads the catalogue, and undoes what a killed process left half done. Collections are opened when they are used first.

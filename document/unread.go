@@ -3,6 +3,7 @@ package document
 import (
 	"bytes"
 	"fmt"
+	"iter"
 	"math"
 	"sync"
 	"sync/atomic"
@@ -48,7 +49,7 @@ func readStored(value []byte) (*stored, error) {
 	if err := s.value.Validate(); err != nil {
 		return nil, fmt.Errorf("%w: %w", pando.ErrCorrupt, err)
 	}
-	for _, e := range elementsOf(s.value) {
+	for e := range inOrder(s.value) {
 		switch v := e.Value(); e.Key() {
 		case "number":
 			n, _ := v.AsInt64OK()
@@ -61,7 +62,7 @@ func readStored(value []byte) (*stored, error) {
 			s.options, _ = v.DocumentOK()
 		case "indexes":
 			list, _ := v.ArrayOK()
-			for _, x := range elementsOf(document(list)) {
+			for x := range inOrder(document(list)) {
 				s.indexes = append(s.indexes, readStoredIndex(x.Value()))
 			}
 		}
@@ -69,9 +70,25 @@ func readStored(value []byte) (*stored, error) {
 	return s, nil
 }
 
+// inOrder goes over the elements of a document that is known to be valid, without making a list of them: a store has many entries.
+func inOrder(doc document) iter.Seq[bsoncore.Element] {
+	return func(yield func(bsoncore.Element) bool) {
+		if len(doc) <= len(emptyDocument()) {
+			return
+		}
+		for rest := []byte(doc[4 : len(doc)-1]); len(rest) > 0; {
+			e, next, ok := bsoncore.ReadElement(rest)
+			if !ok || !yield(e) {
+				return
+			}
+			rest = next
+		}
+	}
+}
+
 func readStoredIndex(v bsoncore.Value) (x storedIndex) {
 	doc, _ := v.DocumentOK()
-	for _, e := range elementsOf(doc) {
+	for e := range inOrder(doc) {
 		switch v := e.Value(); e.Key() {
 		case "number":
 			n, _ := v.AsInt64OK()
@@ -165,7 +182,7 @@ func (c *collection) unopened(err error) error {
 // heading is what fillRecords needs of an entry.
 func (s *stored) heading() (*entry, error) {
 	e := &entry{Number: s.number, Options: bson.Raw(s.options)}
-	for _, x := range elementsOf(s.value) {
+	for x := range inOrder(s.value) {
 		switch v := x.Value(); x.Key() {
 		case "format":
 			n, _ := v.AsInt64OK()

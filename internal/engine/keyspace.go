@@ -1,9 +1,11 @@
 package engine
 
 import (
+	"cmp"
 	"encoding/binary"
 	"fmt"
-	"sort"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"unicode/utf8"
@@ -99,7 +101,7 @@ func (k *keyspaces) all() ([]*Keyspace, uint32) {
 	for _, ks := range k.byID {
 		list = append(list, ks)
 	}
-	sort.Slice(list, func(i, j int) bool { return list[i].ID < list[j].ID })
+	slices.SortFunc(list, func(a, b *Keyspace) int { return cmp.Compare(a.ID, b.ID) })
 	return list, k.nextID
 }
 
@@ -242,7 +244,7 @@ func (e *Engine) DropKeyspace(name string) error {
 // Keyspaces lists the keyspaces in the order of their names.
 func (e *Engine) Keyspaces() []*Keyspace {
 	list, _ := e.keyspaces.all()
-	sort.Slice(list, func(i, j int) bool { return list[i].Name < list[j].Name })
+	slices.SortFunc(list, func(a, b *Keyspace) int { return strings.Compare(a.Name, b.Name) })
 	return list
 }
 

@@ -154,6 +154,9 @@ func decode(b []byte) (*Catalogue, error) {
 	if c.Log.Offset < 0 {
 		return nil, fmt.Errorf("log position %d", c.Log.Offset)
 	}
+	if keyspaces > 0 { // as many as there are bytes for, at most
+		c.Keyspaces = make([]Keyspace, 0, keyspaces)
+	}
 	for range keyspaces {
 		k, err := r.keyspace()
 		if err != nil {
