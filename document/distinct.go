@@ -13,7 +13,6 @@ import (
 	"github.com/pandodb/pando/document/internal/order"
 	"github.com/pandodb/pando/document/internal/path"
 	"github.com/pandodb/pando/document/internal/plan"
-	"github.com/pandodb/pando/document/internal/sortkey"
 )
 
 // Distinct returns the different values of a field among the documents that match, elements of arrays one by one, in their order.
@@ -76,7 +75,7 @@ func (c *Collection) parseDistinct(field string, filter any, o *FindOptions) (*f
 	if o != nil {
 		own = &FindOptions{Hint: o.Hint, Collation: o.Collation, Let: o.Let, Verbosity: o.Verbosity}
 	}
-	if err := sortkey.CheckPath(field); err != nil {
+	if _, err := path.Split(field); err != nil {
 		return nil, err
 	}
 	q, err := c.parseFind(filter, own)

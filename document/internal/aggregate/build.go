@@ -4,11 +4,9 @@ import (
 	"encoding/binary"
 	"math"
 	"strconv"
-	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 
-	"github.com/pandodb/pando/document/internal/mongoerror"
 	"github.com/pandodb/pando/document/internal/path"
 )
 
@@ -162,32 +160,4 @@ func get(doc document, segments []string) value {
 		v, _ = path.Lookup(v.Data, name)
 	}
 	return v
-}
-
-// maxPath is how many names a path may have.
-const maxPath = 200
-
-// splitPath checks a field path as the stages do.
-func splitPath(s string) ([]string, error) {
-	if s == "" {
-		return nil, mongoerror.New(mongoerror.Code(40352), "FieldPath cannot be constructed with empty string")
-	}
-	if strings.HasSuffix(s, ".") {
-		return nil, mongoerror.New(mongoerror.Code(40353), "FieldPath must not end with a '.'.")
-	}
-	segments := strings.Split(s, ".")
-	if len(segments) > maxPath {
-		return nil, mongoerror.New(mongoerror.Overflow, "FieldPath is too long")
-	}
-	for _, name := range segments {
-		switch {
-		case name == "":
-			return nil, mongoerror.New(mongoerror.Code(15998), "FieldPath field names may not be empty strings.")
-		case name[0] == '$':
-			return nil, mongoerror.New(mongoerror.Code(16410), "FieldPath field names may not start with '$'. Consider using $getField or $setField.")
-		case strings.IndexByte(name, 0) >= 0: // a name in BSON ends there
-			return nil, mongoerror.New(mongoerror.Code(16411), "FieldPath field names may not contain '\\0'.")
-		}
-	}
-	return segments, nil
 }

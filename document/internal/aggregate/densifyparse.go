@@ -8,6 +8,7 @@ import (
 	"github.com/pandodb/pando/document/internal/mongoerror"
 	"github.com/pandodb/pando/document/internal/number"
 	"github.com/pandodb/pando/document/internal/order"
+	"github.com/pandodb/pando/document/internal/path"
 	"github.com/pandodb/pando/document/internal/sortkey"
 )
 
@@ -59,7 +60,7 @@ func (p *parser) densify(spec value) (stage, error) {
 	if ranged.Type == 0 {
 		return nil, missingField("$densify.range")
 	}
-	if s.field, err = splitPath(field.StringValue()); err != nil {
+	if s.field, err = path.Split(field.StringValue()); err != nil {
 		return nil, err
 	}
 	if err := s.parsePartition(partition); err != nil {
@@ -92,7 +93,7 @@ func (s *densifyStage) parsePartition(v value) error {
 		if !ok {
 			return wrongType("$densify.partitionByFields.0", v, "string")
 		}
-		segments, err := splitPath(name)
+		segments, err := path.Split(name)
 		if err != nil {
 			return err
 		}

@@ -6,6 +6,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 
 	"github.com/pandodb/pando/document/internal/mongoerror"
+	"github.com/pandodb/pando/document/internal/path"
 )
 
 // fillSpec is the arguments of $fill.
@@ -119,7 +120,7 @@ func partitionFields(v value) (value, error) {
 		if strings.HasPrefix(name, "$") {
 			return value{}, mongoerror.New(mongoerror.InvalidPipelineOperator, "Unrecognized expression '%s'", name)
 		}
-		if _, err := splitPath(name); err != nil {
+		if _, err := path.Split(name); err != nil {
 			return value{}, err
 		}
 		b = appendField(b, strings.ReplaceAll(name, ".", "_"), text("$"+name))

@@ -71,12 +71,12 @@ func (s *geoNearStage) option(p *parser, name string, v value) (err error) {
 		if v.Type != bsoncore.TypeString {
 			return mongoerror.New(nearDistanceField, "$geoNear requires a 'distanceField' option as a String")
 		}
-		s.distance, err = splitPath(v.StringValue())
+		s.distance, err = path.Split(v.StringValue())
 	case "includeLocs":
 		if v.Type != bsoncore.TypeString {
 			return mongoerror.New(nearLocationField, "$geoNear requires that 'includeLocs' option is a String")
 		}
-		s.locations, err = splitPath(v.StringValue())
+		s.locations, err = path.Split(v.StringValue())
 	case "minDistance":
 		s.minimum, _, err = p.distance(name, v)
 	case "maxDistance":

@@ -97,7 +97,7 @@ func (s *graphStage) option(p *parser, name string, v value) (err error) {
 	if text == "" {
 		return nil // counts as not given
 	}
-	segments, err := splitPath(text)
+	segments, err := path.Split(text)
 	switch name {
 	case "as":
 		s.as = segments

@@ -86,12 +86,12 @@ func (s *lookupStage) option(p *parser, name string, v value) (err error) {
 	case "from":
 		s.from = text
 	case "as":
-		s.as, err = splitPath(text)
+		s.as, err = path.Split(text)
 	case "localField":
-		s.local, err = splitPath(text)
+		s.local, err = path.Split(text)
 	case "foreignField":
 		s.foreign = text
-		_, err = splitPath(text)
+		_, err = path.Split(text)
 	}
 	return err
 }

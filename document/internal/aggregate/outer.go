@@ -147,7 +147,7 @@ func (p *parser) facet(spec value) (stage, error) {
 	s := new(facetStage)
 	inner := &parser{o: p.o, inside: "$facet"}
 	for _, e := range elements {
-		if err := facetName(e.Key()); err != nil {
+		if err := path.CheckName(e.Key()); err != nil {
 			return nil, err
 		}
 		if e.Value().Type != bsoncore.TypeArray {
@@ -167,17 +167,6 @@ func (p *parser) facet(spec value) (stage, error) {
 		s.names, s.pipelines = append(s.names, e.Key()), append(s.pipelines, optimise(steps))
 	}
 	return s, nil
-}
-
-func facetName(name string) error {
-	if name == "" {
-		return mongoerror.New(mongoerror.Code(15998), "FieldPath field names may not be empty strings.")
-	}
-	segments, err := splitPath(name)
-	if err == nil && len(segments) > 1 {
-		return mongoerror.New(mongoerror.Code(16412), "FieldPath field names may not contain '.'. Consider using $getField or $setField.")
-	}
-	return err
 }
 
 func facetPipeline(e bsoncore.Element) ([]document, error) {

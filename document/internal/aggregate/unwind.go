@@ -41,7 +41,7 @@ func parseUnwind(spec value) (stage, error) {
 		return nil, mongoerror.New(mongoerror.Code(16419), "field path must not contain embedded null characters")
 	}
 	var err error
-	s.path, err = splitPath(name[1:])
+	s.path, err = path.Split(name[1:])
 	return s, err
 }
 
@@ -71,7 +71,7 @@ func (s *unwindStage) parseOptions(spec document) (name string, err error) {
 			if strings.HasPrefix(index, "$") {
 				return "", mongoerror.New(mongoerror.Code(28822), "includeArrayIndex option to $unwind stage should not be prefixed with a '$': %s", index)
 			}
-			if s.index, err = splitPath(index); err != nil {
+			if s.index, err = path.Split(index); err != nil {
 				return "", err
 			}
 		default:

@@ -8,6 +8,7 @@ import (
 	"github.com/pandodb/pando/document/internal/expression"
 	"github.com/pandodb/pando/document/internal/mongoerror"
 	"github.com/pandodb/pando/document/internal/number"
+	"github.com/pandodb/pando/document/internal/path"
 	"github.com/pandodb/pando/document/internal/sortkey"
 )
 
@@ -118,7 +119,7 @@ func (s *windowStage) parseOutputs(p *parser, output document) error {
 		return err
 	}
 	for i, e := range elements {
-		segments, err := splitPath(e.Key())
+		segments, err := path.Split(e.Key())
 		if err != nil {
 			return err
 		}

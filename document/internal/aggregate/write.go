@@ -8,6 +8,7 @@ import (
 
 	"github.com/pandodb/pando/document/internal/expression"
 	"github.com/pandodb/pando/document/internal/mongoerror"
+	"github.com/pandodb/pando/document/internal/path"
 )
 
 // outStage is $out.
@@ -198,7 +199,7 @@ func (s *mergeStage) on(v value) error {
 		if !ok {
 			return mongoerror.New(mongoerror.Code(51134), "$merge 'on' array elements must be strings, but found %s", mongoerror.TypeName(v.Type))
 		}
-		if _, err := splitPath(name); err != nil {
+		if _, err := path.Split(name); err != nil {
 			return err
 		}
 		if seen[name] {

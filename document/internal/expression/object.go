@@ -8,6 +8,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 
 	"github.com/pandodb/pando/document/internal/mongoerror"
+	"github.com/pandodb/pando/document/internal/path"
 )
 
 // merged is a document under construction, of which fields are replaced where they are.
@@ -295,7 +296,7 @@ func parseSetField(p *parser, name string, v bsoncore.Value) (node, error) {
 		return nil, err
 	}
 	if name == "$setField" && strings.IndexByte(key, 0) >= 0 { // mongod 6.0.5 makes a document of it that is none
-		return nil, errNullByte()
+		return nil, path.ZeroByte()
 	}
 	input, err := p.operand(raw[1])
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/pandodb/pando/document/internal/mongoerror"
 	"github.com/pandodb/pando/document/internal/number"
+	"github.com/pandodb/pando/document/internal/path"
 )
 
 // maxNesting bounds the nesting of an expression.
@@ -118,7 +119,7 @@ func (p *parser) object(v bsoncore.Value) (node, error) {
 			return p.fold(n)
 		}
 		name := string(key)
-		if err := checkName(name); err != nil {
+		if err := path.CheckName(name); err != nil {
 			return nil, err
 		}
 		if slices.Contains(n.names, name) {
@@ -130,26 +131,6 @@ func (p *parser) object(v bsoncore.Value) (node, error) {
 		}
 		n.names, n.values = append(n.names, name), append(n.values, operand)
 	}
-}
-
-// checkName checks one segment of a field path.
-func checkName(name string) error {
-	switch {
-	case name == "":
-		return mongoerror.New(15998, "FieldPath field names may not be empty strings.")
-	case name[0] == '$':
-		return mongoerror.New(16410, "FieldPath field names may not start with '$'. Consider using $getField or $setField.")
-	case strings.IndexByte(name, 0) >= 0:
-		return errNullByte()
-	case strings.IndexByte(name, '.') >= 0:
-		return mongoerror.New(16412, "FieldPath field names may not contain '.'. Consider using $getField or $setField.")
-	}
-	return nil
-}
-
-// errNullByte is for a name that BSON cannot hold: it would end at its zero byte.
-func errNullByte() error {
-	return mongoerror.New(16411, "FieldPath field names may not contain '\\0'.")
 }
 
 // operator parses the operand of an operator.
@@ -249,7 +230,7 @@ func (p *parser) path(s string) (node, error) {
 	if s == "$" {
 		return nil, mongoerror.New(16872, "'$' by itself is not a valid FieldPath")
 	}
-	segments, err := split(s[1:])
+	segments, err := path.Split(s[1:])
 	if err != nil {
 		return nil, err
 	}
@@ -264,30 +245,13 @@ func (p *parser) current(segments []string) node {
 	return &fieldPath{segments}
 }
 
-// split takes a path apart.
-func split(path string) ([]string, error) {
-	if strings.HasSuffix(path, ".") {
-		return nil, mongoerror.New(40353, "FieldPath must not end with a '.'.")
-	}
-	segments := strings.Split(path, ".")
-	if len(segments) > maxNesting {
-		return nil, mongoerror.New(mongoerror.Overflow, "FieldPath is too long")
-	}
-	for _, s := range segments {
-		if err := checkName(s); err != nil {
-			return nil, err
-		}
-	}
-	return segments, nil
-}
-
 // variable parses what comes behind "$$".
 func (p *parser) variable(s string) (node, error) {
 	name, rest, dotted := strings.Cut(s, ".")
 	var segments []string
 	if dotted {
 		var err error
-		if segments, err = split(rest); err != nil {
+		if segments, err = path.Split(rest); err != nil {
 			return nil, err
 		}
 	}

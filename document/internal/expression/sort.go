@@ -9,6 +9,7 @@ import (
 	"github.com/pandodb/pando/document/internal/mongoerror"
 	"github.com/pandodb/pando/document/internal/number"
 	"github.com/pandodb/pando/document/internal/order"
+	"github.com/pandodb/pando/document/internal/path"
 )
 
 // nOf is $firstN, $lastN, $minN and $maxN over an array. The latter two pass over null and missing values.
@@ -101,7 +102,7 @@ func sortBy(v bsoncore.Value, c *collation.Collation) (func(a, b bsoncore.Value)
 		if !ok {
 			break
 		}
-		path, err := split(string(key))
+		path, err := path.Split(string(key))
 		if err != nil {
 			return nil, err
 		}

@@ -2,7 +2,8 @@
 // elements of arrays, by position and implicitly.
 //
 // It promises to call back with values that are slices of what it walks over, in the order of the document, and to allocate
-// nothing. It expects valid BSON: what is not is treated as if it ended there. It does not fail.
+// nothing. It expects valid BSON: what is not is treated as if it ended there. It does not fail; only
+// Split and CheckName do, which refuse what is no path.
 //
 // The rules, for {"a.b": ...}: a field that is not there is a missing value (Type 0), and so is everything below a value that
 // is neither document nor array. Below an array, each element that is a document is looked into; other elements give nothing,

@@ -8,6 +8,7 @@ import (
 
 	"github.com/pandodb/pando/document/internal/expression"
 	"github.com/pandodb/pando/document/internal/mongoerror"
+	"github.com/pandodb/pando/document/internal/path"
 )
 
 // node is a node of the tree that a specification's paths make: one with children, or a leaf that says what becomes of a field.
@@ -113,9 +114,6 @@ func joined(path []string) string { return strings.Join(path, ".") }
 
 // Codes that have no name.
 const (
-	errFieldPathEmptyName   mongoerror.Code = 15998
-	errFieldPathDollar      mongoerror.Code = 16410
-	errFieldPathNull        mongoerror.Code = 16411
 	errUnknownMeta          mongoerror.Code = 17308
 	errSliceOfNone          mongoerror.Code = 28724
 	errUnsetSpecification   mongoerror.Code = 31002
@@ -142,8 +140,6 @@ const (
 	errEmptyObject          mongoerror.Code = 40180
 	errOneExpression        mongoerror.Code = 40181
 	errNewRoot              mongoerror.Code = 40228
-	errFieldPathEmpty       mongoerror.Code = 40352
-	errFieldPathDot         mongoerror.Code = 40353
 	errNoPosition           mongoerror.Code = 51246
 	errPositionMismatch     mongoerror.Code = 51247
 	errEmptySubProjection   mongoerror.Code = 51270
@@ -166,29 +162,12 @@ func within(err error, message string) error {
 }
 
 // parsePath splits a path, and refuses what cannot name fields.
-func parsePath(path string) ([]string, error) {
-	if path == "" {
-		return nil, newError(errFieldPathEmpty, "FieldPath cannot be constructed with empty string")
-	}
-	if strings.HasSuffix(path, ".") {
-		return nil, newError(errFieldPathDot, "FieldPath must not end with a '.'.")
-	}
-	components := strings.Split(path, ".")
-	for _, c := range components {
-		switch {
-		case c == "":
-			return nil, newError(errFieldPathEmptyName, "FieldPath field names may not be empty strings.")
-		case c[0] == '$':
-			return nil, newError(errFieldPathDollar,
-				"FieldPath field names may not start with '$'. Consider using $getField or $setField.")
-		case strings.ContainsRune(c, 0):
-			return nil, newError(errFieldPathNull, "FieldPath field names may not contain '\x00'.")
-		}
-	}
-	if len(components) > maxDepth {
+func parsePath(s string) ([]string, error) {
+	components, err := path.Split(s)
+	if err == nil && len(components) > maxDepth {
 		return nil, mongoerror.New(mongoerror.Overflow, "FieldPath is too long")
 	}
-	return components, nil
+	return components, err
 }
 
 // maxDepth is how deeply documents are nested at most.

@@ -9,7 +9,6 @@ package sortkey
 
 import (
 	"bytes"
-	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 
@@ -19,11 +18,8 @@ import (
 	"github.com/pandodb/pando/document/internal/path"
 )
 
-// MongoDB's bounds: the components of a pattern, and the names of a path.
-const (
-	maxParts = 32
-	maxPath  = 200
-)
+// maxParts is MongoDB's bound on the components of a pattern.
+const maxParts = 32
 
 // Part is a component of a pattern.
 type Part struct {
@@ -84,7 +80,7 @@ func parsePart(name string, v bsoncore.Value) (Part, error) {
 	}
 	part.Descending = n < 0
 	var err error
-	part.segments, err = split(name)
+	part.segments, err = path.Split(name)
 	return part, err
 }
 
@@ -119,36 +115,6 @@ func parseMeta(part Part, spec bsoncore.Document) (Part, error) {
 		return part, nil
 	}
 	return part, mongoerror.New(mongoerror.Code(31138), "Illegal $meta sort: %s", spec)
-}
-
-// CheckPath refuses what is no path of a field.
-func CheckPath(name string) error {
-	if strings.IndexByte(name, 0) >= 0 {
-		return mongoerror.New(mongoerror.Code(16411), "FieldPath field names may not contain '\\0'.")
-	}
-	_, err := split(name)
-	return err
-}
-
-func split(name string) ([]string, error) {
-	if name == "" {
-		return nil, mongoerror.New(mongoerror.Code(40352), "FieldPath cannot be constructed with empty string")
-	}
-	segments := strings.Split(name, ".")
-	if len(segments) > maxPath {
-		return nil, mongoerror.New(mongoerror.Overflow, "FieldPath is too long")
-	}
-	for i, s := range segments {
-		switch {
-		case s == "" && i == len(segments)-1:
-			return nil, mongoerror.New(mongoerror.Code(40353), "FieldPath must not end with a '.'.")
-		case s == "":
-			return nil, mongoerror.New(mongoerror.Code(15998), "FieldPath field names may not be empty strings.")
-		case s[0] == '$' && s != "$id" && s != "$ref" && s != "$db":
-			return nil, mongoerror.New(mongoerror.Code(16410), "FieldPath field names may not start with '$'. Consider using $getField or $setField.")
-		}
-	}
-	return segments, nil
 }
 
 // Parts returns the components; they must not be changed.
