@@ -121,6 +121,9 @@ func (c *Collection) OpenFind(ctx context.Context, filter any, o *FindOptions) (
 	if q.options.ReturnKey || q.options.ShowRecordID {
 		return c.openKeyed(ctx, x, q)
 	}
+	if q.wantsMeta() {
+		return c.openMeta(ctx, x, q)
+	}
 	q.call.By(ctx)
 	m, err := c.open(ctx, x, q)
 	if err != nil {
@@ -192,7 +195,10 @@ func (c *Collection) parseFind(filter any, o *FindOptions) (*findQuery, error) {
 	if q.Filter, err = query.Parse(q.spec, &query.Options{Collation: q.Collation, Let: q.let, Now: q.now, Call: q.call}); err != nil {
 		return nil, err
 	}
-	return q, c.parseProjection(q)
+	if err := c.parseProjection(q); err != nil {
+		return nil, err
+	}
+	return q, q.checkMeta()
 }
 
 // whole is the projection of who wants documents as they are.

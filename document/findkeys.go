@@ -2,7 +2,6 @@ package document
 
 import (
 	"context"
-	"encoding/binary"
 	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -78,10 +77,8 @@ func (k *keyed) next(ctx context.Context) (document, bool, error) {
 	for _, field := range k.fields {
 		out = bsoncore.AppendValueElement(out, field, keyOf(doc, field))
 	}
-	if key := k.found.m.key(); k.record && k.capped && len(key) == 8 {
-		out = bsoncore.AppendInt64Element(out, "$recordId", int64(binary.BigEndian.Uint64(key)))
-	} else if k.record {
-		out = bsoncore.AppendBinaryElement(out, "$recordId", 0, key)
+	if k.record {
+		out = bsoncore.AppendValueElement(out, "$recordId", recordID(k.found.m.key(), k.capped))
 	}
 	k.out, err = bsoncore.AppendDocumentEnd(out, at)
 	return k.out, err == nil, err
