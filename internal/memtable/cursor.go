@@ -133,11 +133,7 @@ func (c *Cursor) search(key []byte) {
 // Next moves to the next key.
 func (c *Cursor) Next() bool {
 	if len(c.sources) == 1 {
-		s := &c.sources[0]
-		if c.valid {
-			s.at++
-		}
-		return c.stand(s, s.nextVisible(c))
+		return c.step(&c.sources[0])
 	}
 	if !c.valid || !c.forward {
 		if c.valid {
@@ -150,15 +146,47 @@ func (c *Cursor) Next() bool {
 	return c.advance(s.nextVisible(c))
 }
 
+// step is Next for a source that is alone. It has no candidate: what has just been stored in parts and is loaded as a whole
+// stalls the processor.
+func (c *Cursor) step(s *source) bool {
+	if c.valid {
+		s.at++
+	}
+	for entries := s.run.entries; s.at < len(entries); s.at++ {
+		if !s.warm.holds(s.at) {
+			c.warmUp(entries[s.at:s.warm.forward(s.at, len(entries))])
+		}
+		node := entries[s.at].node
+		if version := c.arena.versionAt(node, c.seq); version != 0 {
+			c.node, c.version, c.valid = node, version, true
+			return true
+		}
+	}
+	c.valid = false
+	return false
+}
+
+// stepBack is Prev for a source that is alone.
+func (c *Cursor) stepBack(s *source) bool {
+	for s.at > 0 {
+		if !s.warm.holds(s.at - 1) {
+			c.warmUp(s.run.entries[s.warm.backward(s.at):s.at])
+		}
+		s.at--
+		node := s.run.entries[s.at].node
+		if version := c.arena.versionAt(node, c.seq); version != 0 {
+			c.node, c.version, c.valid = node, version, true
+			return true
+		}
+	}
+	c.valid = false
+	return false
+}
+
 // Prev moves to the key before.
 func (c *Cursor) Prev() bool {
 	if len(c.sources) == 1 {
-		s := &c.sources[0]
-		found := s.prevVisible(c)
-		if found {
-			s.at--
-		}
-		return c.stand(s, found)
+		return c.stepBack(&c.sources[0])
 	}
 	if !c.valid || c.forward {
 		return c.start(false)
