@@ -132,28 +132,17 @@ func (f *run) read(r *root, s *layout.Scratch) {
 	defer close(f.done)
 	for i, n := f.from, 0; i != f.end && !f.stop.Load(); i, n = i+f.step, n+1 {
 		if h := f.b.handles[i].Load(); h == 0 || !r.isCached(h) {
-			memory, err := f.readLeaf(r, s, i, n)
+			memory, cached, err := r.readPage(s, f.b, i, f.room[n])
+			f.room[n] = memory
 			if err != nil {
 				return
 			}
-			f.pages[n] = memory
+			if !cached {
+				f.pages[n] = memory
+			}
 		}
 		f.leaves++
 	}
-}
-
-// readLeaf reads leaf i of the run, the n-th, as cursor.read does. It returns nil when the leaf is in the cache.
-func (f *run) readLeaf(r *root, s *layout.Scratch, i, n int) (memory []byte, err error) {
-	if !r.worthKeeping(f.b, i) {
-		f.room[n], err = r.loadLeaf(s, f.b, i, f.room[n])
-		return f.room[n], err
-	}
-	raw, err := r.readLeaf(s, f.b, i)
-	if err != nil || r.rememberOrdered(f.b, i, raw) {
-		return nil, err
-	}
-	f.room[n], err = loadInto(f.room[n], raw)
-	return f.room[n], err
 }
 
 // isCached reports whether the page of a handle is in the cache.

@@ -218,20 +218,12 @@ func (c *cursor) enter() bool {
 // read reads the leaf at s, into the cache if it is worth that and there is room, else into the cursor's own memory.
 func (c *cursor) read(s step) bool {
 	m := c.reading()
-	if !c.r.worthKeeping(s.b, s.i) {
-		own, err := c.r.loadLeaf(&m.s, s.b, s.i, m.own)
-		return c.hold(own, err)
-	}
-	raw, err := c.r.readLeaf(&m.s, s.b, s.i)
-	if err != nil {
-		return c.fail(err)
-	}
-	if c.r.rememberOrdered(s.b, s.i, raw) && c.pin(s.b.handles[s.i].Load()) {
-		return true
-	}
-	own, err := loadInto(m.own, raw)
-	if err != nil {
-		err = c.r.badLeaf(s.b, s.i, err)
+	own, cached, err := c.r.readPage(&m.s, s.b, s.i, m.own)
+	if cached {
+		if c.pin(s.b.handles[s.i].Load()) {
+			return true
+		}
+		own, err = c.r.loadLeaf(&m.s, s.b, s.i, own) // it has been evicted already
 	}
 	return c.hold(own, err)
 }

@@ -74,6 +74,23 @@ func (r *root) loadLeaf(s *layout.Scratch, b *body, i int, memory []byte) ([]byt
 	return memory, nil
 }
 
+// readPage reads leaf i for one who goes over it in order: into the cache if it is worth that and there is room, else into memory, or
+// into more where that is too little.
+func (r *root) readPage(s *layout.Scratch, b *body, i int, memory []byte) (_ []byte, cached bool, err error) {
+	if !r.worthKeeping(b, i) {
+		memory, err = r.loadLeaf(s, b, i, memory)
+		return memory, false, err
+	}
+	raw, err := r.readLeaf(s, b, i)
+	if err != nil || r.rememberOrdered(b, i, raw) {
+		return memory, err == nil, err
+	}
+	if memory, err = loadInto(memory, raw); err != nil {
+		err = r.badLeaf(b, i, err)
+	}
+	return memory, false, err
+}
+
 // loadFolded makes the resident form of the raw page base with deltas put over it. It is false where that takes another way.
 func loadFolded(s *layout.Scratch, memory, base []byte, deltas []segment.Request) (_ []byte, ok bool, err error) {
 	if ok, err := putOver(s, base, deltas); !ok || err != nil {
