@@ -1,10 +1,6 @@
 package codec
 
-import (
-	"encoding/binary"
-	"math/bits"
-	"slices"
-)
+import "slices"
 
 // Strings with one number in them, such as user17@example.com or INV-000017, share patterns: the text around the number. A
 // pattern is a byte that says before which byte of the text the number stands, a byte that says how many digits it is filled
@@ -58,7 +54,7 @@ func appendPattern(dst, pattern []byte, number uint64) []byte {
 // appendDigits appends a number, with zeros in front until it has width digits.
 func appendDigits(dst []byte, number uint64, width int) []byte {
 	n := len(dst)
-	if number >= 1e8 || width > 8 || cap(dst)-n < 8 {
+	if number >= leastTooLong || width > maxDigitsAtOnce || cap(dst)-n < maxDigitsAtOnce {
 		width = max(width, digitsOf(number))
 		dst = slices.Grow(dst, width)[:n+width]
 		for at := len(dst) - 1; at >= n; at-- {
@@ -67,15 +63,7 @@ func appendDigits(dst []byte, number uint64, width int) []byte {
 		}
 		return dst
 	}
-	// All eight digits at once, the first one in the lowest byte. (P. Khuong, "How to print integers really fast", 2017)
-	halves := number/10000 | number%10000<<32
-	pairs := halves * 10486 >> 20 & 0x7f0000007f
-	pairs |= (halves - pairs*100) << 16
-	digits := pairs * 103 >> 10 & 0xf000f000f000f
-	digits |= (pairs - digits*10) << 8
-	zeros := min(bits.TrailingZeros64(digits|1<<56)/8, 8-width)
-	binary.LittleEndian.PutUint64(dst[n:n+8], (digits|0x3030303030303030)>>(8*(zeros&7)))
-	return dst[:n+8-zeros]
+	return dst[:n+putDigits((*[maxDigitsAtOnce]byte)(dst[n:n+maxDigitsAtOnce]), number, width)]
 }
 
 // digitsOf returns how many decimal digits a number has.

@@ -44,7 +44,8 @@ type unpacker struct {
 
 // record appends the document of a template that body begins with, and returns where its last tail ends behind the front.
 func (u *unpacker) record(dst []byte, t *template, body []byte, id bsoncore.Value) ([]byte, int) {
-	s := source{front: body[:t.front], tails: body[t.front:], id: id}
+	var s source // a literal would be made elsewhere and copied, which waits for the stores
+	s.front, s.tails, s.id = body[:t.front], body[t.front:], id
 	if len(t.bases) > 0 {
 		s.registers = new([maxRegisters]int64)
 	}
