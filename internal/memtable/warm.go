@@ -48,7 +48,7 @@ func (w *batch) next(goesOn bool) int {
 
 // warmUp loads what reading these entries will. The loads of the first pass depend on nothing but the entries, so that the
 // processor runs ahead through all of them: most records lie within three lines from their node on. Further passes load what
-// lies elsewhere: newer versions, and the rest of long values.
+// lies elsewhere, where there is any: newer versions, of which the same holds, and the rest of long values.
 //
 // What the first pass reads may be another item, or may be about to be written. Nothing is made of it, so this is not the
 // race that it looks like to the race detector.
@@ -61,21 +61,27 @@ func (c *Cursor) warmUp(entries []entry) {
 		node := entries[i].node
 		sum += *a.word(node, 1) + *a.word(node, 1+warmLine) + *a.word(node, 1+2*warmLine)
 	}
-	last := uint64(0) // how far behind a node something of its record lies
+	farthest, longest := ref(0), uint32(0)
 	for i := range entries {
 		version := a.newest(entries[i].node)
 		meta := *a.word(version, 1)
-		last = max(last, uint64(version-entries[i].node)*8+uint64(meta&metaLength))
+		farthest, longest = max(farthest, version-entries[i].node), max(longest, meta&metaLength)
 		sum += meta
 	}
-	if last+versionHeader > 3*4*warmLine {
-		sum += c.warmFar(entries)
+	if farthest > warmSlack/8 {
+		for i := range entries {
+			version := a.newest(entries[i].node)
+			sum += *a.word(version, 1+warmLine) + *a.word(version, 1+2*warmLine)
+		}
+	}
+	if longest > warmSlack-versionHeader {
+		sum += c.warmLong(entries)
 	}
 	c.warm += sum
 }
 
-// warmFar loads the values of entries to their ends.
-func (c *Cursor) warmFar(entries []entry) (sum uint32) {
+// warmLong loads the values of entries to their ends.
+func (c *Cursor) warmLong(entries []entry) (sum uint32) {
 	a := c.arena
 	for i := range entries {
 		version := a.newest(entries[i].node)
