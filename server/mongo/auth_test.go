@@ -238,7 +238,7 @@ func forAll() []string {
 	return []string{"hello", "isMaster", "ping", "buildInfo", "whatsmyuri", "connectionStatus", "saslStart", "saslContinue", "authenticate", "logout",
 		"startSession", "endSessions", "refreshSessions", "killSessions", "commitTransaction", "abortTransaction", "listCommands", "features",
 		"getLastError", "configureFailPoint", "testVersion2", "getMore", "killCursors", "listDatabases", "explain", "grantRolesToUser", "revokeRolesFromUser",
-		"grantRolesToRole", "revokeRolesFromRole", "grantPrivilegesToRole", "revokePrivilegesFromRole", "updateUser", "aggregate"}
+		"whatsmysni", "refreshLogicalSessionCacheNow", "reapLogicalSessionCacheNow", "grantRolesToRole", "revokeRolesFromRole", "grantPrivilegesToRole", "revokePrivilegesFromRole", "updateUser", "aggregate"}
 }
 
 // TestEveryCommandInEveryState sends every command before anybody has logged in, as a user who may do nothing, and as one who may do

@@ -74,6 +74,7 @@ func commandRules() map[string]rule {
 		"applyOps":            ruleApplyOps,
 		"createSearchIndexes": collectionRule("createSearchIndexes"), "updateSearchIndex": collectionRule("updateSearchIndex"),
 		"dropSearchIndex": collectionRule("dropSearchIndex"), "dataSize": ruleDataSize,
+		"mapReduce": collectionRule("find"), "filemd5": databaseRule("find"),
 		"collStats": collectionRule("collStats"), "validate": collectionRule("validate"), "compact": collectionRule("compact"),
 		"reIndex": collectionRule("reIndex"), "dbStats": databaseRule("dbStats"), "dbHash": databaseRule("dbHash"), "profile": ruleProfile,
 		"planCacheClear": collectionRule("planCacheWrite"), "planCacheListFilters": collectionRule("planCacheIndexFilter"),
@@ -81,7 +82,8 @@ func commandRules() map[string]rule {
 	}
 	for _, name := range []string{"hello", "isMaster", "ping", "buildInfo", "whatsmyuri", "connectionStatus", "saslStart", "saslContinue", "authenticate",
 		"logout", "startSession", "endSessions", "refreshSessions", "killSessions", "commitTransaction", "abortTransaction", "listCommands",
-		"features", "getLastError", "configureFailPoint", "testVersion2", "waitForFailPoint", "isdbgrid", "connPoolSync"} {
+		"features", "getLastError", "configureFailPoint", "testVersion2", "waitForFailPoint", "isdbgrid", "connPoolSync",
+		"whatsmysni", "refreshLogicalSessionCacheNow", "reapLogicalSessionCacheNow"} {
 		rules[name] = logged
 	}
 	for name, action := range map[string]string{
@@ -89,6 +91,7 @@ func commandRules() map[string]rule {
 		"getParameter": "getParameter", "setParameter": "setParameter", "top": "top", "connPoolStats": "connPoolStats", "fsync": "fsync",
 		"fsyncUnlock": "unlock", "replSetGetStatus": "replSetGetStatus", "replSetGetConfig": "replSetGetConfig", "replSetInitiate": "replSetConfigure",
 		"replSetReconfig": "replSetConfigure", "replSetStepDown": "replSetStateChange", "replSetFreeze": "replSetStateChange",
+		"replSetMaintenance": "replSetStateChange", "replSetResizeOplog": "replSetResizeOplog", "setUserWriteBlockMode": "setUserWriteBlockMode", "replSetGetRBID": "replSetGetStatus", "shardingState": "shardingState", "getShardMap": "getShardMap",
 		"getDefaultRWConcern": "getDefaultRWConcern", "setDefaultRWConcern": "setDefaultRWConcern", "appendOplogNote": "appendOplogNote",
 		"setFeatureCompatibilityVersion": "setFeatureCompatibilityVersion", "logRotate": "logRotate", "shutdown": "shutdown",
 		"killAllSessions": "killAnySession", "killAllSessionsByPattern": "killAnySession", "invalidateUserCache": "invalidateUserCache",

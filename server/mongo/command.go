@@ -27,7 +27,7 @@ func commandTable() map[string]*command {
 	table := map[string]*command{}
 	for _, group := range [][]*command{
 		handshakeCommands(), crudCommands(), queryCommands(), catalogueCommands(), planCacheCommands(), sessionCommands(), failPointCommands(),
-		userCommands(), authCommands(), diagnosticCommands(), operationCommands(), replicationCommands(),
+		userCommands(), authCommands(), diagnosticCommands(), operationCommands(), replicationCommands(), maintenanceCommands(),
 	} {
 		for _, c := range group {
 			c.types = typesOf(c.name)

@@ -1,0 +1,28 @@
+package mongo
+
+import "testing"
+
+// What those send who look after replica sets is answered as by a mongod that has nothing to do.
+func TestMaintenance(t *testing.T) {
+	c := dial(t, newServer(t, nil))
+	for name, want := range map[string]string{
+		"logRotate": "ok", "lockInfo": "lockInfo ok", "refreshLogicalSessionCacheNow": "ok", "reapLogicalSessionCacheNow": "ok",
+		"whatsmysni": "sni ok", "shardingState": "enabled ok", "replSetGetRBID": "rbid ok",
+	} {
+		if got := fieldsOf(t, c.must("admin", cmd(name, 1))); got != want {
+			t.Errorf("%s answers %s", name, got)
+		}
+	}
+	for name, code := range map[string]int32{
+		"fsyncUnlock": 20, "getShardMap": 203, "replSetFreeze": 95, "replSetMaintenance": 95, "replSetStepDown": 262,
+	} {
+		c.refused("admin", cmd(name, 1), code)
+	}
+	c.refused("admin", cmd("replSetStepDown", 1, "force", true), 115)
+	c.refused("admin", cmd("replSetStepDown", "x"), 2)
+	c.refused("d", cmd("replSetGetRBID", 1), 13)
+	for _, x := range refusedCommands() {
+		c.refused("admin", cmd(x.name, 1), 115)
+	}
+	dial(t, newServer(t, &Options{Standalone: true})).refused("admin", cmd("replSetStepDown", 1), 76)
+}
