@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
+	"path/filepath"
 
 	"github.com/pandodb/pando"
 	"github.com/spf13/cobra"
@@ -28,12 +30,26 @@ them. An earlier backup of the same database in TARGET is brought up to date.`,
 // backup copies a database beside other readers when everything in it is settled. What a crash left has to be settled first,
 // by a writer.
 func (a *app) backup(ctx context.Context, dir, target string) error {
+	if inside(dir, target) {
+		return fmt.Errorf("backup %s to %s: the copy would lie inside of the database, where all is in use", dir, target)
+	}
 	copyTo := func(db *pando.DB) error { return db.Backup(ctx, target) }
 	err := a.reading(dir, copyTo)
 	if errors.Is(err, pando.ErrReadOnly) {
 		err = a.using(dir, pando.Options{MustExist: true}, copyTo)
 	}
 	return err
+}
+
+// inside reports whether target is dir, or lies in it.
+func inside(dir, target string) bool {
+	from, err := filepath.Abs(dir)
+	to, toErr := filepath.Abs(target)
+	if err != nil || toErr != nil {
+		return false
+	}
+	way, err := filepath.Rel(from, to)
+	return err == nil && filepath.IsLocal(way)
 }
 
 // describeCopy prints what a backup or a restored database holds.
@@ -48,5 +64,5 @@ func (a *app) describeCopy(db *pando.DB, dir string) error {
 	}
 	m := db.Metrics()
 	return a.print(map[string]any{"directory": dir, "keyspaces": len(rows), "records": records, "bytes": m.SegmentBytes, "lastSeq": m.LastSeq},
-		"%s: %d keyspaces, %s records, %s, up to change %d\n", dir, len(rows), formatCount(records), formatSize(m.SegmentBytes), m.LastSeq)
+		"%s: %s, %s, %s, up to change %d\n", dir, countOf(int64(len(rows)), "keyspace"), countOf(records, "record"), formatSize(m.SegmentBytes), m.LastSeq)
 }

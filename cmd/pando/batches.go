@@ -110,8 +110,8 @@ func (l *loader) run(ctx context.Context, dir string) error {
 	}
 	sum.Seconds = src.finish().Seconds()
 	sum.RecordsPerSecond = float64(sum.Records) / sum.Seconds
-	return l.a.print(sum, "%s records, %s in %.2f s (%s records/s, %s/s); keyspace %s holds %s\n",
-		formatCount(sum.Records), formatSize(sum.Bytes), sum.Seconds, formatCount(int64(sum.RecordsPerSecond)),
+	return l.a.print(sum, "%s, %s in %.2f s (%s records/s, %s/s); keyspace %s holds %s\n",
+		countOf(sum.Records, "record"), formatSize(sum.Bytes), sum.Seconds, formatCount(int64(sum.RecordsPerSecond)),
 		formatSize(int64(float64(sum.Bytes)/sum.Seconds)), sum.Keyspace, formatCount(sum.Holds))
 }
 

@@ -69,6 +69,6 @@ func (a *app) check(ctx context.Context, db *pando.DB) error {
 			return printing
 		}
 	}
-	return errors.Join(err, a.print(nil, "checked %s keyspaces, %s blobs, %s: %s\n",
-		formatCount(r.Keyspaces), formatCount(r.Blobs), formatSize(r.Bytes), outcome))
+	return errors.Join(err, a.print(nil, "checked %s, %s, %s: %s\n",
+		countOf(r.Keyspaces, "keyspace"), countOf(r.Blobs, "blob"), formatSize(r.Bytes), outcome))
 }

@@ -78,7 +78,7 @@ func (c *collector) run(ctx context.Context, dir string) error {
 	if sum.Duplicates > 0 {
 		skipped = formatCount(sum.Duplicates) + " left out, "
 	}
-	return l.a.print(sum, "%s documents, %sin %.2f s (%s documents/s); collection %s holds %s\n", formatCount(sum.Documents), skipped,
+	return l.a.print(sum, "%s, %sin %.2f s (%s documents/s); collection %s holds %s\n", countOf(sum.Documents, "document"), skipped,
 		sum.Seconds, formatCount(int64(sum.DocumentsPerSecond)), sum.Collection, formatCount(sum.Holds))
 }
 

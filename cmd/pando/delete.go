@@ -25,7 +25,7 @@ once and whatever their number.`,
 	}
 	ks.register(cmd)
 	write.register(cmd)
-	hex.register(cmd)
+	cmd.Flags().BoolVar(&hex.keys, "hex", false, "keys are read as hex")
 	part.register(cmd)
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
 		if part.given() == (len(args) == 2) {

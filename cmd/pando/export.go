@@ -29,7 +29,7 @@ value and base64. What is not UTF-8 is written as base64; the member or column b
 	}
 	ks.register(cmd)
 	part.register(cmd)
-	cmd.Flags().StringVar(&format, "format", "", "jsonl or csv (default: what the name of the file says, else jsonl)")
+	cmd.Flags().StringVar(&format, "format", "", "`FORMAT`: jsonl or csv (default: what the name of the file says, else jsonl)")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		f, err := exportFormat(args[1], format)
 		if err != nil {
@@ -71,9 +71,21 @@ func (a *app) export(ctx context.Context, k *pando.Keyspace, o *pando.IterOption
 	if err != nil {
 		return err
 	}
+	bar := &progress{}
+	if name != standard && a.terminal() != nil {
+		total, err := k.Count(o.Lower, o.Upper)
+		if err != nil {
+			return errors.Join(fmt.Errorf("export to %s: %w", name, err), out.abandon())
+		}
+		bar = a.progressOf("exporting", total, false)
+	}
+	defer bar.end()
 	records := int64(0)
 	write, flush := pairWriter(out, format)
 	err = walk(ctx, k, o, false, -1, func(key, value []byte) error {
+		if records%everyRecords == 0 {
+			bar.set(records)
+		}
 		records++
 		return write(importer.NewPair(key, value))
 	})
@@ -83,13 +95,14 @@ func (a *app) export(ctx context.Context, k *pando.Keyspace, o *pando.IterOption
 	if err != nil {
 		return errors.Join(fmt.Errorf("export to %s: %w", name, err), out.abandon())
 	}
+	bar.end()
 	if err := out.finish(); err != nil {
 		return fmt.Errorf("export to %s: %w", name, err)
 	}
 	if name == standard {
 		return nil
 	}
-	return a.print(map[string]any{"file": name, "records": records}, "%s records to %s\n", formatCount(records), name)
+	return a.print(map[string]any{"file": name, "records": records}, "%s to %s\n", countOf(records, "record"), name)
 }
 
 // pairWriter returns what writes pairs in a format, and what to call behind the last one.

@@ -36,7 +36,7 @@ Records are committed in batches of about 1 MiB. What an interrupted import had 
 	l.ks.register(cmd)
 	l.write.register(cmd)
 	c.register(cmd)
-	cmd.Flags().StringVar(&format, "format", "", "jsonl, csv or pairs (default: what the name of the file says)")
+	cmd.Flags().StringVar(&format, "format", "", "`FORMAT`: jsonl, csv or pairs (default: what the name of the file says)")
 	cmd.Flags().StringVar(&key, "key", "", "`FIELD` or fields, separated by commas, that make the key")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		l.file = args[1]
@@ -44,7 +44,10 @@ Records are committed in batches of about 1 MiB. What an interrupted import had 
 		if l.options, err = importOptions(l.file, format, key); err != nil {
 			return usageError{err}
 		}
-		if c.collection != "" {
+		if cmd.Flags().Changed("collection") {
+			if c.collection == "" {
+				return usageError{errors.New("--collection wants a name")}
+			}
 			if l.ks != "" || l.options.Format == importer.Pairs {
 				return usageError{errors.New("--collection takes JSON lines or CSV, and does not go with --keyspace")}
 			}

@@ -23,13 +23,22 @@ func (a *app) progress(what string, total int64) *progress { return a.progressOf
 
 // progressOf is progress for bytes or for anything else.
 func (a *app) progressOf(what string, total int64, bytes bool) *progress {
-	f, ok := a.err.(*os.File)
-	if !ok || a.json || !term.IsTerminal(int(f.Fd())) {
+	f := a.terminal()
+	if f == nil {
 		return &progress{}
 	}
 	return &progress{progressbar.NewOptions64(total,
 		progressbar.OptionSetWriter(f), progressbar.OptionSetDescription(what), progressbar.OptionShowBytes(bytes),
 		progressbar.OptionThrottle(barInterval), progressbar.OptionClearOnFinish(), progressbar.OptionSetWidth(barWidth))}
+}
+
+// terminal is where bars are drawn; nil: nowhere.
+func (a *app) terminal() *os.File {
+	f, ok := a.err.(*os.File)
+	if !ok || a.json || !term.IsTerminal(int(f.Fd())) {
+		return nil
+	}
+	return f
 }
 
 // set says how many bytes are done. A bar that cannot be drawn is no reason to fail.

@@ -15,7 +15,7 @@ func newPutCommand(a *app) *cobra.Command {
 		file  string
 	)
 	cmd := &cobra.Command{
-		Use:   "put DIR KEY VALUE",
+		Use:   "put DIR KEY [VALUE]",
 		Short: "Store a value under a key",
 		Long: `Put stores a value under a key, in a database that it creates where there is none. With --file the value is what the
 file, or the standard input for -, holds: up to 1 GiB, in little memory.`,

@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // outputBuffer is how much of the output is collected before it is written.
@@ -29,7 +31,9 @@ func run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer
 	root := newRoot(a)
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
-	err = errors.Join(err, a.out.Flush())
+	if flushing := a.out.Flush(); !errors.Is(err, flushing) { // else err tells of it already
+		err = errors.Join(err, flushing)
+	}
 	if err != nil {
 		fmt.Fprintln(errOut, message(ctx, err))
 	}
@@ -65,7 +69,7 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 3 not found, 4 damage found.`,
 	root.SetOut(a.out)
 	root.SetErr(a.err)
 	root.SetIn(a.in)
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{plainFlagError(err)} })
 	flags := root.PersistentFlags()
 	flags.BoolVar(&a.json, "json", false, "print JSON for machines")
 	flags.Var(&a.memory, "memory", "memory `SIZE` for caches and buffers, such as 64MiB (default: an eighth of the machine's, 64MiB to 1GiB)")
@@ -80,21 +84,42 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 3 not found, 4 damage found.`,
 	return root
 }
 
+// plainFlagError says of a flag that is no number, or neither true nor false, just that.
+func plainFlagError(err error) error {
+	var flag *pflag.InvalidValueError
+	var parsing *strconv.NumError
+	if !errors.As(err, &flag) || !errors.As(err, &parsing) {
+		return err
+	}
+	want := "a whole number"
+	switch {
+	case flag.GetFlag().Value.Type() == "bool":
+		want = "true or false"
+	case errors.Is(parsing, strconv.ErrRange):
+		want = "a smaller number"
+	}
+	return fmt.Errorf("--%s wants %s, not %q", flag.GetFlag().Name, want, flag.GetValue())
+}
+
 // exactly is a check of the number of arguments that speaks of usage.
 func exactly(n int) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) != n {
-			return usageError{fmt.Errorf("%d arguments were given, the usage is: %s", len(args), cmd.UseLine())}
+			return usageError{wrongNumber(cmd, args)}
 		}
 		return nil
 	}
+}
+
+func wrongNumber(cmd *cobra.Command, args []string) error {
+	return fmt.Errorf("%s given, the usage is: %s", countOf(int64(len(args)), "argument"), cmd.UseLine())
 }
 
 // between is exactly for commands with optional arguments.
 func between(least, most int) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) < least || len(args) > most {
-			return usageError{fmt.Errorf("%d arguments were given, the usage is: %s", len(args), cmd.UseLine())}
+			return usageError{wrongNumber(cmd, args)}
 		}
 		return nil
 	}

@@ -60,7 +60,11 @@ func (a *app) salvage(ctx context.Context, dir, target string) error {
 		return err
 	}
 	if len(report.Lost) > 0 {
-		err = fmt.Errorf("%w: %d losses", errDamage, len(report.Lost))
+		losses := "1 loss"
+		if n := len(report.Lost); n > 1 {
+			losses = fmt.Sprintf("%d losses", n)
+		}
+		err = fmt.Errorf("%w: %s", errDamage, losses)
 	}
 	if !a.json {
 		return errors.Join(err, a.print(nil, "%s", report))

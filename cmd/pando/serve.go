@@ -82,15 +82,15 @@ func (s *settings) flags() *pflag.FlagSet {
 	f.StringVar(&c.TLSCert, "tls-cert", "", "PEM `FILE` with the server's certificate")
 	f.StringVar(&c.TLSKey, "tls-key", "", "PEM `FILE` with its key (default: the file of the certificate)")
 	f.StringVar(&c.TLSCA, "tls-ca", "", "PEM `FILE` with the authorities of clients' certificates")
-	f.IntVar(&c.MaxConnections, "max-connections", 0, "open connections (default 20000)")
-	f.IntVar(&c.MaxCursors, "max-cursors", 0, "open cursors (default 10000)")
+	f.IntVar(&c.MaxConnections, "max-connections", 0, "at most `N` open connections (default 20000)")
+	f.IntVar(&c.MaxCursors, "max-cursors", 0, "at most `N` open cursors (default 10000)")
 	f.StringVar(&c.SetName, "replica-set", "", "`NAME` of the one-member replica set (default rs0)")
 	f.StringVar(&c.Advertise, "advertise", "", "`HOST:PORT` that clients are told (default: the address listened on)")
 	f.BoolVar(&c.Standalone, "standalone", false, "present a standalone server: no transactions, no change streams")
 	f.Var(&s.history, "history", "`SIZE` of the log kept for change streams and the oplog (default 256MiB)")
 	f.BoolVar(&c.TestCommands, "test-commands", false, "allow configureFailPoint, for the tests of drivers")
-	f.StringVar(&s.logLevel, "log-level", "info", "debug, info, warn or error")
-	f.StringVar(&s.logFormat, "log-format", "", "text, json, or colour for people (default: colour on a terminal, else text)")
+	f.StringVar(&s.logLevel, "log-level", "info", "`LEVEL`: debug, info, warn or error")
+	f.StringVar(&s.logFormat, "log-format", "", "`FORMAT`: text, json, or colour for people (default: colour on a terminal, else text)")
 	return f
 }
 

@@ -58,6 +58,14 @@ func formatSize(n int64) string {
 	return fmt.Sprintf("%d B", n)
 }
 
+// countOf writes how many there are of what a noun names.
+func countOf(n int64, noun string) string {
+	if n != 1 {
+		noun += "s"
+	}
+	return formatCount(n) + " " + noun
+}
+
 // formatCount writes a number with its thousands apart.
 func formatCount(n int64) string {
 	text := strconv.FormatInt(n, 10)
