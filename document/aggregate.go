@@ -117,6 +117,9 @@ func (s *Store) parsePipeline(ns namespace, stages []document, o *AggregateOptio
 		options.Scratch = nil
 	}
 	p, err := aggregate.Parse(slices.Concat(prefix, stages), options)
+	if err == nil {
+		err = s.current.Load().checkJoined(ns.database, stages, collation)
+	}
 	return p, below, err
 }
 
@@ -243,7 +246,7 @@ func (e *environment) Find(ctx context.Context, database, collection string, r *
 	if err != nil {
 		return nil, err
 	}
-	if len(stages) > 0 {
+	if below != ns {
 		return e.findInView(ctx, below, stages, r)
 	}
 	if e.store.isOplog(ns) {

@@ -239,7 +239,11 @@ func (c *Collection) collation(v any) (*collation.Collation, error) {
 		return nil, err
 	}
 	if spec != nil {
-		return collation.Parse(spec)
+		asked, err := collation.Parse(spec)
+		if v := c.view(); v != nil && err == nil {
+			err = v.checkCollation(asked)
+		}
+		return asked, err
 	}
 	if x, err := c.store.current.Load().named(c.ns); err != nil {
 		return nil, err

@@ -72,6 +72,12 @@ func (s *Store) storeView(ctx context.Context, v *view, command document) error 
 	if _, _, err := cat.resolve(v.ns); err != nil {
 		return err
 	}
+	if err := cat.views[namespace{v.ns.database, v.settings.viewOn}.String()].checkCollation(v.settings.collation); err != nil {
+		return err
+	}
+	if err := cat.checkJoined(v.ns.database, v.stages, v.settings.collation); err != nil {
+		return err
+	}
 	value, err := marshal(&entry{View: true, Options: bson.Raw(v.settings.spec)})
 	if err != nil {
 		return err
