@@ -12,33 +12,17 @@ func (p Page) Touch(hash uint64) byte {
 	return byte(*p.slot(hash >> ((64 - p.bits) & 63)))
 }
 
-// TouchEntry is the second round of Touch. It follows the way that Get will go through the slots, which seldom leaves the cache line
-// that is there by now, and loads the next line too: few records fit into what the first one has of them.
+// TouchEntry is the second round of Touch.
 func (p Page) TouchEntry(hash uint64) byte {
-	h := p.header()
-	if h.slots.Load() != slotsFilled {
+	if p.header().slots.Load() != slotsFilled {
 		return 0
 	}
-	mask := uint64(1)<<(p.bits&63) - 1
-	i := hash >> ((64 - p.bits) & 63)
-	for range touchedSlots {
-		slot := *p.slot(i)
-		if slot == 0 {
-			return 0 // the key is not there
-		}
-		if (slot^uint32(hash)<<offsetBits)>>offsetBits == 0 {
-			at := slot & offsetMask
-			return p.entryByte(at) + p.entryByte(min(at+lineSize, h.rawLen-1))
-		}
-		i = (i + 1) & mask
+	slot := *p.slot(hash >> ((64 - p.bits) & 63))
+	if (slot^uint32(hash)<<offsetBits)>>offsetBits != 0 {
+		return 0 // empty, or another key's: Get finds out
 	}
-	return 0 // Get finds out
+	return p.entryByte(slot & offsetMask)
 }
 
-const (
-	touchedSlots = 16 // as many as lie in a cache line
-	lineSize     = 64
-)
-
-// entryByte is the byte of the entries at an offset.
+// entryByte is the first byte of the entry at an offset.
 func (p Page) entryByte(offset uint32) byte { return *(*byte)(unsafe.Add(p.entries(), offset)) }
