@@ -35,6 +35,7 @@ func TestSameAnswers(t *testing.T) {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
 			p := &pair{t: t, us: us, them: them, known: known}
 			p.compareAll(newGenerator(seed))
+			p.kinds(newGenerator(seed), *calls/5)
 			p.series(newGenerator(seed), *calls/5)
 		})
 	}

@@ -54,7 +54,7 @@ func (g generator) stage() []any {
 	case 8:
 		return one("$redact", doc("$cond", bson.A{g.sound(), pick(g, "$$DESCEND", "$$KEEP"), pick(g, "$$PRUNE", "$$KEEP", "$$DESCEND")}))
 	case 9:
-		// A field that is set again comes to stand where it was in mongod, which remembers the place.
+		// A field that is set again comes to stand where it was in mongod, which remembers the place; so does one that $unwind left out.
 		return one("$unset", pick[any](g, "b", bson.A{"c", "o.x"}))
 	case 10:
 		return one(pick(g, "$replaceRoot"), doc("newRoot", doc("$mergeObjects", bson.A{doc("_id", "$_id", "q", g.expression(1)), pick(g, "$a", "$d", "$$ROOT")})))
@@ -67,7 +67,7 @@ func (g generator) stage() []any {
 		}
 		return sorted("$setWindowFields", spec)
 	case 13:
-		return sorted("$fill", doc("sortBy", doc("_id", int32(1)), "output", doc(pick(g, "n", "e", "a"), pick(g, doc("method", "locf"), doc("value", g.expression(1))))))
+		return sorted("$fill", doc("sortBy", doc("_id", int32(1)), "output", doc(pick(g, "n", "e", "d"), pick(g, doc("method", "locf"), doc("value", g.expression(1))))))
 	}
 	return one("$sort", g.sort())
 }
