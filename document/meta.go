@@ -1,6 +1,7 @@
 package document
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"slices"
@@ -48,6 +49,9 @@ func (q *findQuery) checkMeta() error {
 		if err := q.findsOut(kind); err != nil {
 			return err
 		}
+	}
+	if !bytes.Contains(q.Sort, []byte("$meta")) {
+		return nil // as most do
 	}
 	for _, e := range elementsOf(q.Sort) {
 		spec, _ := e.Value().DocumentOK()

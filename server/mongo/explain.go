@@ -73,6 +73,9 @@ func (r *request) explain() (bsoncore.Document, error) {
 	if err != nil {
 		return nil, err
 	}
+	if verbosity == "" && r.has("verbosity") {
+		return nil, document.NewError(document.BadValue, "Enumeration value '' for field 'explain.verbosity' is not a valid value.")
+	}
 	if verbosity == "" {
 		verbosity = "allPlansExecution"
 	}

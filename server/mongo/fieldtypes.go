@@ -59,9 +59,11 @@ func typeTable(command string) string {
 	switch command {
 	case "find":
 		return "filter=object! projection=object! sort=object! min=object! max=object! collation=object! singleBatch=bool! returnKey=bool! " +
-			"showRecordId=bool! tailable=bool! oplogReplay=bool! noCursorTimeout=bool! awaitData=bool! allowPartialResults=bool! allowDiskUse=bool!"
+			"showRecordId=bool! tailable=bool! oplogReplay=bool! noCursorTimeout=bool! awaitData=bool! allowPartialResults=bool! allowDiskUse=bool! hint=any"
 	case "aggregate":
-		return "cursor=object! explain=bool! allowDiskUse=bool! bypassDocumentValidation=truth"
+		return "cursor=object! explain=bool! allowDiskUse=bool! bypassDocumentValidation=truth hint=any"
+	case "count":
+		return "hint=any"
 	case "distinct":
 		return "key=string+"
 	case "insert":
@@ -78,7 +80,7 @@ func typeTable(command string) string {
 	case "createIndexes":
 		return "indexes=array ignoreUnknownIndexOptions=truth"
 	case "findAndModify":
-		return "arrayFilters=array"
+		return "arrayFilters=array hint=any"
 	case "collMod":
 		return "validationLevel=string validationAction=string viewOn=string pipeline=array timeseries=object validator=object index=object " +
 			"changeStreamPreAndPostImages=object"
@@ -135,6 +137,8 @@ func (r *request) checkTypes() error {
 		f := &r.command.types[i]
 		v, given := r.args[f.name]
 		switch {
+		case given && v.Type == bsoncore.TypeNull && f.name == "hint":
+			return document.NewError(document.FailedToParse, "Hint must be a string or an object")
 		case given && v.Type == bsoncore.TypeNull && f.expected == "array":
 			return document.NewError(document.Code(10065), "invalid parameter: expected an object (%s)", f.name)
 		case !given, v.Type == bsoncore.TypeNull && !f.notNull, len(f.types) == 0, slices.Contains(f.types, v.Type):

@@ -66,6 +66,9 @@ func TestFieldsOfWrongTypes(t *testing.T) {
 		{cmd("dataSize", "d.c", "min", bson.D{}), 2},
 		{cmd("profile", "x"), 14},
 		{cmd("profile", 0, "sampleRate", 1.5), 2},
+		{cmd("profile", 0, "sampleRate", -1), 2},
+		{cmd("find", "c", "hint", nil), 9},
+		{cmd("explain", cmd("find", "c"), "verbosity", ""), 2},
 		{cmd("profile", 0, "filter", cmd("ns", "d.c")), 115},
 		{cmd("hello", 1, "maxAwaitTimeMS", 1), 31368},
 		{cmd("hello", 1, "topologyVersion", bson.D{}, "maxAwaitTimeMS", 1), 40414},
@@ -77,12 +80,16 @@ func TestFieldsOfWrongTypes(t *testing.T) {
 	} {
 		c.refused("d", test.command, test.code)
 	}
-	for _, command := range []bson.D{cmd("renameCollection", "x", "to", "d.y"), cmd("renameCollection", "d.x", "to", "d.y", "dropTarget", 1)} {
-		if code := codeIn(c.run("admin", command)); code != 73 && code != 14 {
-			t.Errorf("%v: code %d", command, code)
-		}
-	}
+}
+
+// TestFieldsOfWrongTypesOfTheServer is TestFieldsOfWrongTypes on the database admin.
+func TestFieldsOfWrongTypesOfTheServer(t *testing.T) {
+	c := dial(t, newServer(t, nil))
+	c.refused("admin", cmd("renameCollection", "x", "to", "d.y"), 73)
+	c.refused("admin", cmd("renameCollection", "d.x", "to", "d.y", "dropTarget", 1), 14)
 	c.refused("admin", cmd("commitTransaction", 1), 125)
+	c.refused("admin", cmd("setParameter", 1, "logLevel", "x"), 2)
+	c.refused("admin", cmd("getDefaultRWConcern", 1, "colour", 1), 40415)
 	c.refused("admin", cmd("setFeatureCompatibilityVersion", "1.0"), 4926900)
 }
 

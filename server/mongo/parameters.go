@@ -93,6 +93,9 @@ func (r *request) setParameter() (bsoncore.Document, error) {
 			return nil, document.NewError(codeIllegalOperation, "not allowed to change [%s] at runtime", e.Key())
 		}
 		v := e.Value()
+		if level, isNumber := asInt64(v); e.Key() == "logLevel" && (!isNumber || level < 0 || level > 5) {
+			return nil, document.NewError(document.BadValue, "Invalid value for logLevel: %s", v)
+		}
 		p.values[e.Key()] = bson.RawValue{Type: bson.Type(v.Type), Value: append([]byte(nil), v.Data...)}
 		return encode(bson.D{{Key: "was", Value: was}, {Key: "ok", Value: 1.0}})
 	}

@@ -59,7 +59,9 @@ func (r *request) profileLevel() (int64, error) {
 	case level < -1 || level > 2:
 		return 0, document.NewError(document.BadValue, "BSON field 'profile' must be -1, 0, 1 or 2")
 	}
-	if rate, isDouble := r.args["sampleRate"].DoubleOK(); isDouble && (rate < 0 || rate > 1) {
+	v := r.args["sampleRate"]
+	rate, isDouble := v.DoubleOK()
+	if whole, isNumber := asInt64(v); isNumber && (whole < 0 || whole > 1) || isDouble && (rate < 0 || rate > 1) {
 		return 0, document.NewError(document.BadValue, "'sampleRate' must be between 0.0 and 1.0 inclusive")
 	}
 	v, given := r.args["filter"]

@@ -16,7 +16,7 @@ func replicationCommands() []*command {
 		{name: "replSetGetStatus", run: (*request).replSetGetStatus, anyField: true, admin: true, help: "says how the replica set is"},
 		{name: "replSetGetConfig", run: (*request).replSetGetConfig, anyField: true, admin: true, help: "returns the replica set's configuration"},
 		{name: "replSetInitiate", run: (*request).replSetInitiate, anyField: true, admin: true, help: "says that the replica set is there already"},
-		{name: "getDefaultRWConcern", run: (*request).getDefaultRWConcern, anyField: true, admin: true, help: "returns the default concerns"},
+		{name: "getDefaultRWConcern", run: (*request).getDefaultRWConcern, fields: []string{"inMemory"}, admin: true, help: "returns the default concerns"},
 		{name: "setDefaultRWConcern", run: (*request).notSupported, anyField: true, admin: true, help: "is not supported"},
 		{name: "setFeatureCompatibilityVersion", run: (*request).setFeatureCompatibilityVersion, anyField: true, admin: true, help: "takes 7.0 and nothing else"},
 		{name: "appendOplogNote", run: (*request).appendOplogNote, anyField: true, admin: true, help: "puts a note into the oplog"},
