@@ -165,6 +165,9 @@ func (p *pair) evaluates(command bson.D, us, them string) bool {
 	if !strings.HasPrefix(us, "error") || !strings.HasPrefix(them, "error") || command[0].Value != "c" {
 		return false
 	}
+	if strings.Contains(us+them, "27 IndexNotFound") && strings.Contains(shown(p.t, command), "$geoNear") {
+		return true // a constant fails too: which of the two is found first depends on what is folded
+	}
 	empty := slices.Clone(command)
 	empty[0].Value = "empty"
 	p.both(doc("drop", "empty"), true) // as an upsert may have filled it
