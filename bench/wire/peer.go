@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -36,6 +37,20 @@ const (
 
 func peers(o Options) []peer {
 	return []peer{&pando{program: o.Pando, standalone: o.Standalone}, &mongod{program: o.Mongod, standalone: o.Standalone}, &javaServer{jars: o.Java}}
+}
+
+// CheckServers finds the first of the names that is none of a server.
+func CheckServers(names []string) error {
+	var known []string
+	for _, p := range peers(Options{}) {
+		known = append(known, p.name())
+	}
+	for _, name := range names {
+		if !slices.Contains(known, name) {
+			return fmt.Errorf("there is no server %q: want %s", name, strings.Join(known, ", "))
+		}
+	}
+	return nil
 }
 
 // pando is `pando serve` of this repository.

@@ -14,12 +14,17 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"time"
 )
 
 func main() {
+	var misused misuse
 	switch err := command(os.Args[1:]); {
 	case err == nil, errors.Is(err, flag.ErrHelp):
 	case errors.Is(err, errUsage):
+		os.Exit(2)
+	case errors.As(err, &misused):
+		fmt.Fprintf(os.Stderr, "pandobench: %v (see pandobench --help)\n", err)
 		os.Exit(2)
 	default:
 		fmt.Fprintln(os.Stderr, "pandobench:", err)
@@ -32,6 +37,30 @@ func main() {
 
 // errUsage is a command line that was not understood; what is wrong with it has been printed already.
 var errUsage = errors.New("wrong usage")
+
+// misuse is a command line that was understood and makes no sense.
+type misuse struct{ error }
+
+// noArguments refuses what stands behind the flags of a command that takes flags only, and numbers below 0.
+func noArguments(flags *flag.FlagSet) error {
+	if flags.NArg() > 0 {
+		return misuse{fmt.Errorf("%s: %q is no flag", flags.Name(), flags.Arg(0))}
+	}
+	var err error
+	flags.Visit(func(f *flag.Flag) {
+		negative := false
+		switch v := f.Value.(flag.Getter).Get().(type) {
+		case int:
+			negative = v < 0
+		case time.Duration:
+			negative = v < 0
+		}
+		if negative {
+			err = misuse{fmt.Errorf("%s: --%s %s: want 0 or more", flags.Name(), f.Name, f.Value)}
+		}
+	})
+	return err
+}
 
 func command(args []string) error {
 	if len(args) == 0 {
@@ -46,7 +75,7 @@ func command(args []string) error {
 	case "wire":
 		return wireCommand(args[1:])
 	case "list":
-		return listCommand()
+		return listCommand(args[1:])
 	case "child": // how run starts a process for an engine
 		return childCommand(args[1:])
 	case "help", "-h", "-help", "--help":

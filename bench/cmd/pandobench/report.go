@@ -31,13 +31,16 @@ func reportCommand(args []string) error {
 		}
 	}
 	if len(inputs) == 0 {
-		return errors.New("report: want a file of numbers, or several of different workloads")
+		return misuse{errors.New("report: want a file of numbers, or several of different workloads")}
 	}
 	var runs []*report.Result
 	for _, name := range inputs {
 		r, err := report.Load(name)
 		if err != nil {
 			return err
+		}
+		if len(r.Cells) == 0 {
+			return fmt.Errorf("%s holds no numbers of pandobench run", name)
 		}
 		runs = append(runs, r)
 	}
@@ -56,7 +59,18 @@ func reportCommand(args []string) error {
 	return report.Write(result, o)
 }
 
-func listCommand() error {
+const aboutList = `
+pandobench list: prints the engines and the workloads of this build.
+`
+
+func listCommand(args []string) error {
+	flags := flag.NewFlagSet("list", flag.ContinueOnError)
+	if err := parse(flags, args, aboutList); err != nil {
+		return err
+	}
+	if err := noArguments(flags); err != nil {
+		return err
+	}
 	fmt.Println("engines:")
 	for _, d := range engines.All() {
 		fmt.Printf("  %-12s %-38s %s\n", d.Name, d.Version, d.Kind)

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -108,8 +109,8 @@ func parseRun(args []string) (*plan, output, error) {
 	if err := parse(flags, args, aboutRun); err != nil {
 		return nil, out, err
 	}
-	if flags.NArg() > 0 {
-		return nil, out, fmt.Errorf("run: %q is no flag", flags.Arg(0))
+	if err := noArguments(flags); err != nil {
+		return nil, out, err
 	}
 	if err := os.Setenv(workload.DataVariable, *data); err != nil { // for the children
 		return nil, out, err
@@ -121,12 +122,38 @@ func parseRun(args []string) (*plan, output, error) {
 		*size = "quick"
 	}
 	out.command = commandOf(flags)
-	if err := errors.Join(p.resize(*size, apply), p.choose(*names, *works)); err != nil {
+	if err := errors.Join(p.resize(*size, apply), p.choose(*names, *works), p.checkClass()); err != nil {
+		return nil, out, misuse{err}
+	}
+	if err := takesFile(out.name); err != nil {
 		return nil, out, err
 	}
 	var err error
 	out.available, err = p.confine(*memoryLimit)
 	return p, out, err
+}
+
+// checkClass looks at the name of the class, if there is one.
+func (p *plan) checkClass() error {
+	if p.class == "" {
+		return nil
+	}
+	_, err := engine.ParseClass(p.class)
+	return err
+}
+
+// takesFile looks whether the numbers will find a directory: better now than after the first hour.
+func takesFile(name string) error {
+	if name == "" {
+		return nil
+	}
+	dir := filepath.Dir(name)
+	if info, err := os.Stat(dir); err != nil {
+		return fmt.Errorf("the numbers cannot be kept: %w", err)
+	} else if !info.IsDir() {
+		return fmt.Errorf("the numbers cannot be kept: %s is no directory", dir)
+	}
+	return nil
 }
 
 // commandOf is the command line as the report shows it.
@@ -228,7 +255,7 @@ func (p *plan) confine(limit string) (unavailable string, err error) {
 	if limit != "auto" {
 		n, err := strconv.Atoi(limit)
 		if err != nil || n < 1 {
-			return "", fmt.Errorf("memory limit %q: want a number of MiB, or auto", limit)
+			return "", misuse{fmt.Errorf("memory limit %q: want a number of MiB, or auto", limit)}
 		}
 		p.memoryOf = func(int64) int64 { return int64(n) << 20 }
 	}

@@ -40,8 +40,8 @@ func wireCommand(args []string) error {
 	if *page != "" {
 		return wireReport(*page, *notes, flags.Args())
 	}
-	if flags.NArg() > 0 {
-		return fmt.Errorf("wire: %q is no flag", flags.Arg(0))
+	if err := noArguments(flags); err != nil {
+		return err
 	}
 	o.Sizes, o.Rounds = wire.Full(), 3
 	if *quick {
@@ -53,6 +53,12 @@ func wireCommand(args []string) error {
 	override(&o.Rounds, *rounds)
 	if *servers != "" {
 		o.Servers = strings.Split(*servers, ",")
+		if err := wire.CheckServers(o.Servers); err != nil {
+			return misuse{err}
+		}
+	}
+	if err := takesFile(*out); err != nil {
+		return err
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
@@ -78,13 +84,16 @@ func wireCommand(args []string) error {
 
 func wireReport(page, notes string, inputs []string) error {
 	if len(inputs) == 0 {
-		return errors.New("wire --report: want files of numbers")
+		return misuse{errors.New("wire --report: want files of numbers")}
 	}
 	var runs []*wire.Result
 	for _, name := range inputs {
 		r, err := wire.Load(name)
 		if err != nil {
 			return err
+		}
+		if len(r.Cells) == 0 {
+			return fmt.Errorf("%s holds no numbers of pandobench wire", name)
 		}
 		runs = append(runs, r)
 	}
