@@ -1,6 +1,7 @@
 package document_test
 
 import (
+	"strings"
 	"testing"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -39,6 +40,9 @@ func TestUpdateIsCheckedFirst(t *testing.T) {
 		_, err := c.Apply(ctx, document.JSON(`{"a": {"$in": 1}}`), test.update, &test.options)
 		if got := document.CodeOf(err); got != test.want {
 			t.Errorf("%s: %d (%v), want %d", test.update, got, err, test.want)
+		}
+		if test.want == 168 && !strings.Contains(err.Error(), "Invalid $set :: ") {
+			t.Errorf("%s: %v does not name the stage", test.update, err)
 		}
 	}
 }

@@ -113,7 +113,9 @@ func (p *parser) addFields(name string, spec value) (stage, error) {
 	if spec.Type != bsoncore.TypeEmbeddedDocument {
 		return nil, mongoerror.New(mongoerror.Code(40272), "%s specification stage must be an object, got %s", name, mongoerror.TypeName(spec.Type))
 	}
-	x, err := projection.ParseAddFields(spec.Document(), p.projectionOptions())
+	o := p.projectionOptions()
+	o.Stage = name
+	x, err := projection.ParseAddFields(spec.Document(), o)
 	return &projectStage{x, addFields}, err
 }
 

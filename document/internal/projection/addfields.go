@@ -2,26 +2,30 @@ package projection
 
 import (
 	"bytes"
+	"cmp"
 	"slices"
+
+	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 
 	"github.com/pandodb/pando/document/internal/expression"
 	"github.com/pandodb/pando/document/internal/mongoerror"
 	"github.com/pandodb/pando/document/internal/path"
-	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 )
 
 // ParseAddFields parses the argument of $addFields and $set.
 func ParseAddFields(spec bsoncore.Document, o *Options) (*Projection, error) {
 	a := adder{spec: spec, result: &Projection{kind: addition, tree: new(node)}}
+	stage := "$addFields"
 	if o != nil {
 		a.options = o.Expression
+		stage = cmp.Or(o.Stage, stage)
 	}
 	err := a.fields(spec, nil)
 	if err == nil {
 		err = a.expressions()
 	}
 	if err != nil {
-		return nil, within(err, "Invalid $addFields :: caused by :: ")
+		return nil, within(err, "Invalid "+stage+" :: caused by :: ")
 	}
 	return a.result, nil
 }

@@ -1,10 +1,8 @@
 package projection
 
 import (
-	"bufio"
 	"bytes"
 	"errors"
-	"os"
 	"path/filepath"
 	"testing"
 
@@ -13,6 +11,7 @@ import (
 
 	"github.com/pandodb/pando/document/internal/mongoerror"
 	"github.com/pandodb/pando/document/internal/query"
+	"github.com/pandodb/pando/test/recorded"
 )
 
 // golden is a line of testdata/*.jsonl: what a MongoDB server answered.
@@ -24,26 +23,6 @@ type golden struct {
 	Result  bson.Raw      `bson:"r"`
 	Error   int32         `bson:"e"`
 	Message string        `bson:"m"`
-}
-
-func readGolden(t testing.TB, file string, each func(line int, g *golden)) {
-	f, err := os.Open(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	lines := bufio.NewScanner(f)
-	lines.Buffer(nil, 1<<20)
-	for n := 1; lines.Scan(); n++ {
-		g := new(golden)
-		if err := bson.UnmarshalExtJSON(lines.Bytes(), false, g); err != nil {
-			t.Fatalf("%s:%d: %v", file, n, err)
-		}
-		each(n, g)
-	}
-	if err := lines.Err(); err != nil {
-		t.Fatal(err)
-	}
 }
 
 func (g *golden) parse() (*Projection, error) {
@@ -84,7 +63,7 @@ func TestGolden(t *testing.T) {
 	}
 	for _, file := range files {
 		messages, wrong := 0, 0
-		readGolden(t, file, func(line int, g *golden) {
+		recorded.Lines(t, file, func(line int, g *golden) {
 			out, err := g.apply()
 			switch {
 			case g.Error != 0:

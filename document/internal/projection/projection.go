@@ -17,6 +17,7 @@ import (
 type Options struct {
 	Expression *expression.Options
 	Filter     *query.Filter // the query's, for the positional projection
+	Stage      string        // what errors of ParseAddFields call it; "" is $addFields
 }
 
 // kind is how a projection treats the fields that it does not name.

@@ -73,7 +73,9 @@ func parseStage(name string, v bsoncore.Value, o *projection.Options) (*projecti
 		if v.Type != bsoncore.TypeEmbeddedDocument {
 			return nil, mongoerror.New(40272, "%s specification stage must be an object, got %s", name, mongoerror.TypeName(v.Type))
 		}
-		return projection.ParseAddFields(v.Data, o)
+		named := *o
+		named.Stage = name
+		return projection.ParseAddFields(v.Data, &named)
 	case "$project":
 		if v.Type != bsoncore.TypeEmbeddedDocument {
 			return nil, mongoerror.New(15969, "$project specification must be an object")
