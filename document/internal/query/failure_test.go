@@ -1,30 +1,19 @@
 package query
 
 import (
-	"bufio"
-	"os"
 	"testing"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 
 	"github.com/pandodb/pando/document/internal/path"
+	"github.com/pandodb/pando/test/recorded"
 )
 
 // TestFailure holds the details of failed validations against those that a MongoDB server gave.
 func TestFailure(t *testing.T) {
-	f, err := os.Open("testdata/failures.jsonl")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	lines := bufio.NewScanner(f)
-	lines.Buffer(nil, 1<<20)
-	for n := 1; lines.Scan(); n++ {
-		var c struct{ Validator, Document, Details bson.Raw }
-		if err := bson.UnmarshalExtJSON(lines.Bytes(), false, &c); err != nil {
-			t.Fatalf("line %d: %v", n, err)
-		}
+	type failure struct{ Validator, Document, Details bson.Raw }
+	recorded.Lines(t, "testdata/failures.jsonl", func(n int, c *failure) {
 		got, err := Failure(bsoncore.Document(c.Validator), nil, bsoncore.Document(c.Document))
 		if err != nil || bson.Raw(got).String() != c.Details.String() {
 			t.Errorf("line %d: %s of %s: %v\n got %s\nwant %s", n, c.Validator, c.Document, err, bson.Raw(got), c.Details)
@@ -36,8 +25,5 @@ func TestFailure(t *testing.T) {
 		if ok, err := filter.Match(path.Document(c.Document)); ok || err != nil {
 			t.Errorf("line %d: %s matches %s: %v", n, c.Validator, c.Document, err)
 		}
-	}
-	if err := lines.Err(); err != nil {
-		t.Fatal(err)
-	}
+	})
 }

@@ -1,10 +1,8 @@
 package update
 
 import (
-	"bufio"
 	"bytes"
 	"errors"
-	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -14,6 +12,7 @@ import (
 
 	"github.com/pandodb/pando/document/internal/mongoerror"
 	"github.com/pandodb/pando/document/internal/query"
+	"github.com/pandodb/pando/test/recorded"
 )
 
 // golden is a line of testdata/*.jsonl: what a MongoDB server answered to an update. Missing: Result, when nothing was modified.
@@ -29,27 +28,6 @@ type golden struct {
 
 // The moment that stands for the server's in the files.
 var goldenNow = time.Date(2024, 5, 6, 7, 8, 9, 0, time.UTC)
-
-// replay calls each for every line of a file in testdata.
-func replay[T any](t testing.TB, name string, each func(line int, g *T)) {
-	f, err := os.Open(filepath.Join("testdata", name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	lines := bufio.NewScanner(f)
-	lines.Buffer(nil, 1<<20)
-	for n := 1; lines.Scan(); n++ {
-		g := new(T)
-		if err := bson.UnmarshalExtJSON(lines.Bytes(), false, g); err != nil {
-			t.Fatalf("%s:%d: %v", name, n, err)
-		}
-		each(n, g)
-	}
-	if err := lines.Err(); err != nil {
-		t.Fatal(err)
-	}
-}
 
 func (g *golden) options() *Options {
 	o := &Options{Now: goldenNow, Timestamp: goldenTimestamp}
@@ -83,7 +61,7 @@ func TestGolden(t *testing.T) {
 	}
 	for _, file := range files {
 		messages, wrong := 0, 0
-		replay(t, filepath.Base(file), func(line int, g *golden) {
+		recorded.Lines(t, file, func(line int, g *golden) {
 			out, changed, err := g.apply()
 			want := bsoncore.Document(g.Result)
 			if want == nil {
@@ -124,7 +102,7 @@ type upsertGolden struct {
 // TestGoldenUpserts replays what a MongoDB server inserted. A generated _id is all zeros.
 func TestGoldenUpserts(t *testing.T) {
 	zeros := bsoncore.Value{Type: bsoncore.TypeObjectID, Data: make([]byte, 12)}
-	replay(t, "upsert.jsonl", func(line int, g *upsertGolden) {
+	recorded.Lines(t, "testdata/upsert.jsonl", func(line int, g *upsertGolden) {
 		out, err := func() (bsoncore.Document, error) {
 			f, err := query.Parse(bsoncore.Document(g.Query), nil)
 			if err != nil {
