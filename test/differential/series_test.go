@@ -119,11 +119,11 @@ func (s seriesGenerator) onMeta() bson.E {
 		bson.E{Key: "m", Value: doc(pick(s.generator, "$gte", "$lt", "$ne"), pick[any](s.generator, int32(1), "a", 1.5))})
 }
 
-// onScalarMeta is a condition of a write: mongod 6.0.5 takes the fields of documents in $in for fields of measurements.
+// onScalarMeta is a condition of a write: mongod 6.0.5 takes the fields of documents in $in and $nin for fields of measurements.
 func (s seriesGenerator) onScalarMeta() bson.E {
 	for {
 		e := s.onMeta()
-		if d, ok := e.Value.(bson.D); !ok || len(d) == 0 || d[0].Key != "$in" {
+		if d, ok := e.Value.(bson.D); !ok || len(d) == 0 || d[0].Key != "$in" && d[0].Key != "$nin" {
 			return e
 		}
 	}
