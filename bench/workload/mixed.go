@@ -24,15 +24,8 @@ func mixed() []Workload {
 func mixedRun(r *Run) error {
 	d := &Data{KeyBytes: 16, ValueBytes: 100}
 	n := r.Sizes.Records
-	s, err := r.Open(d, n*2, 1)
+	s, err := r.settled(d, n, n*2)
 	if err != nil {
-		return err
-	}
-	if err := r.load("load", d, 0, n, batchRecords, 0); err != nil {
-		return err
-	}
-	r.Cells = nil
-	if err := s.Settle(); err != nil {
 		return err
 	}
 	var stop atomic.Bool
@@ -81,15 +74,8 @@ func snapshotsRun(r *Run) error {
 	}
 	d := &Data{KeyBytes: 16, ValueBytes: 100}
 	n := r.Sizes.Records / 2
-	s, err := r.Open(d, n*8, 1)
+	s, err := r.settled(d, n, n*8)
 	if err != nil {
-		return err
-	}
-	if err := r.load("load", d, 0, n, batchRecords, 0); err != nil {
-		return err
-	}
-	r.Cells = nil
-	if err := s.Settle(); err != nil {
 		return err
 	}
 	snap, err := s.Snapshot()
@@ -121,4 +107,17 @@ func (o oldest) Get(dst, key []byte) ([]byte, bool, error) {
 		err = fmt.Errorf("the snapshot shows version %d", Version(v))
 	}
 	return v, found, err
+}
+
+// settled opens a store for so many records, gives it the first n of the data, which counts for nothing, and lets it come to rest.
+func (r *Run) settled(d *Data, n, records int) (engine.Store, error) {
+	s, err := r.Open(d, records, 1)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.load("load", d, 0, n, batchRecords, 0); err != nil {
+		return nil, err
+	}
+	r.Cells = nil
+	return s, s.Settle()
 }
