@@ -1,7 +1,11 @@
 package document_test
 
 import (
+	"math/rand/v2"
+	"strings"
 	"testing"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/pandodb/pando/document"
 	"github.com/pandodb/pando/vfs/memfs"
@@ -38,4 +42,43 @@ func TestCappedByID(t *testing.T) {
 		t.Errorf("an update by _id changes %d", r.Modified)
 	}
 	expect(t, "it", find(t, c, `{"_id": 3}`, nil), `{"_id":3,"n":7}`+"\n")
+}
+
+// TestCappedCountsAttemptsOnce: an insert that is carried out again, because an update of what it forgets came first, does not make
+// the collection larger than it may be.
+func TestCappedCountsAttemptsOnce(t *testing.T) {
+	s := open(t, memfs.New())
+	const most = 16 << 10
+	c := collection(t, s, "c", &document.CollectionOptions{Capped: true, SizeBytes: most})
+	ended, updated := make(chan struct{}), make(chan error, 1)
+	go func() {
+		for {
+			select {
+			case <-ended:
+				updated <- nil
+				return
+			default:
+			}
+			if _, err := c.Update(ctx, document.JSON(`{}`), document.JSON(`{"$inc": {"n": 1}}`), nil); err != nil {
+				updated <- err
+				return
+			}
+		}
+	}()
+	random := rand.New(rand.NewPCG(1, 2))
+	for i := range 500 {
+		_, err := c.Insert(ctx, bson.D{{Key: "n", Value: 0}, {Key: "text", Value: strings.Repeat("x", random.IntN(6000))}})
+		must(t, err)
+		size := 0
+		for doc, err := range c.Find(ctx, nil, nil) {
+			must(t, err)
+			size += len(doc)
+		}
+		if size > most {
+			t.Errorf("after %d inserts there are %d bytes", i+1, size)
+			break
+		}
+	}
+	close(ended)
+	must(t, <-updated)
 }

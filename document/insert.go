@@ -189,18 +189,22 @@ func (c *Collection) insertBatch(ctx context.Context, x *collection, list []docu
 // insertOne stores a document with a commit of its own; set prepares the writer. Those into a capped collection go one after the
 // other.
 func (c *Collection) insertOne(ctx context.Context, x *collection, doc document, set func(w *writer)) error {
-	write := func() error {
-		return c.write(ctx, func(w *writer) error {
-			set(w)
-			defer func() { w.unchecked = false }() // a transaction goes on with the same writer
-			return w.insert(x, doc)
-		})
+	insert := func(w *writer) error {
+		set(w)
+		defer func() { w.unchecked = false }() // a transaction goes on with the same writer
+		return w.insert(x, doc)
 	}
 	if !x.settings.Load().capped {
-		return write()
+		return c.write(ctx, insert)
 	}
 	done := x.capped.inserting()
-	err := write()
+	attempts := 0
+	err := c.write(ctx, func(w *writer) error {
+		if attempts++; attempts > 1 {
+			x.capped.known.Store(false) // what the attempt before counted was not written
+		}
+		return insert(w)
+	})
 	done(err)
 	return err
 }
