@@ -16,7 +16,14 @@ import (
 // newServer returns a server on an empty store in memory, which ends with the test.
 func newServer(t testing.TB, o *Options) *Server {
 	t.Helper()
-	store, err := document.Open("db", &document.Options{Storage: pando.Options{FS: memfs.New(), MemoryBytes: 8 << 20}, TTLInterval: -1})
+	return newServerOf(t, pando.Durable, o)
+}
+
+// newServerOf is newServer with a profile.
+func newServerOf(t testing.TB, profile pando.Profile, o *Options) *Server {
+	t.Helper()
+	storage := pando.Options{FS: memfs.New(), MemoryBytes: 8 << 20, Profile: profile}
+	store, err := document.Open("db", &document.Options{Storage: storage, TTLInterval: -1})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,10 @@
 package mongo
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/pandodb/pando"
+)
 
 // What those send who look after replica sets is answered as by a mongod that has nothing to do.
 func TestMaintenance(t *testing.T) {
@@ -25,4 +29,14 @@ func TestMaintenance(t *testing.T) {
 		c.refused("admin", cmd(x.name, 1), 115)
 	}
 	dial(t, newServer(t, &Options{Standalone: true})).refused("admin", cmd("replSetStepDown", 1), 76)
+}
+
+// A write that says nothing of its concern waits for a sync where the profile does, and nowhere else.
+func TestDefaultWriteConcern(t *testing.T) {
+	for profile, want := range map[pando.Profile]string{pando.Durable: `"majority"`, pando.Relaxed: `{"$numberInt":"1"}`} {
+		reply := dial(t, newServerOf(t, profile, nil)).must("admin", cmd("getDefaultRWConcern", 1))
+		if got := reply.Lookup("defaultWriteConcern", "w").String(); got != want {
+			t.Errorf("profile %d: w is %s, not %s", profile, got, want)
+		}
+	}
 }

@@ -93,10 +93,15 @@ func (r *request) replSetInitiate() (bsoncore.Document, error) {
 	return nil, document.NewError(document.Code(23), "already initialized")
 }
 
+// getDefaultRWConcern answers with what holds for a write that says nothing: in the relaxed profile it does not wait for a sync.
 func (r *request) getDefaultRWConcern() (bsoncore.Document, error) {
+	var acknowledged any = "majority"
+	if !r.server.durable {
+		acknowledged = int32(1)
+	}
 	return encode(bson.D{
 		{Key: "defaultReadConcern", Value: bson.D{{Key: "level", Value: "local"}}},
-		{Key: "defaultWriteConcern", Value: bson.D{{Key: "w", Value: "majority"}, {Key: "wtimeout", Value: int32(0)}}},
+		{Key: "defaultWriteConcern", Value: bson.D{{Key: "w", Value: acknowledged}, {Key: "wtimeout", Value: int32(0)}}},
 		{Key: "defaultReadConcernSource", Value: "implicit"}, {Key: "defaultWriteConcernSource", Value: "implicit"}, {Key: "ok", Value: 1.0},
 	})
 }
