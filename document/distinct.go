@@ -1,6 +1,7 @@
 package document
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 
 	"github.com/pandodb/pando/document/internal/collation"
+	"github.com/pandodb/pando/document/internal/mongoerror"
 	"github.com/pandodb/pando/document/internal/order"
 	"github.com/pandodb/pando/document/internal/path"
 	"github.com/pandodb/pando/document/internal/plan"
@@ -79,6 +81,11 @@ func (c *Collection) parseDistinct(field string, filter any, o *FindOptions) (*f
 		return nil, err
 	}
 	q, err := c.parseFind(filter, own)
+	if CodeOf(err) == mongoerror.OptionNotSupportedOnView { // of which MongoDB learns after it has read the query
+		own.Collation = nil
+		_, reading := c.parseFind(filter, own)
+		return nil, cmp.Or(reading, err)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -32,6 +32,12 @@ func TestViewsKeepTheirCollation(t *testing.T) {
 	if _, err := d.Lookup("plain").Count(ctx, document.JSON(`{}`), &document.FindOptions{Collation: english}); document.CodeOf(err) != refused {
 		t.Errorf("a count by another collation: %v", err)
 	}
+	// The query of a distinct is read before.
+	for filter, code := range map[document.JSON]document.Code{`{}`: refused, `{"$and": 1}`: document.BadValue} {
+		if _, err := d.Lookup("plain").Distinct(ctx, "a", filter, &document.FindOptions{Collation: english}); document.CodeOf(err) != code {
+			t.Errorf("distinct values of %s by another collation: %v", filter, err)
+		}
+	}
 	for text, o := range map[string]*document.AggregateOptions{
 		`[{"$unionWith": "english"}]`: nil,
 		`[{"$facet": {"f": [{"$lookup": {"from": "c", "as": "r", "pipeline": [{"$unionWith": "english"}]}}]}}]`: nil,
