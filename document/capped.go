@@ -28,13 +28,10 @@ type cappedState struct {
 	signal chan struct{} // closed and replaced when something was inserted
 }
 
-// inserting takes the turn of an insert. What it returns ends it with the insert's error.
-func (s *cappedState) inserting() func(err error) {
+// inserting takes the turn of an insert. What it returns ends it.
+func (s *cappedState) inserting() (end func()) {
 	s.mu.Lock()
-	return func(err error) {
-		if err != nil {
-			s.known.Store(false) // what was counted was not written
-		}
+	return func() {
 		if s.signal != nil {
 			close(s.signal)
 			s.signal = nil
@@ -127,6 +124,7 @@ func (w *writer) insertCapped(c *collection, doc document, id bsoncore.Value) ([
 	if int64(len(doc)) > settings.maxBytes {
 		return nil, NewError(BSONObjectTooLarge, "the document of %d bytes is larger than the capped collection %s", len(doc), c.name.Load())
 	}
+	w.touch(c) // a commit that fails forgets what is counted now
 	if err := w.countCapped(c); err != nil {
 		return nil, err
 	}

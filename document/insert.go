@@ -197,16 +197,8 @@ func (c *Collection) insertOne(ctx context.Context, x *collection, doc document,
 	if !x.settings.Load().capped {
 		return c.write(ctx, insert)
 	}
-	done := x.capped.inserting()
-	attempts := 0
-	err := c.write(ctx, func(w *writer) error {
-		if attempts++; attempts > 1 {
-			x.capped.known.Store(false) // what the attempt before counted was not written
-		}
-		return insert(w)
-	})
-	done(err)
-	return err
+	defer x.capped.inserting()()
+	return c.write(ctx, insert)
 }
 
 // insertEach stores documents one after the other: a capped collection decides with each what it forgets.

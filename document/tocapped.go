@@ -109,12 +109,8 @@ func (c *Collection) copyInto(ctx context.Context, other *Collection) error {
 
 // insertCopies inserts documents of another collection into a capped one with one commit. No validator is asked.
 func (c *collection) insertCopies(ctx context.Context, list []document) error {
-	done := c.capped.inserting()
-	attempt := 0
-	err := c.store.write(ctx, func(w *writer) error {
-		if attempt++; attempt > 1 {
-			c.capped.known.Store(false) // it was counted for an attempt that failed
-		}
+	defer c.capped.inserting()()
+	return c.store.write(ctx, func(w *writer) error {
 		w.unchecked = true
 		w.touch(c)
 		for _, doc := range list {
@@ -124,8 +120,6 @@ func (c *collection) insertCopies(ctx context.Context, list []document) error {
 		}
 		return nil
 	})
-	done(err)
-	return err
 }
 
 // replaceBy copies all documents into a new collection, and puts that into the place of this one.

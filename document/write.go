@@ -123,13 +123,18 @@ func (s *Store) pause(ctx context.Context, attempt int) error {
 	return s.clock.Sleep(ctx, time.Duration(min(attempt*attempt, 400))*10*time.Microsecond)
 }
 
-func (s *Store) writeOnce(ctx context.Context, fn func(w *writer) error) error {
+func (s *Store) writeOnce(ctx context.Context, fn func(w *writer) error) (err error) {
 	tx, err := s.db.Begin(true)
 	if err != nil {
 		return err
 	}
 	defer tx.Rollback()
 	w := &writer{store: s, tx: tx, ctx: ctx}
+	defer func() {
+		if err != nil {
+			w.forgetCounts()
+		}
+	}()
 	w.statements, _ = ctx.Value(statementsKey{}).(*statements)
 	if err := fn(w); err != nil {
 		return err
@@ -145,6 +150,13 @@ func (s *Store) writeOnce(ctx context.Context, fn func(w *writer) error) error {
 		s.remember(w.statements.session, record)
 	}
 	return nil
+}
+
+// forgetCounts is for a commit that failed: what it counted of capped collections was not written.
+func (w *writer) forgetCounts() {
+	for _, t := range w.touched {
+		t.c.capped.known.Store(false)
+	}
 }
 
 // commit makes sure that no list of indexes has changed, and commits.
