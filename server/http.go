@@ -3,7 +3,6 @@ package server
 import (
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"sync/atomic"
 	"time"
@@ -19,26 +18,20 @@ type counter struct{ n atomic.Int64 }
 func (c *counter) add(n int64) { c.n.Add(n) }
 
 // serveHTTP answers health checks and metrics, where that is asked for.
-func (s *Server) serveHTTP() error {
-	if s.config.HTTP == "" {
-		return nil
+func (s *Server) serveHTTP() {
+	if s.webListen == nil {
+		return
 	}
-	l, err := net.Listen("tcp", s.config.HTTP)
-	if err != nil {
-		return fmt.Errorf("listen for HTTP: %w", err)
-	}
-	s.webAddr = l.Addr()
 	s.probe = &probe{clock: s.clock, sync: s.store.DB().Sync}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /health", s.health)
 	mux.HandleFunc("GET /metrics", s.metrics)
 	s.web = &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second, MaxHeaderBytes: 16 << 10}
 	s.wait.Go(func() {
-		if err := s.web.Serve(l); err != nil && !errors.Is(err, http.ErrServerClosed) {
+		if err := s.web.Serve(s.webListen); err != nil && !errors.Is(err, http.ErrServerClosed) {
 			s.log.Error("HTTP ended", "error", err)
 		}
 	})
-	return nil
 }
 
 // metrics answers with Prometheus's text format.

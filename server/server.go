@@ -15,6 +15,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -36,8 +37,8 @@ type Server struct {
 	mongo  *mongo.Server
 
 	listeners []net.Listener
+	webListen net.Listener // nil: no HTTP
 	web       *http.Server
-	webAddr   net.Addr
 	probe     *probe        // for health checks
 	slots     chan struct{} // one for each connection that is open
 	wait      sync.WaitGroup
@@ -68,23 +69,37 @@ func begin(c Config, log *slog.Logger, tune func(o *mongo.Options)) (*Server, er
 	return s, nil
 }
 
+// begin listens before it opens the store, so that a start which fails for an address makes no database. Who connects meanwhile
+// waits. Only a socket in the directory of the database has to come after it.
 func (s *Server) begin(tune func(o *mongo.Options)) error {
-	if err := s.open(); err != nil {
+	address, err := s.listen()
+	if err != nil {
 		return err
 	}
-	if err := s.listen(tune); err != nil {
+	early := !within(s.config.Dir, s.config.Socket)
+	if early {
+		err = s.listenUnix()
+	}
+	if err == nil {
+		err = s.open()
+	}
+	if err == nil && !early {
+		err = s.listenUnix()
+	}
+	if err == nil {
+		err = s.answer(address, tune)
+	}
+	if err != nil {
 		return err
 	}
-	if err := s.serveHTTP(); err != nil {
-		return err
-	}
+	s.serveHTTP()
 	for _, l := range s.listeners {
 		s.wait.Go(func() { s.accept(l) })
 	}
 	return nil
 }
 
-// open opens the store, and what answers clients from it.
+// open opens the store.
 func (s *Server) open() error {
 	profile, err := s.config.profile()
 	if err != nil {
@@ -96,34 +111,8 @@ func (s *Server) open() error {
 	return err
 }
 
-// listen opens the listeners, and makes the server of the protocol, which has to know its address.
-func (s *Server) listen(tune func(o *mongo.Options)) error {
-	secure, err := s.config.tls(s.read)
-	if err != nil {
-		return err
-	}
-	address := s.config.Advertise
-	if s.config.Addr != noTCP {
-		l, err := net.Listen("tcp", s.config.Addr)
-		if err != nil {
-			return fmt.Errorf("listen: %w", err)
-		}
-		if address == "" {
-			address = advertised(s.config.Addr, l.Addr())
-		}
-		if secure != nil {
-			l = tls.NewListener(l, secure)
-		}
-		s.listeners = append(s.listeners, l)
-	}
-	if s.config.Socket != "" {
-		if err := s.listenUnix(); err != nil {
-			return err
-		}
-		if address == "" {
-			address = s.config.Socket
-		}
-	}
+// answer makes the server of the protocol, which has to know its address.
+func (s *Server) answer(address string, tune func(o *mongo.Options)) (err error) {
 	o := &mongo.Options{
 		Standalone: s.config.Standalone, SetName: s.config.SetName, Address: address, Auth: s.config.Auth,
 		TestCommands: s.config.TestCommands, MaxCursors: s.config.MaxCursors, Version: s.config.Version, Logger: s.log,
@@ -133,6 +122,44 @@ func (s *Server) listen(tune func(o *mongo.Options)) error {
 	}
 	s.mongo, err = mongo.New(s.store, o)
 	return err
+}
+
+// listen opens the listeners of TCP, and returns the address that clients are to be told.
+func (s *Server) listen() (address string, err error) {
+	secure, err := s.config.tls(s.read)
+	if err != nil {
+		return "", err
+	}
+	address = s.config.Advertise
+	if s.config.Addr != noTCP {
+		l, err := net.Listen("tcp", s.config.Addr)
+		if err != nil {
+			return "", fmt.Errorf("listen: %w", err)
+		}
+		if address == "" {
+			address = advertised(s.config.Addr, l.Addr())
+		}
+		if secure != nil {
+			l = tls.NewListener(l, secure)
+		}
+		s.listeners = append(s.listeners, l)
+	}
+	if address == "" {
+		address = s.config.Socket
+	}
+	if s.config.HTTP == "" {
+		return address, nil
+	}
+	if s.webListen, err = net.Listen("tcp", s.config.HTTP); err != nil {
+		return "", fmt.Errorf("listen for HTTP: %w", err)
+	}
+	return address, nil
+}
+
+// within reports whether a path leads into a directory, or may do so.
+func within(dir, path string) bool {
+	way, err := filepath.Rel(dir, path)
+	return err != nil || filepath.IsLocal(way)
 }
 
 // advertised is the address that was asked for, with the port that the system has chosen if it was to choose.
@@ -148,9 +175,13 @@ func advertised(asked string, got net.Addr) string {
 	return net.JoinHostPort(host, port)
 }
 
-// listenUnix opens the Unix socket. One that a killed process left behind is removed; one on which somebody answers is not.
+// listenUnix opens the Unix socket, if there is to be one. One that a killed process left behind is removed; one on which somebody
+// answers is not.
 func (s *Server) listenUnix() error {
 	path := s.config.Socket
+	if path == "" {
+		return nil
+	}
 	if c, err := net.Dial("unix", path); err == nil {
 		return errors.Join(fmt.Errorf("listen on %s: another server does", path), c.Close())
 	}
@@ -182,10 +213,10 @@ func (s *Server) Addrs() []string {
 
 // HTTPAddr returns the address of the health checks and metrics; "" when there is none.
 func (s *Server) HTTPAddr() string {
-	if s.webAddr == nil {
+	if s.webListen == nil {
 		return ""
 	}
-	return s.webAddr.String()
+	return s.webListen.Addr().String()
 }
 
 // Store returns the store that is served.
@@ -250,8 +281,11 @@ func (s *Server) Close() error {
 		}
 		errs = append(errs, s.mongo.Close())
 	}
-	if s.web != nil {
+	switch {
+	case s.web != nil:
 		errs = append(errs, s.web.Shutdown(ctx))
+	case s.webListen != nil:
+		errs = append(errs, s.webListen.Close())
 	}
 	timer.Stop()
 	cancel()
@@ -262,7 +296,9 @@ func (s *Server) Close() error {
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
-	s.log.Info("closed")
+	if s.mongo != nil {
+		s.log.Info("closed")
+	}
 	return nil
 }
 

@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"io/fs"
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -122,7 +124,7 @@ func TestConfigRefused(t *testing.T) {
 	}
 }
 
-// TestCannotListen: a server that cannot begin says why, and leaves nothing behind: not the lock of the directory either.
+// TestCannotListen: a server that cannot begin says why, and leaves nothing behind: neither a database nor a lock.
 func TestCannotListen(t *testing.T) {
 	busy := start(t, Config{Addr: "127.0.0.1:0", Socket: filepath.Join(t.TempDir(), "s")})
 	dir := filepath.Join(t.TempDir(), "db")
@@ -134,7 +136,8 @@ func TestCannotListen(t *testing.T) {
 		{"a port in use", Config{Dir: dir, Addr: busy.Addrs()[0]}, "listen"},
 		{"a socket in use", Config{Dir: dir, Addr: "none", Socket: busy.Addrs()[1]}, "another server does"},
 		{"a port in use for HTTP", Config{Dir: dir, Addr: "127.0.0.1:0", HTTP: busy.Addrs()[0]}, "listen for HTTP"},
-		{"a socket in no directory", Config{Dir: dir, Addr: "none", Socket: filepath.Join(dir, "x", "s")}, "listen"},
+		{"a socket in no directory", Config{Dir: dir, Addr: "none", Socket: filepath.Join(t.TempDir(), "x", "s")}, "listen"},
+		{"a certificate that is not there", Config{Dir: dir, Addr: "127.0.0.1:0", TLSCert: filepath.Join(dir, "pem")}, "tls-cert"},
 		{"a directory in use", Config{Dir: busy.config.Dir, Addr: "127.0.0.1:0"}, "lock"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -145,14 +148,41 @@ func TestCannotListen(t *testing.T) {
 			if !strings.Contains(err.Error(), test.says) {
 				t.Errorf("%q is wanted: %v", test.says, err)
 			}
+			if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("the directory of the database was made: %v", err)
+			}
 		})
 	}
-	s, err := Start(Config{Dir: dir, Addr: "127.0.0.1:0"}, nil)
+	free, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
+	if err := free.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Start(Config{Dir: busy.config.Dir, Addr: "127.0.0.1:0", HTTP: free.Addr().String()}, nil); err == nil {
+		t.Fatal("a directory in use is served twice")
+	}
+	s, err := Start(Config{Dir: dir, Addr: "127.0.0.1:0", HTTP: free.Addr().String()}, nil)
+	if err != nil {
+		t.Fatal("after a start that failed: ", err)
+	}
 	if err := s.Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestSocketInTheDatabase: a socket may lie in the directory of the database, also in one that is to be made.
+func TestSocketInTheDatabase(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "db")
+	for range 2 {
+		s, err := Start(Config{Dir: dir, Addr: "none", Socket: filepath.Join(dir, "s")}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 
