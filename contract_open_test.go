@@ -97,6 +97,13 @@ func TestOpenErrors(t *testing.T) {
 	wantErr(t, "MustExist", err, ErrNotFound)
 	_, err = Open("none", small(Options{ReadOnly: true}))
 	wantErr(t, "ReadOnly", err, ErrNotFound)
+	for _, bad := range []Options{
+		{FS: fs, MemoryBytes: 3}, *small(Options{ValueThreshold: -1}), *small(Options{SyncInterval: -1}), *small(Options{SyncBytes: -1}),
+		*small(Options{KeepChanges: -1}), *small(Options{Profile: 100}),
+	} {
+		_, err = Open("none", &bad)
+		wantErr(t, "options", err, ErrOptions)
+	}
 	if _, err := fs.Stat("none"); err == nil {
 		t.Error("opening what is not there leaves a directory")
 	}

@@ -13,6 +13,8 @@ var (
 	ErrNotDatabase = engine.ErrNotDatabase
 	// ErrVersion means that the database was written in a format newer than this program knows.
 	ErrVersion = engine.ErrVersion
+	// ErrOptions means that the options ask for what cannot be, such as a negative size; the error names it. Nothing was made.
+	ErrOptions = engine.ErrOptions
 )
 
 // Errors of a call.

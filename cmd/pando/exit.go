@@ -8,6 +8,7 @@ import (
 
 	"github.com/pandodb/pando"
 	"github.com/pandodb/pando/document"
+	"github.com/pandodb/pando/server"
 )
 
 // Exit codes.
@@ -22,16 +23,22 @@ const (
 // usageError is a command line that makes no sense.
 type usageError struct{ error }
 
+// isUsage reports whether err is about the command line, or the configuration file: what the database and the server refuse of it
+// is as much wrong usage as what the parser refuses.
+func isUsage(err error) bool {
+	var usage usageError
+	return errors.As(err, &usage) || errors.Is(err, pando.ErrOptions) || errors.Is(err, server.ErrConfig)
+}
+
 // errDamage is the outcome of a check that found damage and has printed it.
 var errDamage = errors.New("damage was found")
 
 // exitCode returns the code that tells a script what err is.
 func exitCode(err error) int {
-	var usage usageError
 	switch {
 	case err == nil:
 		return exitDone
-	case errors.As(err, &usage):
+	case isUsage(err):
 		return exitUsage
 	case errors.Is(err, errDamage), errors.Is(err, pando.ErrCorrupt):
 		return exitDamage
@@ -44,9 +51,8 @@ func exitCode(err error) int {
 // message returns err as one line.
 func message(ctx context.Context, err error) string {
 	text := strings.ReplaceAll(err.Error(), "\n", "; ")
-	var usage usageError
 	switch {
-	case errors.As(err, &usage):
+	case isUsage(err):
 		text += " (see pando --help)"
 	case errors.Is(err, context.Canceled) && ctx.Err() != nil:
 		text = strings.ReplaceAll(text, context.Canceled.Error(), "interrupted")

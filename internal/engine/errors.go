@@ -17,6 +17,7 @@ var (
 	ErrDiskFull      = vfs.ErrNoSpace
 	ErrNotDatabase   = root.ErrNotDatabase
 	ErrVersion       = root.ErrVersion
+	ErrOptions       = errors.New("options make no sense")
 	ErrFailed        = wal.ErrFailed
 	ErrChangesGone   = wal.ErrRecycled
 	ErrNotFound      = errors.New("not found")

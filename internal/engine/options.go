@@ -111,13 +111,13 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	switch {
 	case o.MemoryBytes < leastMemory:
-		return o, fmt.Errorf("MemoryBytes is %d, the least is %d", o.MemoryBytes, leastMemory)
+		return o, fmt.Errorf("%w: MemoryBytes is %d, the least is %d", ErrOptions, o.MemoryBytes, leastMemory)
 	case o.ValueThreshold < 0 || o.ValueThreshold > record.MaxInline:
-		return o, fmt.Errorf("ValueThreshold is %d, want 1 to %d", o.ValueThreshold, record.MaxInline)
+		return o, fmt.Errorf("%w: ValueThreshold is %d, want 1 to %d", ErrOptions, o.ValueThreshold, record.MaxInline)
 	case o.SyncInterval < 0 || o.SyncBytes < 0 || o.KeepChanges < 0:
-		return o, fmt.Errorf("SyncInterval, SyncBytes and KeepChanges must not be negative")
+		return o, fmt.Errorf("%w: SyncInterval, SyncBytes and KeepChanges must not be negative", ErrOptions)
 	case o.Profile > Bench:
-		return o, fmt.Errorf("%v is not a profile", o.Profile)
+		return o, fmt.Errorf("%w: %v is not a profile", ErrOptions, o.Profile)
 	}
 	return o, nil
 }
