@@ -134,6 +134,9 @@ func (s *Store) Close() error {
 	}
 	s.stop()
 	s.wait.Wait()
+	if s.scratch != nil {
+		s.scratch.Close()
+	}
 	if s.owned {
 		return s.db.Close()
 	}

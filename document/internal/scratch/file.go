@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 
 	"github.com/zeebo/xxh3"
@@ -29,6 +30,12 @@ type file struct {
 func (s *Space) create() (*file, error) {
 	name := filepath.Join(s.dir, fmt.Sprintf("%08x%s", s.number.Add(1), suffix))
 	f, err := s.fs.Create(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		s.made.Store(true)
+		if err = s.fs.MkdirAll(s.dir); err == nil {
+			f, err = s.fs.Create(name)
+		}
+	}
 	if err != nil {
 		return nil, fmt.Errorf("create a scratch file: %w", err)
 	}

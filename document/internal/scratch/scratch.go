@@ -4,7 +4,7 @@
 // It promises bounded memory, that equal keys keep their order of arrival, and that what comes back is what was put in: every
 // block has a checksum, and damage is an error that wraps ErrDamaged. A full disk, or a space that has used up its limit, is an
 // error that wraps vfs.ErrNoSpace. Nothing here is durable: files are never synced, they are removed by Close, and those of a
-// killed process by Open. Without a space, exceeding the memory fails with QueryExceededMemoryLimitNoDiskUseAllowed.
+// killed process by Open. The directory is made with the first file. Without a space, exceeding the memory fails with QueryExceededMemoryLimitNoDiskUseAllowed.
 //
 // A file is a sequence of blocks: 4 bytes of length, 8 bytes of xxh3 of what follows, then records, each a length of its
 // key, a length of its value (uvarints), the key and the value.
@@ -13,6 +13,7 @@ package scratch
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -33,26 +34,33 @@ type Space struct {
 	limit  int64
 	used   atomic.Int64
 	number atomic.Uint64
+	made   atomic.Bool // the directory, by this space or by a killed process
 }
 
 // Open makes dir ready, removing what a killed process left in it. limit bounds the bytes of all files together; 0: none.
-func Open(fs vfs.FS, dir string, limit int64) (*Space, error) {
-	if err := fs.MkdirAll(dir); err != nil {
-		return nil, fmt.Errorf("make the directory for scratch files: %w", err)
-	}
-	names, err := fs.List(dir)
-	if err != nil {
+func Open(fsys vfs.FS, dir string, limit int64) (*Space, error) {
+	names, err := fsys.List(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("look for old scratch files: %w", err)
 	}
+	s := &Space{fs: fsys, dir: dir, limit: limit}
 	for _, name := range names {
 		if !strings.HasSuffix(name, suffix) {
 			continue
 		}
-		if err := fs.Remove(filepath.Join(dir, name)); err != nil {
+		if err := fsys.Remove(filepath.Join(dir, name)); err != nil {
 			return nil, fmt.Errorf("remove the old scratch file %s: %w", name, err)
 		}
+		s.made.Store(true)
 	}
-	return &Space{fs: fs, dir: dir, limit: limit}, nil
+	return s, nil
+}
+
+// Close removes the directory if it was made for this space, unless files are in it still. One that stays does no harm.
+func (s *Space) Close() {
+	if s.made.Load() {
+		_ = s.fs.Remove(s.dir)
+	}
 }
 
 // Used returns the bytes of all files.

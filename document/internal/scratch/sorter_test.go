@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -28,7 +29,7 @@ func space(t testing.TB, fsys vfs.FS, limit int64) *Space {
 func files(t testing.TB, fsys vfs.FS) int {
 	t.Helper()
 	names, err := fsys.List("scratch")
-	if err != nil {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		t.Fatal(err)
 	}
 	return len(names)
@@ -163,6 +164,37 @@ func TestOpenRemovesWhatAKilledProcessLeft(t *testing.T) {
 }
 
 // TestTape reads values back at random, from memory and from a file.
+// TestDirectoryIsThereForFilesOnly: a space that nobody needed leaves no directory, and one that was needed removes it.
+func TestDirectoryIsThereForFilesOnly(t *testing.T) {
+	fsys := memfs.New()
+	exists := func() bool { _, err := fsys.List("scratch"); return err == nil }
+	s := space(t, fsys, 0)
+	if exists() {
+		t.Error("a directory without files")
+	}
+	f, err := s.create()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Close()
+	if !exists() {
+		t.Fatal("a file that is in use has lost its directory")
+	}
+	if err := f.close(); err != nil {
+		t.Fatal(err)
+	}
+	s.Close()
+	if exists() {
+		t.Error("the directory stays")
+	}
+	if err := fsys.MkdirAll("scratch"); err != nil {
+		t.Fatal(err)
+	}
+	if space(t, fsys, 0).Close(); !exists() {
+		t.Error("somebody else's directory was removed")
+	}
+}
+
 func TestTape(t *testing.T) {
 	for _, memory := range []int64{0, 50_000, 1 << 30} {
 		fsys := memfs.New()
