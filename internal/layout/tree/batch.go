@@ -70,14 +70,23 @@ func (b *batch) dropAbsent(keyspace uint32, filter []byte) {
 	b.items = kept
 }
 
-// hollows reports whether the batch is likely to remove most of a leaf of so many records: it has enough tombstones, and the filter
-// knows the keys of the first and the last one.
+// hollows reports whether the batch is likely to remove most of a leaf of so many records, as far as the filter of the leaf knows the
+// keys of its tombstones. Without a filter only a batch of nothing else is believed: among other changes tombstones may well be those of
+// records that came and went since.
 func (b *batch) hollows(records int64, keyspace uint32, filter []byte) bool {
-	if int64(b.dead)*2 <= records || b.dead < len(b.items) {
+	if int64(b.dead)*2 <= records {
 		return false
 	}
-	last := len(b.items) - 1
-	return filterHas(filter, record.Hash(keyspace, b.key(0))) && filterHas(filter, record.Hash(keyspace, b.key(last)))
+	if len(filter) == 0 {
+		return b.dead == len(b.items)
+	}
+	removed := int64(0)
+	for i := range b.items {
+		if b.items[i].kind == record.Tombstone && filterHas(filter, record.Hash(keyspace, b.key(i))) {
+			removed++
+		}
+	}
+	return removed*2 > records
 }
 
 // appendTo adds the changes that do something to a delta.
