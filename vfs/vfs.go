@@ -123,6 +123,14 @@ const InOrder = "in order\n"
 // so that the system reads ahead.
 type SequentialMapping interface{ Sequential() }
 
+// ResidentMapping is what a Mapping may be besides: one that knows which of its bytes lie in memory, so that touching them waits for
+// no device.
+type ResidentMapping interface {
+	// Resident sets pages[i] to whether all of the i-th 4,096 bytes from offset on, a multiple of that, were in memory a moment ago.
+	// It is false, and pages then anything, where the system does not tell.
+	Resident(offset int64, pages []bool) bool
+}
+
 // HoleFinder is what a File may be besides: one that knows where nothing was ever written.
 type HoleFinder interface {
 	// Hole returns the first stretch [start,end) behind offset which reads as zeroes because nothing was written there, as far as

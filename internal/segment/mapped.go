@@ -12,7 +12,8 @@ import (
 //
 // Touching memory that is not in the page cache would stop the whole thread for each page of it, where ReadAt asks the device for
 // all bytes of a blob at once. So a page is read out of the mapping only after it was read with ReadAt, or written by this process.
-// The marks of that are forgotten from time to time, since the system may have let go of the page.
+// Since the system may have let go of the page, the marks of that are compared from time to time with what the system has. Where it
+// does not tell they are forgotten, and each page is read with a call once more.
 
 const (
 	warmPage = 4 << 10 // bytes that one mark stands for
@@ -21,9 +22,11 @@ const (
 	// mapMost is the longest read that is copied out of a mapping: for longer ones the call costs little beside the copy. At 100 KB
 	// the copy out of a mapping still takes two thirds of what the call takes, which goes from page to page of the page cache.
 	mapMost = 256 << 10
-	// sampleOneIn and turnReads say when marks are forgotten: after as many reads a page of the file.
+	// sampleOneIn and turnReads say when marks are looked through: after as many reads a page of the file.
 	sampleOneIn = 8
 	turnReads   = 16
+	// askPages is how many pages the system is asked for at a time, a multiple of the 64 of a word of marks.
+	askPages = 512
 )
 
 // mapped is a file in memory.
@@ -33,6 +36,7 @@ type mapped struct {
 	warm    []atomic.Uint64 // a bit for each page
 	all     *mappings
 	sampled atomic.Int64
+	touched atomic.Uint32 // see touch
 }
 
 // fill reads what lies at offset of f. The caller is inside.
@@ -147,7 +151,7 @@ func (m *mapped) note(offset int64, n int) {
 	}
 }
 
-// age forgets all marks when there was a sufficient number of reads.
+// age looks through the marks when there was a sufficient number of reads.
 func (m *mapped) age(offset int64) {
 	if offset/warmPage%sampleOneIn != 0 {
 		return
@@ -156,8 +160,29 @@ func (m *mapped) age(offset int64) {
 		return
 	}
 	m.sampled.Store(0)
-	for i := range m.warm {
-		m.warm[i].Store(0)
+	for i := 0; i < len(m.warm); i += askPages / 64 {
+		m.unmark(i, min(i+askPages/64, len(m.warm)))
+	}
+}
+
+// unmark takes away the marks in the words from one on, before another, of pages that the system may have let go of.
+func (m *mapped) unmark(from, end int) {
+	var pages [askPages]bool // those behind the end of the mapping have no marks
+	length := min((end-from)*64, (len(m.data)-from*64*warmPage+warmPage-1)/warmPage)
+	asked, ok := m.mapping.(vfs.ResidentMapping)
+	if ok = ok && asked.Resident(int64(from)*64*warmPage, pages[:length]); !ok {
+		clear(pages[:])
+	}
+	for i := range m.warm[from:end] {
+		keep := uint64(0)
+		for j, resident := range pages[i*64 : i*64+64] {
+			if resident {
+				keep |= 1 << j
+			}
+		}
+		if word := &m.warm[from+i]; word.Load()&^keep != 0 {
+			word.And(keep)
+		}
 	}
 }
 
@@ -171,8 +196,26 @@ func (m *mapped) copyTo(b []byte, offset int64) (ok bool) {
 			ok = false
 		}
 	}()
-	copy(b, m.data[offset:])
+	data := m.data[offset : offset+int64(len(b))]
+	if len(data) >= touchLeast {
+		m.touched.Store(touch(data))
+	}
+	copy(b, data)
 	return true
+}
+
+const (
+	// touchLeast is the length from which on what is to be copied is touched first. That asks for many cache lines at a time, where
+	// a copy waits for memory at each page, before which the processor does not look ahead: a fifth of the time of 100 KB.
+	touchLeast = 16 << 10
+)
+
+// touch brings b into the processor's cache. What it returns keeps the compiler from leaving the reads out.
+func touch(b []byte) (sum uint32) {
+	for i := 0; i < len(b); i += cacheLine {
+		sum += uint32(b[i])
+	}
+	return sum
 }
 
 // unmap ends the mapping; nobody is inside any more.

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/pandodb/pando/internal/corrupt"
+	"github.com/pandodb/pando/vfs"
 	"github.com/pandodb/pando/vfs/osfs"
 )
 
@@ -93,15 +94,57 @@ func TestWhatWasWrittenIsMarked(t *testing.T) {
 	}
 }
 
-func TestMarksAreForgotten(t *testing.T) {
-	s, pointers, _ := mappedStore(t)
-	m := mappingOf(t, s, pointers[0])
+// plainMapping is a mapping that does not know what lies in memory.
+type plainMapping struct{ vfs.Mapping }
+
+// knowingMapping is one that knows.
+type knowingMapping struct {
+	vfs.Mapping
+	resident func(page int64) bool
+}
+
+func (k knowingMapping) Resident(offset int64, pages []bool) bool {
+	for i := range pages {
+		pages[i] = k.resident(offset/warmPage + int64(i))
+	}
+	return true
+}
+
+// turn makes as many reads as there are between two looks at the marks.
+func (m *mapped) turn() {
 	for range len(m.data) / warmPage * turnReads {
 		m.age(0)
 	}
+}
+
+func TestMarksAreForgotten(t *testing.T) {
+	s, pointers, _ := mappedStore(t)
+	m := mappingOf(t, s, pointers[0])
+	m.mapping = plainMapping{m.mapping}
+	m.turn()
 	for i := range m.warm {
 		if m.warm[i].Load() != 0 {
 			t.Fatal("a page is still marked")
+		}
+	}
+}
+
+// Where the system tells what lies in memory the marks of that stay, and no others come to be.
+func TestMarksOfWhatIsResidentStay(t *testing.T) {
+	s, pointers, _ := mappedStore(t)
+	m := mappingOf(t, s, pointers[0])
+	marked := func(page int64) bool { return m.warm[page/64].Load()>>(page%64)&1 != 0 }
+	pages := int64(len(m.data)) / warmPage
+	before := make([]bool, pages)
+	for i := range pages {
+		before[i] = marked(i)
+	}
+	odd := func(page int64) bool { return page%2 == 1 }
+	m.mapping = knowingMapping{m.mapping, odd}
+	m.turn()
+	for i := range pages {
+		if want := before[i] && odd(i); marked(i) != want {
+			t.Errorf("page %d: marked is %v, want %v", i, marked(i), want)
 		}
 	}
 }

@@ -36,6 +36,42 @@ func TestAllocateReservesBlocks(t *testing.T) {
 	}
 }
 
+// What was just written lies in memory, and a question that makes no sense is not answered.
+func TestResident(t *testing.T) {
+	const length = 5*4096 + 100
+	f, err := osfs.New().Create(filepath.Join(t.TempDir(), "f"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := f.WriteAt(bytes.Repeat([]byte("x"), length), 0); err != nil {
+		t.Fatal(err)
+	}
+	m, err := f.(vfs.ReadMapper).MapRead(length)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	asked := m.(vfs.ResidentMapping)
+	pages := make([]bool, 5)
+	if !asked.Resident(4096, pages) {
+		t.Skip("pages of another size")
+	}
+	for i, resident := range pages {
+		if !resident {
+			t.Errorf("page %d, which was just written, is not in memory", i+1)
+		}
+	}
+	for _, offset := range []int64{-4096, 100, 6 * 4096, 1 << 40} {
+		if asked.Resident(offset, pages) {
+			t.Errorf("an answer for offset %d", offset)
+		}
+	}
+	if asked.Resident(0, nil) {
+		t.Error("an answer for no pages")
+	}
+}
+
 // TestNoSpace needs a device that is full for everybody.
 func TestNoSpace(t *testing.T) {
 	f, err := osfs.New().OpenReadWrite("/dev/full")
