@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/pandodb/pando/internal/engine"
+	"github.com/pandodb/pando/internal/progress"
 	"github.com/pandodb/pando/internal/segment"
 )
 
@@ -26,6 +27,13 @@ func (db *DB) Compact(ctx context.Context, o CompactOptions) error {
 		codec = &c
 	}
 	return db.e.Compact(ctx, codec, o.Progress)
+}
+
+// WithProgress returns a context for one call of Check, Backup or Salvage, which then tells how much it has done of how much. Only the
+// proportion means something: records are counted, or bytes. A call may have several parts, one after the other, each of which begins
+// with nothing done. tell is called by one goroutine at a time, about a thousand times for each part, and the call waits for it.
+func WithProgress(ctx context.Context, tell func(done, total int64)) context.Context {
+	return progress.With(ctx, tell)
 }
 
 // Backup writes a copy of the database as it is now into dir, while it runs. The copy opens as a database. Files are hard

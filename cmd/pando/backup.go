@@ -33,7 +33,9 @@ func (a *app) backup(ctx context.Context, dir, target string) error {
 	if inside(dir, target) {
 		return fmt.Errorf("backup %s to %s: the copy would lie inside of the database, where all is in use", dir, target)
 	}
-	copyTo := func(db *pando.DB) error { return db.Backup(ctx, target) }
+	copyTo := func(db *pando.DB) error {
+		return a.follow(ctx, "copying", func(ctx context.Context) error { return db.Backup(ctx, target) })
+	}
 	err := a.reading(dir, copyTo)
 	if errors.Is(err, pando.ErrReadOnly) {
 		err = a.using(dir, pando.Options{MustExist: true}, copyTo)

@@ -41,9 +41,18 @@ func newDamageRow(d pando.Damage) damageRow {
 	return row
 }
 
+// verify checks a database with a bar.
+func (a *app) verify(ctx context.Context, db *pando.DB) (r *pando.Report, err error) {
+	err = a.follow(ctx, "checking", func(ctx context.Context) error {
+		r, err = db.Check(ctx)
+		return err
+	})
+	return r, err
+}
+
 // check prints what a check of a database finds; damage is errDamage.
 func (a *app) check(ctx context.Context, db *pando.DB) error {
-	r, err := db.Check(ctx)
+	r, err := a.verify(ctx, db)
 	if err != nil {
 		return err
 	}

@@ -1,12 +1,15 @@
 package main
 
 import (
+	"context"
 	"io"
 	"os"
 	"time"
 
 	"github.com/schollz/progressbar/v3"
 	"golang.org/x/term"
+
+	"github.com/pandodb/pando"
 )
 
 // How the bar is drawn.
@@ -63,21 +66,30 @@ func (p *progress) reader(r io.Reader) io.Reader {
 	return io.TeeReader(r, p.bar)
 }
 
-// counter is a bar that counts documents, and is made when it is known how many there are.
+// counter is a bar that counts documents or the like, and is made when it is known how many there are.
 type counter struct {
-	a    *app
-	what string
-	bar  *progress
+	a     *app
+	what  string
+	bar   *progress
+	total int64
 }
 
 func (a *app) counter(what string) *counter { return &counter{a: a, what: what} }
 
 // of says how many of how many are done.
 func (c *counter) of(done, total int64) {
-	if c.bar == nil {
-		c.bar = c.a.progressOf(c.what, total, false)
+	if c.bar == nil || done == 0 || total != c.total { // another part begins
+		c.end()
+		c.bar, c.total = c.a.progressOf(c.what, total, false), total
 	}
 	c.bar.set(done)
+}
+
+// follow runs a long call of the database with a bar.
+func (a *app) follow(ctx context.Context, what string, call func(ctx context.Context) error) error {
+	bar := a.counter(what)
+	defer bar.end()
+	return call(pando.WithProgress(ctx, bar.of))
 }
 
 // end removes the bar.

@@ -39,7 +39,7 @@ func (a *app) restore(ctx context.Context, source, dir string) error {
 		if err := a.describeCopy(db, dir); err != nil {
 			return err
 		}
-		r, err := db.Check(ctx)
+		r, err := a.verify(ctx, db)
 		if err != nil {
 			return err
 		}

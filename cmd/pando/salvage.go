@@ -55,7 +55,11 @@ func (a *app) salvage(ctx context.Context, dir, target string) error {
 	}
 	var o pando.Options
 	a.complete(&o)
-	report, err := pando.Salvage(ctx, dir, target, &o)
+	var report *pando.SalvageReport
+	err := a.follow(ctx, "saving", func(ctx context.Context) (err error) {
+		report, err = pando.Salvage(ctx, dir, target, &o)
+		return err
+	})
 	if err != nil {
 		return err
 	}

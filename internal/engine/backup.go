@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"path/filepath"
 
+	"github.com/pandodb/pando/internal/progress"
 	"github.com/pandodb/pando/internal/root"
 	"github.com/pandodb/pando/internal/segment"
 	"github.com/pandodb/pando/internal/wal"
@@ -78,10 +79,13 @@ func (e *Engine) writeBackup(ctx context.Context, dir string, slot root.Slot, c 
 		return err
 	}
 	wanted := map[string]bool{}
-	ids := []uint32{slot.Catalogue.Segment}
+	ids, total := []uint32{slot.Catalogue.Segment}, int64(0)
 	for _, i := range c.Segments {
 		ids = append(ids, i.ID)
+		total += i.Size
 	}
+	meter := progress.From(ctx)
+	meter.Begin(total)
 	for _, id := range ids {
 		if id == 0 || wanted[segment.FileName(id)] {
 			continue
@@ -91,6 +95,7 @@ func (e *Engine) writeBackup(ctx context.Context, dir string, slot root.Slot, c 
 			return fmt.Errorf("backup segment %d: %w", id, err)
 		}
 	}
+	meter.End()
 	if err := fsys.SyncDir(segments); err != nil {
 		return fmt.Errorf("backup: %w", err)
 	}
@@ -142,13 +147,16 @@ func (e *Engine) copySegment(ctx context.Context, id uint32, dir string) error {
 		return err
 	}
 	err = fsys.Link(from, fresh)
+	meter := progress.From(ctx)
 	if err == nil {
+		meter.Add(have.Size)
 		return fsys.Rename(fresh, to)
 	}
 	if !errors.Is(err, errors.ErrUnsupported) {
 		return err
 	}
 	if same, err := sameFile(ctx, fsys, from, to, have.Size); err != nil || same {
+		meter.Add(have.Size)
 		return err
 	}
 	return copyFile(ctx, fsys, from, to, have.Size)
@@ -201,7 +209,7 @@ func copyFile(ctx context.Context, fsys vfs.FS, from, to string, size int64) (er
 		return err
 	}
 	defer func() { err = errors.Join(err, dst.Close()) }()
-	buf := make([]byte, 1<<20)
+	meter, buf := progress.From(ctx), make([]byte, 1<<20)
 	for at := int64(0); at < size; {
 		n, err := src.ReadAt(buf[:min(int64(len(buf)), size-at)], at)
 		if n == 0 && err != nil && !errors.Is(err, io.EOF) {
@@ -214,6 +222,7 @@ func copyFile(ctx context.Context, fsys vfs.FS, from, to string, size int64) (er
 			return err
 		}
 		at += int64(n)
+		meter.Add(int64(n))
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}

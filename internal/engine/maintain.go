@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/pandodb/pando/internal/corrupt"
+	"github.com/pandodb/pando/internal/progress"
 	"github.com/pandodb/pando/internal/record"
 	"github.com/pandodb/pando/internal/root"
 	"github.com/pandodb/pando/internal/segment"
@@ -74,13 +75,27 @@ func (e *Engine) Check(ctx context.Context, report func(Damage)) (CheckReport, e
 	for _, err := range e.store.Damage() {
 		report(Damage{Err: err})
 	}
+	meter := progress.From(ctx)
+	meter.Begin(recordsUnder(s, e.Keyspaces()))
 	for _, ks := range e.Keyspaces() {
 		sum.Keyspaces++
 		if err := e.checkKeyspace(ctx, s, ks, &sum, func(err error) { report(Damage{Keyspace: ks.Name, Err: err}) }); err != nil {
 			return sum, fmt.Errorf("check keyspace %q: %w", ks.Name, err)
 		}
 	}
+	meter.End()
 	return sum, nil
+}
+
+// recordsUnder is about how many settled records keyspaces have.
+func recordsUnder(s Snapshot, list []*Keyspace) (total int64) {
+	for _, ks := range list {
+		if r := s.View.Root(ks.ID); r != nil {
+			n, _ := r.Records()
+			total += n
+		}
+	}
+	return total
 }
 
 // checkKeyspace checks what has settled, values apart included, counts its blobs, and checks the values of what has not.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 
 	"github.com/pandodb/pando/internal/page"
+	"github.com/pandodb/pando/internal/progress"
 	"github.com/pandodb/pando/internal/record"
 	"github.com/pandodb/pando/internal/segment"
 	"github.com/pandodb/pando/internal/value"
@@ -38,8 +39,16 @@ func (r *rescue) scan() error {
 
 // eachBlob calls fn for every blob that verifies, in the order in which they were written.
 func (r *rescue) eachBlob(fn func(p segment.Pointer, h segment.Header, raw []byte) error) error {
+	total := int64(0)
+	for _, s := range r.segments {
+		total += s.Size
+	}
+	meter := progress.From(r.ctx)
+	meter.Begin(total)
+	defer meter.End()
 	for _, s := range r.segments {
 		err := r.store.Scan(r.ctx, s.ID, func(p segment.Pointer, h segment.Header, raw []byte) error {
+			meter.Add(int64(p.Length))
 			return fromSink(fn(p, h, raw))
 		}, nil)
 		if err := r.scanFailed(s.ID, err); err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/pandodb/pando/internal/layout/tree"
 	"github.com/pandodb/pando/internal/page"
+	"github.com/pandodb/pando/internal/progress"
 	"github.com/pandodb/pando/internal/record"
 	"github.com/pandodb/pando/internal/root"
 	"github.com/pandodb/pando/internal/segment"
@@ -17,6 +18,12 @@ import (
 
 // walk hands over what the trees of the catalogue still give.
 func (r *rescue) walk() error {
+	total := int64(0)
+	for _, k := range r.catalogue.Keyspaces {
+		total += tree.Salvageable(k.Root)
+	}
+	meter := progress.From(r.ctx)
+	meter.Begin(total)
 	for _, k := range r.catalogue.Keyspaces {
 		if r.dropped[k.ID] {
 			continue
@@ -28,12 +35,14 @@ func (r *rescue) walk() error {
 			return err
 		}
 	}
+	meter.End()
 	return nil
 }
 
 func (r *rescue) walkTree(k root.Keyspace) error {
 	lost := &lostKeys{}
 	var it page.Iterator
+	meter := progress.From(r.ctx)
 	leaf := func(raw []byte) error {
 		if err := it.Reset(raw); err != nil {
 			return err
@@ -42,6 +51,7 @@ func (r *rescue) walkTree(k root.Keyspace) error {
 			if it.Record().Kind == record.Tombstone {
 				continue
 			}
+			meter.Add(1)
 			bad, err := r.put(k.ID, it.Key(), it.Record())
 			if err != nil {
 				return fromSink(err)

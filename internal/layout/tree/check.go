@@ -9,6 +9,7 @@ import (
 	"github.com/pandodb/pando/internal/corrupt"
 	"github.com/pandodb/pando/internal/layout"
 	"github.com/pandodb/pando/internal/page"
+	"github.com/pandodb/pando/internal/progress"
 	"github.com/pandodb/pando/internal/record"
 	"github.com/pandodb/pando/internal/segment"
 )
@@ -18,6 +19,7 @@ type checker struct {
 	ctx    context.Context
 	r      *root
 	report func(error)
+	meter  *progress.Meter // counts records
 	s      layout.Scratch
 	it     page.Iterator
 
@@ -38,7 +40,7 @@ func (t *Tree) Check(ctx context.Context, r layout.Root, report func(error)) err
 	if tr.node == nil {
 		return nil
 	}
-	c := &checker{ctx: ctx, r: tr, report: report}
+	c := &checker{ctx: ctx, r: tr, report: report, meter: progress.From(ctx)}
 	f, err := c.node(tr.node.ptr, tr.node.level, nil, nil)
 	if err != nil {
 		return err
@@ -167,6 +169,7 @@ func (c *checker) leaf(b *body, i int, lo, hi []byte) (f found, err error) {
 		f.expiry = sooner(f.expiry, r.Expiry)
 		f.apart = f.apart || r.Kind == record.Apart
 		c.value(key, r)
+		c.meter.Add(1)
 	}
 	if err := c.it.Err(); err != nil {
 		c.report(c.r.badLeaf(b, i, err))

@@ -28,6 +28,17 @@ func Salvage(ctx context.Context, env *layout.Environment, keyspace uint32, enco
 	return s.node(info.ptr, info.level, nil, nil)
 }
 
+// Salvageable returns how many records lie under an encoded root, expired ones included, or somewhat more than that; 0 when it does
+// not verify.
+func Salvageable(encoded []byte) int64 {
+	info, err := decodeRoot(encoded)
+	if err != nil {
+		return 0
+	}
+	n, _ := splitCount(info.count)
+	return n
+}
+
 // salvager walks over what may be damaged.
 type salvager struct {
 	ctx  context.Context
