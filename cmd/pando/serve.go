@@ -138,6 +138,7 @@ func (s *settings) log(a *app) (*slog.Logger, error) {
 
 // serve runs until the command is told to end.
 func serve(cmd *cobra.Command, c server.Config, log *slog.Logger) error {
+	defer letGather(garbageFor(c.Memory))()
 	s, err := server.Start(c, log)
 	if err != nil {
 		return err
