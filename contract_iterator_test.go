@@ -53,6 +53,23 @@ func TestBounds(t *testing.T) {
 	})
 }
 
+// TestIteratorOnce: what a walk keeps makes no difference to what it shows.
+func TestIteratorOnce(t *testing.T) {
+	states(t, fillEven, func(t *testing.T, db *DB) {
+		want, it := db.Iter(nil), db.Iter(&IterOptions{Once: true})
+		defer want.Close()
+		defer it.Close()
+		for want.Next() {
+			if !it.Next() || string(it.Key()) != string(want.Key()) || string(it.Value()) != string(want.Value()) {
+				t.Fatalf("%q %q, want %q %q; %v", it.Key(), it.Value(), want.Key(), want.Value(), it.Err())
+			}
+		}
+		if it.Next() || it.Err() != nil || want.Err() != nil {
+			t.Errorf("at the end: %q, %v, %v", it.Key(), it.Err(), want.Err())
+		}
+	})
+}
+
 func TestIteratorPositions(t *testing.T) {
 	states(t, fillEven, func(t *testing.T, db *DB) {
 		it := db.Iter(&IterOptions{Lower: []byte("k010"), Upper: []byte("k020")})

@@ -15,6 +15,8 @@ type IterOptions struct {
 	Lower, Upper []byte
 	// KeysOnly leaves values out: Value returns nil, and values that lie apart are not read.
 	KeysOnly bool
+	// Once keeps what the walk reads from the disk out of the page cache, for walks over what will hardly be read again.
+	Once bool
 }
 
 // Iterator walks over the pairs of a keyspace in the order of their keys, as they were when it was opened. A new one stands
@@ -33,13 +35,12 @@ func failedIterator(err error) *Iterator { return &Iterator{err: err} }
 
 // newIterator opens an iterator and takes the snapshot over.
 func newIterator(s engine.Snapshot, ks *engine.Keyspace, o *IterOptions, overlay []view.Layer, stop *view.Stop) *Iterator {
-	var lower, upper []byte
-	keysOnly := false
+	walk := view.IteratorOptions{Overlay: overlay, Stop: stop}
 	if o != nil {
-		lower, upper, keysOnly = bytes.Clone(o.Lower), bytes.Clone(o.Upper), o.KeysOnly
+		walk.Lower, walk.Upper, walk.KeysOnly, walk.Once = bytes.Clone(o.Lower), bytes.Clone(o.Upper), o.KeysOnly, o.Once
 	}
 	i := &Iterator{snap: s, held: true}
-	s.Iterator(&i.own, ks, lower, upper, keysOnly, overlay, stop)
+	s.Iterator(&i.own, ks, walk)
 	i.it = &i.own
 	return i
 }

@@ -115,7 +115,7 @@ func (r *Reader) Iter(ks *Keyspace, lower, upper []byte) *Iterator {
 		upper = r.bounds[len(r.bounds)-len(upper):]
 	}
 	r.it = Iterator{held: true}
-	r.snap.ShortIterator(&r.it.own, ks.ks, lower, upper, r.db.e.Stop())
+	r.snap.Iterator(&r.it.own, ks.ks, view.IteratorOptions{Lower: lower, Upper: upper, Short: true, Stop: r.db.e.Stop()})
 	r.it.it = &r.it.own
 	return &r.it
 }

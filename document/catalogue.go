@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,11 +21,12 @@ import (
 // The catalogue says which collections there are. It lies in a keyspace of its own; docs/format/collections.md describes it.
 // Everything in memory is made from it when the store is opened, and replaced as a whole when it changes.
 const (
-	metaKeyspace   = "documents" // the catalogue; the keyspaces of collections are below it
-	collectionKey  = 'c'         // 'c', database, 0, collection: the entry
-	templateKey    = 't'         // 't', collection's number, template's number: the definition
-	indexLeafBytes = 8 << 10     // larger leaves do not make entries smaller, and looking one up dearer
-	recordLeaf     = 32 << 10
+	metaKeyspace     = "documents" // the catalogue; the keyspaces of collections are below it
+	collectionKey    = 'c'         // 'c', database, 0, collection: the entry
+	templateKey      = 't'         // 't', collection's number, template's number: the definition
+	templateKeyBytes = 1 + 4 + 4
+	indexLeafBytes   = 8 << 10 // larger leaves do not make entries smaller, and looking one up dearer
+	recordLeaf       = 32 << 10
 )
 
 // catalogue is what there is, as of one moment. It is never changed.
@@ -299,18 +301,26 @@ func (c *catalogue) withoutOldest() *catalogue {
 // templates keeps a collection's templates in the catalogue. It implements codec.Templates.
 type templates struct{ c *collection }
 
-// Load implements codec.Templates.
+// Load implements codec.Templates. Nobody reads the definitions again: the codec keeps what it needs of them.
 func (t *templates) Load(fn func(number uint32, definition []byte) error) error {
-	prefix := binary.BigEndian.AppendUint32([]byte{templateKey}, t.c.number)
-	for key, value := range t.c.store.meta.Prefix(prefix) {
-		if len(key) != len(prefix)+4 {
+	it := t.c.store.meta.Iter(&pando.IterOptions{
+		Lower: templateKeyOf(t.c.number, 0), Upper: append(templateKeyOf(t.c.number, math.MaxUint32), 0), Once: true,
+	})
+	defer it.Close()
+	for it.Next() {
+		key := it.Key()
+		if len(key) != templateKeyBytes {
 			return fmt.Errorf("catalogue of documents: a key of %d bytes for a template", len(key))
 		}
-		if err := fn(binary.BigEndian.Uint32(key[len(prefix):]), value); err != nil {
+		definition := it.Value()
+		if it.Err() != nil {
+			break
+		}
+		if err := fn(binary.BigEndian.Uint32(key[templateKeyBytes-4:]), definition); err != nil {
 			return err
 		}
 	}
-	return t.c.store.meta.Err()
+	return it.Err()
 }
 
 // Store implements codec.Templates. The template comes before every record that needs it in the log, so that whatever survives a

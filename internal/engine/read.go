@@ -191,19 +191,10 @@ func (s Snapshot) Find(overlay []view.Layer, ks *Keyspace, key []byte) (record.R
 	return r, ok, err
 }
 
-// Iterator opens an iterator over the snapshot, which must be held until it is closed.
-func (s Snapshot) Iterator(it *view.Iterator, ks *Keyspace, lower, upper []byte, keysOnly bool, overlay []view.Layer, stop *view.Stop) {
-	s.View.OpenIterator(it, view.IteratorOptions{
-		Keyspace: ks.ID, Seq: s.Seq, Now: s.e.Now(), Lower: lower, Upper: upper, KeysOnly: keysOnly,
-		Overlay: overlay, Stop: stop, Hid: &s.e.clock.used,
-	})
-}
-
-// ShortIterator is Iterator for walks that look at few pairs.
-func (s Snapshot) ShortIterator(it *view.Iterator, ks *Keyspace, lower, upper []byte, stop *view.Stop) {
-	s.View.OpenIterator(it, view.IteratorOptions{
-		Keyspace: ks.ID, Seq: s.Seq, Now: s.e.Now(), Lower: lower, Upper: upper, Short: true, Stop: stop, Hid: &s.e.clock.used,
-	})
+// Iterator opens an iterator over the snapshot, which must be held until it is closed. What the snapshot knows need not be in o.
+func (s Snapshot) Iterator(it *view.Iterator, ks *Keyspace, o view.IteratorOptions) {
+	o.Keyspace, o.Seq, o.Now, o.Hid = ks.ID, s.Seq, s.e.Now(), &s.e.clock.used
+	s.View.OpenIterator(it, o)
 }
 
 // Count returns the number of pairs in [lo, hi).

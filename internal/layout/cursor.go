@@ -13,6 +13,8 @@ import (
 // comes back with the opposite move. Keys and records are valid until the next move; they lie in a page that the cursor
 // pins, or in its own buffers.
 type Cursor interface {
+	// ReadOnce tells the cursor, before its first move, that what it reads will hardly be asked for again: it stays out of the cache.
+	ReadOnce()
 	First() bool
 	Last() bool
 	Next() bool

@@ -26,6 +26,7 @@ type IteratorOptions struct {
 	Now          uint64 // records that have expired by this moment are not shown
 	Lower, Upper []byte // [Lower, Upper); nil is open. The iterator keeps the slices
 	KeysOnly     bool
+	Once         bool         // what is read from the disk stays out of the page cache
 	Short        bool         // few pairs will be looked at: only what they need is loaded
 	Overlay      []Layer      // newest first
 	Stop         *Stop        // what makes the iterator stop
@@ -116,6 +117,9 @@ func (v *View) OpenIterator(it *Iterator, o IteratorOptions) {
 	if root := v.Root(o.Keyspace); root != nil && !root.Empty() {
 		it.settled.cursor = root.Recycle(it.memory.settled)
 		it.memory.settled = nil
+		if o.Once {
+			it.settled.cursor.ReadOnce()
+		}
 	}
 	it.settled.lower, it.settled.upper, it.settled.short = o.Lower, o.Upper, o.Short
 }

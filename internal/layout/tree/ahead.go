@@ -21,6 +21,7 @@ type prefetcher struct {
 	last    step // the leaf that the cursor read last
 	inOrder int  // leaves read one after the other
 	step    int  // 1 or -1
+	once    bool // what is read stays out of the cache
 	run     *run // that the cursor goes over, or is about to reach; nil: none
 	next    *run // the one behind it, nil: not begun
 	turn    int  // which of the rooms the next run gets
@@ -34,6 +35,7 @@ type room [aheadLeaves][]byte
 type run struct {
 	b               *body
 	from, end, step int
+	once            bool
 	room            *room
 	stop            atomic.Bool
 	done            chan struct{} // closed at the end; what follows is written before
@@ -121,7 +123,7 @@ func (p *prefetcher) start(r *root, s step) *run {
 		return nil
 	}
 	end := min(max(first+aheadLeaves*p.step, -1), s.b.len())
-	f := &run{b: s.b, from: first, end: end, step: p.step, room: &p.memory.rooms[p.turn], done: make(chan struct{})}
+	f := &run{b: s.b, from: first, end: end, step: p.step, once: p.once, room: &p.memory.rooms[p.turn], done: make(chan struct{})}
 	p.turn = 1 - p.turn
 	go f.read(r, &p.memory.ahead)
 	return f
@@ -132,7 +134,12 @@ func (f *run) read(r *root, s *layout.Scratch) {
 	defer close(f.done)
 	for i, n := f.from, 0; i != f.end && !f.stop.Load(); i, n = i+f.step, n+1 {
 		if h := f.b.handles[i].Load(); h == 0 || !r.isCached(h) {
-			memory, cached, err := r.readPage(s, f.b, i, f.room[n])
+			memory, cached, err := f.room[n], false, error(nil)
+			if f.once {
+				memory, err = r.loadLeaf(s, f.b, i, memory)
+			} else {
+				memory, cached, err = r.readPage(s, f.b, i, memory)
+			}
 			f.room[n] = memory
 			if err != nil {
 				return

@@ -237,6 +237,50 @@ func TestReadAhead(t *testing.T) {
 	}
 }
 
+// TestReadOnceKeepsNothing: a cursor that reads once shows what any other does, and leaves the cache as it was.
+func TestReadOnceKeepsNothing(t *testing.T) {
+	w := layouttest.NewWorld(t, config(), 1, 1<<20, 0)
+	w.Apply(nil, rows(0, 3000, 1), layout.ApplyOptions{LeafBytes: 300})
+	w.Apply(nil, rows(0, 3000, 500), layout.ApplyOptions{LeafBytes: 300}) // deltas
+	for _, cached := range []bool{false, true} {
+		w.Env.Cache.Resize(0) // everything leaves
+		w.Env.Epoch.Collect()
+		w.Env.Cache.Resize(1 << 20)
+		root := w.Reload()
+		if cached {
+			c := root.NewCursor()
+			for n := 0; n < 1500 && c.Next(); n++ {
+			}
+			_ = c.Close()
+		}
+		before := w.Env.Cache.Stats().Inserts
+		for from := 0; from < 3000; from += 7 {
+			c := root.NewCursor()
+			c.ReadOnce()
+			ok := c.SeekGE(row(from))
+			for i := from; i < min(from+40, 3000); i++ {
+				if !ok || string(c.Key()) != string(row(i)) || string(c.Record().Value) != fmt.Sprint("value of ", i) {
+					t.Fatalf("record %d: %q, %v, %v", i, c.Key(), ok, c.Err())
+				}
+				ok = c.Next()
+			}
+			_ = c.Close()
+		}
+		c := root.NewCursor()
+		c.ReadOnce()
+		n := 0
+		for ; c.Prev(); n++ {
+		}
+		if err := c.Err(); n != 3000 || err != nil {
+			t.Errorf("%d records backward, %v", n, err)
+		}
+		_ = c.Close()
+		if after := w.Env.Cache.Stats().Inserts; after != before {
+			t.Errorf("cached %v: %d pages were brought into the cache", cached, after-before)
+		}
+	}
+}
+
 func TestReadsDoNotAllocate(t *testing.T) {
 	w := layouttest.NewWorld(t, config(), 1, 4<<20, 0)
 	w.Apply(nil, rows(0, 3000, 1), layout.ApplyOptions{})

@@ -4,6 +4,7 @@ import (
 	"github.com/pandodb/pando/internal/layout"
 	"github.com/pandodb/pando/internal/page"
 	"github.com/pandodb/pando/internal/record"
+	"github.com/pandodb/pando/internal/segment"
 )
 
 // NewCursor implements layout.Root.
@@ -47,6 +48,7 @@ type cursor struct {
 	pinned uint64 // handle of page when it lies in the cache
 	key    []byte
 	err    error
+	once   bool          // what is read stays out of the cache
 	memory *cursorMemory // nil: nothing was read from the disk yet
 	ahead  prefetcher
 }
@@ -54,7 +56,8 @@ type cursor struct {
 // cursorMemory is what a cursor needs to read from the disk. Cursors that come and go hand it on.
 type cursorMemory struct {
 	s     layout.Scratch
-	own   []byte // a page that is not in the cache
+	own   []byte          // a page that is not in the cache
+	holds segment.Pointer // the leaf that own is the page of, if that is all there is of it; zero: it is not known
 	ahead layout.Scratch
 	rooms [2]room // of the prefetcher
 }
@@ -215,15 +218,37 @@ func (c *cursor) enter() bool {
 	return true
 }
 
+// ReadOnce implements layout.Cursor.
+func (c *cursor) ReadOnce() { c.once, c.ahead.once = true, true }
+
 // read reads the leaf at s, into the cache if it is worth that and there is room, else into the cursor's own memory.
 func (c *cursor) read(s step) bool {
 	m := c.reading()
+	if c.once {
+		return c.readOnce(m, s)
+	}
+	m.holds = segment.Pointer{}
 	own, cached, err := c.r.readPage(&m.s, s.b, s.i, m.own)
 	if cached {
 		if c.pin(s.b.handles[s.i].Load()) {
 			return true
 		}
 		own, err = c.r.loadLeaf(&m.s, s.b, s.i, own) // it has been evicted already
+	}
+	return c.hold(own, err)
+}
+
+// readOnce is read into the cursor's own memory. Somebody who walks over a little of a leaf, and then over what follows it with
+// another cursor, finds the leaf there.
+func (c *cursor) readOnce(m *cursorMemory, s step) bool {
+	leaf, whole := s.b.slots[s.i].ptr, len(s.b.deltasOf(s.i)) == 0
+	if whole && m.holds == leaf {
+		return c.hold(m.own, nil)
+	}
+	m.holds = segment.Pointer{}
+	own, err := c.r.loadLeaf(&m.s, s.b, s.i, m.own)
+	if whole && err == nil {
+		m.holds = leaf
 	}
 	return c.hold(own, err)
 }
