@@ -31,9 +31,10 @@ type column struct {
 // dictionary is the entries of a column at one moment. It is replaced, never changed; arena and ends are shared with earlier
 // ones, which do not look behind their own end.
 type dictionary struct {
-	arena []byte   // each entry, as a BSON string: length, bytes, zero; of patterns, as it is
-	ends  []uint32 // where each entry ends in arena
-	found atomic.Pointer[entryNumbers]
+	arena  []byte   // each entry, as a BSON string: length, bytes, zero; of patterns, as it is
+	ends   []uint32 // where each entry ends in arena
+	found  atomic.Pointer[entryNumbers]
+	stored *storedEntries // nil: the entries are in arena. Else they are here, and arena is empty
 }
 
 // entryNumbers finds the number of an entry. It is made when a string is first looked for: who only reads records does without.
@@ -44,17 +45,26 @@ type entryNumbers struct {
 
 // count returns how many entries there are.
 func (d *dictionary) count() int {
-	if d == nil {
+	switch {
+	case d == nil:
 		return 0
+	case d.stored != nil:
+		return d.stored.count
 	}
 	return len(d.ends)
 }
 
-// entry returns an entry, or nil when there is none of that number. Others lie behind it: it must not be appended to.
-func (d *dictionary) entry(i int) []byte {
-	if i >= d.count() {
-		return nil
+// entry returns an entry, or nil when there is none of that number. It must not be appended to.
+func (col *column) entry(i int) []byte {
+	d := col.state.Load()
+	if d == nil || i >= len(d.ends) {
+		return col.storedEntry(d, i)
 	}
+	return d.entry(i)
+}
+
+// entry returns an entry that is in arena. Others lie behind it.
+func (d *dictionary) entry(i int) []byte {
 	start, end := uint32(0), d.ends[i]
 	if i > 0 {
 		start = d.ends[i-1]
@@ -132,7 +142,7 @@ func (col *column) hash(s []byte) uint64 { return maphash.Bytes(col.codec.seed, 
 // number returns the number of the entry s, a BSON string or a pattern, or -1. One that
 // comes again and again becomes an entry.
 func (col *column) number(s []byte) (int, error) {
-	hash, d := col.hash(s), col.state.Load()
+	hash, d := col.hash(s), col.unpacked()
 	if i := d.find(col.codec.seed, hash, s); i >= 0 {
 		return i, nil
 	}
@@ -181,7 +191,7 @@ func (col *column) grow(old *[]uint32) *[]uint32 {
 func (c *Codec) promote(col *column, hash uint64, s []byte) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	d := col.state.Load()
+	d := c.unpack(col)
 	if i := d.find(c.seed, hash, s); i >= 0 {
 		return i, nil
 	}
@@ -213,10 +223,7 @@ func (c *Codec) promote(col *column, hash uint64, s []byte) (int, error) {
 
 // publish shows entries that are in the store to everybody. The caller holds the lock.
 func (c *Codec) publish(col *column, next *dictionary) {
-	c.dictionary += len(next.arena)
-	if d := col.state.Load(); d != nil {
-		c.dictionary -= len(d.arena)
-	}
+	c.dictionary += next.size() - col.state.Load().size()
 	col.state.Store(next)
 }
 
@@ -259,31 +266,18 @@ func parsePart(number uint32, definition []byte) (part, error) {
 		return wrong("the first number")
 	}
 	p.path, p.first, p.entries = path, int(first), definition[pos+n:]
-	for pos += n; pos < len(definition); p.count++ {
-		var entry []byte
-		if entry, pos = readLong(definition, pos); pos < 0 || len(entry) > MaxEntry || p.count == MaxEntries {
+	for entries := p.entries; len(entries) > 0; p.count++ {
+		end := 1 + int(entries[0])
+		if end > 1+MaxEntry || end > len(entries) || p.count == MaxEntries {
 			return wrong("an entry that is too long, or one too many")
 		}
-		if p.patterns && !isPattern(entry) {
+		if p.patterns && !isPattern(entries[1:end]) {
 			return wrong("what is no pattern")
 		}
+		entries = entries[end:]
 	}
 	if p.count == 0 {
 		return wrong("no entries")
 	}
 	return p, nil
-}
-
-// addTo adds the entries of the part to a dictionary.
-func (p *part) addTo(d *dictionary) {
-	var length [4]byte
-	for pos := 0; pos < len(p.entries); {
-		var entry []byte
-		if entry, pos = readLong(p.entries, pos); p.patterns {
-			d.add(entry)
-			continue
-		}
-		binary.LittleEndian.PutUint32(length[:], uint32(len(entry)+1))
-		d.add(length[:], entry, []byte{0})
-	}
 }

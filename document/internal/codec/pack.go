@@ -208,7 +208,7 @@ func (p *packer) packString(dst []byte, col *column, src []byte) (byte, []byte, 
 
 // number returns the number of a BSON string among the entries of a column, or -1.
 func (p *packer) number(col *column, s []byte) (int, error) {
-	hash, d := col.hash(s), col.state.Load()
+	hash, d := col.hash(s), col.unpacked()
 	if i := d.find(p.c.seed, hash, s); i >= 0 {
 		p.doubt = p.doubt || !d.numbers(p.c.seed).sound
 		return i, nil

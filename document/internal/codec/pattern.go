@@ -116,7 +116,7 @@ func readPattern(col *column, h byte, src []byte, pos int) (pattern []byte, numb
 	if h >= headPattern2 {
 		i, body = i<<8|int(body[0]), body[1:]
 	}
-	if pattern = col.patterns.state.Load().entry(i); pattern == nil {
+	if pattern = col.patterns.entry(i); pattern == nil {
 		return nil, 0, -1
 	}
 	for _, b := range body {

@@ -6,7 +6,6 @@ import (
 	"hash/maphash"
 	"maps"
 	"slices"
-	"sync"
 )
 
 // table is all templates of a codec. It is replaced, never changed.
@@ -99,35 +98,11 @@ func (c *Codec) seen(shape []byte) bool {
 	return again
 }
 
-// part is a piece of a dictionary as it is stored.
-type part struct {
-	path     []byte
-	patterns bool
-	first    int    // number of its first entry
-	count    int    // of its entries
-	entries  []byte // as they are stored
-	number   uint32
-	column   *column // nil: there are too many
-}
-
-// loading is memory for what is known of parts while dictionaries are made of them. A store of many collections loads those of one after
-// the other.
-type loading struct {
-	parts       []part
-	definitions []byte // the parts alias it, or what it was before it grew
-}
-
-var loadings = sync.Pool{New: func() any { return new(loading) }}
-
 // reload takes in what the store holds. The caller holds the lock.
 func (c *Codec) reload() error {
 	next, defined := &table{}, 0
 	l := loadings.Get().(*loading)
-	defer func() {
-		clear(l.parts)
-		l.parts, l.definitions = l.parts[:0], l.definitions[:0]
-		loadings.Put(l)
-	}()
+	defer l.done()
 	err := c.store.Load(func(number uint32, definition []byte) error {
 		switch {
 		case number >= dictionaryNumber:
@@ -155,63 +130,5 @@ func (c *Codec) reload() error {
 	}
 	c.defined = defined
 	c.table.Store(next)
-	return c.takeParts(l.parts)
-}
-
-// takeParts appends to the dictionaries what is not in them yet. Each is published once, however many parts it has.
-func (c *Codec) takeParts(parts []part) error {
-	slices.SortFunc(parts, func(a, b part) int { return int(a.number) - int(b.number) })
-	fresh, last := c.withRoom(parts), c.parts
-	for i := range parts {
-		p := &parts[i]
-		if p.number < dictionaryNumber+c.parts {
-			continue
-		}
-		d := fresh[p.column]
-		if d == nil || d.count() != p.first || p.first+p.count > MaxEntries {
-			return fmt.Errorf("codec: part %d of a dictionary, entries from %d of %q: %w", p.number-dictionaryNumber, p.first, p.path, ErrCorrupt)
-		}
-		p.addTo(d)
-		last = p.number - dictionaryNumber + 1
-	}
-	for col, d := range fresh {
-		c.publish(col, d)
-	}
-	c.parts = last
-	return nil
-}
-
-// columnOf returns the column that a part is of, or nil when there are too many columns.
-func (c *Codec) columnOf(p *part) *column {
-	col := c.columns[string(p.path)]
-	if col == nil {
-		col = c.column(string(p.path))
-	}
-	if p.patterns && col != nil {
-		col = col.patterns
-	}
-	return col
-}
-
-// withRoom returns dictionaries that have what is known, and room for the parts, whose columns it finds.
-func (c *Codec) withRoom(parts []part) map[*column]*dictionary {
-	type room struct{ bytes, entries int }
-	rooms := map[*column]room{}
-	for i := range parts {
-		p := &parts[i]
-		if p.number < dictionaryNumber+c.parts {
-			continue
-		}
-		if p.column = c.columnOf(p); p.column != nil {
-			r := rooms[p.column]
-			rooms[p.column] = room{r.bytes + len(p.entries) + 4*p.count, r.entries + p.count}
-		}
-	}
-	fresh := make(map[*column]*dictionary, len(rooms))
-	for col, r := range rooms {
-		d := col.state.Load().next()
-		d.arena, d.ends = slices.Grow(d.arena, r.bytes), slices.Grow(d.ends, r.entries)
-		fresh[col] = d
-	}
-	return fresh
+	return c.takeParts(l)
 }

@@ -198,7 +198,7 @@ func readString(col *column, h byte, src []byte, pos int) (entry, text []byte, e
 	if col == nil {
 		return nil, nil, -1
 	}
-	if entry = col.state.Load().entry(i); entry == nil {
+	if entry = col.entry(i); entry == nil {
 		return nil, nil, -1
 	}
 	return entry, nil, pos
@@ -217,7 +217,7 @@ func appendString(dst []byte, col *column, h byte, src []byte, pos int) ([]byte,
 	if col == nil {
 		return dst, -1
 	}
-	entry := col.state.Load().entry(i)
+	entry := col.entry(i)
 	if entry == nil {
 		return dst, -1
 	}

@@ -107,7 +107,7 @@ func putString(to []byte, col *column, h byte, src []byte, pos int) (size, end i
 	if col == nil {
 		return 0, -1
 	}
-	entry := col.state.Load().entry(i)
+	entry := col.entry(i)
 	if entry == nil || len(entry) > len(to) {
 		return 0, -1
 	}
@@ -148,7 +148,7 @@ func putPattern(to []byte, col *column, h byte, src []byte, pos int) (size, end 
 		i, pos = i<<8|int(src[pos]), pos+1
 	}
 	number := binary.BigEndian.Uint64(src[pos:]) >> (8 * uint(loaded-width) & 63)
-	pattern := col.patterns.state.Load().entry(i)
+	pattern := col.patterns.entry(i)
 	if pattern == nil {
 		return 0, -1
 	}

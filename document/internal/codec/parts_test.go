@@ -1,0 +1,108 @@
+package codec
+
+import (
+	"bytes"
+	"sync"
+	"testing"
+)
+
+// TestEntriesStayPackedWhileFewAreAskedFor: a codec that reads a document or two leaves its dictionaries as they are stored, one that reads
+// many or writes unpacks them, and nobody sees a difference.
+func TestEntriesStayPackedWhileFewAreAskedFor(t *testing.T) {
+	docs := append(packages(2000), flights(2000)...)
+	store := newMemory()
+	writer := open(t, Template, store)
+	records := make([][]byte, len(docs))
+	for range 2 {
+		for i, doc := range docs {
+			var err error
+			if records[i], err = writer.Encode(nil, doc); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+
+	reader := open(t, Template, store)
+	if packed, unpacked := dictionariesOf(reader); packed < 10 || unpacked != 0 {
+		t.Errorf("at first %d dictionaries are packed and %d unpacked", packed, unpacked)
+	}
+	if reader.dictionary != writer.dictionary {
+		t.Errorf("dictionaries of %d bytes, want %d", reader.dictionary, writer.dictionary)
+	}
+	same(t, records[1999], docs[1999], reader)
+	if packed, _ := dictionariesOf(reader); packed < 10 {
+		t.Errorf("after a document %d dictionaries are packed", packed)
+	}
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			for i := range docs {
+				if got, err := reader.Decode(nil, records[i]); err != nil || !bytes.Equal(got, docs[i]) {
+					t.Errorf("document %d: %v", i, err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if again, err := open(t, Template, store).Encode(nil, docs[1999]); err != nil || !bytes.Equal(again, records[1999]) {
+		t.Errorf("encoded with what was read: %x, %v, want %x", again, err, records[1999])
+	}
+	if _, unpacked := dictionariesOf(reader); unpacked < 10 || reader.dictionary != writer.dictionary {
+		t.Errorf("after all documents %d dictionaries are unpacked, of %d bytes, want %d", unpacked, reader.dictionary, writer.dictionary)
+	}
+}
+
+// TestPackedEntriesGrow: a codec that follows another takes in parts, whether it has unpacked those before or not.
+func TestPackedEntriesGrow(t *testing.T) {
+	docs, store := packages(3000), newMemory()
+	writer := open(t, Template, store)
+	idle, busy := open(t, Template, store), open(t, Template, store)
+	for i, doc := range docs {
+		record, err := writer.Encode(nil, doc)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if i%100 != 99 {
+			continue
+		}
+		for _, follower := range []*Codec{idle, busy} {
+			if err := follower.Reload(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		same(t, record, doc, busy, writer)
+		for _, col := range busy.columns {
+			col.unpacked()
+		}
+	}
+	if packed, _ := dictionariesOf(idle); packed < 5 || idle.dictionary != writer.dictionary || busy.dictionary != writer.dictionary {
+		t.Errorf("%d packed dictionaries, of %d and %d bytes, want %d", packed, idle.dictionary, busy.dictionary, writer.dictionary)
+	}
+	for _, doc := range docs[2000:] {
+		record, err := writer.Encode(nil, doc)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, follower := range []*Codec{idle, busy} {
+			if err := follower.Reload(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		same(t, record, doc, idle, busy)
+	}
+}
+
+// dictionariesOf counts the dictionaries that are as they are stored, and those that are not.
+func dictionariesOf(c *Codec) (packed, unpacked int) {
+	for _, col := range c.columns {
+		for _, d := range []*dictionary{col.state.Load(), col.patterns.state.Load()} {
+			if d != nil && d.stored != nil {
+				packed++
+			} else if d != nil {
+				unpacked++
+			}
+		}
+	}
+	return packed, unpacked
+}
