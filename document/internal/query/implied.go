@@ -93,11 +93,12 @@ func constantOf(v bsoncore.Value, let []expression.Variable) (bsoncore.Value, bo
 	if v.Type == bsoncore.TypeString {
 		s := v.StringValue()
 		if name, isVariable := strings.CutPrefix(s, "$$"); isVariable {
-			i := slices.IndexFunc(let, func(x expression.Variable) bool { return x.Name == name })
-			if i < 0 {
-				return bsoncore.Value{}, false
+			for _, x := range slices.Backward(let) { // of several with one name the last counts
+				if x.Name == name {
+					return x.Value, comparesAlike(x.Value.Type)
+				}
 			}
-			return let[i].Value, comparesAlike(let[i].Value.Type)
+			return bsoncore.Value{}, false
 		}
 		return v, !strings.HasPrefix(s, "$")
 	}

@@ -10,6 +10,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 
 	"github.com/pandodb/pando/document/internal/collation"
+	"github.com/pandodb/pando/document/internal/expression"
 	"github.com/pandodb/pando/document/internal/mongoerror"
 	"github.com/pandodb/pando/document/internal/path"
 )
@@ -133,6 +134,25 @@ func TestMissingFields(t *testing.T) {
 			if got, err := f.Match(doc); got != want || err != nil {
 				t.Errorf("%s on %T: %v, %v", filter, doc, got, err)
 			}
+		}
+	}
+}
+
+// TestInnerVariablesHideOuterOnes: the let of a $lookup comes behind that of the command, and its variables count.
+func TestInnerVariablesHideOuterOnes(t *testing.T) {
+	text := func(s string) bsoncore.Value {
+		return bsoncore.Value{Type: bsoncore.TypeString, Data: bsoncore.AppendString(nil, s)}
+	}
+	doc := path.Document(document(t, `{"a": "inner"}`))
+	for filter, want := range map[string]bool{
+		`{"$expr": {"$eq": ["$a", "$$v"]}}`: true, `{"$expr": {"$in": ["$a", ["$$v", "x"]]}}`: true, `{"$expr": {"$ne": ["$a", "$$v"]}}`: false,
+	} {
+		f, err := Parse(document(t, filter), &Options{Let: []expression.Variable{{Name: "v", Value: text("outer")}, {Name: "v", Value: text("inner")}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := f.Match(doc); got != want || err != nil {
+			t.Errorf("%s: %v, %v", filter, got, err)
 		}
 	}
 }
