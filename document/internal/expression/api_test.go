@@ -65,6 +65,17 @@ func TestFields(t *testing.T) {
 	}
 }
 
+// TestNullEndsUnions: what is behind a null does not count, nor does it fail.
+func TestNullEndsUnions(t *testing.T) {
+	for _, s := range []string{
+		`{"$setUnion": ["$none", {"$firstN": {"n": 1, "input": "$none"}}]}`, `{"$setIntersection": [["a"], "$none", {"$firstN": {"n": 1, "input": "$none"}}]}`,
+	} {
+		if got := outcome(parse(t, s, nil).Eval(value(t, `{}`).Data)); got != "null null" {
+			t.Errorf("%s: %s", s, got)
+		}
+	}
+}
+
 func TestVariables(t *testing.T) {
 	o := &Options{Let: []Variable{{Name: "open"}, {Name: "other"}}}
 	e := parse(t, `[{"$add": ["$$open", "$a"]}, {"$type": "$$other"}]`, o)

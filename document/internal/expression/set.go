@@ -48,7 +48,7 @@ func buildSet(p *parser, name string, operands []node) (node, error) {
 	}
 	switch name {
 	case "$setUnion", "$setIntersection":
-		operands = p.commute(operands, apply)
+		return &stopping{nary{p.commute(operands, apply), apply}}, nil
 	case "$setEquals": // those that are known are compared first
 		slices.SortStableFunc(operands, func(a, b node) int {
 			_, first := isConstant(a)
