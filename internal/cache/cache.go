@@ -88,7 +88,8 @@ type Cache struct {
 	mu       sync.Mutex
 	closed   bool
 	classes  []class
-	chunks   []chunk
+	most     int     // chunks that the largest budget allows
+	chunks   []chunk // none before the first Insert
 	warm     []int   // chunks without frames whose memory has been touched
 	lowest   int     // no chunk below it is cold
 	limit    int     // chunks that the budget allows to be in memory
@@ -122,10 +123,11 @@ func New(bytes int64, d *epoch.Domain) *Cache {
 	c := &Cache{epoch: d, shift: chunkShift(bytes)}
 	n := int(min(max(bytes, 0)>>c.shift, maxChunks))
 	c.classes = newClasses(1 << c.shift)
+	c.sizes = make([]int, len(c.classes))
 	for i := range c.classes {
-		c.sizes = append(c.sizes, c.classes[i].size)
+		c.sizes[i] = c.classes[i].size
 	}
-	c.chunks = make([]chunk, n)
+	c.most = n
 	c.strides = make([]atomic.Uint32, n)
 	for i := range n {
 		c.strides[i].Store(noFrames)
@@ -299,13 +301,14 @@ func (c *Cache) allocate() error {
 	if c.closed {
 		return ErrClosed
 	}
-	if c.base != nil || len(c.chunks) == 0 {
+	if c.base != nil || c.most == 0 {
 		return nil
 	}
-	slab, err := offheap.Alloc(len(c.chunks) << c.shift)
+	slab, err := offheap.Alloc(c.most << c.shift)
 	if err != nil {
 		return fmt.Errorf("page cache: %w", err)
 	}
+	c.chunks = make([]chunk, c.most)
 	c.slab, c.base = slab, unsafe.Pointer(unsafe.SliceData(slab))
 	return nil
 }

@@ -12,6 +12,8 @@ const (
 	smallestFrame = 1 << 10
 	frameAlign    = 64 // a cache line
 
+	usualClasses = 36 // of chunks of 1 MiB
+
 	// noFrames stands for a chunk's stride when it has none: a frame at any index would end after the chunk.
 	noFrames = 1<<maxShift + 1
 )
@@ -42,7 +44,7 @@ type class struct {
 
 // newClasses lists the classes by size: each a fraction of a chunk, about a fifth apart where the fractions allow.
 func newClasses(chunk int) []class {
-	var classes []class
+	classes := make([]class, 0, usualClasses)
 	for n := 1; n <= framesPerChunk && chunk/n >= smallestFrame; n += max(1, n/5) {
 		classes = append(classes, class{size: chunk / n / frameAlign * frameAlign, count: n})
 	}

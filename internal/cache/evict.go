@@ -263,7 +263,7 @@ func (c *Cache) inUse(n int) (used int) {
 func (c *Cache) Resize(bytes int64) {
 	c.mu.Lock()
 	c.crowded.Store(false)
-	c.limit = int(min(max(bytes, 0)>>c.shift, int64(len(c.chunks))))
+	c.limit = int(min(max(bytes, 0)>>c.shift, int64(c.most)))
 	excess := c.resident - c.limit
 	for ; excess > 0 && len(c.warm) > 0; excess-- {
 		c.release(c.warm[len(c.warm)-1])

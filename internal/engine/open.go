@@ -51,7 +51,9 @@ func Open(o Options) (*Engine, error) {
 	if !o.ReadOnly {
 		e.worker.Go(e.work)
 		if o.Profile == Relaxed {
-			e.kickSync <- struct{}{} // what recovery found waits for it
+			if e.log != nil && e.atRisk() > 0 { // what recovery found
+				e.kickSync <- struct{}{}
+			}
 			e.worker.Go(e.keepSynced)
 		}
 	}

@@ -8,29 +8,48 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mapPages maps n bytes, a multiple of the page size. Kernels before 6.7 place a mapping at any page, and a huge page
-// needs an aligned 2 MiB; so a large block is cut out of a mapping that is one huge page longer.
+// mapPages maps n bytes, a multiple of the page size. A huge page needs an aligned 2 MiB: a large block takes whole ones, which kernels
+// from 6.7 on place so by themselves. Where one does not, the block is cut out of a mapping that is one huge page longer.
 func mapPages(n int) (unsafe.Pointer, error) {
-	const protection, flags = unix.PROT_READ | unix.PROT_WRITE, unix.MAP_ANON | unix.MAP_PRIVATE | unix.MAP_NORESERVE
-	if n < hugePage {
-		return unix.MmapPtr(-1, 0, nil, uintptr(n), protection, flags)
+	n = wholePages(n)
+	block, err := mapAnywhere(n)
+	if err != nil || n < hugePage {
+		return block, err
 	}
-	p, err := unix.MmapPtr(-1, 0, nil, uintptr(n)+hugePage, protection, flags)
-	if err != nil {
-		return nil, err
+	if uintptr(block)&(hugePage-1) != 0 {
+		if err := unix.MunmapPtr(block, uintptr(n)); err != nil {
+			return nil, err
+		}
+		p, err := mapAnywhere(n + hugePage)
+		if err != nil {
+			return nil, err
+		}
+		skip := -uintptr(p) & (hugePage - 1)
+		block = unsafe.Add(p, skip)
+		if skip > 0 {
+			// A part that cannot be unmapped costs address space only: it is never touched.
+			_ = unix.MunmapPtr(p, skip)
+		}
+		_ = unix.MunmapPtr(unsafe.Add(block, n), hugePage-skip)
 	}
-	skip := -uintptr(p) & (hugePage - 1)
-	block := unsafe.Add(p, skip)
-	if skip > 0 {
-		// A part that cannot be unmapped costs address space only: it is never touched.
-		_ = unix.MunmapPtr(p, skip)
-	}
-	_ = unix.MunmapPtr(unsafe.Add(block, n), hugePage-skip)
 	_ = unix.Madvise(unsafe.Slice((*byte)(block), n), unix.MADV_HUGEPAGE) // refused by kernels without huge pages
 	return block, nil
 }
 
-func unmapPages(p unsafe.Pointer, n int) error { return unix.MunmapPtr(p, uintptr(n)) }
+func mapAnywhere(n int) (unsafe.Pointer, error) {
+	const protection, flags = unix.PROT_READ | unix.PROT_WRITE, unix.MAP_ANON | unix.MAP_PRIVATE | unix.MAP_NORESERVE
+	return unix.MmapPtr(-1, 0, nil, uintptr(n), protection, flags)
+}
+
+// wholePages is what a block of n bytes takes of addresses.
+func wholePages(n int) int {
+	if n < hugePage {
+		return n
+	}
+	return roundUp(n, hugePage)
+}
+
+func unmapPages(p unsafe.Pointer, n int) error { return unix.MunmapPtr(p, uintptr(wholePages(n))) }
 
 func releasePages(b []byte) { _ = unix.Madvise(b, unix.MADV_DONTNEED) }
 

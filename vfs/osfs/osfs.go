@@ -89,7 +89,7 @@ func (system) Lock(name string, mode vfs.LockMode) (io.Closer, error) {
 var errDirectory = errors.New("is a directory")
 
 func open(op, name string, flag int) (vfs.File, error) {
-	f, err := os.OpenFile(name, flag, fileMode)
+	f, err := openFile(name, flag)
 	if err != nil {
 		return nil, explain(err)
 	}

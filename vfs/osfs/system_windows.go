@@ -79,3 +79,5 @@ func lock(name string, mode vfs.LockMode) (io.Closer, error) {
 	l.sign()
 	return l, nil
 }
+
+func openFile(name string, flag int) (*os.File, error) { return os.OpenFile(name, flag, fileMode) }
