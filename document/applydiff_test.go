@@ -38,6 +38,36 @@ func anyDocument(depth int) *rapid.Generator[bson.D] {
 	})
 }
 
+// Two documents with the same fields in the same order are compared side by side; looking for each field says the same of them.
+func TestTheDiffSideBySideIsTheDiff(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		doc := anyDocument(2).Draw(t, "old")
+		other := bson.D{}
+		for _, e := range doc {
+			if rapid.Bool().Draw(t, "changed") {
+				e.Value = anyValue(2).Draw(t, e.Key)
+			}
+			other = append(other, e)
+		}
+		old, err := bson.Marshal(doc)
+		if err != nil {
+			t.Fatal(err)
+		}
+		now, err := bson.Marshal(other)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !sameFields(old, now) || sameFields(old, emptyDocument()) && len(doc) > 0 {
+			t.Fatalf("%s and %s have the same fields, and an empty document has others", document(old), document(now))
+		}
+		got, differ := appendSideBySide(nil, old, now)
+		want, differs := appendAnyDiff(nil, old, now)
+		if string(got) != string(want) || differ != differs {
+			t.Fatalf("%s, %v, want %s, %v", document(got), differ, document(want), differs)
+		}
+	})
+}
+
 // What the oplog says of an update makes the document that the update made, also where it was made already.
 func TestTheDiffInTheOplogMakesTheDocument(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

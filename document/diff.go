@@ -5,6 +5,8 @@ import (
 	"strconv"
 
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
+
+	"github.com/pandodb/pando/document/internal/path"
 )
 
 // The log tells of an update what it changed, in the shape that MongoDB's oplog has since version 5.0. The diff of a document has
@@ -37,11 +39,66 @@ func appendDiff(dst []byte, old, doc document) []byte {
 	return dst
 }
 
+// appendDocumentDiff appends the diff of two documents, and reports whether they differ.
+func appendDocumentDiff(dst []byte, old, doc document) ([]byte, bool) {
+	if sameFields(old, doc) {
+		return appendSideBySide(dst, old, doc)
+	}
+	return appendAnyDiff(dst, old, doc)
+}
+
+// sameFields reports whether two documents have the same fields in the same order, as those before and after most updates have. It is
+// asked before anything is compared, so that no part of a document is compared twice.
+func sameFields(old, doc document) bool {
+	was, now := path.ElementsOf(old), path.ElementsOf(doc)
+	for {
+		a, _, more := was.Next()
+		b, _, both := now.Next()
+		if more != both || !bytes.Equal(a, b) {
+			return false
+		}
+		if !more {
+			return true
+		}
+	}
+}
+
+// appendSideBySide is appendDocumentDiff for documents with the same fields in the same order: none has to be looked for.
+func appendSideBySide(dst []byte, old, doc document) (out []byte, differ bool) {
+	was, now := path.ElementsOf(old), path.ElementsOf(doc)
+	at, out := bsoncore.AppendDocumentStart(dst)
+	updated, within := int32(-1), []byte(nil)
+	for {
+		name, from, more := was.Next()
+		if !more {
+			break
+		}
+		_, to, _ := now.Next()
+		switch diff, how := valueDiff(from, to); how {
+		case replaced:
+			if updated < 0 {
+				out = bsoncore.AppendHeader(out, bsoncore.TypeEmbeddedDocument, diffUpdated)
+				updated, out = bsoncore.AppendDocumentStart(out)
+			}
+			out = append(append(append(out, byte(to.Type)), name...), 0)
+			out = append(out, to.Data...)
+		case changed:
+			within = bsoncore.AppendDocumentElement(within, string(diffWithin)+string(name), diff)
+		}
+	}
+	if updated >= 0 {
+		out, _ = bsoncore.AppendDocumentEnd(out, updated) // which fails on a wrong place only
+	}
+	out = append(out, within...)
+	out, _ = bsoncore.AppendDocumentEnd(out, at)
+	return out, updated >= 0 || within != nil
+}
+
 // documentDiff collects the elements of the parts of a diff.
 type documentDiff struct{ removed, updated, inserted, within []byte }
 
-// appendDocumentDiff appends the diff of two documents, and reports whether they differ.
-func appendDocumentDiff(dst []byte, old, doc document) ([]byte, bool) {
+// appendAnyDiff is appendDocumentDiff for documents of which nothing is known.
+func appendAnyDiff(dst []byte, old, doc document) ([]byte, bool) {
 	d := documentDiff{}
 	was, now := elementsOf(old), elementsOf(doc)
 	for _, e := range was {

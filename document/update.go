@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
@@ -117,10 +118,25 @@ type change struct {
 	keep func(old, new document) (document, error)
 
 	matched, modified int64
-	keepInserted      bool   // the caller gets a document that is inserted
-	unchecked         bool   // the validator is not asked
-	doc, out, stored  []byte // buffers
-	spans             []span
+	keepInserted      bool // the caller gets a document that is inserted
+	unchecked         bool // the validator is not asked
+	*changeBuffers         // while it is carried out
+}
+
+// changeBuffers is the memory that a change works in.
+type changeBuffers struct {
+	key, doc, out, stored []byte
+	spans                 []span
+}
+
+// spareChanges is buffers of earlier changes.
+var spareChanges = sync.Pool{New: func() any { return new(changeBuffers) }}
+
+// release gives the buffers to later changes.
+func (b *changeBuffers) release() {
+	if max(cap(b.doc), cap(b.out), cap(b.stored)) <= maxSpareBuffer {
+		spareChanges.Put(b)
+	}
 }
 
 // parseChange parses the query and update of a change.
@@ -284,6 +300,8 @@ func (ch *change) run(ctx context.Context) error {
 	if x == nil || err != nil {
 		return err
 	}
+	ch.changeBuffers = spareChanges.Get().(*changeBuffers)
+	defer ch.changeBuffers.release()
 	if key := ch.direct(x); key != nil {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -339,7 +357,8 @@ func (ch *change) direct(x *collection) []byte {
 	if len(list) != 1 || string(list[0].field) != "_id" {
 		return nil
 	}
-	return x.key(nil, list[0].value)
+	ch.key = x.key(ch.key[:0], list[0].value)
+	return ch.key
 }
 
 // apply changes the documents under some keys with one commit.

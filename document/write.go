@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
@@ -129,11 +130,13 @@ func (s *Store) writeOnce(ctx context.Context, fn func(w *writer) error) (err er
 		return err
 	}
 	defer tx.Rollback()
-	w := &writer{store: s, tx: tx, ctx: ctx}
+	w := spareWriters.Get().(*writer)
+	w.store, w.tx, w.ctx = s, tx, ctx
 	defer func() {
 		if err != nil {
 			w.forgetCounts()
 		}
+		w.release()
 	}()
 	w.statements, _ = ctx.Value(statementsKey{}).(*statements)
 	if err := fn(w); err != nil {
@@ -150,6 +153,22 @@ func (s *Store) writeOnce(ctx context.Context, fn func(w *writer) error) (err er
 		s.remember(w.statements.session, record)
 	}
 	return nil
+}
+
+// spareWriters is writers of earlier commits, for their buffers.
+var spareWriters = sync.Pool{New: func() any { return new(writer) }}
+
+// maxSpareBuffer is how large a buffer may be to be kept for the next commit.
+const maxSpareBuffer = 64 << 10
+
+// release gives the buffers to later commits. The writer must not be used any more.
+func (w *writer) release() {
+	if max(cap(w.buf), cap(w.note), cap(w.diff), cap(w.entries)) > maxSpareBuffer {
+		return
+	}
+	clear(w.touched)
+	*w = writer{touched: w.touched[:0], buf: w.buf[:0], note: w.note[:0], diff: w.diff[:0], entries: w.entries[:0]}
+	spareWriters.Put(w)
 }
 
 // forgetCounts is for a commit that failed: what it counted of capped collections was not written.
