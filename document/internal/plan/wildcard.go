@@ -143,10 +143,12 @@ func (p *planner) there(x *Index, found []leaf) []leaf {
 	b := newBounder(x.Definition, 0, x.Multikey, p.q.Collation)
 	var out []leaf
 	for _, l := range found {
-		if l.compared != nil || !answered(l.node) {
-			continue
-		}
-		if _, ok := b.condition(l.node); !ok {
+		if l.compared != nil {
+			if l.compared.value.Type == bsoncore.TypeArray {
+				continue
+			}
+			l.compared = nil
+		} else if _, ok := b.condition(l.node); !ok || !answered(l.node) {
 			continue
 		}
 		l.path = withoutPositions(l.path)
