@@ -25,7 +25,9 @@ type column struct {
 	notes    atomic.Pointer[[]uint32] // fingerprints of strings seen lately; its length is a power of two
 	missed   atomic.Uint32            // a sixteenth of the strings that were no entry since notes has its length
 
-	waiting [][]byte // guarded by the codec's lock: strings that will be in the next part
+	// Guarded by the codec's lock.
+	waiting [][]byte // strings that will be in the next part
+	intake  int      // while parts are taken in: 1 + which of loading.intakes is of this column
 }
 
 // dictionary is the entries of a column at one moment. It is replaced, never changed; arena and ends are shared with earlier

@@ -20,7 +20,7 @@ type part struct {
 	count    int    // of its entries
 	entries  []byte // as they are stored: of each its length, in one byte, and its bytes
 	number   uint32
-	intake   *intake
+	intake   int // 1 + which of loading.intakes it belongs to; 0: there are too many columns
 }
 
 // intake is what comes to a column while parts are taken in.
@@ -34,7 +34,9 @@ type intake struct {
 // loading is memory for what is known of parts while they are taken in.
 type loading struct {
 	parts       []part
+	intakes     []intake
 	definitions []byte // the parts alias it, or what it was before it grew
+	compiler    compiler
 }
 
 var loadings = sync.Pool{New: func() any { return new(loading) }}
@@ -42,7 +44,9 @@ var loadings = sync.Pool{New: func() any { return new(loading) }}
 // done gives the memory back.
 func (l *loading) done() {
 	clear(l.parts)
-	l.parts, l.definitions = l.parts[:0], l.definitions[:0]
+	clear(l.intakes)
+	l.compiler.forget()
+	l.parts, l.intakes, l.definitions = l.parts[:0], l.intakes[:0], l.definitions[:0]
 	loadings.Put(l)
 }
 
@@ -50,47 +54,47 @@ func (l *loading) done() {
 func (c *Codec) takeParts(l *loading) error {
 	l.parts = slices.DeleteFunc(l.parts, func(p part) bool { return p.number < dictionaryNumber+c.parts })
 	slices.SortFunc(l.parts, func(a, b part) int { return int(a.number) - int(b.number) })
-	intakes := c.intakesOf(l.parts)
+	l.takeColumns(c)
 	last := c.parts
 	for i := range l.parts {
 		p := &l.parts[i]
-		if p.intake == nil || p.intake.next.count() != p.first || p.first+p.count > MaxEntries {
+		var next *dictionary
+		if p.intake > 0 {
+			next = l.intakes[p.intake-1].next
+		}
+		if next == nil || next.count() != p.first || p.first+p.count > MaxEntries {
 			return fmt.Errorf("codec: part %d of a dictionary, entries from %d of %q: %w", p.number-dictionaryNumber, p.first, p.path, ErrCorrupt)
 		}
-		p.addTo(p.intake.next)
+		p.addTo(next)
 		last = p.number - dictionaryNumber + 1
 	}
-	for _, in := range intakes {
+	for _, in := range l.intakes {
 		c.publish(in.column, in.next)
 	}
 	c.parts = last
 	return nil
 }
 
-// intakesOf finds the columns of parts, and makes dictionaries that have what is known, and room for what comes.
-func (c *Codec) intakesOf(parts []part) map[*column]*intake {
-	if len(parts) == 0 {
-		return nil
-	}
-	intakes := make(map[*column]*intake, 8)
-	for i := range parts {
-		p := &parts[i]
+// takeColumns finds the columns of the parts, and makes dictionaries that have what is known, and room for what comes.
+func (l *loading) takeColumns(c *Codec) {
+	for i := range l.parts {
+		p := &l.parts[i]
 		col := c.columnOf(p)
 		if col == nil {
 			continue
 		}
-		in := intakes[col]
-		if in == nil {
-			in = &intake{column: col}
-			intakes[col] = in
+		if col.intake == 0 {
+			l.intakes = append(l.intakes, intake{column: col})
+			col.intake = len(l.intakes)
 		}
-		p.intake = in
+		p.intake = col.intake
+		in := &l.intakes[p.intake-1]
 		in.bytes, in.count = in.bytes+len(p.entries), in.count+p.count
 	}
-	for col, in := range intakes {
-		in.next = col.state.Load().withRoom(in)
+	for i := range l.intakes {
+		in := &l.intakes[i]
+		in.next, in.column.intake = in.column.state.Load().withRoom(in), 0
 	}
-	return intakes
 }
 
 // columnOf returns the column that a part is of, or nil when there are too many columns.

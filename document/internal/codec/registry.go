@@ -69,12 +69,12 @@ func (c *Codec) define(shape, doc []byte) (*template, error) {
 		return nil, nil
 	}
 	number := len(old.templates)
-	_, p, err := c.compile(number, shape)
-	if err != nil {
+	var p compiler
+	if _, err := p.compile(c, number, shape); err != nil {
 		return nil, err
 	}
 	definition := p.relate(doc)
-	t, _, err := c.compile(number, definition)
+	t, err := p.compile(c, number, definition)
 	if err != nil {
 		return nil, err
 	}
@@ -117,7 +117,7 @@ func (c *Codec) reload() error {
 		t := c.table.Load().at(int(number))
 		if t == nil || t.definition != string(definition) {
 			var err error
-			if t, _, err = c.compile(int(number), definition); err != nil {
+			if t, err = l.compiler.compile(c, int(number), definition); err != nil {
 				return err
 			}
 		}

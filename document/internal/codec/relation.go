@@ -33,7 +33,7 @@ func (p *compiler) relation(o *op) error {
 	}
 	p.rest = p.rest[n:]
 	at := p.heads[len(p.heads)-int(back)]
-	base := &p.t.ops[at]
+	base := &p.ops[at]
 	if base.typ != o.typ || base.base != 0 || (base.save == 0 && len(p.t.bases) == maxRegisters) {
 		return fmt.Errorf("it is relative to what cannot be a base: %w", ErrCorrupt)
 	}

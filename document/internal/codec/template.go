@@ -3,6 +3,7 @@ package codec
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -111,7 +112,7 @@ type template struct {
 	ops        []op
 	bases      []int32 // the op of each register
 	fields     []field
-	names      map[string]int32 // to the field; of several, the first
+	byName     []int32 // the fields in the order of their names, and of one name in their own
 }
 
 // appendDefinition appends the elements of the definition of doc's shape. It is not ok when doc makes no sense, or when its
@@ -154,7 +155,7 @@ func appendDefinition(dst []byte, doc []byte, outside bool, depth int) ([]byte, 
 // place is where a definition has the type of an op, and where its name ends.
 type place struct{ typ, end int }
 
-// compiler makes a template of a definition.
+// compiler makes templates of definitions, one after the other. The zero value is ready.
 type compiler struct {
 	t      *template
 	c      *Codec
@@ -165,33 +166,84 @@ type compiler struct {
 	bools  int
 	headed int32
 	fixed  int
+
+	// What the template gets in the end, in memory that serves for the next one too.
+	ops      []op
+	prefixes []byte // of the ops
+	widths   []int  // of the prefixes
+	classes  []byte
+	fields   []field
 }
 
 // compile makes a template of its definition, of which the first byte has been seen. The caller holds the codec's lock.
-func (c *Codec) compile(number int, definition []byte) (*template, *compiler, error) {
-	t := &template{number: number, definition: string(definition), names: map[string]int32{}, sound: true}
-	p := &compiler{t: t, c: c, rest: definition[1:], shape: []byte{definitionTemplate}}
+func (p *compiler) compile(c *Codec, number int, definition []byte) (*template, error) {
+	t := &template{number: number, definition: string(definition), sound: true}
+	*p = compiler{
+		t: t, c: c, rest: definition[1:], shape: append(p.shape[:0], definitionTemplate), places: p.places[:0], heads: p.heads[:0],
+		ops: p.ops[:0], prefixes: p.prefixes[:0], widths: p.widths[:0], classes: p.classes[:0], fields: p.fields[:0],
+	}
 	if len(definition) > MaxDefinition+maxRelations {
-		return nil, nil, fmt.Errorf("codec: template %d: a definition of %d bytes: %w", number, len(definition), ErrCorrupt)
+		return nil, fmt.Errorf("codec: template %d: a definition of %d bytes: %w", number, len(definition), ErrCorrupt)
 	}
 	if err := p.document("", 0); err != nil {
-		return nil, nil, fmt.Errorf("codec: template %d: %w", number, err)
+		return nil, fmt.Errorf("codec: template %d: %w", number, err)
 	}
 	if len(p.rest) != 0 {
-		return nil, nil, fmt.Errorf("codec: template %d: %d bytes behind the end: %w", number, len(p.rest), ErrCorrupt)
+		return nil, fmt.Errorf("codec: template %d: %d bytes behind the end: %w", number, len(p.rest), ErrCorrupt)
 	}
-	t.shape = string(p.shape)
+	p.finish()
+	return t, nil
+}
+
+// finish gives the template what has been gathered.
+func (p *compiler) finish() {
+	t := p.t
+	t.ops, t.classes, t.fields = slices.Clone(p.ops), slices.Clone(p.classes), slices.Clone(p.fields)
+	if t.shape = t.definition; string(p.shape) != t.definition {
+		t.shape = string(p.shape)
+	}
 	t.bools = (p.bools + 7) / 8
 	t.front = t.bools + len(t.classes) + p.fixed
+	prefixes := string(p.prefixes)
 	for i := range t.ops {
-		switch o := &t.ops[i]; {
+		o := &t.ops[i]
+		o.prefix, prefixes = prefixes[:p.widths[i]], prefixes[p.widths[i]:]
+		switch {
 		case classOf(o.kind) != classNone:
 			o.place += int32(t.bools)
 		case o.kind == kindFixed:
 			o.place += int32(t.bools + len(t.classes))
 		}
 	}
-	return t, p, nil
+	t.byName = make([]int32, len(t.fields))
+	for i := range t.byName {
+		t.byName[i] = int32(i)
+	}
+	slices.SortStableFunc(t.byName, func(a, b int32) int { return strings.Compare(t.nameOf(a), t.nameOf(b)) })
+}
+
+// forget gives up what the compiler knows, apart from its memory.
+func (p *compiler) forget() {
+	clear(p.ops)
+	p.t, p.c, p.rest = nil, nil, nil
+}
+
+// nameOf returns the name of a top-level field.
+func (t *template) nameOf(i int32) string {
+	o := &t.ops[t.fields[i].first]
+	if o.kind == kindOutside {
+		return "_id"
+	}
+	return o.prefix[1 : len(o.prefix)-1]
+}
+
+// fieldOf returns the first top-level field of a name, or -1.
+func (t *template) fieldOf(name string) int32 {
+	at, ok := slices.BinarySearchFunc(t.byName, name, func(i int32, name string) int { return strings.Compare(t.nameOf(i), name) })
+	if !ok {
+		return -1
+	}
+	return t.byName[at]
 }
 
 // document compiles the elements up to the end of a document whose path is given.
@@ -199,7 +251,7 @@ func (p *compiler) document(path string, depth int) error {
 	if depth > maxFlattened {
 		return fmt.Errorf("documents nested %d deep: %w", depth, ErrCorrupt)
 	}
-	names := map[string]struct{}{}
+	var names nameSet
 	for {
 		if len(p.rest) == 0 {
 			return fmt.Errorf("no end of a document: %w", ErrCorrupt)
@@ -214,21 +266,42 @@ func (p *compiler) document(path string, depth int) error {
 		if err != nil {
 			return err
 		}
-		_, twice := names[name]
-		names[name] = struct{}{}
+		twice := names.add(name)
 		p.t.sound = p.t.sound && !twice && utf8.ValidString(name) && typ != typeOutside
-		first := int32(len(p.t.ops))
+		first := int32(len(p.ops))
 		p.places = append(p.places, place{at, len(p.t.definition) - len(p.rest)})
 		if err := p.element(typ, path, name, depth); err != nil {
 			return err
 		}
 		if depth == 0 {
-			if _, ok := p.t.names[name]; !ok {
-				p.t.names[name] = int32(len(p.t.fields))
-			}
-			p.t.fields = append(p.t.fields, field{first, int32(len(p.t.ops))})
+			p.fields = append(p.fields, field{first, int32(len(p.ops))})
 		}
 	}
+}
+
+// nameSet is the names of one document. Most have a few, for which a map would take longer.
+type nameSet struct {
+	few  [16]string
+	n    int
+	many map[string]struct{}
+}
+
+// add adds a name, and reports whether it was there.
+func (s *nameSet) add(name string) (twice bool) {
+	if twice = slices.Contains(s.few[:s.n], name); twice {
+		return true
+	}
+	if s.n < len(s.few) {
+		s.few[s.n] = name
+		s.n++
+		return false
+	}
+	if s.many == nil {
+		s.many = map[string]struct{}{}
+	}
+	_, twice = s.many[name]
+	s.many[name] = struct{}{}
+	return twice
 }
 
 // text takes a name off the definition.
@@ -237,7 +310,8 @@ func (p *compiler) text() (string, error) {
 	if size <= 0 || n > uint64(len(p.rest)-size) {
 		return "", fmt.Errorf("a name reaches behind the end: %w", ErrCorrupt)
 	}
-	s := string(p.rest[size : size+int(n)])
+	at := len(p.t.definition) - len(p.rest) + size
+	s := p.t.definition[at : at+int(n)]
 	p.rest = p.rest[size+int(n):]
 	if strings.IndexByte(s, 0) >= 0 {
 		return "", fmt.Errorf("the name %q has a zero byte: %w", s, ErrCorrupt)
@@ -251,12 +325,12 @@ func (p *compiler) element(typ byte, path, name string, depth int) error {
 	if relative {
 		typ &^= typeRelative
 	}
-	o, size := op{typ: typ, headed: p.headed}, 0
+	o, size, width := op{typ: typ, headed: p.headed}, 0, len(p.prefixes)
 	p.shape = binary.AppendUvarint(append(p.shape, typ), uint64(len(name)))
 	p.shape = append(p.shape, name...)
 	switch typ {
 	case typeOutside:
-		if depth > 0 || len(p.t.ops) > 0 || name != "_id" {
+		if depth > 0 || len(p.ops) > 0 || name != "_id" {
 			return fmt.Errorf("field %q outside: %w", name, ErrCorrupt)
 		}
 		o.kind, p.t.outside = kindOutside, true
@@ -270,9 +344,10 @@ func (p *compiler) element(typ byte, path, name string, depth int) error {
 		o.size = uint8(size)
 	}
 	if o.kind != kindOutside {
-		o.prefix = string([]byte{o.typ}) + name + "\x00"
-		copy(o.start[:], o.prefix)
+		p.prefixes = append(append(append(p.prefixes, o.typ), name...), 0)
+		copy(o.start[:], p.prefixes[width:])
 	}
+	p.widths = append(p.widths, len(p.prefixes)-width)
 	if relative {
 		if err := p.relation(&o); err != nil {
 			return fmt.Errorf("field %q: %w", name, err)
@@ -288,8 +363,8 @@ func (p *compiler) element(typ byte, path, name string, depth int) error {
 	case class != classNone:
 		o.place = p.headed
 		p.headed++
-		p.heads = append(p.heads, int32(len(p.t.ops)))
-		p.t.classes = append(p.t.classes, class)
+		p.heads = append(p.heads, int32(len(p.ops)))
+		p.classes = append(p.classes, class)
 	}
 	switch o.kind {
 	case kindBinary:
@@ -301,14 +376,14 @@ func (p *compiler) element(typ byte, path, name string, depth int) error {
 	case kindString, kindArray:
 		o.column = p.c.column(path + name)
 	}
-	p.t.ops = append(p.t.ops, o)
+	p.ops = append(p.ops, o)
 	if o.kind != kindEnter {
 		return nil
 	}
 	if err := p.document(path+name+"\x00", depth+1); err != nil {
 		return err
 	}
-	p.t.ops = append(p.t.ops, op{kind: kindLeave, headed: p.headed})
+	p.ops, p.widths = append(p.ops, op{kind: kindLeave, headed: p.headed}), append(p.widths, 0)
 	p.places = append(p.places, place{})
 	return nil
 }

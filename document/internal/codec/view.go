@@ -172,10 +172,7 @@ func (v *View) resolve(t *template, name string) int32 {
 			return r.field
 		}
 	}
-	i, ok := t.names[name]
-	if !ok {
-		i = -1
-	}
+	i := t.fieldOf(name)
 	v.resolved[v.next%resolvedNames] = resolution{t, name, i}
 	v.next++
 	return i
