@@ -4,6 +4,8 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+
+	"github.com/pandodb/pando/internal/offheap"
 )
 
 // keyspace is what the table knows of one keyspace apart from its items: which keys there are, in which order, and which
@@ -16,6 +18,7 @@ type keyspace struct {
 	past    atomic.Pointer[rangeSet] // what Ranges last worked out for an older snapshot
 
 	ordering sync.Mutex            // held while keys are sorted; never taken by the writer
+	blocks   [][]byte              // of large runs; ordering protects it
 	order    atomic.Pointer[order] // replaced with ordering held
 }
 
@@ -69,6 +72,17 @@ func (s *keyspaceSet) find(ks uint32) *atomic.Pointer[keyspace] {
 	for i := (hash ^ hash>>16) & mask; ; i = (i + 1) & mask {
 		if k := s.slots[i].Load(); k == nil || k.id == ks {
 			return &s.slots[i]
+		}
+	}
+}
+
+// free gives back what lies outside of the heap.
+func (s *keyspaceSet) free() {
+	for i := range s.slots {
+		if k := s.slots[i].Load(); k != nil {
+			for _, block := range k.blocks {
+				_ = offheap.Free(block) // an error would mean that it is not a block
+			}
 		}
 	}
 }

@@ -213,6 +213,7 @@ func (t *Table) Free() {
 	for _, ix := range append(t.indexes, t.index.Load()) {
 		_ = offheap.Free(ix.block)
 	}
+	t.keyspaces.Load().free()
 	if t.pool != nil {
 		t.pool.put(t.arena.block, max(t.used()-firstItem, t.arena.touched))
 	} else {

@@ -7,9 +7,8 @@ import (
 	"slices"
 )
 
-// newRun sorts the keys of some nodes, at least one, into a run.
-func newRun(a *arena, nodes []ref) *run {
-	entries := make([]entry, len(nodes))
+// newRun sorts the keys of some nodes, at least one, into a run of the entries given, which are as many.
+func newRun(a *arena, nodes []ref, entries []entry) *run {
 	for i, n := range nodes {
 		entries[i].node = n
 	}
@@ -94,18 +93,22 @@ func sortEqualHeads(a *arena, entries []entry, prefix int) {
 	}
 }
 
-// sorter sorts entries by their heads: by counting, in two passes over as many of the highest bits in which heads differ as it takes to
-// tell nearly all of them apart. What is equal in those is sorted again, by the bits that follow. (Least significant digit first
-// within the two: unlike dealing out and going into each bucket, that has no branches which nobody can predict.)
+// sorter sorts entries by their heads, without memory in proportion to them: fresh memory costs more than the sorting does. Many are
+// dealt out in place, by the highest bits in which heads differ, and then each bucket by itself. A bucket that the processor's caches
+// hold is sorted by counting, in two passes over as many of its highest bits as it takes to tell nearly all of its heads apart. What is
+// equal in those is sorted again, by the bits that follow. (Least significant digit first within the two: unlike dealing out and going
+// into each bucket, that has no branches which nobody can predict.)
 type sorter struct {
-	spare  []entry  // as long as what is sorted
+	spare  []entry  // as long as what is sorted by counting
 	counts []uint32 // of the values of two digits
 }
 
 const (
-	fewEntries = 32 // below this, counting costs more than it saves
-	digitMost  = 12 // bits of a digit, so that the places written to in a pass fit into the processor's caches
-	digitMore  = 5  // bits beyond those that number the entries: how rare it is that two are equal in all of them
+	fewEntries  = 32      // below this, counting costs more than it saves
+	manyEntries = 4 << 10 // more are dealt out first
+	splitBits   = 8       // by which many are: each bucket has a line of the innermost cache then
+	digitMost   = 9       // bits of a digit: what manyEntries need
+	digitMore   = 5       // bits beyond those that number the entries: how rare it is that two are equal in all of them
 )
 
 // sortHeads sorts entries by their heads.
@@ -115,7 +118,8 @@ func sortHeads(entries []entry) {
 		return
 	}
 	if differ, sorted := survey(entries); !sorted {
-		s := sorter{spare: make([]entry, len(entries)), counts: make([]uint32, 2<<digitFor(len(entries)))}
+		most := min(len(entries), manyEntries)
+		s := sorter{spare: make([]entry, most), counts: make([]uint32, 2<<digitFor(most))}
 		s.sort(entries, differ)
 	}
 }
@@ -138,6 +142,10 @@ func survey(entries []entry) (differ uint64, sorted bool) {
 
 // sort sorts entries, more than a few, whose heads differ in some bits.
 func (s *sorter) sort(entries []entry, differ uint64) {
+	if len(entries) > manyEntries {
+		s.split(entries, uint(max(0, bits.Len64(differ)-splitBits)))
+		return
+	}
 	digit := digitFor(len(entries))
 	low := uint(max(0, bits.Len64(differ)-2*int(digit)))
 	s.pass(entries, low, digit)
@@ -149,6 +157,44 @@ func (s *sorter) sort(entries []entry, differ uint64) {
 		for end < len(entries) && entries[end].head>>(low&63) == top {
 			end++
 		}
+		if end-start > 1 {
+			s.again(entries[start:end])
+		}
+		start = end
+	}
+}
+
+// split sorts many entries by dealing them out in place by the bits from low on, and sorting each bucket. An entry is swapped to where
+// its bucket goes on, whoever is there takes its place, and that is repeated for those that have come to a wrong place: so no swap waits
+// for the one before it.
+func (s *sorter) split(entries []entry, low uint) {
+	const buckets = 1 << splitBits
+	var next, ends [buckets]uint32
+	for i := range entries {
+		ends[entries[i].head>>(low&63)&(buckets-1)]++
+	}
+	sum := uint32(0)
+	for i, n := range ends {
+		next[i] = sum
+		sum += n
+		ends[i] = sum
+	}
+	for unsettled := true; unsettled; {
+		unsettled = false
+		for b := range ends {
+			from, to := next[b], ends[b]
+			unsettled = unsettled || from < to
+			for i := from; i < to; i++ {
+				e := entries[i]
+				place := &next[e.head>>(low&63)&(buckets-1)]
+				entries[i] = entries[*place]
+				entries[*place] = e
+				*place++
+			}
+		}
+	}
+	start := uint32(0)
+	for _, end := range ends {
 		if end-start > 1 {
 			s.again(entries[start:end])
 		}

@@ -13,24 +13,24 @@ import (
 func mapPages(n int) (unsafe.Pointer, error) {
 	n = wholePages(n)
 	block, err := mapAnywhere(n)
-	if err != nil || n < hugePage {
+	if err != nil || n < HugePage {
 		return block, err
 	}
-	if uintptr(block)&(hugePage-1) != 0 {
+	if uintptr(block)&(HugePage-1) != 0 {
 		if err := unix.MunmapPtr(block, uintptr(n)); err != nil {
 			return nil, err
 		}
-		p, err := mapAnywhere(n + hugePage)
+		p, err := mapAnywhere(n + HugePage)
 		if err != nil {
 			return nil, err
 		}
-		skip := -uintptr(p) & (hugePage - 1)
+		skip := -uintptr(p) & (HugePage - 1)
 		block = unsafe.Add(p, skip)
 		if skip > 0 {
 			// A part that cannot be unmapped costs address space only: it is never touched.
 			_ = unix.MunmapPtr(p, skip)
 		}
-		_ = unix.MunmapPtr(unsafe.Add(block, n), hugePage-skip)
+		_ = unix.MunmapPtr(unsafe.Add(block, n), HugePage-skip)
 	}
 	_ = unix.Madvise(unsafe.Slice((*byte)(block), n), unix.MADV_HUGEPAGE) // refused by kernels without huge pages
 	return block, nil
@@ -43,10 +43,10 @@ func mapAnywhere(n int) (unsafe.Pointer, error) {
 
 // wholePages is what a block of n bytes takes of addresses.
 func wholePages(n int) int {
-	if n < hugePage {
+	if n < HugePage {
 		return n
 	}
-	return roundUp(n, hugePage)
+	return roundUp(n, HugePage)
 }
 
 func unmapPages(p unsafe.Pointer, n int) error { return unix.MunmapPtr(p, uintptr(wholePages(n))) }

@@ -26,7 +26,7 @@ func Alloc(n int) ([]byte, error) {
 		return nil, nil
 	}
 	page := os.Getpagesize()
-	if n < 0 || n > math.MaxInt-hugePage-page {
+	if n < 0 || n > math.MaxInt-HugePage-page {
 		return nil, fmt.Errorf("allocate %d bytes outside of the heap: impossible size", n)
 	}
 	p, err := mapPages(roundUp(n, page))
@@ -74,7 +74,7 @@ func Populate(b []byte) {
 	populatePages(unsafe.Slice((*byte)(unsafe.Add(unsafe.Pointer(unsafe.SliceData(b)), -skip)), len(b)+skip))
 }
 
-// hugePage is the size of a huge page on the systems that have them.
-const hugePage = 2 << 20
+// HugePage is the size of a huge page on the systems that have them: what a block of a multiple of it takes is of such pages alone.
+const HugePage = 2 << 20
 
 func roundUp(n, page int) int { return (n + page - 1) &^ (page - 1) }

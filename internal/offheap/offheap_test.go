@@ -8,7 +8,7 @@ import (
 
 func TestAllocIsZeroedAlignedAndWritable(t *testing.T) {
 	page := os.Getpagesize()
-	for _, n := range []int{1, page - 1, page, page + 1, hugePage - 1, hugePage, 3*hugePage + 5} {
+	for _, n := range []int{1, page - 1, page, page + 1, HugePage - 1, HugePage, 3*HugePage + 5} {
 		b, err := Alloc(n)
 		if err != nil {
 			t.Fatal(err)
@@ -68,16 +68,16 @@ func TestRelease(t *testing.T) {
 }
 
 func TestPopulateChangesNothing(t *testing.T) {
-	b, err := Alloc(3 * hugePage)
+	b, err := Alloc(3 * HugePage)
 	if err != nil {
 		t.Fatal(err)
 	}
-	b[hugePage+1] = 7
-	Populate(b[100 : 2*hugePage])
+	b[HugePage+1] = 7
+	Populate(b[100 : 2*HugePage])
 	Populate(nil)
 	Populate(b[len(b)-1:])
 	for i, x := range b {
-		if want := i == hugePage+1; want != (x == 7) || !want && x != 0 {
+		if want := i == HugePage+1; want != (x == 7) || !want && x != 0 {
 			t.Fatalf("byte %d is %d", i, x)
 		}
 	}
