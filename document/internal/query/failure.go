@@ -140,6 +140,9 @@ func (x *explainer) clause(clause bsoncore.Document, inverted bool) details {
 		return x.schema(v.Data)
 	case "$expr":
 		return x.expression(clause, v, inverted)
+	case "$sampleRate":
+		return newDetails(name).AppendDocument("specifiedAs", clause).
+			AppendString("reason", reasonOf(name, inverted)).AppendBoolean("expressionResult", inverted)
 	default:
 		if name != "" && name[0] == '$' && !isReference(name) {
 			return newDetails(name).AppendDocument("specifiedAs", clause)
@@ -158,11 +161,7 @@ func (x *explainer) expression(clause bsoncore.Document, v bsoncore.Value, inver
 	if err != nil && x.err == nil {
 		x.err = err
 	}
-	reason := "expression did not match"
-	if inverted {
-		reason = "expression did match"
-	}
-	if d.AppendString("reason", reason); result.Type != 0 {
+	if d.AppendString("reason", reasonOf("$expr", inverted)); result.Type != 0 {
 		d.AppendValue("expressionResult", result)
 	}
 	return d
@@ -339,39 +338,43 @@ func appendConsidered(d details, values []bsoncore.Value) details {
 
 // reasonOf says why an operator does not match, or inverted why it does.
 func reasonOf(operator string, inverted bool) string {
-	pick := func(not, does string) string {
-		if inverted {
-			return does
-		}
-		return not
+	fails, matches := reasonsOf(operator)
+	if inverted {
+		return matches
 	}
+	return fails
+}
+
+func reasonsOf(operator string) (fails, matches string) {
 	switch operator {
 	case "$in":
-		return pick("no matching value found in array", "matching value found in array")
+		return "no matching value found in array", "matching value found in array"
 	case "$nin":
-		return pick("matching value found in array", "no matching value found in array")
+		return "matching value found in array", "no matching value found in array"
 	case "$ne":
-		return pick("comparison succeeded", "comparison failed")
+		return "comparison succeeded", "comparison failed"
 	case "$type":
-		return pick("type did not match", "type did match")
+		return "type did not match", "type did match"
 	case "$size":
-		return pick("array length was not equal to given size", "array length was equal to given size")
+		return "array length was not equal to given size", "array length was equal to given size"
 	case "$mod":
-		return pick("$mod did not evaluate to expected remainder", "$mod did evaluate to expected remainder")
+		return "$mod did not evaluate to expected remainder", "$mod did evaluate to expected remainder"
 	case "$regex":
-		return pick("regular expression did not match", "regular expression did match")
+		return "regular expression did not match", "regular expression did match"
 	case "$all":
-		return pick("array did not contain all specified values", "array did contain all specified values")
+		return "array did not contain all specified values", "array did contain all specified values"
 	case "$elemMatch":
-		return pick("array did not satisfy the child predicate", "array did satisfy the child predicate")
+		return "array did not satisfy the child predicate", "array did satisfy the child predicate"
+	case "$expr", "$sampleRate":
+		return "expression did not match", "expression did match"
 	case "$bitsAllSet", "$bitsAllClear", "$bitsAnySet", "$bitsAnyClear":
-		return pick("bitwise operator failed to match", "bitwise operator matched successfully")
+		return "bitwise operator failed to match", "bitwise operator matched successfully"
 	case "$geoWithin", "$within":
-		return pick("none of the considered geometries were contained within the expression\u2019s geometry",
-			"at least one of considered geometries was contained within the expression\u2019s geometry")
+		return "none of the considered geometries were contained within the expression\u2019s geometry",
+			"at least one of considered geometries was contained within the expression\u2019s geometry"
 	case "$geoIntersects":
-		return pick("none of the considered geometries intersected the expression\u2019s geometry",
-			"at least one of considered geometries intersected the expression\u2019s geometry")
+		return "none of the considered geometries intersected the expression\u2019s geometry",
+			"at least one of considered geometries intersected the expression\u2019s geometry"
 	}
-	return pick("comparison failed", "comparison succeeded")
+	return "comparison failed", "comparison succeeded"
 }
