@@ -28,6 +28,10 @@ func (t *Table) Provide(f Foresight) {
 		offheap.Populate(ix.block)
 		t.spare.Store(ix)
 	}
+	if !t.split {
+		t.split = true
+		offheap.Split(t.arena.block[t.used():])
+	}
 	offheap.Populate(t.arena.block[f.from:f.to])
 }
 

@@ -49,6 +49,7 @@ type Table struct {
 	last    *keyspace             // the keyspace that was written last; the writer's own
 	indexes []*index              // those replaced; readers may still be in them until Free
 	pool    *Pool                 // what gets the arena's memory; nil: the system
+	split   bool                  // the rest of the arena gets no huge pages; Provide's own
 }
 
 // New returns an empty table whose arena holds limit bytes. They are reserved, and taken from the system as they are used.

@@ -17,3 +17,5 @@ func unmapPages(p unsafe.Pointer, n int) error { return unix.MunmapPtr(p, uintpt
 func releasePages(b []byte) { _ = unix.Madvise(b, unix.MADV_FREE) }
 
 func populatePages([]byte) {}
+
+func splitPages([]byte) {}

@@ -29,3 +29,5 @@ func unmapPages(p unsafe.Pointer, n int) error {
 func releasePages([]byte) {}
 
 func populatePages([]byte) {}
+
+func splitPages([]byte) {}

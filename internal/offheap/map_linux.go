@@ -51,6 +51,8 @@ func wholePages(n int) int {
 
 func unmapPages(p unsafe.Pointer, n int) error { return unix.MunmapPtr(p, uintptr(wholePages(n))) }
 
+func splitPages(b []byte) { _ = unix.Madvise(b, unix.MADV_NOHUGEPAGE) } // refused by kernels without huge pages
+
 func releasePages(b []byte) { _ = unix.Madvise(b, unix.MADV_DONTNEED) }
 
 // populatePages is refused by kernels before 5.14: then each page comes when it is written to.

@@ -29,3 +29,5 @@ func releasePages(b []byte) {
 }
 
 func populatePages([]byte) {}
+
+func splitPages([]byte) {}

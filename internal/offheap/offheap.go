@@ -10,7 +10,7 @@
 // whoever still reads it.
 //
 // It fails when the system has no memory or address space left, with an error that says how much was asked for.
-// Costs: one to four system calls for Alloc, one for Free, Release and Populate; no lock, no global state.
+// Costs: one to four system calls for Alloc, one for Free, Release, Populate and Split; no lock, no global state.
 package offheap
 
 import (
@@ -72,6 +72,19 @@ func Populate(b []byte) {
 	}
 	skip := int(uintptr(unsafe.Pointer(unsafe.SliceData(b))) & uintptr(os.Getpagesize()-1))
 	populatePages(unsafe.Slice((*byte)(unsafe.Add(unsafe.Pointer(unsafe.SliceData(b)), -skip)), len(b)+skip))
+}
+
+// Split withdraws the advice to use huge pages in b, any part of a block, behind the huge page in which b begins: for memory that is
+// filled from front to back. A huge page has to be a free one, and where the system is a guest the host has taken free ones back and
+// gives them again piece by piece, at a multiple of the cost of single pages, which were in use a moment ago.
+func Split(b []byte) {
+	if len(b) == 0 {
+		return
+	}
+	skip := int(-uintptr(unsafe.Pointer(unsafe.SliceData(b))) & (HugePage - 1))
+	if skip < len(b) {
+		splitPages(b[skip:])
+	}
 }
 
 // HugePage is the size of a huge page on the systems that have them: what a block of a multiple of it takes is of such pages alone.

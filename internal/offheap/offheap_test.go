@@ -67,15 +67,18 @@ func TestRelease(t *testing.T) {
 	}
 }
 
-func TestPopulateChangesNothing(t *testing.T) {
+func TestPopulateAndSplitChangeNothing(t *testing.T) {
 	b, err := Alloc(3 * HugePage)
 	if err != nil {
 		t.Fatal(err)
 	}
 	b[HugePage+1] = 7
+	Split(b[100:]) // which begins at the second huge page
 	Populate(b[100 : 2*HugePage])
-	Populate(nil)
-	Populate(b[len(b)-1:])
+	for _, part := range [][]byte{nil, b[len(b)-1:], b[HugePage : HugePage+1]} {
+		Split(part)
+		Populate(part)
+	}
 	for i, x := range b {
 		if want := i == HugePage+1; want != (x == 7) || !want && x != 0 {
 			t.Fatalf("byte %d is %d", i, x)
