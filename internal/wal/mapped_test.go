@@ -54,3 +54,43 @@ func leaveRemains(t *testing.T, l *Log) {
 	}
 	must(t, file.Close())
 }
+
+// TestRecoverReadsNoHole recovers a log whose last file is a hole for the most part, and asks the system what of it has come into memory:
+// a single byte that was looked at brings in as much as the system reads ahead.
+func TestRecoverReadsNoHole(t *testing.T) {
+	o := Options{FS: osfs.New(), Dir: t.TempDir(), Database: database, SegmentBytes: 1 << 20, Salt: salts()}
+	l, err := Create(o, 1)
+	must(t, err)
+	var h history
+	for _, n := range []int{100, 9000, 3} {
+		must(t, h.append(t, l, n))
+	}
+	finder, ok := l.active.file.(vfs.HoleFinder)
+	if !ok || l.active.mapping == nil {
+		t.Skip("no holes, or no mappings")
+	}
+	start, end, err := finder.Hole(firstFrame)
+	must(t, err)
+	resident := func() (n int) {
+		pages := make([]bool, (end-start)/blockSize)
+		if m, ok := l.active.mapping.(vfs.ResidentMapping); !ok || len(pages) == 0 || !m.Resident(start, pages) {
+			t.Skip("the system does not tell what is in memory")
+		}
+		for _, in := range pages {
+			if in {
+				n++
+			}
+		}
+		return n
+	}
+	if n := resident(); n > 0 {
+		t.Skipf("of the hole [%d, %d) %d pages are in memory to begin with", start, end, n)
+	}
+	o.SettleLater = true
+	again, _ := recoverAll(t, o, Position{Segment: 1}, &h, 0, len(h.seqs))
+	if n := resident(); n > 0 {
+		t.Errorf("of the hole [%d, %d) %d pages came into memory", start, end, n)
+	}
+	must(t, again.Close())
+	must(t, l.Close())
+}

@@ -312,6 +312,12 @@ func (p *planner) search(f *found, c *content, offset int64) (any bool) {
 			continue
 		}
 		step := int64(alignment)
+		// Before the hole the kind may lie in it already, where it is none: to look there would read a part of it in, and the system as
+		// much behind that as it reads ahead.
+		if k := offset + offKind; c.hole <= k && k < c.holeEnd {
+			offset += step
+			continue
+		}
 		if k := kind(data[offset+offKind]); k < kindFull || k > kindMark {
 			offset += step
 			continue // a short cut past what decodeFrame would say
