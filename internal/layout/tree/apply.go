@@ -65,7 +65,7 @@ func (t *Tree) Apply(ctx context.Context, r layout.Root, ranges []layout.Range, 
 	for i := range a.levels {
 		a.levels[i].a, a.levels[i].level = a, i
 	}
-	a.leaf.a, a.leaf.limit = a, a.o.LeafBytes
+	a.leaf.start(a)
 	a.input.start(changes)
 	next, err := a.run()
 	if err != nil {

@@ -176,6 +176,24 @@ func TestLeavesThatCompressAreLarger(t *testing.T) {
 	}
 }
 
+// TestSmallTreesHaveSmallLeaves: who reads the first record of a small tree decompresses little, and large trees do not pay for that.
+func TestSmallTreesHaveSmallLeaves(t *testing.T) {
+	const leafBytes = 32 << 10
+	average := func(n int) int64 {
+		w := layouttest.NewWorld(t, config(), 1, 0, 0)
+		changes := rows(0, n, 1)
+		for i := range changes {
+			changes[i].Record = layouttest.Inline(fmt.Sprintf("a longer value, %064d", i*i))
+		}
+		w.Apply(nil, changes, layout.ApplyOptions{LeafBytes: leafBytes, Codec: segment.Zstd})
+		w.Check(w.Root)
+		return int64(n) * 90 / w.Layout.Stats(w.Root).Leaves
+	}
+	if small, large := average(600), average(30_000); small > smallLeaf*3/2 || large < leafBytes {
+		t.Errorf("leaves of about %d bytes in a small tree and of %d in a large one", small, large)
+	}
+}
+
 func TestNoSpace(t *testing.T) {
 	w := layouttest.NewWorld(t, config(), 1, 0, 0)
 	o := layout.ApplyOptions{LeafBytes: 1000, Fanout: 8}

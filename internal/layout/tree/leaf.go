@@ -312,45 +312,26 @@ func (a *applier) measure(raw []byte) (size int, behind bool) {
 
 // leafWriter fills leaves with records that come in key order.
 type leafWriter struct {
-	a      *applier
-	b      page.Builder
-	limit  int    // the size to which leaves are filled
-	cut    int    // the size at which the leaf at hand ends
-	fills  bool   // cut is limit, and follows it
-	sparse bool   // most of the leaf at hand is old
-	sep    []byte // lower bound of the leaf at hand
-	last   []byte // last key of the leaf before it, when sep must be found by comparing
-	cutOff bool
-	apart  bool
-	hot    bool // the leaf at hand takes the place of one that was in the cache
-	hashes []uint64
+	a       *applier
+	b       page.Builder
+	limit   int    // the size to which leaves are filled
+	before  int64  // records of the tree that is changed, about
+	written int    // bytes of new leaves
+	cut     int    // the size at which the leaf at hand ends
+	fills   bool   // cut is limit, and follows it
+	sparse  bool   // most of the leaf at hand is old
+	sep     []byte // lower bound of the leaf at hand
+	last    []byte // last key of the leaf before it, when sep must be found by comparing
+	cutOff  bool
+	apart   bool
+	hot     bool // the leaf at hand takes the place of one that was in the cache
+	hashes  []uint64
 	// filter and filterAt are the filter of the old leaf that the leaf at hand was begun with: while the keys stay the same
 	// so does the filter, and need not be written again.
 	filter   []byte
 	filterAt uint32
 	room     bool // the cache takes pages without evicting others
 	asked    int  // leaves since room was found out
-}
-
-// most is the size that a leaf may have before it is split.
-func (w *leafWriter) most() int { return w.limit + w.limit/4 }
-
-// roomiest is how many times LeafBytes a leaf may be before compression.
-const roomiest = 2
-
-// largest is the size at which a leaf ends even where it was planned to be larger: plans do not foresee that keys come which do not
-// begin like the others.
-func (w *leafWriter) largest() int { return min(2*w.most(), maxLeafBytes/4*5) }
-
-// fit sets the size of leaves by how well the last one compressed: a reader of the disk pays by what is stored, and what is larger
-// compresses better, in fewer blobs.
-func (w *leafWriter) fit(raw int, stored segment.Pointer) {
-	least, length := w.a.o.LeafBytes, int(stored.Length)-segment.HeaderSize
-	if length <= 0 {
-		return // an empty page says nothing
-	}
-	most := max(least, min(roomiest*least, maxLeafBytes))
-	w.limit = min(max(int(int64(least)*int64(raw)/int64(length)), least), most)
 }
 
 // begin says that what comes next has the lower bound lo.
@@ -379,12 +360,6 @@ func (w *leafWriter) add(key []byte, r record.Record) error {
 		w.hashes = append(w.hashes, record.Hash(w.a.root.keyspace, key))
 	}
 	return nil
-}
-
-// swells reports whether the keys at hand have so long a beginning in common, and key so little of it, that with key the leaf would grow
-// by more than a whole leaf: what they share would have to be written for each of them.
-func (w *leafWriter) swells(key []byte) bool {
-	return w.b.Shared(0) > w.limit && w.b.Shared(w.b.SharedWith(key)) > w.limit
 }
 
 // boundary is called where an old leaf ended: what has gathered goes out as a leaf, unless it should share one with its right
@@ -417,6 +392,7 @@ func (w *leafWriter) emit() error {
 	if err != nil {
 		return err
 	}
+	w.written += len(a.page)
 	w.fit(len(a.page), p)
 	if w.fills {
 		w.cut = w.limit

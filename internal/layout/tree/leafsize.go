@@ -1,0 +1,53 @@
+package tree
+
+import "github.com/pandodb/pando/internal/segment"
+
+// most is the size that a leaf may have before it is split.
+func (w *leafWriter) most() int { return w.limit + w.limit/4 }
+
+// roomiest is how many times LeafBytes a leaf may be before compression.
+const roomiest = 2
+
+// largest is the size at which a leaf ends even where it was planned to be larger: plans do not foresee that keys come which do not
+// begin like the others.
+func (w *leafWriter) largest() int { return min(2*w.most(), maxLeafBytes/4*5) }
+
+// fit sets the size of leaves by how well the last one compressed: a reader of the disk pays by what is stored, and what is larger
+// compresses better, in fewer blobs.
+func (w *leafWriter) fit(raw int, stored segment.Pointer) {
+	least, length := w.a.o.LeafBytes, int(stored.Length)-segment.HeaderSize
+	if length <= 0 {
+		return // an empty page says nothing
+	}
+	most := max(least, min(roomiest*least, maxLeafBytes))
+	w.limitTo(min(max(int(int64(least)*int64(raw)/int64(length)), least), most))
+}
+
+const (
+	// smallLeaf is how large leaves may be in any tree, and smallShare which part of its tree a larger one may be at most: where there are
+	// few leaves most reads are the first of theirs, and decompress a whole leaf for a record. What that makes the tree larger is little
+	// beside what it would be if all trees were small.
+	smallLeaf  = 16 << 10
+	smallShare = 8
+	// leastRecord is about how many bytes a record takes at least, to tell a small tree.
+	leastRecord = 32
+)
+
+// limitTo sets the size to which leaves are filled, to less in a small tree.
+func (w *leafWriter) limitTo(n int) {
+	tree := int64(w.written) + leastRecord*w.before
+	w.limit = int(min(int64(n), max(smallLeaf, tree/smallShare)))
+}
+
+// start prepares for the leaves of one Apply.
+func (w *leafWriter) start(a *applier) {
+	w.a = a
+	w.before, _ = a.root.Records()
+	w.limitTo(a.o.LeafBytes)
+}
+
+// swells reports whether the keys at hand have so long a beginning in common, and key so little of it, that with key the leaf would grow
+// by more than a whole leaf: what they share would have to be written for each of them.
+func (w *leafWriter) swells(key []byte) bool {
+	return w.b.Shared(0) > w.limit && w.b.Shared(w.b.SharedWith(key)) > w.limit
+}
