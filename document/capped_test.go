@@ -44,6 +44,64 @@ func TestCappedByID(t *testing.T) {
 	expect(t, "it", find(t, c, `{"_id": 3}`, nil), `{"_id":3,"n":7}`+"\n")
 }
 
+// TestCappedBoundsChange: collMod changes how much a capped collection holds, and the next insert forgets what is too much.
+func TestCappedBoundsChange(t *testing.T) {
+	fs := memfs.New()
+	s := open(t, fs)
+	c := collection(t, s, "c", &document.CollectionOptions{Capped: true, SizeBytes: 100_000, MaxDocuments: 5})
+	other := collection(t, s, "other", nil)
+	next := 0
+	insert := func() {
+		_, err := c.Insert(ctx, bson.D{{Key: "_id", Value: next}, {Key: "x", Value: strings.Repeat("x", 100)}})
+		must(t, err)
+		next++
+	}
+	holds := func(want int64) {
+		t.Helper()
+		if n, err := c.Count(ctx, document.JSON(`{}`), nil); n != want || err != nil {
+			t.Errorf("%d documents are left, want %d: %v", n, want, err)
+		}
+	}
+	for range 6 {
+		insert()
+	}
+	holds(5)
+	for _, step := range []struct {
+		change document.JSON
+		before int64 // what is there at once, and after an insert
+		after  int64
+		shown  string
+	}{
+		{`{"cappedMax": 3}`, 5, 3, `{"capped":true,"size":100096,"max":3}`},
+		{`{"cappedSize": 300.7}`, 3, 3, `{"capped":true,"size":512,"max":3}`},
+		{`{"cappedSize": 256, "validationAction": "error"}`, 3, 2, `{"capped":true,"size":256,"max":3,"validationAction":"error"}`},
+		{`{"cappedMax": 0, "cappedSize": {"$numberLong": "4096"}}`, 2, 3, `{"capped":true,"size":4096,"max":2147483647,"validationAction":"error"}`},
+	} {
+		must(t, c.Modify(ctx, step.change))
+		must(t, s.Close())
+		s = open(t, fs)
+		c, other = s.Database("test").Lookup("c"), s.Database("test").Lookup("other")
+		list, err := s.Database("test").Collections(ctx)
+		must(t, err)
+		expect(t, string(step.change), text(t, list[0].Options), step.shown)
+		holds(step.before)
+		insert()
+		holds(step.after)
+	}
+	for change, code := range map[document.JSON]document.Code{
+		`{"cappedMax": "x"}`: document.TypeMismatch, `{"cappedSize": true}`: document.TypeMismatch,
+		`{"cappedMax": {"$numberLong": "2147483648"}}`: document.Code(51024), `{"cappedSize": 0}`: document.Code(51024),
+		`{"cappedSize": {"$numberLong": "1125899906842625"}}`: document.Code(51024),
+	} {
+		if err := c.Modify(ctx, change); document.CodeOf(err) != code {
+			t.Errorf("%s: %v, want the code %d", change, err, code)
+		}
+	}
+	if err := other.Modify(ctx, document.JSON(`{"cappedMax": 5}`)); document.CodeOf(err) != document.Code(72) {
+		t.Errorf("of a collection that is not capped: %v", err)
+	}
+}
+
 // TestCappedCountsAttemptsOnce: an insert that is carried out again, because an update of what it forgets came first, does not make
 // the collection larger than it may be.
 func TestCappedCountsAttemptsOnce(t *testing.T) {

@@ -44,7 +44,7 @@ func asCreated(spec document) (document, error) {
 				return nil, mongoerror.New(mongoerror.InvalidOptions,
 					"the 'capped' field needs to be true when either the 'size' or 'max' fields are present")
 			}
-			if err := appendBound(b, name, v.AsInt64()); err != nil {
+			if err := appendBound(b, name, name, v.AsInt64()); err != nil {
 				return nil, err
 			}
 		case name == "collation" && isDocument:
@@ -73,11 +73,11 @@ func asCreated(spec document) (document, error) {
 	return b.Build(), nil
 }
 
-// appendBound appends the size or the number of documents of a capped collection.
-func appendBound(b *bsoncore.DocumentBuilder, name string, n int64) error {
+// appendBound appends the size or the number of documents of a capped collection, which errors call as it was given.
+func appendBound(b *bsoncore.DocumentBuilder, name, given string, n int64) error {
 	if name == "max" {
 		if n > math.MaxInt32 {
-			return mongoerror.New(outOfRange, "BSON field 'max' value must be < 2147483648, actual value '%d'", n)
+			return mongoerror.New(outOfRange, "BSON field '%s' value must be < 2147483648, actual value '%d'", given, n)
 		}
 		if n <= 0 {
 			n = math.MaxInt32 // as many as there is room for
@@ -86,10 +86,10 @@ func appendBound(b *bsoncore.DocumentBuilder, name string, n int64) error {
 		return nil
 	}
 	if n < 1 {
-		return mongoerror.New(outOfRange, "BSON field 'size' value must be >= 1, actual value '%d'", n)
+		return mongoerror.New(outOfRange, "BSON field '%s' value must be >= 1, actual value '%d'", given, n)
 	}
 	if n > 1<<50 {
-		return mongoerror.New(outOfRange, "BSON field 'size' value must be <= 1125899906842624, actual value '%d'", n)
+		return mongoerror.New(outOfRange, "BSON field '%s' value must be <= 1125899906842624, actual value '%d'", given, n)
 	}
 	if n = (n + cappedUnit - 1) / cappedUnit * cappedUnit; n > math.MaxInt32 {
 		b.AppendInt64(name, n)

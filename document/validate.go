@@ -75,7 +75,7 @@ func (c *collection) validate(ctx context.Context, doc, old document) error {
 }
 
 // Modify changes options of the collection, as MongoDB's collMod does: validator, validationLevel, validationAction,
-// changeStreamPreAndPostImages, viewOn and pipeline of a view; index: {keyPattern or name, expireAfterSeconds, hidden}.
+// changeStreamPreAndPostImages, cappedSize and cappedMax, which the next insert heeds, viewOn and pipeline of a view; index: {keyPattern or name, expireAfterSeconds, hidden}.
 func (c *Collection) Modify(ctx context.Context, changes any) error {
 	change, err := toDocument(changes)
 	if err != nil {
@@ -94,7 +94,7 @@ func (c *Collection) Modify(ctx context.Context, changes any) error {
 	if x == nil {
 		return notFound(c.ns)
 	}
-	rest := bsoncore.NewDocumentBuilder()
+	rest, told := bsoncore.NewDocumentBuilder(), bsoncore.NewDocumentBuilder()
 	elements, err := change.Elements()
 	if err != nil {
 		return malformed("%v", err)
@@ -107,16 +107,21 @@ func (c *Collection) Modify(ctx context.Context, changes any) error {
 			}
 			continue
 		}
-		if e, err = x.settings.Load().modification(e); err != nil {
+		stored, err := x.settings.Load().modification(e)
+		if err != nil {
 			return err
 		}
 		options = true
-		rest.AppendValue(e.Key(), e.Value())
+		rest.AppendValue(stored.Key(), stored.Value())
+		if stored.Key() == e.Key() {
+			e = stored
+		}
+		told.AppendValue(e.Key(), e.Value())
 	}
 	if !options && len(elements) > 0 {
 		return nil
 	}
-	return x.modifySettings(ctx, rest.Build())
+	return x.modifySettings(ctx, rest.Build(), told.Build())
 }
 
 // modification checks a change of an option, and returns it as it is stored.
@@ -130,14 +135,34 @@ func (s *settings) modification(e bsoncore.Element) (bsoncore.Element, error) {
 		return nil, mongoerror.New(mongoerror.InvalidOptions, "option not supported on a time-series collection: %s", name)
 	case name == "validator", name == "validationLevel", name == "validationAction", name == "changeStreamPreAndPostImages":
 		return e, nil
+	case name == "cappedSize":
+		return s.modifiedBound(e, "size")
+	case name == "cappedMax":
+		return s.modifiedBound(e, "max")
 	case name == "timeseries":
 		return nil, mongoerror.New(mongoerror.InvalidOptions, "option only supported on a time-series collection: %s", name)
 	}
 	return nil, mongoerror.New(mongoerror.InvalidOptions, "collMod does not know the option '%s'", e.Key())
 }
 
-// modifySettings replaces some of the options. The caller holds Store.schema.
-func (c *collection) modifySettings(ctx context.Context, change document) error {
+// modifiedBound checks a change of what a capped collection may hold, and returns it as the option that is stored.
+func (s *settings) modifiedBound(e bsoncore.Element, option string) (bsoncore.Element, error) {
+	v := e.Value()
+	if !v.IsNumber() {
+		return nil, wrongType("collMod."+e.Key(), v, "types '[long, int, decimal, double']")
+	}
+	if !s.capped {
+		return nil, mongoerror.New(mongoerror.InvalidOptions, "Collection must be capped.")
+	}
+	b := bsoncore.NewDocumentBuilder()
+	if err := appendBound(b, option, e.Key(), v.AsInt64()); err != nil {
+		return nil, err
+	}
+	return b.Build().IndexErr(0)
+}
+
+// modifySettings replaces some of the options; told is how the log tells of it. The caller holds Store.schema.
+func (c *collection) modifySettings(ctx context.Context, change, told document) error {
 	before := c.settings.Load()
 	merged, err := mergeOptions(before.spec, change)
 	if err != nil {
@@ -152,7 +177,7 @@ func (c *collection) modifySettings(ctx context.Context, change document) error 
 	}
 	c.settings.Store(after)
 	err = c.store.write(ctx, func(w *writer) error {
-		command := bsoncore.NewDocumentBuilder().AppendString("collMod", c.name.Load().String()).AppendDocument("options", change).Build()
+		command := bsoncore.NewDocumentBuilder().AppendString("collMod", c.name.Load().String()).AppendDocument("options", told).Build()
 		return errors.Join(w.noteCommand(command, c.aboutModify(before.spec, nil)), w.putEntry(c))
 	})
 	if err != nil {
