@@ -81,6 +81,8 @@ func newArena(size int, take func(n int) (block []byte, touched int)) (arena, er
 		if block, err = offheap.Alloc(n); err != nil {
 			return arena{}, fmt.Errorf("memtable of %d bytes: %w", size, err)
 		}
+		// The marks are few: in the huge page that they begin in they would take all of it.
+		offheap.Split(block[size&^(offheap.HugePage-1):])
 	}
 	return arena{block: block, base: unsafe.Pointer(unsafe.SliceData(block)), size: size, touched: touched}, nil
 }
