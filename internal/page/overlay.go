@@ -16,6 +16,8 @@ type Overlay struct {
 	base    []byte
 	head    head
 	changes []change // in the order of their keys
+	laid    int      // those before it lie in pages that LoadPart made, or before where it began
+	from    []byte   // suffix below which LoadPart leaves out the entries of base
 	spare   []change
 	arena   []byte // entries that had to be written anew
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/pandodb/pando/internal/corrupt"
+	"github.com/pandodb/pando/internal/pageformat"
 	"github.com/pandodb/pando/internal/record"
 )
 
@@ -45,7 +46,95 @@ func put(dst, base []byte, changes ...[]byte) (out []byte, ok bool, err error) {
 	if err == nil {
 		err = checkLoad(&o, out[len(dst):])
 	}
+	if err == nil && whole(base) == nil && whole(out[len(dst):]) == nil {
+		err = checkParts(base, out[len(dst):], changes)
+	}
 	return out, err == nil, err
+}
+
+// cut cuts a raw page into pages of so many of its entries.
+func cut(base []byte, entries int) (runs [][]byte) {
+	h, _ := decodeHead(base)
+	for at := h.size; at < len(base); {
+		begin, n := at, 0
+		for ; n < entries && at < len(base); n++ {
+			_, _, at, _ = spanAny(base, at, len(h.prefix))
+		}
+		runs = append(runs, append(pageformat.AppendHead(nil, n, h.prefix), base[begin:at]...))
+	}
+	return runs
+}
+
+// checkParts puts changes over base a few entries at a time, from each of the keys of all on and from between them, and compares with all.
+func checkParts(base, all []byte, changes [][]byte) error {
+	mem := make([]byte, 1<<16)
+	size, _ := OrderedSize(all)
+	if want, _ := decodeHead(all); size > len(mem)/2 || want.count > 20 {
+		return nil
+	}
+	mem = mem[:size]
+	if err := LoadOrdered(mem, all); err != nil {
+		return err
+	}
+	page := At(mem)
+	var keys [][]byte
+	for i := range page.Len() {
+		key := page.AppendKey(nil, i)
+		keys = append(keys, key, append(key[:len(key):len(key)], 0), key[:max(len(key)-1, 0)])
+	}
+	for entries := 1; entries <= 3; entries++ {
+		runs := cut(base, entries)
+		if len(runs) == 0 {
+			continue
+		}
+		for _, from := range append(keys, nil) {
+			at, _ := page.Search(from)
+			if err := walkParts(runs, changes, from, page, at); err != nil {
+				return fmt.Errorf("%d entries at a time, from %q: %w", entries, from, err)
+			}
+		}
+	}
+	return nil
+}
+
+// walkParts puts changes over one run after the other, from a key on, and compares with page from entry at on.
+func walkParts(runs, changes [][]byte, from []byte, page Page, at int) error {
+	var o Overlay
+	if err := o.Reset(runs[0]); err != nil {
+		return err
+	}
+	for _, c := range changes {
+		if ok, err := o.Put(c); !ok || err != nil {
+			return fmt.Errorf("put: %v, %v", ok, err)
+		}
+	}
+	if from != nil && !o.From(from) {
+		return nil
+	}
+	for i, run := range runs {
+		if i > 0 {
+			if err := o.Continue(run); err != nil {
+				return err
+			}
+		}
+		mem := bytes.Repeat([]byte{0xA5}, o.OrderedSize())
+		if err := o.LoadPart(mem, i == len(runs)-1); err != nil {
+			return err
+		}
+		for p, j := At(mem), 0; j < p.Len(); j, at = j+1, at+1 {
+			if at == page.Len() {
+				return errors.New("too many entries")
+			}
+			key, want := p.AppendKey(nil, j), page.AppendKey(nil, at)
+			if !bytes.Equal(key, want) || !bytes.Equal(p.Record(j).Value, page.Record(at).Value) || p.Record(j).Kind != page.Record(at).Kind {
+				return fmt.Errorf("entry %d is %q instead of %q", at, key, want)
+			}
+		}
+	}
+	if at != page.Len() {
+		return fmt.Errorf("ends before entry %d of %d", at, page.Len())
+	}
+	return nil
 }
 
 // checkLoad compares the resident page that an overlay makes with the one of the raw form that it makes.

@@ -10,42 +10,100 @@ import (
 
 // bound is the most that the page can have, with all changes put over it: its entries and the length of its raw form.
 func (o *Overlay) bound() (count, rawLen int) {
-	count, rawLen = o.head.count+len(o.changes), len(o.base)+binary.MaxVarintLen32
-	for i := range o.changes {
-		rawLen += len(o.changes[i].entry)
+	changes := o.changes[o.laid:]
+	count, rawLen = o.head.count+len(changes), len(o.base)+binary.MaxVarintLen32
+	for i := range changes {
+		rawLen += len(changes[i].entry)
 	}
 	return count, rawLen
 }
 
-// OrderedSize is how much memory LoadOrdered needs.
+// OrderedSize is how much memory LoadOrdered and LoadPart need.
 func (o *Overlay) OrderedSize() int { return orderedShape(o.bound()).size }
 
 // LoadOrdered makes the resident form of the page with all changes put over it, as the function LoadOrdered would from what Append
 // appends, and checks as much, in one pass over the page. dst must be aligned to 8 bytes and hold OrderedSize; its Header stays.
 func (o *Overlay) LoadOrdered(dst []byte) error {
-	bound, rawBound := o.bound()
-	if rawBound > MaxRaw+binary.MaxVarintLen32 {
-		return fmt.Errorf("page: up to %d bytes with what is put over it: %w", rawBound, ErrFull)
+	_, err := o.loadFrom(dst, o.head.size, o.head.count, true)
+	return err
+}
+
+// From says that what lies before key is left out of the pages that LoadPart makes. It is false where key does not begin like the keys
+// of the base. It comes before the first LoadPart, and key must not change before one has found an entry that is not below it.
+func (o *Overlay) From(key []byte) bool {
+	if !bytes.HasPrefix(key, o.head.prefix) {
+		return false
 	}
-	l, err := newLoader(dst, bound, rawBound, orderedShape(bound, rawBound), 0)
+	o.from = key[len(o.head.prefix):]
+	first := change{entry: o.from, size: uint32(len(o.from)), head: pageformat.FirstFour(o.from)}
+	for o.laid < len(o.changes) && o.changes[o.laid].compare(&first) < 0 {
+		o.laid++
+	}
+	return true
+}
+
+// Continue puts what LoadPart has left of the changes over base, which has the entries that follow, under the same prefix.
+func (o *Overlay) Continue(base []byte) error {
+	h, err := decodeHead(base)
+	if err == nil && string(h.prefix) != string(o.head.prefix) {
+		err = damaged(0, "another prefix than in the entries before")
+	}
+	o.base, o.head = base, h
+	return err
+}
+
+// LoadPart is LoadOrdered for a base that has some of the entries of a page: changes behind its last entry are left for what follows,
+// unless last says that nothing does. The pages one behind the other are what LoadOrdered makes of all entries at once.
+func (o *Overlay) LoadPart(dst []byte, last bool) error {
+	w := walk{raw: o.base, prefix: len(o.head.prefix), at: o.head.size, left: o.head.count}
+	if len(o.from) > 0 {
+		if _, _, err := w.seek(pageformat.FirstFour(o.from), o.from); err != nil {
+			return err
+		}
+	}
+	left, err := o.loadFrom(dst, w.at, w.left, last)
 	if err != nil {
 		return err
 	}
-	m := laying{loader: l, base: o.base, prefix: len(o.head.prefix), changes: o.changes}
+	o.laid = len(o.changes) - left
+	if w.left > 0 {
+		o.from = nil // all that follows comes after it
+	}
+	return nil
+}
+
+// loadFrom makes the resident form of what the base has from offset at on, which are so many entries, and of the changes: all of them,
+// or without last those up to the last entry. It returns how many are left.
+func (o *Overlay) loadFrom(dst []byte, at, count int, last bool) (left int, err error) {
+	bound, rawBound := o.bound()
+	if rawBound > MaxRaw+binary.MaxVarintLen32 {
+		return 0, fmt.Errorf("page: up to %d bytes with what is put over it: %w", rawBound, ErrFull)
+	}
+	l, err := newLoader(dst, bound, rawBound, orderedShape(bound, rawBound), 0)
+	if err != nil {
+		return 0, err
+	}
+	m := laying{loader: l, base: o.base, prefix: len(o.head.prefix), changes: o.changes[o.laid:]}
 	m.raw = appendPadded(m.raw[:0], bound, pageformat.UvarintLen(uint64(bound)))
 	room := len(m.raw) // for the count, which is known at the end
 	m.raw = binary.AppendUvarint(m.raw, uint64(len(o.head.prefix)))
 	m.raw = append(m.raw, o.head.prefix...)
 	m.setPrefix(len(m.raw)-len(o.head.prefix), len(o.head.prefix))
-	m.copied = o.head.size
-	if err := m.entries(o.head.size, o.head.count); err != nil {
-		return err
+	m.copied = at
+	if err := m.entries(at, count); err != nil {
+		return 0, err
+	}
+	if last {
+		for i := range m.changes {
+			m.add(&m.changes[i])
+		}
+		m.changes = nil
 	}
 	appendPadded(m.raw[:0], m.count, room)
 	h := m.page.header()
 	h.count, h.rawLen = uint32(m.count), uint32(len(m.raw))
 	copy(m.page.heads(), m.heads[:m.count]) // they follow the offsets, of which there are fewer
-	return nil
+	return len(m.changes), nil
 }
 
 // appendPadded appends a number in the given number of bytes, which may be more than it takes.
@@ -78,7 +136,7 @@ func (m *laying) next() uint64 {
 	return uint64(m.changes[0].head)
 }
 
-// entries goes over the entries of the base, of which there are so many from offset at on, and the changes.
+// entries goes over the entries of the base, of which there are so many from offset at on, and the changes up to the last of them.
 func (m *laying) entries(at, count int) error {
 	var last []byte
 	lastHead := uint32(0)
@@ -113,9 +171,6 @@ func (m *laying) entries(at, count int) error {
 		return damaged(at, "%d bytes after the last entry", len(m.base)-at)
 	}
 	m.raw = append(m.raw, m.base[m.copied:at]...)
-	for i := range m.changes {
-		m.add(&m.changes[i])
-	}
 	return nil
 }
 

@@ -19,6 +19,16 @@ func inParts(dst []byte, start int, raw []byte) ([]byte, Codec) {
 	return append(dst[:start], raw...), None
 }
 
+// Excerpt is a page stored by parts, of which as many are read as somebody asks for. The zero value is ready, and a warm one
+// allocates nothing.
+type Excerpt struct {
+	Header Header
+	p      Pointer
+	stored []byte // the blob, as far as its table reaches
+	raw    []byte
+	table  parts.Table
+}
+
 // ReadExcerpt is Read for one who looks for key in the page that is stored under p: raw is the page, or one with some of its
 // entries, and key among them if the page has it. What is returned was verified; what else the blob holds need not be whole.
 func (s *Store) ReadExcerpt(p Pointer, key []byte, buf *Buffer) (raw []byte, h Header, err error) {
@@ -26,32 +36,24 @@ func (s *Store) ReadExcerpt(p Pointer, key []byte, buf *Buffer) (raw []byte, h H
 	if err != nil {
 		return nil, Header{}, err
 	}
-	e := excerpt{store: s, p: p, buf: buf}
-	m := f.mapped.Load()
-	done := m != nil && e.read(m, key)
+	x := Excerpt{p: p, stored: buf.stored, raw: buf.raw}
+	done := false
+	if m := f.mapped.Load(); m != nil {
+		done, err = x.find(s, m, key)
+	}
 	f.release()
+	buf.stored, buf.raw = x.stored, x.raw
 	if !done {
 		return s.Read(p, buf) // which says what is wrong, if anything is
 	}
-	if e.err != nil {
-		return nil, Header{}, corrupt.New(f.name, int64(p.Offset), int64(p.Length), "%v", e.err)
+	if err != nil {
+		return nil, Header{}, corrupt.New(f.name, int64(p.Offset), int64(p.Length), "%v", err)
 	}
-	return e.raw, e.header, nil
+	return x.raw, x.Header, nil
 }
 
-// excerpt is one call of ReadExcerpt.
-type excerpt struct {
-	store  *Store
-	p      Pointer
-	buf    *Buffer
-	header Header
-	raw    []byte
-	err    error
-}
-
-// read reads out of a mapping. It is false where that does not do: a part is not known to be in the page cache, the memory
-// faults, or the blob is not stored by parts.
-func (e *excerpt) read(m *mapped, key []byte) (done bool) {
+// find reads the parts that may have key. It is not done where reading out of the mapping does not do: see open and read.
+func (x *Excerpt) find(s *Store, m *mapped, key []byte) (done bool, err error) {
 	old := debug.SetPanicOnFault(true)
 	defer func() {
 		debug.SetPanicOnFault(old)
@@ -59,54 +61,93 @@ func (e *excerpt) read(m *mapped, key []byte) (done bool) {
 			done = false
 		}
 	}()
-	offset, length := int64(e.p.Offset), int(e.p.Length)
-	n := min(excerptHead, length)
-	if !m.holds(offset, n) {
-		return false
+	if done, err = x.open(s, m); !done || err != nil {
+		return done, err
 	}
-	e.buf.stored = resize(e.buf.stored, n)
-	copy(e.buf.stored, m.data[offset:])
-	e.header = parseHeader(e.buf.stored)
-	if e.header.Codec != Parts {
-		return false
-	}
-	payload := length - HeaderSize
-	covered, err := parts.Covered(e.buf.stored[HeaderSize:], payload)
-	if err != nil || !m.holds(offset, HeaderSize+covered) {
-		return false
-	}
-	if covered > n-HeaderSize {
-		n = HeaderSize + covered
-		e.buf.stored = resize(e.buf.stored, n)
-		copy(e.buf.stored, m.data[offset:])
-		e.header = parseHeader(e.buf.stored)
-	}
-	t, err := e.table(payload)
-	if err != nil {
-		e.err = err
-		return true
-	}
-	r := t.Find(key)
-	from, size := t.Place(r)
-	offset += int64(HeaderSize + from)
-	if size > 0 && !m.holds(offset, size) {
-		return false
-	}
-	e.buf.raw = t.AppendBeginning(resize(e.buf.raw, covered+size)[:0], r)
-	begin := len(e.buf.raw)
-	e.buf.raw = append(e.buf.raw, m.data[offset:offset+int64(size)]...)
-	if e.err = t.Verify(r, e.buf.raw[begin:]); e.err == nil {
-		e.raw = e.buf.raw
-	}
-	m.age(int64(e.p.Offset))
-	return true
+	m.age(int64(x.p.Offset))
+	return x.read(m, x.table.Find(key))
 }
 
-// table verifies the table in what was read of a blob with such a payload.
-func (e *excerpt) table(payload int) (parts.Table, error) {
-	if err := e.header.belongs(e.p); err != nil {
-		return parts.Table{}, err
+// open reads the table out of a mapping, and verifies it. It is not done where the blob is not stored by parts, or its beginning is not
+// known to be in the page cache. The caller minds faults.
+func (x *Excerpt) open(s *Store, m *mapped) (done bool, err error) {
+	offset, length := int64(x.p.Offset), int(x.p.Length)
+	n := min(excerptHead, length)
+	if !m.holds(offset, n) {
+		return false, nil
 	}
-	place := e.store.place(e.p.Segment, e.p.Offset)
-	return e.header.table(e.buf.stored, e.buf.stored[HeaderSize:], payload, place)
+	x.stored = resize(x.stored, n)
+	copy(x.stored, m.data[offset:])
+	x.Header = parseHeader(x.stored)
+	if x.Header.Codec != Parts {
+		return false, nil
+	}
+	payload := length - HeaderSize
+	covered, err := parts.Covered(x.stored[HeaderSize:], payload)
+	if err != nil || !m.holds(offset, HeaderSize+covered) {
+		return false, nil
+	}
+	if covered > n-HeaderSize {
+		x.stored = resize(x.stored, HeaderSize+covered)
+		copy(x.stored, m.data[offset:])
+		x.Header = parseHeader(x.stored)
+	}
+	if err := x.Header.belongs(x.p); err != nil {
+		return true, err
+	}
+	x.table, err = x.Header.table(x.stored, x.stored[HeaderSize:], payload, s.place(x.p.Segment, x.p.Offset))
+	return true, err
+}
+
+// read reads parts out of a mapping, and verifies them: x.raw becomes a page of their entries. It is not done where they are not known
+// to be in the page cache. The caller minds faults.
+func (x *Excerpt) read(m *mapped, r parts.Range) (done bool, err error) {
+	from, size := x.table.Place(r)
+	offset := int64(x.p.Offset) + int64(HeaderSize+from)
+	if size > 0 && !m.holds(offset, size) {
+		return false, nil
+	}
+	x.raw = x.table.AppendBeginning(resize(x.raw, len(x.stored)+size)[:0], r)
+	begin := len(x.raw)
+	x.raw = append(x.raw, m.data[offset:offset+int64(size)]...)
+	return true, x.table.Verify(r, x.raw[begin:])
+}
+
+// Parts is the number of parts.
+func (x *Excerpt) Parts() int { return x.table.All().End }
+
+// Find returns the parts that may have key, from first on and before end; what is greater may be in the first of them, or behind it. It
+// is false where key does not begin like the keys of the page, or comes before all of them.
+func (x *Excerpt) Find(key []byte) (first, end int, ok bool) {
+	r := x.table.Find(key)
+	return r.First, r.End, r.First < r.End
+}
+
+// ReadParts returns a page of the entries of some parts of x, from one on and before another, which was opened by ReadTogether. It is
+// valid until x is used again. It is false where they do not lie in the system's page cache: then the blob has to be read as a whole.
+func (s *Store) ReadParts(x *Excerpt, from, end int) (raw []byte, ok bool, err error) {
+	f, err := s.lookupBlob(x.p)
+	if err != nil {
+		return nil, false, err
+	}
+	if m := f.mapped.Load(); m != nil {
+		ok, err = x.readGuarded(m, parts.Range{First: from, End: end})
+	}
+	f.release()
+	if err != nil {
+		return nil, ok, corrupt.New(f.name, int64(x.p.Offset), int64(x.p.Length), "%v", err)
+	}
+	return x.raw, ok, nil
+}
+
+// readGuarded is read, and not done where the memory faults.
+func (x *Excerpt) readGuarded(m *mapped, r parts.Range) (done bool, err error) {
+	old := debug.SetPanicOnFault(true)
+	defer func() {
+		debug.SetPanicOnFault(old)
+		if vfs.Fault(recover(), m.data) != nil {
+			done = false
+		}
+	}()
+	return x.read(m, r)
 }

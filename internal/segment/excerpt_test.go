@@ -117,3 +117,113 @@ func TestExcerptsAreVerified(t *testing.T) {
 	}
 	mustRead(t, s, p, raw)
 }
+
+// openParts asks for the table of the page under p.
+func openParts(s *Store, p Pointer, x *Excerpt) *Request {
+	list := []Request{{P: p, Excerpt: x}}
+	s.ReadTogether(list)
+	return &list[0]
+}
+
+// Pages of some of the parts, one behind the other, have the entries of the page.
+func TestReadParts(t *testing.T) {
+	s, p, raw, keys := partedStore(t)
+	var x Excerpt
+	r := openParts(s, p, &x)
+	if must(t, r.Err); !r.Opened || r.Raw != nil || r.Header.Kind != KindLeaf || r.Header.Keyspace != 7 {
+		t.Fatalf("%+v", r)
+	}
+	n := x.Parts()
+	for step := 1; step <= n; step++ {
+		i := 0
+		for from := 0; from < n; from += step {
+			part, ok, err := s.ReadParts(&x, from, min(from+step, n))
+			if err != nil || !ok {
+				t.Fatalf("parts from %d: %v, %v", from, ok, err)
+			}
+			var it page.Iterator
+			for must(t, it.Reset(part)); it.Next(); i++ {
+				if !bytes.Equal(it.Key(), keys[i]) {
+					t.Fatalf("entry %d has key %q", i, it.Key())
+				}
+			}
+			must(t, it.Err())
+		}
+		if i != len(keys) {
+			t.Errorf("%d entries, want %d", i, len(keys))
+		}
+	}
+	for _, key := range keys {
+		first, end, ok := x.Find(key)
+		part, _, err := s.ReadParts(&x, first, end)
+		if must(t, err); !ok || end-first > 2 {
+			t.Fatalf("key %q: %v, parts from %d, before %d", key, ok, first, end)
+		}
+		if r, found, err := page.Find(part, key); err != nil || !found || len(r.Value) != 100 {
+			t.Fatalf("key %q is not in the parts from %d on: %v", key, first, err)
+		}
+	}
+	if _, _, ok := x.Find([]byte("another prefix")); ok {
+		t.Error("a part for a key that begins like none")
+	}
+
+	// What is not known to be in the system's page cache is not read by parts.
+	m := mappingOf(t, s, p)
+	for i := range m.warm {
+		m.warm[i].Store(0)
+	}
+	if _, ok, err := s.ReadParts(&x, 0, 1); ok || err != nil {
+		t.Errorf("a part was read: %v, %v", ok, err)
+	}
+	if r := openParts(s, p, &x); r.Opened || r.Err != nil || !bytes.Equal(r.Raw, raw) {
+		t.Errorf("%d bytes, opened is %v, %v", len(r.Raw), r.Opened, r.Err)
+	}
+}
+
+// TestPartsAreVerified: parts are right or an error, whatever byte of their leaf has changed in the file.
+func TestPartsAreVerified(t *testing.T) {
+	s, p, _, keys := partedStore(t)
+	f, err := os.OpenFile((*s.files.Load())[p.Segment].path, os.O_RDWR, 0)
+	must(t, err)
+	defer f.Close()
+	stored := make([]byte, p.Length)
+	_, err = f.ReadAt(stored, int64(p.Offset))
+	must(t, err)
+	var x Excerpt
+	for i := range stored {
+		_, err := f.WriteAt([]byte{stored[i] ^ 1}, int64(p.Offset)+int64(i))
+		must(t, err)
+		if entries, err := readByParts(s, p, &x, keys); err == nil || !errors.Is(err, corrupt.Err) {
+			t.Fatalf("byte %d changed: %d entries, %v", i, entries, err)
+		}
+		_, err = f.WriteAt(stored[i:i+1], int64(p.Offset)+int64(i))
+		must(t, err)
+	}
+	if entries, err := readByParts(s, p, &x, keys); err != nil || entries != len(keys) {
+		t.Errorf("%d entries, %v", entries, err)
+	}
+}
+
+// readByParts reads the parts of a page one by one, and compares the entries.
+func readByParts(s *Store, p Pointer, x *Excerpt, keys [][]byte) (entries int, err error) {
+	r := openParts(s, p, x)
+	if r.Err != nil || !r.Opened {
+		return 0, r.Err
+	}
+	for part := range x.Parts() {
+		raw, ok, err := s.ReadParts(x, part, part+1)
+		if err != nil || !ok {
+			return entries, err
+		}
+		var it page.Iterator
+		for err = it.Reset(raw); err == nil && it.Next(); entries++ {
+			if !bytes.Equal(it.Key(), keys[entries]) || !bytes.Equal(it.Record().Value, noise(uint64(entries), 100)) {
+				return entries, errors.New("another entry than there was")
+			}
+		}
+		if err = errors.Join(err, it.Err()); err != nil {
+			return entries, err
+		}
+	}
+	return entries, nil
+}

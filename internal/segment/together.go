@@ -3,6 +3,7 @@ package segment
 import (
 	"runtime/debug"
 
+	"github.com/pandodb/pando/internal/corrupt"
 	"github.com/pandodb/pando/vfs"
 )
 
@@ -21,6 +22,11 @@ type Request struct {
 	Header Header
 	Err    error
 
+	// Excerpt asks that of a page stored by parts, where it lies in the system's page cache, nothing but the table is read: then Excerpt
+	// is ready for ReadParts, Opened is set, and Raw is nothing.
+	Excerpt *Excerpt
+	Opened  bool
+
 	file    *file
 	from    *mapped // nil: it has to be read with a call
 	touched byte    // so that touching is not optimized away
@@ -31,7 +37,7 @@ type Request struct {
 func (s *Store) ReadTogether(list []Request) {
 	for i := range list {
 		r := &list[i]
-		r.Raw, r.from = nil, nil
+		r.Raw, r.from, r.Opened = nil, nil, false
 		if r.file, r.Err = s.lookupBlob(r.P); r.Err != nil {
 			continue
 		}
@@ -40,7 +46,7 @@ func (s *Store) ReadTogether(list []Request) {
 			r.from = m
 		}
 	}
-	copyTogether(list)
+	s.copyTogether(list)
 	for i := range list {
 		r := &list[i]
 		if r.file == nil {
@@ -52,7 +58,13 @@ func (s *Store) ReadTogether(list []Request) {
 			r.from.age(int64(r.P.Offset))
 		}
 		r.file.release()
-		if r.Err == nil {
+		switch {
+		case r.Opened && r.from != nil:
+			r.Header = r.Excerpt.Header
+			if r.Err != nil {
+				r.Err = corrupt.New(r.file.name, int64(r.P.Offset), int64(r.P.Length), "%v", r.Err)
+			}
+		case r.Err == nil:
 			r.Raw, r.Header, r.Err = s.unpack(r.file, r.P, &r.Buf, nil)
 		}
 		r.file, r.from = nil, nil
@@ -60,7 +72,7 @@ func (s *Store) ReadTogether(list []Request) {
 }
 
 // copyTogether copies what lies in mappings. Where the memory faults, what was not copied yet is left to calls.
-func copyTogether(list []Request) {
+func (s *Store) copyTogether(list []Request) {
 	at, copied := 0, 0
 	old := debug.SetPanicOnFault(true)
 	defer func() {
@@ -70,18 +82,28 @@ func copyTogether(list []Request) {
 			return
 		}
 		for i := copied; i < len(list); i++ {
-			list[i].from = nil
+			list[i].from, list[i].Opened = nil, false
 		}
 	}()
 	for at = range list {
 		list[at].touch()
 	}
 	for at = range list {
-		if r := &list[at]; r.from != nil {
+		if r := &list[at]; r.from != nil && !r.open(s) {
 			copy(r.Buf.stored, r.from.data[r.P.Offset:])
 		}
 		copied++
 	}
+}
+
+// open reads the table for an excerpt. It is false where the whole blob is wanted, or has no table.
+func (r *Request) open(s *Store) bool {
+	if r.Excerpt == nil {
+		return false
+	}
+	r.Excerpt.p = r.P
+	r.Opened, r.Err = r.Excerpt.open(s, r.from)
+	return r.Opened
 }
 
 // touch makes the processor fetch the beginning of a blob: no load waits for another one.

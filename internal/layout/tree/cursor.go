@@ -48,7 +48,8 @@ type cursor struct {
 	pinned uint64 // handle of page when it lies in the cache
 	key    []byte
 	err    error
-	once   bool          // what is read stays out of the cache
+	once   bool // what is read stays out of the cache
+	part   partly
 	memory *cursorMemory // nil: nothing was read from the disk yet
 	ahead  prefetcher
 }
@@ -60,6 +61,10 @@ type cursorMemory struct {
 	holds segment.Pointer // the leaf that own is the page of, if that is all there is of it; zero: it is not known
 	ahead layout.Scratch
 	rooms [2]room // of the prefetcher
+
+	excerpt segment.Excerpt // the leaf of which own has some parts
+	resume  []byte          // key from which on, or with passed behind which, the walk over that leaf goes on
+	passed  bool
 }
 
 // reading returns the cursor's memory for reads from the disk.
@@ -99,7 +104,7 @@ func (c *cursor) end(over place, last bool) bool {
 // settle enters the leaf under the path and stands on its first or last record; leaves without records are passed over.
 func (c *cursor) settle(over place, last bool) bool {
 	for {
-		if !c.enter() {
+		if !c.enter(nil) {
 			return false
 		}
 		if n := c.page.Len(); n > 0 {
@@ -108,6 +113,12 @@ func (c *cursor) settle(over place, last bool) bool {
 				c.at = n - 1
 			}
 			return true
+		}
+		if c.nextPartly() {
+			return true
+		}
+		if c.err != nil {
+			return false
 		}
 		if !c.sideways(over, last) {
 			return false
@@ -123,6 +134,7 @@ func (c *cursor) start() bool {
 	}
 	c.path = c.path[:0]
 	c.place = nowhere
+	c.part = partly{}
 	c.ahead.inOrder = 0
 	return !c.closed && c.r.node != nil
 }
@@ -191,8 +203,8 @@ func (c *cursor) sideways(over place, back bool) bool {
 	})
 }
 
-// enter makes the leaf under the path the cursor's page.
-func (c *cursor) enter() bool {
+// enter makes the leaf under the path the cursor's page, or what a short walk from key on reads of it first.
+func (c *cursor) enter(key []byte) bool {
 	c.release()
 	s := c.path[len(c.path)-1]
 	if c.pin(s.b.handles[s.i].Load()) {
@@ -211,7 +223,7 @@ func (c *cursor) enter() bool {
 			return true
 		}
 	}
-	if !c.read(s) {
+	if !c.read(s, key) {
 		return false
 	}
 	c.ahead.missed(c.r, s)
@@ -221,14 +233,22 @@ func (c *cursor) enter() bool {
 // ReadOnce implements layout.Cursor.
 func (c *cursor) ReadOnce() { c.once, c.ahead.once = true, true }
 
-// read reads the leaf at s, into the cache if it is worth that and there is room, else into the cursor's own memory.
-func (c *cursor) read(s step) bool {
+// read reads the leaf at s, into the cache if it is worth that and there is room, else into the cursor's own memory: there, what a short
+// walk from key on reads of it.
+func (c *cursor) read(s step, key []byte) bool {
 	m := c.reading()
 	if c.once {
 		return c.readOnce(m, s)
 	}
 	m.holds = segment.Pointer{}
-	own, cached, err := c.r.readPage(&m.s, s.b, s.i, m.own)
+	read := c.r.readPage
+	if c.part.short() {
+		if !c.r.worthKeeping(s.b, s.i) {
+			return c.readPartly(s, key)
+		}
+		read = c.r.keepPage
+	}
+	own, cached, err := read(&m.s, s.b, s.i, m.own)
 	if cached {
 		if c.pin(s.b.handles[s.i].Load()) {
 			return true
@@ -278,7 +298,7 @@ func (c *cursor) release() {
 		unpinPage(c.r.env, c.pinned)
 		c.pinned = 0
 	}
-	c.page = page.Page{}
+	c.page, c.part.parts = page.Page{}, 0
 }
 
 // Next implements layout.Cursor.
@@ -289,7 +309,7 @@ func (c *cursor) Next() bool {
 			c.at++
 			return true
 		}
-		return c.sideways(afterLast, false) && c.settle(afterLast, false)
+		return c.onward()
 	case afterLast:
 		return false
 	}
@@ -303,10 +323,14 @@ func (c *cursor) Next() bool {
 func (c *cursor) Prev() bool {
 	switch c.place {
 	case onRecord:
+		if c.at == 0 && c.part.parts > 0 && !c.before() {
+			return false
+		}
 		if c.at > 0 {
 			c.at--
 			return true
 		}
+		c.part = partly{}
 		return c.sideways(beforeFirst, true) && c.settle(beforeFirst, true)
 	case beforeFirst:
 		return false
@@ -322,17 +346,32 @@ func (c *cursor) SeekGE(key []byte) bool {
 	if !c.seek(key) {
 		return false
 	}
-	c.at, _ = c.page.Search(key)
+	c.part.begin()
+	if !c.enter(key) {
+		return false
+	}
+	c.at = 0
+	if c.part.parts == 0 {
+		c.at, _ = c.page.Search(key)
+	}
 	if c.at < c.page.Len() {
 		c.place = onRecord
 		return true
 	}
-	return c.sideways(afterLast, false) && c.settle(afterLast, false)
+	return c.onward()
+}
+
+// onward moves to the first record behind the cursor's page.
+func (c *cursor) onward() bool {
+	if c.nextPartly() {
+		return true
+	}
+	return c.err == nil && c.sideways(afterLast, false) && c.settle(afterLast, false)
 }
 
 // SeekLT implements layout.Cursor.
 func (c *cursor) SeekLT(key []byte) bool {
-	if !c.seek(key) {
+	if !c.seek(key) || !c.enter(nil) {
 		return false
 	}
 	c.at, _ = c.page.Search(key)
@@ -343,7 +382,7 @@ func (c *cursor) SeekLT(key []byte) bool {
 	return c.sideways(beforeFirst, true) && c.settle(beforeFirst, true)
 }
 
-// seek enters the leaf in whose range key lies.
+// seek makes the path to the leaf in whose range key lies.
 func (c *cursor) seek(key []byte) bool {
 	if !c.start() {
 		return false
@@ -357,7 +396,7 @@ func (c *cursor) seek(key []byte) bool {
 		i := b.find(key)
 		c.path = append(c.path, step{b, i})
 		if b.level == 0 {
-			return c.enter()
+			return true
 		}
 		n = b.children[i]
 	}

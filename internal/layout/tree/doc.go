@@ -17,8 +17,9 @@
 // without branches, then the handle) and the two misses of page.Get; no lock, no allocation, no reference count. A key
 // that is absent from a leaf that is not resident costs one line of the filter and reads nothing, in all but about 1 % of
 // cases. A cold leaf is one read a blob; a point read of one that the cache does not want looks into its deltas and then into the
-// leaf without folding, a cursor folds by copying what stays. Apply reads a leaf only where it must, and costs a merge, a compression and a
-// checksum a leaf rewritten; its memory is bounded by a few leaves and two nodes a level.
+// leaf without folding, a cursor folds by copying what stays, and reads of the leaf in which SeekGE ends the parts that the walk comes
+// to. Apply reads a leaf only where it must, and costs a merge, a compression and a checksum a leaf rewritten; its memory is bounded by
+// a few leaves and two nodes a level.
 //
 // It fails with the errors of package segment. Damaged nodes, leaves and filters are errors that match corrupt.Err, except
 // that a damaged filter is merely not used until Check finds it.

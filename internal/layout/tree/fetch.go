@@ -29,7 +29,7 @@ func (r *root) badLeaf(b *body, i int, err error) error {
 // readLeaf reads leaf i with its deltas folded in. The raw page is valid until s is used again. A count that was open is
 // closed by the way.
 func (r *root) readLeaf(s *layout.Scratch, b *body, i int) ([]byte, error) {
-	raw, deltas, err := r.readUnfolded(s, b, i)
+	raw, deltas, err := r.readUnfolded(s, b, i, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -51,10 +51,15 @@ func (r *root) readLeaf(s *layout.Scratch, b *body, i int) ([]byte, error) {
 // loadLeaf is readLeaf for one who keeps the page out of the cache: its resident form is made in memory, or in more where that is too
 // little. Deltas are folded in by the way.
 func (r *root) loadLeaf(s *layout.Scratch, b *body, i int, memory []byte) ([]byte, error) {
-	raw, deltas, err := r.readUnfolded(s, b, i)
+	raw, deltas, err := r.readUnfolded(s, b, i, nil)
 	if err != nil {
 		return memory, err
 	}
+	return r.loadUnfolded(s, b, i, raw, deltas, memory)
+}
+
+// loadUnfolded makes the resident form of leaf i in memory, or in more where that is too little, out of what readUnfolded has read.
+func (r *root) loadUnfolded(s *layout.Scratch, b *body, i int, raw []byte, deltas []segment.Request, memory []byte) (_ []byte, err error) {
 	folded := false
 	if len(deltas) > 0 {
 		memory, folded, err = loadFolded(s, memory, raw, deltas)
@@ -81,6 +86,11 @@ func (r *root) readPage(s *layout.Scratch, b *body, i int, memory []byte) (_ []b
 		memory, err = r.loadLeaf(s, b, i, memory)
 		return memory, false, err
 	}
+	return r.keepPage(s, b, i, memory)
+}
+
+// keepPage is readPage for a leaf that is worth keeping.
+func (r *root) keepPage(s *layout.Scratch, b *body, i int, memory []byte) (_ []byte, cached bool, err error) {
 	raw, err := r.readLeaf(s, b, i)
 	if err != nil || r.rememberOrdered(b, i, raw) {
 		return memory, err == nil, err
@@ -124,10 +134,11 @@ func roomFor(memory []byte, size int) []byte {
 	return memory[:cap(memory)]
 }
 
-// readUnfolded reads leaf i and its deltas, the oldest first. What it returns is valid until s is used again.
-func (r *root) readUnfolded(s *layout.Scratch, b *body, i int) (raw []byte, changes []segment.Request, err error) {
+// readUnfolded reads leaf i and its deltas, the oldest first. What it returns is valid until s is used again. With an excerpt, raw is nil
+// where only the table was read: see segment.Request.
+func (r *root) readUnfolded(s *layout.Scratch, b *body, i int, x *segment.Excerpt) (raw []byte, changes []segment.Request, err error) {
 	deltas := b.deltasOf(i)
-	if len(deltas) == 0 {
+	if len(deltas) == 0 && x == nil {
 		raw, err = r.readBlob(&s.Blob, b.slots[i].ptr, segment.KindLeaf)
 		return raw, nil, err
 	}
@@ -135,9 +146,9 @@ func (r *root) readUnfolded(s *layout.Scratch, b *body, i int) (raw []byte, chan
 		s.Blobs = append(s.Blobs, segment.Request{})
 	}
 	list := s.Blobs[:1+len(deltas)]
-	list[0].P = b.slots[i].ptr
+	list[0].P, list[0].Excerpt = b.slots[i].ptr, x
 	for j := range deltas {
-		list[1+j].P = deltas[j].Pointer
+		list[1+j].P, list[1+j].Excerpt = deltas[j].Pointer, nil
 	}
 	r.env.Store.ReadTogether(list)
 	kind := segment.KindLeaf
@@ -151,6 +162,7 @@ func (r *root) readUnfolded(s *layout.Scratch, b *body, i int) (raw []byte, chan
 		}
 		kind = segment.KindDelta
 	}
+	list[0].Excerpt = nil
 	return list[0].Raw, list[1:], nil
 }
 
