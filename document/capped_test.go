@@ -73,7 +73,7 @@ func TestCappedBoundsChange(t *testing.T) {
 		shown  string
 	}{
 		{`{"cappedMax": 3}`, 5, 3, `{"capped":true,"size":100096,"max":3}`},
-		{`{"cappedSize": 300.7}`, 3, 3, `{"capped":true,"size":512,"max":3}`},
+		{`{"cappedSize": {"$numberDecimal": "300.7"}}`, 3, 3, `{"capped":true,"size":512,"max":3}`},
 		{`{"cappedSize": 256, "validationAction": "error"}`, 3, 2, `{"capped":true,"size":256,"max":3,"validationAction":"error"}`},
 		{`{"cappedMax": 0, "cappedSize": {"$numberLong": "4096"}}`, 2, 3, `{"capped":true,"size":4096,"max":2147483647,"validationAction":"error"}`},
 	} {
@@ -99,6 +99,30 @@ func TestCappedBoundsChange(t *testing.T) {
 	}
 	if err := other.Modify(ctx, document.JSON(`{"cappedMax": 5}`)); document.CodeOf(err) != document.Code(72) {
 		t.Errorf("of a collection that is not capped: %v", err)
+	}
+}
+
+// TestCappedSizesOfAllTypes: a bound may be a number of any type. Decimals once ended the process.
+func TestCappedSizesOfAllTypes(t *testing.T) {
+	db := open(t, memfs.New()).Database("test")
+	for options, want := range map[document.JSON]string{
+		`{"capped": true, "size": {"$numberDecimal": "5000.7"}, "max": 2.9}`:     `{"capped":true,"size":5120,"max":2}`,
+		`{"capped": true, "size": 1e4, "max": {"$numberDecimal": "NaN"}}`:        `{"capped":true,"size":10240,"max":2147483647}`,
+		`{"capped": true, "size": 4096, "max": {"$numberDecimal": "-Infinity"}}`: `{"capped":true,"size":4096,"max":2147483647}`,
+	} {
+		must(t, db.Create(ctx, "c", options))
+		list, err := db.Collections(ctx)
+		must(t, err)
+		expect(t, string(options), text(t, list[0].Options), want)
+		must(t, db.Drop(ctx))
+	}
+	for _, options := range []document.JSON{
+		`{"capped": true, "size": {"$numberDecimal": "NaN"}}`, `{"capped": true, "size": {"$numberDecimal": "1E40"}}`, `{"capped": true, "size": {"$numberDouble": "Infinity"}}`,
+		`{"capped": true, "size": 4096, "max": {"$numberDecimal": "1E400"}}`,
+	} {
+		if err := db.Create(ctx, "c", options); document.CodeOf(err) != document.Code(51024) {
+			t.Errorf("%s: %v", options, err)
+		}
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/pandodb/pando/document/internal/collation"
 	"github.com/pandodb/pando/document/internal/mongoerror"
+	"github.com/pandodb/pando/document/internal/number"
 )
 
 // cappedUnit is what the size of a capped collection is a multiple of, as MongoDB has it.
@@ -44,7 +45,7 @@ func asCreated(spec document) (document, error) {
 				return nil, mongoerror.New(mongoerror.InvalidOptions,
 					"the 'capped' field needs to be true when either the 'size' or 'max' fields are present")
 			}
-			if err := appendBound(b, name, name, v.AsInt64()); err != nil {
+			if err := appendBound(b, name, name, v); err != nil {
 				return nil, err
 			}
 		case name == "collation" && isDocument:
@@ -73,8 +74,11 @@ func asCreated(spec document) (document, error) {
 	return b.Build(), nil
 }
 
-// appendBound appends the size or the number of documents of a capped collection, which errors call as it was given.
-func appendBound(b *bsoncore.DocumentBuilder, name, given string, n int64) error {
+// appendBound appends the size or the number of documents of a capped collection: a number of any type, without its fraction. Errors
+// call it as it was given.
+func appendBound(b *bsoncore.DocumentBuilder, name, given string, v bsoncore.Value) error {
+	asked, _ := number.Of(v)
+	n, _ := asked.Int64()
 	if name == "max" {
 		if n > math.MaxInt32 {
 			return mongoerror.New(outOfRange, "BSON field '%s' value must be < 2147483648, actual value '%d'", given, n)

@@ -155,7 +155,7 @@ func (s *settings) modifiedBound(e bsoncore.Element, option string) (bsoncore.El
 		return nil, mongoerror.New(mongoerror.InvalidOptions, "Collection must be capped.")
 	}
 	b := bsoncore.NewDocumentBuilder()
-	if err := appendBound(b, option, e.Key(), v.AsInt64()); err != nil {
+	if err := appendBound(b, option, e.Key(), v); err != nil {
 		return nil, err
 	}
 	return b.Build().IndexErr(0)
