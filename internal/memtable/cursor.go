@@ -25,7 +25,8 @@ type Cursor struct {
 
 	firstSources [maxRuns]source
 	firstQueue   [maxRuns]int
-	warm         uint32 // keeps the loads that warm the cache from being left out
+	warm         uint32  // keeps the loads that warm the cache from being left out
+	span         uintptr // words from node to the end of the version, of the longest record of the last batch; 0: there was none
 }
 
 // maxRuns is how many runs a cursor takes without an allocation: 4^7 * 256 keys are more than four million.
@@ -144,6 +145,35 @@ func (c *Cursor) Next() bool {
 	s := &c.sources[c.queue[0]]
 	s.at++
 	return c.advance(s.nextVisible(c))
+}
+
+// Deleted reports whether the cursor stands at a tombstone. It spares the caller Record.
+func (c *Cursor) Deleted() bool {
+	return record.Kind(*c.arena.word(c.version, 1)>>metaKindShift&metaKind) == record.Tombstone
+}
+
+// NextInline is Next and Inline in one for most steps of a long walk: within a batch of one run, over tombstones to a value that lies in
+// the table and never expires. Elsewhere ok is false, and the cursor has moved over tombstones at most.
+func (c *Cursor) NextInline() (key, value []byte, ok bool) {
+	if !c.valid || len(c.sources) != 1 {
+		return nil, nil, false
+	}
+	s := &c.sources[0]
+	a := c.arena
+	for at := s.at + 1; s.warm.holds(at); at++ {
+		node := s.run.entries[at].node
+		version := a.newest(node)
+		meta := *a.word(version, 1)
+		inline := meta&^metaLength == uint32(record.Inline)<<metaKindShift
+		if a.seq(version) > c.seq || !inline && meta>>metaKindShift&metaKind != uint32(record.Tombstone) {
+			break
+		}
+		s.at, c.node, c.version = at, node, version
+		if inline {
+			return a.key(node), a.bytes(version, versionHeader, int(meta&metaLength)), true
+		}
+	}
+	return nil, nil, false
 }
 
 // step is Next for a source that is alone. It has no candidate: what has just been stored in parts and is loaded as a whole

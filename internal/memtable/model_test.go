@@ -279,6 +279,9 @@ func (h *harness) checkCursor(moves int, between func()) {
 		var moved bool
 		var name string
 		switch op := h.rnd.IntN(20); {
+		case op < 3 && at:
+			name, moved = "NextInline", at
+			place = h.nextInline(c, keys, place, ks, seq)
 		case op < 8:
 			name, moved = "Next", c.Next()
 			if at {
@@ -323,6 +326,27 @@ func (h *harness) checkCursor(moves int, between func()) {
 			h.t.Fatalf("cursor(%d, %d): %s: %.40q %v %d; want %.40q %v", ks, seq, name, c.Key(), got, gotSeq, keys[place], want)
 		}
 	}
+}
+
+// nextInline moves a cursor that stands at the key number place, and returns where it stands then.
+func (h *harness) nextInline(c *Cursor, keys []string, place int, ks uint32, seq uint64) int {
+	key, value, ok := c.NextInline()
+	to := sort.SearchStrings(keys, string(c.Key()))
+	for i := place + 1; i <= to; i++ {
+		version, _ := h.model.at(ks, keys[i], seq)
+		switch r := version.rec; {
+		case ok && i == to:
+			if r.Kind != record.Inline || r.Expiry != 0 || string(key) != keys[i] || string(value) != string(r.Value) {
+				h.t.Fatalf("NextInline: %.40q %.40q; want %.40q %v", key, value, keys[i], r)
+			}
+		case r.Kind != record.Tombstone:
+			h.t.Fatalf("NextInline passed over %.40q %v", keys[i], r)
+		}
+	}
+	if to < place || ok && to == place {
+		h.t.Fatalf("NextInline: %v, from key %d to %d", ok, place, to)
+	}
+	return to
 }
 
 func (h *harness) checkTotals() {

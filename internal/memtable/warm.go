@@ -47,8 +47,9 @@ func (w *batch) next(goesOn bool) int {
 }
 
 // warmUp loads what reading these entries will. The loads of the first pass depend on nothing but the entries, so that the
-// processor runs ahead through all of them: most records lie within three lines from their node on. Further passes load what
-// lies elsewhere, where there is any: newer versions, of which the same holds, and the rest of long values.
+// processor runs ahead through all of them: it takes records to be as long as those of the batch before, up to three lines from their
+// node on. Further passes load what lies elsewhere, where there is any: newer versions, of which the same holds, and the rest of long
+// values.
 //
 // What the first pass reads may be another item, or may be about to be written. Nothing is made of it, so this is not the
 // race that it looks like to the race detector.
@@ -57,9 +58,14 @@ func (w *batch) next(goesOn bool) int {
 func (c *Cursor) warmUp(entries []entry) {
 	a := c.arena
 	var sum uint32
+	end := c.span
+	if end == 0 {
+		end = warmSlack / 4
+	}
+	second, third := min(1+warmLine, end-1), min(1+2*warmLine, end-1)
 	for i := range entries {
 		node := entries[i].node
-		sum += *a.word(node, 1) + *a.word(node, 1+warmLine) + *a.word(node, 1+2*warmLine)
+		sum += *a.word(node, 1) + *a.word(node, second) + *a.word(node, third) + *a.word(node, end-1)
 	}
 	farthest, longest := ref(0), uint32(0)
 	for i := range entries {
@@ -68,6 +74,7 @@ func (c *Cursor) warmUp(entries []entry) {
 		farthest, longest = max(farthest, version-entries[i].node), max(longest, meta&metaLength)
 		sum += meta
 	}
+	c.span = min(uintptr(farthest)*2+(versionHeader+uintptr(longest)+3)/4, warmSlack/4)
 	if farthest > warmSlack/8 {
 		for i := range entries {
 			version := a.newest(entries[i].node)

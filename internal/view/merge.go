@@ -57,6 +57,12 @@ func (it *Iterator) follow() bool {
 		return it.followSettled()
 	}
 	s := &it.sources[it.lead]
+	if it.bound == nil && it.o.Upper == nil {
+		if key, value, ok := s.cursor.NextInline(); ok {
+			s.key = key
+			return it.showInline(key, value)
+		}
+	}
 	for {
 		s.set(s.cursor.Next())
 		if !s.valid || (it.bound != nil && bytes.Compare(s.key, it.bound) >= 0) {
@@ -66,12 +72,13 @@ func (it *Iterator) follow() bool {
 			return it.end(afterLast)
 		}
 		if value, ok := s.cursor.Inline(); ok {
-			it.key, it.apart = s.key, false
-			it.rec.Kind, it.rec.Expiry, it.rec.Value = record.Inline, 0, value
-			return true
+			return it.showInline(s.key, value)
+		}
+		if s.cursor.Deleted() {
+			continue
 		}
 		r, _ := s.cursor.Record()
-		if r.Kind != record.Tombstone && !it.expired(r) {
+		if !it.expired(r) {
 			it.show(s.key, r)
 			return true
 		}
@@ -81,8 +88,8 @@ func (it *Iterator) follow() bool {
 func (it *Iterator) followSettled() bool {
 	s := &it.settled
 	for s.next() && (it.bound == nil || bytes.Compare(s.key, it.bound) < 0) {
-		if r := s.record(); !it.expired(r) {
-			it.show(s.key, r)
+		if s.expiry == 0 || !it.expired(s.record()) {
+			it.showSettled()
 			it.speedUp()
 			return true
 		}
@@ -132,18 +139,41 @@ func (it *Iterator) findBackward() bool {
 
 // consider shows the pair of source at, unless it is deleted, hidden or expired.
 func (it *Iterator) consider(at int, key []byte) bool {
-	var r record.Record
-	var seq uint64
-	if at < len(it.sources) {
-		r, seq = it.sources[at].cursor.Record()
-	} else {
-		r = it.settled.record()
+	if at == len(it.sources) {
+		if s := &it.settled; s.expiry != 0 && it.expired(s.record()) || it.ranged && hidden(it.sources, at, key, 0) {
+			return false
+		}
+		it.showSettled()
+		return true
 	}
-	if r.Kind == record.Tombstone || it.expired(r) || hidden(it.sources, at, key, seq) {
+	c := it.sources[at].cursor
+	if c.Deleted() {
+		return false
+	}
+	if value, ok := c.Inline(); ok && !it.ranged {
+		return it.showInline(key, value)
+	}
+	r, seq := c.Record()
+	if it.expired(r) || it.ranged && hidden(it.sources, at, key, seq) {
 		return false
 	}
 	it.show(key, r)
 	return true
+}
+
+// showInline and showSettled are show for what most pairs are: field by field, since a record that is put together and copied at once
+// stalls the processor longer than all the rest of the step.
+
+func (it *Iterator) showInline(key, value []byte) bool {
+	it.key, it.apart, it.at = key, false, onPair
+	it.rec.Kind, it.rec.Expiry, it.rec.Value = record.Inline, 0, value
+	return true
+}
+
+func (it *Iterator) showSettled() {
+	s := &it.settled
+	it.key, it.apart, it.at = s.key, false, onPair
+	it.rec.Kind, it.rec.Expiry, it.rec.Value = s.kind, s.expiry, s.value
 }
 
 // keyOf returns the key that a source stands on; len(sources) is the settled one.
