@@ -29,7 +29,7 @@ func (c *Coder) appendColumn(dst, column []byte) []byte {
 		return append(append(dst, kindPlain), column...)
 	}
 	plain, deltas := cost(column), cost(c.deltas)
-	if min(plain, deltas) >= n-n/32 {
+	if min(plain, deltas) >= n-max(n/32, leastGain) {
 		return append(append(dst, kindPlain), column...)
 	}
 	at := len(dst)
@@ -38,14 +38,18 @@ func (c *Coder) appendColumn(dst, column []byte) []byte {
 	} else {
 		dst = c.appendCoded(append(dst, 0), at, column)
 	}
-	if len(dst)-at > n {
+	if len(dst)-at > n-leastGain {
 		return append(append(dst[:at], kindPlain), column...)
 	}
 	return dst
 }
 
-// codedColumn is about what a coded column takes beside its bytes, its time counted in.
-const codedColumn = 12
+const (
+	// leastGain is what coding a column has to save: it takes as long to read the table of the code as some hundred bytes of the column.
+	leastGain = 32
+	// codedColumn is about what a coded column takes beside its bytes, its time counted in.
+	codedColumn = 32
+)
 
 // estimate returns about how many bytes a column takes.
 func (c *Coder) estimate(page []byte, places []uint32, p int) int {
