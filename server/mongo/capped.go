@@ -23,7 +23,7 @@ func (r *request) commitQuorum() (none bsoncore.Value, err error) {
 	v := r.args["commitQuorum"]
 	if mode, isText := v.StringValueOK(); isText {
 		if mode != "majority" && mode != "votingMembers" {
-			return none, document.NewError(document.Code(79), "No write concern mode named '%s' found in replica set configuration", mode)
+			return none, document.NewError(codeUnknownConcern, "No write concern mode named '%s' found in replica set configuration", mode)
 		}
 		return v, nil
 	}

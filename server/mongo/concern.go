@@ -88,8 +88,8 @@ func (w *writeConcern) parse(spec bsoncore.Document) error {
 // awaitConcern waits until the write concern holds. In the durable profile every write has been synced before it returned; in the
 // relaxed one "majority" and j: true wait for a sync.
 func (r *request) awaitConcern() error {
-	w := &r.concern
-	if !w.given || !r.command.write || r.txn != nil && r.name != "commitTransaction" {
+	w := r.concernInForce()
+	if w == nil {
 		return nil
 	}
 	if (w.majority || w.journal) && !r.server.durable {
@@ -101,15 +101,26 @@ func (r *request) awaitConcern() error {
 	return nil
 }
 
+// concernInForce is the write concern of a write: its own, or the default that somebody has set; nil for none.
+func (r *request) concernInForce() *writeConcern {
+	switch {
+	case !r.command.write || r.txn != nil && r.name != "commitTransaction":
+		return nil
+	case r.concern.given:
+		return &r.concern
+	}
+	return r.server.defaults.current.Load().write
+}
+
 // missConcern puts into the answer that a write concern cannot hold here, also when the command has failed, unless that was before
 // it began.
 func (r *request) missConcern() {
-	w := &r.concern
+	w := r.concernInForce()
 	switch {
-	case !w.given || !r.command.write || r.txn != nil && r.name != "commitTransaction":
+	case w == nil:
 	case w.members < 0:
 		mode, _ := w.spec.Lookup("w").StringValueOK()
-		r.concernErr = concernError(document.Code(79), "No write concern mode named '"+mode+"' found in replica set configuration", w)
+		r.concernErr = concernError(codeUnknownConcern, "No write concern mode named '"+mode+"' found in replica set configuration", w)
 	case w.members > 1:
 		r.concernErr = concernError(document.Code(100), "Not enough data-bearing nodes", w)
 	}

@@ -17,7 +17,8 @@ func replicationCommands() []*command {
 		{name: "replSetGetConfig", run: (*request).replSetGetConfig, anyField: true, admin: true, help: "returns the replica set's configuration"},
 		{name: "replSetInitiate", run: (*request).replSetInitiate, anyField: true, admin: true, help: "says that the replica set is there already"},
 		{name: "getDefaultRWConcern", run: (*request).getDefaultRWConcern, fields: []string{"inMemory"}, admin: true, help: "returns the default concerns"},
-		{name: "setDefaultRWConcern", run: (*request).notSupported, anyField: true, admin: true, help: "is not supported"},
+		{name: "setDefaultRWConcern", run: (*request).setDefaultRWConcern, fields: []string{"defaultReadConcern", "defaultWriteConcern"},
+			admin: true, write: true, help: "sets the concerns of commands that name none"},
 		{name: "setFeatureCompatibilityVersion", run: (*request).setFeatureCompatibilityVersion, anyField: true, admin: true, help: "takes 7.0 and nothing else"},
 		{name: "appendOplogNote", run: (*request).appendOplogNote, anyField: true, admin: true, help: "puts a note into the oplog"},
 	}
@@ -91,19 +92,6 @@ func (r *request) replSetInitiate() (bsoncore.Document, error) {
 		return nil, err
 	}
 	return nil, document.NewError(document.Code(23), "already initialized")
-}
-
-// getDefaultRWConcern answers with what holds for a write that says nothing: in the relaxed profile it does not wait for a sync.
-func (r *request) getDefaultRWConcern() (bsoncore.Document, error) {
-	var acknowledged any = "majority"
-	if !r.server.durable {
-		acknowledged = int32(1)
-	}
-	return encode(bson.D{
-		{Key: "defaultReadConcern", Value: bson.D{{Key: "level", Value: "local"}}},
-		{Key: "defaultWriteConcern", Value: bson.D{{Key: "w", Value: acknowledged}, {Key: "wtimeout", Value: int32(0)}}},
-		{Key: "defaultReadConcernSource", Value: "implicit"}, {Key: "defaultWriteConcernSource", Value: "implicit"}, {Key: "ok", Value: 1.0},
-	})
 }
 
 func (r *request) setFeatureCompatibilityVersion() (bsoncore.Document, error) {

@@ -9,6 +9,7 @@ package mongo
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"net"
 	"sync"
@@ -95,6 +96,7 @@ type Server struct {
 	profile   profiles
 	snapshots snapshots
 	params    parameters
+	defaults  defaultConcerns
 	messages  budget // of large ones
 
 	connections  atomic.Int64 // that were ever made
@@ -129,7 +131,7 @@ func New(store *document.Store, o *Options) (*Server, error) {
 	s.conns.init()
 	s.params.init()
 	s.messages.init(s.o.MaxMessageBytes)
-	if err := s.users.load(s.work, s); err != nil {
+	if err := errors.Join(s.users.load(s.work, s), s.defaults.load(s.work, s)); err != nil {
 		s.stop()
 		return nil, err
 	}
