@@ -6,7 +6,11 @@
 // its entries, and by way of the table everything. The bytes are described in docs/format/segment.md, those of a page in
 // docs/format/page.md.
 //
-// It promises that Page gives the very bytes that Append was given, and that an excerpt has a key when the page has it. It
+// There are two forms. In the plain one (Append) the page follows as it is. In the other one (AppendStencil), for pages whose entries
+// are all of one length, what all of them have at the same place stands once, in the stencil, and each part holds the rest of its
+// entries: less to store, to copy and to verify, and to be put together again by whoever reads.
+//
+// It promises that Page and Expand give the very bytes that Append and AppendStencil were given, and that an excerpt has a key when the page has it. It
 // never reads out of bounds, whatever it is given, and believes no part before its checksum is verified: what makes no sense is
 // an error.
 package parts
@@ -92,45 +96,85 @@ func Covered(stored []byte, length int) (int, error) {
 
 // Table is what the checksum of the blob covers, verified.
 type Table struct {
-	lines  []byte
-	head   []byte // of the page: count, length of the prefix, prefix
-	prefix int
-	from   int // where the first part begins in the stored page
+	lines   []byte
+	head    []byte // of the page: count, length of the prefix, prefix
+	prefix  int
+	from    int // where the first part begins in the stored page
+	stencil stencil
 }
 
-// ParseTable reads what Covered told the length of, and what was verified since. length is that of the stored page.
-func ParseTable(covered []byte, length int) (Table, error) {
-	n := uint64(binary.LittleEndian.Uint32(covered[4:]))
-	if n > uint64(len(covered)-fixedBytes)/lineBytes {
-		return Table{}, fmt.Errorf("%w: %d parts in a table of %d bytes", errDamaged, n, len(covered))
+// Parse reads what Covered told the length of, and what was verified since. length is that of the stored page.
+func (t *Table) Parse(covered []byte, length int) error {
+	n, err := countParts(covered, lineBytes)
+	if err != nil {
+		return err
 	}
-	begin := fixedBytes + int(n)*lineBytes
-	t := Table{lines: covered[fixedBytes:begin], head: covered[begin:], from: len(covered)}
+	begin := fixedBytes + n*lineBytes
+	*t = Table{lines: covered[fixedBytes:begin], head: covered[begin:], from: len(covered)}
 	h, ok := beginning(t.head)
 	if !ok || h.Size != len(t.head) {
-		return Table{}, fmt.Errorf("%w: no beginning of a page", errDamaged)
+		return fmt.Errorf("%w: no beginning of a page", errDamaged)
 	}
 	t.prefix = h.Prefix
 	at := 0
 	for i := range t.len() {
 		end := t.end(i)
 		if end <= at || t.count(i) == 0 {
-			return Table{}, fmt.Errorf("%w: part %d is empty", errDamaged, i)
+			return fmt.Errorf("%w: part %d is empty", errDamaged, i)
 		}
 		at = end
 	}
 	if at != length-t.from {
-		return Table{}, fmt.Errorf("%w: parts of %d bytes in %d", errDamaged, at, length-t.from)
+		return fmt.Errorf("%w: parts of %d bytes in %d", errDamaged, at, length-t.from)
 	}
-	return t, nil
+	return nil
 }
 
-func (t *Table) len() int            { return len(t.lines) / lineBytes }
-func (t *Table) end(i int) int       { return int(t.number(i) >> countBits) }
-func (t *Table) count(i int) int     { return int(t.number(i) & maxCount) }
+// countParts returns how many lines of so many bytes the table says that it has.
+func countParts(covered []byte, line int) (int, error) {
+	n := uint64(binary.LittleEndian.Uint32(covered[4:]))
+	if n > uint64(len(covered)-fixedBytes)/uint64(line) {
+		return 0, fmt.Errorf("%w: %d parts in a table of %d bytes", errDamaged, n, len(covered))
+	}
+	return int(n), nil
+}
+
+func (t *Table) len() int { return len(t.lines) / t.line() }
+
+// line is how many bytes of the table a part takes. With a stencil they begin with what is in the middle without one: where parts end
+// follows from how many entries they have, which is the same for all.
+func (t *Table) line() int {
+	if t.stencil.kept > 0 {
+		return stencilLine
+	}
+	return lineBytes
+}
+
+// behind returns the part's line from the beginning of its first key on.
+func (t *Table) behind(i int) []byte {
+	end := (i + 1) * t.line()
+	return t.lines[end-stencilLine : end]
+}
+
+// end is where part i ends, from the first part on.
+func (t *Table) end(i int) int {
+	if s := &t.stencil; s.kept > 0 {
+		return min((i+1)*s.per, s.count) * s.kept
+	}
+	return int(t.number(i) >> countBits)
+}
+
+// count is how many entries part i has.
+func (t *Table) count(i int) int {
+	if s := &t.stencil; s.kept > 0 {
+		return min(s.per, s.count-i*s.per)
+	}
+	return int(t.number(i) & maxCount)
+}
+
 func (t *Table) number(i int) uint32 { return binary.LittleEndian.Uint32(t.lines[i*lineBytes:]) }
-func (t *Table) first(i int) uint32  { return binary.LittleEndian.Uint32(t.lines[i*lineBytes+4:]) }
-func (t *Table) sum(i int) uint64    { return binary.LittleEndian.Uint64(t.lines[i*lineBytes+8:]) }
+func (t *Table) first(i int) uint32  { return binary.LittleEndian.Uint32(t.behind(i)) }
+func (t *Table) sum(i int) uint64    { return binary.LittleEndian.Uint64(t.behind(i)[4:]) }
 
 // shared is what all keys begin with.
 func (t *Table) shared() []byte { return t.head[len(t.head)-t.prefix:] }
@@ -190,11 +234,16 @@ func (t *Table) Verify(r Range, raw []byte) error {
 
 // AppendBeginning appends to dst what stands before the entries of a page that has those of r only.
 func (t *Table) AppendBeginning(dst []byte, r Range) []byte {
+	return pageformat.AppendHead(dst, t.entries(r), t.shared())
+}
+
+// entries is how many entries the parts of r have.
+func (t *Table) entries(r Range) int {
 	count := 0
 	for i := r.First; i < r.End; i++ {
 		count += t.count(i)
 	}
-	return pageformat.AppendHead(dst, count, t.shared())
+	return count
 }
 
 // Page returns the page in a stored one of which everything was verified.
@@ -203,8 +252,8 @@ func Page(stored []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	t, err := ParseTable(stored[:covered], len(stored))
-	if err != nil {
+	var t Table
+	if err := t.Parse(stored[:covered], len(stored)); err != nil {
 		return nil, err
 	}
 	return stored[fixedBytes+len(t.lines):], nil

@@ -74,8 +74,8 @@ func excerpt(t *testing.T, stored []byte, key string) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	table, err := parts.ParseTable(stored[:n], len(stored))
-	if err != nil {
+	var table parts.Table
+	if err := table.Parse(stored[:n], len(stored)); err != nil {
 		t.Fatal(err)
 	}
 	r := table.Find([]byte(key))
@@ -149,8 +149,8 @@ func TestDamageIsFound(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	table, err := parts.ParseTable(bytes.Clone(stored[:n]), len(stored))
-	if err != nil {
+	var table parts.Table
+	if err := table.Parse(bytes.Clone(stored[:n]), len(stored)); err != nil {
 		t.Fatal(err)
 	}
 	from, length := table.Place(table.All())
@@ -190,8 +190,8 @@ func FuzzTable(f *testing.F) {
 		if err != nil {
 			return
 		}
-		table, err := parts.ParseTable(stored[:n], len(stored))
-		if err != nil {
+		var table parts.Table
+		if err := table.Parse(stored[:n], len(stored)); err != nil {
 			return
 		}
 		for _, r := range []parts.Range{table.Find(key), table.All()} {
@@ -242,8 +242,8 @@ func BenchmarkFind(b *testing.B) {
 	var beginning []byte
 	for b.Loop() {
 		n, _ := parts.Covered(stored, len(stored))
-		table, err := parts.ParseTable(stored[:n], len(stored))
-		if err != nil {
+		var table parts.Table
+		if err := table.Parse(stored[:n], len(stored)); err != nil {
 			b.Fatal(err)
 		}
 		beginning = table.AppendBeginning(beginning[:0], table.Find(key))

@@ -121,9 +121,9 @@ func sum(header, payload []byte, place uint64) uint64 {
 // proves checks the whole of a blob, of which header and payload are given, against the checksum in its header: it covers the
 // payload, or in a page of parts the table, which covers the rest.
 func (h Header) proves(header, payload []byte, place uint64) error {
-	if h.Codec == Parts {
-		t, err := h.table(header, payload, len(payload), place)
-		if err != nil {
+	if h.Codec.parted() {
+		var t parts.Table
+		if err := h.table(&t, header, payload, len(payload), place); err != nil {
 			return err
 		}
 		from, length := t.Place(t.All())
@@ -135,26 +135,29 @@ func (h Header) proves(header, payload []byte, place uint64) error {
 	return nil
 }
 
-// table verifies the table in a stored page of parts, of so many bytes, of which at least the table is given.
-func (h Header) table(header, payload []byte, length int, place uint64) (parts.Table, error) {
+// table verifies the table in a stored page of parts, of so many bytes, of which at least the table is given, and reads it into t.
+func (h Header) table(t *parts.Table, header, payload []byte, length int, place uint64) error {
 	covered, err := parts.Covered(payload, length)
 	if err != nil {
-		return parts.Table{}, err
+		return err
 	}
 	if covered > len(payload) {
-		return parts.Table{}, fmt.Errorf("a table of %d bytes, more than were read", covered)
+		return fmt.Errorf("a table of %d bytes, more than were read", covered)
 	}
 	if got := sum(header, payload[:covered], place); got != h.Sum {
-		return parts.Table{}, fmt.Errorf("checksum mismatch: %016x, want %016x", got, h.Sum)
+		return fmt.Errorf("checksum mismatch: %016x, want %016x", got, h.Sum)
 	}
-	return parts.ParseTable(payload[:covered], length)
+	if h.Codec == Stencil {
+		return t.ParseStencil(payload[:covered], length)
+	}
+	return t.Parse(payload[:covered], length)
 }
 
 // seal fills in the header in front of the payload in blob and returns where and what the blob is.
 func (s *Store) seal(blob []byte, h Header, segment, offset uint32) Pointer {
 	h.put(blob)
 	covered := blob[HeaderSize:]
-	if h.Codec == Parts {
+	if h.Codec.parted() {
 		if n, err := parts.Covered(covered, len(covered)); err == nil {
 			covered = covered[:n]
 		}

@@ -26,9 +26,13 @@ const (
 	ZstdDictionary Codec = 3
 	Columns        Codec = 4 // for pages; what is none, or shrinks more by zstd, is stored by that
 	Parts          Codec = 5 // for pages that do not shrink: nobody asks for it
+	Stencil        Codec = 6 // and for those of them whose entries have much at the same place
 
-	maxCodec = Parts
+	maxCodec = Stencil
 )
+
+// parted reports whether a payload can be read and verified by parts.
+func (c Codec) parted() bool { return c == Parts || c == Stencil }
 
 const (
 	// minCompress: shorter payloads cannot shrink by enough to be worth a decoder's call.
@@ -250,6 +254,8 @@ func (c *codecs) decode(dst []byte, h Header, payload []byte) ([]byte, error) {
 	switch h.Codec {
 	case S2:
 		return decodeS2(dst, payload)
+	case Stencil:
+		return dst, parts.Expand(dst, payload)
 	case Zstd, ZstdDictionary:
 		z := &c.plain
 		if h.Codec == ZstdDictionary {

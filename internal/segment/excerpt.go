@@ -11,8 +11,13 @@ import (
 // excerptHead is how much of a blob ReadExcerpt looks at first: header and table of a leaf of common size.
 const excerptHead = 320
 
-// inParts replaces dst[start:], which is raw, by its form in parts where there is one.
-func inParts(dst []byte, start int, raw []byte) ([]byte, Codec) {
+// inParts replaces dst[start:], which is raw, by its form in parts where there is one: with a stencil, if tight and that is shorter.
+func inParts(dst []byte, start int, raw []byte, tight bool) ([]byte, Codec) {
+	if tight {
+		if out, ok := parts.AppendStencil(dst[:start], raw); ok {
+			return out, Stencil
+		}
+	}
 	if out, ok := parts.Append(dst[:start], raw); ok {
 		return out, Parts
 	}
@@ -79,7 +84,7 @@ func (x *Excerpt) open(s *Store, m *mapped) (done bool, err error) {
 	x.stored = resize(x.stored, n)
 	copy(x.stored, m.data[offset:])
 	x.Header = parseHeader(x.stored)
-	if x.Header.Codec != Parts {
+	if !x.Header.Codec.parted() {
 		return false, nil
 	}
 	payload := length - HeaderSize
@@ -95,8 +100,7 @@ func (x *Excerpt) open(s *Store, m *mapped) (done bool, err error) {
 	if err := x.Header.belongs(x.p); err != nil {
 		return true, err
 	}
-	x.table, err = x.Header.table(x.stored, x.stored[HeaderSize:], payload, s.place(x.p.Segment, x.p.Offset))
-	return true, err
+	return true, x.Header.table(&x.table, x.stored, x.stored[HeaderSize:], payload, s.place(x.p.Segment, x.p.Offset))
 }
 
 // read reads parts out of a mapping, and verifies them: x.raw becomes a page of their entries. It is not done where they are not known
@@ -107,10 +111,30 @@ func (x *Excerpt) read(m *mapped, r parts.Range) (done bool, err error) {
 	if size > 0 && !m.holds(offset, size) {
 		return false, nil
 	}
-	x.raw = x.table.AppendBeginning(resize(x.raw, len(x.stored)+size)[:0], r)
-	begin := len(x.raw)
-	x.raw = append(x.raw, m.data[offset:offset+int64(size)]...)
-	return true, x.table.Verify(r, x.raw[begin:])
+	return true, x.take(r, m.data[offset:offset+int64(size)])
+}
+
+// take copies the parts of r out of a mapping, verifies the copy, and makes a page of it.
+func (x *Excerpt) take(r parts.Range, mapped []byte) error {
+	t := &x.table
+	size, behind := t.Size(r), 0
+	if x.Header.Codec == Stencil {
+		behind = len(mapped) // room for the copy, which is not yet what the page has
+	}
+	x.raw = t.AppendBeginning(resize(x.raw, len(x.stored)+size+behind)[:0], r)
+	page := x.raw[len(x.raw) : len(x.raw)+size]
+	x.raw = x.raw[:len(x.raw)+size]
+	if behind == 0 {
+		copy(page, mapped)
+		return t.Verify(r, page)
+	}
+	stored := x.raw[len(x.raw) : len(x.raw)+behind]
+	copy(stored, mapped)
+	if err := t.Verify(r, stored); err != nil {
+		return err
+	}
+	t.Put(page, stored)
+	return nil
 }
 
 // Parts is the number of parts.

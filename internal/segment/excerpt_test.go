@@ -14,7 +14,7 @@ import (
 )
 
 // partedPage is a page of n records that do not compress, and their keys.
-func partedPage(t *testing.T, n int) (raw []byte, keys [][]byte) {
+func partedPage(t testing.TB, n int) (raw []byte, keys [][]byte) {
 	t.Helper()
 	var b page.Builder
 	for i := range n {
@@ -25,17 +25,21 @@ func partedPage(t *testing.T, n int) (raw []byte, keys [][]byte) {
 	return b.Append(nil), keys
 }
 
+// partedCodecs are those of leaves that can be read by parts.
+var partedCodecs = []Codec{Parts, Stencil}
+
 // partedStore is a store on the real file system with one leaf in parts, of which every page has been read.
-func partedStore(t *testing.T) (s *Store, p Pointer, raw []byte, keys [][]byte) {
+func partedStore(t *testing.T, codec Codec) (s *Store, p Pointer, raw []byte, keys [][]byte) {
 	t.Helper()
 	s, err := Open(Options{FS: osfs.New(), Dir: t.TempDir(), SegmentBytes: 1 << 20, MapBytes: 2 << 20}, nil, 1)
 	must(t, err)
 	t.Cleanup(func() { must(t, s.Close()) })
 	raw, keys = partedPage(t, 70)
 	w := s.NewWriter(Nodes, 1)
+	w.Passing(codec == Parts)
 	p = mustAppend(t, w, KindLeaf, S2, raw)
 	w.Commit()
-	if h := mustRead(t, s, p, raw); h.Codec != Parts {
+	if h := mustRead(t, s, p, raw); h.Codec != codec {
 		t.Fatalf("codec %d", h.Codec)
 	}
 	mappingOf(t, s, p)
@@ -43,7 +47,13 @@ func partedStore(t *testing.T) (s *Store, p Pointer, raw []byte, keys [][]byte) 
 }
 
 func TestReadExcerpt(t *testing.T) {
-	s, p, raw, keys := partedStore(t)
+	for _, codec := range partedCodecs {
+		t.Run(fmt.Sprint("codec=", codec), func(t *testing.T) { readExcerpts(t, codec) })
+	}
+}
+
+func readExcerpts(t *testing.T, codec Codec) {
+	s, p, raw, keys := partedStore(t, codec)
 	var buf Buffer
 	for i, key := range keys {
 		part, h, err := s.ReadExcerpt(p, key, &buf)
@@ -64,7 +74,7 @@ func TestReadExcerpt(t *testing.T) {
 
 // Where a part is not known to be in the system's page cache, and where a leaf has no parts, the whole of it is read.
 func TestReadExcerptOfAll(t *testing.T) {
-	s, p, raw, keys := partedStore(t)
+	s, p, raw, keys := partedStore(t, Stencil)
 	m := mappingOf(t, s, p)
 	for i := range m.warm {
 		m.warm[i].Store(0)
@@ -88,7 +98,13 @@ func TestReadExcerptOfAll(t *testing.T) {
 // TestExcerptsAreVerified: an excerpt is right or an error, whatever byte of its leaf has changed in the file; and nothing passes
 // Read.
 func TestExcerptsAreVerified(t *testing.T) {
-	s, p, raw, keys := partedStore(t)
+	for _, codec := range partedCodecs {
+		t.Run(fmt.Sprint("codec=", codec), func(t *testing.T) { verifyExcerpts(t, codec) })
+	}
+}
+
+func verifyExcerpts(t *testing.T, codec Codec) {
+	s, p, raw, keys := partedStore(t, codec)
 	f, err := os.OpenFile((*s.files.Load())[p.Segment].path, os.O_RDWR, 0)
 	must(t, err)
 	defer f.Close()
@@ -127,7 +143,13 @@ func openParts(s *Store, p Pointer, x *Excerpt) *Request {
 
 // Pages of some of the parts, one behind the other, have the entries of the page.
 func TestReadParts(t *testing.T) {
-	s, p, raw, keys := partedStore(t)
+	for _, codec := range partedCodecs {
+		t.Run(fmt.Sprint("codec=", codec), func(t *testing.T) { readParts(t, codec) })
+	}
+}
+
+func readParts(t *testing.T, codec Codec) {
+	s, p, raw, keys := partedStore(t, codec)
 	var x Excerpt
 	r := openParts(s, p, &x)
 	if must(t, r.Err); !r.Opened || r.Raw != nil || r.Header.Kind != KindLeaf || r.Header.Keyspace != 7 {
@@ -182,7 +204,13 @@ func TestReadParts(t *testing.T) {
 
 // TestPartsAreVerified: parts are right or an error, whatever byte of their leaf has changed in the file.
 func TestPartsAreVerified(t *testing.T) {
-	s, p, _, keys := partedStore(t)
+	for _, codec := range partedCodecs {
+		t.Run(fmt.Sprint("codec=", codec), func(t *testing.T) { verifyParts(t, codec) })
+	}
+}
+
+func verifyParts(t *testing.T, codec Codec) {
+	s, p, _, keys := partedStore(t, codec)
 	f, err := os.OpenFile((*s.files.Load())[p.Segment].path, os.O_RDWR, 0)
 	must(t, err)
 	defer f.Close()

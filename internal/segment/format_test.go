@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/pandodb/pando/internal/corrupt"
+	"github.com/pandodb/pando/internal/parts"
 	"github.com/pandodb/pando/test/golden"
 	"github.com/pandodb/pando/vfs"
 )
@@ -103,6 +104,8 @@ func TestReadAllocatesNothing(t *testing.T) {
 		must(t, err)
 		ps = append(ps, p)
 	}
+	parted, _ := partedPage(t, 70)
+	ps = append(ps, mustAppend(t, w, KindLeaf, S2, parted))
 	must(t, w.Flush())
 	w.Commit()
 	for i, p := range ps {
@@ -159,6 +162,12 @@ func FuzzPayload(f *testing.F) {
 		f.Fatal(used, err)
 	}
 	f.Add(byte(Columns), uint32(len(leaf)), payload)
+	parted, _ := partedPage(f, 70)
+	stencil, ok := parts.AppendStencil(nil, parted)
+	if !ok {
+		f.Fatal("no stencil")
+	}
+	f.Add(byte(Stencil), uint32(len(parted)), stencil)
 	if err := c.add(1, text(2, 500)); err != nil {
 		f.Fatal(err)
 	}

@@ -388,6 +388,7 @@ func (w *leafWriter) flush() error {
 func (w *leafWriter) emit() error {
 	a := w.a
 	a.page = w.b.Append(a.page[:0])
+	a.w.Passing(w.sparse)
 	p, err := a.writeWith(a.codec(w.sparse), segment.KindLeaf, a.page)
 	if err != nil {
 		return err
