@@ -1,6 +1,8 @@
 package tree
 
 import (
+	"runtime"
+	"sync"
 	"sync/atomic"
 
 	"github.com/pandodb/pando/internal/layout"
@@ -14,8 +16,8 @@ const (
 	aheadLeaves = 16
 )
 
-// prefetcher reads the leaves that a cursor is about to reach while the caller looks at earlier ones. One goroutine at a time
-// reads a run of leaves of one node; it ends by itself, and the cursor's Close waits for it. What the cache does not take is
+// prefetcher reads the leaves that a cursor is about to reach while the caller looks at earlier ones. One goroutine at a time, with
+// one that helps it, reads a run of leaves of one node; it ends by itself, and the cursor's Close waits for it. What the cache does not take is
 // kept in memory of the prefetcher: that of the run that the cursor goes over, and that of the one being read.
 type prefetcher struct {
 	last    step // the leaf that the cursor read last
@@ -129,10 +131,34 @@ func (p *prefetcher) start(r *root, s step) *run {
 	return f
 }
 
-// read reads the leaves of the run. Damage is left for the cursor to find.
-func (f *run) read(r *root, s *layout.Scratch) {
+// read reads the leaves of the run, its two halves at the same time where there are processors for that: to decompress leaves takes
+// longer than what most callers do with them. Damage is left for the cursor to find.
+func (f *run) read(r *root, s *[2]layout.Scratch) {
 	defer close(f.done)
-	for i, n := f.from, 0; i != f.end && !f.stop.Load(); i, n = i+f.step, n+1 {
+	n := (f.end - f.from) * f.step
+	half := n
+	if n == aheadLeaves && runtime.GOMAXPROCS(0) > 1 {
+		half = n / 2
+	}
+	behind := 0
+	var wait sync.WaitGroup
+	if half < n {
+		wait.Go(func() { behind = f.readPart(r, &s[1], half, n) })
+	}
+	f.leaves = f.readPart(r, &s[0], 0, half)
+	wait.Wait()
+	if f.leaves == half {
+		f.leaves += behind
+	}
+}
+
+// readPart reads the leaves [first, end) of the run, and returns how many it has read.
+func (f *run) readPart(r *root, s *layout.Scratch, first, end int) int {
+	for n := first; n < end; n++ {
+		if f.stop.Load() {
+			return n - first
+		}
+		i := f.from + n*f.step
 		if h := f.b.handles[i].Load(); h == 0 || !r.isCached(h) {
 			memory, cached, err := f.room[n], false, error(nil)
 			if f.once {
@@ -142,14 +168,14 @@ func (f *run) read(r *root, s *layout.Scratch) {
 			}
 			f.room[n] = memory
 			if err != nil {
-				return
+				return n - first
 			}
 			if !cached {
 				f.pages[n] = memory
 			}
 		}
-		f.leaves++
 	}
+	return end - first
 }
 
 // isCached reports whether the page of a handle is in the cache.

@@ -59,7 +59,7 @@ type cursorMemory struct {
 	s     layout.Scratch
 	own   []byte          // a page that is not in the cache
 	holds segment.Pointer // the leaf that own is the page of, if that is all there is of it; zero: it is not known
-	ahead layout.Scratch
+	ahead [2]layout.Scratch
 	rooms [2]room // of the prefetcher
 
 	excerpt segment.Excerpt // the leaf of which own has some parts
