@@ -46,6 +46,13 @@ func (c *Codec) NewView() *View {
 // invalid. The _id that SetID gave is forgotten.
 func (v *View) Reset(stored []byte) error {
 	v.scratch, v.known, v.sum = v.scratch[:0], 0, 0
+	// One record after the other is of the same template as a rule: then there is little to change.
+	if t := v.record.template; t != nil && v.err == nil && len(stored) > t.front && int(stored[0]) == tagTemplate+t.number && t.number < shortNumbers {
+		body := stored[1:]
+		v.record.body, v.source.front, v.source.tails = body, body[:t.front], body[t.front:]
+		v.source.id.Type = 0
+		return nil
+	}
 	v.source.id, v.elements = bsoncore.Value{}, nil
 	v.record, v.err = v.c.open(stored)
 	switch r := &v.record; {
