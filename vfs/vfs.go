@@ -105,6 +105,13 @@ type ReadMapper interface {
 	MapRead(length int64) (Mapping, error)
 }
 
+// Reserver is what a File may be besides: one that takes space for what is going to be appended, so that each write does not have to
+// look for its own. It is advice, after which a write may lack space nevertheless.
+type Reserver interface {
+	// Reserve asks for space for the bytes of [from,to), and leaves the length as it is. Truncate gives back what lies behind the end.
+	Reserve(from, to int64)
+}
+
 // OrderedLock is what an exclusive lock may be besides: one that hands a word from holder to holder. Where it is not one, nobody was
 // orderly.
 type OrderedLock interface {

@@ -343,7 +343,7 @@ func (s *Store) Remove(id uint32) error {
 	}
 	s.values.mu.Lock()
 	if s.values.current != nil && s.values.current.id == id {
-		s.values.current = nil
+		s.values.current, s.values.reserved = nil, 0
 	}
 	s.values.unsynced = slices.DeleteFunc(s.values.unsynced, func(f *file) bool { return f.id == id })
 	s.values.mu.Unlock()
@@ -377,6 +377,7 @@ func (s *Store) Close() error {
 	files := *s.files.Load()
 	s.files.Store(&map[uint32]*file{})
 	s.mu.Unlock()
+	s.SealValues()
 
 	var errs []error
 	for _, f := range files {

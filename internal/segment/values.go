@@ -1,6 +1,7 @@
 package segment
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/pandodb/pando/vfs"
 	"github.com/zeebo/xxh3"
 )
 
@@ -23,6 +25,7 @@ const (
 type valueLog struct {
 	mu       sync.Mutex
 	current  *file   // nil: the next value begins a new segment
+	reserved int64   // current has space up to here
 	unsynced []*file // segments that may hold writes which wait for a sync
 
 	syncing sync.Mutex // one SyncValues at a time; taken before mu
@@ -66,6 +69,9 @@ func (s *Store) appendValue(kind Kind, keyspace uint32, codec Codec, parts [][]b
 
 	h := Header{Kind: kind, Keyspace: keyspace, Stored: uint32(total), Raw: uint32(total)}
 	scratch.blob = resize(scratch.blob, HeaderSize)
+	if total > gatherBytes && codec != None && !worthwhile(codec, slices.MaxFunc(parts, shorter)) {
+		codec = None
+	}
 	if codec == None && total > gatherBytes {
 		return s.writeParts(h, parts, scratch)
 	}
@@ -93,6 +99,8 @@ func (s *Store) appendValue(kind Kind, keyspace uint32, codec Codec, parts [][]b
 	h.Stored = uint32(len(scratch.blob) - HeaderSize)
 	return s.writeBlob(h, scratch.blob)
 }
+
+func shorter(a, b []byte) int { return cmp.Compare(len(a), len(b)) }
 
 func (s *Store) recycle(scratch *valueScratch) {
 	if cap(scratch.blob)+cap(scratch.raw) <= 2*keepCapacity {
@@ -171,6 +179,7 @@ func (s *Store) reserve(length int) (*file, int64, error) {
 	defer v.mu.Unlock()
 	f := v.current
 	if f != nil && f.size.Load()+int64(length) > s.options.SegmentBytes {
+		v.leave()
 		f = nil
 	}
 	if f == nil {
@@ -179,7 +188,7 @@ func (s *Store) reserve(length int) (*file, int64, error) {
 			return nil, 0, fmt.Errorf("append value: %w", err)
 		}
 		f.state.Store(listed)
-		v.current = f
+		v.current, v.reserved = f, 0
 		v.unsynced = append(v.unsynced, f)
 	}
 	if !f.acquire() {
@@ -188,7 +197,46 @@ func (s *Store) reserve(length int) (*file, int64, error) {
 	f.writers.Add(1)
 	offset := f.size.Load()
 	f.size.Store(offset + int64(length))
+	v.reserveSpace(offset+int64(length), s.options.SegmentBytes)
 	return f, offset, nil
+}
+
+// What a segment has reserved behind its end is as much as it holds, within these limits.
+const (
+	reserveLeast = 64 << 10
+	reserveMost  = 2 << 20
+)
+
+// reserveSpace sees to it that the current segment has space on the device up to end, and for some more but not beyond full: a write
+// that finds its space reserved takes two thirds of the time. The caller holds mu.
+func (v *valueLog) reserveSpace(end, full int64) {
+	h := v.current.handle.Load()
+	if end <= v.reserved || h == nil {
+		return
+	}
+	if r, ok := (*h).(vfs.Reserver); ok {
+		to := max(end, min(end+min(max(end, reserveLeast), reserveMost), full))
+		r.Reserve(v.reserved, to)
+		v.reserved = to
+	}
+}
+
+// leave gives the space back that the current segment does not need any more, and makes the next value begin a new one. While
+// somebody writes, where the file ends is not known: then it keeps the space, as where the system refuses, until it is removed. The
+// caller holds mu.
+func (v *valueLog) leave() {
+	f, reserved := v.current, v.reserved
+	v.current, v.reserved = nil, 0
+	if reserved == 0 || f.writers.Load() > 0 {
+		return
+	}
+	h := f.handle.Load()
+	if h == nil {
+		return // closed
+	}
+	if end, err := (*h).Size(); err == nil && end < reserved {
+		_ = (*h).Truncate(end)
+	}
 }
 
 // finishValue ends what reserve began, and passes the error of the writes on.
@@ -203,7 +251,7 @@ func (f *file) finishValue(err error) error {
 func (s *Store) SealValues() {
 	s.values.mu.Lock()
 	defer s.values.mu.Unlock()
-	s.values.current = nil
+	s.values.leave()
 }
 
 // SyncValues makes every value durable whose AppendValue had returned before. It syncs only files that hold unsynced

@@ -38,3 +38,10 @@ func (f *file) allocate(size int64) error {
 	}
 	return err
 }
+
+// Reserve implements vfs.Reserver.
+func (f *file) Reserve(from, to int64) {
+	_ = f.control("fallocate", func(fd uintptr) error {
+		return retry(func() error { return unix.Fallocate(int(fd), unix.FALLOC_FL_KEEP_SIZE, from, to-from) })
+	})
+}

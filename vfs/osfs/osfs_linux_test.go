@@ -132,3 +132,43 @@ func TestHole(t *testing.T) {
 		}
 	}
 }
+
+// TestReserve takes space behind the end of a file, and gives it back.
+func TestReserve(t *testing.T) {
+	const reserved = 1 << 20
+	name := filepath.Join(t.TempDir(), "f")
+	f, err := osfs.New().Create(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	text := []byte("what is there stays")
+	if _, err := f.WriteAt(text, 0); err != nil {
+		t.Fatal(err)
+	}
+	taken := func() int64 {
+		t.Helper()
+		var stat unix.Stat_t
+		if err := unix.Stat(name, &stat); err != nil {
+			t.Fatal(err)
+		}
+		if stat.Size != int64(len(text)) {
+			t.Errorf("the file has %d bytes", stat.Size)
+		}
+		return stat.Blocks * 512
+	}
+	f.(vfs.Reserver).Reserve(0, reserved)
+	if n := taken(); n < reserved {
+		t.Logf("the file system has reserved %d bytes", n)
+	}
+	if err := f.Truncate(int64(len(text))); err != nil {
+		t.Fatal(err)
+	}
+	if n := taken(); n >= reserved {
+		t.Errorf("%d bytes stay reserved", n)
+	}
+	got := make([]byte, len(text))
+	if _, err := f.ReadAt(got, 0); err != nil || !bytes.Equal(got, text) {
+		t.Errorf("%q, %v", got, err)
+	}
+}
