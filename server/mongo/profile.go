@@ -5,6 +5,7 @@ import (
 	"crypto/md5" //nolint:gosec // the answer's field is called so; it proves nothing
 	"encoding/hex"
 	"hash"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
@@ -25,8 +26,11 @@ type profiles struct {
 
 // profileSetting says which commands of a database go into its system.profile.
 type profileSetting struct {
-	level int64 // 0: none, 1: slow ones, 2: all
-	slow  time.Duration
+	level  int64 // 0: none, 1: those that the filter matches, or without one a sample of the slow ones, 2: all
+	slow   time.Duration
+	rate   float64 // of the slow ones, from 0 to 1
+	filter *document.Filter
+	spec   bson.Raw // of the filter
 }
 
 // Defaults of the profiler.
@@ -42,54 +46,17 @@ func (p *profiles) of(db string) profileSetting {
 	defer p.mu.Unlock()
 	s, ok := p.byDatabase[db]
 	if !ok {
-		s.slow = defaultSlow
+		s.slow, s.rate = defaultSlow, 1
 	}
 	return s
 }
 
 // setProfile is the profile command.
-// profileLevel returns the level that is asked for; -1 leaves it as it is.
-func (r *request) profileLevel() (int64, error) {
-	level, isNumber := asInt64(r.target)
-	switch {
-	case r.target.Type == bsoncore.TypeNull:
-		return 0, document.NewError(codeMissingField, "BSON field 'profile.profile' is missing but a required field")
-	case !isNumber:
-		return 0, wrongType("profile.profile", r.target, "long")
-	case level < -1 || level > 2:
-		return 0, document.NewError(document.BadValue, "BSON field 'profile' must be -1, 0, 1 or 2")
-	}
-	v := r.args["sampleRate"]
-	rate, isDouble := v.DoubleOK()
-	if whole, isNumber := asInt64(v); isNumber && (whole < 0 || whole > 1) || isDouble && (rate < 0 || rate > 1) {
-		return 0, document.NewError(document.BadValue, "'sampleRate' must be between 0.0 and 1.0 inclusive")
-	}
-	v, given := r.args["filter"]
-	if text, _ := v.StringValueOK(); !given || text == "unset" {
-		return level, nil
-	}
-	if v.Type != bsoncore.TypeEmbeddedDocument {
-		return 0, document.NewError(document.BadValue, "Expected an object, or the string 'unset'.")
-	}
-	return 0, document.NewError(codeNotSupported, "a filter of the profiler is not supported by this server")
-}
-
 func (r *request) setProfile() (bsoncore.Document, error) {
-	level, err := r.profileLevel()
+	was := r.server.profile.of(r.db)
+	now, err := r.profileAsked(was)
 	if err != nil {
 		return nil, err
-	}
-	was := r.server.profile.of(r.db)
-	now := was
-	if level >= 0 {
-		now.level = level
-	}
-	if r.has("slowms") {
-		ms, err := r.number("slowms")
-		if err != nil {
-			return nil, err
-		}
-		now.slow = time.Duration(ms) * time.Millisecond
 	}
 	if now.level > 0 {
 		_, err := r.server.store.Database(r.db).Collection(r.ctx, profileName, &document.CollectionOptions{Capped: true, SizeBytes: profileCapacity})
@@ -104,13 +71,77 @@ func (r *request) setProfile() (bsoncore.Document, error) {
 	}
 	p.byDatabase[r.db] = now
 	p.mu.Unlock()
-	return encode(bson.D{{Key: "was", Value: int32(was.level)}, {Key: "slowms", Value: int32(was.slow.Milliseconds())}, {Key: "sampleRate", Value: 1.0}, {Key: "ok", Value: 1.0}})
+	d := bson.D{{Key: "was", Value: int32(was.level)}, {Key: "slowms", Value: int32(was.slow.Milliseconds())}, {Key: "sampleRate", Value: was.rate}}
+	if was.filter != nil {
+		d = append(d, bson.E{Key: "filter", Value: was.spec})
+	}
+	if was.filter != nil || now.filter != nil {
+		d = append(d, bson.E{Key: "note", Value: "When a filter expression is set, slowms and sampleRate are not used for profiling and slow-query log lines."})
+	}
+	return encode(append(d, bson.E{Key: "ok", Value: 1.0}))
+}
+
+// profileAsked returns the setting that is asked for; a level of -1 leaves it as it is.
+func (r *request) profileAsked(was profileSetting) (profileSetting, error) {
+	now := was
+	level, isNumber := asInt64(r.target)
+	switch {
+	case r.target.Type == bsoncore.TypeNull:
+		return was, document.NewError(codeMissingField, "BSON field 'profile.profile' is missing but a required field")
+	case !isNumber:
+		return was, wrongType("profile.profile", r.target, "long")
+	case level < -1 || level > 2:
+		return was, document.NewError(document.BadValue, "BSON field 'profile' must be -1, 0, 1 or 2")
+	case level >= 0:
+		now.level = level
+	}
+	if r.has("slowms") {
+		ms, err := r.number("slowms")
+		if err != nil {
+			return was, err
+		}
+		now.slow = time.Duration(ms) * time.Millisecond
+	}
+	if rate, isNumber := r.args["sampleRate"].AsFloat64OK(); isNumber {
+		if !(rate >= 0 && rate <= 1) {
+			return was, document.NewError(document.BadValue, "'sampleRate' must be between 0.0 and 1.0 inclusive")
+		}
+		now.rate = rate
+	}
+	v, given := r.args["filter"]
+	if !given {
+		return now, nil
+	}
+	now.filter, now.spec = nil, nil
+	if text, _ := v.StringValueOK(); text == "unset" {
+		return now, nil
+	}
+	if v.Type != bsoncore.TypeEmbeddedDocument {
+		return was, document.NewError(document.BadValue, "Expected an object, or the string 'unset'.")
+	}
+	var err error
+	now.spec = slices.Clone(bson.Raw(v.Data))
+	now.filter, err = document.ParseFilter(now.spec)
+	return now, err
+}
+
+// picks reports whether a command goes by its duration into the profile, or may do so by what is to be said of it.
+func (p *profileSetting) picks(took time.Duration) bool {
+	return p.level == 2 || p.level == 1 && (p.filter != nil || took >= p.slow && (p.rate == 1 || rand.Float64() < p.rate))
+}
+
+// wants reports whether an entry goes into the profile.
+func (p *profileSetting) wants(entry bson.Raw) (bool, error) {
+	if p.level == 2 || p.filter == nil {
+		return true, nil
+	}
+	return p.filter.Match(entry)
 }
 
 // keep puts a command into its database's profile, when its settings ask for it.
 func (p *profiles) keep(ctx context.Context, s *Server, r *request, reply bsoncore.Document, err error, took time.Duration) {
 	setting := p.of(r.db)
-	if setting.level == 0 || setting.level == 1 && took < setting.slow || r.command == nil || r.command.open {
+	if !setting.picks(took) || r.command == nil || r.command.open {
 		return
 	}
 	name, _ := r.target.StringValueOK()
@@ -129,7 +160,15 @@ func (p *profiles) keep(ctx context.Context, s *Server, r *request, reply bsonco
 	if err != nil {
 		d = append(d, bson.E{Key: "errCode", Value: int32(document.CodeOf(err))}, bson.E{Key: "errMsg", Value: message(err)})
 	}
-	if _, err := s.store.Database(r.db).Lookup(profileName).Insert(ctx, d); err != nil && s.work.Err() == nil {
+	entry, err := bson.Marshal(d)
+	wanted := false
+	if err == nil {
+		wanted, err = setting.wants(entry)
+	}
+	if wanted {
+		_, err = s.store.Database(r.db).Lookup(profileName).Insert(ctx, bson.Raw(entry))
+	}
+	if err != nil && s.work.Err() == nil {
 		s.log.Warn("a command could not be put into the profile", "database", r.db, "error", err)
 	}
 }

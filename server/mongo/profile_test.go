@@ -1,0 +1,64 @@
+package mongo
+
+import (
+	"strings"
+	"testing"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+)
+
+// profiled returns which operations are in a database's profile.
+func profiled(t *testing.T, c *testClient, db string) string {
+	t.Helper()
+	reply := c.must(db, cmd("find", profileName))
+	list, _ := reply.Lookup("cursor", "firstBatch").ArrayOK()
+	values, err := list.Values()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ops []string
+	for _, v := range values {
+		ops = append(ops, textIn(bson.Raw(v.Value), "op"))
+	}
+	return strings.Join(ops, " ")
+}
+
+// TestProfileFilter: with a filter the profiler's level 1 takes what matches, however quick it is; level 2 takes all.
+func TestProfileFilter(t *testing.T) {
+	c := dial(t, newServer(t, nil))
+	work := func() {
+		c.must("d", cmd("insert", "c", "documents", bson.A{bson.D{{Key: "x", Value: 1}}}))
+		c.must("d", cmd("find", "c"))
+		c.must("d", cmd("count", "c"))
+	}
+	for _, step := range []struct {
+		set    bson.D
+		answer string // that the command gives, which is the setting before
+		ops    string
+	}{
+		{cmd("profile", 1), `was slowms sampleRate ok`, ""},
+		{cmd("profile", 1, "slowms", 0, "sampleRate", 0.0), `was slowms sampleRate ok`, ""},
+		{cmd("profile", 1, "filter", cmd("op", "query", "ns", "d.c")), `was slowms sampleRate note ok`, "query"},
+		{cmd("profile", -1, "sampleRate", 1.0), `was slowms sampleRate filter note ok`, "query query"},
+		{cmd("profile", 1, "filter", cmd("$expr", bson.D{{Key: "$eq", Value: bson.A{"$ninserted", 1}}})), `was slowms sampleRate filter note ok`, "query query insert"},
+		{cmd("profile", 0), `was slowms sampleRate filter note ok`, "query query insert"},
+		{cmd("profile", 2), `was slowms sampleRate filter note ok`, "query query insert command insert query command"},
+		{cmd("profile", 0, "filter", "unset"), `was slowms sampleRate filter note ok`, "query query insert command insert query command"},
+		{cmd("profile", 1), `was slowms sampleRate ok`, "query query insert command insert query command command insert query command"},
+		{cmd("profile", 0), `was slowms sampleRate ok`, "query query insert command insert query command command insert query command"},
+	} {
+		if answer := fieldsOf(t, c.must("d", step.set)); answer != step.answer {
+			t.Errorf("%v answers %s, want %s", step.set, answer, step.answer)
+		}
+		work()
+		if ops := profiled(t, c, "d"); ops != step.ops {
+			t.Errorf("after %v the profile has %q, want %q", step.set, ops, step.ops)
+		}
+	}
+	c.refused("d", cmd("profile", 1, "filter", 5), 2)
+	c.refused("d", cmd("profile", 1, "filter", "x"), 2)
+	c.refused("d", cmd("profile", 1, "filter", cmd("$bad", 1)), 2)
+	if level, _ := c.must("d", cmd("profile", -1)).Lookup("was").AsInt64OK(); level != 0 {
+		t.Errorf("what was refused set the level %d", level)
+	}
+}
