@@ -1,6 +1,7 @@
 package codec
 
 import (
+	"encoding/binary"
 	"fmt"
 
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
@@ -124,6 +125,9 @@ func (v *View) Lookup(name string) (bsoncore.Value, bool) {
 	case kindFixed:
 		return bsoncore.Value{Type: bsoncore.Type(o.typ), Data: v.source.front[o.place : int(o.place)+int(o.size)]}, true
 	}
+	if value, ok := v.headAlone(o); ok {
+		return value, true
+	}
 	pos := v.tailOf(t, int(o.headed))
 	if pos < 0 {
 		return v.damaged(name)
@@ -142,6 +146,33 @@ func (v *View) Lookup(name string) (bsoncore.Value, bool) {
 		return v.damaged(name)
 	}
 	return bsoncore.Value{Type: bsoncore.Type(o.typ), Data: v.scratch[start:len(v.scratch):len(v.scratch)]}, true
+}
+
+// headAlone returns the value of a field that its head tells, if it does: then it takes no look at the tails before.
+func (v *View) headAlone(o *op) (bsoncore.Value, bool) {
+	switch o.kind {
+	case kindInt32, kindInt64:
+		h := v.source.front[o.place]
+		if h >= headTwo || o.base > 0 {
+			break
+		}
+		start, n := len(v.scratch), unzigzag(uint64(h))
+		v.scratch = binary.LittleEndian.AppendUint64(v.scratch, uint64(n))
+		end := len(v.scratch)
+		if o.kind == kindInt32 {
+			end -= 4
+		}
+		return bsoncore.Value{Type: bsoncore.Type(o.typ), Data: v.scratch[start:end:end]}, true
+	case kindString:
+		h := v.source.front[o.place]
+		if h >= headEntry2 || o.column == nil {
+			break
+		}
+		if entry := o.column.entry(int(h)); entry != nil {
+			return bsoncore.Value{Type: bsoncore.Type(o.typ), Data: entry}, true
+		}
+	}
+	return bsoncore.Value{}, false
 }
 
 // unpack puts a field whose first tail is at pos into the scratch buffer. It returns where its last tail ends, or -1.
