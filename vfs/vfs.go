@@ -138,6 +138,13 @@ type ResidentMapping interface {
 	Resident(offset int64, pages []bool) bool
 }
 
+// Forgetter is what a File may be besides: one whose bytes the system keeps in memory without being asked.
+type Forgetter interface {
+	// Forget says that nobody is going to read or write [offset, offset+length) soon. It is advice, which changes no byte; what is not
+	// durable yet, and pages that are mapped, stay.
+	Forget(offset, length int64)
+}
+
 // HoleFinder is what a File may be besides: one that knows where nothing was ever written.
 type HoleFinder interface {
 	// Hole returns the first stretch [start,end) behind offset which reads as zeroes because nothing was written there, as far as

@@ -60,19 +60,47 @@ func (l *Log) write(s *segment, offset int64, f *frame, payload []byte) error {
 	if s.data == nil {
 		return l.writePlain(s, offset, f, payload)
 	}
-	stored := payload
 	if len(payload) >= callBytes {
-		if _, err := s.file.WriteAt(payload, offset+frameHeader); err != nil {
-			return l.unlessFull(fmt.Errorf("%s: write %d bytes at %d: %w", baseName(s.segment), len(payload), offset, err))
-		}
-		stored = nil
-	} else if err := l.fill(s, offset, f.room()); err != nil {
+		return l.writeLong(s, offset, f, payload)
+	}
+	if err := l.fill(s, offset, f.room()); err != nil {
 		return l.unlessFull(fmt.Errorf("%s: fill: %w", baseName(s.segment), err))
 	}
-	if err := s.store(offset, f, stored); err != nil {
+	if err := s.store(offset, f, payload); err != nil {
 		return l.fail(fmt.Errorf("%s: store %d bytes at %d: %w", baseName(s.segment), f.room(), offset, err))
 	}
 	return nil
+}
+
+// writeLong puts one frame into a segment that is mapped, with calls, so that none of its pages is in use by the mapping and the system
+// can be told to forget them. The header comes last: before it nothing says that the rest is a record. The last page is written whole
+// first, which ends the frame with zeroes, and saves the system reading the page where it has it no more.
+func (l *Log) writeLong(s *segment, offset int64, f *frame, payload []byte) error {
+	failed := func(err error) error {
+		return fmt.Errorf("%s: write %d bytes at %d: %w", baseName(s.segment), len(payload), offset, err)
+	}
+	end := offset + f.room()
+	if _, err := s.file.WriteAt(l.nothing()[:blockSize], (end-1)&^(blockSize-1)); err != nil {
+		return l.unlessFull(failed(err))
+	}
+	if _, err := s.file.WriteAt(payload, offset+frameHeader); err != nil {
+		return l.unlessFull(failed(err))
+	}
+	head := l.head[:]
+	f.put(head, &s.header, offset)
+	if _, err := s.file.WriteAt(head, offset); err != nil {
+		return errors.Join(failed(err), l.invalidate(s, offset))
+	}
+	s.called.Store(end)
+	return nil
+}
+
+// nothing returns fillBytes zeroes.
+func (l *Log) nothing() []byte {
+	if l.zeroes == nil {
+		l.zeroes = make([]byte, fillBytes)
+	}
+	return l.zeroes
 }
 
 // callBytes is the length from which on a payload is written with a call instead of being stored into the mapping. For each page
@@ -91,10 +119,7 @@ func (l *Log) fill(s *segment, offset, room int64) error {
 	from := max(s.filled, (offset+blockSize-1)&^(blockSize-1)) // what lies before it was written by other means
 	to := min(from+fillBytes, s.limit())
 	if from < to {
-		if l.zeroes == nil {
-			l.zeroes = make([]byte, fillBytes)
-		}
-		if _, err := s.file.WriteAt(l.zeroes[:to-from], from); err != nil {
+		if _, err := s.file.WriteAt(l.nothing()[:to-from], from); err != nil {
 			return err
 		}
 	}
@@ -102,8 +127,8 @@ func (l *Log) fill(s *segment, offset, room int64) error {
 	return nil
 }
 
-// store copies one frame into the mapping; of a payload that is there already it gets nil. The pages of a mapping fault when the device fails or the file was cut from
-// outside; such a fault becomes an error here.
+// store copies one frame into the mapping. The pages of a mapping fault when the device fails or the file was cut from outside; such a
+// fault becomes an error here.
 func (s *segment) store(offset int64, f *frame, payload []byte) (err error) {
 	b := s.data[offset : offset+f.room()]
 	old := debug.SetPanicOnFault(true)

@@ -20,6 +20,7 @@ type Log struct {
 	limit   int64  // in active, where room ends; below offset+minRoom when it is full or sealed
 	scratch []byte // plain mode: a frame is written in one piece
 	zeroes  []byte // what fill writes
+	head    [frameHeader]byte
 
 	active  *segment // changed under mu by the goroutine that appends
 	end     atomic.Uint64
@@ -54,6 +55,9 @@ type segment struct {
 	base    int64  // bytes of the log before it
 	before  uint64 // the last record that begins before it
 	pins    int    // readers in it
+
+	called    atomic.Int64 // where the last frame ends that was written with calls
+	forgotten int64        // the system has been told that what lies before it is not going to be read; guarded by syncMu
 
 	// What a recovery has delivered out of [again, againEnd) may not be durable, whatever the system says: it is written again before
 	// the next sync. Guarded by syncMu.

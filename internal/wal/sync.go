@@ -1,6 +1,10 @@
 package wal
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/pandodb/pando/vfs"
+)
 
 // Sync makes durable everything for which Append returned before the call. Appends go on meanwhile. The first failure is
 // the last: what the device has is unknown then, so nothing that comes after it could be promised.
@@ -27,6 +31,7 @@ func (l *Log) SyncTo(p Position) error {
 	}
 	l.synced.Store(uint64(end))
 	for _, s := range waiting {
+		l.forget(s, end)
 		if s.segment == end.segment() {
 			break
 		}
@@ -66,4 +71,31 @@ func (l *Log) closeFile(s *segment) error {
 	s.file = nil
 	l.mu.Unlock()
 	return f.Close()
+}
+
+const (
+	forgetBytes = 1 << 20 // that are durable are worth a call
+	// largestPage is the most that the system keeps as one piece. It forgets no piece of which it is told a part.
+	largestPage = 2 << 20
+)
+
+// forget tells the system that it need not keep long records in memory that are durable now: the log is read by those who follow it,
+// who keep theirs, and after a crash. Else they drive out what is going to be read, and each takes fresh memory, which costs more than
+// to write it. syncMu is held.
+func (l *Log) forget(s *segment, synced place) {
+	to, full := s.called.Load(), s.segment != synced.segment()
+	if !full {
+		to = min(to, synced.offset())
+	}
+	f, ok := s.file.(vfs.Forgetter)
+	if !ok || to <= s.forgotten || to-s.forgotten < forgetBytes && !full {
+		return
+	}
+	l.mu.Lock()
+	followed := s.pins > 0
+	l.mu.Unlock()
+	if !followed {
+		f.Forget(s.forgotten, to-s.forgotten)
+		s.forgotten = to &^ (largestPage - 1)
+	}
 }

@@ -19,6 +19,11 @@ func (f *file) Hole(offset int64) (start, end int64, err error) {
 	return start, end, err
 }
 
+// Forget implements vfs.Forgetter.
+func (f *file) Forget(offset, length int64) {
+	_ = f.control("forget", func(fd uintptr) error { return unix.Fadvise(int(fd), offset, length, unix.FADV_DONTNEED) })
+}
+
 // sync leaves out times and owners, which nothing here depends upon, and so often saves a second write. It covers mapped
 // stores: the kernel finds them in the same page cache.
 func (f *file) sync() error {

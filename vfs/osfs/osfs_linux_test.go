@@ -172,3 +172,28 @@ func TestReserve(t *testing.T) {
 		t.Errorf("%q, %v", got, err)
 	}
 }
+
+// TestForget forgets what is durable, of which no byte changes, and what is not there.
+func TestForget(t *testing.T) {
+	f, err := osfs.New().Create(filepath.Join(t.TempDir(), "f"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	text := bytes.Repeat([]byte("what is there stays"), 10_000)
+	for _, synced := range []bool{false, true} {
+		if _, err := f.WriteAt(text, 0); err != nil {
+			t.Fatal(err)
+		}
+		if synced {
+			if err := f.Sync(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		f.(vfs.Forgetter).Forget(0, int64(len(text))+1<<20)
+		got := make([]byte, len(text))
+		if _, err := f.ReadAt(got, 0); err != nil || !bytes.Equal(got, text) {
+			t.Errorf("synced: %t: the file has changed, %v", synced, err)
+		}
+	}
+}
