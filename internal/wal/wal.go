@@ -11,9 +11,10 @@
 // use of a file, is in the checksum of each frame), and starts no goroutine.
 //
 // Cost: Append copies the payload into a mapping and computes one checksum of it: no allocation, no lock and no system
-// call, except where a segment is full (which Prepare does ahead of time), in plain mode and for payloads of 8 KiB and more
-// (one write), and for each 128 KiB of a new file (one write of zeroes). Sync is one fdatasync for each segment that was written
-// since the last one. Recovery reads each segment once, one in memory at a time.
+// call, except where a segment is full (which Prepare does ahead of time), in plain mode (one write) and for payloads of 8 KiB and more
+// (three, two of which are short), and for each 128 KiB of a new file (one write of zeroes). Sync is one fdatasync for each segment
+// that was written since the last one, and a call for each MiB of long records. Recovery reads each segment once, one in memory at a
+// time.
 //
 // Append, Shrink and Close are called by one goroutine at a time; everything else may be called at any time.
 // The bytes are described in docs/format/wal.md.
