@@ -34,6 +34,8 @@ type Config struct {
 	History        int64  // bytes of log kept for change streams and the oplog; default: 256 MiB
 	TestCommands   bool   // allow configureFailPoint, for the tests of drivers
 
+	Shutdown func() // called when a client asks the server to end, which Close does; nil: clients cannot
+
 	NotifySocket string // of systemd; NOTIFY_SOCKET
 	Version      string // of the program
 }

@@ -116,6 +116,7 @@ func (s *Server) answer(address string, tune func(o *mongo.Options)) (err error)
 	o := &mongo.Options{
 		Standalone: s.config.Standalone, SetName: s.config.SetName, Address: address, Auth: s.config.Auth,
 		TestCommands: s.config.TestCommands, MaxCursors: s.config.MaxCursors, Version: s.config.Version, Logger: s.log,
+		Shutdown: s.config.Shutdown,
 	}
 	if tune != nil {
 		tune(o)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"os"
@@ -32,8 +33,8 @@ func newServeCommand(a *app) *cobra.Command {
 		Use:   "serve --dir DIR",
 		Short: "Serve documents to MongoDB's drivers and tools",
 		Long: `Serve opens the database in a directory, and creates it where there is none, and answers clients that speak MongoDB's wire
-protocol: drivers, mongosh, mongodump and the like. It runs until it is told to end, with Ctrl-C or SIGTERM: then it lets
-running commands end and settles the database. A second Ctrl-C ends it at once.
+protocol: drivers, mongosh, mongodump and the like. It runs until it is told to end, with Ctrl-C, SIGTERM or the command shutdown:
+then it lets running commands end and settles the database. A second Ctrl-C ends it at once.
 
 The flags of the server may stand in a configuration file in TOML, under their own names without the dashes in front; the
 command line wins. On an address that other machines reach, clients have to log in (--auth) unless --no-auth says otherwise.`,
@@ -139,11 +140,14 @@ func (s *settings) log(a *app) (*slog.Logger, error) {
 // serve runs until the command is told to end.
 func serve(cmd *cobra.Command, c server.Config, log *slog.Logger) error {
 	defer letGather(garbageFor(c.Memory))()
+	ctx, end := context.WithCancel(cmd.Context())
+	defer end()
+	c.Shutdown = end
 	s, err := server.Start(c, log)
 	if err != nil {
 		return err
 	}
-	<-cmd.Context().Done()
+	<-ctx.Done()
 	log.Info("shutting down")
 	return s.Close()
 }

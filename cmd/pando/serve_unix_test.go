@@ -261,6 +261,21 @@ func TestShutdown(t *testing.T) {
 	}
 }
 
+// TestShutdownCommand: a client may end the server, which then settles the store and exits with 0.
+func TestShutdownCommand(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "db")
+	s := startServe(t, dir)
+	c := s.connect()
+	c.insert(1)
+	c.done()
+	c.send(bson.D{{Key: "shutdown", Value: 1}, {Key: "$db", Value: "admin"}})
+	c.done()
+	if status := s.wait(); status.ExitStatus() != 0 {
+		t.Errorf("it ends with %d: %s", status.ExitStatus(), s.log.String())
+	}
+	wantStored(t, dir, true, 1)
+}
+
 // TestSecondSignal: who does not want to wait interrupts twice. What was acknowledged is there.
 func TestSecondSignal(t *testing.T) {
 	for _, which := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {

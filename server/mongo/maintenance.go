@@ -18,6 +18,7 @@ const (
 
 func maintenanceCommands() []*command {
 	return append(refusedCommands(), []*command{
+		{name: "shutdown", run: (*request).shutdown, fields: []string{"force", "timeoutSecs"}, admin: true, help: "ends the server, as SIGTERM does"},
 		{name: "logRotate", run: nothingToDo, anyField: true, admin: true, help: "does nothing: the log is the standard error of the process"},
 		{name: "lockInfo", run: answers(bson.E{Key: "lockInfo", Value: bson.A{}}), anyField: true, admin: true, help: "says that there are no locks"},
 		{name: "fsyncUnlock", run: fails(codeIllegalOperation, "fsyncUnlock called when not locked"), anyField: true, admin: true, help: "says that nothing is locked"},
@@ -42,7 +43,6 @@ func refusedCommands() []*command {
 		name, help string
 		admin      bool
 	}{
-		{"shutdown", "is not supported: end the process with SIGTERM", true},
 		{"mapReduce", "is not supported: there is no JavaScript", false},
 		{"filemd5", "is not supported: GridFS has no hashes since MongoDB 4.0", false},
 		{"replSetReconfig", "is not supported: the replica set has one member", true},
@@ -56,6 +56,27 @@ func refusedCommands() []*command {
 		list = append(list, &command{name: x.name, run: (*request).notSupported, anyField: true, admin: x.admin, help: x.help})
 	}
 	return list
+}
+
+// shutdown answers, where a mongod just closes the connection, and has the server end: commands that run are let end. Without logins
+// only clients on the same machine may ask for it.
+func (r *request) shutdown() (bsoncore.Document, error) {
+	s := r.server
+	if _, err := r.flag("force"); err != nil {
+		return nil, err
+	}
+	if _, err := r.number("timeoutSecs"); err != nil {
+		return nil, err
+	}
+	switch {
+	case s.o.Shutdown == nil:
+		return r.notSupported()
+	case !s.o.Auth && !r.conn.isLocal():
+		return nil, document.NewError(codeUnauthorized, "shutdown must run from localhost when running db without auth")
+	}
+	s.log.Info("a client has the server end", "client", remoteHost(r.conn.net), "user", r.conn.auth.user)
+	s.o.Shutdown()
+	return ok(), nil
 }
 
 func nothingToDo(*request) (bsoncore.Document, error) { return ok(), nil }

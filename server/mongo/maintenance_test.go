@@ -31,6 +31,25 @@ func TestMaintenance(t *testing.T) {
 	dial(t, newServer(t, &Options{Standalone: true})).refused("admin", cmd("replSetStepDown", 1), 76)
 }
 
+// TestShutdown: clients of the same machine may end a server, others when they have logged in, and none where nobody listens.
+func TestShutdown(t *testing.T) {
+	asked := 0
+	s := newServer(t, &Options{Shutdown: func() { asked++ }})
+	dialFrom(t, s, "10.0.0.1").refused("admin", cmd("shutdown", 1), 13)
+	c := dial(t, s)
+	c.refused("d", cmd("shutdown", 1), 13)
+	c.refused("admin", cmd("shutdown", 1, "force", "x"), 14)
+	c.refused("admin", cmd("shutdown", 1, "timeoutSecs", "x"), 14)
+	c.refused("admin", cmd("shutdown", 1, "colour", 1), 40415)
+	if asked != 0 {
+		t.Errorf("what was refused is told %d times", asked)
+	}
+	if c.must("admin", cmd("shutdown", 1, "force", true, "timeoutSecs", 5)); asked != 1 {
+		t.Errorf("it is told %d times", asked)
+	}
+	dial(t, newServer(t, nil)).refused("admin", cmd("shutdown", 1), 115)
+}
+
 // A write that says nothing of its concern waits for a sync where the profile does, and nowhere else.
 func TestDefaultWriteConcern(t *testing.T) {
 	for profile, want := range map[pando.Profile]string{pando.Durable: `"majority"`, pando.Relaxed: `{"$numberInt":"1"}`} {

@@ -54,6 +54,8 @@ type Options struct {
 	MessageTimeout time.Duration
 	// WriteTimeout ends connections whose clients do not take their answers. Default: 2 minutes.
 	WriteTimeout time.Duration
+	// Shutdown is called when a client asks the server to end. It must return at once. nil: the shutdown command is not supported.
+	Shutdown func()
 	// Version of the program, for buildInfo's pando field.
 	Version string
 	// Logger hears about connections and failures. Default: silence.
