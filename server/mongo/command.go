@@ -12,9 +12,11 @@ type command struct {
 	run      func(r *request) (bsoncore.Document, error)
 	fields   []string // what it knows, beside the fields that every command may have
 	types    []fieldType
-	anyField bool // it takes whatever comes
-	open     bool // it may be used before logging in
-	admin    bool // on the admin database only
+	needed   []string               // fields that have to be there
+	known    map[string]*knownField // by name
+	anyField bool                   // it takes whatever comes
+	open     bool                   // it may be used before logging in
+	admin    bool                   // on the admin database only
 	write    bool
 	inTxn    bool // it may be part of a transaction
 	stable   bool // it is in the Stable API, version 1
@@ -30,7 +32,7 @@ func commandTable() map[string]*command {
 		userCommands(), authCommands(), diagnosticCommands(), operationCommands(), replicationCommands(), maintenanceCommands(),
 	} {
 		for _, c := range group {
-			c.types = typesOf(c.name)
+			c.knowFields()
 			table[c.name] = c
 			for _, alias := range c.aliases {
 				table[alias] = c
@@ -63,6 +65,9 @@ func (r *request) admit() error {
 
 // checkVersion checks the Stable API fields.
 func (r *request) checkVersion() error {
+	if !r.versioned {
+		return nil
+	}
 	version, err := r.text("apiVersion")
 	if err != nil {
 		return err

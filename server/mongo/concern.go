@@ -54,13 +54,14 @@ func (r *request) parseConcerns() error {
 
 func (w *writeConcern) parse(spec bsoncore.Document) error {
 	w.given, w.spec = true, spec
-	elements, err := spec.Elements()
-	if err != nil {
-		return document.NewError(document.FailedToParse, "writeConcern: %v", err)
-	}
-	for _, e := range elements {
-		v := e.Value()
-		switch e.Key() {
+	var err error
+	for rest := spec[4 : len(spec)-1]; len(rest) > 0; {
+		name, v, after, ok := cutElement(rest)
+		if !ok {
+			return document.NewError(document.FailedToParse, "a writeConcern that cannot be read")
+		}
+		rest = after
+		switch string(name) {
 		case "w":
 			if tag, ok := v.StringValueOK(); ok {
 				if w.majority = tag == "majority"; !w.majority {
@@ -74,12 +75,12 @@ func (w *writeConcern) parse(spec bsoncore.Document) error {
 			}
 			w.members, w.none = n, n == 0
 		case "j", "fsync":
-			if w.journal, err = asFlag("writeConcern."+e.Key(), v); err != nil {
+			if w.journal, err = asFlag("writeConcern."+string(name), v); err != nil {
 				return err
 			}
 		case "wtimeout", "provenance":
 		default:
-			return document.NewError(codeUnknownField, "BSON field 'writeConcern.%s' is an unknown field.", e.Key())
+			return document.NewError(codeUnknownField, "BSON field 'writeConcern.%s' is an unknown field.", name)
 		}
 	}
 	return nil

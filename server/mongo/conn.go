@@ -34,10 +34,12 @@ type conn struct {
 	auth      authState
 	lastError error
 	work      context.Context // what the commands' contexts come from, so that they do not all meet at the server's
-	takeUntil time.Time       // the deadline of writing
-	quiet     bool            // the deadline of reading is gone: a message has come
-	held      int64           // bytes of the budget for large messages
-	cursors   *int            // that were opened here and are open; under cursorTable.mu. It is of its own, as cursors live longer
+	shared    commandContext
+	args      map[string]bsoncore.Value // of the command that runs; nobody has them when it has ended
+	takeUntil time.Time                 // the deadline of writing
+	quiet     bool                      // the deadline of reading is gone: a message has come
+	held      int64                     // bytes of the budget for large messages
+	cursors   *int                      // that were opened here and are open; under cursorTable.mu. It is of its own, as cursors live longer
 }
 
 // What a connection takes before its client has logged in is at most 64 KiB, with its goroutine.
@@ -274,12 +276,35 @@ func (c *conn) limitWrite() error {
 	return c.net.SetWriteDeadline(c.takeUntil)
 }
 
+// commandContext is the context of a connection's commands. As one runs after the other, they share it until something has ended it:
+// to make one costs as much as to look up a document.
+type commandContext struct {
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+}
+
+// begin returns the context for a command.
+func (x *commandContext) begin(work context.Context) *commandContext {
+	if x.ctx == nil {
+		x.ctx, x.cancel = context.WithCancelCause(work)
+	}
+	return x
+}
+
+// end gives the context back, unless it has ended, or may do so yet for the command's sake.
+func (x *commandContext) end(late bool) {
+	if late || x.ctx.Err() != nil {
+		x.cancel(nil)
+		x.ctx = nil
+	}
+}
+
 // run carries out a request and returns the answer's document.
 func (c *conn) run(r *request) (reply bsoncore.Document, err error) {
 	start := c.server.clock.Now()
-	ctx, cancel := context.WithCancelCause(c.work)
-	defer cancel(nil)
-	r.ctx, r.cancel, r.start = ctx, cancel, start
+	x := c.shared.begin(c.work)
+	defer func() { x.end(r.limited) }()
+	r.ctx, r.cancel, r.start = x.ctx, x.cancel, start
 	c.watch.begin(r)
 	reply, err = r.perform()
 	c.watch.end(c)

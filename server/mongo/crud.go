@@ -202,19 +202,20 @@ func (r *request) parseUpdate(i int, doc bsoncore.Document) (*updateStatement, e
 			return nil, err
 		}
 	}
-	elements, err := doc.Elements()
-	if err != nil {
-		return nil, document.NewError(document.FailedToParse, "update.updates.%d: %v", i, err)
-	}
-	for _, e := range elements {
-		v := e.Value()
+	var err error
+	for rest := doc[4 : len(doc)-1]; len(rest) > 0; {
+		name, v, after, ok := cutElement(rest)
+		if !ok {
+			return nil, document.NewError(document.FailedToParse, "update.updates.%d cannot be read", i)
+		}
+		rest = after
 		raw := bson.RawValue{Type: bson.Type(v.Type), Value: v.Data}
-		field := "update.updates." + e.Key()
-		switch e.Key() {
+		field := func() string { return "update.updates." + string(name) }
+		switch string(name) {
 		case "q":
 			d, ok := v.DocumentOK()
 			if !ok {
-				return nil, wrongType(field, v, "object")
+				return nil, wrongType(field(), v, "object")
 			}
 			s.filter = bson.Raw(d)
 		case "u":
@@ -223,11 +224,11 @@ func (r *request) parseUpdate(i int, doc bsoncore.Document) (*updateStatement, e
 			}
 			s.update = raw
 		case "multi":
-			if s.options.Many, err = asFlag(field, v); err != nil {
+			if s.options.Many, err = asFlag(field(), v); err != nil {
 				return nil, err
 			}
 		case "upsert":
-			if s.options.Upsert, err = asFlag(field, v); err != nil {
+			if s.options.Upsert, err = asFlag(field(), v); err != nil {
 				return nil, err
 			}
 		case "arrayFilters":
@@ -238,7 +239,7 @@ func (r *request) parseUpdate(i int, doc bsoncore.Document) (*updateStatement, e
 			s.options.Collation = raw
 		case "c", "sampleId", "upsertSupplied":
 		default:
-			return nil, document.NewError(codeUnknownField, "BSON field '%s' is an unknown field.", field)
+			return nil, document.NewError(codeUnknownField, "BSON field '%s' is an unknown field.", field())
 		}
 	}
 	if s.filter == nil || s.update.Type == 0 {

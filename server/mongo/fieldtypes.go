@@ -131,28 +131,74 @@ func typeTableOfServer(command string) string {
 	return ""
 }
 
-// checkTypes refuses fields of wrong types, and those that are missing.
-func (r *request) checkTypes() error {
-	for i := range r.command.types {
-		f := &r.command.types[i]
-		v, given := r.args[f.name]
-		switch {
-		case given && v.Type == bsoncore.TypeNull && f.name == "hint":
-			return document.NewError(document.FailedToParse, "Hint must be a string or an object")
-		case given && v.Type == bsoncore.TypeNull && f.expected == "array":
-			return document.NewError(document.Code(10065), "invalid parameter: expected an object (%s)", f.name)
-		case !given, v.Type == bsoncore.TypeNull && !f.notNull, len(f.types) == 0, slices.Contains(f.types, v.Type):
-		default:
-			return wrongType(r.name+"."+f.name, v, f.expected)
+// knownField is a field of a command, found by its name.
+type knownField struct {
+	name    string
+	allowed bool       // the command knows it, or every command does; of others only the type is looked at
+	api     bool       // it is one of the Stable API
+	kind    *fieldType // nil: any type
+}
+
+// knowFields makes the table of a command's fields, in which all is found at once that is to be known of a field that a client gives.
+func (c *command) knowFields() {
+	c.types, c.known = typesOf(c.name), map[string]*knownField{}
+	at := func(name string) *knownField {
+		if c.known[name] == nil {
+			c.known[name] = &knownField{name: name}
+		}
+		return c.known[name]
+	}
+	at(c.name)
+	for _, name := range c.aliases {
+		at(name)
+	}
+	for _, list := range [][]string{genericFields(), c.fields} {
+		for _, name := range list {
+			at(name).allowed = true
 		}
 	}
-	for i := range r.command.types {
-		f := &r.command.types[i]
-		if !f.needed || r.has(f.name) {
+	for _, name := range []string{"apiVersion", "apiStrict", "apiDeprecationErrors"} {
+		at(name).api = true
+	}
+	for i := range c.types {
+		f := &c.types[i]
+		at(f.name).kind = f
+		if f.needed {
+			c.needed = append(c.needed, f.name)
+		}
+	}
+}
+
+// refuses reports whether a value is of a wrong type.
+func (f *fieldType) refuses(v bsoncore.Value) bool {
+	if v.Type == bsoncore.TypeNull {
+		return f.name == "hint" || f.expected == "array" || f.notNull && len(f.types) > 0
+	}
+	return len(f.types) > 0 && !slices.Contains(f.types, v.Type)
+}
+
+// wrong is the error of a value that is refused.
+func (f *fieldType) wrong(command string, v bsoncore.Value) error {
+	switch {
+	case v.Type == bsoncore.TypeNull && f.name == "hint":
+		return document.NewError(document.FailedToParse, "Hint must be a string or an object")
+	case v.Type == bsoncore.TypeNull && f.expected == "array":
+		return document.NewError(document.Code(10065), "invalid parameter: expected an object (%s)", f.name)
+	}
+	return wrongType(command+"."+f.name, v, f.expected)
+}
+
+// checkTypes refuses fields of wrong types, the first one that the client gives, and those that are missing.
+func (r *request) checkTypes() error {
+	if r.mistyped != nil {
+		return r.mistyped.wrong(r.name, r.args[r.mistyped.name])
+	}
+	for _, name := range r.command.needed {
+		if r.has(name) {
 			continue
 		}
-		if _, asSequence := r.docs[f.name]; !asSequence {
-			return document.NewError(codeMissingField, "BSON field '%s.%s' is missing but a required field", r.name, f.name)
+		if _, asSequence := r.docs[name]; !asSequence {
+			return document.NewError(codeMissingField, "BSON field '%s.%s' is missing but a required field", r.name, name)
 		}
 	}
 	return nil

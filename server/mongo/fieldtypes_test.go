@@ -1,6 +1,7 @@
 package mongo
 
 import (
+	"strings"
 	"testing"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -91,6 +92,29 @@ func TestFieldsOfWrongTypesOfTheServer(t *testing.T) {
 	c.refused("admin", cmd("setParameter", 1, "logLevel", "x"), 2)
 	c.refused("admin", cmd("getDefaultRWConcern", 1, "colour", 1), 40415)
 	c.refused("admin", cmd("setFeatureCompatibilityVersion", "1.0"), 4926900)
+}
+
+// TestTheFirstFieldOfAWrongTypeIsTold: of several fields of wrong types it is the one that the client names first, and a field that no
+// command has goes before all of them.
+func TestTheFirstFieldOfAWrongTypeIsTold(t *testing.T) {
+	c := dial(t, newServer(t, nil))
+	for _, test := range []struct {
+		command bson.D
+		code    int32
+		about   string
+	}{
+		{cmd("find", "c", "sort", 1, "filter", 1), 14, "'find.sort'"},
+		{cmd("find", "c", "filter", 1, "sort", 1), 14, "'find.filter'"},
+		{cmd("find", "c", "filter", bson.D{}, "min", 1, "hint", nil), 14, "'find.min'"},
+		{cmd("find", "c", "hint", nil, "min", 1), 9, "Hint"},
+		{cmd("find", "c", "sort", 1, "colour", 1), 40415, "'find.colour'"},
+		{cmd("find", "c", "sort", 1, "sort", 1), 40413, "'find.sort'"},
+		{cmd("saslStart", 1, "mechanism", 1), 14, "'saslStart.mechanism'"},
+	} {
+		if reply := c.refused("d", test.command, test.code); !strings.Contains(textIn(reply, "errmsg"), test.about) {
+			t.Errorf("%v: %s, which is not about %s", test.command, reply, test.about)
+		}
+	}
 }
 
 // Commands that new drivers send more with than a server knows of take it, and null is as good as nothing in options.

@@ -25,18 +25,21 @@ type operationTable struct {
 
 func (t *operationTable) init() { t.byID = map[int64]*operation{} }
 
-// begin notes a command, and returns what notes its end.
-func (t *operationTable) begin(r *request) (func(), error) {
+// begin notes a command.
+func (t *operationTable) begin(r *request) {
+	r.op = &operation{request: r, started: r.start}
 	t.mu.Lock()
-	defer t.mu.Unlock()
 	t.next++
-	r.op = &operation{id: t.next, request: r, started: r.start}
+	r.op.id = t.next
 	t.byID[r.op.id] = r.op
-	return func() {
-		t.mu.Lock()
-		delete(t.byID, r.op.id)
-		t.mu.Unlock()
-	}, nil
+	t.mu.Unlock()
+}
+
+// end notes that a command has ended. Nobody ends it any more when this returns.
+func (t *operationTable) end(r *request) {
+	t.mu.Lock()
+	delete(t.byID, r.op.id)
+	t.mu.Unlock()
 }
 
 // kill ends a command, and reports whether there was one.

@@ -139,7 +139,7 @@ func (p *profileSetting) wants(entry bson.Raw) (bool, error) {
 }
 
 // keep puts a command into its database's profile, when its settings ask for it.
-func (p *profiles) keep(ctx context.Context, s *Server, r *request, reply bsoncore.Document, err error, took time.Duration) {
+func (p *profiles) keep(s *Server, r *request, reply bsoncore.Document, err error, took time.Duration) {
 	setting := p.of(r.db)
 	if !setting.picks(took) || r.command == nil || r.command.open {
 		return
@@ -166,7 +166,7 @@ func (p *profiles) keep(ctx context.Context, s *Server, r *request, reply bsonco
 		wanted, err = setting.wants(entry)
 	}
 	if wanted {
-		_, err = s.store.Database(r.db).Lookup(profileName).Insert(ctx, bson.Raw(entry))
+		_, err = s.store.Database(r.db).Lookup(profileName).Insert(context.WithoutCancel(r.ctx), bson.Raw(entry))
 	}
 	if err != nil && s.work.Err() == nil {
 		s.log.Warn("a command could not be put into the profile", "database", r.db, "error", err)

@@ -19,11 +19,12 @@ import (
 
 // request is one command on its way.
 type request struct {
-	server *Server
-	conn   *conn
-	ctx    context.Context
-	cancel context.CancelCauseFunc
-	start  time.Time
+	server  *Server
+	conn    *conn
+	ctx     context.Context
+	cancel  context.CancelCauseFunc
+	start   time.Time
+	limited bool // a timer ends it, perhaps when it has just ended by itself
 
 	name    string // as the client wrote it
 	command *command
@@ -33,6 +34,10 @@ type request struct {
 	docs    map[string][]bsoncore.Document // of the message's sequences
 	db      string
 	legacy  bool // it came as OP_QUERY
+
+	spareArgs map[string]bsoncore.Value // an empty one, for args
+	mistyped  *fieldType                // the first field that is of a wrong type
+	versioned bool                      // it has a field of the Stable API
 
 	session     *session
 	txnNumber   int64
@@ -52,7 +57,7 @@ type request struct {
 
 // newRequest takes a message apart. What is wrong with it is said by perform.
 func (c *conn) newRequest(m *wire.Message) *request {
-	r := &request{server: c.server, conn: c, body: m.Body, legacy: m.Op == wire.OpQuery}
+	r := &request{server: c.server, conn: c, body: m.Body, legacy: m.Op == wire.OpQuery, spareArgs: c.emptyArgs()}
 	for _, s := range m.Sequences {
 		if r.docs == nil {
 			r.docs = make(map[string][]bsoncore.Document, 1)
@@ -87,6 +92,16 @@ func (c *conn) newRequest(m *wire.Message) *request {
 	return r
 }
 
+// emptyArgs returns a map for the fields of the next command.
+func (c *conn) emptyArgs() map[string]bsoncore.Value {
+	const most = 4 * usualFields // others become garbage
+	if len(c.args) > most || c.args == nil {
+		c.args = make(map[string]bsoncore.Value, usualFields)
+	}
+	clear(c.args)
+	return c.args
+}
+
 // again returns the message that an exhaust answer stands for: the same request once more.
 func (r *request) again(m *wire.Message, id int32) *wire.Message {
 	next := *m
@@ -109,11 +124,8 @@ func (r *request) perform() (bsoncore.Document, error) {
 		text := "help for: " + r.name + " " + r.command.help
 		return done(bsoncore.NewDocumentBuilder().AppendString("help", text)), nil
 	}
-	ended, err := r.server.ops.begin(r)
-	if err != nil {
-		return nil, err
-	}
-	defer ended()
+	r.server.ops.begin(r)
+	defer r.server.ops.end(r)
 	if err := r.admit(); err != nil {
 		return nil, err
 	}
@@ -161,17 +173,18 @@ func (r *request) check() error {
 	return nil
 }
 
-// generic are the fields that every command may have.
-func generic(name string) bool {
-	switch name {
-	case "$db", "lsid", "txnNumber", "autocommit", "startTransaction", "readConcern", "writeConcern", "$clusterTime", "$readPreference",
+// genericFields are the fields that every command may have.
+func genericFields() []string {
+	return []string{
+		"$db", "lsid", "txnNumber", "autocommit", "startTransaction", "readConcern", "writeConcern", "$clusterTime", "$readPreference",
 		"maxTimeMS", "comment", "apiVersion", "apiStrict", "apiDeprecationErrors", "$audit", "$client", "$configServerState", "$oplogQueryData",
 		"$replData", "clientOperationKey", "databaseVersion", "help", "mayBypassWriteBlocking", "shardVersion", "tracking_info", "coordinator",
-		"maxTimeMSOpOnly", "$configTime", "$topologyTime", "isClusterQueryWithoutShardKeyCmd", "readOnce", "allowReadOnClusterTime", "backpressure":
-		return true
+		"maxTimeMSOpOnly", "$configTime", "$topologyTime", "isClusterQueryWithoutShardKeyCmd", "readOnce", "allowReadOnClusterTime", "backpressure",
 	}
-	return false
 }
+
+// generic reports whether a field is one of those.
+func generic(name string) bool { return slices.Contains(genericFields(), name) }
 
 const (
 	emptyDocument = 5 // bytes
@@ -184,22 +197,19 @@ func (r *request) parse() error {
 	if len(r.body) <= emptyDocument {
 		return document.NewError(document.FailedToParse, "a command without a name")
 	}
-	r.args = make(map[string]bsoncore.Value, usualFields)
+	if r.args, r.spareArgs = r.spareArgs, nil; r.args == nil {
+		r.args = make(map[string]bsoncore.Value, usualFields)
+	}
+	r.mistyped, r.versioned = nil, false
 	for rest := r.body[4 : len(r.body)-1]; len(rest) > 0; {
-		e, after, ok := bsoncore.ReadElement(rest)
+		name, v, after, ok := cutElement(rest)
 		if !ok {
 			return document.NewError(document.FailedToParse, "a command that cannot be read")
 		}
 		rest = after
-		key := e.Key()
-		if _, twice := r.args[key]; twice {
-			return document.NewError(codeDuplicateField, "BSON field '%s.%s' is a duplicate field", r.name, key)
+		if err := r.take(name, v); err != nil {
+			return err
 		}
-		r.args[key] = e.Value()
-		if len(r.args) == 1 || r.command == nil || generic(key) || r.command.anyField || slices.Contains(r.command.fields, key) {
-			continue
-		}
-		return document.NewError(codeUnknownField, "BSON field '%s.%s' is an unknown field.", r.name, key)
 	}
 	for field := range r.docs {
 		if _, twice := r.args[field]; twice {
@@ -215,6 +225,47 @@ func (r *request) parse() error {
 		}
 	} else if !r.legacy {
 		return document.NewError(codeMissingField, "OP_MSG requests require a $db argument")
+	}
+	return nil
+}
+
+// cutElement returns the name and the value of the element that src begins with, and what is behind it.
+func cutElement(src []byte) (name []byte, v bsoncore.Value, rest []byte, ok bool) {
+	end := bytes.IndexByte(src, 0)
+	if end < 1 || len(src) == 0 {
+		return nil, v, nil, false
+	}
+	v, rest, ok = bsoncore.ReadValue(src[end+1:], bsoncore.Type(src[0]))
+	return src[1:end], v, rest, ok
+}
+
+// take takes in a field of the command.
+func (r *request) take(key []byte, v bsoncore.Value) error {
+	var f *knownField
+	if r.command != nil {
+		f = r.command.known[string(key)]
+	}
+	var name string
+	if f != nil {
+		name = f.name // without a copy
+	} else {
+		name = string(key)
+	}
+	if _, twice := r.args[name]; twice {
+		return document.NewError(codeDuplicateField, "BSON field '%s.%s' is a duplicate field", r.name, name)
+	}
+	r.args[name] = v
+	if f == nil || !f.allowed {
+		if len(r.args) > 1 && r.command != nil && !r.command.anyField {
+			return document.NewError(codeUnknownField, "BSON field '%s.%s' is an unknown field.", r.name, name)
+		}
+		if f == nil {
+			return nil
+		}
+	}
+	r.versioned = r.versioned || f.api
+	if f.kind != nil && r.mistyped == nil && f.kind.refuses(v) {
+		r.mistyped = f.kind
 	}
 	return nil
 }
@@ -428,6 +479,7 @@ func (r *request) endAfter(limit time.Duration) (func(), error) {
 	if limit <= 0 || r.server.fails.strike(r, failTimeName) != nil {
 		return nil, document.NewError(document.Code(50), "%v", errTimeLimit)
 	}
+	r.limited = true
 	timer := r.server.clock.AfterFunc(limit, func() { r.cancel(errTimeLimit) })
 	return func() { timer.Stop() }, nil
 }

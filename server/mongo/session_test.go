@@ -71,4 +71,5 @@ func TestACommitIsSentAgainWhileTheFirstIsHeldBack(t *testing.T) {
 	if reply := first.receive(); codeIn(reply) != 11601 {
 		t.Errorf("the first commit, killed: %s", reply)
 	}
+	first.must("d", cmd("count", "c")) // what ended that command does not end the next one of the connection
 }

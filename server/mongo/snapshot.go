@@ -31,6 +31,9 @@ const (
 
 // useSnapshot finds the moment at which the command reads, if its read concern asks for one. What it returns gives it back.
 func (r *request) useSnapshot() (func(), error) {
+	if r.readConcern == nil { // of most: to look for something in vain costs an error
+		return func() {}, nil
+	}
 	level, _ := r.readConcern.Lookup("level").StringValueOK()
 	if level != "snapshot" || r.has("autocommit") {
 		return func() {}, nil

@@ -1,7 +1,6 @@
 package mongo
 
 import (
-	"context"
 	"slices"
 	"strings"
 	"sync"
@@ -58,7 +57,7 @@ func (s *Server) account(r *request, reply bsoncore.Document, err error, took ti
 		t.use(r, err != nil, took)
 	}
 	t.mu.Unlock()
-	s.profile.keep(context.WithoutCancel(r.ctx), s, r, reply, err, took)
+	s.profile.keep(s, r, reply, err, took)
 }
 
 // Statistics is what the server has counted since it was started, and what it holds now.

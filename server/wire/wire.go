@@ -63,6 +63,8 @@ type Message struct {
 	Sequences []Sequence        // of an OP_MSG
 
 	Collection string // of an OP_QUERY: "admin.$cmd"
+
+	room []bsoncore.Document // for the documents of the first sequence
 }
 
 // Reader reads messages from a connection. It keeps one buffer, so a message is valid until the next one is read.
@@ -72,6 +74,9 @@ type Reader struct {
 	body   []byte
 	plain  []byte // decompressed
 	most   int    // bytes of a message
+
+	message   Message
+	documents []bsoncore.Document // of the last message
 }
 
 // NewReader returns a reader.
@@ -111,9 +116,10 @@ func (r *Reader) Read() (*Message, error) {
 	if length < HeaderBytes || int(length) > r.most {
 		return nil, fmt.Errorf("%w: it says it has %d bytes", ErrMalformed, length)
 	}
-	m := &Message{
+	m := &r.message
+	*m = Message{
 		RequestID: int32(binary.LittleEndian.Uint32(r.header[4:])), ResponseTo: int32(binary.LittleEndian.Uint32(r.header[8:])),
-		Op: Opcode(binary.LittleEndian.Uint32(r.header[12:])),
+		Op: Opcode(binary.LittleEndian.Uint32(r.header[12:])), Sequences: m.Sequences[:0], room: r.documents[:0],
 	}
 	switch m.Op {
 	case OpMsg, OpQuery, OpCompressed, OpReply:
@@ -124,8 +130,17 @@ func (r *Reader) Read() (*Message, error) {
 	if err != nil {
 		return nil, err
 	}
-	return m, r.parse(m, body)
+	if err := r.parse(m, body); err != nil {
+		return nil, err
+	}
+	if len(m.Sequences) > 0 && cap(m.Sequences[0].Documents) <= keptDocuments {
+		r.documents = m.Sequences[0].Documents
+	}
+	return m, nil
 }
+
+// keptDocuments is for how many documents of a message a reader keeps room.
+const keptDocuments = 1 << 12
 
 // fill reads n bytes. The buffer grows as they come, so that a length without bytes behind it costs nothing.
 func (r *Reader) fill(n int) ([]byte, error) {
@@ -248,7 +263,8 @@ func (m *Message) takeSequence(src []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := Sequence{Field: field}
+	s := Sequence{Field: field, Documents: m.room}
+	m.room = nil
 	for len(src) > 0 {
 		var doc bsoncore.Document
 		if doc, src, err = cutDocument(src); err != nil {
