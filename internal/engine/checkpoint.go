@@ -31,7 +31,11 @@ func (e *Engine) Checkpoint(ctx context.Context) error {
 	if err := e.freezeNow(); err != nil {
 		return err
 	}
-	return e.settle(ctx, work{})
+	if err := e.settle(ctx, work{}); err != nil {
+		return err
+	}
+	e.fitLog()
+	return nil
 }
 
 // freezeNow takes the lead and puts everything committed so far behind a new memtable.

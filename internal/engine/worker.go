@@ -139,6 +139,30 @@ func (e *Engine) shrinkLog() bool {
 	return true
 }
 
+// fitLog gives back, when everything has settled, what the log has in reserve where that is more than all the data: after a burst of
+// writes to a small database it is most of what there is on the disk.
+func (e *Engine) fitLog() {
+	if e.log == nil {
+		return
+	}
+	live := int64(0)
+	for _, i := range e.store.Segments() {
+		live += i.Live
+	}
+	if e.log.Reserved() <= live {
+		return
+	}
+	var r request
+	e.pipeline.Acquire(&r)
+	defer e.pipeline.Release()
+	if e.lastSeq != e.settledSeq.Load() {
+		return // somebody goes on writing
+	}
+	if err := e.log.Shrink(); err != nil {
+		e.o.Logger.Warn("spare log segments stay", "error", err)
+	}
+}
+
 // renewFront gives a memtable in front that nothing has been written to the memory of one that has settled, where that is more than it
 // has: after a pause in writing the new one was there before the old one had settled. Writers go on for a moment with what they have if
 // they come now.

@@ -153,6 +153,22 @@ func (l *Log) Size() int64 {
 	return l.distance(at(s.segment, s.start), place(l.end.Load()))
 }
 
+// Reserved is how many bytes the files of the log have that nothing has been written to: behind the end, in the segments that are ready,
+// and in those that wait to be used again.
+func (l *Log) Reserved() int64 {
+	end := place(l.end.Load())
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n := int64(len(l.spares)) * l.o.SegmentBytes
+	for _, s := range l.ready {
+		n += s.size
+	}
+	if s := l.active; !s.sealed && s.segment == end.segment() {
+		n += s.size - end.offset()
+	}
+	return n
+}
+
 // distance is how many bytes of the log lie between two places; mu is held.
 func (l *Log) distance(from, to place) int64 { return max(l.logical(to)-l.logical(from), 0) }
 
