@@ -9,26 +9,20 @@ import (
 	"github.com/pandodb/pando/internal/wal"
 )
 
-// Recovery takes in the log with two goroutines: one reads and verifies it, decodes the commands and hashes their keys; the other puts
-// them into memtables. What goes from one to the other are chunks, which are used again. The second one begins when the first chunk
-// is full, so that a short log does without it.
+// Recovery takes in the log as it is read: the commands of a record are decoded, and their keys hashed, before the first one of them is
+// applied. Short records wait for others, so that what their keys are looked up in comes from memory side by side; the log's own bytes
+// last as long as the call that delivers them, so these are copied. One goroutine does all of it: with a second one for the memtables each
+// record goes from one processor's cache to the other's.
 
 const (
-	chunkBytes    = 128 << 10 // of commands; what a record adds once there are as many goes into the next chunk
-	chunkCommands = 2048
-	chunks        = 4
-	// wholeBytes is the longest record that is handed over. A longer one is taken in without decoding all of it at once, by the
-	// goroutine that reads it.
+	// shortBytes is the length from which on a record waits for nobody.
+	shortBytes = 4 << 10
+	// waitBytes and waitCommands is how much may wait.
+	waitBytes    = 16 << 10
+	waitCommands = 8 * prefetchWidth
+	// wholeBytes is the longest record whose commands are kept while it is decoded. A longer one is decoded twice.
 	wholeBytes = 512 << 10
 )
-
-// chunk is a stretch of the log on its way into memtables.
-type chunk struct {
-	data     []byte            // what commands refer to: the log's own bytes last as long as the call that delivers them
-	commands []command.Command // of all records
-	hashes   []uint64          // of the keys
-	records  []replayed
-}
 
 // replayed is a record of the log.
 type replayed struct {
@@ -40,19 +34,17 @@ type replayed struct {
 // replay takes the log in. Recovery makes one before anything else runs, calls take for each record, and drain at the end, also where
 // take has failed.
 type replay struct {
-	e     *Engine
-	last  uint64 // of the last record that was taken in
-	chunk *chunk
-	made  int
-	full  chan *chunk // nil while there is no second goroutine
-	empty chan *chunk
-	done  chan struct{}
-	err   error // of applying; to be read after done
+	e    *Engine
+	last uint64 // of the last record that was taken in
+
+	// Records that were taken in and not applied.
+	records  []replayed
+	commands []command.Command // of all of them
+	hashes   []uint64          // of the keys
+	data     []byte            // what commands refer to
 }
 
-func (e *Engine) newReplay() *replay {
-	return &replay{e: e, last: e.lastSeq, chunk: new(chunk), made: 1, empty: make(chan *chunk, chunks)}
-}
+func (e *Engine) newReplay() *replay { return &replay{e: e, last: e.lastSeq} }
 
 // take takes one record of the log in; last is the sequence number of its last command.
 func (r *replay) take(last uint64, commands []byte, synced bool) error {
@@ -62,16 +54,35 @@ func (r *replay) take(last uint64, commands []byte, synced bool) error {
 	if len(commands) > wholeBytes {
 		return r.takeLarge(last, commands, synced)
 	}
-	c := r.room(len(commands))
-	first := len(c.commands)
-	c.data = append(c.data, commands...)
-	d := command.NewDecoder(c.data[len(c.data)-len(commands):])
+	short := len(commands) < shortBytes
+	if !short || len(r.commands) >= waitCommands || len(r.data)+len(commands) > waitBytes {
+		if err := r.drain(); err != nil {
+			return err
+		}
+	}
+	if short {
+		if r.data == nil {
+			r.data = make([]byte, 0, waitBytes)
+		}
+		r.data = append(r.data, commands...)
+		commands = r.data[len(r.data)-len(commands):]
+	}
+	if err := r.queue(last, commands, synced); err != nil || short {
+		return err
+	}
+	return r.drain()
+}
+
+// queue adds a record to those that wait. When it fails nothing of the record is to be applied.
+func (r *replay) queue(last uint64, commands []byte, synced bool) error {
+	first := len(r.commands)
 	rec := replayed{last: last}
+	d := command.NewDecoder(commands)
 	for d.Next() {
 		cmd := d.Command()
 		bulk, err := r.survived(&cmd, synced)
 		if err != nil || bulk {
-			c.drop(first) // nothing of the record is to be applied
+			r.drop(first)
 			rec.commands, rec.bytes = 0, 0
 		}
 		if err != nil {
@@ -80,20 +91,20 @@ func (r *replay) take(last uint64, commands []byte, synced bool) error {
 		if bulk {
 			break
 		}
-		c.add(&cmd)
+		r.add(&cmd)
 		rec.commands++
 		rec.bytes += len(cmd.Key) + len(cmd.Value)
 	}
 	if err := d.Err(); err != nil {
-		c.drop(first)
+		r.drop(first)
 		return err
 	}
-	c.records = append(c.records, rec)
+	r.records = append(r.records, rec)
 	r.last = last
 	return nil
 }
 
-// takeLarge takes a record in that is too long to be handed over.
+// takeLarge takes a record in whose commands are too many to be kept.
 func (r *replay) takeLarge(last uint64, commands []byte, synced bool) error {
 	if err := r.drain(); err != nil {
 		return err
@@ -144,85 +155,31 @@ func (r *replay) survived(c *command.Command, synced bool) (bulk bool, err error
 	return false, nil
 }
 
-// room returns a chunk with room for a record of n bytes.
-func (r *replay) room(n int) *chunk {
-	c := r.chunk
-	if len(c.commands) < chunkCommands && len(c.data)+n <= cap(c.data) {
-		return c
-	}
-	if len(c.records) > 0 {
-		c = r.handOver()
-	}
-	if cap(c.data) < n {
-		c.data = make([]byte, 0, max(n, chunkBytes))
-	}
-	return c
-}
-
-// handOver gives the chunk to the other goroutine and returns an empty one.
-func (r *replay) handOver() *chunk {
-	if r.full == nil {
-		r.full, r.done = make(chan *chunk, chunks), make(chan struct{})
-		go r.applyChunks()
-	}
-	r.full <- r.chunk
-	if r.made < chunks {
-		r.made++
-		r.chunk = new(chunk)
-		return r.chunk
-	}
-	r.chunk = <-r.empty
-	return r.chunk
-}
-
-// applyChunks is the second goroutine. After an error it goes on taking chunks, so that nobody waits for it.
-func (r *replay) applyChunks() {
-	defer close(r.done)
-	for c := range r.full {
-		if r.err == nil {
-			r.err = r.e.applyChunk(c)
-		}
-		c.clear()
-		r.empty <- c
-	}
-}
-
-// drain waits until all that was taken in has been applied.
-func (r *replay) drain() error {
-	if r.full != nil {
-		close(r.full)
-		<-r.done
-		r.full = nil
-	}
-	if r.err == nil {
-		r.err = r.e.applyChunk(r.chunk)
-	}
-	r.chunk.clear()
-	return r.err
-}
-
-func (c *chunk) add(cmd *command.Command) {
+func (r *replay) add(cmd *command.Command) {
 	hash := uint64(0)
 	if cmd.Op != command.Note { // of no use for a few other kinds, and harmless
 		hash = record.Hash(cmd.Keyspace, cmd.Key)
 	}
-	c.commands = append(c.commands, *cmd)
-	c.hashes = append(c.hashes, hash)
+	r.commands = append(r.commands, *cmd)
+	r.hashes = append(r.hashes, hash)
 }
 
 // drop takes the commands from the one numbered first on back.
-func (c *chunk) drop(first int) {
-	c.commands, c.hashes = c.commands[:first], c.hashes[:first]
+func (r *replay) drop(first int) {
+	r.commands, r.hashes = r.commands[:first], r.hashes[:first]
 }
 
-func (c *chunk) clear() {
-	c.data, c.commands, c.hashes, c.records = c.data[:0], c.commands[:0], c.hashes[:0], c.records[:0]
+// drain applies what waits. It waits no more when that ends in a fault of the log's memory either: its commands are in there.
+func (r *replay) drain() error {
+	records, commands, hashes := r.records, r.commands, r.hashes
+	r.records, r.commands, r.hashes, r.data = records[:0], commands[:0], hashes[:0], r.data[:0]
+	return r.e.applyAll(records, commands, hashes)
 }
 
-// applyChunk puts the records of a chunk into memtables.
-func (e *Engine) applyChunk(c *chunk) error {
+// applyAll puts records into memtables.
+func (e *Engine) applyAll(records []replayed, commands []command.Command, hashes []uint64) error {
 	at, ahead := 0, 0
-	for _, rec := range c.records {
+	for _, rec := range records {
 		if rec.commands == 0 {
 			e.lastSeq = rec.last
 			continue
@@ -233,10 +190,10 @@ func (e *Engine) applyChunk(c *chunk) error {
 		t := e.current.Load().Tables[0].Table
 		for seq := rec.last - uint64(rec.commands) + 1; seq <= rec.last; seq++ {
 			if at == ahead {
-				ahead = min(at+prefetchWidth, len(c.hashes))
-				e.sink += t.Prefetch(c.hashes[at:ahead])
+				ahead = min(at+prefetchWidth, len(hashes))
+				e.sink += t.Prefetch(hashes[at:ahead])
 			}
-			e.applyOne(t, &c.commands[at], c.hashes[at], seq)
+			e.applyOne(t, &commands[at], hashes[at], seq)
 			at++
 		}
 		e.lastSeq = rec.last
