@@ -2,6 +2,7 @@ package page
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"fmt"
 
@@ -15,10 +16,11 @@ import (
 type Overlay struct {
 	base    []byte
 	head    head
-	changes []change // in the order of their keys
-	laid    int      // those before it lie in pages that LoadPart made, or before where it began
-	from    []byte   // suffix below which LoadPart leaves out the entries of base
-	spare   []change
+	changes []change
+	order   []place // of the changes that count, by their keys
+	laid    int     // those before it lie in pages that LoadPart made, or before where it began
+	from    []byte  // suffix below which LoadPart leaves out the entries of base
+	spare   []place
 	arena   []byte // entries that had to be written anew
 }
 
@@ -27,27 +29,33 @@ type change struct {
 	entry []byte // its raw form under the base's prefix
 	key   uint32 // where the suffix begins in entry
 	size  uint32 // of the suffix
-	head  uint32 // FirstFour of the suffix
 	dead  bool
 }
+
+// place names a change by its number, below the head of its suffix: two are mostly put in order without a look at the changes.
+type place uint64
+
+const placeBits = 32
+
+func (p place) head() uint32 { return uint32(p >> placeBits) }
+
+// at is the change with this place.
+func (o *Overlay) at(p place) *change { return &o.changes[uint32(p)] }
 
 func (c *change) suffix() []byte { return c.entry[c.key : c.key+c.size] }
 
 // compare orders changes by their keys.
-func (c *change) compare(d *change) int {
-	if c.head != d.head {
-		if c.head < d.head {
-			return -1
-		}
-		return 1
+func (o *Overlay) compare(p, q place) int {
+	if p.head() != q.head() {
+		return cmp.Compare(p.head(), q.head())
 	}
-	return bytes.Compare(c.suffix(), d.suffix())
+	return bytes.Compare(o.at(p).suffix(), o.at(q).suffix())
 }
 
 // Reset begins anew with the page that everything is put over.
 func (o *Overlay) Reset(base []byte) error {
 	h, err := decodeHead(base)
-	*o = Overlay{base: base, head: h, changes: o.changes[:0], spare: o.spare, arena: o.arena[:0]}
+	*o = Overlay{base: base, head: h, changes: o.changes[:0], order: o.order[:0], spare: o.spare, arena: o.arena[:0]}
 	return err
 }
 
@@ -63,7 +71,7 @@ func (o *Overlay) Put(page []byte) (ok bool, err error) {
 	if len(more) > 0 && len(lack) > 0 {
 		return h.count == 0, nil
 	}
-	run, at := len(o.changes), h.size
+	run, at := len(o.order), h.size
 	var last []byte
 	for i := range h.count {
 		begin, value, next := span(page, at, len(h.prefix))
@@ -91,7 +99,7 @@ func (o *Overlay) Put(page []byte) (ok bool, err error) {
 			}
 			c = o.rewrite(more, suffix[len(lack):], e.record)
 		}
-		c.head = pageformat.FirstFour(c.suffix())
+		o.order = append(o.order, place(pageformat.FirstFour(c.suffix()))<<placeBits|place(len(o.changes)))
 		o.changes, last, at = append(o.changes, c), suffix, next
 	}
 	if at != len(page) {
@@ -110,15 +118,15 @@ func (o *Overlay) rewrite(more, suffix []byte, r record.Record) change {
 	return change{entry: o.arena[start:len(o.arena):len(o.arena)], key: uint32(key), size: uint32(size), dead: r.Kind == record.Tombstone}
 }
 
-// merge joins the changes from run on, which are newer, with those before. Both are in order.
+// merge joins the places from run on, which are of newer changes, with those before. Both are in order.
 func (o *Overlay) merge(run int) {
-	old, fresh := o.changes[:run], o.changes[run:]
+	old, fresh := o.order[:run], o.order[run:]
 	if run == 0 || len(fresh) == 0 {
 		return
 	}
 	out := o.spare[:0]
 	for len(old) > 0 && len(fresh) > 0 {
-		order := old[0].compare(&fresh[0])
+		order := o.compare(old[0], fresh[0])
 		if order < 0 {
 			out, old = append(out, old[0]), old[1:]
 			continue
@@ -129,21 +137,21 @@ func (o *Overlay) merge(run int) {
 		}
 	}
 	out = append(append(out, old...), fresh...)
-	o.changes, o.spare = out, o.changes
+	o.order, o.spare = out, o.order
 }
 
 // Append appends to dst the raw page with all changes put over it. What stays of the base is copied as it lies there and is
 // not checked beyond what finding the places takes; Load and Iterator find what is wrong with it.
 func (o *Overlay) Append(dst []byte) ([]byte, error) {
 	base, start := o.base, len(dst)
-	dst = pageformat.AppendHead(dst, o.head.count+len(o.changes), o.head.prefix)
-	room := pageformat.UvarintLen(uint64(o.head.count + len(o.changes))) // for the count, which is known at the end
+	dst = pageformat.AppendHead(dst, o.head.count+len(o.order), o.head.prefix)
+	room := pageformat.UvarintLen(uint64(o.head.count + len(o.order))) // for the count, which is known at the end
 
 	w := walk{raw: base, prefix: len(o.head.prefix), at: o.head.size, left: o.head.count}
 	copied, count := o.head.size, o.head.count // base is copied up to there
-	for i := range o.changes {
-		c := &o.changes[i]
-		end, same, err := w.seek(c.head, c.suffix())
+	for _, p := range o.order {
+		c := o.at(p)
+		end, same, err := w.seek(p.head(), c.suffix())
 		if err != nil {
 			return dst[:start], err
 		}

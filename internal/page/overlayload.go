@@ -10,10 +10,10 @@ import (
 
 // bound is the most that the page can have, with all changes put over it: its entries and the length of its raw form.
 func (o *Overlay) bound() (count, rawLen int) {
-	changes := o.changes[o.laid:]
-	count, rawLen = o.head.count+len(changes), len(o.base)+binary.MaxVarintLen32
-	for i := range changes {
-		rawLen += len(changes[i].entry)
+	left := o.order[o.laid:]
+	count, rawLen = o.head.count+len(left), len(o.base)+binary.MaxVarintLen32
+	for _, p := range left {
+		rawLen += len(o.at(p).entry)
 	}
 	return count, rawLen
 }
@@ -35,8 +35,7 @@ func (o *Overlay) From(key []byte) bool {
 		return false
 	}
 	o.from = key[len(o.head.prefix):]
-	first := change{entry: o.from, size: uint32(len(o.from)), head: pageformat.FirstFour(o.from)}
-	for o.laid < len(o.changes) && o.changes[o.laid].compare(&first) < 0 {
+	for o.laid < len(o.order) && bytes.Compare(o.at(o.order[o.laid]).suffix(), o.from) < 0 {
 		o.laid++
 	}
 	return true
@@ -65,7 +64,7 @@ func (o *Overlay) LoadPart(dst []byte, last bool) error {
 	if err != nil {
 		return err
 	}
-	o.laid = len(o.changes) - left
+	o.laid = len(o.order) - left
 	if w.left > 0 {
 		o.from = nil // all that follows comes after it
 	}
@@ -83,7 +82,7 @@ func (o *Overlay) loadFrom(dst []byte, at, count int, last bool) (left int, err 
 	if err != nil {
 		return 0, err
 	}
-	m := laying{loader: l, base: o.base, prefix: len(o.head.prefix), changes: o.changes[o.laid:]}
+	m := laying{loader: l, base: o.base, prefix: len(o.head.prefix), of: o, order: o.order[o.laid:]}
 	m.raw = appendPadded(m.raw[:0], bound, pageformat.UvarintLen(uint64(bound)))
 	room := len(m.raw) // for the count, which is known at the end
 	m.raw = binary.AppendUvarint(m.raw, uint64(len(o.head.prefix)))
@@ -94,16 +93,16 @@ func (o *Overlay) loadFrom(dst []byte, at, count int, last bool) (left int, err 
 		return 0, err
 	}
 	if last {
-		for i := range m.changes {
-			m.add(&m.changes[i])
+		for _, p := range m.order {
+			m.add(p)
 		}
-		m.changes = nil
+		m.order = nil
 	}
 	appendPadded(m.raw[:0], m.count, room)
 	h := m.page.header()
 	h.count, h.rawLen = uint32(m.count), uint32(len(m.raw))
 	copy(m.page.heads(), m.heads[:m.count]) // they follow the offsets, of which there are fewer
-	return len(m.changes), nil
+	return len(m.order), nil
 }
 
 // appendPadded appends a number in the given number of bytes, which may be more than it takes.
@@ -118,11 +117,12 @@ func appendPadded(dst []byte, v, size int) []byte {
 // laying is the work of Overlay.LoadOrdered.
 type laying struct {
 	loader
-	base    []byte
-	copied  int // base is in raw up to there
-	prefix  int
-	changes []change // that are not in raw yet
-	count   int
+	base   []byte
+	copied int // base is in raw up to there
+	prefix int
+	of     *Overlay
+	order  []place // of the changes that are not in raw yet
+	count  int
 }
 
 // noHead is above all heads.
@@ -130,10 +130,10 @@ const noHead = 1 << 32
 
 // next is the head of the change that comes next.
 func (m *laying) next() uint64 {
-	if len(m.changes) == 0 {
+	if len(m.order) == 0 {
 		return noHead
 	}
-	return uint64(m.changes[0].head)
+	return uint64(m.order[0].head())
 }
 
 // entries goes over the entries of the base, of which there are so many from offset at on, and the changes up to the last of them.
@@ -176,13 +176,13 @@ func (m *laying) entries(at, count int) error {
 
 // changesTo adds the changes up to the entry of the base at offset at, and tells whether the last of them takes its place.
 func (m *laying) changesTo(head uint32, suffix []byte, at int) (same bool) {
-	for len(m.changes) > 0 && !same {
-		c := &m.changes[0]
-		if c.head > head {
+	for len(m.order) > 0 && !same {
+		p := m.order[0]
+		if p.head() > head {
 			break
 		}
-		if c.head == head {
-			order := bytes.Compare(c.suffix(), suffix)
+		if p.head() == head {
+			order := bytes.Compare(m.of.at(p).suffix(), suffix)
 			if order > 0 {
 				break
 			}
@@ -190,18 +190,19 @@ func (m *laying) changesTo(head uint32, suffix []byte, at int) (same bool) {
 		}
 		m.raw = append(m.raw, m.base[m.copied:at]...)
 		m.copied = at
-		m.add(c)
-		m.changes = m.changes[1:]
+		m.add(p)
+		m.order = m.order[1:]
 	}
 	return same
 }
 
 // add adds a change, behind what is in raw.
-func (m *laying) add(c *change) {
+func (m *laying) add(p place) {
+	c := m.of.at(p)
 	if c.dead {
 		return
 	}
-	m.offsets[m.count], m.heads[m.count] = uint32(len(m.raw)), c.head
+	m.offsets[m.count], m.heads[m.count] = uint32(len(m.raw)), p.head()
 	m.count++
 	m.raw = append(m.raw, c.entry...)
 }
