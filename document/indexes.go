@@ -12,6 +12,7 @@ import (
 
 	"github.com/pandodb/pando/document/internal/index"
 	"github.com/pandodb/pando/document/internal/mongoerror"
+	"github.com/pandodb/pando/document/internal/notation"
 )
 
 // Index says what index to make. Its fields are those of MongoDB's createIndexes.
@@ -343,9 +344,9 @@ func (c *collection) selectIndexes(which bsoncore.Value) ([]*secondary, error) {
 	case len(gone) == 0 && byName && name != "*":
 		return nil, mongoerror.New(mongoerror.IndexNotFound, "index not found with name [%s]", name)
 	case len(gone) == 0 && byKeys:
-		return nil, mongoerror.New(mongoerror.IndexNotFound, "can't find index with key: %s", shellForm(keys))
+		return nil, mongoerror.New(mongoerror.IndexNotFound, "can't find index with key: %s", notation.Document(keys))
 	case len(gone) > 1 && byKeys:
-		return nil, mongoerror.New(codeAmbiguousKeys, "%d indexes found for key: %s, identify by name instead", len(gone), shellForm(keys))
+		return nil, mongoerror.New(codeAmbiguousKeys, "%d indexes found for key: %s, identify by name instead", len(gone), notation.Document(keys))
 	}
 	return gone, nil
 }

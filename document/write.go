@@ -15,6 +15,7 @@ import (
 	"github.com/pandodb/pando/document/internal/index"
 	"github.com/pandodb/pando/document/internal/keyenc"
 	"github.com/pandodb/pando/document/internal/mongoerror"
+	"github.com/pandodb/pando/document/internal/notation"
 	"github.com/pandodb/pando/document/internal/path"
 )
 
@@ -489,7 +490,7 @@ func duplicateKey(c *collection, x *secondary, entry []byte) error {
 func duplicate(c *collection, name string, pattern, value document) error {
 	return &Error{
 		Code: mongoerror.DuplicateKey, KeyPattern: pattern, KeyValue: value,
-		Message: fmt.Sprintf("E11000 duplicate key error collection: %s index: %s dup key: %s", c.name.Load(), name, shellForm(value)),
+		Message: fmt.Sprintf("E11000 duplicate key error collection: %s index: %s dup key: %s", c.name.Load(), name, notation.Document(value)),
 	}
 }
 

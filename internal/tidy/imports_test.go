@@ -26,7 +26,7 @@ var tiers = [][]string{
 	// The public package, and what is written against it.
 	{"."},
 	// Documents, on the public package only: single jobs, the languages, what runs them, and the collections.
-	{"document/internal/mongoerror", "document/internal/pcre"},
+	{"document/internal/mongoerror", "document/internal/notation", "document/internal/pcre"},
 	{"document/internal/collation", "document/internal/number"},
 	{"document/internal/order", "document/internal/path", "document/internal/geo"},
 	{"document/internal/keyenc", "document/internal/codec", "document/internal/scratch"},

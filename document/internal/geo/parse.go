@@ -8,6 +8,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 
 	"github.com/pandodb/pando/document/internal/mongoerror"
+	"github.com/pandodb/pando/document/internal/notation"
 	"github.com/pandodb/pando/document/internal/number"
 )
 
@@ -64,7 +65,7 @@ func Parse(v bsoncore.Value) (*Geometry, error) {
 	if isNumber(firstOf(v)) || lookup(v, "type").Type != 0 && lookup(v, "type").Type != bsoncore.TypeString {
 		return legacy(v)
 	}
-	return nil, bad("unknown GeoJSON type: %s", show(v))
+	return nil, bad("unknown GeoJSON type: %s", notation.Brief(v))
 }
 
 // IsGeoJSON reports whether a value is an object of one of GeoJSON's types.
@@ -145,7 +146,7 @@ func ParsePoint(v bsoncore.Value) (Point, error) {
 func geoJSON(v bsoncore.Value, within bool) (*Geometry, error) {
 	kind, ok := kindOf(v)
 	if !ok {
-		return nil, bad("Unknown GeoJSON type: %s", show(v))
+		return nil, bad("Unknown GeoJSON type: %s", notation.Brief(v))
 	}
 	strict, err := parseCRS(lookup(v, "crs"))
 	if err != nil {
@@ -169,7 +170,7 @@ func geoJSON(v bsoncore.Value, within bool) (*Geometry, error) {
 		return g, g.addPolygon(coordinates)
 	case CollectionKind:
 		if within {
-			return nil, bad("GeometryCollections cannot be nested: %s", show(v))
+			return nil, bad("GeometryCollections cannot be nested: %s", notation.Brief(v))
 		}
 		return g, g.addCollection(lookup(v, "geometries"))
 	}
@@ -261,7 +262,7 @@ func (g *Geometry) addLine(v bsoncore.Value) error {
 		return err
 	}
 	if len(points) < 2 {
-		return bad("GeoJSON LineString must have at least 2 vertices: %s", show(v))
+		return bad("GeoJSON LineString must have at least 2 vertices: %s", notation.Brief(v))
 	}
 	line := s2.Polyline(points)
 	g.lines = append(g.lines, &line)

@@ -3,6 +3,8 @@ package geo
 import (
 	"github.com/golang/geo/s2"
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
+
+	"github.com/pandodb/pando/document/internal/notation"
 )
 
 // ring reads a closed ring of at least three different points.
@@ -13,18 +15,18 @@ func ring(v bsoncore.Value) (*s2.Loop, error) {
 	}
 	switch {
 	case len(points) == 0:
-		return nil, bad("Loop has no vertices: %s", show(v))
+		return nil, bad("Loop has no vertices: %s", notation.Brief(v))
 	case !closed:
-		return nil, bad("Loop is not closed: %s", show(v))
+		return nil, bad("Loop is not closed: %s", notation.Brief(v))
 	case len(points) < 4:
-		return nil, bad("Loop must have at least 3 different vertices: %s", show(v))
+		return nil, bad("Loop must have at least 3 different vertices: %s", notation.Brief(v))
 	}
 	loop := s2.LoopFromPoints(points[:len(points)-1])
 	if err := loop.Validate(); err != nil {
-		return nil, bad("Loop is not valid: %s %v", show(v), err)
+		return nil, bad("Loop is not valid: %s %v", notation.Brief(v), err)
 	}
 	if crosses(loop) {
-		return nil, bad("Loop is not valid: %s Edges cross.", show(v))
+		return nil, bad("Loop is not valid: %s Edges cross.", notation.Brief(v))
 	}
 	return loop, nil
 }
@@ -65,7 +67,7 @@ func (g *Geometry) addPolygon(v bsoncore.Value) error {
 		}
 		loop.Normalize()
 		if len(loops) > 0 && !loops[0].Contains(loop) {
-			return bad("Secondary loops not contained by first exterior loop - secondary loops must be holes: %s", show(member))
+			return bad("Secondary loops not contained by first exterior loop - secondary loops must be holes: %s", notation.Brief(member))
 		}
 		loops = append(loops, loop)
 	}
@@ -73,7 +75,7 @@ func (g *Geometry) addPolygon(v bsoncore.Value) error {
 		return bad("Polygon has no loops.")
 	}
 	if twice(loops) {
-		return bad("Polygon isn't valid: Duplicate edge %s", show(v))
+		return bad("Polygon isn't valid: Duplicate edge %s", notation.Brief(v))
 	}
 	g.polygons = append(g.polygons, newArea(s2.PolygonFromLoops(loops)))
 	return nil
@@ -106,7 +108,7 @@ func (g *Geometry) addStrict(v bsoncore.Value) error {
 	case len(values) == 0:
 		return bad("Polygon has no loops.")
 	case len(values) > 1:
-		return bad("Only one simple loop is allowed in a big polygon: %s", show(v))
+		return bad("Only one simple loop is allowed in a big polygon: %s", notation.Brief(v))
 	}
 	loop, err := ring(values[0])
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 
 	"github.com/pandodb/pando/document/internal/geo"
+	"github.com/pandodb/pando/document/internal/notation"
 	"github.com/pandodb/pando/document/internal/path"
 )
 
@@ -34,7 +35,7 @@ func parseGeo(name, op string, v bsoncore.Value) (Node, error) {
 			continue
 		}
 		if found || operand.Type != bsoncore.TypeEmbeddedDocument && operand.Type != bsoncore.TypeArray {
-			return nil, badValue("unknown geo specifier: %s", showElement(string(specifier), operand))
+			return nil, badValue("unknown geo specifier: %s", notation.Element(string(specifier), operand))
 		}
 		if err := n.parse(string(specifier), operand); err != nil {
 			return nil, err
@@ -59,14 +60,14 @@ func (n *Geo) parse(specifier string, v bsoncore.Value) (err error) {
 		}
 		if n.Operator == "$geoIntersects" {
 			if p, ok := g.Point(); ok && g.Surface() == geo.Flat && !p.OnSphere() {
-				return badValue("$geoIntersect not supported with provided geometry: %s", show(spec))
+				return badValue("$geoIntersect not supported with provided geometry: %s", notation.Brief(spec))
 			}
 			n.Geometry = g
 			return nil
 		}
 		region, ok := geo.NewRegion(g)
 		if !ok {
-			return badValue("$within not supported with provided geometry: %s", show(spec))
+			return badValue("$within not supported with provided geometry: %s", notation.Brief(spec))
 		}
 		n.Region = region
 		return nil
@@ -81,10 +82,10 @@ func (n *Geo) parse(specifier string, v bsoncore.Value) (err error) {
 	case "$centerSphere":
 		n.Region, err = geo.ParseCircle(v, true)
 	default:
-		return badValue("unknown geo specifier: %s", showElement(specifier, v))
+		return badValue("unknown geo specifier: %s", notation.Element(specifier, v))
 	}
 	if err == nil && n.Operator == "$geoIntersects" {
-		return badValue("$geoIntersect not supported with provided geometry: %s", show(spec))
+		return badValue("$geoIntersect not supported with provided geometry: %s", notation.Brief(spec))
 	}
 	return err
 }

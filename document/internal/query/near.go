@@ -7,6 +7,7 @@ import (
 
 	"github.com/pandodb/pando/document/internal/geo"
 	"github.com/pandodb/pando/document/internal/mongoerror"
+	"github.com/pandodb/pando/document/internal/notation"
 	"github.com/pandodb/pando/document/internal/number"
 	"github.com/pandodb/pando/document/internal/path"
 )
@@ -111,7 +112,7 @@ func (p *parser) near(name string, doc bsoncore.Document) (Node, error) {
 		case "$maxDistance", "$minDistance":
 			if !legacy {
 				return nil, badValue("geo near accepts just one argument when querying for a GeoJSON point. Extra field found: %s",
-					showElement(name, v))
+					notation.Element(name, v))
 			}
 			if err := n.distance(name, v, true); err != nil {
 				return nil, err
@@ -200,12 +201,12 @@ func (n *Near) geometry(op string, v bsoncore.Value) error {
 func (n *Near) center(op string, v bsoncore.Value) error {
 	g, err := geo.Parse(v)
 	if err != nil {
-		return badValue("invalid point in geo near query $geometry argument: %s  %s", show(v), messageOf(err))
+		return badValue("invalid point in geo near query $geometry argument: %s  %s", notation.Brief(v), messageOf(err))
 	}
 	p, ok := g.Point()
 	if !ok || g.Surface() != geo.Sphere {
 		v.Type = bsoncore.TypeEmbeddedDocument // an array is shown with its positions
-		return badValue("%s requires geojson point, given %s", op, show(v))
+		return badValue("%s requires geojson point, given %s", op, notation.Brief(v))
 	}
 	n.Center = p
 	return nil

@@ -10,6 +10,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 
 	"github.com/pandodb/pando/document/internal/mongoerror"
+	"github.com/pandodb/pando/document/internal/notation"
 	"github.com/pandodb/pando/document/internal/number"
 	"github.com/pandodb/pando/document/internal/order"
 	"github.com/pandodb/pando/document/internal/path"
@@ -37,25 +38,25 @@ func floatOf(v bsoncore.Value) (float64, bool) {
 func integerOf(name string, v bsoncore.Value) (i int64, problem string) {
 	n, ok := number.Of(v)
 	if !ok {
-		return 0, "Expected a number in: " + showElement(name, v)
+		return 0, "Expected a number in: " + notation.Element(name, v)
 	}
 	i, exact := n.Int64()
 	switch {
 	case exact:
 		return i, ""
 	case n.IsNaN():
-		return 0, "Expected an integer, but found NaN in: " + showElement(name, v)
+		return 0, "Expected an integer, but found NaN in: " + notation.Element(name, v)
 	case n.IsInf() || math.Abs(n.Float64()) >= 1<<63:
-		return 0, "Cannot represent as a 64-bit integer: " + showElement(name, v)
+		return 0, "Cannot represent as a 64-bit integer: " + notation.Element(name, v)
 	}
-	return 0, "Expected an integer: " + showElement(name, v)
+	return 0, "Expected an integer: " + notation.Element(name, v)
 }
 
 // naturalOf is integerOf for what must not be negative.
 func naturalOf(name string, v bsoncore.Value) (int64, string) {
 	i, problem := integerOf(name, v)
 	if problem == "" && i < 0 {
-		problem = "Expected a non-negative number in: " + showElement(name, v)
+		problem = "Expected a non-negative number in: " + notation.Element(name, v)
 	}
 	return i, problem
 }
@@ -64,7 +65,7 @@ func naturalOf(name string, v bsoncore.Value) (int64, string) {
 func smallOf(name string, v bsoncore.Value) (int64, string) {
 	i, problem := naturalOf(name, v)
 	if problem == "" && i > math.MaxInt32 {
-		problem = fmt.Sprintf("Cannot represent %s in an int", showElement(name, v))
+		problem = fmt.Sprintf("Cannot represent %s in an int", notation.Element(name, v))
 	}
 	return i, problem
 }
@@ -144,7 +145,7 @@ func parseBits(name, op string, what BitsOp, v bsoncore.Value) (Node, error) {
 		}
 	default:
 		if _, ok := number.Of(v); !ok {
-			return nil, badValue("%s takes an Array, a number, or a BinData but received: %s", name, showElement(op, v))
+			return nil, badValue("%s takes an Array, a number, or a BinData but received: %s", name, notation.Element(op, v))
 		}
 		mask, problem := naturalOf(op, v)
 		if problem != "" {

@@ -4,6 +4,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 
 	"github.com/pandodb/pando/document/internal/mongoerror"
+	"github.com/pandodb/pando/document/internal/notation"
 	"github.com/pandodb/pando/document/internal/path"
 )
 
@@ -11,7 +12,7 @@ import (
 func (p *parser) operators(name string, doc bsoncore.Document, depth int) (Node, error) {
 	if depth > maxDepth {
 		return nil, badValue("exceeded maximum query tree depth of %d at %s", maxDepth,
-			show(bsoncore.Value{Type: bsoncore.TypeEmbeddedDocument, Data: doc}))
+			notation.Document(doc))
 	}
 	if isNear(doc) {
 		return p.near(name, doc)
@@ -103,7 +104,7 @@ func (p *parser) operator(name, op string, v bsoncore.Value, around *siblings, d
 	case "$geoWithin", "$within", "$geoIntersects":
 		return parseGeo(name, op, v)
 	case "$near", "$nearSphere", "$geoNear":
-		return nil, badValue("near must be first in: %s", show(bsoncore.Value{Type: bsoncore.TypeEmbeddedDocument, Data: around.doc}))
+		return nil, badValue("near must be first in: %s", notation.Document(around.doc))
 	case "$where":
 		return nil, badValue("$where cannot be applied to a field")
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/pandodb/pando/document/internal/expression"
 	"github.com/pandodb/pando/document/internal/mongoerror"
+	"github.com/pandodb/pando/document/internal/notation"
 	"github.com/pandodb/pando/document/internal/path"
 )
 
@@ -27,7 +28,7 @@ func badValue(format string, args ...any) error {
 func (p *parser) document(doc bsoncore.Document, depth int) (Node, error) {
 	if depth > maxDepth {
 		return nil, badValue("exceeded maximum query tree depth of %d at %s", maxDepth,
-			show(bsoncore.Value{Type: bsoncore.TypeEmbeddedDocument, Data: doc}))
+			notation.Document(doc))
 	}
 	and := &And{}
 	for e := path.ElementsOf(doc); ; {

@@ -8,6 +8,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 
 	"github.com/pandodb/pando/document/internal/mongoerror"
+	"github.com/pandodb/pando/document/internal/notation"
 	"github.com/pandodb/pando/document/internal/pcre"
 )
 
@@ -122,12 +123,9 @@ type patternEngine struct {
 func (e patternEngine) match(s []byte) (bool, error) {
 	ok, err := e.Match(s)
 	if err != nil {
-		shown := e.source
-		if len(shown) > longestShown {
-			shown = shown[:longestShown] + "..."
-		}
-		return false, &mongoerror.Error{Code: regexTakesLong, Cause: err, Message: "Error occurred while executing the regular expression /" +
-			shown + "/ on a string of the document: it exceeded the limits of time or memory for patterns with lookaround or backreferences"}
+		shown := notation.Brief(bsoncore.Value{Type: bsoncore.TypeRegex, Data: bsoncore.AppendRegex(nil, e.source, "")})
+		return false, &mongoerror.Error{Code: regexTakesLong, Cause: err, Message: "Error occurred while executing the regular expression " +
+			shown + " on a string of the document: it exceeded the limits of time or memory for patterns with lookaround or backreferences"}
 	}
 	return ok, nil
 }

@@ -8,6 +8,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 
 	"github.com/pandodb/pando/document/internal/mongoerror"
+	"github.com/pandodb/pando/document/internal/notation"
 	"github.com/pandodb/pando/document/internal/path"
 )
 
@@ -254,7 +255,7 @@ func (r *run) elements(dst []byte, n *node, old bsoncore.Value) ([]byte, bsoncor
 	}
 	if old.Type != bsoncore.TypeArray {
 		return dst, 0, mongoerror.New(mongoerror.BadValue, "Cannot apply array updates to non-array element %s",
-			showElement(r.here(), old))
+			notation.Element(r.here(), old))
 	}
 	start := len(dst)
 	dst = append(dst, 0, 0, 0, 0)
@@ -424,7 +425,7 @@ func (r *run) blockedUnder(n *node, name string, v bsoncore.Value, suffix []stri
 		switch n.op.kind {
 		case opPop, opPull, opPullAll:
 			return mongoerror.New(mongoerror.PathNotViable, "Cannot use the part (%s) of (%s) to traverse the element ({%s})",
-				name, r.pathTo(suffix), showElement(r.here(), v))
+				name, r.pathTo(suffix), notation.Element(r.here(), v))
 		case opRename:
 			if _, found, err := r.renamed(n.op); err != nil || !found {
 				return err
@@ -432,7 +433,7 @@ func (r *run) blockedUnder(n *node, name string, v bsoncore.Value, suffix []stri
 		}
 		if n.op.creates(r.inserting) {
 			return mongoerror.New(mongoerror.PathNotViable, "Cannot create field '%s' in element {%s}",
-				name, showElement(r.here(), v))
+				name, notation.Element(r.here(), v))
 		}
 		return nil
 	}

@@ -1,10 +1,10 @@
 package update
 
 import (
-	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 
 	"github.com/pandodb/pando/document/internal/mongoerror"
+	"github.com/pandodb/pando/document/internal/notation"
 	"github.com/pandodb/pando/document/internal/number"
 	"github.com/pandodb/pando/document/internal/order"
 )
@@ -55,7 +55,7 @@ func (r *run) combine(dst []byte, op *operation, old bsoncore.Value) ([]byte, bs
 
 // showNumber returns a number with its type, as messages have it.
 func showNumber(v bsoncore.Value) string {
-	shown := showElement("", v)[2:]
+	shown := notation.Brief(v)
 	switch v.Type {
 	case bsoncore.TypeInt32:
 		return "(NumberInt)" + shown
@@ -64,5 +64,3 @@ func showNumber(v bsoncore.Value) string {
 	}
 	return shown
 }
-
-func showDecimal(high, low uint64) string { return bson.NewDecimal128(high, low).String() }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/pandodb/pando/document/internal/collation"
 	"github.com/pandodb/pando/document/internal/mongoerror"
+	"github.com/pandodb/pando/document/internal/notation"
 	"github.com/pandodb/pando/document/internal/order"
 	"github.com/pandodb/pando/document/internal/path"
 	"github.com/pandodb/pando/document/internal/query"
@@ -160,7 +161,7 @@ func (u *Update) checkFiltersUsed(doc bsoncore.Document) error {
 	for _, identifier := range slices.Sorted(maps.Keys(u.filters)) {
 		if !u.filters[identifier].used {
 			return mongoerror.New(mongoerror.FailedToParse, "The array filter for identifier '%s' was not used in the update %s",
-				identifier, showDocument(doc))
+				identifier, notation.Document(doc))
 		}
 	}
 	return nil

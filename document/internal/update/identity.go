@@ -6,6 +6,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 
 	"github.com/pandodb/pando/document/internal/mongoerror"
+	"github.com/pandodb/pando/document/internal/notation"
 	"github.com/pandodb/pando/document/internal/order"
 	"github.com/pandodb/pando/document/internal/path"
 )
@@ -26,7 +27,7 @@ func (r *run) checkID(n *node, old, now bsoncore.Value) error {
 		next, _ := member(value, name)
 		if next.Type == 0 {
 			return mongoerror.New(mongoerror.ImmutableField, "Updating the path '%s' to %s would modify the immutable field '_id'",
-				changed, showElement("_id", now))
+				changed, notation.Element("_id", now))
 		}
 		value = next
 		changed += "." + name
@@ -73,7 +74,7 @@ func identity(old, now bsoncore.Document, inserting bool) (bsoncore.Value, error
 		}
 		if was.Type != 0 && !order.Equal(was, is, nil) {
 			return is, mongoerror.New(mongoerror.ImmutableField,
-				"After applying the update, the (immutable) field '_id' was found to have been altered to %s", showElement("_id", is))
+				"After applying the update, the (immutable) field '_id' was found to have been altered to %s", notation.Element("_id", is))
 		}
 	}
 	return is, nil

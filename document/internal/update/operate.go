@@ -8,6 +8,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 
 	"github.com/pandodb/pando/document/internal/mongoerror"
+	"github.com/pandodb/pando/document/internal/notation"
 	"github.com/pandodb/pando/document/internal/order"
 	"github.com/pandodb/pando/document/internal/path"
 )
@@ -116,7 +117,7 @@ func (r *run) renamed(op *operation) (v bsoncore.Value, found bool, err error) {
 			if at < 0 && i > 0 {
 				return v, false, mongoerror.New(mongoerror.PathNotViable,
 					"cannot use the part (%s of %s) to traverse the element ({%s})",
-					op.source[i-1], strings.Join(op.source, "."), showElement(op.source[i-1], v))
+					op.source[i-1], strings.Join(op.source, "."), notation.Element(op.source[i-1], v))
 			}
 			return v, false, nil
 		}
@@ -179,9 +180,9 @@ func (r *run) identity(none string, braces bool) string {
 		return none
 	}
 	if braces {
-		return "{" + showElement("_id", id) + "}"
+		return "{" + notation.Element("_id", id) + "}"
 	}
-	return showElement("_id", id)
+	return notation.Element("_id", id)
 }
 
 // bitwise is one operation of $bit.

@@ -6,6 +6,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 
 	"github.com/pandodb/pando/document/internal/mongoerror"
+	"github.com/pandodb/pando/document/internal/notation"
 	"github.com/pandodb/pando/document/internal/number"
 	"github.com/pandodb/pando/document/internal/order"
 	"github.com/pandodb/pando/document/internal/path"
@@ -26,7 +27,7 @@ func (u *Update) parseOperators(doc bsoncore.Document, o *Options) error {
 		}
 		if e.Value.Type != bsoncore.TypeEmbeddedDocument {
 			return mongoerror.New(mongoerror.FailedToParse, "Modifiers operate on fields but we found type %s instead. "+
-				"For example: {$mod: {<field>: ...}} not {%s}", mongoerror.TypeName(e.Value.Type), showElement(string(e.Name), e.Value))
+				"For example: {$mod: {<field>: ...}} not {%s}", mongoerror.TypeName(e.Value.Type), notation.Element(string(e.Name), e.Value))
 		}
 		for s := path.PlacesOf(e.Value.Data); ; {
 			field, ok := s.Next()
@@ -110,7 +111,7 @@ func parsePath(path string) ([]string, error) {
 // parseRename adds both ends of a $rename.
 func (u *Update) parseRename(op *operation, path string, v bsoncore.Value) error {
 	if v.Type != bsoncore.TypeString {
-		return mongoerror.New(mongoerror.BadValue, "The 'to' field for $rename must be a string: %s", showElement(path, v))
+		return mongoerror.New(mongoerror.BadValue, "The 'to' field for $rename must be a string: %s", notation.Element(path, v))
 	}
 	target := v.StringValue()
 	if strings.ContainsRune(target, 0) {
@@ -127,11 +128,11 @@ func (u *Update) parseRename(op *operation, path string, v bsoncore.Value) error
 		return err
 	}
 	if path == target {
-		return mongoerror.New(mongoerror.BadValue, "The source and target field for $rename must differ: %s", showElement(path, v))
+		return mongoerror.New(mongoerror.BadValue, "The source and target field for $rename must differ: %s", notation.Element(path, v))
 	}
 	if strings.HasPrefix(target, path+".") || strings.HasPrefix(path, target+".") {
 		return mongoerror.New(mongoerror.BadValue, "The source and target field for $rename must not be on the same path: %s",
-			showElement(path, v))
+			notation.Element(path, v))
 	}
 	if dynamic(op.source) {
 		return mongoerror.New(mongoerror.BadValue, "The source field for $rename may not be dynamic: %s", path)
@@ -160,7 +161,7 @@ func (op *operation) parse(path string, v bsoncore.Value, o *Options) error {
 			verb = "multiply"
 		}
 		if !order.IsNumber(v.Type) {
-			return mongoerror.New(mongoerror.TypeMismatch, "Cannot %s with non-numeric argument: {%s}", verb, showElement(path, v))
+			return mongoerror.New(mongoerror.TypeMismatch, "Cannot %s with non-numeric argument: {%s}", verb, notation.Element(path, v))
 		}
 	case opCurrentDate:
 		return op.parseCurrentDate(v, o)
@@ -194,11 +195,11 @@ func integer(v bsoncore.Value) (int64, bool) {
 
 func (op *operation) parsePop(path string, v bsoncore.Value) error {
 	if !order.IsNumber(v.Type) {
-		return mongoerror.New(mongoerror.FailedToParse, "Expected a number in: %s", showElement(path, v))
+		return mongoerror.New(mongoerror.FailedToParse, "Expected a number in: %s", notation.Element(path, v))
 	}
 	n, ok := integer(v)
 	if !ok {
-		return mongoerror.New(mongoerror.FailedToParse, "Expected an integer: %s", showElement(path, v))
+		return mongoerror.New(mongoerror.FailedToParse, "Expected an integer: %s", notation.Element(path, v))
 	}
 	if n != 1 && n != -1 {
 		return mongoerror.New(mongoerror.FailedToParse, "$pop expects 1 or -1, found: %d", n)
@@ -266,11 +267,11 @@ func (op *operation) parseBit(v bsoncore.Value) error {
 			b.kind = '^'
 		default:
 			return mongoerror.New(mongoerror.BadValue, "The $bit modifier only supports 'and', 'or', and 'xor', not '%s' which is "+
-				"an unknown operator: {%s}", e.Name, showElement(string(e.Name), e.Value))
+				"an unknown operator: {%s}", e.Name, notation.Element(string(e.Name), e.Value))
 		}
 		if e.Value.Type != bsoncore.TypeInt32 && e.Value.Type != bsoncore.TypeInt64 {
 			return mongoerror.New(mongoerror.BadValue, "The $bit modifier field must be an Integer(32/64 bit); a '%s' is not "+
-				"supported here: {%s}", mongoerror.TypeName(e.Value.Type), showElement(string(e.Name), e.Value))
+				"supported here: {%s}", mongoerror.TypeName(e.Value.Type), notation.Element(string(e.Name), e.Value))
 		}
 		b.value = e.Value.AsInt64()
 		op.bits = append(op.bits, b)

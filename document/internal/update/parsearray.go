@@ -6,6 +6,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 
 	"github.com/pandodb/pando/document/internal/mongoerror"
+	"github.com/pandodb/pando/document/internal/notation"
 	"github.com/pandodb/pando/document/internal/order"
 	"github.com/pandodb/pando/document/internal/path"
 )
@@ -51,7 +52,7 @@ func (op *operation) parseAddToSet(v bsoncore.Value) error {
 					"The argument to $each in $addToSet must be an array but it was of type %s", mongoerror.TypeName(e.Value.Type))
 			}
 			if _, alone := only(v.Data); !alone {
-				return mongoerror.New(mongoerror.BadValue, "Found unexpected fields after $each in $addToSet: %s", showDocument(v.Data))
+				return mongoerror.New(mongoerror.BadValue, "Found unexpected fields after $each in $addToSet: %s", notation.Document(v.Data))
 			}
 			op.values = elementsOf(nil, e.Value)
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/cockroachdb/datadriven"
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 
+	"github.com/pandodb/pando/document/internal/notation"
 	"github.com/pandodb/pando/document/internal/query"
 )
 
@@ -41,7 +42,7 @@ func TestTranscripts(t *testing.T) {
 				if err != nil {
 					return fmt.Sprintf("error: %v\n", err)
 				}
-				return showDocument(doc) + "\n"
+				return notation.Document(doc) + "\n"
 			}
 			out, changed, err := u.Apply(nil, value(t, first).Document(), false, position)
 			switch {
@@ -50,7 +51,7 @@ func TestTranscripts(t *testing.T) {
 			case !changed:
 				return "unchanged\n"
 			}
-			return showDocument(out) + "\n"
+			return notation.Document(out) + "\n"
 		})
 	})
 }

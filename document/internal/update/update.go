@@ -13,6 +13,7 @@ import (
 	"github.com/pandodb/pando/document/internal/collation"
 	"github.com/pandodb/pando/document/internal/expression"
 	"github.com/pandodb/pando/document/internal/mongoerror"
+	"github.com/pandodb/pando/document/internal/notation"
 	"github.com/pandodb/pando/document/internal/query"
 )
 
@@ -109,7 +110,7 @@ func (u *Update) apply(dst []byte, doc bsoncore.Document, inserting bool, positi
 func tooLarge(doc bsoncore.Document) error {
 	firstElement := "EOO"
 	if e, ok := first(doc); ok {
-		firstElement = showElement(string(e.Name), e.Value)
+		firstElement = notation.Element(string(e.Name), e.Value)
 	}
 	return mongoerror.New(mongoerror.BSONObjectTooLarge,
 		"BSONObj size: %d (0x%X) is invalid. Size must be between 0 and %d(16MB) First element: %s",
