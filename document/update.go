@@ -5,14 +5,12 @@ import (
 	"context"
 	"errors"
 	"strings"
-	"sync"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 
 	"github.com/pandodb/pando"
 	"github.com/pandodb/pando/document/internal/mongoerror"
-	"github.com/pandodb/pando/document/internal/path"
 	"github.com/pandodb/pando/document/internal/update"
 )
 
@@ -114,6 +112,7 @@ type change struct {
 	query *findQuery
 	u     *update.Update // nil: delete
 	many  bool
+	id    bsoncore.Value // all that the query asks for, where the record is read by it; Type 0: not so
 	// keep is told each document that is changed, before and after, and returns what the caller gets of it.
 	keep func(old, new document) (document, error)
 
@@ -123,29 +122,13 @@ type change struct {
 	*changeBuffers         // while it is carried out
 }
 
-// changeBuffers is the memory that a change works in.
-type changeBuffers struct {
-	key, doc, out, stored []byte
-	spans                 []span
-}
-
-// spareChanges is buffers of earlier changes.
-var spareChanges = sync.Pool{New: func() any { return new(changeBuffers) }}
-
-// release gives the buffers to later changes.
-func (b *changeBuffers) release() {
-	if max(cap(b.doc), cap(b.out), cap(b.stored)) <= maxSpareBuffer {
-		spareChanges.Put(b)
-	}
-}
-
 // parseChange parses the query and update of a change.
 func (c *Collection) parseChange(filter any, u bsoncore.Value, o *UpdateOptions) (*change, error) {
 	filters, err := toFilters(o.ArrayFilters)
 	if err != nil {
 		return nil, err
 	}
-	q, err := c.parseFind(filter, &FindOptions{Sort: o.Sort, Hint: o.Hint, Collation: o.Collation, Let: o.Let})
+	q, err := c.parseSought(filter, o)
 	if err != nil {
 		if wrong := checkUpdate(u, o, filters); wrong != nil {
 			return nil, wrong // MongoDB looks at the update first
@@ -308,6 +291,9 @@ func (ch *change) run(ctx context.Context) error {
 		}
 		return ch.apply(ctx, x, [][]byte{key})
 	}
+	if err := ch.parseFilter(); err != nil {
+		return err
+	}
 	q := *ch.query
 	if ch.c.tx == nil {
 		q.Limit = 0 // the first may be gone by the time it is to be changed
@@ -343,22 +329,6 @@ func (ch *change) run(ctx context.Context) error {
 		return err
 	}
 	return flush()
-}
-
-// direct returns the key of the only record that can match, when the filter is an _id: there is nothing to look for then, as the commit
-// reads the record itself. nil: a plan finds what matches.
-func (ch *change) direct(x *collection) []byte {
-	settings := x.settings.Load()
-	if ch.c.tx != nil || ch.c.at != nil || !settings.byID() {
-		return nil
-	}
-	var room [maxEqualities]equality
-	list := appendEqualities(room[:0], ch.query.spec, &ch.query.options)
-	if len(list) != 1 || string(list[0].field) != "_id" {
-		return nil
-	}
-	ch.key = x.key(ch.key[:0], list[0].value)
-	return ch.key
 }
 
 // apply changes the documents under some keys with one commit.
@@ -409,7 +379,7 @@ func (ch *change) one(w *writer, x *collection, key, stored []byte) (err error) 
 		return err
 	}
 	old := document(ch.doc)
-	match, position, err := ch.query.Filter.MatchPosition(path.Document(old))
+	match, position, err := ch.matches(old)
 	if err != nil || !match {
 		return err
 	}
@@ -527,6 +497,9 @@ func (c *Collection) FindAndModify(ctx context.Context, filter, u any, o *Modify
 		Sort: o.Sort, Upsert: o.Upsert, ArrayFilters: o.ArrayFilters, Hint: o.Hint, Collation: o.Collation, Let: o.Let, SkipValidation: o.SkipValidation,
 	})
 	if err != nil {
+		return nil, nil, err
+	}
+	if err := ch.parseFilter(); err != nil { // of which a projection may have a part
 		return nil, nil, err
 	}
 	ch.query.options.Projection = o.Projection

@@ -1,0 +1,93 @@
+package document
+
+import (
+	"bytes"
+	"sync"
+
+	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
+
+	"github.com/pandodb/pando/document/internal/expression"
+	"github.com/pandodb/pando/document/internal/path"
+	"github.com/pandodb/pando/document/internal/query"
+)
+
+// Most changes are of the document with an _id: there is nothing to plan then, and no filter to be asked, as the commit reads the record
+// under the key itself.
+
+// parseSought parses the query of a change. Where it is an _id and nothing else, as mostly, its filter is left out: see parseFilter.
+func (c *Collection) parseSought(filter any, o *UpdateOptions) (*findQuery, error) {
+	spec, err := encodeDocument(filter)
+	if err != nil {
+		return nil, err
+	}
+	options := &FindOptions{Sort: o.Sort, Hint: o.Hint, Collation: o.Collation, Let: o.Let}
+	if o.Upsert || soughtID(spec, options).Type == 0 {
+		return c.parseFind(spec, options)
+	}
+	if err := checkSpec(spec); err != nil {
+		return nil, err
+	}
+	q := &findQuery{now: c.store.clock.Now(), call: new(expression.Call), spec: spec, project: whole}
+	q.FilterSpec = spec
+	q.Collation, err = c.collation(nil)
+	return q, err
+}
+
+// soughtID returns the _id that is all that a query asks for; Type 0: it asks for something else.
+func soughtID(spec document, o *FindOptions) bsoncore.Value {
+	var room [maxEqualities]equality
+	list := appendEqualities(room[:0], spec, o)
+	if len(list) != 1 || string(list[0].field) != "_id" {
+		return bsoncore.Value{}
+	}
+	return list[0].value
+}
+
+// parseFilter parses the filter if that has not been done: nobody needs it where the document with the _id is the one that matches.
+func (ch *change) parseFilter() (err error) {
+	if q := ch.query; q.Filter == nil {
+		q.Filter, err = query.Parse(q.spec, &query.Options{Collation: q.Collation, Now: q.now, Call: q.call})
+	}
+	return err
+}
+
+// direct returns the key of the only record that can match, when the filter is an _id: there is nothing to look for then, as the commit
+// reads the record itself. nil: a plan finds what matches.
+func (ch *change) direct(x *collection) []byte {
+	settings := x.settings.Load()
+	if ch.c.tx != nil || ch.c.at != nil || !settings.byID() {
+		return nil
+	}
+	if ch.id = soughtID(ch.query.spec, &ch.query.options); ch.id.Type == 0 {
+		return nil
+	}
+	ch.key = x.key(ch.key[:0], ch.id)
+	return ch.key
+}
+
+// matches reports whether a document matches, and at which position of an array.
+func (ch *change) matches(doc document) (match bool, position int, err error) {
+	if id, _ := path.Lookup(doc, "_id"); ch.id.Type != 0 && id.Type == ch.id.Type && bytes.Equal(id.Data, ch.id.Data) {
+		return true, -1, nil
+	}
+	if err := ch.parseFilter(); err != nil {
+		return false, -1, err
+	}
+	return ch.query.Filter.MatchPosition(path.Document(doc))
+}
+
+// changeBuffers is the memory that a change works in.
+type changeBuffers struct {
+	key, doc, out, stored []byte
+	spans                 []span
+}
+
+// spareChanges is buffers of earlier changes.
+var spareChanges = sync.Pool{New: func() any { return new(changeBuffers) }}
+
+// release gives the buffers to later changes.
+func (b *changeBuffers) release() {
+	if max(cap(b.doc), cap(b.out), cap(b.stored)) <= maxSpareBuffer {
+		spareChanges.Put(b)
+	}
+}
