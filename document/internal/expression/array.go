@@ -102,12 +102,17 @@ func evalReverseArray(st *state, name string, v bsoncore.Value) (bsoncore.Value,
 	if !isArray(v) {
 		return bsoncore.Value{}, mongoerror.New(34435, "The argument to %s must be an array, but was of type: %s", name, typeName(v))
 	}
+	return st.reordered(v.Data, slices.Reverse)
+}
+
+// reordered returns an array whose elements change has put into another order.
+func (st *state) reordered(array []byte, change func(elements []bsoncore.Value)) (bsoncore.Value, error) {
 	base := len(st.stack)
 	defer func() { st.stack = st.stack[:base] }()
-	if err := st.pushAll(v.Data); err != nil {
+	if err := st.pushAll(array); err != nil {
 		return bsoncore.Value{}, err
 	}
-	slices.Reverse(st.stack[base:])
+	change(st.stack[base:])
 	return st.array(st.stack[base:])
 }
 

@@ -166,11 +166,9 @@ func parseDateDiff(p *parser, name string, v bsoncore.Value) (node, error) {
 		if err != nil {
 			return bsoncore.Value{}, err
 		}
-		first := time.Sunday
-		if week {
-			if first, err = weekdayOf(name, values[4]); err != nil {
-				return bsoncore.Value{}, err
-			}
+		first, err := firstDay(name, week, values[4])
+		if err != nil {
+			return bsoncore.Value{}, err
 		}
 		n, ok := dateDiff(start, end, unit, location, first)
 		if !ok {
@@ -183,6 +181,14 @@ func parseDateDiff(p *parser, name string, v bsoncore.Value) (node, error) {
 // weekly reports whether a startOfWeek is there and counts: it does for weeks only.
 func weekly(startOfWeek node, unit bsoncore.Value) bool {
 	return startOfWeek != nil && isString(unit) && string(stringOf(unit)) == "week"
+}
+
+// firstDay returns the day with which weeks begin: the startOfWeek, if it counts.
+func firstDay(name string, counts bool, startOfWeek bsoncore.Value) (time.Weekday, error) {
+	if !counts {
+		return time.Sunday, nil
+	}
+	return weekdayOf(name, startOfWeek)
 }
 
 // dateDiff counts the boundaries of the unit between two moments.
@@ -252,11 +258,9 @@ func parseDateTrunc(p *parser, name string, v bsoncore.Value) (node, error) {
 		if err != nil {
 			return bsoncore.Value{}, err
 		}
-		first := time.Sunday
-		if week {
-			if first, err = weekdayOf(name, values[4]); err != nil {
-				return bsoncore.Value{}, err
-			}
+		first, err := firstDay(name, week, values[4])
+		if err != nil {
+			return bsoncore.Value{}, err
 		}
 		truncated, ok := dateTrunc(ms, size, unit, location, first)
 		if !ok {

@@ -73,13 +73,7 @@ func parseSortArray(p *parser, name string, v bsoncore.Value) (node, error) {
 		if !isArray(v) {
 			return bsoncore.Value{}, mongoerror.New(2942504, "The input argument to %s must be an array, but was of type: %s", name, typeName(v))
 		}
-		base := len(st.stack)
-		defer func() { st.stack = st.stack[:base] }()
-		if err := st.pushAll(v.Data); err != nil {
-			return bsoncore.Value{}, err
-		}
-		slices.SortStableFunc(st.stack[base:], compare)
-		return st.array(st.stack[base:])
+		return st.reordered(v.Data, func(elements []bsoncore.Value) { slices.SortStableFunc(elements, compare) })
 	}})
 }
 
