@@ -105,6 +105,13 @@ func (k *keyspaces) all() ([]*Keyspace, uint32) {
 	return list, k.nextID
 }
 
+// next returns the id of the keyspace that is created next.
+func (k *keyspaces) next() uint32 {
+	k.mu.RLock()
+	defer k.mu.RUnlock()
+	return k.nextID
+}
+
 // KeyspaceOptions says how to create a keyspace.
 type KeyspaceOptions struct {
 	Layout    Layout
@@ -207,7 +214,7 @@ func (e *Engine) createKeyspace(name string, o KeyspaceOptions) (*Keyspace, erro
 	if ks := e.keyspaces.named(name); ks != nil { // somebody was faster
 		return ks, nil
 	}
-	_, id := e.keyspaces.all()
+	id := e.keyspaces.next()
 	var enc command.Encoder
 	enc.CreateKeyspace(id, []byte(name), o.encode(0))
 	r.Commands = enc.Payload()
