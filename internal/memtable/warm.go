@@ -60,7 +60,7 @@ func (c *Cursor) warmUp(entries []entry) {
 	var sum uint32
 	end := c.span
 	if end == 0 {
-		end = warmSlack / 4
+		end = 2*warmLine + 2
 	}
 	second, third := min(1+warmLine, end-1), min(1+2*warmLine, end-1)
 	for i := range entries {
