@@ -2,11 +2,14 @@ package document
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
+
+	"github.com/pandodb/pando"
 )
 
 // lookup is the buffers of a point read.
@@ -43,6 +46,9 @@ func (c *Collection) GetValueTo(ctx context.Context, dst []byte, id bson.RawValu
 		l.record, err = c.tx.reads.In(x.records).GetTo(l.record[:0], l.key)
 	} else {
 		l.record, err = x.records.GetTo(l.record[:0], l.key)
+		if errors.Is(err, pando.ErrDropped) {
+			err = fmt.Errorf("%s, which was dropped meanwhile: %w", c.ns, ErrNotFound)
+		}
 	}
 	if err != nil {
 		return dst, err
