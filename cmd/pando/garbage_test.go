@@ -33,7 +33,7 @@ func TestGarbageEnds(t *testing.T) {
 	t.Setenv(garbageVariable, "")
 	before := debug.SetGCPercent(77)
 	defer debug.SetGCPercent(before)
-	end := letGather(64 << 20)
+	end := letGather(1 << 40) // many times what the tests before it have left in use
 	if now := debug.SetGCPercent(77); now <= usualGarbage {
 		t.Errorf("garbage is collected at %d per cent while a server runs", now)
 	}
