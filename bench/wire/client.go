@@ -114,9 +114,11 @@ func (c *client) measure(ctx context.Context, w workload) (cell Cell) {
 	latency, err := c.spread(ctx, ops, do)
 	after := measure.Now()
 	if err == nil {
-		c.settle(pid)
+		err = c.settle(ctx, pid)
 		cell.Wall, cell.Client = int64(after.Wall.Sub(before.Wall)), int64(after.CPU()-before.CPU())
 		cell.Ops = int64(ops) * int64(w.documents())
+	}
+	if err == nil {
 		var u, s time.Duration
 		u, s, err = measure.CPUOf(pid)
 		cell.User, cell.System = int64(u-user), int64(s-system)
@@ -133,19 +135,27 @@ func (c *client) measure(ctx context.Context, w workload) (cell Cell) {
 	return cell
 }
 
-// settle waits until the server has little left to do: checkpoints and the like belong to the workload that made them necessary. A
-// server may begin with them after a pause.
-func (c *client) settle(pid int) {
+// settle has the server write a checkpoint, and waits until it has little left to do: that belongs to the workload that made it
+// necessary. By themselves servers write checkpoints after a pause or from time to time (mongod each minute), and so in the time of another
+// workload, or of none. The command fsync asks for one; who does not know it has no files.
+func (c *client) settle(ctx context.Context, pid int) error {
 	const window = 200 * time.Millisecond
+	const noSuchCommand = 59
+	var e mongo.CommandError
+	err := c.db.Database("admin").RunCommand(ctx, bson.D{{Key: "fsync", Value: 1}}).Err()
+	if err != nil && (!errors.As(err, &e) || e.Code != noSuchCommand) {
+		return fmt.Errorf("fsync: %w", err)
+	}
 	time.Sleep(c.sizes.Pause)
 	for range 25 {
 		u1, s1, err := measure.CPUOf(pid)
 		time.Sleep(window)
 		u2, s2, err2 := measure.CPUOf(pid)
 		if err != nil || err2 != nil || u2+s2-u1-s1 <= window/10 {
-			return
+			break
 		}
 	}
+	return nil
 }
 
 // spread carries out operations 0 to ops by all threads, and stops at the first error.

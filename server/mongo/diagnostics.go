@@ -2,6 +2,7 @@ package mongo
 
 import (
 	"context"
+	"errors"
 	"runtime"
 	"slices"
 	"strconv"
@@ -32,7 +33,7 @@ func diagnosticCommands() []*command {
 		{name: "dbHash", aliases: []string{"dbhash"}, run: (*request).dbHash, anyField: true, help: "hashes the collections of a database"},
 		{name: "compact", run: (*request).compact, anyField: true, help: "makes the files as small as they get"},
 		{name: "reIndex", run: (*request).reIndex, help: "makes the indexes of a collection anew"},
-		{name: "fsync", run: (*request).fsync, anyField: true, admin: true, help: "writes everything to stable storage"},
+		{name: "fsync", run: (*request).fsync, anyField: true, admin: true, help: "settles everything on stable storage, with a checkpoint"},
 		{name: "connPoolStats", run: connPoolStats, anyField: true, help: "says that there are no connections to other servers"},
 		{name: "getLastError", aliases: []string{"getlasterror"}, run: func(r *request) (bsoncore.Document, error) {
 			return nil, document.NewError(document.Code(5739000), "getLastError command is not supported")
@@ -439,6 +440,7 @@ func (r *request) reIndex() (bsoncore.Document, error) {
 	return encode(bson.D{{Key: "nIndexesWas", Value: int32(len(list))}, {Key: "nIndexes", Value: int32(len(list))}, {Key: "indexes", Value: docs}, {Key: "ok", Value: 1.0}})
 }
 
+// fsync brings everything into the files where it is to stay, as MongoDB's does with a checkpoint.
 func (r *request) fsync() (bsoncore.Document, error) {
 	lock, err := r.flag("lock")
 	if err != nil {
@@ -447,7 +449,8 @@ func (r *request) fsync() (bsoncore.Document, error) {
 	if lock {
 		return nil, document.NewError(codeNotSupported, "fsync with lock is not supported: a backup needs no lock here")
 	}
-	if err := r.server.store.DB().Sync(); err != nil {
+	db := r.server.store.DB()
+	if err := errors.Join(db.Sync(), db.Checkpoint(r.ctx)); err != nil {
 		return nil, err
 	}
 	return encode(bson.D{{Key: "numFiles", Value: int32(1)}, {Key: "ok", Value: 1.0}})

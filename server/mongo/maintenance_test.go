@@ -3,6 +3,8 @@ package mongo
 import (
 	"testing"
 
+	"go.mongodb.org/mongo-driver/v2/bson"
+
 	"github.com/pandodb/pando"
 )
 
@@ -29,6 +31,22 @@ func TestMaintenance(t *testing.T) {
 		c.refused("admin", cmd(x.name, 1), 115)
 	}
 	dial(t, newServer(t, &Options{Standalone: true})).refused("admin", cmd("replSetStepDown", 1), 76)
+}
+
+// fsync leaves nothing in the log that a checkpoint could settle.
+func TestFsync(t *testing.T) {
+	s := newServer(t, nil)
+	c := dial(t, s)
+	c.must("d", cmd("insert", "c", "documents", bson.A{bson.D{{Key: "x", Value: 1}}}))
+	if m := s.store.DB().Metrics(); m.Settled >= m.LastSeq {
+		t.Fatalf("%d of %d is settled before", m.Settled, m.LastSeq)
+	}
+	c.must("admin", cmd("fsync", 1))
+	if m := s.store.DB().Metrics(); m.Settled < m.LastSeq {
+		t.Errorf("%d of %d is settled", m.Settled, m.LastSeq)
+	}
+	c.refused("admin", cmd("fsync", 1, "lock", true), 115)
+	c.refused("d", cmd("fsync", 1), 13)
 }
 
 // TestShutdown: clients of the same machine may end a server, others when they have logged in, and none where nobody listens.
