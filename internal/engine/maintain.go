@@ -33,10 +33,7 @@ func (e *Engine) Compact(ctx context.Context, codec *segment.Codec, progress fun
 	e.store.SealValues()
 	w := work{rewrite: true, codec: codec}
 	if progress != nil {
-		done, total := int64(0), int64(1)
-		for _, i := range e.store.Segments() {
-			total += i.Live
-		}
+		done, total := int64(0), max(segment.LiveBytes(e.store.Segments()), 1)
 		w.progress = func(n int64) {
 			done = min(done+n, total)
 			progress(done, total)

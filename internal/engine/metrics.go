@@ -88,9 +88,9 @@ func (e *Engine) Metrics() Metrics {
 }
 
 func (e *Engine) sizesNow(m *Metrics, infos []segment.Info) {
+	m.LiveBytes = segment.LiveBytes(infos)
 	for _, i := range infos {
 		m.SegmentBytes += i.Size
-		m.LiveBytes += max(i.Live, 0)
 		m.Segments++
 	}
 	if e.log != nil {

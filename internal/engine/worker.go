@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/pandodb/pando/internal/command"
+	"github.com/pandodb/pando/internal/segment"
 	"github.com/pandodb/pando/internal/view"
 )
 
@@ -142,14 +143,7 @@ func (e *Engine) shrinkLog() bool {
 // fitLog gives back, when everything has settled, what the log has in reserve where that is more than all the data: after a burst of
 // writes to a small database it is most of what there is on the disk.
 func (e *Engine) fitLog() {
-	if e.log == nil {
-		return
-	}
-	live := int64(0)
-	for _, i := range e.store.Segments() {
-		live += i.Live
-	}
-	if e.log.Reserved() <= live {
+	if e.log == nil || e.log.Reserved() <= segment.LiveBytes(e.store.Segments()) {
 		return
 	}
 	var r request

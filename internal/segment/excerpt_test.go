@@ -105,16 +105,8 @@ func TestExcerptsAreVerified(t *testing.T) {
 
 func verifyExcerpts(t *testing.T, codec Codec) {
 	s, p, raw, keys := partedStore(t, codec)
-	f, err := os.OpenFile((*s.files.Load())[p.Segment].path, os.O_RDWR, 0)
-	must(t, err)
-	defer f.Close()
-	stored := make([]byte, p.Length)
-	_, err = f.ReadAt(stored, int64(p.Offset))
-	must(t, err)
 	var buf Buffer
-	for i := range stored {
-		_, err := f.WriteAt([]byte{stored[i] ^ 1}, int64(p.Offset)+int64(i))
-		must(t, err)
+	eachDamagedByte(t, s, p, func(i int) {
 		if _, _, err := s.Read(p, &buf); !errors.Is(err, corrupt.Err) {
 			t.Fatalf("byte %d changed: %v", i, err)
 		}
@@ -128,10 +120,26 @@ func verifyExcerpts(t *testing.T, codec Codec) {
 		} else if !errors.Is(err, corrupt.Err) {
 			t.Fatalf("byte %d changed: %v", i, err)
 		}
+	})
+	mustRead(t, s, p, raw)
+}
+
+// eachDamagedByte calls check with each byte of the blob under p changed in the file, one at a time.
+func eachDamagedByte(t *testing.T, s *Store, p Pointer, check func(i int)) {
+	t.Helper()
+	f, err := os.OpenFile((*s.files.Load())[p.Segment].path, os.O_RDWR, 0)
+	must(t, err)
+	defer f.Close()
+	stored := make([]byte, p.Length)
+	_, err = f.ReadAt(stored, int64(p.Offset))
+	must(t, err)
+	for i := range stored {
+		_, err := f.WriteAt([]byte{stored[i] ^ 1}, int64(p.Offset)+int64(i))
+		must(t, err)
+		check(i)
 		_, err = f.WriteAt(stored[i:i+1], int64(p.Offset)+int64(i))
 		must(t, err)
 	}
-	mustRead(t, s, p, raw)
 }
 
 // openParts asks for the table of the page under p.
@@ -211,22 +219,12 @@ func TestPartsAreVerified(t *testing.T) {
 
 func verifyParts(t *testing.T, codec Codec) {
 	s, p, _, keys := partedStore(t, codec)
-	f, err := os.OpenFile((*s.files.Load())[p.Segment].path, os.O_RDWR, 0)
-	must(t, err)
-	defer f.Close()
-	stored := make([]byte, p.Length)
-	_, err = f.ReadAt(stored, int64(p.Offset))
-	must(t, err)
 	var x Excerpt
-	for i := range stored {
-		_, err := f.WriteAt([]byte{stored[i] ^ 1}, int64(p.Offset)+int64(i))
-		must(t, err)
+	eachDamagedByte(t, s, p, func(i int) {
 		if entries, err := readByParts(s, p, &x, keys); err == nil || !errors.Is(err, corrupt.Err) {
 			t.Fatalf("byte %d changed: %d entries, %v", i, entries, err)
 		}
-		_, err = f.WriteAt(stored[i:i+1], int64(p.Offset)+int64(i))
-		must(t, err)
-	}
+	})
 	if entries, err := readByParts(s, p, &x, keys); err != nil || entries != len(keys) {
 		t.Errorf("%d entries, %v", entries, err)
 	}

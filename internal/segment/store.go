@@ -58,6 +58,15 @@ type Info struct {
 	LastSeq uint64 // highest sequence number that refers to a value in it (SetLastSeq)
 }
 
+// LiveBytes is what all segments of the list have in use.
+func LiveBytes(list []Info) int64 {
+	live := int64(0)
+	for _, i := range list {
+		live += max(i.Live, 0)
+	}
+	return live
+}
+
 // Store is the set of segments of one database. All its methods may be called concurrently.
 type Store struct {
 	options      Options

@@ -19,7 +19,7 @@ type Log struct {
 	offset  int64  // in active, of the next frame
 	limit   int64  // in active, where room ends; below offset+minRoom when it is full or sealed
 	scratch []byte // plain mode: a frame is written in one piece
-	zeroes  []byte // what fill writes
+	zeroes  []byte // what fill writes, and the end of a long frame
 	head    [frameHeader]byte
 
 	active  *segment // changed under mu by the goroutine that appends

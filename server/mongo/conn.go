@@ -283,12 +283,11 @@ type commandContext struct {
 	cancel context.CancelCauseFunc
 }
 
-// begin returns the context for a command.
-func (x *commandContext) begin(work context.Context) *commandContext {
+// begin makes a context for a command, unless there is one.
+func (x *commandContext) begin(work context.Context) {
 	if x.ctx == nil {
 		x.ctx, x.cancel = context.WithCancelCause(work)
 	}
-	return x
 }
 
 // end gives the context back, unless it has ended, or may do so yet for the command's sake.
@@ -302,7 +301,8 @@ func (x *commandContext) end(late bool) {
 // run carries out a request and returns the answer's document.
 func (c *conn) run(r *request) (reply bsoncore.Document, err error) {
 	start := c.server.clock.Now()
-	x := c.shared.begin(c.work)
+	x := &c.shared
+	x.begin(c.work)
 	defer func() { x.end(r.limited) }()
 	r.ctx, r.cancel, r.start = x.ctx, x.cancel, start
 	c.watch.begin(r)

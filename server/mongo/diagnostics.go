@@ -2,7 +2,6 @@ package mongo
 
 import (
 	"context"
-	"errors"
 	"runtime"
 	"slices"
 	"strconv"
@@ -440,7 +439,8 @@ func (r *request) reIndex() (bsoncore.Document, error) {
 	return encode(bson.D{{Key: "nIndexesWas", Value: int32(len(list))}, {Key: "nIndexes", Value: int32(len(list))}, {Key: "indexes", Value: docs}, {Key: "ok", Value: 1.0}})
 }
 
-// fsync brings everything into the files where it is to stay, as MongoDB's does with a checkpoint.
+// fsync brings everything into the files where it is to stay, as MongoDB's does with a checkpoint. The log is synced as well: change
+// streams read from it what happened, also after a power cut.
 func (r *request) fsync() (bsoncore.Document, error) {
 	lock, err := r.flag("lock")
 	if err != nil {
@@ -450,7 +450,10 @@ func (r *request) fsync() (bsoncore.Document, error) {
 		return nil, document.NewError(codeNotSupported, "fsync with lock is not supported: a backup needs no lock here")
 	}
 	db := r.server.store.DB()
-	if err := errors.Join(db.Sync(), db.Checkpoint(r.ctx)); err != nil {
+	if err := db.Sync(); err != nil {
+		return nil, err
+	}
+	if err := db.Checkpoint(r.ctx); err != nil {
 		return nil, err
 	}
 	return encode(bson.D{{Key: "numFiles", Value: int32(1)}, {Key: "ok", Value: 1.0}})

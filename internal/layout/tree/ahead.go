@@ -160,7 +160,11 @@ func (f *run) readPart(r *root, s *layout.Scratch, first, end int) int {
 		}
 		i := f.from + n*f.step
 		if h := f.b.handles[i].Load(); h == 0 || !r.isCached(h) {
-			memory, cached, err := f.room[n], false, error(nil)
+			var (
+				memory = f.room[n]
+				cached bool
+				err    error
+			)
 			if f.once {
 				memory, err = r.loadLeaf(s, f.b, i, memory)
 			} else {

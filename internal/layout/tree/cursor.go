@@ -48,7 +48,6 @@ type cursor struct {
 	pinned uint64 // handle of page when it lies in the cache
 	key    []byte
 	err    error
-	once   bool // what is read stays out of the cache
 	part   partly
 	memory *cursorMemory // nil: nothing was read from the disk yet
 	ahead  prefetcher
@@ -231,13 +230,13 @@ func (c *cursor) enter(key []byte) bool {
 }
 
 // ReadOnce implements layout.Cursor.
-func (c *cursor) ReadOnce() { c.once, c.ahead.once = true, true }
+func (c *cursor) ReadOnce() { c.ahead.once = true }
 
 // read reads the leaf at s, into the cache if it is worth that and there is room, else into the cursor's own memory: there, what a short
 // walk from key on reads of it.
 func (c *cursor) read(s step, key []byte) bool {
 	m := c.reading()
-	if c.once {
+	if c.ahead.once {
 		return c.readOnce(m, s)
 	}
 	m.holds = segment.Pointer{}
