@@ -136,6 +136,7 @@ This one was made by
 		b.WriteString(strings.TrimSpace(notes) + "\n\n")
 	}
 	summary(&b, rows)
+	writeTargets(&b, rows)
 	method(&b, r)
 	b.WriteString("## All cells\n\nEach entry is nanoseconds of processor time per operation, of the whole process with its background work, and in brackets of wall time; where a unit is named, the amount. Synced cells show wall time first. The best other engine is bold. Medians over the rounds.\n\n")
 	for _, c := range list {
