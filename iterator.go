@@ -54,6 +54,14 @@ func (i *Iterator) Last() bool { return i.it != nil && i.it.Last() }
 // Next moves to the next pair.
 func (i *Iterator) Next() bool { return i.it != nil && i.it.Next() }
 
+// NextWanted moves to the next pair whose value wanted does not turn down. That takes a part of the time of looking at each pair, and
+// those that are turned down are as good as not there: a long walk can be ended, or cancelled, by wanting one pair now and then. wanted
+// must not use the iterator, nor keep the value. A value that lies apart and cannot be read is not shown to it: the walk stops there,
+// and Err tells.
+func (i *Iterator) NextWanted(wanted func(value []byte) bool) bool {
+	return i.it != nil && i.it.NextWanted(wanted)
+}
+
 // Prev moves to the previous pair.
 func (i *Iterator) Prev() bool { return i.it != nil && i.it.Prev() }
 

@@ -56,6 +56,33 @@ func TestWalksOverSettledAndUnsettled(t *testing.T) {
 	for range 20 {
 		walkAbout(t, db.Iter(nil), rng, want)
 	}
+	for _, odd := range []int{2, 7, 5000} {
+		walkWanted(t, db.Iter(&IterOptions{Lower: []byte("some prefix 000003"), Upper: []byte("some prefix 0029")}), odd, want)
+	}
+}
+
+// walkWanted: a walk that passes over pairs shows those that are left, keys and values, and asks about each pair once.
+func walkWanted(t *testing.T, it *Iterator, odd int, want map[string][]byte) {
+	t.Helper()
+	defer it.Close()
+	wanted := func(value []byte) bool { return int(value[len(value)-1])%odd == 0 }
+	keys := slices.Sorted(maps.Keys(want))
+	keys = slices.DeleteFunc(keys, func(key string) bool { return key < "some prefix 000003" || key >= "some prefix 0029" })
+	asked := 0
+	for _, key := range keys {
+		if !wanted(want[key]) {
+			continue
+		}
+		if !it.NextWanted(func(value []byte) bool { asked++; return wanted(value) }) {
+			t.Fatalf("the walk ended before %s: %v", key, it.Err())
+		}
+		if string(it.Key()) != key || !bytes.Equal(it.Value(), want[key]) {
+			t.Fatalf("at %s %.20q instead of %s %.20q", it.Key(), it.Value(), key, want[key])
+		}
+	}
+	if it.NextWanted(func(value []byte) bool { asked++; return wanted(value) }) || it.Err() != nil || asked != len(keys) {
+		t.Errorf("at %s at the end, asked about %d of %d pairs: %v", it.Key(), asked, len(keys), it.Err())
+	}
 }
 
 // walkAbout moves an iterator about at random, and checks each pair.

@@ -141,6 +141,33 @@ func (it *Iterator) Next() bool {
 	return it.slowNext()
 }
 
+// NextWanted moves to the next pair whose value wanted does not turn down, and passes over the others without a look at their keys.
+func (it *Iterator) NextWanted(wanted func(value []byte) bool) bool {
+	for {
+		if it.fast && !it.stop.stopped.Load() {
+			s := &it.settled
+			for s.at+1 < it.run {
+				_, value, ok := s.page.Inline(s.at + 1)
+				if !ok {
+					break
+				}
+				s.at++
+				if wanted(value) {
+					s.load()
+					return true
+				}
+			}
+			s.load() // for the step that leaves the run
+		}
+		if !it.Next() {
+			return false
+		}
+		if value := it.Value(); it.err != nil || wanted(value) {
+			return true
+		}
+	}
+}
+
 // Prev moves to the previous pair; on a new iterator, to the last.
 func (it *Iterator) Prev() bool {
 	if it.fast && !it.stop.stopped.Load() {

@@ -149,30 +149,41 @@ func (v *View) Lookup(name string) (bsoncore.Value, bool) {
 }
 
 // headAlone returns the value of a field that its head tells, if it does: then it takes no look at the tails before.
-func (v *View) headAlone(o *op) (bsoncore.Value, bool) {
+func (v *View) headAlone(o *op) (value bsoncore.Value, ok bool) {
+	if o.kind != kindInt32 && o.kind != kindInt64 && o.kind != kindString {
+		return bsoncore.Value{}, false
+	}
+	value, v.scratch, ok = o.alone(v.source.front[o.place], v.scratch)
+	return value, ok
+}
+
+// alone returns the value of a bool, an integer or a string of which the byte at its place is given, if that tells it. It may lie in
+// what is appended to scratch.
+func (o *op) alone(h byte, scratch []byte) (value bsoncore.Value, _ []byte, ok bool) {
+	start := len(scratch)
 	switch o.kind {
+	case kindBool:
+		scratch = append(scratch, h>>o.bit&1)
+		return bsoncore.Value{Type: bsoncore.Type(o.typ), Data: scratch[start : start+1 : start+1]}, scratch, true
 	case kindInt32, kindInt64:
-		h := v.source.front[o.place]
 		if h >= headTwo || o.base > 0 {
 			break
 		}
-		start, n := len(v.scratch), unzigzag(uint64(h))
-		v.scratch = binary.LittleEndian.AppendUint64(v.scratch, uint64(n))
-		end := len(v.scratch)
+		scratch = binary.LittleEndian.AppendUint64(scratch, uint64(unzigzag(uint64(h))))
+		end := len(scratch)
 		if o.kind == kindInt32 {
 			end -= 4
 		}
-		return bsoncore.Value{Type: bsoncore.Type(o.typ), Data: v.scratch[start:end:end]}, true
+		return bsoncore.Value{Type: bsoncore.Type(o.typ), Data: scratch[start:end:end]}, scratch, true
 	case kindString:
-		h := v.source.front[o.place]
 		if h >= headEntry2 || o.column == nil {
 			break
 		}
 		if entry := o.column.entry(int(h)); entry != nil {
-			return bsoncore.Value{Type: bsoncore.Type(o.typ), Data: entry}, true
+			return bsoncore.Value{Type: bsoncore.Type(o.typ), Data: entry}, scratch, true
 		}
 	}
-	return bsoncore.Value{}, false
+	return bsoncore.Value{}, scratch, false
 }
 
 // unpack puts a field whose first tail is at pos into the scratch buffer. It returns where its last tail ends, or -1.

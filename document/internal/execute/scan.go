@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/pandodb/pando"
+	"github.com/pandodb/pando/document/internal/codec"
 	"github.com/pandodb/pando/document/internal/plan"
 )
 
@@ -13,6 +14,58 @@ type collectionScan struct {
 	s  *plan.CollectionScan
 	st *plan.Stats
 	it *pando.Iterator
+
+	sieve   *codec.Sieve // nil: each record is looked at
+	whole   bool         // the filter is what the sieve asks, and nothing else
+	verdict codec.Verdict
+	passed  int // records since the walk was here
+}
+
+// newCollectionScan makes the node of a scan. A run that counts its steps looks at each record.
+func newCollectionScan(x *run, s *plan.CollectionScan, st *plan.Stats) *collectionScan {
+	n := &collectionScan{x: x, s: s, st: st}
+	if s.Filter == nil || s.Backward || x.limit > 0 {
+		return n
+	}
+	list, whole := s.Filter.Conditions()
+	if len(list) == 0 {
+		return n
+	}
+	conditions := make([]codec.Condition, len(list))
+	for i, c := range list {
+		conditions[i] = codec.Condition{Field: c.Field(), Holds: c.Holds}
+	}
+	n.sieve, n.whole = x.c.Codec.NewSieve(conditions), whole
+	return n
+}
+
+// wanted reports whether a record has to be looked at. It is, now and then, for the sake of who cancels.
+func (n *collectionScan) wanted(value []byte) bool {
+	n.passed++
+	n.verdict = n.sieve.Look(value)
+	return n.verdict != codec.Fails || n.passed == stepsPerCheck
+}
+
+// sift moves to the next record that the sieve does not turn down.
+func (n *collectionScan) sift() bool {
+	n.passed = 0
+	ok := n.it.NextWanted(n.wanted)
+	if ok && n.passed > 0 {
+		n.passed-- // the one that it stands on is counted by the caller
+	}
+	n.st.Works += int64(n.passed)
+	n.st.Docs += int64(n.passed)
+	checked := n.x.steps / stepsPerCheck
+	n.x.steps += n.passed
+	return (n.x.steps/stepsPerCheck == checked || n.x.alive()) && ok
+}
+
+// matches evaluates the filter on the record at hand.
+func (n *collectionScan) matches(value []byte) bool {
+	if n.s.Filter == nil || n.sieve != nil && n.whole && n.verdict == codec.Holds {
+		return true
+	}
+	return n.x.matches(n.s.Filter, value)
 }
 
 func (n *collectionScan) next(r *row) bool {
@@ -24,9 +77,12 @@ func (n *collectionScan) next(r *row) bool {
 	}
 	for n.x.tick() {
 		ok := false
-		if n.s.Backward {
+		switch {
+		case n.s.Backward:
 			ok = n.it.Prev()
-		} else {
+		case n.sieve != nil:
+			ok = n.sift()
+		default:
 			ok = n.it.Next()
 		}
 		n.st.Works++
@@ -35,7 +91,7 @@ func (n *collectionScan) next(r *row) bool {
 		}
 		n.st.Docs++
 		value := n.it.Value()
-		if n.s.Filter != nil && !n.x.matches(n.s.Filter, value) {
+		if !n.matches(value) {
 			if n.x.err != nil {
 				return false
 			}
