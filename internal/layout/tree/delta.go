@@ -68,11 +68,11 @@ func (a *applier) writeDelta(b *body, i int, lo []byte) (done, changed bool, err
 	}
 	e.deltas = append(e.deltas, delta{Pointer: p}) // copies: the node's slice has no room behind it
 	a.extend(&e, known)
+	e.handle = 0
 	if resident {
-		a.out.handles = append(a.out.handles, src.pinned)
+		src.unpin(a.root)
+		a.replacePage(b, i, largeRecords(a.merged.Size(), a.merged.Count()))
 		e.handle = insertBuilder(a.root.env, &a.merged, a.root.keyspace)
-	} else {
-		e.handle = 0
 	}
 	return true, true, a.levels[0].add(e)
 }

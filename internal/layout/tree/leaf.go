@@ -124,19 +124,30 @@ func (a *applier) rewrite(src source, lo, hi []byte) error {
 		}
 		return err // of writing
 	}
-	a.freeLeaf(src.b, src.i)
+	count, _ := src.b.count(src.i)
+	src.unpin(a.root)
+	a.freeLeaf(src.b, src.i, resident && largeRecords(len(raw), int(count)))
 	return a.leaf.boundary()
 }
 
-// freeLeaf frees the blobs of an old leaf, not its values.
-func (a *applier) freeLeaf(b *body, i int) {
+// freeLeaf frees the blobs of an old leaf, not its values, and its page, now or when the new tree is published.
+func (a *applier) freeLeaf(b *body, i int, now bool) {
 	a.free(b.slots[i].ptr)
 	for _, d := range b.deltasOf(i) {
 		a.free(d.Pointer)
 	}
-	if h := b.handles[i].Load(); h != 0 {
-		a.out.handles = append(a.out.handles, h)
+	a.replacePage(b, i, now)
+}
+
+// replacePage gives up the page of an old leaf that has another copy in the new tree: once that is published, or now, where readers of the
+// old tree can do without it meanwhile. Then its memory serves the pages that Apply makes, and what a checkpoint replaces is not in the
+// cache twice. So it is with leaves of large records: there are few in each, so that few readers ask for those of them that have not changed
+// lately, and are found in a memtable, and many leaves to each checkpoint.
+func (a *applier) replacePage(b *body, i int, now bool) {
+	if now {
+		dropPage(a.root.env, b.handles[i].Swap(0))
 	}
+	a.out.leaves = append(a.out.leaves, step{b, i})
 }
 
 // fillLeaves adds the batch at hand and the changes below hi to the leaves being written: there is no old leaf to merge them with.
@@ -434,7 +445,10 @@ const largeRecord = 768
 // serves reports whether the leaf at hand is likely to serve many readers. To bring a page into the cache costs about the same now and
 // when it is first read, most of it for memory that nobody has used yet: with small records, that saves the time where it is waited for.
 // A page of a dozen large ones may never be read, and while it is not, the copy in the system's page cache has to do.
-func (w *leafWriter) serves() bool { return len(w.a.page) < largeRecord*w.b.Count() }
+func (w *leafWriter) serves() bool { return !largeRecords(len(w.a.page), w.b.Count()) }
+
+// largeRecords reports whether the records of a page are large on the average.
+func largeRecords(size, count int) bool { return size >= largeRecord*count }
 
 // roomEvery is how many leaves go by between two looks at the cache.
 const roomEvery = 64
@@ -471,7 +485,7 @@ func (a *applier) dropLeaf(b *body, i int) error {
 			return a.root.badLeaf(b, i, err)
 		}
 	}
-	a.freeLeaf(b, i)
+	a.freeLeaf(b, i, false)
 	return nil
 }
 

@@ -25,8 +25,8 @@ type root struct {
 }
 
 type replaced struct {
-	handles []uint64
-	nodes   []*node
+	leaves []step
+	nodes  []*node
 }
 
 // retire gives up what only the predecessor used.
@@ -35,8 +35,8 @@ func (r *root) retire() {
 	if old == nil {
 		return
 	}
-	for _, h := range old.handles {
-		dropPage(r.env, h)
+	for _, l := range old.leaves {
+		dropPage(r.env, l.b.handles[l.i].Load()) // readers may have brought one in since
 	}
 	for _, n := range old.nodes {
 		r.tree.ring.leave(r.env, n)

@@ -20,8 +20,8 @@ func (t *Tree) Free(ctx context.Context, r layout.Root, w *segment.Writer) error
 	if err := a.dropNode(tr.node); err != nil {
 		return err
 	}
-	for _, h := range a.out.handles {
-		dropPage(tr.env, h)
+	for _, l := range a.out.leaves {
+		dropPage(tr.env, l.b.handles[l.i].Load())
 	}
 	for _, n := range a.out.nodes {
 		t.ring.leave(tr.env, n)

@@ -1,0 +1,64 @@
+package tree
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/pandodb/pando/internal/layout"
+	"github.com/pandodb/pando/internal/layout/layouttest"
+	"github.com/pandodb/pando/internal/record"
+)
+
+// A checkpoint that touches every leaf of large records keeps their pages in the cache, not those of the old tree beside them. The old
+// tree answers as before, and what its readers bring in again meanwhile is gone when the new one is published.
+func TestPagesOfLargeRecordsAreReplaced(t *testing.T) {
+	const records = 4000
+	large := func(i, version int) string { return strings.Repeat(string(row(i)), 100) + string(rune('0'+version)) }
+	changes := func(step, version int) (list []layout.Change) {
+		for i := 0; i < records; i += step {
+			list = append(list, layout.Change{Key: row(i), Record: layouttest.Inline(large(i, version))})
+		}
+		return list
+	}
+	w := layouttest.NewWorld(t, config(), 1, 64<<20, 0)
+	w.Apply(nil, changes(1, 0), layout.ApplyOptions{})
+	var s layout.Scratch
+	read := func(r layout.Root, i, version int) {
+		t.Helper()
+		got, ok, err := r.GetRead(&s, record.Hash(layouttest.Keyspace, row(i)), row(i))
+		if err != nil || !ok || string(got.Value) != large(i, version) {
+			t.Fatalf("record %d: %d bytes, %v, %v", i, len(got.Value), ok, err)
+		}
+	}
+	for i := range records {
+		read(w.Root, i, 0)
+	}
+	before := w.Env.Cache.Stats()
+
+	old := w.Root
+	w.Apply(nil, changes(10, 1), layout.ApplyOptions{})
+	after := w.Env.Cache.Stats()
+	if after.Bytes > before.Bytes+before.Bytes/4 {
+		t.Errorf("the cache takes %d bytes, %d before", after.Bytes, before.Bytes)
+	}
+	if stats := w.Layout.Stats(w.Root); stats.Deltas < 100 || after.Pages != before.Pages {
+		t.Errorf("%d pages instead of %d; %+v", after.Pages, before.Pages, stats)
+	}
+	for i := range records {
+		version := 0
+		if i%10 == 0 {
+			version = 1
+		}
+		read(old, i, 0)
+		guard := w.Env.Epoch.Enter()
+		got, status := w.Root.Get(record.Hash(layouttest.Keyspace, row(i)), row(i))
+		if status != layout.Found || string(got.Value) != large(i, version) {
+			t.Errorf("record %d after the checkpoint: %d bytes, %v", i, len(got.Value), status)
+		}
+		guard.Exit()
+	}
+	w.Layout.Published(w.Root)
+	if pages := w.Env.Cache.Stats().Pages; pages != before.Pages {
+		t.Errorf("%d pages when the new tree is published, %d before", pages, before.Pages)
+	}
+}
