@@ -126,9 +126,10 @@ func (e *Engine) logBulk(s *Spill, last uint64) error {
 // load merges the commands of a file into new roots and puts them in force.
 func (e *Engine) load(number, first, last uint64) error {
 	s := e.newSettlement(context.Background(), e.current.Load(), nil, work{})
+	s.seq = last
+	s.keyspaces, s.next = e.keyspaces.at(last)
 	err := s.mergeSpilled(number, first)
 	if err == nil {
-		s.seq = last
 		if e.log != nil {
 			s.through = e.log.Position()
 		}

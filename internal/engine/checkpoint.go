@@ -123,7 +123,9 @@ type settlement struct {
 	movedKeys    map[ownerKey]bool
 	firstNew     uint32       // segments from this id on were made in this round
 	through      wal.Position // the log before it is in the new roots
-	seq          uint64
+	seq          uint64       // of the newest command that is in the new roots
+	keyspaces    []*Keyspace  // as they were after that command: those that are dropped later on are still in the new root
+	next         uint32       // the id that came next then
 	slot         root.Slot
 	dictionaries []root.Dictionary // as the new catalogue lists them
 	trained      []trained
@@ -150,6 +152,7 @@ func (e *Engine) newSettlement(ctx context.Context, v *view.View, group []*view.
 			s.through = group[0].End
 		}
 	}
+	s.keyspaces, s.next = e.keyspaces.at(s.seq)
 	for _, t := range group {
 		s.total += int64(t.Bytes())
 	}
@@ -163,8 +166,7 @@ func (s *settlement) run() error {
 		ids[id] = true
 	}
 	live := map[uint32]*Keyspace{}
-	list, _ := s.e.keyspaces.all()
-	for _, ks := range list {
+	for _, ks := range s.keyspaces {
 		live[ks.ID] = ks
 		if s.work.rewrite || s.victimKeyspace(ks.ID) {
 			ids[ks.ID] = true
@@ -245,7 +247,6 @@ func (s *settlement) dropRoots(live map[uint32]*Keyspace) error {
 // store makes the new roots durable.
 func (s *settlement) store() error {
 	e := s.e
-	// The catalogue may know keyspaces of commits that lie behind s.through: what it says must not outlive them.
 	catalogue := s.catalogue()
 	if e.log != nil {
 		if err := e.syncLog(); err != nil {
@@ -304,6 +305,7 @@ func (s *settlement) publish() {
 		t.ks.dictionary.Store(uint32(t.id))
 	}
 	e.settledSeq.Store(s.seq)
+	e.keyspaces.settled(s.seq)
 	e.counters.settledBytes.Add(written)
 	if e.log != nil {
 		if err := e.log.Recycle(s.through); err != nil {

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"slices"
 	"sort"
@@ -158,8 +159,8 @@ type ownerKey struct {
 // moveValue copies the value of a key, if the settled record still refers to the segment and has not been moved yet.
 func (s *settlement) moveValue(scratch *layout.Scratch, keyspace uint32, key []byte, id uint32) error {
 	e := s.e
-	ks := e.keyspaces.id(keyspace) // asked for once: it may be dropped at any moment
-	if int(keyspace) >= len(s.roots) || s.roots[keyspace] == nil || ks == nil {
+	at, there := slices.BinarySearchFunc(s.keyspaces, keyspace, func(ks *Keyspace, id uint32) int { return cmp.Compare(ks.ID, id) })
+	if int(keyspace) >= len(s.roots) || s.roots[keyspace] == nil || !there {
 		return nil
 	}
 	owner := ownerKey{keyspace, string(key)}
@@ -182,7 +183,7 @@ func (s *settlement) moveValue(scratch *layout.Scratch, keyspace uint32, key []b
 	if err != nil || !inside {
 		return err
 	}
-	codec := e.valueCodec(ks)
+	codec := e.valueCodec(s.keyspaces[at])
 	fresh, err := value.Copy(e.store, old, key, codec)
 	if err != nil {
 		return err
@@ -196,10 +197,9 @@ func (s *settlement) moveValue(scratch *layout.Scratch, keyspace uint32, key []b
 
 // catalogue collects what the new root will say of keyspaces. The segments come last: see finishCatalogue.
 func (s *settlement) catalogue() *root.Catalogue {
-	list, next := s.e.keyspaces.all()
-	s.pruneDictionaries(list)
-	c := &root.Catalogue{NextKeyspace: next, Dictionaries: s.dictionaries}
-	for _, ks := range list {
+	s.pruneDictionaries(s.keyspaces)
+	c := &root.Catalogue{NextKeyspace: s.next, Dictionaries: s.dictionaries}
+	for _, ks := range s.keyspaces {
 		k := root.Keyspace{ID: ks.ID, Name: ks.Name, Layout: uint8(ks.Layout), Options: ks.encode(s.dictionaryOf(ks))}
 		if int(ks.ID) < len(s.roots) && s.roots[ks.ID] != nil {
 			r := s.roots[ks.ID]

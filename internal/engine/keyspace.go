@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/binary"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -43,6 +44,14 @@ type keyspaces struct {
 	byID    map[uint32]*Keyspace
 	nextID  uint32
 	dropped map[uint32]string // names of those dropped in this run, for the change feed
+	events  []keyspaceEvent   // what has not settled, oldest first
+}
+
+// keyspaceEvent is that a keyspace was created or dropped, by the command with the number seq.
+type keyspaceEvent struct {
+	seq     uint64
+	ks      *Keyspace
+	dropped bool
 }
 
 func newKeyspaces() *keyspaces {
@@ -50,7 +59,7 @@ func newKeyspaces() *keyspaces {
 }
 
 // create adds a keyspace. Creating one that is there is no error: recovery may meet a creation that the catalogue holds.
-func (k *keyspaces) create(spec Spec) {
+func (k *keyspaces) create(spec Spec, seq uint64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if _, there := k.byID[spec.ID]; there || (spec.ID < k.nextID && k.nextID != DefaultID) {
@@ -59,6 +68,7 @@ func (k *keyspaces) create(spec Spec) {
 	ks := &Keyspace{Spec: spec}
 	k.byName[spec.Name], k.byID[spec.ID] = ks, ks
 	k.nextID = max(k.nextID, spec.ID+1)
+	k.events = append(k.events, keyspaceEvent{seq: seq, ks: ks})
 }
 
 // restore adds a keyspace that the catalogue holds.
@@ -68,7 +78,7 @@ func (k *keyspaces) restore(spec Spec, dictionary uint16) {
 	k.byName[spec.Name], k.byID[spec.ID] = ks, ks
 }
 
-func (k *keyspaces) drop(id uint32) {
+func (k *keyspaces) drop(id uint32, seq uint64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	ks, ok := k.byID[id]
@@ -79,6 +89,18 @@ func (k *keyspaces) drop(id uint32) {
 	k.dropped[id] = ks.Name
 	delete(k.byID, id)
 	delete(k.byName, ks.Name)
+	k.events = append(k.events, keyspaceEvent{seq: seq, ks: ks, dropped: true})
+}
+
+// settled forgets what happened up to a command that a stored root has.
+func (k *keyspaces) settled(seq uint64) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	later := slices.IndexFunc(k.events, func(ev keyspaceEvent) bool { return ev.seq > seq })
+	if later < 0 {
+		later = len(k.events)
+	}
+	k.events = slices.Delete(k.events, 0, later)
 }
 
 func (k *keyspaces) named(name string) *Keyspace {
@@ -93,16 +115,31 @@ func (k *keyspaces) id(id uint32) *Keyspace {
 	return k.byID[id]
 }
 
-// all returns the keyspaces in the order of their ids, and the next id.
-func (k *keyspaces) all() ([]*Keyspace, uint32) {
+// all returns the keyspaces that there are.
+func (k *keyspaces) all() []*Keyspace {
 	k.mu.RLock()
 	defer k.mu.RUnlock()
-	list := make([]*Keyspace, 0, len(k.byID))
-	for _, ks := range k.byID {
-		list = append(list, ks)
+	return slices.Collect(maps.Values(k.byID))
+}
+
+// at returns the keyspaces as they were after the command with the number seq, which is not older than the root in force, in the order
+// of their ids, and the id that came next.
+func (k *keyspaces) at(seq uint64) ([]*Keyspace, uint32) {
+	k.mu.RLock()
+	defer k.mu.RUnlock()
+	then, next := maps.Clone(k.byID), k.nextID
+	for _, ev := range slices.Backward(k.events) {
+		switch {
+		case ev.seq <= seq:
+		case ev.dropped:
+			then[ev.ks.ID] = ev.ks
+		default:
+			delete(then, ev.ks.ID)
+			next = min(next, ev.ks.ID)
+		}
 	}
-	slices.SortFunc(list, func(a, b *Keyspace) int { return cmp.Compare(a.ID, b.ID) })
-	return list, k.nextID
+	byID := func(a, b *Keyspace) int { return cmp.Compare(a.ID, b.ID) }
+	return slices.SortedFunc(maps.Values(then), byID), next
 }
 
 // next returns the id of the keyspace that is created next.
@@ -250,7 +287,7 @@ func (e *Engine) DropKeyspace(name string) error {
 
 // Keyspaces lists the keyspaces in the order of their names.
 func (e *Engine) Keyspaces() []*Keyspace {
-	list, _ := e.keyspaces.all()
+	list := e.keyspaces.all()
 	slices.SortFunc(list, func(a, b *Keyspace) int { return strings.Compare(a.Name, b.Name) })
 	return list
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/hex"
 	"errors"
+	"slices"
 	"testing"
 
 	"github.com/pandodb/pando/internal/corrupt"
@@ -46,4 +47,41 @@ func FuzzDecodeOptions(f *testing.F) {
 			t.Errorf("%x decodes to %+v, %d, which is encoded otherwise", b, o, d)
 		}
 	})
+}
+
+// A root has the keyspaces of its moment, whatever came behind it while it was written.
+func TestKeyspacesAtACommand(t *testing.T) {
+	k := newKeyspaces()
+	k.restore(Spec{ID: 1, Name: DefaultName}, 0)
+	k.nextID = 2
+	k.create(Spec{ID: 2, Name: "a"}, 10)
+	k.create(Spec{ID: 3, Name: "b"}, 20)
+	k.drop(2, 30)
+	k.create(Spec{ID: 4, Name: "a"}, 40)
+	k.drop(4, 50)
+	check := func(seq uint64, next uint32, want ...uint32) {
+		t.Helper()
+		list, n := k.at(seq)
+		var got []uint32
+		for _, ks := range list {
+			got = append(got, ks.ID)
+		}
+		if !slices.Equal(got, want) || n != next {
+			t.Errorf("after command %d: keyspaces %v, next %d; want %v, %d", seq, got, n, want, next)
+		}
+	}
+	check(9, 2, 1)
+	check(10, 3, 1, 2)
+	check(29, 4, 1, 2, 3)
+	check(30, 4, 1, 3)
+	check(40, 5, 1, 3, 4)
+	check(60, 5, 1, 3)
+	k.settled(30)
+	check(30, 4, 1, 3)
+	check(49, 5, 1, 3, 4)
+	k.settled(60)
+	check(60, 5, 1, 3)
+	if len(k.events) != 0 {
+		t.Errorf("%d events are kept behind the root that has them", len(k.events))
+	}
 }

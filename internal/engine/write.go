@@ -180,10 +180,10 @@ func (e *Engine) applyOne(t *memtable.Table, c *command.Command, hash, seq uint6
 		t.DeleteRange(c.Keyspace, c.Key, c.Value, seq)
 	case command.CreateKeyspace:
 		if o, _, err := decodeOptions(c.Value); err == nil {
-			e.keyspaces.create(Spec{ID: c.Keyspace, Name: string(c.Key), KeyspaceOptions: o})
+			e.keyspaces.create(Spec{ID: c.Keyspace, Name: string(c.Key), KeyspaceOptions: o}, seq)
 		}
 	case command.DropKeyspace:
-		e.keyspaces.drop(c.Keyspace)
+		e.keyspaces.drop(c.Keyspace, seq)
 	case command.Clock:
 		e.clock.raise(c.Expiry)
 	}

@@ -1,5 +1,5 @@
-// Package fault makes every call that changes what is stored fail once, in every way that file systems know, and looks at
-// what the database makes of it: errors that say what happened, nothing acknowledged lost, nothing left open.
+// Package fault makes every call that changes what is stored fail once, in every way that file systems know, and every call that
+// reads, and looks at what the database makes of it: errors that say what happened, nothing acknowledged lost, nothing left open.
 package fault
 
 import (
