@@ -84,11 +84,41 @@ func (c *Coder) appendCoded(dst []byte, at int, b []byte) []byte {
 			best, kind = coded, kindFSE
 		}
 	}
+	if sparse, ok := c.appendSparse(len(best)+sparseLonger, b); ok {
+		best, kind = sparse, kindSparse
+	}
 	dst[at] |= kind
-	if kind != kindPlain {
+	if kind == kindHuffman || kind == kindFSE {
 		dst = binary.AppendUvarint(dst, uint64(len(best)))
 	}
 	return append(dst, best...)
+}
+
+// sparseLonger is how many bytes more than a code a column may take that lists its exceptions, which are read in no time.
+const sparseLonger = 16
+
+// appendSparse returns which bytes are not what most are, unless that takes more than most bytes.
+func (c *Coder) appendSparse(most int, b []byte) ([]byte, bool) {
+	var seen [256]int
+	usual := byte(0)
+	for _, x := range b {
+		if seen[x]++; seen[x] > seen[usual] {
+			usual = x
+		}
+	}
+	others := len(b) - seen[usual]
+	if 2*others+2 > most {
+		return nil, false
+	}
+	c.sparse = append(binary.AppendUvarint(c.sparse[:0], uint64(others)), usual)
+	from := 0
+	for i, x := range b {
+		if x != usual {
+			c.sparse = append(binary.AppendUvarint(c.sparse, uint64(i-from)), x)
+			from = i + 1
+		}
+	}
+	return c.sparse, len(c.sparse) <= most
 }
 
 func isConstant(b []byte) bool {
@@ -135,7 +165,7 @@ func (c *Coder) readColumn(dst, b []byte) ([]byte, error) {
 	}
 	kind := b[0]
 	b = b[1:]
-	if kind>>runShift != 0 {
+	if kind>>runShift != 0 && kind&^deltaBit != kindSparse {
 		return nil, damaged("an unknown kind of column")
 	}
 	if kind&deltaBit == 0 {
@@ -145,7 +175,7 @@ func (c *Coder) readColumn(dst, b []byte) ([]byte, error) {
 		return nil, damaged("differences of one byte")
 	}
 	dst[0] = b[0]
-	b, err := c.readCoded(dst[1:], b[1:], kind&kindBits)
+	b, err := c.readCoded(dst[1:], b[1:], kind&^deltaBit)
 	if err != nil {
 		return nil, err
 	}
@@ -174,6 +204,8 @@ func (c *Coder) readCoded(dst, b []byte, kind byte) ([]byte, error) {
 		}
 		copy(dst, b)
 		return b[len(dst):], nil
+	case kindSparse:
+		return readSparse(dst, b)
 	}
 	length, n := uvarint(b)
 	if n == 0 || length > uint64(len(b)-n) {
@@ -197,6 +229,28 @@ func (c *Coder) readCoded(dst, b []byte, kind byte) ([]byte, error) {
 	}
 	if len(dst) > 0 && &out[0] != &dst[0] {
 		copy(dst, out)
+	}
+	return b, nil
+}
+
+// readSparse reads len(dst) bytes of which most are the same.
+func readSparse(dst, b []byte) ([]byte, error) {
+	others, n := uvarint(b)
+	if n == 0 || n == len(b) || others > uint64(len(dst)) {
+		return nil, damaged("a column ends early")
+	}
+	usual := b[n]
+	b = b[n+1:]
+	for i := range dst {
+		dst[i] = usual
+	}
+	for range others {
+		gap, n := uvarint(b)
+		if n == 0 || n == len(b) || gap >= uint64(len(dst)) {
+			return nil, damaged("an exception that is not in the column")
+		}
+		dst[gap] = b[n]
+		dst, b = dst[gap+1:], b[n+1:]
 	}
 	return b, nil
 }

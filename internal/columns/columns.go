@@ -40,6 +40,7 @@ const (
 	kindBits     = 3
 	deltaBit     = 4                                     // the first byte of the column comes first, and what follows are differences
 	kindCopy     = kindConstant | deltaBit | 1<<runShift // the number of an equal column among those remembered
+	kindSparse   = kindPlain | 1<<runShift               // what most bytes are, and which ones are not
 	runShift     = 3                                     // constant columns: one less than how many
 	maxRun       = 1 << (8 - runShift)
 )
@@ -60,6 +61,7 @@ type Coder struct {
 	values  []uint32 // and of their values
 	column  []byte
 	deltas  []byte
+	sparse  []byte
 	huff    huff0.Scratch
 	seed    maphash.Seed
 	earlier []earlier // columns of the same entries that are neither constant nor copies

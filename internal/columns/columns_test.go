@@ -76,6 +76,13 @@ func pages() map[string][]byte {
 			}
 			return pair{key: "k", value: v}
 		}),
+		"sparse": make(2000, func(i int) pair {
+			v := []byte{'a', 0, byte(i / 700)}
+			if i%333 == 40 || i == 1999 {
+				v[0], v[1] = byte(i), 1
+			}
+			return pair{key: "k", value: string(v)}
+		}),
 	}
 }
 
@@ -111,7 +118,7 @@ func TestPagesComeBack(t *testing.T) {
 // A column of counters takes a few bytes, and one of few values what their entropy is.
 func TestColumnsShrink(t *testing.T) {
 	var c Coder
-	for name, most := range map[string]int{"counters": 3000 * 2, "constant": 130, "copies": 1000 * 12, "steps": 60, "skewed": 5000 / 4, "no bytes": 20} {
+	for name, most := range map[string]int{"counters": 3000 * 2, "constant": 130, "copies": 1000 * 12, "steps": 60, "skewed": 5000 / 4, "sparse": 120, "no bytes": 20} {
 		cols, rest, ok := c.Split(nil, nil, pages()[name])
 		if !ok || len(rest) > 0 || len(cols) > most {
 			t.Errorf("%s: %d bytes, want at most %d; rest of %d", name, len(cols), most, len(rest))

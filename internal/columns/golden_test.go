@@ -9,7 +9,29 @@ import (
 	"github.com/pandodb/pando/test/golden"
 )
 
-// goldenPage has columns of each kind, and entries that are in none.
+// skewedPage has columns of which most bytes are the same, of some nearly all.
+func skewedPage() []byte {
+	var list []pair
+	noise := uint32(1)
+	for i := range 400 {
+		noise = noise*1664525 + 1013904223
+		often, seldom := byte('n'), byte('n')
+		if noise>>24 < 45 {
+			often = 'y'
+		}
+		if noise>>16&63 == 0 {
+			seldom = byte('a' + i/16)
+		}
+		value := string([]byte{often, seldom, 'a' + byte(i/150)})
+		if i == 7 {
+			value += "alone"
+		}
+		list = append(list, pair{key: fmt.Sprintf("%c%c", 'a'+i/20, 'a'+i%20), value: value})
+	}
+	return pageOf("", list)
+}
+
+// goldenPage has columns of the other kinds, and entries that are in none.
 func goldenPage() []byte {
 	var list []pair
 	noise := uint32(1)
@@ -27,9 +49,13 @@ func goldenPage() []byte {
 // TestGolden keeps the bytes on disk what they have always been: see docs/format/segment.md. The page is written as text of
 // Go, columns and rest as hexadecimal numbers.
 func TestGolden(t *testing.T) {
-	const file = "columns.txt"
+	isGolden(t, "columns.txt", goldenPage())
+	isGolden(t, "skewed.txt", skewedPage())
+}
+
+func isGolden(t *testing.T, file string, page []byte) {
+	t.Helper()
 	var c Coder
-	page := goldenPage()
 	cols, rest, ok := c.Split(nil, nil, page)
 	if !ok {
 		t.Fatal("not split")
