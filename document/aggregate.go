@@ -22,6 +22,8 @@ type AggregateOptions struct {
 	Hint, Collation, Let any
 	// NoSpill makes stages that need more than QueryMemoryBytes fail instead of spilling.
 	NoSpill bool
+	// SkipValidation lets $merge and $out store documents that the validator of their collection refuses.
+	SkipValidation bool
 	// Special, if set, answers first stages whose rows come from outside of the store ($currentOp, $listSessions, ...). It returns
 	// ok false for those that it does not know.
 	Special func(ctx context.Context, stage string, spec bson.RawValue) (rows []bson.Raw, ok bool, err error)
@@ -70,7 +72,7 @@ func (s *Store) aggregate(ctx context.Context, c *Collection, pipeline any, o *A
 		return nil, err
 	}
 	env := c.environment()
-	env.special, env.call = o.Special, call
+	env.special, env.call, env.unchecked = o.Special, call, o.SkipValidation
 	call.By(ctx)
 	run, err := p.Run(ctx, env)
 	if err != nil {
@@ -214,12 +216,14 @@ func (c *Collection) ExplainAggregate(ctx context.Context, pipeline any, o *Aggr
 
 // environment is the store as of one moment, as pipelines see it. It implements aggregate.Environment.
 type environment struct {
-	store   *Store
-	tx      *Tx
-	moment  *moment
-	fixed   bool // a snapshot, which is not written to
-	call    *expression.Call
-	special func(ctx context.Context, stage string, spec bson.RawValue) ([]bson.Raw, bool, error)
+	store  *Store
+	tx     *Tx
+	moment *moment
+	fixed  bool // a snapshot, which is not written to
+	// unchecked: $merge and $out leave validators out.
+	unchecked bool
+	call      *expression.Call
+	special   func(ctx context.Context, stage string, spec bson.RawValue) ([]bson.Raw, bool, error)
 }
 
 func (c *Collection) environment() *environment {
@@ -361,7 +365,7 @@ func (e *environment) Replace(ctx context.Context, database, collection string, 
 	if err := ns.check(); err != nil {
 		return err
 	}
-	return e.store.replaceCollection(ctx, ns, docs)
+	return e.store.replaceCollection(ctx, ns, docs, e.unchecked)
 }
 
 // rows is documents that are there already. It implements aggregate.Cursor.

@@ -142,7 +142,8 @@ func (c *Collection) Stats(ctx context.Context) (*Stats, error) {
 }
 
 // replaceCollection fills a new collection and puts it in the place of an old one, whose indexes and options it takes over.
-func (s *Store) replaceCollection(ctx context.Context, ns namespace, docs aggregate.Cursor) error {
+// unchecked leaves the validator out.
+func (s *Store) replaceCollection(ctx context.Context, ns namespace, docs aggregate.Cursor, unchecked bool) error {
 	temporary := s.Database(ns.database).temporary()
 	options := emptyDocument()
 	target := s.Database(ns.database).Lookup(ns.collection)
@@ -161,13 +162,13 @@ func (s *Store) replaceCollection(ctx context.Context, ns namespace, docs aggreg
 	if _, err := s.create(ctx, temporary.ns, options, nil, true); err != nil {
 		return err
 	}
-	if err := s.fillCollection(ctx, temporary, target, old, docs); err != nil {
+	if err := s.fillCollection(ctx, temporary, target, old, docs, unchecked); err != nil {
 		return errors.Join(err, temporary.Drop(s.work))
 	}
 	return nil
 }
 
-func (s *Store) fillCollection(ctx context.Context, temporary, target *Collection, old *collection, docs aggregate.Cursor) error {
+func (s *Store) fillCollection(ctx context.Context, temporary, target *Collection, old *collection, docs aggregate.Cursor, unchecked bool) error {
 	if old != nil {
 		var specs []bson.Raw
 		for _, x := range *old.indexes.Load() {
@@ -182,7 +183,7 @@ func (s *Store) fillCollection(ctx context.Context, temporary, target *Collectio
 	var list []document
 	size := 0
 	flush := func() error {
-		_, err := temporary.InsertMany(ctx, list, nil)
+		_, err := temporary.InsertMany(ctx, list, &InsertOptions{SkipValidation: unchecked})
 		list, size = list[:0], 0
 		return err
 	}

@@ -24,19 +24,24 @@ func (e *environment) Merge(ctx context.Context, database, collection string, m 
 	if err := c.notSeries(); err != nil {
 		return err
 	}
-	doc, _, err := identify(append(document(nil), doc...), e.store.newID)
-	if err != nil {
-		return err
+	doc = append(document(nil), doc...)
+	if _, err := doc.LookupErr("_id"); err != nil && slices.Contains(m.On, "_id") {
+		// Matched by other fields, a document that is there keeps its _id, so that none is made up then.
+		if doc, _, err = identify(doc, e.store.newID); err != nil {
+			return err
+		}
 	}
 	filter := bsoncore.NewDocumentBuilder()
 	for _, field := range m.On {
 		v, err := doc.LookupErr(strings.Split(field, ".")...)
-		if err != nil || v.Type == bsoncore.TypeNull || v.Type == bsoncore.TypeArray {
-			return mongoerror.New(mongoerror.Code(51132), "$merge write error: 'on' field '%s' cannot be missing, null, undefined or an array", field)
+		if err != nil || v.Type == bsoncore.TypeNull || v.Type == bsoncore.TypeUndefined {
+			return mongoerror.New(mongoerror.Code(51132), "$merge write error: 'on' field '%s' cannot be missing, null or undefined", field)
+		} else if v.Type == bsoncore.TypeArray {
+			return mongoerror.New(mongoerror.Code(51185), "$merge write error: 'on' field '%s' is an array", field)
 		}
 		filter.AppendValue(field, v)
 	}
-	return c.merge(ctx, m, filter.Build(), doc)
+	return c.merge(ctx, m, filter.Build(), doc, e.unchecked)
 }
 
 // Unique implements aggregate.Environment.
@@ -61,12 +66,16 @@ func separates(def *index.Definition, fields []string, by *collation.Collation) 
 	})
 }
 
-// merge carries out what is to happen to a document that is there, or is not.
-func (c *Collection) merge(ctx context.Context, m *aggregate.Merge, filter, doc document) error {
+// merge carries out what is to happen to a document that is there, or is not. unchecked leaves the validator out.
+func (c *Collection) merge(ctx context.Context, m *aggregate.Merge, filter, doc document, unchecked bool) error {
 	raw := bson.Raw(doc)
 	upsert := m.WhenNotMatched == "insert"
 	var u any
-	o := &UpdateOptions{Upsert: upsert, Let: variablesDocument(m.Let, doc), Collation: c.collationOf(m)}
+	o := &UpdateOptions{Upsert: upsert, Let: variablesDocument(m.Let), Collation: c.collationOf(m), SkipValidation: unchecked}
+	insert := func() error {
+		_, err := c.InsertMany(ctx, []bson.Raw{raw}, &InsertOptions{SkipValidation: unchecked})
+		return err
+	}
 	switch m.WhenMatched {
 	case "replace":
 		u = raw
@@ -77,15 +86,13 @@ func (c *Collection) merge(ctx context.Context, m *aggregate.Merge, filter, doc 
 	case "pipeline":
 		u = bson.RawValue{Type: bson.Type(m.Pipeline.Type), Value: m.Pipeline.Data}
 	case "fail":
-		_, err := c.Insert(ctx, raw)
-		return err
+		return insert()
 	}
 	if m.WhenMatched == "pipeline" && upsert {
 		if there, err := c.Count(ctx, bson.Raw(filter), &FindOptions{Limit: 1, Collation: o.Collation}); err != nil {
 			return err
 		} else if there == 0 {
-			_, err := c.Insert(ctx, raw)
-			return err
+			return insert()
 		}
 	}
 	result, err := c.Apply(ctx, bson.Raw(filter), u, o)
@@ -110,14 +117,11 @@ func (c *Collection) collationOf(m *aggregate.Merge) any {
 	return bson.Raw(m.Collation.Document())
 }
 
-// variablesDocument makes a document of variables; new is the document that is merged.
-func variablesDocument(list []expression.Variable, doc document) any {
+// variablesDocument makes a document of variables.
+func variablesDocument(list []expression.Variable) any {
 	b := bsoncore.NewDocumentBuilder()
 	for _, v := range list {
 		b.AppendDocument(v.Name, bsoncore.NewDocumentBuilder().AppendValue("$literal", v.Value).Build())
-	}
-	if len(list) == 0 {
-		b.AppendDocument("new", bsoncore.NewDocumentBuilder().AppendDocument("$literal", doc).Build())
 	}
 	return bson.Raw(b.Build())
 }

@@ -57,3 +57,79 @@ func TestMergeNeedsUniqueFields(t *testing.T) {
 		}
 	}
 }
+
+// TestMergeByOtherFields: a document without _id goes into the one that has its key, which keeps its _id.
+func TestMergeByOtherFields(t *testing.T) {
+	for _, test := range []struct{ stage, want string }{
+		{`"whenMatched": "replace"`, `{"_id":1,"k":"a","n":5}`},
+		{`"whenMatched": "merge"`, `{"_id":1,"k":"a","n":5,"old":true}`},
+		{`"whenMatched": "keepExisting"`, `{"_id":1,"k":"a","n":1,"old":true}`},
+		{`"whenMatched": [{"$set": {"n": {"$add": ["$n", "$$new.n"]}}}]`, `{"_id":1,"k":"a","n":6,"old":true}`},
+		{`"let": {"by": 10}, "whenMatched": [{"$set": {"n": {"$add": ["$$by", "$$new.n"]}}}]`, `{"_id":1,"k":"a","n":15,"old":true}`},
+		{`"let": {"new": "$$ROOT"}, "whenMatched": [{"$set": {"n": "$$new.n"}}]`, `{"_id":1,"k":"a","n":5,"old":true}`},
+	} {
+		s := open(t, memfs.New())
+		from, into := collection(t, s, "from", nil), collection(t, s, "into", nil)
+		_, err := into.CreateIndex(ctx, document.Index{Keys: document.JSON(`{"k": 1}`), Unique: true})
+		must(t, err)
+		_, err = into.Insert(ctx, document.JSON(`{"_id": 1, "k": "a", "n": 1, "old": true}`))
+		must(t, err)
+		_, err = from.InsertMany(ctx, []any{document.JSON(`{"_id": 7, "k": "a", "n": 5}`), document.JSON(`{"_id": 8, "k": "b", "n": 2}`)}, nil)
+		must(t, err)
+		for _, err := range from.Aggregate(ctx, document.JSON(`[{"$unset": "_id"}, {"$merge": {"into": "into", "on": "k", `+test.stage+`}}]`), nil) {
+			must(t, err)
+		}
+		expect(t, test.stage, find(t, into, `{"k": "a"}`, nil), test.want+"\n")
+		if n, err := into.Count(ctx, document.JSON(`{"k": "b", "_id": {"$type": "objectId"}}`), nil); n != 1 || err != nil {
+			t.Errorf("%s: %d documents with an _id of their own, %v", test.stage, n, err)
+		}
+	}
+}
+
+// TestMergeRefuses: what $merge and $out cannot do, and the codes that say so.
+func TestMergeRefuses(t *testing.T) {
+	s := open(t, memfs.New())
+	c := collection(t, s, "c", nil)
+	_, err := c.Insert(ctx, document.JSON(`{"_id": 1}`))
+	must(t, err)
+	for stage, code := range map[string]document.Code{
+		`{"$merge": {"into": "x", "let": {"new": "$_id"}, "whenMatched": [{"$set": {"a": "$$new"}}]}}`: 51273,
+		`{"$merge": {"into": {"db": "admin", "coll": "x"}}}`:                                           31320,
+		`{"$merge": "system.x"}`:                 31319,
+		`{"$out": {"db": "local", "coll": "x"}}`: 31321,
+		`{"$out": "system.x"}`:                   17385,
+	} {
+		var failed error
+		for _, failed = range c.Aggregate(ctx, document.JSON(`[`+stage+`]`), nil) {
+		}
+		if document.CodeOf(failed) != code {
+			t.Errorf("%s: %v, want code %d", stage, failed, code)
+		}
+	}
+	for _, failed := range c.Aggregate(ctx, document.JSON(`[{"$set": {"_id": [1]}}, {"$merge": "x"}]`), nil) {
+		if document.CodeOf(failed) != 51185 {
+			t.Errorf("an array to match by: %v", failed)
+		}
+	}
+}
+
+// TestMergePastTheValidator: $merge and $out heed a validator, unless told not to.
+func TestMergePastTheValidator(t *testing.T) {
+	for _, stage := range []string{`{"$merge": "strict"}`, `{"$merge": {"into": "strict", "whenMatched": "fail"}}`, `{"$out": "strict"}`} {
+		s := open(t, memfs.New())
+		c := collection(t, s, "c", nil)
+		strict := collection(t, s, "strict", &document.CollectionOptions{Validator: document.JSON(`{"a": {"$type": "int"}}`)})
+		_, err := c.Insert(ctx, document.JSON(`{"_id": 1, "a": "no"}`))
+		must(t, err)
+		for _, skip := range []bool{false, true} {
+			var failed error
+			for _, failed = range c.Aggregate(ctx, document.JSON(`[`+stage+`]`), &document.AggregateOptions{SkipValidation: skip}) {
+			}
+			n, err := strict.Count(ctx, document.JSON(`{}`), nil)
+			must(t, err)
+			if skip && (failed != nil || n != 1) || !skip && (document.CodeOf(failed) != 121 || n != 0) {
+				t.Errorf("%s, without the validator %t: %d documents, %v", stage, skip, n, failed)
+			}
+		}
+	}
+}

@@ -450,6 +450,9 @@ func (r *request) aggregate() (bsoncore.Document, error) {
 	if o.Let, err = r.optional("let"); err != nil {
 		return nil, err
 	}
+	if o.SkipValidation, err = r.flag("bypassDocumentValidation"); err != nil {
+		return nil, err
+	}
 	if r.has("allowDiskUse") {
 		spill, err := r.flag("allowDiskUse")
 		if err != nil {

@@ -214,7 +214,7 @@ func TestWriting(t *testing.T) {
 	}
 	expect(t, m, `[{"$match": {"_id": 1}}, {"$project": {"m": 1}}, {"$merge": {"into": "x", "whenMatched": [], "let": {"twice": {"$multiply": ["$m", 2]}}}}]`, ``)
 	expect(t, m, `[{"$match": {"_id": 2}}, {"$project": {"m": 1}}, {"$merge": {"into": "x", "whenMatched": []}}]`, ``)
-	if got, want := shown(m.merged), "{doc: {_id: 1, m: 1}, twice: 2}\n{doc: {_id: 2, m: 2}, new: {_id: 2, m: 2}}"; got != want {
+	if got, want := shown(m.merged), "{doc: {_id: 1, m: 1}, twice: 2, new: {_id: 1, m: 1}}\n{doc: {_id: 2, m: 2}, new: {_id: 2, m: 2}}"; got != want {
 		t.Errorf("$merge was asked for\n%s\nwant\n%s", got, want)
 	}
 	for pipeline, want := range map[string]string{

@@ -3,6 +3,8 @@ package aggregate
 import (
 	"context"
 	"io"
+	"slices"
+	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 
@@ -26,10 +28,23 @@ func (p *parser) out(spec value) (stage, error) {
 	default:
 		return nil, mongoerror.New(mongoerror.Code(16990), "$out only supports a string or object argument, but found %s", mongoerror.TypeName(spec.Type))
 	}
-	if s.collection == "" {
+	switch {
+	case s.collection == "":
 		return nil, mongoerror.New(mongoerror.InvalidNamespace, "Invalid $out target namespace, %s.", s.database)
+	case isSystem(s.collection):
+		return nil, mongoerror.New(mongoerror.Code(17385), "Can't $out to special collection: %s", s.collection)
+	case isInternal(s.database):
+		return nil, mongoerror.New(mongoerror.Code(31321), "Can't $out to internal database: %s", s.database)
 	}
 	return s, nil
+}
+
+// isSystem reports whether a collection is of the server's own, which pipelines do not write to.
+func isSystem(collection string) bool { return strings.HasPrefix(collection, "system.") }
+
+// isInternal reports whether the collections of a database are the server's own.
+func isInternal(database string) bool {
+	return database == "admin" || database == "local" || database == "config"
 }
 
 // parse reads {db: ..., coll: ...}.
@@ -111,6 +126,9 @@ func (p *parser) merge(spec value) (stage, error) {
 			if v.Type != bsoncore.TypeEmbeddedDocument {
 				return nil, wrongType("$merge.let", v, "object")
 			}
+			if given, _ := v.Document().LookupErr("new"); len(given.Data) > 0 && !given.Equal(text("$$ROOT")) {
+				return nil, mongoerror.New(mongoerror.Code(51273), "'let' may not define a value for the reserved 'new' variable other than '$$ROOT'")
+			}
 			s.let, err = p.letVariables("$merge", v)
 		case "whenMatched":
 			err = s.whenMatched(v)
@@ -126,12 +144,14 @@ func (p *parser) merge(spec value) (stage, error) {
 	if s.collection == "" {
 		return nil, mongoerror.New(mongoerror.Code(40414), "BSON field '$merge.into' is missing but a required field")
 	}
-	if s.merge.WhenMatched == "pipeline" && !haveLet {
-		root, err := expression.Parse(text("$$ROOT"), p.o.expression())
-		if err != nil {
-			return nil, err
+	if s.merge.WhenMatched == "pipeline" {
+		if !slices.ContainsFunc(s.let, func(l letVariable) bool { return l.name == "new" }) {
+			root, err := expression.Parse(text("$$ROOT"), p.o.expression())
+			if err != nil {
+				return nil, err
+			}
+			s.let = append(s.let, letVariable{"new", root})
 		}
-		s.let = []letVariable{{"new", root}}
 	} else if haveLet && s.merge.WhenMatched != "pipeline" {
 		return nil, mongoerror.New(mongoerror.Code(51199), "Cannot use 'let' variables with 'whenMatched: %s' mode", s.merge.WhenMatched)
 	}
@@ -141,6 +161,12 @@ func (p *parser) merge(spec value) (stage, error) {
 func (s *mergeStage) check() error {
 	if s.collection == "" {
 		return mongoerror.New(mongoerror.InvalidNamespace, "Invalid $merge target namespace: '%s.'", s.database)
+	}
+	if isSystem(s.collection) {
+		return mongoerror.New(mongoerror.Code(31319), "Cannot $merge to special collection: %s", s.collection)
+	}
+	if isInternal(s.database) {
+		return mongoerror.New(mongoerror.Code(31320), "Cannot $merge to internal database: %s", s.database)
 	}
 	if m := s.merge; (m.WhenMatched == "fail" || m.WhenMatched == "keepExisting") && m.WhenNotMatched != "insert" {
 		return mongoerror.New(mongoerror.Code(51181), "Combination of {whenMatched: %s} and {whenNotMatched: %s} is not supported",
