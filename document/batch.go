@@ -369,14 +369,19 @@ func (b *batch) checkItem(w *writer, p *part, it *item, empty bool, ids *keySet,
 			continue
 		}
 		entry := p.bytes(e.key)
-		if unique[e.index].has(entry, e.hash) {
-			return duplicateKey(b.c, x, entry)
+		free := !unique[e.index].has(entry, e.hash)
+		if free && !e.free {
+			var err error
+			if free, err = w.isFree(x, entry, key); err != nil {
+				return err
+			}
 		}
-		if e.free {
-			continue
-		}
-		if err := w.checkFree(b.c, x, entry, key); err != nil {
-			return err
+		if !free {
+			doc, err := b.c.codec.Decode(nil, p.bytes(it.record))
+			if err != nil {
+				return err
+			}
+			return duplicateKey(b.c, x, entry, doc)
 		}
 	}
 	ids.add(p, it.key, hash)

@@ -180,6 +180,19 @@ func (b *builder) add(i, record int, entries *index.Entries) {
 
 func (b *builder) bytes(s span) []byte { return b.arena[s.from:s.to:s.to] }
 
+// duplicate is the error of an entry that another document has too.
+func (b *builder) duplicate(x *secondary, e batchEntry) error {
+	record, err := b.w.tx.In(b.c.records).Get(b.bytes(b.records[e.index]))
+	if err != nil {
+		return err
+	}
+	doc, err := b.c.codec.Decode(nil, record)
+	if err != nil {
+		return err
+	}
+	return duplicateKey(b.c, x, b.bytes(e.key), doc)
+}
+
 // enter checks unique entries and writes all, in their order.
 func (b *builder) enter() error {
 	for i, x := range b.list {
@@ -189,11 +202,15 @@ func (b *builder) enter() error {
 			continue
 		}
 		for j, e := range list {
-			if j > 0 && list[j-1].index != e.index && string(b.bytes(list[j-1].key)) == string(b.bytes(e.key)) {
-				return duplicateKey(b.c, x, b.bytes(e.key))
+			free := j == 0 || list[j-1].index == e.index || string(b.bytes(list[j-1].key)) != string(b.bytes(e.key))
+			if free {
+				var err error
+				if free, err = b.w.isFree(x, b.bytes(e.key), b.bytes(b.records[e.index])); err != nil {
+					return err
+				}
 			}
-			if err := b.w.checkFree(b.c, x, b.bytes(e.key), b.bytes(b.records[e.index])); err != nil {
-				return err
+			if !free {
+				return b.duplicate(x, e)
 			}
 		}
 	}

@@ -13,7 +13,6 @@ import (
 
 	"github.com/pandodb/pando"
 	"github.com/pandodb/pando/document/internal/index"
-	"github.com/pandodb/pando/document/internal/keyenc"
 	"github.com/pandodb/pando/document/internal/mongoerror"
 	"github.com/pandodb/pando/document/internal/notation"
 	"github.com/pandodb/pando/document/internal/path"
@@ -311,7 +310,7 @@ func (w *writer) enter(c *collection, key []byte, old, doc document) error {
 			return err
 		}
 		if x.def.Unique {
-			if err := w.checkUnique(c, x, m, key); err != nil {
+			if err := w.checkUnique(c, x, m, key, doc); err != nil {
 				return err
 			}
 		}
@@ -419,30 +418,31 @@ func (x *secondary) appendEntryValue(dst []byte, exact bool, record []byte) []by
 	return append(dst, flag)
 }
 
-// checkUnique fails when another record has one of the entries that a change adds.
-func (w *writer) checkUnique(c *collection, x *secondary, m *move, record []byte) error {
+// checkUnique fails when another record has one of the entries that a change adds; doc is the document behind it.
+func (w *writer) checkUnique(c *collection, x *secondary, m *move, record []byte, doc document) error {
 	return m.each(func(int) error { return nil }, func(j int, replaces bool) error {
 		if replaces {
 			return nil
 		}
-		return w.checkFree(c, x, m.new.Keys[j], record)
+		free, err := w.isFree(x, m.new.Keys[j], record)
+		if err != nil || free {
+			return err
+		}
+		return duplicateKey(c, x, m.new.Keys[j], doc)
 	})
 }
 
-// checkFree fails when another record has an entry of a unique index.
-func (w *writer) checkFree(c *collection, x *secondary, entry, record []byte) error {
+// isFree reports whether no other record has an entry of a unique index.
+func (w *writer) isFree(x *secondary, entry, record []byte) (bool, error) {
 	value, err := w.tx.In(x.ks).GetTo(w.buf[:0], entry)
 	if errors.Is(err, pando.ErrNotFound) {
-		return nil
+		return true, nil
 	}
 	if err != nil {
-		return err
+		return false, err
 	}
 	w.buf = value
-	if len(value) > 0 && bytes.Equal(value[1:], record) {
-		return nil
-	}
-	return duplicateKey(c, x, entry)
+	return len(value) > 0 && bytes.Equal(value[1:], record), nil
 }
 
 // raiseMultikey notes that components of an index met arrays: at once in memory, where planners look, and with this commit in
@@ -473,18 +473,22 @@ func duplicateID(c *collection, id bsoncore.Value) error {
 	return duplicate(c, "_id_", pattern, value)
 }
 
-// duplicateKey is the error of a document whose entry in a unique index is there already.
-func duplicateKey(c *collection, x *secondary, entry []byte) error {
-	value := bsoncore.NewDocumentBuilder()
-	for _, part := range x.def.Components {
-		v, _, rest, err := keyenc.Decode(nil, entry, part.Kind == index.Descending)
-		if err != nil {
-			return fmt.Errorf("index %s: %w", x.def.Name, err)
-		}
-		entry = rest
-		value.AppendValue(part.Path, v)
+// duplicateKey is the error of a document whose entry in a unique index is there already. Of a collation's keys it shows the strings
+// that the document has.
+func duplicateKey(c *collection, x *secondary, entry []byte, doc document) error {
+	values, ok := x.def.Values(doc, entry)
+	if !ok {
+		return fmt.Errorf("%s, index %s: a document does not have its own entry", c.name.Load(), x.def.Name)
 	}
-	return duplicate(c, x.def.Name, x.def.Keys, value.Build())
+	value := bsoncore.NewDocumentBuilder()
+	for i, part := range x.def.Components {
+		value.AppendValue(part.Path, values[i])
+	}
+	name := x.def.Name
+	if x.def.Collation != nil {
+		name += " collation: " + notation.Document(x.def.Collation.Document())
+	}
+	return duplicate(c, name, x.def.Keys, value.Build())
 }
 
 func duplicate(c *collection, name string, pattern, value document) error {

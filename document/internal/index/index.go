@@ -86,6 +86,9 @@ type Entries struct {
 	document []byte  // the document, when its fields do not come as raw BSON
 	frames   []frame // of package keys.go, one for each level of arrays
 	pairs    []pair  // of a wildcard component
+
+	wanted []byte           // a key of which the values are asked; nil: none is
+	values []bsoncore.Value // those values
 }
 
 // entry is a key in the arena.

@@ -1,7 +1,9 @@
 package index
 
 import (
+	"bytes"
 	"errors"
+	"slices"
 
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 
@@ -245,7 +247,26 @@ func (d *Definition) add(e *Entries, values []bsoncore.Value) error {
 		e.arena, same = d.appendComponent(e.arena, i, v)
 		exact = exact && same
 	}
+	if e.wanted != nil && bytes.Equal(e.arena[from:], e.wanted) {
+		e.values = slices.Clone(values)
+	}
 	return e.close(from, exact)
+}
+
+// Values returns the values of a document, one for each component, of which it has a key: the key by itself does not tell numbers of
+// different types apart, nor strings that are equal by a collation. What the document does not have is null. ok is false when the
+// document has no such key.
+func (d *Definition) Values(doc bsoncore.Document, key []byte) (values []bsoncore.Value, ok bool) {
+	e := &Entries{wanted: key}
+	if d.kind == wild || d.expand(e, doc) != nil || e.values == nil {
+		return nil, false
+	}
+	for i, v := range e.values {
+		if v.Type == 0 {
+			e.values[i].Type = bsoncore.TypeNull
+		}
+	}
+	return e.values, true
 }
 
 // close ends the key that begins at from.
