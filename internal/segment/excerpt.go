@@ -42,11 +42,7 @@ func (s *Store) ReadExcerpt(p Pointer, key []byte, buf *Buffer) (raw []byte, h H
 		return nil, Header{}, err
 	}
 	x := Excerpt{p: p, stored: buf.stored, raw: buf.raw}
-	done := false
-	if m := f.mapped.Load(); m != nil {
-		done, err = x.find(s, m, key)
-	}
-	f.release()
+	done, err := x.find(s, f, key)
 	buf.stored, buf.raw = x.stored, x.raw
 	if !done {
 		return s.Read(p, buf) // which says what is wrong, if anything is
@@ -57,8 +53,14 @@ func (s *Store) ReadExcerpt(p Pointer, key []byte, buf *Buffer) (raw []byte, h H
 	return x.raw, x.Header, nil
 }
 
-// find reads the parts that may have key. It is not done where reading out of the mapping does not do: see open and read.
-func (x *Excerpt) find(s *Store, m *mapped, key []byte) (done bool, err error) {
+// find reads the parts that may have key, and lets go of the file, also where a caller gets over a panic. It is not done where reading
+// out of the mapping does not do: see open and read.
+func (x *Excerpt) find(s *Store, f *file, key []byte) (done bool, err error) {
+	defer f.release()
+	m := f.mapped.Load()
+	if m == nil {
+		return false, nil
+	}
 	old := debug.SetPanicOnFault(true)
 	defer func() {
 		debug.SetPanicOnFault(old)
@@ -154,18 +156,20 @@ func (s *Store) ReadParts(x *Excerpt, from, end int) (raw []byte, ok bool, err e
 	if err != nil {
 		return nil, false, err
 	}
-	if m := f.mapped.Load(); m != nil {
-		ok, err = x.readGuarded(m, parts.Range{First: from, End: end})
-	}
-	f.release()
+	ok, err = x.readGuarded(f, parts.Range{First: from, End: end})
 	if err != nil {
 		return nil, ok, corrupt.New(f.name, int64(x.p.Offset), int64(x.p.Length), "%v", err)
 	}
 	return x.raw, ok, nil
 }
 
-// readGuarded is read, and not done where the memory faults.
-func (x *Excerpt) readGuarded(m *mapped, r parts.Range) (done bool, err error) {
+// readGuarded is read, and not done where the memory faults. It lets go of the file as find does.
+func (x *Excerpt) readGuarded(f *file, r parts.Range) (done bool, err error) {
+	defer f.release()
+	m := f.mapped.Load()
+	if m == nil {
+		return false, nil
+	}
 	old := debug.SetPanicOnFault(true)
 	defer func() {
 		debug.SetPanicOnFault(old)

@@ -253,3 +253,31 @@ func readByParts(s *Store, p Pointer, x *Excerpt, keys [][]byte) (entries int, e
 	}
 	return entries, nil
 }
+
+// A caller who gets over a panic has a store that can be closed, and whose files can go.
+func TestPanicLetsGoOfTheFile(t *testing.T) {
+	s, p, _, keys := partedStore(t, Parts)
+	var x Excerpt
+	if r := openParts(s, p, &x); !r.Opened {
+		t.Fatalf("%+v", r)
+	}
+	f, err := s.lookup(p.Segment)
+	must(t, err)
+	f.release()
+	panics := func(name string, call func()) {
+		defer func() {
+			if recover() == nil {
+				t.Errorf("%s: no panic", name)
+			}
+			if n := f.references.Load(); n != 0 {
+				t.Errorf("%s: the file is held %d times", name, n)
+			}
+		}()
+		call()
+	}
+	panics("parts that are not there", func() { s.ReadParts(&x, 0, 1<<20) })
+	m := f.mapped.Load()
+	f.mapped.Store(&mapped{data: m.data}) // without marks of pages
+	panics("a page without marks", func() { s.ReadExcerpt(p, keys[0], new(Buffer)) })
+	f.mapped.Store(m)
+}
