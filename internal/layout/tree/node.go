@@ -88,20 +88,6 @@ func (b *body) deltasOf(i int) []delta {
 	return b.deltas[from:to:to]
 }
 
-// touch loads what GetRead asks the node about leaf i, so that it comes from memory while the processor waits for the filter. Inlined,
-// the loads would be left out, as nobody uses what they bring.
-//
-//go:noinline
-func (b *body) touch(i int) (sum uint64) {
-	const everyLine = 2 // deltas in a line of the processor's cache
-	sum = b.slots[i].ptr.Sum
-	deltas := b.deltasOf(i)
-	for j := 0; j < len(deltas); j += everyLine {
-		sum += uint64(deltas[j].digest)
-	}
-	return sum
-}
-
 // filterOf returns the filter of leaf i, empty when nothing is known of its keys.
 func (b *body) filterOf(i int) []byte {
 	from := uint32(0)

@@ -86,7 +86,7 @@ func (r *root) Get(hash uint64, key []byte) (record.Record, layout.Status) {
 	if !filterHas(b.filterOf(i), hash) {
 		return record.Record{}, layout.Absent
 	}
-	b.touch(i)
+	r.prefetch(b, i, hash, key)
 	return record.Record{}, layout.NotResident
 }
 

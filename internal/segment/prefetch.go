@@ -1,0 +1,57 @@
+package segment
+
+import (
+	"unsafe"
+
+	"github.com/pandodb/pando/internal/parts"
+	"github.com/pandodb/pando/internal/prefetch"
+)
+
+// Who knows early which blob will be read asks for it at once: a part of a page of random place comes from memory in about the time
+// that it takes to find out that it has to be read. The mapping may be given back meanwhile, as nothing is touched.
+
+const (
+	// nearBytes is how much of a short blob is asked for, and nearPart how much about the place where a key may lie in a page: as much as
+	// a part has. Twice as much finds few more keys, and waits for lines that nobody reads.
+	nearBytes = 640
+	nearPart  = parts.Least / 2
+	// shares is how finely Prefetch is told where in a page a key lies.
+	shares = 1 << 8
+)
+
+// Prefetch asks the processor for the beginning of the blob under p, which will be read soon.
+func (s *Store) Prefetch(p Pointer) {
+	if m := s.mappedAt(p); m != nil {
+		m.prefetch(p, 0, nearBytes)
+	}
+}
+
+// PrefetchExcerpt asks the processor for what ReadExcerpt of the page under p will read, if the key comes after so much of the keys in
+// the page, in 256ths; less than none where that is not known.
+func (s *Store) PrefetchExcerpt(p Pointer, share int) {
+	m := s.mappedAt(p)
+	if m == nil {
+		return
+	}
+	m.prefetch(p, 0, excerptHead)
+	if behind := int(p.Length) - excerptHead; share >= 0 && behind > nearPart {
+		m.prefetch(p, max(excerptHead+behind*share/shares-nearPart/2, excerptHead), nearPart)
+	}
+}
+
+// mappedAt is the mapping in which p lies; nil: there is none.
+func (s *Store) mappedAt(p Pointer) *mapped {
+	if f := (*s.files.Load())[p.Segment]; f != nil {
+		return f.mapped.Load()
+	}
+	return nil
+}
+
+// prefetch asks for n bytes of the blob under p, or as many as it has, from one on.
+func (m *mapped) prefetch(p Pointer, from, n int) {
+	n = min(n, int(p.Length)-from)
+	begin := int64(p.Offset) + int64(from)
+	if n > 0 && begin+int64(n) <= int64(len(m.data)) {
+		prefetch.Lines(unsafe.Pointer(&m.data[begin]), (n+prefetch.Line-1)/prefetch.Line)
+	}
+}
