@@ -63,28 +63,33 @@ type arena struct {
 	block []byte
 	base  unsafe.Pointer
 	size  int // bytes for items
-	// touched is how many bytes from the start on an earlier table has written to: the system has provided their memory.
-	touched int
 }
 
-// newArena makes an arena of a block that take returns for its length, or of a new one.
-func newArena(size int, take func(n int) (block []byte, touched int)) (arena, error) {
+// newArena makes an arena of a block of the pool, or of a new one. It returns how much of it, from the start, an earlier table has written
+// to: the system has provided that memory.
+func newArena(size int, p *Pool) (a arena, touched int, err error) {
 	size &^= 7
 	if size < 0 || uint64(size) > maxArena {
-		return arena{}, fmt.Errorf("memtable of %d bytes: impossible size", size)
+		return arena{}, 0, fmt.Errorf("memtable of %d bytes: impossible size", size)
 	}
 	size = max(size, 8)
 	n := size + (size/markSpacing+2)*markSize + warmSlack
-	block, touched := take(n)
+	block, touched := p.take(n)
 	if block == nil {
-		var err error
 		if block, err = offheap.Alloc(n); err != nil {
-			return arena{}, fmt.Errorf("memtable of %d bytes: %w", size, err)
+			return arena{}, 0, fmt.Errorf("memtable of %d bytes: %w", size, err)
 		}
 		// The marks are few: in the huge page that they begin in they would take all of it.
 		offheap.Split(block[size&^(offheap.HugePage-1):])
 	}
-	return arena{block: block, base: unsafe.Pointer(unsafe.SliceData(block)), size: size, touched: touched}, nil
+	a.size = size
+	a.use(block)
+	return a, touched, nil
+}
+
+// use makes a block what the items lie in. There are none yet.
+func (a *arena) use(block []byte) {
+	a.block, a.base = block, unsafe.Pointer(unsafe.SliceData(block))
 }
 
 // word returns the i-th 32-bit word of what r addresses.

@@ -11,9 +11,12 @@ type Foresight struct {
 // Foresee returns what some more batches of so many records need, with so many key and value bytes each. Only the writer may call it.
 func (t *Table) Foresee(records, bytes int) Foresight {
 	const batches = 3 // an index takes its time
+	if !t.begun {
+		t.begin()
+	}
 	used := t.used()
 	f := Foresight{to: min(used+LimitFor(records, bytes), t.arena.size)}
-	f.from = min(max(used, t.arena.touched), f.to) // the rest is there
+	f.from = min(max(used, int(t.touched.Load())), f.to) // the rest is there
 	if ix := t.index.Load(); t.keys+batches*records >= ix.growAt && t.spare.Load() == nil {
 		f.slots = ix.nextSlots(t.keys, used, t.arena.size)
 	}
@@ -24,9 +27,7 @@ func (t *Table) Foresee(records, bytes int) Foresight {
 // another Provide.
 func (t *Table) Provide(f Foresight) {
 	if f.slots > 0 {
-		ix := newIndex(f.slots)
-		offheap.Populate(ix.block)
-		t.spare.Store(ix)
+		t.spare.Store(newIndex(t.pool, f.slots))
 	}
 	if !t.split {
 		t.split = true
@@ -36,13 +37,13 @@ func (t *Table) Provide(f Foresight) {
 }
 
 // Spare is how much memory the table has from an earlier one and does not use. It may not be called beside Trim.
-func (t *Table) Spare() int { return max(t.arena.touched-t.used(), 0) }
+func (t *Table) Spare() int { return max(int(t.touched.Load())-t.used(), 0) }
 
 // Trim gives the spare memory back. Only the writer may call it.
 func (t *Table) Trim() {
 	if t.Spare() > 0 {
 		offheap.Release(t.arena.block[t.used():t.arena.size]) // behind it are the marks
-		t.arena.touched = 0
+		t.touched.Store(0)
 	}
 }
 
@@ -54,7 +55,7 @@ func (t *Table) grow(ix *index) *index {
 		larger = nil
 	}
 	if larger == nil {
-		larger = newIndex(ix.nextSlots(t.keys, t.used(), t.arena.size))
+		larger = newIndex(t.pool, ix.nextSlots(t.keys, t.used(), t.arena.size))
 	}
 	ix.moveTo(larger)
 	t.indexes = append(t.indexes, ix)

@@ -31,16 +31,23 @@ const (
 	loadDenominator = 8
 )
 
-// newIndex returns an empty index of the given number of slots, a power of two. When there is no memory outside of the
-// heap, the heap takes it: Put has no way to fail.
-func newIndex(slots int) *index {
+// newIndex returns an empty index of the given number of slots, a power of two, in memory of the pool if that has such. When there is no
+// memory outside of the heap, the heap takes it: Put has no way to fail.
+func newIndex(p *Pool, slots int) *index {
 	ix := &index{mask: uint32(slots - 1), growAt: slots / loadDenominator * loadNumerator}
 	for ix.shift = 32; slots>>(32-ix.shift) > 1; ix.shift-- {
 	}
-	block, err := offheap.Alloc(slots * 8)
-	if err != nil {
-		ix.base = unsafe.Pointer(unsafe.SliceData(make([]uint64, slots)))
-		return ix
+	block := p.takeIndex(slots * 8)
+	if block == nil {
+		var err error
+		if block, err = offheap.Alloc(slots * 8); err != nil {
+			ix.base = unsafe.Pointer(unsafe.SliceData(make([]uint64, slots)))
+			return ix
+		}
+		if slots > firstSlots { // else it may stay nearly empty
+			// All of it is about to be filled. A page that is read before it is written to would be provided twice.
+			offheap.Populate(block)
+		}
 	}
 	ix.block, ix.base = block, unsafe.Pointer(unsafe.SliceData(block))
 	return ix

@@ -23,7 +23,6 @@ import (
 	"fmt"
 	"sync/atomic"
 
-	"github.com/pandodb/pando/internal/offheap"
 	"github.com/pandodb/pando/internal/record"
 )
 
@@ -48,28 +47,48 @@ type Table struct {
 	keys    int                   // distinct keys; the writer's own
 	last    *keyspace             // the keyspace that was written last; the writer's own
 	indexes []*index              // those replaced; readers may still be in them until Free
-	pool    *Pool                 // what gets the arena's memory; nil: the system
+	pool    *Pool                 // where memory comes from and goes to; nil: the system
+	begun   bool                  // the arena's block stays what it is; the writer's own
 	split   bool                  // the rest of the arena gets no huge pages; Provide's own
+	// touched is how many bytes of the arena, from its start on, an earlier table has written to: the system has provided their memory.
+	touched atomic.Int64
 }
 
 // New returns an empty table whose arena holds limit bytes. They are reserved, and taken from the system as they are used.
 func New(limit int) (*Table, error) {
-	a, err := newArena(limit, func(int) ([]byte, int) { return nil, 0 })
+	return emptyTable(limit, nil)
+}
+
+func emptyTable(limit int, p *Pool) (*Table, error) {
+	a, touched, err := newArena(limit, p)
 	if err != nil {
 		return nil, err
 	}
-	return emptyTable(a), nil
-}
-
-// emptyTable returns a table without records.
-func emptyTable(a arena) *Table {
-	t := &Table{arena: a}
+	t := &Table{arena: a, pool: p}
+	t.touched.Store(int64(touched))
 	t.state.Store(firstItem / 8 << 32)
-	ix := newIndex(firstSlots)
+	ix := newIndex(p, firstSlots)
 	t.index.Store(ix)
 	t.beside.Store(int64(ix.bytes()))
 	t.keyspaces.Store(newKeyspaceSet(firstKeyspaces))
-	return t
+	return t, nil
+}
+
+// begin gives a table, before its first record, the memory of one that has been freed since it was made, if that has more: what the table
+// has only reserved the system would have to provide. Readers do not look at the arena of a table without records.
+func (t *Table) begin() {
+	t.begun = true
+	block, touched := t.pool.take(len(t.arena.block))
+	if block == nil {
+		return
+	}
+	if mine := int(t.touched.Load()); touched > mine {
+		old := t.arena.block
+		t.arena.use(block)
+		t.touched.Store(int64(touched))
+		block, touched = old, mine
+	}
+	t.pool.put(block, touched)
 }
 
 // LimitFor returns a limit for New with which an empty table fits so many records with so many key and value bytes.
@@ -134,6 +153,9 @@ func (t *Table) update(node ref, seq uint64, r record.Record) {
 // reserve returns where an item of the given size belongs. It is not in use before publish.
 func (t *Table) reserve(size int, seq uint64) ref {
 	item := ref(t.state.Load() >> 32)
+	if !t.begun {
+		t.begin()
+	}
 	if size > t.arena.size-int(item)*8 {
 		panic(fmt.Sprintf("memtable: %d bytes put into %d: Fits was not asked", size, t.arena.size-int(item)*8))
 	}
@@ -207,19 +229,14 @@ func (t *Table) Free() {
 	if t.arena.base == nil {
 		return
 	}
-	// An error would mean that the block is not one; then it stays where it is.
 	if spare := t.spare.Swap(nil); spare != nil {
 		t.indexes = append(t.indexes, spare)
 	}
 	for _, ix := range append(t.indexes, t.index.Load()) {
-		_ = offheap.Free(ix.block)
+		t.pool.putIndex(ix.block)
 	}
 	t.keyspaces.Load().free()
-	if t.pool != nil {
-		t.pool.put(t.arena.block, max(t.used()-firstItem, t.arena.touched))
-	} else {
-		_ = offheap.Free(t.arena.block)
-	}
+	t.pool.put(t.arena.block, max(t.used()-firstItem, int(t.touched.Load())))
 	t.arena, t.indexes, t.last = arena{}, nil, nil
 	t.index.Store(nil)
 	t.keyspaces.Store(newKeyspaceSet(firstKeyspaces))

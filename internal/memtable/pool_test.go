@@ -89,3 +89,69 @@ func TestPoolKeepsNothingThatCannotServe(t *testing.T) {
 		t.Error("nothing is kept")
 	}
 }
+
+// TestPoolServesTheTableThatIsThere: a table is made when the one before it is frozen, and that one gives its memory back later.
+func TestPoolServesTheTableThatIsThere(t *testing.T) {
+	const limit = 1 << 20
+	for _, c := range []struct {
+		name  string
+		begin func(*Table)
+	}{
+		{"put", func(table *Table) { table.Put(1, record.Hash(1, []byte("k")), []byte("k"), 9, record.Record{}) }},
+		{"range delete", func(table *Table) { table.DeleteRange(1, []byte("a"), nil, 9) }},
+		{"foresight", func(table *Table) { table.Foresee(1, 1) }},
+	} {
+		var p Pool
+		first := usedTable(t, &p, limit, 500)
+		memory := first.address()
+		second := usedTable(t, &p, limit, 0)
+		first.Free()
+		c.begin(second)
+		if second.address() != memory || second.Spare() == 0 || p.Waiting() != 0 {
+			t.Errorf("%s: the second table did not take the memory of the first", c.name)
+		}
+		if second.NewestIn(1, nil, nil, 9) || second.NewCursor(1, 8).First() {
+			t.Errorf("%s: records of the first table are in the second", c.name)
+		}
+		third := usedTable(t, &p, limit, 100)
+		third.Free()
+		second.Put(1, record.Hash(1, []byte("l")), []byte("l"), 10, record.Record{})
+		if second.address() != memory {
+			t.Errorf("%s: a table that has begun takes other memory", c.name)
+		}
+		second.Free()
+		p.Close()
+	}
+}
+
+// TestPoolHandsIndexesOn: the hash index of the next table grows in the memory of the last one's, and finds nothing of it.
+func TestPoolHandsIndexesOn(t *testing.T) {
+	const limit, records = 4 << 20, 20_000
+	var p Pool
+	first := usedTable(t, &p, limit, records)
+	memory := map[unsafe.Pointer]bool{first.index.Load().base: true}
+	for _, ix := range first.indexes {
+		memory[ix.base] = true
+	}
+	first.Free()
+	second := usedTable(t, &p, limit, 0)
+	for i := range records {
+		key := []byte{byte(i), byte(i >> 8), 1}
+		if _, _, ok := second.Get(1, record.Hash(1, key[:2]), key[:2], always); ok {
+			t.Fatalf("key %x of the first table is in the second", key[:2])
+		}
+		second.Put(1, record.Hash(1, key), key, uint64(i+1), record.Record{})
+		if ix := second.index.Load(); !memory[ix.base] {
+			t.Fatalf("after %d records the index has %d slots elsewhere", i+1, ix.mask+1)
+		}
+	}
+	if second.Free(); len(p.indexes) != len(memory) {
+		t.Errorf("%d indexes are kept, of %d that there were", len(p.indexes), len(memory))
+	}
+	if p.Close(); len(p.indexes) != 0 {
+		t.Error("a closed pool keeps indexes")
+	}
+	if usedTable(t, &p, limit, 1).Free(); len(p.indexes) != 0 {
+		t.Error("a closed pool takes indexes")
+	}
+}
