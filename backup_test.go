@@ -2,8 +2,11 @@ package pando
 
 import (
 	"errors"
+	"path/filepath"
+	"strings"
 	"testing"
 
+	"github.com/pandodb/pando/vfs"
 	"github.com/pandodb/pando/vfs/memfs"
 )
 
@@ -111,5 +114,54 @@ func TestBackupOntoOneThatWasWrittenTo(t *testing.T) {
 		return errors.Join(err1, err2)
 	}); err != nil {
 		t.Errorf("what was written to the backup is damaged: %v", err)
+	}
+}
+
+// Backup and Open make directories for segments and log, and remove what an unfinished attempt has left in them. They once removed
+// what others keep under such names.
+func TestSomebodyElsesFilesStay(t *testing.T) {
+	fsys := memfs.New()
+	o := func() *Options { return &Options{FS: fsys, MemoryBytes: 1 << 20} }
+	write := func(name string) {
+		t.Helper()
+		if err := fsys.MkdirAll(filepath.Dir(name)); err != nil {
+			t.Fatal(err)
+		}
+		if err := vfs.WriteFile(fsys, name, []byte("precious")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	db, err := Open("db", o())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	for _, name := range []string{"a/wal/000001", "b/wal/deep/down/file", "c/segments/data", "d/notes.txt"} {
+		write(name)
+		dir, _, _ := strings.Cut(name, "/")
+		if err := db.Backup(t.Context(), dir); !errors.Is(err, ErrNotDatabase) {
+			t.Errorf("backup where %s is: %v", name, err)
+		}
+		if _, err := Open(dir, o()); err == nil {
+			t.Errorf("a database was made where %s is", name)
+		}
+		if _, err := fsys.Stat(name); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+
+	// A database that has lost its root can be salvaged.
+	other, err := Open("other", o())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(other.Put([]byte("key"), []byte("value")), other.Close(), fsys.Remove("other/ROOT")); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Backup(t.Context(), "other"); !errors.Is(err, ErrNotDatabase) {
+		t.Errorf("backup onto another database without its root: %v", err)
+	}
+	if _, err := Salvage(t.Context(), "other", "salvaged", o()); err != nil {
+		t.Error(err)
 	}
 }

@@ -26,9 +26,9 @@ type DB struct {
 // Open opens the database in dir, and creates it where there is none. nil options mean the durable profile and the defaults.
 //
 // After a crash it replays the log: everything that was acknowledged is there, in the sense of the profile with which it was
-// written. It fails with ErrLocked when another process has the database open, ErrNotDatabase when the directory holds other
-// things, ErrVersion when a newer version wrote it, ErrCorrupt when its root or log is damaged, and, with MustExist or
-// ReadOnly, ErrNotFound when there is none.
+// written. It fails with ErrLocked when somebody else has the database open, in this process or another, ErrNotDatabase when the
+// directory holds other things, ErrVersion when a newer version wrote it, ErrCorrupt when its root or log is damaged, ErrOptions when
+// opts make no sense, and, with MustExist or ReadOnly, ErrNotFound when there is none.
 func Open(dir string, opts *Options) (*DB, error) {
 	var o Options
 	if opts != nil {
@@ -127,7 +127,8 @@ func (db *DB) Nth(lo, hi []byte, n int64) (key, value []byte, err error) {
 func (db *DB) Err() error { return db.main.Err() }
 
 // Keyspace opens a keyspace, and creates it where there is none; then opts, which may be nil, say how. Opening with nil
-// options takes the keyspace as it is. A handle is cheap and may be kept.
+// options takes the keyspace as it is. A handle is cheap and may be kept. A name is 1 to MaxNameBytes bytes of UTF-8, else the error is
+// ErrName; with ReadOnly a keyspace that is not there is ErrNotFound.
 func (db *DB) Keyspace(name string, opts *KeyspaceOptions) (*Keyspace, error) {
 	var o *engine.KeyspaceOptions
 	if opts != nil {
@@ -180,7 +181,8 @@ func (db *DB) Keyspaces() ([]KeyspaceInfo, error) {
 }
 
 // DropKeyspace removes a keyspace and all that it holds, at once and whatever its size; its space comes back later. Handles
-// answer with ErrDropped from then on; open snapshots still read it. The default keyspace stays.
+// answer with ErrDropped from then on; open snapshots still read it. There being none of that name is ErrNotFound. The default
+// keyspace stays: dropping it is ErrName.
 func (db *DB) DropKeyspace(name string) error { return db.e.DropKeyspace(name) }
 
 // Snapshot returns the database as it is now. It must be closed. While it is open, disk space that only it can see is not
@@ -202,7 +204,8 @@ func (db *DB) Snapshot() *Snapshot {
 	return &Snapshot{state: s, ks: db.main}
 }
 
-// Sync returns when everything that was acknowledged before is on stable storage.
+// Sync returns when everything that was acknowledged before is on stable storage, whatever the profile; in the Bench profile that
+// takes a checkpoint. After it has failed nothing more is acknowledged: see ErrFailed.
 func (db *DB) Sync() error { return db.e.Sync() }
 
 // Checkpoint settles everything that was committed before the call: afterwards reads see one structure and recovery has

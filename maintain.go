@@ -19,7 +19,7 @@ type CompactOptions struct {
 }
 
 // Compact rewrites everything as small as it gets: full leaves, no garbage. It needs as much free space as the live data
-// takes; readers and writers go on meanwhile.
+// takes; readers and writers go on meanwhile. When ctx ends it, or it fails, nothing is lost.
 func (db *DB) Compact(ctx context.Context, o CompactOptions) error {
 	var codec *segment.Codec
 	if o.Compression != DefaultCompression {
@@ -38,7 +38,11 @@ func WithProgress(ctx context.Context, tell func(done, total int64)) context.Con
 
 // Backup writes a copy of the database as it is now into dir, while it runs. The copy opens as a database. Files are hard
 // links where the file system has them, else copies; an earlier backup of the same database in dir is brought up to date by
-// adding what is new and removing what is not needed any more.
+// adding what is new and removing what is not needed any more. One that failed, or was ended by ctx, is made again the same way.
+//
+// dir is refused with ErrNotDatabase when it holds anything else, with ErrLocked when it is open, and with another error when it
+// holds another database or was written to since it was made a backup. A database that is opened with ReadOnly answers ErrReadOnly
+// when a crash has left changes in its log which have not settled: open it for writing once.
 func (db *DB) Backup(ctx context.Context, dir string) error { return db.e.Backup(ctx, dir) }
 
 // Damage is one thing that Check found wrong. Err says what and where: errors.As with a *CorruptError gives file and offset.
@@ -60,7 +64,7 @@ type Report struct {
 const MaxDamage = 10_000
 
 // Check reads and verifies everything that readers can reach, in bounded memory, and lists every damage. Damage found is no
-// error; an error says that the check could not be carried out.
+// error; an error says that the check could not be carried out, or was ended by ctx. Readers and writers go on meanwhile.
 func (db *DB) Check(ctx context.Context) (*Report, error) {
 	r := new(Report)
 	sum, err := db.e.Check(ctx, func(d engine.Damage) {

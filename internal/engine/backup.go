@@ -8,6 +8,8 @@ import (
 	"io"
 	"io/fs"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/pandodb/pando/internal/progress"
 	"github.com/pandodb/pando/internal/root"
@@ -110,7 +112,10 @@ func (e *Engine) writeBackup(ctx context.Context, dir string, slot root.Slot, c 
 func (e *Engine) checkTarget(dir string, slot root.Slot) error {
 	old, err := root.OpenReadOnly(e.o.FS, dir)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil // nothing is there, or a backup that was not finished
+		if err := e.checkUnfinished(dir, slot); err != nil {
+			return fmt.Errorf("backup: %s: %w", dir, err)
+		}
+		return nil
 	}
 	if err != nil {
 		return fmt.Errorf("backup: look at %s: %w", dir, err)
@@ -132,6 +137,62 @@ func (e *Engine) checkTarget(dir string, slot root.Slot) error {
 	return nil
 }
 
+// checkUnfinished refuses a directory without a root that holds more than what is left of a backup of this database which was not
+// finished: of what lies where a backup has its files, most is going to be removed.
+func (e *Engine) checkUnfinished(dir string, slot root.Slot) error {
+	fsys := e.o.FS
+	names, err := fsys.List(dir)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		foreign := false
+		switch name {
+		case LockName, root.Name + ".tmp":
+		case logDir:
+			blank, err := wal.Blank(fsys, filepath.Join(dir, logDir))
+			if err != nil {
+				return err
+			}
+			foreign = !blank
+		case segment.DirName:
+			own, err := e.ownSegments(dir, slot)
+			if err != nil {
+				return err
+			}
+			foreign = !own
+		default:
+			foreign = true
+		}
+		if foreign {
+			return fmt.Errorf("the directory holds %q, which is not of a backup of this database: %w", name, ErrNotDatabase)
+		}
+	}
+	return nil
+}
+
+// ownSegments reports whether the segments in a directory are those of this database, as far as can be told, and nothing lies beside
+// them.
+func (e *Engine) ownSegments(dir string, slot root.Slot) (bool, error) {
+	names, err := e.o.FS.List(filepath.Join(dir, segment.DirName))
+	if err != nil {
+		return false, err
+	}
+	found, err := segment.Survey(e.o.FS, dir)
+	if err != nil {
+		return false, err
+	}
+	for _, s := range found {
+		if s.Damage == nil && s.Database != slot.Database {
+			return false, nil
+		}
+	}
+	return !slices.ContainsFunc(names, func(name string) bool { return !segment.IsFileName(strings.TrimSuffix(name, freshSuffix)) }), nil
+}
+
+// freshSuffix ends the name of a segment in a backup until it is complete.
+const freshSuffix = ".new"
+
 // copySegment links or copies a segment file. A link is made anew even where there is one: it costs less than to find out
 // whether it is the same file.
 func (e *Engine) copySegment(ctx context.Context, id uint32, dir string) error {
@@ -142,7 +203,7 @@ func (e *Engine) copySegment(ctx context.Context, id uint32, dir string) error {
 	if err != nil {
 		return err
 	}
-	fresh := to + ".new"
+	fresh := to + freshSuffix
 	if err := fsys.Remove(fresh); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}

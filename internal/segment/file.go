@@ -47,6 +47,12 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 // FileName returns the name of a segment's file.
 func FileName(id uint32) string { return fmt.Sprintf("%0*x%s", nameDigits, id, suffix) }
 
+// IsFileName reports whether name is one that FileName gives.
+func IsFileName(name string) bool {
+	_, ok := parseFileName(name)
+	return ok
+}
+
 // parseFileName is the inverse of FileName.
 func parseFileName(name string) (id uint32, ok bool) {
 	digits, found := strings.CutSuffix(name, suffix)

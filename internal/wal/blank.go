@@ -11,7 +11,8 @@ import (
 )
 
 // Blank reports whether no record was ever appended to the log in dir, whatever database it belongs to: a log is made blank,
-// and so a blank one may be what a crash left of the creation of a database.
+// and so a blank one may be what a crash left of the creation of a database. A directory that holds anything else is not blank: it may
+// be somebody else's.
 func Blank(fsys vfs.FS, dir string) (bool, error) {
 	names, err := fsys.List(dir)
 	if err != nil {
@@ -19,7 +20,7 @@ func Blank(fsys vfs.FS, dir string) (bool, error) {
 	}
 	for _, name := range names {
 		if _, ok := parseName(name); !ok {
-			continue
+			return false, nil
 		}
 		blank, err := blankFile(fsys, filepath.Join(dir, name))
 		if err != nil || !blank {

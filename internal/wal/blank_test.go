@@ -1,6 +1,9 @@
 package wal
 
-import "testing"
+import (
+	"path/filepath"
+	"testing"
+)
 
 func TestBlank(t *testing.T) {
 	for _, m := range modes {
@@ -27,5 +30,13 @@ func TestBlank(t *testing.T) {
 			must(t, l.Close())
 			check(false)
 		})
+	}
+	// What is not a log's is no trace of a log that was being made.
+	fsys := newFS(t)
+	f, err := fsys.Create(filepath.Join(options(fsys, false).Dir, "somebody else's"))
+	must(t, err)
+	must(t, f.Close())
+	if blank, err := Blank(fsys, options(fsys, false).Dir); err != nil || blank {
+		t.Errorf("a directory with another file: Blank is %v, %v", blank, err)
 	}
 }
