@@ -42,8 +42,18 @@ type check struct {
 	place     int // in the record
 	op        *op
 	condition *Condition
-	answers   [256]Verdict // by the byte there; Unknown: not asked yet, or it does not follow from it
+	answers   [256]answer // by the byte there
 }
+
+// answer is what a byte tells, as a bit, so that those to several conditions are put together without a branch for each.
+type answer uint8
+
+const (
+	notAsked answer = 0
+	asked    answer = 1 << iota
+	fails
+	undecided
+)
 
 // NewSieve returns a sieve for records of this codec.
 func (c *Codec) NewSieve(conditions []Condition) *Sieve { return &Sieve{c: c, conditions: conditions} }
@@ -65,22 +75,39 @@ func (s *Sieve) Look(stored []byte) Verdict {
 	if r.fails {
 		return Fails
 	}
-	unknown := r.open
+	all, any := asked, answer(0)
 	for i := range r.checks {
 		k := &r.checks[i]
-		answer := k.answers[stored[k.place]]
-		if answer == Unknown {
-			answer = s.ask(k, stored[k.place])
-		}
-		if answer == Fails {
-			return Fails
-		}
-		unknown = unknown || answer == Unknown
+		one := k.answers[stored[k.place]]
+		all, any = all&one, any|one
 	}
-	if unknown {
+	switch {
+	case any&fails != 0:
+		return Fails
+	case all == notAsked:
+		return s.askAll(r, stored)
+	case r.open || any&undecided != 0:
 		return Unknown
 	}
 	return Holds
+}
+
+// askAll is what Look does where some bytes have not been met yet.
+func (s *Sieve) askAll(r *screen, stored []byte) Verdict {
+	verdict := Holds
+	if r.open {
+		verdict = Unknown
+	}
+	for i := range r.checks {
+		k := &r.checks[i]
+		switch one := s.ask(k, stored[k.place]); {
+		case one&fails != 0:
+			return Fails
+		case one&undecided != 0:
+			verdict = Unknown
+		}
+	}
+	return verdict
 }
 
 // meet prepares for the records of a template; nil: it is not known.
@@ -111,16 +138,19 @@ func (s *Sieve) meet(number int) *screen {
 }
 
 // ask finds the answer for one byte.
-func (s *Sieve) ask(k *check, b byte) Verdict {
-	var v bsoncore.Value
-	var ok bool
-	if v, s.scratch, ok = k.op.alone(b, s.scratch[:0]); !ok {
-		return Unknown
+func (s *Sieve) ask(k *check, b byte) answer {
+	if k.answers[b] != notAsked {
+		return k.answers[b]
 	}
-	answer := Fails
-	if k.condition.Holds(v) {
-		answer = Holds
+	one := asked
+	v, scratch, ok := k.op.alone(b, s.scratch[:0])
+	s.scratch = scratch
+	switch {
+	case !ok:
+		one |= undecided
+	case !k.condition.Holds(v):
+		one |= fails
 	}
-	k.answers[b] = answer
-	return answer
+	k.answers[b] = one
+	return one
 }
