@@ -85,7 +85,7 @@ func indexName(number, index uint32) string {
 func (s *Store) load() error {
 	cat := &catalogue{byName: map[string]*collection{}, byNumber: map[uint32]*collection{}, views: map[string]*view{}}
 	meta, err := s.db.Keyspace(metaKeyspace, nil)
-	if errors.Is(err, pando.ErrReadOnly) { // and there is none
+	if errors.Is(err, pando.ErrNotFound) { // a reader makes none
 		s.current.Store(cat)
 		return nil
 	}

@@ -79,6 +79,9 @@ func (c *Config) complete() error {
 	if _, err := c.profile(); err != nil {
 		return err
 	}
+	if _, _, err := net.SplitHostPort(c.Addr); c.Addr != noTCP && err != nil {
+		return fmt.Errorf("%w: addr wants HOST:PORT or none, not %q", ErrConfig, c.Addr)
+	}
 	if c.Addr != noTCP && !c.Auth && !c.NoAuth && !isLoopback(c.Addr) {
 		return fmt.Errorf("%w: %s can be reached from other machines: ask for logins with auth, or say no-auth", ErrConfig, c.Addr)
 	}

@@ -48,12 +48,12 @@ func exitCode(err error) int {
 	return exitFailed
 }
 
-// message returns err as one line.
-func message(ctx context.Context, err error) string {
+// message returns err, with which command has ended, as one line.
+func message(ctx context.Context, command string, err error) string {
 	text := strings.ReplaceAll(err.Error(), "\n", "; ")
 	switch {
 	case isUsage(err):
-		text += " (see pando --help)"
+		text += fmt.Sprintf(" (see %s --help)", command)
 	case errors.Is(err, context.Canceled) && ctx.Err() != nil:
 		text = strings.ReplaceAll(text, context.Canceled.Error(), "interrupted")
 	}

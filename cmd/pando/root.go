@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -30,12 +31,12 @@ func run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer
 	a := &app{in: in, out: bufio.NewWriterSize(out, outputBuffer), err: errOut}
 	root := newRoot(a)
 	root.SetArgs(args)
-	err := root.ExecuteContext(ctx)
+	command, err := root.ExecuteContextC(ctx)
 	if flushing := a.out.Flush(); !errors.Is(err, flushing) { // else err tells of it already
 		err = errors.Join(err, flushing)
 	}
 	if err != nil {
-		fmt.Fprintln(errOut, message(ctx, err))
+		fmt.Fprintln(errOut, message(ctx, command.CommandPath(), err))
 	}
 	return exitCode(err)
 }
@@ -58,13 +59,17 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 3 not found, 4 damage found.`,
 		DisableFlagsInUseLine: true,
 		SilenceUsage:          true,
 		CompletionOptions:     cobra.CompletionOptions{DisableDefaultCmd: true},
-		Args: func(_ *cobra.Command, args []string) error {
+		Args: func(root *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return usageError{errors.New("no command given")}
 			}
+			if near := root.SuggestionsFor(args[0]); len(near) > 0 {
+				return usageError{fmt.Errorf("there is no command %q; near to it is %s", args[0], strings.Join(near, ", "))}
+			}
 			return usageError{fmt.Errorf("there is no command %q", args[0])}
 		},
-		Run: func(*cobra.Command, []string) {},
+		SuggestionsMinimumDistance: 2,
+		Run:                        func(*cobra.Command, []string) {},
 	}
 	root.SetOut(a.out)
 	root.SetErr(a.err)

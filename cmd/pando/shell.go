@@ -142,7 +142,7 @@ func (s *session) interactive(ctx context.Context) error {
 		running, end := w.begin(ctx)
 		done, err := s.run(running, line)
 		if err != nil {
-			fmt.Fprintln(a.err, message(running, err))
+			fmt.Fprintln(a.err, message(running, "pando shell", err))
 		}
 		if end() || done {
 			return nil
