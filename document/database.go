@@ -160,6 +160,9 @@ func (s *Store) create(ctx context.Context, ns namespace, spec document, uuid []
 		return c, err
 	}
 	settings, err := parseSettings(spec)
+	if err == nil {
+		err = settings.checkValidator()
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -161,6 +161,9 @@ func (tx *Tx) create(ns namespace, spec document) (*collection, error) {
 		return nil, err
 	}
 	settings, err := parseSettings(spec)
+	if err == nil {
+		err = settings.checkValidator()
+	}
 	if err != nil {
 		return nil, err
 	}

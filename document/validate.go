@@ -28,6 +28,16 @@ func (s *settings) parseValidator() (*validator, error) {
 	return v, err
 }
 
+// checkValidator refuses a validator that is new; those that are stored were made when more was allowed.
+func (s *settings) checkValidator() error {
+	spec, _ := document(s.spec).Lookup("validator").DocumentOK() // also where the level is off, so that it can be turned on
+	if spec == nil {
+		return nil
+	}
+	_, err := query.Parse(spec, &query.Options{Collation: s.collation, Validator: true})
+	return err
+}
+
 // validator returns a validator for a write that ctx may end. It is given back to s.validators.
 func (s *settings) validator(ctx context.Context) (*validator, error) {
 	v, _ := s.validators.Get().(*validator)
@@ -174,6 +184,11 @@ func (c *collection) modifySettings(ctx context.Context, change, told document) 
 	after, err := parseSettings(merged)
 	if err != nil {
 		return err
+	}
+	if _, err := change.LookupErr("validator"); err == nil {
+		if err := after.checkValidator(); err != nil {
+			return err
+		}
 	}
 	c.settings.Store(after)
 	err = c.store.write(ctx, func(w *writer) error {

@@ -125,6 +125,7 @@ func TestNamesEndAtAZeroByte(t *testing.T) {
 		`{"$lookup": {"from": "o", "localField": "m", "foreignField": "m.\u0000", "as": "l"}}`:                                                   16411,
 		`{"$graphLookup": {"from": "o", "startWith": 1, "connectFromField": "m", "connectToField": "_id", "as": "l\u0000"}}`:                     16411,
 		`{"$graphLookup": {"from": "o", "startWith": 1, "connectFromField": "m", "connectToField": "_id", "as": "l", "depthField": "d\u0000d"}}`: 16411,
+		`{"$graphLookup": {"from": "o", "startWith": 1, "connectFromField": "m", "connectToField": "_id", "as": "l", "depthField": ""}}`:         40352,
 		`{"$unwind": {"path": "$a", "includeArrayIndex": "i\u0000"}}`:                                                                            16411,
 		`{"$densify": {"field": "d\u0000", "range": {"step": 1, "bounds": [1, 3]}}}`:                                                             16411,
 		`{"$densify": {"field": "d", "partitionByFields": ["p\u0000"], "range": {"step": 1, "bounds": "full"}}}`:                                 16411,

@@ -94,7 +94,7 @@ func (s *graphStage) option(p *parser, name string, v value) (err error) {
 		s.from = text
 		return nil
 	}
-	if text == "" {
+	if text == "" && name != "depthField" {
 		return nil // counts as not given
 	}
 	segments, err := path.Split(text)

@@ -40,6 +40,8 @@ type Options struct {
 	Later bool
 	// Redact defines $$DESCEND, $$PRUNE and $$KEEP, for Expression.Redact.
 	Redact bool
+	// Validator refuses $rand: what a collection's validator says of a document is always the same.
+	Validator bool
 	// Call is who waits for the evaluations, and ends them with its context; nil: nobody.
 	Call *Call
 }

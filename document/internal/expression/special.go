@@ -54,7 +54,10 @@ func parseMeta(p *parser, name string, v bsoncore.Value) (node, error) {
 // MetaVariable is the name of the variable by which EvalWith is given what {$meta: kind} means for the document.
 func MetaVariable(kind string) string { return "meta:" + kind }
 
-func parseRand(_ *parser, name string, v bsoncore.Value) (node, error) {
+func parseRand(p *parser, name string, v bsoncore.Value) (node, error) {
+	if p.options.Validator {
+		return nil, mongoerror.New(3040500, "$rand not allowed inside collection validators")
+	}
 	if (isObject(v) || isArray(v)) && count(v.Data) == 0 {
 		return &volatile{lazy{apply: func(st *state, _ []node) (bsoncore.Value, error) { return st.double(rand.Float64()) }}}, nil
 	}

@@ -93,6 +93,9 @@ func (p *parser) near(name string, doc bsoncore.Document) (Node, error) {
 	if p.inner > 0 {
 		return nil, errNearInside()
 	}
+	if p.options.Validator {
+		return nil, mongoerror.New(mongoerror.Code(5626500), "$geoNear, $near, and $nearSphere are not allowed in this context")
+	}
 	n := &Near{Path: name, Spec: doc, MaxDistance: math.MaxFloat64, path: path.Parse(name)}
 	elements := path.ElementsOf(doc)
 	op, v, _ := elements.Next()

@@ -114,6 +114,9 @@ func (p *parser) whole(name string, v bsoncore.Value, depth int) (Node, error) {
 		if p.inner > 0 {
 			return nil, badValue("$sampleRate can only be applied to the top-level document")
 		}
+		if p.options.Validator {
+			return nil, mongoerror.New(mongoerror.Code(3040500), "$rand not allowed inside collection validators")
+		}
 		return sample(v)
 	case "$where", "$text":
 		return nil, p.unsupported(name, v)
@@ -171,7 +174,8 @@ func (p *parser) expr(v bsoncore.Value) (Node, error) {
 	if p.inner > 0 {
 		return nil, badValue("$expr can only be applied to the top-level document")
 	}
-	e, err := expression.Parse(v, &expression.Options{Collation: p.options.Collation, Let: p.options.Let, Now: p.options.Now, Call: p.options.Call})
+	e, err := expression.Parse(v, &expression.Options{Collation: p.options.Collation, Let: p.options.Let, Now: p.options.Now, Call: p.options.Call,
+		Validator: p.options.Validator})
 	if err != nil {
 		return nil, err
 	}

@@ -28,6 +28,7 @@ type Options struct {
 	Let       []expression.Variable // $$name in $expr
 	Now       time.Time             // $$NOW
 	Call      *expression.Call      // who waits for $expr
+	Validator bool                  // refuse what a collection's validator may not ask: chance and distance
 }
 
 // Filter is a parsed filter: immutable, safe for concurrent use. Root is its tree, normalised, for planners.
