@@ -1,7 +1,6 @@
 package document
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +12,7 @@ import (
 	"github.com/pandodb/pando/document/internal/index"
 	"github.com/pandodb/pando/document/internal/mongoerror"
 	"github.com/pandodb/pando/document/internal/notation"
+	"github.com/pandodb/pando/document/internal/order"
 )
 
 // Index says what index to make. Its fields are those of MongoDB's createIndexes.
@@ -208,9 +208,29 @@ func isIDIndex(def *index.Definition) bool {
 	return len(def.Components) == 1 && def.Components[0].Path == "_id" && def.Components[0].Kind == index.Ascending
 }
 
+// KnownIndexFields returns a specification of an index without the fields that none has.
+func KnownIndexFields(spec bson.Raw) (bson.Raw, error) {
+	elements, err := document(spec).Elements()
+	if err != nil {
+		return nil, malformed("%v", err)
+	}
+	b := bsoncore.NewDocumentBuilder()
+	for _, e := range elements {
+		if index.IsField(e.Key()) {
+			b.AppendValue(e.Key(), e.Value())
+		}
+	}
+	return bson.Raw(b.Build()), nil
+}
+
+// sameSpec reports whether two parts of specifications mean the same: {a: 1.0}, as shells and old dumps have it, is {a: 1}.
+func sameSpec(a, b document) bool {
+	return len(a) == 0 && len(b) == 0 || len(a) > 0 && len(b) > 0 && order.CompareDocuments(a, b, nil) == 0
+}
+
 // compareIndexes reports whether two definitions are the same index, and fails when they are in each other's way.
 func compareIndexes(old, new *index.Definition) (bool, error) {
-	same := bytes.Equal(old.Keys, new.Keys) && bytes.Equal(old.WildcardProjection, new.WildcardProjection) && bytes.Equal(old.PartialSpec, new.PartialSpec) &&
+	same := sameSpec(old.Keys, new.Keys) && sameSpec(old.WildcardProjection, new.WildcardProjection) && sameSpec(old.PartialSpec, new.PartialSpec) &&
 		old.Collation.Equal(new.Collation) && old.Unique == new.Unique && old.Sparse == new.Sparse
 	switch {
 	case same && old.TTL == new.TTL && old.Name == new.Name:
@@ -330,13 +350,13 @@ func (c *collection) selectIndexes(which bsoncore.Value) ([]*secondary, error) {
 		if x.def.Name == cappedIDIndex {
 			continue
 		}
-		if byName && (name == "*" || name == x.def.Name) || byKeys && bytes.Equal(keys, x.def.Keys) {
+		if byName && (name == "*" || name == x.def.Name) || byKeys && sameSpec(keys, x.def.Keys) {
 			gone = append(gone, x)
 		}
 	}
 	s := c.settings.Load().series
 	switch {
-	case s.hasIndex() && (byName && name == s.order.Name || byKeys && bytes.Equal(keys, s.order.Keys)):
+	case s.hasIndex() && (byName && name == s.order.Name || byKeys && sameSpec(keys, s.order.Keys)):
 		return nil, mongoerror.New(mongoerror.InvalidOptions, "cannot drop the index %s: it is the order of the records", s.order.Name)
 	case s != nil && (byKeys || name == "_id_") && len(gone) > 0:
 	case byName && name == "_id_", byKeys && isIDPattern(keys) && s == nil:

@@ -254,12 +254,20 @@ func (r *request) createIndexes() (bsoncore.Document, error) {
 	if len(list) == 0 {
 		return nil, document.NewError(document.BadValue, "Must specify at least one index to create")
 	}
+	lenient, err := r.flag("ignoreUnknownIndexOptions")
+	if err != nil {
+		return nil, err
+	}
 	specs := make([]bson.Raw, len(list))
 	for i, spec := range list {
 		if _, err := spec.LookupErr("name"); err != nil {
 			return nil, document.NewError(document.FailedToParse, "Error in specification %s :: caused by :: The 'name' field is a required property of an index specification", spec)
 		}
-		specs[i] = bson.Raw(spec)
+		if specs[i] = bson.Raw(spec); lenient {
+			if specs[i], err = document.KnownIndexFields(specs[i]); err != nil {
+				return nil, err
+			}
+		}
 	}
 	quorum, err := r.commitQuorum()
 	if err != nil {

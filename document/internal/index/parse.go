@@ -40,6 +40,9 @@ func Parse(spec bsoncore.Document, defaultCollation *collation.Collation) (*Defi
 	}
 	elements := path.ElementsOf(p.spec)
 	for name, v, ok := elements.Next(); ok; name, v, ok = elements.Next() {
+		if !IsField(string(name)) {
+			return nil, p.fail(mongoerror.InvalidIndexSpecificationOption, "The field '%s' is not valid for an index specification. Specification: %s", name, documentText(p.spec))
+		}
 		if err := p.field(string(name), v); err != nil {
 			return nil, err
 		}
@@ -58,6 +61,17 @@ func Parse(spec bsoncore.Document, defaultCollation *collation.Collation) (*Defi
 	}
 	p.d.Spec = p.document()
 	return p.d, nil
+}
+
+// IsField reports whether a specification may have a field.
+func IsField(name string) bool {
+	switch name {
+	case "key", "name", "v", "unique", "sparse", "background", "hidden", "expireAfterSeconds", "partialFilterExpression", "collation",
+		"wildcardProjection", "ns", "dropDups", "_id", "weights", "clustered", "storageEngine", "2dsphereIndexVersion", "prepareUnique",
+		"default_language", "language_override", "textIndexVersion", "bits", "min", "max", "coarsestIndexedLevel", "finestIndexedLevel":
+		return true
+	}
+	return false
 }
 
 // fail returns an error about the specification.
@@ -147,10 +161,8 @@ func (p *parser) otherField(name string, v bsoncore.Value) error {
 			return p.fail(mongoerror.CannotCreateIndex, "unsupported geo index version { 2dsphereIndexVersion : %s }, only versions: [1,2,3] are supported", text(v))
 		}
 		p.options[name] = v
-	case "prepareUnique", "default_language", "language_override", "textIndexVersion", "bits", "min", "max", "coarsestIndexedLevel", "finestIndexedLevel":
-		p.options[name] = v
 	default:
-		return p.fail(mongoerror.InvalidIndexSpecificationOption, "The field '%s' is not valid for an index specification. Specification: %s", name, documentText(p.spec))
+		p.options[name] = v
 	}
 	return nil
 }

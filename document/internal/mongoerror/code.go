@@ -72,6 +72,7 @@ const (
 	CommandNotSupported                       Code = 115
 	ConflictingOperationInProgress            Code = 117
 	DocumentValidationFailure                 Code = 121
+	CommandFailed                             Code = 125
 	CappedPositionLost                        Code = 136
 	ReadConcernMajorityNotEnabled             Code = 148
 	IncompatibleCollationVersion              Code = 161
@@ -104,6 +105,7 @@ const (
 	ExceededTimeLimit                         Code = 262
 	OperationNotSupportedInTransaction        Code = 263
 	IndexBuildAborted                         Code = 276
+	UnsatisfiableCommitQuorum                 Code = 278
 	ChangeStreamFatalError                    Code = 280
 	TransactionCoordinatorSteppingDown        Code = 281
 	ChangeStreamHistoryLost                   Code = 286
@@ -208,6 +210,7 @@ var names = map[Code]string{
 	CommandNotSupported:                       "CommandNotSupported",
 	ConflictingOperationInProgress:            "ConflictingOperationInProgress",
 	DocumentValidationFailure:                 "DocumentValidationFailure",
+	CommandFailed:                             "CommandFailed",
 	CappedPositionLost:                        "CappedPositionLost",
 	ReadConcernMajorityNotEnabled:             "ReadConcernMajorityNotEnabled",
 	IncompatibleCollationVersion:              "IncompatibleCollationVersion",
@@ -240,6 +243,7 @@ var names = map[Code]string{
 	ExceededTimeLimit:                         "ExceededTimeLimit",
 	OperationNotSupportedInTransaction:        "OperationNotSupportedInTransaction",
 	IndexBuildAborted:                         "IndexBuildAborted",
+	UnsatisfiableCommitQuorum:                 "UnsatisfiableCommitQuorum",
 	ChangeStreamFatalError:                    "ChangeStreamFatalError",
 	TransactionCoordinatorSteppingDown:        "TransactionCoordinatorSteppingDown",
 	MergeStageNoMatchingDocument:              "MergeStageNoMatchingDocument",
