@@ -68,6 +68,11 @@ func (c *cursor) read(ctx context.Context, n int64, b *batch) (end bool, err err
 			b.out = slices.Grow(b.out, min(int(min(n, defaultBatch))*(size+8), mostReserved))
 		}
 	}
+	if c.rest > 0 {
+		if c.rest -= int64(b.count); c.rest <= 0 {
+			end = true // nobody has to ask once more to hear that this was all
+		}
+	}
 	return end, c.src.Err()
 }
 

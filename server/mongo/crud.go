@@ -46,6 +46,9 @@ func (r *request) statements(field string) ([]bsoncore.Document, bool, error) {
 	if len(list) == 0 || len(list) > maxWriteBatch {
 		return nil, false, document.NewError(document.Code(16), "Write batch sizes must be between 1 and %d. Got %d operations.", maxWriteBatch, len(list))
 	}
+	if err := r.numberStatements(len(list)); err != nil {
+		return nil, false, err
+	}
 	ordered, err := r.ordered()
 	return list, ordered, err
 }
@@ -160,12 +163,16 @@ func (r *request) update() (bsoncore.Document, error) {
 	if err != nil {
 		return nil, err
 	}
-	var w writeResult
+	// All are read before any is carried out, so that a command that cannot be understood changes nothing.
+	statements := make([]updateStatement, len(list))
 	for i, doc := range list {
-		s, err := r.parseUpdate(i, doc)
-		if err != nil {
+		if err := r.parseUpdate(&statements[i], i, doc); err != nil {
 			return nil, err
 		}
+	}
+	var w writeResult
+	for i := range statements {
+		s := &statements[i]
 		s.options.SkipValidation = skip
 		result, err := r.applyUpdate(c, i, s, &w)
 		if err != nil {
@@ -188,67 +195,6 @@ func (r *request) update() (bsoncore.Document, error) {
 	return r.written(&w, true), nil
 }
 
-// updateStatement is one statement of an update command.
-type updateStatement struct {
-	filter  bson.Raw
-	update  bson.RawValue
-	options document.UpdateOptions
-}
-
-func (r *request) parseUpdate(i int, doc bsoncore.Document) (*updateStatement, error) {
-	s := &updateStatement{}
-	if !r.docsChecked() {
-		if err := document.CheckBSON(bson.Raw(doc)); err != nil {
-			return nil, err
-		}
-	}
-	var err error
-	for rest := doc[4 : len(doc)-1]; len(rest) > 0; {
-		name, v, after, ok := cutElement(rest)
-		if !ok {
-			return nil, document.NewError(document.FailedToParse, "update.updates.%d cannot be read", i)
-		}
-		rest = after
-		raw := bson.RawValue{Type: bson.Type(v.Type), Value: v.Data}
-		field := func() string { return "update.updates." + string(name) }
-		switch string(name) {
-		case "q":
-			d, ok := v.DocumentOK()
-			if !ok {
-				return nil, wrongType(field(), v, "object")
-			}
-			s.filter = bson.Raw(d)
-		case "u":
-			if v.Type != bsoncore.TypeEmbeddedDocument && v.Type != bsoncore.TypeArray {
-				return nil, document.NewError(document.FailedToParse, "Update argument must be either an object or an array")
-			}
-			s.update = raw
-		case "multi":
-			if s.options.Many, err = asFlag(field(), v); err != nil {
-				return nil, err
-			}
-		case "upsert":
-			if s.options.Upsert, err = asFlag(field(), v); err != nil {
-				return nil, err
-			}
-		case "arrayFilters":
-			s.options.ArrayFilters = raw
-		case "hint":
-			s.options.Hint = raw
-		case "collation":
-			s.options.Collation = raw
-		case "c", "sampleId", "upsertSupplied":
-		default:
-			return nil, document.NewError(codeUnknownField, "BSON field '%s' is an unknown field.", field())
-		}
-	}
-	if s.filter == nil || s.update.Type == 0 {
-		return nil, document.NewError(codeMissingField, "BSON field 'update.updates' is missing a required field: q and u")
-	}
-	s.options.Let, err = r.optional("let")
-	return s, err
-}
-
 // applyUpdate carries out one statement, unless it was carried out before.
 func (r *request) applyUpdate(c *document.Collection, i int, s *updateStatement, w *writeResult) (*document.UpdateResult, error) {
 	before, err := r.doneBefore(i)
@@ -256,7 +202,7 @@ func (r *request) applyUpdate(c *document.Collection, i int, s *updateStatement,
 		return nil, err
 	}
 	if before != nil {
-		w.retried = append(w.retried, int32(i))
+		w.retried = append(w.retried, r.statement.of(int32(i)))
 		return before.update(), nil
 	}
 	if r.retryable && s.options.Many {
@@ -362,7 +308,7 @@ func (r *request) deleteOne(c *document.Collection, i int, doc bsoncore.Document
 		return 0, err
 	}
 	if before != nil {
-		w.retried = append(w.retried, int32(i))
+		w.retried = append(w.retried, r.statement.of(int32(i)))
 		return before.N, nil
 	}
 	if r.retryable && o.Many {
@@ -387,10 +333,13 @@ func (r *request) findAndModify() (bsoncore.Document, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := r.numberStatements(1); err != nil {
+		return nil, err
+	}
 	if before, err := r.doneBefore(0); err != nil {
 		return nil, err
 	} else if before != nil {
-		return before.findAndModify(o.Remove), nil
+		return before.findAndModify(o.Remove, r.statement.of(0)), nil
 	}
 	if err := r.server.fails.beforeWrite(r); err != nil {
 		return nil, err
@@ -430,6 +379,8 @@ func (r *request) parseFindAndModify() (o *document.ModifyOptions, filter any, e
 		err = document.NewError(document.FailedToParse, "Cannot specify both new=true and remove=true; 'remove' always returns the deleted document")
 	case o.Remove && o.Upsert:
 		err = document.NewError(document.FailedToParse, "Cannot specify both upsert=true and remove=true")
+	case o.Remove && r.has("arrayFilters"):
+		err = document.NewError(document.FailedToParse, "Cannot specify arrayFilters and remove=true")
 	case !o.Remove && !r.has("update"):
 		err = document.NewError(document.FailedToParse, "Either an update or remove=true must be specified")
 	}

@@ -24,7 +24,8 @@ type cursor struct {
 	noTimeout bool
 	tailable  bool
 	await     bool
-	changes   bool // a change stream
+	changes   bool  // a change stream
+	rest      int64 // how many documents its limit leaves; 0: it has none
 	cancel    context.CancelCauseFunc
 	ctx       context.Context
 

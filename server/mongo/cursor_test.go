@@ -87,3 +87,19 @@ func TestValidateInTheBackgroundIsNotFull(t *testing.T) {
 	c.refused("d", cmd("validate", "c", "full", true, "background", true), 72)
 	c.must("d", cmd("validate", "c", "background", true))
 }
+
+// TestLimitsEndCursors: a batch that reaches the limit is the last one, and says so.
+func TestLimitsEndCursors(t *testing.T) {
+	c := filled(t, 10, &Options{})
+	for _, test := range []struct{ limit, size, batches int }{{2, 2, 1}, {5, 2, 3}, {4, 2, 2}, {1, 0, 2}, {20, 10, 2}} {
+		reply := c.must("d", cmd("find", "c", "limit", test.limit, "batchSize", test.size))
+		batches := 1
+		for id := reply.Lookup("cursor", "id").Int64(); id != 0; id = reply.Lookup("cursor", "id").Int64() {
+			reply = c.must("d", cmd("getMore", id, "collection", "c", "batchSize", test.size))
+			batches++
+		}
+		if batches != test.batches {
+			t.Errorf("%+v: %d batches", test, batches)
+		}
+	}
+}

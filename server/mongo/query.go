@@ -93,6 +93,9 @@ func (r *request) find() (bsoncore.Document, error) {
 	if await && !tailable {
 		return nil, document.NewError(document.FailedToParse, "Cannot set 'awaitData' without also setting 'tailable'")
 	}
+	if err := checkTailable(tailable, single, o.Sort); err != nil {
+		return nil, err
+	}
 	missing := false // there is no collection, so nothing to wait for
 	open := func(ctx context.Context) (*document.Cursor, error) {
 		if tailable {
@@ -106,7 +109,30 @@ func (r *request) find() (bsoncore.Document, error) {
 	}
 	return r.firstBatch(r.db+"."+c.Name(), size, single, open, func(x *cursor) {
 		x.tailable, x.await = tailable && !missing, await && !missing
+		if !x.tailable {
+			x.rest = o.Limit
+		}
 	})
+}
+
+// checkTailable refuses what goes against a cursor that waits at the end: an end, and any order but the natural one.
+func checkTailable(tailable, single bool, sort any) error {
+	if !tailable {
+		return nil
+	}
+	if single {
+		return document.NewError(document.BadValue, "cannot use tailable option with the 'singleBatch' option")
+	}
+	by, _ := sort.(bson.Raw)
+	elements, err := by.Elements()
+	if err != nil || len(elements) == 0 {
+		return nil
+	}
+	natural, _ := elements[0].Value().AsInt64OK()
+	if len(elements) > 1 || elements[0].Key() != "$natural" || natural != 1 {
+		return document.NewError(document.BadValue, "cannot use tailable option with a sort other than {$natural: 1}")
+	}
+	return nil
 }
 
 // batchSize returns how many documents a batch takes; -1 when the command does not say.

@@ -9,7 +9,9 @@ import (
 // TestRefusedArguments has commands that MongoDB refuses with the same codes, and that must have no effect.
 func TestRefusedArguments(t *testing.T) {
 	c := filled(t, 5, &Options{})
+	c.must("d", cmd("create", "capped", "capped", true, "size", 4096))
 	deletes := func(statements ...any) bson.D { return cmd("delete", "c", "deletes", bson.A(statements)) }
+	change := cmd("q", bson.D{}, "u", cmd("$set", cmd("changed", true)))
 	all := cmd("q", bson.D{}, "limit", 0)
 	for _, test := range []struct {
 		command bson.D
@@ -19,6 +21,18 @@ func TestRefusedArguments(t *testing.T) {
 		{deletes(all, cmd("limit", 1)), 40414},
 		{deletes(all, cmd("q", bson.D{}, "limit", 2)), 9},
 		{deletes(all, cmd("q", bson.D{}, "limit", "all")), 9},
+		{cmd("update", "c", "updates", bson.A{change, cmd("q", 1, "u", bson.D{})}), 14},
+		{cmd("update", "c", "updates", bson.A{change, cmd("q", bson.D{}, "u", bson.D{}, "unknown", 1)}), 40415},
+		{cmd("update", "c", "updates", bson.A{cmd("q", bson.D{}, "u", cmd("$set", cmd("a", 1)), "c", cmd("x", 1))}), 51198},
+		{cmd("findAndModify", "c", "query", bson.D{}, "remove", true, "arrayFilters", bson.A{}), 9},
+		{cmd("find", "capped", "tailable", true, "singleBatch", true), 2},
+		{cmd("find", "capped", "tailable", true, "sort", cmd("a", 1)), 2},
+		{cmd("find", "capped", "tailable", true, "sort", cmd("$natural", -1)), 2},
+		{cmd("create", "v", "validator", cmd("$expr", cmd("$lt", bson.A{0.5, cmd("$rand", bson.D{})}))), 3040500},
+		{cmd("create", "v", "validator", cmd("$sampleRate", 0.5)), 3040500},
+		{cmd("create", "v", "validator", cmd("a", cmd("$near", bson.A{1, 1}))), 5626500},
+		{cmd("create", "v", "validator", cmd("$unknown", 1), "validationLevel", "off"), 2},
+		{cmd("collMod", "c", "validator", cmd("$expr", cmd("$rand", bson.D{}))), 3040500},
 		{cmd("find", "c", "limit", -1), 51024},
 		{cmd("find", "c", "skip", -1), 51024},
 		{cmd("find", "c", "batchSize", -1), 51024},
@@ -31,8 +45,8 @@ func TestRefusedArguments(t *testing.T) {
 	} {
 		c.refused("d", test.command, test.code)
 	}
-	if n := c.must("d", cmd("count", "c")).Lookup("n").AsInt64(); n != 5 {
-		t.Errorf("%d documents are left", n)
+	if n := c.must("d", cmd("count", "c", "query", cmd("changed", cmd("$exists", false)))).Lookup("n").AsInt64(); n != 5 {
+		t.Errorf("%d documents are left as they were", n)
 	}
 }
 
@@ -53,4 +67,22 @@ func TestIndexesOfTheSameFields(t *testing.T) {
 	c.refused("d", create(cmd("name", "plain", "unique", true)), 86)
 	c.refused("d", cmd("dropIndexes", "c", "index", cmd("t", 1)), 181)
 	c.must("d", cmd("dropIndexes", "c", "index", "sparse"))
+}
+
+// TestNumbersOfIndexesAreEqual: what shells and old dumps write as {a: 1.0} is the index {a: 1}.
+func TestNumbersOfIndexesAreEqual(t *testing.T) {
+	c := filled(t, 1, &Options{})
+	create := func(one any, more ...bson.E) bson.D {
+		return cmd("createIndexes", "c", "indexes", bson.A{append(cmd("key", cmd("t", one), "name", "t_1"), more...)})
+	}
+	unheard := bson.E{Key: "unheardOf", Value: 1}
+	c.must("d", create(1))
+	for _, one := range []any{1.0, int64(1)} {
+		if n := c.must("d", create(one)).Lookup("numIndexesAfter").Int32(); n != 2 {
+			t.Errorf("%d indexes after %T", n, one)
+		}
+	}
+	c.refused("d", create(1, unheard), 197)
+	c.must("d", append(create(1, unheard), bson.E{Key: "ignoreUnknownIndexOptions", Value: true}))
+	c.must("d", cmd("dropIndexes", "c", "index", cmd("t", 1.0)))
 }

@@ -26,10 +26,59 @@ func (r *request) retryableWrite(run func() (bsoncore.Document, error)) (bsoncor
 	return reply, err
 }
 
-// statementContext returns the context for a write, which says what it is known by if it may be sent again.
-func (r *request) statementContext(ids ...int32) context.Context {
+// statementNumbers is what the statements of a command are known by: their place in it, from a first number on, or what the client says.
+type statementNumbers struct {
+	first int32
+	given []int32
+}
+
+// of returns the number of statement i.
+func (s *statementNumbers) of(i int32) int32 {
+	if s.given != nil {
+		return s.given[i]
+	}
+	return s.first + i
+}
+
+// numberStatements reads the numbers of n statements.
+func (r *request) numberStatements(n int) error {
+	r.statement = statementNumbers{}
+	if !r.retryable {
+		return nil
+	}
+	first, err := r.number("stmtId")
+	if err != nil {
+		return err
+	}
+	if r.statement.first = int32(first); !r.has("stmtIds") {
+		return nil
+	}
+	array, _ := r.args["stmtIds"].ArrayOK()
+	values, err := array.Values()
+	if err != nil {
+		return document.NewError(document.FailedToParse, "stmtIds: %v", err)
+	}
+	if len(values) != n {
+		return document.NewError(document.Code(16), "Number of statement ids must match the number of batch entries. Got %d statement ids but %d operations.", len(values), n)
+	}
+	for _, v := range values {
+		id, isInt := v.Int32OK()
+		if !isInt {
+			return wrongType(r.name+".stmtIds", v, "int")
+		}
+		r.statement.given = append(r.statement.given, id)
+	}
+	return nil
+}
+
+// statementContext returns the context for a write, which says what its statements are known by if it may be sent again.
+func (r *request) statementContext(statements ...int32) context.Context {
 	if !r.retryable {
 		return r.ctx
+	}
+	ids := make([]int32, len(statements))
+	for i, s := range statements {
+		ids[i] = r.statement.of(s)
 	}
 	return document.WithStatements(r.ctx, r.session.id, r.txnNumber, ids...)
 }
@@ -42,7 +91,7 @@ func (r *request) doneBefore(i int) (*outcome, error) {
 	if !r.retryable {
 		return nil, nil
 	}
-	o, err := r.server.store.Outcome(r.session.id, r.txnNumber, int32(i))
+	o, err := r.server.store.Outcome(r.session.id, r.txnNumber, r.statement.of(int32(i)))
 	if o == nil || err != nil {
 		return nil, err
 	}
@@ -57,9 +106,9 @@ func (o *outcome) update() *document.UpdateResult {
 	return &document.UpdateResult{Matched: o.N, Modified: o.Modified}
 }
 
-// findAndModify returns the outcome as the answer of findAndModify, which says that it is about statement 0 once more.
-func (o *outcome) findAndModify(removed bool) bsoncore.Document {
-	return done(modified(removed, o.Document, o.update()).AppendInt32("retriedStmtId", 0))
+// findAndModify returns the outcome as the answer of findAndModify, which says that it is about the statement once more.
+func (o *outcome) findAndModify(removed bool, statement int32) bsoncore.Document {
+	return done(modified(removed, o.Document, o.update()).AppendInt32("retriedStmtId", statement))
 }
 
 // notYetDone returns the documents of an insert that were not stored before, with the numbers of their statements.
@@ -71,7 +120,7 @@ func (r *request) notYetDone(docs []bsoncore.Document, w *writeResult) ([]bson.R
 			return nil, nil, err
 		}
 		if before != nil {
-			w.retried = append(w.retried, int32(i))
+			w.retried = append(w.retried, r.statement.of(int32(i)))
 			w.n++
 			continue
 		}

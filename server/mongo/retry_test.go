@@ -44,6 +44,51 @@ func TestRetryableWritesWhoseOutcomeIsNotHeardOf(t *testing.T) {
 	}
 }
 
+// Statements are known by the numbers that the client gives them: others of the same txnNumber are carried out.
+func TestNumbersOfStatements(t *testing.T) {
+	c := dial(t, newServer(t, nil))
+	lsid := bson.D{{Key: "id", Value: bson.Binary{Subtype: bson.TypeBinaryUUID, Data: []byte("0123456789abcdef")}}}
+	insert := func(number int64, ids bson.A, known string, by any) bson.D {
+		docs := bson.A{}
+		for _, id := range ids {
+			docs = append(docs, cmd("_id", id))
+		}
+		return cmd("insert", "c", "documents", docs, "lsid", lsid, "txnNumber", number, known, by)
+	}
+	c.must("d", insert(1, bson.A{1}, "stmtId", 5))
+	if reply := c.must("d", insert(1, bson.A{1}, "stmtId", 5)); reply.Lookup("retriedStmtIds", "0").Int32() != 5 {
+		t.Errorf("the same statement: %s", reply)
+	}
+	if reply := c.must("d", insert(1, bson.A{2}, "stmtId", 6)); len(reply.Lookup("retriedStmtIds").Value) > 0 {
+		t.Errorf("another statement: %s", reply)
+	}
+	c.must("d", insert(2, bson.A{3, 4}, "stmtIds", bson.A{4, 9}))
+	if reply := c.must("d", insert(2, bson.A{4, 5}, "stmtIds", bson.A{9, 10})); reply.Lookup("retriedStmtIds", "0").Int32() != 9 || reply.Lookup("n").Int32() != 2 {
+		t.Errorf("one again, and one that is new: %s", reply)
+	}
+	c.refused("d", insert(3, bson.A{6, 7}, "stmtIds", bson.A{1}), 16)
+	if n := c.must("d", cmd("count", "c")).Lookup("n").Int32(); n != 5 {
+		t.Errorf("%d documents", n)
+	}
+	modify := cmd("findAndModify", "c", "query", cmd("_id", 1), "update", cmd("$inc", cmd("n", 1)), "lsid", lsid, "txnNumber", int64(4), "stmtId", 8)
+	c.must("d", modify)
+	if reply := c.must("d", modify); reply.Lookup("retriedStmtId").Int32() != 8 {
+		t.Errorf("findAndModify: %s", reply)
+	}
+}
+
+// TestConstantsOfUpdates: a statement's own variables are values beside the command's.
+func TestConstantsOfUpdates(t *testing.T) {
+	c := dial(t, newServer(t, nil))
+	c.must("d", cmd("insert", "c", "documents", bson.A{cmd("_id", 1)}))
+	sum := bson.A{cmd("$set", cmd("sum", cmd("$add", bson.A{"$_id", "$$one", "$$all"}), "text", "$$text"))}
+	c.must("d", cmd("update", "c", "let", cmd("all", 100), "updates", bson.A{cmd("q", bson.D{}, "u", sum, "c", cmd("one", 10, "text", "$_id"))}))
+	doc := c.must("d", cmd("find", "c")).Lookup("cursor", "firstBatch", "0").Document()
+	if doc.Lookup("sum").AsInt64() != 111 || doc.Lookup("text").StringValue() != "$_id" {
+		t.Errorf("%s", doc)
+	}
+}
+
 // A pipeline that no server knows fails the whole update, a filter only its statement; a write concern that cannot hold is told of
 // beside the error of a command.
 func TestWhatFailsOfAWrite(t *testing.T) {

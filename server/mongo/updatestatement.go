@@ -1,0 +1,102 @@
+package mongo
+
+import (
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
+
+	"github.com/pandodb/pando/document"
+)
+
+// updateStatement is one statement of an update command.
+type updateStatement struct {
+	filter  bson.Raw
+	update  bson.RawValue
+	options document.UpdateOptions
+}
+
+func (r *request) parseUpdate(s *updateStatement, i int, doc bsoncore.Document) error {
+	if !r.docsChecked() {
+		if err := document.CheckBSON(bson.Raw(doc)); err != nil {
+			return err
+		}
+	}
+	var constants bson.RawValue
+	var err error
+	for rest := doc[4 : len(doc)-1]; len(rest) > 0; {
+		name, v, after, ok := cutElement(rest)
+		if !ok {
+			return document.NewError(document.FailedToParse, "update.updates.%d cannot be read", i)
+		}
+		rest = after
+		raw := bson.RawValue{Type: bson.Type(v.Type), Value: v.Data}
+		field := func() string { return "update.updates." + string(name) }
+		switch string(name) {
+		case "q":
+			d, ok := v.DocumentOK()
+			if !ok {
+				return wrongType(field(), v, "object")
+			}
+			s.filter = bson.Raw(d)
+		case "u":
+			if v.Type != bsoncore.TypeEmbeddedDocument && v.Type != bsoncore.TypeArray {
+				return document.NewError(document.FailedToParse, "Update argument must be either an object or an array")
+			}
+			s.update = raw
+		case "multi":
+			if s.options.Many, err = asFlag(field(), v); err != nil {
+				return err
+			}
+		case "upsert":
+			if s.options.Upsert, err = asFlag(field(), v); err != nil {
+				return err
+			}
+		case "arrayFilters":
+			s.options.ArrayFilters = raw
+		case "hint":
+			s.options.Hint = raw
+		case "collation":
+			s.options.Collation = raw
+		case "c":
+			if constants = raw; v.Type != bsoncore.TypeEmbeddedDocument {
+				return wrongType(field(), v, "object")
+			}
+		case "sampleId", "upsertSupplied":
+		default:
+			return document.NewError(codeUnknownField, "BSON field '%s' is an unknown field.", field())
+		}
+	}
+	if s.filter == nil || s.update.Type == 0 {
+		return document.NewError(codeMissingField, "BSON field 'update.updates' is missing a required field: q and u")
+	}
+	if constants.Type != 0 && s.update.Type != bson.TypeArray {
+		return document.NewError(document.Code(51198), "Constant values may only be specified for pipeline updates")
+	}
+	s.options.Let, err = r.optional("let")
+	if err == nil && constants.Type != 0 {
+		s.options.Let, err = withConstants(s.options.Let, constants)
+	}
+	return err
+}
+
+// withConstants adds the constants of one statement to the variables of the command. They are values, not expressions.
+func withConstants(let any, constants bson.RawValue) (bson.Raw, error) {
+	b := bsoncore.NewDocumentBuilder()
+	if given, ok := let.(bson.Raw); ok {
+		elements, err := given.Elements()
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range elements {
+			b.AppendValue(e.Key(), bsoncore.Value{Type: bsoncore.Type(e.Value().Type), Data: e.Value().Value})
+		}
+	}
+	elements, err := bson.Raw(constants.Value).Elements()
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range elements {
+		literal := bsoncore.NewDocumentBuilder().AppendValue("$literal", bsoncore.Value{Type: bsoncore.Type(e.Value().Type), Data: e.Value().Value})
+		b.AppendDocument(e.Key(), literal.Build())
+	}
+	return bson.Raw(b.Build()), nil
+}
