@@ -116,10 +116,12 @@ func TestFind(t *testing.T) {
 	for _, separators := range [][]string{
 		{"b"}, {"b", "d", "f"}, {"same/prefix/a", "same/prefix/ab", "same/prefix/b"},
 		{"x", "x\x00", "x\x00\x00", "x\x00\x01"},
+		{"prefix\x00a", "prefix\x00b"}, {"eightby\x00", "eightby\x00\x00"}, {"eightbyt1", "eightbyt2"},
 		{"aaaaaaaabbbbbbbb1", "aaaaaaaabbbbbbbb2", "aaaaaaaabbbbbbbb3", "aaaaaaaaccccccccc", "b"},
 	} {
 		b := sample(1, separators...)
-		keys := []string{"", "a", "zzz", "same", "same/prefiw", "same/prefix/", "x\x00\x00\x00", "aaaaaaaabbbbbbbb", "aaaaaaaa"}
+		keys := []string{"", "a", "zzz", "same", "same/prefiw", "same/prefix/", "x\x00\x00\x00", "aaaaaaaabbbbbbbb", "aaaaaaaa",
+			"prefix", "prefix\x00", "prefiw\xff", "eightby", "eightbyt", "eightbys\xff", "eightbyu"}
 		for _, s := range separators {
 			keys = append(keys, s, s+"\x00", s[:len(s)-1], s+"zzzzzzzzzzzzz")
 		}

@@ -2,6 +2,7 @@ package tree
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"math"
 	"sync/atomic"
@@ -48,7 +49,9 @@ type slot struct {
 type body struct {
 	level  int
 	skip   int      // length of the prefix that all separators share
+	prefix uint64   // its head
 	heads  []uint64 // of separators 1 and on: the eight bytes after the prefix
+	spread spread   // of heads
 	ends   []uint32 // where each separator ends in keys; separator 0 is empty
 	keys   []byte
 	slots  []slot
@@ -139,26 +142,30 @@ func (b *body) find(key []byte) int {
 	}
 	if b.skip > 0 {
 		// All separators share a prefix: a key without it lies before or behind all of them.
-		prefix := b.keys[:b.skip]
-		if len(key) < b.skip {
-			if bytes.Compare(key, prefix) < 0 {
-				return 0
-			}
-			return len(b.heads)
-		}
-		if c := bytes.Compare(key[:b.skip], prefix); c != 0 {
-			if c < 0 {
-				return 0
-			}
+		switch c := b.comparePrefix(key); {
+		case c < 0:
+			return 0
+		case c > 0:
 			return len(b.heads)
 		}
 	}
 	x := head(key[b.skip:])
-	i := lowerBound(b.heads, x)
+	i := b.spread.lowerBound(b.heads, x)
 	if i == len(b.heads) || b.heads[i] != x {
 		return i
 	}
 	return b.resolve(i, x, key)
+}
+
+// comparePrefix compares the beginning of key with the prefix that all separators share. A short one is looked up without a look at keys,
+// which would have to come from memory for that.
+func (b *body) comparePrefix(key []byte) int {
+	if b.skip <= 8 && len(key) >= b.skip {
+		unused := uint(64-8*b.skip) & 63
+		return cmp.Compare(head(key)>>unused, b.prefix>>unused)
+	}
+	n := min(len(key), b.skip)
+	return bytes.Compare(key[:n], b.keys[:b.skip])
 }
 
 // lowerBound returns the number of heads below x. The loop compiles to conditional moves: a wrongly predicted branch costs
@@ -207,10 +214,12 @@ func (b *body) index() {
 	}
 	first, last := b.separator(1), b.separator(n-1)
 	b.skip = commonPrefix(first, last)
+	b.prefix = head(first[:b.skip])
 	b.heads = make([]uint64, n-1)
 	for i := range b.heads {
 		b.heads[i] = head(b.separator(i + 1)[b.skip:])
 	}
+	b.spread = spreadOf(b.heads)
 }
 
 func commonPrefix(a, b []byte) int {
