@@ -62,6 +62,7 @@ type Coder struct {
 	column  []byte
 	deltas  []byte
 	sparse  []byte
+	lengths []byte // of all classes, as the page has them before each entry
 	huff    huff0.Scratch
 	seed    maphash.Seed
 	earlier []earlier // columns of the same entries that are neither constant nor copies
@@ -75,6 +76,7 @@ type class struct {
 	count        int
 	from         int // in Coder.places
 	number       int // on disk; -1: it is too small
+	lengths      []byte
 }
 
 // width returns the bytes of an entry behind its lengths.

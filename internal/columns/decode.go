@@ -1,7 +1,6 @@
 package columns
 
 import (
-	"encoding/binary"
 	"slices"
 
 	"github.com/pandodb/pando/internal/pageformat"
@@ -108,9 +107,14 @@ func (c *Coder) arrange(page []byte, at int, rest []byte) error {
 		}
 	}
 	total := 0
+	c.lengths = c.lengths[:0]
 	for i := range c.classes {
-		c.classes[i].from = total
-		total += c.classes[i].count
+		k := &c.classes[i]
+		k.from = total
+		total += k.count
+		from := len(c.lengths)
+		c.lengths = pageformat.AppendLengths(c.lengths, int(k.suffix), k.meta, 0)
+		k.lengths = c.lengths[from:]
 	}
 	c.places = slices.Grow(c.places[:0], total)[:total]
 	c.keys, c.values = slices.Grow(c.keys[:0], total), slices.Grow(c.values[:0], total)
@@ -125,12 +129,15 @@ func (c *Coder) arrange(page []byte, at int, rest []byte) error {
 			continue
 		}
 		k := &c.classes[number]
-		var room [2 * binary.MaxVarintLen64]byte
-		lengths := pageformat.AppendLengths(room[:0], int(k.suffix), k.meta, 0)
-		if len(page)-at < len(lengths)+k.width() {
+		if len(page)-at < len(k.lengths)+k.width() {
 			return damaged("entries reach behind the end")
 		}
-		at += copy(page[at:], lengths)
+		if len(k.lengths) == 3 { // most are, and to copy so few bytes takes longer than to store them
+			page[at], page[at+1], page[at+2] = k.lengths[0], k.lengths[1], k.lengths[2]
+			at += 3
+		} else {
+			at += copy(page[at:], k.lengths)
+		}
 		c.places[k.from] = uint32(at)
 		k.from++
 		c.keys, c.values = append(c.keys, uint32(at)), append(c.values, uint32(at)+uint32(k.suffix))
@@ -158,9 +165,7 @@ func (c *Coder) readColumns(page, cols []byte, places []uint32, from, to int) ([
 			if run > to-p || len(cols) <= run {
 				return nil, damaged("constant columns end early")
 			}
-			for _, at := range places {
-				copy(page[int(at)+p:], cols[1:1+run])
-			}
+			putRun(page, places, p, cols[1:1+run])
 			p, cols = p+run, cols[1+run:]
 			continue
 		}
@@ -181,10 +186,34 @@ func (c *Coder) readColumns(page, cols []byte, places []uint32, from, to int) ([
 			return nil, err
 		}
 		c.earlier = append(c.earlier, earlier{places, p})
-		for j, at := range places {
-			page[int(at)+p] = c.column[j]
+		for j, b := range c.column[:len(places)] {
+			page[int(places[j])+p] = b
 		}
 		p++
 	}
 	return cols, nil
+}
+
+// putRun writes the bytes of constant columns from column p on. There are a few as a rule, and to copy those takes longer than to store
+// them.
+func putRun(page []byte, places []uint32, p int, run []byte) {
+	for len(run) >= 2 && len(run) < 8 {
+		a, b := run[0], run[1]
+		for _, at := range places {
+			two := page[int(at)+p:][:2]
+			two[0], two[1] = a, b
+		}
+		p, run = p+2, run[2:]
+	}
+	switch len(run) {
+	case 0:
+	case 1:
+		for _, at := range places {
+			page[int(at)+p] = run[0]
+		}
+	default:
+		for _, at := range places {
+			copy(page[int(at)+p:], run)
+		}
+	}
 }
