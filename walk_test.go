@@ -59,6 +59,20 @@ func TestWalksOverSettledAndUnsettled(t *testing.T) {
 	for _, odd := range []int{2, 7, 5000} {
 		walkWanted(t, db.Iter(&IterOptions{Lower: []byte("some prefix 000003"), Upper: []byte("some prefix 0029")}), odd, want)
 	}
+
+	for range 4000 { // from here on more keys have changed than have not
+		put(rng.IntN(3300))
+		if key := fmt.Appendf(nil, "some prefix %06d", rng.IntN(3300)); rng.IntN(2) == 0 {
+			if err := db.Delete(key); err != nil {
+				t.Fatal(err)
+			}
+			delete(want, string(key))
+		}
+	}
+	for range 20 {
+		walkAbout(t, db.Iter(nil), rng, want)
+	}
+	walkWanted(t, db.Iter(&IterOptions{Lower: []byte("some prefix 000003"), Upper: []byte("some prefix 0029")}), 2, want)
 }
 
 // walkWanted: a walk that passes over pairs shows those that are left, keys and values, and asks about each pair once.

@@ -84,6 +84,7 @@ type Iterator struct {
 	merged  bool
 	reverse bool // how the merged sources stand: at or below the key instead of at or above it
 	ranged  bool // some source has range deletes
+	paired  bool // there is one source beside the settled one, and it has none
 	leads   bool // going forward: all keys from source lead below bound come before those of the other sources
 	lead    int
 	bound   []byte // nil: the other sources have no further keys
@@ -114,6 +115,7 @@ func (v *View) OpenIterator(it *Iterator, o IteratorOptions) {
 	for i := range it.sources {
 		it.ranged = it.ranged || len(it.sources[i].ranges) > 0
 	}
+	it.paired = len(it.sources) == 1 && !it.ranged
 	if root := v.Root(o.Keyspace); root != nil && !root.Empty() {
 		it.settled.cursor = root.Recycle(it.memory.settled)
 		it.memory.settled = nil
@@ -197,7 +199,7 @@ func (it *Iterator) slowNext() bool {
 	}
 	if it.fast {
 		it.slowDown()
-		return it.followSettled()
+		return it.follow()
 	}
 	if it.reverse {
 		it.turnForward()
@@ -401,8 +403,15 @@ func (it *Iterator) Record() record.Record {
 // Value returns the value of the current pair, valid until the next move; nil where there is none, where only keys were
 // asked for, or where a value that lies apart cannot be read: see Err.
 func (it *Iterator) Value() []byte {
-	if it.fast && it.settled.kind == record.Inline && !it.o.KeysOnly {
-		return it.settled.value
+	switch {
+	case it.o.KeysOnly:
+		return nil
+	case it.fast:
+		if it.settled.kind == record.Inline {
+			return it.settled.value
+		}
+	case it.rec.Kind == record.Inline && !it.stop.stopped.Load():
+		return it.rec.Value
 	}
 	return it.slowValue()
 }
@@ -411,11 +420,8 @@ func (it *Iterator) slowValue() []byte {
 	if it.stop.stopped.Load() {
 		return nil
 	}
-	if !it.fast && it.rec.Kind == record.Inline && !it.o.KeysOnly {
-		return it.rec.Value
-	}
 	r := it.Record()
-	if r.Kind != record.Apart || it.o.KeysOnly || !it.usable() {
+	if r.Kind != record.Apart || !it.usable() {
 		return nil
 	}
 	if !it.apart {

@@ -12,6 +12,9 @@ import (
 
 // findForward shows the lowest key that the sources stand on and that is not hidden.
 func (it *Iterator) findForward() bool {
+	if it.paired {
+		return it.pairForward()
+	}
 	for {
 		at := it.lowest()
 		if at < 0 {
@@ -53,6 +56,9 @@ func (it *Iterator) follows(at int, key []byte) {
 
 // follow goes on in the source that leads, up to the bound.
 func (it *Iterator) follow() bool {
+	if it.paired {
+		return it.pairNext()
+	}
 	if it.lead == len(it.sources) {
 		return it.followSettled()
 	}
@@ -98,7 +104,7 @@ func (it *Iterator) followSettled() bool {
 }
 
 // longStreak is after how many settled pairs in a row it pays to find out how many more there are in the page.
-const longStreak = 4
+const longStreak = 12
 
 // speedUp lets the walk step through what follows in the settled page at hand before the bound.
 func (it *Iterator) speedUp() {
