@@ -178,3 +178,31 @@ func TestReadOnlyAfterCrash(t *testing.T) {
 		must(t, r.Close())
 	}
 }
+
+// A root that was wiped out, and a log that is not there at all, are damage: what lies beside them tells that it was a database.
+func TestMissingPartsAreDamage(t *testing.T) {
+	for what, harm := range map[string]func(fs *memfs.FS) error{
+		"wiped root": func(fs *memfs.FS) error {
+			return vfs.WriteFile(fs, "db/ROOT", bytes.Repeat([]byte("nothing of a root"), 482))
+		},
+		"no log": func(fs *memfs.FS) error { return vfs.RemoveAll(fs, "db/wal") },
+	} {
+		fs := memfs.New()
+		db := openMem(t, fs, Options{})
+		must(t, db.Put([]byte("k"), []byte("v")))
+		must(t, db.Close())
+		must(t, harm(fs))
+		for _, readOnly := range []bool{true, false} {
+			_, err := Open("db", &Options{FS: fs, MemoryBytes: 1 << 20, ReadOnly: readOnly})
+			wantErr(t, what, err, ErrCorrupt)
+		}
+		_, err := Salvage(t.Context(), "db", "saved", &Options{FS: fs, MemoryBytes: 1 << 20})
+		must(t, err)
+		saved, err := Open("saved", &Options{FS: fs, MemoryBytes: 1 << 20})
+		must(t, err)
+		if v, err := saved.Get([]byte("k")); err != nil || string(v) != "v" {
+			t.Errorf("%s: salvaged %q, %v", what, v, err)
+		}
+		must(t, saved.Close())
+	}
+}

@@ -111,6 +111,12 @@ func (e *Engine) openRoot() (root.Slot, error) {
 	if errors.Is(err, fs.ErrNotExist) && create {
 		e.root, err = e.createRoot()
 	}
+	if errors.Is(err, ErrNotDatabase) {
+		// A root that was wiped out does not look like one any more; what lies beside it tells what it was.
+		if found, e := segment.Survey(fsys, dir); e == nil && len(found) > 0 {
+			err = corrupt.New(root.Name, 0, 0, "it is no root, though there is %q", segment.DirName)
+		}
+	}
 	if err != nil {
 		return root.Slot{}, err
 	}

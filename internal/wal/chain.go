@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"path/filepath"
 	"slices"
 
@@ -63,10 +64,10 @@ func judge(database [16]byte, segment uint64, size int64, front, back []byte) (f
 // blocks that it gives to a file.
 func hasMagic(b []byte) bool { return bytes.HasPrefix(b, []byte(magic)) }
 
-// survey looks at every segment file of the log, in the order of their numbers.
+// survey looks at every segment file of the log, in the order of their numbers. Where there is no directory there are none.
 func survey(o *Options) ([]found, error) {
 	names, err := o.FS.List(o.Dir)
-	if err != nil {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("log: list %s: %w", o.Dir, err)
 	}
 	var files []found

@@ -2,8 +2,6 @@ package wal
 
 import (
 	"context"
-	"errors"
-	"io/fs"
 	"path/filepath"
 	"slices"
 
@@ -17,9 +15,6 @@ func Databases(fsys vfs.FS, dir string) (map[[16]byte]int, error) {
 	o := Options{FS: fsys, Dir: dir}
 	found := map[[16]byte]int{}
 	files, err := survey(&o)
-	if errors.Is(err, fs.ErrNotExist) {
-		return found, nil
-	}
 	if err != nil {
 		return nil, err
 	}
@@ -50,9 +45,6 @@ func Salvage(ctx context.Context, o Options, to Salvaged) error {
 		return err
 	}
 	files, err := survey(&o)
-	if errors.Is(err, fs.ErrNotExist) {
-		files, err = nil, nil
-	}
 	if err != nil {
 		return err
 	}

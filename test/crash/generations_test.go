@@ -76,11 +76,19 @@ func (l *ledger) lifetime(t *testing.T, base *memfs.FS, profile pando.Profile, r
 	ffs.OnCall(a.onCall)
 	o := togetherOptions(profile)
 	o.FS = ffs
+	w := &life{t: t, base: base, l: l, done: make(chan struct{}), profile: profile, spaces: map[string]*pando.Keyspace{}}
+	if w.fragile = rng.IntN(2) == 0; w.fragile {
+		ways := []faultfs.Fault{faultfs.Fail, faultfs.ShortWrite, faultfs.DropSync, faultfs.DropSyncOnce}
+		ffs.Set(faultfs.Rule{Skip: rng.IntN(600), Fault: ways[rng.IntN(len(ways))]})
+	}
 	db, err := pando.Open("db", o)
+	if w.broke(err) {
+		return a.moments
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &life{t: t, db: db, base: base, l: l, done: make(chan struct{}), profile: profile, spaces: map[string]*pando.Keyspace{}}
+	w.db = db
 	var writing, caring sync.WaitGroup
 	for a := range authors {
 		writing.Go(func() { w.author(a, commits) })
@@ -91,8 +99,11 @@ func (l *ledger) lifetime(t *testing.T, base *memfs.FS, profile pando.Profile, r
 	close(w.done)
 	caring.Wait()
 	base.SetCapacity(0)
-	if err := db.Close(); err != nil {
+	if err := db.Close(); err != nil && !w.broke(err) {
 		t.Fatal(err)
+	}
+	if ffs.Triggered() > 0 {
+		l.faults++
 	}
 	if leaks := ffs.Leaks(); len(leaks) > 0 {
 		t.Errorf("left open: %v", leaks)
@@ -123,7 +134,7 @@ func (l *ledger) goesOn(m moment, profile pando.Profile, readOnly bool) (*ledger
 }
 
 // TestCrashTogether has authors commit in every way beside each other, and beside checkpoints, Compact, Backup, dropped keyspaces,
-// held snapshots and a disk that is full now and then. It crashes, goes on with what is left, and so on: crashes of recoveries are
+// held snapshots, a disk that is full now and then, and calls that fail. It crashes, goes on with what is left, and so on: crashes of recoveries are
 // among them.
 func TestCrashTogether(t *testing.T) {
 	generations, commits := 6, 40
@@ -137,10 +148,10 @@ func TestCrashTogether(t *testing.T) {
 			for a := range authors {
 				l.before[a] = map[int]vector{}
 			}
-			full, backups, pictures := 0, 0, 0
+			full, backups, pictures, faults := 0, 0, 0, 0
 			for g := range generations {
 				moments := l.lifetime(t, base, profile, rng, commits)
-				full, backups, pictures = full+l.full, backups+l.backups, pictures+l.pictures
+				full, backups, pictures, faults = full+l.full, backups+l.backups, pictures+l.pictures, faults+l.faults
 				if len(moments) == 0 {
 					continue
 				}
@@ -160,7 +171,8 @@ func TestCrashTogether(t *testing.T) {
 					return
 				}
 			}
-			t.Logf("at the end %v; the disk was full %d times, %d backups, %d snapshots", l.acked, full, backups, pictures)
+			t.Logf("at the end %v; the disk was full %d times, a call failed %d times, %d backups, %d snapshots",
+				l.acked, full, faults, backups, pictures)
 		})
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/pandodb/pando"
+	"github.com/pandodb/pando/vfs/faultfs"
 	"github.com/pandodb/pando/vfs/memfs"
 )
 
@@ -29,10 +30,10 @@ type vector [authors]int
 
 // ledger knows what a crash may leave.
 type ledger struct {
-	mu                      sync.Mutex
-	begun, acked, durable   vector
-	before                  [authors]map[int]vector // what was acknowledged when a commit began
-	full, backups, pictures int
+	mu                              sync.Mutex
+	begun, acked, durable           vector
+	before                          [authors]map[int]vector // what was acknowledged when a commit began
+	full, backups, pictures, faults int
 }
 
 func (l *ledger) now() (begun, acked, durable vector) {
@@ -315,9 +316,15 @@ type life struct {
 	l       *ledger
 	done    chan struct{}
 	profile pando.Profile
+	fragile bool // some call fails
 
 	mu     sync.Mutex
 	spaces map[string]*pando.Keyspace
+}
+
+// broke reports whether err comes of the call that a life may end with. A checkpoint may fail once before all is refused.
+func (w *life) broke(err error) bool {
+	return w.fragile && (errors.Is(err, faultfs.ErrInjected) || errors.Is(err, pando.ErrFailed))
 }
 
 func (w *life) author(a, commits int) {
@@ -329,7 +336,9 @@ func (w *life) author(a, commits int) {
 			if err == nil {
 				break
 			}
-			if errors.Is(err, pando.ErrDiskFull) {
+			if w.broke(err) {
+				return
+			} else if errors.Is(err, pando.ErrDiskFull) {
 				w.l.count(&w.l.full)
 				w.base.SetCapacity(0)
 			} else if !errors.Is(err, pando.ErrConflict) && !errors.Is(err, pando.ErrDropped) {
@@ -374,7 +383,9 @@ func (w *life) caretaker(rng *rand.Rand) {
 			durable = false
 			w.base.SetCapacity(w.base.Used() + int64(rng.IntN(300<<10)))
 		}
-		if errors.Is(err, pando.ErrDiskFull) {
+		if w.broke(err) {
+			return
+		} else if errors.Is(err, pando.ErrDiskFull) {
 			w.l.count(&w.l.full)
 			w.base.SetCapacity(0)
 		} else if err != nil {
