@@ -29,7 +29,7 @@ func (c *Coder) appendColumn(dst, column []byte) []byte {
 		return append(append(dst, kindPlain), column...)
 	}
 	plain, deltas := cost(column), cost(c.deltas)
-	if min(plain, deltas) >= n-max(n/32, leastGain) {
+	if min(plain, deltas) >= n-max(n/leastShare, leastGain) {
 		return append(append(dst, kindPlain), column...)
 	}
 	at := len(dst)
@@ -47,6 +47,8 @@ func (c *Coder) appendColumn(dst, column []byte) []byte {
 const (
 	// leastGain is what coding a column has to save: it takes as long to read the table of the code as some hundred bytes of the column.
 	leastGain = 32
+	// leastShare: coding a column has to save one byte in so many, too, since to read a code takes forty times as long as to copy bytes.
+	leastShare = 4
 	// codedColumn is about what a coded column takes beside its bytes, its time counted in.
 	codedColumn = 32
 )
