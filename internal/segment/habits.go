@@ -1,5 +1,7 @@
 package segment
 
+import "sync"
+
 // habits remembers how the payloads of the keyspace at hand have shrunk, so that a Writer does not compress in vain. Compressing takes
 // more time than everything else that it does.
 type habits struct {
@@ -22,11 +24,8 @@ const (
 	weighedBytes = 1 << 10
 )
 
-// codecFor returns how the next payload of a keyspace is to be compressed, and whether the other codec is to be tried on it too.
-func (h *habits) codecFor(keyspace uint32, codec Codec, e effort, length int) (wanted Codec, weigh bool) {
-	if h.keyspace != keyspace {
-		*h = habits{keyspace: keyspace}
-	}
+// codecFor returns how the next payload is to be compressed, and whether the other codec is to be tried on it too.
+func (h *habits) codecFor(codec Codec, e effort, length int) (wanted Codec, weigh bool) {
 	if h.dull >= dullAfter && h.dull%dullAfter != 0 {
 		return None, false
 	}
@@ -70,4 +69,35 @@ func (h *habits) weigh(raw, byS2, byZstd int) {
 		h.settled = weighEvery
 	}
 	h.light, h.lightly, h.unweighed = light, lightly, h.settled
+}
+
+// learnt is how many payloads of a keyspace in a row were not worth compressing, from one Writer in a hurry to the next: a checkpoint of
+// a few leaves would end before it has found out.
+type learnt struct {
+	mu   sync.Mutex
+	dull map[uint32]int
+}
+
+// mostLearnt bounds the memory of it.
+const mostLearnt = 1 << 10
+
+// of returns habits to begin with.
+func (l *learnt) of(keyspace uint32) habits {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return habits{keyspace: keyspace, dull: l.dull[keyspace]}
+}
+
+// keep takes in what was learnt.
+func (l *learnt) keep(h habits) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if h.dull == 0 {
+		delete(l.dull, h.keyspace)
+		return
+	}
+	if _, known := l.dull[h.keyspace]; l.dull == nil || !known && len(l.dull) >= mostLearnt {
+		l.dull = map[uint32]int{}
+	}
+	l.dull[h.keyspace] = h.dull
 }

@@ -118,7 +118,7 @@ func TestWeighsLessOften(t *testing.T) {
 	between := func(payloads int, finding [2]int) (list []int) {
 		since := 0
 		for range payloads {
-			if _, weigh := h.codecFor(1, Zstd, quick, weighedBytes); weigh {
+			if _, weigh := h.codecFor(Zstd, quick, weighedBytes); weigh {
 				h.weigh(100, finding[0], finding[1])
 				list, since = append(list, since), 0
 			} else {
@@ -132,5 +132,66 @@ func TestWeighsLessOften(t *testing.T) {
 	}
 	if got := between(1000, [2]int{50, 20}); !slices.Equal(got[1:], []int{64, 128, 256, 512}) {
 		t.Errorf("after a change: %v", got)
+	}
+}
+
+// What one Writer in a hurry has learnt of a keyspace the next one knows; one that has time finds out for itself. Data that begins to
+// shrink is compressed before long.
+func TestHurryRemembers(t *testing.T) {
+	s := emptyStore(t)
+	codecs := func(hurry bool, keyspace uint32, blobs int, make func(seed uint64, n int) []byte) (list []Codec, h habits) {
+		w := s.NewWriter(Nodes, 1)
+		if hurry {
+			w.Hurry()
+		}
+		var pointers []Pointer
+		var raws [][]byte
+		for i := range blobs {
+			raw := make(uint64(i), 20000)
+			p, err := w.Append(KindLeaf, keyspace, S2, 0, raw)
+			must(t, err)
+			pointers, raws = append(pointers, p), append(raws, raw)
+			if h = w.habits; i == 0 && hurry {
+				_, err = w.Append(KindLeaf, 9, S2, 0, text(1, 1000)) // another keyspace between
+				must(t, err)
+			}
+		}
+		must(t, w.Sync())
+		w.Commit()
+		for i, p := range pointers {
+			list = append(list, mustRead(t, s, p, raws[i]).Codec)
+		}
+		return list, h
+	}
+	codecs(true, 1, 3*dullAfter, noise)
+	if _, h := codecs(true, 1, 4, noise); h.dull != 3*dullAfter+4 {
+		t.Errorf("in the next Writer: %+v", h)
+	}
+	if list, _ := codecs(true, 2, 1, text); list[0] != S2 {
+		t.Errorf("text of another keyspace: codecs %v", list)
+	}
+	if list, _ := codecs(false, 1, 1, text); list[0] != S2 {
+		t.Errorf("text, in no hurry: codecs %v", list)
+	}
+	if list, _ := codecs(true, 1, dullAfter, text); list[0] != None || list[dullAfter-1] != S2 {
+		t.Errorf("text after noise: codecs %v", list)
+	}
+	if list, _ := codecs(true, 1, 1, text); list[0] != S2 {
+		t.Errorf("text after text: codecs %v", list)
+	}
+}
+
+// What is remembered is bounded, however many keyspaces there are.
+func TestLearntIsBounded(t *testing.T) {
+	var l learnt
+	for i := range uint32(3 * mostLearnt) {
+		l.keep(habits{keyspace: i, dull: dullAfter})
+		if h := l.of(i); h.dull != dullAfter || len(l.dull) > mostLearnt {
+			t.Fatalf("keyspace %d: %+v among %d", i, h, len(l.dull))
+		}
+	}
+	l.keep(habits{keyspace: 3*mostLearnt - 1})
+	if h := l.of(3*mostLearnt - 1); h != (habits{keyspace: 3*mostLearnt - 1}) {
+		t.Errorf("forgotten habits: %+v", h)
 	}
 }

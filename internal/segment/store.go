@@ -79,6 +79,7 @@ type Store struct {
 	damage       []error
 	values       valueLog
 	names        nameSync
+	learnt       learnt
 	buffers      sync.Pool // *[]byte for Writers
 	scratch      sync.Pool // *valueScratch for AppendValue
 	spare        sync.Pool // *Buffer

@@ -78,7 +78,10 @@ func (w *Writer) Append(kind Kind, keyspace uint32, codec Codec, dictionary uint
 	}
 	begin := len(w.buffer)
 	var header [HeaderSize]byte
-	wanted, weigh := w.habits.codecFor(keyspace, codec, w.effort, len(raw))
+	if w.habits.keyspace != keyspace {
+		w.turnTo(keyspace)
+	}
+	wanted, weigh := w.habits.codecFor(codec, w.effort, len(raw))
 	compress := w.store.codecs.appendTried
 	if w.habits.doubts() {
 		compress = w.store.codecs.appendStored
@@ -118,6 +121,17 @@ func (w *Writer) Append(kind Kind, keyspace uint32, codec Codec, dictionary uint
 		}
 	}
 	return p, nil
+}
+
+// turnTo makes the habits at hand those of another keyspace. Only a Writer in a hurry takes and leaves what others have learnt: one that
+// has time finds out for itself.
+func (w *Writer) turnTo(keyspace uint32) {
+	if w.effort != quick {
+		w.habits = habits{keyspace: keyspace}
+		return
+	}
+	w.store.learnt.keep(w.habits)
+	w.habits = w.store.learnt.of(keyspace)
 }
 
 // weigh compares the blob at begin, the last one in a buffer, with what it would be by S2.
@@ -299,6 +313,9 @@ func (w *Writer) Abort() error {
 }
 
 func (w *Writer) finish() {
+	if w.effort == quick {
+		w.store.learnt.keep(w.habits)
+	}
 	if cap(w.buffer) <= keepCapacity {
 		buffer := w.buffer[:0]
 		w.store.buffers.Put(&buffer)
