@@ -85,6 +85,7 @@ type Iterator struct {
 	reverse bool // how the merged sources stand: at or below the key instead of at or above it
 	ranged  bool // some source has range deletes
 	paired  bool // there is one source beside the settled one, and it has none
+	alone   bool // paired, and leads: there is nothing but the memtable up to its end
 	leads   bool // going forward: all keys from source lead below bound come before those of the other sources
 	lead    int
 	bound   []byte // nil: the other sources have no further keys
@@ -138,6 +139,13 @@ func (it *Iterator) Next() bool {
 			return it.takeRare()
 		}
 	} else if it.leads && it.err == nil && !it.stop.stopped.Load() {
+		if it.alone {
+			s := &it.sources[0]
+			if key, value, ok := s.cursor.NextInline(); ok {
+				s.key = key
+				return it.showInline(key, value)
+			}
+		}
 		return it.follow()
 	}
 	return it.slowNext()

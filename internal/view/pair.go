@@ -22,7 +22,7 @@ func (it *Iterator) pairForward() bool {
 		}
 		if order > 0 {
 			if d.expiry == 0 || !it.expired(d.record()) {
-				it.leads, it.lead = true, 1
+				it.leads, it.alone, it.lead = true, false, 1
 				it.showSettled()
 				it.pairSpeedUp()
 				return true
@@ -38,12 +38,12 @@ func (it *Iterator) pairForward() bool {
 			d.next() // an older record of the key
 		}
 		if value, ok := s.cursor.Inline(); ok {
-			it.leads, it.lead = true, 0
+			it.leads, it.alone, it.lead = true, !d.valid && it.o.Upper == nil, 0
 			return it.showInline(s.key, value)
 		}
 		if !s.cursor.Deleted() {
 			if r, _ := s.cursor.Record(); !it.expired(r) {
-				it.leads, it.lead = true, 0
+				it.leads, it.alone, it.lead = true, !d.valid && it.o.Upper == nil, 0
 				it.show(s.key, r)
 				return true
 			}
@@ -59,12 +59,6 @@ func (it *Iterator) pairNext() bool {
 		return it.pairForward()
 	}
 	s := &it.sources[0]
-	if !it.settled.valid && it.o.Upper == nil {
-		if key, value, ok := s.cursor.NextInline(); ok {
-			s.key = key
-			return it.showInline(key, value)
-		}
-	}
 	s.set(s.cursor.Next())
 	return it.pairForward()
 }
