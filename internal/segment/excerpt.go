@@ -157,6 +157,7 @@ func (s *Store) ReadParts(x *Excerpt, from, end int) (raw []byte, ok bool, err e
 		return nil, false, err
 	}
 	ok, err = x.readGuarded(f, parts.Range{First: from, End: end})
+	s.prefetchPart(x, end)
 	if err != nil {
 		return nil, ok, corrupt.New(f.name, int64(x.p.Offset), int64(x.p.Length), "%v", err)
 	}

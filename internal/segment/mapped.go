@@ -4,6 +4,7 @@ import (
 	"runtime/debug"
 	"sync/atomic"
 
+	"github.com/pandodb/pando/internal/prefetch"
 	"github.com/pandodb/pando/vfs"
 )
 
@@ -212,7 +213,7 @@ const (
 
 // touch brings b into the processor's cache. What it returns keeps the compiler from leaving the reads out.
 func touch(b []byte) (sum uint32) {
-	for i := 0; i < len(b); i += cacheLine {
+	for i := 0; i < len(b); i += prefetch.Line {
 		sum += uint32(b[i])
 	}
 	return sum

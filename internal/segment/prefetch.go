@@ -11,8 +11,8 @@ import (
 // that it takes to find out that it has to be read. The mapping may be given back meanwhile, as nothing is touched.
 
 const (
-	// nearBytes is how much of a short blob is asked for, and nearPart how much about the place where a key may lie in a page: as much as
-	// a part has. Twice as much finds few more keys, and waits for lines that nobody reads.
+	// nearBytes is how much is asked for of a blob that is read from its beginning on, and nearPart how much about the place where a key
+	// may lie in a page: as much as a part has. Twice as much finds few more keys, and waits for lines that nobody reads.
 	nearBytes = 640
 	nearPart  = parts.Least / 2
 	// shares is how finely Prefetch is told where in a page a key lies.
@@ -36,6 +36,14 @@ func (s *Store) PrefetchExcerpt(p Pointer, share int) {
 	m.prefetch(p, 0, excerptHead)
 	if behind := int(p.Length) - excerptHead; share >= 0 && behind > nearPart {
 		m.prefetch(p, max(excerptHead+behind*share/shares-nearPart/2, excerptHead), nearPart)
+	}
+}
+
+// prefetchPart asks for part i of x, if there is one: whoever goes over parts in order reads it next.
+func (s *Store) prefetchPart(x *Excerpt, i int) {
+	if m := s.mappedAt(x.p); m != nil && i < x.Parts() {
+		at, n := x.table.Place(parts.Range{First: i, End: i + 1})
+		m.prefetch(x.p, HeaderSize+at, n)
 	}
 }
 

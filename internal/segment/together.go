@@ -7,13 +7,6 @@ import (
 	"github.com/pandodb/pando/vfs"
 )
 
-const (
-	// touchBytes is how much of each blob the processor is told to fetch before the first one is copied. The rest it fetches by
-	// itself once it sees that bytes are read in order.
-	touchBytes = 512
-	cacheLine  = 64
-)
-
 // Request is one blob of several that are read together: P and Buf are given, the others are what Read would return.
 type Request struct {
 	P      Pointer
@@ -27,9 +20,8 @@ type Request struct {
 	Excerpt *Excerpt
 	Opened  bool
 
-	file    *file
-	from    *mapped // nil: it has to be read with a call
-	touched byte    // so that touching is not optimized away
+	file *file
+	from *mapped // nil: it has to be read with a call
 }
 
 // ReadTogether reads several blobs, which costs less than one after the other where they lie in the system's page cache but not
@@ -44,6 +36,7 @@ func (s *Store) ReadTogether(list []Request) {
 		r.Buf.stored = resize(r.Buf.stored, int(r.P.Length))
 		if m := r.file.mapped.Load(); m != nil && m.holds(int64(r.P.Offset), int(r.P.Length)) {
 			r.from = m
+			m.prefetch(r.P, 0, nearBytes) // the rest the processor fetches by itself once it sees that bytes are read in order
 		}
 	}
 	s.copyTogether(list)
@@ -86,9 +79,6 @@ func (s *Store) copyTogether(list []Request) {
 		}
 	}()
 	for at = range list {
-		list[at].touch()
-	}
-	for at = range list {
 		if r := &list[at]; r.from != nil && !r.open(s) {
 			copy(r.Buf.stored, r.from.data[r.P.Offset:])
 		}
@@ -104,17 +94,4 @@ func (r *Request) open(s *Store) bool {
 	r.Excerpt.p = r.P
 	r.Opened, r.Err = r.Excerpt.open(s, r.from)
 	return r.Opened
-}
-
-// touch makes the processor fetch the beginning of a blob: no load waits for another one.
-func (r *Request) touch() {
-	if r.from == nil {
-		return
-	}
-	b := r.from.data[r.P.Offset:][:min(r.P.Length, touchBytes)]
-	sum := byte(0)
-	for i := 0; i < len(b); i += cacheLine {
-		sum += b[i]
-	}
-	r.touched = sum
 }

@@ -37,6 +37,9 @@ func (w *partly) more() int { return min(max(w.walked, 1), partlyMost) }
 func (c *cursor) readPartly(s step, key []byte) bool {
 	m := c.memory
 	m.resume, m.passed = append(m.resume[:0], key...), false
+	if key != nil {
+		c.r.env.Store.PrefetchExcerpt(s.b.slots[s.i].ptr, s.b.share(s.i, key))
+	}
 	raw, deltas, err := c.r.readUnfolded(&m.s, s.b, s.i, &m.excerpt)
 	if err != nil {
 		return c.fail(err)
