@@ -24,17 +24,28 @@ func newRun(a *arena, nodes []ref, entries []entry) *run {
 func sortFrom(a *arena, entries []entry, from int) (prefix int) {
 	prefix = setHeads(a, entries, from)
 	sortHeads(entries)
-	for start := 0; start < len(entries); {
-		end := start + 1
-		for end < len(entries) && entries[end].head == entries[start].head {
-			end++
-		}
-		if end-start > 1 {
-			sortEqualHeads(a, entries[start:end], prefix)
-		}
-		start = end
-	}
+	eachEqual(entries, 0, func(equal []entry) { sortEqualHeads(a, equal, prefix) })
 	return prefix
+}
+
+// eachEqual calls fn for the entries whose heads are equal from bit low on, where there are more than one. Entries are sorted by that part.
+func eachEqual(entries []entry, low uint, fn func(equal []entry)) {
+	last := entries[0].head >> (low & 63)
+	for i := 1; i < len(entries); i++ {
+		top := entries[i].head >> (low & 63)
+		if top != last { // nearly always
+			last = top
+			continue
+		}
+		start := i - 1
+		for i < len(entries) && entries[i].head>>(low&63) == last {
+			i++
+		}
+		fn(entries[start:i])
+		if i < len(entries) {
+			last = entries[i].head >> (low & 63)
+		}
+	}
 }
 
 // setHeads sets the heads of entries whose keys have their first from bytes in common to what follows their common
@@ -149,18 +160,8 @@ func (s *sorter) sort(entries []entry, differ uint64) {
 	digit := digitFor(len(entries))
 	low := uint(max(0, bits.Len64(differ)-2*int(digit)))
 	s.pass(entries, low, digit)
-	if low == 0 {
-		return
-	}
-	for start := 0; start < len(entries); {
-		end, top := start+1, entries[start].head>>(low&63)
-		for end < len(entries) && entries[end].head>>(low&63) == top {
-			end++
-		}
-		if end-start > 1 {
-			s.again(entries[start:end])
-		}
-		start = end
+	if low > 0 {
+		eachEqual(entries, low, s.again)
 	}
 }
 
