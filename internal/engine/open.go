@@ -346,6 +346,7 @@ func (e *Engine) recover(slot root.Slot, roots []layout.Root) error {
 	var got wal.Recovered
 	var log *wal.Log
 	r := e.newReplay()
+	lo.Settling = r.settling
 	if e.o.ReadOnly {
 		got, err = wal.Replay(lo, from, r.take)
 	} else {

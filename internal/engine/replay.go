@@ -37,6 +37,8 @@ type replay struct {
 	e    *Engine
 	last uint64 // of the last record that was taken in
 
+	renewed bool // values were written again, and wait for a sync
+
 	// Records that were taken in and not applied.
 	records  []replayed
 	commands []command.Command // of all of them
@@ -152,7 +154,19 @@ func (r *replay) survived(c *command.Command, synced bool) (bulk bool, err error
 	if err := value.Verify(r.e.store, ref); err != nil {
 		return false, fmt.Errorf("%w: %w", wal.ErrCut, err)
 	}
-	return false, nil
+	if r.e.o.ReadOnly {
+		return false, nil
+	}
+	r.renewed = true
+	return false, value.Renew(r.e.store, ref)
+}
+
+// settling makes the values durable that were renewed: the log is going to say of the records which refer to them that they are.
+func (r *replay) settling() error {
+	if !r.renewed {
+		return nil
+	}
+	return r.e.store.SyncValues()
 }
 
 func (r *replay) add(cmd *command.Command) {

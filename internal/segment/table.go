@@ -2,8 +2,11 @@ package segment
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
+
+	"github.com/pandodb/pando/internal/corrupt"
 )
 
 // Live changes the number of live bytes of the segment in which p lies by delta, outside of a Writer: -p.Length for a blob
@@ -46,6 +49,41 @@ func (s *Store) distrust(f *file) {
 		f.dirty.Store(true)
 		s.values.unsynced = append(s.values.unsynced, f)
 	}
+}
+
+// Renew writes the blob under p, which an earlier run of the process left, once more where it lies, and has the next SyncValues sync it.
+// After a failed sync of that run the system may call its pages clean, and the next sync a success, though the device never got them.
+func (s *Store) Renew(p Pointer) error {
+	if err := s.writable(); err != nil {
+		return fmt.Errorf("renew value: %w", err)
+	}
+	f, err := s.lookupBlob(p)
+	if err != nil {
+		return err
+	}
+	defer f.release()
+	buf := s.GetBuffer()
+	defer s.PutBuffer(buf)
+	buf.stored = resize(buf.stored, int(p.Length))
+	if err := f.readAt(buf.stored, int64(p.Offset)); err != nil {
+		return err
+	}
+	if _, err := s.verify(buf.stored, p); err != nil {
+		return corrupt.New(f.name, int64(p.Offset), int64(p.Length), "%v", err)
+	}
+	h, err := s.options.FS.OpenReadWrite(f.path)
+	if err != nil {
+		return fmt.Errorf("renew value: %w", err)
+	}
+	_, err = h.WriteAt(buf.stored, int64(p.Offset))
+	if err = errors.Join(err, h.Close()); err != nil {
+		return fmt.Errorf("%s: renew value of %d bytes at %d: %w", f.name, p.Length, p.Offset, err)
+	}
+	s.values.mu.Lock()
+	defer s.values.mu.Unlock()
+	s.distrust(f)
+	f.dirty.Store(true)
+	return nil
 }
 
 // Segments returns the table for the catalogue, sorted by ID: neither orphans nor the work of unfinished Writers. Size and

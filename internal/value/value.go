@@ -178,6 +178,11 @@ func Verify(s *segment.Store, r Ref) error {
 	return checkChunk(r, h, raw)
 }
 
+// Renew writes every blob of the value once more: see segment.Store.Renew.
+func Renew(s *segment.Store, r Ref) error {
+	return Walk(s, r, func(p segment.Pointer, _ segment.Kind) error { return s.Renew(p) })
+}
+
 // Copy stores the value anew, like Append, as that of key, and returns where the copy lies. The old blobs stay live.
 func Copy(s *segment.Store, r Ref, key []byte, codec segment.Codec) (Ref, error) {
 	w := NewWriter(s, r.Keyspace, codec, key)

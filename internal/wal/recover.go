@@ -171,6 +171,11 @@ func (r *recovery) settle() error {
 	if r.later() {
 		return nil // see unsettled
 	}
+	if r.o.Settling != nil {
+		if err := r.o.Settling(); err != nil {
+			return err
+		}
+	}
 	for _, f := range r.chain {
 		low, high := r.undurable(&f)
 		if low >= high {

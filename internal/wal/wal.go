@@ -86,6 +86,9 @@ type Options struct {
 	// what was appended since the last one.
 	SettleLater bool
 
+	// Settling is called, when set, before Recover makes durable what it delivered: what that refers to has to be durable first.
+	Settling func() error
+
 	// Seq is the sequence number of the last record before the position at which Recover or Replay starts, or before
 	// the first record of a log made by Create. 0: not known, or none.
 	Seq uint64

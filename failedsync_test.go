@@ -1,0 +1,74 @@
+package pando
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/pandodb/pando/vfs/faultfs"
+	"github.com/pandodb/pando/vfs/memfs"
+)
+
+// After a failed sync the system may call pages clean that the device never got. The next open reads them, and shows what they hold: a
+// value that lies apart has to be written again, as the log is, or the next power cut takes it from under what refers to it.
+func TestValuesOfAFailedSyncAreWrittenAgain(t *testing.T) {
+	for _, fault := range []faultfs.Fault{faultfs.DropSync, faultfs.DropSyncOnce} {
+		for _, length := range []int{5000, 3 << 20} {
+			for skip := 0; ; skip++ {
+				hit, err := valuesAfterFailedSync(faultfs.Rule{Skip: skip, Fault: fault}, length)
+				if err != nil {
+					t.Errorf("fault %d of sync %d, values of %d bytes: %v", fault, skip, length, err)
+				}
+				if !hit {
+					break
+				}
+			}
+		}
+	}
+}
+
+func valuesAfterFailedSync(rule faultfs.Rule, length int) (hit bool, err error) {
+	base := memfs.New()
+	ffs := faultfs.New(base)
+	o := func() *Options { return &Options{FS: ffs, MemoryBytes: 1 << 20, ValueThreshold: 100} }
+	db, err := Open("db", o())
+	if err != nil {
+		return false, err
+	}
+	ffs.Set(rule)
+	for i := range byte(3) {
+		err = errors.Join(err, db.Put([]byte{i}, make([]byte, length)))
+	}
+	hit = ffs.Triggered() > 0
+	ffs.Set()
+	if hit != errors.Is(err, ErrFailed) {
+		return hit, fmt.Errorf("the sync failed is %v, and the puts answer %w", hit, err)
+	}
+	if err := db.Close(); err != nil {
+		return hit, err
+	}
+	if db, err = Open("db", o()); err != nil {
+		return hit, err
+	}
+	defer db.Close()
+	var there []byte
+	for i := range byte(3) {
+		if v, err := db.Get([]byte{i}); err == nil && len(v) == length {
+			there = append(there, i)
+		}
+	}
+	if err := db.Sync(); err != nil {
+		return hit, err
+	}
+	cut, err := Open("db", &Options{FS: base.CrashImage(memfs.Policy{}), MemoryBytes: 1 << 20, ValueThreshold: 100})
+	if err != nil {
+		return hit, fmt.Errorf("after the power cut: %w", err)
+	}
+	defer cut.Close()
+	for _, i := range there {
+		if _, err := cut.Get([]byte{i}); err != nil {
+			return hit, fmt.Errorf("key %d was there before the power cut: %w", i, err)
+		}
+	}
+	return hit, nil
+}
