@@ -24,6 +24,7 @@ type index struct {
 const (
 	firstSlots = 1 << 10
 	maxGrowth  = 8
+	pageSlots  = offheap.HugePage / 8 // what a huge page holds
 
 	// An index is at most 5/8 full: then a miss looks at four slots on average, which is one cache line or two
 	// neighbouring ones.
@@ -97,11 +98,15 @@ func (ix *index) moveTo(larger *index) {
 
 // nextSlots says how large the next index should be, when keys keys take used of size bytes: large enough for the keys
 // that a full arena will hold if they go on like this, so that most tables grow once or twice; but no more than
-// maxGrowth times the present one, since the guess may be wrong.
+// maxGrowth times the present one, since the guess may be wrong. Below the size of a huge page it does not grow beyond it at once: most
+// tables need no more.
 func (ix *index) nextSlots(keys, used, size int) int {
 	slots := (int(ix.mask) + 1) * 2
 	largest := slots / 2 * maxGrowth
 	expected := uint64(keys) * uint64(size) / uint64(max(used, 1))
+	if slots <= pageSlots {
+		largest = min(largest, pageSlots)
+	}
 	for slots < largest && expected > uint64(slots)/loadDenominator*loadNumerator {
 		slots *= 2
 	}
