@@ -153,7 +153,7 @@ func (x *run) build(s plan.Stage) (node, *plan.Stats) {
 	}
 	switch s := s.(type) {
 	case *plan.CollectionScan:
-		return newCollectionScan(x, s, st), st
+		return &collectionScan{x: x, s: s, st: st}, st
 	case *plan.IDLookup:
 		return &idLookup{x: x, s: s, st: st}, st
 	case *plan.IndexScan:

@@ -18,35 +18,44 @@ type collectionScan struct {
 	sieve   *codec.Sieve // nil: each record is looked at
 	whole   bool         // the filter is what the sieve asks, and nothing else
 	verdict codec.Verdict
-	passed  int // records since the walk was here
+	passed  int   // records since the walk was here
+	unknown int64 // records of which the sieve knew nothing
 }
 
-// newCollectionScan makes the node of a scan. A run that counts its steps looks at each record.
-func newCollectionScan(x *run, s *plan.CollectionScan, st *plan.Stats) *collectionScan {
-	n := &collectionScan{x: x, s: s, st: st}
-	if s.Filter == nil || s.Backward || x.limit > 0 {
-		return n
+// siftAfter is of how many records a sieve pays: most scans are of collections that have fewer, or end with the first match.
+const siftAfter = 64
+
+// unknownMost is how many of 16 records a sieve may know nothing of: to ask it takes a tenth of the time of a look at the record.
+const unknownMost = 14
+
+// prepare makes the sieve, if there is something to ask it. A run that counts its steps looks at each record.
+func (n *collectionScan) prepare() bool {
+	if n.s.Filter == nil || n.x.limit > 0 {
+		return false
 	}
-	list, whole := s.Filter.Conditions()
+	list, whole := n.s.Filter.Conditions()
 	if len(list) == 0 {
-		return n
+		return false
 	}
 	conditions := make([]codec.Condition, len(list))
 	for i, c := range list {
 		conditions[i] = codec.Condition{Field: c.Field(), Holds: c.Holds}
 	}
-	n.sieve, n.whole = x.c.Codec.NewSieve(conditions), whole
-	return n
+	n.sieve, n.whole = n.x.c.Codec.NewSieve(conditions), whole
+	return true
 }
 
 // wanted reports whether a record has to be looked at. It is, now and then, for the sake of who cancels.
 func (n *collectionScan) wanted(value []byte) bool {
 	n.passed++
 	n.verdict = n.sieve.Look(value)
+	if n.verdict == codec.Unknown {
+		n.unknown++
+	}
 	return n.verdict != codec.Fails || n.passed == stepsPerCheck
 }
 
-// sift moves to the next record that the sieve does not turn down.
+// sift moves to the next record that the sieve does not turn down, and gives up a sieve that knows little.
 func (n *collectionScan) sift() bool {
 	n.passed = 0
 	ok := n.it.NextWanted(n.wanted)
@@ -55,6 +64,9 @@ func (n *collectionScan) sift() bool {
 	}
 	n.st.Works += int64(n.passed)
 	n.st.Docs += int64(n.passed)
+	if n.unknown > stepsPerCheck && n.unknown > n.st.Docs/16*unknownMost {
+		n.sieve = nil
+	}
 	checked := n.x.steps / stepsPerCheck
 	n.x.steps += n.passed
 	return (n.x.steps/stepsPerCheck == checked || n.x.alive()) && ok
@@ -80,7 +92,7 @@ func (n *collectionScan) next(r *row) bool {
 		switch {
 		case n.s.Backward:
 			ok = n.it.Prev()
-		case n.sieve != nil:
+		case n.sieve != nil || n.st.Docs == siftAfter && n.prepare():
 			ok = n.sift()
 		default:
 			ok = n.it.Next()
