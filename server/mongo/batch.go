@@ -24,11 +24,12 @@ type batch struct {
 	out                  []byte
 	outer, cursor, array int32 // where these documents begin
 	count                int
+	conn                 *conn // gives room; nil: the batch is not cut short, as there is no other
 }
 
 // newBatch begins the answer of a command that gives a batch in a field.
 func (r *request) newBatch(field string) *batch {
-	b := &batch{out: append(r.conn.out[:0], make([]byte, wire.MsgBytes)...)}
+	b := &batch{out: append(r.conn.out[:0], make([]byte, wire.MsgBytes)...), conn: r.conn}
 	b.outer, b.out = bsoncore.AppendDocumentStart(b.out)
 	b.cursor, b.out = bsoncore.AppendDocumentElementStart(b.out, "cursor")
 	b.array, b.out = bsoncore.AppendArrayElementStart(b.out, field)
@@ -41,7 +42,7 @@ func (b *batch) add(doc bson.Raw) {
 	b.count++
 }
 
-// read takes documents from the cursor until the batch has n (-1: no limit), as many as fit into an answer, and reports whether the
+// read takes documents from the cursor until the batch has n (-1: no limit), as many as there is room for in an answer, and reports whether the
 // cursor is at its end.
 func (c *cursor) read(ctx context.Context, n int64, b *batch) (end bool, err error) {
 	if c.held != nil && n != 0 {
@@ -59,7 +60,7 @@ func (c *cursor) read(ctx context.Context, n int64, b *batch) (end bool, err err
 			break
 		}
 		size := len(b.out) - at
-		if b.count > 0 && before-int(b.array)+size > maxBatchBytes {
+		if b.count > 0 && (before-int(b.array)+size > maxBatchBytes || b.conn != nil && !b.conn.fits(len(b.out))) {
 			c.held = slices.Clone(bson.Raw(b.out[at:]))
 			b.out = b.out[:before]
 			break

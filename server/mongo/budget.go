@@ -64,6 +64,17 @@ func (b *budget) take(ctx context.Context, n int64) (int64, error) {
 	return 0, ctx.Err()
 }
 
+// tryTake takes n bytes if they are free now and nobody waits, and reports whether they were.
+func (b *budget) tryTake(n int64) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.waiting) > 0 || n > b.free {
+		return false
+	}
+	b.free -= n
+	return true
+}
+
 // give gives back what was taken.
 func (b *budget) give(n int64) {
 	if n == 0 {
@@ -108,6 +119,30 @@ func (c *conn) reserve() error {
 func (c *conn) release() {
 	c.server.messages.give(c.held)
 	c.held = 0
+}
+
+// An answer with a batch may have 16 MiB, and stays in memory until its client has taken it: clients that do not read would fill the
+// memory. So a batch that grows takes room from a budget of its own, and ends early where there is none: its client asks for the rest.
+const (
+	freeAnswer = 256 << 10 // bytes of an answer that need no room
+	answerStep = 1 << 20   // how much room an answer takes at a time
+)
+
+// fits reports whether an answer may grow to n bytes.
+func (c *conn) fits(n int) bool {
+	for int64(n) > freeAnswer+c.answered {
+		if !c.server.answers.tryTake(answerStep) {
+			return false
+		}
+		c.answered += answerStep
+	}
+	return true
+}
+
+// releaseAnswer gives back what the answer has taken.
+func (c *conn) releaseAnswer() {
+	c.server.answers.give(c.answered)
+	c.answered = 0
 }
 
 // announced returns how many bytes the message that has begun to arrive says it needs, its decompressed form included; 0 when it

@@ -132,3 +132,61 @@ func TestBudget(t *testing.T) {
 		t.Errorf("%d are in use, %d wait", used, waiting)
 	}
 }
+
+// TestBatchesOfClientsThatDoNotRead: where the answers that nobody takes leave no room, batches are shorter, and nothing is lost.
+func TestBatchesOfClientsThatDoNotRead(t *testing.T) {
+	s := newServer(t, &Options{MaxMessageBytes: 2 << 20})
+	c := dial(t, s)
+	const docs, size = 60, 100 << 10
+	for i := range docs {
+		c.must("d", cmd("insert", "c", "documents", bson.A{cmd("_id", i, "b", bytes.Repeat([]byte{byte(i)}, size))}))
+	}
+	all := func() (batches, found int) {
+		reply := c.must("d", cmd("find", "c"))
+		for field := "firstBatch"; ; field = "nextBatch" {
+			values, err := reply.Lookup("cursor", field).Array().Values()
+			if err != nil {
+				t.Fatal(err)
+			}
+			batches, found = batches+1, found+len(values)
+			id := reply.Lookup("cursor", "id").Int64()
+			if id == 0 {
+				return batches, found
+			}
+			reply = c.must("d", cmd("getMore", id, "collection", "c"))
+		}
+	}
+	freely, _ := all()
+	waitForAnswers(s)
+	deaf := dial(t, s)
+	body, err := bson.Marshal(cmd("find", "c", "$db", "d"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	deaf.send(0, body)
+	for {
+		if n, _ := s.answers.inUse(); n == s.answers.total {
+			break
+		}
+		runtime.Gosched()
+	}
+	batches, found := all()
+	if batches <= freely || found != docs {
+		t.Errorf("%d batches with %d documents; %d when there was room", batches, found, freely)
+	}
+	if values, _ := c.must("d", cmd("find", "c", "singleBatch", true, "batchSize", docs)).Lookup("cursor", "firstBatch").Array().Values(); len(values) != docs {
+		t.Errorf("a single batch has %d documents", len(values))
+	}
+	_ = deaf.conn.Close()
+	waitForAnswers(s)
+}
+
+// waitForAnswers waits until no answer holds room.
+func waitForAnswers(s *Server) {
+	for {
+		if n, _ := s.answers.inUse(); n == 0 {
+			return
+		}
+		runtime.Gosched()
+	}
+}

@@ -39,6 +39,7 @@ type conn struct {
 	takeUntil time.Time                 // the deadline of writing
 	quiet     bool                      // the deadline of reading is gone: a message has come
 	held      int64                     // bytes of the budget for large messages
+	answered  int64                     // bytes of the budget for large batches
 	cursors   *int                      // that were opened here and are open; under cursorTable.mu. It is of its own, as cursors live longer
 }
 
@@ -85,6 +86,7 @@ func (c *conn) serve() error {
 		return err
 	}
 	defer c.release()
+	defer c.releaseAnswer()
 	for {
 		m, err := c.receive(r)
 		if err != nil {
@@ -179,6 +181,7 @@ func (c *conn) answer(m *wire.Message) error {
 			return err
 		}
 		if m.Flags&wire.MoreToCome != 0 {
+			c.releaseAnswer()
 			return nil // the client does not want to hear about it
 		}
 		flags := uint32(0)
@@ -261,6 +264,9 @@ func (c *conn) send(m *wire.Message, name string) error {
 	}
 	if cap(c.packed) > keptBuffer {
 		c.packed = nil
+	}
+	if c.answered > 0 {
+		c.releaseAnswer()
 	}
 	return nil
 }

@@ -192,6 +192,9 @@ func (r *request) firstBatch(ns string, size int64, single bool, open func(ctx c
 		size = defaultBatch
 	}
 	b := r.newBatch("firstBatch")
+	if single {
+		b.conn = nil
+	}
 	end, err := x.read(r.ctx, size, b)
 	if err != nil {
 		return nil, errors.Join(err, x.close())

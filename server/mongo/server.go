@@ -48,7 +48,8 @@ type Options struct {
 	MaxSessions int
 	// MaxTransactions bounds the transactions that are open. Default: 1,000.
 	MaxTransactions int
-	// MaxMessageBytes bounds the bytes of all large messages that are being read or answered; others wait. Default: 512 MiB.
+	// MaxMessageBytes bounds the bytes of all large messages that are being read or carried out; others wait. It also bounds those of all
+	// large batches that clients have not taken yet; others are made shorter. Default: 512 MiB.
 	MaxMessageBytes int64
 	// MessageTimeout ends connections whose clients begin a message, or the first one, and do not complete it. Default: 30 seconds.
 	MessageTimeout time.Duration
@@ -100,6 +101,7 @@ type Server struct {
 	params    parameters
 	defaults  defaultConcerns
 	messages  budget // of large ones
+	answers   budget // of large batches
 
 	connections  atomic.Int64 // that were ever made
 	open         atomic.Int64
@@ -133,6 +135,7 @@ func New(store *document.Store, o *Options) (*Server, error) {
 	s.conns.init()
 	s.params.init()
 	s.messages.init(s.o.MaxMessageBytes)
+	s.answers.init(s.o.MaxMessageBytes)
 	if err := errors.Join(s.users.load(s.work, s), s.defaults.load(s.work, s)); err != nil {
 		s.stop()
 		return nil, err

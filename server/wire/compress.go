@@ -126,7 +126,12 @@ func unpackZstd(dst, src []byte, size int) ([]byte, error) {
 	return out, nil
 }
 
+// inflate makes room for size bytes and not one more, and only if src can hold as many.
 func inflate(dst, src []byte, size int) ([]byte, error) {
+	const ratio = 1032 // no two bits of deflate say more than 258 bytes
+	if size/ratio > len(src) {
+		return dst, fmt.Errorf("%d bytes say that they are %d", len(src), size)
+	}
 	r, pooled := zlibReaders.Get().(io.ReadCloser)
 	var err error
 	if pooled {
@@ -137,13 +142,22 @@ func inflate(dst, src []byte, size int) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
-	b := bytes.NewBuffer(dst)
-	_, err = io.Copy(b, io.LimitReader(r, int64(size)+1))
-	err = errors.Join(err, r.Close())
-	if err == nil {
+	if cap(dst) <= size {
+		dst = make([]byte, 0, size+1)
+	}
+	n := 0
+	for n <= size && err == nil { // one byte more than there should be, so that the end is seen, and what checks it
+		var read int
+		read, err = r.Read(dst[n : size+1])
+		n += read
+	}
+	if err == io.EOF {
+		err = nil
+	}
+	if err = errors.Join(err, r.Close()); err == nil {
 		zlibReaders.Put(r)
 	}
-	return b.Bytes(), err
+	return dst[:n], err
 }
 
 // AppendCompressed appends an OP_COMPRESSED that holds message, a complete one.

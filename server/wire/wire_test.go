@@ -80,6 +80,17 @@ func TestBytesThatAreNoMessage(t *testing.T) {
 		t.Fatal(err)
 	}
 	binary.LittleEndian.PutUint32(bomb[20:], 100)
+	deflated := func(claim uint32, without int) []byte {
+		b, err := AppendCompressed(nil, AppendMsg(nil, 1, 0, 0, body(strings.Repeat("a", 1<<20))), Zlib)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if b = b[:len(b)-without]; claim > 0 {
+			binary.LittleEndian.PutUint32(b[20:], claim)
+		}
+		binary.LittleEndian.PutUint32(b, uint32(len(b)))
+		return b
+	}
 	tests := map[string][]byte{
 		"a wrong checksum":                  flip(len(good) - 10),
 		"a required flag that is not known": flip(17 + 0)[:len(good)],
@@ -88,6 +99,9 @@ func TestBytesThatAreNoMessage(t *testing.T) {
 		"an unknown opcode":                 append(appendHeader(nil, 20, 1, 0, 2002), 0, 0, 0, 0),
 		"no sections":                       append(appendHeader(nil, 20, 1, 0, OpMsg), 0, 0, 0, 0),
 		"more inside than it says":          bomb,
+		"more deflated than it says":        deflated(100, 0),
+		"less deflated than it says":        deflated(1<<20+100, 0),
+		"deflated without its checksum":     deflated(0, 4),
 	}
 	for name, b := range tests {
 		if _, err := NewReader(bytes.NewReader(b)).Read(); !errors.Is(err, ErrMalformed) {
@@ -99,6 +113,11 @@ func TestBytesThatAreNoMessage(t *testing.T) {
 	}
 	if _, err := NewReader(bytes.NewReader(nil)).Read(); !errors.Is(err, io.EOF) {
 		t.Errorf("the end between two messages: %v", err)
+	}
+	// Nor must a length that cannot be behind so few bytes.
+	small := NewReader(bytes.NewReader(deflated(40<<20, 0)))
+	if _, err := small.Read(); !errors.Is(err, ErrMalformed) || cap(small.plain) > 0 {
+		t.Errorf("a length that cannot be: %v, buffer of %d bytes", err, cap(small.plain))
 	}
 	// A length without bytes behind it must not take memory.
 	lie := appendHeader(nil, MaxMessage, 1, 0, OpMsg)
