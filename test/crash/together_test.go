@@ -83,13 +83,13 @@ func text(a, n, place int) []byte {
 	case 3:
 		length = 100 + rng.IntN(400)
 	case 8:
-		length = 15000
+		length = 12000
 	}
 	b := binary.BigEndian.AppendUint32(nil, uint32(n))
-	for range length {
-		b = append(b, byte(rng.Uint32()))
+	for len(b) < 4+length {
+		b = binary.LittleEndian.AppendUint64(b, rng.Uint64())
 	}
-	return b
+	return b[:4+length]
 }
 
 func place(a, i int) []byte     { return fmt.Appendf(nil, "%d/%02d", a, i) }
