@@ -219,7 +219,7 @@ func (r *eventMaker) command(ctx context.Context, l *logged) error {
 	}
 	switch c.name {
 	case "drop":
-		if r.wants(l, c.ns) {
+		if r.wants(l, c.ns) && (!c.ofView() || r.stream.o.ShowExpandedEvents) {
 			return r.tell(ctx, l, start("drop").Build(), r.stream.ns.collection != "")
 		}
 	case "dropDatabase":
@@ -228,7 +228,7 @@ func (r *eventMaker) command(ctx context.Context, l *logged) error {
 		}
 	case "renameCollection":
 		to := c.target()
-		if r.wants(l, c.ns) || r.wants(l, to) && r.stream.ns.collection != "" {
+		if r.wants(l, c.ns) || r.wants(l, to) && (r.stream.ns.collection != "" || c.ns.database == to.database) { // as $out's does
 			b := start("rename").AppendDocument("to", namespaceDocument(to))
 			if r.stream.o.ShowExpandedEvents {
 				b.AppendDocument("operationDescription", c.renamed(to))

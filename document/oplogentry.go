@@ -172,7 +172,7 @@ func (l *logged) commandEntry() ([]byte, error) {
 	if err != nil || !logsWrites(c.ns) {
 		return nil, err
 	}
-	if _, err := c.what.LookupErr("view"); err == nil {
+	if c.ofView() {
 		return c.viewEntry(), nil
 	}
 	o := bsoncore.NewDocumentBuilder()
@@ -211,6 +211,12 @@ func (l *logged) options(c *loggedCommand, o *bsoncore.DocumentBuilder) {
 			o.AppendDocument("idIndex", idIndexSpec())
 		}
 	}
+}
+
+// ofView reports whether the command is about a view.
+func (c *loggedCommand) ofView() bool {
+	_, err := c.what.LookupErr("view")
+	return err == nil
 }
 
 // viewEntry is the entry of a change of a view: of a document in system.views.

@@ -194,3 +194,35 @@ func TestLargeEventsAreSplit(t *testing.T) {
 		t.Errorf("the stage in front: %v", err)
 	}
 }
+
+// TestStreamsOfADatabase: it is told when $out puts a collection in the place of another, and of views only who asks for more.
+func TestStreamsOfADatabase(t *testing.T) {
+	for _, expanded := range []bool{false, true} {
+		s := open(t, memfs.New())
+		c := collection(t, s, "c", nil)
+		_, err := c.Insert(ctx, document.JSON(`{"_id": 1}`))
+		must(t, err)
+		w, err := c.Database().OpenWatch(ctx, nil, &document.WatchOptions{ShowExpandedEvents: expanded})
+		must(t, err)
+		defer w.Close()
+		must(t, collection(t, s, "view", &document.CollectionOptions{ViewOn: "c", Pipeline: document.JSON(`[]`)}).Drop(ctx))
+		for _, err := range c.Aggregate(ctx, document.JSON(`[{"$out": "into"}]`), nil) {
+			must(t, err)
+		}
+		var got []string
+		for range 3 {
+			e, _ := next(t, w)
+			var d struct {
+				OperationType string
+				To            struct{ Coll string }
+			}
+			must(t, bson.UnmarshalExtJSON([]byte(e), false, &d))
+			if got = append(got, d.OperationType+d.To.Coll); d.OperationType == "rename" {
+				break
+			}
+		}
+		if want := map[bool]string{false: "renameinto", true: "create drop renameinto"}[expanded]; strings.Join(got, " ") != want {
+			t.Errorf("expanded %t: %s, want %s", expanded, got, want)
+		}
+	}
+}
