@@ -142,6 +142,9 @@ func TestSomebodyElsesFilesStay(t *testing.T) {
 		if err := db.Backup(t.Context(), dir); !errors.Is(err, ErrNotDatabase) {
 			t.Errorf("backup where %s is: %v", name, err)
 		}
+		if names, err := fsys.List(dir); err != nil || len(names) != 1 {
+			t.Errorf("a refused backup leaves %v, %v", names, err)
+		}
 		if _, err := Open(dir, o()); err == nil {
 			t.Errorf("a database was made where %s is", name)
 		}

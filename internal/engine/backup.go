@@ -68,6 +68,11 @@ func (e *Engine) settledState() (root.Slot, *root.Catalogue, Snapshot, error) {
 
 func (e *Engine) writeBackup(ctx context.Context, dir string, slot root.Slot, c *root.Catalogue) (err error) {
 	fsys := e.o.FS
+	if _, err := fsys.Stat(filepath.Join(dir, root.Name)); errors.Is(err, fs.ErrNotExist) {
+		if err := e.checkUnfinished(dir, slot); err != nil { // once more under the lock; now nothing has been made there
+			return fmt.Errorf("backup: %s: %w", dir, err)
+		}
+	}
 	segments := filepath.Join(dir, segment.DirName)
 	if err := vfs.MkdirAllSync(fsys, segments); err != nil {
 		return fmt.Errorf("backup: %w", err)
@@ -142,6 +147,9 @@ func (e *Engine) checkTarget(dir string, slot root.Slot) error {
 func (e *Engine) checkUnfinished(dir string, slot root.Slot) error {
 	fsys := e.o.FS
 	names, err := fsys.List(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
 	if err != nil {
 		return err
 	}
