@@ -127,11 +127,23 @@ func (s *Store) parsePipeline(ns namespace, stages []document, o *AggregateOptio
 
 // findInView is a find on a view: the view's pipeline with the query's stages behind.
 func (c *Collection) findInView(ctx context.Context, q *findQuery) (*Cursor, error) {
+	for name, given := range map[string]bool{
+		"min": q.options.Min != nil, "max": q.options.Max != nil, "returnKey": q.options.ReturnKey, "showRecordId": q.options.ShowRecordID,
+	} {
+		if given {
+			return nil, mongoerror.New(mongoerror.InvalidPipelineOperator, "Option %s not supported in aggregation.", name)
+		}
+	}
 	var stages []bson.D
 	stage := func(name string, v any) { stages = append(stages, bson.D{{Key: name, Value: v}}) }
 	stage("$match", bson.Raw(q.spec))
-	if len(q.Sort) > len(emptyDocument()) && elementsOf(q.Sort)[0].Key() != "$natural" {
-		stage("$sort", bson.Raw(q.Sort))
+	hint := q.options.Hint
+	if len(q.Sort) > len(emptyDocument()) {
+		if elementsOf(q.Sort)[0].Key() != "$natural" {
+			stage("$sort", bson.Raw(q.Sort))
+		} else if hint == nil {
+			hint = bson.Raw(q.Sort) // in which direction the collection below is read
+		}
 	}
 	if q.Skip > 0 {
 		stage("$skip", q.Skip)
@@ -139,7 +151,7 @@ func (c *Collection) findInView(ctx context.Context, q *findQuery) (*Cursor, err
 	if q.Limit > 0 {
 		stage("$limit", q.Limit)
 	}
-	o := &AggregateOptions{Collation: q.options.Collation, Let: q.options.Let, NoSpill: q.options.NoSpill}
+	o := &AggregateOptions{Collation: q.options.Collation, Let: q.options.Let, NoSpill: q.options.NoSpill, Hint: hint}
 	inner, err := c.OpenAggregate(ctx, stages, o)
 	if err != nil {
 		return nil, err

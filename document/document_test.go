@@ -396,6 +396,15 @@ func TestViewsAreReadThroughTheirPipeline(t *testing.T) {
 	if _, err := v.Insert(ctx, document.JSON(`{}`)); document.CodeOf(err) != 166 {
 		t.Errorf("a write: %v", err)
 	}
+	backwards := &document.FindOptions{Sort: document.JSON(`{"$natural": -1}`)}
+	expect(t, "backwards", find(t, v, `{}`, backwards), "{\"_id\":3,\"v\":9,\"w\":18}\n{\"_id\":2,\"v\":5,\"w\":10}\n")
+	for code, o := range map[document.Code]*document.FindOptions{
+		2: {Hint: "none"}, 168: {ShowRecordID: true},
+	} {
+		if _, err := v.OpenFind(ctx, document.JSON(`{}`), o); document.CodeOf(err) != code {
+			t.Errorf("%+v: %v, want %d", o, err, code)
+		}
+	}
 }
 
 func TestAggregate(t *testing.T) {
