@@ -3,6 +3,7 @@ package columns
 import (
 	"bytes"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 
@@ -61,7 +62,22 @@ func isGolden(t *testing.T, file string, page []byte) {
 		t.Fatal("not split")
 	}
 	got := fmt.Sprintf("page %q\ncolumns % x\nrest % x\n", page, cols, rest)
-	want := golden.Compare(t, file, got)
+	isRead(t, file, golden.Compare(t, file, got))
+}
+
+// TestEarlier reads what versions wrote that knew fewer ways to store a column, and took those they knew more often.
+func TestEarlier(t *testing.T) {
+	text, err := os.ReadFile("testdata/earlier.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	isRead(t, "earlier.txt", string(text))
+}
+
+// isRead decodes the columns of a file.
+func isRead(t *testing.T, file, want string) {
+	t.Helper()
+	var c Coder
 	var wantPage string
 	var wantCols, wantRest []byte
 	lines := strings.Split(want, "\n")
