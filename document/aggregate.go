@@ -127,11 +127,17 @@ func (s *Store) parsePipeline(ns namespace, stages []document, o *AggregateOptio
 
 // findInView is a find on a view: the view's pipeline with the query's stages behind.
 func (c *Collection) findInView(ctx context.Context, q *findQuery) (*Cursor, error) {
-	for name, given := range map[string]bool{
-		"min": q.options.Min != nil, "max": q.options.Max != nil, "returnKey": q.options.ReturnKey, "showRecordId": q.options.ShowRecordID,
+	for _, option := range []struct {
+		name  string
+		given bool
+	}{
+		{"min", q.options.Min != nil},
+		{"max", q.options.Max != nil},
+		{"returnKey", q.options.ReturnKey},
+		{"showRecordId", q.options.ShowRecordID},
 	} {
-		if given {
-			return nil, mongoerror.New(mongoerror.InvalidPipelineOperator, "Option %s not supported in aggregation.", name)
+		if option.given {
+			return nil, mongoerror.New(mongoerror.InvalidPipelineOperator, "Option %s not supported in aggregation.", option.name)
 		}
 	}
 	var stages []bson.D
