@@ -91,6 +91,21 @@ func (e *Engine) settleLocked(ctx context.Context, w work) error {
 	v := e.current.Load()
 	group := v.Tables[1:]
 	s := e.newSettlement(ctx, v, group, w)
+	err := s.carryOut()
+	for s.giveVictimsUp(err) {
+		s = e.newSettlement(ctx, v, group, w)
+		err = s.carryOut()
+	}
+	if err != nil {
+		return fmt.Errorf("checkpoint: %w", err)
+	}
+	s.publish()
+	e.counters.checkpoints.Add(1)
+	return nil
+}
+
+// carryOut does all of a round but to show it to readers.
+func (s *settlement) carryOut() error {
 	err := s.plan()
 	if err == nil {
 		err = s.run()
@@ -98,15 +113,10 @@ func (e *Engine) settleLocked(ctx context.Context, w work) error {
 	if err == nil {
 		err = s.store()
 	}
-	if err != nil {
-		if !s.storing { // else the new root may be the one that the next open finds
-			err = errors.Join(err, s.writer.Abort())
-		}
-		return fmt.Errorf("checkpoint: %w", err)
+	if err != nil && !s.storing { // else the new root may be the one that the next open finds
+		err = errors.Join(err, s.writer.Abort())
 	}
-	s.publish()
-	e.counters.checkpoints.Add(1)
-	return nil
+	return err
 }
 
 // settlement is one round of settling.

@@ -3,10 +3,12 @@ package engine
 import (
 	"bytes"
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"sort"
 
+	"github.com/pandodb/pando/internal/corrupt"
 	"github.com/pandodb/pando/internal/layout"
 	"github.com/pandodb/pando/internal/record"
 	"github.com/pandodb/pando/internal/root"
@@ -69,6 +71,7 @@ func (s *settlement) policy() cleanPolicy {
 func (s *settlement) plan() error {
 	candidates := s.settledSegments(s.e.store.Segments(), s.e.root.Current().Seq)
 	s.victims, s.moved, s.movedKeys = map[uint32]bool{}, map[uint32][]layout.Change{}, map[ownerKey]bool{}
+	candidates = slices.DeleteFunc(candidates, func(i segment.Info) bool { return s.e.stuck[i.ID] })
 	var values []uint32
 	for _, class := range []segment.Class{segment.Nodes, segment.Values} {
 		if class == segment.Nodes && s.work.rewrite {
@@ -119,6 +122,22 @@ func (s *settlement) settledSegments(infos []segment.Info, settled uint64) []seg
 	return out
 }
 
+// maySkip reports whether cleaning is done by the way: then damage does not stop it, for writers wait for this round. Whoever asks for
+// it is told.
+func (s *settlement) maySkip() bool { return !s.work.clean && !s.work.rewrite }
+
+// giveVictimsUp reports whether the cleaner may be the reason for an error, and leaves its victims alone from now on.
+func (s *settlement) giveVictimsUp(err error) bool {
+	if len(s.victims) == 0 || !errors.Is(err, corrupt.Err) || !s.maySkip() {
+		return false
+	}
+	s.e.o.Logger.Error("damage found while cleaning", "error", err)
+	for id := range s.victims {
+		s.e.stuck[id] = true
+	}
+	return true
+}
+
 // victimKeyspace reports whether a keyspace may have blobs in victim segments.
 func (s *settlement) victimKeyspace(id uint32) bool {
 	return len(s.moved[id]) > 0 || (len(s.victims) > 0 && int(id) < len(s.roots) && s.roots[id] != nil)
@@ -144,7 +163,12 @@ func (s *settlement) moveValues(id uint32) error {
 		if err != nil {
 			return err
 		}
-		return s.moveValue(scratch, h.Keyspace, bytes.Clone(key), id)
+		err = s.moveValue(scratch, h.Keyspace, bytes.Clone(key), id)
+		if errors.Is(err, corrupt.Err) && s.maySkip() {
+			e.o.Logger.Error("damage found while cleaning", "segment", id, "error", err)
+			return nil // the value stays where it is
+		}
+		return err
 	}, func(offset, length int64, err error) {
 		e.o.Logger.Error("damage found while cleaning", "segment", id, "offset", offset, "bytes", length, "error", err)
 	})
@@ -225,6 +249,9 @@ func (s *settlement) finishCatalogue(c *root.Catalogue) error {
 		}
 	}
 	for _, i := range table {
+		if s.victims[i.ID] && i.Live > 0 {
+			e.stuck[i.ID] = true // what is left in it cannot be found, or read: another round would find no more
+		}
 		if !dead[i.ID] {
 			c.Segments = append(c.Segments, i)
 		}

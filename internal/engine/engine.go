@@ -82,6 +82,7 @@ type Engine struct {
 	privates       atomic.Int64       // views with roots of their own
 	cacheSize      atomic.Int64       // as it was last set
 	settling       sync.Mutex         // one checkpoint, compaction or backup step at a time
+	stuck          map[uint32]bool    // segments that the cleaner leaves alone, for damage keeps it from emptying them; under settling
 	generated      uint64             // generation of the newest view; on mu
 	progress       atomic.Uint64
 	counters       counters

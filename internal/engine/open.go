@@ -38,7 +38,7 @@ func Open(o Options) (*Engine, error) {
 	}
 	e := &Engine{
 		o: o, sizes: sizesFor(o.MemoryBytes), epoch: epoch.New(), keyspaces: newKeyspaces(),
-		views: map[*view.View]struct{}{}, starts: map[*Start]struct{}{}, held: map[*Held]struct{}{}, values: valueHolds{holds: map[*ValueHold]struct{}{}},
+		views: map[*view.View]struct{}{}, starts: map[*Start]struct{}{}, held: map[*Held]struct{}{}, stuck: map[uint32]bool{}, values: valueHolds{holds: map[*ValueHold]struct{}{}},
 		kick: make(chan struct{}, 1), kickSync: make(chan struct{}, 1),
 	}
 	e.ctx, e.cancel = context.WithCancel(context.Background())
@@ -256,7 +256,14 @@ func (e *Engine) openStore(slot root.Slot) error {
 		if err != nil {
 			return err
 		}
-		return value.Free(e.store, ref, w)
+		if err = value.Free(e.store, ref, w); errors.Is(err, corrupt.Err) {
+			e.env.Dropped(err) // whoever writes over a damaged value gets rid of it
+			return nil
+		}
+		return err
+	}
+	e.env.Dropped = func(err error) {
+		e.o.Logger.Error("damage in what was deleted: a part of it goes on taking room", "error", err)
 	}
 	e.env.WalkValue = func(encoded []byte, fn func(segment.Pointer, segment.Kind) error) error {
 		ref, err := value.DecodeRef(encoded)

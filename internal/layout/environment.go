@@ -29,6 +29,8 @@ type Environment struct {
 	WalkValue func(ref []byte, fn func(p segment.Pointer, kind segment.Kind) error) error
 	// CheckValue reads all of a value apart, given its encoded reference, and returns what is wrong with it. It may be nil.
 	CheckValue func(ref []byte) error
+	// Dropped is told of damage in what is dropped, parts of which go on taking room. It may be nil.
+	Dropped func(err error)
 	// InnerBytes bounds the memory of evictable inner nodes (the lowest level, with the filters); 0: no bound.
 	InnerBytes int64
 

@@ -96,6 +96,25 @@ func (w *World) survive(p segment.Pointer) {
 		w.T.Errorf("Apply: %v", err)
 	}
 	must(w.T, writer.Abort())
+	w.discard(p)
+}
+
+// discard gets rid of a damaged root, in both ways in which that can be done: damage must not be in the way.
+func (w *World) discard(p segment.Pointer) {
+	w.T.Helper()
+	writer := w.Env.Store.NewWriter(segment.Nodes, Keyspace)
+	empty, err := w.Layout.Apply(context.Background(), w.Reload(), []layout.Range{{}}, nil, writer, layout.ApplyOptions{})
+	if err != nil {
+		w.T.Errorf("everything is deleted, after damage in %+v: %v", p, err)
+	} else if n, _ := empty.Records(); n != 0 {
+		w.T.Errorf("everything is deleted, after damage in %+v, but %d records", p, n)
+	}
+	must(w.T, writer.Abort())
+	writer = w.Env.Store.NewWriter(segment.Nodes, Keyspace)
+	if err := w.Layout.Free(context.Background(), w.Reload(), writer); err != nil {
+		w.T.Errorf("Free after damage in %+v: %v", p, err)
+	}
+	must(w.T, writer.Abort())
 }
 
 // testConcurrent reads old and new roots from several goroutines while Apply makes further ones.

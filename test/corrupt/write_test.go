@@ -1,0 +1,92 @@
+package corrupt
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/pandodb/pando"
+	"github.com/pandodb/pando/vfs/memfs"
+)
+
+// Damage in one keyspace once made every checkpoint fail as soon as the cleaner came across it, and then all writes; what was damaged
+// could neither be dropped, nor deleted, nor written over.
+func TestDamageDoesNotStopWriters(t *testing.T) {
+	const leaf, long = "not so long 60", "long050"
+	for name, c := range map[string]struct {
+		damaged string // the text whose blobs are damaged
+		act     func(bad *pando.Keyspace, db *pando.DB) error
+		heals   bool // nothing of the damage is left
+	}{
+		"leaf beside":     {leaf, func(_ *pando.Keyspace, db *pando.DB) error { return db.DropKeyspace("garbage") }, false},
+		"value beside":    {long, func(_ *pando.Keyspace, db *pando.DB) error { return db.DropKeyspace("garbage") }, false},
+		"dropped":         {leaf, func(_ *pando.Keyspace, db *pando.DB) error { return db.DropKeyspace("bad") }, true},
+		"deleted":         {leaf, func(bad *pando.Keyspace, _ *pando.DB) error { return bad.DeleteRange(nil, nil) }, true},
+		"value overwrite": {long, func(bad *pando.Keyspace, _ *pando.DB) error { return bad.Put([]byte("long050"), []byte("new")) }, true},
+		"value deleted":   {long, func(bad *pando.Keyspace, _ *pando.DB) error { return bad.Delete([]byte("long050")) }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			fsys := memfs.New()
+			o := options(fsys)
+			o.Compression = pando.None
+			db, err := pando.Open(dir, o)
+			must(t, err)
+			bad, good := twoKeyspaces(t, db)
+			garbage, err := db.Keyspace("garbage", nil)
+			must(t, err)
+			for i := range 1000 {
+				must(t, garbage.Put(fmt.Append(nil, i), distinct(i)[:150]))
+			}
+			for i := range 100 {
+				must(t, good.Put(fmt.Appendf(nil, "good %d", i), distinct(i)))
+				must(t, bad.Put(fmt.Appendf(nil, "key %03d", i), distinct(i)))
+				must(t, bad.Put(fmt.Appendf(nil, "long%03d", i), fmt.Appendf(nil, "not so long %d", i)))
+			}
+			must(t, bad.Put([]byte("long050"), []byte(strings.Repeat("what goes on and on ", 90_000))))
+			must(t, db.Close())
+			if damageValues(t, fsys, []byte(c.damaged)) == 0 {
+				t.Fatal("nothing was damaged")
+			}
+
+			db, err = pando.Open(dir, o)
+			must(t, err)
+			bad, good = twoKeyspaces(t, db)
+			must(t, c.act(bad, db))
+			const rounds = 8
+			for round := range rounds { // of garbage, so that the cleaner gets to every segment
+				for i := range 100 {
+					must(t, good.Put(fmt.Appendf(nil, "good %d", i), distinct(i*rounds+round)))
+				}
+				must(t, db.Checkpoint(context.Background()))
+			}
+			must(t, db.Close())
+
+			db, err = pando.Open(dir, o)
+			must(t, err)
+			_, good = twoKeyspaces(t, db)
+			for i := range 100 {
+				if v, err := good.Get(fmt.Appendf(nil, "good %d", i)); err != nil || !bytes.Equal(v, distinct(i*rounds+rounds-1)) {
+					t.Fatalf("record %d of the other keyspace: %d bytes, %v", i, len(v), err)
+				}
+			}
+			report, err := db.Check(context.Background())
+			must(t, err)
+			if healed := report.Err() == nil; healed != c.heals {
+				t.Errorf("damage that is left: %v", report.Err())
+			}
+			must(t, db.Close())
+		})
+	}
+}
+
+func twoKeyspaces(t *testing.T, db *pando.DB) (bad, good *pando.Keyspace) {
+	t.Helper()
+	o := &pando.KeyspaceOptions{LeafBytes: 256}
+	bad, err := db.Keyspace("bad", o)
+	must(t, err)
+	good, err = db.Keyspace("good", o)
+	must(t, err)
+	return bad, good
+}
