@@ -113,7 +113,7 @@ type KeyspaceOptions struct {
 	Compression *Compression
 
 	// LeafBytes is the size of a leaf of a Tree before compression; leaves that shrink by half are filled up to twice as much, and those of
-	// a tree that has few of them to no more than 16 KiB, as the first read of each decompresses it for one record.
+	// a tree that has few of them to no more than 8 KiB, as the first read of each decompresses it for one record.
 	// Default: 8 KiB. Larger leaves compress better and make scans of cold data cheaper; smaller ones make cold reads and random
 	// updates cheaper. 256 bytes to 256 KiB.
 	LeafBytes int

@@ -2,6 +2,7 @@ package tree
 
 import (
 	"encoding/binary"
+	"slices"
 )
 
 // A filter says of a key that it is certainly not in a leaf, or that it may be. It is a split block Bloom filter (Putze,
@@ -93,7 +94,7 @@ func decodeFilters(raw []byte) (ends []uint32, bits []byte, err error) {
 
 // adoptFilters gives each leaf of b the filter that its slot names.
 func (b *body) adoptFilters(ends []uint32, bits []byte) {
-	b.filters = b.filters[:0]
+	b.filters = slices.Grow(b.filters[:0], len(bits))
 	for i := range b.slots {
 		if at := b.slots[i].filter; at != noFilter && int(at) < len(ends) {
 			from := uint32(0)

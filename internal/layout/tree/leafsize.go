@@ -27,7 +27,7 @@ const (
 	// smallLeaf is how large leaves may be in any tree, and smallShare which part of its tree a larger one may be at most: where there are
 	// few leaves most reads are the first of theirs, and decompress a whole leaf for a record. What that makes the tree larger is little
 	// beside what it would be if all trees were small.
-	smallLeaf  = 16 << 10
+	smallLeaf  = 8 << 10
 	smallShare = 8
 	// leastRecord is about how many bytes a record takes at least, to tell a small tree.
 	leastRecord = 32
