@@ -138,6 +138,14 @@ type ResidentMapping interface {
 	Resident(offset int64, pages []bool) bool
 }
 
+// Detacher is what a Mapping for writing may be besides: one that lets go of pages which nobody is going to touch soon. A sync asks every
+// processor about each page that is still in a mapping, one by one, and about those that are not it need not.
+type Detacher interface {
+	// Detach takes the pages that lie wholly in [offset, offset+length) out of the mapping. What was stored into them is in the file, as
+	// it was before, and the next sync makes it durable; a page comes back when it is touched. It is advice, and changes no byte.
+	Detach(offset, length int64)
+}
+
 // Forgetter is what a File may be besides: one whose bytes the system keeps in memory without being asked.
 type Forgetter interface {
 	// Forget says that nobody is going to read or write [offset, offset+length) soon. It is advice, which changes no byte; what is not

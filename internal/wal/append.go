@@ -69,7 +69,25 @@ func (l *Log) write(s *segment, offset int64, f *frame, payload []byte) error {
 	if err := s.store(offset, f, payload); err != nil {
 		return l.fail(fmt.Errorf("%s: store %d bytes at %d: %w", baseName(s.segment), f.room(), offset, err))
 	}
+	s.detach(offset + f.room())
 	return nil
+}
+
+// detachBytes is how much is stored into a mapping until its pages are worth a call.
+const detachBytes = 128 << 10
+
+// detach takes the pages before end out of the mapping: nothing is stored into them any more, and a sync takes longer over each page that
+// is mapped than over writing it, for it has to ask the other processors about it.
+func (s *segment) detach(end int64) {
+	end &^= blockSize - 1
+	if end-s.detached < detachBytes {
+		return
+	}
+	if m, ok := s.mapping.(vfs.Detacher); ok {
+		m.Detach(s.detached, end-s.detached)
+		s.passed.Store(end)
+	}
+	s.detached = end
 }
 
 // writeLong puts one frame into a segment that is mapped, with calls, so that none of its pages is in use by the mapping and the system
@@ -91,7 +109,7 @@ func (l *Log) writeLong(s *segment, offset int64, f *frame, payload []byte) erro
 	if _, err := s.file.WriteAt(head, offset); err != nil {
 		return errors.Join(failed(err), l.invalidate(s, offset))
 	}
-	s.called.Store(end)
+	s.passed.Store(end)
 	return nil
 }
 
@@ -107,11 +125,12 @@ func (l *Log) nothing() []byte {
 // that is stored into the system takes a fault now, and another step at the next sync; a call costs as much as one or two of them.
 const callBytes = 8 << 10
 
-// fillBytes is how much of a blank segment is filled at a time.
+// fillBytes is how much of a segment is filled at a time.
 const fillBytes = 128 << 10
 
-// fill writes zeroes where the next frames are going to be stored, in a file that has never been written to. One call makes all
-// the pages, which the first store into each of them would do one by one, and at a multiple of the cost.
+// fill writes zeroes where the next frames are going to be stored, in a file of which the system may have no page in memory: it is new, or
+// was forgotten before it came to be used again. One call makes all the pages, which the first store into each of them would do one by
+// one, and at a multiple of the cost, or with a wait for the device.
 func (l *Log) fill(s *segment, offset, room int64) error {
 	if !s.blank || offset+room <= s.filled {
 		return nil

@@ -96,3 +96,67 @@ func TestLongRecordsInFilesUsedBefore(t *testing.T) {
 	}
 	must(t, l.Close())
 }
+
+// detachable is a file system whose newest file notes what is taken out of its mapping, and what is forgotten.
+type detachable struct {
+	vfs.FS
+	detached, forgotten *[][2]int64
+}
+
+type detachableFile struct {
+	forgetfulFile
+	detached *[][2]int64
+}
+
+type detachableMapping struct {
+	vfs.Mapping
+	detached *[][2]int64
+}
+
+func (f detachable) Create(name string) (vfs.File, error) {
+	file, err := f.FS.Create(name)
+	return detachableFile{forgetfulFile{file, f.forgotten}, f.detached}, err
+}
+
+func (f detachableFile) Map(length int64) (vfs.Mapping, error) {
+	m, err := f.File.Map(length)
+	return detachableMapping{m, f.detached}, err
+}
+
+func (m detachableMapping) Detach(offset, length int64) {
+	*m.detached = append(*m.detached, [2]int64{offset, offset + length})
+}
+
+// Of short records the pages that are full leave the mapping, each once, and may be forgotten when they are durable.
+func TestShortRecordsAreDetachedAndForgotten(t *testing.T) {
+	fsys := detachable{newFS(t), new([][2]int64), new([][2]int64)}
+	o := options(fsys, false)
+	o.SegmentBytes, o.FirstBytes = 16<<20, 16<<20
+	l, err := Create(o, 1)
+	must(t, err)
+	var h history
+	for l.Position().Offset < forgetBytes+forgetBytes/2 {
+		must(t, h.append(t, l, callBytes/2))
+		must(t, h.append(t, l, 10))
+	}
+	if len(*fsys.forgotten) > 0 {
+		t.Errorf("forgot %v, which is not durable", *fsys.forgotten)
+	}
+	end := int64(0)
+	for _, d := range *fsys.detached {
+		if d[0] != end || d[1]-d[0] < detachBytes || d[1]%blockSize != 0 {
+			t.Errorf("detached %v behind %d", d, end)
+		}
+		end = d[1]
+	}
+	if left := l.Position().Offset - end; left < 0 || left > detachBytes+blockSize {
+		t.Errorf("%d bytes behind what is detached", left)
+	}
+	must(t, l.Sync())
+	if len(*fsys.forgotten) != 1 || (*fsys.forgotten)[0] != [2]int64{0, end} {
+		t.Errorf("forgot %v, want what is detached, up to %d", *fsys.forgotten, end)
+	}
+	must(t, l.Close())
+	l, _ = recoverAll(t, o, Position{Segment: 1}, &h, 0, len(h.seqs))
+	must(t, l.Close())
+}

@@ -40,23 +40,24 @@ type Log struct {
 	next     uint64     // number of the next segment; no number is ever used twice
 }
 
-// segment is a file of the log. Its header never changes; the rest is guarded by Log.mu, except for mapping and data, which
-// belong to the goroutine that appends once the segment is active.
+// segment is a file of the log. Its header never changes; the rest is guarded by Log.mu, except for mapping, data and
+// detached, which belong to the goroutine that appends once the segment is active.
 type segment struct {
 	header
-	file    vfs.File // nil when nothing in it waits for a sync
-	mapping vfs.Mapping
-	data    []byte // nil in plain mode
-	blank   bool   // the file is new: no page of it has been written beyond filled
-	filled  int64
-	start   int64  // the first frame that can be read
-	end     int64  // where frames end; 0 while the segment is active or ready
-	sealed  bool   // ended early: the successor's header says where
-	base    int64  // bytes of the log before it
-	before  uint64 // the last record that begins before it
-	pins    int    // readers in it
+	file     vfs.File // nil when nothing in it waits for a sync
+	mapping  vfs.Mapping
+	data     []byte // nil in plain mode
+	detached int64  // the pages before it have left the mapping
+	blank    bool   // the system may have no page of the file in memory beyond filled
+	filled   int64
+	start    int64  // the first frame that can be read
+	end      int64  // where frames end; 0 while the segment is active or ready
+	sealed   bool   // ended early: the successor's header says where
+	base     int64  // bytes of the log before it
+	before   uint64 // the last record that begins before it
+	pins     int    // readers in it
 
-	called    atomic.Int64 // where the last frame ends that was written with calls
+	passed    atomic.Int64 // what lies before it is not mapped: it was written with calls, or has been detached
 	forgotten int64        // the system has been told that what lies before it is not going to be read; guarded by syncMu
 
 	// What a recovery has delivered out of [again, againEnd) may not be durable, whatever the system says: it is written again before

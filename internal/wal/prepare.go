@@ -79,7 +79,7 @@ func (l *Log) makeReady(n int64) (*segment, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &segment{header: h, start: firstFrame, blank: spare == nil}
+	s := &segment{header: h, start: firstFrame, blank: true}
 	if err := l.makeFile(s, spare); err != nil {
 		err = fmt.Errorf("make segment %s: %w", baseName(h.segment), err)
 		return nil, errors.Join(err, s.release(), l.remove(h.segment)) // so that it takes no space

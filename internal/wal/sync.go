@@ -79,11 +79,11 @@ const (
 	largestPage = 2 << 20
 )
 
-// forget tells the system that it need not keep long records in memory that are durable now: the log is read by those who follow it,
-// who keep theirs, and after a crash. Else they drive out what is going to be read, and each takes fresh memory, which costs more than
-// to write it. syncMu is held.
+// forget tells the system that it need not keep records in memory that are durable now, where they are not mapped any more: the log is
+// read by those who follow it, who keep theirs, and after a crash. Else they drive out what is going to be read, and each takes fresh
+// memory, which costs more than to write it. syncMu is held.
 func (l *Log) forget(s *segment, synced place) {
-	to, full := s.called.Load(), s.segment != synced.segment()
+	to, full := s.passed.Load(), s.segment != synced.segment()
 	if !full {
 		to = min(to, synced.offset())
 	}

@@ -24,3 +24,13 @@ func (m *mapping) Resident(offset int64, pages []bool) bool {
 	}
 	return errno == 0
 }
+
+// Detach implements vfs.Detacher. Of a shared mapping the system drops only the way to the pages, after it has noted which were stored
+// into: their content belongs to the file.
+func (m *mapping) Detach(offset, length int64) {
+	page := int64(os.Getpagesize())
+	from, to := (offset+page-1)&^(page-1), min(offset+length, int64(len(m.bytes)))&^(page-1)
+	if offset >= 0 && from < to {
+		_ = unix.Madvise(m.bytes[from:to], unix.MADV_DONTNEED) // advice
+	}
+}

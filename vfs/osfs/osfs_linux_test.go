@@ -197,3 +197,39 @@ func TestForget(t *testing.T) {
 		}
 	}
 }
+
+// TestDetach takes stored pages out of a mapping, whole and in part: they are in the file and come back into the mapping.
+func TestDetach(t *testing.T) {
+	const pages, page = 8, 4096
+	f, err := osfs.New().Create(filepath.Join(t.TempDir(), "f"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if err := f.Allocate(pages * page); err != nil {
+		t.Fatal(err)
+	}
+	m, err := f.Map(pages * page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	want := make([]byte, pages*page)
+	for round, cut := range [][2]int64{{0, pages * page}, {0, 2*page + 7}, {page / 2, 3 * page}, {5 * page, 1 << 30}, {pages * page, page}, {7, 9}, {0, 0}} {
+		for i := range want {
+			want[i] = byte(i/page + i + round)
+		}
+		copy(m.Bytes(), want)
+		m.(vfs.Detacher).Detach(cut[0], cut[1])
+		got := make([]byte, len(want))
+		if _, err := f.ReadAt(got, 0); err != nil || !bytes.Equal(got, want) {
+			t.Errorf("detached %v: the file has changed, %v", cut, err)
+		}
+		if !bytes.Equal(m.Bytes(), want) {
+			t.Errorf("detached %v: the mapping has changed", cut)
+		}
+	}
+	if err := f.Sync(); err != nil {
+		t.Fatal(err)
+	}
+}
