@@ -3,6 +3,8 @@ package document
 import (
 	"bytes"
 	"errors"
+	"maps"
+	"slices"
 	"testing"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -82,8 +84,8 @@ func FuzzProvenDocuments(f *testing.F) {
 type memory map[uint32][]byte
 
 func (m memory) Load(fn func(number uint32, definition []byte) error) error {
-	for number, definition := range m {
-		if err := fn(number, definition); err != nil {
+	for _, number := range slices.Sorted(maps.Keys(m)) {
+		if err := fn(number, m[number]); err != nil {
 			return err
 		}
 	}

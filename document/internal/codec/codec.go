@@ -60,7 +60,7 @@ var ErrNoID = errors.New("the record leaves its _id to the key, and none was giv
 
 // Templates is where a collection keeps its templates: the codec calls it when it makes a new one, and once at opening.
 type Templates interface {
-	// Load calls fn with every stored template. Any order will do; fn keeps no definition.
+	// Load calls fn with every stored template, in the order of their numbers. fn keeps no definition.
 	Load(fn func(number uint32, definition []byte) error) error
 	// Store writes a template, such that no crash takes it and leaves a record that is written after it. It is called under a
 	// lock of the codec, and must not call it. After an error it may be called with the same number and another definition,

@@ -251,7 +251,7 @@ func appendPart(dst []byte, col *column, first int, entries [][]byte) []byte {
 
 // parsePart reads the definition of a part of a dictionary.
 func parsePart(number uint32, definition []byte) (part, error) {
-	p := part{number: number}
+	var p part
 	wrong := func(what string) (part, error) {
 		return part{}, fmt.Errorf("codec: part %d of the dictionaries: %s: %w", number-dictionaryNumber, what, ErrCorrupt)
 	}

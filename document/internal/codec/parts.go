@@ -19,120 +19,106 @@ type part struct {
 	first    int    // number of its first entry
 	count    int    // of its entries
 	entries  []byte // as they are stored: of each its length, in one byte, and its bytes
-	number   uint32
-	intake   int // 1 + which of loading.intakes it belongs to; 0: there are too many columns
 }
 
 // intake is what comes to a column while parts are taken in.
 type intake struct {
 	column *column
-	bytes  int // of the entries that come
-	count  int
-	next   *dictionary
+	known  int    // entries that the column had before
+	count  int    // of those that come
+	packed []byte // as they are stored
 }
 
-// loading is memory for what is known of parts while they are taken in.
+// loading is memory for what is taken in: it serves for one collection after the other.
 type loading struct {
-	parts       []part
-	intakes     []intake
-	definitions []byte // the parts alias it, or what it was before it grew
-	compiler    compiler
+	intakes  []intake
+	parts    uint32 // parts of dictionaries in the store
+	compiler compiler
 }
 
 var loadings = sync.Pool{New: func() any { return new(loading) }}
 
 // done gives the memory back.
 func (l *loading) done() {
-	clear(l.parts)
-	clear(l.intakes)
+	for i := range l.intakes {
+		in := &l.intakes[i]
+		in.column.intake = 0
+		*in = intake{packed: in.packed[:0]}
+	}
+	l.intakes = l.intakes[:0]
 	l.compiler.forget()
-	l.parts, l.intakes, l.definitions = l.parts[:0], l.intakes[:0], l.definitions[:0]
 	loadings.Put(l)
 }
 
-// takeParts appends to the dictionaries what is not in them yet. Each is published once, however many parts it has.
-func (c *Codec) takeParts(l *loading) error {
-	l.parts = slices.DeleteFunc(l.parts, func(p part) bool { return p.number < dictionaryNumber+c.parts })
-	slices.SortFunc(l.parts, func(a, b part) int { return int(a.number) - int(b.number) })
-	l.takeColumns(c)
-	last := c.parts
-	for i := range l.parts {
-		p := &l.parts[i]
-		var next *dictionary
-		if p.intake > 0 {
-			next = l.intakes[p.intake-1].next
-		}
-		if next == nil || next.count() != p.first || p.first+p.count > MaxEntries {
-			return fmt.Errorf("codec: part %d of a dictionary, entries from %d of %q: %w", p.number-dictionaryNumber, p.first, p.path, ErrCorrupt)
-		}
-		p.addTo(next)
-		last = p.number - dictionaryNumber + 1
+// take takes in a part. They come in order, so each goes on where the one before it in its column ended.
+func (l *loading) take(c *Codec, number uint32, definition []byte) error {
+	p, err := parsePart(number, definition)
+	if err != nil {
+		return err
 	}
-	for _, in := range l.intakes {
-		c.publish(in.column, in.next)
+	in := l.intakeOf(c, &p)
+	if in == nil || in.known+in.count != p.first || p.first+p.count > MaxEntries {
+		return fmt.Errorf("codec: part %d of a dictionary, entries from %d of %q: %w", number-dictionaryNumber, p.first, p.path, ErrCorrupt)
 	}
-	c.parts = last
+	in.packed, in.count = append(in.packed, p.entries...), in.count+p.count
+	l.parts = number - dictionaryNumber + 1
 	return nil
 }
 
-// takeColumns finds the columns of the parts, and makes dictionaries that have what is known, and room for what comes.
-func (l *loading) takeColumns(c *Codec) {
-	for i := range l.parts {
-		p := &l.parts[i]
-		col := c.columnOf(p)
-		if col == nil {
-			continue
-		}
-		if col.intake == 0 {
-			l.intakes = append(l.intakes, intake{column: col})
-			col.intake = len(l.intakes)
-		}
-		p.intake = col.intake
-		in := &l.intakes[p.intake-1]
-		in.bytes, in.count = in.bytes+len(p.entries), in.count+p.count
-	}
-	for i := range l.intakes {
-		in := &l.intakes[i]
-		in.next, in.column.intake = in.column.state.Load().withRoom(in), 0
-	}
-}
-
-// columnOf returns the column that a part is of, or nil when there are too many columns.
-func (c *Codec) columnOf(p *part) *column {
+// intakeOf returns what comes to the column of a part, or nil when there are too many columns.
+func (l *loading) intakeOf(c *Codec, p *part) *intake {
 	col := c.columns[string(p.path)]
 	if col == nil {
-		col = c.column(string(p.path))
+		if col = c.column(string(p.path)); col == nil {
+			return nil
+		}
 	}
-	if p.patterns && col != nil {
+	if p.patterns {
 		col = col.patterns
 	}
-	return col
+	if col.intake == 0 {
+		if n := len(l.intakes); n < cap(l.intakes) {
+			l.intakes = l.intakes[:n+1] // with the memory of an earlier one
+		} else {
+			l.intakes = append(l.intakes, intake{})
+		}
+		in := &l.intakes[len(l.intakes)-1]
+		in.column, in.known = col, col.state.Load().count()
+		col.intake = len(l.intakes)
+	}
+	return &l.intakes[col.intake-1]
 }
 
-// withRoom returns a dictionary that has the entries of d, and room for what comes. If d is unpacked so is the answer: it is in use.
-func (d *dictionary) withRoom(in *intake) *dictionary {
-	if d != nil && d.stored == nil {
-		next := d.next()
-		next.arena = slices.Grow(next.arena, in.bytes+stringOverhead*in.count)
-		next.ends = slices.Grow(next.ends, in.count)
-		return next
+// publish shows what was taken in to everybody: each dictionary once, however many parts came to it.
+func (l *loading) publish(c *Codec) {
+	for i := range l.intakes {
+		in := &l.intakes[i]
+		switch d := in.column.state.Load(); {
+		case d == nil:
+			c.publish(in.column, in.after(nil))
+		case d.stored != nil:
+			c.publish(in.column, in.after(d.stored.packed))
+		default:
+			c.publish(in.column, in.addTo(d))
+		}
 	}
-	s := &storedEntries{patterns: in.column.patterns == nil}
-	var old []byte
-	if d != nil {
-		old, s.count = d.stored.packed, d.stored.count
-	}
-	s.packed = append(make([]byte, 0, len(old)+in.bytes), old...)
+	c.parts = l.parts
+}
+
+// after returns a dictionary with those entries that were there, and those that come, as they are stored.
+func (in *intake) after(packed []byte) *dictionary {
+	s := &storedEntries{patterns: in.column.patterns == nil, count: in.known + in.count}
+	s.packed = append(append(make([]byte, 0, len(packed)+len(in.packed)), packed...), in.packed...)
 	return &dictionary{stored: s}
 }
 
-// addTo adds the entries of the part to a dictionary that nobody else has seen yet.
-func (p *part) addTo(d *dictionary) {
-	if s := d.stored; s != nil {
-		s.packed, s.count = append(s.packed, p.entries...), s.count+p.count
-		return
-	}
-	d.addStored(p.entries, p.patterns)
+// addTo returns a dictionary with the entries of d, which is unpacked since it is in use, and those that come.
+func (in *intake) addTo(d *dictionary) *dictionary {
+	next := d.next()
+	next.arena = slices.Grow(next.arena, len(in.packed)+stringOverhead*in.count)
+	next.ends = slices.Grow(next.ends, in.count)
+	next.addStored(in.packed, in.column.patterns == nil)
+	return next
 }
 
 // addStored adds entries as they are stored.

@@ -103,14 +103,13 @@ func (c *Codec) reload() error {
 	next, defined := &table{}, 0
 	l := loadings.Get().(*loading)
 	defer l.done()
+	l.parts = c.parts
 	err := c.store.Load(func(number uint32, definition []byte) error {
 		switch {
+		case number >= dictionaryNumber && number-dictionaryNumber < c.parts:
+			return nil // it is in the dictionaries
 		case number >= dictionaryNumber:
-			from := len(l.definitions)
-			l.definitions = append(l.definitions, definition...)
-			p, err := parsePart(number, l.definitions[from:])
-			l.parts = append(l.parts, p)
-			return err
+			return l.take(c, number, definition)
 		case number >= MaxTemplates || len(definition) == 0 || definition[0] != definitionTemplate:
 			return fmt.Errorf("codec: template %d of %d bytes: %w", number, len(definition), ErrCorrupt)
 		}
@@ -130,5 +129,6 @@ func (c *Codec) reload() error {
 	}
 	c.defined = defined
 	c.table.Store(next)
-	return c.takeParts(l)
+	l.publish(c)
+	return nil
 }
