@@ -228,7 +228,11 @@ func (e *Engine) copySegment(ctx context.Context, id uint32, dir string) error {
 		meter.Add(have.Size)
 		return err
 	}
-	return copyFile(ctx, fsys, from, to, have.Size)
+	// What has its final name is on stable storage: the next backup compares it with what it should be, which does not show that.
+	if err := copyFile(ctx, fsys, from, fresh, have.Size); err != nil {
+		return err
+	}
+	return fsys.Rename(fresh, to)
 }
 
 // sameFile compares a segment with the one of an earlier backup. It reads both, which costs less than to write one.
