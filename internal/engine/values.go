@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"sync"
@@ -13,10 +14,14 @@ import (
 // given up, nothing refers to it that the cleaner could see: a hold keeps the cleaner from every segment that the value may
 // lie in, which are those that were open or did not exist when the hold was taken.
 
-// valueHolds are the holds in force.
+// valueHolds are the holds in force, and what the memtable in front has to do with values.
 type valueHolds struct {
 	mu    sync.Mutex
 	holds map[*ValueHold]struct{}
+
+	// Of Engine.valuesWritten, what was written before the memtable in front began, and the bytes behind that with which it settles
+	// whatever that costs. Both belong to who leads.
+	before, most int64
 }
 
 // ValueHold protects values on their way to a commit. Release gives it up, and may be called twice.
@@ -60,7 +65,7 @@ func (e *Engine) StoreValue(ks *Keyspace, key, val []byte) (value.Ref, error) {
 	e.wroteValue(int64(len(val)))
 	if err != nil {
 		e.litter()
-		err = e.orClosed(err)
+		err = e.ended(err)
 	}
 	return ref, err
 }
@@ -77,11 +82,11 @@ func (e *Engine) StreamValue(ks *Keyspace, key []byte, r io.Reader) (value.Ref, 
 	if err != nil {
 		w.Abort()
 		e.litter()
-		return value.Ref{}, fmt.Errorf("store a value: %w", e.orClosed(err))
+		return value.Ref{}, fmt.Errorf("store a value: %w", e.ended(err))
 	}
 	ref, err := w.Finish()
 	if err != nil {
-		return ref, e.orClosed(err)
+		return ref, e.ended(err)
 	}
 	return ref, nil
 }
@@ -90,6 +95,34 @@ func (e *Engine) StreamValue(ks *Keyspace, key []byte, r io.Reader) (value.Ref, 
 func (e *Engine) wroteValue(n int64) {
 	e.counters.valueBytes.Add(n)
 	e.valuesWritten.Add(n) // the commit that refers to the value sees to it
+}
+
+// The space of a value that was replaced or deleted is given back by a checkpoint. A memtable holds no more of a value apart than
+// where it lies, so that what it replaces may be many times as large as all there is by the time it is full.
+const (
+	// valueSegments is how many segments full of values are little.
+	valueSegments = 4
+	// valuePerRecord is how many bytes of values there must be for each record before a checkpoint is made for their sake: it may
+	// have to write a leaf for each.
+	valuePerRecord = 32 << 10
+)
+
+// beginValues notes that a new memtable comes in front. The caller leads.
+func (e *Engine) beginValues() {
+	live := int64(0)
+	for _, i := range e.store.Segments() {
+		if i.Class == segment.Values {
+			live += max(i.Live, 0)
+		}
+	}
+	e.values.before, e.values.most = e.valuesWritten.Load(), live
+}
+
+// valuesDue reports whether the memtable in front is to settle because of the values that were written since it began. The caller
+// leads.
+func (e *Engine) valuesDue(records int) bool {
+	n := e.valuesWritten.Load() - e.values.before
+	return records > 0 && n >= valueSegments*e.sizes.segment && (n >= e.values.most || n >= valuePerRecord*int64(records))
 }
 
 // OpenValue returns a reader of a value that lies apart.
@@ -129,10 +162,14 @@ func (e *Engine) sweepValues() {
 	}
 }
 
-// orClosed says ErrClosed instead of what a value meets whose writing was overtaken by Close.
-func (e *Engine) orClosed(err error) error {
-	if e.closed.Load() {
+// ended says ErrClosed instead of what a value meets whose writing was overtaken by Close, and ErrFailed where a sync has failed
+// behind it.
+func (e *Engine) ended(err error) error {
+	switch {
+	case e.closed.Load():
 		return ErrClosed
+	case errors.Is(err, segment.ErrFailed):
+		return e.fail(err)
 	}
 	return err
 }

@@ -215,6 +215,8 @@ func (e *Engine) makeRoom(records, bytes int) error {
 	if e.takes(v.Tables[0].Table, records, bytes) {
 		if len(v.Tables) > 1 {
 			e.pace(v.Tables[0].Bytes(), bytes)
+		} else if e.valuesDue(v.Tables[0].Len()) {
+			return e.freeze(records, bytes)
 		}
 		return nil
 	}
@@ -256,6 +258,7 @@ func (e *Engine) freeze(records, bytes int) error {
 	if e.log != nil {
 		end = e.log.Position()
 	}
+	e.beginValues()
 	e.mu.Lock()
 	old := e.current.Load()
 	old.Tables[0].End = end
