@@ -2,9 +2,11 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 
+	"github.com/pandodb/pando/internal/corrupt"
 	"github.com/pandodb/pando/internal/layout"
 	"github.com/pandodb/pando/internal/segment"
 	"github.com/pandodb/pando/internal/view"
@@ -22,6 +24,7 @@ type Held struct {
 	mu     sync.Mutex
 	snap   Snapshot
 	closed bool
+	stays  bool // it cannot be moved; under settling
 }
 
 // Hold takes a snapshot over. Release gives it up.
@@ -51,7 +54,8 @@ func (h *Held) Release() {
 	h.snap.Release()
 }
 
-// moveHeld moves every held snapshot that keeps a settled memtable alive. The caller holds settling.
+// moveHeld moves every held snapshot that keeps a settled memtable alive. One that cannot be moved, for want of space or because what it
+// reads is damaged, keeps its memtables: it must not keep others from writing. The caller holds settling.
 func (e *Engine) moveHeld(ctx context.Context) error {
 	e.heldMu.Lock()
 	list := make([]*Held, 0, len(e.held))
@@ -60,8 +64,16 @@ func (e *Engine) moveHeld(ctx context.Context) error {
 	}
 	e.heldMu.Unlock()
 	for _, h := range list {
-		if err := h.move(ctx); err != nil {
+		if h.stays {
+			continue
+		}
+		err := h.move(ctx)
+		if err != nil && (ctx.Err() != nil || e.failure.Load() != nil) {
 			return fmt.Errorf("settle a held snapshot: %w", err)
+		}
+		if err != nil {
+			h.stays = errors.Is(err, corrupt.Err) // another attempt would find the same
+			e.o.Logger.Warn("a held snapshot keeps its memtables", "error", err)
 		}
 	}
 	return nil
