@@ -14,7 +14,7 @@ import (
 // Damage in one keyspace once made every checkpoint fail as soon as the cleaner came across it, and then all writes; what was damaged
 // could neither be dropped, nor deleted, nor written over.
 func TestDamageDoesNotStopWriters(t *testing.T) {
-	const leaf, long = "inline 60", "bad/long050"
+	const leaf, long = "inline 60", "bad/key 050 long"
 	for name, c := range map[string]struct {
 		damaged string // the text whose blobs are damaged
 		act     func(bad *pando.Keyspace, db *pando.DB) error
@@ -24,8 +24,8 @@ func TestDamageDoesNotStopWriters(t *testing.T) {
 		"value beside":    {long, func(_ *pando.Keyspace, db *pando.DB) error { return db.DropKeyspace("garbage") }, false},
 		"dropped":         {leaf, func(_ *pando.Keyspace, db *pando.DB) error { return db.DropKeyspace("bad") }, true},
 		"deleted":         {leaf, func(bad *pando.Keyspace, _ *pando.DB) error { return bad.DeleteRange(nil, nil) }, true},
-		"value overwrite": {long, func(bad *pando.Keyspace, _ *pando.DB) error { return bad.Put([]byte("bad/long050"), []byte("new")) }, true},
-		"value deleted":   {long, func(bad *pando.Keyspace, _ *pando.DB) error { return bad.Delete([]byte("bad/long050")) }, true},
+		"value overwrite": {long, func(bad *pando.Keyspace, _ *pando.DB) error { return bad.Put([]byte("bad/key 050 long"), []byte("new")) }, true},
+		"value deleted":   {long, func(bad *pando.Keyspace, _ *pando.DB) error { return bad.Delete([]byte("bad/key 050 long")) }, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			fsys := memfs.New()
@@ -44,7 +44,7 @@ func TestDamageDoesNotStopWriters(t *testing.T) {
 				must(t, bad.Put(fmt.Appendf(nil, "bad/key %03d", i), distinct(i)))
 				must(t, bad.Put(fmt.Appendf(nil, "bad/key %03d inline", i), fmt.Appendf(nil, "inline %d", i)))
 			}
-			must(t, bad.Put([]byte("bad/long050"), []byte(strings.Repeat("what goes on and on ", 90_000))))
+			must(t, bad.Put([]byte("bad/key 050 long"), []byte(strings.Repeat("what goes on and on ", 90_000))))
 			must(t, db.Compact(context.Background(), pando.CompactOptions{})) // no key stands alone in a page, where it would be found too
 			must(t, db.Close())
 			if damageValues(t, fsys, []byte(c.damaged)) == 0 {
