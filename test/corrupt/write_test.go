@@ -20,12 +20,14 @@ func TestDamageDoesNotStopWriters(t *testing.T) {
 		act     func(bad *pando.Keyspace, db *pando.DB) error
 		heals   bool // nothing of the damage is left
 	}{
-		"leaf beside":     {leaf, func(_ *pando.Keyspace, db *pando.DB) error { return db.DropKeyspace("garbage") }, false},
-		"value beside":    {long, func(_ *pando.Keyspace, db *pando.DB) error { return db.DropKeyspace("garbage") }, false},
-		"dropped":         {leaf, func(_ *pando.Keyspace, db *pando.DB) error { return db.DropKeyspace("bad") }, true},
-		"deleted":         {leaf, func(bad *pando.Keyspace, _ *pando.DB) error { return bad.DeleteRange(nil, nil) }, true},
-		"value overwrite": {long, func(bad *pando.Keyspace, _ *pando.DB) error { return bad.Put([]byte("bad/key 050 long"), []byte("new")) }, true},
-		"value deleted":   {long, func(bad *pando.Keyspace, _ *pando.DB) error { return bad.Delete([]byte("bad/key 050 long")) }, true},
+		"leaf beside":  {leaf, func(_ *pando.Keyspace, db *pando.DB) error { return db.DropKeyspace("garbage") }, false},
+		"value beside": {long, func(_ *pando.Keyspace, db *pando.DB) error { return db.DropKeyspace("garbage") }, false},
+		"dropped":      {leaf, func(_ *pando.Keyspace, db *pando.DB) error { return db.DropKeyspace("bad") }, true},
+		"deleted":      {leaf, func(bad *pando.Keyspace, _ *pando.DB) error { return bad.DeleteRange(nil, nil) }, true},
+		"value overwrite": {long, func(bad *pando.Keyspace, _ *pando.DB) error {
+			return bad.Put([]byte("bad/key 050 long"), []byte("new"))
+		}, true},
+		"value deleted": {long, func(bad *pando.Keyspace, _ *pando.DB) error { return bad.Delete([]byte("bad/key 050 long")) }, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			fsys := memfs.New()
