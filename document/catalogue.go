@@ -99,6 +99,7 @@ func (s *Store) load() error {
 			return err
 		}
 	}
+	s.breakCycles(cat)
 	for key := range meta.Prefix([]byte{droppedKey}) {
 		if len(key) == 5 {
 			s.nextID = max(s.nextID, binary.BigEndian.Uint32(key[1:])) // the log tells of this number
@@ -124,11 +125,7 @@ func (s *Store) loadEntry(cat *catalogue, key, value []byte, known map[string]bo
 	}
 	s.nextID = max(s.nextID, e.number)
 	if e.view {
-		v, err := newView(s, ns, &entry{View: true, Options: bson.Raw(e.options)})
-		if err != nil {
-			return fmt.Errorf("view %s: %w", ns, err)
-		}
-		cat.views[ns.String()] = v
+		cat.views[ns.String()] = s.storedView(ns, document(e.options))
 		return nil
 	}
 	known[recordsName(e.number)] = true

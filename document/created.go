@@ -27,9 +27,10 @@ func asCreated(spec document) (document, error) {
 	if err := checkSeriesOptions(elements); err != nil {
 		return nil, err
 	}
-	capped := false
+	capped, view, staged := false, false, false
 	for _, e := range elements {
 		capped = capped || e.Key() == "capped" && truthy(e.Value())
+		view, staged = view || e.Key() == "viewOn", staged || e.Key() == "pipeline"
 	}
 	b := bsoncore.NewDocumentBuilder()
 	for _, e := range elements {
@@ -67,6 +68,9 @@ func asCreated(spec document) (document, error) {
 		default:
 			b.AppendValue(name, v)
 		}
+	}
+	if view && !staged {
+		b.AppendArray("pipeline", bsoncore.NewArrayBuilder().Build())
 	}
 	if err := appendSeriesOptions(b, spec); err != nil {
 		return nil, err

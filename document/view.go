@@ -17,6 +17,7 @@ type view struct {
 	ns       namespace
 	settings *settings
 	stages   []document
+	broken   error // why a stored definition cannot be carried out; nil: it can
 }
 
 // maxViewDepth is how many views may stand on each other.
@@ -26,19 +27,27 @@ func onView(ns namespace) error {
 	return mongoerror.New(mongoerror.CommandNotSupportedOnView, "Namespace %s is a view, not a collection", ns)
 }
 
-// newView makes the view of an entry.
-func newView(_ *Store, ns namespace, e *entry) (*view, error) {
-	settings, err := parseSettings(e.Options)
-	if err != nil {
-		return nil, err
+// storedView makes the view of an entry. One that cannot be carried out does not keep the store from being opened: whoever reads it gets
+// the error, and it can be dropped.
+func (s *Store) storedView(ns namespace, options document) *view {
+	parsed, err := parseSettings(options)
+	if err == nil {
+		var v *view
+		if v, err = parseView(ns, parsed); err == nil {
+			return v
+		}
 	}
-	return parseView(ns, settings)
+	s.log.Warn("a stored view cannot be carried out", "view", ns.String(), "error", err)
+	return &view{ns: ns, settings: &settings{spec: options}, broken: err}
 }
 
 func parseView(ns namespace, settings *settings) (*view, error) {
-	stages, err := arrayStages(settings.pipeline)
-	if err != nil {
-		return nil, err
+	var stages []document
+	if settings.pipeline != nil { // none is as good as an empty one
+		var err error
+		if stages, err = arrayStages(settings.pipeline); err != nil {
+			return nil, err
+		}
 	}
 	for _, stage := range stages {
 		if e, err := stage.IndexErr(0); err == nil && (e.Key() == "$out" || e.Key() == "$merge" || e.Key() == "$changeStream") {
@@ -54,9 +63,6 @@ func parseView(ns namespace, settings *settings) (*view, error) {
 
 // createView makes a view. The caller holds schema.
 func (s *Store) createView(ctx context.Context, ns namespace, settings *settings) error {
-	if settings.pipeline == nil {
-		settings.pipeline = bsoncore.NewArrayBuilder().Build()
-	}
 	v, err := parseView(ns, settings)
 	if err != nil {
 		return err
@@ -69,7 +75,7 @@ func (s *Store) createView(ctx context.Context, ns namespace, settings *settings
 func (s *Store) storeView(ctx context.Context, v *view, command document) error {
 	cat := s.current.Load().with()
 	cat.views[v.ns.String()] = v
-	if _, _, err := cat.resolve(v.ns); err != nil {
+	if err := cat.checkGraph(v); err != nil {
 		return err
 	}
 	if err := cat.views[namespace{v.ns.database, v.settings.viewOn}.String()].checkCollation(v.settings.collation); err != nil {
@@ -118,7 +124,10 @@ func (c *catalogue) resolve(ns namespace) (namespace, []document, error) {
 			return ns, stages, nil
 		}
 		if depth == maxViewDepth {
-			return ns, nil, mongoerror.New(mongoerror.ViewDepthLimitExceeded, "View depth too deep or view cycle detected; maximum depth is %d", maxViewDepth)
+			return ns, nil, tooDeep()
+		}
+		if v.broken != nil {
+			return ns, nil, v.broken
 		}
 		stages = append(append([]document{}, v.stages...), stages...)
 		ns = namespace{ns.database, v.settings.viewOn}
