@@ -332,7 +332,7 @@ type settledChanges struct {
 	moved  []layout.Change
 	ahead  bool // from stands on a change that has not been handed out
 	ended  bool
-	change layout.Change
+	change *layout.Change
 	left   int // changes until the context is asked and progress reported
 	err    error
 }
@@ -353,6 +353,14 @@ func (c *settledChanges) Next() bool {
 		c.ahead = c.from.Next()
 		c.ended = !c.ahead
 	}
+	if len(c.moved) == 0 {
+		return c.ahead && c.fromTables()
+	}
+	return c.nextOfBoth()
+}
+
+// nextOfBoth is Next while there is something left of what the cleaner moved.
+func (c *settledChanges) nextOfBoth() bool {
 	for len(c.moved) > 0 {
 		if c.ahead {
 			switch order := bytes.Compare(c.moved[0].Key, c.from.Change().Key); {
@@ -363,14 +371,14 @@ func (c *settledChanges) Next() bool {
 				return c.fromTables()
 			}
 		}
-		c.change, c.moved = c.moved[0], c.moved[1:]
+		c.change, c.moved = &c.moved[0], c.moved[1:]
 		c.err = c.s.adopt(c.change.Record.Value)
 		return c.err == nil
 	}
 	return c.ahead && c.fromTables()
 }
 
-func (c *settledChanges) Change() layout.Change { return c.change }
+func (c *settledChanges) Change() *layout.Change { return c.change }
 
 func (c *settledChanges) fromTables() bool {
 	c.change, c.ahead = c.from.Change(), false

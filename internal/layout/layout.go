@@ -40,8 +40,9 @@ type Change struct {
 type Changes interface {
 	// Next moves to the next change; it must be called before the first one.
 	Next() bool
-	// Change is what lies under the cursor. Its slices are valid until Next.
-	Change() Change
+	// Change is what lies under the cursor. It and its slices are valid until Next, and belong to the one who gives them out. It is not
+	// copied from hand to hand: a Record that is copied right after it was written stalls the processor for longer than the rest takes.
+	Change() *Change
 }
 
 // Range is the set of keys k with Lo <= k < Hi. A nil Lo is the start of the keyspace, a nil Hi its end; a Hi that is empty

@@ -13,6 +13,6 @@ func (s *SliceChanges) Next() bool {
 }
 
 // Change implements Changes.
-func (s *SliceChanges) Change() Change { return s.Changes[s.next-1] }
+func (s *SliceChanges) Change() *Change { return &s.Changes[s.next-1] }
 
 var _ Changes = (*SliceChanges)(nil)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/pandodb/pando/internal/layout"
 	"github.com/pandodb/pando/internal/memtable"
+	"github.com/pandodb/pando/internal/record"
 )
 
 // source is one memtable under a merging cursor.
@@ -148,7 +149,7 @@ func (c *Changes) SeekGE(key []byte) bool {
 }
 
 // Change returns the change under the cursor, valid until the next move.
-func (c *Changes) Change() layout.Change { return c.change }
+func (c *Changes) Change() *layout.Change { return &c.change }
 
 func (c *Changes) each(fn func(*source)) {
 	for i := range c.sources {
@@ -169,6 +170,10 @@ func (c *Changes) next() bool {
 		return false
 	}
 	c.change.Key = c.key
+	if value, ok := s.cursor.Inline(); ok { // field by field: see layout.Changes
+		c.change.Record.Kind, c.change.Record.Expiry, c.change.Record.Value = record.Inline, 0, value
+		return true
+	}
 	c.change.Record, _ = s.cursor.Record()
 	return true
 }

@@ -337,7 +337,7 @@ func (a *applier) progress(n int) {
 // input is the stream of changes with one change looked ahead.
 type input struct {
 	changes layout.Changes
-	change  layout.Change
+	change  *layout.Change
 	ok      bool
 }
 

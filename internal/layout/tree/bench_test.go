@@ -23,16 +23,18 @@ type numbers struct {
 	key             [16]byte
 	value           [100]byte
 	random          *rand.Rand
+	change          layout.Change
 }
 
 func (n *numbers) Next() bool { n.next += n.step; return n.next < n.end }
 
-func (n *numbers) Change() layout.Change {
+func (n *numbers) Change() *layout.Change {
 	benchKey(&n.key, n.next)
 	for i := 0; i < 50; i += 8 { // half of the value does not compress
 		binary.LittleEndian.PutUint64(n.value[i:], n.random.Uint64())
 	}
-	return layout.Change{Key: n.key[:], Record: record.Record{Kind: record.Inline, Value: n.value[:]}}
+	n.change = layout.Change{Key: n.key[:], Record: record.Record{Kind: record.Inline, Value: n.value[:]}}
+	return &n.change
 }
 
 func benchKey(key *[16]byte, i uint64) {
