@@ -85,8 +85,8 @@ func TestColdLeavesAreNotRead(t *testing.T) {
 	w.Audit()
 }
 
-// TestFirstReadKeepsNothing: the first record that is asked for through a node that was just read leaves the cache as it was; the second
-// brings its leaf there.
+// TestFirstReadKeepsNothing: the first record that is asked for through a node leaves the memory as it was; the second keeps the node with
+// its filters, and brings its leaf into the cache.
 func TestFirstReadKeepsNothing(t *testing.T) {
 	w := layouttest.NewWorld(t, config(), 1, 1<<20, 0)
 	w.Apply(nil, rows(0, 20, 1), layout.ApplyOptions{LeafBytes: 1000, Fanout: 8})
@@ -98,6 +98,9 @@ func TestFirstReadKeepsNothing(t *testing.T) {
 		}
 		if got := w.Env.Cache.Stats().Inserts - before; got != want {
 			t.Errorf("after read %d: %d pages were brought into the cache instead of %d", reads, got, want)
+		}
+		if kept := w.Layout.Stats(root).FilterBytes > 0; kept != (want > 0) {
+			t.Errorf("after read %d: the node is in memory: %v", reads, kept)
 		}
 	}
 }

@@ -1,7 +1,7 @@
 // Package tree is the default layout: a copy-on-write B+tree whose leaves are blobs of a few KiB.
 //
 // Inner nodes stay in memory, are read when they are first touched, and the lowest level of them can be given up again when
-// memory is short. Each child slot of a node holds where the child lies, how many records are under it, the least expiry
+// memory is short, and stays from the second Get on. Each child slot of a node holds where the child lies, how many records are under it, the least expiry
 // under it and whether any value under it lies apart; a slot of a leaf also holds its delta blobs, a filter over its keys
 // and the handle of its page in the cache, so that a point read goes straight from the slot to the page.
 //

@@ -16,6 +16,7 @@ type node struct {
 	ptr   segment.Pointer
 	level int // 0: its children are leaves
 	used  atomic.Bool
+	asked atomic.Bool // for a record, while it was not in memory
 	body  atomic.Pointer[body]
 	seat  int // position in the ring of evictable nodes, from 1; guarded by the ring's mutex
 }

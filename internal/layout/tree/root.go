@@ -142,16 +142,23 @@ func (r *root) getCopy(s *layout.Scratch, b *body, i int, hash uint64, key []byt
 	return rec, ok, true
 }
 
-// descend finds the slot of the leaf for key, reading nodes where it has to; fresh says that the node of the leaf was not in memory. The
-// body is nil when the tree is empty.
+// descend finds the slot of the leaf for key, reading nodes where it has to; fresh says that the node of the leaf was read for this
+// question alone. The body is nil when the tree is empty.
+//
+// A node of the lowest level is read for its first question alone, without its filters, and kept from the second one on: a store of many
+// small keyspaces has most of its nodes asked once, and with the filters it would read half as much again, and keep all of it.
 func (r *root) descend(s *layout.Scratch, key []byte) (b *body, i int, fresh bool, err error) {
 	n := r.node
 	if n == nil {
 		return nil, 0, false, nil
 	}
 	for {
-		fresh = n.body.Load() == nil
-		if b, err = r.load(s, n); err != nil {
+		if fresh = n.level == 0 && n.body.Load() == nil && !n.asked.Swap(true); fresh {
+			b, err = r.readEntries(s, n.ptr, n.level)
+		} else {
+			b, err = r.load(s, n)
+		}
+		if err != nil {
 			return nil, 0, false, err
 		}
 		i = b.find(key)
@@ -184,6 +191,22 @@ func (r *root) load(s *layout.Scratch, n *node) (*body, error) {
 // readNode reads a node and its filters. A filter blob that cannot be read is left unused: it only saves work, and Check
 // reports it.
 func (r *root) readNode(s *layout.Scratch, p segment.Pointer, level int) (*body, error) {
+	b, err := r.readEntries(s, p, level)
+	if err != nil || b.filterPtr.IsZero() {
+		return b, err
+	}
+	raw, err := r.readBlob(&s.Blob, b.filterPtr, segment.KindFilter)
+	if err != nil {
+		return b, nil
+	}
+	if ends, bits, err := decodeFilters(raw); err == nil {
+		b.adoptFilters(ends, bits)
+	}
+	return b, nil
+}
+
+// readEntries reads a node without its filters.
+func (r *root) readEntries(s *layout.Scratch, p segment.Pointer, level int) (*body, error) {
 	raw, err := r.readBlob(&s.Blob, p, segment.KindInner)
 	if err != nil {
 		return nil, err
@@ -191,16 +214,6 @@ func (r *root) readNode(s *layout.Scratch, p segment.Pointer, level int) (*body,
 	b, err := decodeNode(raw, level)
 	if err != nil {
 		return nil, fmt.Errorf("keyspace %d: segment %d: node at %d: %w", r.keyspace, p.Segment, p.Offset, err)
-	}
-	if b.filterPtr.IsZero() {
-		return b, nil
-	}
-	raw, err = r.readBlob(&s.Blob, b.filterPtr, segment.KindFilter)
-	if err != nil {
-		return b, nil
-	}
-	if ends, bits, err := decodeFilters(raw); err == nil {
-		b.adoptFilters(ends, bits)
 	}
 	return b, nil
 }
