@@ -65,7 +65,10 @@ func judge(database [16]byte, segment uint64, size int64, front, back []byte) (f
 func hasMagic(b []byte) bool { return bytes.HasPrefix(b, []byte(magic)) }
 
 // survey looks at every segment file of the log, in the order of their numbers. Where there is no directory there are none.
-func survey(o *Options) ([]found, error) {
+func survey(o *Options) ([]found, error) { return surveyBy(o, inspect) }
+
+// surveyBy is survey with the function that looks at one file.
+func surveyBy(o *Options, look func(o *Options, segment uint64) (found, error)) ([]found, error) {
 	names, err := o.FS.List(o.Dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("log: list %s: %w", o.Dir, err)
@@ -76,7 +79,7 @@ func survey(o *Options) ([]found, error) {
 		if !ok {
 			continue
 		}
-		f, err := inspect(o, segment)
+		f, err := look(o, segment)
 		if err != nil {
 			return nil, fmt.Errorf("log: %s: %w", name, err)
 		}

@@ -147,16 +147,7 @@ func (r *recovery) unload() error {
 	return err
 }
 
-// read reads a whole segment into the buffer.
-func (r *recovery) read(f found) (data []byte, err error) {
-	file, err := r.o.FS.Open(r.o.path(f.segment))
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, file.Close()) }()
-	return r.readInto(file, min(f.size, f.header.size))
-}
-
+// readInto reads the first n bytes of a segment into the buffer.
 func (r *recovery) readInto(file vfs.File, n int64) ([]byte, error) {
 	if int64(cap(r.buf)) < n {
 		r.buf = make([]byte, n)

@@ -14,7 +14,7 @@ import (
 func Databases(fsys vfs.FS, dir string) (map[[16]byte]int, error) {
 	o := Options{FS: fsys, Dir: dir}
 	found := map[[16]byte]int{}
-	files, err := survey(&o)
+	files, err := surveyBy(&o, inspectWhatCan)
 	if err != nil {
 		return nil, err
 	}
@@ -44,12 +44,18 @@ func Salvage(ctx context.Context, o Options, to Salvaged) error {
 	if err != nil {
 		return err
 	}
-	files, err := survey(&o)
+	files, err := surveyBy(&o, inspectWhatCan)
 	if err != nil {
 		return err
 	}
 	s := salvager{to: to, io: recovery{o: o}}
-	return s.run(ctx, readable(files, o.Database))
+	if err := s.run(ctx, readable(files, o.Database)); err != nil {
+		return err
+	}
+	if name, any := unknown(o.Dir, files); any {
+		return to.Lost(s.last, 0, corrupt.New(name, 0, 0, "neither copy of the header can be read: what stood in it, behind command %d, is lost", s.last))
+	}
+	return nil
 }
 
 // salvager reads what is left of a log.
@@ -137,10 +143,11 @@ func (s *salvager) run(ctx context.Context, files []salvaged) error {
 	claim := place(0)
 	for i := range slices.Backward(files) {
 		f := &files[i]
-		if data, err := s.io.read(f.found); err == nil {
-			claim = max(claim, claims(&f.header, data, firstFrame))
+		data, unread := s.content(&f.found)
+		claim = max(claim, claims(&f.header, data, firstFrame), f.header.durable)
+		if unread > 0 {
+			claim = max(claim, at(f.segment, unread)) // there may have been frames
 		}
-		claim = max(claim, f.header.durable)
 		f.claim = claim
 	}
 	for i, f := range files {
@@ -150,10 +157,7 @@ func (s *salvager) run(ctx context.Context, files []salvaged) error {
 		if i > 0 && f.broken {
 			s.hole(at(f.segment, 0))
 		}
-		data, err := s.io.read(f.found)
-		if err != nil {
-			data = nil // what the device does not give is lost
-		}
+		data, _ := s.content(&f.found)
 		if ended, err := s.segment(f, data); ended || err != nil {
 			return err
 		}

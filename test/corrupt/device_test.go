@@ -1,0 +1,50 @@
+package corrupt
+
+import (
+	"context"
+	"errors"
+	"path"
+	"testing"
+
+	"github.com/pandodb/pando"
+	"github.com/pandodb/pando/vfs"
+)
+
+// broken is a file system on which one file cannot be read.
+type broken struct {
+	vfs.FS
+	name string
+}
+
+type brokenFile struct{ vfs.File }
+
+var errDevice = errors.New("the device fails")
+
+func (b broken) Open(name string) (vfs.File, error) {
+	f, err := b.FS.Open(name)
+	if err == nil && path.Clean(name) == b.name {
+		f = brokenFile{f}
+	}
+	return f, err
+}
+
+func (brokenFile) ReadAt([]byte, int64) (int, error) { return 0, errDevice }
+
+// A file that the device does not give back is damage like any other; one of the log once ended the salvage.
+func TestSalvageWithoutAFileThatCannotBeRead(t *testing.T) {
+	s := newSample(t)
+	all := 0
+	for _, pairs := range s.final() {
+		all += len(pairs)
+	}
+	for _, name := range s.files {
+		report, err := pando.Salvage(context.Background(), dir, "target", options(broken{s.image.KillImage(), name}))
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if report.Records == 0 || len(report.Lost) == 0 && report.Records != int64(all) {
+			t.Errorf("%s: %d records, lost %v", name, report.Records, report.Lost)
+		}
+	}
+}
