@@ -25,7 +25,7 @@ func (r *rescue) choose(slots []root.Slot, damage []error) error {
 		if err != nil {
 			r.report.lose(Loss{}, fmt.Errorf("catalogue: %w", err))
 		} else {
-			r.catalogue, r.place = c, slot.Catalogue
+			r.catalogue, r.place, r.settled = c, slot.Catalogue, slot.Log
 		}
 		if err == nil && (len(damage) == 0 && len(slots) == 2 || r.followed(slot.Seq, slot.Log)) {
 			return nil
@@ -37,7 +37,7 @@ func (r *rescue) choose(slots []root.Slot, damage []error) error {
 	}
 	switch {
 	case c != nil && (r.catalogue == nil || after(p, r.place)):
-		r.catalogue, r.place = c, p
+		r.catalogue, r.place, r.settled = c, p, c.Log
 	case r.catalogue == nil:
 		r.catalogue, r.blind = new(root.Catalogue), true
 		r.report.lose(Loss{}, errors.New("no catalogue verifies: names of keyspaces are known as far as the log tells them, and all data is taken from the segments as it is found"))

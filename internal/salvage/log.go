@@ -37,7 +37,7 @@ func (r *rescue) replay() error {
 	if err := wal.Salvage(r.ctx, r.logOptions(0), p); err != nil {
 		return err
 	}
-	if !p.any {
+	if !p.any && !r.followed(r.catalogue.Seq, r.settled) { // that of a backup is there, and empty
 		r.report.lose(Loss{File: LogDir}, fmt.Errorf("there is no log: what was committed after command %d, if anything, is lost", r.catalogue.Seq))
 	}
 	return nil

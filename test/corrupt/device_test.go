@@ -8,6 +8,7 @@ import (
 
 	"github.com/pandodb/pando"
 	"github.com/pandodb/pando/vfs"
+	"github.com/pandodb/pando/vfs/memfs"
 )
 
 // broken is a file system on which one file cannot be read.
@@ -46,5 +47,20 @@ func TestSalvageWithoutAFileThatCannotBeRead(t *testing.T) {
 		if report.Records == 0 || len(report.Lost) == 0 && report.Records != int64(all) {
 			t.Errorf("%s: %d records, lost %v", name, report.Records, report.Lost)
 		}
+	}
+}
+
+// A backup has a log without a record, which was once called a loss.
+func TestSalvageOfABackupLosesNothing(t *testing.T) {
+	fsys := memfs.New()
+	db, err := pando.Open(dir, options(fsys))
+	must(t, err)
+	must(t, db.Put([]byte("key"), []byte("value")))
+	must(t, db.Backup(context.Background(), "backup"))
+	must(t, db.Close())
+	report, err := pando.Salvage(context.Background(), "backup", "target", options(fsys))
+	must(t, err)
+	if report.Records != 1 || len(report.Lost) != 0 {
+		t.Errorf("%d records, lost %v", report.Records, report.Lost)
 	}
 }
