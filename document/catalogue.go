@@ -173,7 +173,7 @@ func (s *Store) removeLeftovers(known map[string]bool) error {
 	return nil
 }
 
-// fillRecords opens of a collection what its records are read and written with, as its entry says.
+// fillRecords opens of a collection what its records are found with, as its entry says. What they are read and written with is the codec.
 func (c *collection) fillRecords(e *entry) error {
 	settings, err := parseSettings(e.Options)
 	if err != nil {
@@ -191,9 +191,12 @@ func (c *collection) fillRecords(e *entry) error {
 		}
 	}
 	o := &pando.KeyspaceOptions{LeafBytes: recordLeaf, Compression: &settings.compression}
-	if c.records, err = c.store.db.Keyspace(recordsName(e.Number), o); err != nil {
-		return err
-	}
+	c.records, err = c.store.db.Keyspace(recordsName(e.Number), o)
+	return err
+}
+
+// fillCodec makes the codec of a collection, with the templates that there are.
+func (c *collection) fillCodec() (err error) {
 	c.codec, err = codec.New(c.format, &templates{c})
 	return err
 }

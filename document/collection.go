@@ -87,13 +87,24 @@ func (c *Collection) use() (*collection, error) {
 	return x, x.open()
 }
 
-// useRecords is use for those who read by _id: the indexes may not be open.
-func (c *Collection) useRecords() (*collection, error) {
-	x, err := c.lookup()
+// useRecords is use for those who read a record by _id: the indexes may not be open. It comes with what to decode the record with, and with
+// what is to be called then.
+func (c *Collection) useRecords() (x *collection, reader *codec.Codec, done func(), err error) {
+	x, err = c.lookup()
 	if x == nil || err != nil {
-		return nil, err
+		return nil, nil, nil, err
 	}
-	return x, x.openRecords()
+	passing, err := x.openRecords()
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	if !passing {
+		return x, x.codec, func() {}, nil
+	}
+	if reader, done, err = codec.NewPassing(x.format, &templates{x}); err != nil {
+		return nil, nil, nil, x.unopened(err)
+	}
+	return x, reader, done, nil
 }
 
 // lookup returns the collection of a handle as it is, which may not be open, and nil when it is not there.

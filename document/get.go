@@ -19,13 +19,14 @@ var lookups = sync.Pool{New: func() any { return new(lookup) }}
 
 // GetValueTo is GetTo for an _id that is BSON already. It allocates nothing when the document fits into dst.
 func (c *Collection) GetValueTo(ctx context.Context, dst []byte, id bson.RawValue) (bson.Raw, error) {
-	x, err := c.useRecords()
+	x, reader, done, err := c.useRecords()
 	if err != nil {
 		return dst, err
 	}
 	if x == nil {
 		return dst, fmt.Errorf("%s: %w", c.ns, ErrNotFound)
 	}
+	defer done()
 	l := lookups.Get().(*lookup)
 	defer lookups.Put(l)
 	v := bsoncore.Value{Type: bsoncore.Type(id.Type), Data: id.Value}
@@ -53,7 +54,7 @@ func (c *Collection) GetValueTo(ctx context.Context, dst []byte, id bson.RawValu
 	if err != nil {
 		return dst, err
 	}
-	out, err := x.codec.Decode(dst, l.record)
+	out, err := reader.Decode(dst, l.record)
 	if err != nil {
 		return dst, fmt.Errorf("%s: %w", c.ns, err)
 	}

@@ -17,13 +17,15 @@ import (
 // A collection is opened when it is used first: its options and indexes are parsed, its templates are read, its keyspaces are
 // looked up. A store of a thousand collections would have most of them opened for nothing. Opening the store reads of an entry
 // only which collection and which keyspaces there are. To get a document by its _id takes the records alone: indexes follow when something
-// else is asked.
+// else is asked. The first of them is decoded with templates and dictionaries that are read for it and not kept: they take many times
+// as much memory as all else that there is of a collection, and a store may have a document read from each of its thousand.
 
 // unread is what a collection is opened from.
 type unread struct {
 	mu      sync.Mutex             // held while it is opened
 	stored  atomic.Pointer[stored] // nil once it is open, and in a collection that was made in this run
-	records atomic.Bool            // the records are open; the indexes may not be
+	records atomic.Bool            // the records are open, and so is the codec; the indexes may not be
+	found   bool                   // records can be found; the codec may not be there. Guarded by mu
 }
 
 // stored is an entry of the catalogue as it was read, and what is needed of it before the collection is used.
@@ -139,40 +141,65 @@ func (c *collection) open() error {
 	}
 	var e entry
 	err := bson.Unmarshal(s.value, &e)
-	if err == nil && !c.unread.records.Load() {
-		err = c.fillRecords(&e)
+	if err == nil {
+		err = c.openCodec(&e)
+	}
+	if err == nil {
+		err = c.fillIndexes(&e)
 	}
 	if err != nil {
-		return c.unopened(err)
-	}
-	c.unread.records.Store(true)
-	if err := c.fillIndexes(&e); err != nil {
 		return c.unopened(err)
 	}
 	c.unread.stored.Store(nil)
 	return nil
 }
 
-// openRecords makes the records of a collection ready to be read by their keys; its indexes may not be open.
-func (c *collection) openRecords() error {
+// openRecords makes the records of a collection ready to be read by their keys; its indexes may not be open. The first time the codec is
+// not there: the record is to be decoded with a passing one.
+func (c *collection) openRecords() (passing bool, err error) {
 	if c.unread.records.Load() || c.unread.stored.Load() == nil {
-		return nil
+		return false, nil
 	}
 	c.unread.mu.Lock()
 	defer c.unread.mu.Unlock()
 	s := c.unread.stored.Load()
 	if s == nil || c.unread.records.Load() {
-		return nil
+		return false, nil
 	}
+	first := !c.unread.found
 	e, err := s.heading()
-	if err == nil {
-		err = c.fillRecords(e)
+	if err == nil && first {
+		err = c.findRecords(e)
+	} else if err == nil {
+		err = c.openCodec(e)
 	}
 	if err != nil {
-		return c.unopened(err)
+		return false, c.unopened(err)
 	}
-	c.unread.records.Store(true)
-	return nil
+	return first, nil
+}
+
+// findRecords makes records ready to be found, if they are not. The caller holds the lock.
+func (c *collection) findRecords(e *entry) error {
+	if c.unread.found {
+		return nil
+	}
+	err := c.fillRecords(e)
+	c.unread.found = err == nil
+	return err
+}
+
+// openCodec makes records ready to be found, read and written. The caller holds the lock.
+func (c *collection) openCodec(e *entry) error {
+	if c.unread.records.Load() {
+		return nil
+	}
+	if err := c.findRecords(e); err != nil {
+		return err
+	}
+	err := c.fillCodec()
+	c.unread.records.Store(err == nil)
+	return err
 }
 
 func (c *collection) unopened(err error) error {

@@ -88,18 +88,42 @@ type Codec struct {
 
 // New returns the codec of a collection, with the templates that t holds. t may be nil for BSON and JSON.
 func New(f Format, t Templates) (*Codec, error) {
+	c, err := empty(f, t)
+	if err != nil || t == nil {
+		return c, err
+	}
+	return c, c.Reload()
+}
+
+// NewPassing is New for a codec that decodes a record and is not kept: its dictionaries lie in memory that serves for others after done has
+// been called, when the codec must not be used any more. It must not encode.
+func NewPassing(f Format, t Templates) (c *Codec, done func(), err error) {
+	c, err = empty(f, t)
+	if err != nil || t == nil {
+		return c, func() {}, err
+	}
+	l := loadings.Get().(*loading)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.load(l); err != nil {
+		l.done()
+		return nil, nil, err
+	}
+	l.lend()
+	return c, l.done, nil
+}
+
+// empty returns a codec that knows no templates yet.
+func empty(f Format, t Templates) (*Codec, error) {
 	if f > JSON {
 		return nil, fmt.Errorf("codec: unknown format %d: %w", f, ErrCorrupt)
 	}
+	if t == nil && f == Template {
+		f = BSON
+	}
 	c := &Codec{format: f, store: t, seed: maphash.MakeSeed(), columns: map[string]*column{}}
 	c.table.Store(&table{})
-	if t == nil {
-		if f == Template {
-			c.format = BSON
-		}
-		return c, nil
-	}
-	return c, c.Reload()
+	return c, nil
 }
 
 // Encode appends the stored form of doc to dst. It comes back with the same bytes.

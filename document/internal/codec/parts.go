@@ -105,11 +105,22 @@ func (l *loading) publish(c *Codec) {
 	c.parts = l.parts
 }
 
+// lend shows what was taken in to a codec that had nothing before, in the memory where it is.
+func (l *loading) lend() {
+	for i := range l.intakes {
+		in := &l.intakes[i]
+		in.column.state.Store(in.stored(in.packed))
+	}
+}
+
 // after returns a dictionary with those entries that were there, and those that come, as they are stored.
 func (in *intake) after(packed []byte) *dictionary {
-	s := &storedEntries{patterns: in.column.patterns == nil, count: in.known + in.count}
-	s.packed = append(append(make([]byte, 0, len(packed)+len(in.packed)), packed...), in.packed...)
-	return &dictionary{stored: s}
+	return in.stored(append(append(make([]byte, 0, len(packed)+len(in.packed)), packed...), in.packed...))
+}
+
+// stored returns a dictionary of all entries as they are stored.
+func (in *intake) stored(packed []byte) *dictionary {
+	return &dictionary{stored: &storedEntries{packed: packed, count: in.known + in.count, patterns: in.column.patterns == nil}}
 }
 
 // addTo returns a dictionary with the entries of d, which is unpacked since it is in use, and those that come.

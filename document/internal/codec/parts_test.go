@@ -2,8 +2,11 @@ package codec
 
 import (
 	"bytes"
+	"errors"
 	"sync"
 	"testing"
+
+	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 )
 
 // TestEntriesStayPackedWhileFewAreAskedFor: a codec that reads a document or two leaves its dictionaries as they are stored, one that reads
@@ -105,4 +108,39 @@ func dictionariesOf(c *Codec) (packed, unpacked int) {
 		}
 	}
 	return packed, unpacked
+}
+
+// TestPassingCodecs: codecs that are not kept read each record as one that is, though they have the same memory one after the other.
+func TestPassingCodecs(t *testing.T) {
+	sets := [][]bsoncore.Document{packages(500), flights(500)}
+	stores, records := make([]*memory, len(sets)), make([][][]byte, len(sets))
+	for n, docs := range sets {
+		stores[n] = newMemory()
+		writer := open(t, Template, stores[n])
+		for _, doc := range docs {
+			record, err := writer.Encode(nil, doc)
+			if err != nil {
+				t.Fatal(err)
+			}
+			records[n] = append(records[n], record)
+		}
+	}
+	for i := 0; i < 500; i += 9 {
+		for n, docs := range sets {
+			c, done, err := NewPassing(Template, stores[n])
+			if err != nil {
+				t.Fatal(err)
+			}
+			same(t, records[n][i], docs[i], c)
+			done()
+		}
+	}
+	for number := range stores[0].kept {
+		if number >= dictionaryNumber {
+			stores[0].kept[number] = []byte{definitionDictionary}
+		}
+	}
+	if _, _, err := NewPassing(Template, stores[0]); !errors.Is(err, ErrCorrupt) {
+		t.Errorf("with damaged dictionaries: %v", err)
+	}
 }

@@ -100,9 +100,18 @@ func (c *Codec) seen(shape []byte) bool {
 
 // reload takes in what the store holds. The caller holds the lock.
 func (c *Codec) reload() error {
-	next, defined := &table{}, 0
 	l := loadings.Get().(*loading)
 	defer l.done()
+	if err := c.load(l); err != nil {
+		return err
+	}
+	l.publish(c)
+	return nil
+}
+
+// load takes in the templates, and puts what comes to the dictionaries into l. The caller holds the lock.
+func (c *Codec) load(l *loading) error {
+	next, defined := &table{}, 0
 	l.parts = c.parts
 	err := c.store.Load(func(number uint32, definition []byte) error {
 		switch {
@@ -129,6 +138,5 @@ func (c *Codec) reload() error {
 	}
 	c.defined = defined
 	c.table.Store(next)
-	l.publish(c)
 	return nil
 }
