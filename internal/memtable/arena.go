@@ -73,7 +73,7 @@ func newArena(size int, p *Pool) (a arena, touched int, err error) {
 		return arena{}, 0, fmt.Errorf("memtable of %d bytes: impossible size", size)
 	}
 	size = max(size, 8)
-	n := size + (size/markSpacing+2)*markSize + warmSlack
+	n := size + (size/markSpacing+2)*markSize
 	block, touched := p.take(n)
 	if block == nil {
 		if block, err = offheap.Alloc(n); err != nil {

@@ -25,8 +25,7 @@ type Cursor struct {
 
 	firstSources [maxRuns]source
 	firstQueue   [maxRuns]int
-	warm         uint32  // keeps the loads that warm the cache from being left out
-	span         uintptr // words from node to the end of the version, of the longest record of the last batch; 0: there was none
+	span         uintptr // bytes from node to the end of the version, of the longest record last chased, up to warmNear
 }
 
 // maxRuns is how many runs a cursor takes without an allocation: 4^7 * 256 keys are more than four million.
@@ -41,7 +40,7 @@ type source struct {
 	head    uint64 // the candidate's: the next visible entry in the present direction
 	node    ref
 	version ref
-	warm    batch // entries that warmUp has been given
+	warm    window
 }
 
 // NewCursor returns a cursor over the keys of ks at seq.
@@ -152,15 +151,18 @@ func (c *Cursor) Deleted() bool {
 	return record.Kind(*c.arena.word(c.version, 1)>>metaKindShift&metaKind) == record.Tombstone
 }
 
-// NextInline is Next and Inline in one for most steps of a long walk: within a batch of one run, over tombstones to a value that lies in
-// the table and never expires. Elsewhere ok is false, and the cursor has moved over tombstones at most.
+// NextInline is Next and Inline in one for most steps of a walk: in the only run, over tombstones to a value that lies in the table and
+// never expires. Elsewhere ok is false, and the cursor has moved over tombstones at most.
 func (c *Cursor) NextInline() (key, value []byte, ok bool) {
 	if !c.valid || len(c.sources) != 1 {
 		return nil, nil, false
 	}
 	s := &c.sources[0]
 	a := c.arena
-	for at := s.at + 1; s.warm.holds(at); at++ {
+	for at := s.at + 1; at < len(s.run.entries); at++ {
+		if !s.warm.holds(at) {
+			c.warmForward(s, at)
+		}
 		node := s.run.entries[at].node
 		version := a.newest(node)
 		meta := *a.word(version, 1)
@@ -184,7 +186,7 @@ func (c *Cursor) step(s *source) bool {
 	}
 	for entries := s.run.entries; s.at < len(entries); s.at++ {
 		if !s.warm.holds(s.at) {
-			c.warmUp(entries[s.at:s.warm.forward(s.at, len(entries))])
+			c.warmForward(s, s.at)
 		}
 		node := entries[s.at].node
 		if version := c.arena.versionAt(node, c.seq); version != 0 {
@@ -200,7 +202,7 @@ func (c *Cursor) step(s *source) bool {
 func (c *Cursor) stepBack(s *source) bool {
 	for s.at > 0 {
 		if !s.warm.holds(s.at - 1) {
-			c.warmUp(s.run.entries[s.warm.backward(s.at):s.at])
+			c.warmBackward(s, s.at)
 		}
 		s.at--
 		node := s.run.entries[s.at].node
@@ -290,7 +292,7 @@ func (c *Cursor) nearer(i, j int) bool {
 func (s *source) nextVisible(c *Cursor) bool {
 	for entries := s.run.entries; s.at < len(entries); s.at++ {
 		if !s.warm.holds(s.at) {
-			c.warmUp(entries[s.at:s.warm.forward(s.at, len(entries))])
+			c.warmForward(s, s.at)
 		}
 		if s.consider(c, entries[s.at]) {
 			return true
@@ -303,7 +305,7 @@ func (s *source) nextVisible(c *Cursor) bool {
 func (s *source) prevVisible(c *Cursor) bool {
 	for ; s.at > 0; s.at-- {
 		if !s.warm.holds(s.at - 1) {
-			c.warmUp(s.run.entries[s.warm.backward(s.at):s.at])
+			c.warmBackward(s, s.at)
 		}
 		if s.consider(c, s.run.entries[s.at-1]) {
 			return true

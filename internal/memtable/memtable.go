@@ -22,7 +22,9 @@ package memtable
 import (
 	"fmt"
 	"sync/atomic"
+	"unsafe"
 
+	"github.com/pandodb/pando/internal/prefetch"
 	"github.com/pandodb/pando/internal/record"
 )
 
@@ -176,6 +178,14 @@ func (t *Table) reserve(size int, seq uint64) ref {
 // publish counts a record and makes the items up to end part of what can be walked.
 func (t *Table) publish(end ref) {
 	t.state.Store(uint64(end)<<32 | uint64(uint32(t.state.Load())+1))
+}
+
+// Ask asks the processor for what look-ups of hashes read first, the slot in which each begins, and does not wait for it.
+func (t *Table) Ask(hashes []uint64) {
+	ix := t.index.Load()
+	for _, hash := range hashes {
+		prefetch.Lines(unsafe.Pointer(ix.slot(uint32(hash>>32)>>(ix.shift&31))), 1)
+	}
 }
 
 // Prefetch touches what look-ups of hashes read first, so that their misses overlap: the slot in which each begins, and the node

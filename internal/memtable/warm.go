@@ -1,102 +1,117 @@
 package memtable
 
-// The records of a walk lie anywhere in the arena. A cursor loads those that it is about to reach into the processor's caches,
-// a batch at a time, so that their misses overlap.
+import (
+	"unsafe"
+
+	"github.com/pandodb/pando/internal/prefetch"
+)
+
+// The records of a walk lie anywhere in the arena. A cursor asks for those that it will reach before long, so that their misses overlap
+// with each other and with the steps of the walk: for the beginning of each record two batches ahead, and, when that has come, for what
+// lies elsewhere, a batch ahead.
 
 const (
 	warmFirst = 4  // entries of the first batch: a walk may be short
-	warmMost  = 64 // entries of a batch when the walk has turned out to be long
-	warmLine  = 16 // words of a line of the cache
-	warmLines = 8  // of a value; beyond that the processor has noticed by itself
-
-	// warmSlack is memory behind the last item that warmUp may read.
-	warmSlack = 3 * 4 * warmLine
+	warmMost  = 32 // entries of a batch when the walk has turned out to be long
+	// warmNear is how far from its node on a record is asked for at once, and warmFar how much of what lies behind that or elsewhere:
+	// there the processor notices by itself.
+	warmNear = 3 * prefetch.Line
+	warmFar  = 8 * prefetch.Line
 )
 
-// batch is the batch of entries that was loaded last.
-type batch struct {
-	from int
-	size uint
+// stretch is the entries [from, to) of a run.
+type stretch struct{ from, to int }
+
+// window says how far a walk over a run has asked for its records.
+type window struct {
+	batch  stretch // the walk may step through these
+	asked  int     // where the entries end, in the direction of the walk, whose beginning was asked for
+	chased int     // the same of what lies elsewhere
 }
 
-// holds reports whether entry i has been loaded.
-func (w *batch) holds(i int) bool { return uint(i-w.from) < w.size }
-
-// forward makes w the batch that begins with entry i of n, and returns where it ends.
-func (w *batch) forward(i, n int) (end int) {
-	size := w.next(i == w.from+int(w.size))
-	end = min(i+size, n)
-	w.from, w.size = i, uint(end-i)
-	return end
-}
-
-// backward makes w the batch that ends before entry i, and returns where it begins.
-func (w *batch) backward(i int) (from int) {
-	size := w.next(i == w.from)
-	from = max(0, i-size)
-	w.from, w.size = from, uint(i-from)
-	return from
-}
+// holds reports whether entry i is of the batch at hand.
+func (w *window) holds(i int) bool { return uint(i-w.batch.from) < uint(w.batch.to-w.batch.from) }
 
 // next is how large a batch to take: twice the last one, where the walk goes on.
-func (w *batch) next(goesOn bool) int {
-	if !goesOn {
-		return warmFirst
+func (w *window) next() int { return min(2*(w.batch.to-w.batch.from), warmMost) }
+
+// forward makes the batch at hand the one that begins with entry i of n, and returns what to ask for and what to chase.
+func (w *window) forward(i, n int) (ask, chase stretch) {
+	ask, chase = stretch{w.asked, i}, stretch{w.chased, i}
+	size := w.next()
+	if size == 0 || i != w.batch.to || w.asked < i { // it begins here
+		w.batch = stretch{i, min(i+warmFirst, n)}
+		w.asked, w.chased = w.batch.to, w.batch.to
+		return w.batch, w.batch
 	}
-	return min(max(2*int(w.size), warmFirst), warmMost)
+	w.batch = stretch{i, min(i+size, n)}
+	w.asked, w.chased = min(w.batch.to+2*size, n), min(w.batch.to+size, n)
+	ask.to, chase.to = w.asked, w.chased
+	return ask, chase
 }
 
-// warmUp loads what reading these entries will. The loads of the first pass depend on nothing but the entries, so that the
-// processor runs ahead through all of them: it takes records to be as long as those of the batch before, up to three lines from their
-// node on. Further passes load what lies elsewhere, where there is any: newer versions, of which the same holds, and the rest of long
-// values.
-//
-// What the first pass reads may be another item, or may be about to be written. Nothing is made of it, so this is not the
-// race that it looks like to the race detector.
-//
-//go:norace
-func (c *Cursor) warmUp(entries []entry) {
-	a := c.arena
-	var sum uint32
-	end := c.span
-	if end == 0 {
-		end = 2*warmLine + 2
+// backward is forward for the batch that ends before entry i.
+func (w *window) backward(i int) (ask, chase stretch) {
+	ask, chase = stretch{i, w.asked}, stretch{i, w.chased}
+	size := w.next()
+	if size == 0 || i != w.batch.from || w.asked > i {
+		w.batch = stretch{max(i-warmFirst, 0), i}
+		w.asked, w.chased = w.batch.from, w.batch.from
+		return w.batch, w.batch
 	}
-	second, third := min(1+warmLine, end-1), min(1+2*warmLine, end-1)
+	w.batch = stretch{max(i-size, 0), i}
+	w.asked, w.chased = max(w.batch.from-2*size, 0), max(w.batch.from-size, 0)
+	ask.from, chase.from = w.asked, w.chased
+	return ask, chase
+}
+
+// warmForward prepares a walk forward for entry i of a source, and some that follow it.
+func (c *Cursor) warmForward(s *source, i int) {
+	ask, chase := s.warm.forward(i, len(s.run.entries))
+	c.warmUp(s.run.entries[ask.from:ask.to], s.run.entries[chase.from:chase.to])
+}
+
+// warmBackward prepares a walk backward for the entry before i, and some before that.
+func (c *Cursor) warmBackward(s *source, i int) {
+	ask, chase := s.warm.backward(i)
+	c.warmUp(s.run.entries[ask.from:ask.to], s.run.entries[chase.from:chase.to])
+}
+
+// warmUp asks for the beginning of some records, which are taken to be as long as those last chased, and then for what lies elsewhere of
+// some that have been asked for before: newer versions, and the rest of long values.
+func (c *Cursor) warmUp(ask, chase []entry) {
+	a := c.arena
+	if len(ask) > 0 {
+		prefetch.Gather(a.base, unsafe.Pointer(&ask[0].node), len(ask), entryBytes, int(max(c.span, prefetch.Line)))
+	}
+	longest := uintptr(0)
+	for i := range chase {
+		node := chase[i].node
+		version := a.newest(node)
+		longest = max(longest, uintptr(version-node)*8+versionHeader+uintptr(*a.word(version, 1)&metaLength))
+	}
+	if longest > 0 {
+		c.span = min(longest, warmNear)
+	}
+	if longest > warmNear {
+		c.warmElsewhere(chase)
+	}
+}
+
+// warmElsewhere asks for what of records does not lie near their nodes.
+func (c *Cursor) warmElsewhere(entries []entry) {
+	a := c.arena
 	for i := range entries {
 		node := entries[i].node
-		sum += *a.word(node, 1) + *a.word(node, second) + *a.word(node, third) + *a.word(node, end-1)
-	}
-	farthest, longest := ref(0), uint32(0)
-	for i := range entries {
-		version := a.newest(entries[i].node)
-		meta := *a.word(version, 1)
-		farthest, longest = max(farthest, version-entries[i].node), max(longest, meta&metaLength)
-		sum += meta
-	}
-	c.span = min(uintptr(farthest)*2+(versionHeader+uintptr(longest)+3)/4, warmSlack/4)
-	if farthest > warmSlack/8 {
-		for i := range entries {
-			version := a.newest(entries[i].node)
-			sum += *a.word(version, 1+warmLine) + *a.word(version, 1+2*warmLine)
+		version := a.newest(node)
+		from, to := uintptr(version)*8, uintptr(version)*8+uintptr(a.writtenVersionSize(version))
+		if near := uintptr(node)*8 + warmNear; to <= near {
+			continue
+		} else if from < near {
+			from = near
 		}
+		from &^= prefetch.Line - 1
+		to = min(to, from+warmFar)
+		prefetch.Lines(unsafe.Add(a.base, from), int((to-from+prefetch.Line-1)/prefetch.Line))
 	}
-	if longest > warmSlack-versionHeader {
-		sum += c.warmLong(entries)
-	}
-	c.warm += sum
-}
-
-// warmLong loads the values of entries to their ends.
-func (c *Cursor) warmLong(entries []entry) (sum uint32) {
-	a := c.arena
-	for i := range entries {
-		version := a.newest(entries[i].node)
-		end := min(uintptr(a.writtenVersionSize(version))/4, warmLines*warmLine) - 1
-		for at := uintptr(warmLine); at < end; at += warmLine {
-			sum += *a.word(version, at)
-		}
-		sum += *a.word(version, end)
-	}
-	return sum
 }

@@ -9,3 +9,6 @@ const Line = 64
 
 // Lines does nothing.
 func Lines(unsafe.Pointer, int) {}
+
+// Gather does nothing.
+func Gather(_, _ unsafe.Pointer, _, _, _ int) {}
