@@ -110,9 +110,11 @@ func scalar(n query.Node) bool {
 	return false
 }
 
+// scalars reports it of conditions that have to hold of one value. That there is one says nothing of where its entries lie: those of what
+// a document holds have paths of their own.
 func scalars(list []query.Node) bool {
 	for _, n := range list {
-		if !scalar(n) {
+		if _, exists := n.(*query.Exists); exists || !scalar(n) {
 			return false
 		}
 	}
