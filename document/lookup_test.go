@@ -1,6 +1,7 @@
 package document_test
 
 import (
+	"errors"
 	"testing"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -217,4 +218,33 @@ func TestEqualitiesAreNotTorn(t *testing.T) {
 	}
 	close(stop)
 	must(t, <-done)
+}
+
+// TestDocumentsInPlaceOfACollection: where the pipeline of a join begins with $documents, nothing else is read, not even a collection that
+// is named too; and what is joined by fields is looked for among them.
+func TestDocumentsInPlaceOfACollection(t *testing.T) {
+	s := open(t, memfs.New())
+	c := collection(t, s, "things", nil)
+	_, err := c.Insert(ctx, document.JSON(`{"_id": 1, "a": 2}`))
+	must(t, err)
+	const list = `[{"$documents": [{"a": 1}, {"a": 2}]}]`
+	for stage, want := range map[string]string{
+		`{"$lookup": {"from": "things", "pipeline": ` + list + `, "as": "r"}}`:                                         `{"_id":1,"a":2,"r":[{"a":1},{"a":2}]}`,
+		`{"$lookup": {"from": "things", "localField": "a", "foreignField": "a", "pipeline": ` + list + `, "as": "r"}}`: `{"_id":1,"a":2,"r":[{"a":2}]}`,
+		`{"$lookup": {"localField": "a", "foreignField": "a", "pipeline": ` + list + `, "as": "r"}}`:                   `{"_id":1,"a":2,"r":[{"a":2}]}`,
+		`{"$unionWith": {"coll": "things", "pipeline": ` + list + `}}`:                                                 `{"_id":1,"a":2}{"a":1}{"a":2}`,
+	} {
+		cursor, err := c.OpenAggregate(ctx, pipeline(t, "["+stage+"]"), nil)
+		must(t, err)
+		got := ""
+		for cursor.Next(ctx) {
+			text, err := bson.MarshalExtJSON(cursor.Current(), false, false)
+			must(t, err)
+			got += string(text)
+		}
+		must(t, errors.Join(cursor.Err(), cursor.Close()))
+		if got != want {
+			t.Errorf("%s: %s, want %s", stage, got, want)
+		}
+	}
 }

@@ -57,6 +57,9 @@ func (p *parser) lookup(spec value) (stage, error) {
 	case !given["from"] && !startsWithDocuments(s.pipeline):
 		return nil, mongoerror.New(mongoerror.FailedToParse, "must specify 'from' field for a $lookup")
 	}
+	if startsWithDocuments(s.pipeline) {
+		s.from = "" // may be given all the same, and is not read
+	}
 	s.o = p.o.inCollection(s.from)
 	if s.pipeline != nil {
 		return s, s.preparePipeline()

@@ -87,7 +87,9 @@ func (p *parser) unionWith(spec value) (stage, error) {
 	default:
 		return nil, mongoerror.New(mongoerror.FailedToParse, "the $unionWith stage specification must be an object or string, but found %s", mongoerror.TypeName(spec.Type))
 	}
-	if collection == "" && !startsWithDocuments(list) {
+	if startsWithDocuments(list) {
+		collection = "" // may be given all the same, and is not read
+	} else if collection == "" {
 		return nil, mongoerror.New(mongoerror.FailedToParse, "$unionWith stage without explicit collection must have a pipeline with $documents as first stage")
 	}
 	inner, err := parsePipeline(list, p.o.inCollection(collection), "$unionWith")

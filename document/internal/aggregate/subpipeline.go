@@ -100,7 +100,11 @@ func (c *subPipelineCursor) matching(ctx context.Context, doc document) (Cursor,
 	stages := c.s.pipeline
 	if c.s.local != nil {
 		match := fields("$match", documentValue(equals(c.s.foreign, c.s.localValues(doc))))
-		stages = append([]document{match}, stages...)
+		at := 0
+		if startsWithDocuments(stages) {
+			at = 1 // nothing comes before the documents
+		}
+		stages = slices.Insert(slices.Clone(stages), at, match)
 	}
 	p, err := parsePipeline(stages, &o, "$lookup")
 	if err != nil {
