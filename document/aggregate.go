@@ -63,6 +63,9 @@ func (s *Store) aggregate(ctx context.Context, c *Collection, pipeline any, o *A
 	if err != nil {
 		return nil, err
 	}
+	if c.view() != nil && begins(stages, "$changeStream", "$collStats") {
+		return nil, onView(ns)
+	}
 	if spec, ok := changeStreamStage(stages); ok {
 		return s.openChangeStream(ctx, ns, spec, stages[1:], o)
 	}

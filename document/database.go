@@ -337,6 +337,9 @@ func (c *Collection) Rename(ctx context.Context, database, name string, replace 
 	if err := to.check(); err != nil {
 		return err
 	}
+	if c.view() != nil {
+		return mongoerror.New(mongoerror.CommandNotSupportedOnView, "cannot rename view: %s", c.ns)
+	}
 	if x, err := c.use(); err != nil || x == nil {
 		return orError(err, func() error {
 			return mongoerror.New(mongoerror.NamespaceNotFound, "Source collection %s does not exist", c.ns)

@@ -147,6 +147,9 @@ func (s *Store) replaceCollection(ctx context.Context, ns namespace, docs aggreg
 	temporary := s.Database(ns.database).temporary()
 	options := emptyDocument()
 	target := s.Database(ns.database).Lookup(ns.collection)
+	if target.view() != nil {
+		return onView(ns)
+	}
 	old, err := target.use()
 	if err != nil {
 		return err

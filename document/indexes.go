@@ -299,7 +299,8 @@ func (c *collection) removeIndexes(ctx context.Context, gone []*secondary, comma
 	return err
 }
 
-// DropIndex drops the index with a name or a pattern of keys. "*" drops all but that of _id.
+// DropIndex drops the index with a name or a pattern of keys, or those of a list of names: all of them, or none where one cannot be
+// dropped. "*" drops all but that of _id.
 func (c *Collection) DropIndex(ctx context.Context, which any) error {
 	v, err := toValue(which)
 	if err != nil {
@@ -315,7 +316,7 @@ func (c *Collection) DropIndex(ctx context.Context, which any) error {
 	s := c.store
 	s.schema.Lock()
 	defer s.schema.Unlock()
-	gone, err := x.selectIndexes(v)
+	gone, err := x.selectListed(v)
 	if err != nil || len(gone) == 0 {
 		return err
 	}
@@ -338,7 +339,35 @@ func (c *collection) indexCommand(name string, specs bsoncore.Array) document {
 // codeAmbiguousKeys is MongoDB's AmbiguousIndexKeyPattern.
 const codeAmbiguousKeys = mongoerror.Code(181)
 
-// selectIndexes returns the indexes that DropIndex means.
+// selectListed returns the indexes that DropIndex means.
+func (c *collection) selectListed(which bsoncore.Value) ([]*secondary, error) {
+	list, listed := which.ArrayOK()
+	if !listed {
+		return c.selectIndexes(which)
+	}
+	names, err := list.Values()
+	if err != nil {
+		return nil, malformed("%v", err)
+	}
+	var gone []*secondary
+	for _, v := range names {
+		name, ok := v.StringValueOK()
+		if !ok {
+			return nil, wrongType("dropIndexes.index", which, "a list of strings")
+		}
+		found, err := c.selectIndexes(v)
+		if err != nil {
+			return nil, err
+		}
+		if len(names) > 1 && (name == "*" || len(found) > 0 && slices.Contains(gone, found[0])) {
+			return nil, mongoerror.New(mongoerror.IndexNotFound, "index not found with name [%s]", name)
+		}
+		gone = append(gone, found...)
+	}
+	return gone, nil
+}
+
+// selectIndexes returns the indexes with a name or a pattern of keys.
 func (c *collection) selectIndexes(which bsoncore.Value) ([]*secondary, error) {
 	var gone []*secondary
 	name, byName := which.StringValueOK()

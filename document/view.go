@@ -100,6 +100,11 @@ func (s *Store) storeView(ctx context.Context, v *view, command document) error 
 
 // modifyView changes the definition of a view. The caller holds schema.
 func (s *Store) modifyView(ctx context.Context, v *view, change document) error {
+	for _, e := range elementsOf(change) {
+		if e.Key() != "viewOn" && e.Key() != "pipeline" {
+			return mongoerror.New(mongoerror.InvalidOptions, "option not supported on a view: %s", e.Key())
+		}
+	}
 	merged, err := mergeOptions(v.settings.spec, change)
 	if err != nil {
 		return err

@@ -3,6 +3,7 @@ package document
 import (
 	"context"
 	"iter"
+	"slices"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
@@ -64,15 +65,19 @@ func (s *Store) watch(ctx context.Context, ns namespace, pipeline any, o *WatchO
 
 // changeStreamStage returns the argument of a pipeline's first stage when that is $changeStream.
 func changeStreamStage(stages []document) (document, bool) {
-	if len(stages) == 0 {
+	if !begins(stages, "$changeStream") {
 		return nil, false
+	}
+	return stages[0].Index(0).Value().DocumentOK()
+}
+
+// begins reports whether the first stage is one of these.
+func begins(stages []document, names ...string) bool {
+	if len(stages) == 0 {
+		return false
 	}
 	e, err := stages[0].IndexErr(0)
-	if err != nil || e.Key() != "$changeStream" {
-		return nil, false
-	}
-	doc, ok := e.Value().DocumentOK()
-	return doc, ok
+	return err == nil && slices.Contains(names, e.Key())
 }
 
 // openChangeStream opens the change stream that a pipeline's first stage asks for.

@@ -314,18 +314,13 @@ func (r *request) dropIndexes() (bsoncore.Document, error) {
 	if !given {
 		return nil, document.NewError(codeMissingField, "BSON field 'dropIndexes.index' is missing but a required field")
 	}
-	targets := []bsoncore.Value{which}
-	if array, isArray := which.ArrayOK(); isArray {
-		if targets, err = array.Values(); err != nil {
-			return nil, document.NewError(document.FailedToParse, "dropIndexes.index: %v", err)
-		}
-	}
-	for _, v := range targets {
-		if err := c.DropIndex(r.ctx, bson.RawValue{Type: bson.Type(v.Type), Value: v.Data}); err != nil {
-			return nil, err
-		}
+	if err := c.DropIndex(r.ctx, bson.RawValue{Type: bson.Type(which.Type), Value: which.Data}); err != nil {
+		return nil, err
 	}
 	b := bsoncore.NewDocumentBuilder().AppendInt32("nIndexesWas", int32(len(list)))
+	if names, isList := which.ArrayOK(); isList {
+		which, _ = names.IndexErr(0) // "*" may be the only one of a list
+	}
 	if name, _ := which.StringValueOK(); name == "*" {
 		b.AppendString("msg", "non-_id indexes dropped for collection")
 	}

@@ -238,6 +238,10 @@ func (r *request) dataSize() (bsoncore.Document, error) {
 	case min != max:
 		return nil, document.NewError(document.BadValue, "min and max must be set together")
 	}
+	found, err := r.located(db, func(x document.CollectionInfo) bool { return x.Name == coll })
+	if err == nil && found.View {
+		return nil, document.NewError(codeNotOnView, "Namespace %s is a view, not a collection", name)
+	}
 	z, err := r.server.store.Database(db).Lookup(coll).Sizes(r.ctx)
 	if err != nil {
 		return nil, err

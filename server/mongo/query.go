@@ -103,6 +103,9 @@ func (r *request) find() (bsoncore.Document, error) {
 			if !errors.Is(err, document.NamespaceNotFound) {
 				return src, err
 			}
+			if r.onView(c) != nil {
+				return nil, document.NewError(document.Code(168), "Tailable cursors are not supported in aggregation.")
+			}
 			missing = true
 		}
 		return c.OpenFind(ctx, filter, o)

@@ -50,6 +50,64 @@ func TestRefusedArguments(t *testing.T) {
 	}
 }
 
+// TestRefusedOnViews has what MongoDB refuses of views, with its codes.
+func TestRefusedOnViews(t *testing.T) {
+	c := filled(t, 5, &Options{})
+	c.must("d", cmd("create", "v", "viewOn", "c"))
+	aggregate := func(name string, stage any) bson.D {
+		return cmd("aggregate", name, "pipeline", bson.A{stage}, "cursor", bson.D{})
+	}
+	for _, test := range []struct {
+		command bson.D
+		code    int32
+	}{
+		{cmd("collMod", "v", "validator", bson.D{}), 72},
+		{cmd("collMod", "v", "viewOn", "v", "pipeline", bson.A{}), 5},
+		{cmd("find", "v", "tailable", true), 168},
+		{cmd("dataSize", "d.v"), 166},
+		{aggregate("v", cmd("$changeStream", bson.D{})), 166},
+		{aggregate("v", cmd("$collStats", cmd("count", bson.D{}))), 166},
+		{aggregate("c", cmd("$out", "v")), 166},
+	} {
+		c.refused("d", test.command, test.code)
+	}
+	c.refused("admin", cmd("renameCollection", "d.v", "to", "d.w"), 166)
+	if n := c.must("d", cmd("count", "v")).Lookup("n").AsInt64(); n != 5 {
+		t.Errorf("%d documents in the view", n)
+	}
+}
+
+// TestDroppingSeveralIndexes: all that a list names, or none of them.
+func TestDroppingSeveralIndexes(t *testing.T) {
+	c := filled(t, 5, &Options{})
+	index := func(field string) bson.D { return cmd("key", cmd(field, 1), "name", field) }
+	c.must("d", cmd("createIndexes", "c", "indexes", bson.A{index("one"), index("two"), index("three")}))
+	drop := func(names ...any) bson.D { return cmd("dropIndexes", "c", "index", bson.A(names)) }
+	for _, test := range []struct {
+		command bson.D
+		code    int32
+	}{
+		{drop("one", "four"), 27}, {drop("one", "one"), 27}, {drop("one", "*"), 27}, {drop("one", "_id_"), 72}, {drop(cmd("one", 1)), 14},
+	} {
+		c.refused("d", test.command, test.code)
+	}
+	if n := c.must("d", drop("one", "two")).Lookup("nIndexesWas").AsInt64(); n != 4 {
+		t.Errorf("there were %d indexes when two of them were dropped", n)
+	}
+	if n := c.must("d", drop("*")).Lookup("nIndexesWas").AsInt64(); n != 2 {
+		t.Errorf("there were %d indexes when the rest was dropped", n)
+	}
+}
+
+// TestFieldsThatAreNull are those of a statement that are not there.
+func TestFieldsThatAreNull(t *testing.T) {
+	c := filled(t, 5, &Options{})
+	statement := cmd("q", bson.D{}, "u", cmd("$set", cmd("set", 1)), "multi", nil, "upsert", nil, "arrayFilters", nil, "hint", nil, "collation", nil)
+	if n := c.must("d", cmd("update", "c", "updates", bson.A{statement})).Lookup("n").AsInt64(); n != 1 {
+		t.Errorf("%d documents were updated", n)
+	}
+}
+
 // TestIndexesOfTheSameFields: indexes that differ in what they hold, or make sure of, may have the same fields.
 func TestIndexesOfTheSameFields(t *testing.T) {
 	c := filled(t, 5, &Options{})

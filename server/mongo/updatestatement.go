@@ -28,6 +28,9 @@ func (r *request) parseUpdate(s *updateStatement, i int, doc bsoncore.Document) 
 			return document.NewError(document.FailedToParse, "update.updates.%d cannot be read", i)
 		}
 		rest = after
+		if v.Type == bsoncore.TypeNull && string(name) != "q" && string(name) != "u" {
+			continue // as if it were not there
+		}
 		raw := bson.RawValue{Type: bson.Type(v.Type), Value: v.Data}
 		field := func() string { return "update.updates." + string(name) }
 		switch string(name) {
