@@ -296,6 +296,10 @@ func (c *Cache) Stats() Stats {
 	return s
 }
 
+// firstPages is how much of the memory, from its start, comes without huge pages. Where few pages are kept each size class has a chunk of
+// which it uses little: as huge pages they would take several times the memory, and longer to be had than all that is read into them.
+const firstPages = 4 << 20
+
 // allocate makes sure that the block of memory exists. c.mu is held.
 func (c *Cache) allocate() error {
 	if c.closed {
@@ -308,6 +312,7 @@ func (c *Cache) allocate() error {
 	if err != nil {
 		return fmt.Errorf("page cache: %w", err)
 	}
+	offheap.Split(slab[:min(len(slab), firstPages)])
 	c.chunks = make([]chunk, c.most)
 	c.slab, c.base = slab, unsafe.Pointer(unsafe.SliceData(slab))
 	return nil
