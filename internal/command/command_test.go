@@ -31,6 +31,29 @@ func decode(payload []byte) ([]Command, error) {
 	return commands, d.Err()
 }
 
+// What was added behind a mark is decoded as it was added, also where it names no keyspace because it is the one before the mark, and into
+// a command that has been used before.
+func TestSince(t *testing.T) {
+	all := aBatch()
+	for at := range all {
+		e := encode(all[:at])
+		m := e.Mark()
+		for _, c := range all[at:] {
+			e.Add(c)
+		}
+		for name, into := range map[string]*Command{"fresh": {}, "used": {Op: Note, Keyspace: 77, Key: []byte("k"), Value: []byte("v"), Expiry: 5}} {
+			var got []Command
+			d := e.Since(m)
+			for d.NextTo(into) {
+				got = append(got, *into)
+			}
+			if diff := cmp.Diff(all[at:], got); diff != "" || d.Err() != nil {
+				t.Errorf("behind %d commands, into a %s one: %v\n%s", at, name, d.Err(), diff)
+			}
+		}
+	}
+}
+
 // aBatch has every operation, every flag, and keyspaces that change and stay.
 func aBatch() []Command {
 	return []Command{

@@ -14,11 +14,12 @@ import (
 //	}
 //	err := d.Err()
 type Decoder struct {
-	rest    []byte
-	length  int // of the payload, to tell where it went wrong
-	started bool
-	command Command
-	err     error
+	rest     []byte
+	length   int // of the payload, to tell where it went wrong
+	started  bool
+	keyspace uint32 // of the last command, for those that name none
+	command  Command
+	err      error
 }
 
 // NewDecoder starts at the first command of payload, which must not change while it is read.
@@ -31,12 +32,15 @@ func (d *Decoder) Command() Command { return d.command }
 func (d *Decoder) Err() error { return d.err }
 
 // Next moves to the next command. It returns false at the end of the payload, or when Err is set.
-func (d *Decoder) Next() bool {
+func (d *Decoder) Next() bool { return d.NextTo(&d.command) }
+
+// NextTo is Next, with the command in c instead of Command: where it stays, it need not be copied. When it returns false, c is anything.
+func (d *Decoder) NextTo(c *Command) bool {
 	if d.err != nil || len(d.rest) == 0 {
 		return false
 	}
 	at := d.length - len(d.rest)
-	if reason := d.decode(); reason != "" {
+	if reason := d.decode(c); reason != "" {
 		d.err = fmt.Errorf("byte %d of %d: %w: %s", at, d.length, ErrMalformed, reason)
 		return false
 	}
@@ -44,38 +48,39 @@ func (d *Decoder) Next() bool {
 }
 
 // decode reads one command and returns what is wrong with it.
-func (d *Decoder) decode() string {
+func (d *Decoder) decode(c *Command) string {
 	first := d.rest[0]
 	d.rest = d.rest[1:]
 	op := Op(first & opMask)
 	if op < Put || op > Note || first&flagUnused != 0 || first&flagOpen != 0 && op != DeleteRange {
 		return "unknown operation"
 	}
-	keyspace := d.command.Keyspace
 	if first&flagKeyspace != 0 {
 		ks, ok := d.uvarint(math.MaxUint32)
 		if !ok {
 			return "keyspace"
 		}
-		keyspace = uint32(ks)
+		d.keyspace = uint32(ks)
 	} else if !d.started {
 		return "the first command names no keyspace"
 	}
 	d.started = true
-	d.command = Command{Op: op, Keyspace: keyspace}
+	c.Op, c.Keyspace, c.Expiry = op, d.keyspace, 0
 	if first&flagExpiry != 0 {
 		expiry, ok := d.uvarint(math.MaxUint64)
 		if !ok || expiry == 0 || op != Put && op != PutApart && op != Clock {
 			return "expiry"
 		}
-		d.command.Expiry = expiry
+		c.Expiry = expiry
 	}
-	return d.contents(op, first&flagOpen != 0)
+	return d.contents(c, first&flagOpen != 0)
 }
 
 // contents reads the lengths, the key and the value of an operation that has them.
-func (d *Decoder) contents(op Op, open bool) string {
+func (d *Decoder) contents(c *Command, open bool) string {
+	op := c.Op
 	if !op.hasKey() {
+		c.Key, c.Value = nil, nil
 		return ""
 	}
 	keyLength, ok := d.uvarint(MaxKey)
@@ -91,9 +96,9 @@ func (d *Decoder) contents(op Op, open bool) string {
 	if keyLength+valueLength > uint64(len(d.rest)) {
 		return "cut short"
 	}
-	d.command.Key = d.take(keyLength)
+	c.Key, c.Value = d.take(keyLength), nil
 	if op.hasValue() && !open {
-		d.command.Value = d.take(valueLength)
+		c.Value = d.take(valueLength)
 	}
 	if op == Bulk && (keyLength != bulkField || valueLength != bulkField) {
 		return "length of a file's number"

@@ -162,5 +162,5 @@ func (e *Encoder) Rewind(m Mark) {
 
 // Since returns a decoder of the commands behind a place, valid until the next call that adds, rewinds or resets.
 func (e *Encoder) Since(m Mark) Decoder {
-	return Decoder{rest: e.buf[m.length:], length: len(e.buf), started: m.count > 0, command: Command{Keyspace: m.keyspace}}
+	return Decoder{rest: e.buf[m.length:], length: len(e.buf), started: m.count > 0, keyspace: m.keyspace}
 }

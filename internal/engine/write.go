@@ -69,15 +69,17 @@ func (e *Engine) carry(r *commit.Request) error {
 		return err
 	}
 	first := e.lastSeq + 1
+	front := e.current.Load().Tables[0]
+	e.look(front.Table, r.Commands)
 	if e.log != nil {
 		// A record of the log is numbered by its last command, as a root is by the last one that it holds.
 		if _, err := e.log.Append(first+uint64(r.Count)-1, r.Commands); err != nil {
+			e.ahead.forget()
 			return e.appendFailed(err)
 		}
 		e.counters.logBytes.Add(int64(len(r.Commands)))
 	}
-	front := e.current.Load().Tables[0]
-	e.apply(front.Table, first, r.Commands)
+	e.applySeen(front.Table, first)
 	e.foresee(front, r)
 	e.lastSeq += uint64(r.Count)
 	r.Seq = e.lastSeq
@@ -133,38 +135,72 @@ const prefetchWidth = 32
 
 // ahead is the commands that are about to be applied, and the hashes of their keys.
 type ahead struct {
+	n        int
 	commands [prefetchWidth]command.Command
 	hashes   [prefetchWidth]uint64
+	rest     command.Decoder // behind them, where there are so many that more may follow
+}
+
+// fill takes the next commands in.
+func (a *ahead) fill(d *command.Decoder) {
+	a.n = 0
+	for a.n < prefetchWidth {
+		c := &a.commands[a.n]
+		if !d.NextTo(c) {
+			break
+		}
+		a.hashes[a.n] = 0
+		if c.Op != command.Note { // of no use for a few other kinds, and harmless
+			a.hashes[a.n] = record.Hash(c.Keyspace, c.Key)
+		}
+		a.n++
+	}
+}
+
+// forget drops what the commands point to, which is the caller's.
+func (a *ahead) forget() {
+	if a.n == prefetchWidth {
+		a.rest = command.Decoder{}
+	}
+	clear(a.commands[:a.n])
+	a.n = 0
+}
+
+// look takes in the first of the encoded commands that applySeen is going to apply, and asks for the memory that it reads first: that
+// comes while something else is done. The caller leads.
+func (e *Engine) look(t *memtable.Table, commands []byte) {
+	d := command.NewDecoder(commands)
+	e.ahead.fill(&d)
+	if e.ahead.n == prefetchWidth {
+		e.ahead.rest = d
+	}
+	t.Ask(e.ahead.hashes[:e.ahead.n])
 }
 
 // apply carries encoded commands into a memtable; the n-th gets the sequence number first+n. The caller leads.
 func (e *Engine) apply(t *memtable.Table, first uint64, commands []byte) {
+	e.look(t, commands)
+	e.applySeen(t, first)
+}
+
+// applySeen is apply for the commands that were given to look.
+func (e *Engine) applySeen(t *memtable.Table, first uint64) {
 	a := &e.ahead
-	d := command.NewDecoder(commands)
-	seq := first
+	d, seq := a.rest, first
 	for more := true; more; {
-		n := 0
-		for n < prefetchWidth {
-			if more = d.Next(); !more {
-				break
-			}
-			c := &a.commands[n]
-			*c = d.Command()
-			a.hashes[n] = 0
-			if c.Op != command.Note { // of no use for a few other kinds, and harmless
-				a.hashes[n] = record.Hash(c.Keyspace, c.Key)
-			}
-			n++
+		if a.n > 1 {
+			e.sink += t.Prefetch(a.hashes[:a.n])
 		}
-		if n > 1 {
-			e.sink += t.Prefetch(a.hashes[:n])
-		}
-		for i := range n {
+		for i := range a.n {
 			e.applyOne(t, &a.commands[i], a.hashes[i], seq)
 			seq++
 		}
-		clear(a.commands[:n]) // what they point to is the caller's
+		if more = a.n == prefetchWidth; more {
+			a.forget()
+			a.fill(&d)
+		}
 	}
+	a.forget()
 }
 
 func (e *Engine) applyOne(t *memtable.Table, c *command.Command, hash, seq uint64) {
