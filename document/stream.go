@@ -158,6 +158,9 @@ func (st *stream) resume(ctx context.Context, t token) error {
 	if t.fragment > 0 && !st.split {
 		return fatalStream("Expected split event fragment " + strconv.Itoa(int(t.fragment)) + ", but the pipeline does not have the stage " + splitStage)
 	}
+	if t.seq > st.store.db.LastSeq() { // a power cut took it, or a backup was restored: what comes to be there is something else
+		return historyLost(nil)
+	}
 	if t.invalidate || t.seq+1 < st.store.db.OldestChange() {
 		return nil
 	}

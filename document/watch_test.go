@@ -9,6 +9,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"github.com/pandodb/pando"
 	"github.com/pandodb/pando/document"
 	"github.com/pandodb/pando/vfs/memfs"
 )
@@ -115,6 +116,40 @@ func TestChangeStreamsGoOnAfterTheStoreWasClosed(t *testing.T) {
 }
 
 // A stream may read a commit before the transaction that made it knows.
+// A stream that had told of changes which a power cut took, as it may without a sync, once went on in silence until there were as many
+// new ones, and never told of those.
+func TestChangeStreamsDoNotGoOnBehindWhatIsLost(t *testing.T) {
+	relaxed := func(fs *memfs.FS) *document.Store {
+		storage := pando.Options{FS: fs, MemoryBytes: 8 << 20, Profile: pando.Relaxed, SyncInterval: time.Hour}
+		s, err := document.Open("db", &document.Options{Storage: storage, TTLInterval: -1})
+		must(t, err)
+		t.Cleanup(func() { must(t, s.Close()) })
+		return s
+	}
+	fs := memfs.New()
+	s := relaxed(fs)
+	c := collection(t, s, "c", nil)
+	must(t, s.DB().Sync())
+	stream, err := c.OpenWatch(ctx, nil, nil)
+	must(t, err)
+	for i := range 3 {
+		_, err := c.Insert(ctx, bson.D{{Key: "_id", Value: i}})
+		must(t, err)
+	}
+	_, first := next(t, stream)
+	next(t, stream)
+	_, last := next(t, stream)
+	must(t, stream.Close())
+
+	c = collection(t, relaxed(fs.CrashImage(memfs.Policy{Unsynced: memfs.None})), "c", nil)
+	for _, token := range []bson.Raw{first, last} {
+		_, err = c.OpenWatch(ctx, nil, &document.WatchOptions{ResumeAfter: token})
+		if document.CodeOf(err) != 286 { // ChangeStreamHistoryLost
+			t.Errorf("behind what is lost: %v", err)
+		}
+	}
+}
+
 func TestStreamsKnowWhatATransactionCreates(t *testing.T) {
 	s := open(t, memfs.New())
 	w, err := s.Database("test").OpenWatch(ctx, nil, nil)
