@@ -50,7 +50,7 @@ func (r *request) statements(field string) ([]bsoncore.Document, bool, error) {
 		return nil, false, err
 	}
 	ordered, err := r.ordered()
-	return list, ordered, err
+	return list, ordered || r.txn != nil, err // a transaction has ended with the first error
 }
 
 // codeUnknownStage is of a pipeline that no server knows, in an update as elsewhere.
@@ -58,7 +58,7 @@ const codeUnknownStage = document.Code(40324)
 
 // fatal reports whether an error is not that of one statement, but ends the whole command.
 func (r *request) fatal(err error) bool {
-	if r.txn != nil {
+	if r.txn != nil && isTransient(err) {
 		return true
 	}
 	code := document.CodeOf(err)
@@ -103,13 +103,13 @@ func (r *request) insert() (bsoncore.Document, error) {
 	var list document.WriteErrors
 	switch {
 	case err == nil:
-	case document.CodeOf(err) == codeNotOnView && r.txn == nil: // of each statement, as MongoDB has it
+	case document.CodeOf(err) == codeNotOnView: // of each statement, as MongoDB has it
 		for _, i := range numbers {
 			if w.fail(int(i), err); ordered {
 				break
 			}
 		}
-	case errors.As(err, &list) && (r.txn != nil || document.CodeOf(list[0].Err) == codeInvalidBSON):
+	case errors.As(err, &list) && (r.txn != nil && isTransient(list[0].Err) || document.CodeOf(list[0].Err) == codeInvalidBSON):
 		return nil, list[0].Err // of bytes that are no BSON: nothing was stored
 	case errors.As(err, &list):
 		for _, e := range list {

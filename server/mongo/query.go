@@ -519,8 +519,10 @@ func (r *request) aggregate() (bsoncore.Document, error) {
 	if level, given := r.readConcern.Lookup("level").StringValueOK(); changes && given && level != "majority" {
 		return nil, document.NewError(codeInvalidOptions, "$changeStream cannot run with a readConcern other than 'majority'. Current readConcern: { level: \"%s\" }", level)
 	}
-	if changes && r.txn != nil {
-		return nil, document.NewError(document.Code(263), "$changeStream cannot be used in a transaction")
+	for _, stage := range []string{"$changeStream", "$collStats", "$indexStats", "$planCacheStats", "$currentOp", "$listSessions", "$listLocalSessions"} {
+		if r.txn != nil && startsWith(stages, stage) {
+			return nil, document.NewError(document.Code(263), "%s cannot be used in a transaction", stage)
+		}
 	}
 	if changes && r.server.o.Standalone {
 		return nil, document.NewError(document.Code(40573), "The $changeStream stage is only supported on replica sets")

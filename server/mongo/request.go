@@ -42,6 +42,7 @@ type request struct {
 	session     *session
 	txnNumber   int64
 	retryable   bool // a retryable write
+	failed      bool // a statement has: the answer tells of it
 	statement   statementNumbers
 	unheard     bool // the client is not to hear of the outcome
 	txn         *transaction

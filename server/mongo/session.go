@@ -237,6 +237,11 @@ func (r *request) inTransaction(run func() (bsoncore.Document, error)) (bsoncore
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !r.has("autocommit") {
+		switch r.command.name {
+		case "insert", "update", "delete", "findAndModify":
+		default:
+			return nil, document.NewError(document.Code(50768), "txnNumber may only be provided for multi-document transactions and retryable write commands. autocommit:false was not provided, and %s is not a retryable write command.", r.name)
+		}
 		return r.retryableWrite(run)
 	}
 	auto, err := r.flag("autocommit")
@@ -261,7 +266,7 @@ func (r *request) inTransaction(run func() (bsoncore.Document, error)) (bsoncore
 		return nil, document.NewError(document.Code(263), "Cannot run '%s' in a multi-document transaction.", r.name)
 	}
 	reply, err := run()
-	if err != nil && r.txn.state == txnRunning {
+	if (err != nil || r.failed) && r.txn.state == txnRunning {
 		r.txn.abort()
 		err = transient(err)
 	}
@@ -328,12 +333,18 @@ func (r *request) startTransaction() error {
 
 // transient marks errors after which the whole transaction may be run again.
 func transient(err error) error {
-	switch document.CodeOf(err) {
-	case document.WriteConflict, 24, 246, codeNoSuchTransaction, 91, 11600, 11602, 10107, 13435, 189:
-	default:
+	if !isTransient(err) {
 		return err
 	}
 	return withLabel(err, document.TransientTransactionError)
+}
+
+func isTransient(err error) bool {
+	switch document.CodeOf(err) {
+	case document.WriteConflict, 24, 246, codeNoSuchTransaction, 91, 11600, 11602, 10107, 13435, 189:
+		return true
+	}
+	return false
 }
 
 // transientCommit is transient for a commit: errors after which it may have happened are for sending it again instead.
@@ -475,7 +486,7 @@ func (r *request) abortTransaction() (bsoncore.Document, error) {
 		return nil, document.NewError(codeCommandFailed, "abortTransaction must be run within a transaction")
 	}
 	if x.state == txnAborted {
-		return nil, document.NewError(codeNoSuchTransaction, "Transaction %d has been aborted.", x.number)
+		return nil, transientError(codeNoSuchTransaction, "Transaction %d has been aborted.", x.number)
 	}
 	x.abort()
 	return ok(), nil

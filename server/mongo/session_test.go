@@ -73,3 +73,54 @@ func TestACommitIsSentAgainWhileTheFirstIsHeldBack(t *testing.T) {
 	}
 	first.must("d", cmd("count", "c")) // what ended that command does not end the next one of the connection
 }
+
+// TestFailedStatementsEndTransactions: the answer tells of the statement that failed as it does without a transaction, so that drivers make
+// the same error of it; only what is worth another try is the error of the command.
+func TestFailedStatementsEndTransactions(t *testing.T) {
+	s := newServer(t, nil)
+	c := dial(t, s)
+	c.must("d", cmd("insert", "c", "documents", bson.A{cmd("_id", 1), cmd("_id", 2)}))
+	c.must("d", cmd("create", "v", "viewOn", "c"))
+	number := int64(0)
+	within := func(command bson.D, more ...any) bson.D {
+		lsid := cmd("id", bson.Binary{Subtype: bson.TypeBinaryUUID, Data: []byte("0123456789abcdef")})
+		return with(command, append(more, "lsid", lsid, "txnNumber", number, "autocommit", false)...)
+	}
+	statement := cmd("q", cmd("_id", 1), "u", cmd("$set", cmd("_id", 9)))
+	for _, test := range []struct {
+		command bson.D
+		index   int32
+		code    int32
+	}{
+		{cmd("insert", "c", "documents", bson.A{cmd("_id", 3), cmd("_id", 1), cmd("_id", 4), cmd("_id", 2)}), 1, 11000},
+		{cmd("insert", "c", "documents", bson.A{cmd("_id", 3), cmd("_id", 1), cmd("_id", 4), cmd("_id", 2)}, "ordered", false), 1, 11000},
+		{cmd("update", "c", "updates", bson.A{statement, statement}, "ordered", false), 0, 66},
+		{cmd("delete", "c", "deletes", bson.A{cmd("q", cmd("_id", 1), "limit", 1), cmd("q", cmd("$unheard", 1), "limit", 1)}), 1, 2},
+		{cmd("insert", "v", "documents", bson.A{cmd("_id", 3)}), 0, 166},
+	} {
+		number++
+		reply := c.must("d", within(test.command, "startTransaction", true))
+		errs, _ := reply.Lookup("writeErrors").Array().Values()
+		if len(errs) != 1 || errs[0].Document().Lookup("index").Int32() != test.index || errs[0].Document().Lookup("code").Int32() != test.code {
+			t.Errorf("%v: %v", test.command, reply)
+		}
+		c.refused("d", within(cmd("find", "c")), 251)
+		c.refused("admin", within(cmd("abortTransaction", 1)), 251)
+	}
+	number++
+	c.refused("d", within(cmd("aggregate", "c", "pipeline", bson.A{cmd("$collStats", bson.D{})}, "cursor", bson.D{}), "startTransaction", true), 263)
+	if n := c.must("d", cmd("count", "c")).Lookup("n").AsInt64(); n != 2 {
+		t.Errorf("%d documents are left", n)
+	}
+
+	// Another transaction has written first: the command fails as a whole, and may be run again with all before it.
+	other := cmd("id", bson.Binary{Subtype: bson.TypeBinaryUUID, Data: []byte("fedcba9876543210")})
+	update := cmd("update", "c", "updates", bson.A{cmd("q", cmd("_id", 1), "u", cmd("$inc", cmd("n", 1)))})
+	number++
+	c.must("d", within(update, "startTransaction", true))
+	conflicting := with(update, "lsid", other, "txnNumber", int64(1), "autocommit", false, "startTransaction", true)
+	if labels := c.refused("d", conflicting, 112).Lookup("errorLabels"); labels.Type == 0 {
+		t.Error("a conflict has no label")
+	}
+	c.refused("d", with(cmd("find", "c"), "lsid", other, "txnNumber", int64(2)), 50768)
+}

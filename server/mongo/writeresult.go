@@ -41,11 +41,11 @@ func (w *writeResult) upsert(i int, id bson.RawValue) {
 // written makes the answer of a write command. A client that has asked for w: 0 and waits all the same is told how many, and no more.
 func (r *request) written(w *writeResult, updates bool) bsoncore.Document {
 	b := bsoncore.NewDocumentBuilder().AppendInt32("n", int32(w.n))
-	if r.concern.none {
+	if r.concern.none { // not in a transaction
 		return done(b)
 	}
 	r.appendMember(b)
-	if w.errors != nil {
+	if r.failed = w.errors != nil; r.failed {
 		b.AppendArray("writeErrors", w.errors.Build())
 	}
 	if len(w.retried) > 0 {
