@@ -13,8 +13,7 @@ const Line = 64
 func Lines(p unsafe.Pointer, n int)
 
 // Gather asks for what lies in n places: length bytes, at least one, from base on plus eight times each of the 32-bit numbers of a list,
-// which lie stride bytes apart. It comes as near as the cache behind the innermost one: with that, several times as many lines can be on
-// their way, and those that are asked for beyond it do not get lost.
+// which lie stride bytes apart.
 //
 //go:noescape
 func Gather(base, list unsafe.Pointer, n, stride, length int)

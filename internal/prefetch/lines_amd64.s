@@ -6,7 +6,7 @@ TEXT ·Lines(SB), NOSPLIT, $0-16
 	MOVQ n+8(FP), CX
 
 next:
-	PREFETCHT0 (AX)
+	PREFETCHT1 (AX)
 	ADDQ       $64, AX
 	DECQ       CX
 	JGT        next

@@ -6,7 +6,7 @@ TEXT ·Lines(SB), NOSPLIT, $0-16
 	MOVD n+8(FP), R1
 
 next:
-	PRFM (R0), PLDL1KEEP
+	PRFM (R0), PLDL2KEEP
 	ADD  $64, R0
 	SUBS $1, R1, R1
 	BGT  next

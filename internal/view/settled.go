@@ -3,9 +3,11 @@ package view
 import (
 	"bytes"
 	"encoding/binary"
+	"unsafe"
 
 	"github.com/pandodb/pando/internal/layout"
 	"github.com/pandodb/pando/internal/page"
+	"github.com/pandodb/pando/internal/prefetch"
 	"github.com/pandodb/pando/internal/record"
 )
 
@@ -26,7 +28,6 @@ type settled struct {
 	buf          []byte
 	small        [32]byte // buf, as long as keys are short
 	short        bool     // few pairs will be looked at
-	sink         byte     // keeps warmUp's loads
 }
 
 // record is the record under the cursor.
@@ -105,8 +106,7 @@ func (s *settled) arriveFrom(ok, back, fromLower bool) bool {
 	return true
 }
 
-// warmUp loads the lines of the page that lie before the walk into the cache, all at once: the steps that follow would wait for
-// one after the other.
+// warmUp asks for the lines of the page that lie before the walk, all at once: the steps that follow would wait for one after the other.
 func (s *settled) warmUp(back bool) {
 	raw := s.page.Raw()
 	if back {
@@ -121,18 +121,11 @@ func (s *settled) warmUp(back bool) {
 			raw = raw[:shortWalk]
 		}
 	}
-	var sum byte
-	for i := 0; i < len(raw); i += cacheLine {
-		sum += raw[i]
-	}
-	s.sink = sum
+	prefetch.Lines(unsafe.Pointer(unsafe.SliceData(raw)), (len(raw)+prefetch.Line-1)/prefetch.Line)
 }
 
 // shortWalk is about how many bytes a short walk looks at.
-const shortWalk = 8 * cacheLine
-
-// cacheLine is the distance of two lines of the processor's cache.
-const cacheLine = 64
+const shortWalk = 8 * prefetch.Line
 
 // compare compares the key of entry i with key.
 func (s *settled) compare(i int, key []byte) int {

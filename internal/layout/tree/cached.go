@@ -48,3 +48,10 @@ func insertBuilder(env *layout.Environment, b *page.Builder, keyspace uint32) ui
 }
 
 func dropPage(env *layout.Environment, h uint64) { env.Cache.Drop(cache.Handle(h)) }
+
+// askPage asks the processor for the page of a handle.
+func askPage(env *layout.Environment, h uint64) {
+	if h != 0 {
+		env.Cache.Ask(cache.Handle(h))
+	}
+}
