@@ -153,6 +153,14 @@ type Forgetter interface {
 	Forget(offset, length int64)
 }
 
+// Sole is what a File may be besides: one that can be given another content, instead of making a new file, when nobody needs what it
+// holds.
+type Sole interface {
+	// Sole reports whether the file had no more than one name a moment ago, and all of its first length bytes were in memory, so that
+	// writing over a part of it reads nothing from the device. It is false where the system does not tell.
+	Sole(length int64) bool
+}
+
 // HoleFinder is what a File may be besides: one that knows where nothing was ever written.
 type HoleFinder interface {
 	// Hole returns the first stretch [start,end) behind offset which reads as zeroes because nothing was written there, as far as

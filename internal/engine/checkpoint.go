@@ -71,6 +71,9 @@ func (e *Engine) settle(ctx context.Context, w work) error {
 	e.settling.Lock()
 	defer e.settling.Unlock()
 	err := e.settleLocked(ctx, w)
+	if isDiskFull(err) {
+		e.store.GiveBack()
+	}
 	e.mu.Lock()
 	e.attempts++
 	e.lastErr = err

@@ -222,6 +222,7 @@ func (e *Engine) logOptions(slot root.Slot) wal.Options {
 func (e *Engine) openStore(slot root.Slot) error {
 	so := segment.Options{
 		FS: e.o.FS, Dir: e.o.Dir, Database: slot.Database, SegmentBytes: e.sizes.segment, ReadOnly: e.o.ReadOnly, MapBytes: e.sizes.mapped,
+		Spares: valueSegments, // what a checkpoint for the sake of values frees
 	}
 	var err error
 	var table []segment.Info

@@ -170,6 +170,8 @@ func (e *Engine) ended(err error) error {
 		return ErrClosed
 	case errors.Is(err, segment.ErrFailed):
 		return e.fail(err)
+	case isDiskFull(err):
+		e.store.GiveBack()
 	}
 	return err
 }

@@ -17,7 +17,7 @@ const (
 	retryDelay  = 500 * time.Millisecond // between attempts to settle that fail
 	workerTick  = 50 * time.Millisecond
 	shrinkDelay = 2 * time.Second // a pause after which spare log segments are given back
-	trimDelay   = 2 * time.Second // a pause after everything has settled, after which memory that waits for records is given back
+	trimDelay   = 2 * time.Second // a pause after everything has settled, after which memory and files that wait for records are given back
 )
 
 // work is the background goroutine: it settles frozen memtables, settles everything after a pause, keeps the clock's mark, and reclaims memory.
@@ -61,7 +61,7 @@ func (e *Engine) work() {
 		} else if !shrunk && e.log != nil && now.Sub(quietSince) >= shrinkDelay && e.settledSeq.Load() == seq {
 			shrunk = e.shrinkLog()
 		} else if now.Sub(settledSince) >= trimDelay {
-			e.trimMemtables()
+			e.trim()
 		}
 		if !now.Before(clockDue) {
 			e.keepClock()
@@ -183,8 +183,9 @@ func (e *Engine) renewFront() {
 	e.publish(append([]*view.Table{fresh}, old.Tables[1:]...), old.Roots)
 }
 
-// trimMemtables gives back to the system, after a pause, what memory of settled memtables is kept for the next ones.
-func (e *Engine) trimMemtables() {
+// trim gives back to the system, after a pause, what memory of settled memtables and what files of values are kept for the next ones.
+func (e *Engine) trim() {
+	e.store.GiveBack()
 	e.arenas.Release()
 	if e.pipeline.TryAcquire() {
 		e.current.Load().Tables[0].Trim()

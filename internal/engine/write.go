@@ -109,6 +109,7 @@ func (e *Engine) foresee(t *view.Table, r *commit.Request) {
 // appendFailed says what a failed append means: a full disk passes, anything else poisons the database.
 func (e *Engine) appendFailed(err error) error {
 	if isDiskFull(err) {
+		e.store.GiveBack()
 		return err
 	}
 	return e.fail(err)

@@ -1,4 +1,4 @@
-// Package segment keeps settled data: blobs that prove themselves, in files that are only ever appended to.
+// Package segment keeps settled data: blobs that prove themselves, in segments that are only ever appended to.
 //
 // Whoever holds a Pointer to a blob gets back the bytes that were written, or an error that says where the damage lies: the
 // checksum in the pointer binds the bytes to their database, segment and offset, so that a stale, misplaced or foreign blob

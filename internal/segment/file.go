@@ -145,6 +145,7 @@ type file struct {
 	earlier    bool          // was made by an earlier run of the process
 	distrusted bool          // ... and waits, or waited, for a sync of what that run left; guarded by values.mu
 
+	left    int64        // length of what the file held before it became this segment's; 0 for a new file
 	writers atomic.Int64 // AppendValue calls inside
 	dirty   atomic.Bool  // completed writes wait for a sync
 }

@@ -42,6 +42,7 @@ type Options struct {
 	SegmentBytes int64    // a segment of this size is full; 0: DefaultSegmentBytes
 	ReadOnly     bool     // create, change and remove nothing
 	MapBytes     int64    // of the files at most as much is mapped, for reading without system calls; 0: nothing
+	Spares       int      // at most so many files of removed value segments are kept to be used again
 }
 
 // Info is what the catalogue keeps about a segment.
@@ -74,8 +75,9 @@ type Store struct {
 	databaseHash uint64
 	codecs       codecs
 	files        atomic.Pointer[map[uint32]*file] // replaced, never changed
-	mu           sync.Mutex                       // guards replacing files, next and damage; taken after values.mu
+	mu           sync.Mutex                       // guards replacing files, next, damage and spares; taken after values.mu
 	next         uint64                           // above 32 bits: no number is left
+	spares       []string                         // paths of the files that are kept: see reuse
 	damage       []error
 	values       valueLog
 	names        nameSync
@@ -284,9 +286,12 @@ func (s *Store) add(class Class, keyspace uint32) (*file, error) {
 	}
 	f := s.newFile(uint32(s.next), class)
 	s.next++ // even when what follows fails: a number is never used twice
-	handle, err := s.options.FS.Create(f.path)
-	if err != nil {
-		return nil, fmt.Errorf("create %s: %w", f.name, err)
+	handle := s.reuse(f)
+	if handle == nil {
+		var err error
+		if handle, err = s.options.FS.Create(f.path); err != nil {
+			return nil, fmt.Errorf("create %s: %w", f.name, err)
+		}
 	}
 	s.names.created.Add(1)
 	block := fileHeader{id: f.id, database: s.options.Database, class: class, keyspace: keyspace}.encode()
@@ -345,8 +350,8 @@ func (s *Store) syncNames() error {
 	return nil
 }
 
-// Remove takes a segment out of the table, waits for the readers that are inside, and deletes the file. The caller makes
-// sure that no root that may still be asked for refers to it.
+// Remove takes a segment out of the table, waits for the readers that are inside, and deletes the file, or keeps it for values to come.
+// The caller makes sure that no root that may still be asked for refers to it.
 func (s *Store) Remove(id uint32) error {
 	if s.options.ReadOnly {
 		return fmt.Errorf("remove segment %d: %w", id, ErrReadOnly)
@@ -370,6 +375,9 @@ func (s *Store) Remove(id uint32) error {
 	s.mu.Unlock()
 
 	err := f.close()
+	if err == nil && s.keep(f) {
+		return nil
+	}
 	if rerr := s.options.FS.Remove(f.path); rerr != nil && !errors.Is(rerr, fs.ErrNotExist) {
 		err = errors.Join(err, fmt.Errorf("remove %s: %w", f.name, rerr))
 	}
@@ -388,6 +396,7 @@ func (s *Store) Close() error {
 	s.files.Store(&map[uint32]*file{})
 	s.mu.Unlock()
 	s.SealValues()
+	s.GiveBack()
 
 	var errs []error
 	for _, f := range files {

@@ -188,7 +188,7 @@ func (s *Store) reserve(length int) (*file, int64, error) {
 			return nil, 0, fmt.Errorf("append value: %w", err)
 		}
 		f.state.Store(listed)
-		v.current, v.reserved = f, 0
+		v.current, v.reserved = f, f.left
 		v.unsynced = append(v.unsynced, f)
 	}
 	if !f.acquire() {
@@ -234,7 +234,11 @@ func (v *valueLog) leave() {
 	if h == nil {
 		return // closed
 	}
-	if end, err := (*h).Size(); err == nil && end < reserved {
+	end, err := (*h).Size()
+	if f.left > 0 {
+		end = min(end, f.size.Load()) // behind it lies what the file held before
+	}
+	if err == nil && end < reserved {
 		_ = (*h).Truncate(end)
 	}
 }

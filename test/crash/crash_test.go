@@ -12,11 +12,13 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"testing"
 
 	"github.com/pandodb/pando"
+	"github.com/pandodb/pando/internal/segment"
 	"github.com/pandodb/pando/vfs/faultfs"
 	"github.com/pandodb/pando/vfs/memfs"
 )
@@ -327,7 +329,9 @@ func crashAll(t *testing.T, profile pando.Profile) {
 	}
 	for i := range n {
 		seed := *seedFlag + uint64(i)
-		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) { crashEverywhere(t, profile, seed) })
+		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {
+			crashEverywhere(t, profile, seed, workload(seed, 140), memfs.New())
+		})
 	}
 }
 
@@ -347,6 +351,7 @@ type camera struct {
 	r           *recorder
 	step, phase int
 	calls       atomic.Int64
+	renames     atomic.Int64
 
 	mu      sync.Mutex
 	rng     *rand.Rand
@@ -374,6 +379,9 @@ func (c *camera) nowDuring(what string) {
 // onCall comes before each call, from any goroutine.
 func (c *camera) onCall(op faultfs.Op, name string) error {
 	n := int(c.calls.Add(1))
+	if op == faultfs.OpRename && filepath.Dir(name) == filepath.Join("db", segment.DirName) {
+		c.renames.Add(1)
+	}
 	if n%c.step != c.phase {
 		return nil
 	}
@@ -399,14 +407,14 @@ func (c *camera) onCall(op faultfs.Op, name string) error {
 }
 
 // perform runs a workload to its end and tells the recorder and the camera.
-func perform(t *testing.T, ffs *faultfs.FS, profile pando.Profile, seed uint64, r *recorder, cam *camera) {
+func perform(t *testing.T, ffs *faultfs.FS, profile pando.Profile, seed uint64, list []commit, r *recorder, cam *camera) {
 	o := options(nil, profile)
 	o.FS = ffs
 	db, err := pando.Open("db", o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, c := range workload(seed, 140) {
+	for i, c := range list {
 		cam.nowDuring(fmt.Sprintf("%d %s", i, c.name))
 		if c.to != nil {
 			r.begin(c)
@@ -446,14 +454,13 @@ func recoverShot(s shot, profile pando.Profile, states []state, rng *rand.Rand, 
 }
 
 // crashEverywhere runs one workload and looks at images of its calls.
-func crashEverywhere(t *testing.T, profile pando.Profile, seed uint64) {
-	base := memfs.New()
+func crashEverywhere(t *testing.T, profile pando.Profile, seed uint64, list []commit, base *memfs.FS) *camera {
 	ffs := faultfs.New(base)
 	rng := rand.New(rand.NewPCG(seed, 4))
 	r := &recorder{states: []state{{}}}
 	cam := newCamera(base, r, rng)
 	ffs.OnCall(cam.onCall)
-	perform(t, ffs, profile, seed, r, cam)
+	perform(t, ffs, profile, seed, list, r, cam)
 	if leaks := ffs.Leaks(); len(leaks) > 0 {
 		t.Errorf("left open: %v", leaks)
 	}
@@ -464,8 +471,9 @@ func crashEverywhere(t *testing.T, profile pando.Profile, seed uint64) {
 			t.Errorf("seed %d, crash before call %d (%s), kill %v, policy %+v, acknowledged %d, durable %d, begun %d: %v",
 				seed, s.call, s.op, s.kill, s.policy, s.acked, s.durable, s.started, err)
 			if bad++; bad > 4 {
-				return
+				break
 			}
 		}
 	}
+	return cam
 }

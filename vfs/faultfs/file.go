@@ -76,6 +76,12 @@ func (h *file) remember(length int, off int64) error {
 	return nil
 }
 
+// Sole implements vfs.Sole where the file system below does.
+func (h *file) Sole(length int64) bool {
+	base, ok := h.base.(vfs.Sole)
+	return ok && base.Sole(length)
+}
+
 func (h *file) WriteAt(p []byte, off int64) (int, error) {
 	rule, err := h.fs.begin(OpWriteAt, h.name)
 	if err != nil {

@@ -65,6 +65,13 @@ func (h *file) Size() (int64, error) {
 	return h.node.size(), nil
 }
 
+// Sole implements vfs.Sole. Everything lies in memory.
+func (h *file) Sole(int64) bool {
+	h.fs.mu.RLock()
+	defer h.fs.mu.RUnlock()
+	return h.node.links <= 1
+}
+
 func (h *file) Truncate(size int64) error {
 	h.fs.mu.Lock()
 	defer h.fs.mu.Unlock()

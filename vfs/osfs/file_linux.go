@@ -1,6 +1,8 @@
 package osfs
 
 import (
+	"os"
+
 	"golang.org/x/sys/unix"
 )
 
@@ -49,4 +51,18 @@ func (f *file) Reserve(from, to int64) {
 	_ = f.control("fallocate", func(fd uintptr) error {
 		return retry(func() error { return unix.Fallocate(int(fd), unix.FALLOC_FL_KEEP_SIZE, from, to-from) })
 	})
+}
+
+// Sole implements vfs.Sole. Systems before Linux 6.5 do not tell what is in memory.
+func (f *file) Sole(length int64) bool {
+	var stat unix.Stat_t
+	var found unix.Cachestat_t
+	err := f.control("cachestat", func(fd uintptr) error {
+		if err := unix.Fstat(int(fd), &stat); err != nil {
+			return err
+		}
+		return unix.Cachestat(uint(fd), &unix.CachestatRange{Len: uint64(length)}, &found, 0)
+	})
+	page := int64(os.Getpagesize())
+	return err == nil && stat.Nlink <= 1 && int64(found.Cache) >= (length+page-1)/page
 }

@@ -233,3 +233,37 @@ func TestDetach(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// TestSole asks of a file that is in memory, of one with two names, and of what was never written.
+func TestSole(t *testing.T) {
+	fsys, dir := osfs.New(), t.TempDir()
+	name, link := filepath.Join(dir, "f"), filepath.Join(dir, "link")
+	f, err := fsys.Create(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	const size = 100_000
+	if _, err := f.WriteAt(make([]byte, size), 0); err != nil {
+		t.Fatal(err)
+	}
+	sole := func(length int64) bool { return f.(vfs.Sole).Sole(length) }
+	if !sole(size) {
+		t.Skip("the system does not tell what is in memory")
+	}
+	if sole(2 * size) {
+		t.Error("more is in memory than was written")
+	}
+	if err := fsys.Link(name, link); err != nil {
+		t.Fatal(err)
+	}
+	if sole(size) {
+		t.Error("the file has two names")
+	}
+	if err := fsys.Remove(link); err != nil {
+		t.Fatal(err)
+	}
+	if !sole(size) {
+		t.Error("the file has one name again")
+	}
+}
