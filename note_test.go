@@ -66,3 +66,26 @@ func TestNotesAreToldToThoseWhoReadChanges(t *testing.T) {
 		t.Errorf("%d pairs, %v", n, err)
 	}
 }
+
+// A reader who had read what a power cut took once waited in silence, and then missed as many changes.
+func TestChangesDoNotGoOnBehindWhatIsLost(t *testing.T) {
+	db, err := pando.Open("db", &pando.Options{FS: memfs.New(), KeepChanges: 1 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if err := db.Put([]byte("key"), nil); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel() // nobody waits here
+	for ahead := range uint64(3) {
+		var failed error
+		for _, err := range db.Changes(ctx, pando.ChangesOptions{From: db.LastSeq() + ahead, Follow: true}) {
+			failed = err
+		}
+		if gone := errors.Is(failed, pando.ErrChangesGone); gone != (ahead == 2) {
+			t.Errorf("from %d on behind change %d: %v", ahead, db.LastSeq(), failed)
+		}
+	}
+}

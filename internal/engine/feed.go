@@ -58,7 +58,8 @@ type changeFunc = func(seq uint64, last bool, c command.Command) error
 
 // Changes calls fn with each committed command from sequence number from on, in commit order, with its sequence number;
 // last tells that it is the last one of its commit. With follow it goes on as commits come in, until ctx is done, fn fails or
-// the database closes; else it ends at the newest one.
+// the database closes; else it ends at the newest one. Whoever wants to wait for what is
+// behind the next one has read what is lost.
 func (e *Engine) Changes(ctx context.Context, from uint64, follow bool, fn changeFunc) error {
 	if e.log == nil {
 		if e.o.ReadOnly {
@@ -70,6 +71,9 @@ func (e *Engine) Changes(ctx context.Context, from uint64, follow bool, fn chang
 		return err
 	}
 	defer e.leave()
+	if newest := e.visible.Load(); follow && from > newest+1 {
+		return fmt.Errorf("%w: the newest is %d", ErrChangesGone, newest)
+	}
 	reader, err := e.log.NewReader(from)
 	if err != nil {
 		return err
