@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 
 	"github.com/pandodb/pando/document/internal/collation"
 	"github.com/pandodb/pando/document/internal/expression"
@@ -13,6 +14,7 @@ import (
 	"github.com/pandodb/pando/document/internal/plan"
 	"github.com/pandodb/pando/document/internal/projection"
 	"github.com/pandodb/pando/document/internal/query"
+	"github.com/pandodb/pando/document/internal/sortkey"
 )
 
 // FindOptions says how to find. nil means all of a matching document, in any order.
@@ -170,6 +172,9 @@ func (c *Collection) parseFind(filter any, o *FindOptions) (*findQuery, error) {
 	if q.Sort, err = toOptional(q.options.Sort); err != nil {
 		return nil, err
 	}
+	if err := checkSort(q.Sort); err != nil {
+		return nil, err
+	}
 	if q.Hint, err = toValue(q.options.Hint); err != nil {
 		return nil, err
 	}
@@ -199,6 +204,30 @@ func (c *Collection) parseFind(filter any, o *FindOptions) (*findQuery, error) {
 		return nil, err
 	}
 	return q, q.checkMeta()
+}
+
+// checkSort refuses an order that nothing sorts by. Where an index gives an order nobody else reads it.
+func checkSort(order document) error {
+	if len(order) <= len(emptyDocument()) {
+		return nil
+	}
+	for i, rest := 0, order[4:len(order)-1]; len(rest) > 0; i++ {
+		e, after, ok := bsoncore.ReadElement(rest)
+		if rest = after; !ok {
+			return malformed("sort: %s", order)
+		}
+		if e.Key() == "$natural" {
+			if i > 0 || len(rest) > 0 {
+				return mongoerror.New(mongoerror.BadValue, "Cannot include '$natural' in compound sort: %s", order)
+			}
+			return nil
+		}
+		if n, ok := e.Value().Int32OK(); !ok || n != 1 && n != -1 {
+			_, err := sortkey.Parse(order, nil)
+			return err
+		}
+	}
+	return nil
 }
 
 // whole is the projection of who wants documents as they are.

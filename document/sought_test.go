@@ -68,3 +68,23 @@ func TestChangesOfTheDocumentWithAnID(t *testing.T) {
 		}
 	}
 }
+
+// TestOrdersThatAreNone are refused with an index as without, though nobody would sort.
+func TestOrdersThatAreNone(t *testing.T) {
+	s := open(t, memfs.New())
+	c := collection(t, s, "things", nil)
+	_, err := c.Insert(ctx, document.JSON(`{"_id": 1, "a": 2}`))
+	must(t, err)
+	_, err = c.CreateIndex(ctx, document.Index{Keys: bson.D{{Key: "a", Value: 1}, {Key: "b", Value: 1}}})
+	must(t, err)
+	for order, want := range map[document.JSON]document.Code{
+		`{"a": 2}`: 15975, `{"a": 0}`: 15975, `{"a": 1, "b": -2}`: 15975, `{"a": "x"}`: 15974, `{"a": -1}`: 0, `{"a": 1.5}`: 0, `{"$natural": -1}`: 0, `{}`: 0,
+		`{"a": 1, "$natural": 1}`: 2, `{"$natural": 1, "a": 1}`: 2,
+	} {
+		if cursor, err := c.OpenFind(ctx, document.JSON(`{"a": {"$gt": 0}}`), &document.FindOptions{Sort: order}); document.CodeOf(err) != want {
+			t.Errorf("%s: %v", order, err)
+		} else if err == nil {
+			must(t, cursor.Close())
+		}
+	}
+}

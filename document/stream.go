@@ -42,6 +42,12 @@ func (t token) hex() string {
 	return hex.EncodeToString(b)
 }
 
+// MongoDB's codes for tokens without text, and with none in it.
+const (
+	codeTokenType  = mongoerror.Code(40647)
+	codeTokenEmpty = mongoerror.Code(40649)
+)
+
 // parseToken reads a resume token.
 func parseToken(v any) (token, error) {
 	raw, err := toValue(v)
@@ -53,9 +59,18 @@ func parseToken(v any) (token, error) {
 		return token{}, wrongType("$changeStream.resumeAfter", raw, "an object")
 	}
 	text, ok := doc.Lookup("_data").StringValueOK()
+	if !ok {
+		return token{}, mongoerror.New(codeTokenType, "Bad resume token: _data of missing or of wrong type %s", doc)
+	}
+	if text == "" {
+		return token{}, mongoerror.New(codeTokenEmpty, "Bad resume token: _data is empty")
+	}
 	b, err := hex.DecodeString(text)
-	bad := mongoerror.New(mongoerror.InvalidResumeToken, "Bad resume token: _data of missing or of wrong type %s", doc)
-	if !ok || err != nil || len(b) < 9 || b[0] != tokenKind {
+	if err != nil {
+		return token{}, mongoerror.New(mongoerror.FailedToParse, "Bad resume token: _data is not hexadecimal: %s", text)
+	}
+	bad := mongoerror.New(mongoerror.InvalidResumeToken, "Bad resume token: %s is of no stream of this server", text)
+	if len(b) < 9 || b[0] != tokenKind {
 		return token{}, bad
 	}
 	t, rest := token{seq: binary.BigEndian.Uint64(b[1:])}, b[9:]

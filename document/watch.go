@@ -84,12 +84,16 @@ func begins(stages []document, names ...string) bool {
 func (s *Store) openChangeStream(ctx context.Context, ns namespace, spec document, rest []document, a *AggregateOptions) (*Cursor, error) {
 	o := &WatchOptions{Collation: a.Collation}
 	for _, e := range elementsOf(spec) {
-		v := e.Value()
+		v, ok := e.Value(), true
 		switch e.Key() {
 		case "fullDocument":
-			o.FullDocument, _ = v.StringValueOK()
+			if o.FullDocument, ok = v.StringValueOK(); !ok {
+				return nil, wrongType("$changeStream.fullDocument", v, "a string")
+			}
 		case "fullDocumentBeforeChange":
-			o.FullDocumentBeforeChange, _ = v.StringValueOK()
+			if o.FullDocumentBeforeChange, ok = v.StringValueOK(); !ok {
+				return nil, wrongType("$changeStream.fullDocumentBeforeChange", v, "a string")
+			}
 		case "resumeAfter", "startAfter":
 			token := bson.RawValue{Type: bson.Type(v.Type), Value: v.Data}
 			if e.Key() == "resumeAfter" {
@@ -104,11 +108,20 @@ func (s *Store) openChangeStream(ctx context.Context, ns namespace, spec documen
 			}
 			o.StartAtOperationTime = &bson.Timestamp{T: t, I: i}
 		case "allChangesForCluster":
-			if truthy(v) {
+			all, ok := v.BooleanOK()
+			if !ok {
+				return nil, wrongType("$changeStream.allChangesForCluster", v, "a bool")
+			}
+			if all && (ns.database != "admin" || ns.collection != "") {
+				return nil, mongoerror.New(mongoerror.InvalidOptions, "A $changeStream with 'allChangesForCluster:true' may only be opened on the 'admin' database, and with no collection name")
+			}
+			if all {
 				ns = namespace{}
 			}
 		case "showExpandedEvents":
-			o.ShowExpandedEvents = truthy(v)
+			if o.ShowExpandedEvents, ok = v.BooleanOK(); !ok {
+				return nil, wrongType("$changeStream.showExpandedEvents", v, "a bool")
+			}
 		default:
 			return nil, mongoerror.New(mongoerror.Code(40415), "BSON field '$changeStream.%s' is an unknown field.", e.Key())
 		}

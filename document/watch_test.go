@@ -261,3 +261,23 @@ func TestStreamsOfADatabase(t *testing.T) {
 		}
 	}
 }
+
+// TestStreamsThatCannotBeOpened: what asks for no stream, or for one that nobody has seen, has MongoDB's codes.
+func TestStreamsThatCannotBeOpened(t *testing.T) {
+	s := open(t, memfs.New())
+	collection(t, s, "c", nil)
+	for spec, want := range map[string]document.Code{
+		`{"resumeAfter": {}}`: 40647, `{"resumeAfter": {"_data": 5}}`: 40647, `{"startAfter": {"_data": ""}}`: 40649, `{"startAfter": {"_data": "xy"}}`: 9,
+		`{"resumeAfter": {"_data": "8264"}}`: 260, `{"resumeAfter": 5}`: 14, `{"fullDocument": 5}`: 14, `{"fullDocument": "all"}`: 2,
+		`{"fullDocumentBeforeChange": true}`: 14, `{"showExpandedEvents": 1}`: 14, `{"allChangesForCluster": 1}`: 14, `{"allChangesForCluster": true}`: 72,
+		`{"startAtOperationTime": 5}`: 14, `{"unheard": 1}`: 40415,
+	} {
+		stages := pipeline(t, `[{"$changeStream": `+spec+`}]`)
+		if _, err := s.Database("test").OpenAggregate(ctx, stages, nil); document.CodeOf(err) != want {
+			t.Errorf("%s: %v", spec, err)
+		}
+	}
+	all, err := s.Database("admin").OpenAggregate(ctx, pipeline(t, `[{"$changeStream": {"allChangesForCluster": true}}]`), nil)
+	must(t, err)
+	must(t, all.Close())
+}
