@@ -6,16 +6,43 @@ import "sync"
 // more time than everything else that it does.
 type habits struct {
 	keyspace  uint32
-	dull      int   // payloads in a row that were not worth compressing, or not tried
+	dull      droughts
 	light     bool  // zstd would save too little for its time
 	lightly   Codec // and this is taken instead: S2, or None where that would save too little too
 	unweighed int   // payloads until that is found out again
 	settled   int   // and how many it will be then, if the finding is the same
 }
 
+// droughts is, for each sort of payload, how many more were not worth compressing, or not tried, than were: each that shrank makes up for
+// a few that did not. The sorts are apart because they differ: nodes shrink, and deltas of a few records may, where leaves of the same
+// records do not.
+type droughts [sorts]int
+
+// The sorts of payloads.
 const (
-	// dullAfter is how many payloads in a row must not shrink before only one in as many is tried.
+	leaves = iota
+	deltas
+	others
+	sorts
+)
+
+// of returns the count of a sort.
+func (d *droughts) of(kind Kind) *int {
+	switch kind {
+	case KindLeaf:
+		return &d[leaves]
+	case KindDelta:
+		return &d[deltas]
+	}
+	return &d[others]
+}
+
+const (
+	// dullAfter is how many payloads more than were made up for must not shrink before only one in as many is tried.
 	dullAfter = 16
+	// madeUpFor is for how many that did not shrink one that did makes up. Where less than one in as many and one shrinks, it is by chance:
+	// what saves little on a few is not worth the time that all of them take.
+	madeUpFor = 4
 	// weighEvery is how many payloads go by between two comparisons of S2 with zstd: twice as many after each that finds what the one
 	// before it did, up to weighMost.
 	weighEvery = 64
@@ -25,8 +52,8 @@ const (
 )
 
 // codecFor returns how the next payload is to be compressed, and whether the other codec is to be tried on it too.
-func (h *habits) codecFor(codec Codec, e effort, length int) (wanted Codec, weigh bool) {
-	if h.dull >= dullAfter && h.dull%dullAfter != 0 {
+func (h *habits) codecFor(kind Kind, codec Codec, e effort, length int) (wanted Codec, weigh bool) {
+	if dull := *h.dull.of(kind); dull >= dullAfter && dull%dullAfter != 0 {
 		return None, false
 	}
 	if e != quick || (codec != Zstd && codec != ZstdDictionary) || length < weighedBytes {
@@ -43,15 +70,16 @@ func (h *habits) codecFor(codec Codec, e effort, length int) (wanted Codec, weig
 }
 
 // doubts reports whether the next payload had better be sampled before all of it is compressed.
-func (h *habits) doubts() bool { return h.dull > 0 }
+func (h *habits) doubts(kind Kind) bool { return *h.dull.of(kind) > 0 }
 
 // note takes in how a payload was stored.
-func (h *habits) note(used Codec) {
+func (h *habits) note(kind Kind, used Codec) {
+	dull := h.dull.of(kind)
 	switch {
 	case used != None:
-		h.dull = 0
+		*dull = max(min(*dull, dullAfter)-madeUpFor, 0)
 	case !h.light || h.lightly != None: // else it was not tried
-		h.dull++
+		*dull++
 	}
 }
 
@@ -71,11 +99,11 @@ func (h *habits) weigh(raw, byS2, byZstd int) {
 	h.light, h.lightly, h.unweighed = light, lightly, h.settled
 }
 
-// learnt is how many payloads of a keyspace in a row were not worth compressing, from one Writer in a hurry to the next: a checkpoint of
-// a few leaves would end before it has found out.
+// learnt is what is not worth compressing in a keyspace, from one Writer in a hurry to the next: a checkpoint of a few leaves would end
+// before it has found out.
 type learnt struct {
 	mu   sync.Mutex
-	dull map[uint32]int
+	dull map[uint32]droughts
 }
 
 // mostLearnt bounds the memory of it.
@@ -92,12 +120,12 @@ func (l *learnt) of(keyspace uint32) habits {
 func (l *learnt) keep(h habits) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if h.dull == 0 {
+	if h.dull == (droughts{}) {
 		delete(l.dull, h.keyspace)
 		return
 	}
 	if _, known := l.dull[h.keyspace]; l.dull == nil || !known && len(l.dull) >= mostLearnt {
-		l.dull = map[uint32]int{}
+		l.dull = map[uint32]droughts{}
 	}
 	l.dull[h.keyspace] = h.dull
 }

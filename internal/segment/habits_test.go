@@ -118,7 +118,7 @@ func TestWeighsLessOften(t *testing.T) {
 	between := func(payloads int, finding [2]int) (list []int) {
 		since := 0
 		for range payloads {
-			if _, weigh := h.codecFor(Zstd, quick, weighedBytes); weigh {
+			if _, weigh := h.codecFor(KindLeaf, Zstd, quick, weighedBytes); weigh {
 				h.weigh(100, finding[0], finding[1])
 				list, since = append(list, since), 0
 			} else {
@@ -164,7 +164,7 @@ func TestHurryRemembers(t *testing.T) {
 		return list, h
 	}
 	codecs(true, 1, 3*dullAfter, noise)
-	if _, h := codecs(true, 1, 4, noise); h.dull != 3*dullAfter+4 {
+	if _, h := codecs(true, 1, 4, noise); h.dull[leaves] != 3*dullAfter+4 {
 		t.Errorf("in the next Writer: %+v", h)
 	}
 	if list, _ := codecs(true, 2, 1, text); list[0] != S2 {
@@ -185,13 +185,65 @@ func TestHurryRemembers(t *testing.T) {
 func TestLearntIsBounded(t *testing.T) {
 	var l learnt
 	for i := range uint32(3 * mostLearnt) {
-		l.keep(habits{keyspace: i, dull: dullAfter})
-		if h := l.of(i); h.dull != dullAfter || len(l.dull) > mostLearnt {
+		l.keep(habits{keyspace: i, dull: droughts{leaves: dullAfter}})
+		if h := l.of(i); h.dull[leaves] != dullAfter || len(l.dull) > mostLearnt {
 			t.Fatalf("keyspace %d: %+v among %d", i, h, len(l.dull))
 		}
 	}
 	l.keep(habits{keyspace: 3*mostLearnt - 1})
 	if h := l.of(3*mostLearnt - 1); h != (habits{keyspace: 3*mostLearnt - 1}) {
 		t.Errorf("forgotten habits: %+v", h)
+	}
+}
+
+// Nodes and deltas that shrink do not make leaves be tried that do not, and the other way round.
+func TestHabitsOfKindsAreApart(t *testing.T) {
+	s := emptyStore(t)
+	w := s.NewWriter(Nodes, 1)
+	w.Hurry()
+	var h habits
+	for i := range uint64(4 * dullAfter) {
+		for _, kind := range []Kind{KindLeaf, KindDelta, KindInner, KindFilter} {
+			raw := noise(i, 10000)
+			if kind == KindInner {
+				raw = text(i, 10000)
+			}
+			_, err := w.Append(kind, 1, S2, 0, raw)
+			must(t, err)
+		}
+		h = w.habits
+	}
+	if want := (droughts{leaves: 4 * dullAfter, deltas: 4 * dullAfter, others: 1}); h.dull != want {
+		t.Errorf("learnt %v, want %v", h.dull, want)
+	}
+	must(t, w.Abort())
+}
+
+// One payload in eight that shrinks is not worth trying the others. When all begin to shrink, all are tried before long.
+func TestChanceIsNoHabit(t *testing.T) {
+	var h habits
+	tried := func(payloads, shrinking int) (n int) {
+		for i := range payloads {
+			used := None
+			if wanted, _ := h.codecFor(KindLeaf, S2, quick, 8<<10); wanted == S2 {
+				n++
+				if i%shrinking == 0 {
+					used = S2
+				}
+			}
+			h.note(KindLeaf, used)
+		}
+		return n
+	}
+	tried(100, 8)
+	if n := tried(8000, 8); n > 8000/4 {
+		t.Errorf("tried %d of 8000 payloads of which one in eight shrinks", n)
+	}
+	tried(2*dullAfter, 1)
+	if n := tried(100, 1); n != 100 {
+		t.Errorf("tried %d of 100 payloads which all shrink", n)
+	}
+	if n := tried(100, 2); n < 90 {
+		t.Errorf("tried %d of 100 payloads of which every second shrinks", n)
 	}
 }

@@ -67,7 +67,7 @@ func (w *Writer) Passing(passing bool) { w.passing = passing }
 
 // Append adds a blob and returns where it will lie. Store.Read finds it after Flush. It counts as live when the Writer is
 // committed. raw may be changed when Append has returned. When compressing does not save a sixteenth, or did not for many
-// blobs of the keyspace before, the blob is stored as it is. dictionary is the number of a dictionary that was added, for ZstdDictionary;
+// blobs of its kind in the keyspace before, the blob is stored as it is. dictionary is the number of a dictionary that was added, for ZstdDictionary;
 // with Columns too, or 0; else 0.
 func (w *Writer) Append(kind Kind, keyspace uint32, codec Codec, dictionary uint16, raw []byte) (Pointer, error) {
 	if w.err != nil {
@@ -81,9 +81,9 @@ func (w *Writer) Append(kind Kind, keyspace uint32, codec Codec, dictionary uint
 	if w.habits.keyspace != keyspace {
 		w.turnTo(keyspace)
 	}
-	wanted, weigh := w.habits.codecFor(codec, w.effort, len(raw))
+	wanted, weigh := w.habits.codecFor(kind, codec, w.effort, len(raw))
 	compress := w.store.codecs.appendTried
-	if w.habits.doubts() {
+	if w.habits.doubts(kind) {
 		compress = w.store.codecs.appendStored
 	}
 	buffer, used, err := compress(append(w.buffer, header[:]...), wanted, dictionary, w.effort, raw)
@@ -91,7 +91,7 @@ func (w *Writer) Append(kind Kind, keyspace uint32, codec Codec, dictionary uint
 		return Pointer{}, fmt.Errorf("append blob: %w", err)
 	}
 	if codec != None && len(raw) >= minCompress {
-		w.habits.note(used)
+		w.habits.note(kind, used)
 	}
 	if weigh {
 		if buffer, err = w.weigh(buffer, begin, raw); err != nil {
