@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/pandodb/pando/internal/corrupt"
 	"github.com/pandodb/pando/internal/layout"
 	"github.com/pandodb/pando/internal/record"
 	"github.com/pandodb/pando/internal/root"
@@ -38,12 +39,19 @@ func (e *Engine) Checkpoint(ctx context.Context) error {
 	return nil
 }
 
+// mostUnsettled is how many memtables there may be when damage keeps frozen ones from settling.
+const mostUnsettled = 6
+
 // freezeNow takes the lead and puts everything committed so far behind a new memtable.
 func (e *Engine) freezeNow() error {
 	var r request
 	e.pipeline.Acquire(&r)
 	defer e.pipeline.Release()
-	if err := e.awaitSettled(maxFrozen); err != nil {
+	err := e.awaitSettled(maxFrozen)
+	if errors.Is(err, corrupt.Err) && len(e.current.Load().Tables) < mostUnsettled {
+		err = nil // what is in front may have dropped, or deleted, what is damaged: they settle together
+	}
+	if err != nil {
 		return err
 	}
 	return e.freezeFront()

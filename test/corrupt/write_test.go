@@ -3,6 +3,7 @@ package corrupt
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -81,6 +82,51 @@ func TestDamageDoesNotStopWriters(t *testing.T) {
 			}
 			must(t, db.Close())
 		})
+	}
+}
+
+// What had been written to damaged pages once kept everything from settling, even after it had been dropped or deleted, until the
+// database was opened again.
+func TestDroppingWhatIsDamagedLetsTheRestSettle(t *testing.T) {
+	for what, drop := range map[string]func(bad *pando.Keyspace, db *pando.DB) error{
+		"dropped": func(_ *pando.Keyspace, db *pando.DB) error { return db.DropKeyspace("bad") },
+		"deleted": func(bad *pando.Keyspace, _ *pando.DB) error { return bad.DeleteRange(nil, nil) },
+	} {
+		fsys := memfs.New()
+		o := options(fsys)
+		o.Compression = pando.None
+		db, err := pando.Open(dir, o)
+		must(t, err)
+		bad, _ := twoKeyspaces(t, db)
+		must(t, bad.Put([]byte("a"), []byte("damage me")))
+		must(t, db.Close())
+		if damageValues(t, fsys, []byte("damage me")) != 1 {
+			t.Fatal("the record is not where it was looked for")
+		}
+
+		db, err = pando.Open(dir, o)
+		must(t, err)
+		bad, good := twoKeyspaces(t, db)
+		must(t, bad.Put([]byte("a"), []byte("new")))
+		for range 2 {
+			if err := db.Checkpoint(context.Background()); !errors.Is(err, pando.ErrCorrupt) {
+				t.Errorf("what goes to a damaged page: %v, want ErrCorrupt", err)
+			}
+			must(t, good.Put([]byte("g"), []byte("in between")))
+		}
+		must(t, drop(bad, db))
+		if err := db.Checkpoint(context.Background()); err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+		must(t, db.Close())
+
+		db, err = pando.Open(dir, o)
+		must(t, err)
+		_, good = twoKeyspaces(t, db)
+		if v, err := good.Get([]byte("g")); string(v) != "in between" || err != nil {
+			t.Errorf("%s: the other keyspace has %q, %v", what, v, err)
+		}
+		must(t, db.Close())
 	}
 }
 
