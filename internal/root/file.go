@@ -61,13 +61,17 @@ func Create(fsys vfs.FS, dir string, s Slot) (*File, error) {
 
 // Open opens the root file in dir for reading and storing. A missing file is fs.ErrNotExist. The file and its name are
 // durable when Open returns: an earlier run may have been killed between storing a slot and syncing it, and what follows from
-// this slot (removing what it no longer refers to) must not outlive it in a power cut.
+// this slot (removing what it no longer refers to) must not outlive it in a power cut. The slot in force is written once more for that:
+// after a failed sync of that run the system may call it clean, and the next sync a success, though the device never got it.
 func Open(fsys vfs.FS, dir string) (*File, error) {
 	f, err := OpenDurable(fsys, dir)
 	if err != nil {
 		return nil, err
 	}
-	err = f.file.Sync()
+	err = f.renew()
+	if err == nil {
+		err = f.file.Sync()
+	}
 	if err == nil {
 		err = fsys.SyncDir(dir)
 	}
@@ -75,6 +79,19 @@ func Open(fsys vfs.FS, dir string) (*File, error) {
 		return nil, fmt.Errorf("open %s: sync: %w", Name, errors.Join(err, f.Close()))
 	}
 	return f, nil
+}
+
+// renew writes the slot in force once more where it lies.
+func (f *File) renew() error {
+	b, at := make([]byte, slotSize), int64(f.place)*slotSize
+	if n, err := f.file.ReadAt(b, at); n < len(b) {
+		return err
+	}
+	if s, err := decodeSlot(b); err != nil || s != f.current {
+		return corrupt.New(Name, at, slotSize, "the slot in force has changed: %v", err)
+	}
+	_, err := f.file.WriteAt(b, at)
+	return err
 }
 
 // OpenDurable is Open for a file that is known to be durable: whoever wrote to it last asked Durable afterwards. It syncs nothing.

@@ -336,6 +336,33 @@ func TestOpenedSlotSurvivesPowerCut(t *testing.T) {
 	}
 }
 
+// After a failed sync the system may call the slot clean that the device never got: the slot that Open finds is there after a power
+// cut nevertheless.
+func TestSlotOfAFailedSyncIsWrittenAgain(t *testing.T) {
+	for _, fault := range []faultfs.Fault{faultfs.DropSync, faultfs.DropSyncOnce} {
+		base := newFS(t)
+		fsys := faultfs.New(base)
+		f, err := Create(fsys, testDir, exampleSlot())
+		must(t, err)
+		fsys.Set(faultfs.Rule{Ops: faultfs.Ops(faultfs.OpSync), Fault: fault})
+		if err := f.Store(exampleSlot()); !errors.Is(err, faultfs.ErrInjected) {
+			t.Fatalf("fault %d: %v", fault, err)
+		}
+		fsys.Set()
+		must(t, f.Close())
+		f, err = Open(fsys, testDir)
+		must(t, err)
+		found := f.Current()
+		must(t, f.Close())
+		after, err := OpenReadOnly(base.CrashImage(memfs.Policy{}), testDir)
+		must(t, err)
+		if got := after.Current(); got != found || after.Damaged() {
+			t.Errorf("fault %d: generation %d was found, %d after a power cut", fault, found.Generation, got.Generation)
+		}
+		must(t, after.Close())
+	}
+}
+
 func FuzzSlot(f *testing.F) {
 	f.Add(appendSlot(nil, Slot{Version: Version}))
 	s := exampleSlot()
