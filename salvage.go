@@ -74,14 +74,17 @@ func runSalvage(ctx context.Context, dir, target string, o *Options) (report *Sa
 		return nil, ErrNotFound
 	}
 	db, err := Open(target, o)
-	if err != nil {
-		return nil, err
+	if errors.Is(err, ErrLocked) {
+		return nil, err // somebody else was faster
 	}
-	report, err = salvageInto(ctx, dir, db, o.FS)
-	if err = errors.Join(err, db.Close()); err != nil {
-		err = errors.Join(err, vfs.RemoveAll(o.FS, target))
+	if err == nil {
+		report, err = salvageInto(ctx, dir, db, o.FS)
+		err = errors.Join(err, db.Close())
 	}
-	return report, err
+	if err == nil {
+		return report, nil
+	}
+	return report, errors.Join(err, vfs.RemoveAll(o.FS, target))
 }
 
 // salvageInto fills the new database.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/pandodb/pando"
 	"github.com/pandodb/pando/vfs"
+	"github.com/pandodb/pando/vfs/faultfs"
 	"github.com/pandodb/pando/vfs/memfs"
 )
 
@@ -62,5 +63,35 @@ func TestSalvageOfABackupLosesNothing(t *testing.T) {
 	must(t, err)
 	if report.Records != 1 || len(report.Lost) != 0 {
 		t.Errorf("%d records, lost %v", report.Records, report.Lost)
+	}
+}
+
+// A salvage that fails removes what it has made, so that it can be tried again, and nothing is left open.
+func TestSalvageThatFailsLeavesNothing(t *testing.T) {
+	s := newSample(t)
+	for name, rule := range map[string]faultfs.Rule{
+		"io error":  {Ops: faultfs.Mutating &^ faultfs.Ops(faultfs.OpRemove)},
+		"disk full": {Ops: faultfs.Mutating &^ faultfs.Ops(faultfs.OpRemove, faultfs.OpSync, faultfs.OpSyncDir, faultfs.OpLock), Err: vfs.ErrNoSpace},
+		"read":      {Ops: faultfs.Ops(faultfs.OpReadAt, faultfs.OpOpen)},
+	} {
+		for hit := true; hit; rule.Skip += 1 + rule.Skip/20 {
+			image := s.image.KillImage()
+			fsys := faultfs.New(image)
+			fsys.Set(rule)
+			report, err := pando.Salvage(context.Background(), dir, "target", options(fsys))
+			hit = fsys.Triggered() > 0
+			if leaks := fsys.Leaks(); len(leaks) > 0 {
+				t.Fatalf("%s, call %d: left open: %v", name, rule.Skip, leaks)
+			}
+			if err == nil {
+				continue
+			}
+			if !hit {
+				t.Fatalf("%s: without a fault: %v", name, err)
+			}
+			if names, listing := image.List("target"); listing == nil {
+				t.Fatalf("%s, call %d: %v (%v), which left %q", name, rule.Skip, err, report, names)
+			}
+		}
 	}
 }
