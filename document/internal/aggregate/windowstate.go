@@ -193,7 +193,7 @@ func (b *bounds) check(v value) error {
 	case b.unit != "" && v.Type != bsoncore.TypeDateTime:
 		return mongoerror.New(mongoerror.Code(5429513), "Expected the sortBy field to be a Date, but it was %s", mongoerror.TypeName(v.Type))
 	case b.unit == "" && v.Type == bsoncore.TypeDateTime:
-		return mongoerror.New(mongoerror.Code(5429513), "For windows that involve date or time ranges, a unit must be provided.")
+		return mongoerror.New(mongoerror.Code(5429413), "For windows that involve date or time ranges, a unit must be provided.")
 	case b.unit == "" && !isNumber(v):
 		return mongoerror.New(mongoerror.Code(5429414), "Expected the sortBy field to be a number, but it was %s", mongoerror.TypeName(v.Type))
 	}

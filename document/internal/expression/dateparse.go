@@ -103,7 +103,7 @@ func (d *dateText) result(location *time.Location, explicit bool) (int64, error)
 	if last := time.Date(d.year, time.Month(d.month)+1, 0, 0, 0, 0, 0, time.UTC).Day(); d.day > last {
 		return 0, failure("Error parsing date string '%s'; %d: The parsed date was invalid ''", d.whole, len(d.whole))
 	}
-	return onClock(d.year, d.month, d.day, d.hour, d.minute, d.second, d.nano, location).UnixMilli(), nil
+	return readOnClock(d.year, d.month, d.day, d.hour, d.minute, d.second, d.nano, location).UnixMilli(), nil
 }
 
 // digits takes between least and most digits.

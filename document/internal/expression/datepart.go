@@ -188,10 +188,10 @@ func parseDateFromParts(p *parser, name string, v bsoncore.Value) (node, error) 
 	iso := operands[7] != nil
 	for i := range 3 {
 		switch {
-		case iso && operands[i] != nil:
+		case operands[0] != nil && operands[7+i] != nil:
 			return nil, mongoerror.New(40489, "%s does not allow mixing natural dates with ISO dates", name)
-		case !iso && operands[7+i] != nil && operands[0] != nil:
-			return nil, mongoerror.New(40525, "%s does not allow mixing natural dates with ISO dates", name)
+		case iso && operands[i] != nil && operands[0] == nil:
+			return nil, mongoerror.New(40525, "%s does not allow mixing ISO dates with natural dates", name)
 		}
 	}
 	if !iso && operands[0] == nil {
@@ -271,6 +271,6 @@ func fromParts(st *state, z *zone, names []string, operands []node, iso bool) (b
 		first := monday.AddDate(0, 0, int(parts[8]-1)*7+int(parts[9]-1))
 		y, month, day = first.Year(), int(first.Month()), first.Day()
 	}
-	t := onClock(y, month, day, int(parts[3]), int(parts[4]), 0, 0, location)
+	t := readOnClock(y, month, day, int(parts[3]), int(parts[4]), 0, 0, location)
 	return st.date(t.UnixMilli() + parts[5]*1000 + parts[6])
 }

@@ -56,7 +56,7 @@ func (d *dateText) directive(c byte) bool {
 	case 'b', 'B':
 		ok = d.monthName()
 	case 'Y', 'G':
-		d.year, ok = d.digits(4, 4)
+		d.year, ok = d.digits(1, 4)
 	case 'H':
 		d.hour, ok = d.digits(1, 2)
 		ok = ok && d.hour < 24

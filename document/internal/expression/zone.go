@@ -121,6 +121,20 @@ func onClock(year, month, day, hour, minute, second, nano int, location *time.Lo
 	return wanted.Add(-time.Duration(before) * time.Second).In(location)
 }
 
+// readOnClock is onClock for dates that are read: of a time of day that comes twice, when summer time ends, it is the second one.
+func readOnClock(year, month, day, hour, minute, second, nano int, location *time.Location) time.Time {
+	t := onClock(year, month, day, hour, minute, second, nano, location)
+	_, offset := t.Zone()
+	_, after := t.Add(3 * time.Hour).Zone()
+	if after < offset {
+		again := t.Add(time.Duration(offset-after) * time.Second)
+		if _, is := again.Zone(); is == after {
+			return again
+		}
+	}
+	return t
+}
+
 // dayNumber counts the days of the proleptic Gregorian calendar, by the clock of t's zone, from 1970.
 func dayNumber(t time.Time) int64 {
 	_, offset := t.Zone()

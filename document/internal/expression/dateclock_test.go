@@ -1,0 +1,25 @@
+package expression
+
+import "testing"
+
+// TestDatesByTheClock: dates are read by the clock of a zone. An hour that comes twice is the second one, one that is skipped is later; a
+// year may have fewer than four digits. The results are those of a MongoDB server.
+func TestDatesByTheClock(t *testing.T) {
+	for _, test := range []struct{ expression, want string }{
+		{`{"$toLong": {"$dateFromString": {"dateString": "2024-11-03T01:30:00", "timezone": "America/New_York"}}}`, `long {"$numberLong":"1730615400000"}`},
+		{`{"$toLong": {"$dateFromString": {"dateString": "2024-11-03T00:59:59", "timezone": "America/New_York"}}}`, `long {"$numberLong":"1730609999000"}`},
+		{`{"$toLong": {"$dateFromString": {"dateString": "2024-11-03T02:00:00", "timezone": "America/New_York"}}}`, `long {"$numberLong":"1730617200000"}`},
+		{`{"$toLong": {"$dateFromString": {"dateString": "2024-03-10T02:30:00", "timezone": "America/New_York"}}}`, `long {"$numberLong":"1710055800000"}`},
+		{`{"$toLong": {"$dateFromString": {"dateString": "2024-10-27T01:30:00", "timezone": "Europe/London"}}}`, `long {"$numberLong":"1729992600000"}`},
+		{`{"$toLong": {"$dateFromParts": {"year": 2018, "month": 2, "day": 17, "hour": 23, "minute": 30, "timezone": "America/Sao_Paulo"}}}`,
+			`long {"$numberLong":"1518921000000"}`},
+		{`{"$toLong": {"$dateFromString": {"dateString": "10/03/24", "format": "%d/%m/%Y"}}}`, `long {"$numberLong":"-61403875200000"}`},
+		{`{"$dateFromParts": {"year": 2024, "isoWeek": 2}}`, `error 40489`},
+		{`{"$dateFromParts": {"isoWeekYear": 2024, "month": 2}}`, `error 40525`},
+	} {
+		v, err := evaluate(value(t, test.expression), value(t, `{}`))
+		if got := outcome(v, err); got != test.want {
+			t.Errorf("%s: got %s, want %s (%v)", test.expression, got, test.want, err)
+		}
+	}
+}
