@@ -256,6 +256,9 @@ func (ch *change) upsert(ctx context.Context) (id bsoncore.Value, doc document, 
 	if err != nil {
 		return id, nil, err
 	}
+	if len(doc) > MaxDocumentBytes {
+		return id, nil, mongoerror.New(codeUpsertTooLarge, "Document to upsert is larger than %d", MaxDocumentBytes)
+	}
 	if err := checkDocument(doc); err != nil {
 		return id, nil, err
 	}

@@ -254,10 +254,16 @@ func (w *writer) insert(c *collection, doc document) error {
 	return w.noteChange(c, opInsert, id, nil, doc)
 }
 
+// MongoDB's codes of an update that makes a document too large, and of an upsert that does.
+const (
+	codeGrownTooLarge  = mongoerror.Code(17419)
+	codeUpsertTooLarge = mongoerror.Code(17420)
+)
+
 // replace stores another document under the key of an old one. op says to change streams how it came about.
 func (w *writer) replace(c *collection, key []byte, old, doc document, op operation) error {
 	if len(doc) > MaxDocumentBytes {
-		return mongoerror.New(mongoerror.BSONObjectTooLarge, "Resulting document after update is larger than %d", MaxDocumentBytes)
+		return mongoerror.New(codeGrownTooLarge, "Resulting document after update is larger than %d", MaxDocumentBytes)
 	}
 	if err := w.validate(c, doc, old); err != nil {
 		return err
