@@ -4,7 +4,11 @@ import (
 	"bytes"
 	"cmp"
 	"math/bits"
+	"encoding/binary"
 	"slices"
+	"unsafe"
+
+	"github.com/pandodb/pando/internal/prefetch"
 )
 
 // newRun sorts the keys of some nodes, at least one, into a run of the entries given, which are as many.
@@ -48,6 +52,9 @@ func eachEqual(entries []entry, low uint, fn func(equal []entry)) {
 	}
 }
 
+// aheadKeys is of how many keys setHeads asks for the beginning at a time.
+const aheadKeys = 32
+
 // setHeads sets the heads of entries whose keys have their first from bytes in common to what follows their common
 // prefix, and returns its length. A prefix guessed from a few keys is nearly always right, so that each key is read once.
 func setHeads(a *arena, entries []entry, from int) (prefix int) {
@@ -60,12 +67,21 @@ func setHeads(a *arena, entries []entry, from int) (prefix int) {
 	common := string(first[from:guess])
 	prefix = guess
 	for i := range entries {
-		key := a.key(entries[i].node)
-		if len(key) >= guess && string(key[from:guess]) == common {
-			entries[i].head = headAt(key, guess)
-			continue
+		if i%aheadKeys == 0 {
+			next := entries[min(i+aheadKeys, len(entries)):min(i+2*aheadKeys, len(entries))]
+			if len(next) > 0 {
+				prefetch.Gather(a.base, unsafe.Pointer(&next[0].node), len(next), entryBytes, nodeHeader+guess+8)
+			}
 		}
-		prefix = min(prefix, from+commonPrefix(first[from:prefix], key[from:]))
+		key := a.key(entries[i].node)
+		switch {
+		case len(key) < guess || guess > from && string(key[from:guess]) != common:
+			prefix = min(prefix, from+commonPrefix(first[from:prefix], key[from:]))
+		case len(key) >= guess+8: // nearly always
+			entries[i].head = binary.BigEndian.Uint64(key[guess:])
+		default:
+			entries[i].head = headAt(key, guess)
+		}
 	}
 	if prefix < guess {
 		for i := range entries {
