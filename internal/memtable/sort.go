@@ -3,8 +3,8 @@ package memtable
 import (
 	"bytes"
 	"cmp"
-	"math/bits"
 	"encoding/binary"
+	"math/bits"
 	"slices"
 	"unsafe"
 
