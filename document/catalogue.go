@@ -94,18 +94,30 @@ func (s *Store) load() error {
 	}
 	s.meta = meta
 	known := map[string]bool{metaKeyspace: true}
-	for key, value := range meta.Prefix([]byte{collectionKey}) {
-		if err := s.loadEntry(cat, key, value, known); err != nil {
+	// Nobody reads these entries again, as long as the store is open.
+	entries := func(kind byte) *pando.Iterator {
+		return meta.Iter(&pando.IterOptions{Lower: []byte{kind}, Upper: []byte{kind + 1}, Once: true})
+	}
+	there := entries(collectionKey)
+	defer there.Close()
+	for there.Next() {
+		value := there.Value()
+		if there.Err() != nil {
+			break
+		}
+		if err := s.loadEntry(cat, there.Key(), value, known); err != nil {
 			return err
 		}
 	}
 	s.breakCycles(cat)
-	for key := range meta.Prefix([]byte{droppedKey}) {
-		if len(key) == 5 {
+	gone := entries(droppedKey)
+	defer gone.Close()
+	for gone.Next() {
+		if key := gone.Key(); len(key) == 5 {
 			s.nextID = max(s.nextID, binary.BigEndian.Uint32(key[1:])) // the log tells of this number
 		}
 	}
-	if err := meta.Err(); err != nil {
+	if err := errors.Join(there.Err(), gone.Err()); err != nil {
 		return fmt.Errorf("read the catalogue of documents: %w", err)
 	}
 	s.current.Store(cat)
