@@ -160,6 +160,7 @@ func (e *Engine) sweepValues() {
 		}
 		e.removeSegments([]uint32{i.ID})
 	}
+	e.store.GiveBack() // what they were given up for may be the want of space
 }
 
 // ended says ErrClosed instead of what a value meets whose writing was overtaken by Close, and ErrFailed where a sync has failed
