@@ -69,7 +69,7 @@ func (s *Store) aggregate(ctx context.Context, c *Collection, pipeline any, o *A
 	if spec, ok := changeStreamStage(stages); ok {
 		return s.openChangeStream(ctx, ns, spec, stages[1:], o)
 	}
-	call := new(expression.Call)
+	call := s.newCall()
 	p, _, err := s.parsePipeline(ns, stages, o, call)
 	if err != nil {
 		return nil, err
@@ -194,7 +194,7 @@ func (c *Collection) ExplainAggregate(ctx context.Context, pipeline any, o *Aggr
 	if err != nil {
 		return nil, err
 	}
-	p, below, err := c.store.parsePipeline(c.ns, stages, o, nil)
+	p, below, err := c.store.parsePipeline(c.ns, stages, o, c.store.newCall())
 	if err != nil {
 		return nil, err
 	}

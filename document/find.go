@@ -161,7 +161,7 @@ func (f *found) close() error { return f.m.close() }
 
 // parseFind parses a query.
 func (c *Collection) parseFind(filter any, o *FindOptions) (*findQuery, error) {
-	q := &findQuery{now: c.store.clock.Now(), call: new(expression.Call)}
+	q := &findQuery{now: c.store.clock.Now(), call: c.store.newCall()}
 	if o != nil {
 		q.options = *o
 	}

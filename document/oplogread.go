@@ -14,7 +14,6 @@ import (
 
 	"github.com/pandodb/pando"
 	"github.com/pandodb/pando/document/internal/aggregate"
-	"github.com/pandodb/pando/document/internal/expression"
 	"github.com/pandodb/pando/document/internal/mongoerror"
 	"github.com/pandodb/pando/document/internal/path"
 	"github.com/pandodb/pando/document/internal/query"
@@ -102,7 +101,7 @@ func (s *Store) openOplog(ctx context.Context, q *findQuery, follow bool) (*oplo
 		return nil, positionLost(err)
 	}
 	// The filter runs in the goroutine of the feed, and ends with it: so it has a call of its own.
-	reading := new(expression.Call)
+	reading := s.newCall()
 	filter, err := query.Parse(q.spec, &query.Options{Collation: q.Collation, Let: q.Let, Now: q.now, Call: reading})
 	if err != nil {
 		return nil, err

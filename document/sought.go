@@ -6,7 +6,6 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 
-	"github.com/pandodb/pando/document/internal/expression"
 	"github.com/pandodb/pando/document/internal/path"
 	"github.com/pandodb/pando/document/internal/query"
 )
@@ -27,7 +26,7 @@ func (c *Collection) parseSought(filter any, o *UpdateOptions) (*findQuery, erro
 	if err := checkSpec(spec); err != nil {
 		return nil, err
 	}
-	q := &findQuery{now: c.store.clock.Now(), call: new(expression.Call), spec: spec, project: whole}
+	q := &findQuery{now: c.store.clock.Now(), call: c.store.newCall(), spec: spec, project: whole}
 	q.FilterSpec = spec
 	q.Collation, err = c.collation(nil)
 	return q, err

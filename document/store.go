@@ -15,6 +15,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/pandodb/pando"
+	"github.com/pandodb/pando/document/internal/expression"
 	"github.com/pandodb/pando/document/internal/scratch"
 	"github.com/pandodb/pando/internal/clock"
 	"github.com/pandodb/pando/vfs/osfs"
@@ -212,6 +213,23 @@ func (s *Store) LastTime() bson.Timestamp {
 		last = s.timestamp()
 	}
 	return bson.Timestamp{T: uint32(last >> 32), I: uint32(last)}
+}
+
+// newCall makes the call that a query is parsed for.
+func (s *Store) newCall() *expression.Call {
+	if s.options.History < 0 { // nor is there a replica set
+		return new(expression.Call)
+	}
+	return &expression.Call{Cluster: (*clusterClock)(s)}
+}
+
+// clusterClock is the store as expressions see it. It implements expression.ClusterClock.
+type clusterClock Store
+
+// ClusterTime implements expression.ClusterClock.
+func (c *clusterClock) ClusterTime() uint64 {
+	t := (*Store)(c).LastTime()
+	return uint64(t.T)<<32 | uint64(t.I)
 }
 
 // resumeTime goes on from the newest time that the log tells of, when a time is wanted first: the store may have been open before in this

@@ -31,8 +31,6 @@ type Options struct {
 	// its value, and it is missing otherwise. The others are constants.
 	Let []Variable
 	Now time.Time // $$NOW; zero: there is none
-	// ClusterTime is $$CLUSTER_TIME; missing: there is none.
-	ClusterTime bsoncore.Value
 	// Meta gives {$meta: kind} for the document that is being evaluated where EvalWith is not given the variable
 	// MetaVariable(kind); nil: it is missing then.
 	Meta func(kind string) bsoncore.Value
@@ -42,7 +40,7 @@ type Options struct {
 	Redact bool
 	// Validator refuses $rand: what a collection's validator says of a document is always the same.
 	Validator bool
-	// Call is who waits for the evaluations, and ends them with its context; nil: nobody.
+	// Call is who waits for the evaluations, and ends them with its context, and knows $$CLUSTER_TIME; nil: nobody.
 	Call *Call
 }
 

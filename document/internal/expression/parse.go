@@ -296,10 +296,10 @@ func (p *parser) builtin(name string) (v bsoncore.Value, ok bool, err error) {
 		v.Type = bsoncore.TypeDateTime
 		return v, true, nil
 	case "CLUSTER_TIME":
-		if p.options.ClusterTime.Type == 0 {
+		if v, ok = p.options.Call.clusterTime(); !ok {
 			return v, false, mongoerror.New(51144, "Builtin variable '$$CLUSTER_TIME' is not available")
 		}
-		return p.options.ClusterTime, true, nil
+		return v, true, nil
 	case "SEARCH_META":
 		return v, true, nil
 	case "DESCEND", "PRUNE", "KEEP":
