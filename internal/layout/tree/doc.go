@@ -1,9 +1,10 @@
 // Package tree is the default layout: a copy-on-write B+tree whose leaves are blobs of a few KiB.
 //
-// Inner nodes stay in memory, are read when they are first touched, and the lowest level of them can be given up again when
-// memory is short, and stays from the second Get on. Each child slot of a node holds where the child lies, how many records are under it, the least expiry
-// under it and whether any value under it lies apart; a slot of a leaf also holds its delta blobs, a filter over its keys
-// and the handle of its page in the cache, so that a point read goes straight from the slot to the page.
+// Inner nodes stay in memory and are read when they are first touched. The lowest level of them can be given up again when
+// memory is short, and stays from the second Get on: the first one of a node reads neither its filters nor keeps it. Each
+// child slot of a node holds where the child lies, how many records are under it, the least expiry under it and whether any
+// value under it lies apart; a slot of a leaf also holds its delta blobs, a filter over its keys and the handle of its page
+// in the cache, so that a point read goes straight from the slot to the page.
 //
 // A delta blob is a few changes to a leaf, written without the leaf: the leaf is not even read, as long as none of its
 // values lies apart. Such a slot has an open count (it is an upper bound until somebody reads the leaf). Deltas are folded
