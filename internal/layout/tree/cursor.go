@@ -112,7 +112,7 @@ func (c *cursor) settle(over place, last bool) bool {
 			if last {
 				c.at = n - 1
 			}
-			if c.passed >= askAfter {
+			if c.passed >= askAfter && c.pinned != 0 {
 				c.askNext(last)
 			}
 			return true
@@ -133,7 +133,8 @@ func (c *cursor) settle(over place, last bool) bool {
 // going over it.
 const askAfter = 2
 
-// askNext asks the processor for the page of the next leaf, or with back of the previous one, if it is one of the same node and in the cache.
+// askNext asks the processor for the page of the next leaf, or with back of the previous one, if it is one of the same node. Where the one
+// at hand is in the cache, that one most likely is.
 func (c *cursor) askNext(back bool) {
 
 	s, i := &c.path[len(c.path)-1], 1
