@@ -174,6 +174,10 @@ func (c *Changes) next() bool {
 		c.change.Record.Kind, c.change.Record.Expiry, c.change.Record.Value = record.Inline, 0, value
 		return true
 	}
+	if s.cursor.Deleted() {
+		c.change.Record.Kind, c.change.Record.Expiry, c.change.Record.Value = record.Tombstone, 0, nil
+		return true
+	}
 	c.change.Record, _ = s.cursor.Record()
 	return true
 }
