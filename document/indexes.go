@@ -12,7 +12,6 @@ import (
 	"github.com/pandodb/pando/document/internal/index"
 	"github.com/pandodb/pando/document/internal/mongoerror"
 	"github.com/pandodb/pando/document/internal/notation"
-	"github.com/pandodb/pando/document/internal/order"
 )
 
 // Index says what index to make. Its fields are those of MongoDB's createIndexes.
@@ -100,22 +99,16 @@ func (c *Collection) CreateIndexes(ctx context.Context, specs []bson.Raw, progre
 	if err != nil {
 		return nil, err
 	}
+	defs, err := x.parseIndexes(specs)
+	if err != nil {
+		return nil, err
+	}
 	if c.tx != nil {
-		return c.tx.createIndexes(x, specs)
+		return c.tx.createIndexes(x, defs)
 	}
 	names := make([]string, len(specs))
 	var fresh []*secondary
-	for i, spec := range specs {
-		if err := checkBSON(spec); err != nil {
-			return nil, err
-		}
-		def, err := index.Parse(slices.Clone(document(spec)), x.settings.Load().collation)
-		if err != nil {
-			return nil, err
-		}
-		if err := x.checkSeriesIndex(def); err != nil {
-			return nil, errors.Join(err, x.unregister(fresh))
-		}
+	for i, def := range defs {
 		names[i] = def.Name
 		made, err := x.register(ctx, def)
 		if err != nil {
@@ -132,7 +125,7 @@ func (c *Collection) CreateIndexes(ctx context.Context, specs []bson.Raw, progre
 }
 
 // createIndexes makes indexes of a collection that the transaction has created, and that is empty so far.
-func (tx *Tx) createIndexes(x *collection, specs []bson.Raw) ([]string, error) {
+func (tx *Tx) createIndexes(x *collection, defs []*index.Definition) ([]string, error) {
 	if tx.created[*x.name.Load()] != x {
 		return nil, mongoerror.New(mongoerror.OperationNotSupportedInTransaction, "Cannot create new indexes on existing collection %s in a multi-document transaction.", x.name.Load())
 	}
@@ -143,14 +136,16 @@ func (tx *Tx) createIndexes(x *collection, specs []bson.Raw) ([]string, error) {
 	}
 	list := slices.Clone(*x.indexes.Load())
 	var names []string
-	for _, spec := range specs {
-		def, err := index.Parse(slices.Clone(document(spec)), x.settings.Load().collation)
-		if err != nil {
-			return nil, err
-		}
+	for _, def := range defs {
 		names = append(names, def.Name)
+		if there, err := x.isThere(list, def); err != nil {
+			return nil, err
+		} else if there {
+			continue
+		}
 		x.nextIndex++
 		i := &secondary{number: x.nextIndex, def: def, ready: true}
+		var err error
 		if i.ks, err = tx.store.db.Keyspace(indexName(x.number, i.number), x.indexOptionsOf(def)); err != nil {
 			return nil, err
 		}
@@ -173,26 +168,9 @@ func (c *collection) register(ctx context.Context, def *index.Definition) (*seco
 	s := c.store
 	s.schema.Lock()
 	defer s.schema.Unlock()
-	if s := c.settings.Load().series; s == nil && isIDIndex(def) {
-		return nil, nil
-	} else if s.hasIndex() {
-		if same, err := compareIndexes(s.order, def); same || err != nil {
-			return nil, err
-		}
-	}
 	list := *c.indexes.Load()
-	for _, byName := range []bool{true, false} { // whose name it is says first what is wrong
-		for _, x := range list {
-			if byName != (x.def.Name == def.Name) {
-				continue
-			}
-			if same, err := compareIndexes(x.def, def); same || err != nil {
-				return nil, err
-			}
-		}
-	}
-	if len(list)+2 > maxIndexes {
-		return nil, mongoerror.New(mongoerror.CannotCreateIndex, "add index fails, too many indexes for %s key:%s", c.name.Load(), def.Keys)
+	if there, err := c.isThere(list, def); there || err != nil {
+		return nil, err
 	}
 	c.nextIndex++
 	x := &secondary{number: c.nextIndex, def: def, build: newBuild()}
@@ -201,48 +179,6 @@ func (c *collection) register(ctx context.Context, def *index.Definition) (*seco
 		return nil, err
 	}
 	return x, c.changeIndexes(ctx, append(slices.Clone(list), x), nil, nil)
-}
-
-// isIDIndex reports whether a definition is that of the index of _id, which is always there.
-func isIDIndex(def *index.Definition) bool {
-	return len(def.Components) == 1 && def.Components[0].Path == "_id" && def.Components[0].Kind == index.Ascending
-}
-
-// KnownIndexFields returns a specification of an index without the fields that none has.
-func KnownIndexFields(spec bson.Raw) (bson.Raw, error) {
-	elements, err := document(spec).Elements()
-	if err != nil {
-		return nil, malformed("%v", err)
-	}
-	b := bsoncore.NewDocumentBuilder()
-	for _, e := range elements {
-		if index.IsField(e.Key()) {
-			b.AppendValue(e.Key(), e.Value())
-		}
-	}
-	return bson.Raw(b.Build()), nil
-}
-
-// sameSpec reports whether two parts of specifications mean the same: {a: 1.0}, as shells and old dumps have it, is {a: 1}.
-func sameSpec(a, b document) bool {
-	return len(a) == 0 && len(b) == 0 || len(a) > 0 && len(b) > 0 && order.CompareDocuments(a, b, nil) == 0
-}
-
-// compareIndexes reports whether two definitions are the same index, and fails when they are in each other's way.
-func compareIndexes(old, new *index.Definition) (bool, error) {
-	same := sameSpec(old.Keys, new.Keys) && sameSpec(old.WildcardProjection, new.WildcardProjection) && sameSpec(old.PartialSpec, new.PartialSpec) &&
-		old.Collation.Equal(new.Collation) && old.Unique == new.Unique && old.Sparse == new.Sparse
-	switch {
-	case same && old.TTL == new.TTL && old.Name == new.Name:
-		return true, nil
-	case same && old.TTL == new.TTL:
-		return false, mongoerror.New(mongoerror.IndexOptionsConflict, "Index already exists with a different name: %s", old.Name)
-	case same:
-		return false, mongoerror.New(mongoerror.IndexOptionsConflict, "An equivalent index already exists with the same name but different options. Requested index: %s, existing index: %s", new.Spec, old.Spec)
-	case old.Name == new.Name:
-		return false, mongoerror.New(mongoerror.IndexKeySpecsConflict, "An existing index has the same name as the requested index. When index names are not specified, they are auto generated and can cause conflicts. Please refer to our documentation. Requested index: %s, existing index: %s", new.Spec, old.Spec)
-	}
-	return false, nil
 }
 
 // changeIndexes replaces the list of indexes, in the catalogue and in memory, when no write is committing. The caller holds

@@ -1,0 +1,69 @@
+package document_test
+
+import (
+	"testing"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/pandodb/pando/document"
+	"github.com/pandodb/pando/vfs/memfs"
+)
+
+// specs returns specifications of indexes.
+func specs(t *testing.T, list ...string) []bson.Raw {
+	t.Helper()
+	out := make([]bson.Raw, len(list))
+	for i, text := range list {
+		must(t, bson.UnmarshalExtJSON([]byte(text), false, &out[i]))
+	}
+	return out
+}
+
+// TestIndexesOfOneCall are all made, or none: one that cannot be leaves nothing of those in front of it, which can be made later.
+func TestIndexesOfOneCall(t *testing.T) {
+	s := open(t, memfs.New())
+	c := collection(t, s, "c", nil)
+	_, err := c.Insert(ctx, document.JSON(`{"_id": 1, "a": 1}`))
+	must(t, err)
+	const good = `{"key": {"a": 1}, "name": "a_1"}`
+	for bad, want := range map[string]document.Code{
+		`{"key": {"b": "unheard"}, "name": "b"}`: 67, `{"key": {"b": 1}, "name": "a_1"}`: 86, `{"key": {"b": 1}, "name": "_id_"}`: 2,
+		`{"key": {"a": 1}, "name": "other"}`: 85,
+	} {
+		if _, err := c.CreateIndexes(ctx, specs(t, good, bad), nil); document.CodeOf(err) != want {
+			t.Errorf("%s: %v", bad, err)
+		}
+		if list, err := c.Indexes(ctx); len(list) != 1 || err != nil {
+			t.Errorf("after %s there are %d indexes, %v", bad, len(list), err)
+		}
+	}
+	_, err = c.CreateIndexes(ctx, specs(t, good), nil)
+	must(t, err)
+	cursor, err := c.OpenFind(ctx, document.JSON(`{"a": 1}`), &document.FindOptions{Hint: "a_1"})
+	must(t, err)
+	if !cursor.Next(ctx) {
+		t.Errorf("the index finds nothing: %v", cursor.Err())
+	}
+	must(t, cursor.Close())
+}
+
+// TestIndexesOfATransaction: what is there already is not made again, and what is in the way refused, as elsewhere.
+func TestIndexesOfATransaction(t *testing.T) {
+	s := open(t, memfs.New())
+	d := s.Database("test")
+	tx, err := s.Begin(ctx)
+	must(t, err)
+	c := tx.In(d.Lookup("fresh"))
+	const good = `{"key": {"a": 1}, "name": "a_1"}`
+	for range 2 {
+		_, err = c.CreateIndexes(ctx, specs(t, good, `{"key": {"_id": 1}, "name": "_id_"}`), nil)
+		must(t, err)
+	}
+	if _, err := c.CreateIndexes(ctx, specs(t, `{"key": {"b": 1}, "name": "a_1"}`), nil); document.CodeOf(err) != 86 {
+		t.Errorf("another index of the same name: %v", err)
+	}
+	must(t, tx.Commit(ctx))
+	if list, err := d.Lookup("fresh").Indexes(ctx); len(list) != 2 || err != nil {
+		t.Errorf("%d indexes, %v", len(list), err)
+	}
+}
