@@ -7,6 +7,7 @@ import (
 	"os"
 
 	"github.com/pandodb/pando"
+	"github.com/pandodb/pando/document"
 	"github.com/pandodb/pando/internal/importer"
 	"github.com/spf13/cobra"
 )
@@ -16,7 +17,7 @@ func newSalvageCommand(a *app) *cobra.Command {
 		Use:   "salvage DIR NEWDIR",
 		Short: "Save what is intact of a damaged database",
 		Long: `Salvage writes what can still be read of a damaged database into a new one, in NEWDIR, and prints a line for each loss. It
-writes nothing into DIR. The exit code is 4 when anything was lost.`,
+writes nothing into DIR. Indexes of documents are made again where anything was lost. The exit code is 4 when anything was lost.`,
 		Example: `  pando salvage mydb saved`,
 		Args:    exactly(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -57,7 +58,7 @@ func (a *app) salvage(ctx context.Context, dir, target string) error {
 	a.complete(&o)
 	var report *pando.SalvageReport
 	err := a.follow(ctx, "saving", func(ctx context.Context) (err error) {
-		report, err = pando.Salvage(ctx, dir, target, &o)
+		report, err = document.Salvage(ctx, dir, target, &document.Options{Storage: o})
 		return err
 	})
 	if err != nil {

@@ -1,0 +1,105 @@
+package document
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/pandodb/pando"
+	"github.com/pandodb/pando/vfs"
+	"github.com/pandodb/pando/vfs/osfs"
+)
+
+// Salvage is pando.Salvage for a store of documents. Where anything was lost, or taken from older versions, indexes are made again of
+// the documents that are there: what was saved of them would tell of others. An index that cannot be made, because what came back from
+// older versions is there twice for instance, is dropped, and listed as a loss. Where a part of the catalogue of collections is lost, nothing
+// is done beyond what pando.Salvage does, which the report says: to open the store would drop what it does not know. A database without documents is salvaged all the same.
+func Salvage(ctx context.Context, dir, target string, o *Options) (*pando.SalvageReport, error) {
+	var storage pando.Options
+	if o != nil {
+		storage = o.Storage
+	}
+	report, err := pando.Salvage(ctx, dir, target, &storage)
+	if err != nil || len(report.Lost) == 0 && report.Older == 0 {
+		return report, err
+	}
+	if slices.ContainsFunc(report.Lost, func(l pando.Loss) bool { return l.Keyspace == metaKeyspace }) {
+		report.Lost = append(report.Lost, pando.Loss{Keyspace: metaKeyspace, Reason: "what tells of collections is lost in part: indexes are not " +
+			"made again, and whoever opens this as a store drops the keyspaces of collections that it does not know"})
+		return report, nil
+	}
+	if err := remake(ctx, target, storage, report); err != nil {
+		if storage.FS == nil {
+			storage.FS = osfs.New()
+		}
+		err = fmt.Errorf("salvage %s into %s: make the indexes again: %w", dir, target, err)
+		return report, errors.Join(err, vfs.RemoveAll(storage.FS, target))
+	}
+	return report, nil
+}
+
+// remake makes the indexes of a salvaged store again.
+func remake(ctx context.Context, dir string, storage pando.Options, report *pando.SalvageReport) (err error) {
+	storage.Profile, storage.ReadOnly, storage.MustExist, storage.KeepChanges = pando.Bench, false, true, 0
+	db, err := pando.Open(dir, &storage)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	list, err := db.Keyspaces()
+	if err != nil || !slices.ContainsFunc(list, func(k pando.KeyspaceInfo) bool { return k.Name == metaKeyspace }) {
+		return err
+	}
+	s, err := NewWith(db, &Options{History: -1, TTLInterval: -1})
+	if err != nil { // what tells of collections is damaged: a store that does not open gives no wrong answers
+		report.Lost = append(report.Lost, pando.Loss{Keyspace: metaKeyspace, Reason: err.Error()})
+		return nil
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	collections := s.current.Load().byName
+	for _, name := range slices.Sorted(maps.Keys(collections)) {
+		c := collections[name]
+		if err := c.open(); err != nil {
+			report.Lost = append(report.Lost, pando.Loss{Keyspace: recordsName(c.number), Reason: fmt.Sprintf("collection %s: %v", name, err)})
+			continue
+		}
+		for _, x := range *c.indexes.Load() {
+			err := c.remakeIndex(ctx, x)
+			if err == nil {
+				continue
+			}
+			if ctx.Err() != nil || errors.Is(err, pando.ErrDiskFull) || errors.Is(err, pando.ErrFailed) {
+				return err
+			}
+			reason := fmt.Sprintf("index %s of %s cannot be made again and is dropped: %v", x.def.Name, name, err)
+			report.Lost = append(report.Lost, pando.Loss{Keyspace: x.ks.Name(), Reason: reason})
+			if err := c.unregister([]*secondary{x}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// remakeIndex enters all records into an index that nobody uses, instead of what it holds.
+func (c *collection) remakeIndex(ctx context.Context, x *secondary) error {
+	if err := x.ks.DeleteRange(nil, nil); err != nil {
+		return err
+	}
+	var from []byte
+	for {
+		n, last, err := c.buildSome([]*secondary{x}, from, buildChunk)
+		if err != nil {
+			return err
+		}
+		if n < buildChunk {
+			return nil
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		from = append(last, 0)
+	}
+}
