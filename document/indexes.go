@@ -385,15 +385,13 @@ func (c *collection) modifyIndex(ctx context.Context, v bsoncore.Value) error {
 			return mongoerror.New(mongoerror.InvalidOptions, "must specify either index name or key pattern")
 		}
 	}
-	found, err := c.selectIndexes(which)
+	changes, err := c.indexChanges(spec)
 	if err != nil {
 		return err
 	}
-	changes := bsoncore.NewDocumentBuilder()
-	for _, e := range elementsOf(spec) {
-		if e.Key() == "expireAfterSeconds" || e.Key() == "hidden" {
-			changes.AppendValue(e.Key(), e.Value())
-		}
+	found, err := c.selectIndexes(which)
+	if err != nil {
+		return err
 	}
 	var old document
 	list := slices.Clone(*c.indexes.Load())
@@ -401,7 +399,7 @@ func (c *collection) modifyIndex(ctx context.Context, v bsoncore.Value) error {
 		if !slices.Contains(found, x) {
 			continue
 		}
-		merged, err := mergeOptions(x.def.Spec, changes.Build())
+		merged, err := mergeOptions(x.def.Spec, changes)
 		if err != nil {
 			return err
 		}
@@ -416,6 +414,34 @@ func (c *collection) modifyIndex(ctx context.Context, v bsoncore.Value) error {
 	}
 	command := bsoncore.NewDocumentBuilder().AppendString("collMod", c.name.Load().String()).AppendDocument("index", spec).Build()
 	return c.changeIndexes(ctx, list, []document{command}, c.aboutModify(c.settings.Load().spec, old))
+}
+
+// indexChanges returns what collMod's index asks to change. What cannot be changed is refused: a program that has asked for a unique index
+// may rely on it.
+func (c *collection) indexChanges(spec document) (document, error) {
+	changes := bsoncore.NewDocumentBuilder()
+	for _, e := range elementsOf(spec) {
+		switch e.Key() {
+		case "name", "keyPattern":
+		case "hidden":
+			name, _ := spec.Lookup("name").StringValueOK()
+			keys, _ := spec.Lookup("keyPattern").DocumentOK()
+			if c.settings.Load().series == nil && (name == "_id_" || isIDPattern(keys)) {
+				return nil, mongoerror.New(mongoerror.BadValue, "can't hide _id index")
+			}
+			changes.AppendValue(e.Key(), e.Value())
+		case "expireAfterSeconds":
+			if n, ok := e.Value().AsInt64OK(); ok && n < 0 {
+				return nil, mongoerror.New(mongoerror.InvalidOptions, "TTL index 'expireAfterSeconds' option cannot be less than 0")
+			}
+			changes.AppendValue(e.Key(), e.Value())
+		case "unique", "prepareUnique":
+			return nil, mongoerror.New(mongoerror.CommandNotSupported, "an index cannot become unique: make a unique one, and drop the other")
+		default:
+			return nil, mongoerror.New(mongoerror.Code(40415), "BSON field 'collMod.index.%s' is an unknown field.", e.Key())
+		}
+	}
+	return changes.Build(), nil
 }
 
 // indexOptions returns the options of an index that a change names, as they are.

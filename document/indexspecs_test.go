@@ -67,3 +67,20 @@ func TestIndexesOfATransaction(t *testing.T) {
 		t.Errorf("%d indexes, %v", len(list), err)
 	}
 }
+
+// TestChangesOfIndexes: what cannot be changed is refused, and not taken for done.
+func TestChangesOfIndexes(t *testing.T) {
+	s := open(t, memfs.New())
+	c := collection(t, s, "c", nil)
+	_, err := c.CreateIndexes(ctx, specs(t, `{"key": {"a": 1}, "name": "a_1"}`), nil)
+	must(t, err)
+	for change, want := range map[string]document.Code{
+		`{"name": "a_1", "unique": true}`: 115, `{"name": "a_1", "prepareUnique": true}`: 115, `{"name": "a_1", "sparse": true}`: 40415,
+		`{"name": "a_1", "expireAfterSeconds": -5}`: 72, `{"name": "_id_", "hidden": true}`: 2, `{"keyPattern": {"_id": 1}, "hidden": true}`: 2,
+		`{"name": "b_1", "hidden": true}`: 27, `{"hidden": true}`: 72, `{"name": "a_1", "hidden": true, "expireAfterSeconds": 5}`: 0,
+	} {
+		if err := c.Modify(ctx, document.JSON(`{"index": `+change+`}`)); document.CodeOf(err) != want {
+			t.Errorf("%s: %v", change, err)
+		}
+	}
+}
