@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 
 	"github.com/pandodb/pando"
 	"github.com/spf13/cobra"
@@ -32,8 +33,13 @@ func (a *app) restore(ctx context.Context, source, dir string) error {
 	if !vacant {
 		return fmt.Errorf("%s is not empty: a backup is restored into a new directory", dir)
 	}
+	_, err = os.Stat(dir)
+	there := err == nil
 	if err := a.backup(ctx, source, dir); err != nil {
-		return errors.Join(err, os.RemoveAll(dir)) // what is in it now is our own, and unfinished
+		if errors.Is(err, pando.ErrLocked) {
+			return err // somebody writes to the backup, or restores to the same place
+		}
+		return errors.Join(err, discard(dir, there)) // what is in it now is our own, and unfinished
 	}
 	return a.reading(dir, func(db *pando.DB) error {
 		if err := a.describeCopy(db, dir); err != nil {
@@ -48,4 +54,16 @@ func (a *app) restore(ctx context.Context, source, dir string) error {
 		}
 		return nil
 	})
+}
+
+// discard removes a directory, or what is in it where it was there before.
+func discard(dir string, there bool) error {
+	if !there {
+		return os.RemoveAll(dir)
+	}
+	entries, err := os.ReadDir(dir)
+	for _, e := range entries {
+		err = errors.Join(err, os.RemoveAll(filepath.Join(dir, e.Name())))
+	}
+	return err
 }
