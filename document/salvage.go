@@ -15,7 +15,8 @@ import (
 // Salvage is pando.Salvage for a store of documents. Where anything was lost, or taken from older versions, indexes are made again of
 // the documents that are there: what was saved of them would tell of others. An index that cannot be made, because what came back from
 // older versions is there twice for instance, is dropped, and listed as a loss. Where a part of the catalogue of collections is lost, nothing
-// is done beyond what pando.Salvage does, which the report says: to open the store would drop what it does not know. A database without documents is salvaged all the same.
+// is done beyond what pando.Salvage does, which the report says: to open the store would drop what it does not know. A database without
+// documents is salvaged all the same.
 func Salvage(ctx context.Context, dir, target string, o *Options) (*pando.SalvageReport, error) {
 	var storage pando.Options
 	if o != nil {
