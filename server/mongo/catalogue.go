@@ -100,9 +100,9 @@ func (r *request) drop() (bsoncore.Document, error) {
 		return nil, err
 	}
 	ns := r.db + "." + c.Name()
-	count := 1
-	if list, err := c.Indexes(r.ctx); err == nil {
-		count = len(list)
+	b := bsoncore.NewDocumentBuilder()
+	if list, err := c.Indexes(r.ctx); err == nil { // else it is a view
+		b.AppendInt32("nIndexesWas", int32(len(list)))
 	}
 	if err := c.Drop(r.ctx); errors.Is(err, document.NamespaceNotFound) {
 		return ok(), nil // as of 7.0 dropping what is not there is no error
@@ -110,7 +110,7 @@ func (r *request) drop() (bsoncore.Document, error) {
 		return nil, err
 	}
 	r.server.cursors.endAll(func(x *cursor) bool { return x.ns == ns && !x.changes && !x.tailable })
-	return done(bsoncore.NewDocumentBuilder().AppendInt32("nIndexesWas", int32(count)).AppendString("ns", ns)), nil
+	return done(b.AppendString("ns", ns)), nil
 }
 
 func (r *request) dropDatabase() (bsoncore.Document, error) {

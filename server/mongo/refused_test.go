@@ -75,6 +75,12 @@ func TestRefusedOnViews(t *testing.T) {
 	if n := c.must("d", cmd("count", "v")).Lookup("n").AsInt64(); n != 5 {
 		t.Errorf("%d documents in the view", n)
 	}
+	if reply := c.must("d", cmd("drop", "v")); reply.Lookup("nIndexesWas").Type != 0 || reply.Lookup("ns").StringValue() != "d.v" {
+		t.Errorf("dropping a view: %v", reply)
+	}
+	if reply := c.must("d", cmd("drop", "c")); reply.Lookup("nIndexesWas").AsInt64() != 1 {
+		t.Errorf("dropping a collection: %v", reply)
+	}
 }
 
 // TestDroppingSeveralIndexes: all that a list names, or none of them.
