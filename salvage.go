@@ -90,6 +90,7 @@ func runSalvage(ctx context.Context, dir, target string, o *Options) (report *Sa
 // salvageInto fills the new database.
 func salvageInto(ctx context.Context, dir string, db *DB, fsys vfs.FS) (*SalvageReport, error) {
 	s := &salvageSink{db: db, keyspaces: map[uint32]*Keyspace{}, batch: db.NewBatch()}
+	defer func() { s.batch.Reset() }() // which may have a file
 	report, err := salvage.Run(ctx, fsys, dir, s)
 	if err != nil {
 		return report, err

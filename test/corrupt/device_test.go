@@ -3,6 +3,7 @@ package corrupt
 import (
 	"context"
 	"errors"
+	"fmt"
 	"path"
 	"testing"
 
@@ -68,30 +69,43 @@ func TestSalvageOfABackupLosesNothing(t *testing.T) {
 
 // A salvage that fails removes what it has made, so that it can be tried again, and nothing is left open.
 func TestSalvageThatFailsLeavesNothing(t *testing.T) {
-	s := newSample(t)
-	for name, rule := range map[string]faultfs.Rule{
-		"io error":  {Ops: faultfs.Mutating &^ faultfs.Ops(faultfs.OpRemove)},
-		"disk full": {Ops: faultfs.Mutating &^ faultfs.Ops(faultfs.OpRemove, faultfs.OpSync, faultfs.OpSyncDir, faultfs.OpLock), Err: vfs.ErrNoSpace},
-		"read":      {Ops: faultfs.Ops(faultfs.OpReadAt, faultfs.OpOpen)},
-	} {
-		for hit := true; hit; rule.Skip += 1 + rule.Skip/20 {
-			image := s.image.KillImage()
-			fsys := faultfs.New(image)
-			fsys.Set(rule)
-			report, err := pando.Salvage(context.Background(), dir, "target", options(fsys))
-			hit = fsys.Triggered() > 0
-			if leaks := fsys.Leaks(); len(leaks) > 0 {
-				t.Fatalf("%s, call %d: left open: %v", name, rule.Skip, leaks)
-			}
-			if err == nil {
-				continue
-			}
-			if !hit {
-				t.Fatalf("%s: without a fault: %v", name, err)
-			}
-			if names, listing := image.List("target"); listing == nil {
-				t.Fatalf("%s, call %d: %v (%v), which left %q", name, rule.Skip, err, report, names)
-			}
+	many := memfs.New() // more than a batch holds in memory
+	db, err := pando.Open(dir, options(many))
+	must(t, err)
+	for i := range 2000 {
+		must(t, db.Put(fmt.Append(nil, i), distinct(i)[:100]))
+	}
+	must(t, db.Close())
+	for source, image := range map[string]*memfs.FS{"all kinds": newSample(t).image, "many": many} {
+		for name, rule := range map[string]faultfs.Rule{
+			"io error":  {Ops: faultfs.Mutating &^ faultfs.Ops(faultfs.OpRemove)},
+			"disk full": {Ops: faultfs.Mutating &^ faultfs.Ops(faultfs.OpRemove, faultfs.OpSync, faultfs.OpSyncDir, faultfs.OpLock), Err: vfs.ErrNoSpace},
+			"read":      {Ops: faultfs.Ops(faultfs.OpReadAt, faultfs.OpOpen)},
+		} {
+			t.Run(source+"/"+name, func(t *testing.T) {
+				for salvageFails(t, image, rule) {
+					rule.Skip += 1 + rule.Skip/20
+				}
+			})
 		}
 	}
+}
+
+// salvageFails reports whether a salvage came to the fault.
+func salvageFails(t *testing.T, source *memfs.FS, rule faultfs.Rule) bool {
+	image := source.KillImage()
+	fsys := faultfs.New(image)
+	fsys.Set(rule)
+	report, err := pando.Salvage(context.Background(), dir, "target", options(fsys))
+	hit := fsys.Triggered() > 0
+	if leaks := fsys.Leaks(); len(leaks) > 0 {
+		t.Fatalf("call %d: left open: %v", rule.Skip, leaks)
+	}
+	if err != nil && !hit {
+		t.Fatalf("without a fault: %v", err)
+	}
+	if names, listing := image.List("target"); err != nil && listing == nil {
+		t.Fatalf("call %d: %v (%v), which left %q", rule.Skip, err, report, names)
+	}
+	return hit
 }
