@@ -95,9 +95,17 @@ func (c *Collection) CreateIndexes(ctx context.Context, specs []bson.Raw, progre
 	if c.view() != nil {
 		return nil, onView(c.ns)
 	}
-	x, err := c.make(ctx)
+	x, err := c.use()
 	if err != nil {
 		return nil, err
+	}
+	if x == nil { // it is not made for indexes that cannot be
+		if _, err := parseIndexes(specs, nil); err != nil {
+			return nil, err
+		}
+		if x, err = c.make(ctx); err != nil {
+			return nil, err
+		}
 	}
 	defs, err := x.parseIndexes(specs)
 	if err != nil {

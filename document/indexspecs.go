@@ -6,6 +6,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 
+	"github.com/pandodb/pando/document/internal/collation"
 	"github.com/pandodb/pando/document/internal/index"
 	"github.com/pandodb/pando/document/internal/mongoerror"
 	"github.com/pandodb/pando/document/internal/notation"
@@ -13,23 +14,34 @@ import (
 )
 
 // parseIndexes reads the specifications of new indexes, all of them before any is made.
-func (c *collection) parseIndexes(specs []bson.Raw) ([]*index.Definition, error) {
+func parseIndexes(specs []bson.Raw, c *collation.Collation) ([]*index.Definition, error) {
 	defs := make([]*index.Definition, len(specs))
 	for i, spec := range specs {
 		if err := checkBSON(spec); err != nil {
 			return nil, err
 		}
-		def, err := index.Parse(slices.Clone(document(spec)), c.settings.Load().collation)
+		def, err := index.Parse(slices.Clone(document(spec)), c)
 		if err != nil {
 			return nil, err
 		}
 		if def.Name == "_id_" && !isIDIndex(def) {
 			return nil, mongoerror.New(mongoerror.BadValue, "The index name '_id_' is reserved for the _id index, which must have key pattern {_id: 1}, found key: %s", notation.Document(def.Keys))
 		}
+		defs[i] = def
+	}
+	return defs, nil
+}
+
+// parseIndexes reads those of a collection.
+func (c *collection) parseIndexes(specs []bson.Raw) ([]*index.Definition, error) {
+	defs, err := parseIndexes(specs, c.settings.Load().collation)
+	if err != nil {
+		return nil, err
+	}
+	for _, def := range defs {
 		if err := c.checkSeriesIndex(def); err != nil {
 			return nil, err
 		}
-		defs[i] = def
 	}
 	return defs, nil
 }

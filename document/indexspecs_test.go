@@ -47,6 +47,23 @@ func TestIndexesOfOneCall(t *testing.T) {
 	must(t, cursor.Close())
 }
 
+// TestIndexesThatMakeNoCollection: what cannot be understood makes no collection either.
+func TestIndexesThatMakeNoCollection(t *testing.T) {
+	s := open(t, memfs.New())
+	c := s.Database("test").Lookup("fresh")
+	if _, err := c.CreateIndexes(ctx, specs(t, `{"key": {"a": 1}, "name": "a_1"}`, `{"key": {"b": "unheard"}, "name": "b"}`), nil); document.CodeOf(err) != 67 {
+		t.Error(err)
+	}
+	if list, err := c.Indexes(ctx); document.CodeOf(err) != document.NamespaceNotFound {
+		t.Errorf("%d indexes, %v", len(list), err)
+	}
+	_, err := c.CreateIndexes(ctx, specs(t, `{"key": {"a": 1}, "name": "a_1"}`), nil)
+	must(t, err)
+	if list, err := c.Indexes(ctx); len(list) != 2 || err != nil {
+		t.Errorf("%d indexes, %v", len(list), err)
+	}
+}
+
 // TestIndexesOfATransaction: what is there already is not made again, and what is in the way refused, as elsewhere.
 func TestIndexesOfATransaction(t *testing.T) {
 	s := open(t, memfs.New())
