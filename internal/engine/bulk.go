@@ -90,7 +90,9 @@ func (e *Engine) CarrySpilled(s *Spill, validate func() error) error {
 	e.visible.Store(last)
 	e.feed.notify()
 	if e.o.KeepChanges == 0 {
-		return e.removeSpill(s.number)
+		if err := e.removeSpill(s.number); err != nil { // it is committed all the same
+			e.o.Logger.Warn("a spill file stays until the next open", "error", err)
+		}
 	}
 	return nil
 }
