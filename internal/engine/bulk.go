@@ -127,6 +127,23 @@ func (e *Engine) logBulk(s *Spill, last uint64) error {
 
 // load merges the commands of a file into new roots and puts them in force.
 func (e *Engine) load(number, first, last uint64) error {
+	s, err := e.loadOnce(number, first, last)
+	for s.giveVictimsUp(err) {
+		s, err = e.loadOnce(number, first, last)
+	}
+	if err != nil {
+		return err
+	}
+	e.mu.Lock()
+	e.floor = last // open optimistic transactions cannot be checked against what passed no memtable
+	e.mu.Unlock()
+	s.publish()
+	e.counters.checkpoints.Add(1)
+	return nil
+}
+
+// loadOnce does all of load but to show the new roots to readers.
+func (e *Engine) loadOnce(number, first, last uint64) (*settlement, error) {
 	s := e.newSettlement(context.Background(), e.current.Load(), nil, work{})
 	s.seq = last
 	s.keyspaces, s.next = e.keyspaces.at(last)
@@ -137,18 +154,10 @@ func (e *Engine) load(number, first, last uint64) error {
 		}
 		err = s.store()
 	}
-	if err != nil {
-		if !s.storing {
-			err = errors.Join(err, s.writer.Abort())
-		}
-		return err
+	if err != nil && !s.storing {
+		err = errors.Join(err, s.writer.Abort())
 	}
-	e.mu.Lock()
-	e.floor = last // open optimistic transactions cannot be checked against what passed no memtable
-	e.mu.Unlock()
-	s.publish()
-	e.counters.checkpoints.Add(1)
-	return nil
+	return s, err
 }
 
 // mergeSpilled merges a file into the settlement's roots, a memtable's worth at a time.
@@ -197,7 +206,7 @@ func (s *settlement) mergeGroup() error {
 	if err := s.run(); err != nil {
 		return err
 	}
-	s.moved, s.victims = nil, nil // the first round has done the cleaner's work
+	s.moved, s.victims = nil, nil // the first round has done the cleaner's work; after an error they tell who may be the reason
 	return s.writer.Flush()
 }
 

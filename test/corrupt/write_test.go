@@ -22,6 +22,7 @@ func TestDamageDoesNotStopWriters(t *testing.T) {
 		heals   bool // nothing of the damage is left
 	}{
 		"leaf beside":  {leaf, func(_ *pando.Keyspace, db *pando.DB) error { return db.DropKeyspace("garbage") }, false},
+		"bulk beside":  {leaf, writeLots, false},
 		"value beside": {long, func(_ *pando.Keyspace, db *pando.DB) error { return db.DropKeyspace("garbage") }, false},
 		"dropped":      {leaf, func(_ *pando.Keyspace, db *pando.DB) error { return db.DropKeyspace("bad") }, true},
 		"deleted":      {leaf, func(bad *pando.Keyspace, _ *pando.DB) error { return bad.DeleteRange(nil, nil) }, true},
@@ -171,4 +172,20 @@ func twoKeyspaces(t *testing.T, db *pando.DB) (bad, good *pando.Keyspace) {
 	good, err = db.Keyspace("good", o)
 	must(t, err)
 	return bad, good
+}
+
+// writeLots makes garbage, and writes more than a transaction holds in memory, a few times.
+func writeLots(_ *pando.Keyspace, db *pando.DB) error {
+	err := errors.Join(db.DropKeyspace("garbage"), db.Checkpoint(context.Background()))
+	for range 3 {
+		err = errors.Join(err, db.Update(func(tx *pando.Tx) error {
+			for i := range 6000 {
+				if err := tx.Put(fmt.Append(nil, i), distinct(i)[:100]); err != nil {
+					return err
+				}
+			}
+			return nil
+		}))
+	}
+	return err
 }
