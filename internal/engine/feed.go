@@ -58,8 +58,8 @@ type changeFunc = func(seq uint64, last bool, c command.Command) error
 
 // Changes calls fn with each committed command from sequence number from on, in commit order, with its sequence number;
 // last tells that it is the last one of its commit. With follow it goes on as commits come in, until ctx is done, fn fails or
-// the database closes; else it ends at the newest one. Whoever wants to wait for what is
-// behind the next one has read what is lost.
+// the database closes; else it ends at the newest one. Whoever wants to follow from behind the next change has read what is lost, and
+// gets ErrChangesGone.
 func (e *Engine) Changes(ctx context.Context, from uint64, follow bool, fn changeFunc) error {
 	if e.log == nil {
 		if e.o.ReadOnly {

@@ -136,7 +136,6 @@ const askAfter = 2
 // askNext asks the processor for the page of the next leaf, or with back of the previous one, if it is one of the same node. Where the one
 // at hand is in the cache, that one most likely is.
 func (c *cursor) askNext(back bool) {
-
 	s, i := &c.path[len(c.path)-1], 1
 	if back {
 		i = -1
