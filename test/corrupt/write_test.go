@@ -93,22 +93,8 @@ func TestDroppingWhatIsDamagedLetsTheRestSettle(t *testing.T) {
 		"dropped": func(_ *pando.Keyspace, db *pando.DB) error { return db.DropKeyspace("bad") },
 		"deleted": func(bad *pando.Keyspace, _ *pando.DB) error { return bad.DeleteRange(nil, nil) },
 	} {
-		fsys := memfs.New()
-		o := options(fsys)
-		o.Compression = pando.None
-		db, err := pando.Open(dir, o)
-		must(t, err)
-		bad, _ := twoKeyspaces(t, db)
-		must(t, bad.Put([]byte("a"), []byte("damage me")))
-		must(t, db.Close())
-		if damageValues(t, fsys, []byte("damage me")) != 1 {
-			t.Fatal("the record is not where it was looked for")
-		}
-
-		db, err = pando.Open(dir, o)
-		must(t, err)
+		db, o := writtenToDamaged(t)
 		bad, good := twoKeyspaces(t, db)
-		must(t, bad.Put([]byte("a"), []byte("new")))
 		for range 2 {
 			if err := db.Checkpoint(context.Background()); !errors.Is(err, pando.ErrCorrupt) {
 				t.Errorf("what goes to a damaged page: %v, want ErrCorrupt", err)
@@ -121,7 +107,7 @@ func TestDroppingWhatIsDamagedLetsTheRestSettle(t *testing.T) {
 		}
 		must(t, db.Close())
 
-		db, err = pando.Open(dir, o)
+		db, err := pando.Open(dir, o)
 		must(t, err)
 		_, good = twoKeyspaces(t, db)
 		if v, err := good.Get([]byte("g")); string(v) != "in between" || err != nil {
@@ -134,22 +120,8 @@ func TestDroppingWhatIsDamagedLetsTheRestSettle(t *testing.T) {
 // A snapshot whose memtables could not be settled for it, because of damage in what it reads, once made every checkpoint fail until it
 // was closed.
 func TestDamageUnderAHeldSnapshotDoesNotStopWriters(t *testing.T) {
-	fsys := memfs.New()
-	o := options(fsys)
-	o.Compression = pando.None
-	db, err := pando.Open(dir, o)
-	must(t, err)
-	bad, _ := twoKeyspaces(t, db)
-	must(t, bad.Put([]byte("a"), []byte("damage me")))
-	must(t, db.Close())
-	if damageValues(t, fsys, []byte("damage me")) != 1 {
-		t.Fatal("the record is not where it was looked for")
-	}
-
-	db, err = pando.Open(dir, o)
-	must(t, err)
+	db, _ := writtenToDamaged(t)
 	bad, good := twoKeyspaces(t, db)
-	must(t, bad.Put([]byte("a"), []byte("new")))
 	must(t, good.Put([]byte("g"), []byte("of the snapshot")))
 	s := db.Snapshot()
 	must(t, bad.DeleteRange(nil, nil))
@@ -162,6 +134,27 @@ func TestDamageUnderAHeldSnapshotDoesNotStopWriters(t *testing.T) {
 	}
 	must(t, s.Close())
 	must(t, db.Close())
+}
+
+// writtenToDamaged opens a database of twoKeyspaces with a new record "a" in the bad one, whose page is damaged, and returns its options.
+func writtenToDamaged(t *testing.T) (*pando.DB, *pando.Options) {
+	t.Helper()
+	fsys := memfs.New()
+	o := options(fsys)
+	o.Compression = pando.None
+	db, err := pando.Open(dir, o)
+	must(t, err)
+	bad, _ := twoKeyspaces(t, db)
+	must(t, bad.Put([]byte("a"), []byte("damage me")))
+	must(t, db.Close())
+	if damageValues(t, fsys, []byte("damage me")) != 1 {
+		t.Fatal("the record is not where it was looked for")
+	}
+	db, err = pando.Open(dir, o)
+	must(t, err)
+	bad, _ = twoKeyspaces(t, db)
+	must(t, bad.Put([]byte("a"), []byte("new")))
+	return db, o
 }
 
 func twoKeyspaces(t *testing.T, db *pando.DB) (bad, good *pando.Keyspace) {
