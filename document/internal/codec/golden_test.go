@@ -3,6 +3,7 @@ package codec
 import (
 	"bytes"
 	"fmt"
+	"hash/maphash"
 	"maps"
 	"math"
 	"slices"
@@ -51,6 +52,7 @@ func TestGolden(t *testing.T) {
 		case "format":
 			store = newMemory()
 			c = open(t, map[string]Format{"template": Template, "bson": BSON, "json": JSON}[d.CmdArgs[0].Key], store)
+			c.seed = seedApart("red", "green")
 			return ""
 		case "encode":
 			var doc bsoncore.Document
@@ -91,6 +93,21 @@ func TestGolden(t *testing.T) {
 		}
 		return "unknown command"
 	})
+}
+
+// seedApart returns a seed under which a column remembers both strings from the start. Under one of rememberedStrings they have the same
+// place there, each takes that of the other, and neither becomes an entry.
+func seedApart(a, b string) maphash.Seed {
+	for {
+		c := &Codec{seed: maphash.MakeSeed()}
+		col := &column{codec: c}
+		place := func(s string) uint64 {
+			return col.hash(bsoncore.AppendString(nil, s)) >> 16 % rememberedStrings
+		}
+		if place(a) != place(b) {
+			return c.seed
+		}
+	}
 }
 
 // dump shows bytes, sixteen in a line.
