@@ -266,6 +266,9 @@ func (e *Engine) openStore(slot root.Slot) error {
 	e.env.Dropped = func(err error) {
 		e.o.Logger.Error("damage in what was deleted: a part of it goes on taking room", "error", err)
 	}
+	e.env.Damaged = func(err error) {
+		e.o.Logger.Error("damage found while settling: what was written to it is kept beside it", "error", err)
+	}
 	e.env.WalkValue = func(encoded []byte, fn func(segment.Pointer, segment.Kind) error) error {
 		ref, err := value.DecodeRef(encoded)
 		if err != nil {

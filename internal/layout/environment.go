@@ -31,6 +31,8 @@ type Environment struct {
 	CheckValue func(ref []byte) error
 	// Dropped is told of damage in what is dropped, parts of which go on taking room. It may be nil.
 	Dropped func(err error)
+	// Damaged is told of damage beside which changes have settled. It may be nil.
+	Damaged func(err error)
 	// InnerBytes bounds the memory of evictable inner nodes (the lowest level, with the filters); 0: no bound.
 	InnerBytes int64
 

@@ -86,7 +86,7 @@ func TestDamageDoesNotStopWriters(t *testing.T) {
 	}
 }
 
-// What had been written to damaged pages once kept everything from settling, even after it had been dropped or deleted, until the
+// What had been written to damaged pages once kept everything from settling, until it was dropped or deleted, and even then until the
 // database was opened again.
 func TestDroppingWhatIsDamagedLetsTheRestSettle(t *testing.T) {
 	for what, drop := range map[string]func(bad *pando.Keyspace, db *pando.DB) error{
@@ -96,8 +96,8 @@ func TestDroppingWhatIsDamagedLetsTheRestSettle(t *testing.T) {
 		db, o := writtenToDamaged(t)
 		bad, good := twoKeyspaces(t, db)
 		for range 2 {
-			if err := db.Checkpoint(context.Background()); !errors.Is(err, pando.ErrCorrupt) {
-				t.Errorf("what goes to a damaged page: %v, want ErrCorrupt", err)
+			if err := db.Checkpoint(context.Background()); err != nil {
+				t.Errorf("what goes to a damaged page: %v", err)
 			}
 			must(t, good.Put([]byte("g"), []byte("in between")))
 		}

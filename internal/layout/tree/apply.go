@@ -3,8 +3,10 @@ package tree
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 
+	"github.com/pandodb/pando/internal/corrupt"
 	"github.com/pandodb/pando/internal/layout"
 	"github.com/pandodb/pando/internal/page"
 	"github.com/pandodb/pando/internal/segment"
@@ -164,6 +166,9 @@ func (a *applier) newRoot(e *entry) (*root, error) {
 	r.expiry, r.apart = e.slot.expiry, e.slot.apart
 	for n.level > 0 {
 		b, err := r.load(&a.s, n)
+		if errors.Is(err, corrupt.Err) {
+			break // how many children it has is not known
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -190,7 +195,7 @@ func (a *applier) inner(n *node, lo, hi []byte) (changed bool, err error) {
 	}
 	b, err := a.root.load(&a.s, n)
 	if err != nil {
-		return false, err
+		return a.besideNode(n, lo, hi, err)
 	}
 	l := &a.levels[n.level]
 	carried := a.pendingBelow(n.level + 1)

@@ -94,6 +94,7 @@ func (a *applier) extend(e *entry, known bool) {
 			exact = exact && known
 			continue
 		}
+		e.forgetUnread()
 		e.slot.expiry = sooner(e.slot.expiry, c.expiry)
 		e.slot.apart = e.slot.apart || c.kind == record.Apart
 		if !known {
@@ -109,6 +110,14 @@ func (a *applier) extend(e *entry, known bool) {
 		}
 	}
 	e.count = joinCount(count, exact)
+}
+
+// forgetUnread is called before a key comes into a leaf. A filter that could not be read does not know it, and who reads the filter another
+// day would be told that the key is absent.
+func (e *entry) forgetUnread() {
+	if len(e.filter) == 0 {
+		e.slot.filter = noFilter
+	}
 }
 
 // mergeResident merges the batch over raw into a.merged, marks the changes that do nothing, and notes the values apart that

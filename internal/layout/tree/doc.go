@@ -23,7 +23,8 @@
 // a few leaves and two nodes a level.
 //
 // It fails with the errors of package segment. Damaged nodes, leaves and filters are errors that match corrupt.Err, except
-// that a damaged filter is merely not used until Check finds it.
+// that a damaged filter is merely not used until Check finds it. Apply does not fail for damage, unless it is asked to write everything anew
+// or to move what is damaged: changes go beside what cannot be read.
 //
 // The format is written down in docs/format/tree.md.
 package tree

@@ -14,6 +14,9 @@ import (
 )
 
 func misplaced(p segment.Pointer, h segment.Header, kind segment.Kind) error {
+	if kind == segment.KindLeaf && h.Kind == segment.KindDelta {
+		return corrupt.New(segmentName(p.Segment), int64(p.Offset), int64(p.Length), "stands for records that were lost to damage")
+	}
 	return corrupt.New(segmentName(p.Segment), int64(p.Offset), int64(p.Length),
 		"blob of kind %d of keyspace %d instead of kind %d", h.Kind, h.Keyspace, kind)
 }

@@ -12,9 +12,8 @@ import (
 	"github.com/pandodb/pando/internal/segment"
 )
 
-// visitLeaf deals with leaf i of b, whose keys lie in [lo, hi): it goes into the new tree as it is, with a delta, rewritten,
-// or not at all.
-func (a *applier) visitLeaf(b *body, i int, lo, hi []byte) (changed bool, err error) {
+// mergeLeaf is visitLeaf for a leaf that can be read.
+func (a *applier) mergeLeaf(b *body, i int, lo, hi []byte) (changed bool, err error) {
 	if err := a.ctx.Err(); err != nil {
 		return false, err
 	}
@@ -96,7 +95,7 @@ func (src *source) read(a *applier) ([]byte, error) {
 	if err == nil {
 		a.progress(int(src.b.slots[src.i].ptr.Length))
 	}
-	return raw, err
+	return raw, asUnreadable(err)
 }
 
 // rewrite merges the batch at hand, and all further changes below hi, into an old leaf, if there is one, and writes the

@@ -1,9 +1,11 @@
 package tree
 
 import (
+	"errors"
 	"fmt"
 	"sync/atomic"
 
+	"github.com/pandodb/pando/internal/corrupt"
 	"github.com/pandodb/pando/internal/layout"
 	"github.com/pandodb/pando/internal/page"
 	"github.com/pandodb/pando/internal/record"
@@ -108,6 +110,9 @@ func (r *root) GetRead(s *layout.Scratch, hash uint64, key []byte) (record.Recor
 		return r.findIn(s, b, i, hash, key)
 	}
 	raw, err := r.readLeaf(s, b, i)
+	if errors.Is(err, corrupt.Err) {
+		return r.findIn(s, b, i, hash, key) // a delta may have it
+	}
 	if err != nil {
 		return record.Record{}, false, err
 	}
