@@ -80,9 +80,13 @@ func (r *replay) queue(last uint64, commands []byte, synced bool) error {
 	first := len(r.commands)
 	rec := replayed{last: last}
 	d := command.NewDecoder(commands)
-	for d.Next() {
-		cmd := d.Command()
-		bulk, err := r.survived(&cmd, synced)
+	for {
+		cmd := r.next()
+		if !d.NextTo(cmd) {
+			r.commands = r.commands[:len(r.commands)-1]
+			break
+		}
+		bulk, err := r.survived(cmd, synced)
 		if err != nil || bulk {
 			r.drop(first)
 			rec.commands, rec.bytes = 0, 0
@@ -93,7 +97,7 @@ func (r *replay) queue(last uint64, commands []byte, synced bool) error {
 		if bulk {
 			break
 		}
-		r.add(&cmd)
+		r.hash(cmd)
 		rec.commands++
 		rec.bytes += len(cmd.Key) + len(cmd.Value)
 	}
@@ -169,12 +173,23 @@ func (r *replay) settling() error {
 	return r.e.store.SyncValues()
 }
 
-func (r *replay) add(cmd *command.Command) {
+// next is the place of one more command. It is decoded where it stays: to copy what was written a moment ago, in other pieces than those
+// in which it is read, the processor waits until all of it has reached memory.
+func (r *replay) next() *command.Command {
+	n := len(r.commands)
+	if n == cap(r.commands) {
+		r.commands = append(r.commands, command.Command{})
+	}
+	r.commands = r.commands[:n+1]
+	return &r.commands[n]
+}
+
+// hash keeps the hash of the newest command's key.
+func (r *replay) hash(cmd *command.Command) {
 	hash := uint64(0)
 	if cmd.Op != command.Note { // of no use for a few other kinds, and harmless
 		hash = record.Hash(cmd.Keyspace, cmd.Key)
 	}
-	r.commands = append(r.commands, *cmd)
 	r.hashes = append(r.hashes, hash)
 }
 

@@ -30,6 +30,7 @@ type found struct {
 	size      int64  // of the file
 	condition condition
 	header    header // of whatever use; zero when blank or damaged
+	content   []byte // all of a small file, which need not be opened again
 }
 
 // judge says what a file is, from its name, its size, and the bytes where the two copies of the header belong (short or
@@ -99,7 +100,11 @@ func inspect(o *Options, segment uint64) (f found, err error) {
 	if err != nil {
 		return f, err
 	}
-	front, err := readUpTo(file, make([]byte, headerLength), 0)
+	head := int64(headerLength)
+	if size < leastMapped {
+		head = max(head, size)
+	}
+	front, err := readUpTo(file, make([]byte, head), 0)
 	if err != nil {
 		return f, err
 	}
@@ -109,7 +114,11 @@ func inspect(o *Options, segment uint64) (f found, err error) {
 			return f, err
 		}
 	}
-	return judge(o.Database, segment, size, front, back)
+	f, err = judge(o.Database, segment, size, front, back)
+	if size < leastMapped {
+		f.content = front
+	}
+	return f, err
 }
 
 // readUpTo fills b as far as the file reaches.

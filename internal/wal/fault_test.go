@@ -305,3 +305,28 @@ func TestEveryByteDamaged(t *testing.T) {
 		t.Logf("%s: damage to %d of %d bytes is an error", name, told, size)
 	}
 }
+
+// TestRecoverOpensSmallSegmentOnce recovers a log as a clean close leaves it: what was read to see what the file is has all of it.
+func TestRecoverOpensSmallSegmentOnce(t *testing.T) {
+	inModes(t, func(t *testing.T, plain bool) {
+		disk := newFS(t)
+		l, err := Create(options(disk, plain), 1)
+		must(t, err)
+		var h history
+		must(t, h.append(t, l, 100))
+		must(t, h.append(t, l, 7))
+		must(t, l.Shrink())
+		must(t, l.Close())
+		info, err := disk.Stat(l.o.path(1))
+		must(t, err)
+		if info.Size >= leastMapped {
+			t.Fatalf("the segment has %d bytes: not a small one", info.Size)
+		}
+		faults := faultfs.New(disk)
+		l, _ = recoverAll(t, options(faults, plain), Position{Segment: 1}, &h, 0, 2)
+		if n := faults.Count(faultfs.OpOpen); n != 1 {
+			t.Errorf("opened %d times for reading", n)
+		}
+		must(t, l.Close())
+	})
+}

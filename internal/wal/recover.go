@@ -112,11 +112,14 @@ func (r *recovery) load(f found) (c content, err error) {
 	if err := r.unload(); err != nil {
 		return c, err
 	}
+	n := min(f.size, f.header.size)
+	if n <= int64(len(f.content)) {
+		return content{data: f.content[:n]}, nil
+	}
 	file, err := r.o.FS.Open(r.o.path(f.segment))
 	if err != nil {
 		return c, err
 	}
-	n := min(f.size, f.header.size)
 	if h, ok := file.(vfs.HoleFinder); ok && n >= leastMapped {
 		if c.hole, c.holeEnd, err = h.Hole(firstFrame); err != nil {
 			c.hole, c.holeEnd = 0, 0 // then everything is looked at
