@@ -122,3 +122,42 @@ func TestIteratorPositions(t *testing.T) {
 		}
 	})
 }
+
+// TestIteratorGivenUp: what an iterator that has been closed answers does not depend on who opens one after it, whom it does not disturb.
+func TestIteratorGivenUp(t *testing.T) {
+	states(t, fillEven, func(t *testing.T, db *DB) {
+		var closed []*Iterator
+		for range 4 {
+			it := db.Iter(nil)
+			if !it.First() {
+				t.Fatal(it.Err())
+			}
+			must(t, it.Close())
+			if it.Err() != nil {
+				t.Errorf("a walk that was given up: %v", it.Err())
+			}
+			closed = append(closed, it)
+		}
+		it := db.Iter(&IterOptions{Lower: []byte("k010"), KeysOnly: true})
+		defer it.Close()
+		other := db.Iter(nil)
+		defer other.Close()
+		if !it.Next() || !other.Last() {
+			t.Fatal(it.Err(), other.Err())
+		}
+		for _, c := range closed {
+			if c.Next() || c.Prev() || c.Last() || c.SeekLT([]byte("z")) || c.Valid() || c.Key() != nil || c.Value() != nil ||
+				c.NextWanted(func([]byte) bool { return true }) {
+				t.Error("a closed iterator moves")
+			}
+			wantErr(t, "closed iterator", c.Err(), ErrClosed)
+			must(t, c.Close())
+		}
+		if string(it.Key()) != "k010" || it.Value() != nil || string(other.Key()) != "k198" || other.Value() == nil {
+			t.Errorf("disturbed: %q %q, %q", it.Key(), it.Value(), other.Key())
+		}
+		if !it.Next() || string(it.Key()) != "k012" || !other.Prev() || string(other.Key()) != "k196" {
+			t.Errorf("disturbed: %q, %v, %q, %v", it.Key(), it.Err(), other.Key(), other.Err())
+		}
+	})
+}

@@ -24,11 +24,10 @@ type IterOptions struct {
 //
 // A move that answers false met the end or an error: see Err.
 type Iterator struct {
-	it   *view.Iterator // nil: there is none
+	it   *view.Iterator // nil: there is none, or none any more
 	snap engine.Snapshot
-	err  error // why there is no iterator
-	held bool
-	own  view.Iterator // it, so that both are one allocation
+	stop *view.Stop // nil: there has never been one
+	err  error      // why there is none
 }
 
 func failedIterator(err error) *Iterator { return &Iterator{err: err} }
@@ -39,37 +38,78 @@ func newIterator(s engine.Snapshot, ks *engine.Keyspace, o *IterOptions, overlay
 	if o != nil {
 		walk.Lower, walk.Upper, walk.KeysOnly, walk.Once = bytes.Clone(o.Lower), bytes.Clone(o.Upper), o.KeysOnly, o.Once
 	}
-	i := &Iterator{snap: s, held: true}
-	s.Iterator(&i.own, ks, walk)
-	i.it = &i.own
-	return i
+	return &Iterator{it: s.Iterator(ks, &walk), snap: s, stop: stop}
+}
+
+// none is what every move answers where there is no iterator.
+func (i *Iterator) none() bool {
+	if i.stop == nil {
+		return false
+	}
+	if i.err = i.stop.Err(); i.err == nil {
+		i.err = ErrClosed
+	}
+	return false
 }
 
 // First moves to the first pair.
-func (i *Iterator) First() bool { return i.it != nil && i.it.First() }
+func (i *Iterator) First() bool {
+	if i.it == nil {
+		return i.none()
+	}
+	return i.it.First()
+}
 
 // Last moves to the last pair.
-func (i *Iterator) Last() bool { return i.it != nil && i.it.Last() }
+func (i *Iterator) Last() bool {
+	if i.it == nil {
+		return i.none()
+	}
+	return i.it.Last()
+}
 
 // Next moves to the next pair.
-func (i *Iterator) Next() bool { return i.it != nil && i.it.Next() }
+func (i *Iterator) Next() bool {
+	if i.it == nil {
+		return i.none()
+	}
+	return i.it.Next()
+}
 
 // NextWanted moves to the next pair whose value wanted does not turn down. That takes a part of the time of looking at each pair, and
 // those that are turned down are as good as not there: a long walk can be ended, or cancelled, by wanting one pair now and then. wanted
 // must not use the iterator, nor keep the value. A value that lies apart and cannot be read is not shown to it: the walk stops there,
 // and Err tells.
 func (i *Iterator) NextWanted(wanted func(value []byte) bool) bool {
-	return i.it != nil && i.it.NextWanted(wanted)
+	if i.it == nil {
+		return i.none()
+	}
+	return i.it.NextWanted(wanted)
 }
 
 // Prev moves to the previous pair.
-func (i *Iterator) Prev() bool { return i.it != nil && i.it.Prev() }
+func (i *Iterator) Prev() bool {
+	if i.it == nil {
+		return i.none()
+	}
+	return i.it.Prev()
+}
 
 // SeekGE moves to the first pair whose key is not below key.
-func (i *Iterator) SeekGE(key []byte) bool { return i.it != nil && i.it.SeekGE(key) }
+func (i *Iterator) SeekGE(key []byte) bool {
+	if i.it == nil {
+		return i.none()
+	}
+	return i.it.SeekGE(key)
+}
 
 // SeekLT moves to the last pair whose key is below key.
-func (i *Iterator) SeekLT(key []byte) bool { return i.it != nil && i.it.SeekLT(key) }
+func (i *Iterator) SeekLT(key []byte) bool {
+	if i.it == nil {
+		return i.none()
+	}
+	return i.it.SeekLT(key)
+}
 
 // Valid reports whether the iterator stands on a pair.
 func (i *Iterator) Valid() bool { return i.it != nil && i.it.Valid() }
@@ -99,15 +139,16 @@ func (i *Iterator) Err() error {
 	return i.it.Err()
 }
 
-// Close gives the iterator up: it then answers with ErrClosed. Closing twice is no error.
+// Close gives the iterator up, with the pair that it stands on: it then answers with ErrClosed. Closing twice is no error.
 func (i *Iterator) Close() error {
-	if i.it == nil || !i.held {
+	if i.it == nil {
 		return nil
 	}
-	i.held = false
-	i.it.Close()
+	i.err = i.it.Close()
+	i.it = nil              // its memory is somebody else's from now on
 	if i.snap.View != nil { // else it is of somebody who holds it for longer
 		i.snap.Release()
+		i.snap = engine.Snapshot{}
 	}
 	return nil
 }

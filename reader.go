@@ -114,9 +114,8 @@ func (r *Reader) Iter(ks *Keyspace, lower, upper []byte) *Iterator {
 	if upper != nil {
 		upper = r.bounds[len(r.bounds)-len(upper):]
 	}
-	r.it = Iterator{held: true}
-	r.snap.Iterator(&r.it.own, ks.ks, view.IteratorOptions{Lower: lower, Upper: upper, Short: true, Stop: r.db.e.Stop()})
-	r.it.it = &r.it.own
+	walk := view.IteratorOptions{Lower: lower, Upper: upper, Short: true, Stop: r.db.e.Stop()}
+	r.it = Iterator{it: r.snap.Iterator(ks.ks, &walk), stop: walk.Stop}
 	return &r.it
 }
 

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/pandodb/pando/internal/root"
-	"github.com/pandodb/pando/internal/view"
 	"github.com/pandodb/pando/internal/wal"
 	"github.com/pandodb/pando/vfs"
 )
@@ -21,7 +20,7 @@ var (
 	ErrFailed        = wal.ErrFailed
 	ErrChangesGone   = wal.ErrRecycled
 	ErrNotFound      = errors.New("not found")
-	ErrClosed        = view.ErrClosed
+	ErrClosed        = errors.New("closed")
 	ErrReadOnly      = errors.New("read-only")
 	ErrConflict      = errors.New("conflict with another commit")
 	ErrTxDone        = errors.New("transaction was committed or rolled back before")

@@ -191,10 +191,10 @@ func (s Snapshot) Find(overlay []view.Layer, ks *Keyspace, key []byte) (record.R
 	return r, ok, err
 }
 
-// Iterator opens an iterator over the snapshot, which must be held until it is closed. What the snapshot knows need not be in o.
-func (s Snapshot) Iterator(it *view.Iterator, ks *Keyspace, o view.IteratorOptions) {
+// Iterator opens an iterator over the snapshot, which must be held until it is closed. What the snapshot knows it enters into o.
+func (s Snapshot) Iterator(ks *Keyspace, o *view.IteratorOptions) *view.Iterator {
 	o.Keyspace, o.Seq, o.Now, o.Hid = ks.ID, s.Seq, s.e.Now(), &s.e.clock.used
-	s.View.OpenIterator(it, o)
+	return s.View.NewIterator(o)
 }
 
 // Count returns the number of pairs in [lo, hi).

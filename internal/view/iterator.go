@@ -2,16 +2,12 @@ package view
 
 import (
 	"bytes"
-	"errors"
 	"sync"
 	"sync/atomic"
 
 	"github.com/pandodb/pando/internal/memtable"
 	"github.com/pandodb/pando/internal/record"
 )
-
-// ErrClosed is what a closed iterator answers.
-var ErrClosed = errors.New("closed")
 
 // Layer is the uncommitted work of a transaction, read in front of a view.
 type Layer struct {
@@ -91,27 +87,21 @@ type Iterator struct {
 	bound   []byte // nil: the other sources have no further keys
 	streak  int    // pairs of the settled source since it leads
 	sources []source
-	memory  *cursors // of sources; nil: there are none
+	memory  *cursors // of sources, and of the iterator itself
 	o       IteratorOptions
 	view    *View
 	value   []byte // buffer for values that lie apart
 	apart   bool   // value holds the bytes of the current record
 	err     error
-	closed  bool
 }
 
-// NewIterator opens an iterator. The caller holds a reference on the view, and keeps it until the iterator is closed.
-func (v *View) NewIterator(o IteratorOptions) *Iterator {
-	it := new(Iterator)
-	v.OpenIterator(it, o)
-	return it
-}
-
-// OpenIterator is NewIterator in memory of the caller, that holds the zero Iterator and does not move.
-func (v *View) OpenIterator(it *Iterator, o IteratorOptions) {
-	it.o, it.view, it.now, it.stop = o, v, o.Now, o.Stop
-	it.memory = v.env.takeCursors()
-	it.sources = openSources(it.memory, o.Overlay, v.Tables, o.Keyspace, o.Seq)
+// NewIterator opens an iterator, in memory of one that has been closed if there is such. The caller holds a reference on the view, and
+// keeps it until the iterator is closed.
+func (v *View) NewIterator(o *IteratorOptions) *Iterator {
+	memory := v.env.takeCursors()
+	it := &memory.it
+	it.o, it.view, it.now, it.stop, it.memory = *o, v, o.Now, o.Stop, memory
+	it.sources = openSources(memory, o.Overlay, v.Tables, o.Keyspace, o.Seq)
 	it.merged = len(it.sources) > 0
 	for i := range it.sources {
 		it.ranged = it.ranged || len(it.sources[i].ranges) > 0
@@ -125,6 +115,7 @@ func (v *View) OpenIterator(it *Iterator, o IteratorOptions) {
 		}
 	}
 	it.settled.lower, it.settled.upper, it.settled.short = o.Lower, o.Upper, o.Short
+	return it
 }
 
 // Next moves to the next pair; on a new iterator, to the first.
@@ -376,11 +367,8 @@ func (it *Iterator) end(at position) bool {
 
 // usable reports whether the iterator may still move.
 func (it *Iterator) usable() bool {
-	if err := it.stop.Err(); err != nil || it.closed {
-		if it.err = err; err == nil {
-			it.err = ErrClosed
-		}
-		it.fast, it.at = false, afterLast
+	if err := it.stop.Err(); err != nil {
+		it.err, it.fast, it.at = err, false, afterLast
 		return false
 	}
 	return it.err == nil
@@ -446,15 +434,13 @@ func (it *Iterator) slowValue() []byte {
 // Err returns the error that ended the walk, nil when it ended at a bound.
 func (it *Iterator) Err() error { return it.err }
 
-// Close gives the pinned page up. The caller then gives the view up.
+// Close gives the pinned page up, and the iterator itself, which the next one takes over: nobody may touch it any more. It returns what
+// Err would. The caller then gives the view up.
 func (it *Iterator) Close() error {
-	if it.closed {
-		return nil
-	}
 	it.end(afterLast)
-	it.closed = true
-	it.memory.settled = it.settled.close()
-	it.view.env.giveBack(it.memory)
-	it.sources, it.memory = nil, nil
-	return nil
+	err, memory, env := it.err, it.memory, it.view.env
+	memory.settled = it.settled.close()
+	*it = Iterator{}
+	env.giveBack(memory)
+	return err
 }

@@ -43,8 +43,10 @@ func (s *source) covering(key []byte) *memtable.Range {
 	return r
 }
 
-// cursors is memory for the sources of one iterator. Iterators that come and go hand it on.
+// cursors is memory for one iterator and its sources. Iterators that come and go hand it on: each walk would leave more garbage behind
+// than it looks at otherwise.
 type cursors struct {
+	it      Iterator
 	sources []source
 	list    []*memtable.Cursor
 	used    int
