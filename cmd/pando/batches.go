@@ -100,7 +100,7 @@ func (l *loader) run(ctx context.Context, dir string) error {
 			}
 		}
 		if err != nil {
-			return fmt.Errorf("%s: %w (%d records before were stored)", l.file, err, sum.Records)
+			return fmt.Errorf("%s: %w (stored before: %s)", l.file, err, countOf(sum.Records, "record"))
 		}
 		sum.Holds, err = k.Count(nil, nil)
 		return err

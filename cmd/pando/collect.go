@@ -64,7 +64,7 @@ func (c *collector) run(ctx context.Context, dir string) error {
 			}
 		}
 		if err != nil {
-			return fmt.Errorf("%s: %w (%d documents before were stored)", l.file, err, sum.Documents)
+			return fmt.Errorf("%s: %w (stored before: %s)", l.file, err, countOf(sum.Documents, "document"))
 		}
 		sum.Holds, err = target.Count(ctx, nil, nil)
 		return err

@@ -77,6 +77,9 @@ func documentsOf(chunk *importer.Chunk, first int) ([]bson.Raw, error) {
 
 // documentOf makes a document of a record: its Extended JSON, and its key, if it has one, as _id.
 func documentOf(key, value []byte) (bson.Raw, error) {
+	if len(value) == 0 || value[0] != '{' {
+		return nil, fmt.Errorf("%w: a document is a JSON object", importer.ErrSyntax)
+	}
 	var doc bson.Raw
 	if err := bson.UnmarshalExtJSON(value, false, &doc); err != nil {
 		return nil, fmt.Errorf("%w: no Extended JSON: %w", importer.ErrSyntax, err)

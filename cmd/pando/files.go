@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -35,6 +36,25 @@ func (a *app) openInput(name string) (io.ReadCloser, int64, error) {
 		return f, -1, nil
 	}
 	return f, info.Size(), nil
+}
+
+// interruptible returns what r gives until ctx ends or it is closed, also while a read waits for input: that read is left behind.
+func interruptible(ctx context.Context, r io.Reader) io.ReadCloser {
+	out, in := io.Pipe()
+	context.AfterFunc(ctx, func() { _ = out.CloseWithError(context.Cause(ctx)) })
+	go func() {
+		_, err := io.Copy(in, r)
+		_ = in.CloseWithError(err)
+	}()
+	return out
+}
+
+// wantDirectory refuses what is there and is no directory. What is not there is another matter.
+func wantDirectory(name string) error {
+	if info, err := os.Stat(name); err == nil && !info.IsDir() {
+		return fmt.Errorf("%s is not a directory", name)
+	}
+	return nil
 }
 
 // output is a file that is being written. A file of its final name appears when it is complete, never before.

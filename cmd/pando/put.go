@@ -28,7 +28,7 @@ file, or the standard input for -, holds: up to 1 GiB, in little memory.`,
 	write.register(cmd)
 	hex.register(cmd)
 	cmd.Flags().StringVar(&file, "file", "", "store what `FILE` holds; - is the standard input")
-	cmd.RunE = func(_ *cobra.Command, args []string) error {
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		fromFile := cmd.Flags().Changed("file")
 		if fromFile == (len(args) == 3) {
 			return usageError{errors.New("want either a VALUE or --file")}
@@ -37,32 +37,30 @@ file, or the standard input for -, holds: up to 1 GiB, in little memory.`,
 		if err != nil {
 			return err
 		}
-		var value []byte
-		if !fromFile {
-			if value, err = hex.value(args[2]); err != nil {
+		var store func(k *pando.Keyspace) error
+		if fromFile {
+			in, _, err := a.openInput(file) // before a database is made for it
+			if err != nil {
 				return err
 			}
+			defer in.Close()
+			value := interruptible(cmd.Context(), in)
+			defer value.Close()
+			store = func(k *pando.Keyspace) error { return k.PutReader(key, value) }
+		} else {
+			value, err := hex.value(args[2])
+			if err != nil {
+				return err
+			}
+			store = func(k *pando.Keyspace) error { return k.Put(key, value) }
 		}
 		return a.using(args[0], write.options(false), func(db *pando.DB) error {
 			k, err := ks.made(db)
 			if err != nil {
 				return err
 			}
-			if fromFile {
-				return a.putFile(k, key, file)
-			}
-			return k.Put(key, value)
+			return store(k)
 		})
 	}
 	return cmd
-}
-
-// putFile stores what a file holds.
-func (a *app) putFile(k *pando.Keyspace, key []byte, name string) error {
-	in, _, err := a.openInput(name)
-	if err != nil {
-		return err
-	}
-	defer in.Close()
-	return k.PutReader(key, in)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 
 	"github.com/pandodb/pando"
 	"github.com/pandodb/pando/document"
@@ -51,13 +50,20 @@ func newLossRow(l pando.Loss) lossRow {
 
 // salvage prints what a salvage saved and lost; a loss is errDamage.
 func (a *app) salvage(ctx context.Context, dir, target string) error {
-	if _, err := os.Stat(dir); errors.Is(err, os.ErrNotExist) {
+	if err := errors.Join(wantDirectory(dir), wantDirectory(target)); err != nil {
+		return err
+	}
+	vacant, err := isVacant(dir)
+	if err != nil {
+		return err
+	}
+	if vacant {
 		return fmt.Errorf("salvage %s: no database there: %w", dir, pando.ErrNotFound)
 	}
 	var o pando.Options
 	a.complete(&o)
 	var report *pando.SalvageReport
-	err := a.follow(ctx, "saving", func(ctx context.Context) (err error) {
+	err = a.follow(ctx, "saving", func(ctx context.Context) (err error) {
 		report, err = document.Salvage(ctx, dir, target, &document.Options{Storage: o})
 		return err
 	})

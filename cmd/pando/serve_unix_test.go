@@ -32,6 +32,7 @@ type serving struct {
 	t          *testing.T
 	cmd        *exec.Cmd
 	addr, http string
+	stderr     io.Closer // the end that the log is read from
 	log        strings.Builder
 	read       chan struct{} // closed when the log has ended
 }
@@ -46,6 +47,7 @@ func startServe(t *testing.T, dir string, env ...string) *serving {
 	if err != nil {
 		t.Fatal(err)
 	}
+	s.stderr = out
 	if err := s.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -300,4 +302,21 @@ func TestSecondSignal(t *testing.T) {
 			wantStored(t, dir, false, 1)
 		})
 	}
+}
+
+// TestLogThatNobodyReads: a server whose log goes into a pipe that was closed goes on, and settles the store when it is told to end.
+func TestLogThatNobodyReads(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "db")
+	s := startServe(t, dir)
+	if err := s.stderr.Close(); err != nil {
+		t.Fatal(err)
+	}
+	c := s.connect()
+	c.insert(1)
+	c.done()
+	s.signal(syscall.SIGTERM)
+	if status := s.wait(); status.ExitStatus() != 0 {
+		t.Errorf("it ends with %v", status)
+	}
+	wantStored(t, dir, true, 1)
 }

@@ -62,7 +62,9 @@ is empty. "help" lists what there is.`,
 			if len(evaluate) > 0 {
 				return s.script(cmd.Context(), strings.NewReader(strings.Join(evaluate, "\n")))
 			}
-			return s.script(cmd.Context(), a.in)
+			in := interruptible(cmd.Context(), a.in)
+			defer in.Close()
+			return s.script(cmd.Context(), in)
 		}
 		if readOnly {
 			return a.readingStore(args[0], work)
