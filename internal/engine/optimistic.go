@@ -42,8 +42,8 @@ func (e *Engine) oldestStart() (seq uint64, any bool) {
 	return seq, any
 }
 
-// maxRecent bounds the settled memtables that are kept for optimistic transactions. One that began before the oldest of them
-// cannot be checked any more and conflicts.
+// maxRecent bounds the settled memtables that are kept for optimistic transactions: so many, or more that take no more memory than so
+// many full ones. A transaction that began before the oldest of them cannot be checked any more and conflicts.
 const maxRecent = 2
 
 // keepRecent keeps settled tables (newest first) for open optimistic transactions. The caller holds mu.
@@ -58,12 +58,17 @@ func (e *Engine) keepRecent(tables []*view.Table) (gone []*view.Table) {
 // trimRecent takes what is not needed off the list of kept tables, for the caller to release outside of mu.
 func (e *Engine) trimRecent() (gone []*view.Table) {
 	oldest, any := e.oldestStart()
+	kept := 0
+	for _, t := range e.recent {
+		kept += t.Bytes()
+	}
 	for len(e.recent) > 0 {
 		t := e.recent[0]
 		needed := any && t.Last > oldest
-		if needed && len(e.recent) <= maxRecent {
+		if needed && (len(e.recent) <= maxRecent || kept <= maxRecent*e.sizes.memtable) {
 			break
 		}
+		kept -= t.Bytes()
 		if needed {
 			e.floor = max(e.floor, t.Last)
 		}

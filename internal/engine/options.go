@@ -87,6 +87,10 @@ const (
 	defaultShare  = 8 // of the machine's memory
 	mostMemtable  = 128 << 20
 	leastMemtable = 256 << 10
+	// orderedMemtable is how many bytes of records whose keys came in order wait to be settled together. They have nothing to gain from
+	// more: each leaf is written once however many there are. The next ones get by with the memory, and the log, of those before, where
+	// fresh memory would cost more than to write them. It is not much less than a segment, since each such memtable makes one.
+	orderedMemtable = 32 << 20
 )
 
 // withDefaults fills in what the caller left open and checks the rest.
@@ -128,6 +132,7 @@ const logBlock = 4 << 10
 // sizes are the thresholds that follow from the memory budget, so that a small budget reaches every one of them soon.
 type sizes struct {
 	memtable   int   // bytes of one memtable; two are alive at a time, a third for moments
+	ordered    int   // bytes of records whose keys came in order that settle, if nothing else is settling
 	cache      int64 // bytes of the page cache and the inner nodes together
 	inner      int64 // of these, the most that inner nodes may take; the cache gets the rest
 	segment    int64 // bytes of a segment file
@@ -145,6 +150,7 @@ func sizesFor(memory int64) sizes {
 	rest := max(memory-2*table-table/2-2*logSegment, 256<<10)
 	return sizes{
 		memtable:   int(table),
+		ordered:    int(min(table, orderedMemtable)),
 		cache:      rest,
 		inner:      rest / 2,
 		segment:    min(max(memory/4, 256<<10), 64<<20),

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"encoding/binary"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -126,4 +127,36 @@ func TestMemoryOfLargeBatches(t *testing.T) {
 			t.Errorf("after a pause: %d records, %d bytes for the next ones, %d wait", front.Len(), front.Spare(), e.arenas.Waiting())
 		}
 	})
+}
+
+// Records whose keys come in order settle before the memtable is full, others do not.
+func TestRecordsInOrderSettleEarly(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		step  int // from one key to the next
+		early bool
+	}{{"in order", 1, true}, {"backwards", -1, false}, {"the same key", 0, false}} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				e, err := Open(Options{FS: memfs.New(), Dir: "db", MemoryBytes: leastMemory})
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer e.Close()
+				e.sizes.ordered = e.sizes.memtable / 8
+				settled := func() int64 { synctest.Wait(); return e.counters.checkpoints.Load() }
+				before := settled()
+				for i := range e.sizes.memtable / 4 / 128 {
+					var enc command.Encoder
+					enc.Put(DefaultID, binary.BigEndian.AppendUint32(nil, uint32(1<<20+i*c.step)), make([]byte, 100), 0)
+					if err := e.Commit(&commit.Request{Commands: enc.Payload(), Count: 1, Bytes: enc.Data()}); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if got := settled() > before; got != c.early {
+					t.Errorf("a checkpoint with a quarter of a memtable written: %v, want %v", got, c.early)
+				}
+			})
+		})
+	}
 }

@@ -249,10 +249,11 @@ func (e *Engine) referTo(encoded []byte, seq uint64) {
 // makeRoom sees to it that the memtable in front takes a batch, and slows the writer down while settling lags behind.
 func (e *Engine) makeRoom(records, bytes int) error {
 	v := e.current.Load()
-	if e.takes(v.Tables[0].Table, records, bytes) {
+	front := v.Tables[0]
+	if e.takes(front.Table, records, bytes) {
 		if len(v.Tables) > 1 {
-			e.pace(v.Tables[0].Bytes(), bytes)
-		} else if e.valuesDue(v.Tables[0].Len()) {
+			e.pace(front.Bytes(), bytes)
+		} else if e.valuesDue(front.Len()) || front.Ordered() >= e.sizes.ordered {
 			return e.freeze(records, bytes)
 		}
 		return nil

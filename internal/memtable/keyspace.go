@@ -13,6 +13,7 @@ import (
 type keyspace struct {
 	id      uint32
 	keys    atomic.Uint32           // number of distinct keys; the nodes below it are in pending or in runs
+	newest  ref                     // the node of the last of them; the writer's own
 	pending atomic.Pointer[pending] // replaced by the writer only
 	ranges  atomic.Pointer[rangeSet]
 	past    atomic.Pointer[rangeSet] // what Ranges last worked out for an older snapshot
@@ -41,6 +42,7 @@ func (k *keyspace) add(t *Table, node ref) {
 		p = k.morePending(t, n)
 	}
 	p.nodes[n-p.first] = node
+	k.newest = node
 	k.keys.Store(n + 1)
 }
 

@@ -52,6 +52,7 @@ type Table struct {
 	pool    *Pool                 // where memory comes from and goes to; nil: the system
 	begun   bool                  // the arena's block stays what it is; the writer's own
 	split   bool                  // the rest of the arena gets no huge pages; Provide's own
+	mixed   bool                  // keys have not come in order; the writer's own
 	// touched is how many bytes of the arena, from its start on, an earlier table has written to: the system has provided their memory.
 	touched atomic.Int64
 }
@@ -135,14 +136,25 @@ func (t *Table) Put(ks uint32, hash uint64, key []byte, seq uint64, r record.Rec
 	a.writeVersion(version, 0, seq, r)
 
 	t.keys++
+	t.mixed = t.mixed || k.newest != 0 && string(a.key(k.newest)) > string(key)
 	t.publish(version + ref(versionSize(r)/8))
 	ix.set(slot, hash, node)
 	k.add(t, node)
 }
 
+// Ordered is how many bytes of records there are if the keys of each keyspace have come in ascending order, each once; else 0. If they
+// have, what comes next is not likely to belong among them. Only the writer may call it.
+func (t *Table) Ordered() int {
+	if t.mixed {
+		return 0
+	}
+	return t.used() - firstItem
+}
+
 // update adds a version to a key that is there.
 func (t *Table) update(node ref, seq uint64, r record.Record) {
 	a := &t.arena
+	t.mixed = true
 	item := t.reserve(updateHeader+versionSize(r), seq)
 	version := item + updateHeader/8
 	*a.word(item, 0) = uint32(node)

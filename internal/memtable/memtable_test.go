@@ -171,6 +171,37 @@ func TestRunsStayFew(t *testing.T) {
 	}
 }
 
+// Keys are in order as long as each keyspace has got each key once, and behind all that it had.
+func TestOrdered(t *testing.T) {
+	put := func(table *Table, ks uint32, key string) {
+		table.Put(ks, record.Hash(ks, []byte(key)), []byte(key), uint64(table.Len()+1), inline(nil))
+	}
+	for _, last := range []struct {
+		key  string
+		want bool
+	}{{"c", true}, {"bb", true}, {"b", false}, {"ab", false}, {"", false}} {
+		table := newTable(t, 1<<16)
+		if table.Ordered() != 0 {
+			t.Fatal("an empty table holds bytes in order")
+		}
+		put(table, 1, "a")
+		put(table, 2, "z")
+		put(table, 1, "b")
+		held := table.Ordered()
+		if held < 3*versionHeader {
+			t.Fatalf("three records in order are %d bytes", held)
+		}
+		put(table, 1, last.key)
+		if got := table.Ordered(); got > held != last.want || !last.want && got != 0 {
+			t.Errorf("after a, b, %q: %d bytes, before %d", last.key, got, held)
+		}
+		put(table, 1, "d")
+		if got := table.Ordered() > 0; got != last.want {
+			t.Errorf("after a, b, %q, d: in order %v", last.key, got)
+		}
+	}
+}
+
 func TestManyKeyspaces(t *testing.T) {
 	table := newTable(t, 8<<20)
 	const n = 20000
