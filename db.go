@@ -27,8 +27,8 @@ type DB struct {
 //
 // After a crash it replays the log: everything that was acknowledged is there, in the sense of the profile with which it was
 // written. It fails with ErrLocked when somebody else has the database open, in this process or another, ErrNotDatabase when the
-// directory holds other things, ErrVersion when a newer version wrote it, ErrCorrupt when its root or log is damaged, ErrOptions when
-// opts make no sense, and, with MustExist or ReadOnly, ErrNotFound when there is none.
+// directory holds other things, ErrVersion when a newer version wrote it, ErrUnfinished when a Salvage into it was interrupted, ErrCorrupt when its root or log is
+// damaged, ErrOptions when opts make no sense, and, with MustExist or ReadOnly, ErrNotFound when there is none.
 func Open(dir string, opts *Options) (*DB, error) {
 	var o Options
 	if opts != nil {
@@ -37,7 +37,12 @@ func Open(dir string, opts *Options) (*DB, error) {
 	if o.FS == nil {
 		o.FS = osfs.New()
 	}
-	e, err := engine.Open(engine.Options{
+	return open(dir, &o, engine.Open)
+}
+
+// open is Open for options that are complete, and for an engine that may be opened in another way.
+func open(dir string, o *Options, opener func(engine.Options) (*engine.Engine, error)) (*DB, error) {
+	e, err := opener(engine.Options{
 		FS: o.FS, Dir: dir, Logger: o.Logger, Profile: o.Profile, ReadOnly: o.ReadOnly, MustExist: o.MustExist,
 		MemoryBytes: o.MemoryBytes, ValueThreshold: o.ValueThreshold, Codec: o.Compression.codec(),
 		SyncInterval: o.SyncInterval, SyncBytes: o.SyncBytes, KeepChanges: o.KeepChanges,

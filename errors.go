@@ -13,6 +13,9 @@ var (
 	ErrNotDatabase = engine.ErrNotDatabase
 	// ErrVersion means that the database was written in a format newer than this program knows.
 	ErrVersion = engine.ErrVersion
+	// ErrUnfinished means that the directory holds the part of a database that a Salvage has made which was interrupted. Remove it and
+	// salvage again.
+	ErrUnfinished = engine.ErrUnfinished
 	// ErrOptions means that the options ask for what cannot be, such as a negative size; the error names it. Nothing was made.
 	ErrOptions = engine.ErrOptions
 )

@@ -7,9 +7,11 @@ import (
 	"io"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/pandodb/pando/internal/engine"
+	"github.com/pandodb/pando/internal/root"
 	"github.com/pandodb/pando/internal/salvage"
 	"github.com/pandodb/pando/internal/segment"
 	"github.com/pandodb/pando/internal/value"
@@ -33,8 +35,15 @@ type Loss = salvage.Loss
 //
 // opts are for the new database: its budget, compression and file system, which is that of dir too. Its profile is ignored: all
 // is on stable storage when Salvage returns. Damage is no error: an error says that there is nothing to recover, or that the
-// new database could not be written, which is removed again then.
+// new database could not be written, which is removed again then. A process or system that ends meanwhile leaves a part, to which Open
+// answers ErrUnfinished: remove it.
 func Salvage(ctx context.Context, dir, target string, opts *Options) (*SalvageReport, error) {
+	return SalvageWith(ctx, dir, target, opts, nil)
+}
+
+// SalvageWith is Salvage with work to do on what was recovered before it counts as a database: until finish has returned nil, Open answers
+// ErrUnfinished, and its error is one of the salvage.
+func SalvageWith(ctx context.Context, dir, target string, opts *Options, finish func(*DB, *SalvageReport) error) (*SalvageReport, error) {
 	var o Options
 	if opts != nil {
 		o = *opts
@@ -43,14 +52,14 @@ func Salvage(ctx context.Context, dir, target string, opts *Options) (*SalvageRe
 		o.FS = osfs.New()
 	}
 	o.Profile, o.ReadOnly, o.MustExist, o.KeepChanges = Bench, false, false, 0
-	report, err := runSalvage(ctx, dir, target, &o)
+	report, err := runSalvage(ctx, dir, target, &o, finish)
 	if err != nil {
 		return report, fmt.Errorf("salvage %s into %s: %w", dir, target, err)
 	}
 	return report, nil
 }
 
-func runSalvage(ctx context.Context, dir, target string, o *Options) (report *SalvageReport, err error) {
+func runSalvage(ctx context.Context, dir, target string, o *Options, finish func(*DB, *SalvageReport) error) (report *SalvageReport, err error) {
 	unlock, err := lockDamaged(o.FS, dir)
 	if err != nil {
 		return nil, err
@@ -59,12 +68,8 @@ func runSalvage(ctx context.Context, dir, target string, o *Options) (report *Sa
 	if inside, err := filepath.Rel(dir, target); err == nil && inside != ".." && !strings.HasPrefix(inside, ".."+string(filepath.Separator)) {
 		return nil, errors.New("the new database would lie inside of the damaged one")
 	}
-	names, err := o.FS.List(target)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := vacant(o.FS, target, ""); err != nil {
 		return nil, err
-	}
-	if len(names) > 0 {
-		return nil, fmt.Errorf("%s holds %q and more: %w", target, names[0], fs.ErrExist)
 	}
 	found, err := o.FS.List(dir)
 	if err != nil {
@@ -73,18 +78,82 @@ func runSalvage(ctx context.Context, dir, target string, o *Options) (report *Sa
 	if len(found) == 0 {
 		return nil, ErrNotFound
 	}
-	db, err := Open(target, o)
-	if errors.Is(err, ErrLocked) {
+	begun, err := markUnfinished(o.FS, target)
+	if err != nil && !begun {
 		return nil, err // somebody else was faster
+	}
+	var db *DB
+	if err == nil {
+		db, err = open(target, o, engine.OpenUnfinished)
 	}
 	if err == nil {
 		report, err = salvageInto(ctx, dir, db, o.FS)
+		if err == nil && finish != nil {
+			err = errors.Join(finish(db, report), db.Checkpoint(ctx))
+		}
 		err = errors.Join(err, db.Close())
+	}
+	if err == nil {
+		err = markFinished(o.FS, target)
 	}
 	if err == nil {
 		return report, nil
 	}
-	return report, errors.Join(err, vfs.RemoveAll(o.FS, target))
+	return report, errors.Join(err, discard(o.FS, target))
+}
+
+// vacant refuses a directory that holds something else than a file that may be there.
+func vacant(fsys vfs.FS, dir, but string) error {
+	names, err := fsys.List(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if slices.Contains(names, engine.UnfinishedName) {
+		return fmt.Errorf("%s: %w: %w", dir, ErrUnfinished, fs.ErrExist)
+	}
+	for _, name := range names {
+		if name != but {
+			return fmt.Errorf("%s holds %q: %w", dir, name, fs.ErrExist)
+		}
+	}
+	return nil
+}
+
+// markUnfinished makes the directory of a database that must not be taken for a whole one. What it does after it has begun has to be
+// discarded when it fails. Under the lock nobody else makes a database there, and later on the mark keeps them from it.
+func markUnfinished(fsys vfs.FS, dir string) (begun bool, err error) {
+	if err := vfs.MkdirAllSync(fsys, dir); err != nil {
+		return true, err
+	}
+	lock, err := fsys.Lock(filepath.Join(dir, engine.LockName), vfs.Exclusive)
+	if err != nil {
+		return !errors.Is(err, ErrLocked), err
+	}
+	defer func() { err = errors.Join(err, lock.Close()) }()
+	if err := vacant(fsys, dir, engine.LockName); err != nil {
+		return !errors.Is(err, fs.ErrExist), err
+	}
+	return true, vfs.WriteFile(fsys, filepath.Join(dir, engine.UnfinishedName), []byte("This is a part of a database: what was to make it is not done, or was interrupted.\n"))
+}
+
+// markFinished says that a database, which is durable, is a whole one.
+func markFinished(fsys vfs.FS, dir string) error {
+	if err := fsys.Remove(filepath.Join(dir, engine.UnfinishedName)); err != nil {
+		return err
+	}
+	return fsys.SyncDir(dir)
+}
+
+// discard removes a part of a database. What makes it one goes first, so that a power cut does not leave it without its mark.
+func discard(fsys vfs.FS, dir string) error {
+	err := fsys.Remove(filepath.Join(dir, root.Name))
+	if err == nil {
+		err = fsys.SyncDir(dir)
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	return errors.Join(err, vfs.RemoveAll(fsys, dir))
 }
 
 // salvageInto fills the new database.

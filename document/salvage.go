@@ -8,8 +8,6 @@ import (
 	"slices"
 
 	"github.com/pandodb/pando"
-	"github.com/pandodb/pando/vfs"
-	"github.com/pandodb/pando/vfs/osfs"
 )
 
 // Salvage is pando.Salvage for a store of documents. Where anything was lost, or taken from older versions, indexes are made again of
@@ -22,33 +20,24 @@ func Salvage(ctx context.Context, dir, target string, o *Options) (*pando.Salvag
 	if o != nil {
 		storage = o.Storage
 	}
-	report, err := pando.Salvage(ctx, dir, target, &storage)
-	if err != nil || len(report.Lost) == 0 && report.Older == 0 {
-		return report, err
-	}
-	if slices.ContainsFunc(report.Lost, func(l pando.Loss) bool { return l.Keyspace == metaKeyspace }) {
-		report.Lost = append(report.Lost, pando.Loss{Keyspace: metaKeyspace, Reason: "what tells of collections is lost in part: indexes are not " +
-			"made again, and whoever opens this as a store drops the keyspaces of collections that it does not know"})
-		return report, nil
-	}
-	if err := remake(ctx, target, storage, report); err != nil {
-		if storage.FS == nil {
-			storage.FS = osfs.New()
+	return pando.SalvageWith(ctx, dir, target, &storage, func(db *pando.DB, report *pando.SalvageReport) error {
+		if len(report.Lost) == 0 && report.Older == 0 {
+			return nil
 		}
-		err = fmt.Errorf("salvage %s into %s: make the indexes again: %w", dir, target, err)
-		return report, errors.Join(err, vfs.RemoveAll(storage.FS, target))
-	}
-	return report, nil
+		if slices.ContainsFunc(report.Lost, func(l pando.Loss) bool { return l.Keyspace == metaKeyspace }) {
+			report.Lost = append(report.Lost, pando.Loss{Keyspace: metaKeyspace, Reason: "what tells of collections is lost in part: indexes are not " +
+				"made again, and whoever opens this as a store drops the keyspaces of collections that it does not know"})
+			return nil
+		}
+		if err := remake(ctx, db, report); err != nil {
+			return fmt.Errorf("make the indexes again: %w", err)
+		}
+		return nil
+	})
 }
 
 // remake makes the indexes of a salvaged store again.
-func remake(ctx context.Context, dir string, storage pando.Options, report *pando.SalvageReport) (err error) {
-	storage.Profile, storage.ReadOnly, storage.MustExist, storage.KeepChanges = pando.Bench, false, true, 0
-	db, err := pando.Open(dir, &storage)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, db.Close()) }()
+func remake(ctx context.Context, db *pando.DB, report *pando.SalvageReport) (err error) {
 	list, err := db.Keyspaces()
 	if err != nil || !slices.ContainsFunc(list, func(k pando.KeyspaceInfo) bool { return k.Name == metaKeyspace }) {
 		return err

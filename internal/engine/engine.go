@@ -48,6 +48,8 @@ type Engine struct {
 	env   layout.Environment
 	trees layout.Layout
 
+	unfinished bool // it may bear the mark of a database that is not whole
+
 	pipeline *commit.Pipeline
 	lastSeq  uint64        // of the last command carried out; the leader's
 	owed     int64         // nanoseconds of slow-down not yet slept; the leader's

@@ -26,18 +26,27 @@ import (
 
 // Names inside the database directory.
 const (
-	LockName = "LOCK" // holds the lock of the process that has the database open
-	logDir   = "wal"
+	LockName       = "LOCK"       // holds the lock of the process that has the database open
+	UnfinishedName = "UNFINISHED" // there as long as what makes the database is not done with it
+	logDir         = "wal"
 )
 
+// ErrUnfinished is one of the errors that the public package shows.
+var ErrUnfinished = errors.New("the salvage that was to make this database was never finished: remove the directory, and salvage again")
+
 // Open opens a database, creates it where there is none, and recovers it where it was not closed.
-func Open(o Options) (*Engine, error) {
+func Open(o Options) (*Engine, error) { return open(o, false) }
+
+// OpenUnfinished is Open for whoever makes a database that bears the mark of an unfinished one.
+func OpenUnfinished(o Options) (*Engine, error) { return open(o, true) }
+
+func open(o Options, unfinished bool) (*Engine, error) {
 	o, err := o.withDefaults()
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", o.Dir, err)
 	}
 	e := &Engine{
-		o: o, sizes: sizesFor(o.MemoryBytes), epoch: epoch.New(), keyspaces: newKeyspaces(),
+		o: o, unfinished: unfinished, sizes: sizesFor(o.MemoryBytes), epoch: epoch.New(), keyspaces: newKeyspaces(),
 		views: map[*view.View]struct{}{}, starts: map[*Start]struct{}{}, held: map[*Held]struct{}{}, stuck: map[uint32]bool{}, values: valueHolds{holds: map[*ValueHold]struct{}{}},
 		kick: make(chan struct{}, 1), kickSync: make(chan struct{}, 1),
 	}
@@ -99,6 +108,9 @@ func (e *Engine) openRoot() (root.Slot, error) {
 		}
 	}
 	if e.lock, err = fsys.Lock(e.path(LockName), mode); err != nil {
+		return root.Slot{}, err
+	}
+	if err := e.refuseUnfinished(); err != nil {
 		return root.Slot{}, err
 	}
 	if create && !fresh && !e.orderly() {
@@ -167,9 +179,12 @@ func (e *Engine) refuseForeign() error {
 	if err != nil {
 		return err
 	}
+	if err := e.refuseUnfinished(); err != nil {
+		return err
+	}
 	for _, name := range names {
 		switch name {
-		case LockName, root.Name + ".tmp":
+		case LockName, UnfinishedName, root.Name + ".tmp":
 		case logDir:
 			// A crash while the database was created leaves a log without records.
 			if blank, err := wal.Blank(e.o.FS, e.path(logDir)); err != nil || !blank {
@@ -182,6 +197,21 @@ func (e *Engine) refuseForeign() error {
 		}
 	}
 	return nil
+}
+
+// refuseUnfinished keeps a part of a database from passing for the whole.
+func (e *Engine) refuseUnfinished() error {
+	if e.unfinished {
+		return nil
+	}
+	_, err := e.o.FS.Stat(e.path(UnfinishedName))
+	if err == nil {
+		return ErrUnfinished
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
 }
 
 // createRoot makes a new database. A crash before it is complete leaves a directory without a root, which Open starts afresh.

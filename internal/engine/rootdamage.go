@@ -15,6 +15,9 @@ import (
 // absent says that there is no database, unless there are remains of one.
 func (e *Engine) absent() error {
 	err := e.refuseForeign()
+	if errors.Is(err, ErrUnfinished) {
+		return err
+	}
 	if _, missing := e.o.FS.Stat(e.path(root.Name)); errors.Is(err, corrupt.Err) && missing != nil { // else it is just being made
 		return err
 	}
