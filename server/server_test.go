@@ -3,9 +3,11 @@ package server
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"log/slog"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -153,22 +155,31 @@ func TestCannotListen(t *testing.T) {
 			}
 		})
 	}
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := free.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := Start(Config{Dir: busy.config.Dir, Addr: "127.0.0.1:0", HTTP: free.Addr().String()}, nil); err == nil {
+	free := lasting(t)
+	if _, err := Start(Config{Dir: busy.config.Dir, Addr: "127.0.0.1:0", HTTP: free}, nil); err == nil {
 		t.Fatal("a directory in use is served twice")
 	}
-	s, err := Start(Config{Dir: dir, Addr: "127.0.0.1:0", HTTP: free.Addr().String()}, nil)
+	s, err := Start(Config{Dir: dir, Addr: "127.0.0.1:0", HTTP: free}, nil)
 	if err != nil {
 		t.Fatal("after a start that failed: ", err)
 	}
 	if err := s.Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+// lasting returns an address that stays free: the system gives ports of its choice to whoever connects or listens meanwhile, but not those
+// below that range.
+func lasting(t *testing.T) (addr string) {
+	t.Helper()
+	for {
+		addr = fmt.Sprintf("127.0.0.1:%d", 20_000+rand.IntN(10_000))
+		if l, err := net.Listen("tcp", addr); err == nil {
+			if err := l.Close(); err != nil {
+				t.Fatal(err)
+			}
+			return addr
+		}
 	}
 }
 

@@ -235,7 +235,7 @@ func TestShutdown(t *testing.T) {
 			idle, busy := s.connect(), s.connect()
 			busy.insert(1)
 			busy.done()
-			busy.hold(4000) // all that a server says while it ends has to be seen in that time
+			busy.hold(8000) // all that a server says while it ends has to be seen in that time
 			busy.insert(2)
 			busy.insert(3) // comes when the server ends already
 			idle.untilInsertRuns()
