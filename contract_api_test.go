@@ -78,6 +78,7 @@ type snapshot interface {
 type batch interface {
 	In(ks *pando.Keyspace) *pando.Batch
 	Len() int
+	Size() int64
 	Reset()
 }
 

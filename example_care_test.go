@@ -89,3 +89,61 @@ func ExampleSalvage() {
 	// 1
 	// Quercus
 }
+
+// How far a long call is: only the proportion of the two numbers means something.
+func ExampleWithProgress() {
+	db := planted()
+	defer db.Close()
+	last := 0.0
+	ctx := pando.WithProgress(context.Background(), func(done, total int64) { last = float64(done) / float64(total) })
+	report, err := db.Check(ctx)
+	must(err)
+	fmt.Printf("%.0f %% checked, %d damages\n", 100*last, len(report.Damage))
+	// Output:
+	// 100 % checked, 0 damages
+}
+
+// What is written for what was handed over, and whether anything waits to be settled.
+func ExampleDB_Metrics() {
+	db := planted()
+	defer db.Close()
+	must(db.Checkpoint(context.Background()))
+	m := db.Metrics()
+	fmt.Println(m.Commits, m.UserBytes, m.LastSeq == m.Settled, m.WriteAmplification > 1)
+	// Output:
+	// 1 54 true true
+}
+
+// Reads that belong together, again and again, without an allocation.
+func ExampleReader() {
+	db := planted()
+	defer db.Close()
+	var r pando.Reader
+	defer r.Close()
+	buffer := make([]byte, 0, 64)
+	for _, name := range []string{"oak", "palm"} {
+		must(r.Open(db, db.Default())) // shows the present
+		genus, err := r.GetTo(buffer[:0], db.Default(), []byte(name))
+		fmt.Printf("%s: %s %v\n", name, genus, errors.Is(err, pando.ErrNotFound))
+	}
+	// Output:
+	// oak: Quercus false
+	// palm:  true
+}
+
+// A program's own test of what a power cut leaves: a database in memory, and what its disk would hold if power failed now.
+func ExampleOptions_powerCut() {
+	fsys := memfs.New()
+	db := openIn(fsys)
+	must(db.Put([]byte("oak"), []byte("Quercus"))) // Durable: it has been synced
+	after := fsys.CrashImage(memfs.Policy{})
+	must(db.Close())
+
+	db = openIn(after)
+	defer db.Close()
+	genus, err := db.Get([]byte("oak"))
+	must(err)
+	fmt.Printf("%s\n", genus)
+	// Output:
+	// Quercus
+}

@@ -77,7 +77,7 @@ func (e WriteError) Error() string { return fmt.Sprintf("document %d: %v", e.Ind
 // Unwrap returns the error itself.
 func (e WriteError) Unwrap() error { return e.Err }
 
-// WriteErrors is what InsertMany returns when it stored some documents, but not all.
+// WriteErrors is what InsertMany returns when it did not store all documents: one for each that could not be, as far as it went.
 type WriteErrors []WriteError
 
 func (e WriteErrors) Error() string {

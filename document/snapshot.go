@@ -21,7 +21,8 @@ func (s *Store) Snapshot(ctx context.Context) (*Snapshot, error) {
 	return &Snapshot{store: s, at: s.moment(nil)}, ctx.Err()
 }
 
-// In returns a collection as it was at that moment. Writing to it fails.
+// In returns a collection as it was at that moment. Writing to it fails. One that was dropped or got another name since reads as
+// empty under the name that it had.
 func (s *Snapshot) In(c *Collection) *Collection {
 	return &Collection{store: s.store, ns: c.ns, at: s.at}
 }

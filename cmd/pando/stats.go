@@ -45,7 +45,7 @@ func statsTable(dir string, m pando.Metrics, rows []keyspaceRow) [][]string {
 		{"records", formatCount(records)},
 		{"last change", formatCount(int64(m.LastSeq))},
 		{"not settled", formatCount(int64(m.LastSeq - m.Settled))},
-		{"segments", fmt.Sprintf("%d files, %s, %s in use", m.Segments, formatSize(m.SegmentBytes), formatSize(m.LiveBytes))},
+		{"segments", fmt.Sprintf("%s, %s, %s in use", countOf(int64(m.Segments), "file"), formatSize(m.SegmentBytes), formatSize(m.LiveBytes))},
 	}
 	if m.LogSize > 0 {
 		table = append(table, []string{"log", formatSize(m.LogSize)})
