@@ -20,13 +20,18 @@
 //
 // # Slices
 //
-// Slices that are passed in may be changed as soon as the call returns. What Get returns is the caller's own. What an
-// Iterator and the Range loops return is valid until the next step.
+// Slices that are passed in may be changed as soon as the call returns. What Get and Nth return is the caller's own. GetTo
+// appends to a slice of the caller's, and returns it as it was when there is nothing to append. What an Iterator and the Range
+// loops return is valid until the next step; what is kept for longer has to be copied.
 //
 // # Concurrency
 //
 // DB, Keyspace and Snapshot may be used from any number of goroutines at once. A Tx, a Batch and an Iterator are used by one
-// goroutine at a time.
+// goroutine at a time. Who loops over Range, RangeReverse or Prefix of something that several goroutines share and wants the
+// error of that loop alone uses an Iterator: Err of a DB, Keyspace or Snapshot is that of the newest failed loop of all.
+//
+// What is closed answers with [ErrClosed], a transaction that has ended with [ErrTxDone]. [DB.Close] waits for running calls,
+// not for open iterators, snapshots and transactions.
 //
 // # Errors
 //
