@@ -2,6 +2,7 @@ package aggregate
 
 import (
 	"math"
+	"slices"
 
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 
@@ -60,18 +61,21 @@ func arguments(op string, v value, code mongoerror.Code, names ...string) (map[s
 	if v.Type != bsoncore.TypeEmbeddedDocument {
 		return nil, mongoerror.New(code, "specification must be an object; found %s: %s", op, v)
 	}
-	elements, err := v.Document().Elements()
+	return knownFields(v, names, func(field string) error {
+		return mongoerror.New(unknownArgument(op), "Unknown argument to %s '%s'", op, field)
+	})
+}
+
+// knownFields reads the fields of a document; one whose name is not among names ends it with the error of unknown.
+func knownFields(doc value, names []string, unknown func(field string) error) (map[string]value, error) {
+	elements, err := doc.Document().Elements()
 	if err != nil {
 		return nil, err
 	}
 	list := map[string]value{}
 	for _, e := range elements {
-		known := false
-		for _, name := range names {
-			known = known || name == e.Key()
-		}
-		if !known {
-			return nil, mongoerror.New(unknownArgument(op), "Unknown argument to %s '%s'", op, e.Key())
+		if !slices.Contains(names, e.Key()) {
+			return nil, unknown(e.Key())
 		}
 		list[e.Key()] = e.Value()
 	}

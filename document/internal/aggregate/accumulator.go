@@ -140,11 +140,24 @@ func (a *extremeAccumulator) result() (value, error) {
 
 func (a *extremeAccumulator) reset() { a.v.Type = 0 }
 
-// firstAccumulator is $first.
-type firstAccumulator struct {
+// oneAccumulator keeps one of the values that it was given.
+type oneAccumulator struct {
 	kept
 	have bool
 }
+
+// result is null when nothing was added, and missing when what was added is.
+func (a *oneAccumulator) result() (value, error) {
+	if !a.have {
+		return null(), nil
+	}
+	return a.v, nil
+}
+
+func (a *oneAccumulator) reset() { a.have, a.v.Type = false, 0 }
+
+// firstAccumulator is $first.
+type firstAccumulator struct{ oneAccumulator }
 
 func (a *firstAccumulator) add(_ []byte, v value) (int, error) {
 	if a.have {
@@ -156,35 +169,13 @@ func (a *firstAccumulator) add(_ []byte, v value) (int, error) {
 
 func (a *firstAccumulator) satisfied() bool { return a.have }
 
-// result is null when nothing was added, and missing when what was added is.
-func (a *firstAccumulator) result() (value, error) {
-	if !a.have {
-		return null(), nil
-	}
-	return a.v, nil
-}
-
-func (a *firstAccumulator) reset() { a.have, a.v.Type = false, 0 }
-
 // lastAccumulator is $last.
-type lastAccumulator struct {
-	kept
-	have bool
-}
+type lastAccumulator struct{ oneAccumulator }
 
 func (a *lastAccumulator) add(_ []byte, v value) (int, error) {
 	a.have = true
 	return a.set(v), nil
 }
-
-func (a *lastAccumulator) result() (value, error) {
-	if !a.have {
-		return null(), nil
-	}
-	return a.v, nil
-}
-
-func (a *lastAccumulator) reset() { a.have, a.v.Type = false, 0 }
 
 // pushAccumulator is $push: the array is built as it will be returned.
 type pushAccumulator struct {

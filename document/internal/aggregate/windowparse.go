@@ -25,22 +25,9 @@ func functionArguments(op string, v value, names ...string) (map[string]value, e
 	if v.Type != bsoncore.TypeEmbeddedDocument {
 		return nil, mongoerror.New(mongoerror.FailedToParse, "Argument to %s must be an object", op)
 	}
-	elements, err := v.Document().Elements()
-	if err != nil {
-		return nil, err
-	}
-	list := map[string]value{}
-	for _, e := range elements {
-		known := false
-		for _, name := range names {
-			known = known || name == e.Key()
-		}
-		if !known {
-			return nil, mongoerror.New(mongoerror.FailedToParse, "%s got unexpected argument: %s", op, e.Key())
-		}
-		list[e.Key()] = e.Value()
-	}
-	return list, nil
+	return knownFields(v, names, func(field string) error {
+		return mongoerror.New(mongoerror.FailedToParse, "%s got unexpected argument: %s", op, field)
+	})
 }
 
 func (s *windowStage) parseShift(p *parser, f *windowFunction, v, window value) error {

@@ -214,6 +214,29 @@ func one(name string, v bsoncore.Value) (n number.Number, done bool, err error) 
 	return n, true, mongoerror.New(28765, "%s only supports numeric types, not %s", name, typeName(v))
 }
 
+// operand is one of two operands: what it is called, and the code of the error when it is no number.
+type operand struct {
+	value bsoncore.Value
+	role  string
+	wrong mongoerror.Code
+}
+
+// two is one for two operands.
+func two(name string, a, b operand) (x, y number.Number, done bool, err error) {
+	if isNullish(a.value) || isNullish(b.value) {
+		return x, y, true, nil
+	}
+	x, first := number.Of(a.value)
+	y, second := number.Of(b.value)
+	switch {
+	case !first:
+		return x, y, true, mongoerror.New(a.wrong, "%s's %s must be numeric, not %s", name, a.role, typeName(a.value))
+	case !second:
+		return x, y, true, mongoerror.New(b.wrong, "%s's %s must be numeric, not %s", name, b.role, typeName(b.value))
+	}
+	return x, y, false, nil
+}
+
 func evalAbs(st *state, name string, v bsoncore.Value) (bsoncore.Value, error) {
 	n, done, err := one(name, v)
 	if done {
@@ -274,16 +297,11 @@ func evalLogarithm(st *state, name string, v bsoncore.Value) (bsoncore.Value, er
 }
 
 func evalLog(st *state, name string, a, b bsoncore.Value) (bsoncore.Value, error) {
-	if isNullish(a) || isNullish(b) {
-		return null(), nil
+	x, y, done, err := two(name, operand{a, "argument", 28756}, operand{b, "base", 28757})
+	if done {
+		return null(), err
 	}
-	x, first := number.Of(a)
-	y, second := number.Of(b)
 	switch {
-	case !first:
-		return bsoncore.Value{}, mongoerror.New(28756, "%s's argument must be numeric, not %s", name, typeName(a))
-	case !second:
-		return bsoncore.Value{}, mongoerror.New(28757, "%s's base must be numeric, not %s", name, typeName(b))
 	case x.Sign() <= 0 && !x.IsNaN():
 		return bsoncore.Value{}, mongoerror.New(28758, "%s's argument must be a positive number, but is %s", name, x)
 	case y.Sign() <= 0 && !y.IsNaN() || y.Float64() == 1:
@@ -309,16 +327,11 @@ func evalSqrt(st *state, name string, v bsoncore.Value) (bsoncore.Value, error) 
 }
 
 func evalPow(st *state, name string, a, b bsoncore.Value) (bsoncore.Value, error) {
-	if isNullish(a) || isNullish(b) {
-		return null(), nil
+	x, y, done, err := two(name, operand{a, "base", 28762}, operand{b, "exponent", 28763})
+	if done {
+		return null(), err
 	}
-	x, first := number.Of(a)
-	y, second := number.Of(b)
 	switch {
-	case !first:
-		return bsoncore.Value{}, mongoerror.New(28762, "%s's base must be numeric, not %s", name, typeName(a))
-	case !second:
-		return bsoncore.Value{}, mongoerror.New(28763, "%s's exponent must be numeric, not %s", name, typeName(b))
 	case x.IsZero() && (y.Sign() < 0 || (x.IsDecimal() || y.IsDecimal()) && y.Decimal().Negative()): // -0 is negative among decimals
 		return bsoncore.Value{}, mongoerror.New(28764, "%s cannot take a base of 0 and a negative exponent", name)
 	case x.IsDecimal() || y.IsDecimal():
