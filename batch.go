@@ -1,5 +1,7 @@
 package pando
 
+import "fmt"
+
 // Batch collects writes that are committed as one by DB.Write. Later writes of a batch win over earlier ones. Values above
 // Options.ValueThreshold are written out at once; the rest is held in memory up to a few megabytes, and in a file beyond. A
 // batch of which any part has left memory can be written once; any other can be written again. A Batch is used by one
@@ -66,6 +68,9 @@ func (s *batchState) did(err error) error {
 // while it is carried out; readers go on.
 func (db *DB) Write(b *Batch) error {
 	s := b.state
+	if s.db != db {
+		return fmt.Errorf("batch: %w", ErrOtherDatabase)
+	}
 	if s.err != nil {
 		return s.err
 	}

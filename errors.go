@@ -1,6 +1,8 @@
 package pando
 
 import (
+	"errors"
+
 	"github.com/pandodb/pando/internal/corrupt"
 	"github.com/pandodb/pando/internal/engine"
 )
@@ -46,6 +48,9 @@ var (
 	ErrNoOrder = engine.ErrNoOrder
 	// ErrLayout means that a keyspace has another layout than the one asked for, or one that this version cannot make.
 	ErrLayout = engine.ErrLayout
+	// ErrOtherDatabase means that a keyspace or a batch was passed to another database than the one that it was got from, or to a
+	// transaction, snapshot, reader or batch of another.
+	ErrOtherDatabase = errors.New("belongs to another database")
 	// ErrChangesGone means that the log no longer holds the change from which a feed was to start.
 	ErrChangesGone = engine.ErrChangesGone
 )

@@ -17,6 +17,18 @@ type Keyspace struct {
 	err atomic.Pointer[error]
 }
 
+// of refuses a keyspace of another database: its number may be that of a keyspace here.
+func (k *Keyspace) of(db *DB) error {
+	if k.db != db {
+		return k.foreign()
+	}
+	return nil
+}
+
+func (k *Keyspace) foreign() error {
+	return fmt.Errorf("keyspace %q: %w", k.Name(), ErrOtherDatabase)
+}
+
 // Name returns the keyspace's name.
 func (k *Keyspace) Name() string { return k.ks.Name }
 

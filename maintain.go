@@ -3,6 +3,7 @@ package pando
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/pandodb/pando/internal/engine"
 	"github.com/pandodb/pando/internal/progress"
@@ -22,6 +23,9 @@ type CompactOptions struct {
 // takes; readers and writers go on meanwhile. When ctx ends it, or it fails, nothing is lost.
 func (db *DB) Compact(ctx context.Context, o CompactOptions) error {
 	var codec *segment.Codec
+	if err := o.Compression.check(); err != nil {
+		return fmt.Errorf("compact: %w", err)
+	}
 	if o.Compression != DefaultCompression {
 		c := o.Compression.codec()
 		codec = &c

@@ -1,6 +1,7 @@
 package pando
 
 import (
+	"fmt"
 	"log/slog"
 	"time"
 
@@ -39,6 +40,14 @@ const (
 	S2                                    // fast, about the ratio of LZ4
 	Zstd                                  // smaller, and slower to write
 )
+
+// check refuses what is none.
+func (c Compression) check() error {
+	if c > Zstd {
+		return fmt.Errorf("%w: Compression is %d, the last one is %d", ErrOptions, c, Zstd)
+	}
+	return nil
+}
 
 func (c Compression) codec() segment.Codec {
 	switch c {

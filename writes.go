@@ -112,6 +112,9 @@ func (w *writes) note(k *Keyspace, data []byte) error {
 
 // grow makes room for one more command with n bytes of key and value, and refuses what would make the whole too large.
 func (w *writes) grow(k *Keyspace, n int) error {
+	if err := k.of(w.db); err != nil {
+		return err
+	}
 	if last := len(w.used) - 1; (last < 0 || w.used[last] != k.ks) && !slices.Contains(w.used, k.ks) {
 		w.used = append(w.used, k.ks)
 	}

@@ -154,6 +154,9 @@ func (e *Engine) Snapshot() (Snapshot, error) {
 	return Snapshot{View: v, Seq: seq, e: e}, nil
 }
 
+// Of reports whether the snapshot is one of e.
+func (s Snapshot) Of(e *Engine) bool { return s.e == e }
+
 // Retain returns a second hold on the same state.
 func (s Snapshot) Retain() Snapshot {
 	s.View.Ref()
