@@ -28,11 +28,21 @@ func toDocument(v any) (bsoncore.Document, error) {
 
 // toStored is toDocument for a document that is to be stored.
 func toStored(v any) (bsoncore.Document, error) {
-	doc, err := encodeDocument(v)
+	doc, err := encodeStored(v)
 	if err != nil {
 		return nil, err
 	}
 	return doc, checkBSON(doc)
+}
+
+// encodeStored is encodeDocument for a document that is to be stored. There nil is a mistake, such as what a call returned that failed.
+func encodeStored(v any) (bsoncore.Document, error) {
+	raw, isRaw := v.(bson.Raw)
+	r := reflect.ValueOf(v)
+	if !r.IsValid() || isRaw && raw == nil || r.Kind() == reflect.Pointer && r.IsNil() {
+		return nil, mongoerror.New(mongoerror.BadValue, "nil is no document to store")
+	}
+	return encodeDocument(v)
 }
 
 func encodeDocument(v any) (bsoncore.Document, error) {
@@ -53,6 +63,8 @@ func encodeDocument(v any) (bsoncore.Document, error) {
 			return nil, mongoerror.New(mongoerror.TypeMismatch, "expected an object, not a value of type %s", bson.Type(v.Type))
 		}
 		return v.Data, nil
+	case string:
+		return nil, mongoerror.New(mongoerror.TypeMismatch, "a string is no document: Extended JSON is passed as document.JSON")
 	case JSON:
 		var raw bson.Raw
 		if err := bson.UnmarshalExtJSON([]byte(v), false, &raw); err != nil {
@@ -220,7 +232,7 @@ func encodeDocuments(v any) ([]document, error) {
 	list := make([]document, r.Len())
 	for i := range list {
 		var err error
-		if list[i], err = encodeDocument(r.Index(i).Interface()); err != nil {
+		if list[i], err = encodeStored(r.Index(i).Interface()); err != nil {
 			return nil, WriteErrors{{i, err}}
 		}
 	}

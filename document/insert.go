@@ -10,7 +10,7 @@ import (
 )
 
 // Insert stores a document and returns its _id, which is made when there is none and is the first field in any case. It fails
-// with DuplicateKey when the _id, or an entry of a unique index, is there already.
+// with DuplicateKey when the _id, or an entry of a unique index, is there already, and with BadValue when doc is nil.
 func (c *Collection) Insert(ctx context.Context, doc any) (bson.RawValue, error) {
 	raw, err := toStored(doc)
 	if err != nil {
