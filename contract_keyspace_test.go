@@ -62,3 +62,70 @@ func TestDropBetween(t *testing.T) {
 		t.Error("half of a batch was written")
 	}
 }
+
+// TestOldHandleOfADroppedKeyspace reads in moments after a drop, which once answered with what had not been given back yet, or with
+// nothing, and in those before it.
+func TestOldHandleOfADroppedKeyspace(t *testing.T) {
+	for _, settled := range []bool{false, true} {
+		db := openMem(t, memfs.New(), Options{})
+		old, err := db.Keyspace("name", nil)
+		must(t, err)
+		must(t, old.Put([]byte("k"), []byte("old")))
+		before := db.Snapshot()
+		began, err := db.Begin(false)
+		must(t, err)
+		must(t, db.DropKeyspace("name"))
+		fresh, err := db.Keyspace("name", nil)
+		must(t, err)
+		must(t, fresh.Put([]byte("k"), []byte("new")))
+		if settled {
+			must(t, db.Checkpoint(context.Background()))
+		}
+		after := db.Snapshot()
+		later, err := db.Begin(false)
+		must(t, err)
+		var reader Reader
+		must(t, reader.Open(db, fresh))
+		for what, fn := range map[string]func() error{
+			"get": func() error { _, err := after.In(old).Get([]byte("k")); return err },
+			"has": func() error { _, err := after.In(old).Has([]byte("k")); return err },
+			"iter": func() error {
+				it := after.In(old).Iter(nil)
+				defer it.Close()
+				it.First()
+				return it.Err()
+			},
+			"count":    func() error { _, err := after.In(old).Count(nil, nil); return err },
+			"nth":      func() error { _, _, err := after.In(old).Nth(nil, nil, 0); return err },
+			"tx get":   func() error { _, err := later.In(old).Get([]byte("k")); return err },
+			"tx has":   func() error { _, err := later.In(old).Has([]byte("k")); return err },
+			"tx iter":  func() error { return later.In(old).Iter(nil).Err() },
+			"tx count": func() error { _, err := later.In(old).Count(nil, nil); return err },
+			"tx nth":   func() error { _, _, err := later.In(old).Nth(nil, nil, 0); return err },
+			"reader":   func() error { _, err := reader.GetTo(nil, old, []byte("k")); return err },
+		} {
+			wantErr(t, what, fn(), ErrDropped)
+		}
+		for what, fn := range map[string]func() ([]byte, error){
+			"snapshot": func() ([]byte, error) { return before.In(old).Get([]byte("k")) },
+			"tx":       func() ([]byte, error) { return began.In(old).Get([]byte("k")) },
+		} {
+			if v, err := fn(); err != nil || string(v) != "old" {
+				t.Errorf("%s from before the drop: %q, %v", what, v, err)
+			}
+		}
+		for what, fn := range map[string]func() ([]byte, error){
+			"snapshot": func() ([]byte, error) { return after.In(fresh).Get([]byte("k")) },
+			"tx":       func() ([]byte, error) { return later.In(fresh).Get([]byte("k")) },
+		} {
+			if v, err := fn(); err != nil || string(v) != "new" {
+				t.Errorf("%s of the keyspace that was made again: %q, %v", what, v, err)
+			}
+		}
+		reader.Close()
+		must(t, before.Close())
+		must(t, after.Close())
+		must(t, began.Rollback())
+		must(t, later.Rollback())
+	}
+}

@@ -44,17 +44,20 @@ func (r *Reader) Close() {
 	r.db, r.snap = nil, engine.Snapshot{}
 }
 
-// readable returns why nothing can be read.
-func (r *Reader) readable() error {
+// readable returns why nothing can be read of a keyspace.
+func (r *Reader) readable(ks *Keyspace) error {
 	if r.db == nil {
 		return ErrClosed
 	}
-	return r.db.e.Stop().Err()
+	if err := r.db.e.Stop().Err(); err != nil {
+		return err
+	}
+	return ks.ks.ReadableAt(r.snap.Seq)
 }
 
 // GetTo appends the value of key to dst and returns the result, or ErrNotFound.
 func (r *Reader) GetTo(dst []byte, ks *Keyspace, key []byte) ([]byte, error) {
-	if err := r.readable(); err != nil {
+	if err := r.readable(ks); err != nil {
 		return dst, err
 	}
 	return r.snap.Get(dst, nil, ks.ks, key)
@@ -63,7 +66,7 @@ func (r *Reader) GetTo(dst []byte, ks *Keyspace, key []byte) ([]byte, error) {
 // GetMany appends the values of keys from up to to, which is not included, to dst. It stops at the first key that is not there, with
 // ErrNotFound, or that cannot be read: the number of values says which one that is. It takes less time than one GetTo for each.
 func (r *Reader) GetMany(dst *List, ks *Keyspace, keys *List, from, to int) error {
-	if err := r.readable(); err != nil {
+	if err := r.readable(ks); err != nil {
 		return err
 	}
 	defer clear(r.keys[:])
@@ -87,7 +90,7 @@ func (r *Reader) GetMany(dst *List, ks *Keyspace, keys *List, from, to int) erro
 // Absent notes for each of keys whether it is not there. It takes less time than one Has for each. There is room in absent for all of
 // them.
 func (r *Reader) Absent(absent []bool, ks *Keyspace, keys [][]byte) error {
-	if err := r.readable(); err != nil {
+	if err := r.readable(ks); err != nil {
 		return err
 	}
 	for len(keys) > 0 {
@@ -103,7 +106,7 @@ func (r *Reader) Absent(absent []bool, ks *Keyspace, keys [][]byte) error {
 // Iter opens the iterator of the reader over the pairs in [lower, upper); a nil bound is open. It is made for walks that look at few
 // pairs, and is valid until the next call of Iter or until the reader is closed, which close it too.
 func (r *Reader) Iter(ks *Keyspace, lower, upper []byte) *Iterator {
-	if err := r.readable(); err != nil {
+	if err := r.readable(ks); err != nil {
 		return failedIterator(err)
 	}
 	_ = r.it.Close()

@@ -28,14 +28,23 @@ type snapshotState struct {
 // In returns the same snapshot, reading from another keyspace.
 func (s *Snapshot) In(ks *Keyspace) *Snapshot { return &Snapshot{state: s.state, ks: ks} }
 
-// use begins a read; the snapshot that it returns is released when the read is done.
-func (s *snapshotState) use() (engine.Snapshot, error) {
+// use begins a read of a keyspace; the snapshot that it returns is released when the read is done.
+func (s *snapshotState) use(ks *Keyspace) (engine.Snapshot, error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	if err := s.stop.Err(); err != nil {
 		return engine.Snapshot{}, err
 	}
-	return s.held.Use(), nil
+	return readableIn(s.held.Use(), ks)
+}
+
+// readableIn returns a snapshot if a keyspace may be read through it, and releases it otherwise.
+func readableIn(snap engine.Snapshot, ks *Keyspace) (engine.Snapshot, error) {
+	if err := ks.ks.ReadableAt(snap.Seq); err != nil {
+		snap.Release()
+		return engine.Snapshot{}, err
+	}
+	return snap, nil
 }
 
 // Get returns a copy of the value of key, or ErrNotFound.
@@ -49,7 +58,7 @@ func (s *Snapshot) Get(key []byte) ([]byte, error) {
 
 // GetTo appends the value of key to dst and returns the result. It allocates nothing when the value fits into dst.
 func (s *Snapshot) GetTo(dst, key []byte) ([]byte, error) {
-	snap, err := s.state.use()
+	snap, err := s.state.use(s.ks)
 	if err != nil {
 		return dst, err
 	}
@@ -59,7 +68,7 @@ func (s *Snapshot) GetTo(dst, key []byte) ([]byte, error) {
 
 // Has reports whether key is there.
 func (s *Snapshot) Has(key []byte) (bool, error) {
-	snap, err := s.state.use()
+	snap, err := s.state.use(s.ks)
 	if err != nil {
 		return false, err
 	}
@@ -69,7 +78,7 @@ func (s *Snapshot) Has(key []byte) (bool, error) {
 
 // Iter opens an iterator; nil options walk over everything. It must be closed.
 func (s *Snapshot) Iter(o *IterOptions) *Iterator {
-	snap, err := s.state.use()
+	snap, err := s.state.use(s.ks)
 	if err != nil {
 		return failedIterator(err)
 	}
@@ -95,7 +104,7 @@ func (s *Snapshot) Prefix(p []byte) iter.Seq2[[]byte, []byte] {
 
 // Count returns the number of pairs in [lo, hi); a nil bound is open.
 func (s *Snapshot) Count(lo, hi []byte) (int64, error) {
-	snap, err := s.state.use()
+	snap, err := s.state.use(s.ks)
 	if err != nil {
 		return 0, err
 	}
@@ -105,7 +114,7 @@ func (s *Snapshot) Count(lo, hi []byte) (int64, error) {
 
 // Nth returns the n-th pair of [lo, hi), counted from 0, or ErrNotFound.
 func (s *Snapshot) Nth(lo, hi []byte, n int64) (key, value []byte, err error) {
-	snap, err := s.state.use()
+	snap, err := s.state.use(s.ks)
 	if err != nil {
 		return nil, nil, err
 	}

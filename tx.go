@@ -232,7 +232,10 @@ func (tx *Tx) GetTo(dst, key []byte) ([]byte, error) {
 		return dst, err
 	}
 	tx.readPoint(key)
-	snap := s.held.Use()
+	snap, err := readableIn(s.held.Use(), tx.ks)
+	if err != nil {
+		return dst, err
+	}
 	defer snap.Release()
 	return snap.Get(dst, layers, tx.ks.ks, key)
 }
@@ -245,7 +248,10 @@ func (tx *Tx) Has(key []byte) (bool, error) {
 		return false, err
 	}
 	tx.readPoint(key)
-	snap := s.held.Use()
+	snap, err := readableIn(s.held.Use(), tx.ks)
+	if err != nil {
+		return false, err
+	}
 	defer snap.Release()
 	return snap.Has(layers, tx.ks.ks, key)
 }
@@ -263,7 +269,11 @@ func (tx *Tx) Iter(o *IterOptions) *Iterator {
 	} else {
 		tx.readRange(o.Lower, o.Upper)
 	}
-	return newIterator(s.held.Use(), tx.ks.ks, o, layers, &s.stop)
+	snap, err := readableIn(s.held.Use(), tx.ks)
+	if err != nil {
+		return failedIterator(err)
+	}
+	return newIterator(snap, tx.ks.ks, o, layers, &s.stop)
 }
 
 // Range walks over the pairs in [lo, hi) in the order of their keys; a nil bound is open. A pair is valid for its step only.
@@ -292,7 +302,10 @@ func (tx *Tx) Count(lo, hi []byte) (int64, error) {
 		return 0, err
 	}
 	tx.readRange(lo, hi)
-	snap := s.held.Use()
+	snap, err := readableIn(s.held.Use(), tx.ks)
+	if err != nil {
+		return 0, err
+	}
 	defer snap.Release()
 	return snap.Count(layers, tx.ks.ks, lo, hi)
 }
@@ -305,7 +318,10 @@ func (tx *Tx) Nth(lo, hi []byte, n int64) (key, value []byte, err error) {
 		return nil, nil, err
 	}
 	tx.readRange(lo, hi)
-	snap := s.held.Use()
+	snap, err := readableIn(s.held.Use(), tx.ks)
+	if err != nil {
+		return nil, nil, err
+	}
 	defer snap.Release()
 	return snap.Nth(layers, tx.ks.ks, lo, hi, n)
 }

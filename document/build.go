@@ -52,7 +52,11 @@ func (c *collection) buildAll(ctx context.Context, list []*secondary, progress f
 	if len(list) == 0 {
 		return nil
 	}
+	dropped := mongoerror.New(mongoerror.IndexBuildAborted, "Index build failed: collection dropped")
 	total, err := c.records.Count(nil, nil)
+	if errors.Is(err, pando.ErrDropped) {
+		return dropped
+	}
 	if err != nil {
 		return err
 	}
@@ -68,7 +72,7 @@ func (c *collection) buildAll(ctx context.Context, list []*secondary, progress f
 			chunk = max(1, chunk/2)
 			continue
 		case errors.Is(err, pando.ErrDropped):
-			return mongoerror.New(mongoerror.IndexBuildAborted, "Index build failed: collection dropped")
+			return dropped
 		case err != nil:
 			return err
 		}

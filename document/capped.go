@@ -98,6 +98,9 @@ func (c *Collection) getCapped(_ context.Context, x *collection, dst []byte, id 
 		get = func(ks *pando.Keyspace, key []byte) ([]byte, error) { return snap.In(ks).Get(key) }
 	}
 	value, err := get(x.idIndex().ks, x.key(nil, id))
+	if c.tx == nil && errors.Is(err, pando.ErrDropped) {
+		err = fmt.Errorf("%s, which was dropped meanwhile: %w", c.ns, ErrNotFound)
+	}
 	if err != nil {
 		return dst, err
 	}

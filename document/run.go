@@ -3,9 +3,11 @@ package document
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/pandodb/pando"
 	"github.com/pandodb/pando/document/internal/execute"
+	"github.com/pandodb/pando/document/internal/mongoerror"
 	"github.com/pandodb/pando/document/internal/plan"
 )
 
@@ -37,13 +39,14 @@ func (m *moment) close() error {
 // matches is the documents of a query, before its projection unless the plan made it.
 type matches struct {
 	*execute.Cursor
+	x    *collection
 	done func() error // what to give back afterwards; may be nil
 }
 
 func (m *matches) next() bool                            { return m.Cursor.Next() }
 func (m *matches) key() []byte                           { return m.Cursor.Key() }
 func (m *matches) document(dst []byte) (document, error) { return m.Cursor.Document(dst) }
-func (m *matches) err() error                            { return m.Cursor.Err() }
+func (m *matches) err() error                            { return m.x.orDropped(m.Cursor.Err()) }
 
 func (m *matches) close() error {
 	err := m.Cursor.Close()
@@ -72,13 +75,21 @@ func (m *moment) open(ctx context.Context, x *collection, q *findQuery) (*matche
 	src := x.source(m.seq)
 	p, err := plan.Choose(&q.Query, execute.Planning(m.reader, src))
 	if err != nil {
-		return nil, err
+		return nil, x.orDropped(err)
 	}
 	cursor, err := execute.Open(ctx, m.reader, src, p, m.store.queryOptions(q))
 	if err != nil {
 		return nil, err
 	}
-	return &matches{Cursor: cursor}, nil
+	return &matches{Cursor: cursor, x: x}, nil
+}
+
+// orDropped says of an error what MongoDB does where a collection is dropped under a query.
+func (c *collection) orDropped(err error) error {
+	if !errors.Is(err, pando.ErrDropped) {
+		return err
+	}
+	return &Error{Code: mongoerror.QueryPlanKilled, Message: fmt.Sprintf("collection dropped: %s", c.name.Load()), Cause: err}
 }
 
 // queryOptions bounds the memory of a query.
@@ -104,7 +115,8 @@ func (m *moment) count(ctx context.Context, x *collection, q *findQuery) (int64,
 	src := x.source(m.seq)
 	p, err := plan.Choose(&counting, execute.Planning(m.reader, src))
 	if err != nil {
-		return 0, err
+		return 0, x.orDropped(err)
 	}
-	return execute.Count(ctx, m.reader, src, p, m.store.queryOptions(q))
+	n, err := execute.Count(ctx, m.reader, src, p, m.store.queryOptions(q))
+	return n, x.orDropped(err)
 }

@@ -27,6 +27,7 @@ const (
 type Keyspace struct {
 	Spec
 	Dropped    atomic.Bool
+	droppedBy  atomic.Uint64 // the command that dropped it
 	dictionary atomic.Uint32 // number of its compression dictionary; 0: none. Changed under settling
 }
 
@@ -85,6 +86,7 @@ func (k *keyspaces) drop(id uint32, seq uint64) {
 	if !ok {
 		return
 	}
+	ks.droppedBy.Store(seq)
 	ks.Dropped.Store(true)
 	k.dropped[id] = ks.Name
 	delete(k.byID, id)
@@ -147,6 +149,15 @@ func (k *keyspaces) next() uint32 {
 	k.mu.RLock()
 	defer k.mu.RUnlock()
 	return k.nextID
+}
+
+// ReadableAt returns ErrDropped when the keyspace was dropped before what a reader sees, up to the command with the number seq: what is
+// there of it is what has not been given back yet.
+func (ks *Keyspace) ReadableAt(seq uint64) error {
+	if ks.Dropped.Load() && ks.droppedBy.Load() <= seq {
+		return fmt.Errorf("keyspace %q: %w", ks.Name, ErrDropped)
+	}
+	return nil
 }
 
 // KeyspaceOptions says how to create a keyspace.
