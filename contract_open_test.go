@@ -206,3 +206,15 @@ func TestMissingPartsAreDamage(t *testing.T) {
 		must(t, saved.Close())
 	}
 }
+
+// TestCompressionThatIsNone asks for a compression that there is not, which once meant the default.
+func TestCompressionThatIsNone(t *testing.T) {
+	fs := memfs.New()
+	none := Zstd + 1
+	_, err := Open("db", &Options{FS: fs, Compression: none})
+	wantErr(t, "open", err, ErrOptions)
+	db := openMem(t, fs, Options{})
+	_, err = db.Keyspace("new", &KeyspaceOptions{Compression: &none})
+	wantErr(t, "keyspace", err, ErrOptions)
+	wantErr(t, "compact", db.Compact(context.Background(), CompactOptions{Compression: none}), ErrOptions)
+}

@@ -42,6 +42,9 @@ func Open(dir string, opts *Options) (*DB, error) {
 
 // open is Open for options that are complete, and for an engine that may be opened in another way.
 func open(dir string, o *Options, opener func(engine.Options) (*engine.Engine, error)) (*DB, error) {
+	if err := o.Compression.check(); err != nil {
+		return nil, fmt.Errorf("open %s: %w", dir, err)
+	}
 	e, err := opener(engine.Options{
 		FS: o.FS, Dir: dir, Logger: o.Logger, Profile: o.Profile, ReadOnly: o.ReadOnly, MustExist: o.MustExist,
 		MemoryBytes: o.MemoryBytes, ValueThreshold: o.ValueThreshold, Codec: o.Compression.codec(),
@@ -139,6 +142,9 @@ func (db *DB) Keyspace(name string, opts *KeyspaceOptions) (*Keyspace, error) {
 	if opts != nil {
 		o = &engine.KeyspaceOptions{Layout: opts.Layout, LeafBytes: opts.LeafBytes, NoFilters: opts.NoBloomFilters}
 		if opts.Compression != nil && *opts.Compression != DefaultCompression {
+			if err := opts.Compression.check(); err != nil {
+				return nil, fmt.Errorf("keyspace %q: %w", name, err)
+			}
 			o.Codec, o.OwnCodec = opts.Compression.codec(), true
 		}
 	}
@@ -186,8 +192,8 @@ func (db *DB) Keyspaces() ([]KeyspaceInfo, error) {
 }
 
 // DropKeyspace removes a keyspace and all that it holds, at once and whatever its size; its space comes back later. Handles
-// answer with ErrDropped from then on, in snapshots and transactions that begin later too, also when there is another one of its name
-// by then; those that are open still read it. There being none of that name is ErrNotFound. The default
+// answer with ErrDropped from then on; open snapshots still read it, and one that is taken later may read through an old handle
+// what has not been given back. There being none of that name is ErrNotFound. The default
 // keyspace stays: dropping it is ErrName.
 func (db *DB) DropKeyspace(name string) error { return db.e.DropKeyspace(name) }
 
