@@ -192,8 +192,8 @@ func (db *DB) Keyspaces() ([]KeyspaceInfo, error) {
 }
 
 // DropKeyspace removes a keyspace and all that it holds, at once and whatever its size; its space comes back later. Handles
-// answer with ErrDropped from then on; open snapshots still read it, and one that is taken later may read through an old handle
-// what has not been given back. There being none of that name is ErrNotFound. The default
+// answer with ErrDropped from then on, in snapshots and transactions that begin later too, also when there is another one of its name
+// by then; those that are open still read it. There being none of that name is ErrNotFound. The default
 // keyspace stays: dropping it is ErrName.
 func (db *DB) DropKeyspace(name string) error { return db.e.DropKeyspace(name) }
 
