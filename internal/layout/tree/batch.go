@@ -83,10 +83,12 @@ func (b *batch) hollows(records int64, keyspace uint32, filter []byte) bool {
 	removed := int64(0)
 	for i := range b.items {
 		if b.items[i].kind == record.Tombstone && filterHas(filter, record.Hash(keyspace, b.key(i))) {
-			removed++
+			if removed++; removed*2 > records {
+				return true
+			}
 		}
 	}
-	return removed*2 > records
+	return false
 }
 
 // appendTo adds the changes that do something to a delta.
