@@ -25,7 +25,11 @@ func (r *Reader) Open(db *DB, keyspaces ...*Keyspace) error {
 		return err
 	}
 	for _, ks := range keyspaces { // after the snapshot: until now it may have been dropped before
-		if err := ks.dropped(); err != nil {
+		err := ks.of(db)
+		if err == nil {
+			err = ks.dropped()
+		}
+		if err != nil {
 			snap.Release()
 			return err
 		}
@@ -50,6 +54,9 @@ func (r *Reader) readable(ks *Keyspace) error {
 		return ErrClosed
 	}
 	if err := r.db.e.Stop().Err(); err != nil {
+		return err
+	}
+	if err := ks.of(r.db); err != nil {
 		return err
 	}
 	return ks.ks.ReadableAt(r.snap.Seq)

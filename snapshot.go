@@ -40,7 +40,11 @@ func (s *snapshotState) use(ks *Keyspace) (engine.Snapshot, error) {
 
 // readableIn returns a snapshot if a keyspace may be read through it, and releases it otherwise.
 func readableIn(snap engine.Snapshot, ks *Keyspace) (engine.Snapshot, error) {
-	if err := ks.ks.ReadableAt(snap.Seq); err != nil {
+	err := ks.ks.ReadableAt(snap.Seq)
+	if !snap.Of(ks.db.e) {
+		err = ks.foreign()
+	}
+	if err != nil {
 		snap.Release()
 		return engine.Snapshot{}, err
 	}
