@@ -10,8 +10,6 @@ package aggregate
 
 import (
 	"context"
-	"errors"
-	"io"
 	"slices"
 	"time"
 
@@ -175,23 +173,6 @@ func (p *Pipeline) needsCollection() error {
 		return mongoerror.New(mongoerror.InvalidNamespace, "{aggregate: 1} is not valid for an empty pipeline.")
 	}
 	return mongoerror.New(mongoerror.InvalidNamespace, "{aggregate: 1} is not valid for '%s'; a collection is required.", p.steps[0].name)
-}
-
-// RunOne runs the pipeline over one document, without an environment, as a change stream does with its events. It returns a copy of
-// the result, and nil when there is none.
-func RunOne(ctx context.Context, p *Pipeline, doc bsoncore.Document) (bsoncore.Document, error) {
-	c, err := openSteps(ctx, &run{o: p.o}, p.steps, &listCursor{docs: []document{doc}})
-	if err != nil {
-		return nil, err
-	}
-	out, err := c.Next(ctx)
-	if errors.Is(err, io.EOF) {
-		return nil, c.Close()
-	}
-	if err != nil {
-		return nil, joinClose(err, c)
-	}
-	return append(document(nil), out...), c.Close()
 }
 
 // run is a pipeline that is carried out.

@@ -234,26 +234,6 @@ func TestWriting(t *testing.T) {
 	}
 }
 
-func TestRunOne(t *testing.T) {
-	p, err := Parse(parseJSON(t, `[{"$match": {"a": {"$gt": 1}}}, {"$addFields": {"b": 2}}, {"$changeStreamSplitLargeEvent": {}}]`), &Options{Database: "test"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for a, want := range map[int32]string{1: "null", 5: `{a: 5, b: 2}`} {
-		doc, err := RunOne(context.Background(), p, fields("a", int32Value(a)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		got := "null"
-		if doc != nil {
-			got = shown([]document{doc})
-		}
-		if got != want {
-			t.Errorf("%d: %s, want %s", a, got, want)
-		}
-	}
-}
-
 func TestSpecialStagesComeFromTheEnvironment(t *testing.T) {
 	expect(t, numbers(1), `[{"$indexStats": {}}, {"$addFields": {"x": 1}}]`, `{stage: "$indexStats", x: 1}`)
 	o := options()

@@ -86,29 +86,6 @@ func BenchmarkCollectionScan(b *testing.B) {
 	}
 }
 
-func BenchmarkLookup(b *testing.B) {
-	f := flights(b, 20_000)
-	r := f.reader()
-	var l execute.Lookup
-	id := bsoncore.Value{Type: bsoncore.TypeInt32, Data: bsoncore.AppendInt32(nil, 777)}
-	b.Run("id", func(b *testing.B) {
-		b.ReportAllocs()
-		for b.Loop() {
-			if _, err := l.ID(r, f.c, id); err != nil {
-				b.Fatal(err)
-			}
-		}
-	})
-	b.Run("unique", func(b *testing.B) {
-		b.ReportAllocs()
-		for b.Loop() {
-			if _, err := l.Unique(r, f.c, 0, id); err != nil {
-				b.Fatal(err)
-			}
-		}
-	})
-}
-
 // BenchmarkQuery is the whole way of a query: parsed already, planned and run.
 func BenchmarkQuery(b *testing.B) {
 	f := flights(b, 20_000)

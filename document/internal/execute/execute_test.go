@@ -9,9 +9,7 @@ import (
 	"testing"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
-	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 
-	"github.com/pandodb/pando"
 	"github.com/pandodb/pando/document/internal/codec"
 	"github.com/pandodb/pando/document/internal/execute"
 	"github.com/pandodb/pando/document/internal/mongoerror"
@@ -21,10 +19,6 @@ import (
 	"github.com/pandodb/pando/document/internal/scratch"
 	"github.com/pandodb/pando/vfs/memfs"
 )
-
-func int32Value(n int32) bsoncore.Value {
-	return bsoncore.Value{Type: bsoncore.TypeInt32, Data: bsoncore.AppendInt32(nil, n)}
-}
 
 // TestExaminesNoMoreThanItNeeds: what plans look at, as explain tells it.
 func TestExaminesNoMoreThanItNeeds(t *testing.T) {
@@ -127,34 +121,6 @@ func TestExplainOfCounts(t *testing.T) {
 	p := plan.Nothing(f.query(bson.D{}), "test.none")
 	if got := plan.Explain(p, plan.QueryPlanner, nil).Lookup("queryPlanner", "winningPlan", "stage").StringValue(); got != "EOF" {
 		t.Errorf("a collection that is not there: %s", got)
-	}
-}
-
-// TestLookupsAllocateNothing: single records by _id and by a unique index.
-func TestLookupsAllocateNothing(t *testing.T) {
-	f := flights(t, 500)
-	r := f.reader()
-	var l execute.Lookup
-	id, values := int32Value(77), []bsoncore.Value{int32Value(77)}
-	for name, look := range map[string]func() ([]byte, error){
-		"id":     func() ([]byte, error) { return l.ID(r, f.c, id) },
-		"unique": func() ([]byte, error) { return l.Unique(r, f.c, 0, values...) },
-	} {
-		if _, err := look(); err != nil {
-			t.Fatal(err)
-		}
-		if n := testing.AllocsPerRun(100, func() { _, _ = look() }); n > 0 {
-			t.Errorf("%s: %g allocations", name, n)
-		}
-	}
-	if _, err := l.ID(r, f.c, int32Value(-1)); !errors.Is(err, pando.ErrNotFound) {
-		t.Errorf("a record that is not there: %v", err)
-	}
-	if _, err := l.Unique(r, f.c, 0, int32Value(-1)); !errors.Is(err, pando.ErrNotFound) {
-		t.Errorf("an entry that is not there: %v", err)
-	}
-	if _, err := l.Unique(r, f.c, 1, int32Value(1)); err == nil {
-		t.Error("a lookup by an index that is not unique")
 	}
 }
 

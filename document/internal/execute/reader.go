@@ -18,9 +18,6 @@ func FromSnapshot(s *pando.Snapshot) Reader { return snapshotReader{s} }
 // FromTx reads from a transaction, its own writes included.
 func FromTx(tx *pando.Tx) Reader { return txReader{tx} }
 
-// FromKeyspaces reads the newest state anew in each call: for point lookups that need no moment in common.
-func FromKeyspaces() Reader { return newestReader{} }
-
 type snapshotReader struct{ s *pando.Snapshot }
 
 func (r snapshotReader) GetTo(ks *pando.Keyspace, dst, key []byte) ([]byte, error) {

@@ -171,9 +171,6 @@ func distanceToLine(p s2.Point, l *s2.Polyline) s1.Angle {
 	return least
 }
 
-// SphereDistance returns the distance of two points of the sphere in radians.
-func SphereDistance(a, b Point) float64 { return float64(a.s2().Distance(b.s2())) }
-
 // SphereDistance returns the least distance of a point of the sphere from the geometry, in radians; ok is false when the geometry is not
 // on the sphere.
 func (g *Geometry) SphereDistance(from Point) (radians float64, ok bool) {

@@ -199,45 +199,6 @@ func exactElements(doc []byte, c *collation.Collation, numbered bool) bool {
 	return true
 }
 
-// AppendClassStart appends what no value of class cl sorts below, and no value of a lower class above (in the direction).
-func AppendClassStart(dst []byte, cl order.Class, descending bool) []byte {
-	first, behind := tags(cl)
-	if descending {
-		return append(dst, ^(behind - 1))
-	}
-	return append(dst, first)
-}
-
-// AppendClassEnd appends what every value of class cl sorts below, and every one of a higher class above (in the direction).
-func AppendClassEnd(dst []byte, cl order.Class, descending bool) []byte {
-	first, behind := tags(cl)
-	if descending {
-		return append(dst, ^first+1)
-	}
-	return append(dst, behind)
-}
-
-// tags returns the lowest first byte of a class, and the one behind the highest.
-func tags(cl order.Class) (first, behind byte) {
-	switch cl {
-	case order.ClassMinKey:
-		first = tagMinKey
-	case order.ClassUndefined:
-		first = tagUndefined
-	case order.ClassNull:
-		first = tagNull
-	case order.ClassNumber:
-		return tagNaN, tagNumberEnd
-	case order.ClassBool:
-		return tagFalse, tagTrue + 1
-	case order.ClassString, order.ClassObject, order.ClassArray, order.ClassBinary, order.ClassObjectID:
-		first = tagString + 2*byte(cl-order.ClassString)
-	default:
-		first = tagDate + 2*byte(cl-order.ClassDate)
-	}
-	return first, first + 1
-}
-
 // End appends the end of the range of all keys that begin with prefix: the lowest byte string above them. It returns nil when there
 // is none. dst may be prefix[:0].
 func End(dst, prefix []byte) []byte {
