@@ -46,6 +46,12 @@ func TestPutUnsyncedIsAsDurableAsWhatFollows(t *testing.T) {
 	if got := db.Metrics().Syncs - before; got != 41 {
 		t.Errorf("%d syncs, and a value apart takes one", got-40)
 	}
+	if err := errors.Join(k.PutUnsynced([]byte("last"), nil), db.Checkpoint(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	if got := db.Metrics().Syncs - before; got != 41 {
+		t.Errorf("%d syncs are counted for a checkpoint", got-41)
+	}
 	if err := k.PutUnsynced(make([]byte, MaxKeyBytes+1), nil); !errors.Is(err, ErrKeyTooLarge) {
 		t.Errorf("a key that is too large: %v", err)
 	}

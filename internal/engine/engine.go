@@ -194,7 +194,7 @@ func (e *Engine) Sync() error {
 	if e.log == nil {
 		return e.Checkpoint(context.Background())
 	}
-	return e.syncLog()
+	return e.syncCommits()
 }
 
 // request is one batch on its way to the pipeline.

@@ -28,7 +28,7 @@ type Metrics struct {
 
 	Commits     int64         // number
 	Checkpoints int64         // number
-	Syncs       int64         // number of syncs of the log that commits or the Relaxed profile asked for
+	Syncs       int64         // number of syncs of the log that commits, Sync or the Relaxed profile asked for; not those of checkpoints
 	Stalls      int64         // number of times a writer was slowed down because settling lagged behind
 	StallTime   time.Duration // for how long in total
 

@@ -102,7 +102,7 @@ func (e *Engine) atRisk() int64 {
 func (e *Engine) boundRisk() error {
 	risk := e.atRisk()
 	if risk >= e.o.SyncBytes {
-		return e.syncLog()
+		return e.syncCommits()
 	}
 	if risk >= e.o.SyncBytes/2 {
 		select {
@@ -222,7 +222,7 @@ func (e *Engine) syncRelaxed() {
 	if e.atRisk() == 0 {
 		return
 	}
-	if err := e.syncLog(); err != nil {
+	if err := e.syncCommits(); err != nil {
 		e.o.Logger.Error("sync failed", "error", err)
 	}
 }
