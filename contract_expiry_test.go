@@ -35,9 +35,15 @@ func TestExpiry(t *testing.T) {
 	if got, err := ks.Expiry([]byte("soon")); err != nil || !got.Equal(at) {
 		t.Errorf("expiry: %v, %v", got, err)
 	}
-	if got, err := ks.Expiry([]byte("stays")); err != nil || !got.IsZero() {
-		t.Errorf("expiry: %v, %v", got, err)
+	never, err := ks.Expiry([]byte("stays"))
+	if err != nil || !never.IsZero() {
+		t.Errorf("expiry: %v, %v", never, err)
 	}
+	must(t, ks.PutExpiring([]byte("copied"), []byte("v"), never))
+	if got, err := ks.Expiry([]byte("copied")); err != nil || !got.IsZero() {
+		t.Errorf("expiry of a copy: %v, %v", got, err)
+	}
+	must(t, db.Delete([]byte("copied")))
 	count := func(db *DB, want int64) {
 		t.Helper()
 		n, err := db.Count(nil, nil)
@@ -57,7 +63,7 @@ func TestExpiry(t *testing.T) {
 	count(db, 2)
 	c.Advance(time.Millisecond)
 	count(db, 1)
-	_, err := db.Get([]byte("soon"))
+	_, err = db.Get([]byte("soon"))
 	wantErr(t, "expired", err, ErrNotFound)
 	must(t, db.Checkpoint(context.Background()))
 	count(db, 1)

@@ -65,13 +65,19 @@ func (k *Keyspace) PutUnsynced(key, value []byte) error {
 }
 
 // PutExpiring stores value under key until the moment at, from which on the key is invisible. Its space comes back later. A
-// clock that jumps back resurrects nothing that was seen expired for longer than a second.
+// clock that jumps back resurrects nothing that was seen expired for longer than a second. The zero time is never, as in the answer
+// of Expiry: then it is Put.
 func (k *Keyspace) PutExpiring(key, value []byte, at time.Time) error {
 	return k.put(key, value, expiryOf(at))
 }
 
 // expiryOf converts a moment for storage. What has no positive Unix time has expired long ago.
-func expiryOf(at time.Time) uint64 { return uint64(max(at.UnixMilli(), 1)) }
+func expiryOf(at time.Time) uint64 {
+	if at.IsZero() {
+		return 0
+	}
+	return uint64(max(at.UnixMilli(), 1))
+}
 
 // Expiry returns the moment at which key becomes invisible, the zero time when it does not, or ErrNotFound.
 func (k *Keyspace) Expiry(key []byte) (time.Time, error) {
