@@ -129,3 +129,12 @@ func TestOldHandleOfADroppedKeyspace(t *testing.T) {
 		must(t, later.Rollback())
 	}
 }
+
+// TestLeafBytesThatCannotBe asks for leaves beyond their bounds.
+func TestLeafBytesThatCannotBe(t *testing.T) {
+	db := openMem(t, memfs.New(), Options{})
+	for _, n := range []int{-1, 1, 1 << 20} {
+		_, err := db.Keyspace("new", &KeyspaceOptions{LeafBytes: n})
+		wantErr(t, "keyspace", err, ErrOptions)
+	}
+}

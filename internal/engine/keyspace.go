@@ -242,7 +242,7 @@ func (e *Engine) OpenKeyspace(name string, o *KeyspaceOptions) (*Keyspace, error
 	case want.Layout != Tree:
 		return nil, fmt.Errorf("create keyspace %q: this version makes no %v layout: %w", name, want.Layout, ErrLayout)
 	case want.LeafBytes != 0 && (want.LeafBytes < leastLeaf || want.LeafBytes > mostLeaf):
-		return nil, fmt.Errorf("create keyspace %q: LeafBytes is %d, want %d to %d", name, want.LeafBytes, leastLeaf, mostLeaf)
+		return nil, fmt.Errorf("create keyspace %q: %w: LeafBytes is %d, want %d to %d", name, ErrOptions, want.LeafBytes, leastLeaf, mostLeaf)
 	}
 	return e.createKeyspace(name, want)
 }
