@@ -143,7 +143,7 @@ func (p *parser) otherField(name string, v bsoncore.Value) error {
 	case "ns", "dropDups", "_id":
 	case "weights":
 		if _, err := p.spec.LookupErr("key", "_fts"); err == nil { // as listIndexes shows a text index, and a restore creates it
-			return p.fail(mongoerror.CannotCreateIndex, "text indexes are not supported: full text is a matter of search indexes")
+			return p.fail(mongoerror.CannotCreateIndex, "text indexes are not supported: there is no text search")
 		}
 		return p.fail(mongoerror.CannotCreateIndex, "Invalid index specification %s; the field 'weights' can only be specified with text indexes", documentText(p.spec))
 	case "clustered":

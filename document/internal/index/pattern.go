@@ -97,7 +97,7 @@ func (p *parser) component(name string, v bsoncore.Value) (c Component, err erro
 	case "":
 		return c, p.fail(mongoerror.CannotCreateIndex, "Values in the index key pattern cannot be empty strings")
 	case "text":
-		return c, p.fail(mongoerror.CannotCreateIndex, "text indexes are not supported: full text is a matter of search indexes")
+		return c, p.fail(mongoerror.CannotCreateIndex, "text indexes are not supported: there is no text search")
 	case "2d":
 		return c, p.fail(mongoerror.CannotCreateIndex, "2d indexes are not supported: use 2dsphere")
 	case "geoHaystack":
