@@ -44,6 +44,10 @@ func (a *applier) visitLeaf(b *body, i int, lo, hi []byte) (changed bool, err er
 
 // besideLeaf is visitLeaf for a leaf that cannot be read. The changes to it are in the batch and in the input.
 func (a *applier) besideLeaf(b *body, i int, lo, hi []byte, damage error) (changed bool, err error) {
+	// What failed once may be a fault of the way from the disk.
+	if _, err := a.root.readLeaf(&a.s, b, i); err == nil {
+		return true, a.rewrite(source{b: b, i: i}, lo, hi)
+	}
 	if a.victim(b.slots[i].ptr) {
 		return false, damage // it cannot be moved
 	}
@@ -86,6 +90,9 @@ func (a *applier) besideLeaf(b *body, i int, lo, hi []byte, damage error) (chang
 func (a *applier) besideNode(n *node, lo, hi []byte, damage error) (changed bool, err error) {
 	if a.o.Rewrite || a.victim(n.ptr) || !errors.Is(damage, corrupt.Err) {
 		return false, damage
+	}
+	if _, err := a.root.load(&a.s, n); err == nil {
+		return a.inner(n, lo, hi)
 	}
 	if a.covered(lo, hi) {
 		if err := a.dropNode(n); err != nil {
