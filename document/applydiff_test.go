@@ -60,8 +60,8 @@ func TestTheDiffSideBySideIsTheDiff(t *testing.T) {
 		if !sameFields(old, now) || sameFields(old, emptyDocument()) && len(doc) > 0 {
 			t.Fatalf("%s and %s have the same fields, and an empty document has others", document(old), document(now))
 		}
-		got, differ := appendSideBySide(nil, old, now)
-		want, differs := appendAnyDiff(nil, old, now)
+		got, differ := appendSideBySide(nil, old, now, update.Targets{})
+		want, differs := appendAnyDiff(nil, old, now, update.Targets{})
 		if string(got) != string(want) || differ != differs {
 			t.Fatalf("%s, %v, want %s, %v", document(got), differ, document(want), differs)
 		}
@@ -79,7 +79,7 @@ func TestTheDiffInTheOplogMakesTheDocument(t *testing.T) {
 			return doc
 		}
 		old, now := raw("old"), raw("new")
-		diff := document(appendDiff(nil, old, now))
+		diff := document(appendDiff(nil, old, now, update.Targets{}))
 		u, err := update.ParseDiff(diff)
 		if err != nil {
 			t.Fatalf("%s: %v", diff, err)

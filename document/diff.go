@@ -7,6 +7,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 
 	"github.com/pandodb/pando/document/internal/path"
+	"github.com/pandodb/pando/document/internal/update"
 )
 
 // The log tells of an update what it changed, in the shape that MongoDB's oplog has since version 5.0. The diff of a document has
@@ -21,6 +22,9 @@ import (
 //	a: true, l: length           l only if it became shorter
 //	u<position>: value           elements that are new or other
 //	s<position>: diff            what changed within an element
+//
+// What operators wrote as one is told as one, as MongoDB does: clients look for the fields that they named. Of other updates the diff
+// is as deep as makes it small.
 
 // Names in diffs.
 const (
@@ -33,18 +37,18 @@ const (
 	diffLength   = "l"
 )
 
-// appendDiff appends what makes doc of old.
-func appendDiff(dst []byte, old, doc document) []byte {
-	dst, _ = appendDocumentDiff(dst, old, doc)
+// appendDiff appends what makes doc of old, an update of some targets.
+func appendDiff(dst []byte, old, doc document, t update.Targets) []byte {
+	dst, _ = appendDocumentDiff(dst, old, doc, t)
 	return dst
 }
 
 // appendDocumentDiff appends the diff of two documents, and reports whether they differ.
-func appendDocumentDiff(dst []byte, old, doc document) ([]byte, bool) {
+func appendDocumentDiff(dst []byte, old, doc document, t update.Targets) ([]byte, bool) {
 	if sameFields(old, doc) {
-		return appendSideBySide(dst, old, doc)
+		return appendSideBySide(dst, old, doc, t)
 	}
-	return appendAnyDiff(dst, old, doc)
+	return appendAnyDiff(dst, old, doc, t)
 }
 
 // sameFields reports whether two documents have the same fields in the same order, as those before and after most updates have. It is
@@ -64,7 +68,7 @@ func sameFields(old, doc document) bool {
 }
 
 // appendSideBySide is appendDocumentDiff for documents with the same fields in the same order: none has to be looked for.
-func appendSideBySide(dst []byte, old, doc document) (out []byte, differ bool) {
+func appendSideBySide(dst []byte, old, doc document, t update.Targets) (out []byte, differ bool) {
 	was, now := path.ElementsOf(old), path.ElementsOf(doc)
 	at, out := bsoncore.AppendDocumentStart(dst)
 	updated, within := int32(-1), []byte(nil)
@@ -74,7 +78,10 @@ func appendSideBySide(dst []byte, old, doc document) (out []byte, differ bool) {
 			break
 		}
 		_, to, _ := now.Next()
-		switch diff, how := valueDiff(from, to); how {
+		if from.Type == to.Type && bytes.Equal(from.Data, to.Data) {
+			continue // before its name is looked up
+		}
+		switch diff, how := valueDiff(from, to, t.Field(string(name))); how {
 		case replaced:
 			if updated < 0 {
 				out = bsoncore.AppendHeader(out, bsoncore.TypeEmbeddedDocument, diffUpdated)
@@ -98,7 +105,7 @@ func appendSideBySide(dst []byte, old, doc document) (out []byte, differ bool) {
 type documentDiff struct{ removed, updated, inserted, within []byte }
 
 // appendAnyDiff is appendDocumentDiff for documents of which nothing is known.
-func appendAnyDiff(dst []byte, old, doc document) ([]byte, bool) {
+func appendAnyDiff(dst []byte, old, doc document, t update.Targets) ([]byte, bool) {
 	d := documentDiff{}
 	was, now := elementsOf(old), elementsOf(doc)
 	for _, e := range was {
@@ -114,7 +121,7 @@ func appendAnyDiff(dst []byte, old, doc document) ([]byte, bool) {
 			continue
 		}
 		last = at
-		d.value(e.Key(), was[at].Value(), e.Value())
+		d.value(e.Key(), was[at].Value(), e.Value(), t)
 	}
 	at, dst := bsoncore.AppendDocumentStart(dst)
 	for _, part := range []struct {
@@ -130,9 +137,9 @@ func appendAnyDiff(dst []byte, old, doc document) ([]byte, bool) {
 	return dst, d.removed != nil || d.updated != nil || d.inserted != nil || d.within != nil
 }
 
-// value compares two values of a field.
-func (d *documentDiff) value(name string, old, now bsoncore.Value) {
-	diff, how := valueDiff(old, now)
+// value compares two values of a field of a document with targets.
+func (d *documentDiff) value(name string, old, now bsoncore.Value, t update.Targets) {
+	diff, how := valueDiff(old, now, t.Field(name))
 	switch how {
 	case replaced:
 		d.updated = bsoncore.AppendValueElement(d.updated, name, now)
@@ -150,44 +157,52 @@ const (
 	replaced
 )
 
-// valueDiff compares two values.
-func valueDiff(old, now bsoncore.Value) (document, valueChange) {
+// valueDiff compares two values. A diff that is no smaller than the new value is not worth it, unless it is what was asked for.
+func valueDiff(old, now bsoncore.Value, t update.Targets) (document, valueChange) {
 	switch {
 	case old.Type == now.Type && bytes.Equal(old.Data, now.Data):
 		return nil, unchanged
-	case old.Type == bsoncore.TypeEmbeddedDocument && now.Type == bsoncore.TypeEmbeddedDocument:
-		if diff, differ := appendDocumentDiff(nil, old.Document(), now.Document()); differ {
+	case old.Type != now.Type, t.Whole() && !t.Appends():
+	case old.Type == bsoncore.TypeEmbeddedDocument:
+		if diff, differ := appendDocumentDiff(nil, old.Document(), now.Document(), t); differ && (t.Known() || len(diff) <= len(now.Data)) {
 			return diff, changed
 		}
-	case old.Type == bsoncore.TypeArray && now.Type == bsoncore.TypeArray:
-		was, is := elementsOf(document(old.Data)), elementsOf(document(now.Data))
-		if len(was) == 0 || len(is) == 0 {
-			break
-		}
-		if diff := arrayDiff(was, is); len(is) >= len(was) || len(diff) < len(now.Data) {
+	case old.Type == bsoncore.TypeArray:
+		if diff := arrayDiff(elementsOf(document(old.Data)), elementsOf(document(now.Data)), t); diff != nil && (t.Known() || len(diff) <= len(now.Data)) {
 			return diff, changed
 		}
 	}
 	return nil, replaced
 }
 
-// arrayDiff compares element by element. An array that got shorter is cut off.
-func arrayDiff(old, now []bsoncore.Element) document {
+// arrayDiff compares element by element. An array that got shorter is cut off. nil: the array is told as a whole.
+func arrayDiff(old, now []bsoncore.Element, t update.Targets) document {
+	if (len(old) == 0 || len(now) == 0) && (!t.Known() || t.Whole()) || t.Appends() && len(now) <= len(old) {
+		return nil
+	}
 	b := bsoncore.NewDocumentBuilder().AppendBoolean(diffArray, true)
 	if len(now) < len(old) {
 		b.AppendInt32(diffLength, int32(len(now)))
 	}
+	differ := 0
 	for i, e := range now {
-		place := strconv.Itoa(i)
-		if i >= len(old) {
-			b.AppendValue(string(diffElement)+place, e.Value())
-			continue
+		place, element := strconv.Itoa(i), t.Element(i)
+		diff, how := document(nil), replaced
+		if i < len(old) {
+			diff, how = valueDiff(old[i].Value(), e.Value(), element)
+		} else if t.Known() && !t.Whole() && !element.Known() && e.Value().Type == bsoncore.TypeNull {
+			continue // it makes room for an element behind it, which says as much
 		}
-		switch diff, how := valueDiff(old[i].Value(), e.Value()); how {
+		switch how {
 		case replaced:
 			b.AppendValue(string(diffElement)+place, e.Value())
 		case changed:
 			b.AppendDocument(string(diffWithin)+place, diff)
+		case unchanged:
+			continue
+		}
+		if differ++; i < len(old) && t.Appends() || differ > 1 && t.Every() {
+			return nil
 		}
 	}
 	return b.Build()

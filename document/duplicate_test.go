@@ -83,3 +83,13 @@ func checkDuplicate(t *testing.T, way string, err error, want string) {
 		t.Errorf("%s: %s, want %s", way, got, want)
 	}
 }
+
+// TestDuplicateKeysTellTheirCollation: also those of _id, whose strings compare as the collection's do.
+func TestDuplicateKeysTellTheirCollation(t *testing.T) {
+	c := collection(t, open(t, memfs.New()), "c", &document.CollectionOptions{Collation: document.JSON(`{"locale": "en", "strength": 1}`)})
+	_, err := c.InsertMany(ctx, []any{document.JSON(`{"_id": "a"}`), document.JSON(`{"_id": "A"}`)}, nil)
+	var e *document.Error
+	if !errors.As(err, &e) || e.Code != document.DuplicateKey || e.Collation.Lookup("locale").StringValue() != "en" || e.Collation.Lookup("strength").Int32() != 1 {
+		t.Fatalf("%v, of collation %v", err, e)
+	}
+}

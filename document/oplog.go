@@ -44,12 +44,16 @@ func (w *writer) noteChange(c *collection, op operation, id bsoncore.Value, old,
 			return err
 		}
 	}
+	if op == opUpdate {
+		if w.diff = appendDiff(w.diff[:0], old, doc, w.targets); !w.targets.Known() && len(w.diff) > len(doc) {
+			op = opReplace // which says the same in less
+		}
+	}
 	w.startNote(op)
 	if op != opUpdate {
 		return w.endNote(c, id)
 	}
 	w.appendTarget(c, id)
-	w.diff = appendDiff(w.diff[:0], old, doc)
 	return w.noteLong(w.diff)
 }
 

@@ -410,7 +410,10 @@ func (ch *change) one(w *writer, x *collection, key, stored []byte) (err error) 
 	if ch.u.Replacement() {
 		op = opReplace
 	}
-	return w.replace(x, key, old, out, op)
+	w.targets = ch.u.Targets(position)
+	err = w.replace(x, key, old, out, op)
+	w.targets = update.Targets{}
+	return err
 }
 
 // tell notes what becomes of a document, for the caller and for those who send the statement again.

@@ -12,10 +12,12 @@ import (
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 
 	"github.com/pandodb/pando"
+	"github.com/pandodb/pando/document/internal/collation"
 	"github.com/pandodb/pando/document/internal/index"
 	"github.com/pandodb/pando/document/internal/mongoerror"
 	"github.com/pandodb/pando/document/internal/notation"
 	"github.com/pandodb/pando/document/internal/path"
+	"github.com/pandodb/pando/document/internal/update"
 )
 
 // writer carries out the writes of one commit: documents with their entries in all indexes, and the notes for change streams.
@@ -32,6 +34,7 @@ type writer struct {
 	ctx       context.Context // of the call that writes
 	unchecked bool            // validators are not asked
 	exclusive bool            // no other writer is at work
+	targets   update.Targets  // of the update that is being made
 
 	statements        *statements // what to remember of the commit; nil: nothing
 	entries           []byte
@@ -476,7 +479,7 @@ func (w *writer) putEntry(c *collection) error {
 func duplicateID(c *collection, id bsoncore.Value) error {
 	value := bsoncore.NewDocumentBuilder().AppendValue("_id", id).Build()
 	pattern := bsoncore.NewDocumentBuilder().AppendInt32("_id", 1).Build()
-	return duplicate(c, "_id_", pattern, value)
+	return duplicate(c, "_id_", c.settings.Load().collation, pattern, value)
 }
 
 // duplicateKey is the error of a document whose entry in a unique index is there already. Of a collation's keys it shows the strings
@@ -490,16 +493,18 @@ func duplicateKey(c *collection, x *secondary, entry []byte, doc document) error
 	for i, part := range x.def.Components {
 		value.AppendValue(part.Path, values[i])
 	}
-	name := x.def.Name
-	if x.def.Collation != nil {
-		name += " collation: " + notation.Document(x.def.Collation.Document())
-	}
-	return duplicate(c, name, x.def.Keys, value.Build())
+	return duplicate(c, x.def.Name, x.def.Collation, x.def.Keys, value.Build())
 }
 
-func duplicate(c *collection, name string, pattern, value document) error {
+// duplicate is the error of a key that an index, of a collation or nil, has already.
+func duplicate(c *collection, name string, by *collation.Collation, pattern, value document) error {
+	var rules document
+	if by != nil {
+		rules = by.Document()
+		name += " collation: " + notation.Document(rules)
+	}
 	return &Error{
-		Code: mongoerror.DuplicateKey, KeyPattern: pattern, KeyValue: value,
+		Code: mongoerror.DuplicateKey, KeyPattern: pattern, KeyValue: value, Collation: rules,
 		Message: fmt.Sprintf("E11000 duplicate key error collection: %s index: %s dup key: %s", c.name.Load(), name, notation.Document(value)),
 	}
 }

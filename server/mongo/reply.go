@@ -76,6 +76,9 @@ func appendDetails(b *bsoncore.DocumentBuilder, err error) {
 	if e.KeyValue != nil {
 		b.AppendDocument("keyValue", e.KeyValue)
 	}
+	if e.Collation != nil {
+		b.AppendDocument("collation", e.Collation)
+	}
 	if e.Info != nil {
 		b.AppendDocument("errInfo", e.Info)
 	}

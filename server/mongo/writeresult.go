@@ -22,9 +22,9 @@ func (w *writeResult) fail(i int, err error) {
 	if w.errors == nil {
 		w.errors = bsoncore.NewArrayBuilder()
 	}
-	b := bsoncore.NewDocumentBuilder().AppendInt32("index", int32(i)).AppendInt32("code", int32(document.CodeOf(err)))
+	b := bsoncore.NewDocumentBuilder().AppendInt32("index", int32(i)).AppendInt32("code", int32(document.CodeOf(err))).AppendString("errmsg", message(err))
 	appendDetails(b, err)
-	w.errors.AppendDocument(b.AppendString("errmsg", message(err)).Build())
+	w.errors.AppendDocument(b.Build())
 	w.failed++
 }
 

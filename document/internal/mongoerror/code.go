@@ -66,7 +66,7 @@ const (
 	ShutdownInProgress                        Code = 91
 	NotYetInitialized                         Code = 94
 	OperationFailed                           Code = 96
-	CannotSatisfyWriteConcern                 Code = 100
+	UnsatisfiableWriteConcern                 Code = 100
 	NotExactValueField                        Code = 111
 	WriteConflict                             Code = 112
 	CommandNotSupported                       Code = 115
@@ -204,7 +204,7 @@ var names = map[Code]string{
 	ShutdownInProgress:                        "ShutdownInProgress",
 	NotYetInitialized:                         "NotYetInitialized",
 	OperationFailed:                           "OperationFailed",
-	CannotSatisfyWriteConcern:                 "CannotSatisfyWriteConcern",
+	UnsatisfiableWriteConcern:                 "UnsatisfiableWriteConcern",
 	NotExactValueField:                        "NotExactValueField",
 	WriteConflict:                             "WriteConflict",
 	CommandNotSupported:                       "CommandNotSupported",

@@ -17,6 +17,7 @@ type Error struct {
 	Labels     []string          // error labels, such as TransientTransactionError
 	KeyPattern bsoncore.Document // DuplicateKey: the index's key pattern
 	KeyValue   bsoncore.Document // DuplicateKey: the values that are there already
+	Collation  bsoncore.Document // DuplicateKey: the index's collation, if any
 	Info       bsoncore.Document // errInfo, as a failed validation has it
 	Cause      error             // what errors.Is and errors.As find behind it; may be nil
 }
