@@ -86,6 +86,32 @@ func TestMergeByOtherFields(t *testing.T) {
 	}
 }
 
+// TestMergeGoesOn: documents that cannot be merged are told of, and the others are merged all the same.
+func TestMergeGoesOn(t *testing.T) {
+	for _, test := range []struct {
+		stage string
+		code  document.Code
+		want  string
+	}{
+		{`"whenMatched": "fail"`, document.DuplicateKey, `{"_id":1,"n":1}` + "\n" + `{"_id":2}` + "\n" + `{"_id":3,"n":3}` + "\n"},
+		{`"whenNotMatched": "fail"`, 13113, `{"_id":2,"n":2}` + "\n"},
+	} {
+		s := open(t, memfs.New())
+		from, into := collection(t, s, "from", nil), collection(t, s, "into", nil)
+		_, err := into.Insert(ctx, document.JSON(`{"_id": 2}`))
+		must(t, err)
+		_, err = from.InsertMany(ctx, []any{document.JSON(`{"_id": 1, "n": 1}`), document.JSON(`{"_id": 2, "n": 2}`), document.JSON(`{"_id": 3, "n": 3}`)}, nil)
+		must(t, err)
+		var failed error
+		for _, failed = range from.Aggregate(ctx, document.JSON(`[{"$sort": {"_id": 1}}, {"$merge": {"into": "into", `+test.stage+`}}]`), nil) {
+		}
+		if document.CodeOf(failed) != test.code {
+			t.Errorf("%s: %v, want code %d", test.stage, failed, test.code)
+		}
+		expect(t, test.stage, find(t, into, `{}`, &document.FindOptions{Sort: document.JSON(`{"_id": 1}`)}), test.want)
+	}
+}
+
 // TestMergeRefuses: what $merge and $out cannot do, and the codes that say so.
 func TestMergeRefuses(t *testing.T) {
 	s := open(t, memfs.New())

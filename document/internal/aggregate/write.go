@@ -1,6 +1,7 @@
 package aggregate
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"slices"
@@ -288,17 +289,37 @@ type mergeCursor struct {
 	in Cursor
 }
 
-// Next implements Cursor: it merges everything, and has no documents.
+// Bounds of what is merged although a document before could not be.
+const (
+	mergeBatch      = 100_000
+	mergeBatchBytes = 16 << 20
+)
+
+// Next implements Cursor: it merges everything, and has no documents. One that cannot be written does not keep out those that follow
+// closely: MongoDB writes batches without an order.
 func (c *mergeCursor) Next(ctx context.Context) (document, error) {
+	var failed error
+	count, size := 0, 0
 	err := drain(ctx, c.in, func(doc document) error {
+		if count, size = count+1, size+len(doc); count > mergeBatch || size > mergeBatchBytes {
+			if failed != nil {
+				return failed
+			}
+			count, size = 1, len(doc)
+		}
 		m := c.s.merge
 		var err error
 		if m.Let, err = evalLet(c.s.let, doc); err != nil {
 			return err
 		}
-		return c.x.env.Merge(ctx, c.s.database, c.s.collection, &m, doc)
+		err = c.x.env.Merge(ctx, c.s.database, c.s.collection, &m, doc)
+		switch mongoerror.CodeOf(err) {
+		case mongoerror.DuplicateKey, mongoerror.DocumentValidationFailure, mongoerror.MergeStageNoMatchingDocument:
+			failed, err = cmp.Or(failed, err), nil
+		}
+		return err
 	})
-	if err != nil {
+	if err := cmp.Or(err, failed); err != nil {
 		return nil, err
 	}
 	return nil, io.EOF
