@@ -24,6 +24,9 @@ func (c *Collection) Distinct(ctx context.Context, field string, filter any, o *
 		return nil, err
 	}
 	set := newValueSet(q.Collation)
+	if o != nil {
+		set.most = o.MaxBytes
+	}
 	if c.virtual() != nil {
 		err = c.distinctInView(ctx, q, set)
 	} else {
@@ -54,6 +57,7 @@ func (c *Collection) distinct(ctx context.Context, q *findQuery, set *valueSet) 
 		} else if buf, err = m.document(buf[:0]); err == nil {
 			eachLeaf(path.Document(buf), q.Field, set.add)
 		}
+		err = cmp.Or(err, set.full())
 	}
 	return errors.Join(err, m.err(), m.close())
 }
@@ -67,6 +71,9 @@ func (c *Collection) distinctInView(ctx context.Context, q *findQuery, set *valu
 	defer cursor.Close()
 	for cursor.Next(ctx) {
 		eachLeaf(path.Document(cursor.current), q.Field, set.add)
+		if err := set.full(); err != nil {
+			return err
+		}
 	}
 	return cursor.Err()
 }
@@ -98,6 +105,8 @@ type valueSet struct {
 	collation *collation.Collation
 	byHash    map[uint64][]bsoncore.Value
 	list      []bsoncore.Value
+	size      int // of the values, in bytes
+	most      int // 0: no bound
 }
 
 func newValueSet(c *collation.Collation) *valueSet {
@@ -115,6 +124,15 @@ func (s *valueSet) add(v bsoncore.Value) {
 	v.Data = slices.Clone(v.Data)
 	s.byHash[h] = append(s.byHash[h], v)
 	s.list = append(s.list, v)
+	s.size += len(v.Data)
+}
+
+// full is the error of values that take more than they may, or nil.
+func (s *valueSet) full() error {
+	if s.most > 0 && s.size > s.most {
+		return mongoerror.New(mongoerror.Code(17217), "distinct too big, 16mb cap")
+	}
+	return nil
 }
 
 // values returns the values in their order.

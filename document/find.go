@@ -41,6 +41,8 @@ type FindOptions struct {
 	ReturnKey bool
 	// ShowRecordID adds the key of a document's record, as $recordId.
 	ShowRecordID bool
+	// MaxBytes makes Distinct fail, with code 17217, when its values take more; 0: no bound.
+	MaxBytes int
 	// Verbosity of Explain: "queryPlanner" (the default), "executionStats" or "allPlansExecution".
 	Verbosity string
 }
@@ -300,6 +302,9 @@ func toVariables(v any) ([]expression.Variable, error) {
 		}
 		if value, err = x.Eval(emptyDocument()); err != nil {
 			return nil, err
+		}
+		if err := expression.CheckVariable(e.Key()); err != nil {
+			return nil, mongoerror.New(mongoerror.FailedToParse, "Invalid 'let' parameter :: caused by :: %s", err.Message)
 		}
 		list = append(list, expression.Variable{Name: e.Key(), Value: value})
 	}

@@ -437,7 +437,7 @@ func (r *request) distinct() (bsoncore.Document, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := &document.FindOptions{Hint: r.raw("hint")}
+	o := &document.FindOptions{Hint: r.raw("hint"), MaxBytes: maxBatchBytes}
 	if o.Collation, err = r.optional("collation"); err != nil {
 		return nil, err
 	}
@@ -445,11 +445,8 @@ func (r *request) distinct() (bsoncore.Document, error) {
 	if err != nil {
 		return nil, err
 	}
-	list, size := bsoncore.NewArrayBuilder(), 0
+	list := bsoncore.NewArrayBuilder()
 	for _, v := range values {
-		if size += len(v.Value); size > maxBatchBytes {
-			return nil, document.NewError(document.Code(17217), "distinct too big, 16mb cap")
-		}
 		list.AppendValue(bsoncore.Value{Type: bsoncore.Type(v.Type), Data: v.Value})
 	}
 	b := bsoncore.NewDocumentBuilder().AppendArray("values", list.Build())

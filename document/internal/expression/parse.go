@@ -1,6 +1,7 @@
 package expression
 
 import (
+	"errors"
 	"slices"
 	"strings"
 
@@ -330,6 +331,14 @@ func checkRead(name string) error {
 		return mongoerror.New(mongoerror.FailedToParse, "'%s' starts with an invalid character for a variable name", name)
 	}
 	return checkNameRest(name, "variable name")
+}
+
+// CheckVariable checks the name of a variable that is defined by a user, outside of an expression; nil: it is one.
+func CheckVariable(name string) *mongoerror.Error {
+	if e := (*mongoerror.Error)(nil); errors.As(checkWrite(name), &e) {
+		return e
+	}
+	return nil
 }
 
 // checkWrite checks the name of a variable that is defined by a user.

@@ -1,0 +1,24 @@
+package document_test
+
+import (
+	"testing"
+
+	"github.com/pandodb/pando/document"
+	"github.com/pandodb/pando/vfs/memfs"
+)
+
+// TestDistinctWithinItsBound: values beyond what they may take are refused, of a collection and of a view; the same value counts once.
+func TestDistinctWithinItsBound(t *testing.T) {
+	d := open(t, memfs.New()).Database("db")
+	must(t, d.Create(ctx, "c", document.JSON(`{}`)))
+	_, err := d.Lookup("c").InsertMany(ctx, []any{document.JSON(`{"a": "0123456789"}`), document.JSON(`{"a": "0123456789"}`), document.JSON(`{"a": "abcdefghij"}`)}, nil)
+	must(t, err)
+	must(t, d.Create(ctx, "v", document.JSON(`{"viewOn": "c", "pipeline": []}`)))
+	for _, name := range []string{"c", "v"} {
+		for most, want := range map[int]document.Code{0: 0, 30: 0, 29: 17217, 1: 17217} {
+			if _, err := d.Lookup(name).Distinct(ctx, "a", nil, &document.FindOptions{MaxBytes: most}); document.CodeOf(err) != want {
+				t.Errorf("%s, at most %d bytes: %v", name, most, err)
+			}
+		}
+	}
+}
