@@ -37,6 +37,10 @@ func TestRefusedArguments(t *testing.T) {
 		{cmd("find", "c", "skip", -1), 51024},
 		{cmd("find", "c", "batchSize", -1), 51024},
 		{cmd("count", "c", "skip", -1), 51024},
+		{cmd("insert", "$cmd", "documents", bson.A{cmd("_id", 1)}), 73},
+		{cmd("find", "$cmd"), 73},
+		{cmd("find", "c", "let", cmd("A", 1)), 9},
+		{cmd("aggregate", "c", "pipeline", bson.A{}, "cursor", bson.D{}, "let", cmd("a-b", 1)), 9},
 		{cmd("distinct", "c", "key", ""), 40352},
 		{cmd("distinct", "c", "key", "a."), 40353},
 		{cmd("distinct", "c", "key", "a..b"), 15998},
@@ -45,6 +49,7 @@ func TestRefusedArguments(t *testing.T) {
 	} {
 		c.refused("d", test.command, test.code)
 	}
+	c.must("d", cmd("create", "all", "validator", cmd("$sampleRate", 1))) // as nothing is left to chance
 	if n := c.must("d", cmd("count", "c", "query", cmd("changed", cmd("$exists", false)))).Lookup("n").AsInt64(); n != 5 {
 		t.Errorf("%d documents are left as they were", n)
 	}

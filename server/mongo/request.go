@@ -410,6 +410,9 @@ func (r *request) collection() (*document.Collection, error) {
 	if name == "" {
 		return nil, document.NewError(codeInvalidNamespace, "Invalid namespace specified '%s.'", r.db)
 	}
+	if name == "$cmd" || strings.HasPrefix(name, "$cmd.") {
+		return nil, document.NewError(codeInvalidNamespace, "Invalid collection name: %s", name)
+	}
 	return r.lookup(name), nil
 }
 

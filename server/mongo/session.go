@@ -265,6 +265,10 @@ func (r *request) inTransaction(run func() (bsoncore.Document, error)) (bsoncore
 		r.txn.abort()
 		return nil, document.NewError(document.Code(263), "Cannot run '%s' in a multi-document transaction.", r.name)
 	}
+	if err := r.outsideTransactions(); err != nil {
+		r.txn.abort()
+		return nil, err
+	}
 	reply, err := run()
 	if (err != nil || r.failed) && r.txn.state == txnRunning {
 		r.txn.abort()

@@ -107,6 +107,22 @@ func TestFailedStatementsEndTransactions(t *testing.T) {
 		c.refused("d", within(cmd("find", "c")), 251)
 		c.refused("admin", within(cmd("abortTransaction", 1)), 251)
 	}
+	for _, test := range []struct {
+		db      string
+		command bson.D
+		code    int32
+	}{
+		{"local", cmd("find", "x"), 263},
+		{"config", cmd("insert", "x", "documents", bson.A{cmd("_id", 1)}), 263},
+		{"d", cmd("aggregate", "system.profile", "pipeline", bson.A{}, "cursor", bson.D{}), 263},
+		{"d", cmd("find", "system.views"), 51071},
+		{"d", cmd("insert", "system.js", "documents", bson.A{cmd("_id", 1)}), 50791},
+		{"d", cmd("find", "c", "tailable", true), 72},
+	} {
+		number++
+		c.refused(test.db, within(test.command, "startTransaction", true), test.code)
+		c.refused("d", within(cmd("find", "c")), 251)
+	}
 	number++
 	c.refused("d", within(cmd("aggregate", "c", "pipeline", bson.A{cmd("$collStats", bson.D{})}, "cursor", bson.D{}), "startTransaction", true), 263)
 	if n := c.must("d", cmd("count", "c")).Lookup("n").AsInt64(); n != 2 {

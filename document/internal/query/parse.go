@@ -114,10 +114,7 @@ func (p *parser) whole(name string, v bsoncore.Value, depth int) (Node, error) {
 		if p.inner > 0 {
 			return nil, badValue("$sampleRate can only be applied to the top-level document")
 		}
-		if p.options.Validator {
-			return nil, mongoerror.New(mongoerror.Code(3040500), "$rand not allowed inside collection validators")
-		}
-		return sample(v)
+		return p.sample(v)
 	case "$where", "$text":
 		return nil, p.unsupported(name, v)
 	case "$not":
@@ -193,13 +190,16 @@ func always(name string, v bsoncore.Value) (Node, error) {
 	return &Always{Value: name == "$alwaysTrue"}, nil
 }
 
-func sample(v bsoncore.Value) (Node, error) {
+func (p *parser) sample(v bsoncore.Value) (Node, error) {
 	rate, ok := floatOf(v)
 	if !ok {
 		return nil, badValue("argument to $sampleRate must be a numeric type")
 	}
 	if !(rate >= 0 && rate <= 1) {
 		return nil, badValue("numeric argument to $sampleRate must be in [0, 1]")
+	}
+	if p.options.Validator && rate > 0 && rate < 1 {
+		return nil, mongoerror.New(mongoerror.Code(3040500), "$rand not allowed inside collection validators")
 	}
 	return &Sample{Rate: rate}, nil
 }
