@@ -18,6 +18,7 @@ const (
 	exitUsage    = 2
 	exitNotFound = 3
 	exitDamage   = 4
+	exitUnread   = 128 + 13 // who read the output has seen enough: there is nothing to say, and shells know the code as that of SIGPIPE
 )
 
 // usageError is a command line that makes no sense.

@@ -1,5 +1,5 @@
-// Command pando works on Pando databases from a terminal or a script: it puts and gets, scans, imports and exports, checks,
-// backs up and restores.
+// Command pando works on Pando databases from a terminal or a script: it puts and gets, scans, imports and exports, queries
+// documents, checks, backs up and restores; and it serves a database to MongoDB's drivers.
 //
 // It promises that a command that ends, in whatever way, leaves a database that opens: what it had committed is there, a batch
 // wholly or not at all. Results go to the standard output, everything else to the standard error; the exit code tells what
@@ -22,6 +22,9 @@ func main() {
 func process() int {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
+	// A reader that has gone is an error like any other: a command that prints for it ends in order, and removes what it has made
+	// for itself; a server whose log it read goes on.
+	signal.Ignore(syscall.SIGPIPE)
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	go func() {

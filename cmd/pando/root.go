@@ -8,6 +8,7 @@ import (
 	"io"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -32,7 +33,12 @@ func run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer
 	root := newRoot(a)
 	root.SetArgs(args)
 	command, err := root.ExecuteContextC(ctx)
-	if flushing := a.out.Flush(); !errors.Is(err, flushing) { // else err tells of it already
+	flushing := a.out.Flush()
+	told := errors.Is(err, flushing)
+	if (told || err == nil) && errors.Is(flushing, syscall.EPIPE) {
+		return exitUnread
+	}
+	if !told {
 		err = errors.Join(err, flushing)
 	}
 	if err != nil {

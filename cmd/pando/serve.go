@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"os/signal"
-	"syscall"
 
 	"github.com/lmittmann/tint"
 	"github.com/spf13/cobra"
@@ -142,8 +140,6 @@ func (s *settings) log(a *app) (*slog.Logger, error) {
 // serve runs until the command is told to end.
 func serve(cmd *cobra.Command, c server.Config, log *slog.Logger) error {
 	defer letGather(garbageFor(c.Memory))()
-	signal.Ignore(syscall.SIGPIPE) // a log that nobody reads any more is no reason to end, least of all without settling
-	defer signal.Reset(syscall.SIGPIPE)
 	if err := wantDirectory(c.Dir); err != nil {
 		return err
 	}
