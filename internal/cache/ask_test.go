@@ -17,6 +17,7 @@ func TestAsk(t *testing.T) {
 	}()
 	c.Ask(0)
 	c.Ask(^Handle(0)) // before there is any memory
+	c.AskBegin(^Handle(0))
 	h, err := c.Insert(content(1, 8000), 1)
 	if err != nil {
 		t.Fatal(err)
@@ -25,9 +26,11 @@ func TestAsk(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for range 10_000 {
 		c.Ask(Handle(rng.Uint64()))
+		c.AskBegin(Handle(rng.Uint64()))
 		c.Ask(h ^ Handle(rng.Uint64()&(1<<frameBits-1)))
 	}
 	c.Ask(h)
+	c.AskBegin(h)
 	if got := c.Stats(); got != before {
 		t.Errorf("%+v, want %+v", got, before)
 	}

@@ -49,9 +49,13 @@ func insertBuilder(env *layout.Environment, b *page.Builder, keyspace uint32) ui
 
 func dropPage(env *layout.Environment, h uint64) { env.Cache.Drop(cache.Handle(h)) }
 
-// askPage asks the processor for the page of a handle.
-func askPage(env *layout.Environment, h uint64) {
-	if h != 0 {
+// askPage asks the processor for the page of a handle, or for its beginning where the walk may not come to it.
+func askPage(env *layout.Environment, h uint64, all bool) {
+	switch {
+	case h == 0:
+	case all:
 		env.Cache.Ask(cache.Handle(h))
+	default:
+		env.Cache.AskBegin(cache.Handle(h))
 	}
 }

@@ -112,9 +112,7 @@ func (c *cursor) settle(over place, last bool) bool {
 			if last {
 				c.at = n - 1
 			}
-			if c.passed >= askAfter && c.pinned != 0 {
-				c.askNext(last)
-			}
+			c.askNext(last)
 			return true
 		}
 		if c.nextPartly() {
@@ -130,18 +128,21 @@ func (c *cursor) settle(over place, last bool) bool {
 }
 
 // askAfter is after how many leaves in a row a walk is taken to go on: a page that is asked for in vain takes a tenth of the time of
-// going over it.
+// going over it. Until then it is asked for its beginning.
 const askAfter = 2
 
 // askNext asks the processor for the page of the next leaf, or with back of the previous one, if it is one of the same node. Where the one
-// at hand is in the cache, that one most likely is.
+// at hand is in the cache, that one most likely is; where it is not, nothing happens.
 func (c *cursor) askNext(back bool) {
+	if c.pinned == 0 {
+		return
+	}
 	s, i := &c.path[len(c.path)-1], 1
 	if back {
 		i = -1
 	}
 	if i += s.i; uint(i) < uint(s.b.len()) {
-		askPage(c.r.env, s.b.handles[i].Load())
+		askPage(c.r.env, s.b.handles[i].Load(), c.passed >= askAfter)
 	}
 }
 
@@ -375,6 +376,7 @@ func (c *cursor) SeekGE(key []byte) bool {
 		c.at, _ = c.page.Search(key)
 	}
 	if c.at < c.page.Len() {
+		c.askNext(false)
 		c.place = onRecord
 		return true
 	}
