@@ -84,6 +84,7 @@ const (
 	CannotIndexParallelArrays                 Code = 171
 	TransportSessionClosed                    Code = 172
 	QueryPlanKilled                           Code = 175
+	AmbiguousIndexKeyPattern                  Code = 181
 	PrimarySteppedDown                        Code = 189
 	InvalidIndexSpecificationOption           Code = 197
 	CannotBuildIndexKeys                      Code = 201
@@ -222,6 +223,7 @@ var names = map[Code]string{
 	CannotIndexParallelArrays:                 "CannotIndexParallelArrays",
 	TransportSessionClosed:                    "TransportSessionClosed",
 	QueryPlanKilled:                           "QueryPlanKilled",
+	AmbiguousIndexKeyPattern:                  "AmbiguousIndexKeyPattern",
 	PrimarySteppedDown:                        "PrimarySteppedDown",
 	InvalidIndexSpecificationOption:           "InvalidIndexSpecificationOption",
 	CannotBuildIndexKeys:                      "CannotBuildIndexKeys",
