@@ -1,8 +1,11 @@
 package pando
 
 import (
+	"bytes"
 	"errors"
 	"testing"
+
+	"github.com/pandodb/pando/vfs/memfs"
 )
 
 func TestBounds(t *testing.T) {
@@ -160,4 +163,26 @@ func TestIteratorGivenUp(t *testing.T) {
 			t.Errorf("disturbed: %q, %v, %q, %v", it.Key(), it.Err(), other.Key(), other.Err())
 		}
 	})
+}
+
+// An iterator that has given a large value back reads it again, and the slice that was got before stays.
+func TestIteratorGivesValuesBack(t *testing.T) {
+	db := openMem(t, memfs.New(), Options{ValueThreshold: 1000})
+	value := func(c byte) []byte { return bytes.Repeat([]byte{c}, 100_000) }
+	must(t, db.Put([]byte("a"), value('a')))
+	must(t, db.Put([]byte("b"), value('b')))
+	it := db.Iter(nil)
+	it.ReleaseValue()
+	for _, c := range []byte("ab") {
+		if !it.Next() {
+			t.Fatal(it.Err())
+		}
+		first := it.Value()
+		it.ReleaseValue()
+		if again := it.Value(); !bytes.Equal(first, value(c)) || !bytes.Equal(again, first) || &again[0] == &first[0] {
+			t.Errorf("the value of %c is another one after it was given back: %v", c, it.Err())
+		}
+	}
+	must(t, it.Close())
+	it.ReleaseValue()
 }

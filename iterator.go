@@ -131,6 +131,14 @@ func (i *Iterator) Value() []byte {
 	return i.it.Value()
 }
 
+// ReleaseValue gives back the memory in which Value has read large values, which the iterator keeps for the next ones otherwise. It is for
+// iterators that wait, such as those of a client that may never come back. What Value returned stays as it is until the next move.
+func (i *Iterator) ReleaseValue() {
+	if i.it != nil {
+		i.it.ReleaseValue()
+	}
+}
+
 // Err returns what ended the walk early; nil when it met the end.
 func (i *Iterator) Err() error {
 	if i.it == nil {

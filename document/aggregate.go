@@ -183,6 +183,8 @@ func (p *projected) next(ctx context.Context) (document, bool, error) {
 	return doc, err == nil, err
 }
 
+func (p *projected) rest() { p.inner.Rest() }
+
 func (p *projected) close() error { return p.inner.Close() }
 
 // ExplainAggregate returns how a pipeline would be carried out.

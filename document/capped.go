@@ -223,6 +223,7 @@ type tail struct {
 // viewer is what a tail needs of a codec's view.
 type viewer interface {
 	Reset(stored []byte) error
+	Release()
 	Lookup(name string) (bsoncore.Value, bool)
 	Document(dst []byte) ([]byte, error)
 }
@@ -278,6 +279,14 @@ func (t *tail) reopen() error {
 	}
 	t.it = t.c.records.Iter(o)
 	return nil
+}
+
+func (t *tail) rest() {
+	t.view.Release()
+	t.out = nil
+	if t.it != nil {
+		t.it.ReleaseValue()
+	}
 }
 
 func (t *tail) close() error {

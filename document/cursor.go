@@ -9,6 +9,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"github.com/pandodb/pando/document/internal/aggregate"
 	"github.com/pandodb/pando/document/internal/expression"
 )
 
@@ -34,6 +35,9 @@ type appending interface {
 	// nextTo is next, but appends the document to dst. Without one it returns dst as it was.
 	nextTo(ctx context.Context, dst []byte) (out []byte, ok bool, err error)
 }
+
+// resting is a source that can do with less memory while nobody asks for its next document.
+type resting interface{ rest() }
 
 // errEnded is what next returns when a stream that otherwise waits has come to its end for ever.
 var errEnded = errors.New("the stream has ended")
@@ -138,6 +142,15 @@ func (c *Cursor) Wait(ctx context.Context) error {
 // Current returns the document that Next moved to, valid until the next move.
 func (c *Cursor) Current() bson.Raw { return bson.Raw(c.current) }
 
+// Rest gives back the memory that large documents have taken, for a cursor that waits for somebody who may never come back: a cursor keeps
+// what the last one has taken for the next. Current is nil until the next move.
+func (c *Cursor) Rest() {
+	c.current = nil
+	if r, ok := c.src.(resting); ok && !c.closed {
+		r.rest()
+	}
+}
+
 // Decode unmarshals the current document.
 func (c *Cursor) Decode(v any) error { return bson.Unmarshal(c.current, v) }
 
@@ -211,6 +224,12 @@ func (p *piped) next(ctx context.Context) (document, bool, error) {
 		return nil, false, nil
 	}
 	return doc, err == nil, err
+}
+
+func (p *piped) rest() {
+	if in, ok := p.cursor.(aggregate.Cursor); ok {
+		aggregate.Rest(in)
+	}
 }
 
 func (p *piped) close() error {

@@ -35,6 +35,12 @@ func (r *matchRows) Next(context.Context) (document, error) {
 	return r.buf, err
 }
 
+// Rest is told to a cursor that waits.
+func (r *matchRows) Rest() {
+	r.buf = nil
+	r.m.Rest()
+}
+
 // Close implements aggregate.Cursor.
 func (r *matchRows) Close() error { return r.m.close() }
 

@@ -159,6 +159,11 @@ func (f *found) nextTo(ctx context.Context, dst []byte) ([]byte, bool, error) {
 	return out, err == nil, err
 }
 
+func (f *found) rest() {
+	f.buf = nil
+	f.m.Rest()
+}
+
 func (f *found) close() error { return f.m.close() }
 
 // parseFind parses a query.

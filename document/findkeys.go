@@ -100,4 +100,9 @@ func keyOf(doc document, field string) bsoncore.Value {
 	return elements[0].Value()
 }
 
+func (k *keyed) rest() {
+	k.out = nil
+	k.found.rest()
+}
+
 func (k *keyed) close() error { return k.found.close() }

@@ -166,6 +166,9 @@ var directs = sync.Pool{New: func() any { return new(direct) }}
 // maxKept is how large the buffers may be that are kept for others.
 const maxKept = 1 << 20
 
+// maxWaiting is how large a buffer may be that stays while nobody asks for more.
+const maxWaiting = 64 << 10
+
 // openID opens the document with an _id.
 func (d *direct) openID(ctx context.Context, id bsoncore.Value) (*Cursor, error) {
 	d.entry = d.x.key(d.entry[:0], id)
@@ -174,7 +177,9 @@ func (d *direct) openID(ctx context.Context, id bsoncore.Value) (*Cursor, error)
 	if err == nil {
 		err = d.reader.GetMany(&d.records, d.x.records, &d.keys, 0, 1)
 	}
-	d.reader.Close()
+	if err != nil || !d.large() {
+		d.reader.Close()
+	}
 	if errors.Is(err, pando.ErrNotFound) || errors.Is(err, pando.ErrDropped) {
 		return newCursor(ctx, empty{}), d.close()
 	}
@@ -255,6 +260,19 @@ func (d *direct) add(i *secondary, key, value []byte) error {
 // fetched is how many records are read at a time.
 const fetched = 16
 
+// large reports whether so much has been read that it is given back while nobody asks for more. Then the reader stays open for it.
+func (d *direct) large() bool { return d.records.Cap() > maxWaiting }
+
+// rest implements resting: what has been read of large records is read again.
+func (d *direct) rest() {
+	if cap(d.doc) > maxWaiting {
+		d.doc = nil
+	}
+	if d.large() {
+		d.records, d.first = pando.List{}, d.at
+	}
+}
+
 // fetch reads the next records. With the last ones it closes the reader.
 func (d *direct) fetch() error {
 	d.first = d.at
@@ -267,7 +285,7 @@ func (d *direct) fetch() error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", d.x.name.Load(), err)
 	}
-	if to == d.keys.Len() {
+	if to == d.keys.Len() && !d.large() {
 		d.reader.Close()
 	}
 	return nil

@@ -127,6 +127,11 @@ func (w *withMeta) next(ctx context.Context) (document, bool, error) {
 	return w.out, err == nil, err
 }
 
+func (w *withMeta) rest() {
+	w.out = nil
+	w.found.rest()
+}
+
 func (w *withMeta) close() error { return w.found.close() }
 
 // recordID is the key of a record as it is shown: of a capped collection it is a number.

@@ -431,6 +431,9 @@ func (it *Iterator) slowValue() []byte {
 	return it.value
 }
 
+// ReleaseValue gives back the memory of a value that lies apart. Value reads it again.
+func (it *Iterator) ReleaseValue() { it.value, it.apart = nil, false }
+
 // Err returns the error that ended the walk, nil when it ended at a bound.
 func (it *Iterator) Err() error { return it.err }
 

@@ -74,6 +74,9 @@ func (c *cursor) read(ctx context.Context, n int64, b *batch) (end bool, err err
 			end = true // nobody has to ask once more to hear that this was all
 		}
 	}
+	if !end {
+		c.src.Rest() // the client may take long to ask for more, or never do
+	}
 	return end, c.src.Err()
 }
 

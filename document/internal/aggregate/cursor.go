@@ -84,6 +84,27 @@ func (c *mapCursor) Next(ctx context.Context) (document, error) {
 // Close implements Cursor.
 func (c *mapCursor) Close() error { return c.in.Close() }
 
+// Rest gives back the memory that large documents have taken in a cursor and in those that it reads from, for one that waits: a stage that
+// makes a document of each, or several, holds the last one. The document that Next returned is gone.
+func Rest(c Cursor) {
+	switch c := c.(type) {
+	case *mapCursor:
+		c.buf = nil
+		Rest(c.in)
+	case *unwindCursor:
+		c.buf, c.other = nil, nil
+		Rest(c.in)
+	case *joinCursor:
+		Rest(c.in)
+	case *lazyCursor:
+		if c.cursor != nil {
+			Rest(c.cursor)
+		}
+	case interface{ Rest() }:
+		c.Rest()
+	}
+}
+
 // drain gives each document of a cursor to add, and closes it.
 func drain(ctx context.Context, in Cursor, add func(doc document) error) error {
 	for n := 1; ; n++ {

@@ -74,6 +74,13 @@ func (v *View) Reset(stored []byte) error {
 	return v.err
 }
 
+// Release lets go of the record, and of the memory that a large one has taken. The view shows nothing until the next Reset.
+func (v *View) Release() {
+	v.record, v.err, v.known, v.sum = record{}, nil, 0, 0
+	v.elements, v.scratch, v.document = nil, nil, nil
+	v.source.id, v.source.front, v.source.tails = bsoncore.Value{}, nil, nil
+}
+
 // Err returns what Reset returned, or the damage that Lookup has met in the record since: it shows damaged fields as missing.
 func (v *View) Err() error { return v.err }
 
