@@ -3,6 +3,7 @@ package document_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -22,77 +23,85 @@ func TestPowerCutsLeaveAWholeStore(t *testing.T) {
 	c := collection(t, s, "c", nil)
 	_, err := c.CreateIndex(ctx, document.Index{Keys: bson.D{{Key: "u", Value: 1}}, Unique: true})
 	must(t, err)
-	var acknowledged atomic.Int64
-	stop := make(chan struct{})
+	w := crashWriters{stop: make(chan struct{})}
 	var wg sync.WaitGroup
-	wg.Go(func() { // documents one by one, of many shapes, so that templates and dictionaries are made meanwhile
-		for i := 0; ; i++ {
-			select {
-			case <-stop:
-				return
-			default:
-			}
-			doc := bson.D{{Key: "_id", Value: i}, {Key: "u", Value: fmt.Sprintf("user%d@example.com", i)}, {Key: "v", Value: i % 7}}
-			if i%3 == 0 {
-				doc = append(doc, bson.E{Key: fmt.Sprintf("f%d", i%9), Value: bson.A{i, "x"}})
-			}
-			if _, err := c.Insert(ctx, doc); err != nil {
-				t.Error(err)
-				return
-			}
-			acknowledged.Store(int64(i + 1))
-		}
-	})
-	wg.Go(func() { // pairs that are there together or not at all
-		a, b := s.Database("test").Lookup("a"), s.Database("test").Lookup("b")
-		for i := 0; ; i++ {
-			select {
-			case <-stop:
-				return
-			default:
-			}
-			err := s.Transaction(ctx, func(tx *document.Tx) error {
-				for _, x := range []*document.Collection{a, b} {
-					if _, err := tx.In(x).Insert(ctx, bson.D{{Key: "_id", Value: i}}); err != nil {
-						return err
-					}
-				}
-				return nil
-			})
-			if err != nil {
-				t.Error(err)
-				return
-			}
-		}
-	})
-	wg.Go(func() { // an index that comes and goes
-		for {
-			select {
-			case <-stop:
-				return
-			default:
-			}
-			if _, err := c.CreateIndex(ctx, document.Index{Keys: bson.D{{Key: "v", Value: 1}}}); err != nil {
-				t.Error(err)
-				return
-			}
-			if err := c.DropIndex(ctx, "v_1"); err != nil {
-				t.Error(err)
-				return
-			}
-		}
-	})
+	wg.Go(func() { w.run(t, func(i int) error { return w.insert(c, i) }) })
+	wg.Go(func() { w.run(t, func(i int) error { return w.insertPair(s, i) }) })
+	wg.Go(func() { w.run(t, func(int) error { return w.makeIndex(c) }) })
 	rng := rand.New(rand.NewPCG(1, 2))
 	for range 20 {
-		before := acknowledged.Load()
-		for acknowledged.Load() == before {
-			continue // some more writes between two crashes
+		for before := w.acknowledged.Load(); w.acknowledged.Load() < before+50 && !t.Failed(); {
+			runtime.Gosched() // some more writes between two crashes
 		}
-		least := acknowledged.Load()
-		checkImage(t, fs.CrashImage(memfs.Policy{Unsynced: memfs.Unsynced(rng.IntN(3)), Seed: rng.Uint64(), Reordered: rng.IntN(2) == 0, Stale: rng.IntN(2) == 0}), least)
+		least := w.acknowledged.Load()
+		image := fs.CrashImage(memfs.Policy{Unsynced: memfs.Unsynced(rng.IntN(3)), Seed: rng.Uint64(), Reordered: rng.IntN(2) == 0, Stale: rng.IntN(2) == 0})
+		func() {
+			w.steps.Lock()
+			defer w.steps.Unlock()
+			checkImage(t, image, least)
+		}()
 	}
-	close(stop)
+	close(w.stop)
 	wg.Wait()
+}
+
+// crashWriters are those that write while the power fails.
+type crashWriters struct {
+	stop         chan struct{}
+	steps        sync.RWMutex // shared for each step: who looks at an image keeps them waiting, else each would be larger than the last
+	acknowledged atomic.Int64 // documents that insert has inserted
+}
+
+// run takes steps until it is stopped.
+func (w *crashWriters) run(t *testing.T, step func(i int) error) {
+	for i := 0; ; i++ {
+		select {
+		case <-w.stop:
+			return
+		default:
+		}
+		w.steps.RLock()
+		err := step(i)
+		w.steps.RUnlock()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+	}
+}
+
+// insert inserts documents one by one, of many shapes, so that templates and dictionaries are made meanwhile.
+func (w *crashWriters) insert(c *document.Collection, i int) error {
+	doc := bson.D{{Key: "_id", Value: i}, {Key: "u", Value: fmt.Sprintf("user%d@example.com", i)}, {Key: "v", Value: i % 7}}
+	if i%3 == 0 {
+		doc = append(doc, bson.E{Key: fmt.Sprintf("f%d", i%9), Value: bson.A{i, "x"}})
+	}
+	_, err := c.Insert(ctx, doc)
+	if err == nil {
+		w.acknowledged.Store(int64(i + 1))
+	}
+	return err
+}
+
+// insertPair inserts documents that are there together or not at all.
+func (w *crashWriters) insertPair(s *document.Store, i int) error {
+	a, b := s.Database("test").Lookup("a"), s.Database("test").Lookup("b")
+	return s.Transaction(ctx, func(tx *document.Tx) error {
+		for _, x := range []*document.Collection{a, b} {
+			if _, err := tx.In(x).Insert(ctx, bson.D{{Key: "_id", Value: i}}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// makeIndex makes an index that comes and goes.
+func (w *crashWriters) makeIndex(c *document.Collection) error {
+	if _, err := c.CreateIndex(ctx, document.Index{Keys: bson.D{{Key: "v", Value: 1}}}); err != nil {
+		return err
+	}
+	return c.DropIndex(ctx, "v_1")
 }
 
 // checkImage opens what a crash has left and looks at all of it.
