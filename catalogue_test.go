@@ -32,59 +32,13 @@ func TestReopenTwiceAfterEverythingWasDeleted(t *testing.T) {
 	reopen(nothing)
 }
 
-// The same happened, with data in the database, when the catalogue was the first blob of a new segment. Small checkpoints fill one up until
-// either the catalogue or what comes before it begins the next; how long their records are decides.
+// The same happened, with data in the database, when the catalogue was the first blob of a new segment: what comes before it had filled
+// one up.
 func TestReopenTwiceWithTheCatalogueInASegmentOfItsOwn(t *testing.T) {
-	for length := range 1000 { // one in some thirty fits, and which one depends on when the background settles
-		fsys := memfs.New()
-		db, err := Open("db", &Options{FS: fsys, MemoryBytes: 1 << 20, Compression: None})
-		if err != nil {
-			t.Fatal(err)
-		}
-		records, alone := fillSegment(t, db, fsys, length)
-		image := fsys.KillImage()
-		if err := db.Close(); err != nil {
-			t.Fatal(err)
-		}
-		if !alone {
-			continue
-		}
-		for range 2 {
-			db, err := Open("db", &Options{FS: image, MemoryBytes: 1 << 20})
-			if err != nil {
-				t.Fatalf("values of %d bytes: %v", length, err)
-			}
-			n, err := db.Count(nil, nil)
-			if err := errors.Join(err, db.Close()); err != nil || n != records {
-				t.Fatalf("values of %d bytes: counted %d, %v", length, n, err)
-			}
-		}
-		return
-	}
-	t.Error("the catalogue never was alone in its segment: the test tests nothing")
-}
-
-// fillSegment stores records, the later ones with values of that length, until there is a segment that begins with a catalogue or with
-// something else. It says how many records there are, and whether it is the catalogue.
-func fillSegment(t *testing.T, db *DB, fsys *memfs.FS, length int) (records int64, catalogue bool) {
-	t.Helper()
-	seeded := rand.NewChaCha8([32]byte{1})
-	put := func(length int) {
-		value := make([]byte, length)
-		seeded.Read(value)
-		if err := db.Put(binary.BigEndian.AppendUint64(nil, uint64(records)), value); err != nil {
-			t.Fatal(err)
-		}
-		records++
-	}
-	for range 200 {
-		put(1000)
-	}
-	for first := uint32(0); ; put(length) {
-		if err := db.Checkpoint(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		slots, err := root.OpenReadOnly(fsys, "db")
+	const step = 50 // bytes; a catalogue has more, so one of the databases has no room left for it
+	for total := 230_000; total < 270_000; total += step {
+		image, records := compactedTo(t, total)
+		slots, err := root.OpenReadOnly(image, "db")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -92,13 +46,46 @@ func fillSegment(t *testing.T, db *DB, fsys *memfs.FS, length int) (records int6
 		if err := slots.Close(); err != nil {
 			t.Fatal(err)
 		}
-		if first == 0 {
-			first = at.Segment
+		if at.Offset != segment.FileHeaderSize {
+			continue
 		}
-		if at.Segment != first {
-			return records, at.Offset == segment.FileHeaderSize
+		for range 2 {
+			db, err := Open("db", &Options{FS: image, MemoryBytes: 1 << 20})
+			if err != nil {
+				t.Fatalf("%d bytes: %v", total, err)
+			}
+			n, err := db.Count(nil, nil)
+			if err := errors.Join(err, db.Close()); err != nil || n != records {
+				t.Fatalf("%d bytes: counted %d, %v", total, n, err)
+			}
 		}
+		return
 	}
+	t.Error("the catalogue never was alone in its segment: the test tests nothing")
+}
+
+// compactedTo returns what a killed process leaves of a database with values of so many bytes, which has just been written anew, and how
+// many records there are.
+func compactedTo(t *testing.T, total int) (image *memfs.FS, records int64) {
+	t.Helper()
+	fsys := memfs.New()
+	db, err := Open("db", &Options{FS: fsys, MemoryBytes: 1 << 20, Compression: None})
+	if err != nil {
+		t.Fatal(err)
+	}
+	seeded := rand.NewChaCha8([32]byte{1})
+	for ; total > 0 && err == nil; total -= 1000 {
+		value := make([]byte, min(total, 1000))
+		_, _ = seeded.Read(value)
+		err = db.Put(binary.BigEndian.AppendUint64(nil, uint64(records)), value)
+		records++
+	}
+	err = errors.Join(err, db.Compact(t.Context(), CompactOptions{}))
+	image = fsys.KillImage()
+	if err := errors.Join(err, db.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return image, records
 }
 
 // A keyspace without Bloom filters keeps that, takes less room, and answers as the others do.
