@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"sync"
 	"testing"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -23,8 +24,15 @@ func cuts(t *testing.T, base *memfs.FS, run func(fsys *faultfs.FS) error, look f
 	t.Helper()
 	ffs := faultfs.New(base)
 	rng := rand.New(rand.NewPCG(*seedFlag, 9))
+	var mu sync.Mutex // the background calls too
+	var failed error  // the first: only the goroutine of the test may end it
 	calls := 0
 	ffs.OnCall(func(op faultfs.Op, name string) error {
+		mu.Lock()
+		defer mu.Unlock()
+		if failed != nil {
+			return nil
+		}
 		calls++
 		all := images(rng.Uint64())
 		policies := []memfs.Policy{all[calls%len(all)]}
@@ -33,15 +41,16 @@ func cuts(t *testing.T, base *memfs.FS, run func(fsys *faultfs.FS) error, look f
 		}
 		for _, p := range policies {
 			if err := look(base.CrashImage(p)); err != nil {
-				t.Fatalf("power cut before call %d, %v %s (%+v): %v", calls, op, name, p, err)
+				failed = fmt.Errorf("power cut before call %d, %v %s (%+v): %w", calls, op, name, p, err)
+				return nil
 			}
 		}
 		if err := look(base.KillImage()); err != nil {
-			t.Fatalf("killed before call %d, %v %s: %v", calls, op, name, err)
+			failed = fmt.Errorf("killed before call %d, %v %s: %w", calls, op, name, err)
 		}
 		return nil
 	})
-	if err := run(ffs); err != nil {
+	if err := errors.Join(run(ffs), failed); err != nil {
 		t.Fatal(err)
 	}
 	if err := look(base.CrashImage(memfs.Policy{})); err != nil {
