@@ -103,3 +103,18 @@ func TestLimitsEndCursors(t *testing.T) {
 		}
 	}
 }
+
+// Cursors of a database have a namespace that no collection may have, and are read on and killed under it.
+func TestCursorsOfADatabaseAreKilled(t *testing.T) {
+	c := filled(t, 1, &Options{})
+	reply := c.must("d", cmd("aggregate", 1, "pipeline", bson.A{bson.D{{Key: "$changeStream", Value: bson.D{}}}}, "cursor", bson.D{}))
+	id, ns := reply.Lookup("cursor", "id").Int64(), reply.Lookup("cursor", "ns").StringValue()
+	if ns != "d.$cmd.aggregate" {
+		t.Errorf("the cursor is one of %s", ns)
+	}
+	c.must("d", cmd("getMore", id, "collection", "$cmd.aggregate", "maxTimeMS", 1))
+	killed, err := c.must("d", cmd("killCursors", "$cmd.aggregate", "cursors", bson.A{id})).Lookup("cursorsKilled").Array().Values()
+	if err != nil || len(killed) != 1 || killed[0].Int64() != id {
+		t.Errorf("killed %v, %v; want %d", killed, err, id)
+	}
+}

@@ -357,7 +357,7 @@ func (r *request) nextBatch(x *cursor, size, wait int64) (*batch, bool, error) {
 func (x *cursor) cancelRead(r *request) { x.cancel(context.Cause(r.ctx)) }
 
 func (r *request) killCursors() (bsoncore.Document, error) {
-	if _, err := r.collection(); err != nil {
+	if _, err := r.collectionName(); err != nil {
 		return nil, err
 	}
 	array, isArray := r.args["cursors"].ArrayOK()

@@ -401,14 +401,23 @@ func (r *request) documents(name string) ([]bsoncore.Document, error) {
 	return docs, nil
 }
 
-// collection returns the collection that the command's first field names, as its transaction sees it.
-func (r *request) collection() (*document.Collection, error) {
+// collectionName returns the name in the command's first field. Cursors of a database go by one that no collection has.
+func (r *request) collectionName() (string, error) {
 	name, ok := r.target.StringValueOK()
 	if !ok {
-		return nil, r.nameless()
+		return "", r.nameless()
 	}
 	if name == "" {
-		return nil, document.NewError(codeInvalidNamespace, "Invalid namespace specified '%s.'", r.db)
+		return "", document.NewError(codeInvalidNamespace, "Invalid namespace specified '%s.'", r.db)
+	}
+	return name, nil
+}
+
+// collection returns the collection that the command's first field names, as its transaction sees it.
+func (r *request) collection() (*document.Collection, error) {
+	name, err := r.collectionName()
+	if err != nil {
+		return nil, err
 	}
 	if name == "$cmd" || strings.HasPrefix(name, "$cmd.") {
 		return nil, document.NewError(codeInvalidNamespace, "Invalid collection name: %s", name)
