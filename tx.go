@@ -215,6 +215,16 @@ func (tx *Tx) readRange(lo, hi []byte) {
 	}
 }
 
+// use begins a read: it returns what the transaction has written so far, and the snapshot below, which is released when the read is done.
+func (tx *Tx) use() ([]view.Layer, engine.Snapshot, error) {
+	layers, err := tx.state.layers()
+	if err != nil {
+		return nil, engine.Snapshot{}, err
+	}
+	snap, err := readableIn(tx.state.held.Use(), tx.ks)
+	return layers, snap, err
+}
+
 // Get returns a copy of the value of key, or ErrNotFound.
 func (tx *Tx) Get(key []byte) ([]byte, error) {
 	v, err := tx.GetTo([]byte{}, key)
@@ -226,41 +236,30 @@ func (tx *Tx) Get(key []byte) ([]byte, error) {
 
 // GetTo appends the value of key to dst and returns the result. It allocates nothing when the value fits into dst.
 func (tx *Tx) GetTo(dst, key []byte) ([]byte, error) {
-	s := tx.state
-	layers, err := s.layers()
-	if err != nil {
-		return dst, err
-	}
-	tx.readPoint(key)
-	snap, err := readableIn(s.held.Use(), tx.ks)
+	layers, snap, err := tx.use()
 	if err != nil {
 		return dst, err
 	}
 	defer snap.Release()
+	tx.readPoint(key)
 	return snap.Get(dst, layers, tx.ks.ks, key)
 }
 
 // Has reports whether key is there.
 func (tx *Tx) Has(key []byte) (bool, error) {
-	s := tx.state
-	layers, err := s.layers()
-	if err != nil {
-		return false, err
-	}
-	tx.readPoint(key)
-	snap, err := readableIn(s.held.Use(), tx.ks)
+	layers, snap, err := tx.use()
 	if err != nil {
 		return false, err
 	}
 	defer snap.Release()
+	tx.readPoint(key)
 	return snap.Has(layers, tx.ks.ks, key)
 }
 
 // Iter opens an iterator; nil options walk over everything. It does not see what the transaction writes afterwards. An
 // optimistic transaction depends on the whole range between its bounds. It must be closed.
 func (tx *Tx) Iter(o *IterOptions) *Iterator {
-	s := tx.state
-	layers, err := s.layers()
+	layers, snap, err := tx.use()
 	if err != nil {
 		return failedIterator(err)
 	}
@@ -269,11 +268,7 @@ func (tx *Tx) Iter(o *IterOptions) *Iterator {
 	} else {
 		tx.readRange(o.Lower, o.Upper)
 	}
-	snap, err := readableIn(s.held.Use(), tx.ks)
-	if err != nil {
-		return failedIterator(err)
-	}
-	return newIterator(snap, tx.ks.ks, o, layers, &s.stop)
+	return newIterator(snap, tx.ks.ks, o, layers, &tx.state.stop)
 }
 
 // Range walks over the pairs in [lo, hi) in the order of their keys; a nil bound is open. A pair is valid for its step only.
@@ -296,33 +291,23 @@ func (tx *Tx) Prefix(p []byte) iter.Seq2[[]byte, []byte] {
 // Count returns the number of pairs in [lo, hi); a nil bound is open. What the transaction itself has written in the range
 // costs one look-up each.
 func (tx *Tx) Count(lo, hi []byte) (int64, error) {
-	s := tx.state
-	layers, err := s.layers()
-	if err != nil {
-		return 0, err
-	}
-	tx.readRange(lo, hi)
-	snap, err := readableIn(s.held.Use(), tx.ks)
+	layers, snap, err := tx.use()
 	if err != nil {
 		return 0, err
 	}
 	defer snap.Release()
+	tx.readRange(lo, hi)
 	return snap.Count(layers, tx.ks.ks, lo, hi)
 }
 
 // Nth returns the n-th pair of [lo, hi), counted from 0, or ErrNotFound.
 func (tx *Tx) Nth(lo, hi []byte, n int64) (key, value []byte, err error) {
-	s := tx.state
-	layers, err := s.layers()
-	if err != nil {
-		return nil, nil, err
-	}
-	tx.readRange(lo, hi)
-	snap, err := readableIn(s.held.Use(), tx.ks)
+	layers, snap, err := tx.use()
 	if err != nil {
 		return nil, nil, err
 	}
 	defer snap.Release()
+	tx.readRange(lo, hi)
 	return snap.Nth(layers, tx.ks.ks, lo, hi, n)
 }
 
