@@ -209,12 +209,9 @@ func (empty) close() error                                 { return nil }
 
 // piped makes a source of an aggregation's cursor.
 type piped struct {
-	cursor interface {
-		Next(ctx context.Context) (document, error)
-		Close() error
-	}
-	call *expression.Call // who waits; may be nil
-	done func() error     // what to give back afterwards; may be nil
+	cursor aggregate.Cursor
+	call   *expression.Call // who waits; may be nil
+	done   func() error     // what to give back afterwards; may be nil
 }
 
 func (p *piped) next(ctx context.Context) (document, bool, error) {
@@ -226,11 +223,7 @@ func (p *piped) next(ctx context.Context) (document, bool, error) {
 	return doc, err == nil, err
 }
 
-func (p *piped) rest() {
-	if in, ok := p.cursor.(aggregate.Cursor); ok {
-		aggregate.Rest(in)
-	}
-}
+func (p *piped) rest() { aggregate.Rest(p.cursor) }
 
 func (p *piped) close() error {
 	err := p.cursor.Close()
