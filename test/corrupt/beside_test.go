@@ -213,11 +213,7 @@ func TestWritesBesideDamageSettle(t *testing.T) {
 
 // More than deltas can hold comes behind a damaged leaf, as it does where keys ascend.
 func TestAppendingBehindADamagedLeaf(t *testing.T) {
-	fsys := memfs.New()
-	o := options(fsys)
-	o.Compression = pando.None
-	db, err := pando.Open(dir, o)
-	must(t, err)
+	fsys, o, db := uncompressed(t)
 	k, _ := twoKeyspaces(t, db)
 	for i := range 1000 {
 		must(t, k.Put(fmt.Appendf(nil, "%08d", i), fmt.Appendf(nil, "inline %d.", i)))
@@ -226,7 +222,7 @@ func TestAppendingBehindADamagedLeaf(t *testing.T) {
 	if damageValues(t, fsys, []byte("inline 999.")) == 0 {
 		t.Fatal("nothing was damaged")
 	}
-	db, err = pando.Open(dir, o)
+	db, err := pando.Open(dir, o)
 	must(t, err)
 	k, _ = twoKeyspaces(t, db)
 	const last = 31000

@@ -9,7 +9,6 @@ import (
 
 	"github.com/pandodb/pando"
 	"github.com/pandodb/pando/vfs"
-	"github.com/pandodb/pando/vfs/memfs"
 )
 
 // damageValues flips a bit in every stored copy of a value, wherever it lies.
@@ -40,11 +39,7 @@ func distinct(i int) []byte {
 
 // Check once passed over values that only the log refers to.
 func TestCheckReadsValuesThatHaveNotSettled(t *testing.T) {
-	fsys := memfs.New()
-	o := options(fsys)
-	o.Compression = pando.None
-	db, err := pando.Open(dir, o)
-	must(t, err)
+	fsys, _, db := uncompressed(t)
 	must(t, db.Put([]byte("key"), distinct(1)))
 	if damageValues(t, fsys, distinct(1)) != 1 {
 		t.Fatal("the value is not where it was looked for")
@@ -59,11 +54,7 @@ func TestCheckReadsValuesThatHaveNotSettled(t *testing.T) {
 
 // Check once did not look at values behind the first one, or the first leaf, that was damaged.
 func TestCheckGoesOnBehindDamage(t *testing.T) {
-	fsys := memfs.New()
-	o := options(fsys)
-	o.Compression = pando.None
-	db, err := pando.Open(dir, o)
-	must(t, err)
+	fsys, o, db := uncompressed(t)
 	k, err := db.Keyspace("values", &pando.KeyspaceOptions{LeafBytes: 256})
 	must(t, err)
 	for i := range 100 {

@@ -66,6 +66,17 @@ func options(fsys vfs.FS) *pando.Options {
 	return &pando.Options{FS: fsys, MemoryBytes: 1 << 20, ValueThreshold: 200}
 }
 
+// uncompressed makes a database in whose files values are found as they are.
+func uncompressed(t *testing.T) (fsys *memfs.FS, o *pando.Options, db *pando.DB) {
+	t.Helper()
+	fsys = memfs.New()
+	o = options(fsys)
+	o.Compression = pando.None
+	db, err := pando.Open(dir, o)
+	must(t, err)
+	return fsys, o, db
+}
+
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {

@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/pandodb/pando"
-	"github.com/pandodb/pando/vfs/memfs"
 )
 
 // Damage in one keyspace once made every checkpoint fail as soon as the cleaner came across it, and then all writes; what was damaged
@@ -32,11 +31,7 @@ func TestDamageDoesNotStopWriters(t *testing.T) {
 		"value deleted": {long, func(bad *pando.Keyspace, _ *pando.DB) error { return bad.Delete([]byte("bad/key 050 long")) }, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			fsys := memfs.New()
-			o := options(fsys)
-			o.Compression = pando.None
-			db, err := pando.Open(dir, o)
-			must(t, err)
+			fsys, o, db := uncompressed(t)
 			bad, good := twoKeyspaces(t, db)
 			garbage, err := db.Keyspace("garbage", nil)
 			must(t, err)
@@ -139,18 +134,14 @@ func TestDamageUnderAHeldSnapshotDoesNotStopWriters(t *testing.T) {
 // writtenToDamaged opens a database of twoKeyspaces with a new record "a" in the bad one, whose page is damaged, and returns its options.
 func writtenToDamaged(t *testing.T) (*pando.DB, *pando.Options) {
 	t.Helper()
-	fsys := memfs.New()
-	o := options(fsys)
-	o.Compression = pando.None
-	db, err := pando.Open(dir, o)
-	must(t, err)
+	fsys, o, db := uncompressed(t)
 	bad, _ := twoKeyspaces(t, db)
 	must(t, bad.Put([]byte("a"), []byte("damage me")))
 	must(t, db.Close())
 	if damageValues(t, fsys, []byte("damage me")) != 1 {
 		t.Fatal("the record is not where it was looked for")
 	}
-	db, err = pando.Open(dir, o)
+	db, err := pando.Open(dir, o)
 	must(t, err)
 	bad, _ = twoKeyspaces(t, db)
 	must(t, bad.Put([]byte("a"), []byte("new")))
