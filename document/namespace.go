@@ -19,18 +19,17 @@ type document = bsoncore.Document
 // maxNamespace is the longest full name, in bytes.
 const maxNamespace = 255
 
-// check refuses names that MongoDB refuses.
+// check refuses names under which MongoDB makes no collection.
 func (n namespace) check() error {
 	if err := checkDatabaseName(n.database); err != nil {
 		return err
 	}
+	if err := n.checkSpelling(); err != nil {
+		return err
+	}
 	switch {
-	case n.collection == "":
-		return mongoerror.New(mongoerror.InvalidNamespace, "Invalid namespace specified '%s': the collection's name is empty", n)
-	case strings.ContainsAny(n.collection, "\x00$") && !strings.HasPrefix(n.collection, "$cmd"):
-		return mongoerror.New(mongoerror.InvalidNamespace, "Invalid collection name: %q contains '$' or a zero byte", n.collection)
-	case strings.HasPrefix(n.collection, "."), strings.HasSuffix(n.collection, "."):
-		return mongoerror.New(mongoerror.InvalidNamespace, "Collection names cannot start or end with '.': %s", n.collection)
+	case strings.HasSuffix(n.collection, "."):
+		return mongoerror.New(mongoerror.InvalidNamespace, "Collection names cannot end with '.': %s", n.collection)
 	case strings.HasPrefix(n.collection, "system.") && !n.ofSystem():
 		return mongoerror.New(mongoerror.InvalidNamespace, "Invalid system namespace: %s", n)
 	case len(n.String()) > maxNamespace:
@@ -38,6 +37,23 @@ func (n namespace) check() error {
 	}
 	return nil
 }
+
+// checkSpelling refuses names that no collection can have, so that nobody reads them either. A dollar sign is what sets the namespaces of
+// commands and of a database's cursors, $cmd.aggregate and the like, apart from those of collections.
+func (n namespace) checkSpelling() error {
+	switch {
+	case n.collection == "":
+		return mongoerror.New(mongoerror.InvalidNamespace, "Invalid namespace specified '%s': the collection's name is empty", n)
+	case strings.ContainsAny(n.collection, "\x00$"):
+		return mongoerror.New(mongoerror.InvalidNamespace, "Invalid collection name: %q contains '$' or a zero byte", n.collection)
+	case strings.HasPrefix(n.collection, "."):
+		return mongoerror.New(mongoerror.InvalidNamespace, "Collection names cannot start with '.': %s", n.collection)
+	}
+	return nil
+}
+
+// CheckName fails if no collection can have this one's name. Reads of such a one find nothing, and writes fail.
+func (c *Collection) CheckName() error { return c.ns.checkSpelling() }
 
 // ofSystem reports whether a name that begins with system. is one that MongoDB has: others could come to mean something.
 func (n namespace) ofSystem() bool {

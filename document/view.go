@@ -63,6 +63,9 @@ func parseView(ns namespace, settings *settings) (*view, error) {
 
 // createView makes a view. The caller holds schema.
 func (s *Store) createView(ctx context.Context, ns namespace, settings *settings) error {
+	if err := (namespace{ns.database, settings.viewOn}).checkSpelling(); err != nil {
+		return err
+	}
 	v, err := parseView(ns, settings)
 	if err != nil {
 		return err

@@ -118,3 +118,26 @@ func TestCursorsOfADatabaseAreKilled(t *testing.T) {
 		t.Errorf("killed %v, %v; want %d", killed, err, id)
 	}
 }
+
+// A name that no collection can have is refused by what reads and by what writes, and makes no collection by any way.
+func TestNamesThatNoCollectionCanHave(t *testing.T) {
+	c := filled(t, 1, &Options{})
+	c.must("d", cmd("insert", "there", "documents", bson.A{bson.D{{Key: "_id", Value: 1}}}))
+	stage := func(name, to string) bson.A { return bson.A{bson.D{{Key: name, Value: to}}} }
+	for _, name := range []string{"$cmd", "$cmd.aggregate", "$cmdx", "a$b", ".a", "a\x00b"} {
+		for _, command := range []bson.D{
+			cmd("find", name), cmd("count", name), cmd("distinct", name, "key", "a"), cmd("create", name),
+			cmd("insert", name, "documents", bson.A{bson.D{}}),
+			cmd("update", name, "updates", bson.A{bson.D{{Key: "q", Value: bson.D{}}, {Key: "u", Value: bson.D{}}, {Key: "upsert", Value: true}}}),
+			cmd("delete", name, "deletes", bson.A{bson.D{{Key: "q", Value: bson.D{}}, {Key: "limit", Value: 0}}}),
+			cmd("findAndModify", name, "update", bson.D{}, "upsert", true),
+			cmd("createIndexes", name, "indexes", bson.A{bson.D{{Key: "key", Value: bson.D{{Key: "a", Value: 1}}}, {Key: "name", Value: "a"}}}),
+			cmd("create", "view", "viewOn", name, "pipeline", bson.A{}),
+			cmd("aggregate", "there", "pipeline", stage("$out", name), "cursor", bson.D{}),
+			cmd("aggregate", "there", "pipeline", stage("$merge", name), "cursor", bson.D{}),
+		} {
+			c.refused("d", command, int32(codeInvalidNamespace))
+		}
+		c.refused("admin", cmd("renameCollection", "d.there", "to", "d."+name), int32(codeInvalidNamespace))
+	}
+}

@@ -419,10 +419,8 @@ func (r *request) collection() (*document.Collection, error) {
 	if err != nil {
 		return nil, err
 	}
-	if name == "$cmd" || strings.HasPrefix(name, "$cmd.") {
-		return nil, document.NewError(codeInvalidNamespace, "Invalid collection name: %s", name)
-	}
-	return r.lookup(name), nil
+	c := r.lookup(name)
+	return c, c.CheckName()
 }
 
 // nameless is the error of a command whose first field does not name a collection.
