@@ -122,7 +122,7 @@ func (e *Engine) checkKeyspace(ctx context.Context, s Snapshot, ks *Keyspace, su
 		sum.Bytes += int64(p.Length)
 		return nil
 	})
-	if errors.Is(err, corrupt.Err) {
+	if errors.Is(err, corrupt.Err) || errors.Is(err, segment.ErrUnreadable) {
 		return nil // which was reported; what lies behind it is not counted
 	}
 	return err

@@ -252,6 +252,7 @@ func (e *Engine) logOptions(slot root.Slot) wal.Options {
 func (e *Engine) openStore(slot root.Slot) error {
 	so := segment.Options{
 		FS: e.o.FS, Dir: e.o.Dir, Database: slot.Database, SegmentBytes: e.sizes.segment, ReadOnly: e.o.ReadOnly, MapBytes: e.sizes.mapped,
+		Clock:  e.o.Clock,
 		Spares: valueSegments, // what a checkpoint for the sake of values frees
 	}
 	var err error

@@ -128,6 +128,8 @@ type file struct {
 	path  string
 	fsys  vfs.FS
 
+	failures *failures // of the store
+
 	references atomic.Int64 // readers and writers inside, plus closing
 	drained    chan struct{}
 
@@ -153,7 +155,7 @@ type file struct {
 func (s *Store) newFile(id uint32, class Class) *file {
 	base := FileName(id)
 	return &file{
-		id: id, class: class, fsys: s.options.FS,
+		id: id, class: class, fsys: s.options.FS, failures: &s.failures,
 		name: DirName + "/" + base, path: s.path(base),
 		drained: make(chan struct{}, 1),
 	}
@@ -231,11 +233,14 @@ func (f *file) readAt(b []byte, offset int64) error {
 	n, err := h.ReadAt(b, offset)
 	switch {
 	case n == len(b):
+		f.failures.worked(place{f.id, offset})
 		return nil
 	case err == nil || errors.Is(err, io.EOF):
 		return corrupt.New(f.name, offset, int64(len(b)), "the file ends after %d of the bytes", n)
+	case errors.Is(err, fs.ErrClosed):
+		return fmt.Errorf("%s: read %d bytes at %d: %w", f.name, len(b), offset, err)
 	}
-	return fmt.Errorf("%s: read %d bytes at %d: %w", f.name, len(b), offset, err)
+	return f.unreadable(offset, len(b), err)
 }
 
 func (f *file) info() Info {

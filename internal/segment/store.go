@@ -11,6 +11,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/pandodb/pando/internal/clock"
 	"github.com/pandodb/pando/internal/corrupt"
 	"github.com/pandodb/pando/vfs"
 	"github.com/zeebo/xxh3"
@@ -37,12 +38,13 @@ var (
 // Options say where a store lies.
 type Options struct {
 	FS           vfs.FS
-	Dir          string   // the database directory; segment files lie in its DirName "segments"
-	Database     [16]byte // no blob of another database verifies
-	SegmentBytes int64    // a segment of this size is full; 0: DefaultSegmentBytes
-	ReadOnly     bool     // create, change and remove nothing
-	MapBytes     int64    // of the files at most as much is mapped, for reading without system calls; 0: nothing
-	Spares       int      // at most so many files of removed value segments are kept to be used again
+	Dir          string      // the database directory; segment files lie in its DirName "segments"
+	Database     [16]byte    // no blob of another database verifies
+	SegmentBytes int64       // a segment of this size is full; 0: DefaultSegmentBytes
+	ReadOnly     bool        // create, change and remove nothing
+	MapBytes     int64       // of the files at most as much is mapped, for reading without system calls; 0: nothing
+	Spares       int         // at most so many files of removed value segments are kept to be used again
+	Clock        clock.Clock // tells for how long something cannot be read; nil: that of the system
 }
 
 // Info is what the catalogue keeps about a segment.
@@ -86,6 +88,7 @@ type Store struct {
 	scratch      sync.Pool // *valueScratch for AppendValue
 	spare        sync.Pool // *Buffer
 	mappings     mappings
+	failures     failures
 	failure      atomic.Pointer[error]
 	closed       atomic.Bool
 }
@@ -130,6 +133,9 @@ func Open(o Options, table []Info, nextID uint32) (*Store, error) {
 func newStore(o Options) *Store {
 	s := &Store{options: o, dir: filepath.Join(o.Dir, DirName), databaseHash: xxh3.Hash(o.Database[:])}
 	s.files.Store(&map[uint32]*file{})
+	if s.failures.clock = o.Clock; o.Clock == nil {
+		s.failures.clock = clock.System()
+	}
 	return s
 }
 

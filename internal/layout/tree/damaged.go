@@ -19,14 +19,22 @@ import (
 // Deltas are few and small, so that a leaf can be read with all of them, and say nothing of ranges. Where that is not enough, stand-ins
 // take the place of the damaged blob: leaves that cannot be read either, each with deltas of its own.
 
+// Where it is the device that fails, which may pass, only deltas are written: what is there stays where it lies, until the place has
+// failed for so long that it counts as damaged.
+
 // unreadable is damage that was met where the old tree was read, before anything was made of what is there.
 type unreadable struct{ error }
 
 func (e *unreadable) Unwrap() error { return e.error }
 
-// asUnreadable marks an error of reading the old tree if it is damage.
+// isUnreadable reports whether an error of reading concerns one blob only.
+func isUnreadable(err error) bool {
+	return errors.Is(err, corrupt.Err) || errors.Is(err, segment.ErrUnreadable)
+}
+
+// asUnreadable marks an error of reading the old tree if others can be read beside it.
 func asUnreadable(err error) error {
-	if errors.Is(err, corrupt.Err) {
+	if isUnreadable(err) {
 		return &unreadable{err}
 	}
 	return err
@@ -73,7 +81,7 @@ func (a *applier) besideLeaf(b *body, i int, lo, hi []byte, damage error) (chang
 		a.free(d.Pointer)
 	}
 	a.replacePage(b, i, false)
-	w := besideWriter{a: a, e: b.entry(i, lo)}
+	w := besideWriter{a: a, damage: damage, e: b.entry(i, lo)}
 	w.e.handle, w.e.deltas = 0, slices.Clone(deltas[:stay])
 	n, _ := splitCount(w.e.count)
 	w.e.count = joinCount(max(n, 1), false)
@@ -83,7 +91,7 @@ func (a *applier) besideLeaf(b *body, i int, lo, hi []byte, damage error) (chang
 			return false, err
 		}
 	}
-	return true, a.writeBeside(&w, said, hi, damage)
+	return true, a.writeBeside(&w, said, hi)
 }
 
 // besideNode is inner for a node that cannot be read.
@@ -108,12 +116,12 @@ func (a *applier) besideNode(n *node, lo, hi []byte, damage error) (changed bool
 		return false, err
 	}
 	a.free(n.ptr)
-	w := besideWriter{a: a}
+	w := besideWriter{a: a, damage: damage}
 	if err := w.begin(lo); err != nil {
 		return false, err
 	}
 	a.batch.fill(&a.input, hi, batchLeaves*a.o.LeafBytes)
-	return true, a.writeBeside(&w, nil, hi, damage)
+	return true, a.writeBeside(&w, nil, hi)
 }
 
 // saidBeside returns what the readable ones of a leaf's deltas say, sorted by key, and how many of the oldest have to stay as they are,
@@ -126,7 +134,7 @@ func (a *applier) saidBeside(deltas []delta) (stay int, said []layout.Change, er
 		if err == nil {
 			changes, err = changesIn(bytes.Clone(raw))
 		}
-		if errors.Is(err, corrupt.Err) {
+		if isUnreadable(err) {
 			break
 		}
 		if err != nil {
@@ -156,9 +164,9 @@ func changesIn(raw []byte) (changes []layout.Change, err error) {
 }
 
 // writeBeside merges what deltas said so far with the batch at hand and all further changes below hi.
-func (a *applier) writeBeside(w *besideWriter, said []layout.Change, hi []byte, damage error) error {
+func (a *applier) writeBeside(w *besideWriter, said []layout.Change, hi []byte) error {
 	if a.root.env.Damaged != nil {
-		a.root.env.Damaged(damage)
+		a.root.env.Damaged(w.damage)
 	}
 	for j := 0; ; {
 		if j == len(a.batch.items) {
@@ -203,6 +211,7 @@ func (a *applier) writeBeside(w *besideWriter, said []layout.Change, hi []byte, 
 // besideWriter writes the deltas of what cannot be read, in key order.
 type besideWriter struct {
 	a       *applier
+	damage  error // why
 	e       entry // of the leaf, or of the stand-in at hand
 	total   int   // bytes of changes in the deltas of e
 	bytes   int   // in the delta at hand, which lies in a.change
@@ -308,6 +317,9 @@ func (w *besideWriter) begin(sep []byte) error {
 func (w *besideWriter) replace() error {
 	if w.stands {
 		return nil
+	}
+	if !errors.Is(w.damage, corrupt.Err) {
+		return w.damage
 	}
 	p, err := w.standIn()
 	if err != nil {

@@ -1,11 +1,9 @@
 package tree
 
 import (
-	"errors"
 	"fmt"
 	"sync/atomic"
 
-	"github.com/pandodb/pando/internal/corrupt"
 	"github.com/pandodb/pando/internal/layout"
 	"github.com/pandodb/pando/internal/page"
 	"github.com/pandodb/pando/internal/record"
@@ -110,7 +108,7 @@ func (r *root) GetRead(s *layout.Scratch, hash uint64, key []byte) (record.Recor
 		return r.findIn(s, b, i, hash, key)
 	}
 	raw, err := r.readLeaf(s, b, i)
-	if errors.Is(err, corrupt.Err) {
+	if isUnreadable(err) {
 		return r.findIn(s, b, i, hash, key) // a delta may have it
 	}
 	if err != nil {
