@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log"
 	"os"
+	"path/filepath"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
@@ -45,24 +46,36 @@ func trees(s *document.Store) *document.Collection {
 	return c
 }
 
+// The program of docs/documents.md, apart from the name of the directory.
 func Example() {
+	parent, err := os.MkdirTemp("", "pando-example-")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer os.RemoveAll(parent)
+	dir := filepath.Join(parent, "flights.pando")
+
+	s, err := document.Open(dir, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer s.Close()
+
 	ctx := context.Background()
-	s, done := openExample()
-	defer done()
 	c, err := s.Collection(ctx, "flights", nil)
 	if err != nil {
 		log.Fatal(err)
 	}
-	if _, err := c.Insert(ctx, bson.D{{Key: "_id", Value: "UA1545"}, {Key: "delay", Value: 12}}); err != nil {
+	if _, err := c.Insert(ctx, bson.D{{Key: "carrier", Value: "UA"}, {Key: "delay", Value: 12}}); err != nil {
 		log.Fatal(err)
 	}
 	for doc, err := range c.Find(ctx, document.JSON(`{"delay": {"$gt": 10}}`), nil) {
 		if err != nil {
 			log.Fatal(err)
 		}
-		fmt.Println(doc.Lookup("_id").StringValue(), doc.Lookup("delay").AsInt64())
+		fmt.Println(doc.Lookup("carrier").StringValue(), doc.Lookup("delay").AsInt64())
 	}
-	// Output: UA1545 12
+	// Output: UA 12
 }
 
 func ExampleCollection_Find() {

@@ -39,7 +39,7 @@ directory, which it removes; with DIR, absent or empty, it works there and leave
 	}
 }
 
-// tourSteps are the commands of the tour, run in its directory.
+// tourSteps are the commands of the tour, run in its directory: for a shell, with quotes only around what has no white space.
 var tourSteps = [...]string{
 	"import db debian-packages.jsonl -k packages --key _id",
 	"import db flights.csv -k flights --key year,month,day,carrier,flight",
@@ -48,6 +48,10 @@ var tourSteps = [...]string{
 	"scan db -k packages --prefix lib --keys --limit 5",
 	"scan db -k flights --prefix 2013/7/ --reverse --limit 2",
 	"count db -k flights --prefix 2013/7/",
+	"import db flights.csv --collection flights",
+	"find db flights '{month:7,carrier:\"UA\"}' --projection '{_id:0,day:1,dest:1,dep_delay:1}' --sort '{dep_delay:-1}' --limit 2",
+	"index create db flights '{carrier:1}'",
+	"aggregate db flights '[{$group:{_id:\"$carrier\",flights:{$sum:1}}},{$sort:{flights:-1}},{$limit:3}]'",
 	"put db greeting hello",
 	"backup db backup",
 	"delete db greeting",
@@ -76,7 +80,7 @@ func (a *app) tour(cmd *cobra.Command, dir string) (err error) {
 	for _, step := range tourSteps {
 		fmt.Fprintf(a.out, "\n$ pando %s\n", step)
 		root := newRoot(a)
-		root.SetArgs(strings.Fields(step))
+		root.SetArgs(strings.Fields(strings.ReplaceAll(step, "'", "")))
 		if err := errors.Join(root.ExecuteContext(cmd.Context()), a.out.Flush()); err != nil {
 			return err
 		}

@@ -8,6 +8,7 @@ import (
 	"path"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -121,26 +122,25 @@ func TestCodeInDocumentsParses(t *testing.T) {
 	}
 }
 
-// TestFirstProgramIsTheExample holds the first program of the README against the Example that the tests run. The two differ
-// in where the database lies: the Example puts it into a directory that is removed again.
-func TestFirstProgramIsTheExample(t *testing.T) {
+// TestProgramsAreTheExamples holds the first program of a document against the Example that the tests run. The two differ in
+// where the database lies: the Example puts it into a directory that is removed again.
+func TestProgramsAreTheExamples(t *testing.T) {
 	m := load(t)
-	list := programs(m.docs["README.md"])
-	if len(list) == 0 {
-		t.Fatal("README.md has no program")
-	}
-	readme := between(t, list[0], "func main() {\n", "\n}\n")
-	for _, s := range m.sources {
-		if s.name != "example_test.go" {
-			continue
+	for _, c := range []struct{ doc, dir, example string }{
+		{"README.md", "trees.pando", "example_test.go"},
+		{"docs/documents.md", "flights.pando", "document/example_test.go"},
+	} {
+		list := slices.DeleteFunc(programs(m.docs[c.doc]), func(code string) bool { return !strings.HasPrefix(code, "package main\n") })
+		at := slices.IndexFunc(m.sources, func(s *source) bool { return s.name == c.example })
+		if len(list) == 0 || at < 0 {
+			t.Fatalf("%s has no program, or there is no %s", c.doc, c.example)
 		}
-		example := between(t, s.text, "func Example() {\n", "\n}\n")
-		if want := strings.Replace(readme, `"trees.pando"`, "dir", 1); !strings.Contains(example, want) {
-			t.Errorf("README.md's first program is not the body of Example. README.md has\n%s\nand Example\n%s", want, example)
+		example := between(t, m.sources[at].text, "func Example() {\n", "\n}\n")
+		want := strings.Replace(between(t, list[0], "func main() {\n", "\n}\n"), `"`+c.dir+`"`, "dir", 1)
+		if !strings.Contains(example, want) {
+			t.Errorf("%s: the program is not the body of Example in %s. The document has\n%s\nand Example\n%s", c.doc, c.example, want, example)
 		}
-		return
 	}
-	t.Error("example_test.go is missing")
 }
 
 func between(t *testing.T, text, from, to string) string {
