@@ -204,3 +204,17 @@ func TestMapBytes(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A copy that asks ahead is a copy, and of no more than there is.
+func TestCopyAhead(t *testing.T) {
+	src := noise(1, 3*aroundBytes)
+	for _, n := range []int{
+		1, aheadStep - 1, aheadStep, aheadStep + 1, aheadBytes, aheadBytes + 1, aheadLeast, 100_000, aroundBytes, aroundBytes + 1, len(src),
+	} {
+		dst := make([]byte, n+1)
+		copyAhead(dst[:n], src[:n])
+		if !bytes.Equal(dst[:n], src[:n]) || dst[n] != 0 {
+			t.Errorf("%d bytes are not copied as they are", n)
+		}
+	}
+}
