@@ -100,7 +100,8 @@ func (c *Collection) CreateIndexes(ctx context.Context, specs []bson.Raw, progre
 		return nil, err
 	}
 	if x == nil { // it is not made for indexes that cannot be
-		if _, err := parseIndexes(specs, nil); err != nil {
+		defs, err := parseIndexes(specs, nil)
+		if err := errors.Join(err, checkTogether(defs)); err != nil {
 			return nil, err
 		}
 		if x, err = c.make(ctx); err != nil {
@@ -113,6 +114,9 @@ func (c *Collection) CreateIndexes(ctx context.Context, specs []bson.Raw, progre
 	}
 	if c.tx != nil {
 		return c.tx.createIndexes(x, defs)
+	}
+	if err := x.checkNew(defs); err != nil {
+		return nil, err
 	}
 	names := make([]string, len(specs))
 	var fresh []*secondary
@@ -439,7 +443,9 @@ func (c *collection) indexChanges(spec document) (document, error) {
 			}
 			changes.AppendValue(e.Key(), e.Value())
 		case "expireAfterSeconds":
-			if n, ok := e.Value().AsInt64OK(); ok && n < 0 {
+			if n, ok := e.Value().AsInt64OK(); !ok {
+				return nil, wrongType("collMod.index.expireAfterSeconds", e.Value(), "a number")
+			} else if n < 0 {
 				return nil, mongoerror.New(mongoerror.InvalidOptions, "TTL index 'expireAfterSeconds' option cannot be less than 0")
 			}
 			changes.AppendValue(e.Key(), e.Value())

@@ -46,6 +46,38 @@ func (c *collection) parseIndexes(specs []bson.Raw) ([]*index.Definition, error)
 	return defs, nil
 }
 
+// checkTogether refuses indexes of one call of which one is in the way of another, or is the same once more: there is nothing to make then.
+func checkTogether(defs []*index.Definition) error {
+	for i, def := range defs {
+		for _, before := range defs[:i] {
+			same, err := compareIndexes(before, def)
+			switch {
+			case err != nil:
+				return err
+			case same:
+				return mongoerror.New(mongoerror.IndexAlreadyExists, "Identical index already exists: %s", def.Name)
+			}
+		}
+	}
+	return nil
+}
+
+// checkNew refuses definitions that another index is in the way of, or another one of the same call.
+func (c *collection) checkNew(defs []*index.Definition) error {
+	list := *c.indexes.Load()
+	var missing []*index.Definition
+	for _, def := range defs {
+		there, err := c.isThere(list, def)
+		if err != nil {
+			return err
+		}
+		if !there {
+			missing = append(missing, def)
+		}
+	}
+	return checkTogether(missing)
+}
+
 // isThere reports whether an equal index is there already, and fails where another one, or their number, is in the way.
 func (c *collection) isThere(list []*secondary, def *index.Definition) (bool, error) {
 	if s := c.settings.Load().series; s == nil && isIDIndex(def) {

@@ -28,7 +28,7 @@ func TestIndexesOfOneCall(t *testing.T) {
 	const good = `{"key": {"a": 1}, "name": "a_1"}`
 	for bad, want := range map[string]document.Code{
 		`{"key": {"b": "unheard"}, "name": "b"}`: 67, `{"key": {"b": 1}, "name": "a_1"}`: 86, `{"key": {"b": 1}, "name": "_id_"}`: 2,
-		`{"key": {"a": 1}, "name": "other"}`: 85,
+		`{"key": {"a": 1}, "name": "other"}`: 85, good: 68,
 	} {
 		if _, err := c.CreateIndexes(ctx, specs(t, good, bad), nil); document.CodeOf(err) != want {
 			t.Errorf("%s: %v", bad, err)
@@ -57,7 +57,20 @@ func TestIndexesThatMakeNoCollection(t *testing.T) {
 	if list, err := c.Indexes(ctx); document.CodeOf(err) != document.NamespaceNotFound {
 		t.Errorf("%d indexes, %v", len(list), err)
 	}
-	_, err := c.CreateIndexes(ctx, specs(t, `{"key": {"a": 1}, "name": "a_1"}`), nil)
+	for bad, want := range map[string]document.Code{
+		`{"key": {"a": 1}, "name": "a_1"}`: 68, `{"key": {"a": 1}, "name": "other"}`: 85, `{"key": {"b": 1}, "name": "a_1"}`: 86,
+	} {
+		if _, err := c.CreateIndexes(ctx, specs(t, `{"key": {"a": 1}, "name": "a_1"}`, bad), nil); document.CodeOf(err) != want {
+			t.Errorf("%s: %v", bad, err)
+		}
+		if _, err := c.Indexes(ctx); document.CodeOf(err) != document.NamespaceNotFound {
+			t.Errorf("%s made the collection: %v", bad, err)
+		}
+	}
+	const good = `{"key": {"a": 1}, "name": "a_1"}`
+	_, err := c.CreateIndexes(ctx, specs(t, good), nil)
+	must(t, err)
+	_, err = c.CreateIndexes(ctx, specs(t, good, good), nil) // there is nothing to make
 	must(t, err)
 	if list, err := c.Indexes(ctx); len(list) != 2 || err != nil {
 		t.Errorf("%d indexes, %v", len(list), err)
@@ -93,7 +106,7 @@ func TestChangesOfIndexes(t *testing.T) {
 	must(t, err)
 	for change, want := range map[string]document.Code{
 		`{"name": "a_1", "unique": true}`: 115, `{"name": "a_1", "prepareUnique": true}`: 115, `{"name": "a_1", "sparse": true}`: 40415,
-		`{"name": "a_1", "expireAfterSeconds": -5}`: 72, `{"name": "_id_", "hidden": true}`: 2, `{"keyPattern": {"_id": 1}, "hidden": true}`: 2,
+		`{"name": "a_1", "expireAfterSeconds": -5}`: 72, `{"name": "a_1", "expireAfterSeconds": "5"}`: 14, `{"name": "_id_", "hidden": true}`: 2, `{"keyPattern": {"_id": 1}, "hidden": true}`: 2,
 		`{"name": "b_1", "hidden": true}`: 27, `{"hidden": true}`: 72, `{"name": "a_1", "hidden": true, "expireAfterSeconds": 5}`: 0,
 	} {
 		if err := c.Modify(ctx, document.JSON(`{"index": `+change+`}`)); document.CodeOf(err) != want {

@@ -233,10 +233,10 @@ func changedIndex(before, after []document.IndexInfo) *bsoncore.DocumentBuilder 
 		}
 		const seconds = "expireAfterSeconds"
 		if x, y := was.Lookup(seconds), now.Lookup(seconds); !x.Equal(y) {
-			if x.Type != 0 {
-				b.AppendValue(seconds+"_old", x)
+			if n, ok := x.AsInt64OK(); ok {
+				b.AppendInt64(seconds+"_old", n)
 			}
-			b.AppendValue(seconds+"_new", y)
+			b.AppendInt64(seconds+"_new", y.AsInt64())
 		}
 	}
 	return b
@@ -294,6 +294,9 @@ func (r *request) createIndexes() (bsoncore.Document, error) {
 	}
 	if len(after) != before && quorum.Type != 0 {
 		b.AppendValue("commitQuorum", quorum)
+	}
+	if len(after) != before && len(after) != before+len(specs) {
+		b.AppendString("note", "index already exists")
 	}
 	return done(b), nil
 }

@@ -19,8 +19,8 @@ func TestAnswersHaveWhatShellsLookAt(t *testing.T) {
 	reply := c.must("d", cmd("collMod", "c", "index", bson.D{{Key: "name", Value: "t"}, {Key: "hidden", Value: true}, {Key: "expireAfterSeconds", Value: 9}}))
 	expect(reply, "false", "hidden_old")
 	expect(reply, "true", "hidden_new")
-	expect(reply, `{"$numberInt":"5"}`, "expireAfterSeconds_old")
-	expect(reply, `{"$numberInt":"9"}`, "expireAfterSeconds_new")
+	expect(reply, `{"$numberLong":"5"}`, "expireAfterSeconds_old")
+	expect(reply, `{"$numberLong":"9"}`, "expireAfterSeconds_new")
 	expect(c.must("d", cmd("explain", cmd("find", "c"))), `"d"`, "command", "$db")
 	if help := textIn(c.must("d", cmd("find", 1, "help", true)), "help"); help == "" {
 		t.Error("find has no help")
