@@ -39,3 +39,31 @@ func TestWildcardsAndElementsThatAreThere(t *testing.T) {
 		}
 	}
 }
+
+// TestHintsOfWildcardsWithBranches: the index finds each branch of a disjunction, and is refused where it does not find one.
+func TestHintsOfWildcardsWithBranches(t *testing.T) {
+	s := open(t, memfs.New())
+	c := collection(t, s, "c", nil)
+	for _, doc := range []document.JSON{`{"_id": 1, "a": 1}`, `{"_id": 2, "b": {"c": 2}}`, `{"_id": 3, "a": 1, "b": {"c": 2}}`, `{"_id": 4}`} {
+		_, err := c.Insert(ctx, doc)
+		must(t, err)
+	}
+	_, err := c.CreateIndex(ctx, document.Index{Keys: bson.D{{Key: "$**", Value: 1}}})
+	must(t, err)
+	for filter, want := range map[document.JSON]int64{
+		`{"$or": [{"a": 1}, {"b.c": 2}]}`:                                         3,
+		`{"$or": [{"a": 1, "b.c": 2}, {"b.c": 3}]}`:                               1,
+		`{"$and": [{"$or": [{"a": 1}, {"b.c": 2}]}, {"_id": {"$gt": 1}}]}`:        2,
+		`{"$or": [{"$or": [{"a": 1}, {"a": 5}]}, {"$and": [{"b": {"$gt": 1}}]}]}`: 2,
+		`{"$or": [{"a": 1}, {"_id": 4}]}`:                                         -1,
+		`{"$or": [{"a": 1}, {"b.c": null}]}`:                                      -1,
+	} {
+		n, err := c.Count(ctx, filter, &document.FindOptions{Hint: "$**_1"})
+		switch {
+		case want < 0 && document.CodeOf(err) != 291:
+			t.Errorf("%s: %d, %v; want none, as the index cannot find them", filter, n, err)
+		case want >= 0 && (n != want || err != nil):
+			t.Errorf("%s: %d, %v; want %d", filter, n, err, want)
+		}
+	}
+}

@@ -56,7 +56,9 @@ func (p *planner) branch(own, siblings []query.Node, depth int) []*access {
 	}
 	found := p.leaves(conj)
 	for i := range p.indexes() {
-		out = append(out, p.estimate(p.scans(p.number(i), conj, found)...)...)
+		if n := p.number(i); p.hint == nil || p.hint.index == n {
+			out = append(out, p.estimate(p.scans(n, conj, found)...)...)
+		}
 	}
 	out = append(out, p.disjunctions(conj, len(own), depth)...)
 	slices.SortStableFunc(out, func(a, b *access) int {

@@ -109,6 +109,11 @@ func (p *planner) hinted() ([]*access, error) {
 	if len(out) == 0 && d.Components[0].Wildcard {
 		out = p.scans(h.index, p.all, p.there(p.index(h.index), found))
 	}
+	if len(out) == 0 {
+		if out = p.disjunctions(p.all, len(p.all), 0); len(out) > 0 {
+			return out, nil
+		}
+	}
 	if len(out) > 0 {
 		p.estimate(out...)
 		for _, a := range out {
