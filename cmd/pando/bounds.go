@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"strconv"
 
 	"github.com/pandodb/pando"
 	"github.com/spf13/cobra"
@@ -64,6 +65,29 @@ func prefixEnd(p []byte) []byte {
 		}
 	}
 	return nil
+}
+
+// limitFlag says how many records to print at the most.
+type limitFlag int64
+
+// unlimited is a limit that nobody has set.
+const unlimited = limitFlag(-1)
+
+func (l *limitFlag) String() string {
+	if *l == unlimited {
+		return ""
+	}
+	return strconv.FormatInt(int64(*l), 10)
+}
+
+// Type is the placeholder in help texts.
+func (l *limitFlag) Type() string { return "N" }
+
+// Set parses a limit, which is not negative.
+func (l *limitFlag) Set(text string) error {
+	n, err := strconv.ParseUint(text, 10, 63)
+	*l = limitFlag(n)
+	return err
 }
 
 // iterOptions returns the bounds for an iterator.

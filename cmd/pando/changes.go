@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"time"
 
@@ -48,7 +49,7 @@ func newChangeRow(c pando.Change) changeRow {
 func newChangesCommand(a *app) *cobra.Command {
 	var (
 		from  uint64
-		limit int64
+		limit = unlimited
 	)
 	cmd := &cobra.Command{
 		Use:   "changes DIR",
@@ -61,16 +62,16 @@ writes nothing.`,
 		Args: exactly(1),
 	}
 	cmd.Flags().Uint64Var(&from, "from", 1, "the first sequence number `SEQ`")
-	cmd.Flags().Int64Var(&limit, "limit", -1, "print at most `N` changes")
+	cmd.Flags().Var(&limit, "limit", "print at most `N` changes (default: all)")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		o := pando.Options{MustExist: true, KeepChanges: math.MaxInt64} // what is kept stays
 		return a.using(args[0], o, func(db *pando.DB) error {
 			encoder := newEncoder(a.out)
-			n := int64(0)
+			n := limitFlag(0)
 			for c, err := range db.Changes(cmd.Context(), pando.ChangesOptions{From: from}) {
 				if err != nil {
 					if errors.Is(err, pando.ErrChangesGone) {
-						err = errors.Join(err, errors.New("write with --keep-changes to have them kept"))
+						err = fmt.Errorf("%w; it begins with change %d: write with --keep-changes to have more kept", err, db.OldestChange())
 					}
 					return err
 				}

@@ -27,11 +27,7 @@ func newCountCommand(a *app) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return a.reading(args[0], func(db *pando.DB) error {
-			k, err := ks.existing(db)
-			if err != nil {
-				return err
-			}
+		return a.readingKeyspace(args[0], ks, func(k *pando.Keyspace) error {
 			n, err := k.Count(lo, hi)
 			if err != nil {
 				return err

@@ -39,11 +39,7 @@ value and base64. What is not UTF-8 is written as base64; the member or column b
 		if err != nil {
 			return err
 		}
-		return a.reading(args[0], func(db *pando.DB) error {
-			k, err := ks.existing(db)
-			if err != nil {
-				return err
-			}
+		return a.readingKeyspace(args[0], ks, func(k *pando.Keyspace) error {
 			return a.export(cmd.Context(), k, o, args[1], f)
 		})
 	}

@@ -31,11 +31,8 @@ func newGetCommand(a *app) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return a.reading(args[0], func(db *pando.DB) error {
-			k, err := ks.existing(db)
-			if err != nil {
-				return err
-			}
+		return a.readingKeyspace(args[0], ks, func(k *pando.Keyspace) error {
+			var err error
 			if !a.json {
 				err = a.printValue(k, key, hexes.values, raw)
 			} else {

@@ -14,6 +14,17 @@ func (a *app) reading(dir string, fn func(db *pando.DB) error) error {
 	return a.using(dir, pando.Options{ReadOnly: true}, fn)
 }
 
+// readingKeyspace is reading for those who need one keyspace.
+func (a *app) readingKeyspace(dir string, ks keyspaceFlag, fn func(k *pando.Keyspace) error) error {
+	return a.reading(dir, func(db *pando.DB) error {
+		k, err := ks.existing(db)
+		if err != nil {
+			return err
+		}
+		return fn(k)
+	})
+}
+
 // using opens a database for the time that fn takes. When it returns without an error, everything is on stable storage.
 func (a *app) using(dir string, o pando.Options, fn func(db *pando.DB) error) (err error) {
 	a.complete(&o)

@@ -95,12 +95,15 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 3 not found, 4 damage found.`,
 	return root
 }
 
-// plainFlagError says of a flag that is no number, or neither true nor false, just that.
+// plainFlagError says of the value of a flag just what it should have been.
 func plainFlagError(err error) error {
 	var flag *pflag.InvalidValueError
-	var parsing *strconv.NumError
-	if !errors.As(err, &flag) || !errors.As(err, &parsing) {
+	if !errors.As(err, &flag) {
 		return err
+	}
+	var parsing *strconv.NumError
+	if !errors.As(err, &parsing) {
+		return fmt.Errorf("--%s: %w, not %q", flag.GetFlag().Name, flag.Unwrap(), flag.GetValue())
 	}
 	want := "a whole number"
 	switch {

@@ -18,7 +18,7 @@ func newScanCommand(a *app) *cobra.Command {
 		part     boundFlags
 		reverse  bool
 		keysOnly bool
-		limit    int64
+		limit    = unlimited
 	)
 	cmd := &cobra.Command{
 		Use:   "scan DIR",
@@ -34,18 +34,14 @@ func newScanCommand(a *app) *cobra.Command {
 	part.register(cmd)
 	cmd.Flags().BoolVar(&reverse, "reverse", false, "from the highest key to the lowest")
 	cmd.Flags().BoolVar(&keysOnly, "keys", false, "print keys without values")
-	cmd.Flags().Int64Var(&limit, "limit", -1, "print at most `N` records")
+	cmd.Flags().Var(&limit, "limit", "print at most `N` records (default: all)")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		o, err := part.iterOptions(hex, keysOnly)
 		if err != nil {
 			return err
 		}
-		return a.reading(args[0], func(db *pando.DB) error {
-			k, err := ks.existing(db)
-			if err != nil {
-				return err
-			}
-			return walk(cmd.Context(), k, o, reverse, limit, a.pairs(hex).print)
+		return a.readingKeyspace(args[0], ks, func(k *pando.Keyspace) error {
+			return walk(cmd.Context(), k, o, reverse, int64(limit), a.pairs(hex).print)
 		})
 	}
 	return cmd
