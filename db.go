@@ -27,7 +27,7 @@ type DB struct {
 //
 // After a crash it replays the log: everything that was acknowledged is there, in the sense of the profile with which it was
 // written. It fails with ErrLocked when somebody else has the database open, in this process or another, ErrNotDatabase when the
-// directory holds other things, ErrVersion when a newer version wrote it, ErrUnfinished when a Salvage into it was interrupted,
+// directory holds other things, ErrVersion when a newer version wrote it, ErrUnfinished when a Salvage or a Backup into it was interrupted,
 // ErrCorrupt when its root or log is damaged, ErrOptions when opts make no sense, and, with MustExist or ReadOnly, ErrNotFound when
 // there is none.
 func Open(dir string, opts *Options) (*DB, error) {

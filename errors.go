@@ -11,14 +11,15 @@ import (
 var (
 	// ErrLocked means that another process has the database open; the error names its process id.
 	ErrLocked = engine.ErrLocked
-	// ErrNotDatabase means that the directory holds something else than a database.
+	// ErrNotDatabase means that the directory holds something else than a database, or is a file.
 	ErrNotDatabase = engine.ErrNotDatabase
 	// ErrVersion means that the database was written in a format newer than this program knows.
 	ErrVersion = engine.ErrVersion
-	// ErrUnfinished means that the directory holds the part of a database that a Salvage has made which was interrupted. Remove it and
-	// salvage again.
+	// ErrUnfinished means that the directory holds the part of a database that a Salvage or a Backup has made which was interrupted; the
+	// error says which. Remove it and salvage again; a backup is mended by making it again.
 	ErrUnfinished = engine.ErrUnfinished
-	// ErrOptions means that the options ask for what cannot be, such as a negative size; the error names it. Nothing was made.
+	// ErrOptions means that the options ask for what cannot be, such as a negative size, or that no directory is named; the error says
+	// what. Nothing was made.
 	ErrOptions = engine.ErrOptions
 )
 

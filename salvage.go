@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/pandodb/pando/internal/engine"
 	"github.com/pandodb/pando/internal/root"
@@ -60,12 +59,17 @@ func SalvageWith(ctx context.Context, dir, target string, opts *Options, finish 
 }
 
 func runSalvage(ctx context.Context, dir, target string, o *Options, finish func(*DB, *SalvageReport) error) (report *SalvageReport, err error) {
+	for _, name := range []string{dir, target} {
+		if err := engine.CheckDirectory(o.FS, name); err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+	}
 	unlock, err := lockDamaged(o.FS, dir)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, unlock()) }()
-	if inside, err := filepath.Rel(dir, target); err == nil && inside != ".." && !strings.HasPrefix(inside, ".."+string(filepath.Separator)) {
+	if inside, err := filepath.Rel(dir, target); err == nil && filepath.IsLocal(inside) {
 		return nil, errors.New("the new database would lie inside of the damaged one")
 	}
 	if err := vacant(o.FS, target, ""); err != nil {
@@ -133,7 +137,7 @@ func markUnfinished(fsys vfs.FS, dir string) (begun bool, err error) {
 	if err := vacant(fsys, dir, engine.LockName); err != nil {
 		return !errors.Is(err, fs.ErrExist), err
 	}
-	return true, vfs.WriteFile(fsys, filepath.Join(dir, engine.UnfinishedName), []byte("This is a part of a database: what was to make it is not done, or was interrupted.\n"))
+	return true, vfs.WriteFile(fsys, filepath.Join(dir, engine.UnfinishedName), []byte(engine.SalvageMark))
 }
 
 // markFinished says that a database, which is durable, is a whole one.

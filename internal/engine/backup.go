@@ -25,6 +25,12 @@ func (e *Engine) Backup(ctx context.Context, dir string) error {
 		return err
 	}
 	defer e.leave()
+	if err := CheckDirectory(e.o.FS, dir); err != nil {
+		return fmt.Errorf("backup: %s: %w", dir, err)
+	}
+	if err := notInside(e.o.FS, dir); err != nil {
+		return fmt.Errorf("backup: %s: %w", dir, err)
+	}
 	if !e.o.ReadOnly {
 		if err := e.Checkpoint(ctx); err != nil {
 			return err
@@ -38,6 +44,20 @@ func (e *Engine) Backup(ctx context.Context, dir string) error {
 	}
 	defer snap.Release()
 	return e.writeBackup(ctx, dir, slot, catalogue)
+}
+
+// notInside refuses a directory that lies inside of a database, this one or another.
+func notInside(fsys vfs.FS, dir string) error {
+	for at := filepath.Clean(dir); ; {
+		up := filepath.Dir(at)
+		if up == at {
+			return nil
+		}
+		at = up
+		if r, err := root.OpenReadOnly(fsys, at); err == nil {
+			return errors.Join(fmt.Errorf("it lies inside of the database %s: %w", at, ErrNotDatabase), r.Close())
+		}
+	}
 }
 
 // settledState returns the root slot in force with what it lists, and a snapshot that keeps its files.
@@ -73,8 +93,7 @@ func (e *Engine) writeBackup(ctx context.Context, dir string, slot root.Slot, c 
 			return fmt.Errorf("backup: %s: %w", dir, err)
 		}
 	}
-	segments := filepath.Join(dir, segment.DirName)
-	if err := vfs.MkdirAllSync(fsys, segments); err != nil {
+	if err := vfs.MkdirAllSync(fsys, dir); err != nil {
 		return fmt.Errorf("backup: %w", err)
 	}
 	lock, err := fsys.Lock(filepath.Join(dir, LockName), vfs.Exclusive) // fails on the database itself, and on one in use
@@ -82,8 +101,18 @@ func (e *Engine) writeBackup(ctx context.Context, dir string, slot root.Slot, c 
 		return fmt.Errorf("backup: %w", err)
 	}
 	defer func() { err = errors.Join(err, lock.Close()) }()
-	if err := e.checkTarget(dir, slot); err != nil {
+	earlier, err := e.checkTarget(dir, slot)
+	if err != nil {
 		return err
+	}
+	if !earlier { // else there is a backup until its root goes
+		if err := vfs.WriteFile(fsys, filepath.Join(dir, UnfinishedName), []byte(backupMark)); err != nil {
+			return fmt.Errorf("backup: %w", err)
+		}
+	}
+	segments := filepath.Join(dir, segment.DirName)
+	if err := vfs.MkdirAllSync(fsys, segments); err != nil {
+		return fmt.Errorf("backup: %w", err)
 	}
 	wanted := map[string]bool{}
 	ids, total := []uint32{slot.Catalogue.Segment}, int64(0)
@@ -113,33 +142,34 @@ func (e *Engine) writeBackup(ctx context.Context, dir string, slot root.Slot, c 
 }
 
 // checkTarget refuses to write over anything but an earlier backup of this database. A backup opens as a database, so somebody
-// may have written to it: then it has a history of its own, which its root's generation or its log tells.
-func (e *Engine) checkTarget(dir string, slot root.Slot) error {
+// may have written to it: then it has a history of its own, which its root's generation or its log tells. It reports whether there is an
+// earlier one.
+func (e *Engine) checkTarget(dir string, slot root.Slot) (earlier bool, err error) {
 	old, err := root.OpenReadOnly(e.o.FS, dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		if err := e.checkUnfinished(dir, slot); err != nil {
-			return fmt.Errorf("backup: %s: %w", dir, err)
+			return false, fmt.Errorf("backup: %s: %w", dir, err)
 		}
-		return nil
+		return false, nil
 	}
 	if err != nil {
-		return fmt.Errorf("backup: look at %s: %w", dir, err)
+		return false, fmt.Errorf("backup: look at %s: %w", dir, err)
 	}
 	there := old.Current()
 	if err := old.Close(); err != nil {
-		return fmt.Errorf("backup: look at %s: %w", dir, err)
+		return false, fmt.Errorf("backup: look at %s: %w", dir, err)
 	}
 	if there.Database != slot.Database {
-		return fmt.Errorf("backup: %s holds another database", dir)
+		return false, fmt.Errorf("backup: %s holds another database", dir)
 	}
 	blank, err := wal.Blank(e.o.FS, filepath.Join(dir, logDir))
 	if err != nil {
-		return fmt.Errorf("backup: look at %s: %w", dir, err)
+		return false, fmt.Errorf("backup: look at %s: %w", dir, err)
 	}
 	if !blank || there.Generation != root.FirstGeneration {
-		return fmt.Errorf("backup: %s holds a database that was written to, not a backup", dir)
+		return false, fmt.Errorf("backup: %s holds a database that was written to, not a backup", dir)
 	}
-	return nil
+	return true, nil
 }
 
 // checkUnfinished refuses a directory without a root that holds more than what is left of a backup of this database which was not
@@ -156,7 +186,13 @@ func (e *Engine) checkUnfinished(dir string, slot root.Slot) error {
 	for _, name := range names {
 		foreign := false
 		switch name {
-		case LockName, root.Name + ".tmp":
+		case LockName, root.Name + ".tmp", UnfinishedName + ".tmp":
+		case UnfinishedName:
+			mark, err := readMark(fsys, dir)
+			if err != nil {
+				return err
+			}
+			foreign = mark != backupMark
 		case logDir:
 			blank, err := wal.Blank(fsys, filepath.Join(dir, logDir))
 			if err != nil {
@@ -305,6 +341,10 @@ func copyFile(ctx context.Context, fsys vfs.FS, from, to string, size int64) (er
 
 // writeBackupRoot puts the root of a backup in place, with a log that begins where the root ends.
 func writeBackupRoot(fsys vfs.FS, dir string, slot root.Slot) error {
+	mark := filepath.Join(dir, UnfinishedName)
+	if err := vfs.WriteFile(fsys, mark, []byte(backupMark)); err != nil {
+		return err
+	}
 	// The old root goes first: without one the directory is no database, and the next backup starts afresh.
 	if err := fsys.Remove(filepath.Join(dir, root.Name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -331,7 +371,13 @@ func writeBackupRoot(fsys vfs.FS, dir string, slot root.Slot) error {
 	if err != nil {
 		return err
 	}
-	return f.Close()
+	if err := f.Close(); err != nil {
+		return err
+	}
+	if err := fsys.Remove(mark); err != nil {
+		return err
+	}
+	return fsys.SyncDir(dir)
 }
 
 // removeOthers removes the segments of an earlier backup that are no longer needed.

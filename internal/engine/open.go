@@ -32,7 +32,7 @@ const (
 )
 
 // ErrUnfinished is one of the errors that the public package shows.
-var ErrUnfinished = errors.New("the salvage that was to make this database was never finished: remove the directory, and salvage again")
+var ErrUnfinished = errors.New("not a whole database: what was to make it was never finished")
 
 // Open opens a database, creates it where there is none, and recovers it where it was not closed.
 func Open(o Options) (*Engine, error) { return open(o, false) }
@@ -96,6 +96,14 @@ func (e *Engine) openRoot() (root.Slot, error) {
 	}
 	_, err := fsys.Stat(filepath.Join(dir, root.Name))
 	fresh := errors.Is(err, fs.ErrNotExist)
+	if err != nil {
+		if err := CheckDirectory(fsys, dir); err != nil {
+			return root.Slot{}, err
+		}
+		if !fresh {
+			return root.Slot{}, err
+		}
+	}
 	if fresh {
 		if !create {
 			return root.Slot{}, e.absent()
@@ -197,21 +205,6 @@ func (e *Engine) refuseForeign() error {
 		}
 	}
 	return nil
-}
-
-// refuseUnfinished keeps a part of a database from passing for the whole.
-func (e *Engine) refuseUnfinished() error {
-	if e.unfinished {
-		return nil
-	}
-	_, err := e.o.FS.Stat(e.path(UnfinishedName))
-	if err == nil {
-		return ErrUnfinished
-	}
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return err
 }
 
 // createRoot makes a new database. A crash before it is complete leaves a directory without a root, which Open starts afresh.
