@@ -138,7 +138,7 @@ func (p *parser) unsupported(name string, v bsoncore.Value) error {
 	if v.Type != bsoncore.TypeEmbeddedDocument {
 		return badValue("$text expects an object")
 	}
-	return mongoerror.New(mongoerror.IndexNotFound, "text index required for $text query")
+	return mongoerror.New(mongoerror.IndexNotFound, "text index required for $text query: there are no text indexes")
 }
 
 // list parses the filters of $and, $or and $nor.
