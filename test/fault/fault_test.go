@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"testing"
+	"testing/synctest"
 
 	"go.uber.org/goleak"
 
@@ -32,6 +33,7 @@ type fact struct {
 
 // run carries a workload out on a file system that fails once.
 type run struct {
+	o     *pando.Options
 	db    *pando.DB
 	facts []fact
 	errs  []error
@@ -78,6 +80,16 @@ func (r *run) batch(count, length int) {
 
 func (r *run) must(err error) { r.note(err) }
 
+// pairs counts what the first n commits have written, of those that were acknowledged.
+func (r *run) pairs(n int) (pairs int64) {
+	for _, f := range r.facts[:n] {
+		if f.acked {
+			pairs += int64(len(f.pairs))
+		}
+	}
+	return pairs
+}
+
 var ctx = context.Background()
 
 // workloads end with the database open. They go on after errors.
@@ -123,6 +135,49 @@ var workloads = map[string]func(*run){
 		r.must(r.db.Backup(ctx, "backup"))
 		r.put(3000)
 		r.must(r.db.Backup(ctx, "backup"))
+	},
+	"codec": func(r *run) {
+		for range 20 {
+			r.put(3000)
+		}
+		r.must(r.db.Compact(ctx, pando.CompactOptions{Compression: pando.Zstd}))
+		r.put(300)
+		r.must(r.db.Compact(ctx, pando.CompactOptions{Compression: pando.None}))
+		r.put(300)
+		r.must(r.db.Checkpoint(ctx))
+	},
+	"restore": func(r *run) {
+		r.batch(20, 300)
+		r.must(r.db.Backup(ctx, "backup"))
+		o := *r.o
+		o.ReadOnly = true
+		backup, err := pando.Open("backup", &o)
+		if err == nil {
+			r.must(backup.Backup(ctx, "restored"))
+			r.must(backup.Close())
+		} else if !errors.Is(err, pando.ErrUnfinished) && !errors.Is(err, pando.ErrNotFound) || len(r.errs) == 0 {
+			r.must(err)
+		}
+		r.put(20)
+	},
+	"held": func(r *run) { // memtables and values that a snapshot keeps
+		r.batch(20, 90)
+		snap := r.db.Snapshot()
+		defer func() { r.must(snap.Close()) }()
+		want := len(r.facts)
+		for range 30 {
+			r.put(9000)
+			r.batch(4, 90)
+		}
+		r.must(r.db.DeleteRange([]byte("a"), []byte("b")))
+		r.must(r.db.Default().PutReader([]byte("key00000"), bytes.NewReader(make([]byte, 300_000))))
+		r.must(r.db.Checkpoint(ctx))
+		r.must(r.db.Checkpoint(ctx))
+		if n, err := snap.Count(nil, nil); err != nil {
+			r.must(err)
+		} else if at := r.pairs(want); n != at {
+			r.must(fmt.Errorf("a snapshot of %d pairs has %d", at, n))
+		}
 	},
 	"keyspaces": func(r *run) {
 		for i := range 4 {
@@ -202,6 +257,7 @@ var kinds = map[string]faultfs.Rule{
 	"sync":           {Ops: faultfs.Ops(faultfs.OpSync, faultfs.OpSyncDir)},
 	"sync drops":     {Ops: faultfs.Ops(faultfs.OpSync), Fault: faultfs.DropSync},
 	"sync says once": {Ops: faultfs.Ops(faultfs.OpSync), Fault: faultfs.DropSyncOnce},
+	"full from then": {Ops: faultfs.Ops(faultfs.OpCreate, faultfs.OpLink, faultfs.OpMkdirAll, faultfs.OpWriteAt, faultfs.OpAllocate), Err: vfs.ErrNoSpace, Times: -1},
 	"no mapping":     {Ops: faultfs.Ops(faultfs.OpMap), Err: errors.ErrUnsupported},
 }
 
@@ -216,7 +272,9 @@ func TestEveryCallFails(t *testing.T) {
 				hits := 0
 				for k := len(name) % step; ; k += step {
 					rule.Skip = k
-					hit, err := once(work, rule, kind)
+					var hit bool
+					var err error
+					synctest.Test(t, func(*testing.T) { hit, err = once(work, rule, kind) }) // where pauses cost no time
 					if err != nil {
 						t.Errorf("call %d: %v", k, err)
 						if hits++; hits > 2 {
@@ -237,7 +295,7 @@ func once(work func(*run), rule faultfs.Rule, kind string) (hit bool, err error)
 	base := memfs.New()
 	ffs := faultfs.New(base)
 	o := &pando.Options{FS: ffs, MemoryBytes: 1 << 20, ValueThreshold: 100}
-	r := new(run)
+	r := &run{o: o}
 	ffs.Set(rule)
 	r.db, err = pando.Open("db", o)
 	if err != nil {
@@ -267,7 +325,7 @@ func once(work func(*run), rule faultfs.Rule, kind string) (hit bool, err error)
 		return hit, errors.Join(fmt.Errorf("while open: %w (errors so far: %v)", err, r.errs), r.db.Close())
 	}
 	ffs.Set()
-	if kind == "disk full" || kind == "short, full" || kind == "no mapping" {
+	if errors.Is(rule.Err, vfs.ErrNoSpace) || kind == "no mapping" {
 		r.errs = nil
 		for range 5 {
 			r.put(2000)
