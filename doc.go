@@ -6,6 +6,10 @@
 // [Snapshot] reads them as they were at one moment. A [Batch] collects writes that are committed as one. An [Iterator]
 // walks over the pairs of a keyspace in the order of their keys.
 //
+// Beside them, [DB.Changes] tells every commit in its order, [Keyspace.PutReader] and [Keyspace.OpenValue] take and give long
+// values piece by piece, and a [Reader] is for servers, whose short reads must not allocate. [DB.Backup], [DB.Check],
+// [DB.Compact] and [Salvage] take care of what is on the disk. Documents are in package document.
+//
 // # The life of a write
 //
 // [DB.Put], [DB.Write], [DB.Update] and the like encode a batch, append it to the write-ahead log, apply it to the memtable

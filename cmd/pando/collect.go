@@ -76,9 +76,9 @@ func (c *collector) run(ctx context.Context, dir string) error {
 	sum.DocumentsPerSecond = float64(sum.Documents) / sum.Seconds
 	skipped := ""
 	if sum.Duplicates > 0 {
-		skipped = formatCount(sum.Duplicates) + " left out, "
+		skipped = fmt.Sprintf(" (%s left out)", formatCount(sum.Duplicates))
 	}
-	return l.a.print(sum, "%s, %sin %.2f s (%s documents/s); collection %s holds %s\n", countOf(sum.Documents, "document"), skipped,
+	return l.a.print(sum, "%s%s in %.2f s (%s documents/s); collection %s holds %s\n", countOf(sum.Documents, "document"), skipped,
 		sum.Seconds, formatCount(int64(sum.DocumentsPerSecond)), sum.Collection, formatCount(sum.Holds))
 }
 

@@ -78,7 +78,7 @@ func (a *app) export(ctx context.Context, k *pando.Keyspace, o *pando.IterOption
 	defer bar.end()
 	records := int64(0)
 	write, flush := pairWriter(out, format)
-	err = walk(ctx, k, o, false, -1, func(key, value []byte) error {
+	err = walk(ctx, k, o, false, unlimited, func(key, value []byte) error {
 		if records%everyRecords == 0 {
 			bar.set(records)
 		}

@@ -41,22 +41,22 @@ func newScanCommand(a *app) *cobra.Command {
 			return err
 		}
 		return a.readingKeyspace(args[0], ks, func(k *pando.Keyspace) error {
-			return walk(cmd.Context(), k, o, reverse, int64(limit), a.pairs(hex).print)
+			return walk(cmd.Context(), k, o, reverse, limit, a.pairs(hex).print)
 		})
 	}
 	return cmd
 }
 
-// walk calls fn with each record, at most limit of them unless that is negative; its slices are valid for the call. Values are
+// walk calls fn with each record, at most limit of them; its slices are valid for the call. Values are
 // nil with KeysOnly, and never nil without it.
-func walk(ctx context.Context, k *pando.Keyspace, o *pando.IterOptions, reverse bool, limit int64, fn func(key, value []byte) error) (err error) {
+func walk(ctx context.Context, k *pando.Keyspace, o *pando.IterOptions, reverse bool, limit limitFlag, fn func(key, value []byte) error) (err error) {
 	it := k.Iter(o)
 	defer it.Close()
 	step := it.Next
 	if reverse {
 		step = it.Prev
 	}
-	for n := int64(0); n != limit && step(); n++ {
+	for n := limitFlag(0); n != limit && step(); n++ {
 		value := it.Value()
 		if it.Err() != nil {
 			break
