@@ -95,22 +95,19 @@ func New(f Format, t Templates) (*Codec, error) {
 	return c, c.Reload()
 }
 
-// NewPassing is New for a codec that decodes a record and is not kept: its dictionaries lie in memory that serves for others after done has
-// been called, when the codec must not be used any more. It must not encode.
+// NewPassing is New for a codec that decodes a record and is not kept: it lies in memory that serves for others after done has been
+// called, when it must not be used any more. It must not encode.
 func NewPassing(f Format, t Templates) (c *Codec, done func(), err error) {
-	c, err = empty(f, t)
-	if err != nil || t == nil {
+	if t == nil || f > JSON {
+		c, err = empty(f, t)
 		return c, func() {}, err
 	}
 	l := loadings.Get().(*loading)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if err := c.load(l); err != nil {
-		l.done()
+	if c, err = l.pass(f, t); err != nil {
+		l.passed()
 		return nil, nil, err
 	}
-	l.lend()
-	return c, l.done, nil
+	return c, l.passed, nil
 }
 
 // empty returns a codec that knows no templates yet.

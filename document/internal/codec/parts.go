@@ -27,6 +27,10 @@ type intake struct {
 	known  int    // entries that the column had before
 	count  int    // of those that come
 	packed []byte // as they are stored
+
+	// What a passing codec has of the column.
+	lent    dictionary
+	entries storedEntries
 }
 
 // loading is memory for what is taken in: it serves for one collection after the other.
@@ -34,20 +38,70 @@ type loading struct {
 	intakes  []intake
 	parts    uint32 // parts of dictionaries in the store
 	compiler compiler
+	// passing decodes for one collection after the other. It keeps its templates from each to the next one, with their columns: where
+	// documents of many collections have the same shape, it has that already.
+	passing *Codec
 }
+
+// keptColumns is how many columns a passing codec may have to be kept.
+const keptColumns = 64
 
 var loadings = sync.Pool{New: func() any { return new(loading) }}
 
 // done gives the memory back.
 func (l *loading) done() {
+	l.forget()
+	l.compiler.forget()
+	loadings.Put(l)
+}
+
+// forget gives up what was taken in, apart from its memory.
+func (l *loading) forget() {
 	for i := range l.intakes {
 		in := &l.intakes[i]
 		in.column.intake = 0
 		*in = intake{packed: in.packed[:0]}
 	}
 	l.intakes = l.intakes[:0]
-	l.compiler.forget()
-	loadings.Put(l)
+}
+
+// pass makes the passing codec that of a collection.
+func (l *loading) pass(f Format, t Templates) (c *Codec, err error) {
+	for {
+		fresh := l.passing == nil
+		if fresh {
+			if l.passing, err = empty(f, t); err != nil {
+				return nil, err
+			}
+		}
+		c = l.passing
+		c.format, c.store = f, t
+		if err = l.lend(c); fresh || len(c.columns) < MaxColumns {
+			return c, err
+		}
+		l.forgetPassed() // columns of other collections may have taken the places of its own
+		l.passing = nil
+	}
+}
+
+// passed gives the memory back when the passing codec is done.
+func (l *loading) passed() {
+	l.forgetPassed()
+	l.done()
+}
+
+// forgetPassed takes the collection from the passing codec, and what was taken in with it.
+func (l *loading) forgetPassed() {
+	for i := range l.intakes {
+		l.intakes[i].column.state.Store(nil)
+	}
+	l.forget()
+	if c := l.passing; c != nil {
+		c.store, c.dictionary = nil, 0
+		if len(c.columns) > keptColumns || c.defined > MaxDefinition {
+			l.passing = nil // it would hold memory that few have a use for
+		}
+	}
 }
 
 // take takes in a part. They come in order, so each goes on where the one before it in its column ended.
@@ -105,12 +159,20 @@ func (l *loading) publish(c *Codec) {
 	c.parts = l.parts
 }
 
-// lend shows what was taken in to a codec that had nothing before, in the memory where it is.
-func (l *loading) lend() {
+// lend loads a codec that has no dictionaries, and shows it what was taken in where it is.
+func (l *loading) lend(c *Codec) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.load(l); err != nil {
+		return err
+	}
 	for i := range l.intakes {
 		in := &l.intakes[i]
-		in.column.state.Store(in.stored(in.packed))
+		in.entries.packed, in.entries.count, in.entries.patterns = in.packed, in.count, in.column.patterns == nil
+		in.lent.stored = &in.entries
+		in.column.state.Store(&in.lent)
 	}
+	return nil
 }
 
 // after returns a dictionary with those entries that were there, and those that come, as they are stored.
