@@ -214,6 +214,9 @@ func (r *request) joinSession() error {
 	if r.server.o.Standalone {
 		return document.NewError(codeIllegalOperation, "Transaction numbers are only allowed on a replica set member or mongos")
 	}
+	if number < 0 {
+		return document.NewError(codeInvalidOptions, "Transaction number cannot be negative: %d", number)
+	}
 	r.txnNumber = number
 	if r.has("autocommit") {
 		return nil // see inTransaction
@@ -301,7 +304,8 @@ func (r *request) joinTransaction(start bool) error {
 
 func (r *request) startTransaction() error {
 	s := r.session
-	if r.command.name == "commitTransaction" || r.command.name == "abortTransaction" {
+	switch r.command.name {
+	case "commitTransaction", "abortTransaction", "killCursors": // a new transaction has no cursors
 		return document.NewError(document.Code(263), "Cannot run %s as the first operation of a transaction", r.name)
 	}
 	if r.txnNumber < s.number {

@@ -138,5 +138,13 @@ func TestFailedStatementsEndTransactions(t *testing.T) {
 	if labels := c.refused("d", conflicting, 112).Lookup("errorLabels"); labels.Type == 0 {
 		t.Error("a conflict has no label")
 	}
-	c.refused("d", with(cmd("find", "c"), "lsid", other, "txnNumber", int64(2)), 50768)
+	if name := textIn(c.refused("d", with(cmd("find", "c"), "lsid", other, "txnNumber", int64(2)), 50768), "codeName"); name != "NotARetryableWriteCommand" {
+		t.Errorf("the code has the name %q", name)
+	}
+	c.refused("d", with(update, "lsid", other, "txnNumber", int64(-1)), int32(codeInvalidOptions))
+
+	// A new transaction has no cursors to kill, so that nothing has begun.
+	number++
+	c.refused("d", within(cmd("killCursors", "c", "cursors", bson.A{int64(1)}), "startTransaction", true), 263)
+	c.refused("d", within(cmd("find", "c")), int32(codeNoSuchTransaction))
 }

@@ -131,6 +131,7 @@ const (
 	StaleConfig                               Code = 13388
 	NotPrimaryNoSecondaryOk                   Code = 13435
 	InvalidPipelineOperatorOptions            Code = 40602
+	NotARetryableWriteCommand                 Code = 50768
 	RoleAlreadyExists                         Code = 51002
 	UserAlreadyExists                         Code = 51003
 )
@@ -269,5 +270,5 @@ var names = map[Code]string{
 	BackgroundOperationInProgressForNamespace: "BackgroundOperationInProgressForNamespace",
 	StaleConfig:                               "StaleConfig",
 	NotPrimaryNoSecondaryOk:                   "NotPrimaryNoSecondaryOk",
-	InvalidPipelineOperatorOptions:            "InvalidPipelineOperatorOptions",
+	NotARetryableWriteCommand:                 "NotARetryableWriteCommand",
 }
