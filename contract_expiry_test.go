@@ -2,6 +2,7 @@ package pando
 
 import (
 	"context"
+	"math"
 	"testing"
 	"time"
 
@@ -72,4 +73,37 @@ func TestExpiry(t *testing.T) {
 	must(t, db.Close())
 	db = withClock(t, fs, c)
 	count(db, 1)
+}
+
+// Moments of which nobody has heard, past and future, are just that: what is to be there until the end of time is not gone at once.
+func TestExpiryFarAway(t *testing.T) {
+	fs := memfs.New()
+	c := clock.NewManual(time.UnixMilli(1_000_000))
+	db := withClock(t, fs, c)
+	latest := time.Unix(1<<63-62135596801, 999_999_999) // what time.Time can compare
+	moments := map[string]time.Time{
+		"latest": latest, "end of int64": time.Unix(math.MaxInt64, 0), "last millisecond": time.UnixMilli(math.MaxInt64),
+		"year 9999": time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC),
+		"epoch":     time.Unix(0, 0), "before it": time.Unix(-1, 0), "long before it": time.Unix(math.MinInt64/2, 0),
+	}
+	for name, at := range moments {
+		must(t, db.Default().PutExpiring([]byte(name), nil, at))
+	}
+	look := func(db *DB) {
+		t.Helper()
+		for name, at := range moments {
+			there, err := db.Has([]byte(name))
+			if want := at.After(c.Now()); there != want || err != nil {
+				t.Errorf("%s: there: %t, %v, want %t", name, there, err, want)
+			}
+			if got, err := db.Default().Expiry([]byte(name)); there && (err != nil || got.After(at) || got.Before(c.Now())) {
+				t.Errorf("%s: expires at %v, %v, want %v", name, got, err, at)
+			}
+		}
+	}
+	look(db)
+	must(t, db.Checkpoint(context.Background()))
+	look(db)
+	must(t, db.Close())
+	look(withClock(t, fs, c))
 }

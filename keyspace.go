@@ -3,6 +3,7 @@ package pando
 import (
 	"fmt"
 	"iter"
+	"math"
 	"sync/atomic"
 	"time"
 
@@ -71,12 +72,18 @@ func (k *Keyspace) PutExpiring(key, value []byte, at time.Time) error {
 	return k.put(key, value, expiryOf(at))
 }
 
-// expiryOf converts a moment for storage. What has no positive Unix time has expired long ago.
+// expiryOf converts a moment for storage. What has no positive Unix time has expired long ago, and what is later than milliseconds can
+// tell, such as the latest moment that a time.Time holds, is the last one that they can: as a number it would have come round.
 func expiryOf(at time.Time) uint64 {
-	if at.IsZero() {
+	switch {
+	case at.IsZero():
 		return 0
+	case at.After(time.UnixMilli(math.MaxInt64)):
+		return math.MaxInt64
+	case at.Before(time.UnixMilli(1)):
+		return 1
 	}
-	return uint64(max(at.UnixMilli(), 1))
+	return uint64(at.UnixMilli())
 }
 
 // Expiry returns the moment at which key becomes invisible, the zero time when it does not, or ErrNotFound.

@@ -38,7 +38,7 @@ func (r *Reader) Open(db *DB, keyspaces ...*Keyspace) error {
 	return nil
 }
 
-// Close gives up what the reader holds; its iterator answers with ErrClosed from then on. Closing twice is no error.
+// Close gives up what the reader holds; its iterator answers with ErrClosed from then on. Closing it again does nothing.
 func (r *Reader) Close() {
 	if r.db == nil {
 		return
@@ -110,8 +110,8 @@ func (r *Reader) Absent(absent []bool, ks *Keyspace, keys [][]byte) error {
 	return nil
 }
 
-// Iter opens the iterator of the reader over the pairs in [lower, upper); a nil bound is open. It is made for walks that look at few
-// pairs, and is valid until the next call of Iter or until the reader is closed, which close it too.
+// Iter opens the iterator of the reader, of which there is one, over the pairs in [lower, upper); a nil bound is open. It is made for walks
+// that look at few pairs, and is valid until the next call of Iter or until the reader is closed, which close it too.
 func (r *Reader) Iter(ks *Keyspace, lower, upper []byte) *Iterator {
 	if err := r.readable(ks); err != nil {
 		return failedIterator(err)
