@@ -39,7 +39,7 @@ func (r *eventMaker) take(ctx context.Context, c *committed) error {
 		}
 	}
 	if c.seq >= r.stream.begin {
-		r.stream.offer(event{at: token{seq: c.seq}}) // the stream has come this far
+		r.stream.offer(event{at: token{seq: c.seq, newest: c.noted}}) // the stream has come this far
 	}
 	return nil
 }
@@ -67,8 +67,11 @@ func (r *eventMaker) change(ctx context.Context, c *committed, l *logged) error 
 	if err != nil {
 		return fmt.Errorf("change %d: %w", l.seq, err)
 	}
-	return r.stream.send(ctx, event{doc: e, at: token{seq: l.seq}})
+	return r.stream.send(ctx, event{doc: e, at: l.token()})
 }
+
+// token is the place of the event of a change.
+func (l *logged) token() token { return token{seq: l.seq, newest: l.noted} }
 
 // start begins an event.
 func (l *logged) start(at token, operationType string) *bsoncore.DocumentBuilder {
@@ -87,7 +90,7 @@ func namespaceDocument(ns namespace) document {
 // describe makes the event itself.
 func (r *eventMaker) describe(ctx context.Context, c *committed, l *logged) (document, error) {
 	names := map[operation]string{opInsert: "insert", opUpdate: "update", opReplace: "replace", opDelete: "delete"}
-	b := l.start(token{seq: l.seq}, names[l.op])
+	b := l.start(l.token(), names[l.op])
 	o := r.stream.o
 	if o.ShowExpandedEvents {
 		b.AppendBinary("collectionUUID", l.c.uuid.Subtype, l.c.uuid.Data)
@@ -209,7 +212,7 @@ func (r *eventMaker) command(ctx context.Context, l *logged) error {
 	if err != nil {
 		return err
 	}
-	at := token{seq: l.seq}
+	at := l.token()
 	start := func(name string) *bsoncore.DocumentBuilder {
 		b := l.start(at, name)
 		if id := c.uuid(); id != nil && r.stream.o.ShowExpandedEvents {
@@ -299,13 +302,14 @@ func idIndexSpec() document {
 func (r *eventMaker) tell(ctx context.Context, l *logged, doc document, invalidates bool) error {
 	st := r.stream
 	if l.seq != st.told {
-		if err := st.send(ctx, event{doc: doc, at: token{seq: l.seq}}); err != nil {
+		if err := st.send(ctx, event{doc: doc, at: l.token()}); err != nil {
 			return err
 		}
 	}
 	if !invalidates {
 		return nil
 	}
-	end := token{seq: l.seq, invalidate: true}
+	end := l.token()
+	end.invalidate = true
 	return errors.Join(st.send(ctx, event{doc: l.start(end, "invalidate").Build(), at: end, end: true}), errFeedEnded)
 }

@@ -17,6 +17,7 @@ type logged struct {
 	seq    uint64
 	op     operation
 	time   uint64      // they grow from one to the next, whatever concurrent commits say; those of a transaction have one
+	noted  uint64      // the time that its note says
 	c      *collection // nil where it is not of a document
 	ns     namespace   // as the collection was called then
 	id     bsoncore.Value
@@ -37,6 +38,7 @@ type committed struct {
 	statements  []int64 // of the changes, at the end; fewer when not all are known
 	size        int     // in bytes, about
 	time        uint64  // of its last change
+	noted       uint64  // the time that the newest note says, of this commit or an earlier one
 }
 
 // logReader makes commits of the changes in the storage's log, one after the other.
@@ -48,6 +50,7 @@ type logReader struct {
 	told    uint64 // and of this one, unless it is a command
 
 	time    uint64 // of the newest change
+	noted   uint64 // the time that the newest note says
 	now     committed
 	record  []byte // what was stored last: a note about it follows
 	image   []byte // pieces of the document before, so far
@@ -91,7 +94,7 @@ func (r *logReader) flush(ctx context.Context, c pando.Change) error {
 			n.changes[i].time = r.time
 		}
 	}
-	n.time = r.time
+	n.time, n.noted = r.time, r.noted
 	err := r.deliver(ctx, n)
 	if r.touched = !c.Last; c.Last {
 		*n, r.moment = committed{changes: n.changes[:0]}, 0
@@ -119,6 +122,7 @@ func (r *logReader) note(c pando.Change) error {
 		return fmt.Errorf("%w: a note of %d bytes", pando.ErrCorrupt, len(note))
 	}
 	time, note := binary.BigEndian.Uint64(note), note[8:]
+	r.noted = time
 	switch op {
 	case opTransaction:
 		return r.transaction(note)
@@ -130,7 +134,7 @@ func (r *logReader) note(c pando.Change) error {
 		r.time = max(r.time+1, time)
 		time = r.time
 	}
-	l := logged{seq: c.Seq, op: op, time: time}
+	l := logged{seq: c.Seq, op: op, time: time, noted: r.noted}
 	r.now.size += len(c.Value) + len(r.record) + len(r.image) + len(r.diff)
 	r.now.count++
 	var err error

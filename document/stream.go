@@ -32,7 +32,8 @@ const (
 )
 
 func (t token) hex() string {
-	b := append([]byte{tokenKind}, binary.BigEndian.AppendUint64(nil, t.seq)...)
+	b := binary.BigEndian.AppendUint64([]byte{tokenKind}, t.seq)
+	b = binary.BigEndian.AppendUint64(b, t.newest)
 	switch {
 	case t.invalidate:
 		b = append(b, tokenInvalidate)
@@ -74,6 +75,9 @@ func parseToken(v any) (token, error) {
 		return token{}, bad
 	}
 	t, rest := token{seq: binary.BigEndian.Uint64(b[1:])}, b[9:]
+	if len(rest) >= 8 {
+		t.newest, rest = binary.BigEndian.Uint64(rest), rest[8:]
+	}
 	switch {
 	case len(rest) == 0:
 	case len(rest) == 1 && rest[0] == tokenInvalidate:
@@ -122,7 +126,8 @@ func (s *Store) openStream(ctx context.Context, ns namespace, stages []document,
 		return nil, err
 	}
 	now := s.db.LastSeq()
-	st := &stream{store: s, ns: ns, o: o, stages: stages, split: split, from: oplogPlace{seq: now}, last: token{seq: now}}
+	newest := (*clusterClock)(s).ClusterTime()
+	st := &stream{store: s, ns: ns, o: o, stages: stages, split: split, from: oplogPlace{seq: now}, last: token{seq: now, newest: newest}}
 	if err := st.start(ctx); err != nil {
 		return nil, err
 	}
@@ -133,7 +138,7 @@ func (s *Store) openStream(ctx context.Context, ns namespace, stages []document,
 		return nil, err
 	}
 	events := &eventMaker{stream: st}
-	r := &logReader{store: s, deliver: events.take, time: st.from.time, begin: st.begin, told: st.told}
+	r := &logReader{store: s, deliver: events.take, time: st.from.time, noted: st.last.newest, begin: st.begin, told: st.told}
 	st.follow(s, r, pando.ChangesOptions{From: st.from.seq + 1, Follow: true})
 	return newCursor(ctx, st), nil
 }
@@ -190,11 +195,41 @@ func (st *stream) resume(ctx context.Context, t token) error {
 	case i < 0:
 		return nil
 	}
+	if err := st.store.verify(ctx, places[i], t); err != nil {
+		return err
+	}
 	st.from, st.begin = places[i], t.seq
 	if t.fragment > 0 {
 		st.behind = t
 	} else {
 		st.told = t.seq // it may have a second event
+	}
+	return nil
+}
+
+// verify refuses a token of a future that a power cut has taken, or a backup does not have: what came to stand in its place has later
+// times. It reads the log from a place before.
+func (s *Store) verify(ctx context.Context, from oplogPlace, t token) error {
+	if t.newest == 0 {
+		return nil
+	}
+	r := &logReader{store: s, skim: true, deliver: func(context.Context, *committed) error { return nil }}
+	for c, err := range s.db.Changes(ctx, pando.ChangesOptions{From: from.seq + 1}) {
+		if err == nil && c.Seq <= t.seq {
+			err = r.take(ctx, c)
+		}
+		if errors.Is(err, pando.ErrChangesGone) {
+			return historyLost(err)
+		}
+		if err != nil {
+			return err
+		}
+		if c.Seq >= t.seq {
+			break
+		}
+	}
+	if r.noted > t.newest { // of those before, concurrent ones may say anything
+		return historyLost(nil)
 	}
 	return nil
 }
