@@ -69,7 +69,8 @@ func (c *Collection) explainPlan(ctx context.Context, x *collection, q *findQuer
 	defer func() { err = errors.Join(err, at.close()) }()
 	if x == nil {
 		p := plan.Nothing(&q.Query, c.ns.String())
-		return bson.Raw(plan.Explain(p, verbosity, nil)), p.Root, nil
+		nothing := &plan.Run{Root: &plan.Stats{Stage: p.Root, Works: 1, Done: true}}
+		return bson.Raw(plan.Explain(p, verbosity, nothing)), p.Root, nil
 	}
 	src := x.source(at.seq)
 	p, err := plan.Choose(&q.Query, execute.Planning(at.reader, src))

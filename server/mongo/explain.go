@@ -116,11 +116,7 @@ func (r *request) explain() (bsoncore.Document, error) {
 	case "update", "delete":
 		return x.explainWrite(verbosity)
 	case "findAndModify", "findandmodify":
-		filter, err := x.optional("query")
-		if err != nil {
-			return nil, err
-		}
-		return x.explainFind(filter, &document.FindOptions{Hint: x.raw("hint"), Sort: x.raw("sort"), Limit: 1, Verbosity: verbosity})
+		return x.explainModify(verbosity)
 	}
 	if x.command == nil {
 		return nil, document.NewError(codeCommandNotFound, "Explain failed due to unknown command: %s", x.name)
@@ -167,21 +163,4 @@ func (r *request) explainValues(verbosity string) (bsoncore.Document, error) {
 		return nil, err
 	}
 	return r.explained(plan), nil
-}
-
-// explainWrite explains the query of the first statement of an update or delete.
-func (r *request) explainWrite(verbosity string) (bsoncore.Document, error) {
-	field := map[string]string{"update": "updates", "delete": "deletes"}[r.name]
-	list, err := r.documents(field)
-	if err != nil {
-		return nil, err
-	}
-	if len(list) != 1 {
-		return nil, document.NewError(codeInvalidOptions, "explained write batches must be of size 1")
-	}
-	q, isDoc := list[0].Lookup("q").DocumentOK()
-	if !isDoc {
-		return nil, document.NewError(document.FailedToParse, "a statement without q")
-	}
-	return r.explainFind(bson.Raw(q), &document.FindOptions{Verbosity: verbosity})
 }
