@@ -30,7 +30,7 @@ func isBuckets(ns namespace) bool { return strings.HasPrefix(ns.collection, buck
 // bucketsOf returns the time series whose buckets a handle names; nil when it names something else.
 func (c *Collection) bucketsOf() (*Collection, *collection) {
 	name, ok := strings.CutPrefix(c.ns.collection, bucketsPrefix)
-	if !ok || c.store.current.Load().byName[c.ns.String()] != nil {
+	if !ok || c.names().byName[c.ns.String()] != nil {
 		return nil, nil
 	}
 	inner := &Collection{store: c.store, ns: namespace{c.ns.database, name}, tx: c.tx, at: c.at}

@@ -117,14 +117,22 @@ func (c *Collection) lookup() (*collection, error) {
 			return x, nil
 		}
 	}
-	if x := c.store.current.Load().byName[c.ns.String()]; x != nil {
+	if x := c.names().byName[c.ns.String()]; x != nil {
 		return x, nil
 	}
 	return nil, c.notBuckets()
 }
 
+// names returns the catalogue that the handle goes by.
+func (c *Collection) names() *catalogue {
+	if c.at != nil && c.at.names != nil {
+		return c.at.names
+	}
+	return c.store.current.Load()
+}
+
 // view returns the view of this name, and nil when there is none.
-func (c *Collection) view() *view { return c.store.current.Load().views[c.ns.String()] }
+func (c *Collection) view() *view { return c.names().views[c.ns.String()] }
 
 // make returns the collection of a handle, and creates it when it is not there.
 func (c *Collection) make(ctx context.Context) (*collection, error) {

@@ -281,7 +281,7 @@ func (c *Collection) collation(v any) (*collation.Collation, error) {
 		}
 		return asked, err
 	}
-	if x, err := c.store.current.Load().named(c.ns); err != nil {
+	if x, err := c.names().named(c.ns); err != nil {
 		return nil, err
 	} else if x != nil {
 		return x.settings.Load().collation, nil

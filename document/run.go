@@ -15,6 +15,7 @@ import (
 type moment struct {
 	store  *Store
 	snap   *pando.Snapshot // nil in a transaction
+	names  *catalogue      // the collections of a Snapshot; nil: those of the present
 	reader execute.Reader
 	seq    uint64 // no change above it is seen for certain
 }

@@ -18,11 +18,20 @@ func (s *Store) Snapshot(ctx context.Context) (*Snapshot, error) {
 	if err := s.usable(); err != nil {
 		return nil, err
 	}
-	return &Snapshot{store: s, at: s.moment(nil)}, ctx.Err()
+	for {
+		names := s.current.Load()
+		at := s.moment(nil)
+		if at.names = names; s.current.Load() == names {
+			return &Snapshot{store: s, at: at}, ctx.Err()
+		}
+		if err := at.close(); err != nil { // a collection was made, dropped or renamed meanwhile
+			return nil, err
+		}
+	}
 }
 
-// In returns a collection as it was at that moment. Writing to it fails. One that was dropped or got another name since reads as
-// empty under the name that it had.
+// In returns a collection as it was at that moment, under the name that it had then: it can be read also when it has been dropped or got
+// another name since, and one that was made since reads as empty. Writing to it fails.
 func (s *Snapshot) In(c *Collection) *Collection {
 	return &Collection{store: s.store, ns: c.ns, at: s.at}
 }

@@ -1,0 +1,65 @@
+package document_test
+
+import (
+	"fmt"
+	"testing"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/pandodb/pando"
+	"github.com/pandodb/pando/document"
+	"github.com/pandodb/pando/vfs/memfs"
+)
+
+// A snapshot shows collections that were dropped or renamed since; they once read as empty, without a word.
+func TestSnapshotsShowWhatWasDroppedSince(t *testing.T) {
+	for _, settled := range []bool{false, true} {
+		t.Run(fmt.Sprintf("settled=%v", settled), func(t *testing.T) {
+			fs := memfs.New()
+			before := open(t, fs)
+			fill := func(c *document.Collection, what string) {
+				t.Helper()
+				_, err := c.CreateIndex(ctx, document.Index{Keys: bson.D{{Key: "v", Value: 1}}})
+				must(t, err)
+				for i := range 20 {
+					_, err := c.Insert(ctx, bson.D{{Key: "_id", Value: i}, {Key: "v", Value: i % 2}, {Key: "what", Value: what}})
+					must(t, err)
+				}
+			}
+			for _, name := range []string{"dropped", "renamed", "replaced"} {
+				fill(collection(t, before, name, nil), name)
+			}
+			s := before
+			if settled {
+				must(t, before.Close())
+				s = open(t, fs)
+			}
+			snap, err := s.Snapshot(ctx)
+			must(t, err)
+			defer snap.Close()
+			c := func(name string) *document.Collection { return s.Database(document.DefaultDatabase).Lookup(name) }
+			dropped, replaced := c("dropped"), c("replaced")
+			must(t, dropped.Drop(ctx))
+			must(t, c("renamed").Rename(ctx, document.DefaultDatabase, "other", false))
+			must(t, replaced.Drop(ctx))
+			fill(collection(t, s, "replaced", nil), "new")
+			must(t, s.DB().Checkpoint(ctx))
+			must(t, s.DB().Compact(ctx, pando.CompactOptions{}))
+			for _, name := range []string{"dropped", "renamed", "replaced"} {
+				at := snap.In(s.Database(document.DefaultDatabase).Lookup(name))
+				for _, filter := range []string{`{}`, `{"v": {"$gte": 0}}`, `{"what": "` + name + `"}`} {
+					n, err := at.Count(ctx, document.JSON(filter), nil)
+					if err != nil || n != 20 {
+						t.Errorf("%s has %d documents with %s, %v", name, n, filter, err)
+					}
+				}
+				if doc, err := at.Get(ctx, 7); err != nil || doc.Lookup("what").StringValue() != name {
+					t.Errorf("%s: document 7 is %v, %v", name, doc, err)
+				}
+			}
+			if n, err := snap.In(c("other")).Count(ctx, nil, nil); n != 0 || err != nil {
+				t.Errorf("under its new name there are %d documents, %v", n, err)
+			}
+		})
+	}
+}
