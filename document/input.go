@@ -3,8 +3,10 @@ package document
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"reflect"
 	"runtime"
+	"strings"
 	"sync"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -66,6 +68,9 @@ func encodeDocument(v any) (bsoncore.Document, error) {
 	case string:
 		return nil, mongoerror.New(mongoerror.TypeMismatch, "a string is no document: Extended JSON is passed as document.JSON")
 	case JSON:
+		if !opens(v, '{') {
+			return nil, mongoerror.New(mongoerror.FailedToParse, "not a JSON document: it does not begin with {")
+		}
 		var raw bson.Raw
 		if err := bson.UnmarshalExtJSON([]byte(v), false, &raw); err != nil {
 			return nil, mongoerror.New(mongoerror.FailedToParse, "not a JSON document: %v", err)
@@ -76,10 +81,20 @@ func encodeDocument(v any) (bsoncore.Document, error) {
 		return emptyDocument(), nil
 	}
 	doc, err := bson.Marshal(v)
+	var misplaced bson.TransitionError
+	if errors.As(err, &misplaced) { // it is a value that stands in documents
+		return nil, mongoerror.New(mongoerror.BadValue, "a value of the type %T is no document", v)
+	}
 	if err != nil {
-		return nil, mongoerror.New(mongoerror.BadValue, "cannot make a document of a %T: %v", v, err)
+		return nil, mongoerror.New(mongoerror.BadValue, "cannot make a document of a value of the type %T: %v", v, err)
 	}
 	return bsoncore.Document(doc), nil
+}
+
+// opens reports whether a text begins with a bracket, behind white space.
+func opens(text JSON, bracket byte) bool {
+	s := strings.TrimLeft(string(text), " \t\r\n")
+	return s != "" && s[0] == bracket
 }
 
 func emptyDocument() bsoncore.Document { return bsoncore.Document{5, 0, 0, 0, 0} }
@@ -118,6 +133,9 @@ func toValue(v any) (bsoncore.Value, error) {
 // toPipeline returns the stages of a pipeline: a slice of documents, or a JSON array.
 func toPipeline(v any) ([]bsoncore.Document, error) {
 	if text, ok := v.(JSON); ok {
+		if !opens(text, '[') {
+			return nil, mongoerror.New(mongoerror.FailedToParse, "not a JSON array of stages: it does not begin with [")
+		}
 		var stages []bson.Raw
 		wrapped := []byte(`{"p":` + string(text) + `}`)
 		var holder struct {

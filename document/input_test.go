@@ -1,6 +1,7 @@
 package document_test
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -35,10 +36,54 @@ func TestWhatIsNoDocument(t *testing.T) {
 			t.Errorf("%s with a string: %v", what, err)
 		}
 	}
+	for _, doc := range []any{5, []any{}, document.JSON(""), document.JSON(" 5"), document.JSON("[]")} {
+		_, inserted := c.Insert(ctx, doc)
+		_, found := c.FindOne(ctx, doc, nil)
+		for what, err := range map[string]error{"insert": inserted, "find": found} {
+			if err == nil || !strings.Contains(err.Error(), "is no document") && !strings.Contains(err.Error(), "does not begin with {") {
+				t.Errorf("%s %T %v: %v", what, doc, doc, err)
+			}
+		}
+	}
+	if _, err := c.OpenAggregate(ctx, document.JSON(" {}"), nil); err == nil || !strings.Contains(err.Error(), "does not begin with [") {
+		t.Errorf("a pipeline that is no array: %v", err)
+	}
 	if n, err := c.Count(ctx, nil, nil); n != 1 || err != nil {
 		t.Errorf("%d documents, %v", n, err)
 	}
 	if _, err := c.Insert(ctx, bson.M(nil)); err != nil {
 		t.Errorf("an empty map is an empty document: %v", err)
+	}
+}
+
+// A context that has ended writes nothing, and makes no collection.
+func TestWritesInAContextThatHasEnded(t *testing.T) {
+	s := open(t, memfs.New())
+	c := collection(t, s, "c", nil)
+	_, err := c.Insert(ctx, document.JSON(`{"_id": 1}`))
+	must(t, err)
+	ended, end := context.WithCancel(ctx)
+	end()
+	for name, c := range map[string]*document.Collection{"there": c, "not there": s.Database("test").Lookup("other")} {
+		_, one := c.Insert(ended, document.JSON(`{"_id": 2}`))
+		_, many := c.InsertMany(ended, []any{document.JSON(`{"_id": 3}`)}, nil)
+		for what, err := range map[string]error{"insert": one, "insert many": many} {
+			if !errors.Is(err, context.Canceled) {
+				t.Errorf("%s into a collection that is %s: %v", what, name, err)
+			}
+		}
+	}
+	_, changed := c.Update(ended, nil, document.JSON(`{"$set": {"a": 1}}`), nil)
+	_, deleted := c.Delete(ended, nil, nil)
+	for what, err := range map[string]error{"update": changed, "delete": deleted} {
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if doc, err := c.FindOne(ctx, nil, nil); err != nil || doc.String() != `{"_id": {"$numberInt":"1"}}` {
+		t.Errorf("the collection has %v, %v", doc, err)
+	}
+	if list, err := s.Database("test").Collections(ctx); len(list) != 1 || err != nil {
+		t.Errorf("collections: %v, %v", list, err)
 	}
 }

@@ -88,9 +88,13 @@ func (c *Collection) write(ctx context.Context, fn func(w *writer) error) error 
 // codeKeyTooLong is what MongoDB answered when its index keys had a limit.
 const codeKeyTooLong Code = 17280
 
-// withCollection calls fn with the collection, which is made if need be, and again when it was dropped meanwhile.
+// withCollection calls fn with the collection, which is made if need be, and again when it was dropped meanwhile. A context that
+// has ended makes and writes nothing.
 func (c *Collection) withCollection(ctx context.Context, fn func(x *collection) error) error {
 	for {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
 		x, err := c.make(ctx)
 		if err != nil {
 			return err
