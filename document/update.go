@@ -117,6 +117,7 @@ type change struct {
 	keep func(old, new document) (document, error)
 
 	matched, modified int64
+	number            int  // which of the statements of its commit it is
 	keepInserted      bool // the caller gets a document that is inserted
 	unchecked         bool // the validator is not asked
 	*changeBuffers         // while it is carried out
@@ -193,17 +194,22 @@ func (c *Collection) update(ctx context.Context, filter any, u bsoncore.Value, o
 	if o == nil {
 		o = new(UpdateOptions)
 	}
+	ch, err := c.parseUpdate(filter, u, o)
+	if err != nil {
+		return nil, err
+	}
+	return ch.carryOut(ctx, o.Upsert)
+}
+
+// parseUpdate parses an update, unless there is nothing here that can be updated so.
+func (c *Collection) parseUpdate(filter any, u bsoncore.Value, o *UpdateOptions) (*change, error) {
 	if c.view() != nil {
 		return nil, onView(c.ns)
 	}
 	if err := c.checkSeriesUpdate(filter, u, o); err != nil {
 		return nil, err
 	}
-	ch, err := c.parseChange(filter, u, o)
-	if err != nil {
-		return nil, err
-	}
-	return ch.carryOut(ctx, o.Upsert)
+	return c.parseChange(filter, u, o)
 }
 
 // carryOut changes what matches, or inserts a document where nothing does and upsert is set.
@@ -249,17 +255,8 @@ func (ch *change) collides(err error) bool {
 
 // upsert inserts what the filter and the update make, and returns its _id.
 func (ch *change) upsert(ctx context.Context) (id bsoncore.Value, doc document, err error) {
-	doc, err = ch.u.Upsert(ch.query.Filter, func() bsoncore.Value {
-		fresh := ch.c.store.newID()
-		return bsoncore.Value{Type: bsoncore.TypeObjectID, Data: fresh[:]}
-	})
+	doc, err = ch.missing()
 	if err != nil {
-		return id, nil, err
-	}
-	if len(doc) > MaxDocumentBytes {
-		return id, nil, mongoerror.New(codeUpsertTooLarge, "Document to upsert is larger than %d", MaxDocumentBytes)
-	}
-	if err := checkDocument(doc); err != nil {
 		return id, nil, err
 	}
 	raw, err := ch.c.insertWith(ctx, doc, ch.unchecked, func(id bson.RawValue) (Outcome, error) {
@@ -272,6 +269,21 @@ func (ch *change) upsert(ctx context.Context) (id bsoncore.Value, doc document, 
 		return o, nil
 	})
 	return bsoncore.Value{Type: bsoncore.Type(raw.Type), Data: raw.Value}, doc, err
+}
+
+// missing makes the document that an upsert inserts.
+func (ch *change) missing() (document, error) {
+	doc, err := ch.u.Upsert(ch.query.Filter, func() bsoncore.Value {
+		fresh := ch.c.store.newID()
+		return bsoncore.Value{Type: bsoncore.TypeObjectID, Data: fresh[:]}
+	})
+	if err != nil {
+		return nil, err
+	}
+	if len(doc) > MaxDocumentBytes {
+		return nil, mongoerror.New(codeUpsertTooLarge, "Document to upsert is larger than %d", MaxDocumentBytes)
+	}
+	return doc, checkDocument(doc)
 }
 
 // changeChunk is how many documents one commit of an update or delete of many takes.
@@ -430,36 +442,9 @@ func (ch *change) tell(w *writer, old, new document, changed bool) error {
 		o.Document = bson.Raw(doc)
 	}
 	if !ch.many {
-		w.did(0, o)
+		w.did(ch.number, o)
 	}
 	return nil
-}
-
-// DeleteOptions says how to delete. nil: the first document that matches.
-type DeleteOptions struct {
-	// Many deletes all documents that match.
-	Many bool
-	// Hint, Collation, Let: see FindOptions.
-	Hint, Collation, Let any
-}
-
-// Delete deletes documents that match and returns how many it did.
-func (c *Collection) Delete(ctx context.Context, filter any, o *DeleteOptions) (int64, error) {
-	if o == nil {
-		o = new(DeleteOptions)
-	}
-	if c.view() != nil {
-		return 0, onView(c.ns)
-	}
-	if c.tx != nil && c.IsTimeSeries() {
-		return 0, seriesInTransaction(c.ns, "delete from")
-	}
-	ch, err := c.parseChange(filter, bsoncore.Value{}, &UpdateOptions{Many: o.Many, Hint: o.Hint, Collation: o.Collation, Let: o.Let})
-	if err != nil {
-		return 0, err
-	}
-	err = ch.run(ctx)
-	return ch.modified, err
 }
 
 // ModifyOptions says how to find and modify.

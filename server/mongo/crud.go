@@ -164,58 +164,18 @@ func (r *request) update() (bsoncore.Document, error) {
 		return nil, err
 	}
 	// All are read before any is carried out, so that a command that cannot be understood changes nothing.
-	statements := make([]updateStatement, len(list))
+	statements := make([]document.Statement, len(list))
 	for i, doc := range list {
 		if err := r.parseUpdate(&statements[i], i, doc); err != nil {
 			return nil, err
 		}
+		statements[i].Options.SkipValidation = skip
 	}
 	var w writeResult
-	for i := range statements {
-		s := &statements[i]
-		s.options.SkipValidation = skip
-		result, err := r.applyUpdate(c, i, s, &w)
-		if err != nil {
-			if r.fatal(err) {
-				return nil, err
-			}
-			w.fail(i, r.explainError(err))
-			if ordered {
-				break
-			}
-			continue
-		}
-		w.n += result.Matched
-		w.modified += result.Modified
-		if result.UpsertedID.Type != 0 {
-			w.n++
-			w.upsert(i, result.UpsertedID)
-		}
+	if err := r.carryOut(c, statements, ordered, &w); err != nil {
+		return nil, err
 	}
 	return r.written(&w, true), nil
-}
-
-// applyUpdate carries out one statement, unless it was carried out before.
-func (r *request) applyUpdate(c *document.Collection, i int, s *updateStatement, w *writeResult) (*document.UpdateResult, error) {
-	before, err := r.doneBefore(i)
-	if err != nil {
-		return nil, err
-	}
-	if before != nil {
-		w.retried = append(w.retried, r.statement.of(int32(i)))
-		return before.update(), nil
-	}
-	if r.retryable && s.options.Many {
-		return nil, document.NewError(codeInvalidOptions, "Cannot use (or request) retryable writes with multi=true")
-	}
-	if err := r.server.fails.beforeWrite(r); err != nil {
-		return nil, err
-	}
-	result, err := c.Apply(r.statementContext(int32(i)), s.filter, s.update, &s.options)
-	if err == nil && (result.Modified > 0 || result.UpsertedID.Type != 0) {
-		r.server.fails.afterWrite(r)
-	}
-	return result, err
 }
 
 func (r *request) delete() (bsoncore.Document, error) {
@@ -234,20 +194,16 @@ func (r *request) delete() (bsoncore.Document, error) {
 	if err := checkDeletes(list); err != nil {
 		return nil, err
 	}
-	var w writeResult
+	statements := make([]document.Statement, len(list))
 	for i, doc := range list {
-		n, err := r.deleteOne(c, i, doc, let, &w)
-		w.n += n
-		if err == nil {
-			continue
-		}
-		if r.fatal(err) {
+		if err := r.parseDelete(&statements[i], i, doc); err != nil {
 			return nil, err
 		}
-		w.fail(i, r.explainError(err))
-		if ordered {
-			break
-		}
+		statements[i].Options.Let = let
+	}
+	var w writeResult
+	if err := r.carryOut(c, statements, ordered, &w); err != nil {
+		return nil, err
 	}
 	return r.written(&w, false), nil
 }
@@ -267,61 +223,6 @@ func checkDeletes(list []bsoncore.Document) error {
 		}
 	}
 	return nil
-}
-
-// deleteOne carries out one statement of a delete command.
-func (r *request) deleteOne(c *document.Collection, i int, doc bsoncore.Document, let any, w *writeResult) (int64, error) {
-	var filter any
-	o := &document.DeleteOptions{Many: true, Let: let}
-	if !r.docsChecked() {
-		if err := document.CheckBSON(bson.Raw(doc)); err != nil {
-			return 0, err
-		}
-	}
-	elements, err := doc.Elements()
-	if err != nil {
-		return 0, document.NewError(document.FailedToParse, "delete.deletes.%d: %v", i, err)
-	}
-	for _, e := range elements {
-		v := e.Value()
-		raw := bson.RawValue{Type: bson.Type(v.Type), Value: v.Data}
-		switch e.Key() {
-		case "q":
-			d, ok := v.DocumentOK()
-			if !ok {
-				return 0, wrongType("delete.deletes.q", v, "object")
-			}
-			filter = bson.Raw(d)
-		case "limit":
-			n, _ := asInt64(v)
-			o.Many = n == 0
-		case "hint":
-			o.Hint = raw
-		case "collation":
-			o.Collation = raw
-		default:
-			return 0, document.NewError(codeUnknownField, "BSON field 'delete.deletes.%s' is an unknown field.", e.Key())
-		}
-	}
-	before, err := r.doneBefore(i)
-	if err != nil {
-		return 0, err
-	}
-	if before != nil {
-		w.retried = append(w.retried, r.statement.of(int32(i)))
-		return before.N, nil
-	}
-	if r.retryable && o.Many {
-		return 0, document.NewError(codeInvalidOptions, "Cannot use (or request) retryable writes with limit=0")
-	}
-	if err := r.server.fails.beforeWrite(r); err != nil {
-		return 0, err
-	}
-	n, err := c.Delete(r.statementContext(int32(i)), filter, o)
-	if n > 0 {
-		r.server.fails.afterWrite(r)
-	}
-	return n, err
 }
 
 func (r *request) findAndModify() (bsoncore.Document, error) {

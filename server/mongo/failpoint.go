@@ -270,6 +270,13 @@ func (p *failPoints) beforeWrite(r *request) error {
 	return document.NewError(f.code, "Failing the write via the fail point %s", failWriteName)
 }
 
+// strikesWrites reports whether a fail point is set that counts the statements of retryable writes.
+func (p *failPoints) strikesWrites() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.active[failWriteName] != nil
+}
+
 // afterWrite is told that a statement of a retryable write has changed something. The command goes on to its end, of which its
 // client does not hear if a fail point says so.
 func (p *failPoints) afterWrite(r *request) {

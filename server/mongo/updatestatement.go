@@ -7,20 +7,15 @@ import (
 	"github.com/pandodb/pando/document"
 )
 
-// updateStatement is one statement of an update command.
-type updateStatement struct {
-	filter  bson.Raw
-	update  bson.RawValue
-	options document.UpdateOptions
-}
-
-func (r *request) parseUpdate(s *updateStatement, i int, doc bsoncore.Document) error {
+// parseUpdate reads one statement of an update command.
+func (r *request) parseUpdate(s *document.Statement, i int, doc bsoncore.Document) error {
 	if !r.docsChecked() {
 		if err := document.CheckBSON(bson.Raw(doc)); err != nil {
 			return err
 		}
 	}
-	var constants bson.RawValue
+	var filter bson.Raw
+	var update, constants bson.RawValue
 	var err error
 	for rest := doc[4 : len(doc)-1]; len(rest) > 0; {
 		name, v, after, ok := cutElement(rest)
@@ -39,26 +34,26 @@ func (r *request) parseUpdate(s *updateStatement, i int, doc bsoncore.Document) 
 			if !ok {
 				return wrongType(field(), v, "object")
 			}
-			s.filter = bson.Raw(d)
+			filter = bson.Raw(d)
 		case "u":
 			if v.Type != bsoncore.TypeEmbeddedDocument && v.Type != bsoncore.TypeArray {
 				return document.NewError(document.FailedToParse, "Update argument must be either an object or an array")
 			}
-			s.update = raw
+			update = raw
 		case "multi":
-			if s.options.Many, err = asFlag(field(), v); err != nil {
+			if s.Options.Many, err = asFlag(field(), v); err != nil {
 				return err
 			}
 		case "upsert":
-			if s.options.Upsert, err = asFlag(field(), v); err != nil {
+			if s.Options.Upsert, err = asFlag(field(), v); err != nil {
 				return err
 			}
 		case "arrayFilters":
-			s.options.ArrayFilters = raw
+			s.Options.ArrayFilters = raw
 		case "hint":
-			s.options.Hint = raw
+			s.Options.Hint = raw
 		case "collation":
-			s.options.Collation = raw
+			s.Options.Collation = raw
 		case "c":
 			if constants = raw; v.Type != bsoncore.TypeEmbeddedDocument {
 				return wrongType(field(), v, "object")
@@ -68,15 +63,16 @@ func (r *request) parseUpdate(s *updateStatement, i int, doc bsoncore.Document) 
 			return document.NewError(codeUnknownField, "BSON field '%s' is an unknown field.", field())
 		}
 	}
-	if s.filter == nil || s.update.Type == 0 {
+	if filter == nil || update.Type == 0 {
 		return document.NewError(codeMissingField, "BSON field 'update.updates' is missing a required field: q and u")
 	}
-	if constants.Type != 0 && s.update.Type != bson.TypeArray {
+	if constants.Type != 0 && update.Type != bson.TypeArray {
 		return document.NewError(document.Code(51198), "Constant values may only be specified for pipeline updates")
 	}
-	s.options.Let, err = r.optional("let")
+	s.Filter, s.Update = filter, update
+	s.Options.Let, err = r.optional("let")
 	if err == nil && constants.Type != 0 {
-		s.options.Let, err = withConstants(s.options.Let, constants)
+		s.Options.Let, err = withConstants(s.Options.Let, constants)
 	}
 	return err
 }

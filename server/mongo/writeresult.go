@@ -17,6 +17,16 @@ type writeResult struct {
 	retried     []int32
 }
 
+// take notes what a statement of an update or delete did.
+func (w *writeResult) take(i int, result *document.UpdateResult) {
+	w.n += result.Matched
+	w.modified += result.Modified
+	if result.UpsertedID.Type != 0 {
+		w.n++
+		w.upsert(i, result.UpsertedID)
+	}
+}
+
 // fail notes the error of a statement.
 func (w *writeResult) fail(i int, err error) {
 	if w.errors == nil {

@@ -1,0 +1,168 @@
+package document
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/pandodb/pando"
+	"github.com/pandodb/pando/vfs/memfs"
+)
+
+// outcomesOf carries statements out and writes down what was reported of each, and whether the last one failed.
+func outcomesOf(ctx context.Context, c *Collection, list []Statement, ordered bool) (told []string, failed bool) {
+	c.ApplyMany(ctx, list, func(i int, r *UpdateResult, err error) bool {
+		if failed = err != nil; failed {
+			told = append(told, CodeOf(err).String())
+			return !ordered
+		}
+		told = append(told, fmt.Sprint(r.Matched, r.Modified, r.UpsertedID))
+		return true
+	})
+	return told, failed
+}
+
+func allOf(t *testing.T, c *Collection) (docs []string) {
+	t.Helper()
+	for doc, err := range c.Find(context.Background(), nil, nil) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		docs = append(docs, doc.String())
+	}
+	return docs
+}
+
+// someStatement makes a statement, most of them of the kinds that share commits, and some that fail.
+func someStatement(rng *rand.Rand) Statement {
+	id, n := rng.IntN(20), rng.IntN(8)
+	s := Statement{Filter: bson.D{{Key: "_id", Value: id}}, Options: UpdateOptions{Upsert: rng.IntN(2) == 0}}
+	switch rng.IntN(10) {
+	case 0, 1, 2:
+		s.Update = bson.D{{Key: "$inc", Value: bson.D{{Key: "n", Value: n}}}}
+	case 3, 4:
+		s.Update = bson.D{{Key: "n", Value: n}, {Key: "u", Value: id*10 + n}}
+	case 5:
+		s.Update = bson.A{bson.D{{Key: "$set", Value: bson.D{{Key: "twice", Value: bson.D{{Key: "$add", Value: bson.A{"$n", "$n"}}}}}}}}
+	case 6:
+		s.Update = bson.D{{Key: "$set", Value: bson.D{{Key: "u", Value: n}}}} // which another may have
+	case 7:
+		s.Options.Upsert = false // a delete
+	case 8:
+		s.Filter, s.Update = bson.D{{Key: "n", Value: n}}, bson.D{{Key: "$set", Value: bson.D{{Key: "seen", Value: true}}}}
+		s.Options = UpdateOptions{Many: n < 4}
+	default:
+		s.Update = bson.D{{Key: "$nothing", Value: 1}}
+		if n > 0 {
+			s.Update = bson.D{{Key: "$push", Value: bson.D{{Key: "n", Value: 1}}}} // fails where n is a number
+		}
+	}
+	return s
+}
+
+// Statements that share commits do and report what they do and report one by one, those that fail included.
+func TestStatementsTogetherDoWhatTheyDoAlone(t *testing.T) {
+	s := opened(t, &Options{Storage: pando.Options{FS: memfs.New()}})
+	defer s.Close()
+	ctx := context.Background()
+	for seed := range uint64(20) {
+		rng := rand.New(rand.NewPCG(seed, 1))
+		ordered := seed%2 == 0
+		alone, together := s.Database("d").Lookup(fmt.Sprint("alone", seed)), s.Database("d").Lookup(fmt.Sprint("together", seed))
+		for _, c := range []*Collection{alone, together} {
+			if _, err := c.CreateIndex(ctx, Index{Keys: bson.D{{Key: "u", Value: 1}}, Unique: true, Sparse: true}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for range 10 {
+			list := make([]Statement, 1+rng.IntN(12))
+			for i := range list {
+				list[i] = someStatement(rng)
+			}
+			var want []string
+			for i := range list {
+				told, failed := outcomesOf(ctx, alone, list[i:i+1], ordered)
+				if want = append(want, told...); ordered && failed {
+					break
+				}
+			}
+			if got, _ := outcomesOf(ctx, together, list, ordered); !slices.Equal(got, want) {
+				t.Fatalf("seed %d: %v, want %v", seed, got, want)
+			}
+			if got, want := allOf(t, together), allOf(t, alone); !slices.Equal(got, want) {
+				t.Fatalf("seed %d: the collection holds %v, want %v", seed, got, want)
+			}
+		}
+	}
+}
+
+// Neighbours that are known by their _id wait for one sync, and those who send them again are told of each.
+func TestStatementsTogetherShareACommit(t *testing.T) {
+	s := opened(t, &Options{Storage: pando.Options{FS: memfs.New(), Profile: pando.Durable}})
+	defer s.Close()
+	c := s.Database("d").Lookup("c")
+	if _, err := c.Insert(context.Background(), bson.D{{Key: "_id", Value: 0}}); err != nil {
+		t.Fatal(err)
+	}
+	var list []Statement
+	var numbers []int32
+	for i := range 100 {
+		list = append(list, Statement{Filter: bson.D{{Key: "_id", Value: i % 80}}, Update: bson.D{{Key: "$inc", Value: bson.D{{Key: "n", Value: 1}}}}, Options: UpdateOptions{Upsert: true}})
+		numbers = append(numbers, int32(1000+i))
+	}
+	list[99] = Statement{Filter: bson.D{{Key: "_id", Value: 7}}}
+	before := s.DB().Metrics()
+	told, failed := outcomesOf(WithStatements(context.Background(), "session", 5, numbers...), c, list, true)
+	if len(told) != 100 || failed {
+		t.Fatalf("reported: %v", told)
+	}
+	// A commit of its own may be for a template, which nobody waits for.
+	if after := s.DB().Metrics(); after.Syncs-before.Syncs > 2 || after.Commits-before.Commits > 5 {
+		t.Errorf("%d syncs and %d commits", after.Syncs-before.Syncs, after.Commits-before.Commits)
+	}
+	for i, n := range numbers {
+		o, err := s.Outcome("session", 5, n)
+		if err != nil || o == nil {
+			t.Fatalf("statement %d: %v, %v", i, o, err)
+		}
+		if inserts := i > 0 && i < 80; o.N != 1 || (o.UpsertedID.Type != 0) != inserts || (o.Modified == 1) == inserts {
+			t.Errorf("statement %d: %+v", i, o)
+		}
+	}
+	if docs := allOf(t, c); len(docs) != 79 {
+		t.Errorf("%d documents", len(docs))
+	}
+}
+
+// A group that others overtake goes through all the same, and each of its statements counts once.
+func TestStatementsTogetherBesideOthers(t *testing.T) {
+	s := opened(t, &Options{Storage: pando.Options{FS: memfs.New()}})
+	defer s.Close()
+	c := s.Database("d").Lookup("c")
+	ctx := context.Background()
+	const writers, rounds, ids = 4, 25, 10
+	var wg sync.WaitGroup
+	for range writers {
+		wg.Go(func() {
+			for range rounds {
+				var list []Statement
+				for id := range ids {
+					list = append(list, Statement{Filter: bson.D{{Key: "_id", Value: id}}, Update: bson.D{{Key: "$inc", Value: bson.D{{Key: "n", Value: 1}}}}, Options: UpdateOptions{Upsert: true}})
+				}
+				if told, failed := outcomesOf(ctx, c, list, true); failed || len(told) != ids {
+					t.Errorf("reported: %v", told)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	n, err := c.Count(ctx, bson.D{{Key: "n", Value: writers * rounds}}, nil)
+	if n != ids || err != nil {
+		t.Errorf("%d documents counted right, %v: %v", n, err, allOf(t, c))
+	}
+}
