@@ -2,6 +2,7 @@ package shelltext
 
 import (
 	"bytes"
+	"crypto/rand"
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
@@ -104,14 +105,27 @@ func (p *parser) construct(name string, args []string) error {
 	case "MinKey", "MaxKey":
 		return p.literal(p.at, name)
 	case "UUID":
-		b, err := hex.DecodeString(strings.ReplaceAll(one, "-", ""))
-		if err != nil || len(b) != 16 {
-			return p.errorf("UUID(%q): 32 hexadecimal digits are expected", one)
-		}
-		p.binary(4, b)
+		return p.uuid(one, len(args))
 	default:
 		return p.several(name, texts)
 	}
+	return nil
+}
+
+// uuid writes a UUID: a random one, of version 4, when none is given.
+func (p *parser) uuid(text string, given int) error {
+	b := make([]byte, 16)
+	if given == 0 {
+		_, _ = rand.Read(b) // it never fails
+		b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
+		p.binary(4, b)
+		return nil
+	}
+	b, err := hex.DecodeString(strings.ReplaceAll(text, "-", ""))
+	if err != nil || len(b) != 16 {
+		return p.errorf("UUID(%q): 32 hexadecimal digits are expected", text)
+	}
+	p.binary(4, b)
 	return nil
 }
 

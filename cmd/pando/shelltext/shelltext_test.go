@@ -3,6 +3,7 @@ package shelltext
 import (
 	"encoding/json"
 	"errors"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -62,6 +63,20 @@ func TestNumbersKeepTheirKind(t *testing.T) {
 	}
 }
 
+// Identifiers without an argument are new ones, as in MongoDB's shell.
+func TestNewIdentifiers(t *testing.T) {
+	for text, shape := range map[string]string{
+		`ObjectId()`: `^\{"\$oid":"[0-9a-f]{24}"\}$`,
+		`UUID()`:     `^\{"\$binary":\{"base64":"[A-Za-z0-9+/]{22}==","subType":"04"\}\}$`,
+	} {
+		one, err := Value(text, now)
+		two, again := Value(text, now)
+		if err != nil || again != nil || !regexp.MustCompile(shape).MatchString(one) || one == two {
+			t.Errorf("%s: %s and %s, %v, %v", text, one, two, err, again)
+		}
+	}
+}
+
 func TestValueRefuses(t *testing.T) {
 	for text, want := range map[string]string{
 		``:                          "the text ends where a value is expected",
@@ -74,6 +89,7 @@ func TestValueRefuses(t *testing.T) {
 		`/x/q`:                      `not "q"`,
 		`1.2.3`:                     "a number is expected",
 		`ObjectId("12")`:            "24 hexadecimal digits",
+		`UUID("12")`:                "32 hexadecimal digits",
 		`ISODate("yesterday")`:      "no date such as",
 		`NumberInt(5000000000)`:     "no integer of 32 bits",
 		`Nothing(1)`:                `there is no "Nothing"`,
