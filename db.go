@@ -179,8 +179,9 @@ func (db *DB) Keyspaces() ([]KeyspaceInfo, error) {
 		return nil, err
 	}
 	defer s.Release()
-	var list []KeyspaceInfo
-	for _, ks := range db.e.Keyspaces() {
+	all := db.e.Keyspaces()
+	list := make([]KeyspaceInfo, 0, len(all))
+	for _, ks := range all {
 		info := KeyspaceInfo{
 			Name: ks.Name, Layout: Layout(ks.Layout), LeafBytes: int(ks.LeafBytes), NoBloomFilters: ks.NoFilters, Exact: true,
 		}

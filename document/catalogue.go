@@ -81,19 +81,33 @@ func indexName(number, index uint32) string {
 	return recordsName(number) + "/" + strconv.FormatUint(uint64(index), 10)
 }
 
+// newCatalogue returns a catalogue that is going to have a collection for each keyspace of records.
+func newCatalogue(all []pando.KeyspaceInfo) *catalogue {
+	n := 0
+	for _, k := range all {
+		if rest, ok := strings.CutPrefix(k.Name, metaKeyspace+"/"); ok && strings.IndexByte(rest, '/') < 0 {
+			n++
+		}
+	}
+	return &catalogue{byName: make(map[string]*collection, n), byNumber: make(map[uint32]*collection, n), views: map[string]*view{}}
+}
+
 // load reads the catalogue, and undoes what a killed process left half done. Collections are opened when they are used first.
 func (s *Store) load() error {
-	cat := &catalogue{byName: map[string]*collection{}, byNumber: map[uint32]*collection{}, views: map[string]*view{}}
 	meta, err := s.db.Keyspace(metaKeyspace, nil)
 	if errors.Is(err, pando.ErrNotFound) { // a reader makes none
-		s.current.Store(cat)
+		s.current.Store(newCatalogue(nil))
 		return nil
 	}
 	if err != nil {
 		return fmt.Errorf("open the catalogue of documents: %w", err)
 	}
 	s.meta = meta
-	known := map[string]bool{metaKeyspace: true}
+	all, err := s.db.Keyspaces()
+	if err != nil {
+		return fmt.Errorf("list the keyspaces: %w", err)
+	}
+	cat := newCatalogue(all)
 	// Nobody reads these entries again, as long as the store is open.
 	entries := func(kind byte) *pando.Iterator {
 		return meta.Iter(&pando.IterOptions{Lower: []byte{kind}, Upper: []byte{kind + 1}, Once: true})
@@ -105,7 +119,7 @@ func (s *Store) load() error {
 		if there.Err() != nil {
 			break
 		}
-		if err := s.loadEntry(cat, there.Key(), value, known); err != nil {
+		if err := s.loadEntry(cat, there.Key(), value); err != nil {
 			return err
 		}
 	}
@@ -121,11 +135,11 @@ func (s *Store) load() error {
 		return fmt.Errorf("read the catalogue of documents: %w", err)
 	}
 	s.current.Store(cat)
-	return s.removeLeftovers(known)
+	return s.removeLeftovers(cat, all)
 }
 
 // loadEntry takes in the collection or view of one entry.
-func (s *Store) loadEntry(cat *catalogue, key, value []byte, known map[string]bool) error {
+func (s *Store) loadEntry(cat *catalogue, key, value []byte) error {
 	database, name, ok := bytes.Cut(key[1:], []byte{0})
 	if !ok {
 		return fmt.Errorf("catalogue of documents: a key without a collection's name: %q", key)
@@ -140,11 +154,8 @@ func (s *Store) loadEntry(cat *catalogue, key, value []byte, known map[string]bo
 		cat.views[ns.String()] = s.storedView(ns, document(e.options))
 		return nil
 	}
-	known[recordsName(e.number)] = true
 	for _, i := range e.indexes {
-		if i.ready {
-			known[indexName(e.number, i.number)] = true
-		} else {
+		if !i.ready {
 			s.log.Warn("an index build was cut off and is undone", "collection", ns.String(), "index", i.number)
 		}
 	}
@@ -155,23 +166,20 @@ func (s *Store) loadEntry(cat *catalogue, key, value []byte, known map[string]bo
 	return nil
 }
 
-// removeLeftovers drops the keyspaces that no collection refers to: a process was killed between making them and writing them
+// removeLeftovers drops those of all keyspaces that no collection refers to: a process was killed between making them and writing them
 // into the catalogue, or while it built an index, or dropped something.
-func (s *Store) removeLeftovers(known map[string]bool) error {
-	all, err := s.db.Keyspaces()
-	if err != nil {
-		return fmt.Errorf("list the keyspaces: %w", err)
-	}
+func (s *Store) removeLeftovers(cat *catalogue, all []pando.KeyspaceInfo) error {
 	for _, k := range all {
 		rest, ok := strings.CutPrefix(k.Name, metaKeyspace+"/")
 		if !ok {
 			continue
 		}
-		first, _, _ := strings.Cut(rest, "/")
-		if n, err := strconv.ParseUint(first, 10, 32); err == nil {
-			s.nextID = max(s.nextID, uint32(n))
+		first, second, isIndex := strings.Cut(rest, "/")
+		number, ok := numberIn(first)
+		if ok {
+			s.nextID = max(s.nextID, number)
 		}
-		if known[k.Name] {
+		if ok && cat.refersTo(number, second, isIndex) {
 			continue
 		}
 		if err := s.db.DropKeyspace(k.Name); err != nil {
@@ -183,6 +191,23 @@ func (s *Store) removeLeftovers(known map[string]bool) error {
 		s.log.Info("removed what a killed process left behind", "keyspace", k.Name)
 	}
 	return nil
+}
+
+// refersTo reports whether a collection that has not been used yet has a keyspace: the one of its records or, with isIndex, one of those of
+// its indexes.
+func (c *catalogue) refersTo(number uint32, of string, isIndex bool) bool {
+	x := c.byNumber[number]
+	if x == nil || !isIndex {
+		return x != nil
+	}
+	i, ok := numberIn(of)
+	return ok && slices.ContainsFunc(x.unread.stored.Load().indexes, func(s storedIndex) bool { return s.ready && s.number == i })
+}
+
+// numberIn reads a number as it stands in the name of a keyspace.
+func numberIn(s string) (uint32, bool) {
+	n, err := strconv.ParseUint(s, 10, 32)
+	return uint32(n), err == nil && (s[0] != '0' || len(s) == 1)
 }
 
 // fillRecords opens of a collection what its records are found with, as its entry says. What they are read and written with is the codec.

@@ -72,6 +72,11 @@ func (k *keyspaces) create(spec Spec, seq uint64) {
 	k.events = append(k.events, keyspaceEvent{seq: seq, ks: ks})
 }
 
+// expect makes room for n keyspaces, before the first one is restored.
+func (k *keyspaces) expect(n int) {
+	k.byName, k.byID = make(map[string]*Keyspace, n), make(map[uint32]*Keyspace, n)
+}
+
 // restore adds a keyspace that the catalogue holds.
 func (k *keyspaces) restore(spec Spec, dictionary uint16) {
 	ks := &Keyspace{Spec: spec}
@@ -121,7 +126,7 @@ func (k *keyspaces) id(id uint32) *Keyspace {
 func (k *keyspaces) all() []*Keyspace {
 	k.mu.RLock()
 	defer k.mu.RUnlock()
-	return slices.Collect(maps.Values(k.byID))
+	return slices.AppendSeq(make([]*Keyspace, 0, len(k.byID)), maps.Values(k.byID))
 }
 
 // at returns the keyspaces as they were after the command with the number seq, which is not older than the root in force, in the order

@@ -327,6 +327,10 @@ func (e *Engine) loadCatalogue(slot root.Slot) ([]layout.Root, error) {
 	}
 	e.dictionaries = c.Dictionaries
 	var roots []layout.Root
+	if n := len(c.Keyspaces); n > 0 {
+		e.keyspaces.expect(n)
+		roots = make([]layout.Root, 0, c.Keyspaces[n-1].ID+1) // their ids ascend
+	}
 	for _, k := range c.Keyspaces {
 		if Layout(k.Layout) != Tree {
 			return nil, fmt.Errorf("keyspace %q: %v: %w", k.Name, Layout(k.Layout), ErrLayout)
