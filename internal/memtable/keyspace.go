@@ -4,8 +4,6 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
-
-	"github.com/pandodb/pando/internal/offheap"
 )
 
 // keyspace is what the table knows of one keyspace apart from its items: which keys there are, in which order, and which
@@ -14,47 +12,16 @@ type keyspace struct {
 	id      uint32
 	keys    atomic.Uint32           // number of distinct keys; the nodes below it are in pending or in runs
 	newest  ref                     // the node of the last of them; the writer's own
+	blocks  [][]byte                // of lists of entries; the writer's own
 	pending atomic.Pointer[pending] // replaced by the writer only
 	ranges  atomic.Pointer[rangeSet]
 	past    atomic.Pointer[rangeSet] // what Ranges last worked out for an older snapshot
 
 	ordering sync.Mutex            // held while keys are sorted; never taken by the writer
-	blocks   [][]byte              // of large runs; ordering protects it
 	order    atomic.Pointer[order] // replaced with ordering held
 }
 
-// pending lists the nodes of keys in the order in which they came, from the key number first on.
-type pending struct {
-	first uint32
-	nodes []ref // filled as far as keyspace.keys says
-}
-
-const (
-	firstPending   = 8
-	firstKeyspaces = 8
-)
-
-// add makes the node of a new key known to the ordered index.
-func (k *keyspace) add(t *Table, node ref) {
-	n := k.keys.Load()
-	p := k.pending.Load()
-	if int(n-p.first) == len(p.nodes) {
-		p = k.morePending(t, n)
-	}
-	p.nodes[n-p.first] = node
-	k.newest = node
-	k.keys.Store(n + 1)
-}
-
-// morePending makes room for more nodes, and leaves out those that are in runs already.
-func (k *keyspace) morePending(t *Table, n uint32) *pending {
-	old, first := k.pending.Load(), k.order.Load().keys
-	p := &pending{first: first, nodes: make([]ref, max(firstPending, 2*(n-first)))}
-	copy(p.nodes, old.nodes[first-old.first:n-old.first])
-	t.beside.Add(int64(len(p.nodes)-len(old.nodes)) * 4)
-	k.pending.Store(p)
-	return p
-}
+const firstKeyspaces = 8
 
 // keyspaceSet finds keyspaces by number: open addressing, at most half full. Slots are set by the writer and never
 // cleared; a set that is half full is replaced.
@@ -79,11 +46,11 @@ func (s *keyspaceSet) find(ks uint32) *atomic.Pointer[keyspace] {
 }
 
 // free gives back what lies outside of the heap.
-func (s *keyspaceSet) free() {
+func (s *keyspaceSet) free(p *Pool) {
 	for i := range s.slots {
 		if k := s.slots[i].Load(); k != nil {
 			for _, block := range k.blocks {
-				_ = offheap.Free(block) // an error would mean that it is not a block
+				p.putList(block)
 			}
 		}
 	}

@@ -15,8 +15,8 @@
 //
 // Costs, counted in cache misses: Get of a key that is there two to three (slot, node, value), of one that is not there
 // one; Put of a new key one, beyond memory that is written in order. No allocation per record. Beside the arena, a
-// distinct key costs 13 to 38 bytes in the hash index, 4 to 8 in the list of keys to sort, and 16 when it has been sorted;
-// Bytes counts them all.
+// distinct key costs 13 to 38 bytes in the hash index, and 16 in the list of keys, which is sorted in its place; of a few
+// keys 4 to 8 in the list, and 16 when they have been sorted. Bytes counts them all.
 package memtable
 
 import (
@@ -139,7 +139,7 @@ func (t *Table) Put(ks uint32, hash uint64, key []byte, seq uint64, r record.Rec
 	t.mixed = t.mixed || k.newest != 0 && string(a.key(k.newest)) > string(key)
 	t.publish(version + ref(versionSize(r)/8))
 	ix.set(slot, hash, node)
-	k.add(t, node)
+	k.add(t, key, node)
 }
 
 // Ordered is how many bytes of records there are if the keys of each keyspace have come in ascending order, each once; else 0. If they
@@ -257,7 +257,7 @@ func (t *Table) Free() {
 	for _, ix := range append(t.indexes, t.index.Load()) {
 		t.pool.putIndex(ix.block)
 	}
-	t.keyspaces.Load().free()
+	t.keyspaces.Load().free(t.pool)
 	t.pool.put(t.arena.block, max(t.used()-firstItem, int(t.touched.Load())))
 	t.arena, t.indexes, t.last = arena{}, nil, nil
 	t.index.Store(nil)

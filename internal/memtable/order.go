@@ -1,11 +1,6 @@
 package memtable
 
-import (
-	"slices"
-	"unsafe"
-
-	"github.com/pandodb/pando/internal/offheap"
-)
+import "slices"
 
 // order is the ordered index of a keyspace: immutable runs, the oldest and largest first, of the first keys keys that
 // came. No key is in two runs.
@@ -21,10 +16,6 @@ const (
 	// Runs which have no more keys than this together are always merged, so that the rule above does not leave many tiny
 	// ones.
 	smallRun = 256
-	// A run that is sorted from the keys has memory outside of the heap from this many keys on: in huge pages, which cost a quarter
-	// of what as many small ones do when they are first touched, and without a collection of garbage that so much memory would bring
-	// about. It stays until Free, since readers may be in it; no key is sorted into more than one such run.
-	largeRun = offheap.HugePage / 2 / entryBytes
 )
 
 // ordered brings the ordered index of a keyspace up to all keys published before the call, and returns it.
@@ -40,11 +31,18 @@ func (t *Table) ordered(k *keyspace) *order {
 	if o.keys == n {
 		return o
 	}
-	p := k.pending.Load()
-	entries, outside := k.room(int(n - o.keys))
-	newest := newRun(&t.arena, p.nodes[o.keys-p.first:n-p.first], entries)
-	newest.outside = outside
+	fresh, bytes := k.pending.Load().runs(&t.arena, o.keys, n)
+	t.beside.Add(bytes)
 	runs := slices.Clone(o.runs)
+	for _, r := range fresh {
+		runs = t.append(runs, r)
+	}
+	k.order.Store(&order{keys: n, runs: runs})
+	return k.order.Load()
+}
+
+// append adds a run to some, and merges what is of similar size.
+func (t *Table) append(runs []*run, newest *run) []*run {
 	for len(runs) > 0 {
 		last := runs[len(runs)-1]
 		x, y := len(last.entries), len(newest.entries)
@@ -54,25 +52,10 @@ func (t *Table) ordered(k *keyspace) *order {
 		newest = t.merge(last, newest)
 		runs = runs[:len(runs)-1]
 	}
-	return t.publishOrder(k, &order{keys: n, runs: append(runs, newest)})
+	return append(runs, newest)
 }
 
-// room returns memory for n entries; k.ordering is held. When there is none outside of the heap, the heap takes it.
-func (k *keyspace) room(n int) (entries []entry, outside bool) {
-	size := n * entryBytes
-	if n >= largeRun {
-		if size%offheap.HugePage >= offheap.HugePage/2 {
-			size += offheap.HugePage - size%offheap.HugePage
-		}
-		if block, err := offheap.Alloc(size); err == nil {
-			k.blocks = append(k.blocks, block)
-			return unsafe.Slice((*entry)(unsafe.Pointer(unsafe.SliceData(block))), n), true
-		}
-	}
-	return make([]entry, n), false
-}
-
-// merge merges two runs. Those outside of the heap still take their memory, besides the one in their place.
+// merge merges two runs. Those in lists still take their memory, besides the one in their place.
 func (t *Table) merge(x, y *run) *run {
 	for _, r := range []*run{x, y} {
 		if r.outside {
@@ -80,13 +63,6 @@ func (t *Table) merge(x, y *run) *run {
 		}
 	}
 	return merged(&t.arena, x, y)
-}
-
-// publishOrder replaces the ordered index; k.ordering is held.
-func (t *Table) publishOrder(k *keyspace, o *order) *order {
-	t.beside.Add(int64(o.keys-k.order.Load().keys) * entryBytes)
-	k.order.Store(o)
-	return o
 }
 
 // Settle merges the runs of a keyspace into one, so that cursors made from now on have nothing to merge. It pays for a
@@ -107,5 +83,5 @@ func (t *Table) Settle(ks uint32) {
 	for i := len(o.runs) - 2; i >= 0; i-- {
 		one = t.merge(o.runs[i], one)
 	}
-	t.publishOrder(k, &order{keys: o.keys, runs: []*run{one}})
+	k.order.Store(&order{keys: o.keys, runs: []*run{one}})
 }

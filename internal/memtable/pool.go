@@ -15,6 +15,7 @@ type Pool struct {
 	block   []byte
 	touched int      // how much of block, from its start, somebody has written to
 	indexes [][]byte // one of each size
+	lists   [][]byte // of keys; one of each size
 	closed  bool
 }
 
@@ -32,8 +33,8 @@ func (p *Pool) Waiting() int {
 // Release gives the memory back to the system.
 func (p *Pool) Release() {
 	p.mu.Lock()
-	blocks := append(p.indexes, p.block)
-	p.block, p.touched, p.indexes = nil, 0, nil
+	blocks := slices.Concat(p.indexes, p.lists, [][]byte{p.block})
+	p.block, p.touched, p.indexes, p.lists = nil, 0, nil, nil
 	p.mu.Unlock()
 	for _, block := range blocks {
 		giveBack(block)
@@ -83,28 +84,55 @@ func (p *Pool) takeIndex(n int) []byte {
 	if p == nil {
 		return nil
 	}
-	p.mu.Lock()
-	i := slices.IndexFunc(p.indexes, func(b []byte) bool { return len(b) == n })
-	if i < 0 {
-		p.mu.Unlock()
-		return nil
-	}
-	block := p.indexes[i]
-	p.indexes = slices.Delete(p.indexes, i, i+1)
-	p.mu.Unlock()
+	block := p.takeOne(&p.indexes, n)
 	clear(block)
 	return block
 }
 
-// putIndex takes the memory of an index back. Of those of one size one is kept: a table has one of each.
+// putIndex takes the memory of an index back.
 func (p *Pool) putIndex(block []byte) {
-	if p != nil && len(block) > 0 {
-		p.mu.Lock()
-		if !p.closed && !slices.ContainsFunc(p.indexes, func(b []byte) bool { return len(b) == len(block) }) {
-			p.indexes = append(p.indexes, block)
-			block = nil
-		}
-		p.mu.Unlock()
+	if p != nil {
+		block = p.keepOne(&p.indexes, block)
 	}
 	giveBack(block)
+}
+
+// takeList returns n bytes, of any content; nil when there are none of that size.
+func (p *Pool) takeList(n int) []byte {
+	if p == nil {
+		return nil
+	}
+	return p.takeOne(&p.lists, n)
+}
+
+// putList takes the memory of a list of keys back.
+func (p *Pool) putList(block []byte) {
+	if p != nil {
+		block = p.keepOne(&p.lists, block)
+	}
+	giveBack(block)
+}
+
+// takeOne takes the block of n bytes out of some; nil if there is none.
+func (p *Pool) takeOne(blocks *[][]byte, n int) []byte {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	i := slices.IndexFunc(*blocks, func(b []byte) bool { return len(b) == n })
+	if i < 0 {
+		return nil
+	}
+	block := (*blocks)[i]
+	*blocks = slices.Delete(*blocks, i, i+1)
+	return block
+}
+
+// keepOne adds a block to some, unless there is one of its size: a table has one of each. It returns what is not kept.
+func (p *Pool) keepOne(blocks *[][]byte, block []byte) []byte {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(block) == 0 || p.closed || slices.ContainsFunc(*blocks, func(b []byte) bool { return len(b) == len(block) }) {
+		return block
+	}
+	*blocks = append(*blocks, block)
+	return nil
 }

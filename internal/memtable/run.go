@@ -21,7 +21,7 @@ type run struct {
 	entries []entry
 	samples []uint64 // the head of every sampleSpacing-th entry, so that a search stays within the processor's caches at first
 	prefix  int
-	outside bool // the entries lie outside of the heap
+	outside bool // the entries lie in a list, which stays
 }
 
 // sampleSpacing makes the entries between two samples fill four cache lines.

@@ -11,11 +11,8 @@ import (
 	"github.com/pandodb/pando/internal/prefetch"
 )
 
-// newRun sorts the keys of some nodes, at least one, into a run of the entries given, which are as many.
-func newRun(a *arena, nodes []ref, entries []entry) *run {
-	for i, n := range nodes {
-		entries[i].node = n
-	}
+// newRun makes a run of entries, at least one, that say their nodes.
+func newRun(a *arena, entries []entry) *run {
 	prefix := sortFrom(a, entries, 0)
 	return makeRun(entries, prefix)
 }
@@ -27,9 +24,14 @@ func newRun(a *arena, nodes []ref, entries []entry) *run {
 // a few by comparing them, many in the same way, from the next 8 bytes on.
 func sortFrom(a *arena, entries []entry, from int) (prefix int) {
 	prefix = setHeads(a, entries, from)
+	sortByHeads(a, entries, prefix)
+	return prefix
+}
+
+// sortByHeads sorts entries whose heads say what follows the first prefix bytes of their keys, which they have in common.
+func sortByHeads(a *arena, entries []entry, prefix int) {
 	sortHeads(entries)
 	eachEqual(entries, 0, func(equal []entry) { sortEqualHeads(a, equal, prefix) })
-	return prefix
 }
 
 // eachEqual calls fn for the entries whose heads are equal from bit low on, where there are more than one. Entries are sorted by that part.
