@@ -27,6 +27,10 @@ type AggregateOptions struct {
 	// Special, if set, answers first stages whose rows come from outside of the store ($currentOp, $listSessions, ...). It returns
 	// ok false for those that it does not know.
 	Special func(ctx context.Context, stage string, spec bson.RawValue) (rows []bson.Raw, ok bool, err error)
+	// Host, if set, is what $collStats and $indexStats say of where they ran.
+	Host string
+	// Usage, if set, returns what $collStats says of the time that a collection's commands took.
+	Usage func(namespace string) bson.D
 }
 
 // Aggregate runs a pipeline over the collection, for a range loop. A document is valid for its step only.
@@ -76,6 +80,7 @@ func (s *Store) aggregate(ctx context.Context, c *Collection, pipeline any, o *A
 	}
 	env := c.environment()
 	env.special, env.call, env.unchecked = o.Special, call, o.SkipValidation
+	env.host, env.usage = o.Host, o.Usage
 	call.By(ctx)
 	run, err := p.Run(ctx, env)
 	if err != nil {
@@ -247,6 +252,8 @@ type environment struct {
 	unchecked bool
 	call      *expression.Call
 	special   func(ctx context.Context, stage string, spec bson.RawValue) ([]bson.Raw, bool, error)
+	host      string
+	usage     func(namespace string) bson.D
 }
 
 func (c *Collection) environment() *environment {

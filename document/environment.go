@@ -64,60 +64,11 @@ func (e *environment) Special(ctx context.Context, stage string, spec bsoncore.V
 	case "$collStats":
 		return e.collectionStats(ctx, handle, spec)
 	case "$indexStats":
-		return e.indexStats(ctx, handle)
+		return e.indexStats(ctx, handle, spec)
 	case "$planCacheStats":
-		return &rows{}, nil // plans are made anew for each query
+		return planCacheStats(handle, spec)
 	}
 	return nil, mongoerror.New(mongoerror.CommandNotSupported, "the stage %s is not supported here", stage)
-}
-
-func (e *environment) collectionStats(ctx context.Context, c *Collection, spec bsoncore.Value) (aggregate.Cursor, error) {
-	out := bson.D{{Key: "ns", Value: c.ns.String()}, {Key: "localTime", Value: e.store.clock.Now()}}
-	asked, _ := spec.DocumentOK()
-	if v, err := asked.LookupErr("storageStats"); err == nil {
-		scale := int64(1)
-		if options, ok := v.DocumentOK(); ok {
-			if n, ok := options.Lookup("scale").AsInt64OK(); ok {
-				scale = max(n, 1)
-			}
-		}
-		stats, err := c.StorageStats(ctx, scale)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, bson.E{Key: "storageStats", Value: stats})
-	}
-	if _, err := asked.LookupErr("count"); err == nil {
-		if err := c.notSeries(); err != nil {
-			return nil, err
-		}
-		stats, err := c.Stats(ctx)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, bson.E{Key: "count", Value: Number(stats.Documents)})
-	}
-	doc, err := marshal(out)
-	return &rows{list: []document{doc}}, err
-}
-
-func (e *environment) indexStats(ctx context.Context, c *Collection) (aggregate.Cursor, error) {
-	list, err := c.Indexes(ctx)
-	if err != nil && !errors.Is(err, NamespaceNotFound) {
-		return nil, err
-	}
-	r := &rows{}
-	for _, i := range list {
-		doc, err := marshal(bson.D{
-			{Key: "name", Value: i.Name}, {Key: "key", Value: i.Spec.Lookup("key")}, {Key: "spec", Value: i.Spec},
-			{Key: "host", Value: "pando"}, {Key: "accesses", Value: bson.D{{Key: "ops", Value: int64(0)}, {Key: "since", Value: e.store.opened}}},
-		})
-		if err != nil {
-			return nil, err
-		}
-		r.list = append(r.list, doc)
-	}
-	return r, nil
 }
 
 // Stats is sizes of a collection.

@@ -472,7 +472,7 @@ func (r *request) aggregate() (bsoncore.Document, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := &document.AggregateOptions{Hint: r.raw("hint"), Special: r.specialStage}
+	o := &document.AggregateOptions{Hint: r.raw("hint"), Special: r.specialStage, Host: r.server.o.Address, Usage: r.server.stats.latencies}
 	if o.Collation, err = r.optional("collation"); err != nil {
 		return nil, err
 	}

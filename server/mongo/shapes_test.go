@@ -34,3 +34,45 @@ func TestAnswersHaveWhatShellsLookAt(t *testing.T) {
 	profiled := c.must("d", cmd("find", profileName, "filter", bson.D{{Key: "op", Value: "query"}}))
 	expect(profiled, `{"$numberInt":"3"}`, "cursor", "firstBatch", "0", "nreturned")
 }
+
+// What $collStats, $indexStats and $planCacheStats are asked for is checked, and what they tell says where it is from.
+func TestStagesOfStatistics(t *testing.T) {
+	c := filled(t, 5, &Options{Address: "there:27017"})
+	aggregate := func(name, stage string, spec any) bson.D {
+		return cmd("aggregate", name, "pipeline", bson.A{cmd(stage, spec)}, "cursor", bson.D{})
+	}
+	for _, x := range []struct {
+		command bson.D
+		want    int32
+	}{
+		{aggregate("c", "$collStats", 1), 5447000},
+		{aggregate("c", "$collStats", cmd("size", bson.D{})), 40415},
+		{aggregate("c", "$collStats", cmd("count", 1)), 14},
+		{aggregate("c", "$collStats", cmd("count", cmd("a", 1))), 31170},
+		{aggregate("c", "$collStats", cmd("storageStats", cmd("scale", 0))), 51024},
+		{aggregate("c", "$collStats", cmd("storageStats", cmd("scale", "x"))), 14},
+		{aggregate("c", "$collStats", cmd("latencyStats", cmd("histograms", 1))), 14},
+		{aggregate("c", "$collStats", cmd("latencyStats", cmd("colour", 1))), 40415},
+		{aggregate("c", "$collStats", cmd("queryExecStats", 1)), 14},
+		{aggregate("none", "$collStats", cmd("count", bson.D{})), 26},
+		{aggregate("none", "$collStats", cmd("storageStats", bson.D{})), 26},
+		{aggregate("c", "$indexStats", cmd("a", 1)), 28803},
+		{aggregate("c", "$planCacheStats", cmd("a", 1)), 9},
+		{aggregate("none", "$planCacheStats", bson.D{}), 50933},
+	} {
+		c.refused("d", x.command, x.want)
+	}
+	stats := c.must("d", aggregate("c", "$collStats", bson.D{{Key: "latencyStats", Value: bson.D{}}, {Key: "count", Value: bson.D{}}})).Lookup("cursor", "firstBatch", "0").Document()
+	if n := stats.Lookup("latencyStats", "writes", "ops").AsInt64(); textIn(stats, "host") != "there:27017" || n != 1 {
+		t.Errorf("$collStats: %s", stats)
+	}
+	if n := stats.Lookup("latencyStats", "commands", "ops").AsInt64(); n != 1 { // the collection was made
+		t.Errorf("%d commands", n)
+	}
+	index := c.must("d", aggregate("c", "$indexStats", bson.D{})).Lookup("cursor", "firstBatch", "0").Document()
+	if textIn(index, "host") != "there:27017" {
+		t.Errorf("$indexStats: %s", index)
+	}
+	c.must("d", aggregate("none", "$collStats", bson.D{}))
+	c.must("d", aggregate("none", "$indexStats", bson.D{}))
+}

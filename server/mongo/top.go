@@ -100,3 +100,23 @@ func (r *request) top() (bsoncore.Document, error) {
 	}
 	return encode(bson.D{{Key: "totals", Value: totals}, {Key: "ok", Value: 1.0}})
 }
+
+// latencies is what $collStats tells of a collection's commands since the server was started: how many there were, and the microseconds
+// that they took.
+func (t *statistics) latencies(namespace string) bson.D {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var u usage
+	if known := t.byCollection[namespace]; known != nil {
+		u = *known
+	}
+	latency := func(x tally) bson.D {
+		return bson.D{{Key: "latency", Value: x.total.Microseconds()}, {Key: "ops", Value: x.count}}
+	}
+	writes := tally{u.insert.count + u.update.count + u.remove.count, u.insert.total + u.update.total + u.remove.total}
+	commands := tally{u.write.count - writes.count, u.write.total - writes.total}
+	return bson.D{
+		{Key: "reads", Value: latency(u.read)}, {Key: "writes", Value: latency(writes)}, {Key: "commands", Value: latency(commands)},
+		{Key: "transactions", Value: latency(tally{})},
+	}
+}
