@@ -5,12 +5,16 @@ import (
 	"io"
 	"io/fs"
 	"math/rand/v2"
+	"path"
+	"sync/atomic"
 	"testing"
 	"testing/iotest"
 	"testing/synctest"
 	"time"
 
+	"github.com/pandodb/pando/internal/root"
 	"github.com/pandodb/pando/internal/segment"
+	"github.com/pandodb/pando/vfs/faultfs"
 	"github.com/pandodb/pando/vfs/memfs"
 )
 
@@ -75,4 +79,42 @@ func TestOverwrittenValuesGiveTheirSpaceBack(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Whoever writes long values waits when settling cannot follow, as whoever writes short ones does: what there is on the disk stays
+// within what two memtables may bring.
+func TestLongValuesWaitForSettling(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const memory = 8 << 20
+		fsys, goOn := faultfs.New(memfs.New()), make(chan struct{})
+		db := openMem(t, fsys, Options{MemoryBytes: memory})
+		fsys.OnCall(func(_ faultfs.Op, name string) error {
+			if path.Base(name) == root.Name {
+				<-goOn
+			}
+			return nil
+		})
+		const length, count, limit = 32 << 10, 1000, 4 * memory / 4 // four segments
+		var written atomic.Int64
+		done := make(chan error, 1)
+		go func() {
+			value, noise := make([]byte, length), rand.NewChaCha8([32]byte{1})
+			var err error
+			for i := 0; i < count && err == nil; i++ {
+				_, _ = noise.Read(value) // never fails
+				err = db.Put([]byte{byte(i % 8)}, value)
+				written.Add(length)
+			}
+			done <- err
+		}()
+		time.Sleep(time.Hour)
+		if n := written.Load(); n < 2*limit-4*length || n > 2*limit+4*length {
+			t.Errorf("%d bytes of values were written while nothing settled", n)
+		}
+		if db.Metrics().Stalls == 0 {
+			t.Error("the writer was not slowed down before it was stopped")
+		}
+		close(goOn)
+		must(t, <-done)
+	})
 }

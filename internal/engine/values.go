@@ -20,8 +20,8 @@ type valueHolds struct {
 	holds map[*ValueHold]struct{}
 
 	// Of Engine.valuesWritten, what was written before the memtable in front began, and the bytes behind that with which it settles
-	// whatever that costs. Both belong to who leads.
-	before, most int64
+	// whatever that costs; and what was written before writers were slowed down last. All belong to who leads.
+	before, most, paced int64
 }
 
 // ValueHold protects values on their way to a commit. Release gives it up, and may be called twice.
@@ -98,13 +98,16 @@ func (e *Engine) wroteValue(n int64) {
 }
 
 // The space of a value that was replaced or deleted is given back by a checkpoint. A memtable holds no more of a value apart than
-// where it lies, so that what it replaces may be many times as large as all there is by the time it is full.
+// where it lies, so that what it replaces may be many times as large as all there is by the time it is full. So the values that it may
+// bring are limited as its own bytes are: while the memtable behind it settles, writers are slowed down, and stopped at the limit.
 const (
 	// valueSegments is how many segments full of values are little.
 	valueSegments = 4
 	// valuePerRecord is how many bytes of values there must be for each record before a checkpoint is made for their sake: it may
 	// have to write a leaf for each.
 	valuePerRecord = 32 << 10
+	// valuePerSettled is how many bytes of values settle in the time of one byte of a memtable.
+	valuePerSettled = 16
 )
 
 // beginValues notes that a new memtable comes in front. The caller leads.
@@ -116,13 +119,28 @@ func (e *Engine) beginValues() {
 		}
 	}
 	e.values.before, e.values.most = e.valuesWritten.Load(), live
+	e.values.paced = e.values.before
 }
 
-// valuesDue reports whether the memtable in front is to settle because of the values that were written since it began. The caller
-// leads.
+// newValues is how many bytes of values were written since the memtable in front began. The caller leads.
+func (e *Engine) newValues() int64 { return e.valuesWritten.Load() - e.values.before }
+
+// valuesLimit is with how many bytes of values a memtable in front of so many records is to settle. The caller leads.
+func (e *Engine) valuesLimit(records int) int64 {
+	return max(valueSegments*e.sizes.segment, min(e.values.most, valuePerRecord*int64(records)))
+}
+
+// valuesDue reports whether the memtable in front, of so many records, has come to the limit. The caller leads.
 func (e *Engine) valuesDue(records int) bool {
-	n := e.valuesWritten.Load() - e.values.before
-	return records > 0 && n >= valueSegments*e.sizes.segment && (n >= e.values.most || n >= valuePerRecord*int64(records))
+	return records > 0 && e.newValues() >= e.valuesLimit(records)
+}
+
+// valuesToPace is how many bytes of values were written since it was asked last. The caller leads.
+func (e *Engine) valuesToPace() int64 {
+	written := e.valuesWritten.Load()
+	n := written - e.values.paced
+	e.values.paced = written
+	return n
 }
 
 // OpenValue returns a reader of a value that lies apart.

@@ -258,10 +258,10 @@ func (e *Engine) referTo(encoded []byte, seq uint64) {
 func (e *Engine) makeRoom(records, bytes int) error {
 	v := e.current.Load()
 	front := v.Tables[0]
-	if e.takes(front.Table, records, bytes) {
+	if e.takes(front.Table, records, bytes) && !e.valuesDue(front.Len()) {
 		if len(v.Tables) > 1 {
-			e.pace(front.Bytes(), bytes)
-		} else if e.valuesDue(front.Len()) || front.Ordered() >= e.sizes.ordered {
+			e.pace(front, bytes)
+		} else if front.Ordered() >= e.sizes.ordered {
 			return e.freeze(records, bytes)
 		}
 		return nil
@@ -342,14 +342,15 @@ func (e *Engine) awaitSettled(n int) error {
 
 // pace slows a writer down when the memtable in front fills faster than the one behind it settles, so that the two meet
 // gradually instead of at a wall. The delay grows with the square of the lag, up to about the speed at which settling goes.
-func (e *Engine) pace(used, bytes int) {
+func (e *Engine) pace(front *view.Table, bytes int) {
 	const mostPerByte = 40 // nanoseconds
-	fill := float64(used) / float64(e.sizes.memtable)
+	values := e.valuesToPace()
+	fill := max(float64(front.Bytes())/float64(e.sizes.memtable), float64(e.newValues())/float64(e.valuesLimit(front.Len())))
 	lag := fill - 0.5 - float64(e.progress.Load())/progressWhole/2
 	if lag <= 0 {
 		return
 	}
-	e.owed += int64(float64(bytes+64) * mostPerByte * 4 * lag * lag)
+	e.owed += int64(float64(int64(bytes+64)+values/valuePerSettled) * mostPerByte * 4 * lag * lag)
 	if e.owed < int64(time.Millisecond) {
 		return
 	}
