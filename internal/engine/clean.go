@@ -71,6 +71,11 @@ func (s *settlement) policy() cleanPolicy {
 func (s *settlement) plan() error {
 	candidates := s.settledSegments(s.e.store.Segments(), s.e.root.Current().Seq)
 	s.victims, s.moved, s.movedKeys = map[uint32]bool{}, map[uint32][]layout.Change{}, map[ownerKey]bool{}
+	if s.work.rewrite {
+		if err := s.recount(candidates); err != nil {
+			return fmt.Errorf("count values: %w", err)
+		}
+	}
 	candidates = slices.DeleteFunc(candidates, func(i segment.Info) bool { return s.e.stuck[i.ID] })
 	var values []uint32
 	for _, class := range []segment.Class{segment.Nodes, segment.Values} {
