@@ -15,8 +15,8 @@ import (
 	"github.com/pandodb/pando/document/internal/mongoerror"
 )
 
-// Merge implements aggregate.Environment: $merge, for one document.
-func (e *environment) Merge(ctx context.Context, database, collection string, m *aggregate.Merge, doc document) error {
+// Merge implements aggregate.Environment: $merge, for documents that follow each other.
+func (e *environment) Merge(ctx context.Context, database, collection string, m *aggregate.Merge, docs []document, report func(err error) error) error {
 	if e.tx != nil {
 		return mongoerror.New(mongoerror.OperationNotSupportedInTransaction, "Stage not supported inside of a multi-document transaction: $merge")
 	}
@@ -24,24 +24,52 @@ func (e *environment) Merge(ctx context.Context, database, collection string, m 
 	if err := c.notSeries(); err != nil {
 		return err
 	}
-	doc = append(document(nil), doc...)
+	list := make([]Statement, 0, len(docs))
+	var wrong error
+	for _, doc := range docs {
+		filter, doc, err := e.matching(m, doc)
+		if wrong = err; err != nil {
+			break // those before it are merged
+		}
+		if m.Alone() {
+			list = nil
+			wrong = c.merge(ctx, m, filter, doc, e.unchecked)
+			break
+		}
+		list = append(list, c.merging(m, filter, doc, e.unchecked))
+	}
+	var failed error
+	c.ApplyMany(ctx, list, func(_ int, _ *UpdateResult, err error) bool {
+		if err != nil && failed == nil {
+			failed = report(err)
+		}
+		return failed == nil
+	})
+	if failed == nil && wrong != nil {
+		failed = report(wrong)
+	}
+	return failed
+}
+
+// matching returns what finds the document that one is merged with, and the document, which has an _id where that is part of it.
+func (e *environment) matching(m *aggregate.Merge, doc document) (filter, identified document, err error) {
 	if _, err := doc.LookupErr("_id"); err != nil && slices.Contains(m.On, "_id") {
 		// Matched by other fields, a document that is there keeps its _id, so that none is made up then.
 		if doc, _, err = identify(doc, e.store.newID); err != nil {
-			return err
+			return nil, nil, err
 		}
 	}
-	filter := bsoncore.NewDocumentBuilder()
+	b := bsoncore.NewDocumentBuilder()
 	for _, field := range m.On {
 		v, err := doc.LookupErr(strings.Split(field, ".")...)
 		if err != nil || v.Type == bsoncore.TypeNull || v.Type == bsoncore.TypeUndefined {
-			return mongoerror.New(mongoerror.Code(51132), "$merge write error: 'on' field '%s' cannot be missing, null or undefined", field)
+			return nil, nil, mongoerror.New(mongoerror.Code(51132), "$merge write error: 'on' field '%s' cannot be missing, null or undefined", field)
 		} else if v.Type == bsoncore.TypeArray {
-			return mongoerror.New(mongoerror.Code(51185), "$merge write error: 'on' field '%s' is an array", field)
+			return nil, nil, mongoerror.New(mongoerror.Code(51185), "$merge write error: 'on' field '%s' is an array", field)
 		}
-		filter.AppendValue(field, v)
+		b.AppendValue(field, v)
 	}
-	return c.merge(ctx, m, filter.Build(), doc, e.unchecked)
+	return b.Build(), doc, nil
 }
 
 // Unique implements aggregate.Environment.
@@ -66,36 +94,43 @@ func separates(def *index.Definition, fields []string, by *collation.Collation) 
 	})
 }
 
-// merge carries out what is to happen to a document that is there, or is not. unchecked leaves the validator out.
-func (c *Collection) merge(ctx context.Context, m *aggregate.Merge, filter, doc document, unchecked bool) error {
+// merging returns the statement that merges a document with the one that is there, or inserts it. unchecked leaves the validator out.
+func (c *Collection) merging(m *aggregate.Merge, filter, doc document, unchecked bool) Statement {
 	raw := bson.Raw(doc)
-	upsert := m.WhenNotMatched == "insert"
-	var u any
-	o := &UpdateOptions{Upsert: upsert, Let: variablesDocument(m.Let), Collation: c.collationOf(m), SkipValidation: unchecked}
-	insert := func() error {
-		_, err := c.InsertMany(ctx, []bson.Raw{raw}, &InsertOptions{SkipValidation: unchecked})
-		return err
-	}
+	s := Statement{Filter: bson.Raw(filter), Options: UpdateOptions{
+		Upsert: m.WhenNotMatched == "insert", Collation: c.collationOf(m), SkipValidation: unchecked,
+	}}
 	switch m.WhenMatched {
 	case "replace":
-		u = raw
+		s.Update = raw
 	case "keepExisting":
-		u, o.Upsert = bson.D{{Key: "$setOnInsert", Value: raw}}, true
+		s.Update, s.Options.Upsert = bson.D{{Key: "$setOnInsert", Value: raw}}, true
 	case "merge":
-		u = bson.D{{Key: "$set", Value: raw}}
+		s.Update = bson.D{{Key: "$set", Value: raw}}
 	case "pipeline":
-		u = bson.RawValue{Type: bson.Type(m.Pipeline.Type), Value: m.Pipeline.Data}
-	case "fail":
+		s.Update, s.Options.Let = bson.RawValue{Type: bson.Type(m.Pipeline.Type), Value: m.Pipeline.Data}, variablesDocument(m.Let)
+	}
+	return s
+}
+
+// merge carries out what is to happen to a document that is there, or is not, and is merged alone.
+func (c *Collection) merge(ctx context.Context, m *aggregate.Merge, filter, doc document, unchecked bool) error {
+	insert := func() error {
+		_, err := c.InsertMany(ctx, []bson.Raw{bson.Raw(doc)}, &InsertOptions{SkipValidation: unchecked})
+		return err
+	}
+	if m.WhenMatched == "fail" {
 		return insert()
 	}
-	if m.WhenMatched == "pipeline" && upsert {
-		if there, err := c.Count(ctx, bson.Raw(filter), &FindOptions{Limit: 1, Collation: o.Collation}); err != nil {
+	s := c.merging(m, filter, doc, unchecked)
+	if m.WhenMatched == "pipeline" && s.Options.Upsert {
+		if there, err := c.Count(ctx, s.Filter, &FindOptions{Limit: 1, Collation: s.Options.Collation}); err != nil {
 			return err
 		} else if there == 0 {
 			return insert()
 		}
 	}
-	result, err := c.Apply(ctx, bson.Raw(filter), u, o)
+	result, err := c.Apply(ctx, s.Filter, s.Update, &s.Options)
 	if err != nil {
 		return err
 	}

@@ -166,3 +166,38 @@ func TestStatementsTogetherBesideOthers(t *testing.T) {
 		t.Errorf("%d documents counted right, %v: %v", n, err, allOf(t, c))
 	}
 }
+
+// A $merge by _id writes its documents in groups, into the collection that it reads too.
+func TestMergesShareCommits(t *testing.T) {
+	s := opened(t, &Options{Storage: pando.Options{FS: memfs.New(), Profile: pando.Durable}})
+	defer s.Close()
+	ctx := context.Background()
+	c, into := s.Database("d").Lookup("c"), s.Database("d").Lookup("into")
+	var docs []any
+	for i := range 1000 {
+		docs = append(docs, bson.D{{Key: "_id", Value: i}, {Key: "n", Value: i}})
+	}
+	if _, err := c.InsertMany(ctx, docs, nil); err != nil {
+		t.Fatal(err)
+	}
+	merge := func(stage bson.D) {
+		t.Helper()
+		for _, err := range c.Aggregate(ctx, bson.A{bson.D{{Key: "$set", Value: bson.D{{Key: "m", Value: "$n"}}}}, bson.D{{Key: "$merge", Value: stage}}}, nil) {
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	before := s.DB().Metrics().Syncs
+	merge(bson.D{{Key: "into", Value: "into"}})
+	merge(bson.D{{Key: "into", Value: "into"}, {Key: "whenMatched", Value: "replace"}})
+	merge(bson.D{{Key: "into", Value: "c"}})
+	if n := s.DB().Metrics().Syncs - before; n > 30 {
+		t.Errorf("%d syncs for three times 1000 documents", n)
+	}
+	for _, c := range []*Collection{c, into} {
+		if n, err := c.Count(ctx, bson.D{{Key: "$expr", Value: bson.D{{Key: "$eq", Value: bson.A{"$n", "$m"}}}}}, nil); n != 1000 || err != nil {
+			t.Errorf("%d documents, %v", n, err)
+		}
+	}
+}

@@ -62,8 +62,9 @@ type Environment interface {
 	Replace(ctx context.Context, database, collection string, docs Cursor) error
 	// Unique reports whether an index makes sure that no two documents of the collection have the same values of fields.
 	Unique(database, collection string, fields []string, by *collation.Collation) (bool, error)
-	// Merge is $merge, for one document.
-	Merge(ctx context.Context, database, collection string, m *Merge, doc bsoncore.Document) error
+	// Merge is $merge, for documents that follow each other; unless they are merged alone there may be several. What became of each is
+	// reported; an error that comes back ends it, and is its own.
+	Merge(ctx context.Context, database, collection string, m *Merge, docs []bsoncore.Document, report func(err error) error) error
 }
 
 // Merge says what $merge does with a document.
@@ -74,6 +75,11 @@ type Merge struct {
 	Let            []expression.Variable // evaluated for the document
 	WhenNotMatched string                // insert, discard, fail
 	Collation      *collation.Collation  // of On
+}
+
+// Alone reports whether documents are merged one by one, since what becomes of one has to be known, or has variables of its own.
+func (m *Merge) Alone() bool {
+	return m.WhenMatched == "fail" || m.WhenMatched == "pipeline" || m.WhenNotMatched == "fail"
 }
 
 // Options of Parse.

@@ -104,13 +104,15 @@ func (m *memory) Unique(string, string, []string, *collation.Collation) (bool, e
 	return true, nil
 }
 
-func (m *memory) Merge(_ context.Context, _, _ string, merge *Merge, doc document) error {
-	b, start := begin(nil)
-	b = appendField(b, "doc", documentValue(doc))
-	for _, v := range merge.Let {
-		b = appendField(b, v.Name, v.Value)
+func (m *memory) Merge(_ context.Context, _, _ string, merge *Merge, docs []document, _ func(err error) error) error {
+	for _, doc := range docs {
+		b, start := begin(nil)
+		b = appendField(b, "doc", documentValue(doc))
+		for _, v := range merge.Let {
+			b = appendField(b, v.Name, v.Value)
+		}
+		m.merged = append(m.merged, end(b, start))
 	}
-	m.merged = append(m.merged, end(b, start))
 	return nil
 }
 

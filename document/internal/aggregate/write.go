@@ -1,6 +1,7 @@
 package aggregate
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"io"
@@ -295,31 +296,55 @@ const (
 	mergeBatchBytes = 16 << 20
 )
 
+// What is merged together at most.
+const (
+	mergeGroup      = 256
+	mergeGroupBytes = 1 << 20
+)
+
 // Next implements Cursor: it merges everything, and has no documents. One that cannot be written does not keep out those that follow
 // closely: MongoDB writes batches without an order.
 func (c *mergeCursor) Next(ctx context.Context) (document, error) {
 	var failed error
+	m := c.s.merge
+	var group []document
+	grouped, limit := 0, mergeGroup
+	if m.Alone() {
+		limit = 1
+	}
+	flush := func() error {
+		if len(group) == 0 {
+			return nil
+		}
+		err := c.x.env.Merge(ctx, c.s.database, c.s.collection, &m, group, func(err error) error {
+			switch mongoerror.CodeOf(err) {
+			case mongoerror.DuplicateKey, mongoerror.DocumentValidationFailure, mongoerror.MergeStageNoMatchingDocument:
+				failed, err = cmp.Or(failed, err), nil
+			}
+			return err
+		})
+		clear(group)
+		group, grouped = group[:0], 0
+		return err
+	}
 	count, size := 0, 0
-	err := drain(ctx, c.in, func(doc document) error {
+	err := drain(ctx, c.in, func(doc document) (err error) {
 		if count, size = count+1, size+len(doc); count > mergeBatch || size > mergeBatchBytes {
-			if failed != nil {
-				return failed
+			if err := cmp.Or(flush(), failed); err != nil {
+				return err
 			}
 			count, size = 1, len(doc)
 		}
-		m := c.s.merge
-		var err error
 		if m.Let, err = evalLet(c.s.let, doc); err != nil {
 			return err
 		}
-		err = c.x.env.Merge(ctx, c.s.database, c.s.collection, &m, doc)
-		switch mongoerror.CodeOf(err) {
-		case mongoerror.DuplicateKey, mongoerror.DocumentValidationFailure, mongoerror.MergeStageNoMatchingDocument:
-			failed, err = cmp.Or(failed, err), nil
+		group, grouped = append(group, bytes.Clone(doc)), grouped+len(doc)
+		if len(group) < limit && grouped < mergeGroupBytes {
+			return nil
 		}
-		return err
+		return flush()
 	})
-	if err := cmp.Or(err, failed); err != nil {
+	if err := cmp.Or(err, flush(), failed); err != nil {
 		return nil, err
 	}
 	return nil, io.EOF
