@@ -12,6 +12,18 @@ next:
 	JGT        next
 	RET
 
+// func Near(p unsafe.Pointer, n int)
+TEXT ·Near(SB), NOSPLIT, $0-16
+	MOVQ p+0(FP), AX
+	MOVQ n+8(FP), CX
+
+next:
+	PREFETCHT0 (AX)
+	ADDQ       $64, AX
+	DECQ       CX
+	JGT        next
+	RET
+
 // func Gather(base, list unsafe.Pointer, n, stride, length int)
 TEXT ·Gather(SB), NOSPLIT, $0-40
 	MOVQ base+0(FP), AX

@@ -12,6 +12,18 @@ next:
 	BGT  next
 	RET
 
+// func Near(p unsafe.Pointer, n int)
+TEXT ·Near(SB), NOSPLIT, $0-16
+	MOVD p+0(FP), R0
+	MOVD n+8(FP), R1
+
+next:
+	PRFM (R0), PLDL1KEEP
+	ADD  $64, R0
+	SUBS $1, R1, R1
+	BGT  next
+	RET
+
 // func Gather(base, list unsafe.Pointer, n, stride, length int)
 TEXT ·Gather(SB), NOSPLIT, $0-40
 	MOVD base+0(FP), R0

@@ -10,5 +10,8 @@ const Line = 64
 // Lines does nothing.
 func Lines(unsafe.Pointer, int) {}
 
+// Near does nothing.
+func Near(unsafe.Pointer, int) {}
+
 // Gather does nothing.
 func Gather(_, _ unsafe.Pointer, _, _, _ int) {}

@@ -15,8 +15,10 @@ func TestLines(t *testing.T) {
 	}
 	for n := -1; n < 10; n++ {
 		prefetch.Lines(unsafe.Pointer(&memory[100]), n)
+		prefetch.Near(unsafe.Pointer(&memory[100]), n)
 	}
 	prefetch.Lines(nil, 3)
+	prefetch.Near(nil, 3)
 	for i := range memory {
 		if memory[i] != byte(i) {
 			t.Fatalf("byte %d has changed to %d", i, memory[i])

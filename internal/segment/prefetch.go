@@ -12,7 +12,8 @@ import (
 
 const (
 	// nearBytes is how much is asked for of a blob that is read from its beginning on, and nearPart how much about the place where a key
-	// may lie in a page: as much as a part has. Twice as much finds few more keys, and waits for lines that nobody reads.
+	// may lie in a page: as much as a part has. Twice as much finds few more keys, and waits for lines that nobody reads. So few come into
+	// the processor's innermost cache at once: out of the second one a get takes a twelfth longer.
 	nearBytes = 640
 	nearPart  = parts.Least / 2
 	// shares is how finely Prefetch is told where in a page a key lies.
@@ -60,6 +61,6 @@ func (m *mapped) prefetch(p Pointer, from, n int) {
 	n = min(n, int(p.Length)-from)
 	begin := int64(p.Offset) + int64(from)
 	if n > 0 && begin+int64(n) <= int64(len(m.data)) {
-		prefetch.Lines(unsafe.Pointer(&m.data[begin]), (n+prefetch.Line-1)/prefetch.Line)
+		prefetch.Near(unsafe.Pointer(&m.data[begin]), (n+prefetch.Line-1)/prefetch.Line)
 	}
 }
