@@ -68,6 +68,18 @@ func restCursors(t *testing.T, c *document.Collection) map[string]func() (*docum
 		"pipeline":  piped(`[{"$match": {"few": 1}}, {"$set": {"more": "$n"}}, {"$unwind": "$list"}, {"$set": {"more": {"$add": ["$more", "$list"]}}}]`),
 		"join":      piped(`[{"$lookup": {"from": "c", "localField": "n", "foreignField": "_id", "as": "same"}}, {"$unwind": "$same"}]`),
 		"union":     piped(`[{"$match": {"few": 1}}, {"$unionWith": {"coll": "c", "pipeline": [{"$match": {"few": 0}}]}}]`),
+		"matches":   piped(`[{"$lookup": {"from": "c", "localField": "n", "foreignField": "n", "as": "same"}}]`),
+		"part":      piped(`[{"$redact": "$$KEEP"}, {"$skip": 3}, {"$limit": 30}]`),
+		"inner": piped(`[{"$match": {"few": 1}}, {"$lookup": {"from": "c", "let": {"n": "$n"}, "pipeline": [{"$match": {"$expr": {"$eq": ["$n", "$$n"]}}}],
+			"as": "same"}}, {"$unwind": "$same"}]`),
+		"inner matches": piped(`[{"$match": {"few": 1}}, {"$lookup": {"from": "c", "let": {"n": "$n"}, "pipeline": [{"$match": {"$expr": {"$eq": ["$n", "$$n"]}}}],
+			"as": "same"}}]`),
+		"graph":  piped(`[{"$graphLookup": {"from": "c", "startWith": "$n", "connectFromField": "n", "connectToField": "_id", "as": "path"}}]`),
+		"window": piped(`[{"$setWindowFields": {"partitionBy": "$few", "sortBy": {"_id": 1}, "output": {"sum": {"$sum": "$n", "window": {"documents": [-1, 1]}}, "rank": {"$rank": {}}}}}]`),
+		"group":  piped(`[{"$group": {"_id": "$n", "data": {"$push": "$data"}}}, {"$sort": {"_id": 1}}]`),
+		"groups": piped(`[{"$sort": {"_id": 1}}, {"$group": {"_id": "$n", "data": {"$push": "$data"}}}]`),
+		"facet":  piped(`[{"$facet": {"one": [{"$sort": {"_id": 1}}, {"$limit": 3}], "other": [{"$sort": {"_id": -1}}, {"$limit": 3}]}}, {"$unwind": "$one"}]`),
+		"dense":  piped(`[{"$densify": {"field": "_id", "range": {"step": 0.5, "bounds": "full"}}}]`),
 		"view": func() (*document.Cursor, error) {
 			return c.Database().Lookup("view").OpenFind(ctx, nil, &document.FindOptions{Projection: document.JSON(`{"data": 1, "list": 1}`)})
 		},
@@ -116,7 +128,7 @@ func TestCursorsThatRestAreSmall(t *testing.T) {
 		return int64(m.HeapAlloc)
 	}
 	const cursors = 50
-	for _, name := range []string{"all", "filter", "lookup", "index", "projection", "record id"} {
+	for _, name := range []string{"all", "filter", "lookup", "index", "projection", "record id", "inner matches", "graph", "part"} {
 		query := restCursors(t, c)[name]
 		before := heap()
 		list := make([]*document.Cursor, cursors)

@@ -94,8 +94,29 @@ func Rest(c Cursor) {
 	case *unwindCursor:
 		c.buf, c.other = nil, nil
 		Rest(c.in)
+	case *limitCursor:
+		Rest(c.Cursor)
+	case *skipCursor:
+		Rest(c.Cursor)
 	case *joinCursor:
+		c.rest()
 		Rest(c.in)
+	case *subPipelineCursor:
+		c.rest()
+		Rest(c.in)
+		if c.inner != nil {
+			Rest(c.inner)
+		}
+	case *unionCursor:
+		Rest(c.first)
+		Rest(c.second)
+	case *graphCursor:
+		c.buf = nil
+		Rest(c.in)
+	case *groupCursor:
+		c.buf = nil
+	case *windowCursor:
+		c.buf = [2][]byte{}
 	case *lazyCursor:
 		if c.cursor != nil {
 			Rest(c.cursor)

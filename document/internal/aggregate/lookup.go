@@ -165,6 +165,9 @@ type lookupOutput struct {
 	n     int
 }
 
+// rest forgets the document that was made last.
+func (o *lookupOutput) rest() { o.buf, o.other, o.list = nil, nil, nil }
+
 // start begins the array of matches.
 func (o *lookupOutput) start() { o.list, _ = begin(o.list[:0]); o.n = 0 }
 
