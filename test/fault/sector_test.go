@@ -7,6 +7,7 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -19,7 +20,16 @@ import (
 // sectors is a file system some of whose sectors cannot be read.
 type sectors struct {
 	*memfs.FS
-	bad func(name string, from, to int64) bool
+	bad atomic.Pointer[func(name string, from, to int64) bool] // nil: all can be read
+}
+
+// fails says which sectors cannot be read from now on.
+func (s *sectors) fails(bad func(name string, from, to int64) bool) {
+	if bad == nil {
+		s.bad.Store(nil)
+		return
+	}
+	s.bad.Store(&bad)
 }
 
 type sectorFile struct {
@@ -39,7 +49,7 @@ func (s *sectors) Open(name string) (vfs.File, error) {
 }
 
 func (f *sectorFile) ReadAt(b []byte, offset int64) (int, error) {
-	if bad := f.fs.bad; bad != nil && bad(f.name, offset, offset+int64(len(b))) {
+	if bad := f.fs.bad.Load(); bad != nil && (*bad)(f.name, offset, offset+int64(len(b))) {
 		return 0, errDevice
 	}
 	return f.File.ReadAt(b, offset)
@@ -122,7 +132,7 @@ func TestChangesBesideASectorThatCannotBeRead(t *testing.T) {
 				t.Error(err)
 			}
 		}()
-		r.fs.bad = leaf
+		r.fs.fails(leaf)
 		if n := r.readable(); n == len(r.want) || n == 0 {
 			t.Fatalf("%d of %d keys can be read", n, len(r.want))
 		}
@@ -142,7 +152,7 @@ func TestChangesBesideASectorThatCannotBeRead(t *testing.T) {
 			t.Fatalf("%d of %d keys can be read", n, len(r.want))
 		}
 		r.reopen()
-		r.fs.bad = nil
+		r.fs.fails(nil)
 		if n := r.readable(); n != len(r.want) {
 			t.Errorf("the device works again, and %d of %d keys can be read", n, len(r.want))
 		}
@@ -167,7 +177,7 @@ func TestSectorThatStaysUnreadableIsDamage(t *testing.T) {
 				t.Error(err)
 			}
 		}()
-		r.fs.bad = func(name string, _, _ int64) bool { return inSegment(name) }
+		r.fs.fails(func(name string, _, _ int64) bool { return inSegment(name) })
 		if err := r.db.DeleteRange([]byte("key00001"), []byte("key00002")); err != nil {
 			t.Fatal(err)
 		}
@@ -178,7 +188,7 @@ func TestSectorThatStaysUnreadableIsDamage(t *testing.T) {
 				t.Fatalf("attempt %d: %v", i, err)
 			}
 		}
-		r.fs.bad = nil // it has passed
+		r.fs.fails(nil) // it has passed
 		if err := r.db.Checkpoint(ctx); err != nil {
 			t.Fatal(err)
 		}
@@ -186,7 +196,7 @@ func TestSectorThatStaysUnreadableIsDamage(t *testing.T) {
 			t.Fatalf("%d of %d keys can be read", n, len(r.want))
 		}
 		r.reopen()
-		r.fs.bad = leaf
+		r.fs.fails(leaf)
 		lost := len(r.want) - r.readable()
 		inside := r.firstUnreadable()
 		if err := r.db.DeleteRange([]byte(inside), []byte(inside+"x")); err != nil {
@@ -201,7 +211,7 @@ func TestSectorThatStaysUnreadableIsDamage(t *testing.T) {
 		if err := r.db.Checkpoint(ctx); err != nil {
 			t.Fatalf("a minute later: %v", err)
 		}
-		r.fs.bad = nil
+		r.fs.fails(nil)
 		if n := r.readable(); n <= len(r.want)-lost || n == len(r.want) {
 			t.Errorf("%d of %d keys can be read, %d were lost", n, len(r.want), lost)
 		}

@@ -3,11 +3,13 @@ package fault
 import (
 	"bytes"
 	"errors"
+	"flag"
 	"fmt"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 
 	"github.com/pandodb/pando"
 	"github.com/pandodb/pando/vfs/faultfs"
@@ -18,10 +20,32 @@ import (
 // acknowledged is there when they work again. What one read calls damage must not be given up for good.
 func TestReadsThatFailNowAndThen(t *testing.T) {
 	for seed := range uint64(10) {
-		newFlaky(t, seed, false).run()
-		newFlaky(t, seed, true).run()
+		newFlaky(t, seed, hiccups).run()
+		newFlaky(t, seed, flips).run()
 	}
 }
+
+// TestSectorsThatFailForAWhile is the same where sectors cannot be read for many calls on end. Without a pause no time passes, so that
+// none of them is given up.
+func TestSectorsThatFailForAWhile(t *testing.T) {
+	for i := range uint64(*flakySeeds) {
+		synctest.Test(t, func(t *testing.T) { newFlaky(t, *flakySeed+i, whole).run() })
+	}
+}
+
+// trouble is what reads meet.
+type trouble int
+
+const (
+	hiccups trouble = iota // an error now and then
+	flips                  // a wrong bit instead
+	whole                  // sectors that fail until they are mended
+)
+
+var (
+	flakySeed  = flag.Uint64("flaky.seed", 0, "the first seed of the sectors that fail")
+	flakySeeds = flag.Int("flaky.seeds", 10, "how many seeds there are")
+)
 
 // flaky is a database on a device that fails to read at times.
 type flaky struct {
@@ -29,7 +53,8 @@ type flaky struct {
 	seed    uint64
 	rng     *rand.Rand
 	fs      *faultfs.FS
-	flips   bool // reads bring wrong bits instead of errors
+	device  *sectors
+	kind    trouble
 	failing bool
 	fail    func(on bool)
 	db      *pando.DB
@@ -39,9 +64,10 @@ type flaky struct {
 
 const flakyKeys = 3000
 
-func newFlaky(t *testing.T, seed uint64, flips bool) *flaky {
+func newFlaky(t *testing.T, seed uint64, kind trouble) *flaky {
+	device := &sectors{FS: memfs.New()}
 	f := &flaky{
-		t: t, seed: seed, rng: rand.New(rand.NewPCG(seed, 5)), fs: faultfs.New(memfs.New()), flips: flips,
+		t: t, seed: seed, rng: rand.New(rand.NewPCG(seed, 5)), fs: faultfs.New(device), device: device, kind: kind,
 		want: map[string][]byte{}, unsure: map[string]bool{},
 	}
 	var mu sync.Mutex // calls come from the worker too
@@ -59,9 +85,10 @@ func newFlaky(t *testing.T, seed uint64, flips bool) *flaky {
 	f.open()
 	f.fail = func(on bool) {
 		f.failing = on
-		failing.Store(on && !flips)
+		failing.Store(on && kind == hiccups)
 		if !on {
 			f.fs.Set()
+			f.device.fails(nil)
 		}
 	}
 	return f
@@ -134,16 +161,44 @@ func (f *flaky) step() {
 		f.check()
 	default:
 		f.reopen()
+		_ = f.db.Close()
+		f.open() // now nothing is in memory
 		f.fail(true)
+		if f.kind == whole {
+			f.spoil()
+		}
 	}
+}
+
+// spoil chooses sectors that fail from now on, in some files.
+func (f *flaky) spoil() {
+	spread, salt := uint64(2+f.rng.IntN(60)), f.rng.Uint64()
+	f.device.fails(func(name string, from, to int64) bool {
+		if !inSegment(name) {
+			return false
+		}
+		h := salt
+		for _, c := range name {
+			h = h*31 + uint64(c)
+		}
+		for sector := from / 512; sector <= (to-1)/512; sector++ {
+			if x := (uint64(sector) + h) * 0x9e3779b97f4a7c15; (x>>32)%spread == 0 {
+				return true
+			}
+		}
+		return false
+	})
 }
 
 func (f *flaky) run() {
 	f.t.Helper()
 	f.fail(true)
 	for range 1200 {
-		if f.flips && f.rng.IntN(2) == 0 {
+		switch {
+		case f.kind == flips && f.rng.IntN(2) == 0:
 			f.fs.Set(faultfs.Rule{Fault: faultfs.FlipBit, Skip: f.rng.IntN(60), Bit: f.rng.Int64N(1 << 20)})
+		case f.kind == whole && f.failing && f.rng.IntN(15) == 0:
+			f.spoil()
 		}
 		f.step()
 	}
