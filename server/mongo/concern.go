@@ -37,7 +37,7 @@ func (r *request) parseConcerns() error {
 			switch name {
 			case "local", "available", "majority", "linearizable", "snapshot":
 			default:
-				return document.NewError(document.BadValue, "Enumeration value '%s' for field 'readConcern.level' is not a valid value.", name)
+				return document.NewError(document.FailedToParse, "Enumeration value '%s' for field 'readConcern.level' is not a valid value.", name)
 			}
 		}
 	}
@@ -54,7 +54,6 @@ func (r *request) parseConcerns() error {
 
 func (w *writeConcern) parse(spec bsoncore.Document) error {
 	w.given, w.spec = true, spec
-	var err error
 	for rest := spec[4 : len(spec)-1]; len(rest) > 0; {
 		name, v, after, ok := cutElement(rest)
 		if !ok {
@@ -75,9 +74,14 @@ func (w *writeConcern) parse(spec bsoncore.Document) error {
 			}
 			w.members, w.none = n, n == 0
 		case "j", "fsync":
-			if w.journal, err = asFlag("writeConcern."+string(name), v); err != nil {
+			on, err := asFlag("writeConcern."+string(name), v)
+			if err != nil {
 				return err
 			}
+			if w.journal && on {
+				return document.NewError(document.FailedToParse, "fsync and j options cannot be used together")
+			}
+			w.journal = w.journal || on
 		case "wtimeout", "provenance":
 		default:
 			return document.NewError(codeUnknownField, "BSON field 'writeConcern.%s' is an unknown field.", name)
@@ -136,8 +140,20 @@ func notBegun(err error) bool {
 	return false
 }
 
+// concernError is the error of a write concern, with the concern as MongoDB shows it: drivers hand that on.
 func concernError(code document.Code, text string, w *writeConcern) bsoncore.Document {
-	info := bsoncore.NewDocumentBuilder().AppendDocument("writeConcern", w.spec).Build()
+	shown, from := bsoncore.NewDocumentBuilder(), "clientSupplied"
+	for _, e := range elementsOf(w.spec) {
+		if e.Key() == "provenance" {
+			from, _ = e.Value().StringValueOK()
+			continue
+		}
+		shown.AppendValue(e.Key(), e.Value())
+	}
+	if w.spec.Lookup("wtimeout").Type == 0 {
+		shown.AppendInt32("wtimeout", 0)
+	}
+	info := bsoncore.NewDocumentBuilder().AppendDocument("writeConcern", shown.AppendString("provenance", from).Build()).Build()
 	return bsoncore.NewDocumentBuilder().AppendInt32("code", int32(code)).AppendString("codeName", code.String()).
 		AppendString("errmsg", text).AppendDocument("errInfo", info).Build()
 }

@@ -101,10 +101,23 @@ func TestWhatFailsOfAWrite(t *testing.T) {
 	if code := reply.Lookup("writeErrors", "0", "code").Int32(); code != 2 {
 		t.Errorf("a filter: %s", reply)
 	}
+	for _, filters := range []any{bson.A{1}, bson.D{{Key: "e", Value: 1}}} {
+		one := bson.D{{Key: "q", Value: bson.D{}}, {Key: "u", Value: cmd("$set", cmd("a.$[e]", 1))}, {Key: "arrayFilters", Value: filters}}
+		c.refused("d", cmd("update", "c", "updates", bson.A{one}), 14)
+	}
+	for concern, code := range map[*bson.D]int32{
+		{{Key: "j", Value: true}, {Key: "fsync", Value: true}}: 9, {{Key: "w", Value: 51}}: 9, {{Key: "x", Value: 1}}: 40415,
+	} {
+		c.refused("d", cmd("insert", "c", "documents", bson.A{bson.D{}}, "writeConcern", *concern), code)
+	}
+	c.refused("d", cmd("find", "c", "readConcern", cmd("level", "x")), 9)
 	three := bson.D{{Key: "w", Value: 3}, {Key: "wtimeout", Value: 1}}
 	reply = c.refused("d", cmd("create", "c", "capped", true, "size", 4096, "writeConcern", three), 48)
 	if code := reply.Lookup("writeConcernError", "code").Int32(); code != 100 {
 		t.Errorf("an error beside a write concern's: %s", reply)
+	}
+	if from := textIn(reply, "writeConcernError", "errInfo", "writeConcern", "provenance"); from != "clientSupplied" {
+		t.Errorf("the write concern is from %q", from)
 	}
 	reply = c.refused("d", cmd("findAndModify", "c", "writeConcern", three), 9)
 	if _, err := reply.LookupErr("writeConcernError"); err == nil {

@@ -1,6 +1,8 @@
 package mongo
 
 import (
+	"fmt"
+
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 
@@ -49,6 +51,9 @@ func (r *request) parseUpdate(s *document.Statement, i int, doc bsoncore.Documen
 				return err
 			}
 		case "arrayFilters":
+			if err := checkArrayFilters(field(), v); err != nil {
+				return err
+			}
 			s.Options.ArrayFilters = raw
 		case "hint":
 			s.Options.Hint = raw
@@ -75,6 +80,24 @@ func (r *request) parseUpdate(s *document.Statement, i int, doc bsoncore.Documen
 		s.Options.Let, err = withConstants(s.Options.Let, constants)
 	}
 	return err
+}
+
+// checkArrayFilters refuses what is not an array of documents, which is an error of the whole command.
+func checkArrayFilters(field string, v bsoncore.Value) error {
+	list, ok := v.ArrayOK()
+	if !ok {
+		return wrongType(field, v, "array")
+	}
+	values, err := list.Values()
+	if err != nil {
+		return document.NewError(document.FailedToParse, "%s: %v", field, err)
+	}
+	for i, filter := range values {
+		if filter.Type != bsoncore.TypeEmbeddedDocument {
+			return wrongType(fmt.Sprintf("%s.%d", field, i), filter, "object")
+		}
+	}
+	return nil
 }
 
 // withConstants adds the constants of one statement to the variables of the command. They are values, not expressions.
