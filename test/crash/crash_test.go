@@ -130,7 +130,8 @@ func workload(seed uint64, n int) []commit {
 		case p < 37:
 			add("sync", func(db *pando.DB) error { return db.Sync() }, nil)
 		case p < 38:
-			add("compact", func(db *pando.DB) error { return db.Compact(context.Background(), pando.CompactOptions{}) }, nil)
+			o := pando.CompactOptions{Compression: pando.Compression(rng.IntN(4))}
+			add("compact", func(db *pando.DB) error { return db.Compact(context.Background(), o) }, nil)
 		case p < 39:
 			add("backup", func(db *pando.DB) error { return db.Backup(context.Background(), "backup") }, nil)
 		default:
