@@ -89,6 +89,15 @@ func (b *Bounds) Points() bool {
 	return b.Lower == nil && b.Upper == nil
 }
 
+// Values returns how many values of the whole key there are, where every part is held to points.
+func (b *Bounds) Values() float64 {
+	n := 1.0
+	for _, list := range b.Ranges {
+		n *= float64(len(list))
+	}
+	return n
+}
+
 // Single reports whether they are one value of the whole key.
 func (b *Bounds) Single() bool {
 	for i, list := range b.Ranges {
@@ -143,6 +152,38 @@ func (b *Bounds) Cover(limit int) (list []Range, exact bool) {
 		exact = exact && open(b.Ranges[i])
 	}
 	return b.clip(list), exact
+}
+
+// Sample returns at most limit ranges of entries, in order, that stand for all the entries in the bounds: there are about times as many
+// as in the list. exact tells that the list leaves no part of the bounds out of account.
+func (b *Bounds) Sample(limit int) (list []Range, times float64, exact bool) {
+	if b.Empty() {
+		return nil, 1, true
+	}
+	list, times = []Range{{}}, 1
+	i := 0
+	for points := true; points && i < len(b.Ranges) && !open(b.Ranges[i]); i++ {
+		ranges := spread(b.Ranges[i], max(1, limit/len(list)))
+		list, times = extend(list, ranges), times*float64(len(b.Ranges[i]))/float64(len(ranges))
+		points = b.points[i]
+	}
+	exact = b.Lower == nil && b.Upper == nil
+	for ; i < len(b.Ranges); i++ {
+		exact = exact && open(b.Ranges[i])
+	}
+	return b.clip(list), times, exact
+}
+
+// spread returns at most n of some ranges, as far from each other.
+func spread(ranges []Range, n int) []Range {
+	if len(ranges) <= n {
+		return ranges
+	}
+	out := make([]Range, n)
+	for i := range out {
+		out[i] = ranges[(2*i+1)*len(ranges)/(2*n)]
+	}
+	return out
 }
 
 // clip cuts what Lower and Upper leave out.

@@ -323,10 +323,10 @@ func (p *planner) count(s *IndexScan) (entries, rows float64) {
 	if s.Bounds.unbounded() {
 		return p.records(), p.records()
 	}
-	list, whole := s.Bounds.Cover(maxCounted)
-	if s.Definition.Unique && s.Bounds.Points() && whole {
-		return float64(len(list)), float64(len(list))
+	if s.Definition.Unique && s.Bounds.Points() {
+		return s.Bounds.Values(), s.Bounds.Values()
 	}
+	list, times, whole := s.Bounds.Sample(maxCounted)
 	for _, r := range list {
 		n, err := p.c.Count(s.Index, r.Lo, r.Hi)
 		if err != nil {
@@ -335,6 +335,7 @@ func (p *planner) count(s *IndexScan) (entries, rows float64) {
 		}
 		entries += float64(n)
 	}
+	entries *= times
 	rows = entries
 	defer func() {
 		if s.Index == IDIndex && full(s.Bounds.Fields[0]) { // it leaps over most of what is not in the bounds
