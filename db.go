@@ -11,7 +11,8 @@ import (
 	"github.com/pandodb/pando/vfs/osfs"
 )
 
-// DB is an open database. It is safe for concurrent use. Its reading and writing methods work on the default keyspace.
+// DB is an open database. It is safe for concurrent use. Its reading and writing methods work on the default keyspace. It comes from Open:
+// nil and the zero value, which is what there is when Open has failed, can be closed, and nothing else.
 type DB struct {
 	e    *engine.Engine
 	main *Keyspace
@@ -61,8 +62,11 @@ func open(dir string, o *Options, opener func(engine.Options) (*engine.Engine, e
 }
 
 // Close waits for running calls, settles what was committed and closes the database. Iterators, snapshots and transactions
-// that are still open answer with ErrClosed afterwards. Closing twice is no error.
+// that are still open answer with ErrClosed afterwards. Closing twice is no error; closing what was never open is ErrClosed.
 func (db *DB) Close() error {
+	if db == nil || db.e == nil {
+		return ErrClosed
+	}
 	db.mu.Lock()
 	db.done = true
 	for s := range db.stops {

@@ -98,3 +98,11 @@ func TestInterruptedBackupSaysSo(t *testing.T) {
 	must(t, err)
 	must(t, whole.Close())
 }
+
+// Who puts off Close before looking at the error of Open once got a panic instead of that error.
+func TestClosingWhatWasNeverOpen(t *testing.T) {
+	db, err := Open("", nil)
+	wantErr(t, "open", err, ErrOptions)
+	wantErr(t, "close nil", db.Close(), ErrClosed)
+	wantErr(t, "close nothing", new(DB).Close(), ErrClosed)
+}

@@ -33,9 +33,6 @@ func (a *app) backup(ctx context.Context, dir, target string) error {
 	if inside(dir, target) {
 		return fmt.Errorf("backup %s to %s: the copy would lie inside of the database, where all is in use", dir, target)
 	}
-	if err := wantDirectory(target); err != nil {
-		return err
-	}
 	copyTo := func(db *pando.DB) error {
 		return a.follow(ctx, "copying", func(ctx context.Context) error { return db.Backup(ctx, target) })
 	}

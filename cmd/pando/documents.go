@@ -38,9 +38,6 @@ func (a *app) writingStore(dir string, storage pando.Options, fn func(s *documen
 func (a *app) usingStore(dir string, o document.Options, fn func(s *document.Store) error) (err error) {
 	a.complete(&o.Storage)
 	o.Logger, o.TTLInterval = o.Storage.Logger, noTTL
-	if err := wantDirectory(dir); err != nil {
-		return err
-	}
 	s, err := document.Open(dir, &o)
 	if err != nil {
 		return err

@@ -11,6 +11,7 @@ import (
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
+	"github.com/pandodb/pando"
 )
 
 // standard is the name that means the standard input or output.
@@ -47,14 +48,6 @@ func interruptible(ctx context.Context, r io.Reader) io.ReadCloser {
 		_ = in.CloseWithError(err)
 	}()
 	return out
-}
-
-// wantDirectory refuses what is there and is no directory. What is not there is another matter.
-func wantDirectory(name string) error {
-	if info, err := os.Stat(name); err == nil && !info.IsDir() {
-		return fmt.Errorf("%s is not a directory", name)
-	}
-	return nil
 }
 
 // output is a file that is being written. A file of its final name appears when it is complete, never before.
@@ -137,6 +130,9 @@ func (o *output) abandon() error {
 
 // isVacant reports whether dir is absent or empty.
 func isVacant(dir string) (bool, error) {
+	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
+		return false, fmt.Errorf("%s is a file, not a directory: %w", dir, pando.ErrNotDatabase)
+	}
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, os.ErrNotExist) {
 		return true, nil

@@ -28,9 +28,6 @@ func (a *app) readingKeyspace(dir string, ks keyspaceFlag, fn func(k *pando.Keys
 // using opens a database for the time that fn takes. When it returns without an error, everything is on stable storage.
 func (a *app) using(dir string, o pando.Options, fn func(db *pando.DB) error) (err error) {
 	a.complete(&o)
-	if err := wantDirectory(dir); err != nil {
-		return err
-	}
 	db, err := pando.Open(dir, &o)
 	if err != nil {
 		return err

@@ -26,9 +26,6 @@ can be restored again.`,
 }
 
 func (a *app) restore(ctx context.Context, source, dir string) error {
-	if err := wantDirectory(dir); err != nil {
-		return err
-	}
 	vacant, err := isVacant(dir)
 	if err != nil {
 		return err

@@ -50,9 +50,6 @@ func newLossRow(l pando.Loss) lossRow {
 
 // salvage prints what a salvage saved and lost; a loss is errDamage.
 func (a *app) salvage(ctx context.Context, dir, target string) error {
-	if err := errors.Join(wantDirectory(dir), wantDirectory(target)); err != nil {
-		return err
-	}
 	vacant, err := isVacant(dir)
 	if err != nil {
 		return err

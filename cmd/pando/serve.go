@@ -140,9 +140,6 @@ func (s *settings) log(a *app) (*slog.Logger, error) {
 // serve runs until the command is told to end.
 func serve(cmd *cobra.Command, c server.Config, log *slog.Logger) error {
 	defer letGather(garbageFor(c.Memory))()
-	if err := wantDirectory(c.Dir); err != nil {
-		return err
-	}
 	ctx, end := context.WithCancel(cmd.Context())
 	defer end()
 	c.Shutdown = end
