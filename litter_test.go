@@ -1,6 +1,7 @@
 package pando
 
 import (
+	"context"
 	"errors"
 	"io"
 	"io/fs"
@@ -117,4 +118,50 @@ func TestLongValuesWaitForSettling(t *testing.T) {
 		close(goOn)
 		must(t, <-done)
 	})
+}
+
+// A value that is about to be replaced is not copied before, only because the rest of its segment is garbage.
+func TestReplacedValuesAreNotMoved(t *testing.T) {
+	for _, replace := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx := context.Background()
+			fsys := faultfs.New(memfs.New())
+			db := openMem(t, fsys, Options{})
+			value := make([]byte, 20<<10)
+			noise := rand.NewChaCha8([32]byte{1})
+			put := func(from, to int) {
+				for i := from; i < to; i++ {
+					_, _ = noise.Read(value) // never fails
+					must(t, db.Put([]byte{byte(i)}, value))
+				}
+			}
+			hold := db.e.HoldValues() // nothing is moved too early
+			put(0, 24)                // two segments
+			must(t, db.Checkpoint(ctx))
+			var open atomic.Value // the segment that values are written to
+			var watching, moved atomic.Bool
+			fsys.OnCall(func(op faultfs.Op, name string) error {
+				if op == faultfs.OpWriteAt && watching.Load() {
+					moved.CompareAndSwap(false, name == open.Load())
+				} else if op == faultfs.OpWriteAt && path.Ext(name) == ".seg" {
+					open.Store(name)
+				}
+				return nil
+			})
+			put(1, 24) // all but one of what the first holds is garbage now
+			watching.Store(true)
+			must(t, db.Checkpoint(ctx))
+			synctest.Wait() // for the background, which might begin one more
+			if replace {
+				must(t, db.Delete([]byte{0}))
+			} else {
+				must(t, db.Put([]byte("short"), nil))
+			}
+			hold.Release()
+			must(t, db.Checkpoint(ctx))
+			if moved.Load() == replace {
+				t.Errorf("replaced: %t, moved: %t", replace, moved.Load())
+			}
+		})
+	}
 }

@@ -59,17 +59,20 @@ func chooseVictims(infos []segment.Info, p cleanPolicy) []uint32 {
 	return victims
 }
 
-// policy is how hard the cleaner works in this round: in the background its share is that of what the round writes anyway.
-func (s *settlement) policy() cleanPolicy {
+// policy is how hard the cleaner works in this round: in the background its share is that of what was written for the round, of so many
+// bytes.
+func (s *settlement) policy(written int64) cleanPolicy {
 	if s.work.clean || s.work.rewrite {
 		return cleanPolicy{garbage: 0, empty: 0.95, budget: 1 << 62}
 	}
-	return cleanPolicy{garbage: 0.4, empty: 0.15, budget: s.total + s.e.sizes.segment/2}
+	return cleanPolicy{garbage: 0.4, empty: 0.15, budget: written + s.e.sizes.segment/2}
 }
 
 // plan chooses the victims and copies the values apart that lie in them.
 func (s *settlement) plan() error {
-	candidates := s.settledSegments(s.e.store.Segments(), s.e.root.Current().Seq)
+	segments, settled := s.e.store.Segments(), s.e.root.Current().Seq
+	candidates := s.settledSegments(segments, settled)
+	written := map[segment.Class]int64{segment.Nodes: s.total, segment.Values: s.total + unsettledValues(segments, settled)}
 	s.victims, s.moved, s.movedKeys = map[uint32]bool{}, map[uint32][]layout.Change{}, map[ownerKey]bool{}
 	if s.work.rewrite {
 		if err := s.recount(candidates); err != nil {
@@ -88,7 +91,7 @@ func (s *settlement) plan() error {
 				infos = append(infos, i)
 			}
 		}
-		for _, id := range chooseVictims(infos, s.policy()) {
+		for _, id := range chooseVictims(infos, s.policy(written[class])) {
 			s.victims[id] = true
 			if class == segment.Values {
 				values = append(values, id)
@@ -104,6 +107,18 @@ func (s *settlement) plan() error {
 		slices.SortFunc(changes, func(a, b layout.Change) int { return bytes.Compare(a.Key, b.Key) })
 	}
 	return nil
+}
+
+// unsettledValues is how many bytes lie in segments of values that the log has referred to after what is settled, less what a root
+// refers to.
+func unsettledValues(infos []segment.Info, settled uint64) int64 {
+	var n int64
+	for _, i := range infos {
+		if i.Class == segment.Values && i.LastSeq > settled {
+			n += i.Size - max(i.Live, 0)
+		}
+	}
+	return n
 }
 
 // settledSegments returns those segments of which every reference is in a root (or in the group that is being settled): no
@@ -185,7 +200,8 @@ type ownerKey struct {
 	key      string
 }
 
-// moveValue copies the value of a key, if the settled record still refers to the segment and has not been moved yet.
+// moveValue copies the value of a key, if the settled record still refers to the segment and has not been moved yet. What this round
+// replaces is not worth a copy.
 func (s *settlement) moveValue(scratch *layout.Scratch, keyspace uint32, key []byte, id uint32) error {
 	e := s.e
 	at, there := slices.BinarySearchFunc(s.keyspaces, keyspace, func(ks *Keyspace, id uint32) int { return cmp.Compare(ks.ID, id) })
@@ -196,7 +212,13 @@ func (s *settlement) moveValue(scratch *layout.Scratch, keyspace uint32, key []b
 	if s.movedKeys[owner] {
 		return nil // another chunk of the same value
 	}
-	r, ok, err := s.roots[keyspace].GetRead(scratch, record.Hash(keyspace, key), key)
+	hash := record.Hash(keyspace, key)
+	for _, t := range s.group {
+		if t.NewestOf(keyspace, hash, key) > 0 {
+			return nil
+		}
+	}
+	r, ok, err := s.roots[keyspace].GetRead(scratch, hash, key)
 	if err != nil || !ok || r.Kind != record.Apart {
 		return err
 	}

@@ -48,3 +48,17 @@ func TestSizesStayWithinTheBudget(t *testing.T) {
 		}
 	}
 }
+
+// The cleaner may move as much of values as was written since the last root.
+func TestUnsettledValues(t *testing.T) {
+	infos := []segment.Info{
+		{ID: 1, Class: segment.Values, Size: 1000, Live: 900, LastSeq: 10},
+		{ID: 2, Class: segment.Nodes, Size: 1000},
+		{ID: 3, Class: segment.Values, Size: 1000, Live: 300, LastSeq: 11}, // some of it was settled
+		{ID: 4, Class: segment.Values, Size: 500, Live: 0, LastSeq: 20},
+		{ID: 5, Class: segment.Values, Size: 500, Live: 0, LastSeq: 0}, // of no commit yet
+	}
+	if n := unsettledValues(infos, 10); n != 1200 {
+		t.Errorf("%d bytes", n)
+	}
+}
