@@ -49,6 +49,8 @@ const (
 	markSize    = 16
 	maxArena    = 8 << 32 // what a ref can address
 
+	refBytes = 4
+
 	// firstItem is where items begin: no item has the ref 0.
 	firstItem = 8
 )

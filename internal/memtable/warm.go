@@ -85,30 +85,47 @@ func (c *Cursor) warmUp(ask, chase []entry) {
 		prefetch.Gather(a.base, unsafe.Pointer(&ask[0].node), len(ask), entryBytes, int(max(c.span, prefetch.Line)))
 	}
 	longest := uintptr(0)
+	var room [2 * warmMost]ref
+	far := room[:0]
 	for i := range chase {
 		node := chase[i].node
 		version := a.newest(node)
-		longest = max(longest, uintptr(version-node)*8+versionHeader+uintptr(*a.word(version, 1)&metaLength))
+		if apart := uintptr(version-node) * 8; apart > warmNear {
+			far = append(far, version) // nobody has asked for it: a look at its length would wait for it
+		} else {
+			longest = max(longest, apart+versionHeader+uintptr(*a.word(version, 1)&metaLength))
+		}
 	}
-	if longest > 0 {
-		c.span = min(longest, warmNear)
+	if len(chase) > 0 {
+		c.span = warmNear // what is far may have a long key before it
+		if longest > 0 {
+			c.span = min(longest, warmNear)
+		}
+	}
+	if len(far) > 0 {
+		length := c.span // values of a keyspace are taken to be of like length
+		if longest > warmNear {
+			length = warmFar
+		}
+		prefetch.Gather(a.base, unsafe.Pointer(&far[0]), len(far), refBytes, int(length))
 	}
 	if longest > warmNear {
-		c.warmElsewhere(chase)
+		c.warmRest(chase)
 	}
 }
 
-// warmElsewhere asks for what of records does not lie near their nodes.
-func (c *Cursor) warmElsewhere(entries []entry) {
+// warmRest asks for the rest of long values that begin near their nodes.
+func (c *Cursor) warmRest(entries []entry) {
 	a := c.arena
 	for i := range entries {
 		node := entries[i].node
 		version := a.newest(node)
-		from, to := uintptr(version)*8, uintptr(version)*8+uintptr(a.writtenVersionSize(version))
-		if near := uintptr(node)*8 + warmNear; to <= near {
+		if uintptr(version-node)*8 > warmNear {
 			continue
-		} else if from < near {
-			from = near
+		}
+		from, to := uintptr(node)*8+warmNear, uintptr(version)*8+uintptr(a.writtenVersionSize(version))
+		if to <= from {
+			continue
 		}
 		from &^= prefetch.Line - 1
 		to = min(to, from+warmFar)
