@@ -59,6 +59,7 @@ type collection struct {
 	// entries from another list than the one in force starts again.
 	schema sync.RWMutex
 	unread unread
+	groups sync.Mutex // held while statements of one command are carried out with one commit
 
 	capped cappedState
 	ids    *index.Definition // of _id, where strings are compared by the collection's collation; nil: byte by byte

@@ -126,6 +126,8 @@ func (c *Collection) carryOutTogether(ctx context.Context, group []*grouped) boo
 	if x == nil || err != nil || ctx.Err() != nil {
 		return false
 	}
+	x.groups.Lock() // two groups have a document in common more often than not, and would overtake each other again and again
+	defer x.groups.Unlock()
 	buffers := spareChanges.Get().(*changeBuffers)
 	defer buffers.release()
 	for range sharedAttempts {
