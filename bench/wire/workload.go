@@ -51,6 +51,9 @@ func workloads() []workload {
 		{name: "insert, two indexes", about: "one user at a time", ops: users, prepare: insertUsers, check: countUsers},
 		{name: "read by _id", about: "users, all equally popular", ops: single, prepare: readUsers(false)},
 		{name: "read by an index", about: "users by their email", ops: single, prepare: readUsers(true)},
+		{name: "read 100 by _id", about: "a hundred users with one find of a list", ops: func(s Sizes) int { return s.Ops / 10 }, prepare: readLists},
+		{name: "update by _id, batches of 1,000", about: "a field of users, all equally popular", batch: batchDocuments,
+			ops: func(s Sizes) int { return max(s.Ops/batchDocuments, 1) }, prepare: updateBatches},
 	}
 }
 
@@ -276,5 +279,50 @@ func readUsers(byEmail bool) func(*client, int) func(context.Context, *thread, i
 			}
 			return err
 		}
+	}
+}
+
+// listed is how many users a list asks for.
+const listed = 100
+
+func readLists(c *client, _ int) func(context.Context, *thread, int) error {
+	n := userCount(c.sizes)
+	return func(ctx context.Context, t *thread, _ int) error {
+		list := make(bson.A, listed)
+		first := t.rng.IntN(n)
+		for k := range list {
+			list[k] = data.Users((first+k*n/listed)%n, (first+k*n/listed)%n+1)[0].ID
+		}
+		cursor, err := t.c.users.Find(ctx, bson.D{{Key: "_id", Value: bson.D{{Key: "$in", Value: list}}}})
+		if err != nil {
+			return err
+		}
+		found := 0
+		for ; cursor.Next(ctx); found++ {
+			i := int(cursor.Current.Lookup("_id").AsInt64())
+			if u := data.Users(i, i+1); !bytes.Equal(cursor.Current, u[0].AppendBSON(nil)) {
+				return fmt.Errorf("user %d: %v", i, cursor.Current)
+			}
+		}
+		if err := cursor.Err(); err != nil || found != listed {
+			return fmt.Errorf("%d users of %d, %w", found, listed, err)
+		}
+		return nil
+	}
+}
+
+func updateBatches(c *client, _ int) func(context.Context, *thread, int) error {
+	n := userCount(c.sizes)
+	return func(ctx context.Context, t *thread, _ int) error {
+		list := make([]mongo.WriteModel, batchDocuments)
+		for k := range list {
+			i := t.rng.IntN(n)
+			list[k] = mongo.NewUpdateOneModel().SetFilter(bson.D{{Key: "_id", Value: data.Users(i, i+1)[0].ID}}).SetUpdate(bson.D{{Key: "$inc", Value: bson.D{{Key: "visits", Value: 1}}}})
+		}
+		result, err := t.c.users.BulkWrite(ctx, list)
+		if err == nil && result.ModifiedCount != batchDocuments {
+			err = fmt.Errorf("%d of %d updated", result.ModifiedCount, batchDocuments)
+		}
+		return err
 	}
 }
