@@ -35,8 +35,11 @@ func (e *Engine) refuseUnfinished() error {
 // readMark returns what stands in the mark of an unfinished database, or nothing where there is none.
 func readMark(fsys vfs.FS, dir string) (string, error) {
 	name := filepath.Join(dir, UnfinishedName)
-	if _, err := fsys.Stat(name); errors.Is(err, fs.ErrNotExist) {
-		return "", nil
+	if _, err := fsys.Stat(name); err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			err = nil
+		}
+		return "", err
 	}
 	text, err := vfs.ReadFile(fsys, name, longestMark)
 	if errors.Is(err, vfs.ErrTooLarge) || err == nil && len(text) == 0 {
