@@ -156,7 +156,8 @@ func (o *WatchOptions) check() error {
 // token is where a stream stands: behind the event of a change, or at a moment.
 //
 // Its document is {_data: hex}, of the kind (1), the sequence number in the storage's log (8, big-endian), the time of the newest change
-// up to there (8, big-endian; older tokens lack it), and, where the event invalidates the stream, tokenInvalidate (1), or where it is a fragment of one, tokenFragment (1) and its number (4, big-endian).
+// up to there (8, big-endian; older tokens lack it), and, where the event invalidates the stream, tokenInvalidate (1), or where it is a
+// fragment of one, tokenFragment (1) and its number (4, big-endian).
 type token struct {
 	seq        uint64
 	newest     uint64 // no change up to seq has a later time; 0: not known

@@ -10,7 +10,8 @@
 // many committers at once; the log refers to them before any root does, so Open keeps what it finds.
 //
 // Failures: damage is a *corrupt.Error and concerns one blob, never the whole store; errors of the file system are passed
-// on, wrapped; one of reading is ErrUnreadable, and damage too where it does not pass. After a failed sync the store accepts no more writes (ErrFailed) and goes on reading.
+// on, wrapped; one of reading is ErrUnreadable, and damage too where it does not pass. After a failed sync the store accepts no more
+// writes (ErrFailed) and goes on reading.
 //
 // It never starts a goroutine, never retries a sync, and never reads more of a file than the blob that was asked for.
 //

@@ -58,6 +58,25 @@ func TestDocumentsPointAtWhatExists(t *testing.T) {
 	}
 }
 
+// What the checks of a change take from README.md stands there, on a line of its own.
+func TestReadmeHasTheCommandsOfChecks(t *testing.T) {
+	m := load(t)
+	run, err := os.ReadFile(filepath.Join(m.root, ".ci", "run"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	commands := regexp.MustCompile(`(?: readme |serve=|program=)'([^']+)'`).FindAllStringSubmatch(string(run), -1)
+	if len(commands) < 4 {
+		t.Fatalf("of the commands in .ci/run only %d were found", len(commands))
+	}
+	lines := strings.Split(m.docs["README.md"], "\n")
+	for _, c := range commands {
+		if !slices.Contains(lines, c[1]) {
+			t.Errorf("README.md has no line %q", c[1])
+		}
+	}
+}
+
 // testNames returns the tests of the module, by name and by "directory.name" ("pando.name" for the public package).
 func (m *module) testNames() map[string]bool {
 	names := map[string]bool{}
