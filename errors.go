@@ -9,7 +9,7 @@ import (
 
 // Errors of opening a database.
 var (
-	// ErrLocked means that another process has the database open; the error names its process id.
+	// ErrLocked means that another process has the database open, or this one has already; the error names the process id.
 	ErrLocked = engine.ErrLocked
 	// ErrNotDatabase means that the directory holds something else than a database, or is a file.
 	ErrNotDatabase = engine.ErrNotDatabase

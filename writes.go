@@ -2,6 +2,7 @@ package pando
 
 import (
 	"errors"
+	"fmt"
 	"runtime"
 	"slices"
 
@@ -100,7 +101,10 @@ func (w *writes) deleteRange(k *Keyspace, lo, hi []byte) error {
 
 // note adds a note for those who read the changes.
 func (w *writes) note(k *Keyspace, data []byte) error {
-	if err := k.checkKey(data); err != nil {
+	if len(data) > MaxKeyBytes {
+		return fmt.Errorf("keyspace %q: note of %d bytes: %w", k.ks.Name, len(data), ErrKeyTooLarge)
+	}
+	if err := k.dropped(); err != nil {
 		return err
 	}
 	if err := w.grow(k, len(data)); err != nil {

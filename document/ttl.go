@@ -24,6 +24,9 @@ func (s *Store) startTTL() {
 // DeleteExpired deletes the documents that have expired by now, as TTL indexes and time series say, and returns how many there were.
 // It also runs by itself, every Options.TTLInterval.
 func (s *Store) DeleteExpired(ctx context.Context) (int64, error) {
+	if err := s.usable(); err != nil {
+		return 0, err
+	}
 	now := s.clock.Now()
 	var deleted int64
 	for _, c := range s.current.Load().byName {
