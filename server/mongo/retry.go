@@ -98,6 +98,15 @@ func (r *request) doneBefore(i int) (*outcome, error) {
 	return &outcome{o}, nil
 }
 
+// repeated is doneBefore for a command that answers which of its statements were carried out before.
+func (r *request) repeated(i int, w *writeResult) (*outcome, error) {
+	before, err := r.doneBefore(i)
+	if before != nil {
+		w.retried = append(w.retried, r.statement.of(int32(i)))
+	}
+	return before, err
+}
+
 // update returns the outcome as that of an update.
 func (o *outcome) update() *document.UpdateResult {
 	if o.UpsertedID.Type != 0 {
@@ -115,12 +124,11 @@ func (o *outcome) findAndModify(removed bool, statement int32) bsoncore.Document
 func (r *request) notYetDone(docs []bsoncore.Document, w *writeResult) ([]bson.Raw, []int32, error) {
 	pending, numbers := make([]bson.Raw, 0, len(docs)), make([]int32, 0, len(docs))
 	for i, doc := range docs {
-		before, err := r.doneBefore(i)
+		before, err := r.repeated(i, w)
 		if err != nil {
 			return nil, nil, err
 		}
 		if before != nil {
-			w.retried = append(w.retried, r.statement.of(int32(i)))
 			w.n++
 			continue
 		}

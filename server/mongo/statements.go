@@ -35,12 +35,11 @@ func (r *request) carryOut(c *document.Collection, list []document.Statement, or
 	var pending []document.Statement
 	var numbers []int32
 	for i := range list {
-		before, err := r.doneBefore(i)
+		before, err := r.repeated(i, w)
 		if err != nil {
 			return err
 		}
 		if before != nil {
-			w.retried = append(w.retried, r.statement.of(int32(i)))
 			w.take(i, before.update())
 			continue
 		}
@@ -67,12 +66,11 @@ func (r *request) oneByOne(list []document.Statement) bool {
 
 // carryOutOne carries out one statement, unless it was carried out before.
 func (r *request) carryOutOne(c *document.Collection, i int, s *document.Statement, w *writeResult) (*document.UpdateResult, error) {
-	before, err := r.doneBefore(i)
+	before, err := r.repeated(i, w)
 	if err != nil {
 		return nil, err
 	}
 	if before != nil {
-		w.retried = append(w.retried, r.statement.of(int32(i)))
 		return before.update(), nil
 	}
 	if r.retryable && s.Options.Many {
