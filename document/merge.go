@@ -24,17 +24,19 @@ func (e *environment) Merge(ctx context.Context, database, collection string, m 
 	if err := c.notSeries(); err != nil {
 		return err
 	}
+	if m.Alone() {
+		filter, doc, err := e.matching(m, docs[0])
+		if err == nil {
+			err = c.merge(ctx, m, filter, doc, e.unchecked)
+		}
+		return report(err)
+	}
 	list := make([]Statement, 0, len(docs))
 	var wrong error
 	for _, doc := range docs {
 		filter, doc, err := e.matching(m, doc)
 		if wrong = err; err != nil {
 			break // those before it are merged
-		}
-		if m.Alone() {
-			list = nil
-			wrong = c.merge(ctx, m, filter, doc, e.unchecked)
-			break
 		}
 		list = append(list, c.merging(m, filter, doc, e.unchecked))
 	}
