@@ -52,6 +52,40 @@ func (c *Collection) ExplainDistinct(ctx context.Context, field string, filter a
 	return c.explain(ctx, x, q)
 }
 
+// ExplainStatement is Explain for an update or delete: how it would find its documents. Nothing is written.
+func (c *Collection) ExplainStatement(ctx context.Context, s *Statement, verbosity string) (bson.Raw, error) {
+	ch, err := c.parseStatement(s)
+	if err != nil {
+		return nil, err
+	}
+	return ch.explain(ctx, verbosity)
+}
+
+// ExplainModify is Explain for FindAndModify: how it would find its document. Nothing is written.
+func (c *Collection) ExplainModify(ctx context.Context, filter, u any, o *ModifyOptions, verbosity string) (bson.Raw, error) {
+	if o == nil {
+		o = new(ModifyOptions)
+	}
+	ch, err := c.parseModify(filter, u, o)
+	if err != nil {
+		return nil, err
+	}
+	return ch.explain(ctx, verbosity)
+}
+
+// explain explains the query of a change.
+func (ch *change) explain(ctx context.Context, verbosity string) (bson.Raw, error) {
+	if err := ch.parseFilter(); err != nil {
+		return nil, err
+	}
+	x, err := ch.c.use()
+	if err != nil {
+		return nil, err
+	}
+	ch.query.options.Verbosity = verbosity
+	return ch.c.explain(ctx, x, ch.query)
+}
+
 // explain is explainPlan for those who do not ask for its stages.
 func (c *Collection) explain(ctx context.Context, x *collection, q *findQuery) (bson.Raw, error) {
 	raw, _, err := c.explainPlan(ctx, x, q)

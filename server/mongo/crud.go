@@ -37,14 +37,14 @@ func (r *request) ordered() (bool, error) {
 	return r.flag("ordered")
 }
 
-// statements returns the statements of a write command, and checks how many there are.
-func (r *request) statements(field string) ([]bsoncore.Document, bool, error) {
+// batch returns what a write command has in its field of documents, and checks how many they are.
+func (r *request) batch(field string) ([]bsoncore.Document, bool, error) {
 	list, err := r.documents(field)
 	if err != nil {
 		return nil, false, err
 	}
 	if len(list) == 0 || len(list) > maxWriteBatch {
-		return nil, false, document.NewError(document.Code(16), "Write batch sizes must be between 1 and %d. Got %d operations.", maxWriteBatch, len(list))
+		return nil, false, document.NewError(codeInvalidLength, "Write batch sizes must be between 1 and %d. Got %d operations.", maxWriteBatch, len(list))
 	}
 	if err := r.numberStatements(len(list)); err != nil {
 		return nil, false, err
@@ -70,7 +70,7 @@ func (r *request) insert() (bsoncore.Document, error) {
 	if err != nil {
 		return nil, err
 	}
-	docs, ordered, err := r.statements("documents")
+	docs, ordered, err := r.batch("documents")
 	if err != nil {
 		return nil, err
 	}
@@ -151,78 +151,28 @@ func writeGroups(docs []bson.Raw) []int {
 func (r *request) docsChecked() bool { return r.docs == nil }
 
 func (r *request) update() (bsoncore.Document, error) {
-	c, err := r.collection()
-	if err != nil {
-		return nil, err
-	}
-	list, ordered, err := r.statements("updates")
-	if err != nil {
-		return nil, err
-	}
-	skip, err := r.flag("bypassDocumentValidation")
-	if err != nil {
-		return nil, err
-	}
-	// All are read before any is carried out, so that a command that cannot be understood changes nothing.
-	statements := make([]document.Statement, len(list))
-	for i, doc := range list {
-		if err := r.parseUpdate(&statements[i], i, doc); err != nil {
-			return nil, err
-		}
-		statements[i].Options.SkipValidation = skip
-	}
-	var w writeResult
-	if err := r.carryOut(c, statements, ordered, &w); err != nil {
-		return nil, err
-	}
-	return r.written(&w, true), nil
+	return r.change("updates", (*request).parseUpdate)
 }
 
 func (r *request) delete() (bsoncore.Document, error) {
+	return r.change("deletes", (*request).parseDelete)
+}
+
+// change carries out an update or delete command, whose statements are read by parse.
+func (r *request) change(field string, parse parseStatement) (bsoncore.Document, error) {
 	c, err := r.collection()
 	if err != nil {
 		return nil, err
 	}
-	list, ordered, err := r.statements("deletes")
+	list, ordered, err := r.statements(field, parse)
 	if err != nil {
 		return nil, err
-	}
-	let, err := r.optional("let")
-	if err != nil {
-		return nil, err
-	}
-	if err := checkDeletes(list); err != nil {
-		return nil, err
-	}
-	statements := make([]document.Statement, len(list))
-	for i, doc := range list {
-		if err := r.parseDelete(&statements[i], i, doc); err != nil {
-			return nil, err
-		}
-		statements[i].Options.Let = let
 	}
 	var w writeResult
-	if err := r.carryOut(c, statements, ordered, &w); err != nil {
+	if err := r.carryOut(c, list, ordered, &w); err != nil {
 		return nil, err
 	}
-	return r.written(&w, false), nil
-}
-
-// checkDeletes refuses statements that do not say what to delete, and whether one or all, before any is carried out.
-func checkDeletes(list []bsoncore.Document) error {
-	for _, doc := range list {
-		if _, err := doc.LookupErr("q"); err != nil {
-			return document.NewError(codeMissingField, "BSON field 'delete.deletes.q' is missing but a required field")
-		}
-		limit, err := doc.LookupErr("limit")
-		if err != nil {
-			return document.NewError(codeMissingField, "BSON field 'delete.deletes.limit' is missing but a required field")
-		}
-		if n, ok := asInt64(limit); !ok || n != 0 && n != 1 {
-			return document.NewError(document.FailedToParse, "The limit field in delete objects must be 0 or 1. Got %s", limit)
-		}
-	}
-	return nil
+	return r.written(&w, field == "updates"), nil
 }
 
 func (r *request) findAndModify() (bsoncore.Document, error) {

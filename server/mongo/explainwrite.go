@@ -9,62 +9,41 @@ import (
 
 // explainWrite explains the one statement of an update or delete.
 func (r *request) explainWrite(verbosity string) (bsoncore.Document, error) {
-	field := map[string]string{"update": "updates", "delete": "deletes"}[r.name]
-	list, err := r.documents(field)
+	field, parse := "updates", (*request).parseUpdate
+	if r.name == "delete" {
+		field, parse = "deletes", (*request).parseDelete
+	}
+	list, _, err := r.statements(field, parse)
 	if err != nil {
 		return nil, err
 	}
 	if len(list) != 1 {
-		return nil, document.NewError(codeInvalidOptions, "explained write batches must be of size 1")
+		return nil, document.NewError(codeInvalidLength, "explained write batches must be of size 1")
 	}
-	args := argsOf(list[0])
-	q, isDoc := args["q"].DocumentOK()
-	if !isDoc {
-		return nil, document.NewError(document.FailedToParse, "a statement without q")
-	}
-	raw := func(name string) bson.RawValue {
-		return bson.RawValue{Type: bson.Type(args[name].Type), Value: args[name].Data}
-	}
-	o := &document.FindOptions{Hint: raw("hint"), Verbosity: verbosity}
-	if args["collation"].Type != 0 {
-		o.Collation = raw("collation")
-	}
-	w := &explainedWrite{update: r.name == "update"}
-	if w.update && !truth(args["multi"]) {
-		o.Limit = 1
-	} else if n, _ := asInt64(args["limit"]); !w.update && n == 1 {
-		o.Limit = 1
-	}
-	return r.explainAs(w, bson.Raw(q), o)
-}
-
-// explainModify explains a findAndModify.
-func (r *request) explainModify(verbosity string) (bsoncore.Document, error) {
-	filter, err := r.optional("query")
-	if err != nil {
-		return nil, err
-	}
-	o := &document.FindOptions{Hint: r.raw("hint"), Sort: r.raw("sort"), Limit: 1, Verbosity: verbosity}
-	if o.Collation, err = r.optional("collation"); err != nil {
-		return nil, err
-	}
-	remove, err := r.flag("remove")
-	if err != nil {
-		return nil, err
-	}
-	return r.explainAs(&explainedWrite{update: !remove, answers: true}, filter, o)
-}
-
-// explainAs explains how a write finds its documents.
-func (r *request) explainAs(w *explainedWrite, filter any, o *document.FindOptions) (bsoncore.Document, error) {
 	c, err := r.collection()
 	if err != nil {
 		return nil, err
 	}
-	if o.Let, err = r.optional("let"); err != nil {
+	plan, err := c.ExplainStatement(r.ctx, &list[0], verbosity)
+	return r.explainedWrite(&explainedWrite{update: r.name == "update"}, plan, err)
+}
+
+// explainModify explains a findAndModify.
+func (r *request) explainModify(verbosity string) (bsoncore.Document, error) {
+	c, err := r.collection()
+	if err != nil {
 		return nil, err
 	}
-	plan, err := c.Explain(r.ctx, filter, o)
+	o, filter, err := r.parseFindAndModify()
+	if err != nil {
+		return nil, err
+	}
+	plan, err := c.ExplainModify(r.ctx, filter, r.raw("update"), o, verbosity)
+	return r.explainedWrite(&explainedWrite{update: !o.Remove, answers: true}, plan, err)
+}
+
+// explainedWrite answers with the plan of the query that finds the documents of a write, with its stage over it.
+func (r *request) explainedWrite(w *explainedWrite, plan bson.Raw, err error) (bsoncore.Document, error) {
 	if err != nil {
 		return nil, err
 	}

@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/pandodb/pando/document"
 )
 
 // Explanations of writes have the stage of the write over those that find its documents, as many of them as it would change, and write
@@ -64,4 +66,53 @@ func TestExplainedWithoutCollection(t *testing.T) {
 			t.Errorf("%v: the stage is %q, want EOF", command, stage)
 		}
 	}
+}
+
+// What a write refuses, its explanation refuses too: it is of no use to be told how something is found that is never changed.
+func TestExplainedWritesAreReadAsWrites(t *testing.T) {
+	c := filled(t, 4, &Options{})
+	statement := func(name, field string) func(fields ...any) bson.D {
+		return func(fields ...any) bson.D {
+			return cmd(name, "c", field, bson.A{cmd(fields[0].(string), fields[1], fields[2:]...)})
+		}
+	}
+	update, remove := statement("update", "updates"), statement("delete", "deletes")
+	modify := func(fields ...any) bson.D { return cmd("findAndModify", "c", fields...) }
+	set, all := cmd("$set", cmd("a", 1)), bson.D{}
+	for _, x := range []struct {
+		command bson.D
+		code    int32
+	}{
+		{command: update("q", all, "u", set, "bad", 1), code: int32(codeUnknownField)},
+		{command: update("q", all), code: int32(codeMissingField)},
+		{command: update("u", set), code: int32(codeMissingField)},
+		{command: update("q", nil, "u", set), code: int32(codeMissingField)},
+		{command: update("q", all, "u", 5), code: int32(document.FailedToParse)},
+		{command: update("q", all, "u", set, "multi", "x"), code: int32(document.TypeMismatch)},
+		{command: update("q", all, "u", set, "arrayFilters", bson.A{5}), code: int32(document.TypeMismatch)},
+		{command: update("q", all, "u", bson.A{cmd("$bad", 1)}), code: int32(codeUnknownStage)},
+		{command: cmd("update", "c", "updates", bson.A{}), code: int32(codeInvalidLength)},
+		{command: remove("q", all), code: int32(codeMissingField)},
+		{command: remove("limit", 1), code: int32(codeMissingField)},
+		{command: remove("q", 5, "limit", 1), code: int32(document.TypeMismatch)},
+		{command: remove("q", all, "limit", 2), code: int32(document.FailedToParse)},
+		{command: remove("q", all, "limit", 1.5), code: int32(document.FailedToParse)},
+		{command: remove("q", all, "limit", 1, "bad", 1), code: int32(codeUnknownField)},
+		{command: modify("query", all), code: int32(document.FailedToParse)},
+		{command: modify("remove", true, "update", set), code: int32(document.FailedToParse)},
+		{command: modify("remove", true, "new", true), code: int32(document.FailedToParse)},
+		{command: modify("update", set, "fields", cmd("a", 1, "b", 0)), code: 31254},
+		{command: modify("update", set, "arrayFilters", bson.A{cmd("k", 1)}), code: int32(document.FailedToParse)},
+		{command: modify("new", "x", "update", set), code: int32(document.TypeMismatch)},
+	} {
+		c.refused("d", x.command, x.code)
+		c.refused("d", cmd("explain", x.command, "verbosity", "queryPlanner"), x.code)
+	}
+	// These are errors of a statement, not of a command.
+	for _, command := range []bson.D{
+		update("q", all, "u", cmd("a", 1), "multi", true), update("q", all, "u", cmd("$bad", cmd("a", 1))),
+	} {
+		c.refused("d", cmd("explain", command, "verbosity", "queryPlanner"), int32(document.FailedToParse))
+	}
+	c.refused("d", cmd("explain", cmd("delete", "c", "deletes", bson.A{cmd("q", all, "limit", 1), cmd("q", all, "limit", 1)})), int32(codeInvalidLength))
 }

@@ -12,6 +12,7 @@ import (
 // Codes that package document has no use for.
 const (
 	codeUnauthorized       document.Code = 13
+	codeInvalidLength      document.Code = 16
 	codeInvalidBSON        document.Code = 22
 	codeAuthFailed         document.Code = 18
 	codeIllegalOperation   document.Code = 20

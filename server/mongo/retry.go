@@ -59,7 +59,7 @@ func (r *request) numberStatements(n int) error {
 		return document.NewError(document.FailedToParse, "stmtIds: %v", err)
 	}
 	if len(values) != n {
-		return document.NewError(document.Code(16), "Number of statement ids must match the number of batch entries. Got %d statement ids but %d operations.", len(values), n)
+		return document.NewError(codeInvalidLength, "Number of statement ids must match the number of batch entries. Got %d statement ids but %d operations.", len(values), n)
 	}
 	for _, v := range values {
 		id, isInt := v.Int32OK()

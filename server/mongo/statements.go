@@ -97,17 +97,46 @@ func (r *request) carryOutOne(c *document.Collection, i int, s *document.Stateme
 	return result, err
 }
 
-// parseDelete reads one statement of a delete command.
-func (r *request) parseDelete(s *document.Statement, i int, doc bsoncore.Document) error {
-	if !r.docsChecked() {
-		if err := document.CheckBSON(bson.Raw(doc)); err != nil {
-			return err
+// parseStatement reads one statement of an update or delete command.
+type parseStatement func(r *request, s *document.Statement, i int, doc bsoncore.Document) error
+
+// statements returns the statements of an update or delete. All are read before any is carried out, so that a command that cannot be
+// understood changes nothing.
+func (r *request) statements(field string, parse parseStatement) (list []document.Statement, ordered bool, err error) {
+	docs, ordered, err := r.batch(field)
+	if err != nil {
+		return nil, false, err
+	}
+	let, err := r.optional("let")
+	if err != nil {
+		return nil, false, err
+	}
+	skip, err := r.flag("bypassDocumentValidation")
+	if err != nil {
+		return nil, false, err
+	}
+	list = make([]document.Statement, len(docs))
+	for i, doc := range docs {
+		if !r.docsChecked() {
+			if err := document.CheckBSON(bson.Raw(doc)); err != nil {
+				return nil, false, err
+			}
+		}
+		list[i].Options.Let, list[i].Options.SkipValidation = let, skip
+		if err := parse(r, &list[i], i, doc); err != nil {
+			return nil, false, err
 		}
 	}
+	return list, ordered, nil
+}
+
+// parseDelete reads one statement of a delete command.
+func (r *request) parseDelete(s *document.Statement, i int, doc bsoncore.Document) error {
 	elements, err := doc.Elements()
 	if err != nil {
 		return document.NewError(document.FailedToParse, "delete.deletes.%d: %v", i, err)
 	}
+	limited := false
 	for _, e := range elements {
 		v := e.Value()
 		raw := bson.RawValue{Type: bson.Type(v.Type), Value: v.Data}
@@ -119,8 +148,11 @@ func (r *request) parseDelete(s *document.Statement, i int, doc bsoncore.Documen
 			}
 			s.Filter = bson.Raw(d)
 		case "limit":
-			n, _ := asInt64(v)
-			s.Options.Many = n == 0
+			n, ok := asInt64(v)
+			if f, isDouble := v.DoubleOK(); !ok || n != 0 && n != 1 || isDouble && f != float64(n) {
+				return document.NewError(document.FailedToParse, "The limit field in delete objects must be 0 or 1. Got %s", v)
+			}
+			s.Options.Many, limited = n == 0, true
 		case "hint":
 			s.Options.Hint = raw
 		case "collation":
@@ -129,5 +161,15 @@ func (r *request) parseDelete(s *document.Statement, i int, doc bsoncore.Documen
 			return document.NewError(codeUnknownField, "BSON field 'delete.deletes.%s' is an unknown field.", e.Key())
 		}
 	}
+	if s.Filter == nil {
+		return missingField("delete.deletes.q")
+	}
+	if !limited {
+		return missingField("delete.deletes.limit")
+	}
 	return nil
+}
+
+func missingField(field string) error {
+	return document.NewError(codeMissingField, "BSON field '%s' is missing but a required field", field)
 }

@@ -11,11 +11,6 @@ import (
 
 // parseUpdate reads one statement of an update command.
 func (r *request) parseUpdate(s *document.Statement, i int, doc bsoncore.Document) error {
-	if !r.docsChecked() {
-		if err := document.CheckBSON(bson.Raw(doc)); err != nil {
-			return err
-		}
-	}
 	var filter bson.Raw
 	var update, constants bson.RawValue
 	var err error
@@ -25,7 +20,7 @@ func (r *request) parseUpdate(s *document.Statement, i int, doc bsoncore.Documen
 			return document.NewError(document.FailedToParse, "update.updates.%d cannot be read", i)
 		}
 		rest = after
-		if v.Type == bsoncore.TypeNull && string(name) != "q" && string(name) != "u" {
+		if v.Type == bsoncore.TypeNull && string(name) != "u" {
 			continue // as if it were not there
 		}
 		raw := bson.RawValue{Type: bson.Type(v.Type), Value: v.Data}
@@ -68,15 +63,17 @@ func (r *request) parseUpdate(s *document.Statement, i int, doc bsoncore.Documen
 			return document.NewError(codeUnknownField, "BSON field '%s' is an unknown field.", field())
 		}
 	}
-	if filter == nil || update.Type == 0 {
-		return document.NewError(codeMissingField, "BSON field 'update.updates' is missing a required field: q and u")
+	if filter == nil {
+		return missingField("update.updates.q")
+	}
+	if update.Type == 0 {
+		return missingField("update.updates.u")
 	}
 	if constants.Type != 0 && update.Type != bson.TypeArray {
 		return document.NewError(document.Code(51198), "Constant values may only be specified for pipeline updates")
 	}
 	s.Filter, s.Update = filter, update
-	s.Options.Let, err = r.optional("let")
-	if err == nil && constants.Type != 0 {
+	if constants.Type != 0 {
 		s.Options.Let, err = withConstants(s.Options.Let, constants)
 	}
 	return err
