@@ -32,11 +32,7 @@ type equality struct {
 
 // appendEqualities appends those that a query is made of; none when something is asked for that only a plan can do.
 func appendEqualities(dst []equality, spec document, o *FindOptions) []equality {
-	if o != nil && (o.Sort != nil || o.Skip != 0 || o.Limit < 0 || o.Projection != nil || o.Hint != nil || o.Min != nil || o.Max != nil ||
-		o.Collation != nil || o.Let != nil) {
-		return nil
-	}
-	if len(spec) <= 5 {
+	if o != nil && (o.Limit < 0 || !o.plain()) || len(spec) <= len(emptyDocument()) {
 		return nil
 	}
 	for rest := spec[4:]; len(rest) > 1; {
@@ -49,14 +45,27 @@ func appendEqualities(dst []equality, spec document, o *FindOptions) []equality 
 		if len(field) == 0 || field[0] == '$' || bytes.IndexByte(field, '.') >= 0 || placeOf(dst, string(field)) >= 0 {
 			return nil
 		}
-		switch v := e.Value(); v.Type {
-		case bsoncore.TypeString, bsoncore.TypeInt32, bsoncore.TypeInt64, bsoncore.TypeDouble, bsoncore.TypeBoolean, bsoncore.TypeObjectID, bsoncore.TypeDateTime:
-			dst = append(dst, equality{field, v})
-		default:
+		v := e.Value()
+		if !isPlain(v.Type) {
 			return nil
 		}
+		dst = append(dst, equality{field, v})
 	}
 	return dst
+}
+
+// plain reports whether documents are asked for as they are, in any order, however they are found.
+func (o *FindOptions) plain() bool {
+	return o.Sort == nil && o.Skip == 0 && o.Projection == nil && o.Hint == nil && o.Min == nil && o.Max == nil && o.Collation == nil && o.Let == nil
+}
+
+// isPlain reports whether a value stands for itself, and an index has it under its key and no other.
+func isPlain(t bsoncore.Type) bool {
+	switch t {
+	case bsoncore.TypeString, bsoncore.TypeInt32, bsoncore.TypeInt64, bsoncore.TypeDouble, bsoncore.TypeBoolean, bsoncore.TypeObjectID, bsoncore.TypeDateTime:
+		return true
+	}
+	return false
 }
 
 // placeOf returns which of the equalities is about a field; -1: none.
@@ -77,8 +86,11 @@ func (c *Collection) openDirect(ctx context.Context, spec document, o *FindOptio
 	}
 	var room [maxEqualities]equality
 	list := appendEqualities(room[:0], spec, o)
+	var ids bsoncore.Array
 	if len(list) == 0 {
-		return nil, nil
+		if ids = listedIDs(spec, o); ids == nil {
+			return nil, nil
+		}
 	}
 	x, err := c.use()
 	if x == nil || err != nil {
@@ -90,6 +102,9 @@ func (c *Collection) openDirect(ctx context.Context, spec document, o *FindOptio
 	}
 	d := directs.Get().(*direct)
 	d.x = x
+	if ids != nil {
+		return d.openListed(ctx, ids)
+	}
 	if len(list) == 1 && string(list[0].field) == "_id" {
 		return d.openID(ctx, list[0].value)
 	}
@@ -153,9 +168,11 @@ type direct struct {
 	x       *collection
 	reader  pando.Reader
 	keys    pando.List // of the records
+	others  pando.List // is what keys are put in order in
 	records pando.List // those of keys[first:]
 	first   int
-	at      int // the key of the next document
+	at      int  // the key of the next document
+	listed  bool // the keys are those of a list: there may be none of their records
 	doc     []byte
 
 	entry, value []byte
@@ -275,10 +292,12 @@ func (d *direct) rest() {
 
 // fetch reads the next records. With the last ones it closes the reader.
 func (d *direct) fetch() error {
-	d.first = d.at
-	d.records.Reset()
-	to := min(d.at+fetched, d.keys.Len())
-	err := d.reader.GetMany(&d.records, d.x.records, &d.keys, d.at, to)
+	to, err := d.fetchNext()
+	for d.listed && errors.Is(err, pando.ErrNotFound) {
+		if err = d.leaveOut(); err == nil {
+			to, err = d.fetchNext()
+		}
+	}
 	if errors.Is(err, pando.ErrNotFound) {
 		err = fmt.Errorf("an index has an entry for a record that is not there: %w", pando.ErrCorrupt)
 	}
@@ -291,6 +310,14 @@ func (d *direct) fetch() error {
 	return nil
 }
 
+// fetchNext reads the records of the next keys, up to one that it returns.
+func (d *direct) fetchNext() (to int, err error) {
+	d.first = d.at
+	d.records.Reset()
+	to = min(d.at+fetched, d.keys.Len())
+	return to, d.reader.GetMany(&d.records, d.x.records, &d.keys, d.at, to)
+}
+
 func (d *direct) next(ctx context.Context) (document, bool, error) {
 	out, ok, err := d.nextTo(ctx, d.doc[:0])
 	d.doc = out
@@ -298,13 +325,13 @@ func (d *direct) next(ctx context.Context) (document, bool, error) {
 }
 
 func (d *direct) nextTo(ctx context.Context, dst []byte) ([]byte, bool, error) {
-	if d.at == d.keys.Len() {
-		return dst, false, ctx.Err()
-	}
-	if d.at-d.first == d.records.Len() {
+	if d.at < d.keys.Len() && d.at-d.first == d.records.Len() {
 		if err := d.fetch(); err != nil {
 			return dst, false, err
 		}
+	}
+	if d.at == d.keys.Len() {
+		return dst, false, ctx.Err()
 	}
 	out, err := d.x.codec.Decode(dst, d.records.At(d.at-d.first))
 	if err != nil {
@@ -317,12 +344,12 @@ func (d *direct) nextTo(ctx context.Context, dst []byte) ([]byte, bool, error) {
 // close gives the buffers to the next one: documents are valid until then only.
 func (d *direct) close() error {
 	d.reader.Close()
-	if d.records.Cap()+d.keys.Cap()+cap(d.doc) > maxKept {
+	if d.records.Cap()+d.keys.Cap()+d.others.Cap()+cap(d.doc) > maxKept {
 		return nil
 	}
 	d.keys.Reset()
 	d.records.Reset()
-	d.x, d.first, d.at = nil, 0, 0
+	d.x, d.first, d.at, d.listed = nil, 0, 0, false
 	directs.Put(d)
 	return nil
 }

@@ -92,10 +92,19 @@ func speedCases() []struct {
 		{"find by _id", 20, bson.D{{Key: "find", Value: "c"}, {Key: "filter", Value: bson.D{{Key: "_id", Value: 7}}}, {Key: "limit", Value: int64(1)}, {Key: "singleBatch", Value: true}}, "", nil},
 		{"find by an index", 20, bson.D{{Key: "find", Value: "c"}, {Key: "filter", Value: bson.D{{Key: "email", Value: "7@example.com"}}}, {Key: "limit", Value: int64(1)}, {Key: "singleBatch", Value: true}}, "", nil},
 		{"find in the order of _id", 140, bson.D{{Key: "find", Value: "c"}, {Key: "filter", Value: bson.D{{Key: "_id", Value: bson.D{{Key: "$gte", Value: 7}}}}}, {Key: "sort", Value: bson.D{{Key: "_id", Value: 1}}}, {Key: "limit", Value: int64(50)}}, "", nil},
+		{"find by a list of _ids", 25, bson.D{{Key: "find", Value: "c"}, {Key: "filter", Value: bson.D{{Key: "_id", Value: bson.D{{Key: "$in", Value: hundred()}}}}}}, "", nil},
 		{"update by _id", 110, bson.D{{Key: "update", Value: "c"}, {Key: "ordered", Value: true}, journal}, "updates",
 			bson.D{{Key: "q", Value: bson.D{{Key: "_id", Value: 7}}}, {Key: "u", Value: bson.D{{Key: "$inc", Value: bson.D{{Key: "n", Value: 1}}}}}}},
 		{"insert", 75, bson.D{{Key: "insert", Value: "d"}, {Key: "ordered", Value: true}, journal}, "documents", bson.D{{Key: "name", Value: "one"}, {Key: "n", Value: 1}}},
 	}
+}
+
+// hundred returns a hundred _ids, some of them missing, in no order.
+func hundred() (list bson.A) {
+	for i := range 100 {
+		list = append(list, i*89%1010)
+	}
+	return list
 }
 
 // speedServer returns a server with a collection of a thousand documents.
