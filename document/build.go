@@ -37,6 +37,9 @@ func (b *build) abort() {
 	}
 }
 
+// aborted reports whether a build was ended; of an index that nobody builds there is none.
+func (b *build) aborted() bool { return b != nil && b.ctx.Err() != nil }
+
 // cancelBuilds ends all builds of a collection that is about to be dropped.
 func (c *collection) cancelBuilds() {
 	for _, x := range *c.indexes.Load() {
@@ -52,11 +55,19 @@ func (c *collection) buildAll(ctx context.Context, list []*secondary, progress f
 	if len(list) == 0 {
 		return nil
 	}
-	dropped := mongoerror.New(mongoerror.IndexBuildAborted, "Index build failed: collection dropped")
-	total, err := c.records.Count(nil, nil)
+	err := c.enterAll(ctx, list, progress)
 	if errors.Is(err, pando.ErrDropped) {
-		return dropped
+		return mongoerror.New(mongoerror.IndexBuildAborted, "Index build failed: collection dropped")
 	}
+	if err != nil {
+		return err
+	}
+	return c.finishBuilds(ctx, list)
+}
+
+// enterAll enters all records into indexes that hold none of them.
+func (c *collection) enterAll(ctx context.Context, list []*secondary, progress func(done, total int64)) error {
+	total, err := c.records.Count(nil, nil)
 	if err != nil {
 		return err
 	}
@@ -67,13 +78,11 @@ func (c *collection) buildAll(ctx context.Context, list []*secondary, progress f
 			return err
 		}
 		n, last, err := c.buildSome(list, from, chunk)
-		switch {
-		case isConflict(err):
+		if isConflict(err) {
 			chunk = max(1, chunk/2)
 			continue
-		case errors.Is(err, pando.ErrDropped):
-			return dropped
-		case err != nil:
+		}
+		if err != nil {
 			return err
 		}
 		more = n == chunk
@@ -84,13 +93,13 @@ func (c *collection) buildAll(ctx context.Context, list []*secondary, progress f
 			progress(done, max(done, total))
 		}
 	}
-	return c.finishBuilds(ctx, list)
+	return nil
 }
 
 // building says why a build has to end, if it has.
 func building(ctx context.Context, s *Store, list []*secondary) error {
 	for _, x := range list {
-		if x.build.ctx.Err() != nil {
+		if x.build.aborted() {
 			return mongoerror.New(mongoerror.IndexBuildAborted, "Index build failed: the index %s was dropped", x.def.Name)
 		}
 	}

@@ -115,25 +115,14 @@ func (c *Collection) CreateIndexes(ctx context.Context, specs []bson.Raw, progre
 	if c.tx != nil {
 		return c.tx.createIndexes(x, defs)
 	}
-	if err := x.checkNew(defs); err != nil {
+	fresh, err := x.register(ctx, defs)
+	if err != nil {
 		return nil, err
-	}
-	names := make([]string, len(specs))
-	var fresh []*secondary
-	for i, def := range defs {
-		names[i] = def.Name
-		made, err := x.register(ctx, def)
-		if err != nil {
-			return nil, errors.Join(err, x.unregister(fresh))
-		}
-		if made != nil {
-			fresh = append(fresh, made)
-		}
 	}
 	if err := x.buildAll(ctx, fresh, progress); err != nil {
 		return nil, errors.Join(err, x.unregister(fresh))
 	}
-	return names, nil
+	return namesOf(defs), nil
 }
 
 // createIndexes makes indexes of a collection that the transaction has created, and that is empty so far.
@@ -147,14 +136,11 @@ func (tx *Tx) createIndexes(x *collection, defs []*index.Definition) ([]string, 
 		})
 	}
 	list := slices.Clone(*x.indexes.Load())
-	var names []string
-	for _, def := range defs {
-		names = append(names, def.Name)
-		if there, err := x.isThere(list, def); err != nil {
-			return nil, err
-		} else if there {
-			continue
-		}
+	missing, err := x.missing(list, defs)
+	if err != nil {
+		return nil, err
+	}
+	for _, def := range missing {
 		x.nextIndex++
 		i := &secondary{number: x.nextIndex, def: def, ready: true}
 		var err error
@@ -168,29 +154,46 @@ func (tx *Tx) createIndexes(x *collection, defs []*index.Definition) ([]string, 
 		}
 	}
 	x.indexes.Store(&list)
-	return names, nil
+	return namesOf(defs), nil
+}
+
+func namesOf(defs []*index.Definition) []string {
+	names := make([]string, len(defs))
+	for i, def := range defs {
+		names[i] = def.Name
+	}
+	return names
 }
 
 // maxIndexes is how many indexes a collection may have, that of _id included.
 const maxIndexes = 64
 
-// register puts a new index into the list, so that all writes that begin from now on keep it up to date. It returns nil when
-// there is an equal one.
-func (c *collection) register(ctx context.Context, def *index.Definition) (*secondary, error) {
+// register puts new indexes into the list, so that all writes that begin from now on keep them up to date: those that are not there. All
+// are registered or none.
+func (c *collection) register(ctx context.Context, defs []*index.Definition) (fresh []*secondary, err error) {
 	s := c.store
 	s.schema.Lock()
 	defer s.schema.Unlock()
 	list := *c.indexes.Load()
-	if there, err := c.isThere(list, def); there || err != nil {
+	missing, err := c.missing(list, defs)
+	if err != nil || len(missing) == 0 {
 		return nil, err
 	}
-	c.nextIndex++
-	x := &secondary{number: c.nextIndex, def: def, build: newBuild()}
-	var err error
-	if x.ks, err = s.db.Keyspace(indexName(c.number, x.number), c.indexOptionsOf(def)); err != nil {
-		return nil, err
+	for _, def := range missing {
+		c.nextIndex++
+		x := &secondary{number: c.nextIndex, def: def, build: newBuild()}
+		if x.ks, err = s.db.Keyspace(indexName(c.number, x.number), c.indexOptionsOf(def)); err != nil {
+			break
+		}
+		fresh = append(fresh, x)
 	}
-	return x, c.changeIndexes(ctx, append(slices.Clone(list), x), nil, nil)
+	if err == nil {
+		err = c.changeIndexes(ctx, slices.Concat(list, fresh), nil, nil)
+	}
+	if err != nil {
+		return nil, errors.Join(err, c.dropEntries(fresh))
+	}
+	return fresh, nil
 }
 
 // changeIndexes replaces the list of indexes, in the catalogue and in memory, when no write is committing. The caller holds
@@ -240,7 +243,11 @@ func (c *collection) removeIndexes(ctx context.Context, gone []*secondary, comma
 		}
 		return err
 	}
-	var err error
+	return c.dropEntries(gone)
+}
+
+// dropEntries drops what indexes hold that are not in the list.
+func (c *collection) dropEntries(gone []*secondary) (err error) {
 	for _, x := range gone {
 		err = errors.Join(err, c.store.db.DropKeyspace(x.ks.Name()))
 	}

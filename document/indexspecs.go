@@ -62,23 +62,26 @@ func checkTogether(defs []*index.Definition) error {
 	return nil
 }
 
-// checkNew refuses definitions that another index is in the way of, or another one of the same call.
-func (c *collection) checkNew(defs []*index.Definition) error {
-	list := *c.indexes.Load()
+// missing returns the definitions of those indexes that are not there, and refuses what another index is in the way of, or another one of
+// the same call.
+func (c *collection) missing(list []*secondary, defs []*index.Definition) ([]*index.Definition, error) {
 	var missing []*index.Definition
 	for _, def := range defs {
 		there, err := c.isThere(list, def)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		if !there {
-			missing = append(missing, def)
+		if there {
+			continue
+		}
+		if missing = append(missing, def); 1+len(list)+len(missing) > maxIndexes { // one is that of _id
+			return nil, mongoerror.New(mongoerror.CannotCreateIndex, "add index fails, too many indexes for %s key:%s", c.name.Load(), def.Keys)
 		}
 	}
-	return checkTogether(missing)
+	return missing, checkTogether(missing)
 }
 
-// isThere reports whether an equal index is there already, and fails where another one, or their number, is in the way.
+// isThere reports whether an equal index is there already, and fails where another one is in the way.
 func (c *collection) isThere(list []*secondary, def *index.Definition) (bool, error) {
 	if s := c.settings.Load().series; s == nil && isIDIndex(def) {
 		return true, nil
@@ -96,9 +99,6 @@ func (c *collection) isThere(list []*secondary, def *index.Definition) (bool, er
 				return same, err
 			}
 		}
-	}
-	if len(list)+2 > maxIndexes {
-		return false, mongoerror.New(mongoerror.CannotCreateIndex, "add index fails, too many indexes for %s key:%s", c.name.Load(), def.Keys)
 	}
 	return false, nil
 }

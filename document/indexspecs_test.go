@@ -1,6 +1,7 @@
 package document_test
 
 import (
+	"fmt"
 	"testing"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -112,5 +113,29 @@ func TestChangesOfIndexes(t *testing.T) {
 		if err := c.Modify(ctx, document.JSON(`{"index": `+change+`}`)); document.CodeOf(err) != want {
 			t.Errorf("%s: %v", change, err)
 		}
+	}
+}
+
+// TestTooManyIndexesOfOneCall makes none of them, and nothing was begun.
+func TestTooManyIndexesOfOneCall(t *testing.T) {
+	db := openDB(t)
+	s, err := document.New(db)
+	must(t, err)
+	defer func() { must(t, s.Close()) }()
+	c := collection(t, s, "c", nil)
+	list := make([]string, 64)
+	for i := range list {
+		list[i] = fmt.Sprintf(`{"key": {"f%d": 1}, "name": "f%d"}`, i, i)
+	}
+	last := db.LastSeq()
+	if _, err := c.CreateIndexes(ctx, specs(t, list...), nil); document.CodeOf(err) != 67 {
+		t.Errorf("64 indexes beside that of _id: %v", err)
+	}
+	if now := db.LastSeq(); now != last {
+		t.Errorf("the call that was refused wrote changes %d to %d", last+1, now)
+	}
+	names, err := c.CreateIndexes(ctx, specs(t, list[:63]...), nil)
+	if must(t, err); len(names) != 63 {
+		t.Errorf("there are %d names of 63 indexes", len(names))
 	}
 }

@@ -78,18 +78,5 @@ func (c *collection) remakeIndex(ctx context.Context, x *secondary) error {
 	if err := x.ks.DeleteRange(nil, nil); err != nil {
 		return err
 	}
-	var from []byte
-	for {
-		n, last, err := c.buildSome([]*secondary{x}, from, buildChunk)
-		if err != nil {
-			return err
-		}
-		if n < buildChunk {
-			return nil
-		}
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		from = append(last, 0)
-	}
+	return c.enterAll(ctx, []*secondary{x}, nil)
 }
