@@ -68,6 +68,9 @@ func (c *cursor) read(ctx context.Context, n int64, b *batch) (end bool, err err
 		if b.count++; b.count == 2 && n > 2 { // documents of a collection are much alike
 			b.out = slices.Grow(b.out, min(int(min(n, defaultBatch))*(size+8), mostReserved))
 		}
+		if b.count > 2 && b.conn != nil && cap(b.out)-len(b.out) < 2*size {
+			b.out = b.conn.larger(b.out)
+		}
 	}
 	if c.rest > 0 {
 		if c.rest -= int64(b.count); c.rest <= 0 {

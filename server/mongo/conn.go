@@ -26,6 +26,7 @@ type conn struct {
 	id        int64
 	busy      atomic.Bool // a command runs, or its answer is on its way
 	out       []byte      // the answer that is being made
+	kept      []byte      // for the next one, while out is a large one
 	packed    []byte      // and compressed
 	requestID int32
 	offered   map[string]bool                   // compressors of the handshake
@@ -258,13 +259,7 @@ func (c *conn) send(m *wire.Message, name string) error {
 	if _, err := c.net.Write(out); err != nil {
 		return err
 	}
-	const keptBuffer = 1 << 20
-	if cap(c.out) > keptBuffer {
-		c.out = nil
-	}
-	if cap(c.packed) > keptBuffer {
-		c.packed = nil
-	}
+	c.sent()
 	if c.answered > 0 {
 		c.releaseAnswer()
 	}

@@ -102,6 +102,7 @@ type Server struct {
 	defaults  defaultConcerns
 	messages  budget // of large ones
 	answers   budget // of large batches
+	large     largeBuffers
 
 	connections  atomic.Int64 // that were ever made
 	open         atomic.Int64

@@ -1,0 +1,73 @@
+package mongo
+
+import (
+	"slices"
+	"sync"
+)
+
+// An answer of many documents grows as they come. Memory that is new costs more than all that is put into it, so large answers are made
+// in what earlier ones have left: of sizes that double, as an answer in memory that is much larger than itself would take more than it
+// has asked its budget for.
+
+// keptBuffer is the largest buffer that a connection keeps between answers.
+const keptBuffer = 1 << 20
+
+// largeSizes are the sizes of larger buffers. Into the largest goes any batch, with a document that turns out to be too much.
+func largeSizes() [4]int { return [...]int{2 << 20, 4 << 20, 8 << 20, maxBatchBytes + 256<<10} }
+
+// largeBuffers is buffers that nobody uses.
+type largeBuffers [4]sync.Pool // of *[]byte, by their sizes
+
+// get returns an empty buffer that is larger than n bytes; nil: there are none of that size.
+func (p *largeBuffers) get(n int) []byte {
+	for i, size := range largeSizes() {
+		if size <= n {
+			continue
+		}
+		if b, ok := p[i].Get().(*[]byte); ok {
+			return *b
+		}
+		return make([]byte, 0, size)
+	}
+	return nil
+}
+
+// put takes a buffer, if it is one of the sizes.
+func (p *largeBuffers) put(b []byte) {
+	sizes := largeSizes()
+	if i := slices.Index(sizes[:], cap(b)); i >= 0 {
+		b = b[:0]
+		p[i].Put(&b)
+	}
+}
+
+// larger returns an answer that is being made in twice the room, if there is to be so much. A buffer that the connection may keep is
+// there for its next answer.
+func (c *conn) larger(out []byte) []byte {
+	if n := 2 * cap(out); n <= keptBuffer {
+		return append(make([]byte, 0, n), out...) // Grow would find room for a quarter more, and nobody would keep the last one
+	}
+	to := c.server.large.get(cap(out))
+	if to == nil {
+		return out
+	}
+	to = append(to, out...)
+	if cap(out) <= keptBuffer {
+		c.kept = out[:0]
+	} else {
+		c.server.large.put(out)
+	}
+	return to
+}
+
+// sent gives up what a large answer was made in.
+func (c *conn) sent() {
+	if cap(c.out) > keptBuffer {
+		c.server.large.put(c.out)
+		c.out = c.kept
+	}
+	c.kept = nil
+	if cap(c.packed) > keptBuffer {
+		c.packed = nil
+	}
+}
