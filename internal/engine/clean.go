@@ -60,12 +60,17 @@ func chooseVictims(infos []segment.Info, p cleanPolicy) []uint32 {
 }
 
 // policy is how hard the cleaner works in this round: in the background its share is that of what was written for the round, of so many
-// bytes.
-func (s *settlement) policy(written int64) cleanPolicy {
+// bytes. What is left of the nodes in a segment is moved sooner than values are: much of it would be written anew before long in any case,
+// and deltas are joined on the way.
+func (s *settlement) policy(class segment.Class, written int64) cleanPolicy {
 	if s.work.clean || s.work.rewrite {
 		return cleanPolicy{garbage: 0, empty: 0.95, budget: 1 << 62}
 	}
-	return cleanPolicy{garbage: 0.4, empty: 0.15, budget: written + s.e.sizes.segment/2}
+	p := cleanPolicy{garbage: 0.4, empty: 0.15, budget: written + s.e.sizes.segment/2}
+	if class == segment.Nodes {
+		p.garbage, p.empty = 0.25, 0.4
+	}
+	return p
 }
 
 // plan chooses the victims and copies the values apart that lie in them.
@@ -91,7 +96,7 @@ func (s *settlement) plan() error {
 				infos = append(infos, i)
 			}
 		}
-		for _, id := range chooseVictims(infos, s.policy(written[class])) {
+		for _, id := range chooseVictims(infos, s.policy(class, written[class])) {
 			s.victims[id] = true
 			if class == segment.Values {
 				values = append(values, id)

@@ -32,15 +32,23 @@ func spoil(t *testing.T, w *layouttest.World) {
 		if kind != segment.KindLeaf {
 			return nil
 		}
-		f, err := w.FS.OpenReadWrite(path.Join("db", segmentName(p.Segment)))
-		if err != nil {
-			return err
-		}
-		defer f.Close()
-		_, err = f.WriteAt(make([]byte, p.Length), int64(p.Offset))
-		return err
+		overwrite(t, w, p)
+		return nil
 	})
 	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// overwrite makes a blob one that cannot be read.
+func overwrite(t *testing.T, w *layouttest.World, p segment.Pointer) {
+	t.Helper()
+	f, err := w.FS.OpenReadWrite(path.Join("db", segmentName(p.Segment)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := f.WriteAt(make([]byte, p.Length), int64(p.Offset)); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -8,11 +8,11 @@ import (
 	"github.com/pandodb/pando/internal/segment"
 )
 
-// deltaWorth reports whether the batch at hand may become a delta of leaf i: there is room for one more, and all of them
-// together stay below half of the leaf.
-func (a *applier) deltaWorth(b *body, i int) bool {
+// deltaWorth reports whether the batch at hand may become a delta of leaf i: there is room for one more, which there is where all of
+// them are to be joined, and all of them together stay below half of the leaf.
+func (a *applier) deltaWorth(b *body, i int, join bool) bool {
 	deltas := b.deltasOf(i)
-	if len(deltas) >= a.mostDeltas(b, i) || a.batch.size() > deltaMost || b.slots[i].whole {
+	if len(deltas) >= a.mostDeltas(b, i) && !join || a.batch.size() > deltaMost || b.slots[i].whole {
 		return false
 	}
 	total := lengths(deltas) + int64(a.batch.size()) + segment.HeaderSize + segment.PointerSize
@@ -33,14 +33,16 @@ func (a *applier) mostDeltas(b *body, i int) int {
 //
 // A leaf that is resident, or that holds a value apart, is merged on the spot: its page in the cache is brought up to date,
 // its count stays closed, and the values apart that die are freed now. So values apart are live exactly when the merged leaf
-// refers to them. A leaf of neither kind is not read.
-func (a *applier) writeDelta(b *body, i int, lo []byte) (done, changed bool, err error) {
+// refers to them. A leaf of neither kind is not read. Where the deltas of the leaf are to be joined, the new one says what they say too
+// and takes their place; then the batch may be empty.
+func (a *applier) writeDelta(b *body, i int, lo []byte, join bool) (done, changed bool, err error) {
 	a.dead = a.dead[:0]
 	e := b.entry(i, lo)
 	src := source{b: b, i: i}
-	resident := src.pin(a.root)
+	empty := len(a.batch.items) == 0
+	resident := !empty && src.pin(a.root)
 	defer src.unpin(a.root)
-	known := resident || e.slot.apart
+	known := resident || !empty && e.slot.apart
 	if known {
 		raw, err := src.read(a)
 		if err != nil {
@@ -55,8 +57,14 @@ func (a *applier) writeDelta(b *body, i int, lo []byte) (done, changed bool, err
 	if err := a.batch.appendTo(&a.change); err != nil {
 		return false, false, err
 	}
-	if a.change.Count() == 0 {
+	if a.change.Count() == 0 && !join {
 		return true, false, a.levels[0].add(b.entry(i, lo))
+	}
+	var joined digest
+	if join {
+		if joined, err = a.joinDeltas(b, i); err != nil || a.change.Size() > deltaMost {
+			return false, false, err
+		}
 	}
 	if err := a.freeDead(); err != nil {
 		return false, false, err
@@ -66,8 +74,17 @@ func (a *applier) writeDelta(b *body, i int, lo []byte) (done, changed bool, err
 	if err != nil {
 		return false, false, err
 	}
-	e.deltas = append(e.deltas, delta{Pointer: p}) // copies: the node's slice has no room behind it
+	if join {
+		for _, d := range e.deltas {
+			a.free(d.Pointer)
+		}
+		e.deltas = nil
+	}
+	e.deltas = append(e.deltas, delta{Pointer: p, digest: joined}) // copies: the node's slice has no room behind it
 	a.extend(&e, known)
+	if empty {
+		return true, true, a.levels[0].add(e) // the leaf with its deltas is what it was
+	}
 	e.handle = 0
 	if resident {
 		src.unpin(a.root)
@@ -75,6 +92,26 @@ func (a *applier) writeDelta(b *body, i int, lo []byte) (done, changed bool, err
 		e.handle = insertBuilder(a.root.env, &a.merged, a.root.keyspace)
 	}
 	return true, true, a.levels[0].add(e)
+}
+
+// joinDeltas makes a.change, which holds the batch at hand, say what the deltas of leaf i said too, and returns what lets their keys
+// through.
+func (a *applier) joinDeltas(b *body, i int) (keys digest, err error) {
+	raw, err := a.root.readJoined(&a.s, b, i)
+	if err != nil {
+		return 0, asUnreadable(err)
+	}
+	a.page = a.change.Append(a.page[:0])
+	if err := foldInto(&a.change, &a.s, raw, a.page, true); err != nil {
+		return 0, asUnreadable(a.root.badLeaf(b, i, err))
+	}
+	if err := a.s.Base.Reset(raw); err != nil {
+		return 0, err
+	}
+	for a.s.Base.Next() {
+		keys.add(record.Hash(a.root.keyspace, a.s.Base.Key()))
+	}
+	return keys, a.s.Base.Err()
 }
 
 // extend enters the changes of a delta, the last of e, into what the slot says of it and of its leaf.

@@ -207,15 +207,60 @@ func putOver(s *layout.Scratch, base []byte, deltas []segment.Request) (ok bool,
 	return true, nil
 }
 
+// readJoined reads the deltas of leaf i and returns one that says the same, which is valid until s is used again. There is at least one.
+func (r *root) readJoined(s *layout.Scratch, b *body, i int) ([]byte, error) {
+	list, err := r.readDeltas(s, b, i)
+	if err != nil {
+		return nil, err
+	}
+	raw := list[0].Raw
+	for _, d := range list[1:] {
+		if err := foldInto(&s.Builder, s, raw, d.Raw, true); err != nil {
+			return nil, r.badLeaf(b, i, err)
+		}
+		s.Merged = s.Builder.Append(s.Merged[:0]) // the builder has copied what it needs of raw
+		raw = s.Merged
+	}
+	return raw, nil
+}
+
+// readDeltas reads the deltas of leaf i, the oldest first. They are valid until s is used again.
+func (r *root) readDeltas(s *layout.Scratch, b *body, i int) ([]segment.Request, error) {
+	deltas := b.deltasOf(i)
+	for len(s.Blobs) < len(deltas) {
+		s.Blobs = append(s.Blobs, segment.Request{})
+	}
+	list := s.Blobs[:len(deltas)]
+	for j := range list {
+		list[j].P, list[j].Excerpt = deltas[j].Pointer, nil
+	}
+	r.env.Store.ReadTogether(list)
+	for j := range list {
+		err := list[j].Err
+		if err == nil {
+			err = r.expect(list[j].P, list[j].Header, segment.KindDelta)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("keyspace %d: %w", r.keyspace, err)
+		}
+	}
+	return list, nil
+}
+
 // fold merges the raw page change over the raw page base into s.Builder, without tombstones.
 func fold(s *layout.Scratch, base, change []byte) error {
+	return foldInto(&s.Builder, s, base, change, false)
+}
+
+// foldInto is fold into any builder, which may be kept tombstones too: then what comes out is a delta.
+func foldInto(out *page.Builder, s *layout.Scratch, base, change []byte, tombstones bool) error {
 	if err := s.Base.Reset(base); err != nil {
 		return err
 	}
 	if err := s.Change.Reset(change); err != nil {
 		return err
 	}
-	s.Builder.Reset()
+	out.Reset()
 	inBase, inChange := s.Base.Next(), s.Change.Next()
 	for inBase || inChange {
 		order := -1
@@ -226,11 +271,11 @@ func fold(s *layout.Scratch, base, change []byte) error {
 		}
 		var err error
 		if order < 0 {
-			err = s.Builder.Add(s.Base.Key(), s.Base.Record())
+			err = out.Add(s.Base.Key(), s.Base.Record())
 			inBase = s.Base.Next()
 		} else {
-			if s.Change.Record().Kind != record.Tombstone {
-				err = s.Builder.Add(s.Change.Key(), s.Change.Record())
+			if tombstones || s.Change.Record().Kind != record.Tombstone {
+				err = out.Add(s.Change.Key(), s.Change.Record())
 			}
 			if order == 0 {
 				inBase = s.Base.Next()

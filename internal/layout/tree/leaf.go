@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"math"
+	"slices"
 
 	"github.com/pandodb/pando/internal/corrupt"
 	"github.com/pandodb/pando/internal/layout"
@@ -27,17 +28,18 @@ func (a *applier) mergeLeaf(b *body, i int, lo, hi []byte) (changed bool, err er
 		}
 		return true, a.rewrite(source{}, lo, hi)
 	}
-	alone := a.leaf.b.Count() == 0 && !a.touched(lo, hi) && !a.input.below(hi) && !a.o.Rewrite && !a.victimLeaf(b, i)
+	alone := a.leaf.b.Count() == 0 && !a.touched(lo, hi) && !a.input.below(hi) && !a.o.Rewrite && !a.victim(b.slots[i].ptr)
+	join := alone && a.victimDelta(b, i)
 	count, _ := splitCount(b.counts[i].Load())
 	if alone && !a.batch.hollows(count, a.root.keyspace, b.filterOf(i)) {
 		if !b.slots[i].apart {
 			a.batch.dropAbsent(a.root.keyspace, b.filterOf(i))
 		}
-		if len(a.batch.items) == 0 {
+		if len(a.batch.items) == 0 && !join {
 			return false, a.levels[0].add(b.entry(i, lo))
 		}
-		if a.deltaWorth(b, i) {
-			if done, changed, err := a.writeDelta(b, i, lo); done || err != nil {
+		if a.deltaWorth(b, i, join) {
+			if done, changed, err := a.writeDelta(b, i, lo, join); done || err != nil {
 				return changed, err
 			}
 		}
@@ -50,15 +52,12 @@ const batchLeaves = 4
 
 // victimLeaf reports whether a blob of leaf i lies in a segment that is being emptied.
 func (a *applier) victimLeaf(b *body, i int) bool {
-	if a.o.Victims == nil {
-		return false
-	}
-	for _, d := range b.deltasOf(i) {
-		if a.victim(d.Pointer) {
-			return true
-		}
-	}
-	return a.victim(b.slots[i].ptr)
+	return a.victim(b.slots[i].ptr) || a.victimDelta(b, i)
+}
+
+// victimDelta reports whether a delta of leaf i lies in a segment that is being emptied.
+func (a *applier) victimDelta(b *body, i int) bool {
+	return a.o.Victims != nil && slices.ContainsFunc(b.deltasOf(i), func(d delta) bool { return a.victim(d.Pointer) })
 }
 
 // source is the old leaf that a new one is made of; the zero source is none.

@@ -1,0 +1,121 @@
+package tree
+
+import (
+	"context"
+	"testing"
+
+	"github.com/pandodb/pando/internal/layout"
+	"github.com/pandodb/pando/internal/layout/layouttest"
+	"github.com/pandodb/pando/internal/record"
+	"github.com/pandodb/pando/internal/segment"
+)
+
+// pointers returns the blobs of one kind under the root.
+func pointers(t *testing.T, w *layouttest.World, kind segment.Kind) (list []segment.Pointer) {
+	t.Helper()
+	err := w.Layout.Walk(context.Background(), w.Root, func(p segment.Pointer, k segment.Kind) error {
+		if k == kind {
+			list = append(list, p)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list
+}
+
+// A segment that holds deltas of a leaf, and not the leaf, is emptied without writing the leaf: its deltas become one.
+func TestDeltasOfVictimsAreJoined(t *testing.T) {
+	for _, test := range []struct {
+		name  string
+		apart bool // some value under the leaf lies apart
+		cache int64
+		now   []layout.Change // the changes of the round in which the segment is emptied
+	}{
+		{"alone", false, 0, nil},
+		{"with changes", false, 0, []layout.Change{{Key: row(1), Record: layouttest.Inline("newest")}, {Key: row(7)}}},
+		{"in the cache", false, 64 << 20, []layout.Change{{Key: row(1), Record: layouttest.Inline("newest")}, {Key: row(4)}, {Key: row(5000)}}},
+		{"with values apart", true, 0, []layout.Change{{Key: row(2), Record: layouttest.Inline("newest")}}},
+		{"with values apart, alone", true, 0, nil},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			w := layouttest.NewWorld(t, config(), 1, test.cache, 0)
+			o := layout.ApplyOptions{LeafBytes: 64 << 10}
+			w.Apply(nil, rows(0, 300, 1), o)
+			put := func(i int, value string) layout.Change {
+				c := layout.Change{Key: row(i), Record: layouttest.Inline(value)}
+				if test.apart && i == 2 {
+					c.Record = w.Apart([]byte(value))
+				}
+				return c
+			}
+			w.Apply(nil, []layout.Change{put(1, "a"), put(2, "a"), {Key: row(3)}, {Key: row(4)}}, o)
+			w.Apply(nil, []layout.Change{put(2, "b"), put(3, "b")}, o)
+			w.Apply(nil, []layout.Change{put(2, "c"), {Key: row(1)}, put(4, "c")}, o)
+			leaves, deltas := pointers(t, w, segment.KindLeaf), pointers(t, w, segment.KindDelta)
+			if len(leaves) != 1 || len(deltas) != 3 {
+				t.Fatalf("%d leaves, %d deltas", len(leaves), len(deltas))
+			}
+			old, model := w.Root, w.Model.Clone()
+
+			o.Victims = func(id uint32) bool { return id == deltas[1].Segment }
+			w.Apply(nil, test.now, o)
+			if got := pointers(t, w, segment.KindLeaf); len(got) != 1 || got[0] != leaves[0] {
+				t.Errorf("the leaf was written anew: %v", got)
+			}
+			if got := pointers(t, w, segment.KindDelta); len(got) != 1 || got[0].Segment <= deltas[2].Segment {
+				t.Errorf("deltas %v", got)
+			}
+			w.Audit()
+			w.Verify(w.Root, w.Model, w.Now)
+			w.Check(w.Root)
+			w.Verify(w.Reload(), w.Model, w.Now)
+			w.Verify(old, model, w.Now)
+		})
+	}
+}
+
+// Deltas that have become half of their leaf are folded into it when one of them has to move.
+func TestLargeDeltasOfVictimsAreFolded(t *testing.T) {
+	w := layouttest.NewWorld(t, config(), 1, 0, 0)
+	o := layout.ApplyOptions{LeafBytes: 64 << 10}
+	w.Apply(nil, rows(0, 300, 1), o)
+	w.Apply(nil, rows(0, 300, 8), o)
+	w.Apply(nil, rows(1, 300, 8), o)
+	deltas := pointers(t, w, segment.KindDelta)
+	if len(deltas) != 2 {
+		t.Fatalf("%d deltas", len(deltas))
+	}
+	o.Victims = func(id uint32) bool { return id == deltas[0].Segment }
+	w.Apply(nil, rows(2, 300, 3), o)
+	if n := len(pointers(t, w, segment.KindDelta)); n != 0 {
+		t.Errorf("%d deltas", n)
+	}
+	w.Audit()
+	w.Verify(w.Root, w.Model, w.Now)
+}
+
+// A delta that has to move and cannot be read is told to who asks for it to be moved, and nothing is lost that can be read.
+func TestDamagedDeltaOfAVictim(t *testing.T) {
+	w := layouttest.NewWorld(t, config(), 1, 0, 0)
+	o := layout.ApplyOptions{LeafBytes: 64 << 10}
+	w.Apply(nil, rows(0, 300, 1), o)
+	w.Apply(nil, rows(0, 3, 1), o)
+	w.Apply(nil, rows(3, 6, 1), o)
+	deltas := pointers(t, w, segment.KindDelta)
+	overwrite(t, w, deltas[0])
+	writer := w.Env.Store.NewWriter(segment.Nodes, layouttest.Keyspace)
+	o.Victims = func(id uint32) bool { return id == deltas[0].Segment }
+	_, err := w.Layout.Apply(context.Background(), w.Root, nil, &layout.SliceChanges{}, writer, o)
+	if err == nil {
+		t.Error("no error")
+	}
+	if err := writer.Abort(); err != nil {
+		t.Fatal(err)
+	}
+	var s layout.Scratch
+	if r, ok, err := w.Root.GetRead(&s, record.Hash(layouttest.Keyspace, row(4)), row(4)); err != nil || !ok || string(r.Value) != "value of 4" {
+		t.Errorf("%q %v %v", r.Value, ok, err)
+	}
+}
