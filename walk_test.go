@@ -42,6 +42,9 @@ func TestWalksOverSettledAndUnsettled(t *testing.T) {
 	for i := range 3000 {
 		put(i)
 	}
+	for range 20 { // over a memtable alone
+		walkAbout(t, db.Iter(nil), rng, want)
+	}
 	if err := db.Checkpoint(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -123,7 +126,7 @@ func walkAbout(t *testing.T, it *Iterator, rng *rand.Rand, want map[string][]byt
 				check("next", it.Next())
 			}
 		case 2:
-			for n := rng.IntN(20); n > 0 && at >= 0; n-- {
+			for n := rng.IntN(200); n > 0 && at >= 0; n-- {
 				at--
 				check("prev", it.Prev())
 			}
@@ -136,5 +139,48 @@ func walkAbout(t *testing.T, it *Iterator, rng *rand.Rand, want map[string][]byt
 	}
 	if err := it.Close(); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestStoppedWalks: a walk that is stopped in the midst of pairs that it has decoded already shows no further one, and nothing that goes
+// with what has ended.
+func TestStoppedWalks(t *testing.T) {
+	db, err := Open("db", &Options{FS: memfs.New()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	for i := range 100 {
+		if err := db.Put(fmt.Appendf(nil, "%03d", i), []byte("value")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, settled := range []bool{false, true} {
+		if settled {
+			if err := db.Checkpoint(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, back := range []bool{false, true} {
+			snap := db.Snapshot()
+			it := snap.Iter(nil)
+			step := it.Next
+			if back {
+				step = it.Prev
+			}
+			for n := range 10 {
+				if !step() {
+					t.Fatalf("settled %v, back %v: the walk ended after %d pairs: %v", settled, back, n, it.Err())
+				}
+			}
+			snap.Close()
+			if !settled && (it.Key() != nil || it.Value() != nil) {
+				t.Errorf("back %v: %q %q lie in a table that is gone", back, it.Key(), it.Value())
+			}
+			if step() || it.Next() || it.Prev() || it.Key() != nil || it.Value() != nil || it.Valid() || it.Err() == nil {
+				t.Errorf("settled %v, back %v: at %q after the end of the snapshot: %v", settled, back, it.Key(), it.Err())
+			}
+			it.Close()
+		}
 	}
 }

@@ -151,15 +151,15 @@ func (c *Cursor) Deleted() bool {
 	return record.Kind(*c.arena.word(c.version, 1)>>metaKindShift&metaKind) == record.Tombstone
 }
 
-// NextInline is Next and Inline in one for most steps of a walk: in the only run, over tombstones to a value that lies in the table and
-// never expires. Elsewhere ok is false, and the cursor has moved over tombstones at most.
-func (c *Cursor) NextInline() (key, value []byte, ok bool) {
+// NextInline is Next for several pairs at once, as many as there is room for: in the only run, and over tombstones, to values that lie in
+// the table and never expire. It returns how many it has found. The cursor then stands at the last of them, or at a tombstone behind it.
+func (c *Cursor) NextInline(pairs []record.Pair) (n int) {
 	if !c.valid || len(c.sources) != 1 {
-		return nil, nil, false
+		return 0
 	}
 	s := &c.sources[0]
 	a := c.arena
-	for at := s.at + 1; at < len(s.run.entries); at++ {
+	for at := s.at + 1; at < len(s.run.entries) && n < len(pairs); at++ {
 		if !s.warm.holds(at) {
 			c.warmForward(s, at)
 		}
@@ -172,10 +172,11 @@ func (c *Cursor) NextInline() (key, value []byte, ok bool) {
 		}
 		s.at, c.node, c.version = at, node, version
 		if inline {
-			return a.key(node), a.bytes(version, versionHeader, int(meta&metaLength)), true
+			pairs[n].Key, pairs[n].Value = a.key(node), a.bytes(version, versionHeader, int(meta&metaLength))
+			n++
 		}
 	}
-	return nil, nil, false
+	return n
 }
 
 // step is Next for a source that is alone. It has no candidate: what has just been stored in parts and is loaded as a whole

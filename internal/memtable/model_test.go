@@ -330,21 +330,29 @@ func (h *harness) checkCursor(moves int, between func()) {
 
 // nextInline moves a cursor that stands at the key number place, and returns where it stands then.
 func (h *harness) nextInline(c *Cursor, keys []string, place int, ks uint32, seq uint64) int {
-	key, value, ok := c.NextInline()
+	pairs := make([]record.Pair, 1+h.rnd.IntN(5))
+	n := c.NextInline(pairs)
 	to := sort.SearchStrings(keys, string(c.Key()))
+	if to < place || n > to-place {
+		h.t.Fatalf("NextInline: %d, from key %d to %d", n, place, to)
+	}
+	found := 0
 	for i := place + 1; i <= to; i++ {
 		version, _ := h.model.at(ks, keys[i], seq)
-		switch r := version.rec; {
-		case ok && i == to:
-			if r.Kind != record.Inline || r.Expiry != 0 || string(key) != keys[i] || string(value) != string(r.Value) {
-				h.t.Fatalf("NextInline: %.40q %.40q; want %.40q %v", key, value, keys[i], r)
-			}
-		case r.Kind != record.Tombstone:
+		r := version.rec
+		if r.Kind == record.Tombstone {
+			continue
+		}
+		if found == n || r.Kind != record.Inline || r.Expiry != 0 {
 			h.t.Fatalf("NextInline passed over %.40q %v", keys[i], r)
 		}
+		if p := pairs[found]; string(p.Key) != keys[i] || string(p.Value) != string(r.Value) {
+			h.t.Fatalf("NextInline: %.40q %.40q; want %.40q %v", p.Key, p.Value, keys[i], r)
+		}
+		found++
 	}
-	if to < place || ok && to == place {
-		h.t.Fatalf("NextInline: %v, from key %d to %d", ok, place, to)
+	if found != n {
+		h.t.Fatalf("NextInline: %d, and there are %d", n, found)
 	}
 	return to
 }

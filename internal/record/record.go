@@ -32,6 +32,9 @@ type Record struct {
 	Value  []byte
 }
 
+// Pair is a key and its value, for walks that hand on several at once.
+type Pair struct{ Key, Value []byte }
+
 // Expired reports whether the record is invisible at the moment now (Unix milliseconds).
 func (r Record) Expired(now uint64) bool { return r.Expiry != 0 && r.Expiry <= now }
 

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/pandodb/pando/internal/memtable"
+	"github.com/pandodb/pando/internal/page"
 	"github.com/pandodb/pando/internal/record"
 )
 
@@ -64,17 +65,26 @@ const (
 
 // Iterator walks over the pairs of one keyspace as one view shows them. It is used by one goroutine at a time.
 //
-// While nothing unsettled is in its way it steps inside the layout's pages directly; else it merges the memtables' cursors
-// with the settled one, comparing one key a source a step.
+// While nothing unsettled is in its way it steps inside the layout's pages directly, and where nothing but one memtable is left inside
+// that, in both cases with several pairs decoded at once. Else it merges the memtables' cursors with the settled one, comparing one key a
+// source a step.
 type Iterator struct {
+	batch *page.Batch // the pairs that follow each other where the iterator stands
+	n     int         // the one that it stands on
+	ready int         // how many there are
+	stop  *Stop
+	fast  bool // standing on a settled pair: it lies in settled's page, which is held
+	plain bool // fast, and the value in the batch is what Value returns
+	apart bool // value holds the bytes of the current pair
+	kind  record.Kind
+
+	expiry  uint64 // of the current pair, like kind
 	settled settled
-	fast    bool // standing on a settled pair: it is in settled, not in key and rec
-	run     int  // while fast: entries of settled's page before this one follow without a look at anything else
-	floor   int  // while fast: the same going backward, down to this entry
-	stop    *Stop
+	begin   int // while fast: the entry of settled's page that is the first of the batch
+	run     int // while fast: entries of settled's page before this one follow without a look at anything else
+	floor   int // while fast: the same going backward, down to this entry
+	grown   int // how many pairs the last batch of this walk was to have
 	now     uint64
-	key     []byte
-	rec     record.Record
 
 	at      position
 	merged  bool
@@ -91,7 +101,6 @@ type Iterator struct {
 	o       IteratorOptions
 	view    *View
 	value   []byte // buffer for values that lie apart
-	apart   bool   // value holds the bytes of the current record
 	err     error
 }
 
@@ -100,7 +109,7 @@ type Iterator struct {
 func (v *View) NewIterator(o *IteratorOptions) *Iterator {
 	memory := v.env.takeCursors()
 	it := &memory.it
-	it.o, it.view, it.now, it.stop, it.memory = *o, v, o.Now, o.Stop, memory
+	it.o, it.view, it.now, it.stop, it.memory, it.batch = *o, v, o.Now, o.Stop, memory, &memory.batch
 	it.sources = openSources(memory, o.Overlay, v.Tables, o.Keyspace, o.Seq)
 	it.merged = len(it.sources) > 0
 	for i := range it.sources {
@@ -120,26 +129,49 @@ func (v *View) NewIterator(o *IteratorOptions) *Iterator {
 
 // Next moves to the next pair; on a new iterator, to the first.
 func (it *Iterator) Next() bool {
-	if it.fast && !it.stop.stopped.Load() {
-		if s := &it.settled; s.at+1 < it.run {
+	if it.n+1 < it.ready && !it.stop.stopped.Load() {
+		it.n++
+		return true
+	}
+	return it.next()
+}
+
+// Prev moves to the previous pair; on a new iterator, to the last.
+func (it *Iterator) Prev() bool {
+	if it.n > 0 && !it.stop.stopped.Load() {
+		it.n--
+		return true
+	}
+	return it.prev()
+}
+
+// next is Next behind the batch.
+func (it *Iterator) next() bool {
+	if it.err != nil || it.stop.stopped.Load() {
+		return it.slowNext()
+	}
+	if it.fast {
+		s := &it.settled
+		if s.at = it.begin + it.n; s.at+1 < it.run {
 			s.at++
-			s.load()
-			if s.kind == record.Inline && s.expiry == 0 {
-				return true
-			}
-			return it.takeRare()
+			return it.decodeForward()
 		}
-	} else if it.leads && it.err == nil && !it.stop.stopped.Load() {
-		if it.alone {
-			s := &it.sources[0]
-			if key, value, ok := s.cursor.NextInline(); ok {
-				s.key = key
-				return it.showInline(key, value)
-			}
-		}
+	} else if it.leads {
 		return it.follow()
 	}
 	return it.slowNext()
+}
+
+// prev is Prev before the batch.
+func (it *Iterator) prev() bool {
+	if it.fast && !it.stop.stopped.Load() {
+		s := &it.settled
+		if s.at = it.begin + it.n; s.at > it.floor {
+			s.at--
+			return it.decodeBackward()
+		}
+	}
+	return it.slowPrev()
 }
 
 // NextWanted moves to the next pair whose value wanted does not turn down, and passes over the others without a look at their keys.
@@ -147,18 +179,18 @@ func (it *Iterator) NextWanted(wanted func(value []byte) bool) bool {
 	for {
 		if it.fast && !it.stop.stopped.Load() {
 			s := &it.settled
-			for s.at+1 < it.run {
+			for s.at = it.begin + it.n; s.at+1 < it.run; {
 				_, value, ok := s.page.Inline(s.at + 1)
 				if !ok {
 					break
 				}
 				s.at++
 				if wanted(value) {
-					s.load()
+					it.loadEntry()
 					return true
 				}
 			}
-			s.load() // for the step that leaves the run
+			it.loadEntry() // for the step that leaves the run
 		}
 		if !it.Next() {
 			return false
@@ -167,21 +199,6 @@ func (it *Iterator) NextWanted(wanted func(value []byte) bool) bool {
 			return true
 		}
 	}
-}
-
-// Prev moves to the previous pair; on a new iterator, to the last.
-func (it *Iterator) Prev() bool {
-	if it.fast && !it.stop.stopped.Load() {
-		if s := &it.settled; s.at > it.floor {
-			s.at--
-			s.load()
-			if s.kind == record.Inline && s.expiry == 0 {
-				return true
-			}
-			return it.takeBackward(true)
-		}
-	}
-	return it.slowPrev()
 }
 
 func (it *Iterator) slowNext() bool {
@@ -200,10 +217,11 @@ func (it *Iterator) slowNext() bool {
 		it.slowDown()
 		return it.follow()
 	}
+	key := it.here().Key
 	if it.reverse {
-		it.turnForward()
+		key = it.turnForward(key)
 	}
-	it.advance()
+	it.advance(key)
 	return it.findForward()
 }
 
@@ -223,11 +241,11 @@ func (it *Iterator) slowPrev() bool {
 		it.slowDown()
 	}
 	it.leads = false
-	if !it.reverse {
-		it.turnBackward()
-		return it.findBackward()
+	if key := it.here().Key; it.reverse {
+		it.retreat(key)
+	} else {
+		it.turnBackward(key)
 	}
-	it.retreat()
 	return it.findBackward()
 }
 
@@ -273,6 +291,7 @@ func (it *Iterator) SeekLT(key []byte) bool {
 }
 
 func (it *Iterator) seekForward(key []byte, settled bool) bool {
+	it.grown = 0
 	if !it.merged {
 		return it.takeForward(settled)
 	}
@@ -291,6 +310,7 @@ func (it *Iterator) seekForward(key []byte, settled bool) bool {
 }
 
 func (it *Iterator) seekBackward(key []byte, settled bool) bool {
+	it.grown = 0
 	if !it.merged {
 		return it.takeBackward(settled)
 	}
@@ -336,8 +356,9 @@ func (it *Iterator) take(ok bool, otherwise position) bool {
 	if !ok {
 		return it.end(otherwise)
 	}
-	it.at, it.apart, it.fast = onPair, false, true
+	it.at, it.fast = onPair, true
 	it.run, it.floor = it.settled.limit, it.settled.first
+	it.showEntry()
 	return true
 }
 
@@ -349,16 +370,14 @@ func (it *Iterator) takeRare() bool {
 	if it.expired(it.settled.record()) {
 		return it.slowNext()
 	}
-	it.apart = false
+	it.showEntry()
 	return true
 }
 
-func (it *Iterator) show(key []byte, r record.Record) {
-	it.key, it.rec, it.apart, it.at = key, r, false, onPair
-}
-
 func (it *Iterator) end(at position) bool {
-	it.at, it.fast, it.leads, it.key, it.rec = at, false, false, nil, record.Record{}
+	it.at, it.fast, it.leads = at, false, false
+	it.show(nil, record.Record{})
+	it.at = at
 	if it.err == nil {
 		it.err = it.settled.err()
 	}
@@ -368,7 +387,7 @@ func (it *Iterator) end(at position) bool {
 // usable reports whether the iterator may still move.
 func (it *Iterator) usable() bool {
 	if err := it.stop.Err(); err != nil {
-		it.err, it.fast, it.at = err, false, afterLast
+		it.err, it.fast, it.plain, it.at = err, false, false, afterLast
 		return false
 	}
 	return it.err == nil
@@ -379,50 +398,33 @@ func (it *Iterator) Valid() bool { return it.at == onPair }
 
 // Key returns the key of the current pair, valid until the next move.
 func (it *Iterator) Key() []byte {
-	if it.fast {
-		return it.settled.key
-	}
-	if it.stop.stopped.Load() {
+	if !it.fast && it.stop.stopped.Load() {
 		return nil // a transaction's own writes go with it
 	}
-	return it.key
-}
-
-// Record returns the current record as it is stored, valid until the next move.
-func (it *Iterator) Record() record.Record {
-	if it.fast {
-		return it.settled.record()
-	}
-	return it.rec
+	return it.batch.Pairs[it.n&(page.BatchMost-1)].Key
 }
 
 // Value returns the value of the current pair, valid until the next move; nil where there is none, where only keys were
 // asked for, or where a value that lies apart cannot be read: see Err.
 func (it *Iterator) Value() []byte {
-	switch {
-	case it.o.KeysOnly:
-		return nil
-	case it.fast:
-		if it.settled.kind == record.Inline {
-			return it.settled.value
-		}
-	case it.rec.Kind == record.Inline && !it.stop.stopped.Load():
-		return it.rec.Value
+	if it.plain {
+		return it.batch.Pairs[it.n&(page.BatchMost-1)].Value
 	}
 	return it.slowValue()
 }
 
 func (it *Iterator) slowValue() []byte {
-	if it.stop.stopped.Load() {
+	switch {
+	case it.o.KeysOnly || it.stop.stopped.Load():
 		return nil
-	}
-	r := it.Record()
-	if r.Kind != record.Apart || !it.usable() {
+	case it.kind == record.Inline:
+		return it.here().Value
+	case it.kind != record.Apart || !it.usable():
 		return nil
 	}
 	if !it.apart {
 		var err error
-		if it.value, err = it.view.env.ReadValue(it.value[:0], r.Value); err != nil {
+		if it.value, err = it.view.env.ReadValue(it.value[:0], it.here().Value); err != nil {
 			it.err = err
 			return nil
 		}

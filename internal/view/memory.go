@@ -7,6 +7,7 @@ import (
 
 	"github.com/pandodb/pando/internal/layout"
 	"github.com/pandodb/pando/internal/memtable"
+	"github.com/pandodb/pando/internal/page"
 	"github.com/pandodb/pando/internal/record"
 )
 
@@ -50,6 +51,7 @@ type cursors struct {
 	sources []source
 	list    []*memtable.Cursor
 	used    int
+	batch   page.Batch
 	settled layout.Cursor // closed, to be recycled; nil: there is none
 }
 

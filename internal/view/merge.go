@@ -3,8 +3,6 @@ package view
 import (
 	"bytes"
 	"math"
-
-	"github.com/pandodb/pando/internal/record"
 )
 
 // The merged walk. Going forward, every source stands on its first key at or above the key shown; going backward, on its
@@ -28,11 +26,10 @@ func (it *Iterator) findForward() bool {
 			it.follows(at, key)
 			return true
 		}
-		it.key = key
 		if at == len(it.sources) && it.skipForward(key) {
 			continue
 		}
-		it.advance()
+		it.advance(key)
 	}
 }
 
@@ -63,11 +60,8 @@ func (it *Iterator) follow() bool {
 		return it.followSettled()
 	}
 	s := &it.sources[it.lead]
-	if it.bound == nil && it.o.Upper == nil {
-		if key, value, ok := s.cursor.NextInline(); ok {
-			s.key = key
-			return it.showInline(key, value)
-		}
+	if it.bound == nil && it.o.Upper == nil && it.decodeTable(s) {
+		return true
 	}
 	for {
 		s.set(s.cursor.Next())
@@ -113,13 +107,17 @@ func (it *Iterator) speedUp() {
 	}
 	s := &it.settled
 	it.run, it.floor, it.fast = s.limit, math.MaxInt, true
+	it.showEntry()
 	if it.bound != nil && s.compare(s.limit-1, it.bound) >= 0 {
 		it.run, _ = s.page.Search(it.bound)
 	}
 }
 
-// slowDown ends that.
-func (it *Iterator) slowDown() { it.fast, it.key = false, it.settled.key }
+// slowDown ends that: the settled source stands on the pair, and not on one before it in the batch.
+func (it *Iterator) slowDown() {
+	it.loadEntry()
+	it.fast, it.plain = false, false
+}
 
 // findBackward shows the highest key that the sources stand on and that is not hidden.
 func (it *Iterator) findBackward() bool {
@@ -135,11 +133,10 @@ func (it *Iterator) findBackward() bool {
 		if it.consider(at, key) {
 			return true
 		}
-		it.key = key
 		if at == len(it.sources) && it.skipBackward(key) {
 			continue
 		}
-		it.retreat()
+		it.retreat(key)
 	}
 }
 
@@ -165,21 +162,6 @@ func (it *Iterator) consider(at int, key []byte) bool {
 	}
 	it.show(key, r)
 	return true
-}
-
-// showInline and showSettled are show for what most pairs are: field by field, since a record that is put together and copied at once
-// stalls the processor longer than all the rest of the step.
-
-func (it *Iterator) showInline(key, value []byte) bool {
-	it.key, it.apart, it.at = key, false, onPair
-	it.rec.Kind, it.rec.Expiry, it.rec.Value = record.Inline, 0, value
-	return true
-}
-
-func (it *Iterator) showSettled() {
-	s := &it.settled
-	it.key, it.apart, it.at = s.key, false, onPair
-	it.rec.Kind, it.rec.Expiry, it.rec.Value = s.kind, s.expiry, s.value
 }
 
 // keyOf returns the key that a source stands on; len(sources) is the settled one.
@@ -218,27 +200,26 @@ func (it *Iterator) highest() int {
 	return best
 }
 
-// advance moves every source that stands on the current key past it. The settled source goes last: the key may lie in its
-// buffer.
-func (it *Iterator) advance() {
+// advance moves every source that stands on a key past it. The settled source goes last: the key may lie in its buffer.
+func (it *Iterator) advance(key []byte) {
 	for i := range it.sources {
-		if s := &it.sources[i]; s.valid && bytes.Equal(s.key, it.key) {
+		if s := &it.sources[i]; s.valid && bytes.Equal(s.key, key) {
 			s.set(s.cursor.Next())
 		}
 	}
-	if s := &it.settled; s.valid && bytes.Equal(s.key, it.key) {
+	if s := &it.settled; s.valid && bytes.Equal(s.key, key) {
 		s.next()
 	}
 }
 
 // retreat is advance for the walk backward.
-func (it *Iterator) retreat() {
+func (it *Iterator) retreat(key []byte) {
 	for i := range it.sources {
-		if s := &it.sources[i]; s.valid && bytes.Equal(s.key, it.key) {
+		if s := &it.sources[i]; s.valid && bytes.Equal(s.key, key) {
 			s.set(s.cursor.Prev())
 		}
 	}
-	if s := &it.settled; s.valid && bytes.Equal(s.key, it.key) {
+	if s := &it.settled; s.valid && bytes.Equal(s.key, key) {
 		s.prev()
 	}
 }
@@ -276,28 +257,27 @@ func (it *Iterator) skipBackward(key []byte) bool {
 	return false
 }
 
-// turnForward puts every source at or above the current key.
-func (it *Iterator) turnForward() {
+// turnForward puts every source at or above the current key. It returns a copy of that, which may lie in the settled source's buffer.
+func (it *Iterator) turnForward(key []byte) []byte {
 	it.reverse, it.leads = false, false
-	key := bytes.Clone(it.key) // it may lie in the settled source's buffer
+	key = bytes.Clone(key)
 	for i := range it.sources {
 		if s := &it.sources[i]; s.cursor != nil {
 			s.set(s.cursor.SeekGE(key))
 		}
 	}
 	it.settled.seekGE(key)
-	it.key = key
+	return key
 }
 
 // turnBackward puts every source below the current key.
-func (it *Iterator) turnBackward() {
+func (it *Iterator) turnBackward(key []byte) {
 	it.reverse, it.leads = true, false
-	key := bytes.Clone(it.key)
+	key = bytes.Clone(key)
 	for i := range it.sources {
 		if s := &it.sources[i]; s.cursor != nil {
 			s.set(s.cursor.SeekLT(key))
 		}
 	}
 	it.settled.seekLT(key)
-	it.key = key
 }

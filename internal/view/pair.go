@@ -59,6 +59,9 @@ func (it *Iterator) pairNext() bool {
 		return it.pairForward()
 	}
 	s := &it.sources[0]
+	if it.alone && it.decodeTable(s) {
+		return true
+	}
 	s.set(s.cursor.Next())
 	return it.pairForward()
 }

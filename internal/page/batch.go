@@ -1,0 +1,80 @@
+package page
+
+import (
+	"encoding/binary"
+	"unsafe"
+
+	"github.com/pandodb/pando/internal/pageformat"
+	"github.com/pandodb/pando/internal/record"
+)
+
+const (
+	// BatchMost is how many pairs a Batch holds at most, a power of two.
+	BatchMost = 16
+	// batchKeys is how many bytes of keys it holds at most.
+	batchKeys = 512
+	word      = 8
+	fewWords  = 4 // suffixes of as many words are copied by words
+)
+
+// Batch is memory for pairs that a walk comes to one after the other. To decode several entries at once takes a fraction of the
+// instructions of decoding each when the walk gets there, and whoever reads a key does not wait for the two parts of it that have just
+// been stored.
+type Batch struct {
+	Pairs [BatchMost]record.Pair
+	keys  [batchKeys + fewWords*word]byte
+}
+
+// Fill makes Pairs begin with the entries of p from number from on, before number to: up to the first whose value does not lie in the
+// page, or expires, or which does not fit. It returns how many those are, 0 for a page of so few entries that it is not worth it. The pairs are
+// valid for as long as the page.
+func (b *Batch) Fill(p Page, from, to int) int {
+	prefix, entries := p.Prefix(), p.entries()
+	offsets := p.offsets()
+	if len(offsets) < fewWords {
+		return 0 // there are not enough bytes behind the entries for copyWord
+	}
+	offsets = offsets[from:min(to, from+BatchMost)]
+	begin, shared := unsafe.Pointer(unsafe.SliceData(prefix)), uint(len(prefix))
+	key, room := unsafe.Pointer(&b.keys), uint(batchKeys)
+	for i, offset := range offsets {
+		data, n, meta := decodeCommon(unsafe.Add(entries, offset))
+		length := shared + n
+		if n >= 0x80 || meta&(pageformat.FlagApart|pageformat.FlagExpiry|pageformat.FlagTombstone) != 0 || length > room {
+			return i
+		}
+		if shared <= word && n <= fewWords*word {
+			copyWord(key, begin)
+			suffix := unsafe.Add(key, shared)
+			copyWord(suffix, data)
+			copyWord(unsafe.Add(suffix, word), unsafe.Add(data, word))
+			if n > 2*word {
+				copyWord(unsafe.Add(suffix, 2*word), unsafe.Add(data, 2*word))
+				copyWord(unsafe.Add(suffix, 3*word), unsafe.Add(data, 3*word))
+			}
+		} else {
+			copy(unsafe.Slice((*byte)(key), shared), prefix)
+			copy(unsafe.Slice((*byte)(unsafe.Add(key, shared)), n), unsafe.Slice((*byte)(data), n))
+		}
+		pair := (*pairOf)(unsafe.Pointer(&b.Pairs[i&(BatchMost-1)]))
+		pair.key = sliceOf{key, length, length}
+		pair.value = sliceOf{unsafe.Add(data, n), meta >> pageformat.FlagBits, meta >> pageformat.FlagBits}
+		key, room = unsafe.Add(key, length), room-length
+	}
+	return len(offsets)
+}
+
+// pairOf is a record.Pair as it lies in memory. To make a slice the usual way, the compiler checks what Load has checked.
+type pairOf struct{ key, value sliceOf }
+
+type sliceOf struct {
+	data     unsafe.Pointer
+	len, cap uint
+}
+
+// copyWord copies the eight bytes at src. Where a key ends before them they are there all the same: behind the entries of a page come a word
+// for each, its offset and its head, and behind the keys of a batch is as much room. For as few bytes as most keys have, a call of memmove
+// costs more.
+func copyWord(dst, src unsafe.Pointer) {
+	binary.LittleEndian.PutUint64((*[word]byte)(dst)[:], binary.LittleEndian.Uint64((*[word]byte)(src)[:]))
+}

@@ -1,0 +1,73 @@
+package page_test
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/pandodb/pando/internal/page"
+	"github.com/pandodb/pando/internal/record"
+)
+
+// TestBatchesAreWhatEntriesAre: from any entry on a batch has the pairs that follow, up to the first that it cannot have, whatever the
+// lengths of keys, prefixes and values.
+func TestBatchesAreWhatEntriesAre(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	rng := rand.New(rand.NewPCG(seed, 1))
+	for _, prefix := range []int{0, 1, 7, 8, 9, 15, 16, 24, 100, 300, 2000} {
+		for _, suffix := range []int{1, 8, 12, 16, 17, 40, 200} {
+			var build page.Builder
+			shared, count := bytes.Repeat([]byte{'p'}, prefix), 1+rng.IntN(rng.IntN(100)+1)
+			for i := range count {
+				key := fmt.Appendf(bytes.Clone(shared), "%03d", i)
+				for range rng.IntN(suffix) {
+					key = append(key, byte(rng.Uint32()))
+				}
+				r := record.Record{Kind: record.Inline, Value: bytes.Repeat([]byte{byte(i)}, rng.IntN(300))}
+				switch rng.IntN(40) {
+				case 0:
+					r.Kind = record.Apart
+				case 1:
+					r.Expiry = 1 << 40
+				}
+				if err := build.Add(key, r); err != nil {
+					t.Fatal(err)
+				}
+			}
+			compareBatches(t, load(t, build.Append(nil)))
+		}
+	}
+}
+
+// compareBatches compares all batches of a page with its entries.
+func compareBatches(t *testing.T, p page.Page) {
+	t.Helper()
+	var b page.Batch
+	for from := range p.Len() {
+		for _, to := range []int{from, from + 1, from + 5, p.Len()} {
+			to = min(to, p.Len())
+			n := b.Fill(p, from, to)
+			if n > to-from || n > page.BatchMost {
+				t.Fatalf("%d pairs of [%d, %d)", n, from, to)
+			}
+			for i := range n {
+				r := p.Record(from + i)
+				if key := p.AppendKey(nil, from+i); !bytes.Equal(b.Pairs[i].Key, key) || !bytes.Equal(b.Pairs[i].Value, r.Value) {
+					t.Fatalf("entry %d: %q %q instead of %q %q", from+i, b.Pairs[i].Key, b.Pairs[i].Value, key, r.Value)
+				}
+				if r.Kind != record.Inline || r.Expiry != 0 {
+					t.Fatalf("entry %d, %v, is in a batch", from+i, r)
+				}
+			}
+			if n == to-from || n == page.BatchMost {
+				continue
+			}
+			if suffix, r := p.Entry(from + n); n == 0 && p.Len() >= 4 && len(p.Prefix())+len(suffix) < 100 && len(suffix) < 0x80 && r.Kind == record.Inline && r.Expiry == 0 {
+				t.Fatalf("entry %d is not in a batch", from)
+			}
+		}
+	}
+}

@@ -1,0 +1,107 @@
+package view
+
+import (
+	"github.com/pandodb/pando/internal/page"
+	"github.com/pandodb/pando/internal/record"
+)
+
+// The pair that an iterator stands on, and those that follow it, lie in its batch. To decode several of a page or of a memtable at once
+// takes a part of the instructions of a step for each, and a caller who reads a key does not wait for what has just been stored of it.
+
+// firstBatch is how many pairs the first batch of a walk has: a walk may be short.
+const firstBatch = 4
+
+// grow is how many pairs to decode: twice as many as last time, where the walk goes on.
+func (it *Iterator) grow() int {
+	it.grown = min(max(2*it.grown, firstBatch), page.BatchMost)
+	return it.grown
+}
+
+// here is the pair that the iterator stands on.
+func (it *Iterator) here() *record.Pair { return &it.batch.Pairs[it.n&(page.BatchMost-1)] }
+
+// decodeForward shows the entry of the settled page to which a fast step has led, and decodes some of those behind it.
+func (it *Iterator) decodeForward() bool {
+	s := &it.settled
+	n := it.batch.Fill(s.page, s.at, min(s.at+it.grow(), it.run))
+	if n == 0 {
+		it.loadEntry()
+		return it.plain && it.expiry == 0 || it.takeRare()
+	}
+	it.begin, it.n = s.at, 0
+	it.holds(n)
+	return true
+}
+
+// decodeBackward is decodeForward for the walk backward. What the batch cannot have in the midst of the entries is before it.
+func (it *Iterator) decodeBackward() bool {
+	s := &it.settled
+	for from := max(s.at+1-it.grow(), it.floor); from <= s.at; from++ {
+		n := it.batch.Fill(s.page, from, s.at+1)
+		if from+n > s.at {
+			it.begin, it.n = from, n-1
+			it.holds(n)
+			return true
+		}
+		from += n
+	}
+	it.loadEntry()
+	return it.plain && it.expiry == 0 || it.takeBackward(true)
+}
+
+// decodeTable moves to the next pairs of a memtable that lie in it and never expire, where none of another source can come before them.
+func (it *Iterator) decodeTable(s *source) bool {
+	n := s.cursor.NextInline(it.batch.Pairs[:it.grow()])
+	if n == 0 {
+		return false
+	}
+	s.key = it.batch.Pairs[n-1].Key
+	it.n = 0
+	it.holds(n)
+	return true
+}
+
+// holds notes that the batch has n pairs whose values lie in it.
+func (it *Iterator) holds(n int) {
+	it.ready, it.plain, it.kind, it.expiry = n, it.fast && !it.o.KeysOnly, record.Inline, 0
+}
+
+// loadEntry decodes the entry of the settled page under the cursor alone, and shows it.
+func (it *Iterator) loadEntry() {
+	it.settled.load()
+	it.showEntry()
+}
+
+// showEntry shows what the settled source stands on, from where fast steps go on.
+func (it *Iterator) showEntry() {
+	it.begin = it.settled.at
+	it.showSettled()
+	it.plain = it.kind == record.Inline && !it.o.KeysOnly
+}
+
+// show and its like make a pair the only one of the batch, where merged sources or a single entry lead to it.
+func (it *Iterator) show(key []byte, r record.Record) {
+	it.n, it.ready, it.plain, it.apart, it.at = 0, 1, false, false, onPair
+	it.kind, it.expiry = r.Kind, r.Expiry
+	p := &it.batch.Pairs[0]
+	p.Key, p.Value = key, r.Value
+}
+
+// showInline and showSettled are show for what most pairs are: field by field, since a record that is put together and copied at once
+// stalls the processor longer than all the rest of the step.
+
+func (it *Iterator) showInline(key, value []byte) bool {
+	it.n, it.ready, it.plain, it.apart, it.at = 0, 1, false, false, onPair
+	it.kind, it.expiry = record.Inline, 0
+	p := &it.batch.Pairs[0]
+	p.Key, p.Value = key, value
+	return true
+}
+
+func (it *Iterator) showSettled() {
+	s := &it.settled
+	it.n, it.ready, it.plain, it.apart, it.at = 0, 1, false, false, onPair
+	it.kind, it.expiry = s.kind, s.expiry
+	p := &it.batch.Pairs[0]
+	p.Key, p.Value = s.key, s.value
+}
