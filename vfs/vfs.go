@@ -186,11 +186,15 @@ const (
 type LockedError struct {
 	Name string // of the lock file
 	PID  int    // the exclusive holder; 0 when it is not known or when the holders are shared ones
+	Own  bool   // the exclusive holder is this process
 }
 
 func (e *LockedError) Error() string {
-	if e.PID == 0 {
-		return fmt.Sprintf("%s: locked by another process", e.Name)
+	switch {
+	case e.Own:
+		return fmt.Sprintf("%s: locked by this process, which has it open already", e.Name)
+	case e.PID == 0: // shared holders may be of this process
+		return fmt.Sprintf("%s: locked by somebody else", e.Name)
 	}
 	return fmt.Sprintf("%s: locked by process %d", e.Name, e.PID)
 }

@@ -331,7 +331,7 @@ func (f *FS) Lock(name string, mode vfs.LockMode) (io.Closer, error) {
 		f.locks[clean(name)] = state
 	}
 	if state.exclusive {
-		return nil, &vfs.LockedError{Name: name, PID: f.pid}
+		return nil, &vfs.LockedError{Name: name, PID: f.pid, Own: true}
 	}
 	if mode == vfs.Exclusive && state.shared > 0 {
 		return nil, &vfs.LockedError{Name: name}

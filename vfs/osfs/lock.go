@@ -72,6 +72,12 @@ func (l *held) release() error {
 	return err
 }
 
+// lockedBy says who holds the lock of a file.
+func lockedBy(name string, f *os.File) error {
+	pid := readPID(f)
+	return &vfs.LockedError{Name: name, PID: pid, Own: pid == os.Getpid()}
+}
+
 // readPID is 0 when the file holds no number: the holder may not have come to writing it.
 func readPID(f *os.File) int {
 	var text [20]byte

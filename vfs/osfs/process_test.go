@@ -75,7 +75,7 @@ func TestLockBetweenProcesses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, said := child(t, name); !strings.HasSuffix(said, "locked by another process") {
+	if _, said := child(t, name); !strings.HasSuffix(said, "locked by somebody else") {
 		t.Errorf("beside a shared holder: %s", said)
 	}
 	if err := shared.Close(); err != nil {

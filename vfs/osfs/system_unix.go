@@ -96,7 +96,7 @@ func openLock(name string, mode vfs.LockMode) (*os.File, error) {
 func (l *held) take(name string, mode vfs.LockMode) (replaced bool, err error) {
 	if err := flock(l.file, mode); err != nil {
 		if err == unix.EWOULDBLOCK {
-			return false, &vfs.LockedError{Name: name, PID: readPID(l.file)}
+			return false, lockedBy(name, l.file)
 		}
 		return false, pathError("lock", name, err)
 	}

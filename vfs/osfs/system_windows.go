@@ -70,7 +70,7 @@ func lock(name string, mode vfs.LockMode) (io.Closer, error) {
 	where := windows.Overlapped{OffsetHigh: lockOffsetHigh}
 	err = windows.LockFileEx(windows.Handle(f.Fd()), flags, 0, lockLength, 0, &where)
 	if errors.Is(err, windows.ERROR_LOCK_VIOLATION) || errors.Is(err, windows.ERROR_IO_PENDING) {
-		return nil, both(&vfs.LockedError{Name: name, PID: readPID(f)}, f.Close())
+		return nil, both(lockedBy(name, f), f.Close())
 	}
 	if err != nil {
 		return nil, both(pathError("lock", name, err), f.Close())

@@ -123,7 +123,7 @@ func testLock(t *testing.T, e env) {
 		if !errors.Is(err, vfs.ErrLocked) || !errors.As(err, &locked) {
 			t.Fatalf("lock in mode %d: %v, want a LockedError", mode, err)
 		}
-		if locked.Name != name || (locked.PID != 0) != holder {
+		if locked.Name != name || (locked.PID != 0) != holder || locked.Own != holder {
 			t.Errorf("refused by %+v", locked)
 		}
 	}
