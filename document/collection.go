@@ -141,6 +141,9 @@ func (c *Collection) make(ctx context.Context) (*collection, error) {
 	if x != nil || err != nil {
 		return x, err
 	}
+	if c.at != nil {
+		return nil, onSnapshot()
+	}
 	if c.view() != nil {
 		return nil, onView(c.ns)
 	}

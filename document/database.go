@@ -283,6 +283,9 @@ func (s *Store) undoCollection(c *collection) error {
 
 // Drop drops the collection or view with all that it holds, or fails with NamespaceNotFound.
 func (c *Collection) Drop(ctx context.Context) error {
+	if err := c.alterable(); err != nil {
+		return err
+	}
 	if inner, series := c.bucketsOf(); series != nil {
 		return inner.Drop(ctx)
 	}
@@ -334,7 +337,7 @@ func notFound(ns namespace) error {
 // Rename gives the collection another name, in the same database or another. With replace a collection of that name is dropped.
 func (c *Collection) Rename(ctx context.Context, database, name string, replace bool) error {
 	s, to := c.store, namespace{database, name}
-	if err := to.check(); err != nil {
+	if err := errors.Join(c.alterable(), to.check()); err != nil {
 		return err
 	}
 	if c.view() != nil {

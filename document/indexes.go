@@ -92,6 +92,9 @@ func (c *Collection) CreateIndex(ctx context.Context, i Index) (string, error) {
 // CreateIndexes makes indexes from specifications as MongoDB's createIndexes command has them, and returns their names. Either all
 // are there afterwards, or none was made. progress may be nil.
 func (c *Collection) CreateIndexes(ctx context.Context, specs []bson.Raw, progress func(done, total int64)) ([]string, error) {
+	if c.at != nil {
+		return nil, onSnapshot()
+	}
 	if c.view() != nil {
 		return nil, onView(c.ns)
 	}
@@ -258,7 +261,7 @@ func (c *collection) dropEntries(gone []*secondary) (err error) {
 // dropped. "*" drops all but that of _id.
 func (c *Collection) DropIndex(ctx context.Context, which any) error {
 	v, err := toValue(which)
-	if err != nil {
+	if err := errors.Join(err, c.alterable()); err != nil {
 		return err
 	}
 	x, err := c.use()

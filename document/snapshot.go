@@ -39,6 +39,17 @@ func (s *Snapshot) In(c *Collection) *Collection {
 // Close gives the snapshot up. Closing twice is no error.
 func (s *Snapshot) Close() error { return s.at.close() }
 
+// alterable refuses to make, drop or alter a collection through the handle of a snapshot, or of a transaction, whose part it would not be.
+func (c *Collection) alterable() error {
+	switch {
+	case c.at != nil:
+		return onSnapshot()
+	case c.tx != nil:
+		return mongoerror.New(mongoerror.OperationNotSupportedInTransaction, "Cannot drop or alter collection %s in a multi-document transaction.", c.ns)
+	}
+	return nil
+}
+
 func onSnapshot() error {
 	return mongoerror.New(mongoerror.InvalidOptions, "a snapshot cannot be written to")
 }

@@ -63,3 +63,53 @@ func TestSnapshotsShowWhatWasDroppedSince(t *testing.T) {
 		})
 	}
 }
+
+// A handle of a snapshot changes nothing, what the collection is included, and one of a transaction nothing that would be no part of it:
+// Drop once dropped the collection for everybody.
+func TestHandlesThatCannotAlter(t *testing.T) {
+	s := open(t, memfs.New())
+	c := collection(t, s, "c", nil)
+	_, err := c.CreateIndex(ctx, document.Index{Keys: bson.D{{Key: "v", Value: 1}}})
+	must(t, err)
+	snap, err := s.Snapshot(ctx)
+	must(t, err)
+	defer snap.Close()
+	tx, err := s.Begin(ctx)
+	must(t, err)
+	defer tx.Abort()
+	for want, in := range map[document.Code]func(c *document.Collection) *document.Collection{
+		72: snap.In, 263: tx.In,
+	} {
+		at := in(c)
+		for what, call := range map[string]func() error{
+			"drop":          func() error { return at.Drop(ctx) },
+			"rename":        func() error { return at.Rename(ctx, document.DefaultDatabase, "other", false) },
+			"drop an index": func() error { return at.DropIndex(ctx, "v_1") },
+			"modify":        func() error { return at.Modify(ctx, bson.D{{Key: "validationLevel", Value: "off"}}) },
+			"make capped":   func() error { return at.MakeCapped(ctx, 1<<20) },
+			"copy capped":   func() error { return at.CopyCapped(ctx, "other", 1<<20) },
+			"make an index": func() error {
+				_, err := at.CreateIndex(ctx, document.Index{Keys: bson.D{{Key: "w", Value: 1}}})
+				return err
+			},
+			"have the index": func() error {
+				_, err := at.CreateIndex(ctx, document.Index{Keys: bson.D{{Key: "v", Value: 1}}})
+				return err
+			},
+		} {
+			if err := call(); document.CodeOf(err) != want {
+				t.Errorf("%s: %v, want code %d", what, err, want)
+			}
+		}
+	}
+	if _, err := snap.In(s.Database(document.DefaultDatabase).Lookup("none")).Insert(ctx, bson.D{}); document.CodeOf(err) != 72 {
+		t.Errorf("insert: %v", err)
+	}
+	list, err := s.Database(document.DefaultDatabase).Collections(ctx)
+	if must(t, err); len(list) != 1 {
+		t.Errorf("there are %d collections", len(list))
+	}
+	if indexes, err := c.Indexes(ctx); err != nil || len(indexes) != 2 {
+		t.Errorf("there are %d indexes: %v", len(indexes), err)
+	}
+}

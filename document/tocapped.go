@@ -54,6 +54,9 @@ func (c *Collection) MakeCapped(ctx context.Context, size int64) error {
 
 // optionsCapped returns the options of a capped copy of the collection.
 func (c *Collection) optionsCapped(size int64) (document, error) {
+	if err := c.alterable(); err != nil {
+		return nil, err
+	}
 	if c.view() != nil {
 		return nil, onView(c.ns)
 	}

@@ -88,7 +88,7 @@ func (c *collection) validate(ctx context.Context, doc, old document) error {
 // changeStreamPreAndPostImages, cappedSize and cappedMax, which the next insert heeds, viewOn and pipeline of a view; index: {keyPattern or name, expireAfterSeconds, hidden}.
 func (c *Collection) Modify(ctx context.Context, changes any) error {
 	change, err := toDocument(changes)
-	if err != nil {
+	if err := errors.Join(err, c.alterable()); err != nil {
 		return err
 	}
 	s := c.store
