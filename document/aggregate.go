@@ -296,6 +296,15 @@ func (e *environment) Find(ctx context.Context, database, collection string, r *
 	if x == nil {
 		return &rows{}, nil
 	}
+	if r.Sample > 0 {
+		d, err := e.moment.draw(ctx, x, r.Sample)
+		if err != nil {
+			return nil, err
+		}
+		if d != nil {
+			return d, nil
+		}
+	}
 	q, err := e.query(r)
 	if err != nil {
 		return nil, err

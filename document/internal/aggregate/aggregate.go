@@ -44,6 +44,9 @@ type Request struct {
 	// the collection. Empty: all documents are needed. More may come.
 	Distinct string
 	First    bool
+	// Sample tells that so many documents are enough, drawn at random from all that there are, in any order; 0: all are needed. More
+	// may come.
+	Sample int64
 	// Counted tells that only the number of documents is needed. Run asks Count for it.
 	Counted bool
 }

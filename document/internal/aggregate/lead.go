@@ -32,6 +32,11 @@ func lead(steps []step, o *Options) (*Request, int) {
 			break
 		}
 	}
+	if n == 0 && len(steps) > 0 && r.Hint.Type == 0 {
+		if s, ok := steps[0].stage.(*sampleStage); ok {
+			r.Sample = s.size // the stage stays, and puts them in an order that is random
+		}
+	}
 	r.Fields = dependencies(steps[n:])
 	r.group(steps[n:])
 	return r, n
