@@ -26,9 +26,21 @@ type column struct {
 	missed   atomic.Uint32            // a sixteenth of the strings that were no entry since notes has its length
 
 	// Guarded by the codec's lock.
-	waiting [][]byte // strings that will be in the next part
-	intake  int      // while parts are taken in: 1 + which of loading.intakes is of this column
+	waiting [][]byte // strings that will be stored next
+	newest  lastPart
+	intake  int // while parts are taken in: 1 + which of loading.intakes is of this column
 }
+
+// lastPart is the part of a column that was stored last. While it is short, entries that come are stored with it, in its place: a
+// collection's dictionaries begin with an entry now and then, and whoever opens the collection goes over all the parts.
+type lastPart struct {
+	number uint32 // of the part
+	first  int    // entry
+	size   int    // of its definition; 0: there is no part
+}
+
+// shortPart is how long the definition of a part gets by entries that are added.
+const shortPart = 512
 
 // dictionary is the entries of a column at one moment. It is replaced, never changed; arena and ends are shared with earlier
 // ones, which do not look behind their own end.
@@ -72,6 +84,15 @@ func (d *dictionary) entry(i int) []byte {
 		start = d.ends[i-1]
 	}
 	return d.arena[start:end:len(d.arena)]
+}
+
+// since returns the entries from one on, of a dictionary that is unpacked.
+func (d *dictionary) since(first int) [][]byte {
+	var list [][]byte
+	for i := first; i < d.count(); i++ {
+		list = append(list, d.entry(i))
+	}
+	return list
 }
 
 // find returns the number of the entry s, whose hash is given, or -1.
@@ -210,10 +231,18 @@ func (c *Codec) promote(col *column, hash uint64, s []byte) (int, error) {
 	if len(col.waiting) <= n/8 {
 		return -1, nil
 	}
-	if err := c.store.Store(dictionaryNumber+c.parts, appendPart(nil, col, n, col.waiting)); err != nil {
-		return -1, fmt.Errorf("codec: store part %d of the dictionaries: %w", c.parts, err)
+	part := lastPart{number: c.parts, first: n}
+	definition := appendPart(nil, col, n, col.waiting)
+	if last := col.newest; last.size > 0 && last.size+len(definition) <= shortPart {
+		part = last
+		definition = appendPart(nil, col, last.first, append(d.since(last.first), col.waiting...))
 	}
-	c.parts++
+	if err := c.store.Store(dictionaryNumber+part.number, definition); err != nil {
+		return -1, fmt.Errorf("codec: store part %d of the dictionaries: %w", part.number, err)
+	}
+	part.size = len(definition)
+	col.newest = part
+	c.parts = max(c.parts, part.number+1)
 	next := d.next()
 	for _, e := range col.waiting {
 		next.add(e)

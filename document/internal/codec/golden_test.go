@@ -82,7 +82,7 @@ func TestGolden(t *testing.T) {
 					return err.Error()
 				}
 				for _, number := range slices.Sorted(maps.Keys(store.kept)) {
-					if _, ok := before[number]; !ok {
+					if !bytes.Equal(before[number], store.kept[number]) {
 						fmt.Fprintf(&out, "definition %#x\n%s", number, dump(store.kept[number]))
 					}
 				}

@@ -104,19 +104,40 @@ func (l *loading) forgetPassed() {
 	}
 }
 
-// take takes in a part. They come in order, so each goes on where the one before it in its column ended.
+// take takes in a part. They come in order, so each goes on where the one before it in its column ended. One that was taken in before may
+// have got more entries.
 func (l *loading) take(c *Codec, number uint32, definition []byte) error {
 	p, err := parsePart(number, definition)
 	if err != nil {
 		return err
 	}
 	in := l.intakeOf(c, &p)
-	if in == nil || in.known+in.count != p.first || p.first+p.count > MaxEntries {
-		return fmt.Errorf("codec: part %d of a dictionary, entries from %d of %q: %w", number-dictionaryNumber, p.first, p.path, ErrCorrupt)
+	if in == nil || p.first+p.count > MaxEntries {
+		return p.misplaced(number)
+	}
+	in.column.newest = lastPart{number: number - dictionaryNumber, first: p.first, size: len(definition)}
+	known := in.known + in.count
+	if number-dictionaryNumber < c.parts && p.first < known {
+		p.skip(known - p.first)
+	} else if p.first != known {
+		return p.misplaced(number)
 	}
 	in.packed, in.count = append(in.packed, p.entries...), in.count+p.count
-	l.parts = number - dictionaryNumber + 1
+	l.parts = max(l.parts, number-dictionaryNumber+1)
 	return nil
+}
+
+// misplaced says of a part that it does not go on where the one before it ended.
+func (p *part) misplaced(number uint32) error {
+	return fmt.Errorf("codec: part %d of a dictionary, entries from %d of %q: %w", number-dictionaryNumber, p.first, p.path, ErrCorrupt)
+}
+
+// skip takes the first entries from a part, or all.
+func (p *part) skip(entries int) {
+	for range min(entries, p.count) {
+		p.entries = p.entries[1+int(p.entries[0]):]
+		p.first, p.count = p.first+1, p.count-1
+	}
 }
 
 // intakeOf returns what comes to the column of a part, or nil when there are too many columns.
@@ -148,6 +169,7 @@ func (l *loading) publish(c *Codec) {
 	for i := range l.intakes {
 		in := &l.intakes[i]
 		switch d := in.column.state.Load(); {
+		case in.count == 0: // all of it is known
 		case d == nil:
 			c.publish(in.column, in.after(nil))
 		case d.stored != nil:

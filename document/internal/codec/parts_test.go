@@ -210,3 +210,56 @@ func TestPassingCodecsKeepShapes(t *testing.T) {
 		l.forgetPassed()
 	}
 }
+
+// TestShortPartsGrow: entries are stored with those before them as long as their part is short, also by a codec that was opened later, and
+// nothing that was stored is taken back. A store that has a part for each of them, as earlier versions made, reads the same.
+func TestShortPartsGrow(t *testing.T) {
+	store, apart, n := newMemory(), newMemory(), 60
+	docs := make([]bsoncore.Document, n)
+	for i := range docs {
+		docs[i] = document(bson.D{{Key: "_id", Value: int32(i)}, {Key: "town", Value: fmt.Sprintf("the town %c%c", 'a'+i%26, 'a'+i/26)}})
+	}
+	var records [][]byte
+	var writer *Codec
+	for i, doc := range docs {
+		if i%20 == 0 {
+			writer = open(t, Template, store)
+		}
+		var record []byte
+		for range 12 {
+			var err error
+			if record, err = writer.Encode(nil, doc); err != nil {
+				t.Fatal(err)
+			}
+		}
+		records = append(records, record)
+	}
+	templates, parts := store.templates()
+	reader := open(t, Template, store)
+	entries := reader.columns["town"].unpacked()
+	if templates != 1 || entries.count() < n/2 || parts > 1+2*len(entries.arena)/shortPart {
+		t.Fatalf("%d templates, and %d entries of %d bytes in %d parts", templates, entries.count(), len(entries.arena), parts)
+	}
+	for number, definition := range store.kept {
+		if number < dictionaryNumber {
+			apart.kept[number] = definition
+		} else if len(definition) > shortPart {
+			t.Errorf("part %d has %d bytes", number-dictionaryNumber, len(definition))
+		}
+	}
+	for i := range entries.count() {
+		apart.kept[dictionaryNumber+uint32(i)] = appendPart(nil, reader.columns["town"], i, entries.since(i)[:1])
+	}
+	for i, doc := range docs {
+		same(t, records[i], doc, reader, open(t, Template, store), open(t, Template, apart))
+	}
+	writer = open(t, Template, apart)
+	more := document(bson.D{{Key: "_id", Value: int32(n)}, {Key: "town", Value: "another town"}})
+	for range 12 {
+		record, err := writer.Encode(nil, more)
+		if err != nil {
+			t.Fatal(err)
+		}
+		same(t, record, more, writer, open(t, Template, apart))
+	}
+}

@@ -115,8 +115,6 @@ func (c *Codec) load(l *loading) error {
 	l.parts = c.parts
 	err := c.store.Load(func(number uint32, definition []byte) error {
 		switch {
-		case number >= dictionaryNumber && number-dictionaryNumber < c.parts:
-			return nil // it is in the dictionaries
 		case number >= dictionaryNumber:
 			return l.take(c, number, definition)
 		case number >= MaxTemplates || len(definition) == 0 || definition[0] != definitionTemplate:

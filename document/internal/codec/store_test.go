@@ -40,8 +40,8 @@ func (m *memory) Store(number uint32, definition []byte) error {
 		return errStore
 	}
 	m.left--
-	if _, ok := m.kept[number]; ok {
-		return errors.New("a number was given twice")
+	if before, ok := m.kept[number]; ok && (number < dictionaryNumber || !bytes.HasPrefix(definition, before)) {
+		return errors.New("a number was given twice, and not to a part with more entries")
 	}
 	m.kept[number] = bytes.Clone(definition)
 	return nil
