@@ -112,6 +112,13 @@ type Reserver interface {
 	Reserve(from, to int64)
 }
 
+// PieceWriter is what a File may be besides: one that writes what lies in several places with one call.
+type PieceWriter interface {
+	// WritePiecesAt writes the pieces, one behind the other, as WriteAt would if they were one. n is how many bytes of all of them were
+	// written, from the first one on.
+	WritePiecesAt(pieces [][]byte, offset int64) (n int, err error)
+}
+
 // OrderedLock is what an exclusive lock may be besides: one that hands a word from holder to holder. Where it is not one, nobody was
 // orderly.
 type OrderedLock interface {

@@ -246,7 +246,8 @@ func (e *Engine) openStore(slot root.Slot) error {
 	so := segment.Options{
 		FS: e.o.FS, Dir: e.o.Dir, Database: slot.Database, SegmentBytes: e.sizes.segment, ReadOnly: e.o.ReadOnly, MapBytes: e.sizes.mapped,
 		Clock:  e.o.Clock,
-		Spares: valueSegments, // what a checkpoint for the sake of values frees
+		Ahead:  e.o.Profile != Durable, // a sync after each value would bring the zeros to the device
+		Spares: valueSegments,          // what a checkpoint for the sake of values frees
 	}
 	var err error
 	var table []segment.Info

@@ -117,11 +117,11 @@ func TestReservedSpaceStaysForWriters(t *testing.T) {
 	s, file := reservingStore(t, 1<<20)
 	p, err := s.AppendValue(1, None, noise(1, 1000))
 	must(t, err)
-	f, offset, err := s.reserve(5000)
+	r, err := s.reserve(5000)
 	must(t, err)
 	s.SealValues()
 	if n := file(p.Segment).beyond(); n < 5000 {
 		t.Errorf("%d bytes are left for a writer of 5000", n)
 	}
-	must(t, f.finishValue(f.write(noise(2, 5000), offset)))
+	must(t, s.finishValue(r, s.writeTo(r, [][]byte{noise(2, 5000)})))
 }

@@ -38,8 +38,8 @@ func (s *Store) Scan(ctx context.Context, id uint32, fn func(p Pointer, h Header
 	if sc.size, err = f.sizeNow(); err != nil {
 		return fmt.Errorf("scan segment %d: %w", id, err)
 	}
-	if f.left > 0 {
-		sc.size = min(sc.size, f.size.Load()) // behind it lies what the file held before
+	if f.class == Values && !f.earlier {
+		sc.size = min(sc.size, f.size.Load()) // behind it lie zeros, or what the file held before
 	}
 	sc.end = max(sc.size, f.size.Load())
 	sc.effort = searchEffort * (sc.size + MaxBlob)

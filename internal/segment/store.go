@@ -43,6 +43,7 @@ type Options struct {
 	SegmentBytes int64       // a segment of this size is full; 0: DefaultSegmentBytes
 	ReadOnly     bool        // create, change and remove nothing
 	MapBytes     int64       // of the files at most as much is mapped, for reading without system calls; 0: nothing
+	Ahead        bool        // write zeros ahead of values: see room
 	Spares       int         // at most so many files of removed value segments are kept to be used again
 	Clock        clock.Clock // tells for how long something cannot be read; nil: that of the system
 }
@@ -133,6 +134,9 @@ func Open(o Options, table []Info, nextID uint32) (*Store, error) {
 func newStore(o Options) *Store {
 	s := &Store{options: o, dir: filepath.Join(o.Dir, DirName), databaseHash: xxh3.Hash(o.Database[:])}
 	s.files.Store(&map[uint32]*file{})
+	if o.Ahead && !o.ReadOnly {
+		s.values.zeros = make([]byte, zeroBytes)
+	}
 	if s.failures.clock = o.Clock; o.Clock == nil {
 		s.failures.clock = clock.System()
 	}
@@ -364,7 +368,7 @@ func (s *Store) Remove(id uint32) error {
 	}
 	s.values.mu.Lock()
 	if s.values.current != nil && s.values.current.id == id {
-		s.values.current, s.values.reserved = nil, 0
+		s.values.begin(nil)
 	}
 	s.values.unsynced = slices.DeleteFunc(s.values.unsynced, func(f *file) bool { return f.id == id })
 	s.values.mu.Unlock()

@@ -7,34 +7,23 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
-	"sync"
 
-	"github.com/pandodb/pando/vfs"
 	"github.com/zeebo/xxh3"
 )
 
 const (
-	// gatherBytes: the long parts of a longer plain value are hashed and written where they lie, with a write each, which
-	// costs less than copying them together first.
+	// gatherBytes: the parts of a longer plain value are hashed and written where they lie, which costs less than copying them
+	// together first.
 	gatherBytes = 64 << 10
-	// inPlaceBytes is what a part must have to be written on its own.
-	inPlaceBytes = 16 << 10
+	// scratchPieces is how many pieces a value usually has: header, value, key and its length, and zeros behind them.
+	scratchPieces = 4 + stretchBytes/zeroBytes
 )
-
-// valueLog is where AppendValue takes places.
-type valueLog struct {
-	mu       sync.Mutex
-	current  *file   // nil: the next value begins a new segment
-	reserved int64   // current has space up to here
-	unsynced []*file // segments that may hold writes which wait for a sync
-
-	syncing sync.Mutex // one SyncValues at a time; taken before mu
-}
 
 // valueScratch is the memory of one AppendValue call.
 type valueScratch struct {
 	blob   []byte
 	raw    []byte
+	pieces [][]byte // without any, and with room for those of a value
 	hasher xxh3.Hasher
 }
 
@@ -63,7 +52,7 @@ func (s *Store) appendValue(kind Kind, keyspace uint32, codec Codec, parts [][]b
 	}
 	scratch, ok := s.scratch.Get().(*valueScratch)
 	if !ok {
-		scratch = new(valueScratch)
+		scratch = &valueScratch{pieces: make([][]byte, 0, scratchPieces)}
 	}
 	defer s.recycle(scratch)
 
@@ -79,7 +68,7 @@ func (s *Store) appendValue(kind Kind, keyspace uint32, codec Codec, parts [][]b
 		for _, part := range parts {
 			scratch.blob = append(scratch.blob, part...)
 		}
-		return s.writeBlob(h, scratch.blob)
+		return s.writeBlob(h, scratch.blob, scratch)
 	}
 	var raw []byte
 	if len(parts) == 1 {
@@ -97,158 +86,47 @@ func (s *Store) appendValue(kind Kind, keyspace uint32, codec Codec, parts [][]b
 		return Pointer{}, fmt.Errorf("append value: %w", err)
 	}
 	h.Stored = uint32(len(scratch.blob) - HeaderSize)
-	return s.writeBlob(h, scratch.blob)
+	return s.writeBlob(h, scratch.blob, scratch)
 }
 
 func shorter(a, b []byte) int { return cmp.Compare(len(a), len(b)) }
 
 func (s *Store) recycle(scratch *valueScratch) {
+	clear(scratch.pieces[:cap(scratch.pieces)]) // they are the caller's
 	if cap(scratch.blob)+cap(scratch.raw) <= 2*keepCapacity {
 		s.scratch.Put(scratch)
 	}
 }
 
 // writeBlob writes a blob whose payload is complete and whose header is not.
-func (s *Store) writeBlob(h Header, blob []byte) (Pointer, error) {
-	f, offset, err := s.reserve(len(blob))
+func (s *Store) writeBlob(h Header, blob []byte, scratch *valueScratch) (Pointer, error) {
+	r, err := s.reserve(len(blob))
 	if err != nil {
 		return Pointer{}, err
 	}
-	p := s.seal(blob, h, f.id, uint32(offset))
-	return p, f.finishValue(f.write(blob, offset))
+	p := s.seal(blob, h, r.f.id, uint32(r.offset))
+	return p, s.finishValue(r, s.writeTo(r, append(scratch.pieces, blob)))
 }
 
-// writeParts writes a blob whose payload lies in several pieces: the long ones from where they lie, what is short between
-// them gathered.
+// writeParts writes a blob whose payload lies in several pieces, from where they lie.
 func (s *Store) writeParts(h Header, parts [][]byte, scratch *valueScratch) (Pointer, error) {
 	length := HeaderSize + int(h.Stored)
-	f, offset, err := s.reserve(length)
+	r, err := s.reserve(length)
 	if err != nil {
 		return Pointer{}, err
 	}
 	header := scratch.blob[:HeaderSize]
 	h.put(header)
-	scratch.hasher.ResetSeed(payloadSeed(header, s.place(f.id, uint32(offset))))
+	scratch.hasher.ResetSeed(payloadSeed(header, s.place(r.f.id, uint32(r.offset))))
 	for _, part := range parts {
 		if _, err := scratch.hasher.Write(part); err != nil {
-			return Pointer{}, f.finishValue(err)
+			return Pointer{}, s.finishValue(r, err)
 		}
 	}
 	h.Sum = scratch.hasher.Sum64()
 	binary.LittleEndian.PutUint64(header[offsetSum:], h.Sum)
-	p := Pointer{Segment: f.id, Offset: uint32(offset), Length: uint32(length), Sum: h.Sum}
-
-	gathered, at := header, offset // what waits to be written, and where
-	for _, part := range parts {
-		if len(part) < inPlaceBytes {
-			gathered = append(gathered, part...)
-			continue
-		}
-		if err == nil && len(gathered) > 0 {
-			err = f.write(gathered, at)
-		}
-		at += int64(len(gathered))
-		if err == nil {
-			err = f.write(part, at)
-		}
-		at += int64(len(part))
-		gathered = gathered[:0]
-	}
-	if err == nil && len(gathered) > 0 {
-		err = f.write(gathered, at)
-	}
-	scratch.blob = gathered
-	return p, f.finishValue(err)
-}
-
-func (f *file) write(b []byte, offset int64) error {
-	h, err := f.opened()
-	if err != nil {
-		return err
-	}
-	if _, err := h.WriteAt(b, offset); err != nil {
-		return fmt.Errorf("%s: write value of %d bytes at %d: %w", f.name, len(b), offset, err)
-	}
-	return nil
-}
-
-// reserve takes a place for length bytes. The caller writes there and calls finishValue.
-func (s *Store) reserve(length int) (*file, int64, error) {
-	v := &s.values
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	f := v.current
-	if f != nil && f.size.Load()+int64(length) > s.options.SegmentBytes {
-		v.leave()
-		f = nil
-	}
-	if f == nil {
-		var err error
-		if f, err = s.add(Values, 0); err != nil {
-			return nil, 0, fmt.Errorf("append value: %w", err)
-		}
-		f.state.Store(listed)
-		v.current, v.reserved = f, f.left
-		v.unsynced = append(v.unsynced, f)
-	}
-	if !f.acquire() {
-		return nil, 0, fmt.Errorf("append value: %w", ErrClosed)
-	}
-	f.writers.Add(1)
-	offset := f.size.Load()
-	f.size.Store(offset + int64(length))
-	v.reserveSpace(offset+int64(length), s.options.SegmentBytes)
-	return f, offset, nil
-}
-
-// What a segment has reserved behind its end is as much as it holds, within these limits.
-const (
-	reserveLeast = 64 << 10
-	reserveMost  = 2 << 20
-)
-
-// reserveSpace sees to it that the current segment has space on the device up to end, and for some more but not beyond full: a write
-// that finds its space reserved takes two thirds of the time. The caller holds mu.
-func (v *valueLog) reserveSpace(end, full int64) {
-	h := v.current.handle.Load()
-	if end <= v.reserved || h == nil {
-		return
-	}
-	if r, ok := (*h).(vfs.Reserver); ok {
-		to := max(end, min(end+min(max(end, reserveLeast), reserveMost), full))
-		r.Reserve(v.reserved, to)
-		v.reserved = to
-	}
-}
-
-// leave gives the space back that the current segment does not need any more, and makes the next value begin a new one. While
-// somebody writes, where the file ends is not known: then it keeps the space, as where the system refuses, until it is removed. The
-// caller holds mu.
-func (v *valueLog) leave() {
-	f, reserved := v.current, v.reserved
-	v.current, v.reserved = nil, 0
-	if reserved == 0 || f.writers.Load() > 0 {
-		return
-	}
-	h := f.handle.Load()
-	if h == nil {
-		return // closed
-	}
-	end, err := (*h).Size()
-	if f.left > 0 {
-		end = min(end, f.size.Load()) // behind it lies what the file held before
-	}
-	if err == nil && end < reserved {
-		_ = (*h).Truncate(end)
-	}
-}
-
-// finishValue ends what reserve began, and passes the error of the writes on.
-func (f *file) finishValue(err error) error {
-	f.dirty.Store(true)
-	f.writers.Add(-1)
-	f.release()
-	return err
+	p := Pointer{Segment: r.f.id, Offset: uint32(r.offset), Length: uint32(length), Sum: h.Sum}
+	return p, s.finishValue(r, s.writeTo(r, append(append(scratch.pieces, header), parts...)))
 }
 
 // SealValues makes the next AppendValue begin a new segment.

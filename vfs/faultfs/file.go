@@ -112,6 +112,11 @@ func (h *file) WriteAt(p []byte, off int64) (int, error) {
 	return h.base.WriteAt(p, off)
 }
 
+// WritePiecesAt implements vfs.PieceWriter: to the rules it is one write.
+func (h *file) WritePiecesAt(pieces [][]byte, off int64) (int, error) {
+	return h.WriteAt(slices.Concat(pieces...), off)
+}
+
 // dropper is a file that can mark unsynced pages clean, as memfs has it.
 type dropper interface{ DropUnsynced() }
 

@@ -3,6 +3,7 @@ package memfs
 import (
 	"io"
 	"io/fs"
+	"slices"
 
 	"github.com/pandodb/pando/vfs"
 )
@@ -54,6 +55,11 @@ func (h *file) WriteAt(p []byte, off int64) (int, error) {
 		err = fail("write", h.name, err)
 	}
 	return n, err
+}
+
+// WritePiecesAt implements vfs.PieceWriter.
+func (h *file) WritePiecesAt(pieces [][]byte, off int64) (int, error) {
+	return h.WriteAt(slices.Concat(pieces...), off)
 }
 
 func (h *file) Size() (int64, error) {

@@ -1,7 +1,9 @@
 package osfs
 
 import (
+	"io"
 	"os"
+	"slices"
 
 	"golang.org/x/sys/unix"
 )
@@ -51,6 +53,48 @@ func (f *file) Reserve(from, to int64) {
 	_ = f.control("fallocate", func(fd uintptr) error {
 		return retry(func() error { return unix.Fallocate(int(fd), unix.FALLOC_FL_KEEP_SIZE, from, to-from) })
 	})
+}
+
+// mostPieces is what the system takes at a time.
+const mostPieces = 1024
+
+// WritePiecesAt implements vfs.PieceWriter.
+func (f *file) WritePiecesAt(pieces [][]byte, offset int64) (n int, err error) {
+	err = f.control("write", func(fd uintptr) error {
+		for {
+			pieces = unwritten(pieces, 0)
+			if len(pieces) == 0 {
+				return nil
+			}
+			written := 0
+			err := retry(func() (err error) {
+				written, err = unix.Pwritev(int(fd), pieces[:min(len(pieces), mostPieces)], offset+int64(n))
+				return err
+			})
+			if err == nil && written == 0 {
+				err = io.ErrUnexpectedEOF
+			}
+			if err != nil {
+				return err
+			}
+			n += written
+			pieces = unwritten(pieces, written)
+		}
+	})
+	return n, explain(err)
+}
+
+// unwritten is what is left of the pieces behind n bytes of them, which stay as they are, and behind empty ones.
+func unwritten(pieces [][]byte, n int) [][]byte {
+	for len(pieces) > 0 && n >= len(pieces[0]) {
+		n -= len(pieces[0])
+		pieces = pieces[1:]
+	}
+	if n > 0 {
+		pieces = slices.Clone(pieces)
+		pieces[0] = pieces[0][n:]
+	}
+	return pieces
 }
 
 // Sole implements vfs.Sole. Systems before Linux 6.5 do not tell what is in memory.

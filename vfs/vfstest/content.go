@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"io/fs"
 	"math/rand/v2"
 	"sync"
 	"testing"
@@ -22,6 +23,44 @@ func (e env) mapOrSkip(f vfs.File, length int64) vfs.Mapping {
 	}
 	e.must(err)
 	return m
+}
+
+// testPieces writes pieces in one call: more than any system takes at a time, empty ones, and none.
+func testPieces(t *testing.T, e env) {
+	f := e.create("f", "0123456789")
+	w, ok := f.(vfs.PieceWriter)
+	if !ok {
+		e.must(f.Close())
+		t.Skip("files are written in one piece here")
+	}
+	pieces := [][]byte{nil, []byte("ab"), {}, []byte("c"), nil}
+	want := "0123abc789"
+	n, err := w.WritePiecesAt(pieces, 4)
+	e.must(err)
+	if n != 3 || string(pieces[1]) != "ab" {
+		t.Errorf("%d bytes of 3 written, from %q", n, pieces)
+	}
+	e.holds("f", want)
+	if n, err = w.WritePiecesAt(nil, 4); n != 0 || err != nil {
+		t.Errorf("no pieces: %d bytes, %v", n, err)
+	}
+	pieces = nil
+	for i := range 3000 {
+		pieces = append(pieces, bytes.Repeat([]byte{byte(i)}, i%5))
+	}
+	n, err = w.WritePiecesAt(pieces, 10)
+	e.must(err)
+	want += string(bytes.Join(pieces, nil))
+	if n != len(want)-10 {
+		t.Errorf("%d bytes of %d written", n, len(want)-10)
+	}
+	e.holds("f", want)
+	_, err = w.WritePiecesAt([][]byte{[]byte("x")}, -1)
+	e.fails(err, "a write at a negative offset")
+	e.must(f.Close())
+	_, err = w.WritePiecesAt([][]byte{[]byte("x")}, 0)
+	e.is(err, fs.ErrClosed)
+	e.holds("f", want)
 }
 
 func testMap(t *testing.T, e env) {

@@ -28,6 +28,7 @@ func Run(t *testing.T, setup Setup) {
 	}{
 		{"OpenModes", testOpenModes},
 		{"ReadWrite", testReadWrite},
+		{"Pieces", testPieces},
 		{"Truncate", testTruncate},
 		{"Allocate", testAllocate},
 		{"Closed", testClosed},
