@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"slices"
 	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -109,6 +110,9 @@ func (c *Collection) parseModify(filter, u any, o *ModifyOptions) (*change, erro
 	ch.keepInserted = o.New
 	if err := c.parseProjection(ch.query); err != nil {
 		return nil, err
+	}
+	if slices.Contains(ch.query.Projection.Meta(), metaSorted) {
+		return nil, mongoerror.New(mongoerror.BadValue, "Cannot use a $meta sortKey projection in findAndModify commands.")
 	}
 	if projection, err := toOptional(o.Projection); err != nil {
 		return nil, err

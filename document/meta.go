@@ -14,6 +14,7 @@ import (
 	"github.com/pandodb/pando/document/internal/path"
 	"github.com/pandodb/pando/document/internal/projection"
 	"github.com/pandodb/pando/document/internal/query"
+	"github.com/pandodb/pando/document/internal/sortkey"
 )
 
 // What {$meta: kind} asks for in a query's projection, of what there is.
@@ -21,6 +22,7 @@ const (
 	metaDistance = "geoNearDistance"
 	metaPlace    = "geoNearPoint"
 	metaRecord   = "recordId"
+	metaSorted   = "sortKey"
 )
 
 // metaMissing is MongoDB's code for a $meta of something that the query does not find out.
@@ -43,7 +45,7 @@ func (q *findQuery) near() *query.Near {
 // checkMeta refuses what the projection and the sort ask for with $meta, and the query does not find out.
 func (q *findQuery) checkMeta() error {
 	for _, kind := range q.Projection.Meta() {
-		if kind == "sortKey" && len(q.Sort) <= len(emptyDocument()) {
+		if kind == metaSorted && len(q.Sort) <= len(emptyDocument()) {
 			return mongoerror.New(mongoerror.BadValue, "cannot use sortKey $meta projection without a sort")
 		}
 		if err := q.findsOut(kind); err != nil {
@@ -84,7 +86,7 @@ func (q *findQuery) findsOut(kind string) error {
 // wantsMeta reports whether the projection asks for what only openMeta gives.
 func (q *findQuery) wantsMeta() bool {
 	return slices.ContainsFunc(q.Projection.Meta(), func(kind string) bool {
-		return kind == metaDistance || kind == metaPlace || kind == metaRecord
+		return kind == metaDistance || kind == metaPlace || kind == metaRecord || kind == metaSorted
 	})
 }
 
@@ -92,6 +94,7 @@ func (q *findQuery) wantsMeta() bool {
 type withMeta struct {
 	found  found
 	near   *query.Near // nil: there is none
+	sorted func(doc document) (bsoncore.Value, error)
 	apply  *projection.Projection
 	capped bool
 	out    []byte
@@ -99,7 +102,11 @@ type withMeta struct {
 
 // openMeta is OpenFind of a query that wantsMeta: the plan gives whole documents, as it knows nothing of $meta.
 func (c *Collection) openMeta(ctx context.Context, x *collection, q *findQuery) (*Cursor, error) {
-	w := &withMeta{near: q.near(), apply: q.Projection, capped: x.settings.Load().capped}
+	sorted, err := q.sortedBy()
+	if err != nil {
+		return nil, err
+	}
+	w := &withMeta{near: q.near(), sorted: sorted, apply: q.Projection, capped: x.settings.Load().capped}
 	q.Projection, q.Project = nil, nil
 	q.call.By(ctx)
 	m, err := c.open(ctx, x, q)
@@ -110,6 +117,28 @@ func (c *Collection) openMeta(ctx context.Context, x *collection, q *findQuery) 
 	return newCursor(ctx, w), nil
 }
 
+// sortedBy returns what gives the values that a document is sorted by, as an array; nil where nobody asks for it. There are none in the
+// order of the records.
+func (q *findQuery) sortedBy() (func(doc document) (bsoncore.Value, error), error) {
+	if !slices.Contains(q.Projection.Meta(), metaSorted) {
+		return nil, nil
+	}
+	pattern := new(sortkey.Pattern)
+	if _, err := q.Sort.LookupErr("$natural"); err != nil {
+		if pattern, err = sortkey.Parse(q.Sort, q.Collation); err != nil {
+			return nil, err
+		}
+	}
+	return func(doc document) (bsoncore.Value, error) {
+		values, err := pattern.Values(path.Document(doc))
+		b := bsoncore.NewArrayBuilder()
+		for _, v := range values {
+			b.AppendValue(v)
+		}
+		return bsoncore.Value{Type: bsoncore.TypeArray, Data: b.Build()}, err
+	}, nil
+}
+
 // next implements source.
 func (w *withMeta) next(ctx context.Context) (document, bool, error) {
 	doc, ok, err := w.found.next(ctx)
@@ -117,6 +146,13 @@ func (w *withMeta) next(ctx context.Context) (document, bool, error) {
 		return nil, ok, err
 	}
 	known := []expression.Variable{{Name: projection.MetaVariable(metaRecord), Value: recordID(w.found.m.key(), w.capped)}}
+	if w.sorted != nil {
+		by, err := w.sorted(doc)
+		if err != nil {
+			return nil, false, err
+		}
+		known = append(known, expression.Variable{Name: projection.MetaVariable(metaSorted), Value: by})
+	}
 	if w.near != nil {
 		distance, place, _ := w.near.Nearest(path.Document(doc))
 		known = append(known, expression.Variable{Name: projection.MetaVariable(metaPlace), Value: place}, expression.Variable{

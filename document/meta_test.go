@@ -1,6 +1,7 @@
 package document_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/pandodb/pando/document"
@@ -47,4 +48,37 @@ func TestMeta(t *testing.T) {
 	must(t, err)
 	expect(t, "the number of a record", find(t, log, `{}`, &document.FindOptions{Projection: document.JSON(`{"id": {"$meta": "recordId"}}`)}),
 		`{"_id":7,"id":1}`+"\n")
+}
+
+// TestSortKey: what documents were sorted by is told by the projection of a find, once it was left out without a word, and refused where it
+// is not known.
+func TestSortKey(t *testing.T) {
+	c := collection(t, open(t, memfs.New()), "c", nil)
+	for _, doc := range []document.JSON{`{"_id": 1, "a": [5, 2], "b": {"c": "x"}}`, `{"_id": 2, "a": 3}`, `{"_id": 3, "a": [], "b": [{"c": 1}, {"c": 2}]}`} {
+		_, err := c.Insert(ctx, doc)
+		must(t, err)
+	}
+	for _, test := range []struct{ sort, projection, want string }{
+		{`{"a": 1}`, `{"_id": 1, "k": {"$meta": "sortKey"}}`, `{"_id":3,"k":[{"$undefined":true}]}{"_id":1,"k":[2]}{"_id":2,"k":[3]}`},
+		{`{"a": -1}`, `{"_id": 1, "k": {"$meta": "sortKey"}}`, `{"_id":1,"k":[5]}{"_id":2,"k":[3]}{"_id":3,"k":[{"$undefined":true}]}`},
+		{`{"b.c": 1, "_id": -1}`, `{"_id": 0, "k": {"$meta": "sortKey"}, "a": 1}`, `{"a":3,"k":[null,2]}{"a":[],"k":[1,3]}{"a":[5,2],"k":["x",1]}`},
+		{`{"_id": 1}`, `{"a": 0, "b": 0, "k": {"$meta": "sortKey"}}`, `{"_id":1,"k":[1]}{"_id":2,"k":[2]}{"_id":3,"k":[3]}`},
+		{`{"_id": -1}`, `{"k": {"$concatArrays": [{"$meta": "sortKey"}, ["x"]]}}`, `{"_id":3,"k":[3,"x"]}{"_id":2,"k":[2,"x"]}{"_id":1,"k":[1,"x"]}`},
+		{`{"$natural": 1}`, `{"_id": 1, "k": {"$meta": "sortKey"}}`, `{"_id":1,"k":[]}{"_id":2,"k":[]}{"_id":3,"k":[]}`},
+	} {
+		got := find(t, c, `{}`, &document.FindOptions{Sort: document.JSON(test.sort), Projection: document.JSON(test.projection)})
+		expect(t, test.sort, strings.ReplaceAll(got, "\n", ""), test.want)
+	}
+	for _, stage := range []string{`{"$project": {"k": {"$meta": "sortKey"}}}`, `{"$set": {"k": {"$meta": "sortKey"}}}`, `{"$group": {"_id": {"$meta": "sortKey"}}}`} {
+		_, err := c.OpenAggregate(ctx, document.JSON(`[{"$sort": {"a": 1}}, `+stage+`]`), nil)
+		if document.CodeOf(err) != 115 {
+			t.Errorf("%s: %v", stage, err)
+		}
+	}
+	_, _, err := c.FindAndModify(ctx, document.JSON(`{}`), document.JSON(`{"$set": {"z": 1}}`), &document.ModifyOptions{
+		Sort: document.JSON(`{"a": 1}`), Projection: document.JSON(`{"k": {"$meta": "sortKey"}}`),
+	})
+	if document.CodeOf(err) != document.BadValue {
+		t.Errorf("findAndModify: %v", err)
+	}
 }

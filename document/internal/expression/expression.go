@@ -34,6 +34,8 @@ type Options struct {
 	// Meta gives {$meta: kind} for the document that is being evaluated where EvalWith is not given the variable
 	// MetaVariable(kind); nil: it is missing then.
 	Meta func(kind string) bsoncore.Value
+	// Unsorted refuses {$meta: "sortKey"}: nobody knows what the documents were sorted by.
+	Unsorted bool
 	// Later leaves errors of constants to the evaluation: in an update that changes nothing they are none.
 	Later bool
 	// Redact defines $$DESCEND, $$PRUNE and $$KEEP, for Expression.Redact.

@@ -26,6 +26,9 @@ func parseMeta(p *parser, name string, v bsoncore.Value) (node, error) {
 		return nil, mongoerror.New(17307, "%s only supports string arguments", name)
 	}
 	kind := string(stringOf(v))
+	if err := p.options.CheckMeta(kind); err != nil {
+		return nil, err
+	}
 	switch kind {
 	case "textScore", "randVal", "searchScore", "searchHighlights", "geoNearDistance", "geoNearPoint", "recordId", "indexKey", "sortKey",
 		"searchScoreDetails", "vectorSearchScore", "timeseriesBucketMinTime", "timeseriesBucketMaxTime":
@@ -49,6 +52,14 @@ func parseMeta(p *parser, name string, v bsoncore.Value) (node, error) {
 		}
 		return st.meta(kind), nil
 	}}}, nil
+}
+
+// CheckMeta refuses a kind of metadata that is not known where expressions have these options.
+func (o *Options) CheckMeta(kind string) error {
+	if o != nil && o.Unsorted && kind == "sortKey" {
+		return mongoerror.New(mongoerror.CommandNotSupported, "{$meta: \"sortKey\"} is not supported in a pipeline, only in the projection of a find")
+	}
+	return nil
 }
 
 // MetaVariable is the name of the variable by which EvalWith is given what {$meta: kind} means for the document.

@@ -216,6 +216,9 @@ func (p *parser) meta(path []string, argument bsoncore.Value) error {
 	if !isMetaKeyword(keyword) {
 		return mongoerror.New(errUnknownMeta, "Unsupported argument to $meta: %s", keyword)
 	}
+	if err := p.options.Expression.CheckMeta(keyword); err != nil {
+		return err
+	}
 	if !p.find {
 		p.result.kind = inclusion
 	}

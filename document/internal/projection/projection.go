@@ -88,13 +88,16 @@ const metaPrefix = "meta:"
 // there is no such field in the result.
 func MetaVariable(keyword string) string { return metaPrefix + keyword }
 
-// Meta returns the keywords that $meta asks for.
+// Meta returns the keywords that $meta asks for, expressions included.
 func (p *Projection) Meta() []string {
 	var keywords []string
 	if p != nil && p.tree != nil {
 		p.tree.leaves(nil, func(_ []string, n *node) {
 			if n.meta != "" {
 				keywords = append(keywords, n.meta)
+			}
+			if n.computed != nil {
+				keywords = append(keywords, n.computed.Metas()...)
 			}
 		})
 	}

@@ -22,6 +22,7 @@ type generator struct {
 	values    []bsoncore.Value // found so far
 	rest      [][]string       // what is left of the paths below the document at hand; nil: values has the part's value
 	best, buf []byte
+	lowest    []bsoncore.Value // whose key is best
 }
 
 // step walks one part down to its value, or to an array on the way.

@@ -138,11 +138,26 @@ func (p *Pattern) Append(dst []byte, doc path.Fields) ([]byte, error) {
 		part := &p.parts[i]
 		v, array := part.value(doc)
 		if array && !p.onlyID() {
-			return p.appendLowest(dst[:start], doc)
+			g, err := p.lowest(doc)
+			return append(dst[:start], g.best...), err
 		}
 		dst = keyenc.Append(dst, v, part.Descending, p.collation)
 	}
 	return dst, nil
+}
+
+// Values returns what a document is sorted by, a value for each part: of arrays the elements that count. They live until the next Lookup.
+func (p *Pattern) Values(doc path.Fields) ([]bsoncore.Value, error) {
+	values := make([]bsoncore.Value, len(p.parts))
+	for i := range p.parts {
+		v, array := p.parts[i].value(doc)
+		if array && !p.onlyID() {
+			g, err := p.lowest(doc)
+			return g.lowest, err
+		}
+		values[i] = v
+	}
+	return values, nil
 }
 
 // onlyID reports whether the sort is by _id alone, of which MongoDB takes arrays as a whole.
@@ -180,9 +195,9 @@ func (p *Pattern) AppendValues(dst []byte, values []bsoncore.Value) []byte {
 	return dst
 }
 
-// appendLowest appends the lowest of all keys that the elements of arrays give.
-func (p *Pattern) appendLowest(dst []byte, doc path.Fields) ([]byte, error) {
-	g := generator{pattern: p, values: make([]bsoncore.Value, len(p.parts)), rest: make([][]string, len(p.parts))}
+// lowest finds the lowest of all keys that the elements of arrays give.
+func (p *Pattern) lowest(doc path.Fields) (*generator, error) {
+	g := &generator{pattern: p, values: make([]bsoncore.Value, len(p.parts)), rest: make([][]string, len(p.parts))}
 	b := bsoncore.NewDocumentBuilder() // values of doc live until the next Lookup only
 	names := map[string]bool{}
 	for i := range p.parts {
@@ -193,16 +208,13 @@ func (p *Pattern) appendLowest(dst []byte, doc path.Fields) ([]byte, error) {
 			names[name] = true
 		}
 	}
-	if err := g.walk(path.Document(b.Build())); err != nil {
-		return dst, err
-	}
-	return append(dst, g.best...), nil
+	return g, g.walk(path.Document(b.Build()))
 }
 
 // offer keeps the key of the values when it is the lowest so far.
 func (g *generator) offer() {
 	g.buf = g.pattern.AppendValues(g.buf[:0], g.values)
 	if g.best == nil || bytes.Compare(g.buf, g.best) < 0 {
-		g.best = append(g.best[:0], g.buf...)
+		g.best, g.lowest = append(g.best[:0], g.buf...), append(g.lowest[:0], g.values...)
 	}
 }

@@ -38,7 +38,7 @@ type transformation interface {
 // parsePipeline parses the stages.
 func (u *Update) parsePipeline(v bsoncore.Value, o *Options) error {
 	options := &projection.Options{Expression: &expression.Options{
-		Collation: o.Collation, Let: o.Let, Now: o.Now, Call: o.Call, Later: true,
+		Collation: o.Collation, Let: o.Let, Now: o.Now, Call: o.Call, Later: true, Unsorted: true,
 	}}
 	var sequence *projection.Sequence
 	for _, stage := range elementsOf(nil, v) {
