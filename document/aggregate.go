@@ -67,7 +67,7 @@ func (s *Store) aggregate(ctx context.Context, c *Collection, pipeline any, o *A
 	if err != nil {
 		return nil, err
 	}
-	if c.view() != nil && begins(stages, "$changeStream", "$collStats") {
+	if c.view() != nil && begins(stages, "$changeStream") {
 		return nil, onView(ns)
 	}
 	if spec, ok := changeStreamStage(stages); ok {
@@ -118,6 +118,9 @@ func (s *Store) parsePipeline(ns namespace, stages []document, o *AggregateOptio
 	below, prefix, err := s.current.Load().resolve(ns)
 	if err != nil {
 		return nil, ns, err
+	}
+	if handle.view() != nil && begins(stages, "$collStats") {
+		below, prefix = ns, nil // it is about the view itself
 	}
 	options := &aggregate.Options{
 		Database: below.database, Collection: below.collection, Collation: collation, Let: let, Now: s.clock.Now(), Call: call, Hint: hint,

@@ -13,8 +13,8 @@ import (
 
 // statsAsked is what the specification of $collStats asks for.
 type statsAsked struct {
-	latency, storage, count bool
-	scale                   int64
+	latency, storage, count, executions bool
+	scale                               int64
 }
 
 // parseStats reads the specification of $collStats.
@@ -35,7 +35,7 @@ func parseStats(spec bsoncore.Value) (*statsAsked, error) {
 			a.storage = true
 			a.scale, err = storageScale(part)
 		case "count", "queryExecStats":
-			a.count = a.count || e.Key() == "count"
+			a.count, a.executions = a.count || e.Key() == "count", a.executions || e.Key() == "queryExecStats"
 			if !emptySpec(part) {
 				err = mongoerror.New(mongoerror.Code(31170), "the %s stage must be an empty object", e.Key())
 			}
@@ -87,6 +87,9 @@ func (e *environment) collectionStats(ctx context.Context, c *Collection, spec b
 	asked, err := parseStats(spec)
 	if err != nil {
 		return nil, err
+	}
+	if c.view() != nil && (asked.storage || asked.count || asked.executions) {
+		return nil, onView(c.ns)
 	}
 	if x, err := c.use(); err != nil {
 		return nil, err

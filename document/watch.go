@@ -3,7 +3,6 @@ package document
 import (
 	"context"
 	"iter"
-	"slices"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
@@ -71,13 +70,13 @@ func changeStreamStage(stages []document) (document, bool) {
 	return stages[0].Index(0).Value().DocumentOK()
 }
 
-// begins reports whether the first stage is one of these.
-func begins(stages []document, names ...string) bool {
+// begins reports whether the first stage is of a kind.
+func begins(stages []document, name string) bool {
 	if len(stages) == 0 {
 		return false
 	}
 	e, err := stages[0].IndexErr(0)
-	return err == nil && slices.Contains(names, e.Key())
+	return err == nil && e.Key() == name
 }
 
 // openChangeStream opens the change stream that a pipeline's first stage asks for.

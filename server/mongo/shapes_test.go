@@ -75,4 +75,15 @@ func TestStagesOfStatistics(t *testing.T) {
 	}
 	c.must("d", aggregate("none", "$collStats", bson.D{}))
 	c.must("d", aggregate("none", "$indexStats", bson.D{}))
+
+	// A view has neither a size nor a count, but times.
+	c.must("d", cmd("create", "v", "viewOn", "c", "pipeline", bson.A{cmd("$match", cmd("x", 1))}))
+	for _, part := range []string{"count", "storageStats", "queryExecStats"} {
+		c.refused("d", aggregate("v", "$collStats", cmd(part, bson.D{})), 166)
+	}
+	c.refused("d", aggregate("v", "$collStats", cmd("size", bson.D{})), 40415)
+	stats = c.must("d", aggregate("v", "$collStats", cmd("latencyStats", bson.D{}))).Lookup("cursor", "firstBatch", "0").Document()
+	if _, told := stats.Lookup("latencyStats", "reads").DocumentOK(); textIn(stats, "ns") != "d.v" || !told {
+		t.Errorf("$collStats of a view: %s", stats)
+	}
 }
