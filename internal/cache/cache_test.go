@@ -133,6 +133,27 @@ func TestClasses(t *testing.T) {
 	}
 }
 
+// Frame says what an insertion is going to take.
+func TestFrame(t *testing.T) {
+	c, _ := newCache(t, 64<<20)
+	var taken int64
+	for size := 100; size < 1<<20; size += size / 3 {
+		raw := content(1, size)
+		resident, err := page.ResidentSize(raw)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = c.Insert(raw, 1)
+		if frame := c.Frame(resident); (frame == 0) != errors.Is(err, ErrTooLarge) || int64(frame) != c.Stats().PageBytes-taken {
+			t.Errorf("a page of %d bytes: a frame of %d, %d taken, %v", resident, frame, c.Stats().PageBytes-taken, err)
+		}
+		taken = c.Stats().PageBytes
+	}
+	if none, _ := newCache(t, 0); none.Frame(1000) != 0 {
+		t.Error("a cache without memory has frames")
+	}
+}
+
 // TestModel drives the cache at random and checks that it never shows a page under another's handle, and keeps pinned ones.
 func TestModel(t *testing.T) {
 	seed := rand.Uint64()

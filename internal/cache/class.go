@@ -61,6 +61,15 @@ func (c *Cache) classOf(size int) int {
 	return k
 }
 
+// Frame is how much memory a page of size bytes takes in the cache; 0 if there are no frames so large.
+func (c *Cache) Frame(size int) int {
+	k := c.classOf(size)
+	if k < 0 || c.most == 0 {
+		return 0
+	}
+	return c.sizes[k]
+}
+
 // frames is how many frames the class has.
 func (cl *class) frames() int { return len(cl.chunks) * cl.count }
 

@@ -47,6 +47,9 @@ func insertBuilder(env *layout.Environment, b *page.Builder, keyspace uint32) ui
 	return uint64(h)
 }
 
+// framed is how much of the cache a page of size bytes takes, none where it is too large.
+func framed(env *layout.Environment, size int) int { return env.Cache.Frame(size) }
+
 func dropPage(env *layout.Environment, h uint64) { env.Cache.Drop(cache.Handle(h)) }
 
 // askPage asks the processor for the page of a handle, or for its beginning where the walk may not come to it.

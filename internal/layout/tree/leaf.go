@@ -354,7 +354,7 @@ func (w *leafWriter) begin(lo []byte, resident bool) {
 }
 
 func (w *leafWriter) add(key []byte, r record.Record) error {
-	if w.b.Count() > 0 && (w.b.Size() >= min(w.cut, w.largest()) || w.swells(key)) {
+	if w.b.Count() > 0 && (w.full() || w.swells(key)) {
 		if err := w.emit(); err != nil {
 			return err
 		}

@@ -12,6 +12,21 @@ const roomiest = 2
 // begin like the others.
 func (w *leafWriter) largest() int { return min(2*w.most(), maxLeafBytes/4*5) }
 
+// full reports whether the leaf at hand ends before another record comes to it: it is as large as planned, or, where leaves are filled,
+// nearly so, and would take a larger frame of the page cache for that record.
+func (w *leafWriter) full() bool {
+	size, end := w.b.Size(), min(w.cut, w.largest())
+	if size >= end || !w.fills || size < end-end/snugShare {
+		return size >= end
+	}
+	resident := w.b.ResidentSize()
+	frame := framed(w.a.root.env, resident)
+	return frame > 0 && resident+resident/w.b.Count() > frame
+}
+
+// snugShare is which part of its size a leaf may give up to fit into a frame. Frames lie about a fifth apart.
+const snugShare = 8
+
 // fit sets the size of leaves by how well the last one compressed: a reader of the disk pays by what is stored, and what is larger
 // compresses better, in fewer blobs.
 func (w *leafWriter) fit(raw int, stored segment.Pointer) {
