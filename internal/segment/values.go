@@ -16,7 +16,7 @@ const (
 	// together first.
 	gatherBytes = 64 << 10
 	// scratchPieces is how many pieces a value usually has: header, value, key and its length, and zeros behind them.
-	scratchPieces = 4 + stretchBytes/zeroBytes
+	scratchPieces = 5
 )
 
 // valueScratch is the memory of one AppendValue call.
