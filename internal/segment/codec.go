@@ -41,6 +41,8 @@ const (
 	probeBytes = 4 << 10
 	// minEntropyGain is the value of compress.Estimate from which on an entropy coder is likely to gain something.
 	minEntropyGain = 0.1
+	// overCopy is how much room zstd likes to have behind what it decompresses: then it copies whole words and minds no ends.
+	overCopy = 16
 	// MaxDictionary is the longest compression dictionary in bytes.
 	MaxDictionary = 1 << 20
 )
@@ -123,6 +125,22 @@ func (c *coder) forDecoding() (*zstd.Decoder, error) {
 		c.decoder, c.fault = zstd.NewReader(nil, o...)
 	})
 	return c.decoder, c.fault
+}
+
+// expand decompresses payload, which has to fill dst. What lies behind dst in its capacity may change.
+func (c *coder) expand(dst, payload []byte) error {
+	decoder, err := c.forDecoding()
+	if err != nil {
+		return fmt.Errorf("zstd decoder: %w", err)
+	}
+	out, err := decoder.DecodeAll(payload, dst[:0:min(cap(dst), len(dst)+overCopy)])
+	if err != nil {
+		return fmt.Errorf("decompress: %w", err)
+	}
+	if len(out) != len(dst) {
+		return fmt.Errorf("decompress: %d bytes instead of %d", len(out), len(dst))
+	}
+	return nil
 }
 
 // codecs compresses and decompresses payloads, concurrently.
@@ -264,18 +282,7 @@ func (c *codecs) decode(dst []byte, h Header, payload []byte) ([]byte, error) {
 				return nil, err
 			}
 		}
-		decoder, err := z.forDecoding()
-		if err != nil {
-			return nil, fmt.Errorf("zstd decoder: %w", err)
-		}
-		out, err := decoder.DecodeAll(payload, dst[:0:h.Raw])
-		if err != nil {
-			return nil, fmt.Errorf("decompress: %w", err)
-		}
-		if len(out) != int(h.Raw) {
-			return nil, fmt.Errorf("decompress: %d bytes instead of %d", len(out), h.Raw)
-		}
-		return out, nil
+		return dst, z.expand(dst, payload)
 	case Columns:
 		return dst, c.decodeColumns(dst, payload)
 	}

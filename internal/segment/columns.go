@@ -79,14 +79,11 @@ func (c *codecs) decodeColumns(dst, payload []byte) error {
 	k := c.columnCoder()
 	defer c.coders.Put(k)
 	if rest&1 != 0 {
-		decoder, err := c.plain.forDecoding()
-		if err != nil {
-			return fmt.Errorf("zstd decoder: %w", err)
-		}
 		k.rest = resize(k.rest, int(rest>>1))
-		if left, err = decoder.DecodeAll(left, k.rest[:0:rest>>1]); err != nil {
-			return fmt.Errorf("decompress: %w", err)
+		if err := c.plain.expand(k.rest, left); err != nil {
+			return err
 		}
+		left = k.rest
 	}
 	if uint64(len(left)) != rest>>1 {
 		return fmt.Errorf("a rest of %d bytes instead of %d", len(left), rest>>1)

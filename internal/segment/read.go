@@ -54,7 +54,7 @@ func (s *Store) unpack(f *file, p Pointer, buf *Buffer, spare []byte) (raw []byt
 		return raw, h, nil
 	}
 	if cap(spare) >= int(h.Raw) {
-		raw, err = s.codecs.decode(spare, h, payload)
+		raw, err = s.codecs.decode(spare[:0:h.Raw], h, payload) // what lies behind may be the caller's
 	} else {
 		buf.raw = resize(buf.raw, int(h.Raw))
 		raw, err = s.codecs.decode(buf.raw, h, payload)

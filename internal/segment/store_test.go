@@ -421,3 +421,24 @@ func TestOnTheOperatingSystem(t *testing.T) {
 		t.Errorf("left are %v, %v", names, err)
 	}
 }
+
+// ReadNear writes no further than what it was asked for reaches: what lies behind in the memory that it is given may be somebody's.
+func TestReadNearKeepsWhatLiesBehind(t *testing.T) {
+	s := emptyStore(t)
+	w := s.NewWriter(Nodes, 0)
+	raw := text(1, 8192)
+	for _, codec := range []Codec{S2, Zstd, Columns} {
+		p := mustAppend(t, w, KindLeaf, codec, raw)
+		must(t, w.Flush())
+		memory := bytes.Repeat([]byte{'x'}, len(raw)+64)
+		var buf Buffer
+		got, _, err := s.ReadNear(p, &buf, memory[:0])
+		if err != nil || !bytes.Equal(got, raw) {
+			t.Fatalf("codec %d: %d bytes, %v", codec, len(got), err)
+		}
+		if &got[0] != &memory[0] || len(bytes.Trim(memory[len(raw):], "x")) > 0 {
+			t.Errorf("codec %d: the memory that was given is not used, or changed behind what was read", codec)
+		}
+	}
+	w.Commit()
+}
