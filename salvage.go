@@ -69,8 +69,8 @@ func runSalvage(ctx context.Context, dir, target string, o *Options, finish func
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, unlock()) }()
-	if inside, err := filepath.Rel(dir, target); err == nil && filepath.IsLocal(inside) {
-		return nil, errors.New("the new database would lie inside of the damaged one")
+	if inside, err := filepath.Rel(dir, target); err == nil && filepath.IsLocal(inside) || engine.Above(o.FS, target) != "" {
+		return nil, errors.New("the new database would lie inside of the damaged one, or of another")
 	}
 	if err := vacant(o.FS, target, ""); err != nil {
 		return nil, err

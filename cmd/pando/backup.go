@@ -3,8 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
-	"path/filepath"
 
 	"github.com/pandodb/pando"
 	"github.com/spf13/cobra"
@@ -30,9 +28,6 @@ them. An earlier backup of the same database in TARGET is brought up to date.`,
 // backup copies a database beside other readers when everything in it is settled. What a crash left has to be settled first,
 // by a writer.
 func (a *app) backup(ctx context.Context, dir, target string) error {
-	if inside(dir, target) {
-		return fmt.Errorf("backup %s to %s: the copy would lie inside of the database, where all is in use", dir, target)
-	}
 	copyTo := func(db *pando.DB) error {
 		return a.follow(ctx, "copying", func(ctx context.Context) error { return db.Backup(ctx, target) })
 	}
@@ -41,17 +36,6 @@ func (a *app) backup(ctx context.Context, dir, target string) error {
 		err = a.using(dir, pando.Options{MustExist: true}, copyTo)
 	}
 	return err
-}
-
-// inside reports whether target is dir, or lies in it.
-func inside(dir, target string) bool {
-	from, err := filepath.Abs(dir)
-	to, toErr := filepath.Abs(target)
-	if err != nil || toErr != nil {
-		return false
-	}
-	way, err := filepath.Rel(from, to)
-	return err == nil && filepath.IsLocal(way)
 }
 
 // describeCopy prints what a backup or a restored database holds.

@@ -28,7 +28,7 @@ func (e *Engine) Backup(ctx context.Context, dir string) error {
 	if err := CheckDirectory(e.o.FS, dir); err != nil {
 		return fmt.Errorf("backup: %s: %w", dir, err)
 	}
-	if err := notInside(e.o.FS, dir); err != nil {
+	if err := e.notInside(dir); err != nil {
 		return fmt.Errorf("backup: %s: %w", dir, err)
 	}
 	if !e.o.ReadOnly {
@@ -46,18 +46,16 @@ func (e *Engine) Backup(ctx context.Context, dir string) error {
 	return e.writeBackup(ctx, dir, slot, catalogue)
 }
 
-// notInside refuses a directory that lies inside of a database, this one or another.
-func notInside(fsys vfs.FS, dir string) error {
-	for at := filepath.Clean(dir); ; {
-		up := filepath.Dir(at)
-		if up == at {
-			return nil
-		}
-		at = up
-		if r, err := root.OpenReadOnly(fsys, at); err == nil {
-			return errors.Join(fmt.Errorf("it lies inside of the database %s: %w", at, ErrNotDatabase), r.Close())
-		}
+// notInside refuses a directory that is that of the database, or lies inside of it or of another one.
+func (e *Engine) notInside(dir string) error {
+	const refused = "the copy would lie inside of the database, where all is in use"
+	if filepath.Clean(dir) == filepath.Clean(e.o.Dir) {
+		return fmt.Errorf("%s: %w", refused, ErrLocked)
 	}
+	if at := Above(e.o.FS, dir); at != "" {
+		return fmt.Errorf("%s, in %s: %w", refused, at, ErrNotDatabase)
+	}
+	return nil
 }
 
 // settledState returns the root slot in force with what it lists, and a snapshot that keeps its files.

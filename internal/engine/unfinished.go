@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"path/filepath"
 
+	"github.com/pandodb/pando/internal/segment"
 	"github.com/pandodb/pando/vfs"
 )
 
@@ -46,6 +47,22 @@ func readMark(fsys vfs.FS, dir string) (string, error) {
 		return SalvageMark, nil
 	}
 	return string(text), err
+}
+
+// Above returns the directory of a database that a directory lies in, this one or another, damaged or not; empty: it lies in none.
+func Above(fsys vfs.FS, dir string) string {
+	for at := filepath.Clean(dir); ; {
+		up := filepath.Dir(at)
+		if up == at {
+			return ""
+		}
+		at = up
+		segments, err := fsys.Stat(filepath.Join(at, segment.DirName))
+		logs, logsErr := fsys.Stat(filepath.Join(at, logDir))
+		if err == nil && logsErr == nil && segments.Dir && logs.Dir {
+			return at
+		}
+	}
 }
 
 // CheckDirectory refuses what is there and is no directory, and what has no name. What is not there is another matter.
