@@ -3,6 +3,7 @@ package mongo
 import (
 	"context"
 	"slices"
+	"strconv"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
@@ -51,7 +52,7 @@ func (c *cursor) read(ctx context.Context, n int64, b *batch) (end bool, err err
 	}
 	for n < 0 || int64(b.count) < n {
 		before := len(b.out)
-		b.out = bsoncore.AppendHeader(b.out, bsoncore.TypeEmbeddedDocument, itoa(b.count))
+		b.out = append(strconv.AppendInt(append(b.out, byte(bsoncore.TypeEmbeddedDocument)), int64(b.count), 10), 0) // its header
 		at, there := len(b.out), false
 		b.out, there = c.src.NextTo(ctx, b.out)
 		if !there {

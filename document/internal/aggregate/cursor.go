@@ -50,7 +50,7 @@ func (c *listCursor) Close() error {
 type mapCursor struct {
 	in    Cursor
 	apply func(dst []byte, doc document) (out document, keep bool, err error) // out may be doc itself
-	buf   []byte
+	buf   []byte                                                              // for what apply makes, where it keeps that
 	n     int
 
 	sequence *projection.Sequence // of a $project, $addFields or $unset and those before it

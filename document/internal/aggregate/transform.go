@@ -151,10 +151,11 @@ func (p *parser) replaceWith(spec value) (stage, error) {
 }
 
 func (s *projectStage) open(_ context.Context, _ *run, in Cursor) (Cursor, error) {
-	c := &mapCursor{in: in, source: in, apply: func(dst []byte, doc document) (document, bool, error) {
-		out, err := s.projection.Apply(dst, doc)
-		return out, true, err
-	}}
+	c := &mapCursor{in: in, source: in}
+	c.apply = func(dst []byte, doc document) (_ document, _ bool, err error) {
+		c.buf, err = s.projection.Apply(dst, doc)
+		return c.buf, true, err
+	}
 	var before *projection.Sequence
 	if prior, ok := in.(*mapCursor); ok && prior.sequence != nil {
 		before, c.source = prior.sequence, prior.source
@@ -162,9 +163,9 @@ func (s *projectStage) open(_ context.Context, _ *run, in Cursor) (Cursor, error
 	sequence, ok := before.Then(s.projection)
 	if c.sequence = sequence; ok && sequence.Remembers() { // it takes the place of the cursors before
 		c.in = c.source
-		c.apply = func(dst []byte, doc document) (document, bool, error) {
-			out, err := sequence.Apply(dst, doc)
-			return out, true, err
+		c.apply = func(dst []byte, doc document) (_ document, _ bool, err error) {
+			c.buf, err = sequence.Apply(dst, doc)
+			return c.buf, true, err
 		}
 	}
 	return c, nil
