@@ -339,6 +339,8 @@ func (e *environment) query(r *aggregate.Request) (q *findQuery, err error) {
 func purpose(q *plan.Query, r *aggregate.Request) {
 	if r.Grouped {
 		q.Fields = r.Fields
+	} else {
+		q.Needs = r.Fields
 	}
 	switch {
 	case r.Counted:

@@ -82,6 +82,8 @@ func FuzzView(f *testing.F) {
 			return
 		}
 		v.SetID(id)
+		cut, isCut, cutErr := NewExcerpt([]string{second, first}).Append(nil, v)
+		expected(t, cutErr)
 		a, hasA := v.Lookup(first)
 		b, hasB := v.Lookup(second)
 		expected(t, v.Err())
@@ -107,6 +109,9 @@ func FuzzView(f *testing.F) {
 			if want, ok := lookupRaw(doc[4:], is.name); ok != is.ok || !want.Equal(is.value) {
 				t.Fatalf("field %q is %v, %v; in the document %v, %v", is.name, is.value, is.ok, want, ok)
 			}
+		}
+		if isCut && first != second && !bytes.Equal(cut, excerptOf(doc, []string{first, second})) {
+			t.Fatalf("the excerpt of %v is %v", bsoncore.Document(doc), bsoncore.Document(cut))
 		}
 	})
 }

@@ -21,7 +21,9 @@ type Cursor struct {
 	stats      *plan.Stats
 	row        row
 	projection *projection.Projection
-	fields     []string // the only top-level ones that are wanted; nil: all
+	fields     []string       // the only top-level ones that are wanted, in any order; nil: all
+	excerpt    *codec.Excerpt // of the only ones that are wanted, in their order; nil: of all
+	cuts       bool           // the projection leaves the excerpt as it is
 	closed     bool
 }
 
@@ -35,8 +37,15 @@ func Open(ctx context.Context, r Reader, c *Collection, p *plan.Plan, o *Options
 	}
 	x := newRun(ctx, r, c, p, o)
 	cur := &Cursor{x: x, projection: p.Query().Projection}
+	needs := p.Query().Needs
 	if cur.projection == nil {
 		cur.fields = topLevel(p.Query().Fields)
+	} else if paths, whole := cur.projection.Fields(); !whole {
+		needs = paths
+		cur.cuts = selects(cur.projection)
+	}
+	if names := topLevel(needs); names != nil {
+		cur.excerpt = codec.NewExcerpt(names)
 	}
 	cur.root, cur.stats = x.build(p.Root)
 	return cur, nil
@@ -88,17 +97,56 @@ func (c *Cursor) Document(dst []byte) ([]byte, error) {
 	if c.row.stored != nil && c.fields != nil {
 		return c.part(dst)
 	}
-	if c.row.stored != nil && c.projection == nil {
+	if c.projection == nil {
+		return c.wanted(dst)
+	}
+	if c.cuts {
+		if out, ok, err := c.cut(dst); ok || err != nil {
+			return out, err
+		}
+	}
+	doc, err := c.wanted(c.x.whole[:0])
+	if err != nil {
+		return dst, err
+	}
+	c.x.whole = doc
+	return c.projection.Apply(dst, doc)
+}
+
+// cut appends the excerpt of the record; it is not ok when there is none.
+func (c *Cursor) cut(dst []byte) (out []byte, ok bool, err error) {
+	if c.row.stored == nil || c.excerpt == nil {
+		return dst, false, nil
+	}
+	view := c.View()
+	if view == nil {
+		return dst, false, c.x.err
+	}
+	if out, ok, err = c.excerpt.Append(dst, view); err != nil {
+		err = fmt.Errorf("%s: %w", c.x.c.Namespace, err)
+	}
+	return out, ok, err
+}
+
+// selects reports whether a projection is a choice of top-level fields, and nothing else.
+func selects(p *projection.Projection) bool {
+	paths, _, ok := p.Simple()
+	return ok && !slices.ContainsFunc(paths, func(path string) bool { return strings.Contains(path, ".") })
+}
+
+// wanted appends the document, or what is wanted of it if there is less to read for that.
+func (c *Cursor) wanted(dst []byte) ([]byte, error) {
+	if out, ok, err := c.cut(dst); ok || err != nil {
+		return out, err
+	}
+	if c.row.stored != nil {
 		return c.x.expand(dst, c.row.stored)
 	}
 	doc, err := c.x.document(&c.row)
 	if err != nil {
 		return dst, err
 	}
-	if c.projection == nil {
-		return append(dst, doc...), nil
-	}
-	return c.projection.Apply(dst, doc)
+	return append(dst, doc...), nil
 }
 
 // topLevel returns the names with which paths begin; nil when there are many, or none were given.

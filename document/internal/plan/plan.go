@@ -44,6 +44,9 @@ type Query struct {
 	First bool
 	// Fields are the only paths of which values are wanted, where there is no projection; nil: all.
 	Fields []string
+	// Needs are the only paths that anybody will look at, in documents that are otherwise as they are; nil: all. They do not matter to the
+	// plan, and Fields come before them.
+	Needs []string
 }
 
 // Index is an index that may be used.
