@@ -52,11 +52,11 @@ func (it *Iterator) decodeBackward() bool {
 // decodeTable moves to the next pairs of a memtable that lie in it and never expire, where none of another source can come before them.
 func (it *Iterator) decodeTable(s *source) bool {
 	n := s.cursor.NextInline(it.batch.Pairs[:it.grow()])
+	it.n, it.ready = 0, 0
 	if n == 0 {
 		return false
 	}
 	s.key = it.batch.Pairs[n-1].Key
-	it.n = 0
 	it.holds(n)
 	return true
 }
@@ -74,15 +74,13 @@ func (it *Iterator) loadEntry() {
 
 // showEntry shows what the settled source stands on, from where fast steps go on.
 func (it *Iterator) showEntry() {
-	it.begin = it.settled.at
+	it.begin, it.n, it.ready = it.settled.at, 0, 0
 	it.showSettled()
-	it.plain = it.kind == record.Inline && !it.o.KeysOnly
 }
 
-// show and its like make a pair the only one of the batch, where merged sources or a single entry lead to it.
+// show shows a pair to which merged sources lead. It is alone in the batch, where n and ready are 0.
 func (it *Iterator) show(key []byte, r record.Record) {
-	it.n, it.ready, it.plain, it.apart, it.at = 0, 1, false, false, onPair
-	it.kind, it.expiry = r.Kind, r.Expiry
+	it.plain, it.apart, it.at, it.kind, it.expiry = false, false, onPair, r.Kind, r.Expiry
 	p := &it.batch.Pairs[0]
 	p.Key, p.Value = key, r.Value
 }
@@ -91,8 +89,7 @@ func (it *Iterator) show(key []byte, r record.Record) {
 // stalls the processor longer than all the rest of the step.
 
 func (it *Iterator) showInline(key, value []byte) bool {
-	it.n, it.ready, it.plain, it.apart, it.at = 0, 1, false, false, onPair
-	it.kind, it.expiry = record.Inline, 0
+	it.plain, it.apart, it.at, it.kind, it.expiry = false, false, onPair, record.Inline, 0
 	p := &it.batch.Pairs[0]
 	p.Key, p.Value = key, value
 	return true
@@ -100,8 +97,8 @@ func (it *Iterator) showInline(key, value []byte) bool {
 
 func (it *Iterator) showSettled() {
 	s := &it.settled
-	it.n, it.ready, it.plain, it.apart, it.at = 0, 1, false, false, onPair
-	it.kind, it.expiry = s.kind, s.expiry
+	it.plain = s.kind == record.Inline && !it.o.KeysOnly
+	it.apart, it.at, it.kind, it.expiry = false, onPair, s.kind, s.expiry
 	p := &it.batch.Pairs[0]
 	p.Key, p.Value = s.key, s.value
 }

@@ -74,8 +74,9 @@ type Iterator struct {
 	ready int         // how many there are
 	stop  *Stop
 	fast  bool // standing on a settled pair: it lies in settled's page, which is held
-	plain bool // fast, and the value in the batch is what Value returns
+	plain bool // the value in the batch lies in settled's page, and is what Value returns
 	apart bool // value holds the bytes of the current pair
+	at    position
 	kind  record.Kind
 
 	expiry  uint64 // of the current pair, like kind
@@ -86,7 +87,6 @@ type Iterator struct {
 	grown   int // how many pairs the last batch of this walk was to have
 	now     uint64
 
-	at      position
 	merged  bool
 	reverse bool // how the merged sources stand: at or below the key instead of at or above it
 	ranged  bool // some source has range deletes
@@ -157,6 +157,9 @@ func (it *Iterator) next() bool {
 			return it.decodeForward()
 		}
 	} else if it.leads {
+		if it.paired {
+			return it.pairNext()
+		}
 		return it.follow()
 	}
 	return it.slowNext()
@@ -296,6 +299,7 @@ func (it *Iterator) seekForward(key []byte, settled bool) bool {
 		return it.takeForward(settled)
 	}
 	it.reverse, it.leads, it.fast = false, false, false
+	it.n, it.ready = 0, 0
 	for i := range it.sources {
 		s := &it.sources[i]
 		switch {
@@ -315,6 +319,7 @@ func (it *Iterator) seekBackward(key []byte, settled bool) bool {
 		return it.takeBackward(settled)
 	}
 	it.reverse, it.leads, it.fast = true, false, false
+	it.n, it.ready = 0, 0
 	for i := range it.sources {
 		s := &it.sources[i]
 		switch {
@@ -375,7 +380,7 @@ func (it *Iterator) takeRare() bool {
 }
 
 func (it *Iterator) end(at position) bool {
-	it.at, it.fast, it.leads = at, false, false
+	it.fast, it.leads, it.n, it.ready = false, false, 0, 0
 	it.show(nil, record.Record{})
 	it.at = at
 	if it.err == nil {

@@ -98,7 +98,7 @@ func (it *Iterator) followSettled() bool {
 }
 
 // longStreak is after how many settled pairs in a row it pays to find out how many more there are in the page.
-const longStreak = 12
+const longStreak = 8
 
 // speedUp lets the walk step through what follows in the settled page at hand before the bound.
 func (it *Iterator) speedUp() {
@@ -259,7 +259,7 @@ func (it *Iterator) skipBackward(key []byte) bool {
 
 // turnForward puts every source at or above the current key. It returns a copy of that, which may lie in the settled source's buffer.
 func (it *Iterator) turnForward(key []byte) []byte {
-	it.reverse, it.leads = false, false
+	it.reverse, it.leads, it.n, it.ready = false, false, 0, 0
 	key = bytes.Clone(key)
 	for i := range it.sources {
 		if s := &it.sources[i]; s.cursor != nil {
@@ -272,7 +272,7 @@ func (it *Iterator) turnForward(key []byte) []byte {
 
 // turnBackward puts every source below the current key.
 func (it *Iterator) turnBackward(key []byte) {
-	it.reverse, it.leads = true, false
+	it.reverse, it.leads, it.n, it.ready = true, false, 0, 0
 	key = bytes.Clone(key)
 	for i := range it.sources {
 		if s := &it.sources[i]; s.cursor != nil {
