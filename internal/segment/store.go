@@ -223,11 +223,11 @@ func (s *Store) loadListed(info Info, present bool) (*file, error) {
 	return f, nil
 }
 
-// loadOrphan returns nil when it removed the file.
+// loadOrphan returns nil when it removed the file, and of a directory, which is none of ours.
 func (s *Store) loadOrphan(id uint32) (*file, error) {
 	f := s.newFile(id, Values)
 	stat, err := s.options.FS.Stat(f.path)
-	if err != nil {
+	if err != nil || stat.Dir {
 		return nil, err
 	}
 	remove := stat.Size < FileHeaderSize // nothing can be in it
