@@ -1,10 +1,16 @@
 package engine
 
 import (
+	"encoding/binary"
+	"math/rand/v2"
 	"slices"
 	"testing"
+	"testing/synctest"
 
+	"github.com/pandodb/pando/internal/command"
+	"github.com/pandodb/pando/internal/commit"
 	"github.com/pandodb/pando/internal/segment"
+	"github.com/pandodb/pando/vfs/memfs"
 )
 
 func TestChooseVictims(t *testing.T) {
@@ -61,4 +67,49 @@ func TestUnsettledValues(t *testing.T) {
 	if n := unsettledValues(infos, 10); n != 1200 {
 		t.Errorf("%d bytes", n)
 	}
+}
+
+// Small changes all over the keys leave little garbage, and what the cleaner does about it takes little beside what is written anyway.
+func TestGarbageOfScatteredChanges(t *testing.T) {
+	const records, rounds = 15_000, 40
+	const each = 2 * records / rounds // changes of a round
+	synctest.Test(t, func(t *testing.T) {
+		e, err := Open(Options{FS: memfs.New(), Dir: "db", MemoryBytes: leastMemory})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer e.Close()
+		random := rand.New(rand.NewPCG(1, 2))
+		size, live := int64(0), int64(0) // summed up
+		for round := range rounds {
+			var enc command.Encoder
+			for range each {
+				key, value := make([]byte, 16), make([]byte, 100)
+				i := uint64(enc.Count() + round*each)
+				if i >= records { // all are there: from now on they are overwritten
+					i = random.Uint64N(records)
+				}
+				binary.BigEndian.PutUint64(key, i*0x9e3779b97f4a7c15)
+				for at := 4; at <= len(value)-8; at += 8 {
+					binary.BigEndian.PutUint64(value[at:], random.Uint64())
+				}
+				enc.Put(DefaultID, key, value, 0)
+			}
+			if err := e.Commit(&commit.Request{Commands: enc.Payload(), Count: enc.Count(), Bytes: enc.Data()}); err != nil {
+				t.Fatal(err)
+			}
+			if err := e.Checkpoint(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if m := e.Metrics(); round >= rounds/3 {
+				size, live = size+m.SegmentBytes, live+m.LiveBytes
+			}
+		}
+		if size > live+live/3 {
+			t.Errorf("segments of %d bytes have %d in use", size/rounds, live/rounds)
+		}
+		if w := e.Metrics().WriteAmplification; w > 6 {
+			t.Errorf("every byte was written %.2f times", w)
+		}
+	})
 }

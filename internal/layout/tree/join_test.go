@@ -96,6 +96,27 @@ func TestLargeDeltasOfVictimsAreFolded(t *testing.T) {
 	w.Verify(w.Root, w.Model, w.Now)
 }
 
+// A leaf with half as many deltas as it may have is written when one of them has to move: it would be before long in any case.
+func TestManyDeltasOfVictimsAreFolded(t *testing.T) {
+	w := layouttest.NewWorld(t, config(), 1, 0, 0)
+	o := layout.ApplyOptions{LeafBytes: 64 << 10, MaxDeltas: 4}
+	w.Apply(nil, rows(0, 300, 1), o)
+	for i := range 3 {
+		w.Apply(nil, rows(i, i+1, 1), o)
+	}
+	deltas := pointers(t, w, segment.KindDelta)
+	if len(deltas) != 3 {
+		t.Fatalf("%d deltas", len(deltas))
+	}
+	o.Victims = func(id uint32) bool { return id == deltas[0].Segment }
+	w.Apply(nil, nil, o)
+	if n := len(pointers(t, w, segment.KindDelta)); n != 0 {
+		t.Errorf("%d deltas", n)
+	}
+	w.Audit()
+	w.Verify(w.Root, w.Model, w.Now)
+}
+
 // A delta that has to move and cannot be read is told to who asks for it to be moved, and nothing is lost that can be read.
 func TestDamagedDeltaOfAVictim(t *testing.T) {
 	w := layouttest.NewWorld(t, config(), 1, 0, 0)

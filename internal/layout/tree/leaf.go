@@ -28,8 +28,11 @@ func (a *applier) mergeLeaf(b *body, i int, lo, hi []byte) (changed bool, err er
 		}
 		return true, a.rewrite(source{}, lo, hi)
 	}
-	alone := a.leaf.b.Count() == 0 && !a.touched(lo, hi) && !a.input.below(hi) && !a.o.Rewrite && !a.victim(b.slots[i].ptr)
-	join := alone && a.victimDelta(b, i)
+	move, join := a.victim(b.slots[i].ptr), a.victimDelta(b, i)
+	if 2*len(b.deltasOf(i)) >= a.mostDeltas(b, i) {
+		move = move || join // it would be written before long in any case
+	}
+	alone := a.leaf.b.Count() == 0 && !a.touched(lo, hi) && !a.input.below(hi) && !a.o.Rewrite && !move
 	count, _ := splitCount(b.counts[i].Load())
 	if alone && !a.batch.hollows(count, a.root.keyspace, b.filterOf(i)) {
 		if !b.slots[i].apart {
