@@ -74,7 +74,8 @@ type Options struct {
 
 	// MemoryBytes is the budget for memtables, page cache and inner nodes together. Default: an eighth of the machine's
 	// memory, at least 64 MiB, at most 1 GiB. Lower it to run beside other things, raise it when the working set is larger.
-	// The least is 1 MiB.
+	// The least is 1 MiB. Files of data are mapped besides, up to eight times as much: the system counts what was read of
+	// them as resident memory of the process, but it is its page cache, which it takes back when it needs it.
 	MemoryBytes int64
 
 	// ValueThreshold is the length in bytes above which a value lies apart from its key: written once, and never moved

@@ -127,6 +127,8 @@ func (e *Engine) logBulk(s *Spill, last uint64) error {
 
 // load merges the commands of a file into new roots and puts them in force.
 func (e *Engine) load(number, first, last uint64) error {
+	e.exchanged.Store(true) // for those that it makes
+	e.fitCache()
 	s, err := e.loadOnce(number, first, last)
 	for s.giveVictimsUp(err) {
 		s, err = e.loadOnce(number, first, last)

@@ -49,6 +49,9 @@ func TestSizesStayWithinTheBudget(t *testing.T) {
 		if sum := 2*int64(s.memtable) + s.cache + 2*s.logSegment; sum > memory {
 			t.Errorf("budget %d: %+v add up to %d", memory, s, sum)
 		}
+		if sum := int64(s.memtable/frontSteps) + s.most + 2*s.logSegment; sum > memory {
+			t.Errorf("budget %d: with one memtable %+v add up to %d", memory, s, sum)
+		}
 		if s.logSegment%4096 != 0 {
 			t.Errorf("budget %d: log segments of %d bytes", memory, s.logSegment)
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"sync"
 
 	"github.com/pandodb/pando/internal/corrupt"
@@ -195,13 +196,27 @@ func keyspacesOf(tables []*view.Table) []uint32 {
 	return sortedIDs(ids)
 }
 
-// fitCache gives the page cache what inner nodes, and memtables that only readers keep alive, leave of its share.
+// frontSteps is in how many steps the page cache makes room for the memtable that is written to.
+const frontSteps = 4
+
+// fitCache gives the page cache what inner nodes and memtables leave of the budget. Where little is written that is most of it: the
+// memtable in front is all there is then, and it is counted as what it has, rounded up to steps. Who writes more than that wakes the worker.
+// Once there are others the cache has the share that all of them leave, until a pause: to give memory to and fro costs more than a small
+// cache does.
 func (e *Engine) fitCache() {
 	e.mu.Lock()
 	seen := map[*view.Table]bool{}
-	for _, t := range e.current.Load().Tables {
+	tables := e.current.Load().Tables
+	for _, t := range tables {
 		seen[t] = true
 	}
+	share, fits := e.sizes.cache, int64(math.MaxInt64)
+	if len(tables) == 1 && !e.exchanged.Load() {
+		step := int64(e.sizes.memtable / frontSteps)
+		steps := int64(tables[0].Bytes()+tables[0].Spare()) / step
+		share, fits = max(e.sizes.most-steps*step, share), (steps+1)*step
+	}
+	e.fits.Store(fits)
 	var kept int64
 	for v := range e.views {
 		for _, t := range v.Tables {
@@ -216,7 +231,7 @@ func (e *Engine) fitCache() {
 		kept += e.o.MemoryBytes / 8 // what merging for them leaves on the Go heap, about
 	}
 	const step = 64 << 10 // small changes are not worth the work
-	want := max(e.sizes.cache-kept-e.env.Inner.Load(), e.sizes.cache/8) &^ (step - 1)
+	want := max(share-kept-e.env.Inner.Load(), e.sizes.cache/8) &^ (step - 1)
 	if want != e.cacheSize.Swap(want) {
 		e.cache.Resize(want)
 	}

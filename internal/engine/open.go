@@ -74,7 +74,7 @@ func (e *Engine) open() error {
 	if err != nil {
 		return err
 	}
-	e.cache = cache.New(e.sizes.cache, e.epoch)
+	e.cache = cache.New(e.sizes.most, e.epoch)
 	e.cacheSize.Store(e.sizes.cache - e.sizes.inner) // readers have no worker that would fit it to the need
 	e.cache.Resize(e.cacheSize.Load())
 	if err := e.openStore(slot); err != nil {

@@ -131,10 +131,11 @@ const logBlock = 4 << 10
 
 // sizes are the thresholds that follow from the memory budget, so that a small budget reaches every one of them soon.
 type sizes struct {
-	memtable   int   // bytes of one memtable; two are alive at a time, a third for moments
+	memtable   int   // bytes of one memtable; two are alive while one settles, a third for moments
 	ordered    int   // bytes of records whose keys came in order that settle, if nothing else is settling
-	cache      int64 // bytes of the page cache and the inner nodes together
-	inner      int64 // of these, the most that inner nodes may take; the cache gets the rest
+	cache      int64 // bytes of the page cache and the inner nodes together, beside all memtables
+	most       int64 // the same beside one memtable that next to nothing has been written to
+	inner      int64 // the most that inner nodes may take; the cache gets the rest
 	segment    int64 // bytes of a segment file
 	mapped     int64 // bytes of segment files that are mapped for reading: the system's page cache, not memory of ours
 	logSegment int64 // bytes of a log segment, of which two are mapped at a time
@@ -148,10 +149,12 @@ func sizesFor(memory int64) sizes {
 	table := min(max(memory/5, leastMemtable), mostMemtable)
 	logSegment := min(max(memory/16, 64<<10), 16<<20) &^ (logBlock - 1)
 	rest := max(memory-2*table-table/2-2*logSegment, 256<<10)
+	most := max(memory-table/frontSteps-2*logSegment, rest)
 	return sizes{
 		memtable:   int(table),
 		ordered:    int(min(table, orderedMemtable)),
 		cache:      rest,
+		most:       most,
 		inner:      rest / 2,
 		segment:    min(max(memory/4, 256<<10), 64<<20),
 		mapped:     mappedShare * memory,

@@ -187,6 +187,7 @@ func (e *Engine) renewFront() {
 func (e *Engine) trim() {
 	e.store.GiveBack()
 	e.arenas.Release()
+	e.exchanged.Store(false)
 	if e.pipeline.TryAcquire() {
 		e.current.Load().Tables[0].Trim()
 		e.pipeline.Release()

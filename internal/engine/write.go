@@ -263,6 +263,8 @@ func (e *Engine) makeRoom(records, bytes int) error {
 			e.pace(front, bytes)
 		} else if front.Ordered() >= e.sizes.ordered {
 			return e.freeze(records, bytes)
+		} else if int64(front.Bytes()+bytes) > e.fits.Load() {
+			e.wakeWorker()
 		}
 		return nil
 	}
@@ -313,6 +315,7 @@ func (e *Engine) freeze(records, bytes int) error {
 	e.publish(tables, old.Roots)
 	e.mu.Unlock()
 	e.progress.Store(0)
+	e.exchanged.Store(true)
 	e.wakeWorker()
 	return nil
 }
