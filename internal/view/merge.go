@@ -98,7 +98,7 @@ func (it *Iterator) followSettled() bool {
 }
 
 // longStreak is after how many settled pairs in a row it pays to find out how many more there are in the page.
-const longStreak = 8
+const longStreak = 12
 
 // speedUp lets the walk step through what follows in the settled page at hand before the bound.
 func (it *Iterator) speedUp() {
