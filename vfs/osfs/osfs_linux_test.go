@@ -267,3 +267,23 @@ func TestSole(t *testing.T) {
 		t.Error("the file has one name again")
 	}
 }
+
+// A pipe in the place of a file is an error, and nothing that anybody waits for.
+func TestPipeInPlaceOfFile(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "f")
+	if err := unix.Mkfifo(name, 0o600); err != nil {
+		t.Skip(err)
+	}
+	for _, open := range []func(string) (vfs.File, error){osfs.New().Open, osfs.New().OpenReadWrite} {
+		f, err := open(name)
+		if err != nil {
+			continue
+		}
+		if _, err := f.ReadAt(make([]byte, 8), 0); err == nil {
+			t.Error("a pipe was read")
+		}
+		if err := f.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}

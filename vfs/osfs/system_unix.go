@@ -33,14 +33,19 @@ func retry(call func() error) error {
 }
 
 // openFile is os.OpenFile for files that are never waited for: that asks the runtime's poller first whether it takes them, which costs five
-// system calls, and a poller where the process has none yet.
+// system calls, and a poller where the process has none yet. O_NONBLOCK is for what has no place in a database: to open a pipe would wait
+// for somebody at its other end. It is taken back, or os.NewFile would ask the poller.
 func openFile(name string, flag int) (f *os.File, err error) {
 	err = retry(func() error {
-		fd, err := unix.Open(name, flag|unix.O_CLOEXEC, uint32(fileMode))
-		if err == nil {
-			f = os.NewFile(uintptr(fd), name)
+		fd, err := unix.Open(name, flag|unix.O_CLOEXEC|unix.O_NONBLOCK, uint32(fileMode))
+		if err != nil {
+			return err
 		}
-		return err
+		if _, err := unix.FcntlInt(uintptr(fd), unix.F_SETFL, flag); err != nil {
+			return both(err, unix.Close(fd))
+		}
+		f = os.NewFile(uintptr(fd), name)
+		return nil
 	})
 	return f, pathError("open", name, err)
 }
