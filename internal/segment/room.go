@@ -147,8 +147,7 @@ func (v *valueLog) leave() {
 // writeTo writes the pieces of a value, one behind the other, and the zeros behind them. It may append to pieces.
 func (s *Store) writeTo(r room, pieces [][]byte) error {
 	if r.wait && r.zeros == 0 {
-		s.values.filling.Lock() // until the zeros are there
-		s.values.filling.Unlock()
+		s.values.awaitZeros()
 	}
 	h, err := r.f.opened()
 	if err != nil {
@@ -158,26 +157,36 @@ func (s *Store) writeTo(r room, pieces [][]byte) error {
 	for _, piece := range pieces {
 		length += len(piece)
 	}
-	written := 0
 	if w, ok := h.(vfs.PieceWriter); ok {
-		written, err = w.WritePiecesAt(append(pieces, s.values.zeros[:r.zeros]), r.offset)
+		_, err = w.WritePiecesAt(append(pieces, s.values.zeros[:r.zeros]), r.offset)
 		if r.zeros > 0 && errors.Is(err, vfs.ErrNoSpace) {
-			written, err = w.WritePiecesAt(pieces, r.offset) // there may be some without the zeros
+			_, err = w.WritePiecesAt(pieces, r.offset) // there may be some without the zeros
 		}
 	} else {
-		for _, piece := range pieces {
-			if err != nil {
-				break
-			}
-			var n int
-			n, err = h.WriteAt(piece, r.offset+int64(written))
-			written += n
-		}
+		err = writeEach(h, pieces, r.offset)
 	}
 	if err != nil {
 		return fmt.Errorf("%s: write value of %d bytes at %d: %w", r.f.name, length, r.offset, err)
 	}
 	r.f.wrote(r.offset, length)
+	return nil
+}
+
+// awaitZeros returns when nobody writes zeros.
+func (v *valueLog) awaitZeros() {
+	v.filling.Lock()
+	defer v.filling.Unlock()
+}
+
+// writeEach writes pieces with a call for each.
+func writeEach(h vfs.File, pieces [][]byte, offset int64) error {
+	for _, piece := range pieces {
+		n, err := h.WriteAt(piece, offset)
+		if err != nil {
+			return err
+		}
+		offset += int64(n)
+	}
 	return nil
 }
 
