@@ -65,7 +65,7 @@ func FuzzIterator(f *testing.F) {
 	})
 }
 
-// FuzzLoad: Load takes exactly the bytes that the iterator takes, and then answers everything from the same entries.
+// FuzzLoad: Load takes exactly the bytes that the iterator takes, and then answers everything from the same entries, also several at once.
 func FuzzLoad(f *testing.F) {
 	addSeeds(f)
 	f.Fuzz(func(t *testing.T, raw []byte) {
@@ -78,6 +78,7 @@ func FuzzLoad(f *testing.F) {
 			mem := dirty(n)
 			if err = page.Load(mem, raw, keyspace); err == nil {
 				checkPage(t, page.At(mem), pairs, nil)
+				compareBatches(t, page.At(mem))
 			}
 			if size, oerr := page.OrderedSize(raw); oerr != nil || size > n {
 				t.Fatalf("%d bytes instead of %d without room for hash slots, %v", size, n, oerr)
@@ -87,6 +88,7 @@ func FuzzLoad(f *testing.F) {
 				t.Fatalf("Load: %v; LoadOrdered: %v", err, oerr)
 			} else if oerr == nil {
 				checkPage(t, page.At(mem), pairs, nil)
+				compareBatches(t, page.At(mem))
 			}
 		}
 		if (err == nil) != (readErr == nil) {

@@ -102,7 +102,7 @@ func (a *applier) joinDeltas(b *body, i int) (keys digest, err error) {
 		return 0, asUnreadable(err)
 	}
 	a.page = a.change.Append(a.page[:0])
-	if err := foldInto(&a.change, &a.s, raw, a.page, true); err != nil {
+	if err := fold(&a.change, &a.s, raw, a.page, true); err != nil {
 		return 0, asUnreadable(a.root.badLeaf(b, i, err))
 	}
 	if err := a.s.Base.Reset(raw); err != nil {

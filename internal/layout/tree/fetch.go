@@ -145,28 +145,42 @@ func (r *root) readUnfolded(s *layout.Scratch, b *body, i int, x *segment.Excerp
 		raw, err = r.readBlob(&s.Blob, b.slots[i].ptr, segment.KindLeaf)
 		return raw, nil, err
 	}
-	for len(s.Blobs) < 1+len(deltas) {
+	list := requestDeltas(s, deltas, 1)
+	list[0].P, list[0].Excerpt = b.slots[i].ptr, x
+	if err := r.readTogether(list, segment.KindLeaf); err != nil {
+		return nil, nil, err
+	}
+	list[0].Excerpt = nil
+	return list[0].Raw, list[1:], nil
+}
+
+// requestDeltas returns requests for deltas, in the memory of s, behind as many others as there are before them.
+func requestDeltas(s *layout.Scratch, deltas []delta, before int) []segment.Request {
+	n := before + len(deltas)
+	for len(s.Blobs) < n {
 		s.Blobs = append(s.Blobs, segment.Request{})
 	}
-	list := s.Blobs[:1+len(deltas)]
-	list[0].P, list[0].Excerpt = b.slots[i].ptr, x
+	list := s.Blobs[:n]
 	for j := range deltas {
-		list[1+j].P, list[1+j].Excerpt = deltas[j].Pointer, nil
+		list[before+j].P, list[before+j].Excerpt = deltas[j].Pointer, nil
 	}
+	return list
+}
+
+// readTogether reads what list asks for: a blob of a kind, and deltas.
+func (r *root) readTogether(list []segment.Request, kind segment.Kind) error {
 	r.env.Store.ReadTogether(list)
-	kind := segment.KindLeaf
 	for j := range list {
 		err := list[j].Err
 		if err == nil {
 			err = r.expect(list[j].P, list[j].Header, kind)
 		}
 		if err != nil {
-			return nil, nil, fmt.Errorf("keyspace %d: %w", r.keyspace, err)
+			return fmt.Errorf("keyspace %d: %w", r.keyspace, err)
 		}
 		kind = segment.KindDelta
 	}
-	list[0].Excerpt = nil
-	return list[0].Raw, list[1:], nil
+	return nil
 }
 
 // foldDeltas merges deltas (oldest first) into raw. What comes out lies in s.Merged.
@@ -175,8 +189,13 @@ func foldDeltas(s *layout.Scratch, raw []byte, deltas []segment.Request) ([]byte
 	if ok || err != nil {
 		return merged, err
 	}
+	return foldEach(s, raw, deltas, false)
+}
+
+// foldEach merges deltas (oldest first) into raw, one after the other: see fold. What comes out lies in s.Merged.
+func foldEach(s *layout.Scratch, raw []byte, deltas []segment.Request, tombstones bool) ([]byte, error) {
 	for i := range deltas {
-		if err := fold(s, raw, deltas[i].Raw); err != nil {
+		if err := fold(&s.Builder, s, raw, deltas[i].Raw, tombstones); err != nil {
 			return nil, err
 		}
 		s.Merged = s.Builder.Append(s.Merged[:0]) // the builder has copied what it needs of raw
@@ -209,51 +228,19 @@ func putOver(s *layout.Scratch, base []byte, deltas []segment.Request) (ok bool,
 
 // readJoined reads the deltas of leaf i and returns one that says the same, which is valid until s is used again. There is at least one.
 func (r *root) readJoined(s *layout.Scratch, b *body, i int) ([]byte, error) {
-	list, err := r.readDeltas(s, b, i)
-	if err != nil {
+	list := requestDeltas(s, b.deltasOf(i), 0)
+	if err := r.readTogether(list, segment.KindDelta); err != nil {
 		return nil, err
 	}
-	raw := list[0].Raw
-	for _, d := range list[1:] {
-		if err := foldInto(&s.Builder, s, raw, d.Raw, true); err != nil {
-			return nil, r.badLeaf(b, i, err)
-		}
-		s.Merged = s.Builder.Append(s.Merged[:0]) // the builder has copied what it needs of raw
-		raw = s.Merged
+	raw, err := foldEach(s, list[0].Raw, list[1:], true)
+	if err != nil {
+		return nil, r.badLeaf(b, i, err)
 	}
 	return raw, nil
 }
 
-// readDeltas reads the deltas of leaf i, the oldest first. They are valid until s is used again.
-func (r *root) readDeltas(s *layout.Scratch, b *body, i int) ([]segment.Request, error) {
-	deltas := b.deltasOf(i)
-	for len(s.Blobs) < len(deltas) {
-		s.Blobs = append(s.Blobs, segment.Request{})
-	}
-	list := s.Blobs[:len(deltas)]
-	for j := range list {
-		list[j].P, list[j].Excerpt = deltas[j].Pointer, nil
-	}
-	r.env.Store.ReadTogether(list)
-	for j := range list {
-		err := list[j].Err
-		if err == nil {
-			err = r.expect(list[j].P, list[j].Header, segment.KindDelta)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("keyspace %d: %w", r.keyspace, err)
-		}
-	}
-	return list, nil
-}
-
-// fold merges the raw page change over the raw page base into s.Builder, without tombstones.
-func fold(s *layout.Scratch, base, change []byte) error {
-	return foldInto(&s.Builder, s, base, change, false)
-}
-
-// foldInto is fold into any builder, which may be kept tombstones too: then what comes out is a delta.
-func foldInto(out *page.Builder, s *layout.Scratch, base, change []byte, tombstones bool) error {
+// fold merges the raw page change over the raw page base into out, with tombstones or without them: with them what comes out is a delta.
+func fold(out *page.Builder, s *layout.Scratch, base, change []byte, tombstones bool) error {
 	if err := s.Base.Reset(base); err != nil {
 		return err
 	}

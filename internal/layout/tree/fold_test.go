@@ -32,7 +32,7 @@ func FuzzFold(f *testing.F) {
 	f.Add(base, rawPage(f))
 	f.Fuzz(func(t *testing.T, base, delta []byte) {
 		var s layout.Scratch
-		if err := fold(&s, base, delta); err != nil {
+		if err := fold(&s.Builder, &s, base, delta, false); err != nil {
 			if !errors.Is(err, corrupt.Err) && !errors.Is(err, page.ErrFull) {
 				t.Fatal(err)
 			}

@@ -76,45 +76,37 @@ func TestDeltasOfVictimsAreJoined(t *testing.T) {
 	}
 }
 
-// Deltas that have become half of their leaf are folded into it when one of them has to move.
-func TestLargeDeltasOfVictimsAreFolded(t *testing.T) {
-	w := layouttest.NewWorld(t, config(), 1, 0, 0)
-	o := layout.ApplyOptions{LeafBytes: 64 << 10}
-	w.Apply(nil, rows(0, 300, 1), o)
-	w.Apply(nil, rows(0, 300, 8), o)
-	w.Apply(nil, rows(1, 300, 8), o)
-	deltas := pointers(t, w, segment.KindDelta)
-	if len(deltas) != 2 {
-		t.Fatalf("%d deltas", len(deltas))
+// Deltas are folded into their leaf when one of them has to move and that would be before long in any case.
+func TestDeltasOfVictimsAreFolded(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		most   int // MaxDeltas
+		deltas [][]layout.Change
+		now    []layout.Change // the changes of the round in which the segment is emptied
+	}{
+		{"half of the leaf", 0, [][]layout.Change{rows(0, 300, 8), rows(1, 300, 8)}, rows(2, 300, 3)},
+		{"half as many as there may be", 4, [][]layout.Change{rows(0, 1, 1), rows(1, 2, 1), rows(2, 3, 1)}, nil},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			w := layouttest.NewWorld(t, config(), 1, 0, 0)
+			o := layout.ApplyOptions{LeafBytes: 64 << 10, MaxDeltas: test.most}
+			w.Apply(nil, rows(0, 300, 1), o)
+			for _, changes := range test.deltas {
+				w.Apply(nil, changes, o)
+			}
+			deltas := pointers(t, w, segment.KindDelta)
+			if len(deltas) != len(test.deltas) {
+				t.Fatalf("%d deltas", len(deltas))
+			}
+			o.Victims = func(id uint32) bool { return id == deltas[0].Segment }
+			w.Apply(nil, test.now, o)
+			if n := len(pointers(t, w, segment.KindDelta)); n != 0 {
+				t.Errorf("%d deltas", n)
+			}
+			w.Audit()
+			w.Verify(w.Root, w.Model, w.Now)
+		})
 	}
-	o.Victims = func(id uint32) bool { return id == deltas[0].Segment }
-	w.Apply(nil, rows(2, 300, 3), o)
-	if n := len(pointers(t, w, segment.KindDelta)); n != 0 {
-		t.Errorf("%d deltas", n)
-	}
-	w.Audit()
-	w.Verify(w.Root, w.Model, w.Now)
-}
-
-// A leaf with half as many deltas as it may have is written when one of them has to move: it would be before long in any case.
-func TestManyDeltasOfVictimsAreFolded(t *testing.T) {
-	w := layouttest.NewWorld(t, config(), 1, 0, 0)
-	o := layout.ApplyOptions{LeafBytes: 64 << 10, MaxDeltas: 4}
-	w.Apply(nil, rows(0, 300, 1), o)
-	for i := range 3 {
-		w.Apply(nil, rows(i, i+1, 1), o)
-	}
-	deltas := pointers(t, w, segment.KindDelta)
-	if len(deltas) != 3 {
-		t.Fatalf("%d deltas", len(deltas))
-	}
-	o.Victims = func(id uint32) bool { return id == deltas[0].Segment }
-	w.Apply(nil, nil, o)
-	if n := len(pointers(t, w, segment.KindDelta)); n != 0 {
-		t.Errorf("%d deltas", n)
-	}
-	w.Audit()
-	w.Verify(w.Root, w.Model, w.Now)
 }
 
 // A delta that has to move and cannot be read is told to who asks for it to be moved, and nothing is lost that can be read.
