@@ -406,14 +406,14 @@ func (it *Iterator) Key() []byte {
 	if !it.fast && it.stop.stopped.Load() {
 		return nil // a transaction's own writes go with it
 	}
-	return it.batch.Pairs[it.n&(page.BatchMost-1)].Key
+	return it.here().Key
 }
 
 // Value returns the value of the current pair, valid until the next move; nil where there is none, where only keys were
 // asked for, or where a value that lies apart cannot be read: see Err.
 func (it *Iterator) Value() []byte {
 	if it.plain {
-		return it.batch.Pairs[it.n&(page.BatchMost-1)].Value
+		return it.here().Value
 	}
 	return it.slowValue()
 }
