@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"sort"
+	"time"
 
 	"github.com/pandodb/pando/internal/corrupt"
 	"github.com/pandodb/pando/internal/layout"
@@ -84,7 +85,8 @@ func (s *settlement) plan() error {
 			return fmt.Errorf("count values: %w", err)
 		}
 	}
-	candidates = slices.DeleteFunc(candidates, func(i segment.Info) bool { return s.e.stuck[i.ID] })
+	now := s.e.o.Clock.Now()
+	candidates = slices.DeleteFunc(candidates, func(i segment.Info) bool { return now.Before(s.e.stuck[i.ID]) })
 	var values []uint32
 	for _, class := range []segment.Class{segment.Nodes, segment.Values} {
 		if class == segment.Nodes && s.work.rewrite {
@@ -151,14 +153,29 @@ func (s *settlement) settledSegments(infos []segment.Info, settled uint64) []seg
 // it is told.
 func (s *settlement) maySkip() bool { return !s.work.clean && !s.work.rewrite }
 
+// The cleaner leaves a segment alone that it cannot empty: for a minute where it is the device that fails, which may pass, and in case of
+// damage for as long as the database is open.
+const (
+	stuckUnreadable = time.Minute
+	stuckDamaged    = 100 * 365 * 24 * time.Hour
+)
+
 // giveVictimsUp reports whether the cleaner may be the reason for an error, and leaves its victims alone from now on.
 func (s *settlement) giveVictimsUp(err error) bool {
-	if len(s.victims) == 0 || !errors.Is(err, corrupt.Err) || !s.maySkip() {
+	if len(s.victims) == 0 || !s.maySkip() {
+		return false
+	}
+	pause := stuckDamaged
+	switch {
+	case errors.Is(err, corrupt.Err):
+	case errors.Is(err, segment.ErrUnreadable):
+		pause = stuckUnreadable
+	default:
 		return false
 	}
 	s.e.o.Logger.Error("damage found while cleaning", "error", err)
 	for id := range s.victims {
-		s.e.stuck[id] = true
+		s.e.stuck[id] = s.e.o.Clock.Now().Add(pause)
 	}
 	return true
 }
@@ -282,7 +299,7 @@ func (s *settlement) finishCatalogue(c *root.Catalogue) error {
 	}
 	for _, i := range table {
 		if s.victims[i.ID] && i.Live > 0 {
-			e.stuck[i.ID] = true // what is left in it cannot be found, or read: another round would find no more
+			e.stuck[i.ID] = e.o.Clock.Now().Add(stuckDamaged) // what is left in it cannot be found, or read: another round would find no more
 		}
 		if !dead[i.ID] {
 			c.Segments = append(c.Segments, i)

@@ -20,6 +20,7 @@ import (
 	"path/filepath"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/pandodb/pando/internal/cache"
 	"github.com/pandodb/pando/internal/commit"
@@ -80,14 +81,14 @@ type Engine struct {
 	released  bool                    // resources are gone; on mu
 
 	heldMu         sync.Mutex
-	held           map[*Held]struct{} // snapshots that may be moved; on heldMu
-	privates       atomic.Int64       // views with roots of their own
-	cacheSize      atomic.Int64       // as it was last set
-	exchanged      atomic.Bool        // there was more than one memtable since the last pause
-	fits           atomic.Int64       // bytes of the memtable in front from which on the cache has to be fitted anew
-	settling       sync.Mutex         // one checkpoint, compaction or backup step at a time
-	stuck          map[uint32]bool    // segments that the cleaner leaves alone, for damage keeps it from emptying them; under settling
-	generated      uint64             // generation of the newest view; on mu
+	held           map[*Held]struct{}   // snapshots that may be moved; on heldMu
+	privates       atomic.Int64         // views with roots of their own
+	cacheSize      atomic.Int64         // as it was last set
+	exchanged      atomic.Bool          // there was more than one memtable since the last pause
+	fits           atomic.Int64         // bytes of the memtable in front from which on the cache has to be fitted anew
+	settling       sync.Mutex           // one checkpoint, compaction or backup step at a time
+	stuck          map[uint32]time.Time // until when the cleaner leaves a segment alone that it could not empty; under settling
+	generated      uint64               // generation of the newest view; on mu
 	progress       atomic.Uint64
 	counters       counters
 	feed           notifier

@@ -168,6 +168,45 @@ func TestChangesBesideASectorThatCannotBeRead(t *testing.T) {
 	})
 }
 
+// A segment that the cleaner would empty cannot be while one of its sectors cannot be read: all else settles, and it is emptied when it can.
+func TestCleaningBesideASectorThatCannotBeRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newSectorRun(t)
+		defer func() {
+			if err := r.db.Close(); err != nil {
+				t.Error(err)
+			}
+		}()
+		first := r.segments()[0]
+		r.fs.fails(func(name string, from, to int64) bool { return filepath.Base(name) == first && leaf(name, from, to) })
+		lost := r.unreadable()
+		for round := range 3 {
+			for i := range 3000 {
+				if !lost[fmt.Sprintf("key%05d", i)] { // little is left of the segment but what cannot be read
+					r.write(fmt.Sprint("new", round), i, i+1)
+				}
+			}
+			if err := r.db.Checkpoint(ctx); err != nil {
+				t.Fatalf("round %d: %v", round, err)
+			}
+		}
+		if n := len(r.unreadable()); n != len(lost) || !slices.Contains(r.segments(), first) {
+			t.Fatalf("%d keys cannot be read, %d at first; segments: %v", n, len(lost), r.segments())
+		}
+		r.fs.fails(nil)
+		time.Sleep(2 * time.Minute) // the cleaner comes back
+		for i := range 2 {
+			r.write("newest", i, i+1)
+			if err := r.db.Checkpoint(ctx); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if n := r.readable(); n != len(r.want) || slices.Contains(r.segments(), first) {
+			t.Errorf("the device works again, and %d of %d keys can be read; segments: %v, emptied: %s", n, len(r.want), r.segments(), first)
+		}
+	})
+}
+
 // What needs the page itself, a range that is deleted say, waits for a while; then the page is taken for damaged, and all settles.
 func TestSectorThatStaysUnreadableIsDamage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -220,11 +259,31 @@ func TestSectorThatStaysUnreadableIsDamage(t *testing.T) {
 
 // firstUnreadable is the first key of a leaf that cannot be read.
 func (r *sectorRun) firstUnreadable() string {
-	for _, k := range slices.Sorted(maps.Keys(r.want)) {
+	all := slices.Sorted(maps.Keys(r.unreadable()))
+	if len(all) == 0 {
+		r.Fatal("all can be read")
+	}
+	return all[0]
+}
+
+// unreadable returns the keys that cannot be read.
+func (r *sectorRun) unreadable() map[string]bool {
+	lost := map[string]bool{}
+	for k := range r.want {
 		if _, err := r.db.Get([]byte(k)); err != nil {
-			return k
+			lost[k] = true
 		}
 	}
-	r.Fatal("all can be read")
-	return ""
+	return lost
+}
+
+// segments returns the names of the segments, the oldest first.
+func (r *sectorRun) segments() []string {
+	r.Helper()
+	names, err := r.fs.List("db/segments")
+	if err != nil {
+		r.Fatal(err)
+	}
+	slices.Sort(names)
+	return names
 }
