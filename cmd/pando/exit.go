@@ -54,7 +54,9 @@ func message(ctx context.Context, command string, err error) string {
 	text := strings.ReplaceAll(err.Error(), "\n", "; ")
 	switch {
 	case isUsage(err):
-		text += fmt.Sprintf(" (see %s --help)", command)
+		text += fmt.Sprintf(" (see %s --help)", strings.TrimSuffix(command, " help"))
+	case exitCode(err) == exitDamage && command != "pando salvage":
+		text += " (see pando salvage --help)"
 	case errors.Is(err, context.Canceled) && ctx.Err() != nil:
 		text = strings.ReplaceAll(text, context.Canceled.Error(), "interrupted")
 	}

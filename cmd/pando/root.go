@@ -85,6 +85,7 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 3 not found, 4 damage found.`,
 	flags.BoolVar(&a.json, "json", false, "print JSON for machines")
 	flags.Var(&a.memory, "memory", "memory `SIZE` for caches and buffers, such as 64MiB (default: an eighth of the machine's, 64MiB to 1GiB)")
 	flags.BoolVar(&a.chatty, "verbose", false, "tell about recovery and other events on the standard error")
+	root.SetHelpCommand(newHelpCommand())
 	root.AddCommand(
 		newPutCommand(a), newGetCommand(a), newDeleteCommand(a), newScanCommand(a), newCountCommand(a),
 		newImportCommand(a), newLoadCommand(a), newExportCommand(a), newKeyspacesCommand(a), newStatsCommand(a),
@@ -93,6 +94,28 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 3 not found, 4 damage found.`,
 		newFindCommand(a), newAggregateCommand(a), newIndexCommand(a), newExplainCommand(a), newShellCommand(a),
 	)
 	return root
+}
+
+// newHelpCommand returns the command that shows what --help does, and refuses the names of commands that are not there.
+func newHelpCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "help [COMMAND]",
+		Short: "Show the help of a command",
+		Long:  "Help shows what a command does, as its flag --help does; without a command, which there are.",
+		Example: `  pando help
+  pando help index create`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			about, rest, err := cmd.Root().Find(args)
+			if err == nil && len(rest) > 0 && about.HasSubCommands() {
+				err = about.Args(about, rest)
+			}
+			if err != nil {
+				return err
+			}
+			about.InitDefaultHelpFlag()
+			return about.Help()
+		},
+	}
 }
 
 // plainFlagError says of the value of a flag just what it should have been.

@@ -23,7 +23,11 @@ func New(file string, offset, length int64, reason string, args ...any) *Error {
 }
 
 func (e *Error) Error() string {
-	return fmt.Sprintf("%s: damaged at offset %d (%d bytes): %s", e.File, e.Offset, e.Length, e.Reason)
+	extent := ""
+	if e.Length > 0 {
+		extent = fmt.Sprintf(" (%d bytes)", e.Length)
+	}
+	return fmt.Sprintf("%s: damaged at offset %d%s: %s", e.File, e.Offset, extent, e.Reason)
 }
 
 // Is makes errors.Is(err, Err) true.

@@ -110,11 +110,11 @@ func NewSequence(highest []byte) (*Sequence, error) {
 		return &Sequence{next: 1}, nil
 	}
 	if len(highest) != len(Sequence{}.key) {
-		return nil, fmt.Errorf("the keyspace holds keys that are not numbers: name the fields of the key")
+		return nil, fmt.Errorf("the keyspace holds keys that are not numbers: name the fields of the key with --key")
 	}
 	last := binary.BigEndian.Uint64(highest)
 	if last == 1<<64-1 {
-		return nil, fmt.Errorf("the keyspace has used up its numbers: name the fields of the key")
+		return nil, fmt.Errorf("the keyspace has used up its numbers: name the fields of the key with --key")
 	}
 	return &Sequence{next: last + 1}, nil
 }
