@@ -68,5 +68,10 @@ var (
 	ErrFailed = engine.ErrFailed
 )
 
-// CorruptError says which bytes of which file cannot be believed, and why.
+// CorruptError says which bytes of which file cannot be believed, and why. Its fields:
+//
+//	File   string // relative to the database directory where it lies inside it
+//	Offset int64  // in bytes, of the first one that could not be believed
+//	Length int64  // in bytes; 0: not known
+//	Reason string // what was expected and what was found
 type CorruptError = corrupt.Error

@@ -92,7 +92,40 @@ func (r *Report) Err() error {
 	return errors.Join(errs...)
 }
 
-// Metrics are counters since the database was opened, and sizes as they are now. Bytes unless said otherwise.
+// Metrics are counters since the database was opened, and sizes as they are now. Its fields:
+//
+//	Profile Profile
+//	LastSeq uint64 // sequence number of the newest visible change
+//	Settled uint64 // everything up to it is settled
+//
+//	Commits     int64         // number
+//	Checkpoints int64         // number
+//	Syncs       int64         // number of syncs of the log that commits, Sync or the Relaxed profile asked for
+//	Stalls      int64         // number of times a writer was slowed down because settling lagged behind
+//	StallTime   time.Duration // for how long in total
+//
+//	UserBytes          int64   // keys and values that were handed over
+//	LogBytes           int64   // written to the log
+//	ValueBytes         int64   // written to value segments by commits
+//	SettledBytes       int64   // written by checkpoints, the cleaner and Compact
+//	WriteAmplification float64 // everything written over UserBytes; 0 when nothing was handed over
+//
+//	SegmentBytes       int64   // bytes of segment files
+//	LiveBytes          int64   // of these, what is in use
+//	LogSize            int64   // bytes of log files in use
+//	SpaceAmplification float64 // all files over what is in use; 0 when nothing is
+//	Segments           int     // number of segment files
+//
+//	MemtableBytes  int64 // bytes in memtables, of what has not settled
+//	MemtableCount  int   // number
+//	CacheBytes     int64 // budget of the page cache in bytes
+//	CacheUsed      int64 // of it in use
+//	CacheMisses    int64 // number of pages read because they were not in the cache
+//	CacheEvictions int64 // number
+//	InnerBytes     int64 // bytes of resident inner nodes
+//
+//	Readers      int    // number of earlier pictures of the database that readers still hold
+//	OldestReader uint64 // by how many checkpoints the oldest of them lags behind
 type Metrics = engine.Metrics
 
 // Metrics returns what the database counts. It is cheap.

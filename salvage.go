@@ -18,11 +18,26 @@ import (
 	"github.com/pandodb/pando/vfs/osfs"
 )
 
-// SalvageReport says what Salvage recovered, what it did not, and how many records it took from older versions of what is lost.
-// Its String tells it line by line.
+// SalvageReport says what Salvage recovered and what it did not. Err returns nil when nothing was lost, String tells the report
+// line by line. Its fields:
+//
+//	Keyspaces int64 // in the new database
+//	Records   int64 // pairs in the new database
+//	Bytes     int64 // of keys and values that were written to it
+//	Older     int64 // records taken from older versions of what is lost: they may have been changed or deleted since
+//	Lost      []Loss // at most 10,000
+//	Truncated bool   // there are more
 type SalvageReport = salvage.Report
 
-// Loss is one thing that Salvage could not recover: keys, or a stretch of a file.
+// Loss is one thing that Salvage could not recover: keys, or a stretch of a file. String tells it in one line. Its fields:
+//
+//	Keyspace string // empty: not known, or it concerns the whole database
+//	Keys     bool   // Lo and Hi say which keys are concerned
+//	Lo, Hi   []byte // the keys in [Lo, Hi); a nil bound is open
+//	File     string // where the damage lies, inside the database directory; empty: not known
+//	Offset   int64  // in bytes
+//	Length   int64  // in bytes; 0: not known
+//	Reason   string
 type Loss = salvage.Loss
 
 // Salvage recovers what can be read of the damaged database in dir into a new database in target, which must not exist or be

@@ -10,7 +10,16 @@ import (
 	"github.com/pandodb/pando/document/internal/mongoerror"
 )
 
-// Error is an error with one of MongoDB's codes. Its fields are what a driver looks at.
+// Error is an error with one of MongoDB's codes; errors.Is finds the code in it. Its fields are what a driver looks at:
+//
+//	Code       Code
+//	Message    string
+//	Labels     []string          // such as TransientTransactionError
+//	KeyPattern bsoncore.Document // with DuplicateKey: the index's keys
+//	KeyValue   bsoncore.Document // with DuplicateKey: the values that are there already
+//	Collation  bsoncore.Document // with DuplicateKey: the index's collation, if any
+//	Info       bsoncore.Document // why a validator refused a document
+//	Cause      error             // what errors.Is and errors.As find behind it; may be nil
 type Error = mongoerror.Error
 
 // Code is one of MongoDB's error codes; it is an error, for errors.Is.

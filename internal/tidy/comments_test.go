@@ -4,6 +4,8 @@ import (
 	"go/ast"
 	"go/format"
 	"go/token"
+	"path"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -85,6 +87,71 @@ func documented(d *ast.GenDecl, missing func(*ast.Ident, ...*ast.CommentGroup)) 
 			}
 		}
 	}
+}
+
+// Of a public name for a type of an internal package go doc shows nothing but the comment: so that names its fields.
+func TestPublicNamesOfInternalTypesTellTheirFields(t *testing.T) {
+	m := load(t)
+	packages := m.packages()
+	for _, s := range m.sources {
+		if !isPublic(s.dir) || s.isTest() {
+			continue
+		}
+		for _, d := range s.file.Decls {
+			d, isDecl := d.(*ast.GenDecl)
+			if !isDecl || d.Tok != token.TYPE {
+				continue
+			}
+			for _, spec := range d.Specs {
+				spec := spec.(*ast.TypeSpec)
+				for _, field := range hiddenFields(s, packages, spec) {
+					if !regexp.MustCompile(`(?m)^\t(\w+, )*` + field + `\b`).MatchString(spec.Doc.Text() + d.Doc.Text()) {
+						t.Errorf("%s:%d: the comment of %s does not tell its field %s", s.name, m.line(spec.Pos()), spec.Name.Name, field)
+					}
+				}
+			}
+		}
+	}
+}
+
+// hiddenFields returns the exported fields of the struct of an internal package for which spec, in s, is another name.
+func hiddenFields(s *source, packages map[string][]*source, spec *ast.TypeSpec) []string {
+	of, isSelector := spec.Type.(*ast.SelectorExpr)
+	if !isSelector || !spec.Assign.IsValid() {
+		return nil
+	}
+	var fields []string
+	for _, imported := range s.imports() {
+		dir, ours := strings.CutPrefix(imported, modulePath+"/")
+		if !ours || isPublic(dir) || path.Base(dir) != of.X.(*ast.Ident).Name {
+			continue
+		}
+		for _, other := range packages[dir] {
+			ast.Inspect(other.file, func(n ast.Node) bool {
+				if n, isType := n.(*ast.TypeSpec); isType && n.Name.Name == of.Sel.Name {
+					fields = append(fields, exportedFields(n.Type)...)
+				}
+				return true
+			})
+		}
+	}
+	return fields
+}
+
+func exportedFields(e ast.Expr) []string {
+	s, isStruct := e.(*ast.StructType)
+	if !isStruct {
+		return nil
+	}
+	var names []string
+	for _, f := range s.Fields.List {
+		for _, n := range f.Names {
+			if n.IsExported() {
+				names = append(names, n.Name)
+			}
+		}
+	}
+	return names
 }
 
 // receiver returns the name of the type of a method.
