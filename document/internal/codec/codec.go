@@ -92,7 +92,15 @@ func New(f Format, t Templates) (*Codec, error) {
 	if err != nil || t == nil {
 		return c, err
 	}
-	return c, c.Reload()
+	l := loadings.Get().(*loading)
+	defer l.done()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.load(l); err != nil {
+		return c, err
+	}
+	l.publish(c)
+	return c, nil
 }
 
 // NewPassing is New for a codec that decodes a record and is not kept: it lies in memory that serves for others after done has been
@@ -209,12 +217,4 @@ func (c *Codec) DecodeWithID(dst, stored []byte, id bsoncore.Value) ([]byte, err
 		return appendHeadless(dst, r.body, id), nil
 	}
 	return append(dst, r.body...), nil
-}
-
-// Reload takes in what the store holds and the codec does not know yet: for those whose store is written by somebody else,
-// as in a copy that follows another.
-func (c *Codec) Reload() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.reload()
 }

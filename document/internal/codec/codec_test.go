@@ -399,28 +399,6 @@ func TestNothingIsAllocated(t *testing.T) {
 	}
 }
 
-// TestReload: a codec that follows another learns what has been stored since.
-func TestReload(t *testing.T) {
-	store := newMemory()
-	c, follower := open(t, Template, store), open(t, Template, store)
-	docs := flights(500)
-	for _, doc := range docs {
-		record, err := c.Encode(nil, doc)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := follower.Decode(nil, record); err != nil {
-			if !errors.Is(err, ErrCorrupt) {
-				t.Fatal(err)
-			}
-			if err := follower.Reload(); err != nil {
-				t.Fatal(err)
-			}
-		}
-		same(t, record, doc, c, follower)
-	}
-}
-
 func TestUnknownFormat(t *testing.T) {
 	if _, err := New(JSON+1, nil); !errors.Is(err, ErrCorrupt) {
 		t.Error(err)

@@ -1,9 +1,9 @@
 package codec
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
-	"slices"
 	"sync"
 	"sync/atomic"
 )
@@ -24,8 +24,7 @@ type part struct {
 // intake is what comes to a column while parts are taken in.
 type intake struct {
 	column *column
-	known  int    // entries that the column had before
-	count  int    // of those that come
+	count  int    // of the entries
 	packed []byte // as they are stored
 
 	// What a passing codec has of the column.
@@ -104,24 +103,17 @@ func (l *loading) forgetPassed() {
 	}
 }
 
-// take takes in a part. They come in order, so each goes on where the one before it in its column ended. One that was taken in before may
-// have got more entries.
+// take takes in a part. They come in order, so each goes on where the one before it in its column ended.
 func (l *loading) take(c *Codec, number uint32, definition []byte) error {
 	p, err := parsePart(number, definition)
 	if err != nil {
 		return err
 	}
 	in := l.intakeOf(c, &p)
-	if in == nil || p.first+p.count > MaxEntries {
+	if in == nil || p.first != in.count || p.first+p.count > MaxEntries {
 		return p.misplaced(number)
 	}
 	in.column.newest = lastPart{number: number - dictionaryNumber, first: p.first, size: len(definition)}
-	known := in.known + in.count
-	if number-dictionaryNumber < c.parts && p.first < known {
-		p.skip(known - p.first)
-	} else if p.first != known {
-		return p.misplaced(number)
-	}
 	in.packed, in.count = append(in.packed, p.entries...), in.count+p.count
 	l.parts = max(l.parts, number-dictionaryNumber+1)
 	return nil
@@ -130,14 +122,6 @@ func (l *loading) take(c *Codec, number uint32, definition []byte) error {
 // misplaced says of a part that it does not go on where the one before it ended.
 func (p *part) misplaced(number uint32) error {
 	return fmt.Errorf("codec: part %d of a dictionary, entries from %d of %q: %w", number-dictionaryNumber, p.first, p.path, ErrCorrupt)
-}
-
-// skip takes the first entries from a part, or all.
-func (p *part) skip(entries int) {
-	for range min(entries, p.count) {
-		p.entries = p.entries[1+int(p.entries[0]):]
-		p.first, p.count = p.first+1, p.count-1
-	}
 }
 
 // intakeOf returns what comes to the column of a part, or nil when there are too many columns.
@@ -158,7 +142,7 @@ func (l *loading) intakeOf(c *Codec, p *part) *intake {
 			l.intakes = append(l.intakes, intake{})
 		}
 		in := &l.intakes[len(l.intakes)-1]
-		in.column, in.known = col, col.state.Load().count()
+		in.column = col
 		col.intake = len(l.intakes)
 	}
 	return &l.intakes[col.intake-1]
@@ -168,15 +152,8 @@ func (l *loading) intakeOf(c *Codec, p *part) *intake {
 func (l *loading) publish(c *Codec) {
 	for i := range l.intakes {
 		in := &l.intakes[i]
-		switch d := in.column.state.Load(); {
-		case in.count == 0: // all of it is known
-		case d == nil:
-			c.publish(in.column, in.after(nil))
-		case d.stored != nil:
-			c.publish(in.column, in.after(d.stored.packed))
-		default:
-			c.publish(in.column, in.addTo(d))
-		}
+		entries := &storedEntries{packed: bytes.Clone(in.packed), count: in.count, patterns: in.column.patterns == nil}
+		c.publish(in.column, &dictionary{stored: entries})
 	}
 	c.parts = l.parts
 }
@@ -195,25 +172,6 @@ func (l *loading) lend(c *Codec) error {
 		in.column.state.Store(&in.lent)
 	}
 	return nil
-}
-
-// after returns a dictionary with those entries that were there, and those that come, as they are stored.
-func (in *intake) after(packed []byte) *dictionary {
-	return in.stored(append(append(make([]byte, 0, len(packed)+len(in.packed)), packed...), in.packed...))
-}
-
-// stored returns a dictionary of all entries as they are stored.
-func (in *intake) stored(packed []byte) *dictionary {
-	return &dictionary{stored: &storedEntries{packed: packed, count: in.known + in.count, patterns: in.column.patterns == nil}}
-}
-
-// addTo returns a dictionary with the entries of d, which is unpacked since it is in use, and those that come.
-func (in *intake) addTo(d *dictionary) *dictionary {
-	next := d.next()
-	next.arena = slices.Grow(next.arena, len(in.packed)+stringOverhead*in.count)
-	next.ends = slices.Grow(next.ends, in.count)
-	next.addStored(in.packed, in.column.patterns == nil)
-	return next
 }
 
 // addStored adds entries as they are stored.

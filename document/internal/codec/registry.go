@@ -98,21 +98,10 @@ func (c *Codec) seen(shape []byte) bool {
 	return again
 }
 
-// reload takes in what the store holds. The caller holds the lock.
-func (c *Codec) reload() error {
-	l := loadings.Get().(*loading)
-	defer l.done()
-	if err := c.load(l); err != nil {
-		return err
-	}
-	l.publish(c)
-	return nil
-}
-
-// load takes in the templates, and puts what comes to the dictionaries into l. The caller holds the lock.
+// load takes in the templates, and puts what comes to the dictionaries, of which the codec has none, into l. The caller holds the lock.
 func (c *Codec) load(l *loading) error {
 	next, defined := &table{}, 0
-	l.parts = c.parts
+	l.parts = 0
 	err := c.store.Load(func(number uint32, definition []byte) error {
 		switch {
 		case number >= dictionaryNumber:
