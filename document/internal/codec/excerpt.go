@@ -18,10 +18,14 @@ type Excerpt struct {
 func NewExcerpt(names []string) *Excerpt { return &Excerpt{names: names} }
 
 // Append appends a document of the fields that the record of a view has. It is not ok, and nothing is appended, when all of the record has
-// to be read to tell.
+// to be decoded to tell.
 func (e *Excerpt) Append(dst []byte, v *View) (out []byte, ok bool, err error) {
 	t := v.record.template
-	if t == nil || !t.sound {
+	if t == nil {
+		out, ok = e.pick(dst, v)
+		return out, ok, nil
+	}
+	if !t.sound {
 		return dst, false, nil
 	}
 	if e.template != t {
@@ -38,6 +42,43 @@ func (e *Excerpt) Append(dst []byte, v *View) (out []byte, ok bool, err error) {
 	}
 	out, err = bsoncore.AppendDocumentEnd(out, at)
 	return out, err == nil, err
+}
+
+// pick is Append for a record that holds BSON, or has been made BSON. It is not ok when that makes no sense.
+func (e *Excerpt) pick(dst []byte, v *View) (out []byte, ok bool) {
+	at, out := bsoncore.AppendDocumentStart(dst)
+	if v.record.outside && slices.Contains(e.names, "_id") {
+		id, known := v.id()
+		if !known {
+			return dst, false
+		}
+		out = bsoncore.AppendValueElement(out, "_id", id)
+	}
+	pos := 0
+	for pos < len(v.elements) && v.elements[pos] != 0 {
+		field, whole := readElement(v.elements, pos)
+		if !whole {
+			return dst, false
+		}
+		if e.has(v.elements[pos+1 : field.value-1]) {
+			out = append(out, v.elements[pos:field.next]...)
+		}
+		pos = field.next
+	}
+	if pos != len(v.elements)-1 {
+		return dst, false
+	}
+	out, err := bsoncore.AppendDocumentEnd(out, at)
+	return out, err == nil
+}
+
+func (e *Excerpt) has(name []byte) bool {
+	for _, n := range e.names {
+		if string(name) == n {
+			return true
+		}
+	}
+	return false
 }
 
 // arrange finds the names in a template.

@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
-
 	"github.com/pandodb/pando/document/internal/codec"
 	"github.com/pandodb/pando/document/internal/collation"
 	"github.com/pandodb/pando/document/internal/plan"
@@ -21,8 +19,7 @@ type Cursor struct {
 	stats      *plan.Stats
 	row        row
 	projection *projection.Projection
-	fields     []string       // the only top-level ones that are wanted, in any order; nil: all
-	excerpt    *codec.Excerpt // of the only ones that are wanted, in their order; nil: of all
+	excerpt    *codec.Excerpt // of the only top-level fields that are wanted; nil: of all
 	cuts       bool           // the projection leaves the excerpt as it is
 	closed     bool
 }
@@ -39,7 +36,9 @@ func Open(ctx context.Context, r Reader, c *Collection, p *plan.Plan, o *Options
 	cur := &Cursor{x: x, projection: p.Query().Projection}
 	needs := p.Query().Needs
 	if cur.projection == nil {
-		cur.fields = topLevel(p.Query().Fields)
+		if fields := p.Query().Fields; fields != nil {
+			needs = fields
+		}
 	} else if paths, whole := cur.projection.Fields(); !whole {
 		needs = paths
 		cur.cuts = selects(cur.projection)
@@ -94,9 +93,6 @@ func (c *Cursor) View() *codec.View {
 
 // Document appends the document to dst, with the query's projection.
 func (c *Cursor) Document(dst []byte) ([]byte, error) {
-	if c.row.stored != nil && c.fields != nil {
-		return c.part(dst)
-	}
 	if c.projection == nil {
 		return c.wanted(dst)
 	}
@@ -164,24 +160,6 @@ func topLevel(paths []string) []string {
 		return nil
 	}
 	return out
-}
-
-// part appends a document of the fields that are wanted.
-func (c *Cursor) part(dst []byte) ([]byte, error) {
-	view := c.View()
-	if view == nil {
-		return dst, c.x.err
-	}
-	at, out := bsoncore.AppendDocumentStart(dst)
-	for _, name := range c.fields {
-		if v, ok := view.Lookup(name); ok {
-			out = bsoncore.AppendValueElement(out, name, v)
-		}
-	}
-	if err := view.Err(); err != nil {
-		return dst, fmt.Errorf("%s: %w", c.x.c.Namespace, err)
-	}
-	return bsoncore.AppendDocumentEnd(out, at)
 }
 
 // expand appends the document of a record.
