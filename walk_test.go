@@ -15,6 +15,13 @@ import (
 // TestWalksOverSettledAndUnsettled: long stretches of settled pairs, with some that lie apart or expire, are walked over in any order
 // beside newer pairs, changed ones and deleted ones, as a sorted list says.
 func TestWalksOverSettledAndUnsettled(t *testing.T) {
+	for _, odd := range []int{1, 20} {
+		t.Run(fmt.Sprint(odd), func(t *testing.T) { walksOverSettledAndUnsettled(t, odd) })
+	}
+}
+
+// walksOverSettledAndUnsettled has fewer pairs that cannot be decoded with others the higher odd is.
+func walksOverSettledAndUnsettled(t *testing.T, odd int) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 1))
@@ -26,10 +33,10 @@ func TestWalksOverSettledAndUnsettled(t *testing.T) {
 	want := map[string][]byte{}
 	put := func(i int) {
 		key, value := fmt.Appendf(nil, "some prefix %06d", i), fmt.Appendf(nil, "value %d %d", i, rng.Uint32())
-		if i%13 == 0 {
+		if i%(13*odd) == 0 {
 			value = bytes.Repeat(value, 200) // lies apart
 		}
-		if i%17 == 0 {
+		if i%(17*odd) == 0 {
 			err = db.Default().PutExpiring(key, value, time.Now().Add(time.Hour))
 		} else {
 			err = db.Put(key, value)
@@ -155,10 +162,18 @@ func TestStoppedWalks(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, settled := range []bool{false, true} {
-		if settled {
+	const unsettled, both, settled = 0, 1, 2
+	for _, state := range []int{unsettled, settled, both} {
+		switch state {
+		case settled:
 			if err := db.Checkpoint(t.Context()); err != nil {
 				t.Fatal(err)
+			}
+		case both:
+			for i := 0; i < 100; i += 3 {
+				if err := db.Put(fmt.Appendf(nil, "%03d", i), []byte("new")); err != nil {
+					t.Fatal(err)
+				}
 			}
 		}
 		for _, back := range []bool{false, true} {
@@ -170,15 +185,15 @@ func TestStoppedWalks(t *testing.T) {
 			}
 			for n := range 10 {
 				if !step() {
-					t.Fatalf("settled %v, back %v: the walk ended after %d pairs: %v", settled, back, n, it.Err())
+					t.Fatalf("state %d, back %v: the walk ended after %d pairs: %v", state, back, n, it.Err())
 				}
 			}
 			snap.Close()
-			if !settled && (it.Key() != nil || it.Value() != nil) {
+			if state == unsettled && (it.Key() != nil || it.Value() != nil) {
 				t.Errorf("back %v: %q %q lie in a table that is gone", back, it.Key(), it.Value())
 			}
 			if step() || it.Next() || it.Prev() || it.Key() != nil || it.Value() != nil || it.Valid() || it.Err() == nil {
-				t.Errorf("settled %v, back %v: at %q after the end of the snapshot: %v", settled, back, it.Key(), it.Err())
+				t.Errorf("state %d, back %v: at %q after the end of the snapshot: %v", state, back, it.Key(), it.Err())
 			}
 			it.Close()
 		}

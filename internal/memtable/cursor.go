@@ -74,6 +74,9 @@ func (c *Cursor) Reset(t *Table, ks uint32, seq uint64) {
 // Empty reports whether there is certainly nothing for the cursor to find. It looks at no record.
 func (c *Cursor) Empty() bool { return len(c.sources) == 0 }
 
+// Valid reports whether the cursor stands at a key.
+func (c *Cursor) Valid() bool { return c.valid }
+
 // Key returns the key that the cursor stands at. It aliases the arena.
 func (c *Cursor) Key() []byte { return c.arena.key(c.node) }
 
@@ -151,15 +154,17 @@ func (c *Cursor) Deleted() bool {
 	return record.Kind(*c.arena.word(c.version, 1)>>metaKindShift&metaKind) == record.Tombstone
 }
 
-// NextInline is Next for several pairs at once, as many as there is room for: in the only run, and over tombstones, to values that lie in
-// the table and never expire. It returns how many it has found. The cursor then stands at the last of them, or at a tombstone behind it.
-func (c *Cursor) NextInline(pairs []record.Pair) (n int) {
+// TakeInline returns several pairs at once, from the one that the cursor stands at on, as many as there is room for: in the only run, and
+// over tombstones, those with values that lie in the table and never expire. It returns how many there are. The cursor then stands at what
+// follows them.
+func (c *Cursor) TakeInline(pairs []record.Pair) (n int) {
 	if !c.valid || len(c.sources) != 1 {
 		return 0
 	}
 	s := &c.sources[0]
 	a := c.arena
-	for at := s.at + 1; at < len(s.run.entries) && n < len(pairs); at++ {
+	at := s.at
+	for ; at < len(s.run.entries) && n < len(pairs); at++ {
 		if !s.warm.holds(at) {
 			c.warmForward(s, at)
 		}
@@ -170,12 +175,13 @@ func (c *Cursor) NextInline(pairs []record.Pair) (n int) {
 		if a.seq(version) > c.seq || !inline && meta>>metaKindShift&metaKind != uint32(record.Tombstone) {
 			break
 		}
-		s.at, c.node, c.version = at, node, version
 		if inline {
 			pairs[n].Key, pairs[n].Value = a.key(node), a.bytes(version, versionHeader, int(meta&metaLength))
 			n++
 		}
 	}
+	s.at, c.valid = at, false
+	c.step(s)
 	return n
 }
 

@@ -1,6 +1,7 @@
 package page
 
 import (
+	"bytes"
 	"encoding/binary"
 	"unsafe"
 
@@ -23,45 +24,83 @@ const (
 type Batch struct {
 	Pairs [BatchMost]record.Pair
 	keys  [batchKeys + fewWords*word]byte
+	used  uint // bytes of keys
 }
 
 // Fill makes Pairs begin with the entries of p from number from on, before number to: up to the first whose value does not lie in the
 // page, or expires, or which does not fit. It returns how many those are, 0 for a page of so few entries that it is not worth it. The pairs are
 // valid for as long as the page.
 func (b *Batch) Fill(p Page, from, to int) int {
+	b.Reset()
+	return b.Add(0, p, from, to)
+}
+
+// Reset gives up the memory of keys that Add has taken.
+func (b *Batch) Reset() { b.used = 0 }
+
+// Add is Fill for the pairs behind the first n, which stay as they are.
+func (b *Batch) Add(n int, p Page, from, to int) int {
 	prefix, entries := p.Prefix(), p.entries()
 	offsets := p.offsets()
 	if len(offsets) < fewWords {
 		return 0 // there are not enough bytes behind the entries for copyWord
 	}
-	offsets = offsets[from:min(to, from+BatchMost)]
+	offsets = offsets[from:min(to, from+BatchMost-n)]
 	begin, shared := unsafe.Pointer(unsafe.SliceData(prefix)), uint(len(prefix))
-	key, room := unsafe.Pointer(&b.keys), uint(batchKeys)
+	key, room := unsafe.Add(unsafe.Pointer(&b.keys), b.used), batchKeys-b.used
 	for i, offset := range offsets {
-		data, n, meta := decodeCommon(unsafe.Add(entries, offset))
-		length := shared + n
-		if n >= 0x80 || meta&(pageformat.FlagApart|pageformat.FlagExpiry|pageformat.FlagTombstone) != 0 || length > room {
+		data, suffixLen, meta := decodeCommon(unsafe.Add(entries, offset))
+		length := shared + suffixLen
+		if suffixLen >= 0x80 || meta&(pageformat.FlagApart|pageformat.FlagExpiry|pageformat.FlagTombstone) != 0 || length > room {
+			b.used = batchKeys - room
 			return i
 		}
-		if shared <= word && n <= fewWords*word {
+		if shared <= word && suffixLen <= fewWords*word {
 			copyWord(key, begin)
 			suffix := unsafe.Add(key, shared)
 			copyWord(suffix, data)
 			copyWord(unsafe.Add(suffix, word), unsafe.Add(data, word))
-			if n > 2*word {
+			if suffixLen > 2*word {
 				copyWord(unsafe.Add(suffix, 2*word), unsafe.Add(data, 2*word))
 				copyWord(unsafe.Add(suffix, 3*word), unsafe.Add(data, 3*word))
 			}
 		} else {
 			copy(unsafe.Slice((*byte)(key), shared), prefix)
-			copy(unsafe.Slice((*byte)(unsafe.Add(key, shared)), n), unsafe.Slice((*byte)(data), n))
+			copy(unsafe.Slice((*byte)(unsafe.Add(key, shared)), suffixLen), unsafe.Slice((*byte)(data), suffixLen))
 		}
-		pair := (*pairOf)(unsafe.Pointer(&b.Pairs[i&(BatchMost-1)]))
+		pair := (*pairOf)(unsafe.Pointer(&b.Pairs[(n+i)&(BatchMost-1)]))
 		pair.key = sliceOf{key, length, length}
-		pair.value = sliceOf{unsafe.Add(data, n), meta >> pageformat.FlagBits, meta >> pageformat.FlagBits}
+		pair.value = sliceOf{unsafe.Add(data, suffixLen), meta >> pageformat.FlagBits, meta >> pageformat.FlagBits}
 		key, room = unsafe.Add(key, length), room-length
 	}
+	b.used = batchKeys - room
 	return len(offsets)
+}
+
+// Before returns the index of the first entry from number from on, and before number to, whose key is not below key; to if there is none.
+// exact tells whether it is key itself. It is for a key that is expected nearby: it goes over the heads of the entries before it.
+func (p Page) Before(key []byte, from, to int) (i int, exact bool) {
+	prefix := p.Prefix()
+	if len(key) < len(prefix) || string(key[:len(prefix)]) != string(prefix) {
+		if string(key) < string(prefix) {
+			return from, false
+		}
+		return to, false
+	}
+	suffix := key[len(prefix):]
+	want := pageformat.FirstFour(suffix)
+	for i, head := range p.heads()[from:to] {
+		if head < want {
+			continue
+		}
+		if head > want {
+			return from + i, false
+		}
+		if c := bytes.Compare(p.Suffix(from+i), suffix); c >= 0 {
+			return from + i, c == 0
+		}
+	}
+	return to, false
 }
 
 // pairOf is a record.Pair as it lies in memory. To make a slice the usual way, the compiler checks what Load has checked.

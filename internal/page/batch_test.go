@@ -37,7 +37,9 @@ func TestBatchesAreWhatEntriesAre(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			compareBatches(t, load(t, build.Append(nil)))
+			p := load(t, build.Append(nil))
+			compareBatches(t, p)
+			comparePositions(t, p, rng)
 		}
 	}
 }
@@ -67,6 +69,42 @@ func compareBatches(t *testing.T, p page.Page) {
 			}
 			if suffix, r := p.Entry(from + n); n == 0 && p.Len() >= 4 && len(p.Prefix())+len(suffix) < 100 && len(suffix) < 0x80 && r.Kind == record.Inline && r.Expiry == 0 {
 				t.Fatalf("entry %d is not in a batch", from)
+			}
+		}
+	}
+}
+
+// comparePositions compares what Before says of keys of the page, and of others near them, with what Search does, and fills a batch from two
+// places.
+func comparePositions(t *testing.T, p page.Page, rng *rand.Rand) {
+	t.Helper()
+	for range 50 {
+		key := p.AppendKey(nil, rng.IntN(p.Len()))
+		switch rng.IntN(4) {
+		case 0:
+			key[rng.IntN(len(key))] += byte(rng.IntN(3)) - 1
+		case 1:
+			key = key[:rng.IntN(len(key))]
+		case 2:
+			key = append(key, 0)
+		}
+		from := rng.IntN(p.Len() + 1)
+		to := from + rng.IntN(p.Len()+1-from)
+		i, exact := p.Before(key, from, to)
+		want, there := p.Search(key)
+		there = there && from <= want && want < to
+		if want = min(max(want, from), to); i != want || exact != there {
+			t.Fatalf("%q lies at %d, %v of [%d, %d); want %d, %v", key, i, exact, from, to, want, there)
+		}
+		var b, whole page.Batch
+		n := b.Fill(p, from, i)
+		n += b.Add(n, p, from+n, to)
+		if n != whole.Fill(p, from, to) {
+			t.Fatalf("[%d, %d) by way of %d has %d pairs", from, to, i, n)
+		}
+		for j := range n {
+			if !bytes.Equal(b.Pairs[j].Key, whole.Pairs[j].Key) || !bytes.Equal(b.Pairs[j].Value, whole.Pairs[j].Value) {
+				t.Fatalf("pair %d of [%d, %d) by way of %d is %q", j, from, to, i, b.Pairs[j].Key)
 			}
 		}
 	}

@@ -49,18 +49,6 @@ func (it *Iterator) decodeBackward() bool {
 	return it.plain && it.expiry == 0 || it.takeBackward(true)
 }
 
-// decodeTable moves to the next pairs of a memtable that lie in it and never expire, where none of another source can come before them.
-func (it *Iterator) decodeTable(s *source) bool {
-	n := s.cursor.NextInline(it.batch.Pairs[:it.grow()])
-	it.n, it.ready = 0, 0
-	if n == 0 {
-		return false
-	}
-	s.key = it.batch.Pairs[n-1].Key
-	it.holds(n)
-	return true
-}
-
 // holds notes that the batch has n pairs whose values lie in it.
 func (it *Iterator) holds(n int) {
 	it.ready, it.plain, it.kind, it.expiry = n, it.fast && !it.o.KeysOnly, record.Inline, 0

@@ -65,9 +65,9 @@ const (
 
 // Iterator walks over the pairs of one keyspace as one view shows them. It is used by one goroutine at a time.
 //
-// While nothing unsettled is in its way it steps inside the layout's pages directly, and where nothing but one memtable is left inside
-// that, in both cases with several pairs decoded at once. Else it merges the memtables' cursors with the settled one, comparing one key a
-// source a step.
+// While nothing unsettled is in its way it steps inside the layout's pages directly, and forward over one memtable it looks for the next key
+// of that in the page, in both cases with several pairs decoded at once. Else it merges the memtables' cursors with the settled one,
+// comparing one key a source a step.
 type Iterator struct {
 	batch *page.Batch // the pairs that follow each other where the iterator stands
 	n     int         // the one that it stands on
@@ -91,7 +91,6 @@ type Iterator struct {
 	reverse bool // how the merged sources stand: at or below the key instead of at or above it
 	ranged  bool // some source has range deletes
 	paired  bool // there is one source beside the settled one, and it has none
-	alone   bool // paired, and leads: there is nothing but the memtable up to its end
 	leads   bool // going forward: all keys from source lead below bound come before those of the other sources
 	lead    int
 	bound   []byte // nil: the other sources have no further keys
@@ -157,9 +156,6 @@ func (it *Iterator) next() bool {
 			return it.decodeForward()
 		}
 	} else if it.leads {
-		if it.paired {
-			return it.pairNext()
-		}
 		return it.follow()
 	}
 	return it.slowNext()
@@ -218,6 +214,9 @@ func (it *Iterator) slowNext() bool {
 	}
 	if it.fast {
 		it.slowDown()
+		if it.paired {
+			it.settled.at++
+		}
 		return it.follow()
 	}
 	key := it.here().Key

@@ -54,15 +54,12 @@ func (it *Iterator) follows(at int, key []byte) {
 // follow goes on in the source that leads, up to the bound.
 func (it *Iterator) follow() bool {
 	if it.paired {
-		return it.pairNext()
+		return it.pairForward()
 	}
 	if it.lead == len(it.sources) {
 		return it.followSettled()
 	}
 	s := &it.sources[it.lead]
-	if it.bound == nil && it.o.Upper == nil && it.decodeTable(s) {
-		return true
-	}
 	for {
 		s.set(s.cursor.Next())
 		if !s.valid || (it.bound != nil && bytes.Compare(s.key, it.bound) >= 0) {

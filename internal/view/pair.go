@@ -1,76 +1,144 @@
 package view
 
-import "bytes"
+import (
+	"bytes"
+	"math"
 
-// The walk forward over one memtable without range deletes, in front of what has settled. It is what most walks beside writes are, and two
-// sources need one comparison a step: the one that showed its pair moves on, and the other one stands at what comes next in it.
+	"github.com/pandodb/pando/internal/page"
+	"github.com/pandodb/pando/internal/record"
+)
 
-// pairForward shows the lower one of the pairs that the two sources stand on, or the next one that can be shown.
+// The walk forward over one memtable without range deletes, in front of what has settled. It is what most walks beside writes are. What comes
+// next in both is decoded several pairs at a time: the next key of the memtable is looked for among the heads of the settled page, once, and
+// what lies before it needs no comparison. Both sources stand behind what has been decoded, the settled one maybe behind all of its page.
+
+// pairForward shows the pairs that come next in the two sources.
 func (it *Iterator) pairForward() bool {
-	s, d := &it.sources[0], &it.settled
+	d := &it.settled
+	it.at, it.leads = onPair, true
 	for {
-		order := 0
-		switch {
-		case s.valid && d.valid:
-			order = bytes.Compare(s.key, d.key)
-		case s.valid:
-			order = -1
-		case d.valid:
-			order = 1
-		default:
-			return it.end(afterLast)
-		}
-		if order > 0 {
-			if d.expiry == 0 || !it.expired(d.record()) {
-				it.leads, it.alone, it.lead = true, false, 1
-				it.showSettled()
-				it.pairSpeedUp()
-				return true
+		d.catchUp()
+		from := d.at
+		if n, settled := it.merge(it.grow()); n > 0 {
+			if settled == page.BatchMost && d.at == from+settled {
+				it.speedUpFrom(from)
 			}
-			d.next()
-			continue
+			it.n = 0
+			it.holds(n)
+			return true
 		}
-		if it.o.Upper != nil && bytes.Compare(s.key, it.o.Upper) >= 0 {
+		if it.showAlone() {
+			it.n, it.ready = 0, 0
+			return true
+		}
+		if !d.valid && !it.sources[0].valid {
 			return it.end(afterLast)
 		}
-		it.streak = 0
-		if order == 0 {
-			d.next() // an older record of the key
+	}
+}
+
+// merge decodes what comes next in the two sources, at most so many pairs: up to the end of the settled page, or to what is shown alone.
+// It returns how many there are, and how many of them have settled.
+func (it *Iterator) merge(most int) (n, settled int) {
+	s, d := &it.sources[0], &it.settled
+	it.batch.Reset()
+	for n < most {
+		same := false
+		if d.valid {
+			to := min(d.limit, d.at+most-n)
+			next := to
+			if s.valid {
+				next, same = d.page.Before(s.key, d.at, to)
+			}
+			decoded := it.batch.Add(n, d.page, d.at, next)
+			d.at, n, settled = d.at+decoded, n+decoded, settled+decoded
+			if d.at < next || next == to {
+				return n, settled
+			}
+		}
+		if !it.inside(s) {
+			return n, settled
+		}
+		if !d.valid && it.o.Upper == nil {
+			n += s.cursor.TakeInline(it.batch.Pairs[n:most])
+			if s.set(s.cursor.Valid()); n == most || !s.valid {
+				return n, settled
+			}
 		}
 		if value, ok := s.cursor.Inline(); ok {
-			it.leads, it.alone, it.lead = true, !d.valid && it.o.Upper == nil, 0
-			return it.showInline(s.key, value)
+			p := &it.batch.Pairs[n&(page.BatchMost-1)]
+			p.Key, p.Value = s.key, value
+			n++
+		} else if !s.cursor.Deleted() {
+			return n, settled
 		}
-		if !s.cursor.Deleted() {
-			if r, _ := s.cursor.Record(); !it.expired(r) {
-				it.leads, it.alone, it.lead = true, !d.valid && it.o.Upper == nil, 0
-				it.show(s.key, r)
-				return true
+		if same {
+			d.at++ // an older record of the key
+			if d.at == d.limit {
+				s.set(s.cursor.Next())
+				return n, settled
 			}
 		}
 		s.set(s.cursor.Next())
 	}
+	return n, settled
 }
 
-// pairNext moves the source on that the pair shown is of, and shows the next pair.
-func (it *Iterator) pairNext() bool {
-	if it.lead != 0 {
-		it.settled.next()
-		return it.pairForward()
+// inside reports whether the memtable has a further key, before the upper bound.
+func (it *Iterator) inside(s *source) bool {
+	if s.valid && it.o.Upper != nil && bytes.Compare(s.key, it.o.Upper) >= 0 {
+		s.valid = false
 	}
-	s := &it.sources[0]
-	if it.alone && it.decodeTable(s) {
+	return s.valid
+}
+
+// showAlone shows what comes next in the two sources, alone, since its value lies apart, or expires, or it does not fit into a batch. It may
+// have to be passed over, too.
+func (it *Iterator) showAlone() bool {
+	s, d := &it.sources[0], &it.settled
+	if d.valid && d.at == d.limit {
+		return false
+	}
+	order := 0
+	switch in := it.inside(s); {
+	case d.valid && in:
+		d.load()
+		order = bytes.Compare(s.key, d.key)
+	case d.valid:
+		d.load()
+		order = 1
+	case in:
+		order = -1
+	default:
+		return false
+	}
+	if order >= 0 {
+		d.at++
+	}
+	if order > 0 {
+		if d.expiry != 0 && it.expired(d.record()) {
+			return false
+		}
+		it.showSettled()
 		return true
 	}
+	key := s.key
+	r, _ := s.cursor.Record()
 	s.set(s.cursor.Next())
-	return it.pairForward()
+	if r.Kind == record.Tombstone || it.expired(r) {
+		return false
+	}
+	it.show(key, r)
+	return true
 }
 
-// pairSpeedUp is speedUp for the two.
-func (it *Iterator) pairSpeedUp() {
-	it.bound = nil
-	if it.sources[0].valid {
-		it.bound = it.sources[0].key
+// speedUpFrom lets the walk go on in the settled page, of which a whole batch has been decoded, without a look at the memtable up to its
+// next key.
+func (it *Iterator) speedUpFrom(from int) {
+	s, d := &it.sources[0], &it.settled
+	it.begin, it.run, it.floor, it.fast = from, d.limit, math.MaxInt, true
+	if s.valid {
+		to, _ := d.page.Search(s.key)
+		it.run = min(to, d.limit)
 	}
-	it.speedUp()
 }

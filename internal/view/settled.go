@@ -186,6 +186,14 @@ func (s *settled) next() bool {
 	return s.arrive(s.cursor.Next(), false)
 }
 
+// catchUp moves on to what follows the page at hand, if that has been passed altogether.
+func (s *settled) catchUp() {
+	if s.valid && s.at == s.limit {
+		s.at--
+		s.next()
+	}
+}
+
 func (s *settled) prev() bool {
 	if !s.valid {
 		return false
