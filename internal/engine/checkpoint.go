@@ -328,6 +328,9 @@ func (s *settlement) publish() {
 	e.settledSeq.Store(s.seq)
 	e.keyspaces.settled(s.seq)
 	e.counters.settledBytes.Add(written)
+	// Writers go on to the next memtable as soon as nothing is settling: the memory of the one that has settled has to be there by then,
+	// or one more takes fresh memory. Files of the log take their time.
+	e.epoch.Collect()
 	if e.log != nil {
 		if err := e.log.Recycle(s.through); err != nil {
 			e.o.Logger.Warn("log is not recycled", "error", err)

@@ -18,7 +18,7 @@ func (t *Table) Foresee(records, bytes int) Foresight {
 	f := Foresight{to: min(used+LimitFor(records, bytes), t.arena.size)}
 	f.from = min(max(used, int(t.touched.Load())), f.to) // the rest is there
 	if ix := t.index.Load(); t.keys+batches*records >= ix.growAt && t.spare.Load() == nil {
-		f.slots = ix.nextSlots(t.keys, used, t.arena.size)
+		f.slots = ix.nextSlots(t.keys, used, t.arena.size, !t.mixed)
 	}
 	return f
 }
@@ -55,7 +55,7 @@ func (t *Table) grow(ix *index) *index {
 		larger = nil
 	}
 	if larger == nil {
-		larger = newIndex(t.pool, ix.nextSlots(t.keys, t.used(), t.arena.size))
+		larger = newIndex(t.pool, ix.nextSlots(t.keys, t.used(), t.arena.size, !t.mixed))
 	}
 	ix.moveTo(larger)
 	t.indexes = append(t.indexes, ix)

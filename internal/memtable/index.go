@@ -99,9 +99,12 @@ func (ix *index) moveTo(larger *index) {
 // nextSlots says how large the next index should be, when keys keys take used of size bytes: large enough for the keys
 // that a full arena will hold if they go on like this, so that most tables grow once or twice; but no more than
 // maxGrowth times the present one, since the guess may be wrong. Below the size of a huge page it does not grow beyond it at once: most
-// tables need no more.
-func (ix *index) nextSlots(keys, used, size int) int {
+// tables need no more. Keys that come in order settle long before the arena is full, and get twice as much each time.
+func (ix *index) nextSlots(keys, used, size int, ordered bool) int {
 	slots := (int(ix.mask) + 1) * 2
+	if ordered && slots > pageSlots {
+		return slots
+	}
 	largest := slots / 2 * maxGrowth
 	expected := uint64(keys) * uint64(size) / uint64(max(used, 1))
 	if slots <= pageSlots {
