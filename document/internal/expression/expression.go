@@ -36,6 +36,9 @@ type Options struct {
 	Meta func(kind string) bsoncore.Value
 	// Unsorted refuses {$meta: "sortKey"}: nobody knows what the documents were sorted by.
 	Unsorted bool
+
+	// Unscored refuses {$meta: "textScore"}: no search has given the documents scores.
+	Unscored bool
 	// Later leaves errors of constants to the evaluation: in an update that changes nothing they are none.
 	Later bool
 	// Redact defines $$DESCEND, $$PRUNE and $$KEEP, for Expression.Redact.

@@ -1,6 +1,8 @@
 package expression
 
 import (
+	"slices"
+
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 
 	"github.com/pandodb/pando/document/internal/mongoerror"
@@ -85,16 +87,7 @@ func parseCond(p *parser, name string, v bsoncore.Value) (node, error) {
 	var operands []node
 	var err error
 	if isObject(v) {
-		operands, err = p.fields(v, &fieldSpec{
-			names: []string{"if", "then", "else"}, required: 3,
-			unknown: func(field string) error {
-				return mongoerror.New(17083, "Unrecognized parameter to %s: %s", name, field)
-			},
-			missing: func(field string) error {
-				code := map[string]mongoerror.Code{"if": 17080, "then": 17081, "else": 17082}[field]
-				return mongoerror.New(code, "Missing '%s' parameter to %s", field, name)
-			},
-		})
+		operands, err = p.fields(v, parameterSpec(name, 17083, []string{"if", "then", "else"}, 17080, 17081, 17082))
 	} else {
 		if operands, err = p.arguments(v); err == nil {
 			err = checkArity(name, len(operands), 3, 3)
@@ -121,6 +114,27 @@ type fieldSpec struct {
 	required int // so many of the first names
 	unknown  func(field string) error
 	missing  func(field string) error
+}
+
+// parameterSpec describes fields of which messages speak as parameters. missing are the codes for the first names, which have to be there.
+func parameterSpec(operator string, unknown mongoerror.Code, names []string, missing ...mongoerror.Code) *fieldSpec {
+	return newFieldSpec(operator, unknown, "Unrecognized parameter to %[1]s: %[2]s", names, missing, "Missing '%[2]s' parameter to %[1]s")
+}
+
+// argumentSpec is parameterSpec where messages speak of arguments.
+func argumentSpec(operator string, unknown mongoerror.Code, names []string, missing ...mongoerror.Code) *fieldSpec {
+	return newFieldSpec(operator, unknown, "%s found an unknown argument: %s", names, missing, "%s requires '%s' to be specified")
+}
+
+// newFieldSpec makes a specification of texts for messages, into which go the operator and the field.
+func newFieldSpec(operator string, unknown mongoerror.Code, unknownText string, names []string, missing []mongoerror.Code, missingText string) *fieldSpec {
+	return &fieldSpec{
+		names: names, required: len(missing),
+		unknown: func(field string) error { return mongoerror.New(unknown, unknownText, operator, field) },
+		missing: func(field string) error {
+			return mongoerror.New(missing[slices.Index(names, field)], missingText, operator, field)
+		},
+	}
 }
 
 // fields parses the operands in the fields of a specification; those that are left out are nil.

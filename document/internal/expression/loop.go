@@ -18,15 +18,15 @@ func (p *parser) scoped(v bsoncore.Value, names ...string) (n node, slots []int,
 	return n, slots, err
 }
 
-// variableName reads the `as` of $map and $filter.
+// variableName reads the `as` of $map and $filter. To MongoDB what is no string is an empty one here.
 func variableName(v bsoncore.Value) (string, error) {
 	if v.Type == 0 {
 		return "this", nil
 	}
-	if !isString(v) {
-		return "", mongoerror.New(mongoerror.TypeMismatch, "BSON field 'as' is the wrong type '%s', expected type 'string'", typeName(v))
+	name := ""
+	if isString(v) {
+		name = string(stringOf(v))
 	}
-	name := string(stringOf(v))
 	return name, checkWrite(name)
 }
 
@@ -66,16 +66,7 @@ func parseMap(p *parser, name string, v bsoncore.Value) (node, error) {
 	if !isObject(v) {
 		return nil, mongoerror.New(16878, "%s only supports an object as its argument", name)
 	}
-	raw, err := rawFields(v, &fieldSpec{
-		names: []string{"input", "in", "as"}, required: 2,
-		unknown: func(field string) error {
-			return mongoerror.New(16879, "Unrecognized parameter to %s: %s", name, field)
-		},
-		missing: func(field string) error {
-			code := map[string]mongoerror.Code{"input": 16880, "in": 16882}[field]
-			return mongoerror.New(code, "Missing '%s' parameter to %s", field, name)
-		},
-	})
+	raw, err := rawFields(v, parameterSpec(name, 16879, []string{"input", "in", "as"}, 16880, 16882))
 	if err != nil {
 		return nil, err
 	}
@@ -129,16 +120,7 @@ func parseFilter(p *parser, name string, v bsoncore.Value) (node, error) {
 	if !isObject(v) {
 		return nil, mongoerror.New(28646, "%s only supports an object as its argument", name)
 	}
-	raw, err := rawFields(v, &fieldSpec{
-		names: []string{"input", "cond", "as", "limit"}, required: 2,
-		unknown: func(field string) error {
-			return mongoerror.New(28647, "Unrecognized parameter to %s: %s", name, field)
-		},
-		missing: func(field string) error {
-			code := map[string]mongoerror.Code{"input": 28648, "cond": 28650}[field]
-			return mongoerror.New(code, "Missing '%s' parameter to %s", field, name)
-		},
-	})
+	raw, err := rawFields(v, parameterSpec(name, 28647, []string{"input", "cond", "as", "limit"}, 28648, 28650))
 	if err != nil {
 		return nil, err
 	}
@@ -207,16 +189,7 @@ func parseReduce(p *parser, name string, v bsoncore.Value) (node, error) {
 	if !isObject(v) {
 		return nil, mongoerror.New(40075, "%s requires an object as an argument, found: %s", name, typeName(v))
 	}
-	raw, err := rawFields(v, &fieldSpec{
-		names: []string{"input", "initialValue", "in"}, required: 3,
-		unknown: func(field string) error {
-			return mongoerror.New(40076, "%s found an unknown argument: %s", name, field)
-		},
-		missing: func(field string) error {
-			code := map[string]mongoerror.Code{"input": 40077, "initialValue": 40078, "in": 40079}[field]
-			return mongoerror.New(code, "%s requires '%s' to be specified", name, field)
-		},
-	})
+	raw, err := rawFields(v, argumentSpec(name, 40076, []string{"input", "initialValue", "in"}, 40077, 40078, 40079))
 	if err != nil {
 		return nil, err
 	}
@@ -271,16 +244,7 @@ func parseLet(p *parser, name string, v bsoncore.Value) (node, error) {
 	if !isObject(v) {
 		return nil, mongoerror.New(16874, "%s only supports an object as its argument", name)
 	}
-	raw, err := rawFields(v, &fieldSpec{
-		names: []string{"vars", "in"}, required: 2,
-		unknown: func(field string) error {
-			return mongoerror.New(16875, "Unrecognized parameter to %s: %s", name, field)
-		},
-		missing: func(field string) error {
-			code := map[string]mongoerror.Code{"vars": 16876, "in": 16877}[field]
-			return mongoerror.New(code, "Missing '%s' parameter to %s", field, name)
-		},
-	})
+	raw, err := rawFields(v, parameterSpec(name, 16875, []string{"vars", "in"}, 16876, 16877))
 	if err != nil {
 		return nil, err
 	}
@@ -340,7 +304,11 @@ func (n *let) eval(st *state) (bsoncore.Value, error) {
 // parseN parses {input: ..., n: ...} of $firstN, $lastN, $minN and $maxN.
 func parseN(p *parser, name string, v bsoncore.Value) (node, error) {
 	if !isObject(v) {
-		return nil, mongoerror.New(5787801, "specification must be an object; found %s :%s", name, brief(v))
+		code := mongoerror.Code(5787801)
+		if name == "$minN" || name == "$maxN" {
+			code = 5787900
+		}
+		return nil, mongoerror.New(code, "specification must be an object; found %s :%s", name, brief(v))
 	}
 	operands, err := p.fields(v, &fieldSpec{
 		names: []string{"n", "input"}, required: 2,

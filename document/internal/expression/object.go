@@ -226,16 +226,7 @@ func (p *parser) fieldName(v bsoncore.Value, name string, codes [3]mongoerror.Co
 func parseGetField(p *parser, name string, v bsoncore.Value) (node, error) {
 	field, input := v, bsoncore.Value{}
 	if isObject(v) && !isOperator(v) {
-		raw, err := rawFields(v, &fieldSpec{
-			names: []string{"field", "input"}, required: 2,
-			unknown: func(field string) error {
-				return mongoerror.New(3041701, "%s found an unknown argument: %s", name, field)
-			},
-			missing: func(field string) error {
-				code := map[string]mongoerror.Code{"field": 3041702, "input": 3041703}[field]
-				return mongoerror.New(code, "%s requires '%s' to be specified", name, field)
-			},
-		})
+		raw, err := rawFields(v, argumentSpec(name, 3041701, []string{"field", "input"}, 3041702, 3041703))
 		if err != nil {
 			return nil, err
 		}
@@ -278,16 +269,7 @@ func parseSetField(p *parser, name string, v bsoncore.Value) (node, error) {
 	if name == "$unsetField" {
 		names = names[:2]
 	}
-	raw, err := rawFields(v, &fieldSpec{
-		names: names, required: len(names),
-		unknown: func(field string) error {
-			return mongoerror.New(4161101, "%s found an unknown argument: %s", name, field)
-		},
-		missing: func(field string) error {
-			code := map[string]mongoerror.Code{"field": 4161102, "input": 4161109, "value": 4161103}[field]
-			return mongoerror.New(code, "%s requires '%s' to be specified", name, field)
-		},
-	})
+	raw, err := rawFields(v, argumentSpec(name, 4161101, names, []mongoerror.Code{4161102, 4161109, 4161103}[:len(names)]...))
 	if err != nil {
 		return nil, err
 	}

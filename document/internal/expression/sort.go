@@ -45,16 +45,7 @@ func parseSortArray(p *parser, name string, v bsoncore.Value) (node, error) {
 	if !isObject(v) {
 		return nil, mongoerror.New(2942500, "%s requires an object as an argument, found: %s", name, typeName(v))
 	}
-	raw, err := rawFields(v, &fieldSpec{
-		names: []string{"input", "sortBy"}, required: 2,
-		unknown: func(field string) error {
-			return mongoerror.New(2942501, "%s found an unknown argument: %s", name, field)
-		},
-		missing: func(field string) error {
-			code := map[string]mongoerror.Code{"input": 2942502, "sortBy": 2942503}[field]
-			return mongoerror.New(code, "%s requires '%s' to be specified", name, field)
-		},
-	})
+	raw, err := rawFields(v, argumentSpec(name, 2942501, []string{"input", "sortBy"}, 2942502, 2942503))
 	if err != nil {
 		return nil, err
 	}

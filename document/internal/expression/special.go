@@ -59,6 +59,9 @@ func (o *Options) CheckMeta(kind string) error {
 	if o != nil && o.Unsorted && kind == "sortKey" {
 		return mongoerror.New(mongoerror.CommandNotSupported, "{$meta: \"sortKey\"} is not supported in a pipeline, only in the projection of a find")
 	}
+	if o != nil && o.Unscored && kind == "textScore" {
+		return mongoerror.New(mongoerror.Code(40218), "query requires text score metadata, but it is not available")
+	}
 	return nil
 }
 

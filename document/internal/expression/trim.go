@@ -79,16 +79,7 @@ func parseReplace(p *parser, name string, v bsoncore.Value) (node, error) {
 		return nil, mongoerror.New(51751, "%s requires an object as an argument, found: %s", name, typeName(v))
 	}
 	names := []string{"input", "find", "replacement"}
-	operands, err := p.fields(v, &fieldSpec{
-		names: names, required: 3,
-		unknown: func(field string) error {
-			return mongoerror.New(51750, "%s found an unknown argument: %s", name, field)
-		},
-		missing: func(field string) error {
-			code := map[string]mongoerror.Code{"input": 51749, "find": 51748, "replacement": 51747}[field]
-			return mongoerror.New(code, "%s requires '%s' to be specified", name, field)
-		},
-	})
+	operands, err := p.fields(v, argumentSpec(name, 51750, names, 51749, 51748, 51747))
 	if err != nil {
 		return nil, err
 	}
