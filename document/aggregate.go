@@ -70,7 +70,11 @@ func (s *Store) aggregate(ctx context.Context, c *Collection, pipeline any, o *A
 	if c.view() != nil && begins(stages, "$changeStream") {
 		return nil, onView(ns)
 	}
-	if spec, ok := changeStreamStage(stages); ok {
+	if begins(stages, "$changeStream") {
+		spec, err := changeStreamStage(stages)
+		if err != nil {
+			return nil, err
+		}
 		return s.openChangeStream(ctx, ns, spec, stages[1:], o)
 	}
 	call := s.newCall()

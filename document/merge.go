@@ -1,6 +1,7 @@
 package document
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -21,7 +22,7 @@ func (e *environment) Merge(ctx context.Context, database, collection string, m 
 		return mongoerror.New(mongoerror.OperationNotSupportedInTransaction, "Stage not supported inside of a multi-document transaction: $merge")
 	}
 	c := e.store.Database(database).Lookup(collection)
-	if err := c.notSeries(); err != nil {
+	if err := cmp.Or(c.CheckName(), c.notSeries()); err != nil {
 		return err
 	}
 	if m.Alone() {
@@ -154,10 +155,14 @@ func (c *Collection) collationOf(m *aggregate.Merge) any {
 	return bson.Raw(m.Collation.Document())
 }
 
-// variablesDocument makes a document of variables.
+// variablesDocument makes a document of variables. One without a value, of a field that is not there, is not in it: as in MongoDB, a
+// pipeline that asks for it fails.
 func variablesDocument(list []expression.Variable) any {
 	b := bsoncore.NewDocumentBuilder()
 	for _, v := range list {
+		if v.Value.Type == 0 {
+			continue
+		}
 		b.AppendDocument(v.Name, bsoncore.NewDocumentBuilder().AppendValue("$literal", v.Value).Build())
 	}
 	return bson.Raw(b.Build())

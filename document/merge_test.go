@@ -121,6 +121,7 @@ func TestMergeRefuses(t *testing.T) {
 	for stage, code := range map[string]document.Code{
 		`{"$merge": {"into": "x", "let": {"new": "$_id"}, "whenMatched": [{"$set": {"a": "$$new"}}]}}`: 51273,
 		`{"$merge": {"into": {"db": "admin", "coll": "x"}}}`:                                           31320,
+		`{"$merge": {"into": "$x", "whenNotMatched": "discard"}}`:                                      73,
 		`{"$merge": "system.x"}`:                 31319,
 		`{"$out": {"db": "local", "coll": "x"}}`: 31321,
 		`{"$out": "system.x"}`:                   17385,
@@ -136,6 +137,27 @@ func TestMergeRefuses(t *testing.T) {
 		if document.CodeOf(failed) != 51185 {
 			t.Errorf("an array to match by: %v", failed)
 		}
+	}
+}
+
+// TestMergeWithoutAValueForAVariable: a variable of a field that is not there is not there either, which is an error only where it is
+// asked for.
+func TestMergeWithoutAValueForAVariable(t *testing.T) {
+	s := open(t, memfs.New())
+	c, into := collection(t, s, "c", nil), collection(t, s, "into", nil)
+	_, err := c.Insert(ctx, document.JSON(`{"_id": 1, "a": 2}`))
+	must(t, err)
+	_, err = into.Insert(ctx, document.JSON(`{"_id": 1}`))
+	must(t, err)
+	merge := func(value string) (failed error) {
+		stage := `[{"$merge": {"into": "into", "let": {"v": "$none"}, "whenMatched": [{"$set": {"b": "` + value + `"}}]}}]`
+		for _, failed = range c.Aggregate(ctx, document.JSON(stage), nil) {
+		}
+		return failed
+	}
+	must(t, merge("literal"))
+	if err := merge("$$v"); document.CodeOf(err) != 17276 {
+		t.Errorf("a variable without a value: %v", err)
 	}
 }
 

@@ -48,14 +48,13 @@ const (
 
 // granularity is what a name for the distance of measurements stands for.
 type granularity struct {
-	span, rounding int64  // of a bucket, in seconds
-	coarser        string // what it may be changed to
+	span, rounding int64 // of a bucket, in seconds
 }
 
 func granularities() map[string]granularity {
 	return map[string]granularity{
-		"seconds": {span: 3600, rounding: 60, coarser: "minutes"},
-		"minutes": {span: 86_400, rounding: 3600, coarser: "hours"},
+		"seconds": {span: 3600, rounding: 60},
+		"minutes": {span: 86_400, rounding: 3600},
 		"hours":   {span: 2_592_000, rounding: 86_400},
 	}
 }
@@ -349,7 +348,7 @@ func (s *series) modification(e bsoncore.Element) (bsoncore.Element, error) {
 			if _, known := granularities()[text]; !known {
 				return nil, mongoerror.New(mongoerror.BadValue, "Enumeration value '%s' for field 'collMod.timeseries.granularity' is not a valid value.", text)
 			}
-			if text != s.granularity && text != granularities()[s.granularity].coarser {
+			if s.granularity == "" || granularities()[text].span < granularities()[s.granularity].span {
 				return nil, mongoerror.New(mongoerror.InvalidOptions,
 					"Invalid transition for timeseries.granularity. Can only transition from 'seconds' to 'minutes' or 'minutes' to 'hours'.")
 			}

@@ -130,29 +130,31 @@ func TestWhatATimeSeriesRefuses(t *testing.T) {
 		err  error
 		code document.Code
 	}{
-		"one":               {update(`{"sensor": "a"}`, `{"$set": {"sensor": "b"}}`, nil), 72},
-		"an upsert":         {update(`{"sensor": "a"}`, `{"$set": {"sensor": "b"}}`, &document.UpdateOptions{Many: true, Upsert: true}), 72},
-		"another field":     {update(`{"sensor": "a"}`, `{"$set": {"v": "b"}}`, many), 72},
-		"by another field":  {update(`{"$or": [{"sensor": "a"}, {"v": 1}]}`, `{"$set": {"sensor": "b"}}`, many), 72},
-		"by $expr":          {update(`{"$expr": true}`, `{"$set": {"sensor": "b"}}`, many), 72},
-		"a rename":          {update(`{"sensor": "a"}`, `{"$rename": {"sensor": "v"}}`, many), 72},
-		"a replacement":     {replaceErr, 72},
-		"a unique index":    {index(document.Index{Keys: document.JSON(`{"v": 1}`), Unique: true}), 72},
-		"a TTL index":       {index(document.Index{Keys: document.JSON(`{"at": 1}`), ExpireAfterSeconds: &seconds}), 72},
-		"its order":         {c.DropIndex(ctx, "sensor_1_at_1"), 72},
-		"a transaction":     {insertErr, 263},
-		"a delete in one":   {deleteErr, 263},
-		"findAndModify":     {modifyErr, 166},
-		"a change stream":   {watchErr, 166},
-		"another name":      {c.Rename(ctx, "test", "climate", false), 166},
-		"a validator":       {c.Modify(ctx, document.JSON(`{"validator": {"v": 1}}`)), 72},
-		"finer granularity": {c.Modify(ctx, document.JSON(`{"timeseries": {"granularity": "hours"}}`)), 72},
+		"one":              {update(`{"sensor": "a"}`, `{"$set": {"sensor": "b"}}`, nil), 72},
+		"an upsert":        {update(`{"sensor": "a"}`, `{"$set": {"sensor": "b"}}`, &document.UpdateOptions{Many: true, Upsert: true}), 72},
+		"another field":    {update(`{"sensor": "a"}`, `{"$set": {"v": "b"}}`, many), 72},
+		"by another field": {update(`{"$or": [{"sensor": "a"}, {"v": 1}]}`, `{"$set": {"sensor": "b"}}`, many), 72},
+		"by $expr":         {update(`{"$expr": true}`, `{"$set": {"sensor": "b"}}`, many), 72},
+		"a rename":         {update(`{"sensor": "a"}`, `{"$rename": {"sensor": "v"}}`, many), 72},
+		"a replacement":    {replaceErr, 72},
+		"a unique index":   {index(document.Index{Keys: document.JSON(`{"v": 1}`), Unique: true}), 72},
+		"a TTL index":      {index(document.Index{Keys: document.JSON(`{"at": 1}`), ExpireAfterSeconds: &seconds}), 72},
+		"its order":        {c.DropIndex(ctx, "sensor_1_at_1"), 72},
+		"a transaction":    {insertErr, 263},
+		"a delete in one":  {deleteErr, 263},
+		"findAndModify":    {modifyErr, 166},
+		"a change stream":  {watchErr, 166},
+		"another name":     {c.Rename(ctx, "test", "climate", false), 166},
+		"a validator":      {c.Modify(ctx, document.JSON(`{"validator": {"v": 1}}`)), 72},
 	} {
 		if document.CodeOf(got.err) != got.code {
 			t.Errorf("%s: %v, want the code %d", what, got.err, got.code)
 		}
 	}
 	must(t, c.Modify(ctx, document.JSON(`{"timeseries": {"granularity": "minutes"}, "expireAfterSeconds": 9}`)))
+	if err := c.Modify(ctx, document.JSON(`{"timeseries": {"granularity": "seconds"}}`)); document.CodeOf(err) != 72 {
+		t.Errorf("a finer granularity: %v", err)
+	}
 	must(t, c.Modify(ctx, document.JSON(`{"expireAfterSeconds": "off"}`)))
 	list, err := s.Database("test").Collections(ctx)
 	must(t, err)

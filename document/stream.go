@@ -10,6 +10,7 @@ import (
 	"slices"
 	"sort"
 	"strconv"
+	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
@@ -115,6 +116,9 @@ func (s *Store) openStream(ctx context.Context, ns namespace, stages []document,
 	}
 	if ns.database == "admin" || ns.database == "config" || ns.database == localDatabase {
 		return nil, mongoerror.New(mongoerror.InvalidNamespace, "$changeStream may not be opened on the internal %s database", ns.database)
+	}
+	if strings.HasPrefix(ns.collection, "system.") {
+		return nil, mongoerror.New(mongoerror.InvalidNamespace, "$changeStream may not be opened on the internal %s.%s collection", ns.database, ns.collection)
 	}
 	if ns.collection != "" {
 		if err := s.Database(ns.database).Lookup(ns.collection).notSeries(); err != nil {

@@ -62,12 +62,17 @@ func (s *Store) watch(ctx context.Context, ns namespace, pipeline any, o *WatchO
 	return s.openStream(ctx, ns, stages, o)
 }
 
-// changeStreamStage returns the argument of a pipeline's first stage when that is $changeStream.
-func changeStreamStage(stages []document) (document, bool) {
-	if !begins(stages, "$changeStream") {
-		return nil, false
+// changeStreamStage returns the argument of a pipeline's first stage, which is $changeStream.
+func changeStreamStage(stages []document) (document, error) {
+	elements, err := stages[0].Elements()
+	if err != nil || len(elements) != 1 {
+		return nil, mongoerror.New(mongoerror.Code(40323), "A pipeline stage specification object must contain exactly one field.")
 	}
-	return stages[0].Index(0).Value().DocumentOK()
+	spec, ok := elements[0].Value().DocumentOK()
+	if !ok {
+		return nil, mongoerror.New(mongoerror.Code(6188500), "$changeStream must take a nested object but found: $changeStream: %s", elements[0].Value())
+	}
+	return spec, nil
 }
 
 // begins reports whether the first stage is of a kind.

@@ -202,10 +202,14 @@ func (r *request) checkImages() error {
 			return document.NewError(codeUnknownField, "BSON field '%s.%s.%s' is an unknown field.", r.name, name, field)
 		}
 	}
-	if spec.Lookup("enabled").Type == 0 {
+	switch v := spec.Lookup("enabled"); v.Type {
+	case bsoncore.TypeBoolean:
+		return nil
+	case 0:
 		return document.NewError(codeMissingField, "BSON field '%s.%s.enabled' is missing but a required field", r.name, name)
+	default:
+		return wrongType(r.name+"."+name+".enabled", v, "bool")
 	}
-	return nil
 }
 
 // onView is the error of a command that views and time series do not have; nil for a collection, and for nothing.

@@ -490,7 +490,7 @@ func (r *request) aggregate() (bsoncore.Document, error) {
 		o.NoSpill = !spill
 	}
 	name, whole := r.target.StringValueOK()
-	if one, isNumber := asInt64(r.target); !whole && (!isNumber || one != 1) {
+	if one, isNumber := asInt64(r.target); !whole && (!isNumber || one != 1 || r.target.Type == bsoncore.TypeDouble && r.target.Double() != 1) {
 		return nil, r.nameless()
 	}
 	if explain, err := r.flag("explain"); err != nil {

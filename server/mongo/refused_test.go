@@ -55,6 +55,63 @@ func TestRefusedArguments(t *testing.T) {
 	}
 }
 
+// TestRefusedStages has pipelines that MongoDB refuses with the same codes.
+func TestRefusedStages(t *testing.T) {
+	c := filled(t, 5, &Options{})
+	window := func(output bson.D) bson.D {
+		return cmd("$setWindowFields", cmd("sortBy", cmd("_id", 1), "output", cmd("w", output)))
+	}
+	documents := func(upper any) bson.D { return cmd("$sum", 1, "window", cmd("documents", bson.A{0, upper})) }
+	beside := cmd("documents", bson.A{-1, 0})
+	densify := func(low, high any) bson.D {
+		return cmd("$densify", cmd("field", "n", "range", cmd("step", 1, "bounds", bson.A{low, high})))
+	}
+	decimal, err := bson.ParseDecimal128("1.5")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		stage bson.D
+		code  int32
+	}{
+		{cmd("$sort", cmd("a", decimal)), 15975},
+		{cmd("$sort", cmd("a", "1")), 15974},
+		{cmd("$project", cmd("a", cmd("$map", cmd("input", bson.A{}, "as", 1, "in", 1)))), 9},
+		{cmd("$project", cmd("a", cmd("$filter", cmd("input", bson.A{}, "as", nil, "cond", 1)))), 9},
+		{cmd("$project", cmd("a", cmd("$maxN", 1))), 5787900},
+		{cmd("$project", cmd("a", cmd("$firstN", 1))), 5787801},
+		{cmd("$project", cmd("a", cmd("$meta", "textScore"))), 40218},
+		{cmd("$group", cmd("_id", cmd("$meta", "textScore"))), 40218},
+		{cmd("$facet", cmd("a", bson.A{cmd("$set", cmd("a", cmd("$meta", "textScore")))})), 40218},
+		{cmd("$group", cmd("_id", 1, "a.b", 1)), 40234},
+		{cmd("$group", cmd("_id", 1, "a.b", cmd("$sum", 1))), 40235},
+		{window(documents(int64(1) << 31)), 9},
+		{window(documents(1.5)), 9},
+		{window(cmd("$rank", bson.D{}, "x", 1)), 5371601},
+		{window(cmd("$denseRank", bson.D{}, "$sum", 1)), 5371601},
+		{window(cmd("$sum", 1, "$rank", bson.D{})), 9},
+		{window(cmd("$integral", cmd("input", "$_id", "unit", "day"), "window", beside)), 5423901},
+		{window(cmd("$derivative", cmd("input", "$_id", "unit", "day"), "window", beside)), 5624900},
+		{densify("a", "b"), 5946800},
+		{densify("a", bson.DateTime(0)), 5946800},
+		{densify("a", 1), 5733402},
+		{densify(1, "a"), 5733406},
+		{densify(1, bson.DateTime(0)), 5733406},
+		{cmd("$geoNear", cmd("near", bson.A{1, 2}, "distanceField", "d", "collation", bson.D{})), 40227},
+		{cmd("$geoNear", cmd("near", bson.A{1, 2}, "distanceField", "d", "start", 1)), 50856},
+		{cmd("$changeStream", 1), 6188500},
+		{cmd("$changeStream", bson.D{}, "$match", bson.D{}), 40323},
+	} {
+		c.refused("d", cmd("aggregate", "c", "pipeline", bson.A{test.stage}, "cursor", bson.D{}), test.code)
+	}
+	c.refused("d", cmd("aggregate", "system.views", "pipeline", bson.A{cmd("$changeStream", bson.D{})}, "cursor", bson.D{}), 73)
+	c.refused("d", cmd("aggregate", 1.5, "pipeline", bson.A{cmd("$documents", bson.A{})}, "cursor", bson.D{}), 9)
+	for _, enabled := range []any{1, "yes"} {
+		c.refused("d", cmd("collMod", "c", "changeStreamPreAndPostImages", cmd("enabled", enabled)), 14)
+		c.refused("d", cmd("create", "new", "changeStreamPreAndPostImages", cmd("enabled", enabled)), 14)
+	}
+}
+
 // TestRefusedOnViews has what MongoDB refuses of views, with its codes.
 func TestRefusedOnViews(t *testing.T) {
 	c := filled(t, 5, &Options{})

@@ -109,7 +109,7 @@ func (o *Options) memory() int64 {
 }
 
 func (o *Options) expression() *expression.Options {
-	return &expression.Options{Collation: o.Collation, Let: o.Let, Now: o.Now, Call: o.Call, Unsorted: true}
+	return &expression.Options{Collation: o.Collation, Let: o.Let, Now: o.Now, Call: o.Call, Unsorted: true, Unscored: true}
 }
 
 // inCollection returns the options of a pipeline inside of the pipeline.

@@ -181,9 +181,11 @@ func (s *densifyStage) parseBounds(v value) error {
 	}
 	ascending := order.Compare(s.low, s.high, nil) <= 0
 	switch {
-	case !ascending || dates == 0 && !(isNumber(s.low) && isNumber(s.high)):
+	case !ascending:
 		return mongoerror.New(mongoerror.Code(5733402), "A bounding array must be an ascending array of either two dates or two numbers")
-	case dates == 1:
+	case s.low.Type != bsoncore.TypeDateTime && !isNumber(s.low):
+		return mongoerror.New(mongoerror.Code(5946800), "Explicit bounds must be numeric or dates")
+	case dates == 1 || dates == 0 && !isNumber(s.high):
 		return mongoerror.New(mongoerror.Code(5733406), "A bounding array must contain either both dates or both numeric types")
 	case dates == 2 && s.unit == "":
 		return mongoerror.New(mongoerror.Code(5733410), "A bounding array of dates must specify a unit")

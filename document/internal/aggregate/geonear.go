@@ -101,6 +101,10 @@ func (s *geoNearStage) option(p *parser, name string, v value) (err error) {
 		return mongoerror.New(mongoerror.Code(50858), "$geoNear no longer supports the 'limit' parameter. Use a $limit stage instead.")
 	case "num":
 		return mongoerror.New(mongoerror.Code(50857), "$geoNear no longer supports the 'num' parameter. Use a $limit stage instead.")
+	case "start":
+		return mongoerror.New(mongoerror.Code(50856), "$geoNear no longer supports the 'start' argument.")
+	case "collation":
+		return mongoerror.New(mongoerror.Code(40227), "$geoNear does not accept the 'collation' parameter. Instead, specify a collation for the entire aggregation command.")
 	}
 	return err
 }

@@ -72,12 +72,12 @@ func emptyID(spec value) value {
 
 func (p *parser) groupField(name string, v value) (*accumulation, error) {
 	switch {
+	case v.Type != bsoncore.TypeEmbeddedDocument || len(v.Data) <= bsoncore.EmptyDocumentLength:
+		return nil, mongoerror.New(mongoerror.Code(40234), "The field '%s' must be an accumulator object", name)
 	case strings.Contains(name, "."):
 		return nil, mongoerror.New(mongoerror.Code(40235), "The field name '%s' cannot contain '.'", name)
 	case strings.HasPrefix(name, "$"):
 		return nil, mongoerror.New(mongoerror.Code(40236), "The field name '%s' cannot be an operator name", name)
-	case v.Type != bsoncore.TypeEmbeddedDocument || len(v.Data) <= bsoncore.EmptyDocumentLength:
-		return nil, mongoerror.New(mongoerror.Code(40234), "The field '%s' must be an accumulator object", name)
 	}
 	elements, err := v.Document().Elements()
 	if err != nil {

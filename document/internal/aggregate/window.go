@@ -1,6 +1,7 @@
 package aggregate
 
 import (
+	"slices"
 	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
@@ -147,6 +148,10 @@ func (s *windowStage) parseFunction(p *parser, spec document) (*windowFunction, 
 	}
 	f := &windowFunction{bounds: bounds{lower: bound{unbounded: true}, upper: bound{unbounded: true}}}
 	var argument, window value
+	first := slices.IndexFunc(elements, func(e bsoncore.Element) bool { return strings.HasPrefix(e.Key(), "$") })
+	if first >= 0 && isRank(elements[first].Key()) && len(elements) > 1 {
+		return nil, mongoerror.New(mongoerror.Code(5371601), "Rank style window functions take no other arguments")
+	}
 	for _, e := range elements {
 		switch {
 		case strings.HasPrefix(e.Key(), "$") && f.op == "":
@@ -177,7 +182,7 @@ func (s *windowStage) parseFunction(p *parser, spec document) (*windowFunction, 
 func (s *windowStage) parseArgument(p *parser, f *windowFunction, v, window value) (err error) {
 	switch f.op {
 	case "$rank", "$denseRank", "$documentNumber":
-		return s.parseRank(f, v, window)
+		return s.parseRank(f, v)
 	case "$shift":
 		return s.parseShift(p, f, v, window)
 	case "$expMovingAvg":
@@ -354,7 +359,7 @@ func (p *parser) bound(v value, ranged bool) (bound, error) {
 		return bound{}, mongoerror.New(mongoerror.FailedToParse, "Numeric window bounds must be a constant number: %s", v)
 	}
 	i, exact := n.Int64()
-	if !ranged && !exact {
+	if !ranged && (!exact || i != int64(int32(i))) {
 		return bound{}, mongoerror.New(mongoerror.FailedToParse, "Numeric document-based bounds must be an integer")
 	}
 	if exact && ranged && !n.IsInteger() {

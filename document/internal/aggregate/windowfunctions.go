@@ -329,11 +329,18 @@ func (c *covariance) reset() { *c = covariance{sample: c.sample} }
 func (f *windowFunction) position(v value) (number.Number, error) {
 	switch {
 	case v.Type == bsoncore.TypeDateTime && f.unit == "":
+		if f.op == "$integral" {
+			return number.Number{}, mongoerror.New(mongoerror.Code(5423902), "$integral (with no 'unit') expects the sortBy field to be numeric")
+		}
 		return number.Number{}, mongoerror.New(mongoerror.Code(5624901), "%s where the sortBy is a Date requires a 'unit'", f.op)
 	case v.Type == bsoncore.TypeDateTime:
 		return number.Int64(v.DateTime()), nil
 	case f.unit != "":
-		return number.Number{}, mongoerror.New(mongoerror.Code(5624900), "%s with 'unit' expects the sortBy field to be a Date", f.op)
+		code := mongoerror.Code(5624900)
+		if f.op == "$integral" {
+			code = 5423901
+		}
+		return number.Number{}, mongoerror.New(code, "%s with 'unit' expects the sortBy field to be a Date", f.op)
 	}
 	n, ok := number.Of(v)
 	if !ok && f.op == "$integral" {

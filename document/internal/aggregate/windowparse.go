@@ -8,12 +8,13 @@ import (
 	"github.com/pandodb/pando/document/internal/number"
 )
 
-func (s *windowStage) parseRank(f *windowFunction, v, window value) error {
+// isRank reports whether a window function is one of those that number documents.
+func isRank(op string) bool { return op == "$rank" || op == "$denseRank" || op == "$documentNumber" }
+
+func (s *windowStage) parseRank(f *windowFunction, v value) error {
 	switch {
 	case v.Type != bsoncore.TypeEmbeddedDocument || len(v.Data) > bsoncore.EmptyDocumentLength:
 		return mongoerror.New(mongoerror.Code(5371603), "(None) must be specified with '%s' as the value", f.op)
-	case window.Type != 0:
-		return mongoerror.New(mongoerror.Code(5371601), "Rank style window functions take no other arguments")
 	case s.sort == nil || len(s.sort.Parts()) != 1:
 		return mongoerror.New(mongoerror.Code(5371602), "%s must be specified with a top level sortBy expression with exactly one element", f.op)
 	}

@@ -1,7 +1,6 @@
 package number
 
 import (
-	"math"
 	"math/big"
 
 	"github.com/cockroachdb/apd/v3"
@@ -306,13 +305,16 @@ func (d Decimal) Atan2(x Decimal) Decimal {
 	if d.IsNaN() || x.IsNaN() {
 		return Decimal{hi: nanBits}
 	}
-	if d.IsInf() || x.IsInf() || d.Sign() == 0 && x.Sign() >= 0 && !x.Negative() {
-		if d.Sign() == 0 {
-			return d
-		}
-		return fullDecimal(math.Atan2(d.Float64(), x.Float64()))
+	switch {
+	case x.IsInf() && !x.Negative() && !d.IsInf():
+		return Decimal{hi: d.hi & signBit} // the smallest zero
+	case d.Sign() == 0 && !x.Negative():
+		return d
 	}
 	k := newCalculator(working)
+	if d.IsInf() || x.IsInf() {
+		return store(k.distant(d, x))
+	}
 	var a, b apd.Decimal
 	d.load(&a)
 	x.load(&b)
@@ -335,6 +337,22 @@ func (d Decimal) Atan2(x Decimal) Decimal {
 		angle = k.add(angle, pi)
 	}
 	return store(angle)
+}
+
+// distant returns the angle of a point that is infinitely far away, but not along the axis x.
+func (k *calculator) distant(y, x Decimal) *apd.Decimal {
+	eighths := int64(4) // of a turn of pi
+	switch {
+	case !y.IsInf():
+		eighths = 8
+	case x.IsInf() && x.Negative():
+		eighths = 6
+	case x.IsInf():
+		eighths = 2
+	}
+	angle := k.div(k.mul(k.pi(), integer(eighths)), integer(8))
+	angle.Negative = y.Negative()
+	return angle
 }
 
 // Degrees returns d, which is in radians, in degrees: d times 180/pi, of which the server has 34 digits.

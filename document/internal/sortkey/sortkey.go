@@ -95,7 +95,10 @@ func direction(v bsoncore.Value) (int64, bool) {
 		return int64(v.Double()), true
 	case bsoncore.TypeDecimal128:
 		n, exact := decimal(v)
-		return n, exact
+		if !exact {
+			return 0, true // a number, but no direction
+		}
+		return n, true
 	}
 	return 0, false
 }
