@@ -160,7 +160,7 @@ func (db *DB) Keyspace(name string, opts *KeyspaceOptions) (*Keyspace, error) {
 	return &Keyspace{db: db, ks: ks}, nil
 }
 
-// Default returns the default keyspace, the one that the methods of DB work on.
+// Default returns the default keyspace, the one that the methods of DB work on. Its name is "default".
 func (db *DB) Default() *Keyspace { return db.main }
 
 // KeyspaceInfo describes a keyspace.

@@ -31,7 +31,8 @@ var (
 	ErrClosed = engine.ErrClosed
 	// ErrReadOnly means that a write was asked of a database or transaction that only reads.
 	ErrReadOnly = engine.ErrReadOnly
-	// ErrConflict means that another commit changed what an optimistic transaction had read or written. Run it again.
+	// ErrConflict means that another commit changed what an optimistic transaction had read or written, or that this cannot be told any
+	// more: since it began more than two memtables have settled, or a batch too large for memory was committed. Run it again.
 	ErrConflict = engine.ErrConflict
 	// ErrTxDone means that the transaction was committed or rolled back before.
 	ErrTxDone = engine.ErrTxDone

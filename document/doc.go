@@ -30,6 +30,13 @@
 // Whatever a caller can do wrong is an *Error with MongoDB's code: errors.Is(err, document.DuplicateKey). A document that is not
 // there is ErrNotFound. Errors of the storage underneath are those of package pando.
 //
+// # For servers
+//
+// What a server of MongoDB's protocol needs besides is public, and of no use to other programs: statements that are carried out once
+// (WithStatements, Store.Outcome, Store.ForgetSession), the oplog (Collection.ApplyDiff, Store.Noop, Store.LastTime, Store.Tick),
+// commands of MongoDB's that are built of pieces here (Database.CreateAs, Collection.CopyCapped, Collection.StorageStats, IDIndex,
+// KnownIndexFields), and what messages and checks need (CheckBSON, NewError, Number, TypeName, NewListCursor).
+//
 // # Concurrency
 //
 // Store, Database and Collection may be used from any number of goroutines at once; a Tx, the collections seen through it, and

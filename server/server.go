@@ -49,7 +49,8 @@ type Server struct {
 // drainTime is how long a shutdown waits for commands that run.
 const drainTime = 10 * time.Second
 
-// Start opens the store and begins to serve. Close ends it. A nil logger is silent.
+// Start opens the store and begins to serve; Close, which must be called, ends it. A nil logger is silent. It fails with ErrConfig when
+// c makes no sense, with the system's error when an address is in use or a certificate cannot be read, and with those of pando.Open.
 func Start(c Config, log *slog.Logger) (*Server, error) { return begin(c, log, nil) }
 
 // begin is Start. tune, if there is one, changes what is not for everybody to set.
