@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math/bits"
+	"sync"
 )
 
 // Data generates the records of a workload: record i of a set has the same key in every engine, and a value that tells which
@@ -13,6 +14,9 @@ type Data struct {
 	ValueBytes int
 	Ordered    bool // keys grow with i; otherwise they are a random function of it
 	JSON       bool // values are small documents that compress as documents do; ValueBytes is about their length
+
+	longOnce sync.Once
+	noise    []byte // what long values are made of
 }
 
 // The multipliers of splitmix64 (Steele, Lea, Flood 2014).
@@ -55,6 +59,9 @@ func (d *Data) Value(dst []byte, i, v uint64) []byte {
 		return d.document(dst, i, v)
 	}
 	n := d.ValueBytes
+	if n > longValue {
+		return d.long(dst, i, v)
+	}
 	dst = grow(dst, n+8)
 	binary.LittleEndian.PutUint64(dst, v)
 	s := stream(i, v)
@@ -76,12 +83,11 @@ func (d *Data) Check(value []byte, i uint64) error {
 	if len(value) < 8 {
 		return nil
 	}
-	s, step := stream(i, binary.LittleEndian.Uint64(value)), uint64(1)
 	if len(value) > longValue {
-		step = longStep
+		return d.checkLong(value, i)
 	}
-	at := 8 * int(step)
-	for s += golden * step; at+8 <= len(value); s, at = s+golden*step, at+8*int(step) {
+	s, at := stream(i, binary.LittleEndian.Uint64(value)), 8
+	for s += golden; at+8 <= len(value); s, at = s+golden, at+8 {
 		if binary.LittleEndian.Uint64(value[at:]) != word(s) {
 			return fmt.Errorf("record %d: wrong value at byte %d", i, at)
 		}
@@ -89,29 +95,9 @@ func (d *Data) Check(value []byte, i uint64) error {
 	return checkTail(value, i)
 }
 
-// checkWord checks the whole word at a place.
-func checkWord(value []byte, i uint64, at int) error {
-	if binary.LittleEndian.Uint64(value[at:]) != word(stream(i, binary.LittleEndian.Uint64(value))+golden*uint64(at/8)) {
-		return fmt.Errorf("record %d: wrong value at byte %d", i, at)
-	}
-	return nil
-}
-
-// Of values above longValue bytes, one word in longStep is checked, and the last: reading all of it costs about as much as an engine needs
-// to copy it. A step of 31 words meets every sector.
-const (
-	longValue = 4096
-	longStep  = 31
-)
-
 // checkTail checks the last bytes, those that do not make a whole word included.
 func checkTail(value []byte, i uint64) error {
 	at := len(value) &^ 7
-	if at > 8 {
-		if err := checkWord(value, i, at-8); err != nil {
-			return err
-		}
-	}
 	if at == len(value) || at == 0 {
 		return nil
 	}
