@@ -169,6 +169,21 @@ type idSource struct {
 	counter atomic.Uint32
 }
 
+// newIDs reserves ObjectIDs for the documents of a batch, so that they are in its order whoever asks first.
+func (s *Store) newIDs(n int) func(i int) bson.ObjectID {
+	last := s.ids.counter.Add(uint32(n))
+	first, t := last-uint32(n)+1, uint32(s.clock.Now().Unix())
+	return func(i int) bson.ObjectID { return s.ids.id(t, first+uint32(i)) }
+}
+
+// id makes an ObjectID.
+func (s *idSource) id(t, n uint32) (id bson.ObjectID) {
+	id[0], id[1], id[2], id[3] = byte(t>>24), byte(t>>16), byte(t>>8), byte(t)
+	copy(id[4:9], s.process[:])
+	id[9], id[10], id[11] = byte(n>>16), byte(n>>8), byte(n)
+	return id
+}
+
 func (i *idSource) init() error {
 	var seed [8]byte
 	if _, err := rand.Read(seed[:]); err != nil {
