@@ -3,6 +3,7 @@ package expression
 import (
 	"crypto/md5"
 	"encoding/binary"
+	"math"
 
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 
@@ -29,8 +30,7 @@ func HashedKey(v bsoncore.Value) int64 {
 func appendHashed(dst []byte, v bsoncore.Value, name []byte) []byte {
 	dst = append(binary.LittleEndian.AppendUint32(dst, uint32(hashedClass(v.Type))), name...)
 	if n, ok := number.Of(v); ok {
-		i, _ := n.Int64()
-		return binary.LittleEndian.AppendUint64(dst, uint64(i))
+		return binary.LittleEndian.AppendUint64(dst, uint64(hashedNumber(n, v.Type)))
 	}
 	if !isObject(v) && !isArray(v) {
 		return append(dst, v.Data...)
@@ -43,6 +43,19 @@ func appendHashed(dst []byte, v bsoncore.Value, name []byte) []byte {
 		}
 		dst = appendHashed(dst, element, append(key[:len(key):len(key)], 0))
 	}
+}
+
+// hashedNumber is the int64 that is hashed of a number: a double loses its fraction, a decimal is rounded, and 2 to the 63rd as a double
+// overflows, where what is larger becomes the largest.
+func hashedNumber(n number.Number, t bsoncore.Type) int64 {
+	if t == bsoncore.TypeDecimal128 {
+		n = number.FromDecimal(n.Decimal().Quantize(0, number.HalfEven))
+	}
+	if t == bsoncore.TypeDouble && n.Float64() == 1<<63 {
+		return math.MinInt64
+	}
+	i, _ := n.Int64()
+	return i
 }
 
 // hashedClass is the number of a type's class in hashes.

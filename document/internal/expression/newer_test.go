@@ -51,6 +51,7 @@ func TestHashedKeys(t *testing.T) {
 		`{"$timestamp": {"t": 5, "i": 6}}`: -6832991088748649283, `{"$minKey": 1}`: 7961148599568647290, `{"$maxKey": 1}`: 5504842513779440750,
 		`{"$binary": {"base64": "YWI=", "subType": "00"}}`: -5211738885555603998, `1e300`: 921523596458303250, `{"$numberDouble": "NaN"}`: 4854801880128277513,
 		`{"$regularExpression": {"pattern": "a", "options": "i"}}`: -1736204118293582337,
+		`{"$numberDecimal": "2147483647.5"}`:                       -6026746251351052787, `{"$numberDouble": "9.223372036854775808e18"}`: 4532067210535695462,
 	} {
 		if got := HashedKey(value(t, v)); got != want {
 			t.Errorf("%s: got %d, want %d", v, got, want)

@@ -256,7 +256,12 @@ func (d Decimal) Quantize(places int, how Rounding) Decimal {
 	var x, rounded apd.Decimal
 	c := context34()
 	c.Rounding = how.rounder()
-	condition, _ := c.Quantize(&rounded, d.load(&x), int32(-places))
+	if d.load(&x); !x.IsZero() && int64(x.Exponent)+x.NumDigits() < int64(-places) {
+		// apd rounds to zero, whatever the way, what is below a tenth of the last place: the tenth is rounded as that should be.
+		x.Coeff.SetInt64(1)
+		x.Exponent = int32(-places - 1)
+	}
+	condition, _ := c.Quantize(&rounded, &x, int32(-places))
 	if condition.InvalidOperation() || rounded.Form != apd.Finite {
 		return d.padded()
 	}

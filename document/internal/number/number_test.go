@@ -265,6 +265,44 @@ func TestTranscendental(t *testing.T) {
 	}
 }
 
+// TestQuantize rounds what is far below the last place that is kept, too.
+func TestQuantize(t *testing.T) {
+	for _, test := range []struct {
+		d                               string
+		places                          int
+		even, truncated, ceiling, floor string
+	}{
+		{"12.5", 0, "12", "12", "13", "12"},
+		{"0.5", 0, "0", "0", "1", "0"},
+		{"0.06", 0, "0", "0", "1", "0"},
+		{"-0.06", 0, "-0", "-0", "-0", "-1"},
+		{"1E-6176", 0, "0", "0", "1", "0"},
+		{"-1E-6176", 2, "-0.00", "-0.00", "-0.00", "-0.01"},
+		{"3", -2, "0E+2", "0E+2", "1E+2", "0E+2"},
+		{"0.00", 0, "0", "0", "0", "0"},
+	} {
+		d, ok := ParseDecimal(test.d)
+		if !ok {
+			t.Fatalf("%s is no decimal", test.d)
+		}
+		for how, want := range map[Rounding]string{HalfEven: test.even, Truncate: test.truncated, Ceiling: test.ceiling, Floor: test.floor} {
+			if got := d.Quantize(test.places, how).String(); got != want {
+				t.Errorf("%s to %d places, way %d: %s, want %s", test.d, test.places, how, got, want)
+			}
+		}
+	}
+}
+
+// TestLogarithmsOfTheSmallestDoubles has doubles of fewer than 53 bits.
+func TestLogarithmsOfTheSmallestDoubles(t *testing.T) {
+	if got := Log10(1e-320); got != -320.000004834948 {
+		t.Errorf("log10 of 1e-320: %v", got)
+	}
+	if got := Log(5e-324); got != -744.4400719213812 {
+		t.Errorf("ln of 5e-324: %v", got)
+	}
+}
+
 func TestPower(t *testing.T) {
 	for _, test := range []struct{ x, y, want float64 }{
 		{0.1, 10, 1.0000000000000006e-10}, {1 << 62, 2.5, 4.567192616659072e+46}, {1 << 62, -2.5, 2.1895288505075267e-47},

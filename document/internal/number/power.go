@@ -28,7 +28,7 @@ func Exp(x float64) float64 {
 
 // Log returns the natural logarithm, rounded once.
 func Log(x float64) float64 {
-	if !(x >= 0x1p-1000) || math.IsInf(x, 0) || x == 1 {
+	if !(x > 0) || math.IsInf(x, 0) || x == 1 {
 		return math.Log(x)
 	}
 	l := logarithm(x)
@@ -39,7 +39,7 @@ func Log(x float64) float64 {
 // fraction and log10(2) in two parts, for the exponent (Sun's fdlibm, 1993).
 func Log10(x float64) float64 {
 	const logTwoHigh, logTwoLow = 3.01029995663611771306e-01, 3.69423907715893078616e-13
-	if !(x >= 0x1p-1000) || math.IsInf(x, 0) {
+	if !(x > 0) || math.IsInf(x, 0) {
 		return math.Log10(x)
 	}
 	fraction, exponent := math.Frexp(x) // the fraction is below 1

@@ -40,6 +40,7 @@ func TestFind(t *testing.T) {
 		{"a(?!b)", "", "abac", 0, []int{2, 3}, false},
 		{"(?<x>a)(b)", "", "ab", 0, []int{0, 2, 0, 1, 1, 2}, true},
 		{"c", "", "ab", 0, nil, true},
+		{`\i\y\_`, "", "aiy_", 0, []int{1, 4}, true},
 	} {
 		p, err := Compile(c.pattern, c.options)
 		if err != nil {

@@ -136,6 +136,8 @@ func (t *translator) escape() bool {
 		t.control()
 	case 'x':
 		t.hexadecimal()
+	case 'F', 'I', 'J', 'M', 'O', 'T', 'Y', '_', 'i', 'j', 'm', 'q', 'y':
+		t.out.WriteByte(c) // means nothing, and so itself
 	case '1', '2', '3', '4', '5', '6', '7', '8', '9', 'K', 'G', 'R', 'X', 'k', 'g':
 		t.out.WriteString(`\` + string(c))
 		return false
