@@ -1,4 +1,7 @@
 // Package corrupt defines the one error with which every layer reports bytes that are not what was written.
+//
+// It promises that errors.Is finds Err, and errors.As the place, through whatever layers wrap it. It reads and repairs nothing, and is
+// not for devices that fail: those have errors of their own.
 package corrupt
 
 import (
