@@ -12,8 +12,8 @@ import (
 
 // lay is rewrite for the commonest leaf, which stays one and has all its changes at hand: deltas and changes are laid over its old page,
 // of which the rest is copied as it lies there, and the filter stays where the keys do. To take out each record and put it into another
-// page takes several times as long. It is not done where the leaf grows by these changes and is to be split, or is too little for one, or
-// each record has to be looked at.
+// page takes several times as long. It is not done where the leaf is to be split, or is too little for one, or each record has to be looked
+// at.
 func (a *applier) lay(src *source, raw []byte, deltas []segment.Request, lo, hi []byte) (done bool, err error) {
 	if !a.lays(src, lo, hi) {
 		return false, nil
@@ -21,12 +21,7 @@ func (a *applier) lay(src *source, raw []byte, deltas []segment.Request, lo, hi 
 	w, b, i := &a.leaf, src.b, src.i
 	grows := a.newcomers(b.filterOf(i))
 	folded := len(raw) + a.growth(deltas, grows)
-	w.fit(folded, b.slots[i].ptr)
-	most := w.most()
-	if grows == 0 {
-		most = w.largest() // of two leaves each would take as many deltas as the one
-	}
-	if folded+grows > most {
+	if w.fit(folded, b.slots[i].ptr); folded+grows > w.most() {
 		return false, nil
 	}
 	if ok, err := a.layOver(raw, deltas); err != nil {
@@ -38,7 +33,7 @@ func (a *applier) lay(src *source, raw []byte, deltas []segment.Request, lo, hi 
 	if !ok {
 		return false, a.root.badLeaf(b, i, fmt.Errorf("no beginning of a page: %w", corrupt.Err))
 	}
-	if n := len(a.page); h.Count == 0 || n > most || w.waits(n) {
+	if n := len(a.page); h.Count == 0 || n > w.most() || w.waits(n) {
 		return false, nil
 	}
 	w.begin(lo, src.pinned != 0)

@@ -95,25 +95,3 @@ func TestLaidFilterForgets(t *testing.T) {
 		t.Errorf("the filter lets %d of %d keys through that went", through, rounds*step)
 	}
 }
-
-// A leaf that is larger than others would be now is not split for changes that do not make it grow.
-func TestLaidLeafStaysOne(t *testing.T) {
-	w := layouttest.NewWorld(t, config(), 1, 0, 0)
-	w.Apply(nil, rows(0, 450, 1), layout.ApplyOptions{LeafBytes: 64 << 10, Codec: segment.None})
-	o := layout.ApplyOptions{LeafBytes: 4 << 10, MaxDeltas: 1, Codec: segment.None}
-	for range 4 {
-		w.Apply(nil, rows(3, 450, 50), o)
-	}
-	if n := len(pointers(t, w, segment.KindLeaf)); n != 1 {
-		t.Errorf("%d leaves", n)
-	}
-	for i := range 4 {
-		w.Apply(nil, rows(450+i, 451+i, 1), o)
-	}
-	if n := len(pointers(t, w, segment.KindLeaf)); n < 2 {
-		t.Errorf("%d leaf", n)
-	}
-	w.Audit()
-	w.Verify(w.Root, w.Model, w.Now)
-	w.Check(w.Root)
-}
