@@ -135,7 +135,8 @@ func newIndexCreateCommand(a *app) *cobra.Command {
 		Use:   "create DIR COLLECTION KEYS",
 		Short: "Make an index",
 		Long: `Create makes an index over fields of a collection and prints its name. KEYS are fields with 1 (ascending), -1 (descending),
-"hashed" or "2dsphere"; {"$**": 1} is a wildcard. An interrupted build is undone when the database is opened next.`,
+"hashed" or "2dsphere"; {"$**": 1} is a wildcard. A collection that is not there is made. An interrupted build is undone when the
+database is opened next.`,
 		Example: `  pando index create mydb users '{email: 1}' --unique
   pando index create mydb flights '{carrier: 1, dep_delay: -1}' --partial '{dep_delay: {$gt: 0}}'
   pando index create mydb sessions '{seen: 1}' --ttl 3600
@@ -151,13 +152,9 @@ func newIndexCreateCommand(a *app) *cobra.Command {
 			return err
 		}
 		return a.writingStore(args[0], write.options(true), func(s *document.Store) error {
-			c, err := database.existing(cmd.Context(), s, args[1])
-			if err != nil {
-				return err
-			}
 			bar := a.counter("indexing")
 			defer bar.end()
-			names, err := c.CreateIndexes(cmd.Context(), []bson.Raw{spec}, bar.of)
+			names, err := s.Database(string(database)).Lookup(args[1]).CreateIndexes(cmd.Context(), []bson.Raw{spec}, bar.of)
 			if err != nil {
 				return err
 			}
