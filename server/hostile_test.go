@@ -83,7 +83,8 @@ func TestAnswersNotTaken(t *testing.T) {
 	left(t, s, 1)
 }
 
-// TestClientsThatLeave: a command whose client has gone does not go on for ever, nor hold the connection.
+// TestClientsThatLeave: a command whose client has gone does not go on for ever, nor hold the connection, also when the client had sent
+// other commands behind it.
 func TestClientsThatLeave(t *testing.T) {
 	s := start(t, Config{Addr: "127.0.0.1:0"})
 	h := newHonest(t, s)
@@ -92,8 +93,9 @@ func TestClientsThatLeave(t *testing.T) {
 	version := h.must("admin", cmd("hello", 1)).Lookup("topologyVersion")
 	const hours = int64(10 * time.Hour / time.Millisecond)
 	var gone []*peer
-	for _, test := range []func(p *peer) bson.D{
-		func(*peer) bson.D { return cmd("hello", 1, "topologyVersion", version, "maxAwaitTimeMS", hours) },
+	awaited := func(*peer) bson.D { return cmd("hello", 1, "topologyVersion", version, "maxAwaitTimeMS", hours) }
+	for i, test := range []func(p *peer) bson.D{
+		awaited, awaited,
 		func(p *peer) bson.D {
 			found := p.must("d", cmd("find", "capped", "tailable", true, "awaitData", true))
 			return cmd("getMore", found.Lookup("cursor", "id").Int64(), "collection", "capped", "maxTimeMS", int32(1<<30))
@@ -104,11 +106,15 @@ func TestClientsThatLeave(t *testing.T) {
 		},
 		func(*peer) bson.D { return endless() },
 	} {
-		if len(gone) == 3 && testing.Short() {
+		if len(gone) == 4 && testing.Short() {
 			break // an expression ends between two documents, which is long with the race detector
 		}
 		p := newPeer(t, s)
-		p.sends(message(t, 9, "d", test(p))...)
+		sent := message(t, 9, "d", test(p))
+		if i > 0 {
+			sent = append(sent, message(t, 10, "d", cmd("ping", 1))...)
+		}
+		p.sends(sent...)
 		gone = append(gone, p)
 	}
 	eventually(t, "the commands run", func() bool { return running(h.peer) == 1+len(gone) })

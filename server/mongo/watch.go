@@ -22,8 +22,8 @@ func (w *watch) begin(r *request) {
 	w.mu.Unlock()
 }
 
-// start waits for the connection to end, in a goroutine of its own, while the command runs: its client has nothing to say meanwhile,
-// and if it has, it is there.
+// start waits for the connection to end, in a goroutine of its own, while the command runs. What the client has sent ahead is left in the
+// buffer, and does not tell that it is still there; only while the buffer is full of it nobody can tell.
 func (w *watch) start(r *request) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -34,7 +34,10 @@ func (w *watch) start(r *request) {
 	w.done = done
 	go func() {
 		defer close(done)
-		_, err := in.Peek(1)
+		var err error
+		for n := 1; err == nil && n <= in.Size(); n = in.Buffered() + 1 {
+			_, err = in.Peek(n)
+		}
 		var late net.Error
 		if err != nil && !(errors.As(err, &late) && late.Timeout()) {
 			r.cancel(errKilled)
