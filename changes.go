@@ -58,11 +58,12 @@ type ChangesOptions struct {
 	Follow bool   // wait for further commits instead of ending at the newest
 }
 
-// Changes walks over every committed change in commit order. It reads the log, so it reaches back as far as Options.KeepChanges
-// has it kept; where the start has been recycled, the loop gets ErrChangesGone, and a reader who needs everything starts
-// again from a Snapshot; with Follow, also where it lies behind the next change, because a power cut took what was read before, or a
-// backup was restored. With Follow it goes on until ctx is done or the database closes. A loop that ends with an error
-// gets it as its last step: ctx's, ErrClosed, or, from a database that is opened with ReadOnly, ErrReadOnly.
+// Changes walks over every committed change in commit order. With Follow it goes on until ctx is done or the database closes.
+//
+// It reads the log, so it reaches back as far as Options.KeepChanges has it kept. Where the start has been recycled the loop gets
+// ErrChangesGone, and a reader who needs everything starts again from a Snapshot; with Follow also where the start lies behind the
+// next change, because a power cut took what was read before, or a backup was restored. A loop that ends with an error gets it as
+// its last step: this one, ctx's, ErrClosed, ErrCorrupt, or, from a database that is opened with ReadOnly, ErrReadOnly.
 //
 //	for c, err := range db.Changes(ctx, pando.ChangesOptions{From: last + 1, Follow: true}) {
 //		if err != nil {

@@ -27,10 +27,15 @@ type DB struct {
 // Open opens the database in dir, and creates it where there is none. nil options mean the durable profile and the defaults.
 //
 // After a crash it replays the log: everything that was acknowledged is there, in the sense of the profile with which it was
-// written. It fails with ErrLocked when somebody else has the database open, in this process or another, ErrNotDatabase when the
-// directory holds other things, ErrVersion when a newer version wrote it, ErrUnfinished when a Salvage or a Backup into it was interrupted,
-// ErrCorrupt when its root or log is damaged, ErrOptions when opts make no sense, and, with MustExist or ReadOnly, ErrNotFound when
-// there is none.
+// written. It fails with
+//   - ErrLocked when somebody else has the database open, in this process or another;
+//   - ErrNotFound, with MustExist or ReadOnly, when there is none;
+//   - ErrNotDatabase when the directory holds other things, or is a file;
+//   - ErrVersion when a newer version wrote it;
+//   - ErrUnfinished when a Salvage or a Backup into it was interrupted;
+//   - ErrCorrupt when its root or log is damaged;
+//   - ErrOptions when opts make no sense;
+//   - an error of the file system.
 func Open(dir string, opts *Options) (*DB, error) {
 	var o Options
 	if opts != nil {
