@@ -4,10 +4,15 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"path"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/pandodb/pando/vfs"
+	"github.com/pandodb/pando/vfs/faultfs"
 	"github.com/pandodb/pando/vfs/memfs"
 )
 
@@ -17,7 +22,7 @@ const (
 )
 
 // openRelaxed opens a database of the Relaxed profile with bounds of the test's own.
-func openRelaxed(t *testing.T, fs *memfs.FS) *DB {
+func openRelaxed(t *testing.T, fs vfs.FS) *DB {
 	t.Helper()
 	return openMem(t, fs, Options{Profile: Relaxed, SyncInterval: relaxedInterval, SyncBytes: relaxedBytes, MemoryBytes: 1 << 20, ValueThreshold: 1000})
 }
@@ -77,6 +82,60 @@ func TestRelaxedLosesFewerBytesThanSyncBytes(t *testing.T) {
 		}
 		if !lost {
 			t.Error("nothing was ever lost: the test shows nothing")
+		}
+	})
+}
+
+// A value that lies apart is at risk for as long as the commit that refers to it is, also where the value itself was synced before.
+func TestRelaxedCountsValuesThatWereSyncedBeforeTheirCommit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fs := memfs.New()
+		db := openRelaxed(t, fs)
+		must(t, db.Put(numbered(0), []byte("v")))
+		b := db.NewBatch()
+		defer b.Reset()
+		must(t, b.Put(numbered(1), make([]byte, relaxedBytes)))
+		must(t, db.Sync())
+		must(t, db.Write(b))
+		if left := leftByPowerCut(t, fs, 2); left < 2 {
+			t.Errorf("%d bytes are lost", relaxedBytes)
+		}
+	})
+}
+
+// So it is while a sync has made the values durable, and not yet the log that refers to them.
+func TestRelaxedCountsValuesWhoseLogIsBeingSynced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const length = relaxedBytes * 3 / 5 // of two values the second one is too much
+		fs := memfs.New()
+		hooked := faultfs.New(fs)
+		db := openRelaxed(t, hooked)
+		must(t, db.Put(numbered(0), []byte("v"))) // makes the log
+		must(t, db.Sync())
+		begun, goOn := make(chan struct{}), make(chan struct{})
+		begin, release := sync.OnceFunc(func() { close(begun) }), sync.OnceFunc(func() { close(goOn) })
+		defer release()
+		var held atomic.Bool
+		hooked.OnCall(func(op faultfs.Op, name string) error {
+			switch {
+			case op != faultfs.OpSync:
+			case path.Dir(name) == "db/wal" && held.CompareAndSwap(false, true):
+				begin()
+				<-goOn
+			case path.Dir(name) == "db/segments":
+				select {
+				case <-begun:
+					release() // the writer waits for a sync of his own
+				default:
+				}
+			}
+			return nil
+		})
+		must(t, db.Put(numbered(1), make([]byte, length))) // and the background syncs
+		<-begun
+		must(t, db.Put(numbered(2), make([]byte, length)))
+		if left := leftByPowerCut(t, fs, 3); (3-left)*length >= relaxedBytes {
+			t.Errorf("%d bytes are lost while the log is being synced", (3-left)*length)
 		}
 	})
 }

@@ -101,7 +101,8 @@ type Engine struct {
 
 	values        valueHolds
 	valuesWritten atomic.Int64  // bytes of values apart that were written, of all times
-	valuesSynced  atomic.Int64  // and how many of them are known to be durable
+	valuesLogged  atomic.Int64  // bytes of those that commits in the log refer to
+	valuesSynced  atomic.Int64  // and how many of those belong to commits that are known to be durable
 	littered      atomic.Bool   // values were given up since the last sweep
 	spills        atomic.Uint64 // number of the newest spill file
 	kick          chan struct{}

@@ -91,10 +91,10 @@ func (e *Engine) keepSynced() {
 	}
 }
 
-// atRisk is how many bytes a power cut would cost now.
+// atRisk is how many bytes a power cut would cost now: of the log, and of the values apart that it refers to, be they durable or not.
 func (e *Engine) atRisk() int64 {
-	synced := e.valuesSynced.Load() // before what was written, which goes on growing
-	return e.log.Unsynced() + e.valuesWritten.Load() - synced
+	synced := e.valuesSynced.Load() // before what was logged, which goes on growing
+	return e.log.Unsynced() + e.valuesLogged.Load() - synced
 }
 
 // boundRisk keeps what a power cut may cost below SyncBytes: from half of it on the background syncs, and a leader who comes

@@ -117,15 +117,15 @@ func (e *Engine) appendFailed(err error) error {
 
 // syncLog makes everything appended durable: first the values that lie apart, then the log that refers to them.
 func (e *Engine) syncLog() error {
-	values := e.valuesWritten.Load()
-	end := e.log.Position() // others append meanwhile, and what they refer to may come behind the values that are synced now
+	logged := e.valuesLogged.Load() // by what lies below the end of the log
+	end := e.log.Position()         // others append meanwhile, and what they refer to may come behind the values that are synced now
 	if err := e.store.SyncValues(); err != nil {
 		return e.fail(err)
 	}
-	for old := e.valuesSynced.Load(); old < values && !e.valuesSynced.CompareAndSwap(old, values); old = e.valuesSynced.Load() {
-	}
 	if err := e.log.SyncTo(end); err != nil {
 		return e.fail(err)
+	}
+	for old := e.valuesSynced.Load(); old < logged && !e.valuesSynced.CompareAndSwap(old, logged); old = e.valuesSynced.Load() {
 	}
 	return nil
 }
@@ -234,13 +234,14 @@ func (e *Engine) applyOne(t *memtable.Table, c *command.Command, hash, seq uint6
 	}
 }
 
-// referTo notes that the log refers to a value apart: its segments are not to be cleaned before the record has settled. A value
-// that cannot be read protects nothing; reading it tells.
+// referTo notes that the log refers to a value apart: who loses the record loses it too, and its segments are not to be cleaned before
+// the record has settled. A value that cannot be read protects nothing; reading it tells.
 func (e *Engine) referTo(encoded []byte, seq uint64) {
 	ref, err := value.DecodeRef(encoded)
 	if err != nil {
 		return
 	}
+	e.valuesLogged.Add(int64(ref.Length))
 	e.store.SetLastSeq(ref.Pointer.Segment, seq)
 	if ref.Length <= value.ChunkBytes {
 		return
