@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -110,11 +111,15 @@ func TestReadAllocatesNothing(t *testing.T) {
 	w.Commit()
 	for i, p := range ps {
 		var buf Buffer
-		if got := testing.AllocsPerRun(50, func() {
+		read := func() {
 			if _, _, err := s.Read(p, &buf); err != nil {
 				t.Fatal(err)
 			}
-		}); got > 0 {
+		}
+		for range 2 * max(runtime.GOMAXPROCS(0), 2) { // zstd has a decoder for each processor, and each has to be warm
+			read()
+		}
+		if got := testing.AllocsPerRun(50, read); got > 0 {
 			t.Errorf("codec %d: %v allocations", i, got)
 		}
 	}
