@@ -3,6 +3,7 @@ package document
 import (
 	"context"
 	"iter"
+	"strings"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -229,12 +230,22 @@ func checkSort(order document) error {
 			}
 			return nil
 		}
-		if n, ok := e.Value().Int32OK(); !ok || n != 1 && n != -1 {
+		if n, ok := e.Value().Int32OK(); !ok || n != 1 && n != -1 || !isPath(e.Key()) {
 			_, err := sortkey.Parse(order, nil)
 			return err
 		}
 	}
 	return nil
+}
+
+// isPath reports whether no part of the path of a field is empty, or begins as an operator does.
+func isPath(name string) bool {
+	for part := range strings.SplitSeq(name, ".") {
+		if part == "" || part[0] == '$' {
+			return false
+		}
+	}
+	return true
 }
 
 // whole is the projection of who wants documents as they are.
