@@ -101,12 +101,9 @@ func (e *Engine) wroteValue(n int64) {
 // where it lies, so that what it replaces may be many times as large as all there is by the time it is full. So the values that it may
 // bring are limited as its own bytes are: while the memtable behind it settles, writers are slowed down, and stopped at the limit.
 const (
-	// valueSegments is how many segments full of values are little, as long as those are few bytes.
+	// valueSegments is how many segments full of values are little. With one instead of four an overwrite costs less only where the
+	// system is slow to give memory, and the load of new values a fifth more everywhere.
 	valueSegments = 4
-	// littleValues is what is little at most: the sooner a checkpoint comes, the more of what is written goes over the files of values
-	// that are dead, which takes about two thirds of the processor time that new ones take. A segment of values is the least that a
-	// checkpoint can give back.
-	littleValues = 64 << 20
 	// valuePerRecord is how many bytes of values there must be for each record before a checkpoint is made for their sake: it may
 	// have to write a leaf for each.
 	valuePerRecord = 32 << 10
@@ -131,8 +128,7 @@ func (e *Engine) newValues() int64 { return e.valuesWritten.Load() - e.values.be
 
 // valuesLimit is with how many bytes of values a memtable in front of so many records is to settle. The caller leads.
 func (e *Engine) valuesLimit(records int) int64 {
-	little := min(valueSegments*e.sizes.segment, littleValues)
-	return max(little, min(e.values.most, valuePerRecord*int64(records)))
+	return max(valueSegments*e.sizes.segment, min(e.values.most, valuePerRecord*int64(records)))
 }
 
 // valuesDue reports whether the memtable in front, of so many records, has come to the limit. The caller leads.
