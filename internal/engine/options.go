@@ -126,8 +126,12 @@ func (o Options) withDefaults() (Options, error) {
 	return o, nil
 }
 
-// logBlock is what the size of a log segment is a multiple of.
-const logBlock = 4 << 10
+const (
+	// logBlock is what the size of a log segment is a multiple of.
+	logBlock = 4 << 10
+	// mostLogSegment bounds a log segment: of one that is filled, one that is ready and two that wait to be used again most may be empty.
+	mostLogSegment = 8 << 20
+)
 
 // sizes are the thresholds that follow from the memory budget, so that a small budget reaches every one of them soon.
 type sizes struct {
@@ -147,7 +151,7 @@ const mappedShare = 8
 
 func sizesFor(memory int64) sizes {
 	table := min(max(memory/5, leastMemtable), mostMemtable)
-	logSegment := min(max(memory/16, 64<<10), 16<<20) &^ (logBlock - 1)
+	logSegment := min(max(memory/16, 64<<10), mostLogSegment) &^ (logBlock - 1)
 	rest := max(memory-2*table-table/2-2*logSegment, 256<<10)
 	most := max(memory-table/frontSteps-2*logSegment, rest)
 	return sizes{
