@@ -36,27 +36,29 @@ func (a *applier) lay(src *source, raw []byte, deltas []segment.Request, lo, hi 
 	if n := len(a.page); h.Count == 0 || n > w.most() || w.waits(n) {
 		return false, nil
 	}
-	w.begin(lo, src.pinned != 0)
+	w.begin(lo, false)
 	w.sparse, w.fills = a.sparse(raw), false
 	e := entry{sep: w.sep, count: h.Count}
 	e.slot = slot{filter: noFilter, expiry: a.batch.leastExpiry(), whole: uint64(h.Prefix)*h.Count > wholeFrom}
-	// What the cache has may lack keys that were removed by deltas.
-	lost := a.s.Overlay.Removes() || src.pinned != 0 && len(b.deltasOf(i)) > 0
-	if err := a.layFilter(&e, b.filterOf(i), b.slots[i].filter, lost); err != nil {
+	if err := a.layFilter(&e, b.filterOf(i), b.slots[i].filter, a.s.Overlay.Removes()); err != nil {
 		return false, err
 	}
-	now := src.pinned != 0 && largeRecords(len(a.page), int(h.Count))
-	src.unpin(a.root)
-	a.freeLeaf(b, i, now)
+	a.freeLeaf(b, i, false)
 	a.batch.items, a.batch.arena = a.batch.items[:0], a.batch.arena[:0]
-	return true, w.emitLaid(e)
+	if err := w.store(&e); err != nil {
+		return false, err
+	}
+	return true, a.levels[0].add(e)
 }
 
-// lays reports whether changes may be laid over a leaf: nothing waits to share a leaf with it, no other changes follow, and no record that
-// is there has to be looked at.
+// lays reports whether changes may be laid over a leaf: it does not go to the cache, for which a page that was built is quicker to bring
+// into its form, nothing waits to share a leaf with it, no other changes follow, and no record that is there has to be looked at.
 func (a *applier) lays(src *source, lo, hi []byte) bool {
 	s := &src.b.slots[src.i]
-	if a.o.Rewrite || a.leaf.b.Count() > 0 || s.apart || s.expiry != 0 || a.input.below(hi) || a.touched(lo, hi) {
+	if a.o.Rewrite || src.pinned != 0 || a.leaf.hasRoom() {
+		return false
+	}
+	if a.leaf.b.Count() > 0 || s.apart || s.expiry != 0 || a.input.below(hi) || a.touched(lo, hi) {
 		return false
 	}
 	return !slices.ContainsFunc(a.batch.items, func(c change) bool { return c.kind == record.Apart })
@@ -128,16 +130,4 @@ func (a *applier) layFilter(e *entry, old []byte, at uint32, lost bool) error {
 		}
 	}
 	return nil
-}
-
-// emitLaid writes the leaf in a.page.
-func (w *leafWriter) emitLaid(e entry) error {
-	a := w.a
-	if err := w.store(&e); err != nil {
-		return err
-	}
-	if w.caches(int(e.count)) {
-		e.handle, _ = insertPage(a.root.env, a.page, a.root.keyspace) // where there is no room it is not cached
-	}
-	return a.levels[0].add(e)
 }

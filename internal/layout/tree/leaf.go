@@ -433,7 +433,7 @@ func (w *leafWriter) emit() error {
 	if w.fills {
 		w.cut = w.limit
 	}
-	if w.caches(w.b.Count()) {
+	if w.hot || w.serves() && w.hasRoom() {
 		e.handle = insertBuilder(a.root.env, &w.b, a.root.keyspace)
 	}
 	if !a.o.NoFilters {
@@ -473,13 +473,10 @@ func (w *leafWriter) filterTo(e *entry) {
 // largeRecord is from which size on, on the average, records of new leaves are too few in a page for it to be worth memory before it is read.
 const largeRecord = 768
 
-// caches reports whether a.page, which has so many records, goes to the cache: the leaf before it was there, or it serves.
-func (w *leafWriter) caches(count int) bool { return w.hot || w.serves(count) && w.hasRoom() }
-
 // serves reports whether the leaf at hand is likely to serve many readers. To bring a page into the cache costs about the same now and
 // when it is first read, most of it for memory that nobody has used yet: with small records, that saves the time where it is waited for.
 // A page of a dozen large ones may never be read, and while it is not, the copy in the system's page cache has to do.
-func (w *leafWriter) serves(count int) bool { return !largeRecords(len(w.a.page), count) }
+func (w *leafWriter) serves() bool { return !largeRecords(len(w.a.page), w.b.Count()) }
 
 // largeRecords reports whether the records of a page are large on the average.
 func largeRecords(size, count int) bool { return size >= largeRecord*count }
