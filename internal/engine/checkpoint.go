@@ -140,6 +140,7 @@ type settlement struct {
 	touched      []uint32      // keyspaces with a new root
 	writer       *segment.Writer
 	victims      map[uint32]bool
+	passing      map[uint32]bool            // victims a part of which the device failed to read
 	moved        map[uint32][]layout.Change // values apart that the cleaner moved, by keyspace, sorted by key
 	movedKeys    map[ownerKey]bool
 	firstNew     uint32       // segments from this id on were made in this round
@@ -312,7 +313,9 @@ func (s *settlement) publish() {
 	gone := e.keepRecent(s.group)
 	e.publish(tables, s.roots)
 	for _, id := range s.dead {
-		e.doomed = append(e.doomed, doomedSegment{id, e.generated})
+		if !slices.ContainsFunc(e.doomed, func(d doomedSegment) bool { return d.id == id }) { // else somebody still reads from it
+			e.doomed = append(e.doomed, doomedSegment{id, e.generated})
+		}
 	}
 	e.mu.Unlock()
 	for _, t := range gone {

@@ -79,7 +79,7 @@ func (s *settlement) plan() error {
 	segments, settled := s.e.store.Segments(), s.e.root.Current().Seq
 	candidates := s.settledSegments(segments, settled)
 	written := map[segment.Class]int64{segment.Nodes: s.total, segment.Values: s.total + unsettledValues(segments, settled)}
-	s.victims, s.moved, s.movedKeys = map[uint32]bool{}, map[uint32][]layout.Change{}, map[ownerKey]bool{}
+	s.victims, s.passing, s.moved, s.movedKeys = map[uint32]bool{}, map[uint32]bool{}, map[uint32][]layout.Change{}, map[ownerKey]bool{}
 	if s.work.rewrite {
 		if err := s.recount(candidates); err != nil {
 			return fmt.Errorf("count values: %w", err)
@@ -212,6 +212,9 @@ func (s *settlement) moveValues(id uint32) error {
 		}
 		return err
 	}, func(offset, length int64, err error) {
+		if errors.Is(err, segment.ErrUnreadable) {
+			s.passing[id] = true
+		}
 		e.o.Logger.Error("damage found while cleaning", "segment", id, "offset", offset, "bytes", length, "error", err)
 	})
 }
@@ -298,8 +301,12 @@ func (s *settlement) finishCatalogue(c *root.Catalogue) error {
 		}
 	}
 	for _, i := range table {
-		if s.victims[i.ID] && i.Live > 0 {
-			e.stuck[i.ID] = e.o.Clock.Now().Add(stuckDamaged) // what is left in it cannot be found, or read: another round would find no more
+		if s.victims[i.ID] && i.Live > 0 { // what is left in it cannot be found, or read: another round would find no more
+			pause := stuckDamaged
+			if s.passing[i.ID] {
+				pause = stuckUnreadable
+			}
+			e.stuck[i.ID] = e.o.Clock.Now().Add(pause)
 		}
 		if !dead[i.ID] {
 			c.Segments = append(c.Segments, i)

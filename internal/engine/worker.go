@@ -225,9 +225,7 @@ func (e *Engine) syncRelaxed() {
 	}
 	if err := e.syncCommits(); err != nil {
 		e.o.Logger.Error("sync failed", "error", err)
-		return
 	}
-	e.prepareLog() // the worker may be settling: a writer who finds no segment ready has to wait for the device
 }
 
 // keepClock writes the clock's mark into the log when expiry is in use and the mark has moved.
@@ -243,6 +241,9 @@ func (e *Engine) keepClock() {
 		return // the next round will do
 	}
 	defer e.pipeline.Release()
+	if v := e.current.Load(); len(v.Tables) > 1 && (!e.takes(v.Tables[0].Table, 1, 0) || e.valuesDue(v.Tables[0].Len())) {
+		return // it would wait until something has settled, which is what the worker is there for
+	}
 	e.clock.used.Store(false)
 	var enc command.Encoder
 	enc.Clock(high)

@@ -1,6 +1,12 @@
 package segment
 
-import "github.com/pandodb/pando/vfs"
+import (
+	"errors"
+	"io/fs"
+	"slices"
+
+	"github.com/pandodb/pando/vfs"
+)
 
 // A value that is written over what the page cache has of a dead one costs less than half of one for which the system has to find
 // memory and a place on the device. So the files of a few removed value segments are kept, and become those of new segments under
@@ -57,13 +63,25 @@ func (s *Store) rename(path string, f *file) vfs.File {
 	return nil
 }
 
-// GiveBack removes the files that are kept for values to come.
+// GiveBack removes the files that are kept for values to come, and those that could not be removed so far.
 func (s *Store) GiveBack() {
 	s.mu.Lock()
-	spares := s.spares
-	s.spares = nil
+	paths := slices.Concat(s.spares, s.stale)
+	s.spares, s.stale = nil, nil
 	s.mu.Unlock()
-	for _, path := range spares {
-		_ = s.options.FS.Remove(path) // what stays is removed by the next open
+	for _, path := range paths {
+		_ = s.discard(path) // what stays is tried again
 	}
+}
+
+// discard removes the file of a segment that is out of the table. One that stays is removed by the next GiveBack, or the next open.
+func (s *Store) discard(path string) error {
+	err := s.options.FS.Remove(path)
+	if err == nil || errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stale = append(s.stale, path)
+	return err
 }

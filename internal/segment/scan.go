@@ -21,7 +21,8 @@ const (
 
 // Scan reads a segment from front to back and calls fn for each blob that verifies, with its payload decompressed; p, h and raw
 // are valid during the call. Stretches that hold no such blob are told to bad, which may be nil: Scan finds the next blob
-// behind them by itself. It stops when ctx is done or when fn fails, with that error.
+// behind them by itself. They are damage, and ErrUnreadable too where it was the device that failed. It stops when ctx is done or when fn
+// fails, with that error.
 //
 // The places of failed and torn writes in a value segment are told to bad too: they are no damage unless something refers to
 // them.
@@ -211,12 +212,22 @@ func (sc *scanner) skip(offset int64, cause error) int64 {
 	return next
 }
 
+// passing is damage that may pass, for it is the device that failed to read.
+type passing struct{ error }
+
+func (p *passing) Is(target error) bool { return target == ErrUnreadable }
+func (p *passing) Unwrap() error        { return p.error }
+
 // endGap reports the stretch that was skipped and ends at offset.
 func (sc *scanner) endGap(offset int64) {
 	if sc.gap == 0 {
 		return
 	}
 	length := offset - sc.gap
-	sc.bad(sc.gap, length, corrupt.New(sc.file.name, sc.gap, length, "%v", sc.gapCause))
+	err := error(corrupt.New(sc.file.name, sc.gap, length, "%v", sc.gapCause))
+	if errors.Is(sc.gapCause, ErrUnreadable) {
+		err = &passing{err}
+	}
+	sc.bad(sc.gap, length, err)
 	sc.gap, sc.gapCause = 0, nil
 }

@@ -78,9 +78,10 @@ type Store struct {
 	databaseHash uint64
 	codecs       codecs
 	files        atomic.Pointer[map[uint32]*file] // replaced, never changed
-	mu           sync.Mutex                       // guards replacing files, next, damage and spares; taken after values.mu
+	mu           sync.Mutex                       // guards replacing files, next, damage, spares and stale; taken after values.mu
 	next         uint64                           // above 32 bits: no number is left
 	spares       []string                         // paths of the files that are kept: see reuse
+	stale        []string                         // ... and of those that are to go and could not be removed
 	damage       []error
 	values       valueLog
 	names        nameSync
@@ -157,8 +158,15 @@ func (s *Store) list() ([]string, error) {
 }
 
 // load fills the table of files from what was listed and what lies there.
-func (s *Store) load(table []Info, names []string) error {
+func (s *Store) load(table []Info, names []string) (err error) {
 	files := make(map[uint32]*file, len(table))
+	defer func() {
+		if err != nil {
+			for _, f := range files {
+				err = errors.Join(err, f.close())
+			}
+		}
+	}()
 	present := make(map[uint32]bool, len(names))
 	for _, name := range names {
 		if id, ok := parseFileName(name); ok {
@@ -233,10 +241,14 @@ func (s *Store) loadOrphan(id uint32) (*file, error) {
 	remove := stat.Size < FileHeaderSize // nothing can be in it
 	if !remove {
 		block := make([]byte, FileHeaderSize)
-		if err := f.readAt(block, 0); err != nil {
-			return nil, err
+		err := f.readAt(block, 0)
+		if err != nil && !errors.Is(err, ErrUnreadable) {
+			return nil, errors.Join(err, f.close())
 		}
-		h, err := decodeFileHeader(block)
+		var h fileHeader
+		if err == nil {
+			h, err = decodeFileHeader(block)
+		}
 		remove = err == nil && h.class == Nodes
 	}
 	if remove && !s.options.ReadOnly {
@@ -388,7 +400,7 @@ func (s *Store) Remove(id uint32) error {
 	if err == nil && s.keep(f) {
 		return nil
 	}
-	if rerr := s.options.FS.Remove(f.path); rerr != nil && !errors.Is(rerr, fs.ErrNotExist) {
+	if rerr := s.discard(f.path); rerr != nil {
 		err = errors.Join(err, fmt.Errorf("remove %s: %w", f.name, rerr))
 	}
 	return err
