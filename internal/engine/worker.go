@@ -225,7 +225,9 @@ func (e *Engine) syncRelaxed() {
 	}
 	if err := e.syncCommits(); err != nil {
 		e.o.Logger.Error("sync failed", "error", err)
+		return
 	}
+	e.prepareLog() // the worker may be settling: a writer who finds no segment ready has to wait for the device
 }
 
 // keepClock writes the clock's mark into the log when expiry is in use and the mark has moved.
