@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"encoding/binary"
 	"fmt"
-	"slices"
 
 	"github.com/pandodb/pando/internal/pageformat"
 	"github.com/pandodb/pando/internal/record"
@@ -108,11 +107,6 @@ func (o *Overlay) Put(page []byte) (ok bool, err error) {
 	}
 	o.merge(run)
 	return true, nil
-}
-
-// Removes reports whether some change that was put removes an entry.
-func (o *Overlay) Removes() bool {
-	return slices.ContainsFunc(o.changes, func(c change) bool { return c.dead })
 }
 
 // rewrite makes the change for an entry whose suffix under the base's prefix is more and then suffix.

@@ -44,8 +44,6 @@ type applier struct {
 	change page.Builder  // a delta
 	dead   [][]byte      // values apart that the delta at hand kills
 	page   []byte        // encoded forms
-	laid   []byte        // the batch as a delta, to be laid over a leaf
-	hashes []uint64      // of keys that it brings
 	node   []byte
 	filter []byte
 	out    replaced

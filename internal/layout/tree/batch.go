@@ -54,14 +54,6 @@ func (b *batch) record(i int) record.Record {
 	return record.Record{Kind: c.kind, Expiry: c.expiry, Value: b.arena[c.value:c.end:c.end]}
 }
 
-// leastExpiry is the moment at which the first of the changes expires, 0 if none ever does.
-func (b *batch) leastExpiry() (least uint64) {
-	for i := range b.items {
-		least = sooner(least, b.items[i].expiry)
-	}
-	return least
-}
-
 // dropAbsent removes the tombstones of keys that a filter says are absent.
 func (b *batch) dropAbsent(keyspace uint32, filter []byte) {
 	if len(filter) == 0 {

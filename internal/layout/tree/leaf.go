@@ -100,18 +100,6 @@ func (src *source) read(a *applier) ([]byte, error) {
 	return raw, asUnreadable(err)
 }
 
-// unfolded is read without the deltas folded in. A pinned page has them.
-func (src *source) unfolded(a *applier) (raw []byte, deltas []segment.Request, err error) {
-	if src.pinned != 0 {
-		return src.page.Raw(), nil, nil
-	}
-	raw, deltas, err = a.root.readUnfolded(&a.s, src.b, src.i, nil)
-	if err == nil {
-		a.progress(int(src.b.slots[src.i].ptr.Length))
-	}
-	return raw, deltas, asUnreadable(err)
-}
-
 // rewrite merges the batch at hand, and all further changes below hi, into an old leaf, if there is one, and writes the
 // outcome as one or more leaves. What is too little for a leaf waits for its right neighbour.
 func (a *applier) rewrite(src source, lo, hi []byte) error {
@@ -124,17 +112,9 @@ func (a *applier) rewrite(src source, lo, hi []byte) error {
 	}
 	resident := src.pin(a.root)
 	defer src.unpin(a.root)
-	raw, deltas, err := src.unfolded(a)
+	raw, err := src.read(a)
 	if err != nil {
 		return err
-	}
-	if done, err := a.lay(&src, raw, deltas, lo, hi); done || err != nil {
-		return err
-	}
-	if len(deltas) > 0 {
-		if raw, err = foldDeltas(&a.s, raw, deltas); err != nil {
-			return asUnreadable(a.root.badLeaf(src.b, src.i, err))
-		}
 	}
 	a.leaf.fit(len(raw), src.b.slots[src.i].ptr)
 	a.leaf.begin(lo, resident)
@@ -399,16 +379,16 @@ func (w *leafWriter) add(key []byte, r record.Record) error {
 // boundary is called where an old leaf ended: what has gathered goes out as a leaf, unless it should share one with its right
 // neighbour: because it is far too little, or because it is little and the neighbour changes anyhow.
 func (w *leafWriter) boundary() error {
-	if w.b.Count() == 0 || w.a.o.Rewrite || w.waits(w.b.Size()) {
+	a, n := w.a, w.b.Size()
+	switch {
+	case w.b.Count() == 0:
+		return nil
+	case a.o.Rewrite || n < w.limit/4:
+		return nil
+	case n < w.limit/2 && a.next.exists && a.input.below(a.next.hi):
 		return nil
 	}
 	return w.flush()
-}
-
-// waits reports whether so many bytes, where an old leaf ended, are too little for a leaf of their own.
-func (w *leafWriter) waits(n int) bool {
-	a := w.a
-	return n < w.limit/4 || n < w.limit/2 && a.next.exists && a.input.below(a.next.hi)
 }
 
 // flush writes what has gathered.
@@ -422,16 +402,20 @@ func (w *leafWriter) flush() error {
 func (w *leafWriter) emit() error {
 	a := w.a
 	a.page = w.b.Append(a.page[:0])
-	e := entry{
-		sep:   w.sep,
-		slot:  slot{expiry: w.b.LeastExpiry(), filter: noFilter, apart: w.apart, whole: w.b.Shared(0) > wholeFrom},
-		count: uint64(w.b.Count()),
-	}
-	if err := w.store(&e); err != nil {
+	a.w.Passing(w.sparse)
+	p, err := a.writeWith(a.codec(w.sparse), segment.KindLeaf, a.page)
+	if err != nil {
 		return err
 	}
+	w.written += len(a.page)
+	w.fit(len(a.page), p)
 	if w.fills {
 		w.cut = w.limit
+	}
+	e := entry{
+		sep:   w.sep,
+		slot:  slot{ptr: p, expiry: w.b.LeastExpiry(), filter: noFilter, apart: w.apart, whole: w.b.Shared(0) > wholeFrom},
+		count: uint64(w.b.Count()),
 	}
 	if w.hot || w.serves() && w.hasRoom() {
 		e.handle = insertBuilder(a.root.env, &w.b, a.root.keyspace)
@@ -445,18 +429,6 @@ func (w *leafWriter) emit() error {
 	w.hashes = w.hashes[:0]
 	w.b.Reset()
 	return a.levels[0].add(e)
-}
-
-// store writes a.page, the leaf that e stands for.
-func (w *leafWriter) store(e *entry) (err error) {
-	a := w.a
-	a.w.Passing(w.sparse)
-	if e.slot.ptr, err = a.writeWith(a.codec(w.sparse), segment.KindLeaf, a.page); err != nil {
-		return err
-	}
-	w.written += len(a.page)
-	w.fit(len(a.page), e.slot.ptr)
-	return nil
 }
 
 // filterTo gives the leaf at hand its filter.
