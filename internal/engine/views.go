@@ -1,7 +1,10 @@
 package engine
 
 import (
+	"errors"
+
 	"github.com/pandodb/pando/internal/layout"
+	"github.com/pandodb/pando/internal/segment"
 	"github.com/pandodb/pando/internal/view"
 )
 
@@ -66,7 +69,8 @@ func (e *Engine) unreachable() []uint32 {
 // know it.
 func (e *Engine) removeSegments(ids []uint32) {
 	for _, id := range ids {
-		if err := e.store.Remove(id); err != nil {
+		err := e.store.Remove(id)
+		if err != nil && !errors.Is(err, segment.ErrUnknownSegment) { // else it went while a checkpoint found that nobody needs it
 			e.o.Logger.Warn("segment stays until the next open", "segment", id, "error", err)
 		}
 	}
