@@ -2,8 +2,11 @@ package segment
 
 import (
 	"errors"
+	"io"
+	"path/filepath"
 	"testing"
 
+	"github.com/pandodb/pando/vfs"
 	"github.com/pandodb/pando/vfs/faultfs"
 	"github.com/pandodb/pando/vfs/memfs"
 )
@@ -59,4 +62,60 @@ func leaveOrphans(t *testing.T, ffs *faultfs.FS) Pointer {
 		t.Fatal(err)
 	}
 	return p
+}
+
+// tebibyte is a file system whose segments seem to be a tebibyte long, with nothing behind what is in them.
+type tebibyte struct{ vfs.FS }
+
+type tebibyteFile struct{ vfs.File }
+
+const tebibyteSize = 1 << 40
+
+func (t tebibyte) Stat(name string) (vfs.Info, error) {
+	info, err := t.FS.Stat(name)
+	if filepath.Ext(name) == ".seg" {
+		info.Size = tebibyteSize
+	}
+	return info, err
+}
+
+func (t tebibyte) Open(name string) (vfs.File, error) {
+	f, err := t.FS.Open(name)
+	return tebibyteFile{f}, err
+}
+
+func (f tebibyteFile) Size() (int64, error) { return tebibyteSize, nil }
+
+func (f tebibyteFile) ReadAt(b []byte, offset int64) (int, error) {
+	n, err := f.File.ReadAt(b, offset)
+	if errors.Is(err, io.EOF) {
+		clear(b[n:])
+		return len(b), nil
+	}
+	return n, err
+}
+
+// A file that somebody has made as long as it gets, which costs nothing on the disk, is read as far as a segment can reach.
+func TestScanOfAnEndlessFile(t *testing.T) {
+	if raceEnabled {
+		t.Skip("two gigabytes take half a minute with the race detector, and only one goroutine reads them")
+	}
+	t.Parallel()
+	mem := faultfs.New(memfs.New())
+	p := leaveOrphans(t, mem)
+	s, err := Open(Options{FS: tebibyte{mem}, Dir: "db", ReadOnly: true}, nil, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := scan(t, s, p.Segment)
+	if len(got.blobs) != 1 || got.blobs[0] != p {
+		t.Errorf("found %v, want %v", got.blobs, p)
+	}
+	end := int64(p.Offset) + int64(p.Length)
+	if want := [2]int64{end, longest - end}; len(got.gaps) != 1 || got.gaps[0] != want {
+		t.Errorf("gaps %v, want %v", got.gaps, want)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
 }

@@ -1,6 +1,7 @@
 package segment
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -17,6 +18,9 @@ const (
 	// searchEffort limits the bytes that Scan hashes at places that look like a header and are none: so many times the
 	// length of the file. Damage never comes near it; a file made with ill intent would.
 	searchEffort = 16
+	// longest is the most that a segment holds, wherever its file ends: nothing behind it was written by a store. It bounds what is read
+	// of a file that somebody has made long.
+	longest = MaxSegmentBytes + HeaderSize + MaxBlob
 )
 
 // Scan reads a segment from front to back and calls fn for each blob that verifies, with its payload decompressed; p, h and raw
@@ -42,13 +46,13 @@ func (s *Store) Scan(ctx context.Context, id uint32, fn func(p Pointer, h Header
 	if f.class == Values && !f.earlier {
 		sc.size = min(sc.size, f.size.Load()) // behind it lie zeros, or what the file held before
 	}
-	sc.end = max(sc.size, f.size.Load())
+	sc.end = max(sc.size, min(f.size.Load(), longest))
 	sc.effort = searchEffort * (sc.size + MaxBlob)
 	sc.header()
 	return sc.run(ctx, fn)
 }
 
-// sizeNow is the length of the file itself; the caller is inside. A missing file has none.
+// sizeNow is the length of the file itself, as far as it may hold anything; the caller is inside. A missing file has none.
 func (f *file) sizeNow() (int64, error) {
 	h, err := f.open()
 	if errors.Is(err, fs.ErrNotExist) {
@@ -57,7 +61,8 @@ func (f *file) sizeNow() (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	return h.Size()
+	size, err := h.Size()
+	return min(size, longest), err
 }
 
 type scanner struct {
@@ -127,11 +132,12 @@ func (sc *scanner) header() {
 }
 
 func (sc *scanner) run(ctx context.Context, fn func(p Pointer, h Header, raw []byte) error) error {
-	for offset := int64(FileHeaderSize); offset < sc.size; {
-		if offset&(sectorBytes-1) == 0 || sc.gap == 0 {
+	for offset, pause := int64(FileHeaderSize), int64(0); offset < sc.size; {
+		if offset >= pause {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
+			pause = offset + sectorBytes
 		}
 		p, h, payload, err := sc.blob(offset)
 		if err != nil {
@@ -199,7 +205,7 @@ func (sc *scanner) skip(offset int64, cause error) int64 {
 		sc.gap, sc.gapCause = offset, cause
 	}
 	if errors.Is(cause, errNoBlob) {
-		return offset + 1
+		return sc.afterZeros(offset + 1)
 	}
 	if sc.gapCause == errNoBlob {
 		sc.gapCause = cause
@@ -210,6 +216,17 @@ func (sc *scanner) skip(offset int64, cause error) int64 {
 		return offset + 1
 	}
 	return next
+}
+
+// afterZeros returns the first offset, from offset on, at which a header may begin: where the kind in it would be none, it does not. It
+// looks no further than to the end of the window.
+func (sc *scanner) afterZeros(offset int64) int64 {
+	kind := offset + offsetKind - sc.from
+	if kind < 0 || kind >= int64(len(sc.window)) {
+		return offset
+	}
+	rest := sc.window[kind:]
+	return offset + int64(len(rest)-len(bytes.TrimLeft(rest, "\x00")))
 }
 
 // passing is damage that may pass, for it is the device that failed to read.

@@ -227,7 +227,7 @@ func (s *Store) loadListed(info Info, present bool) (*file, error) {
 		// writes which a crash kept from being made.
 		s.damage = append(s.damage, corrupt.New(f.name, stat.Size, info.Size-stat.Size, "the file is too short"))
 	}
-	f.size.Store(stat.Size)
+	f.size.Store(min(stat.Size, longest))
 	return f, nil
 }
 
@@ -263,7 +263,7 @@ func (s *Store) loadOrphan(id uint32) (*file, error) {
 	if remove {
 		return nil, f.close()
 	}
-	f.size.Store(stat.Size)
+	f.size.Store(min(stat.Size, longest))
 	f.earlier = true
 	f.state.Store(orphan)
 	s.distrust(f)
