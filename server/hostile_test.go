@@ -3,9 +3,12 @@ package server
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net"
+	"net/http"
 	"slices"
 	"testing"
 	"time"
@@ -185,6 +188,25 @@ func TestLyingLengths(t *testing.T) {
 		})
 	}
 	left(t, s, 1)
+}
+
+// TestHTTPOnTheWrongPort: who points a browser at the port of drivers is told what it is for; who has spoken the protocol before is not.
+func TestHTTPOnTheWrongPort(t *testing.T) {
+	s := start(t, Config{Addr: "127.0.0.1:0"})
+	response, err := http.Get("http://" + s.Addrs()[0] + "/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, err := io.ReadAll(response.Body)
+	if err = errors.Join(err, response.Body.Close()); err != nil || response.StatusCode != http.StatusBadRequest || !bytes.Contains(body, []byte("mongodb://")) {
+		t.Errorf("%s: %q, %v", response.Status, body, err)
+	}
+	p := newPeer(t, s)
+	p.must("admin", cmd("ping", 1))
+	p.sends([]byte("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")...)
+	if got, _ := io.ReadAll(p.Conn); len(got) > 0 { // a reset ends it as well
+		t.Errorf("an answer: %q", got)
+	}
 }
 
 // TestGarbageBetweenMessages: what comes between two messages ends the connection, whatever it is, and what came before it was answered.

@@ -136,7 +136,7 @@ func (s *Server) listen() (address string, err error) {
 	if s.config.Addr != noTCP {
 		l, err := net.Listen("tcp", s.config.Addr)
 		if err != nil {
-			return "", fmt.Errorf("listen: %w", err)
+			return "", err
 		}
 		if address == "" {
 			address = advertised(s.config.Addr, l.Addr())
@@ -153,7 +153,7 @@ func (s *Server) listen() (address string, err error) {
 		return address, nil
 	}
 	if s.webListen, err = net.Listen("tcp", s.config.HTTP); err != nil {
-		return "", fmt.Errorf("listen for HTTP: %w", err)
+		return "", fmt.Errorf("HTTP: %w", err)
 	}
 	return address, nil
 }
@@ -192,7 +192,7 @@ func (s *Server) listenUnix() error {
 	}
 	l, err := net.Listen("unix", path)
 	if err != nil {
-		return fmt.Errorf("listen: %w", err)
+		return err
 	}
 	s.listeners = append(s.listeners, l)
 	return nil

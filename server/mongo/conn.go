@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"sync/atomic"
@@ -68,7 +69,7 @@ func (s *Server) ServeConn(c net.Conn) {
 	s.log.Debug("connection accepted", "connection", x.id, "remote", c.RemoteAddr().String())
 	err := x.serve()
 	if !errors.Is(err, io.EOF) && !errors.Is(err, net.ErrClosed) {
-		s.log.Info("connection ended", "connection", x.id, "error", err)
+		s.log.Info("connection ended", "connection", x.id, "remote", c.RemoteAddr().String(), "error", err)
 	}
 }
 
@@ -91,6 +92,9 @@ func (c *conn) serve() error {
 	for {
 		m, err := c.receive(r)
 		if err != nil {
+			if errors.Is(err, wire.ErrHTTP) && !c.quiet {
+				c.answerHTTP()
+			}
 			return err
 		}
 		c.busy.Store(true)
@@ -103,6 +107,14 @@ func (c *conn) serve() error {
 		if c.held > 0 {
 			c.release()
 		}
+	}
+}
+
+// answerHTTP tells a browser, or whoever else speaks HTTP, what this port is for.
+func (c *conn) answerHTTP() {
+	const text = "This port is for MongoDB's drivers and shells, not for HTTP: connect to it with mongodb:// in place of http://.\n"
+	if c.limitWrite() == nil {
+		_, _ = fmt.Fprintf(c.net, "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s", len(text), text) // the connection ends in any case
 	}
 }
 

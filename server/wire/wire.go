@@ -20,6 +20,12 @@ import (
 // ErrMalformed is what errors.Is finds when bytes are not a message.
 var ErrMalformed = errors.New("malformed message")
 
+// What errors.Is finds, beside ErrMalformed, when a client speaks another protocol.
+var (
+	ErrTLS  = fmt.Errorf("%w: a TLS handshake, on a connection without TLS", ErrMalformed)
+	ErrHTTP = fmt.Errorf("%w: an HTTP request", ErrMalformed)
+)
+
 // Limits of the protocol.
 const (
 	MaxMessage  = 48_000_000 // bytes of one message
@@ -107,6 +113,20 @@ var largeBuffers = sync.Pool{New: func() any { return new(largeBuffer) }}
 // largeBuffer is a buffer in the pool.
 type largeBuffer struct{ bytes []byte }
 
+// notAMessage is the error for a header that cannot be one: the one given, unless it is known what protocol the bytes are of.
+func notAMessage(header [HeaderBytes]byte, err error) error {
+	const handshake, version = 22, 3 // of a record of TLS
+	if header[0] == handshake && header[1] == version {
+		return ErrTLS
+	}
+	for _, method := range []string{"GET ", "HEAD ", "POST ", "PUT ", "OPTIONS "} {
+		if string(header[:len(method)]) == method {
+			return ErrHTTP
+		}
+	}
+	return err
+}
+
 // Read reads one message. io.EOF means that the connection ended between two messages.
 func (r *Reader) Read() (*Message, error) {
 	if _, err := io.ReadFull(r.r, r.header[:]); err != nil {
@@ -114,7 +134,7 @@ func (r *Reader) Read() (*Message, error) {
 	}
 	length := int32(binary.LittleEndian.Uint32(r.header[:]))
 	if length < HeaderBytes || int(length) > r.most {
-		return nil, fmt.Errorf("%w: it says it has %d bytes", ErrMalformed, length)
+		return nil, notAMessage(r.header, fmt.Errorf("%w: it says it has %d bytes", ErrMalformed, length))
 	}
 	m := &r.message
 	*m = Message{
@@ -124,7 +144,7 @@ func (r *Reader) Read() (*Message, error) {
 	switch m.Op {
 	case OpMsg, OpQuery, OpCompressed, OpReply:
 	default: // another protocol, most likely: there is no point in waiting for its bytes
-		return nil, fmt.Errorf("%w: opcode %d", ErrMalformed, m.Op)
+		return nil, notAMessage(r.header, fmt.Errorf("%w: opcode %d", ErrMalformed, m.Op))
 	}
 	body, err := r.fill(int(length) - HeaderBytes)
 	if err != nil {

@@ -108,6 +108,14 @@ func TestBytesThatAreNoMessage(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+	for text, want := range map[string]error{
+		"GET / HTTP/1.1\r\n\r\n": ErrHTTP, "POST /query HTTP/1.1": ErrHTTP, "HEAD / HTTP/1.0\r\n": ErrHTTP,
+		"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03 some random": ErrTLS,
+	} {
+		if _, err := NewReader(strings.NewReader(text)).Read(); !errors.Is(err, want) || !errors.Is(err, ErrMalformed) {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
 	if _, err := NewReader(bytes.NewReader(good[:30])).Read(); !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Errorf("a message that is cut short: %v", err)
 	}
