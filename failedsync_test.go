@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"testing/synctest"
 
 	"github.com/pandodb/pando/vfs/faultfs"
 	"github.com/pandodb/pando/vfs/memfs"
@@ -15,7 +16,9 @@ func TestValuesOfAFailedSyncAreWrittenAgain(t *testing.T) {
 	for _, fault := range []faultfs.Fault{faultfs.DropSync, faultfs.DropSyncOnce} {
 		for _, length := range []int{5000, 3 << 20} {
 			for skip := 0; ; skip++ {
-				hit, err := valuesAfterFailedSync(faultfs.Rule{Skip: skip, Fault: fault}, length)
+				var hit bool
+				var err error
+				synctest.Test(t, func(*testing.T) { hit, err = valuesAfterFailedSync(faultfs.Rule{Skip: skip, Fault: fault}, length) })
 				if err != nil {
 					t.Errorf("fault %d of sync %d, values of %d bytes: %v", fault, skip, length, err)
 				}
@@ -39,8 +42,12 @@ func valuesAfterFailedSync(rule faultfs.Rule, length int) (hit bool, err error) 
 	for i := range byte(3) {
 		err = errors.Join(err, db.Put([]byte{i}, make([]byte, length)))
 	}
+	synctest.Wait() // the background syncs too
 	hit = ffs.Triggered() > 0
 	ffs.Set()
+	if hit && err == nil {
+		err = db.Put([]byte{3}, nil) // then the next one says so
+	}
 	if hit != errors.Is(err, ErrFailed) {
 		return hit, fmt.Errorf("the sync failed is %v, and the puts answer %w", hit, err)
 	}

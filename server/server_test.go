@@ -137,7 +137,7 @@ func TestCannotListen(t *testing.T) {
 	}{
 		{"a port in use", Config{Dir: dir, Addr: busy.Addrs()[0]}, "listen"},
 		{"a socket in use", Config{Dir: dir, Addr: "none", Socket: busy.Addrs()[1]}, "another server does"},
-		{"a port in use for HTTP", Config{Dir: dir, Addr: "127.0.0.1:0", HTTP: busy.Addrs()[0]}, "listen for HTTP"},
+		{"a port in use for HTTP", Config{Dir: dir, Addr: "127.0.0.1:0", HTTP: busy.Addrs()[0]}, "HTTP: listen"},
 		{"a socket in no directory", Config{Dir: dir, Addr: "none", Socket: filepath.Join(t.TempDir(), "x", "s")}, "listen"},
 		{"a certificate that is not there", Config{Dir: dir, Addr: "127.0.0.1:0", TLSCert: filepath.Join(dir, "pem")}, "tls-cert"},
 		{"a directory in use", Config{Dir: busy.config.Dir, Addr: "127.0.0.1:0"}, "lock"},
