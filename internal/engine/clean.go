@@ -165,19 +165,24 @@ func (s *settlement) giveVictimsUp(err error) bool {
 	if len(s.victims) == 0 || !s.maySkip() {
 		return false
 	}
-	pause := stuckDamaged
-	switch {
-	case errors.Is(err, corrupt.Err):
-	case errors.Is(err, segment.ErrUnreadable):
-		pause = stuckUnreadable
-	default:
+	damaged := errors.Is(err, corrupt.Err)
+	if !damaged && !errors.Is(err, segment.ErrUnreadable) {
 		return false
 	}
 	s.e.o.Logger.Error("damage found while cleaning", "error", err)
 	for id := range s.victims {
-		s.e.stuck[id] = s.e.o.Clock.Now().Add(pause)
+		s.leaveAlone(id, !damaged)
 	}
 	return true
+}
+
+// leaveAlone keeps the cleaner from a segment that it could not empty. What kept it from that may pass, or not.
+func (s *settlement) leaveAlone(id uint32, mayPass bool) {
+	pause := stuckDamaged
+	if mayPass {
+		pause = stuckUnreadable
+	}
+	s.e.stuck[id] = s.e.o.Clock.Now().Add(pause)
 }
 
 // victimKeyspace reports whether a keyspace may have blobs in victim segments.
@@ -302,11 +307,7 @@ func (s *settlement) finishCatalogue(c *root.Catalogue) error {
 	}
 	for _, i := range table {
 		if s.victims[i.ID] && i.Live > 0 { // what is left in it cannot be found, or read: another round would find no more
-			pause := stuckDamaged
-			if s.passing[i.ID] {
-				pause = stuckUnreadable
-			}
-			e.stuck[i.ID] = e.o.Clock.Now().Add(pause)
+			s.leaveAlone(i.ID, s.passing[i.ID])
 		}
 		if !dead[i.ID] {
 			c.Segments = append(c.Segments, i)

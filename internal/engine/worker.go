@@ -243,7 +243,7 @@ func (e *Engine) keepClock() {
 		return // the next round will do
 	}
 	defer e.pipeline.Release()
-	if v := e.current.Load(); len(v.Tables) > 1 && (!e.takes(v.Tables[0].Table, 1, 0) || e.valuesDue(v.Tables[0].Len())) {
+	if v := e.current.Load(); len(v.Tables) > 1 && !e.goesOn(v.Tables[0], 1, 0) {
 		return // it would wait until something has settled, which is what the worker is there for
 	}
 	e.clock.used.Store(false)

@@ -259,7 +259,7 @@ func (e *Engine) referTo(encoded []byte, seq uint64) {
 func (e *Engine) makeRoom(records, bytes int) error {
 	v := e.current.Load()
 	front := v.Tables[0]
-	if e.takes(front.Table, records, bytes) && !e.valuesDue(front.Len()) {
+	if e.goesOn(front, records, bytes) {
 		if len(v.Tables) > 1 {
 			e.pace(front, bytes)
 		} else if front.Ordered() >= e.sizes.ordered {
@@ -273,6 +273,11 @@ func (e *Engine) makeRoom(records, bytes int) error {
 		return err
 	}
 	return e.freeze(records, bytes)
+}
+
+// goesOn reports whether the memtable in front may take a batch: else what is behind it has to settle first.
+func (e *Engine) goesOn(front *view.Table, records, bytes int) bool {
+	return e.takes(front.Table, records, bytes) && !e.valuesDue(front.Len())
 }
 
 // takes reports whether a memtable has room for a batch: in its arena, and, with its indexes, in its share of the budget.
