@@ -3,7 +3,6 @@ package document
 import (
 	"context"
 	"iter"
-	"strings"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -12,6 +11,7 @@ import (
 	"github.com/pandodb/pando/document/internal/collation"
 	"github.com/pandodb/pando/document/internal/expression"
 	"github.com/pandodb/pando/document/internal/mongoerror"
+	"github.com/pandodb/pando/document/internal/path"
 	"github.com/pandodb/pando/document/internal/plan"
 	"github.com/pandodb/pando/document/internal/projection"
 	"github.com/pandodb/pando/document/internal/query"
@@ -230,22 +230,15 @@ func checkSort(order document) error {
 			}
 			return nil
 		}
-		if n, ok := e.Value().Int32OK(); !ok || n != 1 && n != -1 || !isPath(e.Key()) {
+		if n, ok := e.Value().Int32OK(); !ok || n != 1 && n != -1 {
 			_, err := sortkey.Parse(order, nil)
+			return err
+		}
+		if _, err := path.Split(e.Key()); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// isPath reports whether no part of the path of a field is empty, or begins as an operator does.
-func isPath(name string) bool {
-	for part := range strings.SplitSeq(name, ".") {
-		if part == "" || part[0] == '$' {
-			return false
-		}
-	}
-	return true
 }
 
 // whole is the projection of who wants documents as they are.

@@ -170,6 +170,29 @@ func toPipeline(v any) ([]bsoncore.Document, error) {
 	return stages, nil
 }
 
+// CheckStages refuses an array in which something has not the shape of a pipeline's stage: a document of one field. What is no array it
+// takes.
+func CheckStages(v bsoncore.Value) error {
+	list, ok := v.ArrayOK()
+	if !ok {
+		return nil
+	}
+	stages, err := list.Values()
+	if err != nil {
+		return malformed("%v", err)
+	}
+	for _, stage := range stages {
+		doc, ok := stage.DocumentOK()
+		if !ok {
+			return mongoerror.StageNotAnObject()
+		}
+		if elements, err := doc.Elements(); err != nil || len(elements) != 1 {
+			return mongoerror.StageOfManyFields()
+		}
+	}
+	return nil
+}
+
 func arrayStages(a bsoncore.Array) ([]bsoncore.Document, error) {
 	values, err := a.Values()
 	if err != nil {
@@ -178,7 +201,7 @@ func arrayStages(a bsoncore.Array) ([]bsoncore.Document, error) {
 	stages := make([]bsoncore.Document, len(values))
 	for i, v := range values {
 		if v.Type != bsoncore.TypeEmbeddedDocument {
-			return nil, mongoerror.New(mongoerror.TypeMismatch, "Each element of the 'pipeline' array must be an object")
+			return nil, mongoerror.StageNotAnObject()
 		}
 		stages[i] = v.Document()
 		if err := checkSpec(stages[i]); err != nil {

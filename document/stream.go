@@ -243,7 +243,7 @@ func checkStreamStages(stages []document) error {
 	for _, stage := range stages {
 		e, err := stage.IndexErr(0)
 		if err != nil {
-			return mongoerror.New(mongoerror.Code(40323), "A pipeline stage specification object must contain exactly one field.")
+			return mongoerror.StageOfManyFields()
 		}
 		switch e.Key() {
 		case "$match", "$project", "$addFields", "$set", "$unset", "$replaceRoot", "$replaceWith", "$redact":

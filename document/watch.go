@@ -66,7 +66,7 @@ func (s *Store) watch(ctx context.Context, ns namespace, pipeline any, o *WatchO
 func changeStreamStage(stages []document) (document, error) {
 	elements, err := stages[0].Elements()
 	if err != nil || len(elements) != 1 {
-		return nil, mongoerror.New(mongoerror.Code(40323), "A pipeline stage specification object must contain exactly one field.")
+		return nil, mongoerror.StageOfManyFields()
 	}
 	spec, ok := elements[0].Value().DocumentOK()
 	if !ok {

@@ -36,7 +36,7 @@ func (r *request) parseUpdate(s *document.Statement, i int, doc bsoncore.Documen
 			if v.Type != bsoncore.TypeEmbeddedDocument && v.Type != bsoncore.TypeArray {
 				return document.NewError(document.FailedToParse, "Update argument must be either an object or an array")
 			}
-			if err := checkStages(v); err != nil {
+			if err := document.CheckStages(v); err != nil {
 				return err
 			}
 			update = raw
@@ -80,28 +80,6 @@ func (r *request) parseUpdate(s *document.Statement, i int, doc bsoncore.Documen
 		s.Options.Let, err = withConstants(s.Options.Let, constants)
 	}
 	return err
-}
-
-// checkStages refuses a pipeline of an update in which something has not the shape of a stage, which is an error of the whole command.
-func checkStages(v bsoncore.Value) error {
-	list, ok := v.ArrayOK()
-	if !ok {
-		return nil
-	}
-	stages, err := list.Values()
-	if err != nil {
-		return document.NewError(document.FailedToParse, "update.updates.u: %v", err)
-	}
-	for _, stage := range stages {
-		doc, ok := stage.DocumentOK()
-		if !ok {
-			return document.NewError(document.TypeMismatch, "Each element of the 'pipeline' array must be an object")
-		}
-		if elements, err := doc.Elements(); err != nil || len(elements) != 1 {
-			return document.NewError(document.Code(40323), "A pipeline stage specification object must contain exactly one field.")
-		}
-	}
-	return nil
 }
 
 // checkArrayFilters refuses what is not an array of documents, which is an error of the whole command.

@@ -53,7 +53,7 @@ func (p *parser) steps(pipeline []document) ([]step, error) {
 	for i, spec := range pipeline {
 		elements, err := spec.Elements()
 		if err != nil || len(elements) != 1 {
-			return nil, mongoerror.New(mongoerror.Code(40323), "A pipeline stage specification object must contain exactly one field.")
+			return nil, mongoerror.StageOfManyFields()
 		}
 		if name, v := elements[0].Key(), elements[0].Value(); i > 0 && name == "$match" && v.Type == bsoncore.TypeEmbeddedDocument && searchesIn(v.Data) {
 			return nil, mongoerror.New(mongoerror.Code(17313), "$match with $text is only allowed as the first pipeline stage")
@@ -276,7 +276,7 @@ func pipelineOf(v value) ([]document, error) {
 	var list []document
 	for _, v := range values {
 		if v.Type != bsoncore.TypeEmbeddedDocument {
-			return nil, mongoerror.New(mongoerror.TypeMismatch, "Each element of the 'pipeline' array must be an object")
+			return nil, mongoerror.StageNotAnObject()
 		}
 		list = append(list, v.Document())
 	}

@@ -27,6 +27,16 @@ func New(code Code, format string, args ...any) *Error {
 	return &Error{Code: code, Message: fmt.Sprintf(format, args...)}
 }
 
+// StageNotAnObject is the error of a pipeline with something that is no document.
+func StageNotAnObject() *Error {
+	return New(TypeMismatch, "Each element of the 'pipeline' array must be an object")
+}
+
+// StageOfManyFields is the error of a pipeline with a document of no field, or of several.
+func StageOfManyFields() *Error {
+	return New(40323, "A pipeline stage specification object must contain exactly one field.")
+}
+
 // Error returns the message and the code's name.
 func (e *Error) Error() string { return fmt.Sprintf("%s (%s, %d)", e.Message, e.Code, int32(e.Code)) }
 

@@ -107,26 +107,39 @@ func (p *schemaParser) required(v bsoncore.Value) error {
 	if v.Type != bsoncore.TypeArray {
 		return mismatch("$jsonSchema keyword 'required' must be an array, but found an element of type %s", mongoerror.TypeName(v.Type))
 	}
-	seen := map[string]bool{}
-	for e := path.ElementsOf(v.Data); ; {
-		_, v, ok := e.Next()
-		if !ok {
-			break
-		}
-		if v.Type != bsoncore.TypeString {
-			return mismatch("$jsonSchema keyword 'required' must be an array of strings, but found an element of type: %s", mongoerror.TypeName(v.Type))
-		}
-		name := v.StringValue()
-		if seen[name] {
-			return failedToParse("$jsonSchema keyword 'required' array cannot contain duplicate values")
-		}
-		seen[name] = true
-		p.s.required = append(p.s.required, name)
+	names, err := distinctNames(v, func(typeName string) error {
+		return mismatch("$jsonSchema keyword 'required' must be an array of strings, but found an element of type: %s", typeName)
+	}, func(string) error {
+		return failedToParse("$jsonSchema keyword 'required' array cannot contain duplicate values")
+	})
+	if err != nil {
+		return err
 	}
+	p.s.required = append(p.s.required, names...)
 	if len(p.s.required) == 0 {
 		return failedToParse("$jsonSchema keyword 'required' cannot be an empty array")
 	}
 	return nil
+}
+
+// distinctNames returns the strings of an array; wrong and twice make the errors of what is none, and of what comes again.
+func distinctNames(list bsoncore.Value, wrong, twice func(what string) error) (names []string, err error) {
+	seen := map[string]bool{}
+	for e := path.ElementsOf(list.Data); ; {
+		_, v, ok := e.Next()
+		if !ok {
+			return names, nil
+		}
+		if v.Type != bsoncore.TypeString {
+			return nil, wrong(mongoerror.TypeName(v.Type))
+		}
+		name := v.StringValue()
+		if seen[name] {
+			return nil, twice(name)
+		}
+		seen[name] = true
+		names = append(names, name)
+	}
 }
 
 func (p *schemaParser) property(name string, v bsoncore.Value) error {
@@ -151,7 +164,7 @@ func (p *schemaParser) patternProperty(name string, v bsoncore.Value) error {
 	return err
 }
 
-func (p *schemaParser) dependency(name string, v bsoncore.Value) error {
+func (p *schemaParser) dependency(name string, v bsoncore.Value) (err error) {
 	d := dependency{name: name}
 	switch v.Type {
 	case bsoncore.TypeEmbeddedDocument:
@@ -163,22 +176,13 @@ func (p *schemaParser) dependency(name string, v bsoncore.Value) error {
 	default:
 		return mismatch("property '%s' in $jsonSchema keyword 'dependencies' must be either an object or an array", name)
 	}
-	seen := map[string]bool{}
-	for e := path.ElementsOf(v.Data); ; {
-		_, v, ok := e.Next()
-		if !ok {
-			break
-		}
-		if v.Type != bsoncore.TypeString {
-			return mismatch("array '%s' in $jsonSchema keyword 'dependencies' can only contain strings, but found element of type: %s",
-				name, mongoerror.TypeName(v.Type))
-		}
-		other := v.StringValue()
-		if seen[other] {
-			return failedToParse("array '%s' in $jsonSchema keyword 'dependencies' contains duplicate element: %s", name, other)
-		}
-		seen[other] = true
-		d.others = append(d.others, other)
+	d.others, err = distinctNames(v, func(typeName string) error {
+		return mismatch("array '%s' in $jsonSchema keyword 'dependencies' can only contain strings, but found element of type: %s", name, typeName)
+	}, func(other string) error {
+		return failedToParse("array '%s' in $jsonSchema keyword 'dependencies' contains duplicate element: %s", name, other)
+	})
+	if err != nil {
+		return err
 	}
 	if len(d.others) == 0 {
 		return failedToParse("property '%s' in $jsonSchema keyword 'dependencies' cannot be an empty array", name)

@@ -11,11 +11,8 @@ import (
 	"github.com/pandodb/pando/document/internal/projection"
 )
 
-// Codes that have no name.
-const (
-	notOneStage  mongoerror.Code = 40323
-	unknownStage mongoerror.Code = 40324
-)
+// unknownStage is a code that has no name.
+const unknownStage mongoerror.Code = 40324
 
 // isOtherStage reports whether a stage exists that an update cannot have.
 func isOtherStage(name string) bool {
@@ -43,11 +40,11 @@ func (u *Update) parsePipeline(v bsoncore.Value, o *Options) error {
 	var sequence *projection.Sequence
 	for _, stage := range elementsOf(nil, v) {
 		if stage.Type != bsoncore.TypeEmbeddedDocument {
-			return mongoerror.New(mongoerror.TypeMismatch, "Each element of the 'pipeline' array must be an object")
+			return mongoerror.StageNotAnObject()
 		}
 		e, ok := only(stage.Data)
 		if !ok {
-			return mongoerror.New(notOneStage, "A pipeline stage specification object must contain exactly one field.")
+			return mongoerror.StageOfManyFields()
 		}
 		p, err := parseStage(string(e.Name), e.Value, options)
 		if err != nil {
