@@ -29,6 +29,37 @@ func TestOrphanThatCannotBeRead(t *testing.T) {
 	}
 }
 
+// A file that a crash has left, and that cannot be removed, keeps no database from being opened, and is removed when that works again.
+func TestOrphanThatCannotBeRemoved(t *testing.T) {
+	mem := memfs.New()
+	ffs := faultfs.New(mem)
+	leaveOrphans(t, ffs)
+	count := func() int {
+		names, err := mem.List(filepath.Join("db", DirName))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(names)
+	}
+	before := count()
+	ffs.Set(faultfs.Rule{Ops: faultfs.Ops(faultfs.OpRemove), Times: -1})
+	s, err := Open(Options{FS: ffs, Dir: "db"}, nil, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := count(); got != before {
+		t.Errorf("%d files are left of %d", got, before)
+	}
+	ffs.Set()
+	s.GiveBack()
+	if got := count(); got != before-2 {
+		t.Errorf("%d files are left of %d, of which two are of no use", got, before)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
 // An Open that fails leaves no file open.
 func TestOpenThatFailsLeavesNothingOpen(t *testing.T) {
 	for _, op := range []faultfs.Op{faultfs.OpStat, faultfs.OpOpen, faultfs.OpClose, faultfs.OpRemove} {

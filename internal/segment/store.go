@@ -231,7 +231,8 @@ func (s *Store) loadListed(info Info, present bool) (*file, error) {
 	return f, nil
 }
 
-// loadOrphan returns nil when it removed the file, and of a directory, which is none of ours.
+// loadOrphan returns nil of a file with nothing in it that counts, which it removes, now or later, and of a directory, which is none of
+// ours.
 func (s *Store) loadOrphan(id uint32) (*file, error) {
 	f := s.newFile(id, Values)
 	stat, err := s.options.FS.Stat(f.path)
@@ -251,17 +252,12 @@ func (s *Store) loadOrphan(id uint32) (*file, error) {
 		}
 		remove = err == nil && h.class == Nodes
 	}
-	if remove && !s.options.ReadOnly {
-		if err := f.close(); err != nil {
-			return nil, err
-		}
-		if err := s.options.FS.Remove(f.path); err != nil {
-			return nil, fmt.Errorf("remove orphan %s: %w", f.name, err)
-		}
-		return nil, nil
-	}
 	if remove {
-		return nil, f.close()
+		err := f.close()
+		if err == nil && !s.options.ReadOnly {
+			_ = s.discard(f.path) // what stays is tried again, and keeps nobody from opening
+		}
+		return nil, err
 	}
 	f.size.Store(min(stat.Size, longest))
 	f.earlier = true
