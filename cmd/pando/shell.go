@@ -37,9 +37,10 @@ func newShellCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "shell DIR",
 		Short: "Work on collections by hand",
-		Long: `Shell reads statements such as db.flights.find({carrier: "UA"}).limit(3) and carries them out. On a terminal it has a history and
-completes commands, collections, fields and operators with the Tab key. A statement may take several lines, and goes on while a
-bracket is open. When the standard input is no terminal, or with --eval, it runs the statements and ends with the first that fails.
+		Long: `Shell reads statements such as db.flights.find({carrier: "UA"}).limit(3) and carries them out on a database, which it creates
+where there is none. On a terminal it has a history and completes commands, collections, fields and operators with the Tab key. A
+statement may take several lines, and goes on while a bracket is open. When the standard input is no terminal, or with --eval, it
+runs the statements and ends with the first that fails.
 
 The history is kept in pando/history in the user's directory for configuration; PANDO_HISTORY names another file, or none when it
 is empty. "help" lists what there is.`,

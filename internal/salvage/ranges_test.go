@@ -113,6 +113,13 @@ func TestReportIsBoundedAndReadable(t *testing.T) {
 			t.Errorf("the report does not say %q:\n%.300s", want, r)
 		}
 	}
+	one := &Report{Keyspaces: 1, Records: 1, Bytes: 1, Lost: []Loss{{Reason: "x"}}}
+	if got := one.String(); !strings.HasPrefix(got, "recovered 1 record in 1 keyspace (1 byte of keys and values)\n") {
+		t.Error(got)
+	}
+	if err := one.Err(); !strings.HasPrefix(err.Error(), "1 loss, the first one: x: ") {
+		t.Error(err)
+	}
 	l := Loss{Keys: true, Lo: []byte("a"), Reason: "x"}
 	if got := l.String(); got != `keys from "a" to the last: x` {
 		t.Error(got)

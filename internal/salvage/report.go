@@ -17,8 +17,8 @@ type Loss struct {
 	Keys     bool   // Lo and Hi say which keys are concerned
 	Lo, Hi   []byte // the keys in [Lo, Hi); a nil bound is open
 	File     string // where the damage lies, inside the database directory; empty: not known
-	Offset   int64
-	Length   int64 // 0: not known
+	Offset   int64  // in bytes
+	Length   int64  // in bytes; 0: not known
 	Reason   string
 }
 
@@ -64,13 +64,22 @@ func (r *Report) Err() error {
 	if len(r.Lost) == 0 {
 		return nil
 	}
-	return fmt.Errorf("%d losses, the first one: %s: %w", len(r.Lost), r.Lost[0], corrupt.Err)
+	return fmt.Errorf("%s, the first one: %s: %w", number(int64(len(r.Lost)), "loss", "losses"), r.Lost[0], corrupt.Err)
+}
+
+// number tells how many there are of what has a singular and a plural.
+func number(n int64, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
 }
 
 // String tells the whole report, a line for each loss.
 func (r *Report) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "recovered %d records in %d keyspaces (%d bytes of keys and values)\n", r.Records, r.Keyspaces, r.Bytes)
+	fmt.Fprintf(&b, "recovered %s in %s (%s of keys and values)\n", number(r.Records, "record", "records"),
+		number(r.Keyspaces, "keyspace", "keyspaces"), number(r.Bytes, "byte", "bytes"))
 	if r.Older > 0 {
 		fmt.Fprintf(&b, "%d of the records written were found in older versions of what is lost: each may have been changed or deleted since\n", r.Older)
 	}
