@@ -34,7 +34,7 @@ type File struct {
 	readOnly bool
 	current  Slot
 	place    int  // of current: 0 or 1
-	damaged  bool // as Open found it
+	damaged  bool // as Open found it, until a Store has repaired it
 	storing  bool // a Store has begun and was not found durable
 	failure  error
 }
@@ -152,9 +152,13 @@ func (f *File) load() error {
 	return nil
 }
 
-// Damaged reports whether Open found a slot that did not verify, or a file of the wrong length. The slot in force is intact;
-// the other one was being stored when the power went, or was damaged on the disk. The next Store repairs it.
-func (f *File) Damaged() bool { return f.damaged }
+// Damaged reports whether Open found a slot that did not verify, or a file of the wrong length, and no Store has repaired that since.
+// The slot in force is intact; the other one was being stored when the power went, or was damaged on the disk.
+func (f *File) Damaged() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.damaged
+}
 
 // Current returns the slot in force.
 func (f *File) Current() Slot {
@@ -183,11 +187,16 @@ func (f *File) Store(s Slot) error {
 	if _, err := f.file.WriteAt(appendSlot(nil, s), int64(place)*slotSize); err != nil {
 		return fmt.Errorf("store root generation %d: %w", s.Generation, err)
 	}
+	if f.damaged { // what lies behind the slots goes too
+		if err := f.file.Truncate(fileSize); err != nil {
+			return fmt.Errorf("store root generation %d: truncate: %w", s.Generation, err)
+		}
+	}
 	if err := f.file.Sync(); err != nil {
 		f.failure = err
 		return fmt.Errorf("store root generation %d: sync: %w", s.Generation, err)
 	}
-	f.current, f.place, f.storing = s, place, false
+	f.current, f.place, f.storing, f.damaged = s, place, false, false
 	return nil
 }
 

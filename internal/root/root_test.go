@@ -336,6 +336,32 @@ func TestOpenedSlotSurvivesPowerCut(t *testing.T) {
 	}
 }
 
+// A slot that does not verify, and what lies behind the slots, is damage until the next Store has repaired it: for who opens the file
+// then, and for who has it open.
+func TestStoreRepairs(t *testing.T) {
+	content, _, _ := written(t)
+	for what, damaged := range map[string][]byte{
+		"one slot is torn":        append(bytes.Clone(content[:100]), append(make([]byte, 60), content[160:]...)...),
+		"the last slot is cut":    content[:slotSize+50],
+		"there is more behind it": append(bytes.Clone(content), 1, 2, 3),
+	} {
+		fsys := newFS(t)
+		must(t, vfs.WriteFile(fsys, filepath.Join(testDir, Name), damaged))
+		for round := range 3 {
+			f, err := Open(fsys, testDir)
+			must(t, err)
+			if f.Damaged() != (round == 0) {
+				t.Errorf("%s, open %d: damaged: %v", what, round, f.Damaged())
+			}
+			must(t, f.Store(f.Current()))
+			if f.Damaged() {
+				t.Errorf("%s, open %d: still damaged", what, round)
+			}
+			must(t, f.Close())
+		}
+	}
+}
+
 // After a failed sync the system may call the slot clean that the device never got: the slot that Open finds is there after a power
 // cut nevertheless.
 func TestSlotOfAFailedSyncIsWrittenAgain(t *testing.T) {
