@@ -79,3 +79,39 @@ func valuesAfterFailedSync(rule faultfs.Rule, length int) (hit bool, err error) 
 	}
 	return hit, nil
 }
+
+// A database that has failed is not closed as if all were well when what was acknowledged may not outlive a power cut.
+func TestCloseTellsThatWhatWasAcknowledgedIsNotDurable(t *testing.T) {
+	for _, profile := range []Profile{Durable, Relaxed, Bench} {
+		synctest.Test(t, func(t *testing.T) {
+			base := memfs.New()
+			ffs := faultfs.New(base)
+			o := &Options{FS: ffs, Profile: profile, MemoryBytes: 1 << 20}
+			db, err := Open("db", o)
+			if err == nil {
+				err = db.Put([]byte("k"), nil)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			ffs.Set(faultfs.Rule{Ops: faultfs.Ops(faultfs.OpSync, faultfs.OpSyncDir), Times: -1})
+			if err := db.Checkpoint(t.Context()); !errors.Is(err, ErrFailed) {
+				t.Fatalf("%v: the checkpoint answers %v", profile, err)
+			}
+			err = db.Close()
+			o.FS = base.CrashImage(memfs.Policy{})
+			cut, openErr := Open("db", o)
+			if openErr != nil {
+				t.Fatal(openErr)
+			}
+			defer cut.Close()
+			there, readErr := cut.Has([]byte("k"))
+			if readErr != nil {
+				t.Fatal(readErr)
+			}
+			if profile == Durable && err != nil || !there && !errors.Is(err, ErrFailed) {
+				t.Errorf("%v: Close answers %v, and the key is there after a power cut: %v", profile, err, there)
+			}
+		})
+	}
+}

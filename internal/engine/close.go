@@ -34,8 +34,14 @@ func (e *Engine) Close() error {
 
 // finish settles everything, if it still may. The caller leads.
 func (e *Engine) finish() error {
-	if e.o.ReadOnly || e.failure.Load() != nil {
+	if e.o.ReadOnly {
 		return nil
+	}
+	if err := e.failure.Load(); err != nil {
+		if e.o.Profile == Durable || e.lastSeq == e.settledSeq.Load() {
+			return nil // what was acknowledged is durable, but for what asked for no sync
+		}
+		return *err
 	}
 	front := e.current.Load().Tables[0]
 	if e.lastSeq == e.settledSeq.Load() && front.Len() == 0 && !front.HasRanges() {
