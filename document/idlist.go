@@ -14,14 +14,11 @@ import (
 // Who follows references asks for documents by a list of _ids. That needs no plan either: bounds for each of them, and one search after
 // the other, take longer than to read the records in the order of their keys, a few at a time.
 
-// maxListed is how many _ids a list has that is answered so. What is open while nobody asks for more is then no more than a batch.
-const maxListed = 128
+// maxListed is how many _ids a list has that is answered so. Their keys are kept while nobody asks for more.
+const maxListed = 4096
 
 // listedIDs returns the array of a query that is {_id: {$in: [...]}} and nothing else, in any order; nil: it is another one.
-func listedIDs(spec document, o *FindOptions) bsoncore.Array {
-	if o != nil && (o.Limit != 0 || !o.plain()) {
-		return nil
-	}
+func listedIDs(spec document) bsoncore.Array {
 	condition, ok := only(spec, "_id").DocumentOK()
 	if !ok {
 		return nil
@@ -69,13 +66,18 @@ func (d *direct) gather(list bsoncore.Array) (ok bool) {
 
 // sort puts the keys in their order, each once.
 func (d *direct) sort() {
-	var room [maxListed][]byte
-	all := room[:d.keys.Len()]
-	for i := range all {
-		all[i] = d.keys.At(i)
-	}
+	all := d.from(0)
 	slices.SortFunc(all, bytes.Compare)
 	d.keep(slices.CompactFunc(all, bytes.Equal))
+}
+
+// from returns the keys from one on, valid until the next call.
+func (d *direct) from(first int) [][]byte {
+	d.order = d.order[:0]
+	for i := first; i < d.keys.Len(); i++ {
+		d.order = append(d.order, d.keys.At(i))
+	}
+	return d.order
 }
 
 // keep makes keys, which are some of those that there are, the only ones.
@@ -89,13 +91,9 @@ func (d *direct) keep(keys [][]byte) {
 
 // leaveOut forgets the keys from the next one on of which there is no record.
 func (d *direct) leaveOut() error {
-	var room [maxListed][]byte
-	var absent [maxListed]bool
-	all := room[:d.keys.Len()-d.at]
-	for i := range all {
-		all[i] = d.keys.At(d.at + i)
-	}
-	if err := d.reader.Absent(absent[:len(all)], d.x.records, all); err != nil {
+	all := d.from(d.at)
+	absent := make([]bool, len(all))
+	if err := d.reader.Absent(absent, d.x.records, all); err != nil {
 		return err
 	}
 	there := all[:0]

@@ -12,6 +12,7 @@ import (
 	"github.com/pandodb/pando"
 	"github.com/pandodb/pando/document/internal/index"
 	"github.com/pandodb/pando/document/internal/keyenc"
+	"github.com/pandodb/pando/document/internal/projection"
 )
 
 // Most queries of most programs are equalities that an index answers with few documents. They need no plan: to parse and plan takes
@@ -31,8 +32,8 @@ type equality struct {
 }
 
 // appendEqualities appends those that a query is made of; none when something is asked for that only a plan can do.
-func appendEqualities(dst []equality, spec document, o *FindOptions) []equality {
-	if o != nil && (o.Limit < 0 || !o.plain()) || len(spec) <= len(emptyDocument()) {
+func appendEqualities(dst []equality, spec document) []equality {
+	if len(spec) <= len(emptyDocument()) {
 		return nil
 	}
 	for rest := spec[4:]; len(rest) > 1; {
@@ -52,11 +53,6 @@ func appendEqualities(dst []equality, spec document, o *FindOptions) []equality 
 		dst = append(dst, equality{field, v})
 	}
 	return dst
-}
-
-// plain reports whether documents are asked for as they are, in any order, however they are found.
-func (o *FindOptions) plain() bool {
-	return o.Sort == nil && o.Skip == 0 && o.Projection == nil && o.Hint == nil && o.Min == nil && o.Max == nil && o.Collation == nil && o.Let == nil
 }
 
 // isPlain reports whether a value stands for itself, and an index has it under its key and no other.
@@ -84,11 +80,15 @@ func (c *Collection) openDirect(ctx context.Context, spec document, o *FindOptio
 	if c.tx != nil || c.at != nil {
 		return nil, nil
 	}
+	want, ok := wishesOf(o)
+	if !ok {
+		return nil, nil
+	}
 	var room [maxEqualities]equality
-	list := appendEqualities(room[:0], spec, o)
+	list := appendEqualities(room[:0], spec)
 	var ids bsoncore.Array
 	if len(list) == 0 {
-		if ids = listedIDs(spec, o); ids == nil {
+		if ids = listedIDs(spec); ids == nil {
 			return nil, nil
 		}
 	}
@@ -101,7 +101,7 @@ func (c *Collection) openDirect(ctx context.Context, spec document, o *FindOptio
 		return nil, nil
 	}
 	d := directs.Get().(*direct)
-	d.x = x
+	d.x, d.projection, d.left = x, want.projection, want.limit
 	if ids != nil {
 		return d.openListed(ctx, ids)
 	}
@@ -109,14 +109,11 @@ func (c *Collection) openDirect(ctx context.Context, spec document, o *FindOptio
 		return d.openID(ctx, list[0].value)
 	}
 	i := x.direct(list)
-	if i == nil {
+	if i == nil || !want.suits(x, i, len(list)) {
 		return nil, d.close()
 	}
-	limit := maxDirect + 1
-	if o != nil && o.Limit > 0 {
-		limit = int(min(o.Limit, maxDirect+1))
-	}
-	ok, err := d.find(i, list, limit)
+	limit := min(d.left, maxDirect+1)
+	ok, err = d.find(i, list, limit)
 	if err == nil && ok {
 		err = d.fetch()
 	}
@@ -168,12 +165,17 @@ type direct struct {
 	x       *collection
 	reader  pando.Reader
 	keys    pando.List // of the records
-	others  pando.List // is what keys are put in order in
+	others  pando.List // is what keys are put in order in,
+	order   [][]byte   // by way of this
 	records pando.List // those of keys[first:]
 	first   int
 	at      int  // the key of the next document
 	listed  bool // the keys are those of a list: there may be none of their records
+	left    int  // how many documents are wanted yet
 	doc     []byte
+
+	projection *projection.Projection // nil: documents are wanted as they are
+	whole      []byte                 // the document that it is applied to
 
 	entry, value []byte
 }
@@ -282,8 +284,8 @@ func (d *direct) large() bool { return d.records.Cap() > maxWaiting }
 
 // rest implements resting: what has been read of large records is read again.
 func (d *direct) rest() {
-	if cap(d.doc) > maxWaiting {
-		d.doc = nil
+	if cap(d.doc)+cap(d.whole) > maxWaiting {
+		d.doc, d.whole = nil, nil
 	}
 	if d.large() {
 		d.records, d.first = pando.List{}, d.at
@@ -314,7 +316,7 @@ func (d *direct) fetch() error {
 func (d *direct) fetchNext() (to int, err error) {
 	d.first = d.at
 	d.records.Reset()
-	to = min(d.at+fetched, d.keys.Len())
+	to = min(d.at+min(fetched, d.left), d.keys.Len())
 	return to, d.reader.GetMany(&d.records, d.x.records, &d.keys, d.at, to)
 }
 
@@ -325,31 +327,44 @@ func (d *direct) next(ctx context.Context) (document, bool, error) {
 }
 
 func (d *direct) nextTo(ctx context.Context, dst []byte) ([]byte, bool, error) {
-	if d.at < d.keys.Len() && d.at-d.first == d.records.Len() {
+	if d.left > 0 && d.at < d.keys.Len() && d.at-d.first == d.records.Len() {
 		if err := d.fetch(); err != nil {
 			return dst, false, err
 		}
 	}
-	if d.at == d.keys.Len() {
+	if d.left == 0 || d.at == d.keys.Len() {
 		return dst, false, ctx.Err()
 	}
-	out, err := d.x.codec.Decode(dst, d.records.At(d.at-d.first))
+	out, err := d.document(dst, d.records.At(d.at-d.first))
 	if err != nil {
 		return dst, false, fmt.Errorf("%s: %w", d.x.name.Load(), err)
 	}
 	d.at++
+	d.left--
 	return out, true, nil
+}
+
+// document appends what is wanted of the document of a record.
+func (d *direct) document(dst, record []byte) (out []byte, err error) {
+	if d.projection == nil {
+		return d.x.codec.Decode(dst, record)
+	}
+	if d.whole, err = d.x.codec.Decode(d.whole[:0], record); err != nil {
+		return dst, err
+	}
+	return d.projection.Apply(dst, d.whole)
 }
 
 // close gives the buffers to the next one: documents are valid until then only.
 func (d *direct) close() error {
 	d.reader.Close()
-	if d.records.Cap()+d.keys.Cap()+d.others.Cap()+cap(d.doc) > maxKept {
+	if d.records.Cap()+d.keys.Cap()+d.others.Cap()+cap(d.doc)+cap(d.whole) > maxKept {
 		return nil
 	}
 	d.keys.Reset()
 	d.records.Reset()
-	d.x, d.first, d.at, d.listed = nil, 0, 0, false
+	clear(d.order)
+	d.x, d.projection, d.first, d.at, d.listed = nil, nil, 0, 0, false
 	directs.Put(d)
 	return nil
 }

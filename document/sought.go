@@ -34,12 +34,21 @@ func (c *Collection) parseSought(filter any, o *UpdateOptions) (*findQuery, erro
 
 // soughtID returns the _id that is all that a query asks for; Type 0: it asks for something else.
 func soughtID(spec document, o *FindOptions) bsoncore.Value {
+	if !o.plain() {
+		return bsoncore.Value{}
+	}
 	var room [maxEqualities]equality
-	list := appendEqualities(room[:0], spec, o)
+	list := appendEqualities(room[:0], spec)
 	if len(list) != 1 || string(list[0].field) != "_id" {
 		return bsoncore.Value{}
 	}
 	return list[0].value
+}
+
+// plain reports whether documents are asked for as they are, in any order, however they are found.
+func (o *FindOptions) plain() bool {
+	return o.Sort == nil && o.Skip == 0 && o.Limit >= 0 && o.Projection == nil && o.Hint == nil && o.Min == nil && o.Max == nil &&
+		o.Collation == nil && o.Let == nil
 }
 
 // parseFilter parses the filter if that has not been done: nobody needs it where the document with the _id is the one that matches.
