@@ -44,3 +44,53 @@ func TestFewPagesOfEachSize(t *testing.T) {
 		t.Error("no smaller class has chunks of its own")
 	}
 }
+
+// When many pages of each chunk have been replaced by somewhat smaller ones, these take the frames that have become free before memory that
+// nobody has touched.
+func TestSmallerPagesInTheirPlace(t *testing.T) {
+	c := New(64<<20, epoch.New())
+	defer c.Close()
+	insert := func(n uint64, size int) Handle {
+		t.Helper()
+		h, err := c.Insert(content(n, size), 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return h
+	}
+	const pages = 400
+	var handles []Handle
+	for n := range uint64(pages) {
+		handles = append(handles, insert(n, 40<<10))
+	}
+	before, first := c.Stats(), handles[0]
+	for n := uint64(0); n < pages; n += 2 {
+		c.Drop(handles[n])
+	}
+	for n := uint64(0); n < pages; n += 2 {
+		handles[n] = insert(n, 32<<10)
+	}
+	if s := c.Stats(); s.Bytes > before.Bytes+2<<c.shift || s.Pages != pages {
+		t.Errorf("%d pages, half of them smaller now, take %d bytes; the larger ones took %d", s.Pages, s.Bytes, before.Bytes)
+	}
+	if err := c.audit(); err != nil {
+		t.Fatal(err)
+	}
+	guard := c.epoch.Enter()
+	defer guard.Exit()
+	for n, h := range handles {
+		if c.Used(h) {
+			t.Fatalf("page %d counts as used before anybody has asked for it", n)
+		}
+		p, ok := c.Get(h)
+		if !ok || !c.Used(h) {
+			t.Fatalf("page %d: there %v, used %v", n, ok, c.Used(h))
+		}
+		if err := verify(p, uint64(n)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if c.Used(first) {
+		t.Error("a page that is gone counts as used")
+	}
+}

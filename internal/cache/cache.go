@@ -167,6 +167,13 @@ func (c *Cache) Get(h Handle) (page.Page, bool) {
 	return page.AtPointer(unsafe.Pointer(head), h.hashBits()), true
 }
 
+// Used reports whether Get has been asked for the page of h since it was inserted, or since the clock's hand came by. It marks nothing.
+// It must be called inside of an epoch section.
+func (c *Cache) Used(h Handle) bool {
+	head := c.find(h)
+	return head != nil && head.Referenced.Load() != 0
+}
+
 // find returns the header of h's page, nil if that is gone.
 func (c *Cache) find(h Handle) *page.Header {
 	f := h.frame()

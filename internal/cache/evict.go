@@ -18,6 +18,9 @@ func (c *Cache) stock(k int) {
 	}
 	if len(c.warm) == 0 {
 		c.recall(k)
+		if len(c.warm) == 0 && c.surplus(k) {
+			return
+		}
 	}
 	if c.cut(k) {
 		return
@@ -38,6 +41,17 @@ func (c *Cache) stock(k int) {
 	}
 	c.retireLeaving()
 	c.balance()
+}
+
+// surplus reports whether a somewhat larger class has more frames free than a fresh chunk brings, as after a checkpoint has replaced many
+// pages by smaller ones. tryTake may use those: memory that nobody has touched yet would be waste. c.mu is held.
+func (c *Cache) surplus(k int) bool {
+	for i := k + 1; i < min(k+1+larger, len(c.classes)); i++ {
+		if cl := &c.classes[i]; len(cl.free) > cl.count+cl.spare() {
+			return true
+		}
+	}
+	return false
 }
 
 // recall drains a chunk that is mostly free, of another class with free frames in plenty: when a checkpoint has replaced many pages

@@ -11,15 +11,16 @@ func cachedPage(env *layout.Environment, h uint64) (page.Page, bool) {
 	return env.Cache.Get(cache.Handle(h))
 }
 
-// pinPage keeps the page of leaf i of b in the cache until unpinPage.
-func pinPage(env *layout.Environment, h uint64) (page.Page, bool) {
+// pinPage keeps the page of a handle in the cache until unpinPage. used tells whether others have asked for it lately.
+func pinPage(env *layout.Environment, h uint64) (p page.Page, used, ok bool) {
 	if h == 0 {
-		return page.Page{}, false
+		return page.Page{}, false, false
 	}
 	guard := env.Epoch.Enter()
-	p, ok := env.Cache.Pin(cache.Handle(h))
+	used = env.Cache.Used(cache.Handle(h))
+	p, ok = env.Cache.Pin(cache.Handle(h))
 	guard.Exit()
-	return p, ok
+	return p, used, ok
 }
 
 func unpinPage(env *layout.Environment, h uint64) { env.Cache.Unpin(cache.Handle(h)) }

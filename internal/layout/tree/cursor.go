@@ -296,7 +296,7 @@ func (c *cursor) readOnce(m *cursorMemory, s step) bool {
 
 // pin makes the cached page of a handle the cursor's page.
 func (c *cursor) pin(h uint64) bool {
-	p, ok := pinPage(c.r.env, h)
+	p, _, ok := pinPage(c.r.env, h)
 	if ok {
 		c.page, c.pinned = p, h
 	}

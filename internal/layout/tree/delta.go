@@ -88,7 +88,7 @@ func (a *applier) writeDelta(b *body, i int, lo []byte, join bool) (done, change
 	e.handle = 0
 	if resident {
 		src.unpin(a.root)
-		a.replacePage(b, i, largeRecords(a.merged.Size(), a.merged.Count()))
+		a.replacePage(b, i, src.spared(a.merged.Size(), a.merged.Count()))
 		e.handle = insertBuilder(a.root.env, &a.merged, a.root.keyspace)
 	}
 	return true, true, a.levels[0].add(e)

@@ -352,7 +352,7 @@ func (r *root) exchange(b *body, i int, old, h uint64) bool {
 // has no frame free it stays, and keys are searched for.
 func (r *root) makeRoom(b *body, i int) {
 	old := b.handles[i].Load()
-	p, ok := pinPage(r.env, old)
+	p, _, ok := pinPage(r.env, old)
 	if !ok {
 		return
 	}

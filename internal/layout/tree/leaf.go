@@ -69,14 +69,15 @@ type source struct {
 	i      int
 	pinned uint64
 	page   page.Page
+	used   bool // others have asked for the page lately
 }
 
 // pin keeps the page of the leaf in the cache, if it is there.
 func (src *source) pin(r *root) bool {
 	h := src.b.handles[src.i].Load()
-	p, ok := pinPage(r.env, h)
+	p, used, ok := pinPage(r.env, h)
 	if ok {
-		src.pinned, src.page = h, p
+		src.pinned, src.page, src.used = h, p, used
 	}
 	return ok
 }
@@ -87,6 +88,11 @@ func (src *source) unpin(r *root) {
 		src.pinned = 0
 	}
 }
+
+// spared reports whether readers of the old tree can do without the page, whose leaf has become one of so many bytes and records: nobody
+// has asked for it lately, as with what the last checkpoint of a load has brought in; or its records are large. Of those there are few in
+// each leaf, so that few readers ask for what has not changed lately, and is not found in a memtable, and many leaves to each checkpoint.
+func (src *source) spared(size, count int) bool { return !src.used || largeRecords(size, count) }
 
 // read returns the raw page of the leaf: of the pinned page, or from the disk.
 func (src *source) read(a *applier) ([]byte, error) {
@@ -129,7 +135,7 @@ func (a *applier) rewrite(src source, lo, hi []byte) error {
 	}
 	count, _ := src.b.count(src.i)
 	src.unpin(a.root)
-	a.freeLeaf(src.b, src.i, resident && largeRecords(len(raw), int(count)))
+	a.freeLeaf(src.b, src.i, resident && src.spared(len(raw), int(count)))
 	return a.leaf.boundary()
 }
 
@@ -144,8 +150,7 @@ func (a *applier) freeLeaf(b *body, i int, now bool) {
 
 // replacePage gives up the page of an old leaf that has another copy in the new tree: once that is published, or now, where readers of the
 // old tree can do without it meanwhile. Then its memory serves the pages that Apply makes, and what a checkpoint replaces is not in the
-// cache twice. So it is with leaves of large records: there are few in each, so that few readers ask for those of them that have not changed
-// lately, and are found in a memtable, and many leaves to each checkpoint.
+// cache twice.
 func (a *applier) replacePage(b *body, i int, now bool) {
 	if now {
 		dropPage(a.root.env, b.handles[i].Swap(0))

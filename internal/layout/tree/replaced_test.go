@@ -62,3 +62,61 @@ func TestPagesOfLargeRecordsAreReplaced(t *testing.T) {
 		t.Errorf("%d pages when the new tree is published, %d before", pages, before.Pages)
 	}
 }
+
+// A checkpoint that touches every leaf brings no second copy into the cache of pages that nobody has asked for since the last one has left
+// them there. Of those that are read the old tree keeps its own until the new one is published.
+func TestPagesThatNobodyReadsAreReplaced(t *testing.T) {
+	const records = 20000
+	changes := func(step int, value string) (list []layout.Change) {
+		for i := 0; i < records; i += step {
+			list = append(list, layout.Change{Key: row(i), Record: layouttest.Inline(value)})
+		}
+		return list
+	}
+	for _, read := range []bool{false, true} {
+		w := layouttest.NewWorld(t, config(), 1, 64<<20, 0)
+		w.Apply(nil, changes(1, "first"), layout.ApplyOptions{})
+		var s layout.Scratch
+		check := func(r layout.Root, i int, want string) {
+			t.Helper()
+			got, ok, err := r.GetRead(&s, record.Hash(layouttest.Keyspace, row(i)), row(i))
+			if err != nil || !ok || string(got.Value) != want {
+				t.Fatalf("record %d: %q, %v, %v", i, got.Value, ok, err)
+			}
+		}
+		ask := func() {
+			guard := w.Env.Epoch.Enter()
+			defer guard.Exit()
+			for i := range records {
+				if _, status := w.Root.Get(record.Hash(layouttest.Keyspace, row(i)), row(i)); status != layout.Found {
+					t.Fatalf("record %d: %v, want its page in the cache", i, status)
+				}
+			}
+		}
+		if read {
+			ask()
+		}
+		before, old := w.Env.Cache.Stats(), w.Root
+		w.Apply(nil, changes(10, "other"), layout.ApplyOptions{})
+		want := before.Pages
+		if read {
+			want *= 2
+		}
+		if after := w.Env.Cache.Stats(); after.Pages != want {
+			t.Errorf("read %v: %d pages, want %d", read, after.Pages, want)
+		}
+		ask() // the pages of the new tree
+		for i := range records {
+			check(old, i, "first")
+			if i%10 == 0 {
+				check(w.Root, i, "other")
+			} else {
+				check(w.Root, i, "first")
+			}
+		}
+		w.Layout.Published(w.Root)
+		if after := w.Env.Cache.Stats(); after.Pages != before.Pages {
+			t.Errorf("read %v: %d pages when the new tree is published, %d before", read, after.Pages, before.Pages)
+		}
+	}
+}
