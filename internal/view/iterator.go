@@ -65,9 +65,9 @@ const (
 
 // Iterator walks over the pairs of one keyspace as one view shows them. It is used by one goroutine at a time.
 //
-// While nothing unsettled is in its way it steps inside the layout's pages directly, and forward over one memtable it looks for the next key
-// of that in the page, in both cases with several pairs decoded at once. Else it merges the memtables' cursors with the settled one,
-// comparing one key a source a step.
+// While nothing unsettled is in its way it steps inside the layout's pages directly, and forward over memtables without range deletes it
+// looks for their next key in the page, in both cases with several pairs decoded at once. Else it merges the memtables' cursors with the
+// settled one, comparing one key a source a step.
 type Iterator struct {
 	batch *page.Batch // the pairs that follow each other where the iterator stands
 	n     int         // the one that it stands on
@@ -90,11 +90,9 @@ type Iterator struct {
 	merged  bool
 	reverse bool // how the merged sources stand: at or below the key instead of at or above it
 	ranged  bool // some source has range deletes
-	paired  bool // there is one source beside the settled one, and it has none
-	leads   bool // going forward: all keys from source lead below bound come before those of the other sources
-	lead    int
-	bound   []byte // nil: the other sources have no further keys
-	streak  int    // pairs of the settled source since it leads
+	paired  bool // no source has any, so that a walk forward decodes several pairs at once; see pair.go
+	ahead   bool // it does: the sources stand behind all that has been decoded
+	front   front
 	sources []source
 	memory  *cursors // of sources, and of the iterator itself
 	o       IteratorOptions
@@ -114,7 +112,7 @@ func (v *View) NewIterator(o *IteratorOptions) *Iterator {
 	for i := range it.sources {
 		it.ranged = it.ranged || len(it.sources[i].ranges) > 0
 	}
-	it.paired = len(it.sources) == 1 && !it.ranged
+	it.paired = it.merged && !it.ranged
 	if root := v.Root(o.Keyspace); root != nil && !root.Empty() {
 		it.settled.cursor = root.Recycle(it.memory.settled)
 		it.memory.settled = nil
@@ -155,8 +153,8 @@ func (it *Iterator) next() bool {
 			s.at++
 			return it.decodeForward()
 		}
-	} else if it.leads {
-		return it.follow()
+	} else if it.ahead {
+		return it.pairForward()
 	}
 	return it.slowNext()
 }
@@ -214,10 +212,8 @@ func (it *Iterator) slowNext() bool {
 	}
 	if it.fast {
 		it.slowDown()
-		if it.paired {
-			it.settled.at++
-		}
-		return it.follow()
+		it.settled.at++
+		return it.pairForward()
 	}
 	key := it.here().Key
 	if it.reverse {
@@ -242,7 +238,7 @@ func (it *Iterator) slowPrev() bool {
 	if it.fast {
 		it.slowDown()
 	}
-	it.leads = false
+	it.ahead = false
 	if key := it.here().Key; it.reverse {
 		it.retreat(key)
 	} else {
@@ -297,7 +293,7 @@ func (it *Iterator) seekForward(key []byte, settled bool) bool {
 	if !it.merged {
 		return it.takeForward(settled)
 	}
-	it.reverse, it.leads, it.fast = false, false, false
+	it.reverse, it.ahead, it.fast = false, false, false
 	it.n, it.ready = 0, 0
 	for i := range it.sources {
 		s := &it.sources[i]
@@ -317,7 +313,7 @@ func (it *Iterator) seekBackward(key []byte, settled bool) bool {
 	if !it.merged {
 		return it.takeBackward(settled)
 	}
-	it.reverse, it.leads, it.fast = true, false, false
+	it.reverse, it.ahead, it.fast = true, false, false
 	it.n, it.ready = 0, 0
 	for i := range it.sources {
 		s := &it.sources[i]
@@ -379,7 +375,7 @@ func (it *Iterator) takeRare() bool {
 }
 
 func (it *Iterator) end(at position) bool {
-	it.fast, it.leads, it.n, it.ready = false, false, 0, 0
+	it.fast, it.ahead, it.n, it.ready = false, false, 0, 0
 	it.show(nil, record.Record{})
 	it.at = at
 	if it.err == nil {

@@ -17,6 +17,7 @@ type source struct {
 	ranges []memtable.Range // its range deletes in the keyspace, sorted by Lo, disjoint
 	valid  bool
 	key    []byte // of the record under the cursor, while valid
+	head   uint64 // where next has been: the beginning of key
 }
 
 // set notes the outcome of a move of the source's cursor.

@@ -1,9 +1,6 @@
 package view
 
-import (
-	"bytes"
-	"math"
-)
+import "bytes"
 
 // The merged walk. Going forward, every source stands on its first key at or above the key shown; going backward, on its
 // last key at or below it. The newest source wins among equal keys: the sources are in that order, the settled one last.
@@ -11,6 +8,7 @@ import (
 // findForward shows the lowest key that the sources stand on and that is not hidden.
 func (it *Iterator) findForward() bool {
 	if it.paired {
+		it.front.choose(it.sources)
 		return it.pairForward()
 	}
 	for {
@@ -23,7 +21,6 @@ func (it *Iterator) findForward() bool {
 			return it.end(afterLast)
 		}
 		if it.consider(at, key) {
-			it.follows(at, key)
 			return true
 		}
 		if at == len(it.sources) && it.skipForward(key) {
@@ -33,84 +30,7 @@ func (it *Iterator) findForward() bool {
 	}
 }
 
-// follows finds out how far the walk forward may go on in source at, on whose key it stands, without a look at the others.
-func (it *Iterator) follows(at int, key []byte) {
-	it.leads = false
-	if it.ranged {
-		return
-	}
-	it.lead, it.bound, it.streak = at, nil, 0
-	for i := range it.sources {
-		if s := &it.sources[i]; i != at && s.valid && (it.bound == nil || bytes.Compare(s.key, it.bound) < 0) {
-			it.bound = s.key
-		}
-	}
-	if s := &it.settled; at != len(it.sources) && s.valid && (it.bound == nil || bytes.Compare(s.key, it.bound) < 0) {
-		it.bound = s.key
-	}
-	it.leads = it.bound == nil || bytes.Compare(key, it.bound) < 0 // else another source has an older record of the key
-}
-
-// follow goes on in the source that leads, up to the bound.
-func (it *Iterator) follow() bool {
-	if it.paired {
-		return it.pairForward()
-	}
-	if it.lead == len(it.sources) {
-		return it.followSettled()
-	}
-	s := &it.sources[it.lead]
-	for {
-		s.set(s.cursor.Next())
-		if !s.valid || (it.bound != nil && bytes.Compare(s.key, it.bound) >= 0) {
-			return it.findForward()
-		}
-		if it.o.Upper != nil && bytes.Compare(s.key, it.o.Upper) >= 0 {
-			return it.end(afterLast)
-		}
-		if value, ok := s.cursor.Inline(); ok {
-			return it.showInline(s.key, value)
-		}
-		if s.cursor.Deleted() {
-			continue
-		}
-		r, _ := s.cursor.Record()
-		if !it.expired(r) {
-			it.show(s.key, r)
-			return true
-		}
-	}
-}
-
-func (it *Iterator) followSettled() bool {
-	s := &it.settled
-	for s.next() && (it.bound == nil || bytes.Compare(s.key, it.bound) < 0) {
-		if s.expiry == 0 || !it.expired(s.record()) {
-			it.showSettled()
-			it.speedUp()
-			return true
-		}
-	}
-	return it.findForward()
-}
-
-// longStreak is after how many settled pairs in a row it pays to find out how many more there are in the page.
-const longStreak = 12
-
-// speedUp lets the walk step through what follows in the settled page at hand before the bound.
-func (it *Iterator) speedUp() {
-	if it.streak++; it.streak < longStreak {
-		return
-	}
-	s := &it.settled
-	it.run, it.floor, it.fast = s.limit, math.MaxInt, true
-	it.showEntry()
-	if it.bound != nil && s.compare(s.limit-1, it.bound) >= 0 {
-		it.run, _ = s.page.Search(it.bound)
-	}
-}
-
-// slowDown ends that: the settled source stands on the pair, and not on one before it in the batch.
+// slowDown ends fast steps among merged sources: the settled source stands on the pair, and not on one before it in the batch.
 func (it *Iterator) slowDown() {
 	it.loadEntry()
 	it.fast, it.plain = false, false
@@ -256,7 +176,7 @@ func (it *Iterator) skipBackward(key []byte) bool {
 
 // turnForward puts every source at or above the current key. It returns a copy of that, which may lie in the settled source's buffer.
 func (it *Iterator) turnForward(key []byte) []byte {
-	it.reverse, it.leads, it.n, it.ready = false, false, 0, 0
+	it.reverse, it.ahead, it.n, it.ready = false, false, 0, 0
 	key = bytes.Clone(key)
 	for i := range it.sources {
 		if s := &it.sources[i]; s.cursor != nil {
@@ -269,7 +189,7 @@ func (it *Iterator) turnForward(key []byte) []byte {
 
 // turnBackward puts every source below the current key.
 func (it *Iterator) turnBackward(key []byte) {
-	it.reverse, it.leads, it.n, it.ready = true, false, 0, 0
+	it.reverse, it.ahead, it.n, it.ready = true, false, 0, 0
 	key = bytes.Clone(key)
 	for i := range it.sources {
 		if s := &it.sources[i]; s.cursor != nil {

@@ -8,14 +8,14 @@ import (
 	"github.com/pandodb/pando/internal/record"
 )
 
-// The walk forward over one memtable without range deletes, in front of what has settled. It is what most walks beside writes are. What comes
-// next in both is decoded several pairs at a time: the next key of the memtable is looked for among the heads of the settled page, once, and
-// what lies before it needs no comparison. Both sources stand behind what has been decoded, the settled one maybe behind all of its page.
+// The walk forward over memtables without range deletes, in front of what has settled. It is what most walks beside writes are. What comes
+// next in both is decoded several pairs at a time: the next key of the memtables is looked for among the heads of the settled page, once, and
+// what lies before it needs no comparison. All sources stand behind what has been decoded, the settled one maybe behind all of its page.
 
-// pairForward shows the pairs that come next in the two sources.
+// pairForward shows the pairs that come next in the memtables and the settled source.
 func (it *Iterator) pairForward() bool {
 	d := &it.settled
-	it.at, it.leads = onPair, true
+	it.at, it.ahead = onPair, true
 	for {
 		d.catchUp()
 		from := d.at
@@ -31,19 +31,19 @@ func (it *Iterator) pairForward() bool {
 			it.n, it.ready = 0, 0
 			return true
 		}
-		if !d.valid && !it.sources[0].valid {
+		if !d.valid && !it.front.lead.valid {
 			return it.end(afterLast)
 		}
 	}
 }
 
-// merge decodes what comes next in the two sources, at most so many pairs: up to the end of the settled page, or to what is shown alone.
+// merge decodes what comes next, at most so many pairs: up to the end of the settled page, or to what is shown alone.
 // It returns how many there are, and how many of them have settled.
 func (it *Iterator) merge(most int) (n, settled int) {
-	s, d := &it.sources[0], &it.settled
+	f, d := &it.front, &it.settled
 	it.batch.Reset()
 	for n < most {
-		same := false
+		s, same := f.lead, false
 		if d.valid {
 			to := min(d.limit, d.at+most-n)
 			next := to
@@ -59,7 +59,7 @@ func (it *Iterator) merge(most int) (n, settled int) {
 		if !it.inside(s) {
 			return n, settled
 		}
-		if !d.valid && it.o.Upper == nil {
+		if !d.valid && it.o.Upper == nil && f.bound == nil {
 			n += s.cursor.TakeInline(it.batch.Pairs[n:most])
 			if s.set(s.cursor.Valid()); n == most || !s.valid {
 				return n, settled
@@ -75,16 +75,16 @@ func (it *Iterator) merge(most int) (n, settled int) {
 		if same {
 			d.at++ // an older record of the key
 			if d.at == d.limit {
-				s.set(s.cursor.Next())
+				f.next(it.sources)
 				return n, settled
 			}
 		}
-		s.set(s.cursor.Next())
+		f.next(it.sources)
 	}
 	return n, settled
 }
 
-// inside reports whether the memtable has a further key, before the upper bound.
+// inside reports whether the memtables have a further key, before the upper bound.
 func (it *Iterator) inside(s *source) bool {
 	if s.valid && it.o.Upper != nil && bytes.Compare(s.key, it.o.Upper) >= 0 {
 		s.valid = false
@@ -92,10 +92,10 @@ func (it *Iterator) inside(s *source) bool {
 	return s.valid
 }
 
-// showAlone shows what comes next in the two sources, alone, since its value lies apart, or expires, or it does not fit into a batch. It may
+// showAlone shows what comes next, alone, since its value lies apart, or expires, or it does not fit into a batch. It may
 // have to be passed over, too.
 func (it *Iterator) showAlone() bool {
-	s, d := &it.sources[0], &it.settled
+	s, d := it.front.lead, &it.settled
 	if d.valid && d.at == d.limit {
 		return false
 	}
@@ -124,7 +124,7 @@ func (it *Iterator) showAlone() bool {
 	}
 	key := s.key
 	r, _ := s.cursor.Record()
-	s.set(s.cursor.Next())
+	it.front.next(it.sources)
 	if r.Kind == record.Tombstone || it.expired(r) {
 		return false
 	}
@@ -132,10 +132,10 @@ func (it *Iterator) showAlone() bool {
 	return true
 }
 
-// speedUpFrom lets the walk go on in the settled page, of which a whole batch has been decoded, without a look at the memtable up to its
+// speedUpFrom lets the walk go on in the settled page, of which a whole batch has been decoded, without a look at the memtables up to their
 // next key.
 func (it *Iterator) speedUpFrom(from int) {
-	s, d := &it.sources[0], &it.settled
+	s, d := it.front.lead, &it.settled
 	it.begin, it.run, it.floor, it.fast = from, d.limit, math.MaxInt, true
 	if s.valid {
 		to, _ := d.page.Search(s.key)
