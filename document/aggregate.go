@@ -254,7 +254,6 @@ type environment struct {
 	store  *Store
 	tx     *Tx
 	moment *moment
-	fixed  bool // a snapshot, which is not written to
 	// unchecked: $merge and $out leave validators out.
 	unchecked bool
 	call      *expression.Call
@@ -264,7 +263,7 @@ type environment struct {
 }
 
 func (c *Collection) environment() *environment {
-	return &environment{store: c.store, tx: c.tx, moment: c.moment(), fixed: c.at != nil}
+	return &environment{store: c.store, tx: c.tx, moment: c.moment()}
 }
 
 // lookup returns a collection as the pipeline sees it, and nil when it is not there.
@@ -405,9 +404,6 @@ func (e *environment) Count(ctx context.Context, database, collection string, r 
 func (e *environment) Replace(ctx context.Context, database, collection string, docs aggregate.Cursor) error {
 	if e.tx != nil {
 		return mongoerror.New(mongoerror.OperationNotSupportedInTransaction, "Stage not supported inside of a multi-document transaction: $out")
-	}
-	if e.fixed {
-		return onSnapshot()
 	}
 	ns := namespace{database, collection}
 	if err := ns.check(); err != nil {

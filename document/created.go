@@ -8,6 +8,7 @@ import (
 
 	"github.com/pandodb/pando/document/internal/collation"
 	"github.com/pandodb/pando/document/internal/mongoerror"
+	"github.com/pandodb/pando/document/internal/notation"
 	"github.com/pandodb/pando/document/internal/number"
 )
 
@@ -62,6 +63,9 @@ func asCreated(spec document) (document, error) {
 				return nil, err
 			}
 		case name == "idIndex" && isDocument: // says what every collection has
+			if err := checkIDIndex(doc, spec); err != nil {
+				return nil, err
+			}
 		case (name == "validator" || name == "storageEngine") && isDocument && len(doc) == len(emptyDocument()):
 		case name == "changeStreamPreAndPostImages" && isDocument && !truthy(doc.Lookup("enabled")):
 		case name == "timeseries", name == "expireAfterSeconds":
@@ -76,6 +80,54 @@ func asCreated(spec document) (document, error) {
 		return nil, err
 	}
 	return b.Build(), nil
+}
+
+// checkIDIndex refuses what cannot be the index of _id of a collection that is created with the options of spec.
+func checkIDIndex(x, spec document) error {
+	for _, other := range []string{"viewOn", "autoIndexId"} {
+		if _, err := spec.LookupErr(other); err == nil {
+			return mongoerror.New(mongoerror.InvalidOptions, "'idIndex' is not allowed with '%s'", other)
+		}
+	}
+	for _, e := range elementsOf(x) {
+		switch e.Key() {
+		case "key", "name", "v", "ns", "collation":
+		default:
+			return mongoerror.New(mongoerror.InvalidIndexSpecificationOption, "The field '%s' is not valid for an _id index specification", e.Key())
+		}
+	}
+	keys, isDocument := x.Lookup("key").DocumentOK()
+	direction, isNumber := keys.Lookup("_id").AsInt64OK()
+	switch _, err := x.LookupErr("name"); {
+	case !isDocument:
+		return mongoerror.New(mongoerror.FailedToParse, "The 'key' field is a required property of an index specification")
+	case err != nil:
+		return mongoerror.New(mongoerror.FailedToParse, "The 'name' field is a required property of an index specification")
+	case !isIDPattern(keys) || !isNumber || direction != 1:
+		return mongoerror.New(mongoerror.BadValue, "The field 'key' for an _id index must be {_id: 1}, but got %s", notation.Document(keys))
+	}
+	return sameCollation(x, spec)
+}
+
+// sameCollation refuses an index of _id with another collation than that of its collection. One that has none has that.
+func sameCollation(x, spec document) error {
+	own, has := x.Lookup("collation").DocumentOK()
+	if !has {
+		return nil
+	}
+	a, err := collation.Parse(own)
+	if err != nil {
+		return err
+	}
+	of, has := spec.Lookup("collation").DocumentOK()
+	if !has {
+		of = emptyDocument()
+	}
+	b, err := collation.Parse(of)
+	if err == nil && !a.Equal(b) {
+		err = mongoerror.New(mongoerror.BadValue, "'idIndex' must have the same collation as the collection.")
+	}
+	return err
 }
 
 // appendBound appends the size or the number of documents of a capped collection: a number of any type, without its fraction. Errors

@@ -22,6 +22,8 @@ func TestOptionsOfANewCollection(t *testing.T) {
 		{`{"collation":{"locale":"simple"}}`, `{}`, ``},
 		{`{"collation":{"locale":"fr","strength":1},"idIndex":{"key":{"_id":1},"name":"_id_"}}`, `{"collation":` + full + `}`,
 			`{"v":{"$numberInt":"2"},"key":{"_id":{"$numberInt":"1"}},"name":"_id_","collation":` + full + `}`},
+		{`{"collation":{"locale":"fr","strength":1},"idIndex":{"v":2,"key":{"_id":1.0},"name":"x","ns":"a.b","collation":{"locale":"fr","strength":1}}}`,
+			`{"collation":` + full + `}`, ``},
 		{`{"clusteredIndex":{"key":{"_id":1},"unique":true}}`,
 			`{"clusteredIndex":{"v":{"$numberInt":"2"},"key":{"_id":{"$numberInt":"1"}},"name":"_id_","unique":true}}`,
 			`{"v":{"$numberInt":"2"},"key":{"_id":{"$numberInt":"1"}},"name":"_id_","unique":true,"clustered":true}`},
@@ -47,7 +49,12 @@ func TestOptionsOfANewCollection(t *testing.T) {
 	}
 	for given, want := range map[string]mongoerror.Code{
 		`{"size":5}`: mongoerror.InvalidOptions, `{"capped":false,"max":5}`: mongoerror.InvalidOptions,
-		`{"capped":true,"size":0}`: outOfRange, `{"capped":true,"size":5,"max":2147483648}`: outOfRange,
+		`{"idIndex":{}}`: mongoerror.FailedToParse, `{"idIndex":{"key":{"_id":1}}}`: mongoerror.FailedToParse,
+		`{"idIndex":{"key":{"a":1},"name":"_id_"}}`: mongoerror.BadValue, `{"idIndex":{"key":{"_id":-1},"name":"_id_"}}`: mongoerror.BadValue,
+		`{"idIndex":{"key":{"_id":1},"name":"_id_","collation":{"locale":"en"}}}`: mongoerror.BadValue,
+		`{"idIndex":{"key":{"_id":1},"name":"_id_","unique":true}}`:               mongoerror.InvalidIndexSpecificationOption,
+		`{"idIndex":{"key":{"_id":1},"name":"_id_"},"viewOn":"x"}`:                mongoerror.InvalidOptions,
+		`{"capped":true,"size":0}`:                                                outOfRange, `{"capped":true,"size":5,"max":2147483648}`: outOfRange,
 	} {
 		var raw bson.Raw
 		if err := bson.UnmarshalExtJSON([]byte(given), false, &raw); err != nil {

@@ -71,6 +71,8 @@ func TestHandlesThatCannotAlter(t *testing.T) {
 	c := collection(t, s, "c", nil)
 	_, err := c.CreateIndex(ctx, document.Index{Keys: bson.D{{Key: "v", Value: 1}}})
 	must(t, err)
+	_, err = c.Insert(ctx, bson.D{{Key: "v", Value: 1}})
+	must(t, err)
 	snap, err := s.Snapshot(ctx)
 	must(t, err)
 	defer snap.Close()
@@ -105,6 +107,16 @@ func TestHandlesThatCannotAlter(t *testing.T) {
 	if _, err := snap.In(s.Database(document.DefaultDatabase).Lookup("none")).Insert(ctx, bson.D{}); document.CodeOf(err) != 72 {
 		t.Errorf("insert: %v", err)
 	}
+	for _, into := range []string{"$out", "$merge"} { // what was read then may be written now
+		for _, err := range snap.In(c).Aggregate(ctx, []bson.D{{{Key: into, Value: "copy"}}}, nil) {
+			must(t, err)
+		}
+	}
+	into := s.Database(document.DefaultDatabase).Lookup("copy")
+	if n, err := into.Count(ctx, nil, nil); err != nil || n != 1 {
+		t.Errorf("%d documents were written: %v", n, err)
+	}
+	must(t, into.Drop(ctx))
 	list, err := s.Database(document.DefaultDatabase).Collections(ctx)
 	if must(t, err); len(list) != 1 {
 		t.Errorf("there are %d collections", len(list))

@@ -145,6 +145,9 @@ func (o *WatchOptions) check() error {
 	default:
 		return mongoerror.New(mongoerror.BadValue, "Enumeration value '%s' for field '$changeStream.fullDocumentBeforeChange' is not a valid value.", o.FullDocumentBeforeChange)
 	}
+	if o.ResumeAfter != nil && o.StartAfter != nil {
+		return mongoerror.New(mongoerror.Code(50865), "Do not specify both 'resumeAfter' and 'startAfter' in a $changeStream stage")
+	}
 	starts := 0
 	for _, set := range []bool{o.ResumeAfter != nil, o.StartAfter != nil, o.StartAtOperationTime != nil} {
 		if set {

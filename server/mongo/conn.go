@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"sync/atomic"
 	"time"
@@ -68,8 +69,12 @@ func (s *Server) ServeConn(c net.Conn) {
 	}()
 	s.log.Debug("connection accepted", "connection", x.id, "remote", c.RemoteAddr().String())
 	err := x.serve()
+	level := slog.LevelInfo
+	if broken := new(net.OpError); errors.As(err, &broken) && !broken.Timeout() {
+		level = slog.LevelDebug // clients come and go, and many close before they have read everything
+	}
 	if !errors.Is(err, io.EOF) && !errors.Is(err, net.ErrClosed) {
-		s.log.Info("connection ended", "connection", x.id, "remote", c.RemoteAddr().String(), "error", err)
+		s.log.Log(context.Background(), level, "connection ended", "connection", x.id, "remote", c.RemoteAddr().String(), "error", err)
 	}
 }
 

@@ -166,7 +166,7 @@ func (r *request) scale() (int64, error) {
 		return 0, err
 	}
 	if r.has("scale") && n < 1 {
-		return 0, document.NewError(document.BadValue, "BSON field '%s.scale' value must be >= 1, actual value '%d'", r.name, n)
+		return 0, document.NewError(document.Code(51024), "BSON field 'scale' value must be >= 1, actual value '%d'", n)
 	}
 	return max(n, 1), nil
 }
@@ -404,7 +404,11 @@ func connPoolStats(*request) (bsoncore.Document, error) {
 }
 
 func (r *request) compact() (bsoncore.Document, error) {
-	if _, err := r.collection(); err != nil {
+	c, err := r.collection()
+	if err != nil {
+		return nil, err
+	}
+	if _, err := c.Indexes(r.ctx); err != nil { // there is none, or it is a view
 		return nil, err
 	}
 	before := r.server.store.DB().Metrics().SegmentBytes

@@ -284,6 +284,8 @@ func (r *request) mayRead(x *cursor, ns string, wait int64) error {
 		return document.NewError(codeUnauthorized, "Requested getMore on namespace '%s', but cursor belongs to a different namespace %s", ns, x.ns)
 	case x.user != r.conn.auth.userDigest():
 		return document.NewError(codeUnauthorized, "cursor id %d was not created by the authenticated user", x.id)
+	case x.session != "" && session == "":
+		return document.NewError(document.Code(50737), "Cannot run getMore on cursor %d, which was created in a session, without an lsid", x.id)
 	case x.session != session && x.session != "":
 		return document.NewError(document.Code(50738), "Cannot run getMore on cursor %d, which was created in a session, in another one", x.id)
 	case x.session == "" && session != "":

@@ -62,6 +62,56 @@ func TestRefusedArguments(t *testing.T) {
 	}
 }
 
+// What is of a wrong type, or names nothing, is refused before anything is done; numbers may be of any type.
+func TestRefusedTypes(t *testing.T) {
+	c := filled(t, 5, &Options{})
+	change := cmd("$set", cmd("changed", true))
+	deletes := func(statement bson.D) bson.D { return cmd("delete", "c", "deletes", bson.A{statement}) }
+	aggregate := func(name, stage string, spec any) bson.D {
+		return cmd("aggregate", name, "pipeline", bson.A{cmd(stage, spec)}, "cursor", bson.D{})
+	}
+	decimal := func(s string) bson.Decimal128 {
+		d, err := bson.ParseDecimal128(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d
+	}
+	for _, test := range []struct {
+		command bson.D
+		code    int32
+	}{
+		{cmd("find", "c", "batchSize", decimal("-1E+50")), 51024},
+		{cmd("collStats", "c", "scale", 0), 51024},
+		{cmd("dbStats", 1, "scale", 0), 51024},
+		{cmd("compact", "none"), 26},
+		{cmd("update", "c", "updates", bson.A{cmd("q", bson.D{}, "u", change, "hint", 5)}), 9},
+		{cmd("update", "c", "updates", bson.A{cmd("q", bson.D{}, "u", change, "collation", 5)}), 14},
+		{deletes(cmd("q", bson.D{}, "limit", 0, "hint", bson.A{})), 9},
+		{deletes(cmd("q", bson.D{}, "limit", 0, "collation", "en")), 14},
+		{cmd("find", "c", "lsid", cmd("id", 5)), 14},
+		{cmd("find", "c", "lsid", bson.D{}), 40414},
+		{cmd("find", "c", "lsid", cmd("id", bson.Binary{Subtype: 4, Data: []byte{1}})), 207},
+		{aggregate("c", "$lookup", cmd("from", "", "localField", "a", "foreignField", "b", "as", "x")), 73},
+		{aggregate("c", "$lookup", cmd("localField", "a", "foreignField", "b", "as", "x")), 9},
+		{aggregate("c", "$graphLookup", cmd("from", "", "startWith", "$a", "connectFromField", "a", "connectToField", "b", "as", "x")), 73},
+		{aggregate("c", "$unionWith", ""), 73},
+		{aggregate("c", "$unionWith", cmd("coll", "")), 73},
+		{cmd("find", "c", "filter", cmd("p", cmd("$geoWithin", cmd("$centerSphere", bson.A{bson.A{1, 2, 3}, 0.1})))), 2},
+		{cmd("find", "c", "filter", cmd("p", cmd("$geoWithin", cmd("$box", bson.A{bson.A{1, 2, 3}, bson.A{4, 5}})))), 2},
+	} {
+		c.refused("d", test.command, test.code)
+	}
+	for _, accepted := range []bson.D{ // numbers of all types, without their fraction, and null for no collation
+		cmd("find", "c", "limit", decimal("1.5"), "batchSize", decimal("1"), "skip", decimal("NaN"), "maxTimeMS", decimal("100000")),
+		cmd("find", "c", "skip", 1e30),
+		cmd("findAndModify", "c", "query", cmd("_id", -1), "remove", decimal("0.5")),
+		deletes(cmd("q", cmd("_id", -1), "limit", decimal("1"), "collation", nil)),
+	} {
+		c.must("d", accepted)
+	}
+}
+
 // TestRefusedStages has pipelines that MongoDB refuses with the same codes.
 func TestRefusedStages(t *testing.T) {
 	c := filled(t, 5, &Options{})

@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -313,16 +315,31 @@ func (r *request) size(name string) (int64, error) {
 	return n, err
 }
 
-// asInt64 returns the value of a number without a fraction.
+// asInt64 returns the value of a number without its fraction: the nearest there is of one that does not fit, and 0 of what is none.
 func asInt64(v bsoncore.Value) (int64, bool) {
-	if v.Type == bsoncore.TypeDouble {
-		f := v.Double()
-		if f != f || f < -9.3e18 || f > 9.2e18 {
-			return 0, false
+	switch v.Type {
+	case bsoncore.TypeDouble:
+		return clamp(v.Double()), true
+	case bsoncore.TypeDecimal128:
+		f, err := strconv.ParseFloat(bson.NewDecimal128(v.Decimal128()).String(), 64)
+		if err != nil && !errors.Is(err, strconv.ErrRange) {
+			return 0, true
 		}
-		return int64(f), true
+		return clamp(f), true
 	}
 	return v.AsInt64OK()
+}
+
+func clamp(f float64) int64 {
+	switch {
+	case f != f:
+		return 0
+	case f >= math.MaxInt64:
+		return math.MaxInt64
+	case f <= math.MinInt64:
+		return math.MinInt64
+	}
+	return int64(f)
 }
 
 // flag returns a field that is a boolean, or a number that stands for one.
@@ -338,7 +355,14 @@ func asFlag(field string, v bsoncore.Value) (bool, error) {
 	if b, ok := v.BooleanOK(); ok {
 		return b, nil
 	}
-	if n, ok := asInt64(v); ok {
+	if f, isDouble := v.DoubleOK(); isDouble {
+		return f != 0, nil
+	}
+	if high, low, isDecimal := v.Decimal128OK(); isDecimal {
+		digits, _, err := bson.NewDecimal128(high, low).BigInt()
+		return err != nil || digits.Sign() != 0, nil // an error is NaN or infinity
+	}
+	if n, ok := v.AsInt64OK(); ok {
 		return n != 0, nil
 	}
 	return false, wrongType(field, v, "bool")

@@ -172,9 +172,15 @@ func (r *request) sessionID(field string, doc bsoncore.Document) (string, error)
 	if len(doc) > most {
 		return "", document.NewError(document.FailedToParse, "%s has %d bytes, which is more than %d", field, len(doc), most)
 	}
-	subtype, data, ok := doc.Lookup("id").BinaryOK()
-	if !ok || subtype != bson.TypeBinaryUUID || len(data) != 16 {
-		return "", document.NewError(document.Code(207), "%s.id must be a UUID", field)
+	id := doc.Lookup("id")
+	subtype, data, ok := id.BinaryOK()
+	switch {
+	case id.Type == 0:
+		return "", missingField(field + ".id")
+	case !ok || subtype != bson.TypeBinaryUUID:
+		return "", wrongType(field+".id", id, "binData', of subtype 'UUID")
+	case len(data) != 16:
+		return "", document.NewError(document.Code(207), "%s.id must be a UUID of 16 bytes", field)
 	}
 	return string(data) + r.conn.auth.userDigest(), nil
 }

@@ -139,7 +139,6 @@ func (r *request) parseDelete(s *document.Statement, i int, doc bsoncore.Documen
 	limited := false
 	for _, e := range elements {
 		v := e.Value()
-		raw := bson.RawValue{Type: bson.Type(v.Type), Value: v.Data}
 		switch e.Key() {
 		case "q":
 			d, ok := v.DocumentOK()
@@ -154,9 +153,13 @@ func (r *request) parseDelete(s *document.Statement, i int, doc bsoncore.Documen
 			}
 			s.Options.Many, limited = n == 0, true
 		case "hint":
-			s.Options.Hint = raw
+			if s.Options.Hint, err = hintOf(v); err != nil {
+				return err
+			}
 		case "collation":
-			s.Options.Collation = raw
+			if s.Options.Collation, err = collationOf("delete.deletes.collation", v); err != nil {
+				return err
+			}
 		default:
 			return document.NewError(codeUnknownField, "BSON field 'delete.deletes.%s' is an unknown field.", e.Key())
 		}
@@ -168,6 +171,25 @@ func (r *request) parseDelete(s *document.Statement, i int, doc bsoncore.Documen
 		return missingField("delete.deletes.limit")
 	}
 	return nil
+}
+
+// hintOf returns the hint of a statement. One that can be none is an error of the whole command.
+func hintOf(v bsoncore.Value) (any, error) {
+	if v.Type != bsoncore.TypeString && v.Type != bsoncore.TypeEmbeddedDocument {
+		return nil, document.NewError(document.FailedToParse, "Hint must be a string or an object")
+	}
+	return bson.RawValue{Type: bson.Type(v.Type), Value: v.Data}, nil
+}
+
+// collationOf returns the collation of a statement; nil where it is null.
+func collationOf(field string, v bsoncore.Value) (any, error) {
+	switch v.Type {
+	case bsoncore.TypeNull:
+		return nil, nil
+	case bsoncore.TypeEmbeddedDocument:
+		return bson.RawValue{Type: bson.Type(v.Type), Value: v.Data}, nil
+	}
+	return nil, wrongType(field, v, "object")
 }
 
 func missingField(field string) error {

@@ -54,9 +54,13 @@ func (r *request) parseUpdate(s *document.Statement, i int, doc bsoncore.Documen
 			}
 			s.Options.ArrayFilters = raw
 		case "hint":
-			s.Options.Hint = raw
+			if s.Options.Hint, err = hintOf(v); err != nil {
+				return err
+			}
 		case "collation":
-			s.Options.Collation = raw
+			if s.Options.Collation, err = collationOf(field(), v); err != nil {
+				return err
+			}
 		case "c":
 			if constants = raw; v.Type != bsoncore.TypeEmbeddedDocument {
 				return wrongType(field(), v, "object")

@@ -39,6 +39,9 @@ func (p *parser) graphLookup(spec value) (stage, error) {
 		}
 	}
 	if s.from == "" {
+		if _, err := spec.Document().LookupErr("from"); err == nil {
+			return nil, mongoerror.New(mongoerror.InvalidNamespace, "invalid $graphLookup namespace: the name of the collection is empty")
+		}
 		return nil, mongoerror.New(mongoerror.FailedToParse, "missing 'from' option to $graphLookup stage specification: %s", spec)
 	}
 	if s.as == nil || s.startWith == nil || s.connect == nil || s.to == "" {

@@ -55,6 +55,9 @@ func (p *parser) lookup(spec value) (stage, error) {
 	case given["let"] && !given["pipeline"]:
 		return nil, mongoerror.New(mongoerror.FailedToParse, "$lookup with a 'let' argument must also specify 'pipeline'")
 	case !given["from"] && !startsWithDocuments(s.pipeline):
+		if _, err := spec.Document().LookupErr("from"); err == nil {
+			return nil, mongoerror.New(mongoerror.InvalidNamespace, "invalid $lookup namespace: the name of the collection is empty")
+		}
 		return nil, mongoerror.New(mongoerror.FailedToParse, "must specify 'from' field for a $lookup")
 	}
 	if startsWithDocuments(s.pipeline) {

@@ -58,11 +58,11 @@ func (s *documentsStage) open(context.Context, *run, Cursor) (Cursor, error) {
 type unionStage struct{ pipeline *Pipeline }
 
 func (p *parser) unionWith(spec value) (stage, error) {
-	collection := ""
+	collection, named := "", false
 	var list []document
 	switch spec.Type {
 	case bsoncore.TypeString:
-		collection = spec.StringValue()
+		collection, named = spec.StringValue(), true
 	case bsoncore.TypeEmbeddedDocument:
 		elements, err := spec.Document().Elements()
 		if err != nil {
@@ -75,7 +75,7 @@ func (p *parser) unionWith(spec value) (stage, error) {
 				if !ok {
 					return nil, mongoerror.New(mongoerror.TypeMismatch, "BSON field '$unionWith.coll' is the wrong type '%s', expected type 'string'", mongoerror.TypeName(e.Value().Type))
 				}
-				collection = name
+				collection, named = name, true
 			case "pipeline":
 				if list, err = pipelineOf(e.Value()); err != nil {
 					return nil, err
@@ -89,6 +89,8 @@ func (p *parser) unionWith(spec value) (stage, error) {
 	}
 	if startsWithDocuments(list) {
 		collection = "" // may be given all the same, and is not read
+	} else if collection == "" && named {
+		return nil, mongoerror.New(mongoerror.InvalidNamespace, "invalid $unionWith namespace: the name of the collection is empty")
 	} else if collection == "" {
 		return nil, mongoerror.New(mongoerror.FailedToParse, "$unionWith stage without explicit collection must have a pipeline with $documents as first stage")
 	}

@@ -35,6 +35,14 @@ func NewRegion(g *Geometry) (r *Region, ok bool) {
 	return nil, false
 }
 
+// parseFlat reads a point of a shape, which has two coordinates and nothing else.
+func parseFlat(v bsoncore.Value) (Point, error) {
+	if len(members(v)) > 2 {
+		return Point{}, bad("Point must only contain two numeric elements")
+	}
+	return ParsePoint(v)
+}
+
 // ParseBox reads two corners.
 func ParseBox(v bsoncore.Value) (*Region, error) {
 	var corners [2]Point
@@ -44,7 +52,7 @@ func ParseBox(v bsoncore.Value) (*Region, error) {
 		if i < len(values) {
 			corner = values[i]
 		}
-		p, err := ParsePoint(corner)
+		p, err := parseFlat(corner)
 		if err != nil {
 			return nil, err
 		}
@@ -58,7 +66,7 @@ func ParseBox(v bsoncore.Value) (*Region, error) {
 func ParsePolygon(v bsoncore.Value) (*Region, error) {
 	r := &Region{}
 	for _, corner := range members(v) {
-		p, err := ParsePoint(corner)
+		p, err := parseFlat(corner)
 		if err != nil {
 			return nil, err
 		}
@@ -76,7 +84,7 @@ func ParseCircle(v bsoncore.Value, sphere bool) (*Region, error) {
 	if len(values) == 0 {
 		return nil, bad("Point must be an array or object")
 	}
-	center, err := ParsePoint(values[0])
+	center, err := parseFlat(values[0])
 	if err != nil {
 		return nil, err
 	}
