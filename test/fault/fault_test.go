@@ -1,5 +1,6 @@
 // Package fault makes every call that changes what is stored fail once, in every way that file systems know, and every call that
-// reads, and looks at what the database makes of it: errors that say what happened, nothing acknowledged lost, nothing left open.
+// reads, and looks at what the database makes of it: errors that say what happened, nothing acknowledged lost, nothing left open. TestStorm
+// has faults that last, under random programs.
 package fault
 
 import (
@@ -21,7 +22,7 @@ import (
 	"github.com/pandodb/pando/vfs/memfs"
 )
 
-var deep = flag.Bool("deep", false, "every call instead of every seventh one")
+var deep = flag.Bool("deep", false, "every call instead of every seventh one, and more storms")
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 

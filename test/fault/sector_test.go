@@ -122,6 +122,20 @@ func leaf(name string, from, to int64) bool { return inSegment(name) && from < 5
 
 func inSegment(name string) bool { return filepath.Ext(name) == ".seg" }
 
+// badSector draws the sectors of a file, of which one in so many fails.
+func badSector(name string, from, to int64, spread, salt uint64) bool {
+	h := salt
+	for _, c := range name {
+		h = h*31 + uint64(c)
+	}
+	for sector := from / 512; sector <= (to-1)/512; sector++ {
+		if x := (uint64(sector) + h) * 0x9e3779b97f4a7c15; (x>>32)%spread == 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // A sector that cannot be read keeps nobody's changes from settling, and what lies in it is there again when it can be: it has
 // deltas beside it.
 func TestChangesBesideASectorThatCannotBeRead(t *testing.T) {

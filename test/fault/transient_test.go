@@ -174,19 +174,7 @@ func (f *flaky) step() {
 func (f *flaky) spoil() {
 	spread, salt := uint64(2+f.rng.IntN(60)), f.rng.Uint64()
 	f.device.fails(func(name string, from, to int64) bool {
-		if !inSegment(name) {
-			return false
-		}
-		h := salt
-		for _, c := range name {
-			h = h*31 + uint64(c)
-		}
-		for sector := from / 512; sector <= (to-1)/512; sector++ {
-			if x := (uint64(sector) + h) * 0x9e3779b97f4a7c15; (x>>32)%spread == 0 {
-				return true
-			}
-		}
-		return false
+		return inSegment(name) && badSector(name, from, to, spread, salt)
 	})
 }
 

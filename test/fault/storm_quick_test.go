@@ -1,0 +1,5 @@
+//go:build !slow
+
+package fault
+
+const usualSeeds = 8
