@@ -63,7 +63,7 @@ type Engine struct {
 
 	arenas     memtable.Pool  // memory of settled memtables for the next one
 	foreseeing atomic.Bool    // memory is asked for ahead
-	foreseen   sync.WaitGroup // whoever asks; the leader begins it
+	foreseen   sync.WaitGroup // whoever asks, and whoever makes a segment of the log ready; the leader begins it
 	running    sync.WaitGroup // calls that Close waits for
 	clock      clockMark
 

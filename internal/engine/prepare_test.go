@@ -9,10 +9,16 @@ import (
 	"github.com/pandodb/pando/vfs/memfs"
 )
 
-// TestLogIsMadeReadyWhileSettling: with a profile that syncs in the background, the next segment of the log is made ready by whoever does
-// that, so that writers need not do it while the worker is settling.
+// TestLogIsMadeReadyWhileSettling: the next segment of the log is made ready once the present one is half full, so that writers need not
+// do it, and that does not wait for the worker, who may be settling, nor for a sync.
 func TestLogIsMadeReadyWhileSettling(t *testing.T) {
-	e, err := Open(Options{FS: memfs.New(), Dir: "/db", MemoryBytes: leastMemory, Profile: Relaxed, SyncInterval: time.Hour})
+	for _, profile := range []Profile{Durable, Relaxed} {
+		testLogIsMadeReady(t, profile)
+	}
+}
+
+func testLogIsMadeReady(t *testing.T, profile Profile) {
+	e, err := Open(Options{FS: memfs.New(), Dir: "/db", MemoryBytes: leastMemory, Profile: profile, SyncInterval: time.Hour})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,7 +40,7 @@ func TestLogIsMadeReadyWhileSettling(t *testing.T) {
 		t.Fatal(err)
 	}
 	write(int(e.sizes.logSegment) * 5 / 8)
-	e.syncRelaxed()
+	e.foreseen.Wait()
 	if n := e.log.Reserved(); n < e.sizes.logSegment {
 		t.Errorf("the log is prepared for %d bytes, a segment has %d", n, e.sizes.logSegment)
 	}

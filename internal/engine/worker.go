@@ -52,7 +52,6 @@ func (e *Engine) work() {
 		}
 		if seq != quietSeq {
 			quietSeq, quietSince, settledSince, shrunk = seq, now, now, false
-			e.prepareLog()
 		} else if now.Sub(quietSince) >= patience(e.current.Load().Tables[0].Bytes(), e.sizes.memtable) && e.settledSeq.Load() != seq && !now.Before(retryDue) {
 			if err := e.settleQuietly(ctx); err != nil && ctx.Err() == nil {
 				e.o.Logger.Error("checkpoint failed; it is tried again", "error", err)
@@ -116,9 +115,6 @@ func (e *Engine) boundRisk() error {
 // prepareLog makes the next segment of the log ready, so that a writer who fills the present one does not have to. When that
 // fails, for want of space say, the writer will be told.
 func (e *Engine) prepareLog() {
-	if e.log == nil || !e.log.Due() {
-		return
-	}
 	if err := e.log.Prepare(); err != nil && !isDiskFull(err) {
 		e.o.Logger.Warn("the next log segment could not be made ready", "error", err)
 	}
@@ -225,9 +221,7 @@ func (e *Engine) syncRelaxed() {
 	}
 	if err := e.syncCommits(); err != nil {
 		e.o.Logger.Error("sync failed", "error", err)
-		return
 	}
-	e.prepareLog() // the worker may be settling: a writer who finds no segment ready has to wait for the device
 }
 
 // keepClock writes the clock's mark into the log when expiry is in use and the mark has moved.

@@ -77,6 +77,9 @@ func (e *Engine) carry(r *commit.Request) error {
 			e.ahead.forget()
 			return e.appendFailed(err)
 		}
+		if e.log.Due() {
+			e.foreseen.Go(e.prepareLog) // the worker may be settling, which takes longer than to fill a segment
+		}
 		e.counters.logBytes.Add(int64(len(r.Commands)))
 	}
 	e.applySeen(front.Table, first)

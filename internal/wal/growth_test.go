@@ -58,10 +58,24 @@ func TestDue(t *testing.T) {
 	if l.Due() {
 		t.Error("an empty log wants its next segment")
 	}
-	_, err = l.Append(1, make([]byte, 5000))
+	_, err = l.Append(1, make([]byte, 2000))
 	must(t, err)
-	if !l.Due() {
-		t.Error("half a segment is full, and the next one is not due")
+	if l.Due() {
+		t.Error("most of a segment is empty, and it wants the next one")
+	}
+	for seq := uint64(2); l.Position().Segment < 4; seq++ {
+		before := l.Position()
+		_, err = l.Append(seq, make([]byte, 1000))
+		must(t, err)
+		half := int64(MinSegmentBytes / 2)
+		end := l.Position()
+		due := end.Offset >= half && (before.Offset < half || before.Segment != end.Segment)
+		if got := l.Due(); got != due {
+			t.Errorf("from %v to %v: the next segment is due: %v", before, end, got)
+		}
+		if l.Due() {
+			t.Error("the next segment is due twice")
+		}
 	}
 	must(t, l.Close())
 }

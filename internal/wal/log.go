@@ -18,6 +18,7 @@ type Log struct {
 	claimed place  // the highest claim that a frame carries
 	offset  int64  // in active, of the next frame
 	limit   int64  // in active, where room ends; below offset+minRoom when it is full or sealed
+	due     int64  // in active, the offset from which on the next segment is due
 	scratch []byte // plain mode: a frame is written in one piece
 	zeroes  []byte // what fill writes, and the end of a long frame
 	head    [frameHeader]byte
@@ -107,7 +108,7 @@ func newLog(o Options) *Log {
 
 // activate makes s the segment that is appended to, from offset on.
 func (l *Log) activate(s *segment, offset int64) {
-	l.active, l.offset, l.limit = s, offset, s.limit()
+	l.active, l.offset, l.limit, l.due = s, offset, s.limit(), s.size/2
 	l.end.Store(uint64(at(s.segment, offset)))
 }
 

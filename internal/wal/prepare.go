@@ -3,6 +3,7 @@ package wal
 import (
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/pandodb/pando/vfs"
 )
@@ -15,12 +16,14 @@ func (l *Log) Prepare() error {
 	return l.prepare(0)
 }
 
-// Due reports whether the active segment is half full, so that the next one should be made ready.
+// Due reports, once for each segment, that the active one is half full, so that the next one should be made ready. It is called by the
+// goroutine that appends.
 func (l *Log) Due() bool {
-	end := place(l.end.Load())
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return 2*end.offset() >= l.active.size
+	if l.offset < l.due {
+		return false
+	}
+	l.due = math.MaxInt64
+	return true
 }
 
 // takeReady returns the next segments, at least one, with room for a payload of n bytes. They must be entered or discarded;
