@@ -211,9 +211,11 @@ func (db *DB) DropKeyspace(name string) error { return db.e.DropKeyspace(name) }
 
 // Snapshot returns the database as it is now. It must be closed. While it is open, disk space that only it can see is not
 // given back.
-func (db *DB) Snapshot() *Snapshot {
+func (db *DB) Snapshot() *Snapshot { return db.snapshotOf(db.e.Snapshot()) }
+
+// snapshotOf takes a moment over, if there is no error.
+func (db *DB) snapshotOf(snap engine.Snapshot, err error) *Snapshot {
 	s := &snapshotState{db: db}
-	snap, err := db.e.Snapshot()
 	if err == nil {
 		if err = db.hold(&s.stop); err != nil {
 			snap.Release()

@@ -38,6 +38,25 @@ func (r *Reader) Open(db *DB, keyspaces ...*Keyspace) error {
 	return nil
 }
 
+// OpenAt is Open at the moment of a snapshot, for reading from its keyspace and others of that moment. The snapshot may be closed before the
+// reader.
+func (r *Reader) OpenAt(s *Snapshot) error {
+	r.Close()
+	snap, err := s.state.use(s.ks)
+	if err == nil {
+		r.db, r.snap = s.state.db, snap
+	}
+	return err
+}
+
+// Hold returns a snapshot of the reader's moment, which may stay open for long, or ErrClosed. It must be closed.
+func (r *Reader) Hold() (*Snapshot, error) {
+	if r.db == nil {
+		return nil, ErrClosed
+	}
+	return r.db.snapshotOf(r.snap.Retain(), nil), nil
+}
+
 // Close gives up what the reader holds; its iterator answers with ErrClosed from then on. Closing it again does nothing.
 func (r *Reader) Close() {
 	if r.db == nil {

@@ -193,3 +193,38 @@ func TestAbsentAgreesWithHas(t *testing.T) {
 	var r Reader
 	wantErr(t, "a closed reader", r.Absent(make([]bool, 1), ks, keys[:1]), ErrClosed)
 }
+
+// What a reader holds is read again at the same moment, by way of a snapshot, whatever has been written, settled and dropped since.
+func TestAReaderHoldsItsMoment(t *testing.T) {
+	db, err := Open("db", &Options{FS: memfs.New()})
+	must(t, err)
+	defer func() { must(t, db.Close()) }()
+	ks, err := db.Keyspace("some", nil)
+	must(t, err)
+	must(t, ks.Put([]byte("a"), []byte("then")))
+	var r Reader
+	if _, err := r.Hold(); err != ErrClosed {
+		t.Errorf("a closed reader holds something: %v", err)
+	}
+	must(t, r.Open(db, ks))
+	held, err := r.Hold()
+	must(t, err)
+	held = held.In(ks)
+	r.Close()
+	must(t, ks.Put([]byte("a"), []byte("now")))
+	must(t, db.Checkpoint(context.Background()))
+	must(t, db.DropKeyspace("some"))
+	for range 2 {
+		must(t, r.OpenAt(held))
+		value, err := r.GetTo(nil, ks, []byte("a"))
+		must(t, err)
+		if string(value) != "then" {
+			t.Errorf("%q", value)
+		}
+	}
+	must(t, held.Close())
+	if value, err := r.GetTo(nil, ks, []byte("a")); err != nil || string(value) != "then" {
+		t.Errorf("a reader after the snapshot at which it was opened: %q, %v", value, err)
+	}
+	wantErr(t, "a reader at a closed snapshot", r.OpenAt(held), ErrClosed)
+}

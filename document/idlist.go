@@ -14,8 +14,12 @@ import (
 // Who follows references asks for documents by a list of _ids. That needs no plan either: bounds for each of them, and one search after
 // the other, take longer than to read the records in the order of their keys, a few at a time.
 
-// maxListed is how many _ids a list has that is answered so. Their keys are kept while nobody asks for more.
-const maxListed = 4096
+const (
+	// maxListed is how many _ids a list has that is answered so: their keys are kept until the end.
+	maxListed = 4096
+	// longList is how many of them take more than a batch, so that somebody may be slow to ask for the rest.
+	longList = 128
+)
 
 // listedIDs returns the array of a query that is {_id: {$in: [...]}} and nothing else, in any order; nil: it is another one.
 func listedIDs(spec document) bsoncore.Array {
@@ -117,6 +121,9 @@ func (d *direct) openListed(ctx context.Context, list bsoncore.Array) (*Cursor, 
 		err = d.fetch()
 	}
 	if err == nil {
+		if min(d.keys.Len(), d.left) > longList {
+			d.hold()
+		}
 		return newCursor(ctx, d), nil
 	}
 	err = errors.Join(err, d.close())

@@ -71,6 +71,42 @@ func TestListOfIDs(t *testing.T) {
 	}
 }
 
+// What is left of a long list is of the moment at which the cursor was opened, however long nobody asks for it.
+func TestLongListOfIDsIsOfOneMoment(t *testing.T) {
+	s := open(t, memfs.New())
+	c := collection(t, s, "things", nil)
+	var docs, ids []any
+	for i := range 300 {
+		docs = append(docs, bson.D{{Key: "_id", Value: i}})
+		ids = append(ids, 299-i, -i-1)
+	}
+	_, err := c.InsertMany(ctx, docs, nil)
+	must(t, err)
+	for _, o := range []*document.FindOptions{nil, {Limit: 290}, {Limit: 20}} {
+		want, err := c.OpenFind(ctx, append(bson.D{{Key: "$comment", Value: "planned"}}, listQuery(ids...)...), o)
+		must(t, err)
+		list := idsOf(t, want)
+		for every := range 3 {
+			cursor, err := c.OpenFind(ctx, listQuery(ids...), o)
+			must(t, err)
+			_, err = c.Delete(ctx, bson.D{{Key: "_id", Value: bson.D{{Key: "$gte", Value: 10}}}}, &document.DeleteOptions{Many: true})
+			must(t, err)
+			must(t, s.DB().Checkpoint(ctx))
+			var b strings.Builder
+			for n := 1; cursor.Next(ctx); n++ {
+				fmt.Fprintf(&b, "%v ", cursor.Current().Lookup("_id"))
+				if every > 0 && n%every == 0 {
+					cursor.Rest()
+				}
+			}
+			must(t, cursor.Err())
+			expect(t, fmt.Sprintf("%+v, a rest after each %d", o, every), b.String(), list)
+			_, err = c.InsertMany(ctx, docs[10:], nil)
+			must(t, err)
+		}
+	}
+}
+
 // A cursor of a list reads the documents as they were when it was opened, also those that it has given back in the meantime, and those
 // behind one that is missing.
 func TestListOfIDsIsOfOneMoment(t *testing.T) {

@@ -164,10 +164,11 @@ func plainKind(k index.Kind) bool { return k == index.Ascending || k == index.De
 type direct struct {
 	x       *collection
 	reader  pando.Reader
-	keys    pando.List // of the records
-	others  pando.List // is what keys are put in order in,
-	order   [][]byte   // by way of this
-	records pando.List // those of keys[first:]
+	held    *pando.Snapshot // what the reader is opened at for each fetch, where that may take long; nil: it is open already
+	keys    pando.List      // of the records
+	others  pando.List      // is what keys are put in order in,
+	order   [][]byte        // by way of this
+	records pando.List      // those of keys[first:]
 	first   int
 	at      int  // the key of the next document
 	listed  bool // the keys are those of a list: there may be none of their records
@@ -282,7 +283,7 @@ const fetched = 16
 // large reports whether so much has been read that it is given back while nobody asks for more. Then the reader stays open for it.
 func (d *direct) large() bool { return d.records.Cap() > maxWaiting }
 
-// rest implements resting: what has been read of large records is read again.
+// rest implements resting: what has been read of large records is read again, and an open reader does not wait.
 func (d *direct) rest() {
 	if cap(d.doc)+cap(d.whole) > maxWaiting {
 		d.doc, d.whole = nil, nil
@@ -290,10 +291,25 @@ func (d *direct) rest() {
 	if d.large() {
 		d.records, d.first = pando.List{}, d.at
 	}
+	d.hold()
+}
+
+// hold keeps the moment by a snapshot, if the reader is open: that would keep all of its moment in memory.
+func (d *direct) hold() {
+	if held, err := d.reader.Hold(); err == nil {
+		d.held = held.In(d.x.records)
+		d.reader.Close()
+	}
 }
 
 // fetch reads the next records. With the last ones it closes the reader.
 func (d *direct) fetch() error {
+	if d.held != nil {
+		if err := d.reader.OpenAt(d.held); err != nil {
+			return fmt.Errorf("%s: %w", d.x.name.Load(), err)
+		}
+		defer d.reader.Close()
+	}
 	to, err := d.fetchNext()
 	for d.listed && errors.Is(err, pando.ErrNotFound) {
 		if err = d.leaveOut(); err == nil {
@@ -356,15 +372,18 @@ func (d *direct) document(dst, record []byte) (out []byte, err error) {
 }
 
 // close gives the buffers to the next one: documents are valid until then only.
-func (d *direct) close() error {
+func (d *direct) close() (err error) {
 	d.reader.Close()
+	if d.held != nil {
+		err = d.held.Close()
+	}
 	if d.records.Cap()+d.keys.Cap()+d.others.Cap()+cap(d.doc)+cap(d.whole) > maxKept {
-		return nil
+		return err
 	}
 	d.keys.Reset()
 	d.records.Reset()
 	clear(d.order)
-	d.x, d.projection, d.first, d.at, d.listed = nil, nil, 0, 0, false
+	d.x, d.held, d.projection, d.first, d.at, d.listed = nil, nil, nil, 0, 0, false
 	directs.Put(d)
-	return nil
+	return err
 }
