@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/pandodb/pando/internal/epoch"
+	"github.com/pandodb/pando/internal/offheap"
 )
 
 // A few pages of each of several sizes share the chunks of the larger ones; a class with more of them gets chunks of its own.
@@ -92,5 +93,82 @@ func TestSmallerPagesInTheirPlace(t *testing.T) {
 	}
 	if c.Used(first) {
 		t.Error("a page that is gone counts as used")
+	}
+}
+
+// Memory that somebody has to spare is asked for before fresh memory is written to: for each huge page once, and while nothing of the cache
+// lies in it.
+func TestTakeFrom(t *testing.T) {
+	c := New(64<<20, epoch.New())
+	defer c.Close()
+	given := map[*byte]int{}
+	c.TakeFrom(func(memory []byte) {
+		if len(memory) != offheap.HugePage {
+			t.Errorf("%d bytes are asked for", len(memory))
+		}
+		given[&memory[0]]++
+		for i := range memory {
+			memory[i] = 0xA5 // as what comes from elsewhere
+		}
+	})
+	var handles []Handle
+	for n := range uint64(400) {
+		h, err := c.Insert(content(n, 40<<10), 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		handles = append(handles, h)
+	}
+	if err := c.audit(); err != nil {
+		t.Fatal(err)
+	}
+	want := (c.Stats().Bytes - firstPages + offheap.HugePage - 1) / offheap.HugePage
+	if int64(len(given)) != want {
+		t.Errorf("%d huge pages were asked for, want %d", len(given), want)
+	}
+	for piece, times := range given {
+		if times != 1 {
+			t.Errorf("%p was asked for %d times", piece, times)
+		}
+	}
+	guard := c.epoch.Enter()
+	for n, h := range handles {
+		p, ok := c.Get(h)
+		if !ok {
+			t.Fatalf("page %d is not there", n)
+		}
+		if err := verify(p, uint64(n)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	guard.Exit()
+	c.Resize(8 << 20)
+	c.Resize(64 << 20)
+	for n := range handles {
+		h, err := c.Insert(content(uint64(n), 40<<10), 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		handles[n] = h
+	}
+	if err := c.audit(); err != nil {
+		t.Fatal(err)
+	}
+	again := 0
+	for _, times := range given {
+		again += times - 1
+	}
+	if again == 0 {
+		t.Error("memory that was given back is not asked for again")
+	}
+	defer c.epoch.Enter().Exit()
+	for n, h := range handles {
+		p, ok := c.Get(h)
+		if !ok {
+			t.Fatalf("page %d is not there again", n)
+		}
+		if err := verify(p, uint64(n)); err != nil {
+			t.Fatal(err)
+		}
 	}
 }

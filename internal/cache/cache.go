@@ -76,6 +76,7 @@ type Cache struct {
 	strides []atomic.Uint32 // by chunk: distance of its frames in bytes, noFrames when it has none
 	slab    []byte          // set before the first chunk gets frames
 	base    unsafe.Pointer  // of slab
+	source  func([]byte)    // see TakeFrom
 
 	_ [128]byte // Get reads what stands above; what follows is written all the time
 
@@ -136,6 +137,11 @@ func New(bytes int64, d *epoch.Domain) *Cache {
 	c.bytes = bytes
 	return c
 }
+
+// TakeFrom names who may have memory to spare: source is given a piece of the cache's, of one huge page, in which there is nothing and to
+// which somebody is about to write, and may move memory there. It is called under the lock of the cache. TakeFrom is called at most once,
+// before the first Insert.
+func (c *Cache) TakeFrom(source func(memory []byte)) { c.source = source }
 
 // Close gives all memory back. No reader may be inside of a section, no page pinned, no other call running or to come;
 // functions that the cache has retired may still run.

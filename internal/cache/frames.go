@@ -195,10 +195,26 @@ func (c *Cache) uncutChunk() (n int, ok bool) {
 	for ; c.lowest < len(c.chunks); c.lowest++ {
 		if c.chunks[c.lowest].use == cold {
 			c.resident++
+			c.provide(c.lowest)
 			return c.lowest, true
 		}
 	}
 	return 0, false
+}
+
+// provide asks the source for the memory of the huge page that begins with cold chunk n, unless another chunk in it has memory. Where pages
+// are few the cache takes single ones: see firstPages. c.mu is held.
+func (c *Cache) provide(n int) {
+	end := n + offheap.HugePage>>c.shift
+	if c.source == nil || n<<c.shift < firstPages || n<<c.shift&(offheap.HugePage-1) != 0 || end > len(c.chunks) {
+		return
+	}
+	for i := range c.chunks[n:end] {
+		if c.chunks[n+i].use != cold {
+			return
+		}
+	}
+	c.source(c.slab[n<<c.shift : end<<c.shift])
 }
 
 // writeHeaders begins the generations of the frames of a fresh chunk. Readers find them once the stride is known.

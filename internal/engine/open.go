@@ -76,6 +76,7 @@ func (e *Engine) open() error {
 		return err
 	}
 	e.cache = cache.New(e.sizes.most, e.epoch)
+	e.cache.TakeFrom(e.arenas.Give)
 	e.cacheSize.Store(e.sizes.cache - e.sizes.inner) // readers have no worker that would fit it to the need
 	e.cache.Resize(e.cacheSize.Load())
 	if err := e.openStore(slot); err != nil {

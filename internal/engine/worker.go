@@ -159,8 +159,9 @@ func (e *Engine) fitLog() {
 func (e *Engine) renewFront() {
 	poorer := func() bool {
 		defer e.epoch.Enter().Exit()
-		front := e.current.Load().Tables[0]
-		return front.Len() == 0 && !front.HasRanges() && front.Spare() < e.arenas.Waiting()
+		tables := e.current.Load().Tables
+		front := tables[0]
+		return len(tables) == 1 && front.Len() == 0 && !front.HasRanges() && front.Spare() < e.arenas.Waiting()
 	}
 	if e.arenas.Waiting() == 0 || !poorer() || !e.pipeline.TryAcquire() {
 		return
@@ -169,10 +170,11 @@ func (e *Engine) renewFront() {
 	if !poorer() {
 		return
 	}
-	fresh, err := e.newTable(0, 0)
+	table, err := e.arenas.New(e.sizes.memtable)
 	if err != nil {
 		return // the one that is there will do
 	}
+	fresh := view.NewTable(table)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	old := e.current.Load()

@@ -292,9 +292,13 @@ func (e *Engine) takes(t *memtable.Table, records, bytes int) bool {
 const maxFrozen = 0
 
 // newTable makes a memtable that takes at least a batch of so many records with so many bytes: one of tiny records needs
-// many times their bytes, and one in the log may have been written when the budget was larger.
+// many times their bytes, and one in the log may have been written when the budget was larger. Where it is for nobody yet, settling may have
+// the memory that waits until somebody writes.
 func (e *Engine) newTable(records, bytes int) (*view.Table, error) {
 	limit, create := e.sizes.memtable, e.arenas.New
+	if records == 0 {
+		create = e.arenas.NewLater
+	}
 	if needed := memtable.LimitFor(records, bytes); needed > limit {
 		limit, create = needed, memtable.New // the budget has no room to keep it
 	}

@@ -59,11 +59,12 @@ type Table struct {
 
 // New returns an empty table whose arena holds limit bytes. They are reserved, and taken from the system as they are used.
 func New(limit int) (*Table, error) {
-	return emptyTable(limit, nil)
+	return emptyTable(limit, nil, nil)
 }
 
-func emptyTable(limit int, p *Pool) (*Table, error) {
-	a, touched, err := newArena(limit, p)
+// emptyTable makes a table of pool p, which takes an arena from now: of p, or none.
+func emptyTable(limit int, now, p *Pool) (*Table, error) {
+	a, touched, err := newArena(limit, now)
 	if err != nil {
 		return nil, err
 	}

@@ -21,13 +21,28 @@ type Pool struct {
 
 // New is the function New, with memory of the pool if it has some of that size, now or at the time of the first record. When the table is
 // freed, the pool may keep its memory.
-func (p *Pool) New(limit int) (*Table, error) { return emptyTable(limit, p) }
+func (p *Pool) New(limit int) (*Table, error) { return emptyTable(limit, p, p) }
+
+// NewLater is New for a table that may wait for its first record: it takes the memory of earlier ones then, unless that has been given
+// away meanwhile.
+func (p *Pool) NewLater(limit int) (*Table, error) { return emptyTable(limit, nil, p) }
 
 // Waiting is how many bytes there are for the next table that the system has provided already.
 func (p *Pool) Waiting() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.touched
+}
+
+// Give moves to memory, of whole huge pages, as much of what waits for the next table: it has been provided already, which takes longer
+// than all that the table will write to it. Where there is less, or the system cannot do that, nothing happens.
+func (p *Pool) Give(memory []byte) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	end := p.touched &^ (offheap.HugePage - 1)
+	if from := end - len(memory); from >= 0 && offheap.Move(memory, p.block[from:end]) {
+		p.touched = from
+	}
 }
 
 // Release gives the memory back to the system.

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"unsafe"
 
+	"github.com/pandodb/pando/internal/offheap"
 	"github.com/pandodb/pando/internal/record"
 )
 
@@ -153,5 +154,59 @@ func TestPoolHandsIndexesOn(t *testing.T) {
 	}
 	if usedTable(t, &p, limit, 1).Free(); len(p.indexes) != 0 {
 		t.Error("a closed pool takes indexes")
+	}
+}
+
+// A table that waits for its first record leaves memory in the pool, which can be given to others. It takes what is left.
+func TestPoolGivesMemoryAway(t *testing.T) {
+	const limit, piece = 8 << 20, offheap.HugePage
+	var p Pool
+	defer p.Close()
+	memory, err := offheap.Alloc(2 * piece)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer offheap.Free(memory)
+	first := usedTable(t, &p, limit, 60_000)
+	if first.used() < piece {
+		t.Fatalf("%d bytes are used, want a huge page", first.used())
+	}
+	first.Free()
+	waiting := p.Waiting()
+	second, err := p.NewLater(limit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer second.Free()
+	if p.Waiting() != waiting || second.Spare() != 0 {
+		t.Errorf("%d bytes wait of %d, and the table has %d", p.Waiting(), waiting, second.Spare())
+	}
+	p.Give(memory[:piece])
+	if left := p.Waiting(); left != waiting && left >= piece {
+		t.Errorf("%d bytes are left of %d", left, waiting)
+	}
+	left := p.Waiting()
+	p.Give(memory) // it has less
+	if p.Waiting() != left {
+		t.Errorf("%d bytes are left, want %d", p.Waiting(), left)
+	}
+	for i := range memory {
+		memory[i] = 1
+	}
+	for i := range 60_000 {
+		key := []byte{byte(i >> 8), byte(i)}
+		second.Put(1, record.Hash(1, key), key, uint64(i+1), record.Record{Value: []byte("other")})
+	}
+	if p.Waiting() != 0 {
+		t.Errorf("%d bytes wait beside a table with records", p.Waiting())
+	}
+	for i := range memory {
+		if memory[i] != 1 {
+			t.Fatalf("byte %d of what was given away is %d", i, memory[i])
+		}
+	}
+	key := []byte{0, 9}
+	if r, _, ok := second.Get(1, record.Hash(1, key), key, always); !ok || string(r.Value) != "other" {
+		t.Errorf("%q, %v", r.Value, ok)
 	}
 }

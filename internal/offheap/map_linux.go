@@ -57,3 +57,16 @@ func releasePages(b []byte) { _ = unix.Madvise(b, unix.MADV_DONTNEED) }
 
 // populatePages is refused by kernels before 5.14: then each page comes when it is written to.
 func populatePages(b []byte) { _ = unix.Madvise(b, unix.MADV_POPULATE_WRITE) }
+
+// movePages takes Linux 5.7. An older one refuses what it does not know before it changes anything, and so does one where the process has
+// too many mappings. Where it fails later the addresses are nobody's: they get fresh memory.
+func movePages(to, from []byte) bool {
+	const flags = unix.MREMAP_MAYMOVE | unix.MREMAP_FIXED | unix.MREMAP_DONTUNMAP
+	place, n := unsafe.Pointer(unsafe.SliceData(to)), uintptr(len(to))
+	if _, err := unix.MremapPtr(unsafe.Pointer(unsafe.SliceData(from)), n, place, n, flags); err == nil {
+		return true
+	}
+	const protection, anew = unix.PROT_READ | unix.PROT_WRITE, unix.MAP_ANON | unix.MAP_PRIVATE | unix.MAP_NORESERVE | unix.MAP_FIXED_NOREPLACE
+	_, _ = unix.MmapPtr(-1, 0, place, n, protection, anew) // it is refused where they are what they were
+	return false
+}

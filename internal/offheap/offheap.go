@@ -10,7 +10,7 @@
 // whoever still reads it.
 //
 // It fails when the system has no memory or address space left, with an error that says how much was asked for.
-// Costs: one to four system calls for Alloc, one for Free, Release, Populate and Split; no lock, no global state.
+// Costs: one to four system calls for Alloc, one for Free, Release, Populate, Split and Move; no lock, no global state.
 package offheap
 
 import (
@@ -85,6 +85,21 @@ func Split(b []byte) {
 	if skip < len(b) {
 		splitPages(b[skip:])
 	}
+}
+
+// Move gives to, a part of a block, the memory of from, a part of another one as long, with what is in it: both begin and end where huge
+// pages do. Afterwards from reads as zeros, and takes memory again when it is written to. Nobody may look at either meanwhile. It is false,
+// and nothing has changed, where the system does not offer that. It takes microseconds, where fresh memory has to be found and cleared.
+func Move(to, from []byte) bool {
+	if len(to) != len(from) || len(to) == 0 || !hugePages(to) || !hugePages(from) {
+		return false
+	}
+	return movePages(to, from)
+}
+
+// hugePages reports whether b begins and ends where huge pages do.
+func hugePages(b []byte) bool {
+	return (uintptr(unsafe.Pointer(unsafe.SliceData(b)))|uintptr(len(b)))&(HugePage-1) == 0
 }
 
 // HugePage is the size of a huge page on the systems that have them: what a block of a multiple of it takes is of such pages alone.

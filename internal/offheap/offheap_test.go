@@ -1,6 +1,7 @@
 package offheap
 
 import (
+	"bytes"
 	"os"
 	"testing"
 	"unsafe"
@@ -86,5 +87,54 @@ func TestPopulateAndSplitChangeNothing(t *testing.T) {
 	}
 	if err := Free(b); err != nil {
 		t.Error(err)
+	}
+}
+
+// Where memory can be moved it arrives with what is in it, and the place that it came from can be written to again. Else nothing happens.
+func TestMove(t *testing.T) {
+	alloc := func() []byte {
+		b, err := Alloc(4 * HugePage)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	from, to := alloc(), alloc()
+	fill := func(b []byte, x byte) {
+		for i := range b {
+			b[i] = x
+		}
+	}
+	fill(from, 1)
+	fill(to, 2)
+	all := func(b []byte, x byte) bool { return bytes.Count(b, []byte{x}) == len(b) }
+	for _, odd := range [][2][]byte{{nil, nil}, {to[:HugePage], from[:2*HugePage]}, {to[1:HugePage], from[1:HugePage]}, {to[4096:][:HugePage], from[:HugePage]}} {
+		if Move(odd[0], odd[1]) {
+			t.Fatalf("%d bytes moved to %d", len(odd[1]), len(odd[0]))
+		}
+	}
+	moved := Move(to[HugePage:2*HugePage], from[2*HugePage:3*HugePage])
+	want := byte(2)
+	if moved {
+		want = 1
+		if !all(from[2*HugePage:3*HugePage], 0) {
+			t.Error("what was moved is still there")
+		}
+		fill(from[2*HugePage:3*HugePage], 1)
+	}
+	if !all(to[HugePage:2*HugePage], want) || !all(from, 1) {
+		t.Errorf("moved %v: other bytes than wanted", moved)
+	}
+	if !all(to[:HugePage], 2) || !all(to[2*HugePage:], 2) {
+		t.Error("what lies beside has changed")
+	}
+	fill(to, 3)
+	if !all(to, 3) || !all(from, 1) {
+		t.Error("the pieces are not apart")
+	}
+	for _, b := range [][]byte{from, to} {
+		if err := Free(b); err != nil {
+			t.Error(err)
+		}
 	}
 }
