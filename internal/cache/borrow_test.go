@@ -102,7 +102,7 @@ func TestTakeFrom(t *testing.T) {
 	c := New(64<<20, epoch.New())
 	defer c.Close()
 	given := map[*byte]int{}
-	c.TakeFrom(func(memory []byte) {
+	c.TakeFrom(func(memory []byte) bool {
 		if len(memory) != offheap.HugePage {
 			t.Errorf("%d bytes are asked for", len(memory))
 		}
@@ -110,6 +110,7 @@ func TestTakeFrom(t *testing.T) {
 		for i := range memory {
 			memory[i] = 0xA5 // as what comes from elsewhere
 		}
+		return true
 	})
 	var handles []Handle
 	for n := range uint64(400) {
@@ -158,8 +159,8 @@ func TestTakeFrom(t *testing.T) {
 	for _, times := range given {
 		again += times - 1
 	}
-	if again == 0 {
-		t.Error("memory that was given back is not asked for again")
+	if again == 0 || c.moved != len(given) {
+		t.Errorf("%d pieces that were given back are asked for again; %d of %d count as moved", again, c.moved, len(given))
 	}
 	defer c.epoch.Enter().Exit()
 	for n, h := range handles {

@@ -70,13 +70,13 @@ func (f frame) index() uint { return uint(f & (framesPerChunk - 1)) }
 // Cache is the page cache. All methods are safe for concurrent use, apart from Close.
 type Cache struct {
 	epoch   *epoch.Domain
-	bytes   int64           // the budget
-	shift   uint            // a chunk is 1<<shift bytes
-	sizes   []int           // of the frames of each class
-	strides []atomic.Uint32 // by chunk: distance of its frames in bytes, noFrames when it has none
-	slab    []byte          // set before the first chunk gets frames
-	base    unsafe.Pointer  // of slab
-	source  func([]byte)    // see TakeFrom
+	bytes   int64             // the budget
+	shift   uint              // a chunk is 1<<shift bytes
+	sizes   []int             // of the frames of each class
+	strides []atomic.Uint32   // by chunk: distance of its frames in bytes, noFrames when it has none
+	slab    []byte            // set before the first chunk gets frames
+	base    unsafe.Pointer    // of slab
+	source  func([]byte) bool // see TakeFrom
 
 	_ [128]byte // Get reads what stands above; what follows is written all the time
 
@@ -96,6 +96,7 @@ type Cache struct {
 	limit    int     // chunks that the budget allows to be in memory
 	resident int     // chunks that are in memory
 	draining int     // chunks that lose their frames
+	moved    int     // chunks with moved
 	leaving  []frame // evicted, not yet handed to the epoch
 	kept     []frame // evicted, no reader left, but pinned
 	evicted  int     // evictions since chunks were last moved between classes
@@ -139,9 +140,9 @@ func New(bytes int64, d *epoch.Domain) *Cache {
 }
 
 // TakeFrom names who may have memory to spare: source is given a piece of the cache's, of one huge page, in which there is nothing and to
-// which somebody is about to write, and may move memory there. It is called under the lock of the cache. TakeFrom is called at most once,
-// before the first Insert.
-func (c *Cache) TakeFrom(source func(memory []byte)) { c.source = source }
+// which somebody is about to write, and may move memory there; it reports whether it has. It is called under the lock of the cache. TakeFrom
+// is called at most once, before the first Insert.
+func (c *Cache) TakeFrom(source func(memory []byte) bool) { c.source = source }
 
 // Close gives all memory back. No reader may be inside of a section, no page pinned, no other call running or to come;
 // functions that the cache has retired may still run.

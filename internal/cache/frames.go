@@ -35,6 +35,7 @@ type chunk struct {
 	class      int // index in Cache.classes, where there are frames
 	frames     []state
 	idle       int    // frames that are free or spent
+	moved      bool   // the huge page that begins here has come from the source at some time
 	generation uint32 // with which frames begin when the chunk is cut; 0 before that: a cache that is opened touches no chunk
 }
 
@@ -202,6 +203,10 @@ func (c *Cache) uncutChunk() (n int, ok bool) {
 	return 0, false
 }
 
+// mostMoved bounds how many huge pages the cache takes from its source: each makes another mapping, of which a process may have some
+// ten thousand.
+const mostMoved = 1 << 10
+
 // provide asks the source for the memory of the huge page that begins with cold chunk n, unless another chunk in it has memory. Where pages
 // are few the cache takes single ones: see firstPages. c.mu is held.
 func (c *Cache) provide(n int) {
@@ -214,7 +219,14 @@ func (c *Cache) provide(n int) {
 			return
 		}
 	}
-	c.source(c.slab[n<<c.shift : end<<c.shift])
+	first := &c.chunks[n]
+	if !first.moved && c.moved == mostMoved {
+		return
+	}
+	if c.source(c.slab[n<<c.shift:end<<c.shift]) && !first.moved {
+		first.moved = true
+		c.moved++
+	}
 }
 
 // writeHeaders begins the generations of the frames of a fresh chunk. Readers find them once the stride is known.

@@ -35,14 +35,17 @@ func (p *Pool) Waiting() int {
 }
 
 // Give moves to memory, of whole huge pages, as much of what waits for the next table: it has been provided already, which takes longer
-// than all that the table will write to it. Where there is less, or the system cannot do that, nothing happens.
-func (p *Pool) Give(memory []byte) {
+// than all that the table will write to it. Where there is less, or the system cannot do that, it is false and nothing happens.
+func (p *Pool) Give(memory []byte) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	end := p.touched &^ (offheap.HugePage - 1)
-	if from := end - len(memory); from >= 0 && offheap.Move(memory, p.block[from:end]) {
-		p.touched = from
+	from := end - len(memory)
+	if from < 0 || !offheap.Move(memory, p.block[from:end]) {
+		return false
 	}
+	p.touched = from
+	return true
 }
 
 // Release gives the memory back to the system.
