@@ -148,11 +148,17 @@ func (s *storm) reopen() {
 	s.judge("close", err)
 	s.noLeaks("")
 	switch {
-	case err == nil:
+	case err == nil && !s.failed:
 		s.model.settled()
 	case s.options.Profile == pando.Bench: // what has not settled is nowhere
 		s.model.lost()
 	}
+	s.comeUp()
+}
+
+// comeUp opens the database, without the fault at the latest.
+func (s *storm) comeUp() {
+	s.t.Helper()
 	if err := s.open(); err != nil {
 		s.judge("open", err)
 		s.noLeaks("")
@@ -162,7 +168,7 @@ func (s *storm) reopen() {
 	s.findKeyspaces()
 }
 
-// cutPower opens what a power cut leaves, which ends the fault.
+// cutPower opens what a power cut leaves, which ends the fault. Another one may begin.
 func (s *storm) cutPower() {
 	s.t.Helper()
 	policy := memfs.Policy{
@@ -176,8 +182,10 @@ func (s *storm) cutPower() {
 	s.plug(image)
 	s.calm()
 	s.model.lost()
-	s.must("open", s.open())
-	s.findKeyspaces()
+	if s.rng.IntN(2) == 0 {
+		s.begin()
+	}
+	s.comeUp()
 }
 
 // findKeyspaces finds out which keyspaces there are.

@@ -58,14 +58,29 @@ func (m *stormModel) names() []string { return slices.Sorted(maps.Keys(m.tables)
 
 // wrote notes a write. One that met a full disk is not there; whether another one that failed is, nobody knows.
 func (m *stormModel) wrote(space, key string, c cell, err error) {
+	if m.profile != pando.Durable {
+		m.wroteUnsynced(space, key, c, err)
+		return
+	}
+	m.replace(space, key, c, err)
+	if err == nil {
+		m.settled() // what came before it is as durable as it is itself
+	}
+}
+
+// wroteUnsynced notes a write that a power cut may take though it was acknowledged.
+func (m *stormModel) wroteUnsynced(space, key string, c cell, err error) {
 	t := m.tables[space]
+	t.earlier[key] = append(t.earlier[key], t.cells(key)...)
+	m.replace(space, key, c, err)
+}
+
+func (m *stormModel) replace(space, key string, c cell, err error) {
 	if errors.Is(err, pando.ErrDiskFull) && !errors.Is(err, pando.ErrFailed) {
 		return
 	}
+	t := m.tables[space]
 	before := t.cells(key)
-	if m.profile != pando.Durable {
-		t.earlier[key] = append(t.earlier[key], before...)
-	}
 	t.possible[key] = []cell{c}
 	if err != nil {
 		t.possible[key] = append(t.possible[key], before...)

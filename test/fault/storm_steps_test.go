@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/pandodb/pando"
@@ -22,7 +24,9 @@ var stormSteps = []struct {
 	{3, (*storm).putExpiring},
 	{5, (*storm).batch},
 	{4, (*storm).transaction},
+	{3, (*storm).optimistic},
 	{2, (*storm).putReader},
+	{2, (*storm).putUnsynced},
 	{6, func(s *storm) { _ = s.checkpoint() }},
 	{2, (*storm).compact},
 	{2, func(s *storm) { s.judge("backup", s.db.Backup(ctx, fmt.Sprint("backup", s.rng.IntN(2)))) }},
@@ -170,6 +174,13 @@ func (s *storm) putExpiring() {
 	s.model.wrote(name, key, c, s.noted("put expiring", ks.PutExpiring([]byte(key), c.value, c.expiry)))
 }
 
+func (s *storm) putUnsynced() {
+	s.t.Helper()
+	name, ks := s.keyspace()
+	key, v := s.key(), s.value()
+	s.model.wroteUnsynced(name, key, cell{value: v}, s.noted("put unsynced", ks.PutUnsynced([]byte(key), v)))
+}
+
 func (s *storm) remove() {
 	s.t.Helper()
 	name, ks := s.keyspace()
@@ -221,29 +232,60 @@ func (s *storm) batch() {
 func (s *storm) transaction() {
 	s.t.Helper()
 	name, ks := s.keyspace()
-	writes := map[string][]byte{}
-	for range 3 {
-		writes[s.key()] = s.value()
+	writes, count := map[string][]byte{}, 3
+	if s.rng.IntN(8) == 0 {
+		count = 1500 // a spill file
+	}
+	for range count {
+		v := s.value()
+		writes[s.key()] = v[:min(len(v), 3000)]
 	}
 	complete := false
 	err := s.db.Update(func(tx *pando.Tx) error {
 		complete = false
-		t := tx.In(ks)
-		for k, v := range writes {
-			if _, err := t.Get([]byte(k)); err != nil && !errors.Is(err, pando.ErrNotFound) {
-				return err
-			}
-			if err := t.Put([]byte(k), v); err != nil {
-				return err
-			}
-		}
-		complete = true
-		return nil
+		err := change(tx.In(ks), writes)
+		complete = err == nil
+		return err
 	})
 	s.judge("transaction", err)
-	if !complete {
+	if complete {
+		s.wroteAll(name, writes, err)
+	}
+}
+
+// optimistic commits a transaction after somebody else's write.
+func (s *storm) optimistic() {
+	s.t.Helper()
+	name, ks := s.keyspace()
+	writes := map[string][]byte{s.key(): s.value(), s.key(): s.value()}
+	tx, err := s.db.Begin(true)
+	if s.judge("begin", err) {
 		return
 	}
+	if s.judge("change", change(tx.In(ks), writes)) {
+		s.judge("roll back", tx.Rollback())
+		return
+	}
+	s.put()
+	if err := tx.Commit(); !errors.Is(err, pando.ErrConflict) {
+		s.wroteAll(name, writes, s.noted("commit", err))
+	}
+}
+
+// change reads and writes in a transaction, in the order of keys.
+func change(tx *pando.Tx, writes map[string][]byte) error {
+	for _, k := range slices.Sorted(maps.Keys(writes)) {
+		if _, err := tx.Get([]byte(k)); err != nil && !errors.Is(err, pando.ErrNotFound) {
+			return err
+		}
+		if err := tx.Put([]byte(k), writes[k]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *storm) wroteAll(name string, writes map[string][]byte, err error) {
 	for k, v := range writes {
 		s.model.wrote(name, k, cell{value: v}, err)
 	}
