@@ -4,8 +4,8 @@ import "fmt"
 
 // Batch collects writes that are committed as one by DB.Write. Later writes of a batch win over earlier ones. Values above
 // Options.ValueThreshold are written out at once; the rest is held in memory up to a few megabytes, and in a file beyond. A
-// batch of which any part has left memory can be written once; any other can be written again. NewBatch makes one: the zero
-// value cannot be used. A Batch is used by one goroutine at a time.
+// batch of which any part has left memory can be written once, and is ErrBatchWritten from then on; any other can be written again.
+// NewBatch makes one: the zero value cannot be used. A Batch is used by one goroutine at a time.
 type Batch struct {
 	state *batchState
 	ks    *Keyspace
@@ -75,7 +75,7 @@ func (db *DB) Write(b *Batch) error {
 		return s.err
 	}
 	if s.gone {
-		return errSpilled
+		return ErrBatchWritten
 	}
 	away := s.hold != nil || s.spill != nil
 	if err := s.commit(false, nil); err != nil {

@@ -52,7 +52,7 @@ func TestBatchLargerThanMemory(t *testing.T) {
 			if err := db.Write(b); err != nil {
 				t.Fatal(err)
 			}
-			if err := db.Write(b); !errors.Is(err, errSpilled) {
+			if err := db.Write(b); !errors.Is(err, ErrBatchWritten) {
 				t.Errorf("a second Write: %v", err)
 			}
 			check := func(db *DB) {

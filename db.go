@@ -109,7 +109,7 @@ func (db *DB) GetTo(dst, key []byte) ([]byte, error) { return db.main.GetTo(dst,
 // Has reports whether key is there.
 func (db *DB) Has(key []byte) (bool, error) { return db.main.Has(key) }
 
-// Put stores value under key.
+// Put stores value under key. A nil value is stored as an empty one. What is too long is ErrKeyTooLarge or ErrValueTooLarge.
 func (db *DB) Put(key, value []byte) error { return db.main.Put(key, value) }
 
 // Delete removes key. Deleting what is not there is no error.
@@ -171,10 +171,10 @@ func (db *DB) Default() *Keyspace { return db.main }
 
 // KeyspaceInfo describes a keyspace.
 type KeyspaceInfo struct {
-	Name      string
-	Layout    Layout
-	LeafBytes int
-	// NoBloomFilters is the option that the keyspace was created with.
+	Name   string
+	Layout Layout
+	// LeafBytes and NoBloomFilters are the options that the keyspace was created with; 0 bytes are the default.
+	LeafBytes      int
 	NoBloomFilters bool
 	// Records is the number of settled pairs, expired ones included; Exact tells whether it is known exactly without
 	// reading. Count gives the exact number of live pairs.
@@ -237,8 +237,3 @@ func (db *DB) Sync() error { return db.e.Sync() }
 // Checkpoint settles everything that was committed before the call: afterwards reads see one structure and recovery has
 // nothing to do. The database does so by itself when it needs to, after a pause in writing, and when it is closed.
 func (db *DB) Checkpoint(ctx context.Context) error { return db.e.Checkpoint(ctx) }
-
-// openError says what was attempted.
-func openError(what string, ks *engine.Keyspace, err error) error {
-	return fmt.Errorf("%s keyspace %q: %w", what, ks.Name, err)
-}

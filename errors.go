@@ -2,6 +2,7 @@ package pando
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/pandodb/pando/internal/corrupt"
 	"github.com/pandodb/pando/internal/engine"
@@ -44,6 +45,10 @@ var (
 	ErrValueTooLarge = engine.ErrValueTooLarge
 	// ErrBatchTooLarge means that a batch or transaction holds more than MaxBatchBytes.
 	ErrBatchTooLarge = engine.ErrBatchTooLarge
+	// ErrBatchWritten means that a batch was written before and a part of it is not in memory any more. Reset makes it usable again.
+	ErrBatchWritten = errors.New("the batch was written before and is not in memory any more")
+	// ErrSavepoint means that a savepoint is of another transaction, or of a future that was rolled back.
+	ErrSavepoint = errors.New("the savepoint is not of this transaction's past")
 	// ErrName means that a keyspace name is empty, longer than MaxNameBytes or not UTF-8.
 	ErrName = engine.ErrName
 	// ErrNoOrder means that a range was asked of a keyspace whose layout keeps no order.
@@ -76,3 +81,8 @@ var (
 //	Length int64  // in bytes; 0: not known
 //	Reason string // what was expected and what was found
 type CorruptError = corrupt.Error
+
+// keyspaceError says what was attempted on which keyspace.
+func keyspaceError(what string, ks *engine.Keyspace, err error) error {
+	return fmt.Errorf("%s keyspace %q: %w", what, ks.Name, err)
+}

@@ -48,7 +48,7 @@ func (k *Keyspace) GetTo(dst, key []byte) ([]byte, error) { return k.db.e.Get(ds
 // Has reports whether key is there.
 func (k *Keyspace) Has(key []byte) (bool, error) { return k.db.e.Has(k.ks, key) }
 
-// Put stores value under key. A nil value is stored as an empty one.
+// Put stores value under key. A nil value is stored as an empty one. What is too long is ErrKeyTooLarge or ErrValueTooLarge.
 func (k *Keyspace) Put(key, value []byte) error { return k.put(key, value, 0) }
 
 // PutUnsynced is Put without waiting for a sync, whatever the profile: a power cut may undo it, but only together with every commit

@@ -42,6 +42,27 @@ func TestFilesAreNoDirectories(t *testing.T) {
 	}
 }
 
+// What Salvage refuses can be told apart: nothing to save, nowhere to put it, and somebody at work on it.
+func TestWhatSalvageRefuses(t *testing.T) {
+	fsys := memfs.New()
+	o := &Options{FS: fsys, MemoryBytes: 1 << 20}
+	db, err := Open("db", o)
+	must(t, err)
+	must(t, db.Put([]byte("k"), nil))
+	salvage := func(dir, target string) error {
+		_, err := Salvage(t.Context(), dir, target, o)
+		return err
+	}
+	wantErr(t, "of a database at work", salvage("db", "saved"), ErrLocked)
+	must(t, db.Close())
+	must(t, fsys.MkdirAll("empty"))
+	wantErr(t, "of an empty directory", salvage("empty", "saved"), ErrNotFound)
+	wantErr(t, "into itself", salvage("db", "db"), ErrNotDatabase)
+	wantErr(t, "inside of it", salvage("db", "db/saved"), ErrNotDatabase)
+	must(t, salvage("db", "saved"))
+	wantErr(t, "where something is", salvage("db", "saved"), fs.ErrExist)
+}
+
 // A backup inside of the database is refused: the database is what its directory holds, and a removed database must not take its backup
 // along.
 func TestBackupInsideOfTheDatabase(t *testing.T) {

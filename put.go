@@ -39,7 +39,7 @@ func (db *DB) putApart(p *putter, k *Keyspace, key, val []byte, expiry uint64) e
 	ref, err := db.e.StoreValue(k.ks, key, val)
 	if err != nil {
 		db.puts.Put(p)
-		return openError("put into", k.ks, err)
+		return keyspaceError("put into", k.ks, err)
 	}
 	p.enc.PutApart(k.ks.ID, key, value.AppendRef(nil, ref), expiry)
 	return db.commit(p)

@@ -48,8 +48,10 @@ type Loss = salvage.Loss
 // for; SalvageReport.Older counts the records that were found there. They may have been changed or deleted since.
 //
 // opts are for the new database: its budget, compression and file system, which is that of dir too. Its profile is ignored: all
-// is on stable storage when Salvage returns. Damage is no error: an error says that there is nothing to recover, or that the
-// new database could not be written, which is removed again then. A process or system that ends meanwhile leaves a part, to which Open
+// is on stable storage when Salvage returns. Damage is no error: an error says that there is nothing to recover (ErrNotFound where dir
+// is empty, ErrNotDatabase where nothing in it says which database it was), that somebody has dir open for writing (ErrLocked), that
+// target holds something (fs.ErrExist) or lies inside of a database (ErrNotDatabase), or that the new database could not be written, which
+// is removed again then. A process or system that ends meanwhile leaves a part, to which Open
 // answers ErrUnfinished: remove it.
 func Salvage(ctx context.Context, dir, target string, opts *Options) (*SalvageReport, error) {
 	return SalvageWith(ctx, dir, target, opts, nil)
@@ -85,7 +87,7 @@ func runSalvage(ctx context.Context, dir, target string, o *Options, finish func
 	}
 	defer func() { err = errors.Join(err, unlock()) }()
 	if inside, err := filepath.Rel(dir, target); err == nil && filepath.IsLocal(inside) || engine.Above(o.FS, target) != "" {
-		return nil, errors.New("the new database would lie inside of the damaged one, or of another")
+		return nil, fmt.Errorf("the new database would lie inside of the damaged one, or of another: %w", ErrNotDatabase)
 	}
 	if err := vacant(o.FS, target, ""); err != nil {
 		return nil, err

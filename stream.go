@@ -25,13 +25,13 @@ func (k *Keyspace) PutReader(key []byte, r io.Reader) error {
 		return k.Put(key, head[:n])
 	}
 	if err != nil {
-		return openError("read a value for", k.ks, err)
+		return keyspaceError("read a value for", k.ks, err)
 	}
 	hold := k.db.e.HoldValues()
 	defer hold.Release()
 	ref, err := k.db.e.StreamValue(k.ks, key, io.MultiReader(bytes.NewReader(head), r))
 	if err != nil {
-		return openError("put into", k.ks, err)
+		return keyspaceError("put into", k.ks, err)
 	}
 	p := k.db.putter()
 	p.enc.PutApart(k.ks.ID, key, value.AppendRef(nil, ref), 0)

@@ -2,7 +2,6 @@ package pando
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"iter"
 
@@ -151,7 +150,8 @@ func (s *txState) writable() error {
 	return nil
 }
 
-// Put stores value under key.
+// Put stores value under key. A nil value is stored as an empty one. What is too long is ErrKeyTooLarge or ErrValueTooLarge; what makes
+// the transaction larger than MaxBatchBytes is ErrBatchTooLarge.
 func (tx *Tx) Put(key, value []byte) error {
 	if err := tx.state.writable(); err != nil {
 		return err
@@ -415,15 +415,15 @@ func (tx *Tx) Savepoint() Savepoint {
 	return Savepoint{tx: s, mark: s.enc.Mark(), size: s.size, count: s.count}
 }
 
-// RollbackTo forgets what the transaction wrote since p. Savepoints taken after p must not be used any more. The next read
-// costs one step for each write that is left.
+// RollbackTo forgets what the transaction wrote since p. Savepoints taken after p must not be used any more. One of another
+// transaction is ErrSavepoint. The next read costs one step for each write that is left.
 func (tx *Tx) RollbackTo(p Savepoint) error {
 	s := tx.state
 	if err := s.writable(); err != nil {
 		return err
 	}
 	if p.tx != s || p.mark.After(s.enc.Mark()) {
-		return errors.New("roll back to a savepoint that is not of this transaction's past")
+		return fmt.Errorf("roll back: %w", ErrSavepoint)
 	}
 	s.enc.Rewind(p.mark)
 	s.size, s.count = p.size, p.count

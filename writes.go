@@ -1,7 +1,6 @@
 package pando
 
 import (
-	"errors"
 	"fmt"
 	"runtime"
 	"slices"
@@ -71,7 +70,7 @@ func (w *writes) put(k *Keyspace, key, val []byte, expiry uint64) error {
 	}
 	ref, err := w.db.e.StoreValue(k.ks, key, val)
 	if err != nil {
-		return openError("put into", k.ks, err)
+		return keyspaceError("put into", k.ks, err)
 	}
 	w.enc.PutApart(k.ks.ID, key, value.AppendRef(nil, ref), expiry)
 	return nil
@@ -166,7 +165,7 @@ func (w *writes) request() commit.Request {
 func (w *writes) commit(leading bool, validate func() error) error {
 	for _, ks := range w.used {
 		if ks.Dropped.Load() { // since it was written to
-			return openError("commit to", ks, ErrDropped)
+			return keyspaceError("commit to", ks, ErrDropped)
 		}
 	}
 	if w.spill == nil && w.enc.Data() > w.db.e.CommitBytes() {
@@ -209,6 +208,3 @@ func (w *writes) release(committed bool) error {
 	*w.keep = kept{}
 	return err
 }
-
-// errSpilled answers a second Write of a batch that left memory.
-var errSpilled = errors.New("the batch was written before and is not in memory any more; Reset makes it usable again")
