@@ -71,8 +71,8 @@ func TestListOfIDs(t *testing.T) {
 	}
 }
 
-// What is left of a long list is of the moment at which the cursor was opened, however long nobody asks for it.
-func TestLongListOfIDsIsOfOneMoment(t *testing.T) {
+// What is left of a long list, or of a range, is of the moment at which the cursor was opened, however long nobody asks for it.
+func TestRestOfIDsIsOfOneMoment(t *testing.T) {
 	s := open(t, memfs.New())
 	c := collection(t, s, "things", nil)
 	var docs, ids []any
@@ -82,16 +82,24 @@ func TestLongListOfIDsIsOfOneMoment(t *testing.T) {
 	}
 	_, err := c.InsertMany(ctx, docs, nil)
 	must(t, err)
-	for _, o := range []*document.FindOptions{nil, {Limit: 290}, {Limit: 20}} {
-		want, err := c.OpenFind(ctx, append(bson.D{{Key: "$comment", Value: "planned"}}, listQuery(ids...)...), o)
+	from := bson.D{{Key: "_id", Value: bson.D{{Key: "$gte", Value: 5}}}}
+	for _, x := range []struct {
+		filter bson.D
+		limit  int64
+	}{{listQuery(ids...), 0}, {listQuery(ids...), 290}, {listQuery(ids...), 20}, {from, 1}, {from, 40}, {from, 128}} {
+		o := &document.FindOptions{Limit: x.limit}
+		want, err := c.OpenFind(ctx, append(bson.D{{Key: "$comment", Value: "planned"}}, x.filter...), o)
 		must(t, err)
 		list := idsOf(t, want)
 		for every := range 3 {
-			cursor, err := c.OpenFind(ctx, listQuery(ids...), o)
+			cursor, err := c.OpenFind(ctx, x.filter, o)
 			must(t, err)
 			_, err = c.Delete(ctx, bson.D{{Key: "_id", Value: bson.D{{Key: "$gte", Value: 10}}}}, &document.DeleteOptions{Many: true})
 			must(t, err)
 			must(t, s.DB().Checkpoint(ctx))
+			if every == 2 {
+				cursor.Rest()
+			}
 			var b strings.Builder
 			for n := 1; cursor.Next(ctx); n++ {
 				fmt.Fprintf(&b, "%v ", cursor.Current().Lookup("_id"))
@@ -100,7 +108,7 @@ func TestLongListOfIDsIsOfOneMoment(t *testing.T) {
 				}
 			}
 			must(t, cursor.Err())
-			expect(t, fmt.Sprintf("%+v, a rest after each %d", o, every), b.String(), list)
+			expect(t, fmt.Sprintf("limit %d, a rest after each %d", x.limit, every), b.String(), list)
 			_, err = c.InsertMany(ctx, docs[10:], nil)
 			must(t, err)
 		}

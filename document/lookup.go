@@ -87,8 +87,12 @@ func (c *Collection) openDirect(ctx context.Context, spec document, o *FindOptio
 	var room [maxEqualities]equality
 	list := appendEqualities(room[:0], spec)
 	var ids bsoncore.Array
+	var within idRange
 	if len(list) == 0 {
-		if ids = listedIDs(spec); ids == nil {
+		if ids = listedIDs(spec); ids == nil && want.limit <= longList {
+			within = rangeOfIDs(spec)
+		}
+		if ids == nil && within.lower == nil {
 			return nil, nil
 		}
 	}
@@ -102,10 +106,12 @@ func (c *Collection) openDirect(ctx context.Context, spec document, o *FindOptio
 	}
 	d := directs.Get().(*direct)
 	d.x, d.projection, d.left = x, want.projection, want.limit
-	if ids != nil {
+	switch {
+	case ids != nil:
 		return d.openListed(ctx, ids)
-	}
-	if len(list) == 1 && string(list[0].field) == "_id" {
+	case within.lower != nil:
+		return d.openRange(ctx, within)
+	case len(list) == 1 && string(list[0].field) == "_id":
 		return d.openID(ctx, list[0].value)
 	}
 	i := x.direct(list)
@@ -174,6 +180,9 @@ type direct struct {
 	listed  bool // the keys are those of a list: there may be none of their records
 	left    int  // how many documents are wanted yet
 	doc     []byte
+
+	within idRange         // what it walks over, or what is left of that; there are no keys then
+	it     *pando.Iterator // nil: there is no range, or the walk has been left
 
 	projection *projection.Projection // nil: documents are wanted as they are
 	whole      []byte                 // the document that it is applied to
@@ -291,15 +300,20 @@ func (d *direct) rest() {
 	if d.large() {
 		d.records, d.first = pando.List{}, d.at
 	}
+	d.leaveWalk()
 	d.hold()
 }
 
 // hold keeps the moment by a snapshot, if the reader is open: that would keep all of its moment in memory.
 func (d *direct) hold() {
-	if held, err := d.reader.Hold(); err == nil {
+	if d.held == nil {
+		held, err := d.reader.Hold()
+		if err != nil {
+			return
+		}
 		d.held = held.In(d.x.records)
-		d.reader.Close()
 	}
+	d.reader.Close()
 }
 
 // fetch reads the next records. With the last ones it closes the reader.
@@ -343,6 +357,9 @@ func (d *direct) next(ctx context.Context) (document, bool, error) {
 }
 
 func (d *direct) nextTo(ctx context.Context, dst []byte) ([]byte, bool, error) {
+	if d.within.lower != nil {
+		return d.nextInRange(ctx, dst)
+	}
 	if d.left > 0 && d.at < d.keys.Len() && d.at-d.first == d.records.Len() {
 		if err := d.fetch(); err != nil {
 			return dst, false, err
@@ -384,6 +401,7 @@ func (d *direct) close() (err error) {
 	d.records.Reset()
 	clear(d.order)
 	d.x, d.held, d.projection, d.first, d.at, d.listed = nil, nil, nil, 0, 0, false
+	d.within, d.it = idRange{}, nil
 	directs.Put(d)
 	return err
 }

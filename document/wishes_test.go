@@ -2,6 +2,7 @@ package document_test
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 
@@ -31,12 +32,20 @@ func TestWishesWithoutPlan(t *testing.T) {
 			{Key: "address", Value: bson.D{{Key: "zip", Value: i}, {Key: "box", Value: bson.A{bson.D{{Key: "n", Value: 1}, {Key: "m", Value: 2}}}}}},
 		})
 	}
+	for i, id := range []any{"a", "b", math.NaN(), 7.25, math.Inf(1), true, false, nil, bson.D{}, bson.MinKey{}, bson.MaxKey{}} {
+		docs = append(docs, bson.D{{Key: "_id", Value: id}, {Key: "email", Value: fmt.Sprint("odd", i)}})
+	}
 	_, err := c.InsertMany(ctx, docs, nil)
 	must(t, err)
 	field := func(name string, v any) bson.D { return bson.D{{Key: name, Value: v}} }
 	filters := []bson.D{
 		field("_id", 7), field("_id", 7.0), field("_id", 700), field("email", "7"), field("email", "none"), field("city", "1"), field("street", "2"),
 		append(field("street", "2"), field("name", "n3")...), field("tags", 1), listQuery(9, 3, 3, 100, 5, 1), listQuery(100, 200),
+		field("_id", field("$gte", 7)), field("_id", field("$gt", 7.0)), field("_id", field("$gt", 6.5)), field("_id", field("$lt", 20)),
+		field("_id", append(field("$gt", 7), append(field("$lte", int64(11)), field("$lt", 11.5)...)...)), field("_id", append(field("$gt", 11), field("$lt", 7)...)),
+		field("_id", field("$gte", "a")), field("_id", append(field("$gte", 1), field("$lt", "a")...)), field("_id", field("$gte", math.NaN())),
+		field("_id", field("$lte", math.Inf(1))), field("_id", field("$gte", nil)), field("_id", append(field("$gte", 1), field("$ne", 9)...)),
+		field("_id", append(field("$gte", 50), field("$gte", 55)...)), field("_id", field("$gte", bson.A{1})), field("_id", field("$lt", true)),
 	}
 	for _, filter := range filters {
 		planned := append(field("$comment", "planned"), filter...)

@@ -91,7 +91,7 @@ func speedCases() []struct {
 		{"ping", 14, bson.D{{Key: "ping", Value: 1}}, "", nil},
 		{"find by _id", 20, bson.D{{Key: "find", Value: "c"}, {Key: "filter", Value: bson.D{{Key: "_id", Value: 7}}}, {Key: "limit", Value: int64(1)}, {Key: "singleBatch", Value: true}}, "", nil},
 		{"find by an index", 20, bson.D{{Key: "find", Value: "c"}, {Key: "filter", Value: bson.D{{Key: "email", Value: "7@example.com"}}}, {Key: "limit", Value: int64(1)}, {Key: "singleBatch", Value: true}}, "", nil},
-		{"find in the order of _id", 140, bson.D{{Key: "find", Value: "c"}, {Key: "filter", Value: bson.D{{Key: "_id", Value: bson.D{{Key: "$gte", Value: 7}}}}}, {Key: "sort", Value: bson.D{{Key: "_id", Value: 1}}}, {Key: "limit", Value: int64(50)}}, "", nil},
+		{"find in the order of _id", 32, bson.D{{Key: "find", Value: "c"}, {Key: "filter", Value: bson.D{{Key: "_id", Value: bson.D{{Key: "$gte", Value: 7}}}}}, {Key: "sort", Value: bson.D{{Key: "_id", Value: 1}}}, {Key: "limit", Value: int64(50)}}, "", nil},
 		{"find by a list of _ids", 25, bson.D{{Key: "find", Value: "c"}, {Key: "filter", Value: bson.D{{Key: "_id", Value: bson.D{{Key: "$in", Value: hundred()}}}}}}, "", nil},
 		{"update by _id", 110, bson.D{{Key: "update", Value: "c"}, {Key: "ordered", Value: true}, journal}, "updates",
 			bson.D{{Key: "q", Value: bson.D{{Key: "_id", Value: 7}}}, {Key: "u", Value: bson.D{{Key: "$inc", Value: bson.D{{Key: "n", Value: 1}}}}}}},
