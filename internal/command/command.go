@@ -1,5 +1,6 @@
 // Package command is the language of the log: what one batch does, as a sequence of commands in a compact binary form.
-// The commit pipeline writes it, and recovery, replication, change streams and incremental backup read it.
+// The public package writes it, for single writes, batches and transactions; the commit pipeline, recovery, the change feed and Salvage
+// read it.
 //
 // An Encoder appends to one buffer that it keeps; a Decoder walks over a payload and hands out slices of it. Payloads may be
 // joined end to end: every one says its keyspace with its first command. Neither does I/O, holds state between batches or

@@ -8,6 +8,9 @@
 // Acquire takes the lead and keeps it: everything else waits until Release. That is how a serialised transaction gets the
 // database to itself.
 //
+// It starts no goroutine, does no I/O and cannot fail by itself: the error of a request is that of its Validate, or the one that the
+// function has given it.
+//
 // A request that finds nobody leading costs two uncontended mutex operations and no allocation. A follower spins for about
 // the time of a short commit before it sleeps.
 package commit

@@ -8,15 +8,23 @@
 //   - A root is stored only after everything that it refers to is on stable storage; a segment file is removed only after a
 //     root that does without it has been stored, and no reader can still ask for it; log is recycled only below the stored root.
 //   - After a failed sync nothing more is acknowledged.
-//   - Memory stays within the budget: two memtables, two mapped log segments, the page cache and the inner nodes.
+//   - Memory stays within the budget: memtables, two mapped log segments, the page cache and the inner nodes. What comes on top is
+//     listed in docs/operating.md.
 //
-// Locks, in the order in which they may be taken: the commit pipeline's lead, settling (one checkpoint at a time), mu (the
-// current view, the catalogue, the list of live views). Nothing is called out to under mu.
+// It never overwrites what a stored root refers to, retries no sync, and leaves no goroutine behind Close.
+//
+// How it fails: damage is a *corrupt.Error of the read, the checkpoint or the check that met it, and what lies elsewhere goes on. A full
+// disk fails the write that met it, and passes. An error of a sync, or of the log, is ErrFailed for every later write; reads go on.
+//
+// Locks, in the order in which they may be taken: the commit pipeline's lead, settling (one checkpoint at a time), that of a Held, mu (the
+// current view, the catalogue, the list of live views). Nothing is called out to under mu. Under the others (heldMu, those of the
+// keyspaces, of values that are held and of who follows the log) no further one is taken.
 package engine
 
 import (
 	"context"
 	"fmt"
+	"io"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
@@ -31,8 +39,6 @@ import (
 	"github.com/pandodb/pando/internal/segment"
 	"github.com/pandodb/pando/internal/view"
 	"github.com/pandodb/pando/internal/wal"
-
-	"io"
 )
 
 // Engine is one open database.
@@ -89,9 +95,9 @@ type Engine struct {
 	settling       sync.Mutex           // one checkpoint, compaction or backup step at a time
 	stuck          map[uint32]time.Time // until when the cleaner leaves a segment alone that it could not empty; under settling
 	generated      uint64               // generation of the newest view; on mu
-	progress       atomic.Uint64
+	progress       atomic.Uint64        // of progressWhole: how far the checkpoint that runs is
 	counters       counters
-	feed           notifier
+	feed           notifier // wakes those who follow the log
 	scratch        scratches
 	settledSeq     atomic.Uint64   // everything up to it is in the roots
 	catalogue      *root.Catalogue // while opening
@@ -100,12 +106,12 @@ type Engine struct {
 	drained        bool   // the current view is given up; on mu
 
 	values        valueHolds
-	valuesWritten atomic.Int64  // bytes of values apart that were written, of all times
-	valuesLogged  atomic.Int64  // bytes of those that commits in the log refer to
-	valuesSynced  atomic.Int64  // and how many of those belong to commits that are known to be durable
-	littered      atomic.Bool   // values were given up since the last sweep
-	spills        atomic.Uint64 // number of the newest spill file
-	kick          chan struct{}
+	valuesWritten atomic.Int64    // bytes of values apart that were written, of all times
+	valuesLogged  atomic.Int64    // bytes of those that commits in the log refer to
+	valuesSynced  atomic.Int64    // and how many of those belong to commits that are known to be durable
+	littered      atomic.Bool     // values were given up since the last sweep
+	spills        atomic.Uint64   // number of the newest spill file
+	kick          chan struct{}   // wakes the worker
 	kickSync      chan struct{}   // wakes keepSynced
 	ctx           context.Context // ends when the engine closes
 	cancel        context.CancelFunc

@@ -15,8 +15,8 @@ import (
 	"github.com/pandodb/pando/internal/wal"
 )
 
-// notifier wakes those who follow the log when something became visible. While nobody follows, a commit pays one atomic
-// load.
+// notifier wakes those who follow the log when something became visible. While nobody follows, a commit pays a mutex that hardly
+// anybody else takes.
 type notifier struct {
 	mu      sync.Mutex
 	waiting int
