@@ -68,7 +68,7 @@ type span struct{ from, to int }
 type batchEntry struct {
 	index int
 	key   span
-	hash  uint32 // of the key, in an index that is unique
+	hash  uint32 // of the entry, in an index that takes no duplicates
 	exact bool
 	free  bool // no record has it
 }
@@ -191,13 +191,13 @@ func (b *batch) add(c *Collection, p *part, number int, doc document, newID func
 			e := batchEntry{index: i, exact: p.keys.Exact[j]}
 			e.key.from = len(p.arena)
 			p.arena = append(p.arena, key...)
+			if x.def.Distinct() {
+				e.hash = b.hash(p.arena[e.key.from:])
+			}
 			if !x.def.Unique {
 				p.arena = append(p.arena, p.bytes(it.key)...)
 			}
 			e.key.to = len(p.arena)
-			if x.def.Unique {
-				e.hash = b.hash(p.bytes(e.key))
-			}
 			p.entries = append(p.entries, e)
 		}
 	}
@@ -271,7 +271,7 @@ func (b *batch) count() (n int) {
 	return n
 }
 
-// uniqueSets makes a set of the entries of each unique index; nil for the others.
+// uniqueSets makes a set of the entries of each index that takes no duplicates; nil for the others.
 func (b *batch) uniqueSets() []*keySet {
 	count := make([]int, len(b.indexes))
 	for _, p := range b.parts {
@@ -281,7 +281,7 @@ func (b *batch) uniqueSets() []*keySet {
 	}
 	sets := make([]*keySet, len(b.indexes))
 	for i, x := range b.indexes {
-		if x.def.Unique {
+		if x.def.Distinct() {
 			sets[i] = newKeySet(b, count[i])
 		}
 	}
@@ -350,10 +350,10 @@ func (b *batch) checkItem(w *writer, p *part, it *item, empty bool, ids *keySet,
 	entries := p.entries[it.entries.from:it.entries.to]
 	for _, e := range entries {
 		x := b.indexes[e.index]
-		if !x.def.Unique {
+		if !x.def.Distinct() {
 			continue
 		}
-		entry := p.bytes(e.key)
+		entry := p.bytes(b.entry(e, key))
 		free := !unique[e.index].has(entry, e.hash)
 		if free && !e.free {
 			var err error
@@ -371,9 +371,17 @@ func (b *batch) checkItem(w *writer, p *part, it *item, empty bool, ids *keySet,
 	}
 	ids.add(p, it.key, hash)
 	for _, e := range entries {
-		unique[e.index].add(p, e.key, e.hash)
+		unique[e.index].add(p, b.entry(e, key), e.hash)
 	}
 	return nil
+}
+
+// entry returns where an entry is, without the key of its record that it ends in where the index is not unique.
+func (b *batch) entry(e batchEntry, record []byte) span {
+	if !b.indexes[e.index].def.Unique {
+		e.key.to -= len(record)
+	}
+	return e.key
 }
 
 // put writes what has not failed: everything before the first failure, or everything else. Records come first, then one index

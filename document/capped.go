@@ -71,8 +71,7 @@ func (c *collection) makeCappedID() (*secondary, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.nextIndex++
-	x := &secondary{number: c.nextIndex, def: def, ready: true}
+	x := &secondary{number: c.nextIndex.Add(1), def: def, ready: true}
 	x.ks, err = c.store.db.Keyspace(indexName(c.number, x.number), c.indexOptions())
 	return x, err
 }

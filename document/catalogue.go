@@ -240,7 +240,7 @@ func (c *collection) fillCodec() (err error) {
 
 // fillIndexes opens the indexes of a collection. Their keyspaces are there, but those of indexes that were being built.
 func (c *collection) fillIndexes(e *entry) error {
-	c.nextIndex = e.NextIndex
+	c.nextIndex.Store(e.NextIndex)
 	var list []*secondary
 	for _, i := range e.Indexes {
 		if !i.Ready {
@@ -297,7 +297,7 @@ func (c *collection) indexOptionsOf(def *index.Definition) *pando.KeyspaceOption
 // entry returns what the catalogue keeps of a collection, with this list of indexes.
 func (c *collection) entry(list []*secondary) *entry {
 	e := &entry{
-		Number: c.number, UUID: c.uuid, Options: bson.Raw(c.settings.Load().spec), Format: uint8(c.format), NextIndex: c.nextIndex,
+		Number: c.number, UUID: c.uuid, Options: bson.Raw(c.settings.Load().spec), Format: uint8(c.format), NextIndex: c.nextIndex.Load(),
 		Former: c.formerNames(), Loose: c.loose.Load(), Collated: c.ids != nil,
 	}
 	for _, x := range list {

@@ -52,7 +52,7 @@ type collection struct {
 	former    atomic.Pointer[[]formerName] // in their order
 	settings  atomic.Pointer[settings]
 	indexes   atomic.Pointer[[]*secondary] // replaced as a whole; those being built are in it
-	nextIndex uint32                       // under Store.schema
+	nextIndex atomic.Uint32                // counted up under Store.schema, read by writes that change the catalogue
 	dropped   atomic.Bool
 
 	// schema is held for reading while a write commits, and for writing while the list of indexes changes: a write that made its

@@ -11,6 +11,7 @@ import (
 	"github.com/pandodb/pando"
 	"github.com/pandodb/pando/document/internal/collation"
 	"github.com/pandodb/pando/document/internal/index"
+	"github.com/pandodb/pando/document/internal/keyenc"
 	"github.com/pandodb/pando/document/internal/mongoerror"
 	"github.com/pandodb/pando/document/internal/notation"
 	"github.com/pandodb/pando/document/internal/path"
@@ -28,7 +29,7 @@ func (w *writer) enter(c *collection, key []byte, old, doc document) error {
 		if err := m.entries(c, x, old, doc); err != nil {
 			return err
 		}
-		if x.def.Unique {
+		if x.def.Distinct() {
 			if err := w.checkUnique(c, x, m, key, doc); err != nil {
 				return err
 			}
@@ -151,8 +152,11 @@ func (w *writer) checkUnique(c *collection, x *secondary, m *move, record []byte
 	})
 }
 
-// isFree reports whether no other record has an entry of a unique index.
+// isFree reports whether no other record has an entry of an index that takes no duplicates.
 func (w *writer) isFree(x *secondary, entry, record []byte) (bool, error) {
+	if !x.def.Unique {
+		return w.isAlone(x, entry, record)
+	}
 	value, err := w.tx.In(x.ks).GetTo(w.buf[:0], entry)
 	if errors.Is(err, pando.ErrNotFound) {
 		return true, nil
@@ -162,6 +166,16 @@ func (w *writer) isFree(x *secondary, entry, record []byte) (bool, error) {
 	}
 	w.buf = value
 	return len(value) > 0 && bytes.Equal(value[1:], record), nil
+}
+
+// isAlone is isFree for an index whose keys end in those of the records.
+func (w *writer) isAlone(x *secondary, entry, record []byte) (bool, error) {
+	it := w.tx.In(x.ks).Iter(&pando.IterOptions{Lower: entry, Upper: keyenc.End(nil, entry)})
+	alone := true
+	for alone && it.Next() {
+		alone = bytes.Equal(it.Key()[len(entry):], record)
+	}
+	return alone, it.Close()
 }
 
 // raiseMultikey notes that components of an index met arrays: at once in memory, where planners look, and with this commit in

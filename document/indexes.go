@@ -144,8 +144,7 @@ func (tx *Tx) createIndexes(x *collection, defs []*index.Definition) ([]string, 
 		return nil, err
 	}
 	for _, def := range missing {
-		x.nextIndex++
-		i := &secondary{number: x.nextIndex, def: def, ready: true}
+		i := &secondary{number: x.nextIndex.Add(1), def: def, ready: true}
 		var err error
 		if i.ks, err = tx.store.db.Keyspace(indexName(x.number, i.number), x.indexOptionsOf(def)); err != nil {
 			return nil, err
@@ -183,8 +182,7 @@ func (c *collection) register(ctx context.Context, defs []*index.Definition) (fr
 		return nil, err
 	}
 	for _, def := range missing {
-		c.nextIndex++
-		x := &secondary{number: c.nextIndex, def: def, build: newBuild()}
+		x := &secondary{number: c.nextIndex.Add(1), def: def, build: newBuild()}
 		if x.ks, err = s.db.Keyspace(indexName(c.number, x.number), c.indexOptionsOf(def)); err != nil {
 			break
 		}
@@ -204,8 +202,20 @@ func (c *collection) register(ctx context.Context, defs []*index.Definition) (fr
 func (c *collection) changeIndexes(ctx context.Context, list []*secondary, commands []document, what document) error {
 	c.schema.Lock()
 	defer c.schema.Unlock()
+	return c.replaceIndexes(ctx, list, commands, what)
+}
+
+// replaceIndexes is changeIndexes for a caller that holds c.schema.
+func (c *collection) replaceIndexes(ctx context.Context, list []*secondary, commands []document, what document) error {
 	if c.dropped.Load() {
 		return notFound(*c.name.Load())
+	}
+	for _, old := range *c.indexes.Load() {
+		for _, x := range list {
+			if x.number == old.number && x != old {
+				x.multikey.Or(old.multikey.Load()) // what was written since x was made
+			}
+		}
 	}
 	value, err := marshal(c.entry(list))
 	if err != nil {
@@ -393,93 +403,4 @@ func (c *Collection) Indexes(ctx context.Context) ([]IndexInfo, error) {
 		}
 	}
 	return list, nil
-}
-
-// modifyIndex is collMod's index: {keyPattern or name, expireAfterSeconds, hidden}. The caller holds Store.schema.
-func (c *collection) modifyIndex(ctx context.Context, v bsoncore.Value) error {
-	spec, ok := v.DocumentOK()
-	if !ok {
-		return wrongType("collMod.index", v, "an object")
-	}
-	which, err := spec.LookupErr("name")
-	if err != nil {
-		if which, err = spec.LookupErr("keyPattern"); err != nil {
-			return mongoerror.New(mongoerror.InvalidOptions, "must specify either index name or key pattern")
-		}
-	}
-	changes, err := c.indexChanges(spec)
-	if err != nil {
-		return err
-	}
-	found, err := c.selectIndexes(which)
-	if err != nil {
-		return err
-	}
-	var old document
-	list := slices.Clone(*c.indexes.Load())
-	for i, x := range list {
-		if !slices.Contains(found, x) {
-			continue
-		}
-		merged, err := mergeOptions(x.def.Spec, changes)
-		if err != nil {
-			return err
-		}
-		def, err := index.Parse(merged, c.settings.Load().collation)
-		if err != nil {
-			return err
-		}
-		old = indexOptions(x.def.Spec, spec)
-		fresh := &secondary{number: x.number, def: def, ks: x.ks, ready: x.ready, since: x.since, build: x.build}
-		fresh.multikey.Store(x.multikey.Load())
-		list[i] = fresh
-	}
-	command := bsoncore.NewDocumentBuilder().AppendString("collMod", c.name.Load().String()).AppendDocument("index", spec).Build()
-	return c.changeIndexes(ctx, list, []document{command}, c.aboutModify(c.settings.Load().spec, old))
-}
-
-// indexChanges returns what collMod's index asks to change. What cannot be changed is refused: a program that has asked for a unique index
-// may rely on it.
-func (c *collection) indexChanges(spec document) (document, error) {
-	changes := bsoncore.NewDocumentBuilder()
-	for _, e := range elementsOf(spec) {
-		switch e.Key() {
-		case "name", "keyPattern":
-		case "hidden":
-			name, _ := spec.Lookup("name").StringValueOK()
-			keys, _ := spec.Lookup("keyPattern").DocumentOK()
-			if c.settings.Load().series == nil && (name == "_id_" || isIDPattern(keys)) {
-				return nil, mongoerror.New(mongoerror.BadValue, "can't hide _id index")
-			}
-			changes.AppendValue(e.Key(), e.Value())
-		case "expireAfterSeconds":
-			if n, ok := e.Value().AsInt64OK(); !ok {
-				return nil, wrongType("collMod.index.expireAfterSeconds", e.Value(), "a number")
-			} else if n < 0 {
-				return nil, mongoerror.New(mongoerror.InvalidOptions, "TTL index 'expireAfterSeconds' option cannot be less than 0")
-			}
-			changes.AppendValue(e.Key(), e.Value())
-		case "unique", "prepareUnique":
-			return nil, mongoerror.New(mongoerror.CommandNotSupported, "an index cannot become unique: make a unique one, and drop the other")
-		default:
-			return nil, mongoerror.New(mongoerror.Code(40415), "BSON field 'collMod.index.%s' is an unknown field.", e.Key())
-		}
-	}
-	return changes.Build(), nil
-}
-
-// indexOptions returns the options of an index that a change names, as they are.
-func indexOptions(spec, change document) document {
-	b := bsoncore.NewDocumentBuilder()
-	for _, name := range []string{"expireAfterSeconds", "hidden"} {
-		if _, err := change.LookupErr(name); err != nil {
-			continue
-		}
-		if v, err := spec.LookupErr(name); err == nil {
-			b.AppendValue(name, v)
-		} else if name == "hidden" {
-			b.AppendBoolean(name, false)
-		}
-	}
-	return b.Build()
 }

@@ -21,6 +21,9 @@ func parseIndexes(specs []bson.Raw, c *collation.Collation) ([]*index.Definition
 			return nil, err
 		}
 		def, err := index.Parse(slices.Clone(document(spec)), c)
+		if err == nil {
+			err = def.CheckPrepared()
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -133,9 +136,9 @@ func compareIndexes(old, new *index.Definition) (bool, error) {
 	same := sameSpec(old.Keys, new.Keys) && sameSpec(old.WildcardProjection, new.WildcardProjection) && sameSpec(old.PartialSpec, new.PartialSpec) &&
 		old.Collation.Equal(new.Collation) && old.Unique == new.Unique && old.Sparse == new.Sparse
 	switch {
-	case same && old.TTL == new.TTL && old.Name == new.Name:
+	case same && old.TTL == new.TTL && old.Prepared == new.Prepared && old.Name == new.Name:
 		return true, nil
-	case same && old.TTL == new.TTL:
+	case same && old.TTL == new.TTL && old.Prepared == new.Prepared:
 		return false, mongoerror.New(mongoerror.IndexOptionsConflict, "Index already exists with a different name: %s", old.Name)
 	case same:
 		return false, mongoerror.New(mongoerror.IndexOptionsConflict, "An equivalent index already exists with the same name but different options. Requested index: %s, existing index: %s", new.Spec, old.Spec)

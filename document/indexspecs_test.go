@@ -103,10 +103,11 @@ func TestIndexesOfATransaction(t *testing.T) {
 func TestChangesOfIndexes(t *testing.T) {
 	s := open(t, memfs.New())
 	c := collection(t, s, "c", nil)
-	_, err := c.CreateIndexes(ctx, specs(t, `{"key": {"a": 1}, "name": "a_1"}`), nil)
+	_, err := c.CreateIndexes(ctx, specs(t, `{"key": {"a": 1}, "name": "a_1"}`, `{"key": {"h": "hashed"}, "name": "h"}`, `{"key": {"w.$**": 1}, "name": "w"}`), nil)
 	must(t, err)
 	for change, want := range map[string]document.Code{
-		`{"name": "a_1", "unique": true}`: 115, `{"name": "a_1", "prepareUnique": true}`: 115, `{"name": "a_1", "sparse": true}`: 40415,
+		`{"name": "a_1", "unique": true}`: 72, `{"name": "a_1", "unique": false}`: 2, `{"name": "a_1", "prepareUnique": "yes"}`: 14, `{"name": "a_1"}`: 72,
+		`{"name": "h", "prepareUnique": true}`: 67, `{"name": "w", "prepareUnique": true}`: 67, `{"name": "_id_", "unique": true}`: 0, `{"name": "a_1", "sparse": true}`: 40415,
 		`{"name": "a_1", "expireAfterSeconds": -5}`: 72, `{"name": "a_1", "expireAfterSeconds": "5"}`: 14, `{"name": "_id_", "hidden": true}`: 2, `{"keyPattern": {"_id": 1}, "hidden": true}`: 2,
 		`{"name": "b_1", "hidden": true}`: 27, `{"hidden": true}`: 72, `{"name": "a_1", "hidden": true, "expireAfterSeconds": 5}`: 0,
 	} {

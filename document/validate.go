@@ -85,7 +85,8 @@ func (c *collection) validate(ctx context.Context, doc, old document) error {
 }
 
 // Modify changes options of the collection, as MongoDB's collMod does: validator, validationLevel, validationAction,
-// changeStreamPreAndPostImages, cappedSize and cappedMax, which the next insert heeds, viewOn and pipeline of a view; index: {keyPattern or name, expireAfterSeconds, hidden}.
+// changeStreamPreAndPostImages, cappedSize and cappedMax, which the next insert heeds, viewOn and pipeline of a view; index:
+// {keyPattern or name, expireAfterSeconds, hidden, prepareUnique, unique}, with dryRun to ask whether an index may become unique.
 func (c *Collection) Modify(ctx context.Context, changes any) error {
 	change, err := toDocument(changes)
 	if err := errors.Join(err, c.alterable()); err != nil {
@@ -109,10 +110,16 @@ func (c *Collection) Modify(ctx context.Context, changes any) error {
 	if err != nil {
 		return malformed("%v", err)
 	}
-	options := false
+	options, dry := false, truthy(change.Lookup("dryRun"))
+	if _, err := change.LookupErr("index"); dry && (err != nil || len(elements) > 2) {
+		return mongoerror.New(mongoerror.InvalidOptions, "dry run mode requires an valid index modification.")
+	}
 	for _, e := range elements {
+		if e.Key() == "dryRun" {
+			continue
+		}
 		if e.Key() == "index" {
-			if err := x.modifyIndex(ctx, e.Value()); err != nil {
+			if err := x.modifyIndex(ctx, e.Value(), dry); err != nil {
 				return err
 			}
 			continue

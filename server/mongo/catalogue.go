@@ -242,6 +242,12 @@ func changedIndex(before, after []document.IndexInfo) *bsoncore.DocumentBuilder 
 			}
 			b.AppendInt64(seconds+"_new", y.AsInt64())
 		}
+		const unique, prepare = "unique", "prepareUnique"
+		if now.Lookup(unique).Type != was.Lookup(unique).Type {
+			b.AppendBoolean(unique+"_new", true)
+		} else if now, was := now.Lookup(prepare).Type != 0, was.Lookup(prepare).Type != 0; now != was {
+			b.AppendBoolean(prepare+"_old", was).AppendBoolean(prepare+"_new", now)
+		}
 	}
 	return b
 }

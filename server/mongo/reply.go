@@ -25,6 +25,7 @@ const (
 	codeNotSupported       document.Code = 115
 	codeCommandFailed      document.Code = 125
 	codeNotOnView          document.Code = 166
+	codeNotUnique          document.Code = 359
 	codeNoSuchTransaction  document.Code = 251
 	codeUnknownField       document.Code = 40415
 	codeMissingField       document.Code = 40414
@@ -80,7 +81,11 @@ func appendDetails(b *bsoncore.DocumentBuilder, err error) {
 	if e.Collation != nil {
 		b.AppendDocument("collation", e.Collation)
 	}
-	if e.Info != nil {
+	switch {
+	case e.Info == nil:
+	case e.Code == codeNotUnique:
+		b.AppendValue("violations", bsoncore.Document(e.Info).Lookup("violations"))
+	default:
 		b.AppendDocument("errInfo", e.Info)
 	}
 }

@@ -21,6 +21,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 
 	"github.com/pandodb/pando/document/internal/collation"
+	"github.com/pandodb/pando/document/internal/mongoerror"
 	"github.com/pandodb/pando/document/internal/path"
 	"github.com/pandodb/pando/document/internal/query"
 )
@@ -51,6 +52,7 @@ type Definition struct {
 	Keys               bsoncore.Document // the key pattern as given
 	Components         []Component
 	Unique             bool
+	Prepared           bool // prepareUnique: not unique, but it takes no more duplicates
 	Sparse             bool
 	Hidden             bool
 	Partial            *query.Filter // nil: all documents
@@ -62,6 +64,17 @@ type Definition struct {
 
 	kind     patternKind
 	wildcard *wildcard
+}
+
+// Distinct reports whether a document that has an entry of another one is refused.
+func (d *Definition) Distinct() bool { return d.Unique || d.Prepared }
+
+// CheckPrepared refuses a prepareUnique that Parse did not heed. Stored indexes may have it: it was once taken without a word.
+func (d *Definition) CheckPrepared() error {
+	if v := d.Spec.Lookup("prepareUnique"); v.Type == 0 || d.Prepared {
+		return nil
+	}
+	return mongoerror.New(mongoerror.CannotCreateIndex, "Invalid index specification %s; an index that is unique, hashed or of a wildcard cannot have the 'prepareUnique' option", documentText(d.Spec))
 }
 
 // patternKind is how keys are made.

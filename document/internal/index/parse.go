@@ -59,6 +59,7 @@ func Parse(spec bsoncore.Document, defaultCollation *collation.Collation) (*Defi
 	if err := p.check(); err != nil {
 		return nil, err
 	}
+	p.d.Prepared = p.d.Prepared && !p.d.Unique && p.d.kind != hashed && p.d.kind != wild
 	p.d.Spec = p.document()
 	return p.d, nil
 }
@@ -108,6 +109,10 @@ func (p *parser) field(name string, v bsoncore.Value) (err error) {
 		return p.indexVersion(v)
 	case "unique":
 		p.d.Unique, err = p.truth(name, v)
+	case "prepareUnique":
+		if p.d.Prepared, err = p.truth(name, v); p.d.Prepared {
+			p.options[name] = v
+		}
 	case "sparse":
 		p.sparse = true
 		p.d.Sparse, err = p.truth(name, v)

@@ -118,6 +118,7 @@ const (
 	APIStrictError                            Code = 323
 	APIDeprecationError                       Code = 324
 	MechanismUnavailable                      Code = 334
+	CannotConvertIndexToUnique                Code = 359
 	CollectionUUIDMismatch                    Code = 361
 	NotWritablePrimary                        Code = 10107
 	BSONObjectTooLarge                        Code = 10334
@@ -259,6 +260,7 @@ var names = map[Code]string{
 	APIStrictError:                            "APIStrictError",
 	APIDeprecationError:                       "APIDeprecationError",
 	MechanismUnavailable:                      "MechanismUnavailable",
+	CannotConvertIndexToUnique:                "CannotConvertIndexToUnique",
 	CollectionUUIDMismatch:                    "CollectionUUIDMismatch",
 	NotWritablePrimary:                        "NotWritablePrimary",
 	BSONObjectTooLarge:                        "BSONObjectTooLarge",
