@@ -30,6 +30,12 @@
 // Whatever a caller can do wrong is an *Error with MongoDB's code: errors.Is(err, document.DuplicateKey). A document that is not
 // there is ErrNotFound. Errors of the storage underneath are those of package pando.
 //
+// # Care
+//
+// Store.DB is the database underneath, for backups, checks, compaction and metrics; Salvage saves what damage has left, and makes the
+// indexes anew where they would tell of something else. Documents expire by TTL indexes, within Options.TTLInterval or by DeleteExpired.
+// What a query sorts and groups beyond Options.QueryMemoryBytes spills to files.
+//
 // # For servers
 //
 // What a server of MongoDB's protocol needs besides is public, and of no use to other programs: statements that are carried out once

@@ -54,7 +54,7 @@ type Store struct {
 	opened time.Time
 }
 
-// Open opens the store in dir, and creates it where there is none. It must be closed.
+// Open opens the store in dir, and creates it where there is none. It must be closed. It fails as pando.Open does.
 func Open(dir string, o *Options) (*Store, error) {
 	var options Options
 	if o != nil {

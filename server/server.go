@@ -1,8 +1,11 @@
 // Package server puts a store of documents on the network: it opens the store, listens, hands connections to package
 // server/mongo, answers health checks and metrics over HTTP, and shuts down in good order.
 //
-// It promises that a shutdown lets running commands end, settles the store and releases it; that the number of connections is
-// bounded; and that an address which others can reach is not served without logins unless that was asked for by name.
+// It promises that a shutdown lets running commands end, within ten seconds, settles the store and releases it; that the number of
+// connections is bounded; and that an address which others can reach is not served without logins unless that was asked for by name.
+//
+// It never ends the process and installs no signal handler: that is for the program. What makes no sense is ErrConfig before anything was
+// opened; what fails later on gives back what was opened. A connection that fails ends alone.
 package server
 
 import (
@@ -221,7 +224,7 @@ func (s *Server) HTTPAddr() string {
 	return s.webListen.Addr().String()
 }
 
-// Store returns the store that is served.
+// Store returns the store that is served, for a program's own use of it beside the clients. Close closes it.
 func (s *Server) Store() *document.Store { return s.store }
 
 // accept takes connections until its listener is closed.
@@ -253,7 +256,8 @@ func (s *Server) accept(l net.Listener) {
 	}
 }
 
-// Close shuts down: it takes no more connections, lets running commands end, settles and closes the store.
+// Close shuts down: it takes no more connections, lets running commands end for at most ten seconds (drainTime), cuts off what still runs
+// then, and settles and closes the store. A second Close does nothing, and does not wait for the first.
 func (s *Server) Close() error {
 	select {
 	case <-s.ready:
