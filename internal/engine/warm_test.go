@@ -19,7 +19,7 @@ func TestMemoryIsBackBeforeLogFilesGo(t *testing.T) {
 	}
 	defer e.Close()
 	var enc command.Encoder
-	for enc.Data() < e.sizes.memtable/2 {
+	for enc.Data() < e.sizes.memtable*3/4 {
 		enc.Put(DefaultID, make([]byte, 1+enc.Count()), make([]byte, 100), 0)
 	}
 	if err := e.Commit(&commit.Request{Commands: enc.Payload(), Count: enc.Count(), Bytes: enc.Data()}); err != nil {

@@ -14,8 +14,9 @@ type Deliver func(seq uint64, payload []byte, synced bool) error
 
 // Recover delivers every record from the position from on to fn, in order, and opens the log behind the last one. A payload
 // is valid during the call. Replay ends where the log ends: remains of records that were never synced are cut off, and what
-// is appended from now on goes into a new segment whose header says where the cut is. What was delivered is durable when
-// Recover returns, or after the next Sync where Options.SettleLater says so and nothing was cut off.
+// is appended from now on goes into a new segment whose header says where the cut is, or into the last one where nothing was
+// ever appended to that. What was delivered is durable when Recover returns, or after the next Sync where
+// Options.SettleLater says so and nothing was cut off.
 //
 // An error of fn ends recovery and is returned, except for ErrCut. Damage to what had been synced is a *corrupt.Error; the
 // files are as they were in that case.
@@ -289,17 +290,20 @@ func writeAgain(file vfs.File, low, high int64) error {
 	return nil
 }
 
-// open builds the log. Its last segment is sealed where the records end; the next record goes into a new one. That one is
-// made at once where its header has something to tell: what was cut off, or that the last records are durable.
+// open builds the log. Its last segment is sealed where the records end, unless there are none in it; the next record goes into a new
+// one. That one is made at once where its header has something to tell: what was cut off, or that the last records are durable.
 func (r *recovery) open() (*Log, error) {
 	l := newLog(r.o)
 	if err := r.fill(l); err != nil {
 		return nil, errors.Join(err, release(l.segments))
 	}
 	end := r.out.end
-	l.activate(l.segments[len(l.segments)-1], end.offset())
-	l.limit = l.offset
-	l.claimed = end // nothing can be added to this segment anyway
+	last := l.segments[len(l.segments)-1]
+	l.activate(last, end.offset())
+	if last.sealed {
+		l.limit = l.offset
+	}
+	l.claimed = end // no frame says so, and none has to: what was made durable now the next header tells of
 	if r.later() {
 		l.synced.Store(uint64(r.out.durable))
 		return l, nil
@@ -340,6 +344,11 @@ func (r *recovery) fill(l *Log) error {
 			s.start = r.from.offset()
 		}
 		l.link(s)
+		if r.unused(&f) {
+			if err := r.reopen(l, s); err != nil {
+				return fmt.Errorf("log: open %s: %w", baseName(f.segment), err)
+			}
+		}
 		if !r.later() {
 			continue
 		}
@@ -348,6 +357,21 @@ func (r *recovery) fill(l *Log) error {
 		}
 	}
 	return r.clear(l)
+}
+
+// unused reports whether nothing was ever appended to a segment in which the log ends, as in a new database. Nothing in it verifies as a
+// frame, so it is as good as a new one, which an appender would have to wait for.
+func (r *recovery) unused(f *found) bool {
+	return r.out.end == at(f.segment, firstFrame) && r.out.Cut == nil && !r.out.unclaimed && f.size == f.header.size
+}
+
+// reopen makes an unused segment one that is appended to.
+func (r *recovery) reopen(l *Log, s *segment) (err error) {
+	s.sealed, s.end, s.blank = false, 0, true
+	if s.file, err = r.o.FS.OpenReadWrite(r.o.path(s.segment)); err != nil {
+		return err
+	}
+	return l.mapFile(s)
 }
 
 func (r *recovery) nextSegment() uint64 {
