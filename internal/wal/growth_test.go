@@ -20,14 +20,14 @@ func sizes(t *testing.T, l *Log) (list []int64) {
 func TestSegmentsGrow(t *testing.T) {
 	inModes(t, func(t *testing.T, plain bool) {
 		o := options(newFS(t), plain)
-		o.SegmentBytes, o.FirstBytes, o.KeepBytes = 32*MinSegmentBytes, MinSegmentBytes, 1<<30
+		o.SegmentBytes, o.FirstBytes, o.KeepBytes = 8*MinSegmentBytes, MinSegmentBytes, 1<<30
 		l, err := Create(o, 1)
 		must(t, err)
 		var h history
-		for len(sizes(t, l)) < 5 {
+		for len(sizes(t, l)) < 6 {
 			must(t, h.append(t, l, 3000))
 		}
-		if got := sizes(t, l); !slices.Equal(got, []int64{1, 4, 16, 32, 32}) {
+		if got := sizes(t, l); !slices.Equal(got, []int64{1, 2, 4, 8, 8, 8}) {
 			t.Errorf("files of %v times the least size", got)
 		}
 		must(t, l.Close())

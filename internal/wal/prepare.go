@@ -90,10 +90,6 @@ func (l *Log) makeReady(n int64) (*segment, error) {
 	return s, nil
 }
 
-// growth is how many times as large as a file the next one is: an appender who fills small files faster than they are made ready waits for
-// the device with each, so there should be few of them.
-const growth = 4
-
 // foreseen is how many records like one that is too long for the next file fit into the one that is made instead.
 const foreseen = 4
 
@@ -122,7 +118,7 @@ func (l *Log) nextHeader(n int64) (h header, spare *uint64, err error) {
 		if prev.sealed {
 			h.prevEnd = prev.end
 		} else {
-			h.size = growth * prev.size
+			h.size = 2 * prev.size
 		}
 	}
 	// A log that grows gets ever larger files; one that is used little takes little space. Where a record asks for a larger file,

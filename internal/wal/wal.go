@@ -77,7 +77,7 @@ type Options struct {
 	Database [16]byte
 
 	SegmentBytes  int64 // size of a file, a multiple of 4,096; 0: DefaultSegmentBytes
-	FirstBytes    int64 // size of the first file; each is four times as large as the one before, or fits four records like the one that did not fit, up to SegmentBytes; 0: SegmentBytes
+	FirstBytes    int64 // size of the first file; each is twice as large as the one before, or fits four records like the one that did not fit, up to SegmentBytes; 0: SegmentBytes
 	Plain         bool  // write instead of mapping, which is also the fallback where files cannot be mapped
 	KeepBytes     int64 // keep this much of the recycled log for readers
 	SpareSegments int   // keep so many recycled files for reuse; 0: DefaultSpareSegments, negative: none
