@@ -20,6 +20,7 @@ import (
 	"net/http"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/pandodb/pando"
@@ -45,6 +46,7 @@ type Server struct {
 	probe     *probe        // for health checks
 	slots     chan struct{} // one for each connection that is open
 	wait      sync.WaitGroup
+	closing   atomic.Bool   // Close has been called
 	ready     chan struct{} // closed when it shuts down
 	refused   counter
 }
@@ -259,12 +261,10 @@ func (s *Server) accept(l net.Listener) {
 // Close shuts down: it takes no more connections, lets running commands end for at most ten seconds (drainTime), cuts off what still runs
 // then, and settles and closes the store. A second Close does nothing, and does not wait for the first.
 func (s *Server) Close() error {
-	select {
-	case <-s.ready:
+	if !s.closing.CompareAndSwap(false, true) {
 		return nil
-	default:
-		close(s.ready)
 	}
+	close(s.ready)
 	if s.mongo != nil {
 		s.notify("STOPPING=1")
 	}

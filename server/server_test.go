@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -254,4 +255,21 @@ func TestShutdownDoesNotWaitForWhatMayNeverCome(t *testing.T) {
 	if text := log.String(); strings.Contains(text, "cut off") || !strings.Contains(text, "closed") {
 		t.Error(text)
 	}
+}
+
+// A server may be closed by several goroutines at once, a signal and a deferred call say: one of them shuts it down.
+func TestClosedByMany(t *testing.T) {
+	s := start(t, Config{Addr: "127.0.0.1:0"})
+	begin := make(chan struct{})
+	var wait sync.WaitGroup
+	for range 8 {
+		wait.Go(func() {
+			<-begin
+			if err := s.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	close(begin)
+	wait.Wait()
 }
