@@ -2,6 +2,7 @@ package engine
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -252,18 +253,24 @@ func outside(moved []layout.Change, ranges []layout.Range) []layout.Change {
 	})
 }
 
-// dropRoots frees what dropped keyspaces left behind.
+// dropRoots frees what dropped keyspaces left behind, and tries all of them where the device fails.
 func (s *settlement) dropRoots(live map[uint32]*Keyspace) error {
+	var failed error
 	for id, r := range s.roots {
 		if r == nil || live[uint32(id)] != nil {
 			continue
 		}
 		if err := s.e.trees.Free(s.ctx, r, s.writer); err != nil {
-			return fmt.Errorf("free dropped keyspace %d: %w", id, err)
+			err = fmt.Errorf("free dropped keyspace %d: %w", id, err)
+			if !errors.Is(err, segment.ErrUnreadable) {
+				return err
+			}
+			failed = cmp.Or(failed, err)
+			continue
 		}
 		s.roots[id] = nil
 	}
-	return nil
+	return failed
 }
 
 // store makes the new roots durable.

@@ -2,11 +2,9 @@ package tree
 
 import (
 	"bytes"
-	"errors"
 	"math"
 	"slices"
 
-	"github.com/pandodb/pando/internal/corrupt"
 	"github.com/pandodb/pando/internal/layout"
 	"github.com/pandodb/pando/internal/page"
 	"github.com/pandodb/pando/internal/record"
@@ -469,83 +467,4 @@ func (w *leafWriter) hasRoom() bool {
 	}
 	w.asked++
 	return w.room && w.a.o.Victims == nil
-}
-
-// dropLeaf frees a leaf of which nothing remains. It is read only when a value of it may lie apart.
-func (a *applier) dropLeaf(b *body, i int) error {
-	if b.slots[i].apart {
-		if err := a.root.passOver(a.buryLeaf(b, i)); err != nil {
-			return err
-		}
-	}
-	a.freeLeaf(b, i, false)
-	return nil
-}
-
-// buryLeaf frees the values apart of a leaf.
-func (a *applier) buryLeaf(b *body, i int) error {
-	src := source{b: b, i: i}
-	src.pin(a.root)
-	defer src.unpin(a.root)
-	raw, err := src.read(a)
-	if err != nil {
-		return err
-	}
-	if err := a.base.Reset(raw); err != nil {
-		return a.root.badLeaf(b, i, err)
-	}
-	for a.base.Next() {
-		if err := a.bury(a.base.Record()); err != nil {
-			return err
-		}
-	}
-	if err := a.base.Err(); err != nil {
-		return a.root.badLeaf(b, i, err)
-	}
-	return nil
-}
-
-// passOver makes little of damage in what is dropped: it must not keep anybody from getting rid of it. What cannot be found any more
-// goes on taking its room.
-func (r *root) passOver(err error) error {
-	if !errors.Is(err, corrupt.Err) {
-		return err
-	}
-	if r.env.Dropped != nil {
-		r.env.Dropped(err)
-	}
-	return nil
-}
-
-// dropNode frees all that is under a node.
-func (a *applier) dropNode(n *node) error {
-	if err := a.ctx.Err(); err != nil {
-		return err
-	}
-	a.free(n.ptr)
-	b := n.body.Load()
-	if b == nil {
-		var err error
-		if b, err = a.root.readNode(&a.s, n.ptr, n.level); err != nil {
-			return a.root.passOver(err)
-		}
-	}
-	if b.level > 0 {
-		for _, child := range b.children {
-			if err := a.dropNode(child); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	a.out.nodes = append(a.out.nodes, n)
-	if !b.filterPtr.IsZero() {
-		a.free(b.filterPtr)
-	}
-	for i := range b.slots {
-		if err := a.dropLeaf(b, i); err != nil {
-			return err
-		}
-	}
-	return nil
 }
