@@ -1,10 +1,12 @@
 package engine
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/pandodb/pando/internal/command"
 	"github.com/pandodb/pando/internal/record"
+	"github.com/pandodb/pando/internal/segment"
 	"github.com/pandodb/pando/internal/value"
 	"github.com/pandodb/pando/internal/wal"
 )
@@ -155,7 +157,13 @@ func (r *replay) survived(c *command.Command, synced bool) (bulk bool, err error
 	if err != nil {
 		return false, err
 	}
-	if err := value.Verify(r.e.store, ref); err != nil {
+	err = value.Verify(r.e.store, ref)
+	if errors.Is(err, segment.ErrUnreadable) {
+		// The device does not tell whether it is there. It may have been acknowledged, and so may what follows: who reads it is told.
+		r.e.o.Logger.Warn("a value that the log refers to cannot be read", "error", err)
+		return false, nil
+	}
+	if err != nil {
 		return false, fmt.Errorf("%w: %w", wal.ErrCut, err)
 	}
 	if r.e.o.ReadOnly {
