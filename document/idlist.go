@@ -3,12 +3,9 @@ package document
 import (
 	"bytes"
 	"context"
-	"errors"
 	"slices"
 
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
-
-	"github.com/pandodb/pando"
 )
 
 // Who follows references asks for documents by a list of _ids. That needs no plan either: bounds for each of them, and one search after
@@ -120,15 +117,8 @@ func (d *direct) openListed(ctx context.Context, list bsoncore.Array) (*Cursor, 
 	if err == nil {
 		err = d.fetch()
 	}
-	if err == nil {
-		if min(d.keys.Len(), d.left) > longList {
-			d.hold()
-		}
-		return newCursor(ctx, d), nil
+	if err == nil && min(d.keys.Len(), d.left) > longList {
+		d.hold()
 	}
-	err = errors.Join(err, d.close())
-	if errors.Is(err, pando.ErrDropped) {
-		return newCursor(ctx, empty{}), nil
-	}
-	return nil, err
+	return d.opened(ctx, err)
 }

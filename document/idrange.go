@@ -8,7 +8,6 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 
-	"github.com/pandodb/pando"
 	"github.com/pandodb/pando/document/internal/index"
 	"github.com/pandodb/pando/document/internal/query"
 )
@@ -69,13 +68,8 @@ func (d *direct) openRange(ctx context.Context, r idRange) (*Cursor, error) {
 	err := d.reader.Open(d.x.store.db, d.x.records)
 	if err == nil {
 		d.it = d.reader.Iter(d.x.records, r.lower, r.upper)
-		return newCursor(ctx, d), nil
 	}
-	err = errors.Join(err, d.close())
-	if errors.Is(err, pando.ErrDropped) {
-		return newCursor(ctx, empty{}), nil
-	}
-	return nil, err
+	return d.opened(ctx, err)
 }
 
 // nextInRange is nextTo for a range.

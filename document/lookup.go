@@ -133,6 +133,18 @@ func (c *Collection) openDirect(ctx context.Context, spec document, o *FindOptio
 	return newCursor(ctx, d), nil
 }
 
+// opened is the cursor of what has been opened by _ids. It has nothing where the collection has been dropped meanwhile.
+func (d *direct) opened(ctx context.Context, err error) (*Cursor, error) {
+	if err == nil {
+		return newCursor(ctx, d), nil
+	}
+	err = errors.Join(err, d.close())
+	if errors.Is(err, pando.ErrDropped) {
+		return newCursor(ctx, empty{}), nil
+	}
+	return nil, err
+}
+
 // direct returns an index the first fields of which are those of the equalities, and that has every document with values there under
 // these values; nil: there is none. It prefers those that have no further fields, and of these one that is unique.
 func (c *collection) direct(list []equality) *secondary {

@@ -7,6 +7,21 @@ import (
 	"github.com/pandodb/pando/internal/offheap"
 )
 
+// holds checks that the pages of the handles, numbered in their order, are there. It must be called inside of an epoch section where
+// memory is taken back meanwhile.
+func holds(t *testing.T, c *Cache, handles []Handle) {
+	t.Helper()
+	for n, h := range handles {
+		p, ok := c.Get(h)
+		if !ok {
+			t.Fatalf("page %d is not there", n)
+		}
+		if err := verify(p, uint64(n)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // A few pages of each of several sizes share the chunks of the larger ones; a class with more of them gets chunks of its own.
 func TestFewPagesOfEachSize(t *testing.T) {
 	c := New(64<<20, epoch.New())
@@ -32,15 +47,7 @@ func TestFewPagesOfEachSize(t *testing.T) {
 	if err := c.audit(); err != nil {
 		t.Fatal(err)
 	}
-	for n, h := range handles {
-		p, ok := c.Get(h)
-		if !ok {
-			t.Fatalf("page %d is not there", n)
-		}
-		if err := verify(p, uint64(n)); err != nil {
-			t.Fatal(err)
-		}
-	}
+	holds(t, c, handles)
 	if k := c.classOf(40 << 10); len(c.classes[k-1].chunks)+len(c.classes[k-2].chunks) == 0 {
 		t.Error("no smaller class has chunks of its own")
 	}
@@ -133,15 +140,7 @@ func TestTakeFrom(t *testing.T) {
 		}
 	}
 	guard := c.epoch.Enter()
-	for n, h := range handles {
-		p, ok := c.Get(h)
-		if !ok {
-			t.Fatalf("page %d is not there", n)
-		}
-		if err := verify(p, uint64(n)); err != nil {
-			t.Fatal(err)
-		}
-	}
+	holds(t, c, handles)
 	guard.Exit()
 	c.Resize(8 << 20)
 	c.Resize(64 << 20)
@@ -163,13 +162,5 @@ func TestTakeFrom(t *testing.T) {
 		t.Errorf("%d pieces that were given back are asked for again; %d of %d count as moved", again, c.moved, len(given))
 	}
 	defer c.epoch.Enter().Exit()
-	for n, h := range handles {
-		p, ok := c.Get(h)
-		if !ok {
-			t.Fatalf("page %d is not there again", n)
-		}
-		if err := verify(p, uint64(n)); err != nil {
-			t.Fatal(err)
-		}
-	}
+	holds(t, c, handles)
 }
