@@ -135,7 +135,8 @@ type sorter struct {
 const (
 	fewEntries  = 32      // below this, counting costs more than it saves
 	manyEntries = 4 << 10 // more are dealt out first
-	splitBits   = 8       // by which many are: each bucket has a line of the innermost cache then
+	splitBits   = 8       // by which many are at most: each bucket has a line of the innermost cache then
+	bucketBits  = 9       // how many are to be in a bucket, give or take a half: fewer are not worth being counted twice
 	digitMost   = 9       // bits of a digit: what manyEntries need
 	digitMore   = 5       // bits beyond those that number the entries: how rare it is that two are equal in all of them
 )
@@ -172,7 +173,8 @@ func survey(entries []entry) (differ uint64, sorted bool) {
 // sort sorts entries, more than a few, whose heads differ in some bits.
 func (s *sorter) sort(entries []entry, differ uint64) {
 	if len(entries) > manyEntries {
-		s.split(entries, uint(max(0, bits.Len64(differ)-splitBits)))
+		digit := min(splitBits, bits.Len(uint(len(entries)))-bucketBits)
+		s.split(entries, uint(max(0, bits.Len64(differ)-digit)))
 		return
 	}
 	digit := digitFor(len(entries))

@@ -19,7 +19,7 @@ func TestSortHeads(t *testing.T) {
 		"ordered":  func(i int) uint64 { return uint64(i) << 20 },
 	}
 	for name, head := range spreads {
-		for _, n := range []int{1, 2, fewEntries, fewEntries + 1, 1000, 20_000} {
+		for _, n := range []int{1, 2, fewEntries, fewEntries + 1, 1000, manyEntries + 1, 20_000} {
 			entries := make([]entry, n)
 			want := make([]uint64, n)
 			heads := map[ref]uint64{}
