@@ -187,7 +187,8 @@ func (c *Cache) find(h Handle) *page.Header {
 	if f.chunk() >= len(c.strides) {
 		return nil
 	}
-	// A chunk that is cut anew has other frames, whose generations begin above all that it had before.
+	// A chunk that is cut anew has other frames, whose generations begin above all that it had before, and as many as fit: one that ends
+	// inside of the chunk is there.
 	stride := uint(c.strides[f.chunk()].Load())
 	end := (f.index() + 1) * stride
 	if end > 1<<(c.shift&63) {

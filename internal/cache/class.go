@@ -42,11 +42,13 @@ type class struct {
 	pressure  int // evictions, halved whenever chunks are moved between classes
 }
 
-// newClasses lists the classes by size: each a fraction of a chunk, about a fifth apart where the fractions allow.
+// newClasses lists the classes by size: each a fraction of a chunk, about a fifth apart where the fractions allow. There are as many frames
+// as fit: behind the last one is no room for a further one, which a handle from before the chunk was cut so might stand for.
 func newClasses(chunk int) []class {
 	classes := make([]class, 0, usualClasses)
 	for n := 1; n <= framesPerChunk && chunk/n >= smallestFrame; n += max(1, n/5) {
-		classes = append(classes, class{size: chunk / n / frameAlign * frameAlign, count: n})
+		size := chunk / n / frameAlign * frameAlign
+		classes = append(classes, class{size: size, count: chunk / size})
 	}
 	slices.Reverse(classes)
 	return classes
