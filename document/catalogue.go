@@ -338,26 +338,38 @@ func (c *catalogue) withoutOldest() *catalogue {
 // templates keeps a collection's templates in the catalogue. It implements codec.Templates.
 type templates struct{ c *collection }
 
-// Load implements codec.Templates. Nobody reads the definitions again: the codec keeps what it needs of them.
-func (t *templates) Load(fn func(number uint32, definition []byte) error) error {
-	it := t.c.store.meta.Iter(&pando.IterOptions{
+// Definitions implements codec.Templates. Nobody reads them again: the codec keeps what it needs of them.
+func (t *templates) Definitions() codec.Definitions {
+	return &definitions{it: t.c.store.meta.Iter(&pando.IterOptions{
 		Lower: templateKeyOf(t.c.number, 0), Upper: append(templateKeyOf(t.c.number, math.MaxUint32), 0), Once: true,
-	})
-	defer it.Close()
-	for it.Next() {
-		key := it.Key()
-		if len(key) != templateKeyBytes {
-			return fmt.Errorf("catalogue of documents: a key of %d bytes for a template", len(key))
-		}
-		definition := it.Value()
-		if it.Err() != nil {
-			break
-		}
-		if err := fn(binary.BigEndian.Uint32(key[templateKeyBytes-4:]), definition); err != nil {
-			return err
-		}
+	})}
+}
+
+// definitions implements codec.Definitions.
+type definitions struct {
+	it  *pando.Iterator
+	err error
+}
+
+// Next implements codec.Definitions.
+func (d *definitions) Next() (number uint32, definition []byte, ok bool) {
+	if d.err != nil || !d.it.Next() {
+		return 0, nil, false
 	}
-	return it.Err()
+	key := d.it.Key()
+	if len(key) != templateKeyBytes {
+		d.err = fmt.Errorf("catalogue of documents: a key of %d bytes for a template", len(key))
+		return 0, nil, false
+	}
+	definition = d.it.Value()
+	return binary.BigEndian.Uint32(key[templateKeyBytes-4:]), definition, d.it.Err() == nil
+}
+
+// Close implements codec.Definitions.
+func (d *definitions) Close() error {
+	err := errors.Join(d.err, d.it.Err())
+	d.it.Close()
+	return err
 }
 
 // Store implements codec.Templates. The template comes before every record that needs it in the log, so that whatever survives a

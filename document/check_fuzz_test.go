@@ -83,14 +83,25 @@ func FuzzProvenDocuments(f *testing.F) {
 // memory keeps templates.
 type memory map[uint32][]byte
 
-func (m memory) Load(fn func(number uint32, definition []byte) error) error {
-	for _, number := range slices.Sorted(maps.Keys(m)) {
-		if err := fn(number, m[number]); err != nil {
-			return err
-		}
-	}
-	return nil
+func (m memory) Definitions() codec.Definitions {
+	return &inMemory{m, slices.Sorted(maps.Keys(m))}
 }
+
+// inMemory reads what a memory keeps.
+type inMemory struct {
+	m    memory
+	rest []uint32
+}
+
+func (d *inMemory) Next() (number uint32, definition []byte, ok bool) {
+	if len(d.rest) == 0 {
+		return 0, nil, false
+	}
+	number, d.rest = d.rest[0], d.rest[1:]
+	return number, d.m[number], true
+}
+
+func (d *inMemory) Close() error { return nil }
 
 func (m memory) Store(number uint32, definition []byte) error {
 	m[number] = bytes.Clone(definition)

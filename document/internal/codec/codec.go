@@ -60,12 +60,20 @@ var ErrNoID = errors.New("the record leaves its _id to the key, and none was giv
 
 // Templates is where a collection keeps its templates: the codec calls it when it makes a new one, and once at opening.
 type Templates interface {
-	// Load calls fn with every stored template, in the order of their numbers. fn keeps no definition.
-	Load(fn func(number uint32, definition []byte) error) error
+	// Definitions reads every stored template, in the order of their numbers.
+	Definitions() Definitions
 	// Store writes a template, such that no crash takes it and leaves a record that is written after it. It is called under a
 	// lock of the codec, and must not call it. After an error it may be called with the same number and another definition,
 	// which then takes the place of what is there.
 	Store(number uint32, definition []byte) error
+}
+
+// Definitions is stored templates, one after the other.
+type Definitions interface {
+	// Next returns the next one, which is valid until the next call. It is false behind the last one, or where one cannot be read.
+	Next() (number uint32, definition []byte, ok bool)
+	// Close ends the reading, at any time, and returns what it failed with.
+	Close() error
 }
 
 // Codec encodes and decodes the documents of one collection. It is safe for concurrent use.
@@ -73,6 +81,7 @@ type Codec struct {
 	format Format
 	store  Templates
 	seed   maphash.Seed
+	lender *loading // where a passing codec has dictionaries from; nil: it is none
 
 	table atomic.Pointer[table]    // all templates: replaced, never changed
 	last  atomic.Pointer[template] // the one used last, tried first
@@ -81,6 +90,7 @@ type Codec struct {
 	shapes     []uint64   // hashes of shapes seen lately; its length is a power of two
 	missed     int        // shapes without a template since it has that length
 	columns    map[string]*column
+	maxColumns int
 	parts      uint32 // parts of dictionaries in the store
 	defined    int    // bytes of the definitions of templates
 	dictionary int    // bytes of the strings in dictionaries
@@ -103,21 +113,6 @@ func New(f Format, t Templates) (*Codec, error) {
 	return c, nil
 }
 
-// NewPassing is New for a codec that decodes a record and is not kept: it lies in memory that serves for others after done has been
-// called, when it must not be used any more. It must not encode.
-func NewPassing(f Format, t Templates) (c *Codec, done func(), err error) {
-	if t == nil || f > JSON {
-		c, err = empty(f, t)
-		return c, func() {}, err
-	}
-	l := loadings.Get().(*loading)
-	if c, err = l.pass(f, t); err != nil {
-		l.passed()
-		return nil, nil, err
-	}
-	return c, l.passed, nil
-}
-
 // empty returns a codec that knows no templates yet.
 func empty(f Format, t Templates) (*Codec, error) {
 	if f > JSON {
@@ -126,7 +121,7 @@ func empty(f Format, t Templates) (*Codec, error) {
 	if t == nil && f == Template {
 		f = BSON
 	}
-	c := &Codec{format: f, store: t, seed: maphash.MakeSeed(), columns: map[string]*column{}}
+	c := &Codec{format: f, store: t, seed: maphash.MakeSeed(), columns: map[string]*column{}, maxColumns: MaxColumns}
 	c.table.Store(&table{})
 	return c, nil
 }

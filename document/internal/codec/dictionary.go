@@ -152,7 +152,7 @@ func (d *dictionary) add(pieces ...[]byte) {
 // column returns the column of a path, or nil when there are too many. The caller holds the lock.
 func (c *Codec) column(path string) *column {
 	col := c.columns[path]
-	if col == nil && len(c.columns) < MaxColumns && len(path) <= MaxDefinition {
+	if col == nil && len(c.columns) < c.maxColumns && len(path) <= MaxDefinition {
 		col = &column{codec: c, path: path, patterns: &column{codec: c, path: path}}
 		c.columns[path] = col
 	}

@@ -34,16 +34,16 @@ type intake struct {
 
 // loading is memory for what is taken in: it serves for one collection after the other.
 type loading struct {
-	intakes  []intake
+	intakes  []*intake
 	parts    uint32 // parts of dictionaries in the store
 	compiler compiler
+
 	// passing decodes for one collection after the other. It keeps its templates from each to the next one, with their columns: where
 	// documents of many collections have the same shape, it has that already.
 	passing *Codec
+	rest    Definitions // what it has not read yet; nil: nothing
+	fault   error       // of reading that
 }
-
-// keptColumns is how many columns a passing codec may have to be kept.
-const keptColumns = 64
 
 var loadings = sync.Pool{New: func() any { return new(loading) }}
 
@@ -56,67 +56,27 @@ func (l *loading) done() {
 
 // forget gives up what was taken in, apart from its memory.
 func (l *loading) forget() {
-	for i := range l.intakes {
-		in := &l.intakes[i]
+	for _, in := range l.intakes {
 		in.column.intake = 0
 		*in = intake{packed: in.packed[:0]}
 	}
 	l.intakes = l.intakes[:0]
 }
 
-// pass makes the passing codec that of a collection.
-func (l *loading) pass(f Format, t Templates) (c *Codec, err error) {
-	for {
-		fresh := l.passing == nil
-		if fresh {
-			if l.passing, err = empty(f, t); err != nil {
-				return nil, err
-			}
-		}
-		c = l.passing
-		c.format, c.store = f, t
-		if err = l.lend(c); fresh || len(c.columns) < MaxColumns {
-			return c, err
-		}
-		l.forgetPassed() // columns of other collections may have taken the places of its own
-		l.passing = nil
-	}
-}
-
-// passed gives the memory back when the passing codec is done.
-func (l *loading) passed() {
-	l.forgetPassed()
-	l.done()
-}
-
-// forgetPassed takes the collection from the passing codec, and what was taken in with it.
-func (l *loading) forgetPassed() {
-	for i := range l.intakes {
-		l.intakes[i].column.state.Store(nil)
-	}
-	l.forget()
-	if c := l.passing; c != nil {
-		c.store, c.dictionary = nil, 0
-		if len(c.columns) > keptColumns || c.defined > MaxDefinition {
-			l.passing = nil // it would hold memory that few have a use for
-		}
-	}
-}
-
 // take takes in a part. They come in order, so each goes on where the one before it in its column ended.
-func (l *loading) take(c *Codec, number uint32, definition []byte) error {
+func (l *loading) take(c *Codec, number uint32, definition []byte) (*intake, error) {
 	p, err := parsePart(number, definition)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	in := l.intakeOf(c, &p)
 	if in == nil || p.first != in.count || p.first+p.count > MaxEntries {
-		return p.misplaced(number)
+		return nil, p.misplaced(number)
 	}
 	in.column.newest = lastPart{number: number - dictionaryNumber, first: p.first, size: len(definition)}
 	in.packed, in.count = append(in.packed, p.entries...), in.count+p.count
 	l.parts = max(l.parts, number-dictionaryNumber+1)
-	return nil
+	return in, nil
 }
 
 // misplaced says of a part that it does not go on where the one before it ended.
@@ -136,42 +96,27 @@ func (l *loading) intakeOf(c *Codec, p *part) *intake {
 		col = col.patterns
 	}
 	if col.intake == 0 {
-		if n := len(l.intakes); n < cap(l.intakes) {
-			l.intakes = l.intakes[:n+1] // with the memory of an earlier one
+		n := len(l.intakes)
+		if n < cap(l.intakes) {
+			l.intakes = l.intakes[:n+1]
 		} else {
-			l.intakes = append(l.intakes, intake{})
+			l.intakes = append(l.intakes, nil)
 		}
-		in := &l.intakes[len(l.intakes)-1]
-		in.column = col
-		col.intake = len(l.intakes)
+		if l.intakes[n] == nil { // else it has the memory of an earlier one
+			l.intakes[n] = new(intake)
+		}
+		l.intakes[n].column, col.intake = col, n+1
 	}
-	return &l.intakes[col.intake-1]
+	return l.intakes[col.intake-1]
 }
 
 // publish shows what was taken in to everybody: each dictionary once, however many parts came to it.
 func (l *loading) publish(c *Codec) {
-	for i := range l.intakes {
-		in := &l.intakes[i]
+	for _, in := range l.intakes {
 		entries := &storedEntries{packed: bytes.Clone(in.packed), count: in.count, patterns: in.column.patterns == nil}
 		c.publish(in.column, &dictionary{stored: entries})
 	}
 	c.parts = l.parts
-}
-
-// lend loads a codec that has no dictionaries, and shows it what was taken in where it is.
-func (l *loading) lend(c *Codec) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if err := c.load(l); err != nil {
-		return err
-	}
-	for i := range l.intakes {
-		in := &l.intakes[i]
-		in.entries.packed, in.entries.count, in.entries.patterns = in.packed, in.count, in.column.patterns == nil
-		in.lent.stored = &in.entries
-		in.column.state.Store(&in.lent)
-	}
-	return nil
 }
 
 // addStored adds entries as they are stored.
@@ -190,7 +135,7 @@ func (d *dictionary) addStored(entries []byte, patterns bool) {
 }
 
 // storedEntries is the entries of a column as they are stored: a document has few of them, and each is found by going over those before
-// it. They never change.
+// it. They never change, but that those of a passing codec become more while it decodes.
 type storedEntries struct {
 	packed   []byte
 	count    int
@@ -220,8 +165,14 @@ func (d *dictionary) size() int {
 
 // storedEntry is entry for what d has not unpacked, if it has that.
 func (col *column) storedEntry(d *dictionary, i int) []byte {
-	if d == nil || d.stored == nil || i >= d.stored.count {
+	if l := col.codec.lender; l != nil && i >= d.count() {
+		d = l.fetch(col, i)
+	}
+	if i >= d.count() {
 		return nil
+	}
+	if d.stored == nil {
+		return d.entry(i)
 	}
 	s := d.stored
 	if s.passed.Add(int64(i)) > unpackAfter*int64(s.count) {

@@ -2,7 +2,6 @@ package codec
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"sync"
 	"testing"
@@ -93,105 +92,6 @@ func dictionariesOf(c *Codec) (packed, unpacked int) {
 		}
 	}
 	return packed, unpacked
-}
-
-// TestPassingCodecs: codecs that are not kept read each record as one that is, though they have the same memory one after the other.
-func TestPassingCodecs(t *testing.T) {
-	sets := [][]bsoncore.Document{packages(500), flights(500)}
-	stores, records := make([]*memory, len(sets)), make([][][]byte, len(sets))
-	for n, docs := range sets {
-		stores[n] = newMemory()
-		writer := open(t, Template, stores[n])
-		for _, doc := range docs {
-			record, err := writer.Encode(nil, doc)
-			if err != nil {
-				t.Fatal(err)
-			}
-			records[n] = append(records[n], record)
-		}
-	}
-	for i := 0; i < 500; i += 9 {
-		for n, docs := range sets {
-			c, done, err := NewPassing(Template, stores[n])
-			if err != nil {
-				t.Fatal(err)
-			}
-			same(t, records[n][i], docs[i], c)
-			done()
-		}
-	}
-	for number := range stores[0].kept {
-		if number >= dictionaryNumber {
-			stores[0].kept[number] = []byte{definitionDictionary}
-		}
-	}
-	if _, _, err := NewPassing(Template, stores[0]); !errors.Is(err, ErrCorrupt) {
-		t.Errorf("with damaged dictionaries: %v", err)
-	}
-}
-
-// TestPassingCodecsHaveTheirColumns: what a passing codec keeps of one collection takes no place that the next one needs.
-func TestPassingCodecsHaveTheirColumns(t *testing.T) {
-	wide := bson.D{{Key: "_id", Value: "wide"}}
-	for i := len(wide); i <= MaxColumns; i++ {
-		wide = append(wide, bson.E{Key: fmt.Sprintf("field%d", i), Value: fmt.Sprintf("a text of field %c", 'a'+i%26)})
-	}
-	docs := []bsoncore.Document{packages(1)[0], document(wide)}
-	stores, records := make([]*memory, len(docs)), make([][]byte, len(docs))
-	for n, doc := range docs {
-		stores[n] = newMemory()
-		writer := open(t, Template, stores[n])
-		for range 20 {
-			record, err := writer.Encode(nil, doc)
-			if err != nil {
-				t.Fatal(err)
-			}
-			records[n] = record
-		}
-	}
-	if len(records[1]) > 4*MaxColumns || open(t, Template, stores[1]).columns[fmt.Sprintf("field%d", MaxColumns-1)] == nil {
-		t.Fatalf("a record of %d bytes does not refer to a dictionary for each field", len(records[1]))
-	}
-	l := new(loading)
-	for _, n := range []int{0, 1, 0, 1, 1} {
-		c, err := l.pass(Template, stores[n])
-		if err != nil {
-			t.Fatal(err)
-		}
-		same(t, records[n], docs[n], c)
-		l.forgetPassed()
-		if l.passing != nil && len(l.passing.columns) > keptColumns {
-			t.Errorf("%d columns are kept", len(l.passing.columns))
-		}
-	}
-}
-
-// TestPassingCodecsKeepShapes: a template that the collection before had too is not made again.
-func TestPassingCodecsKeepShapes(t *testing.T) {
-	l, docs := new(loading), packages(40)
-	var before *template
-	for range 3 {
-		store := newMemory()
-		writer := open(t, Template, store)
-		var record []byte
-		for _, doc := range docs {
-			var err error
-			if record, err = writer.Encode(nil, doc); err != nil {
-				t.Fatal(err)
-			}
-		}
-		c, err := l.pass(Template, store)
-		if err != nil {
-			t.Fatal(err)
-		}
-		same(t, record, docs[len(docs)-1], c)
-		now := c.table.Load().at(0)
-		if before != nil && now != before {
-			t.Error("the template was made again")
-		}
-		before = now
-		l.forgetPassed()
-	}
 }
 
 // TestShortPartsGrow: entries are stored with those before them as long as their part is short, also by a codec that was opened later, and

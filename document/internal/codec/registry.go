@@ -2,6 +2,7 @@ package codec
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"hash/maphash"
 	"maps"
@@ -100,30 +101,44 @@ func (c *Codec) seen(shape []byte) bool {
 
 // load takes in the templates, and puts what comes to the dictionaries, of which the codec has none, into l. The caller holds the lock.
 func (c *Codec) load(l *loading) error {
+	all := c.store.Definitions()
+	number, definition, ok, err := c.loadTemplates(l, all)
+	for ; ok && err == nil; number, definition, ok = all.Next() {
+		_, err = l.take(c, number, definition)
+	}
+	return loadError(errors.Join(err, all.Close()))
+}
+
+// loadTemplates takes in the templates, and returns the first part of a dictionary, which comes behind them; it is ok if there is one. The
+// caller holds the lock.
+func (c *Codec) loadTemplates(l *loading, all Definitions) (number uint32, definition []byte, ok bool, err error) {
 	next, defined := &table{}, 0
 	l.parts = 0
-	err := c.store.Load(func(number uint32, definition []byte) error {
-		switch {
-		case number >= dictionaryNumber:
-			return l.take(c, number, definition)
-		case number >= MaxTemplates || len(definition) == 0 || definition[0] != definitionTemplate:
-			return fmt.Errorf("codec: template %d of %d bytes: %w", number, len(definition), ErrCorrupt)
+	for {
+		if number, definition, ok = all.Next(); !ok || number >= dictionaryNumber {
+			break
+		}
+		if number >= MaxTemplates || len(definition) == 0 || definition[0] != definitionTemplate {
+			return 0, nil, false, fmt.Errorf("codec: template %d of %d bytes: %w", number, len(definition), ErrCorrupt)
 		}
 		t := c.table.Load().at(int(number))
 		if t == nil || t.definition != string(definition) {
-			var err error
 			if t, err = l.compiler.compile(c, int(number), definition); err != nil {
-				return err
+				return 0, nil, false, err
 			}
 		}
 		defined += len(definition)
 		next.add(t)
-		return nil
-	})
-	if err != nil {
-		return fmt.Errorf("codec: load templates: %w", err)
 	}
 	c.defined = defined
 	c.table.Store(next)
-	return nil
+	return number, definition, ok, nil
+}
+
+// loadError says of an error, if it is one, that it came when templates or dictionaries were loaded.
+func loadError(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("codec: load templates: %w", err)
 }

@@ -15,20 +15,52 @@ type memory struct {
 	mu   sync.Mutex
 	kept map[uint32][]byte
 	left int // how many more it takes before it fails; negative: any number
+
+	unreadable uint32 // the number of a definition that cannot be read; 0: none
+	read       int    // definitions
+	reading    int    // Definitions that were not closed
 }
 
 func newMemory() *memory { return &memory{kept: map[uint32][]byte{}, left: -1} }
 
-// Load spoils each definition behind fn, which may not keep it.
-func (m *memory) Load(fn func(number uint32, definition []byte) error) error {
+func (m *memory) Definitions() Definitions {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for _, number := range slices.Sorted(maps.Keys(m.kept)) {
-		definition := bytes.Clone(m.kept[number])
-		if err := fn(number, definition); err != nil {
-			return err
-		}
-		clear(definition)
+	m.reading++
+	return &definitions{m: m, rest: slices.Sorted(maps.Keys(m.kept))}
+}
+
+// definitions spoils each definition when the next one is asked for, as nobody may keep it.
+type definitions struct {
+	m    *memory
+	rest []uint32
+	last []byte
+}
+
+func (d *definitions) Next() (number uint32, definition []byte, ok bool) {
+	d.m.mu.Lock()
+	defer d.m.mu.Unlock()
+	clear(d.last)
+	if len(d.rest) == 0 || d.atUnreadable() {
+		return 0, nil, false
+	}
+	number, d.rest = d.rest[0], d.rest[1:]
+	d.last = bytes.Clone(d.m.kept[number])
+	d.m.read++
+	return number, d.last, true
+}
+
+func (d *definitions) atUnreadable() bool {
+	return d.m.unreadable != 0 && len(d.rest) > 0 && d.rest[0] == d.m.unreadable
+}
+
+func (d *definitions) Close() error {
+	d.m.mu.Lock()
+	defer d.m.mu.Unlock()
+	clear(d.last)
+	d.m.reading--
+	if d.atUnreadable() {
+		return errStore
 	}
 	return nil
 }

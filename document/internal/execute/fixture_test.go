@@ -53,8 +53,14 @@ func newFixture(t testing.TB, format codec.Format) *fixture {
 // templates keeps templates nowhere: nothing is opened again.
 type templates struct{}
 
-func (*templates) Load(func(number uint32, definition []byte) error) error { return nil }
-func (*templates) Store(uint32, []byte) error                              { return nil }
+func (*templates) Definitions() codec.Definitions { return none{} }
+func (*templates) Store(uint32, []byte) error     { return nil }
+
+// none is no definitions.
+type none struct{}
+
+func (none) Next() (number uint32, definition []byte, ok bool) { return 0, nil, false }
+func (none) Close() error                                      { return nil }
 
 // index adds an index, before there are documents.
 func (f *fixture) index(spec any) {
