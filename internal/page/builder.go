@@ -2,35 +2,35 @@ package page
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
 
 	"github.com/pandodb/pando/internal/pageformat"
 	"github.com/pandodb/pando/internal/record"
 )
 
-// Builder collects the entries of one page. The zero value is ready; Reset makes it so again and keeps its buffers, so that
-// a warm builder allocates nothing. Not for concurrent use.
+// Builder collects the entries of one page, in the form that they have in it. The zero value is ready; Reset makes it so again and
+// keeps its buffers, so that a warm builder allocates nothing. Not for concurrent use.
 type Builder struct {
-	data   []byte // each entry's key, then its value
+	data   []byte // the entries, as they stand in the raw form
 	list   []added
-	prefix int // length of what all keys begin with
-	raw    int // length of the raw form without what stands before the entries
-	long   int // length of the longest key
+	prefix []byte // what all keys begin with
+	spare  []byte // memory for data when the entries are written anew
 	expiry uint64
 	dead   int
 }
 
 // added is where one entry lies in Builder.data.
 type added struct {
-	expiry uint64
 	at     uint32
-	key    uint32
-	value  uint32
-	kind   record.Kind
+	suffix uint32
+	value  uint32 // up to where the next entry begins
 }
 
 // Reset empties the builder.
-func (b *Builder) Reset() { *b = Builder{data: b.data[:0], list: b.list[:0]} }
+func (b *Builder) Reset() {
+	*b = Builder{data: b.data[:0], list: b.list[:0], prefix: b.prefix[:0], spare: b.spare}
+}
 
 // Add appends an entry, of which it keeps a copy. Keys must be strictly increasing. An error leaves the builder as it was.
 func (b *Builder) Add(key []byte, r record.Record) error {
@@ -40,35 +40,27 @@ func (b *Builder) Add(key []byte, r record.Record) error {
 	if err := badRecord(r); err != nil {
 		return err
 	}
-	prefix, raw := len(key), b.raw
-	if n := len(b.list); n > 0 {
-		last := b.key(n - 1)
-		prefix = commonPrefix(last[:b.prefix], key)
-		if !less(last[prefix:], key[prefix:]) {
+	shared := len(key)
+	if len(b.list) > 0 {
+		shared = commonPrefix(b.prefix, key)
+		if !b.precedes(key, shared) {
 			return fmt.Errorf("page: %w", ErrOrder)
 		}
 	}
-	// A shorter common prefix makes all suffixes longer, and their lengths' encodings perhaps.
-	long := max(b.long, len(key))
-	if prefix != b.prefix {
-		raw += (b.prefix - prefix) * len(b.list)
-		if long-prefix >= 0x80 {
-			for _, a := range b.list {
-				raw += pageformat.UvarintLen(uint64(int(a.key)-prefix)) - pageformat.UvarintLen(uint64(int(a.key)-b.prefix))
-			}
-		}
-	}
 	meta := meta(r.Kind, r.Expiry, len(r.Value))
-	raw += pageformat.UvarintLen(uint64(len(key)-prefix)) + len(key) - prefix + pageformat.UvarintLen(meta) + len(r.Value)
-	if r.Expiry != 0 {
-		raw += pageformat.UvarintLen(r.Expiry)
-	}
-	if sizeOf(len(b.list)+1, prefix, raw) > MaxRaw {
+	if b.full(key, shared, meta, r) {
 		return fmt.Errorf("page: entry %d of %d bytes: %w", len(b.list), len(key)+len(r.Value), ErrFull)
 	}
-	b.prefix, b.raw, b.long = prefix, raw, long
-	b.list = append(b.list, added{expiry: r.Expiry, at: uint32(len(b.data)), key: uint32(len(key)), value: uint32(len(r.Value)), kind: r.Kind})
-	b.data = append(append(b.data, key...), r.Value...)
+	if len(b.list) == 0 {
+		b.prefix = append(b.prefix, key...)
+	} else if shared < len(b.prefix) {
+		b.shorten(shared)
+	}
+	data := pageformat.AppendLengths(b.data, len(key)-shared, meta, r.Expiry)
+	suffix := len(data)
+	data = append(data, key[shared:]...)
+	b.list = append(b.list, added{at: uint32(len(b.data)), suffix: uint32(suffix), value: uint32(len(data))})
+	b.data = append(data, r.Value...)
 	if r.Expiry != 0 && (b.expiry == 0 || r.Expiry < b.expiry) {
 		b.expiry = r.Expiry
 	}
@@ -76,6 +68,63 @@ func (b *Builder) Add(key []byte, r record.Record) error {
 		b.dead++
 	}
 	return nil
+}
+
+// precedes reports whether the last key, which there is, is less than key, of which so many bytes are shared with all.
+func (b *Builder) precedes(key []byte, shared int) bool {
+	if shared < len(b.prefix) {
+		return shared < len(key) && b.prefix[shared] < key[shared]
+	}
+	return less(b.lastSuffix(), key[shared:])
+}
+
+func (b *Builder) lastSuffix() []byte {
+	last := &b.list[len(b.list)-1]
+	return b.data[last.suffix:last.value]
+}
+
+// maxLengths is what the numbers in the head of a page and before the suffix of an entry take at most.
+const maxLengths = 5 * binary.MaxVarintLen64
+
+// full reports whether the page would outgrow MaxRaw by an entry, of whose key so many bytes are shared with all.
+func (b *Builder) full(key []byte, shared int, meta uint64, r record.Record) bool {
+	more := max(len(b.prefix)-shared, 0)
+	bound := len(b.data) + 2*len(key) + len(r.Value) + maxLengths // the prefix is as long as key at most
+	if more > 0 {
+		bound += len(b.list) * (more + binary.MaxVarintLen64)
+	}
+	if bound <= MaxRaw {
+		return false // as nearly always
+	}
+	size := len(b.data) + pageformat.UvarintLen(uint64(len(key)-shared)) + len(key) - shared + pageformat.UvarintLen(meta) + len(r.Value)
+	if r.Expiry != 0 {
+		size += pageformat.UvarintLen(r.Expiry)
+	}
+	if more > 0 {
+		for i := range b.list {
+			n := int(b.list[i].value - b.list[i].suffix)
+			size += more + pageformat.UvarintLen(uint64(n+more)) - pageformat.UvarintLen(uint64(n))
+		}
+	}
+	return sizeOf(len(b.list)+1, shared, size) > MaxRaw
+}
+
+// shorten leaves so many bytes of the prefix, and gives the others back to the keys. That writes all entries anew: the keys of a page
+// have most in common while there are two of them, so that it is seldom, and early.
+func (b *Builder) shorten(prefix int) {
+	old, rest := b.data, b.prefix[prefix:]
+	b.data, b.spare = b.spare[:0], old
+	for i := range b.list {
+		a := &b.list[i]
+		e, _ := pageformat.ParseEntry(old, int(a.at)) // as Add has written it
+		a.at = uint32(len(b.data))
+		b.data = pageformat.AppendLengths(b.data, len(rest)+e.Value-e.Suffix, e.Meta, e.Expiry)
+		a.suffix = uint32(len(b.data))
+		b.data = append(append(b.data, rest...), old[e.Suffix:e.Value]...)
+		a.value = uint32(len(b.data))
+		b.data = append(b.data, old[e.Value:e.End()]...)
+	}
+	b.prefix = b.prefix[:prefix]
 }
 
 // Count is the number of entries.
@@ -88,56 +137,22 @@ func (b *Builder) Tombstones() int { return b.dead }
 func (b *Builder) LeastExpiry() uint64 { return b.expiry }
 
 // Size is the length of the raw form if the page were finished now.
-func (b *Builder) Size() int { return sizeOf(len(b.list), b.prefix, b.raw) }
+func (b *Builder) Size() int { return sizeOf(len(b.list), len(b.prefix), len(b.data)) }
 
 // SharedWith is how many of the first bytes that all keys have in common key has too.
-func (b *Builder) SharedWith(key []byte) int {
-	if len(b.list) == 0 {
-		return 0
-	}
-	return commonPrefix(b.key(0)[:b.prefix], key)
-}
+func (b *Builder) SharedWith(key []byte) int { return commonPrefix(b.prefix, key) }
 
 // Shared is how many bytes the raw form does without because all keys have more than their first n bytes in common.
-func (b *Builder) Shared(n int) int { return (b.prefix - n) * len(b.list) }
+func (b *Builder) Shared(n int) int { return (len(b.prefix) - n) * len(b.list) }
 
-// FirstKey is the first key, nil if there is none; valid until the builder is reset or added to.
-func (b *Builder) FirstKey() []byte {
-	if len(b.list) == 0 {
-		return nil
-	}
-	return b.key(0)
-}
-
-// LastKey is the last key, nil if there is none; valid until the builder is reset or added to.
-func (b *Builder) LastKey() []byte {
-	if len(b.list) == 0 {
-		return nil
-	}
-	return b.key(len(b.list) - 1)
-}
-
-func (b *Builder) key(i int) []byte {
-	a := &b.list[i]
-	return b.data[a.at : a.at+a.key : a.at+a.key]
+// AppendLastKey appends the last key, of which there has to be one, to dst.
+func (b *Builder) AppendLastKey(dst []byte) []byte {
+	return append(append(dst, b.prefix...), b.lastSuffix()...)
 }
 
 // Append appends the raw form of the page to dst.
 func (b *Builder) Append(dst []byte) []byte {
-	dst = b.appendHead(dst)
-	for i := range b.list {
-		dst = b.appendEntry(dst, &b.list[i])
-	}
-	return dst
-}
-
-func (b *Builder) appendHead(dst []byte) []byte {
-	return pageformat.AppendHead(dst, len(b.list), b.FirstKey()[:b.prefix])
-}
-
-func (b *Builder) appendEntry(dst []byte, a *added) []byte {
-	dst = pageformat.AppendLengths(dst, int(a.key)-b.prefix, meta(a.kind, a.expiry, int(a.value)), a.expiry)
-	return append(dst, b.data[int(a.at)+b.prefix:a.at+a.key+a.value]...)
+	return append(pageformat.AppendHead(dst, len(b.list), b.prefix), b.data...)
 }
 
 // ResidentSize is how much memory Load needs.
@@ -150,11 +165,11 @@ func (b *Builder) Load(dst []byte, ks uint32) error {
 	if err != nil {
 		return err
 	}
-	raw := b.appendHead(l.raw[:0])
-	l.setPrefix(len(raw)-b.prefix, b.prefix)
+	begin := len(b.Append(l.raw[:0])) - len(b.data)
+	l.setPrefix(begin-len(b.prefix), len(b.prefix))
 	for i := range b.list {
-		l.offsets[i], l.heads[i] = uint32(len(raw)), pageformat.FirstFour(b.key(i)[b.prefix:])
-		raw = b.appendEntry(raw, &b.list[i])
+		a := &b.list[i]
+		l.offsets[i], l.heads[i] = uint32(begin)+a.at, pageformat.FirstFour(b.data[a.suffix:a.value])
 	}
 	return nil
 }

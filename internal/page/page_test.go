@@ -205,7 +205,7 @@ func TestLimits(t *testing.T) {
 		{long, record.Record{Kind: record.Inline, Value: value, Expiry: 5}},
 	}
 	checkPage(t, load(t, build(t, &b, pairs)), pairs, nil)
-	if b.LeastExpiry() != 5 || b.Tombstones() != 1 || b.Count() != 4 || !bytes.Equal(b.LastKey(), long) || len(b.FirstKey()) != 0 {
+	if b.LeastExpiry() != 5 || b.Tombstones() != 1 || b.Count() != 4 || !bytes.Equal(b.AppendLastKey(nil), long) {
 		t.Fatal("the builder's counts are wrong")
 	}
 	checkPage(t, load(t, build(t, &b, pairs[3:])), pairs[3:], nil)
@@ -236,12 +236,57 @@ func TestLimits(t *testing.T) {
 	}
 }
 
+// Keys that have less and less in common with the first are written anew each time, whatever the lengths of their numbers become.
+func TestPrefixGetsShorter(t *testing.T) {
+	var b page.Builder
+	var pairs []pair
+	for i := range 300 {
+		key := append(bytes.Repeat([]byte{'a'}, 299-i), 'b')
+		r := record.Record{Kind: record.Inline, Value: bytes.Repeat([]byte{byte(i)}, i)}
+		switch i % 4 {
+		case 1:
+			r = record.Record{Kind: record.Tombstone}
+		case 2:
+			r.Expiry = uint64(1) << (i % 64)
+		case 3:
+			r.Kind = record.Apart
+		}
+		pairs = append(pairs, pair{key, r})
+		if i%50 == 0 || i == 299 {
+			checkPage(t, load(t, build(t, &b, pairs)), pairs, nil)
+			mem := dirty(b.ResidentSize())
+			if err := b.Load(mem, keyspace); err != nil {
+				t.Fatal(err)
+			}
+			checkPage(t, page.At(mem), pairs, nil)
+			if last := b.AppendLastKey([]byte("x")); string(last) != "x"+string(key) {
+				t.Fatalf("last key %q, want %q", last[1:], key)
+			}
+		}
+	}
+}
+
+// An entry that would make the page too large only because its key shares nothing with the others leaves them as they are.
+func TestPrefixTooDearToShorten(t *testing.T) {
+	var b page.Builder
+	var pairs []pair
+	prefix := bytes.Repeat([]byte{'k'}, 1000)
+	for i := range 2000 {
+		key := append(bytes.Clone(prefix), byte(i>>8), byte(i))
+		pairs = append(pairs, pair{key, record.Record{Kind: record.Inline, Value: []byte{byte(i)}}})
+	}
+	before := build(t, &b, pairs)
+	if err := b.Add([]byte("l"), record.Record{Kind: record.Inline}); !errors.Is(err, page.ErrFull) {
+		t.Fatalf("2,000 entries that grow by 1,000 bytes each: %v", err)
+	}
+	if after := b.Append(nil); !bytes.Equal(after, before) || b.Size() != len(before) {
+		t.Fatal("a refused entry changed the builder")
+	}
+}
+
 func TestEmpty(t *testing.T) {
 	var b page.Builder
 	checkPage(t, load(t, b.Append(nil)), nil, [][]byte{nil, {1}})
-	if b.FirstKey() != nil || b.LastKey() != nil {
-		t.Fatal("keys of an empty builder")
-	}
 	if !(page.Page{}).IsZero() || load(t, b.Append(nil)).IsZero() {
 		t.Fatal("IsZero")
 	}

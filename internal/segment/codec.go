@@ -193,8 +193,17 @@ func (c *codecs) appendStored(dst []byte, codec Codec, dictionary uint16, e effo
 
 // appendTried is appendStored for a payload that is likely to shrink: it is compressed without a look at samples of it.
 func (c *codecs) appendTried(dst []byte, codec Codec, dictionary uint16, e effort, raw []byte) ([]byte, Codec, error) {
+	dst, used, err := c.appendShrunk(dst, codec, dictionary, e, raw)
+	if used == None && err == nil {
+		dst = append(dst, raw...)
+	}
+	return dst, used, err
+}
+
+// appendShrunk is appendTried for one who has another form for what does not shrink: then it appends nothing.
+func (c *codecs) appendShrunk(dst []byte, codec Codec, dictionary uint16, e effort, raw []byte) ([]byte, Codec, error) {
 	if codec == None || len(raw) < minCompress {
-		return append(dst, raw...), None, nil
+		return dst, None, nil
 	}
 	start := len(dst)
 	byColumns := codec == Columns
@@ -230,7 +239,7 @@ func (c *codecs) appendTried(dst []byte, codec Codec, dictionary uint16, e effor
 		}
 	}
 	if len(dst)-start > len(raw)-len(raw)/16 {
-		return append(dst[:start], raw...), None, nil
+		return dst[:start], None, nil
 	}
 	return dst, codec, nil
 }

@@ -11,17 +11,17 @@ import (
 // excerptHead is how much of a blob ReadExcerpt looks at first: header and table of a leaf of common size.
 const excerptHead = 320
 
-// inParts replaces dst[start:], which is raw, by its form in parts where there is one: with a stencil, if tight and that is shorter.
-func inParts(dst []byte, start int, raw []byte, tight bool) ([]byte, Codec) {
+// inParts appends raw to dst in parts if it can be stored so: with a stencil, if tight and that is shorter. Else it appends raw as it is.
+func inParts(dst, raw []byte, tight bool) ([]byte, Codec) {
 	if tight {
-		if out, ok := parts.AppendStencil(dst[:start], raw); ok {
+		if out, ok := parts.AppendStencil(dst, raw); ok {
 			return out, Stencil
 		}
 	}
-	if out, ok := parts.Append(dst[:start], raw); ok {
+	if out, ok := parts.Append(dst, raw); ok {
 		return out, Parts
 	}
-	return append(dst[:start], raw...), None
+	return append(dst, raw...), None
 }
 
 // Excerpt is a page stored by parts, of which as many are read as somebody asks for. The zero value is ready, and a warm one

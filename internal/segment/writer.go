@@ -82,11 +82,10 @@ func (w *Writer) Append(kind Kind, keyspace uint32, codec Codec, dictionary uint
 		w.turnTo(keyspace)
 	}
 	wanted, weigh := w.habits.codecFor(kind, codec, w.effort, len(raw))
-	compress := w.store.codecs.appendTried
-	if w.habits.doubts(kind) {
-		compress = w.store.codecs.appendStored
+	if w.habits.doubts(kind) && wanted != None && !worthwhile(wanted, raw) {
+		wanted = None
 	}
-	buffer, used, err := compress(append(w.buffer, header[:]...), wanted, dictionary, w.effort, raw)
+	buffer, used, err := w.store.codecs.appendShrunk(append(w.buffer, header[:]...), wanted, dictionary, w.effort, raw)
 	if err != nil {
 		return Pointer{}, fmt.Errorf("append blob: %w", err)
 	}
@@ -99,7 +98,9 @@ func (w *Writer) Append(kind Kind, keyspace uint32, codec Codec, dictionary uint
 		}
 	}
 	if used == None && kind == KindLeaf {
-		buffer, used = inParts(buffer, len(buffer)-len(raw), raw, !w.passing && codec != None)
+		buffer, used = inParts(buffer, raw, !w.passing && codec != None)
+	} else if used == None {
+		buffer = append(buffer, raw...)
 	}
 	w.buffer = buffer
 	length := len(buffer) - begin
@@ -134,14 +135,18 @@ func (w *Writer) turnTo(keyspace uint32) {
 	w.habits = w.store.learnt.of(keyspace)
 }
 
-// weigh compares the blob at begin, the last one in a buffer, with what it would be by S2.
+// weigh compares the blob at begin, the last one in a buffer, which is only its header where it did not shrink, with what it would be by S2.
 func (w *Writer) weigh(buffer []byte, begin int, raw []byte) ([]byte, error) {
 	end := len(buffer)
 	buffer, _, err := w.store.codecs.appendTried(buffer, S2, 0, w.effort, raw)
 	if err != nil {
 		return buffer, fmt.Errorf("append blob: %w", err)
 	}
-	w.habits.weigh(len(raw), len(buffer)-end, end-begin-HeaderSize)
+	stored := end - begin - HeaderSize
+	if stored == 0 {
+		stored = len(raw)
+	}
+	w.habits.weigh(len(raw), len(buffer)-end, stored)
 	return buffer[:end], nil
 }
 

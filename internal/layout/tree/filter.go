@@ -39,10 +39,11 @@ func filterAdd(f []byte, hash uint64) {
 	if len(f) == 0 {
 		return
 	}
-	block := filterAt(f, hash)
-	for i, salt := range filterSalt {
-		w := block[i*4:]
-		binary.LittleEndian.PutUint32(w, binary.LittleEndian.Uint32(w)|1<<(uint32(hash)*salt>>27))
+	block := (*[filterBlock]byte)(filterAt(f, hash))
+	for i := 0; i < filterBlock; i += 8 { // two words at once
+		low, high := uint32(hash)*filterSalt[i/4]>>27, uint32(hash)*filterSalt[i/4+1]>>27
+		w := block[i : i+8 : i+8]
+		binary.LittleEndian.PutUint64(w, binary.LittleEndian.Uint64(w)|1<<low|1<<(32+high))
 	}
 }
 

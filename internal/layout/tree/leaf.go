@@ -427,7 +427,7 @@ func (w *leafWriter) emit() error {
 		w.filterTo(&e)
 	}
 	w.filter = nil
-	w.last = append(w.last[:0], w.b.LastKey()...)
+	w.last = w.b.AppendLastKey(w.last[:0])
 	w.cutOff, w.apart = true, false
 	w.hashes = w.hashes[:0]
 	w.b.Reset()
