@@ -282,17 +282,12 @@ func (a *applier) plan(raw, hi []byte) int {
 	if a.o.Rewrite || a.input.below(hi) {
 		return w.limit
 	}
-	estimate := len(raw) + a.batch.size()
+	before := 0
 	if w.b.Count() > 0 {
-		estimate += w.b.Size()
+		before = w.b.Size()
 	}
-	if estimate <= w.most() {
-		return math.MaxInt
-	}
-	size, behind := a.measure(raw)
-	if w.b.Count() > 0 {
-		size += w.b.Size()
-	}
+	size, behind := a.measure(raw, w.most()-before)
+	size += before
 	if size <= w.most() {
 		return math.MaxInt
 	}
@@ -303,19 +298,22 @@ func (a *applier) plan(raw, hi []byte) int {
 	return (size + leaves - 1) / leaves
 }
 
-// measure returns about how large raw becomes with the batch merged into it, and whether all changes come behind it.
-func (a *applier) measure(raw []byte) (size int, behind bool) {
+// measure returns about how large raw becomes with the batch merged into it, and whether all changes come behind it. Once that is known
+// to be no more than enough it looks no further.
+func (a *applier) measure(raw []byte, enough int) (size int, behind bool) {
 	it, ranges := &a.base, a.ranges
 	size, behind = len(raw)+a.batch.size(), true
 	j := 0
-	for it.Next() {
+	for size > enough && it.Next() {
 		key, old := it.Key(), it.Record()
-		for j < len(a.batch.items) && bytes.Compare(a.batch.key(j), key) < 0 {
-			j, behind = j+1, false
-		}
-		same := j < len(a.batch.items) && bytes.Equal(a.batch.key(j), key)
-		if same {
-			j, behind = j+1, false
+		same := false
+		for j < len(a.batch.items) && !same {
+			order := bytes.Compare(a.batch.key(j), key)
+			if order > 0 {
+				break
+			}
+			same, behind = order == 0, false
+			j++
 		}
 		for len(ranges) > 0 && ranges[0].Hi != nil && bytes.Compare(ranges[0].Hi, key) <= 0 {
 			ranges = ranges[1:]
