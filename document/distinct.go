@@ -170,18 +170,23 @@ func eachElement(v bsoncore.Value, fn func(bsoncore.Value)) {
 	}
 }
 
-// descend follows the rest of a path into a value: into a document, into the element of an array with that position, and into all
-// elements that are documents.
+// descend follows the rest of a path into a value: into a document, into the element of an array that the rest begins with the position
+// of, or else into all elements that are documents.
 func descend(v bsoncore.Value, rest string, fn func(bsoncore.Value)) {
-	switch v.Type {
-	case bsoncore.TypeEmbeddedDocument:
+	switch {
+	case v.Type == bsoncore.TypeEmbeddedDocument, v.Type == bsoncore.TypeArray && beginsWithDigits(rest):
 		eachLeaf(path.Document(v.Data), rest, fn)
-	case bsoncore.TypeArray:
-		eachLeaf(path.Document(v.Data), rest, fn)
+	case v.Type == bsoncore.TypeArray:
 		for _, e := range elementsOf(document(v.Data)) {
 			if value := e.Value(); value.Type == bsoncore.TypeEmbeddedDocument {
 				eachLeaf(path.Document(value.Data), rest, fn)
 			}
 		}
 	}
+}
+
+// beginsWithDigits reports whether the first field of a path has nothing but digits for a name.
+func beginsWithDigits(at string) bool {
+	name, _, _ := strings.Cut(at, ".")
+	return name != "" && strings.Trim(name, "0123456789") == ""
 }

@@ -163,7 +163,7 @@ func (p *planner) nearest(i int, near *query.Near, found []leaf) *access {
 			continue
 		}
 		var first *option
-		if options := p.options(x, 0, found); n > 0 && len(options) > 0 {
+		if options := p.options(x, 0, found, nil); n > 0 && len(options) > 0 {
 			first = &options[0]
 		}
 		a := p.scan(i, p.all, found, first)

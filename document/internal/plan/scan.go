@@ -46,7 +46,7 @@ func (p *planner) scans(i int, conj []query.Node, found []leaf) []*access {
 	if d.Partial != nil && !prover(d.Collation, p.q.Collation).implies(conj, d.Partial.Root) {
 		return nil
 	}
-	first := p.options(x, 0, found)
+	first := p.options(x, 0, found, nil)
 	out := make([]*access, 0, len(first))
 	for n := range first {
 		a := p.scan(i, conj, found, &first[n])
@@ -75,9 +75,9 @@ func (s *IndexScan) located() bool {
 	return false
 }
 
-// options returns the ways to bound a component. One that met arrays takes the conditions one by one, since each may be met by
-// another element.
-func (p *planner) options(x *Index, component int, found []leaf) []option {
+// options returns the ways to bound a component, where the first component is bounded by first (nil: by nothing). One that met arrays
+// takes the conditions one by one, since each may be met by another element.
+func (p *planner) options(x *Index, component int, found []leaf, first *option) []option {
 	d := x.Definition
 	c := d.Components[component]
 	switch {
@@ -93,7 +93,9 @@ func (p *planner) options(x *Index, component int, found []leaf) []option {
 			continue
 		}
 		cond, ok := b.conditionOf(&l)
-		if !ok || d.Sparse && component == 0 && cond.missing {
+		// Of an element of an array that has none of the fields a sparse index holds nothing, although it holds the other elements: a
+		// condition that a missing field meets is no bound unless another one sees to it that there is an entry.
+		if !ok || d.Sparse && first == nil && cond.missing {
 			continue
 		}
 		if l.scope != nil {
@@ -125,7 +127,7 @@ func (p *planner) scan(i int, conj []query.Node, found []leaf, first *option) *a
 	var paths []index.Interval
 	for n, c := range d.Components {
 		if n > 0 {
-			chosen[n] = p.choose(x, n, chosen[:n], p.options(x, n, found))
+			chosen[n] = p.choose(x, n, chosen[:n], p.options(x, n, found, first))
 		}
 		if fields[n] = all(); chosen[n] != nil {
 			fields[n] = chosen[n].intervals
