@@ -1,6 +1,7 @@
 package differential
 
 import (
+	"fmt"
 	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -76,7 +77,7 @@ func (g generator) numeric(depth int) any {
 		return doc(pick(g, "$cmp", "$strcasecmp"), bson.A{g.stringy(depth - 1), g.stringy(depth - 1)})
 	case 10:
 		return pick[any](g, doc("$dateDiff", doc("startDate", g.dated(0), "endDate", g.dated(depth-1), "unit", g.unit())),
-			doc("$dateDiff", doc("startDate", g.dated(0), "endDate", g.dated(0), "unit", pick(g, "week", "day", "hour", "month"), "timezone", g.zone(),
+			doc("$dateDiff", doc("startDate", doc("$toDate", g.clockChange()), "endDate", g.dated(0), "unit", pick(g, "week", "day", "hour", "month"), "timezone", g.zone(),
 				"startOfWeek", pick(g, "monday", "Sun", "friday"))),
 			doc(pick(g, "$hour", "$dayOfMonth", "$isoWeek", "$week", "$dayOfWeek", "$year"), doc("date", g.dated(0), "timezone", g.zone())))
 	case 11:
@@ -102,7 +103,7 @@ func (g generator) unit() string {
 }
 
 func (g generator) zone() string {
-	return pick(g, "UTC", "+02:00", "-0530", "America/New_York", "Europe/Berlin", "GMT")
+	return pick(g, "UTC", "+02:00", "-0530", "America/New_York", "Europe/Berlin", "GMT", "Australia/Lord_Howe", "America/Sao_Paulo")
 }
 
 func (g generator) stringy(depth int) any {
@@ -143,7 +144,7 @@ func (g generator) dated(depth int) any {
 	case 7:
 		return doc(pick(g, "$dateAdd", "$dateSubtract"), doc("startDate", g.dated(0), "unit", g.unit(), "amount", g.integer(5)-2, "timezone", g.zone()))
 	case 8:
-		return doc("$dateTrunc", doc("date", g.dated(0), "unit", g.unit(), "binSize", 1+g.integer(4), "timezone", g.zone()))
+		return doc("$dateTrunc", doc("date", pick[any](g, g.dated(0), doc("$toDate", g.clockChange())), "unit", g.unit(), "binSize", 1+g.integer(4), "timezone", g.zone()))
 	case 0:
 		return doc(pick(g, "$dateAdd", "$dateSubtract"), doc("startDate", g.dated(depth-1), "unit", g.unit(), "amount", pick[any](g, g.integer(5)-1, "$n")))
 	case 1:
@@ -159,7 +160,12 @@ func (g generator) dated(depth int) any {
 	case 5:
 		return doc(pick(g, "$add", "$subtract"), bson.A{g.dated(depth - 1), g.numeric(depth - 1)})
 	}
-	return doc("$toDate", pick[any](g, g.dated(depth-1), doc("$toLong", "$n")))
+	return doc("$toDate", pick[any](g, g.dated(depth-1), doc("$toLong", "$n"), g.clockChange()))
+}
+
+// clockChange is a time of day around one at which clocks are changed somewhere: an hour at midnight, half an hour, or a whole one.
+func (g generator) clockChange() string {
+	return fmt.Sprintf("%s%02d:%02d:00Z", pick(g, "2018-11-04T", "2018-02-18T", "2021-10-02T", "2021-04-03T", "2021-03-28T", "2021-11-07T"), g.IntN(24), 15*g.IntN(4))
 }
 
 func (g generator) truth(depth int) any {
@@ -192,7 +198,7 @@ func (g generator) array(depth int) any {
 		return g.leaf(pick(g, "l", "o", "l", "o.x"), func() any { return g.list(3, func() any { return g.value(0) }) })
 	}
 	one, two := g.array(depth-1), g.array(depth-1)
-	switch g.IntN(16) {
+	switch g.IntN(17) {
 	case 0:
 		return doc(pick(g, "$concatArrays", "$setUnion", "$setIntersection", "$setDifference"), bson.A{one, two})
 	case 1:
@@ -221,6 +227,9 @@ func (g generator) array(depth int) any {
 		return doc("$split", bson.A{g.stringy(depth - 1), pick[any](g, ",", "a", g.stringy(0))})
 	case 13:
 		return doc("$regexFindAll", doc("input", g.stringy(depth-1), "regex", pick(g, "a", "(a)|(b)", "[ab]", "b$")))
+	case 14:
+		list := bson.A{doc("x", one), doc("x", g.anything(0)), doc("x", g.array(0)), doc("x", g.integer(3)), g.anything(0)}
+		return doc("$sortArray", doc("input", list, "sortBy", doc(pick(g, "x", "x", "x.0", "x.x"), pick(g, int32(1), int32(-1)))))
 	}
 	return bson.A{g.expression(depth - 1), g.expression(depth - 1)}
 }

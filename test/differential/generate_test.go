@@ -246,7 +246,7 @@ func (g generator) call() call {
 		return call{command: g.collated(doc("count", "c", "query", g.filter(2), "limit", g.integer(2)*30, "skip", g.integer(2)*5)), ordered: true}
 	case 5:
 		// Without a filter mongod reads the keys of an index, and returns null for what is not there.
-		return call{command: g.collated(doc("distinct", "c", "key", g.field(), "query", doc("_id", doc("$gte", int32(0)), "$and", bson.A{g.filter(1)})))}
+		return call{command: g.collated(doc("distinct", "c", "key", pick(g, g.field(), g.field(), "o.0", "l.1", "o.0.x"), "query", doc("_id", doc("$gte", int32(0)), "$and", bson.A{g.filter(1)})))}
 	case 6, 7:
 		return g.findAndModify()
 	case 8, 9, 10:

@@ -207,14 +207,13 @@ func dateDiff(start, end int64, unit string, location *time.Location, first time
 		i, _ := n.Int64()
 		return i, n.Type() == bsoncore.TypeInt64
 	}
-	length := ofUnit(unit)
-	// Hours begin by the clock of the zone, whose offset need not be whole hours: that of the earlier moment counts.
-	_, offset := a.Zone()
-	if end < start {
-		_, offset = b.Zone()
-	}
-	shift := int64(offset) * 1000 % length
-	return floorDiv(end+shift, length) - floorDiv(start+shift, length), true
+	// Hours begin by the clock of the zone, whose offset need not be whole hours. What the clock was changed by in between is no time that
+	// has passed, but only whole hours of it count.
+	length := ofUnit(unit) / ofUnit("second")
+	_, before := a.Zone()
+	_, after := b.Zone()
+	byClock := floorDiv(b.Unix()+int64(after), length) - floorDiv(a.Unix()+int64(before), length)
+	return byClock - int64(after-before)/length, true
 }
 
 func monthNumber(t time.Time, months int64) int64 {
@@ -296,7 +295,7 @@ func dateTrunc(ms, size int64, unit string, location *time.Location, first time.
 		months := int64(t.Year()-referenceYear)*12 + int64(t.Month()) - 1
 		months = floorDiv(months, m*size) * m * size
 		year := floorDiv(months, 12)
-		return time.Date(int(referenceYear+year), time.Month(months-year*12+1), 1, 0, 0, 0, 0, location).UnixMilli(), true
+		return readOnClock(int(referenceYear+year), int(months-year*12+1), 1, 0, 0, 0, 0, location).UnixMilli(), true
 	}
 	if unit == "day" || unit == "week" {
 		reference := dayNumber(time.Date(referenceYear, 1, 1, 0, 0, 0, 0, time.UTC))
@@ -312,7 +311,7 @@ func dateTrunc(ms, size int64, unit string, location *time.Location, first time.
 			return 0, false
 		}
 		days := floorDiv(dayNumber(t)-reference, size)*size + reference
-		return time.Date(1970, 1, 1+int(days), 0, 0, 0, 0, location).UnixMilli(), true
+		return readOnClock(1970, 1, 1+int(days), 0, 0, 0, 0, location).UnixMilli(), true
 	}
 	if size > math.MaxInt64/ofUnit(unit) {
 		return 0, false

@@ -102,8 +102,7 @@ func sortBy(v bsoncore.Value, c *collation.Collation) (func(a, b bsoncore.Value)
 	}
 	return func(a, b bsoncore.Value) int {
 		for _, k := range keys {
-			x, y := sortValue(a, k, c), sortValue(b, k, c)
-			if r := order.Compare(x, y, c); r != 0 {
+			if r := order.Compare(sortValue(a, k.path), sortValue(b, k.path), c); r != 0 {
 				return r * k.direction
 			}
 		}
@@ -122,53 +121,21 @@ func sortDirection(v bsoncore.Value) (direction int, ok bool) {
 	return 0, false
 }
 
-// sortValue is the value that a document sorts by: of several on the way through arrays the least, or the greatest when
-// descending; null when there is none.
-func sortValue(v bsoncore.Value, k sortKey, c *collation.Collation) bsoncore.Value {
-	var best bsoncore.Value
-	found := false
-	consider := func(x bsoncore.Value) {
-		if x.Type == 0 {
-			x = null()
-		}
-		if !found || order.Compare(x, best, c)*k.direction < 0 {
-			best, found = x, true
-		}
-	}
-	if isObject(v) { // of other elements nothing is looked at
-		sortValues(v, k.path, false, consider)
-	}
-	if !found {
+// sortValue is the value that an element of an array is sorted by: what is at the end of the path, an array as a whole, and null when
+// there is nothing. On the way an array has its positions for names, and of an element that is no document nothing is looked at.
+func sortValue(v bsoncore.Value, path []string) bsoncore.Value {
+	if !isObject(v) {
 		return null()
 	}
-	return best
-}
-
-// sortValues calls consider for each value at the end of a path. An empty array counts as undefined.
-func sortValues(v bsoncore.Value, path []string, inArray bool, consider func(bsoncore.Value)) {
-	switch {
-	case isArray(v) && !inArray:
-		it, any := elementsOf(v.Data), false
-		for {
-			_, element, ok := it.next()
-			if !ok {
-				break
-			}
-			any = true
-			sortValues(element, path, true, consider)
+	for _, name := range path {
+		if !isObject(v) && !isArray(v) {
+			return null()
 		}
-		if !any && len(path) == 0 {
-			consider(bsoncore.Value{Type: bsoncore.TypeUndefined})
-		} else if !any {
-			consider(null())
+		if v = lookup(v.Data, name); v.Type == 0 {
+			return null()
 		}
-	case len(path) == 0:
-		consider(v)
-	case isObject(v):
-		sortValues(lookup(v.Data, path[0]), path[1:], false, consider)
-	default:
-		consider(null())
 	}
+	return v
 }
 
 // zip is $zip.

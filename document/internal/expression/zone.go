@@ -117,18 +117,19 @@ func onClock(year, month, day, hour, minute, second, nano int, location *time.Lo
 	if t.Unix()+int64(offset) == wanted.Unix() {
 		return t
 	}
-	_, before := t.Add(-3 * time.Hour).Zone()
+	_, before := t.Add(-25 * time.Hour).Zone() // Samoa skipped a whole day
 	return wanted.Add(-time.Duration(before) * time.Second).In(location)
 }
 
-// readOnClock is onClock for dates that are read: of a time of day that comes twice, when summer time ends, it is the second one.
+// readOnClock is onClock for dates that are read: of a time of day that comes twice, when summer time ends, it is the second one, but the
+// first when the zone itself has changed.
 func readOnClock(year, month, day, hour, minute, second, nano int, location *time.Location) time.Time {
 	t := onClock(year, month, day, hour, minute, second, nano, location)
 	_, offset := t.Zone()
 	_, after := t.Add(3 * time.Hour).Zone()
 	if after < offset {
 		again := t.Add(time.Duration(offset-after) * time.Second)
-		if _, is := again.Zone(); is == after {
+		if _, is := again.Zone(); is == after && t.IsDST() != again.IsDST() {
 			return again
 		}
 	}
