@@ -9,13 +9,17 @@ import (
 	"github.com/pandodb/pando/document"
 )
 
+const codeIncompleteHistory = document.Code(217)
+
 // retryableWrite runs a command that its client sends again when it does not hear of its outcome. The session is locked.
 func (r *request) retryableWrite(run func() (bsoncore.Document, error)) (bsoncore.Document, error) {
 	s := r.session
 	if r.txnNumber < s.number {
 		return nil, document.NewError(document.Code(225), "Retryable write with txnNumber %d is prohibited on session because a newer transaction %d has already started on this session.", r.txnNumber, s.number)
 	}
-	if x := s.txn; x != nil && x.state == txnRunning && r.txnNumber > s.number {
+	if x := s.txn; x != nil && r.txnNumber == x.number {
+		return nil, document.NewError(codeIncompleteHistory, "Cannot retry a retryable write that has been converted into a transaction")
+	} else if x != nil && x.state == txnRunning {
 		x.abort()
 	}
 	s.number = max(s.number, r.txnNumber)

@@ -271,7 +271,9 @@ func (r *request) inTransaction(run func() (bsoncore.Document, error)) (bsoncore
 		return run()
 	}
 	if !r.command.inTxn {
-		r.txn.abort()
+		if start {
+			r.txn.abort()
+		}
 		return nil, document.NewError(document.Code(263), "Cannot run '%s' in a multi-document transaction.", r.name)
 	}
 	if err := r.outsideTransactions(); err != nil {
@@ -301,8 +303,13 @@ func (r *request) joinTransaction(start bool) error {
 	case x.state == txnCommitted && r.name != "commitTransaction":
 		return document.NewError(document.Code(256), "Transaction %d has been committed.", r.txnNumber)
 	}
-	if r.readConcern != nil && r.name != "commitTransaction" && r.name != "abortTransaction" {
-		return document.NewError(codeInvalidOptions, "Only the first command in a transaction may specify a readConcern")
+	if r.name != "commitTransaction" && r.name != "abortTransaction" {
+		if r.readConcern != nil {
+			return document.NewError(codeInvalidOptions, "Only the first command in a transaction may specify a readConcern")
+		}
+		if r.concern.given {
+			return document.NewError(codeInvalidOptions, "writeConcern is not allowed within a multi-statement transaction")
+		}
 	}
 	r.txn = x
 	return nil

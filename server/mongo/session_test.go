@@ -148,3 +148,32 @@ func TestFailedStatementsEndTransactions(t *testing.T) {
 	c.refused("d", within(cmd("killCursors", "c", "cursors", bson.A{int64(1)}), "startTransaction", true), 263)
 	c.refused("d", within(cmd("find", "c")), int32(codeNoSuchTransaction))
 }
+
+// TestRefusedCommandsLeaveTheTransaction: what is refused before it is carried out neither ends the transaction nor is part of it; and a
+// retryable write with its number is no write beside it.
+func TestRefusedCommandsLeaveTheTransaction(t *testing.T) {
+	c := dial(t, newServer(t, nil))
+	lsid := cmd("id", bson.Binary{Subtype: bson.TypeBinaryUUID, Data: []byte("0123456789abcdef")})
+	within := func(command bson.D, more ...any) bson.D {
+		return with(command, append(more, "lsid", lsid, "txnNumber", int64(1), "autocommit", false)...)
+	}
+	insert := func(id int) bson.D { return cmd("insert", "c", "documents", bson.A{cmd("_id", id)}) }
+	c.must("d", cmd("create", "c"))
+	c.must("d", within(insert(1), "startTransaction", true))
+	for _, refused := range []struct {
+		command bson.D
+		code    int32
+	}{
+		{within(cmd("count", "c")), 263},
+		{within(insert(2), "writeConcern", cmd("w", 1)), 72},
+		{within(cmd("find", "c"), "readConcern", cmd("level", "local")), 72},
+		{with(insert(3), "lsid", lsid, "txnNumber", int64(1)), 217},
+	} {
+		c.refused("d", refused.command, refused.code)
+	}
+	c.must("admin", within(cmd("commitTransaction", 1)))
+	c.refused("d", with(insert(3), "lsid", lsid, "txnNumber", int64(1)), 217)
+	if n := c.must("d", cmd("count", "c")).Lookup("n").AsInt64(); n != 1 {
+		t.Errorf("%d documents are there, not the one of the transaction", n)
+	}
+}
