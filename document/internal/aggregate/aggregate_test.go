@@ -316,6 +316,27 @@ func TestCovariances(t *testing.T) {
 	}
 }
 
+// TestDeviationsWithoutANumber: of a window that loses documents there is no deviation while it has a number that is not finite, and there
+// is one again when that has left it.
+func TestDeviationsWithoutANumber(t *testing.T) {
+	const stage = `[{"$setWindowFields": {"sortBy": {"_id": 1}, "output": {
+		"one": {"$stdDevPop": "$n", "window": {"documents": [0, 0]}},
+		"two": {"$stdDevSamp": "$n", "window": {"documents": [-1, 0]}}}}}, {"$project": {"one": 1, "two": 1}}]`
+	for _, beyond := range []string{"NaN", "Infinity"} {
+		docs := `[{"_id": 1, "n": {"$numberDouble": "` + beyond + `"}}, {"_id": 2, "n": 1}, {"_id": 3, "n": 2}]`
+		m := &memory{collections: map[string][]document{"c": parseJSON(t, docs)}}
+		got, err := m.run(parseJSON(t, stage), options())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text := relaxedLines(t, got); text != `{"_id":1,"one":null,"two":null}
+{"_id":2,"one":0,"two":null}
+{"_id":3,"one":0,"two":0.7071067811865476}` {
+			t.Errorf("%s:\n%s", beyond, text)
+		}
+	}
+}
+
 func relaxedLines(t *testing.T, docs []document) string {
 	lines := make([]string, len(docs))
 	for i, doc := range docs {

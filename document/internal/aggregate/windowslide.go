@@ -78,6 +78,7 @@ func (s *deviationState) at(ctx context.Context, i int64) (value, error) {
 	if first >= s.to { // nothing of the old window is left
 		s.from, s.to = first, first
 		s.clear()
+		s.infinite = 0
 	}
 	for n := 1; s.to < last; s.to, n = s.to+1, n+1 {
 		if n%pollEvery == 0 && ctx.Err() != nil {
@@ -95,6 +96,7 @@ func (s *deviationState) at(ctx context.Context, i int64) (value, error) {
 	return s.result(), nil
 }
 
+// clear forgets the finite numbers.
 func (s *deviationState) clear() { s.count, s.sum, s.squares = 0, number.Sum{}, number.Sum{} }
 
 // update adds a document when direction is 1, and takes it back when it is -1.
@@ -126,15 +128,13 @@ func (s *deviationState) update(i, direction int64) error {
 }
 
 func (s *deviationState) result() value {
-	n := s.count + s.infinite
+	n := s.count
 	if s.f.op == "$stdDevSamp" {
 		n--
 	}
 	squares := s.squares.Result().Float64()
 	switch {
-	case s.infinite > 0:
-		return doubleValue(math.NaN())
-	case n <= 0:
+	case n <= 0 || s.infinite > 0: // where documents only come, the latter is NaN
 		return null()
 	case squares < 0 || s.count == 1 && s.f.op == "$stdDevPop":
 		return int32Value(0)
