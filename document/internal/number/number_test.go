@@ -142,6 +142,22 @@ func TestSumInOrder(t *testing.T) {
 	}
 }
 
+// TestMergedInfinities: an infinity with other numbers behind it stays one in the sum that it is merged into.
+func TestMergedInfinities(t *testing.T) {
+	for _, infinity := range []float64{math.Inf(1), math.Inf(-1)} {
+		var behind, sum Sum
+		for _, n := range []Number{Double(infinity), Int32(3), Double(0.5)} {
+			behind.Add(n)
+		}
+		sum.Add(Int32(2))
+		sum.Merge(&behind)
+		sum.Merge(&behind)
+		if got := sum.Result().Float64(); got != infinity {
+			t.Errorf("%g and numbers behind it are %g", infinity, got)
+		}
+	}
+}
+
 func TestAverageAndDeviation(t *testing.T) {
 	var a Average
 	if _, ok := a.Result(); ok {

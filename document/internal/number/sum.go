@@ -81,9 +81,13 @@ func (s *Sum) Merge(o *Sum) {
 	}
 	if o.moved {
 		s.move()
-		s.doubles.add(o.doubles.sum)
-		if o.doubles.rest != 0 && !math.IsInf(o.doubles.sum, 0) { // what an infinity leaves is no number
-			s.doubles.add(o.doubles.rest)
+		if r := o.doubles.result(); math.IsNaN(r) || math.IsInf(r, 0) { // the two halves are no numbers then
+			s.doubles.add(r)
+		} else {
+			s.doubles.add(o.doubles.sum)
+			if o.doubles.rest != 0 {
+				s.doubles.add(o.doubles.rest)
+			}
 		}
 	}
 	if o.decimal {
