@@ -3,7 +3,6 @@ package tree
 import (
 	"encoding/binary"
 	"fmt"
-	"sync/atomic"
 
 	"github.com/pandodb/pando/internal/corrupt"
 	"github.com/pandodb/pando/internal/record"
@@ -186,6 +185,15 @@ func (r *reader) pointer() segment.Pointer {
 // decodeNode reads a node that must be of the given level. It believes nothing: the checksum says that the bytes are what
 // was written, not that what was written was right.
 func decodeNode(raw []byte, level int) (*body, error) {
+	b := new(body)
+	if err := b.decode(raw, level); err != nil {
+		return nil, err
+	}
+	return b, nil
+}
+
+// decode is decodeNode into a body that nobody else has, whose arrays serve again. After an error it is not to be used.
+func (b *body) decode(raw []byte, level int) error {
 	r := &reader{raw: raw}
 	if v := r.byte(); v != nodeVersion {
 		r.fail("version %d of the node format is not known", v)
@@ -202,9 +210,10 @@ func decodeNode(raw []byte, level int) (*body, error) {
 		r.fail("a node without children")
 	}
 	if r.err != nil {
-		return nil, r.err
+		return r.err
 	}
-	b := &body{level: level}
+	b.level, b.filterPtr, b.filters = level, segment.Pointer{}, nil
+	b.keys, b.deltas = b.keys[:0], b.deltas[:0]
 	if flags&nodeFilterBlob != 0 {
 		b.filterPtr = r.pointer()
 	}
@@ -218,30 +227,40 @@ func decodeNode(raw []byte, level int) (*body, error) {
 		r.fail("%d bytes after the last slot", len(raw)-r.at)
 	}
 	if r.err != nil {
-		return nil, r.err
+		return r.err
 	}
 	b.index()
 	if b.skip < len(prefix) && n > 1 {
 		r.fail("separators do not share their prefix")
-		return nil, r.err
+		return r.err
 	}
 	b.attach()
-	return b, nil
+	return nil
 }
 
 // allot makes the arrays for n children.
 func (b *body) allot(n int) {
-	b.slots = make([]slot, n)
-	b.counts = make([]atomic.Uint64, n)
-	b.ends = make([]uint32, n)
+	b.slots = cleared(b.slots, n)
+	b.counts = cleared(b.counts, n)
+	b.ends = cleared(b.ends, n)
+}
+
+// cleared returns n zero values, in the memory of s where that is enough.
+func cleared[T any](s []T, n int) []T {
+	if cap(s) < n {
+		return make([]T, n)
+	}
+	s = s[:n]
+	clear(s)
+	return s
 }
 
 // attach makes what a body needs beside its stored form: child nodes, or empty handles and filters.
 func (b *body) attach() {
 	n := len(b.slots)
 	if b.level == 0 {
-		b.handles = make([]atomic.Uint64, n)
-		b.filterEnds = make([]uint32, n)
+		b.handles = cleared(b.handles, n)
+		b.filterEnds = cleared(b.filterEnds, n)
 		return
 	}
 	nodes := make([]node, n)

@@ -101,6 +101,39 @@ func TestNodeRoundTrip(t *testing.T) {
 	}
 }
 
+// TestNodesInOneBody: a body that has been that of another node before is like a new one.
+func TestNodesInOneBody(t *testing.T) {
+	nodes := []*body{sampleLeaves(), sample(1, "m"), sample(3), sampleLeaves(), sample(2, "", "a"), sample(0, "a\x00", "a\x00\x00"), sample(0), sampleLeaves()}
+	used := new(body)
+	for i, b := range nodes {
+		raw := appendNode(nil, b)
+		fresh, err := decodeNode(raw, b.level)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := used.decode(raw, b.level); err != nil {
+			t.Fatal(err)
+		}
+		if again := appendNode(nil, used); !bytes.Equal(again, raw) {
+			t.Errorf("node %d: %x gives %x", i, raw, again)
+		}
+		for _, key := range []string{"", "a", "a\x00", "a\x00\x00b", "b", "m", "z"} {
+			if got, want := used.find([]byte(key)), fresh.find([]byte(key)); got != want {
+				t.Errorf("node %d: %q is in child %d, not %d", i, key, got, want)
+			}
+		}
+		if used.level > 0 {
+			continue
+		}
+		for j := range used.handles {
+			if used.handles[j].Load() != 0 || len(used.filterOf(j)) > 0 || len(used.deltasOf(j)) != len(fresh.deltasOf(j)) {
+				t.Errorf("node %d: leaf %d has a page, a filter, or deltas, of a node before", i, j)
+			}
+			used.handles[j].Store(1) // is not to be there in the next one
+		}
+	}
+}
+
 func TestRootRefusesNonsense(t *testing.T) {
 	good := appendRoot(nil, rootInfo{ptr: pointer(5), level: 2, count: 7, expiry: 3})
 	for i := range good {

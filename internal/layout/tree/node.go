@@ -210,13 +210,13 @@ func (b *body) index() {
 	n := len(b.ends)
 	b.skip = 0
 	if n < 2 {
-		b.heads = nil
+		b.heads = b.heads[:0]
 		return
 	}
 	first, last := b.separator(1), b.separator(n-1)
 	b.skip = commonPrefix(first, last)
 	b.prefix = head(first[:b.skip])
-	b.heads = make([]uint64, n-1)
+	b.heads = cleared(b.heads, n-1)
 	for i := range b.heads {
 		b.heads[i] = head(b.separator(i + 1)[b.skip:])
 	}

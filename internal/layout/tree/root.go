@@ -96,6 +96,9 @@ func (r *root) GetRead(s *layout.Scratch, hash uint64, key []byte) (record.Recor
 	if b == nil || err != nil {
 		return record.Record{}, false, err
 	}
+	if fresh {
+		defer r.tree.reuse(b)
+	}
 	if rec, ok, hit := r.getCopy(s, b, i, hash, key); hit {
 		return rec, ok, nil
 	}
@@ -146,7 +149,7 @@ func (r *root) getCopy(s *layout.Scratch, b *body, i int, hash uint64, key []byt
 }
 
 // descend finds the slot of the leaf for key, reading nodes where it has to; fresh says that the node of the leaf was read for this
-// question alone. The body is nil when the tree is empty.
+// question alone: then reuse is to have it in the end. The body is nil when the tree is empty.
 //
 // A node of the lowest level is read for its first question alone, without its filters, and kept from the second one on: a store of many
 // small keyspaces has most of its nodes asked once, and with the filters it would read half as much again, and keep all of it.
@@ -157,7 +160,7 @@ func (r *root) descend(s *layout.Scratch, key []byte) (b *body, i int, fresh boo
 	}
 	for {
 		if fresh = n.level == 0 && n.body.Load() == nil && !n.asked.Swap(true); fresh {
-			b, err = r.readEntries(s, n.ptr, n.level)
+			b, err = r.readBriefly(s, n)
 		} else {
 			b, err = r.load(s, n)
 		}
@@ -195,8 +198,11 @@ func (r *root) load(s *layout.Scratch, n *node) (*body, error) {
 // reports it.
 func (r *root) readNode(s *layout.Scratch, p segment.Pointer, level int) (*body, error) {
 	b, err := r.readEntries(s, p, level)
-	if err != nil || b.filterPtr.IsZero() {
-		return b, err
+	if err != nil {
+		return nil, err
+	}
+	if b.filterPtr.IsZero() {
+		return b, nil
 	}
 	raw, err := r.readBlob(&s.Blob, b.filterPtr, segment.KindFilter)
 	if err != nil {
@@ -210,15 +216,29 @@ func (r *root) readNode(s *layout.Scratch, p segment.Pointer, level int) (*body,
 
 // readEntries reads a node without its filters.
 func (r *root) readEntries(s *layout.Scratch, p segment.Pointer, level int) (*body, error) {
+	b := new(body)
+	return b, r.readInto(s, b, p, level)
+}
+
+// readBriefly is readEntries for one who needs the body no longer than for a question, and then gives it to reuse.
+func (r *root) readBriefly(s *layout.Scratch, n *node) (*body, error) {
+	b, ok := r.tree.bodies.Get().(*body)
+	if !ok {
+		b = new(body)
+	}
+	return b, r.readInto(s, b, n.ptr, n.level)
+}
+
+// readInto reads a node, without its filters, into a body that nobody else has.
+func (r *root) readInto(s *layout.Scratch, b *body, p segment.Pointer, level int) error {
 	raw, err := r.readBlob(&s.Blob, p, segment.KindInner)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	b, err := decodeNode(raw, level)
-	if err != nil {
-		return nil, fmt.Errorf("keyspace %d: segment %d: node at %d: %w", r.keyspace, p.Segment, p.Offset, err)
+	if err := b.decode(raw, level); err != nil {
+		return fmt.Errorf("keyspace %d: segment %d: node at %d: %w", r.keyspace, p.Segment, p.Offset, err)
 	}
-	return b, nil
+	return nil
 }
 
 // readBlob reads a blob that must be of the given kind and of this keyspace.

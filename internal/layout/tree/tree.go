@@ -9,8 +9,19 @@ import (
 
 // Tree is the layout. One serves all keyspaces of a database.
 type Tree struct {
-	ring  ring
-	spare sync.Pool // *cursorMemory
+	ring   ring
+	spare  sync.Pool // *cursorMemory
+	bodies sync.Pool // *body: of nodes that were read for one question
+}
+
+// keptBody is how much memory a body may take that is kept for the next node.
+const keptBody = 64 << 10
+
+// reuse takes a body that nobody is going to look at any more.
+func (t *Tree) reuse(b *body) {
+	if b.memory() <= keptBody {
+		t.bodies.Put(b)
+	}
 }
 
 // New returns the layout.
