@@ -182,7 +182,7 @@ func (e *Engine) newSettlement(ctx context.Context, v *view.View, group []*view.
 	return s
 }
 
-// run makes the new roots.
+// run makes the new roots. It tries all of them where the device fails, see goOn.
 func (s *settlement) run() error {
 	ids := map[uint32]bool{}
 	for _, id := range keyspacesOf(s.group) {
@@ -195,14 +195,26 @@ func (s *settlement) run() error {
 			ids[ks.ID] = true
 		}
 	}
+	var failed error
 	for _, id := range sortedIDs(ids) {
 		if ks := live[id]; ks != nil {
-			if err := s.apply(ks); err != nil {
+			if err := s.apply(ks); err != nil && !s.goOn(&failed, err) {
 				return fmt.Errorf("keyspace %q: %w", ks.Name, err)
 			}
 		}
 	}
-	return s.dropRoots(live)
+	return cmp.Or(failed, s.dropRoots(live))
+}
+
+// goOn keeps the first failure of the device, with which the round is to end, for when the rest has been tried, and reports whether err is
+// one: what cannot be read counts as damaged half a minute after the first attempt, and if each place had its first attempt when the one
+// before it is done with, nothing would settle for as many half minutes. Only who asks for a compaction is told at once.
+func (s *settlement) goOn(first *error, err error) bool {
+	if s.work.rewrite || !errors.Is(err, segment.ErrUnreadable) {
+		return false
+	}
+	*first = cmp.Or(*first, err)
+	return true
 }
 
 // apply merges the changes of one keyspace into its root.
@@ -229,10 +241,7 @@ func (s *settlement) apply(ks *Keyspace) error {
 		Now: e.Now(), Codec: codec, Dictionary: dictionary, LeafBytes: int(ks.LeafBytes), NoFilters: ks.NoFilters,
 		Victims: s.victimFunc(), Rewrite: s.work.rewrite, Progress: s.work.progress,
 	})
-	if err == nil {
-		err = changes.err
-	}
-	if err != nil {
+	if err = cmp.Or(err, changes.err, changes.failed); err != nil {
 		return err
 	}
 	s.roots[ks.ID] = fresh
@@ -253,7 +262,7 @@ func outside(moved []layout.Change, ranges []layout.Range) []layout.Change {
 	})
 }
 
-// dropRoots frees what dropped keyspaces left behind, and tries all of them where the device fails.
+// dropRoots frees what dropped keyspaces left behind.
 func (s *settlement) dropRoots(live map[uint32]*Keyspace) error {
 	var failed error
 	for id, r := range s.roots {
@@ -261,11 +270,9 @@ func (s *settlement) dropRoots(live map[uint32]*Keyspace) error {
 			continue
 		}
 		if err := s.e.trees.Free(s.ctx, r, s.writer); err != nil {
-			err = fmt.Errorf("free dropped keyspace %d: %w", id, err)
-			if !errors.Is(err, segment.ErrUnreadable) {
+			if err = fmt.Errorf("free dropped keyspace %d: %w", id, err); !s.goOn(&failed, err) {
 				return err
 			}
-			failed = cmp.Or(failed, err)
 			continue
 		}
 		s.roots[id] = nil
@@ -357,7 +364,8 @@ type settledChanges struct {
 	ahead  bool // from stands on a change that has not been handed out
 	ended  bool
 	change *layout.Change
-	left   int // changes until the context is asked and progress reported
+	left   int   // changes until the context is asked and progress reported
+	failed error // of the device: nothing of the outcome counts
 	err    error
 }
 
@@ -396,7 +404,7 @@ func (c *settledChanges) nextOfBoth() bool {
 			}
 		}
 		c.change, c.moved = &c.moved[0], c.moved[1:]
-		c.err = c.s.adopt(c.change.Record.Value)
+		c.err = c.s.keep(c.change.Record.Value)
 		return c.err == nil
 	}
 	return c.ahead && c.fromTables()
@@ -409,18 +417,38 @@ func (c *settledChanges) fromTables() bool {
 	r := &c.change.Record
 	c.s.merged += int64(len(c.change.Key) + len(r.Value) + mergedOverhead)
 	if r.Kind == record.Apart {
-		c.err = c.s.adopt(r.Value)
+		if err := c.s.adopt(r.Value); err != nil && !c.s.goOn(&c.failed, err) {
+			c.err = err
+		}
 	}
 	return c.err == nil
 }
 
-// adopt counts a value apart as live: from now on a root refers to it.
-func (s *settlement) adopt(encoded []byte) error {
+// keep counts a value apart as live: from now on a root refers to it.
+func (s *settlement) keep(encoded []byte) error {
 	ref, err := value.DecodeRef(encoded)
 	if err != nil {
 		return err
 	}
 	return value.Keep(s.e.store, ref, s.writer)
+}
+
+// adopt is keep for a value that comes from the log. Of a long one where that is lost which says where its chunks lie, all counts as live
+// that they may lie in. So it lasts as long as the value does, which may come back when the device does; who frees the value takes no more
+// off than was counted; and what else that keeps is given back when values are counted anew.
+func (s *settlement) adopt(encoded []byte) error {
+	err := s.keep(encoded)
+	if !errors.Is(err, corrupt.Err) {
+		return err
+	}
+	ref, broken := value.DecodeRef(encoded)
+	if broken != nil {
+		return broken
+	}
+	s.e.o.Logger.Error("damage found while settling: where the chunks of a value lie is lost, and what they may lie in goes on taking room",
+		"keyspace", ref.Keyspace, "bytes", ref.Length, "error", err)
+	s.writer.KeepAll(ref.Segment, s.e.root.Current().Seq)
+	return nil
 }
 
 // mergedOverhead is what a record takes in a memtable beside its key and value, about.

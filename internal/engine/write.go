@@ -238,7 +238,8 @@ func (e *Engine) applyOne(t *memtable.Table, c *command.Command, hash, seq uint6
 }
 
 // referTo notes that the log refers to a value apart: who loses the record loses it too, and its segments are not to be cleaned before
-// the record has settled. A value that cannot be read protects nothing; reading it tells.
+// the record has settled. Where the chunks of a value lie is not known while the device does not tell: so it is every segment that they
+// may lie in.
 func (e *Engine) referTo(encoded []byte, seq uint64) {
 	ref, err := value.DecodeRef(encoded)
 	if err != nil {
@@ -254,7 +255,8 @@ func (e *Engine) referTo(encoded []byte, seq uint64) {
 		return nil
 	})
 	if err != nil {
-		e.o.Logger.Error("a value that was just stored cannot be read", "error", err)
+		e.o.Logger.Error("where the chunks of a value lie cannot be read", "error", err)
+		e.store.RaiseLastSeq(ref.Segment, seq)
 	}
 }
 

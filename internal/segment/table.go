@@ -30,6 +30,15 @@ func (s *Store) SetLastSeq(segment uint32, seq uint64) {
 	s.distrust(f)
 }
 
+// RaiseLastSeq is SetLastSeq for all segments of values that are no newer than newest: something lies in them, and nobody knows in which.
+func (s *Store) RaiseLastSeq(newest uint32, seq uint64) {
+	for id, f := range *s.files.Load() {
+		if f.class == Values && id <= newest {
+			s.SetLastSeq(id, seq)
+		}
+	}
+}
+
 func (f *file) raiseSeq(seq uint64) bool {
 	for {
 		old := f.lastSeq.Load()

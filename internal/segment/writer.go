@@ -213,6 +213,19 @@ func (w *Writer) Keep(p Pointer) {
 	}
 }
 
+// KeepAll accounts everything live, when the Writer is committed, that lies in segments of values that are no newer than newest, and that the
+// log has referred to since the sequence number settled: a root will refer to some of it, and nobody knows to what.
+func (w *Writer) KeepAll(newest uint32, settled uint64) {
+	if w.pending == nil {
+		return
+	}
+	for id, f := range *w.store.files.Load() {
+		if f.class == Values && id <= newest && f.lastSeq.Load() > settled {
+			w.pending[id] += max(f.size.Load()-f.live.Load()-w.pending[id], 0)
+		}
+	}
+}
+
 // Written is the number of bytes appended so far, headers included.
 func (w *Writer) Written() int64 { return w.written }
 

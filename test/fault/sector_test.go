@@ -38,6 +38,17 @@ type sectorFile struct {
 	name string
 }
 
+// wholly is a file system of which sectors of segments cannot be read by who writes them either. Such files are not mapped.
+type wholly struct{ *sectors }
+
+func (w wholly) Create(name string) (vfs.File, error) {
+	f, err := w.sectors.Create(name)
+	if err != nil || !inSegment(name) {
+		return f, err
+	}
+	return &sectorFile{f, w.sectors, name}, nil
+}
+
 var errDevice = errors.New("the device fails")
 
 func (s *sectors) Open(name string) (vfs.File, error) {

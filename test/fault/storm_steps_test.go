@@ -74,8 +74,6 @@ func (s *storm) value() []byte {
 	s.drawn++
 	bytesOf := noise(fmt.Sprint(s.drawn))
 	switch n := s.rng.IntN(40); {
-	case n == 0 && s.lossy:
-		return bytes.Repeat(bytesOf, 1+s.rng.IntN(100)) // one chunk: where the index of several is lost nothing settles, see docs/operating.md
 	case n == 0:
 		return bytes.Repeat(bytesOf, 1+s.rng.IntN(3000)) // up to several chunks
 	case n < 6:

@@ -96,6 +96,9 @@ func newStorm(t *testing.T, seed uint64) *storm {
 func (s *storm) plug(base *memfs.FS) {
 	s.base, s.device = base, &sectors{FS: base}
 	s.fs = faultfs.New(s.device)
+	if s.lossy {
+		s.fs = faultfs.New(wholly{s.device})
+	}
 	s.options.FS = s.fs
 }
 

@@ -50,6 +50,7 @@ type applier struct {
 	fresh  []*node // new nodes of the lowest level, to enter into the ring
 	memory int64   // of fresh nodes that are kept
 	all    bool    // every node must be looked at
+	failed error   // what is to be freed cannot be read: nothing of the outcome counts
 	next   struct {
 		exists bool // the leaf at hand has a right neighbour in its node
 		hi     []byte
@@ -105,6 +106,9 @@ func (a *applier) run() (*root, error) {
 		}
 	} else if err := a.plant(); err != nil {
 		return nil, err
+	}
+	if a.failed != nil {
+		return nil, a.failed
 	}
 	e, err := a.finish(top)
 	if err != nil {
@@ -324,14 +328,6 @@ func (a *applier) victim(p segment.Pointer) bool {
 
 // free frees a blob of the old tree.
 func (a *applier) free(p segment.Pointer) { a.w.Free(p) }
-
-// freeValue frees a value apart.
-func (a *applier) freeValue(ref []byte) error {
-	if a.root.env.FreeValue == nil {
-		return fmt.Errorf("no way to free a value apart")
-	}
-	return a.root.env.FreeValue(a.w, ref)
-}
 
 func (a *applier) progress(n int) {
 	if a.o.Progress != nil {

@@ -4,22 +4,44 @@ import (
 	"errors"
 
 	"github.com/pandodb/pando/internal/corrupt"
+	"github.com/pandodb/pando/internal/record"
 	"github.com/pandodb/pando/internal/segment"
 )
 
-// What is dropped is read for the values apart that it refers to, which have to be freed. What the device does not give back keeps it from
-// being dropped until it counts as damaged, which takes each place half a minute from the first attempt on: so all places are tried at each
-// attempt, or many of them would take as many half minutes, in which nothing settles.
+// What is dropped is read for the values apart that it refers to, and of a long value that is overwritten where its chunks lie: they have
+// to be freed. What the device does not give back keeps it from being dropped until it counts as damaged, which takes each place half a
+// minute from the first attempt on: so all places are tried at each attempt, or many of them would take as many half minutes, in which
+// nothing settles. Only who writes everything anew is told at once.
 
-// goOn keeps the first failure of the device for when the rest has been tried. It reports whether err is one.
-func goOn(first *error, err error) bool {
-	if !errors.Is(err, segment.ErrUnreadable) {
+// goOn keeps the first failure of the device, with which the Apply is to end, for when the rest has been tried. It reports whether err is
+// one.
+func (a *applier) goOn(err error) bool {
+	if a.o.Rewrite || !errors.Is(err, segment.ErrUnreadable) {
 		return false
 	}
-	if *first == nil {
-		*first = err
+	if a.failed == nil {
+		a.failed = err
 	}
 	return true
+}
+
+// bury frees what an old record refers to.
+func (a *applier) bury(r record.Record) error {
+	if r.Kind != record.Apart {
+		return nil
+	}
+	return a.freeValue(r.Value)
+}
+
+// freeValue frees a value apart.
+func (a *applier) freeValue(ref []byte) error {
+	if a.root.env.FreeValue == nil {
+		return errors.New("no way to free a value apart")
+	}
+	if err := a.root.env.FreeValue(a.w, ref); err != nil && !a.goOn(err) {
+		return err
+	}
+	return nil
 }
 
 // dropLeaf frees a leaf of which nothing remains. It is read only when a value of it may lie apart.
@@ -45,16 +67,15 @@ func (a *applier) buryLeaf(b *body, i int) error {
 	if err := a.base.Reset(raw); err != nil {
 		return a.root.badLeaf(b, i, err)
 	}
-	var failed error
 	for a.base.Next() {
-		if err := a.bury(a.base.Record()); err != nil && !goOn(&failed, err) {
+		if err := a.bury(a.base.Record()); err != nil {
 			return err
 		}
 	}
 	if err := a.base.Err(); err != nil {
 		return a.root.badLeaf(b, i, err)
 	}
-	return failed
+	return nil
 }
 
 // passOver makes little of damage in what is dropped: it must not keep anybody from getting rid of it. What cannot be found any more
@@ -82,23 +103,22 @@ func (a *applier) dropNode(n *node) error {
 			return a.root.passOver(err)
 		}
 	}
-	var failed error
 	if b.level > 0 {
 		for _, child := range b.children {
-			if err := a.dropNode(child); err != nil && !goOn(&failed, err) {
+			if err := a.dropNode(child); err != nil && !a.goOn(err) {
 				return err
 			}
 		}
-		return failed
+		return nil
 	}
 	a.out.nodes = append(a.out.nodes, n)
 	if !b.filterPtr.IsZero() {
 		a.free(b.filterPtr)
 	}
 	for i := range b.slots {
-		if err := a.dropLeaf(b, i); err != nil && !goOn(&failed, err) {
+		if err := a.dropLeaf(b, i); err != nil && !a.goOn(err) {
 			return err
 		}
 	}
-	return failed
+	return nil
 }

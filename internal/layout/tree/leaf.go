@@ -267,14 +267,6 @@ func inRanges(ranges []layout.Range, key []byte) bool {
 	return len(ranges) > 0 && bytes.Compare(ranges[0].Lo, key) <= 0 && (ranges[0].Hi == nil || bytes.Compare(key, ranges[0].Hi) < 0)
 }
 
-// bury frees what an old record refers to.
-func (a *applier) bury(r record.Record) error {
-	if r.Kind != record.Apart {
-		return nil
-	}
-	return a.freeValue(r.Value)
-}
-
 // plan returns the size at which the leaf being written is cut. Many changes, and those that come after all old records,
 // fill leaves; otherwise what does not fit into one leaf is dealt out evenly, so that the leaves have room to grow.
 func (a *applier) plan(raw, hi []byte) int {

@@ -20,6 +20,9 @@ func (t *Tree) Free(ctx context.Context, r layout.Root, w *segment.Writer) error
 	if err := a.dropNode(tr.node); err != nil {
 		return err
 	}
+	if a.failed != nil {
+		return a.failed
+	}
 	for _, l := range a.out.leaves {
 		dropPage(tr.env, l.b.handles[l.i].Load())
 	}
