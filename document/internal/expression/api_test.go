@@ -24,6 +24,7 @@ func TestConstantsAndPaths(t *testing.T) {
 	for s, want := range map[string]string{
 		`{"$add": [1, 2]}`: `int {"$numberInt":"3"}`, `{"a": [1, {"$concat": ["x", "y"]}]}`: `object {"a": [{"$numberInt":"1"},"xy"]}`,
 		`"$$NOW"`: `date {"$date":{"$numberLong":"5"}}`, `"$$REMOVE"`: `missing`, `{"$literal": "$x"}`: `string "$x"`, `"$$given.a"`: `int {"$numberInt":"1"}`,
+		`{"$ifNull": [null, "x", "$a"]}`: `string "x"`, `{"$ifNull": [null, "$a", "x"]}`: "",
 		`"$a"`: "", `{"$rand": {}}`: "", `"$$open"`: "", `{"$add": [{"$rand": {}}, 1]}`: "",
 	} {
 		o := &Options{Now: time.UnixMilli(5), Let: []Variable{{"given", value(t, `{"a": 1}`)}, {Name: "open"}}}

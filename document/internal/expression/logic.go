@@ -181,9 +181,19 @@ next:
 	return raw, nil
 }
 
+// buildIfNull makes $ifNull, which is a constant where one decides before anything else is looked at.
 func buildIfNull(_ *parser, name string, operands []node) (node, error) {
 	if len(operands) < 2 {
 		return nil, mongoerror.New(1257300, "%s needs at least two arguments, had: %d", name, len(operands))
+	}
+	for _, n := range operands {
+		v, ok := isConstant(n)
+		if !ok {
+			break
+		}
+		if !isNullish(v) {
+			return n, nil
+		}
 	}
 	return &lazy{operands, func(st *state, operands []node) (bsoncore.Value, error) {
 		for _, n := range operands[:len(operands)-1] {
