@@ -79,13 +79,15 @@ type work struct {
 func (e *Engine) settle(ctx context.Context, w work) error {
 	e.settling.Lock()
 	defer e.settling.Unlock()
+	e.mu.Lock()
+	e.settles++
+	e.mu.Unlock()
 	err := e.settleLocked(ctx, w)
 	if isDiskFull(err) {
 		e.store.GiveBack()
 	}
 	e.mu.Lock()
-	e.attempts++
-	e.lastErr = err
+	e.settled, e.lastErr = e.settles, err
 	e.changed.Broadcast()
 	e.mu.Unlock()
 	e.epoch.Collect()

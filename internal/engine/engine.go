@@ -78,8 +78,9 @@ type Engine struct {
 	mu        sync.Mutex
 	views     map[*view.View]struct{} // every view that is not released
 	changed   *sync.Cond              // on mu: a checkpoint ended, or the engine closes
-	attempts  uint64                  // checkpoints that ended, well or not; on mu
-	lastErr   error                   // of the last checkpoint; on mu
+	settles   uint64                  // rounds of settling that began, one after the other; on mu
+	settled   uint64                  // those of them that ended, well or not; on mu
+	lastErr   error                   // of the last one that ended; on mu
 	doomed    []doomedSegment         // on mu
 	recent    []*view.Table           // settled tables kept for open optimistic transactions; on mu
 	starts    map[*Start]struct{}     // open optimistic transactions; on mu

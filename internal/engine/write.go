@@ -335,19 +335,20 @@ func (e *Engine) freeze(records, bytes int) error {
 	return nil
 }
 
-// awaitSettled waits until at most n frozen memtables are left. It fails when a checkpoint fails meanwhile. The caller leads.
+// awaitSettled waits until at most n frozen memtables are left. It fails when a round of settling fails that began meanwhile: one that was
+// on its way already may have met with what has passed since. The caller leads.
 func (e *Engine) awaitSettled(n int) error {
 	start := e.o.Clock.Now()
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	attempts := e.attempts
+	begun := e.settles
 	for len(e.current.Load().Tables)-1 > n {
 		if e.closed.Load() {
 			return ErrClosed
 		}
 		e.wakeWorker()
 		e.changed.Wait()
-		if e.attempts != attempts && e.lastErr != nil && len(e.current.Load().Tables)-1 > n {
+		if e.settled > begun && e.lastErr != nil && len(e.current.Load().Tables)-1 > n {
 			return fmt.Errorf("settle the memtable: %w", e.lastErr)
 		}
 	}

@@ -198,3 +198,48 @@ func TestCleaningOfValuesThatCannotBeReadForAWhile(t *testing.T) {
 		}
 	})
 }
+
+// A checkpoint that was on its way when the fault was in force fails, and who asks for one after the fault has passed has nothing to do
+// with that: the next one is theirs.
+func TestCheckpointAfterTheFault(t *testing.T) {
+	ffs := faultfs.New(memfs.New())
+	db, err := pando.Open("db", &pando.Options{FS: ffs})
+	if err != nil {
+		t.Fatal(err)
+	}
+	put := func(key string) {
+		t.Helper()
+		if err := db.Put([]byte(key), []byte("value")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put("before")
+	begun, end := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	ffs.OnCall(func(op faultfs.Op, name string) (err error) {
+		if op == faultfs.OpWriteAt && filepath.Ext(name) == ".seg" {
+			once.Do(func() {
+				close(begun)
+				<-end
+				err = errDevice
+			})
+		}
+		return err
+	})
+	during, after := make(chan error, 1), make(chan error, 1)
+	go func() { during <- db.Checkpoint(ctx) }()
+	<-begun
+	put("after")
+	go func() { after <- db.Checkpoint(ctx) }()
+	time.Sleep(50 * time.Millisecond) // so that the second one waits for the first; were it later the test would show nothing
+	close(end)
+	if err := <-during; !errors.Is(err, errDevice) {
+		t.Errorf("a checkpoint whose write fails: %v", err)
+	}
+	if err := <-after; err != nil {
+		t.Errorf("a checkpoint that was asked for meanwhile: %v", err)
+	}
+	if err := db.Close(); err != nil {
+		t.Error(err)
+	}
+}
