@@ -121,7 +121,7 @@ func (s *storm) judge(what string, err error) bool {
 	case errors.Is(err, faultfs.ErrInjected), errors.Is(err, errDevice), errors.Is(err, pando.ErrDiskFull):
 	case errors.Is(err, vfs.ErrNoSpace):
 		s.fatalf("%s: a full disk is not called that: %v", what, err)
-	case errors.Is(err, pando.ErrCorrupt) && s.lossy:
+	case errors.Is(err, pando.ErrCorrupt) && s.damages():
 		return true
 	default:
 		s.fatalf("%s: an error that says nothing of its cause: %v", what, err)

@@ -73,6 +73,7 @@ type storm struct {
 	since    time.Time
 	lossy    bool        // faults last so long that what cannot be read may be taken for lost
 	beside   atomic.Bool // leaves could not be read: what was written to them has settled beside them
+	doubtful atomic.Bool // a value that a power cut may have taken could not be read when the log was: it may turn out to be damaged
 	failed   bool        // the database takes no more writes
 	troubled bool        // there was a fault since the database was opened
 
@@ -165,17 +166,20 @@ func (s *storm) recover() {
 	}
 	s.model.wrote(inDefault, "key", cell{value: []byte("after")}, nil)
 	for range 2 {
-		if err := s.checkpoint(); err != nil && !(s.lossy && errors.Is(err, pando.ErrCorrupt)) {
+		if err := s.checkpoint(); err != nil && !(s.damages() && errors.Is(err, pando.ErrCorrupt)) {
 			s.fatalf("the fault has passed: %v", err)
 		}
 	}
 	s.lookAtAll()
-	if s.rng.IntN(4) == 0 && !s.lossy {
+	if s.rng.IntN(4) == 0 && !s.damages() {
 		report, err := s.db.Check(ctx)
 		s.must("check", errors.Join(err, report.Err()))
 	}
 	time.Sleep(forgotten)
 }
+
+// damages reports whether the faults may have damaged something for good.
+func (s *storm) damages() bool { return s.lossy || s.doubtful.Load() }
 
 // end deletes everything, after which nothing may be left.
 func (s *storm) end() {
@@ -183,7 +187,7 @@ func (s *storm) end() {
 	s.options.KeepChanges = 0
 	s.reopen()
 	s.lookAtAll()
-	if s.lossy {
+	if s.damages() {
 		s.judge("close", s.db.Close())
 		return
 	}
@@ -278,6 +282,9 @@ func (l stormLog) Handle(_ context.Context, r slog.Record) error {
 	line := r.Message
 	r.Attrs(func(a slog.Attr) bool { line += " " + a.String(); return true })
 	l.s.note("log: %s", line)
+	if strings.Contains(r.Message, "a value that the log refers to") && l.s.options.Profile != pando.Durable {
+		l.s.doubtful.Store(true)
+	}
 	if strings.Contains(r.Message, "lost to damage") && !l.s.beside.Load() {
 		l.s.t.Errorf("seed %d: %s", l.s.seed, line)
 	}
