@@ -22,6 +22,31 @@ func holds(t *testing.T, c *Cache, handles []Handle) {
 	}
 }
 
+// Of memory that nobody has used no more is touched than the pages take that are kept, and a little.
+func TestFewPagesTouchLittle(t *testing.T) {
+	c := New(64<<20, epoch.New())
+	defer c.Close()
+	const size = 10 << 10
+	var handles []Handle
+	for n := uint64(0); len(handles) == 0 || c.chunks[0].opened < len(c.chunks[0].frames); n++ {
+		h, err := c.Insert(content(n, size), 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		handles = append(handles, h)
+		if ahead := c.chunks[0].opened - len(handles); ahead > 2*(openBytes/size+1) {
+			t.Fatalf("%d frames more than %d pages have a header", ahead, len(handles))
+		}
+		if err := c.audit(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if s := c.Stats(); s.Bytes != 1<<c.shift {
+		t.Errorf("%d pages take %d bytes, want one chunk of %d", len(handles), s.Bytes, 1<<c.shift)
+	}
+	holds(t, c, handles)
+}
+
 // A few pages of each of several sizes share the chunks of the larger ones; a class with more of them gets chunks of its own.
 func TestFewPagesOfEachSize(t *testing.T) {
 	c := New(64<<20, epoch.New())

@@ -74,7 +74,7 @@ func (c *Cache) audit() error {
 				}
 			case kept:
 				keep++
-			case spent:
+			case spent, blank:
 				idle++
 			default:
 				idle++
@@ -82,7 +82,11 @@ func (c *Cache) audit() error {
 					free[ch.class]++
 				}
 			}
-			if s != spent && c.header(frame(n<<indexBits|i)).Generation.Load() == 0 {
+			generation := c.header(frame(n<<indexBits | i)).Generation.Load()
+			if (s == blank) != (i >= ch.opened) || s == blank && (generation != 0 || ch.generation != 0) {
+				return fmt.Errorf("chunk %d, frame %d of state %d: generation %d, %d are open", n, i, s, generation, ch.opened)
+			}
+			if s != spent && s != blank && generation == 0 {
 				return fmt.Errorf("chunk %d, frame %d: no generation", n, i)
 			}
 		}

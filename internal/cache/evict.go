@@ -16,6 +16,9 @@ func (c *Cache) stock(k int) {
 	if len(cl.free)+cl.out > want/2 && (len(cl.free) > 0 || cl.out >= want) {
 		return
 	}
+	if c.openMore(k) {
+		return
+	}
 	if len(c.warm) == 0 {
 		c.recall(k)
 		if len(c.warm) == 0 && c.surplus(k) {
@@ -82,7 +85,7 @@ func (c *Cache) recall(k int) {
 // holdsPins reports whether a pin would keep a chunk from being drained. c.mu is held.
 func (c *Cache) holdsPins(n int) bool {
 	for i, s := range c.chunks[n].frames {
-		if s != free && s != spent && c.header(frame(n<<indexBits|i)).Pins.Load() != 0 {
+		if s != free && s != spent && s != blank && c.header(frame(n<<indexBits|i)).Pins.Load() != 0 {
 			return true
 		}
 	}

@@ -16,6 +16,7 @@ const (
 	leaving              // evicted: readers may still be there
 	kept                 // evicted, no reader left, but pinned
 	spent                // has used up its generations
+	blank                // of a chunk that never had frames: has no header yet, and is in no list
 )
 
 // use is what becomes of a chunk.
@@ -35,6 +36,7 @@ type chunk struct {
 	class      int // index in Cache.classes, where there are frames
 	frames     []state
 	idle       int    // frames that are free or spent
+	opened     int    // frames, from the first on, that are not blank
 	moved      bool   // the huge page that begins here has come from the source at some time
 	generation uint32 // with which frames begin when the chunk is cut; 0 before that: a cache that is opened touches no chunk
 }
@@ -101,7 +103,7 @@ func (c *Cache) borrow(k int) (frame, bool) {
 		return 0, false
 	}
 	for i := k + 1; i < min(k+1+larger, len(c.classes)); i++ {
-		if len(c.classes[i].free) <= c.classes[i].spare() {
+		if len(c.classes[i].free) <= c.classes[i].spare() && !c.openMore(i) {
 			continue
 		}
 		cl.lent++
@@ -166,41 +168,83 @@ func (c *Cache) setFree(f frame) {
 
 // cut gives a chunk without frames to class k. It is false when the budget has none left. c.mu is held.
 func (c *Cache) cut(k int) bool {
-	n, ok := c.uncutChunk()
+	n, unused, ok := c.uncutChunk()
 	if !ok {
 		return false
 	}
 	ch, cl := &c.chunks[n], &c.classes[k]
 	cl.chunks = append(cl.chunks, n)
-	ch.use, ch.class, ch.idle = cut, k, cl.count
+	ch.use, ch.class, ch.idle, ch.opened = cut, k, cl.count, 0
 	ch.frames = slices.Grow(ch.frames[:0], cl.count)[:cl.count]
-	clear(ch.frames)
-	c.writeHeaders(n, cl)
-	for i := range cl.count {
-		cl.free = append(cl.free, frame(n<<indexBits|(cl.count-1-i)))
+	for i := range ch.frames {
+		ch.frames[i] = blank
 	}
+	if unused {
+		c.open(n, openBytes/cl.size+1)
+	} else {
+		c.open(n, cl.count)
+	}
+	c.strides[n].Store(uint32(cl.size)) // from now on readers find the frames
 	return true
 }
 
+// openBytes is about how much of the memory that nobody has used yet gets frames at a time: where few pages are kept most of a chunk is
+// never asked for, and then the system need not provide it.
+const openBytes = 64 << 10
+
+// openMore opens more frames of the chunk that class k was given last. It is false where all are open. c.mu is held.
+func (c *Cache) openMore(k int) bool {
+	cl := &c.classes[k]
+	if len(cl.chunks) == 0 {
+		return false
+	}
+	n := cl.chunks[len(cl.chunks)-1]
+	before := c.chunks[n].opened
+	c.open(n, openBytes/cl.size+1)
+	return c.chunks[n].opened > before
+}
+
+// open begins the generations of so many further frames of a chunk, as far as it has them, and makes them free. Handles tell an earlier
+// page at the place of a frame by its generation, so those of all frames begin at once in a chunk that has had some. c.mu is held.
+func (c *Cache) open(n, frames int) {
+	ch := &c.chunks[n]
+	cl := &c.classes[ch.class]
+	from, to := ch.opened, min(ch.opened+frames, cl.count)
+	generation := max(ch.generation, 1) // no handle is 0
+	memory := c.slab[n<<c.shift : (n+1)<<c.shift]
+	for i := from; i < to; i++ {
+		head := headerAt(memory[i*cl.size:])
+		head.Generation.Store(generation)
+		head.Pins.Store(0)
+		head.Referenced.Store(0)
+	}
+	for i := to - 1; i >= from; i-- {
+		ch.frames[i] = free
+		cl.free = append(cl.free, frame(n<<indexBits|i))
+	}
+	ch.opened = to
+}
+
 // uncutChunk takes a warm chunk, or else the cold one at the lowest address: what is given back to the system some day then
-// lies together at the end, as huge pages need. c.mu is held.
-func (c *Cache) uncutChunk() (n int, ok bool) {
+// lies together at the end, as huge pages need. It is unused if it has never had frames, and its memory is nothing but zeros.
+// c.mu is held.
+func (c *Cache) uncutChunk() (n int, unused, ok bool) {
 	if last := len(c.warm) - 1; last >= 0 {
 		n = c.warm[last]
 		c.warm = c.warm[:last]
-		return n, true
+		return n, false, true
 	}
 	if c.resident >= c.limit {
-		return 0, false
+		return 0, false, false
 	}
 	for ; c.lowest < len(c.chunks); c.lowest++ {
-		if c.chunks[c.lowest].use == cold {
+		if ch := &c.chunks[c.lowest]; ch.use == cold {
 			c.resident++
 			c.provide(c.lowest)
-			return c.lowest, true
+			return c.lowest, ch.generation == 0 && !c.chunks[c.lowest&^(offheap.HugePage>>c.shift-1)].moved, true
 		}
 	}
-	return 0, false
+	return 0, false, false
 }
 
 // mostMoved bounds how many huge pages the cache takes from its source: each makes another mapping, of which a process may have some
@@ -227,19 +271,6 @@ func (c *Cache) provide(n int) {
 		first.moved = true
 		c.moved++
 	}
-}
-
-// writeHeaders begins the generations of the frames of a fresh chunk. Readers find them once the stride is known.
-func (c *Cache) writeHeaders(n int, cl *class) {
-	memory := c.slab[n<<c.shift : (n+1)<<c.shift]
-	generation := max(c.chunks[n].generation, 1) // no handle is 0
-	for i := range cl.count {
-		head := headerAt(memory[i*cl.size:])
-		head.Generation.Store(generation)
-		head.Pins.Store(0)
-		head.Referenced.Store(0)
-	}
-	c.strides[n].Store(uint32(cl.size))
 }
 
 // drain begins to take away the frames of a chunk. c.mu is held.
