@@ -162,27 +162,36 @@ func (c *Cursor) TakeInline(pairs []record.Pair) (n int) {
 		return 0
 	}
 	s := &c.sources[0]
-	a := c.arena
-	at := s.at
-	for ; at < len(s.run.entries) && n < len(pairs); at++ {
-		if !s.warm.holds(at) {
-			c.warmForward(s, at)
+	for more := true; more && s.at < len(s.run.entries) && n < len(pairs); {
+		if !s.warm.holds(s.at) {
+			c.warmForward(s, s.at)
 		}
-		node := s.run.entries[at].node
-		version := a.newest(node)
-		meta := *a.word(version, 1)
-		inline := meta&^metaLength == uint32(record.Inline)<<metaKindShift
-		if a.seq(version) > c.seq || !inline && meta>>metaKindShift&metaKind != uint32(record.Tombstone) {
-			break
-		}
-		if inline {
-			pairs[n].Key, pairs[n].Value = a.key(node), a.bytes(version, versionHeader, int(meta&metaLength))
-			n++
-		}
+		to := min(s.warm.batch.to, s.at+len(pairs)-n)
+		taken, passed := c.takeFrom(s.run.entries[s.at:to], pairs[n:])
+		n, s.at, more = n+taken, s.at+passed, s.at+passed == to
 	}
-	s.at, c.valid = at, false
+	c.valid = false
 	c.step(s)
 	return n
+}
+
+// takeFrom is TakeInline for some entries, for which there is room. It returns how many of them it has passed, too.
+func (c *Cursor) takeFrom(entries []entry, pairs []record.Pair) (n, passed int) {
+	a, seq := c.arena, c.seq
+	for i := range entries {
+		node := entries[i].node
+		version := a.newest(node)
+		meta := *a.word(version, 1)
+		kind := meta >> metaKindShift // and, above it, whether it expires
+		if a.seq(version) > seq || kind > uint32(record.Inline) {
+			return n, i
+		}
+		// What follows a tombstone, whose kind is 0, takes its place: where there are many nobody could predict a branch.
+		p := &pairs[n]
+		p.Key, p.Value = a.key(node), a.bytes(version, versionHeader, int(meta&metaLength))
+		n += int(kind)
+	}
+	return n, len(entries)
 }
 
 // step is Next for a source that is alone. It has no candidate: what has just been stored in parts and is loaded as a whole
