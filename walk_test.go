@@ -83,6 +83,32 @@ func walksOverSettledAndUnsettled(t *testing.T, odd int) {
 		walkAbout(t, db.Iter(nil), rng, want)
 	}
 	walkWanted(t, db.Iter(&IterOptions{Lower: []byte("some prefix 000003"), Upper: []byte("some prefix 0029")}), 2, want)
+	walksOverDeleted(t, db, rng, put, want)
+}
+
+// walksOverDeleted has many tombstones in front of settled pairs, and hardly anything else.
+func walksOverDeleted(t *testing.T, db *DB, rng *rand.Rand, put func(int), want map[string][]byte) {
+	t.Helper()
+	if err := db.Checkpoint(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 1200 { // a third of the keys, hardly any others among them
+		key := fmt.Appendf(nil, "some prefix %06d", rng.IntN(3600))
+		if err := db.Delete(key); err != nil {
+			t.Fatal(err)
+		}
+		delete(want, string(key))
+		if i%100 == 50 {
+			put(rng.IntN(3300))
+		}
+		if i%300 == 150 {
+			walkAbout(t, db.Iter(nil), rng, want)
+		}
+	}
+	for range 20 {
+		walkAbout(t, db.Iter(nil), rng, want)
+	}
+	walkWanted(t, db.Iter(&IterOptions{Lower: []byte("some prefix 000003"), Upper: []byte("some prefix 0029")}), 2, want)
 }
 
 // walkWanted: a walk that passes over pairs shows those that are left, keys and values, and asks about each pair once.

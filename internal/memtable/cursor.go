@@ -194,6 +194,35 @@ func (c *Cursor) takeFrom(entries []entry, pairs []record.Pair) (n, passed int) 
 	return n, len(entries)
 }
 
+// Tombstones makes keys those of the tombstones that follow each other from the one that the cursor stands at on, as many as there is room
+// for: in the only run. It returns how many there are, and does not move.
+func (c *Cursor) Tombstones(keys [][]byte) (n int) {
+	if !c.valid || len(c.sources) != 1 {
+		return 0
+	}
+	s := &c.sources[0]
+	a := c.arena
+	if !s.warm.holds(s.at) {
+		c.warmForward(s, s.at)
+	}
+	for _, e := range s.run.entries[s.at:min(s.warm.batch.to, s.at+len(keys))] {
+		version := a.newest(e.node)
+		if *a.word(version, 1)>>metaKindShift != uint32(record.Tombstone) || a.seq(version) > c.seq {
+			break
+		}
+		keys[n] = a.key(e.node)
+		n++
+	}
+	return n
+}
+
+// Skip moves over n keys that Tombstones has returned.
+func (c *Cursor) Skip(n int) bool {
+	s := &c.sources[0]
+	s.at, c.valid = s.at+n, false
+	return c.step(s)
+}
+
 // step is Next for a source that is alone. It has no candidate: what has just been stored in parts and is loaded as a whole
 // stalls the processor.
 func (c *Cursor) step(s *source) bool {

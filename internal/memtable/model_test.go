@@ -283,6 +283,13 @@ func (h *harness) checkCursor(moves int, between func()) {
 			place = h.takeInline(c, keys, place, ks, seq)
 			at = place < len(keys)
 			name, moved = "TakeInline", at
+		case op < 5 && at:
+			name, moved = "Skip", true
+			if n := h.tombstones(c, keys[place:], ks, seq); n > 0 {
+				place += n
+				at = place < len(keys)
+				moved = c.Skip(n)
+			}
 		case op < 8:
 			name, moved = "Next", c.Next()
 			if at {
@@ -327,6 +334,18 @@ func (h *harness) checkCursor(moves int, between func()) {
 			h.t.Fatalf("cursor(%d, %d): %s: %.40q %v %d; want %.40q %v", ks, seq, name, c.Key(), got, gotSeq, keys[place], want)
 		}
 	}
+}
+
+// tombstones returns how many tombstones in a row a cursor that stands at the first of some keys tells of.
+func (h *harness) tombstones(c *Cursor, keys []string, ks uint32, seq uint64) int {
+	room := make([][]byte, h.rnd.IntN(5))
+	n := c.Tombstones(room)
+	for i, key := range room[:n] {
+		if version, _ := h.model.at(ks, keys[i], seq); string(key) != keys[i] || version.rec.Kind != record.Tombstone {
+			h.t.Fatalf("Tombstones: %.40q; %.40q is %v", key, keys[i], version.rec)
+		}
+	}
+	return n
 }
 
 // takeInline takes pairs from a cursor that stands at the key number place, and returns how many keys are before it then.

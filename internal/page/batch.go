@@ -40,12 +40,15 @@ func (b *Batch) Reset() { b.used = 0 }
 
 // Add is Fill for the pairs behind the first n, which stay as they are.
 func (b *Batch) Add(n int, p Page, from, to int) int {
+	return b.add(n, p, p.offsets()[from:min(to, from+BatchMost-n)])
+}
+
+// add is Add for the entries at some offsets.
+func (b *Batch) add(n int, p Page, offsets []uint32) int {
 	prefix, entries := p.Prefix(), p.entries()
-	offsets := p.offsets()
-	if len(offsets) < fewWords {
+	if p.Len() < fewWords {
 		return 0 // there are not enough bytes behind the entries for copyWord
 	}
-	offsets = offsets[from:min(to, from+BatchMost-n)]
 	begin, shared := unsafe.Pointer(unsafe.SliceData(prefix)), uint(len(prefix))
 	key, room := unsafe.Add(unsafe.Pointer(&b.keys), b.used), batchKeys-b.used
 	for i, offset := range offsets {

@@ -40,6 +40,7 @@ func TestBatchesAreWhatEntriesAre(t *testing.T) {
 			p := load(t, build.Append(nil))
 			compareBatches(t, p)
 			comparePositions(t, p, rng)
+			compareWithout(t, p, rng)
 		}
 	}
 }

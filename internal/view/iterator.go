@@ -85,6 +85,8 @@ type Iterator struct {
 	run     int // while fast: entries of settled's page before this one follow without a look at anything else
 	floor   int // while fast: the same going backward, down to this entry
 	grown   int // how many pairs the last batch of this walk was to have
+	deleted int // how many of the memtables' keys in a row were tombstones
+	passed  int // how many of such were passed at once last time
 	now     uint64
 
 	merged  bool

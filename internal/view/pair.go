@@ -10,7 +10,8 @@ import (
 
 // The walk forward over memtables without range deletes, in front of what has settled. It is what most walks beside writes are. What comes
 // next in both is decoded several pairs at a time: the next key of the memtables is looked for among the heads of the settled page, once, and
-// what lies before it needs no comparison. All sources stand behind what has been decoded, the settled one maybe behind all of its page.
+// what lies before it needs no comparison. Where many of their keys in a row are tombstones, several are
+// looked for at once. All sources stand behind what has been decoded, the settled one maybe behind all of its page.
 
 // pairForward shows the pairs that come next in the memtables and the settled source.
 func (it *Iterator) pairForward() bool {
@@ -44,6 +45,12 @@ func (it *Iterator) merge(most int) (n, settled int) {
 	it.batch.Reset()
 	for n < most {
 		s, same := f.lead, false
+		if it.deleted >= manyDeleted && d.valid && s.valid && f.bound == nil {
+			added := it.passDeleted(n, most)
+			if n, settled = n+added, settled+added; n == most || d.at == d.limit {
+				return n, settled
+			}
+		}
 		if d.valid {
 			to := min(d.limit, d.at+most-n)
 			next := to
@@ -68,9 +75,11 @@ func (it *Iterator) merge(most int) (n, settled int) {
 		if value, ok := s.cursor.Inline(); ok {
 			p := &it.batch.Pairs[n&(page.BatchMost-1)]
 			p.Key, p.Value = s.key, value
-			n++
+			n, it.deleted = n+1, 0
 		} else if !s.cursor.Deleted() {
 			return n, settled
+		} else {
+			it.deleted++
 		}
 		if same {
 			d.at++ // an older record of the key
@@ -82,6 +91,25 @@ func (it *Iterator) merge(most int) (n, settled int) {
 		f.next(it.sources)
 	}
 	return n, settled
+}
+
+// manyDeleted is after how many tombstones in a row, with less than a batch of settled pairs between two, more are taken to follow.
+const manyDeleted = 8
+
+// passDeleted decodes settled pairs among the tombstones that come next, at most so many with the n that there are, and returns how many
+// it has decoded. What it does not get past is left to the caller.
+func (it *Iterator) passDeleted(n, most int) (added int) {
+	s, d := it.front.lead, &it.settled
+	var room [page.KeysMost][]byte
+	keys := room[:min(2*it.passed+2, page.KeysMost)]
+	keys = keys[:s.cursor.Tombstones(keys)]
+	if len(keys) == 0 || it.o.Upper != nil && bytes.Compare(keys[len(keys)-1], it.o.Upper) >= 0 {
+		return 0
+	}
+	if added, d.at, it.passed = it.batch.Without(n, most-n, d.page, d.at, d.limit, keys); it.passed > 0 {
+		s.set(s.cursor.Skip(it.passed))
+	}
+	return added
 }
 
 // inside reports whether the memtables have a further key, before the upper bound.
@@ -137,6 +165,7 @@ func (it *Iterator) showAlone() bool {
 func (it *Iterator) speedUpFrom(from int) {
 	s, d := it.front.lead, &it.settled
 	it.begin, it.run, it.floor, it.fast = from, d.limit, math.MaxInt, true
+	it.deleted = 0
 	if s.valid {
 		to, _ := d.page.Search(s.key)
 		it.run = min(to, d.limit)
