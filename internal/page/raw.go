@@ -157,16 +157,25 @@ func Find(raw, key []byte) (record.Record, bool, error) {
 		return record.Record{}, false, err
 	}
 	suffix, at := key[len(h.prefix):], h.size
-	var e entry
+	want := pageformat.FirstFour(suffix)
 	for range h.count {
-		next, err := decodeEntry(&e, raw, at, len(h.prefix))
-		if err != nil {
-			return record.Record{}, false, err
+		from, value, end := span(raw, at, len(h.prefix))
+		if end == 0 {
+			if from, value, end, err = spanAny(raw, at, len(h.prefix)); err != nil {
+				return record.Record{}, false, err
+			}
 		}
-		if c := bytes.Compare(e.suffix, suffix); c >= 0 {
-			return e.record, c == 0, nil
+		// Most entries come before the key, and mostly four bytes tell.
+		if pageformat.FirstFour(raw[from:value]) >= want {
+			if c := bytes.Compare(raw[from:value], suffix); c > 0 {
+				return record.Record{}, false, nil
+			} else if c == 0 {
+				var e entry
+				_, err := decodeEntry(&e, raw, at, len(h.prefix))
+				return e.record, err == nil, err
+			}
 		}
-		at = next
+		at = end
 	}
 	return record.Record{}, false, nil
 }

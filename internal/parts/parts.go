@@ -97,6 +97,8 @@ func Covered(stored []byte, length int) (int, error) {
 // Table is what the checksum of the blob covers, verified.
 type Table struct {
 	lines   []byte
+	line    int // how many bytes of them each part takes
+	parts   int
 	head    []byte // of the page: count, length of the prefix, prefix
 	prefix  int
 	from    int // where the first part begins in the stored page
@@ -110,17 +112,18 @@ func (t *Table) Parse(covered []byte, length int) error {
 		return err
 	}
 	begin := fixedBytes + n*lineBytes
-	*t = Table{lines: covered[fixedBytes:begin], head: covered[begin:], from: len(covered)}
+	*t = Table{lines: covered[fixedBytes:begin], line: lineBytes, parts: n, head: covered[begin:], from: len(covered)}
 	h, ok := beginning(t.head)
 	if !ok || h.Size != len(t.head) {
 		return fmt.Errorf("%w: no beginning of a page", errDamaged)
 	}
 	t.prefix = h.Prefix
 	at := 0
-	for i := range t.len() {
-		end := t.end(i)
-		if end <= at || t.count(i) == 0 {
-			return fmt.Errorf("%w: part %d is empty", errDamaged, i)
+	for i := 0; i < len(t.lines); i += lineBytes {
+		number := binary.LittleEndian.Uint32(t.lines[i:])
+		end := int(number >> countBits)
+		if end <= at || number&maxCount == 0 {
+			return fmt.Errorf("%w: part %d is empty", errDamaged, i/lineBytes)
 		}
 		at = end
 	}
@@ -139,20 +142,10 @@ func countParts(covered []byte, line int) (int, error) {
 	return int(n), nil
 }
 
-func (t *Table) len() int { return len(t.lines) / t.line() }
-
-// line is how many bytes of the table a part takes. With a stencil they begin with what is in the middle without one: where parts end
-// follows from how many entries they have, which is the same for all.
-func (t *Table) line() int {
-	if t.stencil.kept > 0 {
-		return stencilLine
-	}
-	return lineBytes
-}
-
-// behind returns the part's line from the beginning of its first key on.
+// behind returns the part's line from the beginning of its first key on: all of it with a stencil, as where parts end follows from how
+// many entries they have then, which is the same for all.
 func (t *Table) behind(i int) []byte {
-	end := (i + 1) * t.line()
+	end := (i + 1) * t.line
 	return t.lines[end-stencilLine : end]
 }
 
@@ -197,7 +190,7 @@ func (t *Table) Find(key []byte) Range {
 	}
 	want := pageformat.FirstFour(key[t.prefix:])
 	var r Range
-	for r.End < t.len() && t.first(r.End) <= want {
+	for r.End < t.parts && t.first(r.End) <= want {
 		// The part before may end with keys that begin like this one's first.
 		if t.first(r.End) < want {
 			r.First = r.End
@@ -208,7 +201,7 @@ func (t *Table) Find(key []byte) Range {
 }
 
 // All returns all parts.
-func (t *Table) All() Range { return Range{0, t.len()} }
+func (t *Table) All() Range { return Range{0, t.parts} }
 
 // Place returns where the parts of r lie in the stored page.
 func (t *Table) Place(r Range) (from, length int) {

@@ -173,7 +173,7 @@ func (t *Table) ParseStencil(covered []byte, length int) error {
 		return err
 	}
 	begin := fixedBytes + n*stencilLine
-	*t = Table{lines: covered[fixedBytes:begin], from: len(covered)}
+	*t = Table{lines: covered[fixedBytes:begin], line: stencilLine, parts: n, from: len(covered)}
 	s := &t.stencil
 	rest, ok := s.parse(covered[begin:])
 	h, isHead := beginning(rest)
