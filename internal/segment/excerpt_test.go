@@ -127,7 +127,7 @@ func verifyExcerpts(t *testing.T, codec Codec) {
 // eachDamagedByte calls check with each byte of the blob under p changed in the file, one at a time.
 func eachDamagedByte(t *testing.T, s *Store, p Pointer, check func(i int)) {
 	t.Helper()
-	f, err := os.OpenFile((*s.files.Load())[p.Segment].path, os.O_RDWR, 0)
+	f, err := os.OpenFile(s.files.Load().find(p.Segment).path, os.O_RDWR, 0)
 	must(t, err)
 	defer f.Close()
 	stored := make([]byte, p.Length)

@@ -48,7 +48,7 @@ func mappedStore(t *testing.T) (*Store, []Pointer, [][]byte) {
 // mappingOf is the mapping of the file of p; the test ends where there is none.
 func mappingOf(t *testing.T, s *Store, p Pointer) *mapped {
 	t.Helper()
-	m := (*s.files.Load())[p.Segment].mapped.Load()
+	m := s.files.Load().find(p.Segment).mapped.Load()
 	if m == nil {
 		t.Skip("files are not mapped here")
 	}
@@ -157,7 +157,7 @@ func TestReadMappedFault(t *testing.T) {
 	s, pointers, _ := mappedStore(t)
 	p := pointers[len(pointers)-1]
 	mappingOf(t, s, p)
-	if err := os.Truncate((*s.files.Load())[p.Segment].path, FileHeaderSize); err != nil {
+	if err := os.Truncate(s.files.Load().find(p.Segment).path, FileHeaderSize); err != nil {
 		t.Fatal(err)
 	}
 	var buf Buffer

@@ -50,7 +50,7 @@ func (s *Store) prefetchPart(x *Excerpt, i int) {
 
 // mappedAt is the mapping in which p lies; nil: there is none.
 func (s *Store) mappedAt(p Pointer) *mapped {
-	if f := (*s.files.Load())[p.Segment]; f != nil {
+	if f := s.files.Load().find(p.Segment); f != nil {
 		return f.mapped.Load()
 	}
 	return nil

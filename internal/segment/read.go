@@ -135,7 +135,7 @@ func ReadBlob(o Options, p Pointer) ([]byte, error) {
 	}
 	if err == nil {
 		f.size.Store(stat.Size)
-		s.files.Store(&map[uint32]*file{p.Segment: f})
+		s.files.Store(newFileTable(map[uint32]*file{p.Segment: f}))
 	}
 	var buf Buffer
 	raw, _, err := s.Read(p, &buf)

@@ -77,11 +77,11 @@ type Store struct {
 	dir          string
 	databaseHash uint64
 	codecs       codecs
-	files        atomic.Pointer[map[uint32]*file] // replaced, never changed
-	mu           sync.Mutex                       // guards replacing files, next, damage, spares and stale; taken after values.mu
-	next         uint64                           // above 32 bits: no number is left
-	spares       []string                         // paths of the files that are kept: see reuse
-	stale        []string                         // ... and of those that are to go and could not be removed
+	files        atomic.Pointer[fileTable] // replaced, never changed
+	mu           sync.Mutex                // guards replacing files, next, damage, spares and stale; taken after values.mu
+	next         uint64                    // above 32 bits: no number is left
+	spares       []string                  // paths of the files that are kept: see reuse
+	stale        []string                  // ... and of those that are to go and could not be removed
 	damage       []error
 	values       valueLog
 	names        nameSync
@@ -134,7 +134,7 @@ func Open(o Options, table []Info, nextID uint32) (*Store, error) {
 // newStore returns a store without segments.
 func newStore(o Options) *Store {
 	s := &Store{options: o, dir: filepath.Join(o.Dir, DirName), databaseHash: xxh3.Hash(o.Database[:])}
-	s.files.Store(&map[uint32]*file{})
+	s.files.Store(newFileTable(nil))
 	if o.Ahead && !o.ReadOnly {
 		s.values.zeros = make([]byte, stretchBytes)
 	}
@@ -197,7 +197,7 @@ func (s *Store) load(table []Info, names []string) (err error) {
 		}
 		s.next = max(s.next, uint64(id)+1)
 	}
-	s.files.Store(&files)
+	s.files.Store(newFileTable(files))
 	return nil
 }
 
@@ -278,7 +278,7 @@ func (s *Store) Damage() []error {
 // lookup returns the file of a segment, acquired.
 func (s *Store) lookup(id uint32) (*file, error) {
 	for {
-		f := (*s.files.Load())[id]
+		f := s.files.Load().find(id)
 		if f == nil {
 			if s.closed.Load() {
 				return nil, ErrClosed
@@ -319,9 +319,9 @@ func (s *Store) add(class Class, keyspace uint32) (*file, error) {
 	}
 	f.handle.Store(&handle)
 	f.size.Store(FileHeaderSize)
-	files := maps.Clone(*s.files.Load())
+	files := maps.Clone(s.files.Load().all)
 	files[f.id] = f
-	s.files.Store(&files)
+	s.files.Store(newFileTable(files))
 	return f, nil
 }
 
@@ -382,14 +382,14 @@ func (s *Store) Remove(id uint32) error {
 	s.values.mu.Unlock()
 
 	s.mu.Lock()
-	f := (*s.files.Load())[id]
+	f := s.files.Load().find(id)
 	if f == nil {
 		s.mu.Unlock()
 		return fmt.Errorf("remove segment %d: %w", id, ErrUnknownSegment)
 	}
-	files := maps.Clone(*s.files.Load())
+	files := maps.Clone(s.files.Load().all)
 	delete(files, id)
-	s.files.Store(&files)
+	s.files.Store(newFileTable(files))
 	s.mu.Unlock()
 
 	err := f.close()
@@ -410,8 +410,8 @@ func (s *Store) Close() error {
 		s.mu.Unlock()
 		return nil
 	}
-	files := *s.files.Load()
-	s.files.Store(&map[uint32]*file{})
+	files := s.files.Load().all
+	s.files.Store(newFileTable(nil))
 	s.mu.Unlock()
 	s.SealValues()
 	s.GiveBack()

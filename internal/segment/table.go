@@ -12,7 +12,7 @@ import (
 // Live changes the number of live bytes of the segment in which p lies by delta, outside of a Writer: -p.Length for a blob
 // that is no longer in use.
 func (s *Store) Live(p Pointer, delta int64) {
-	if f := (*s.files.Load())[p.Segment]; f != nil {
+	if f := s.files.Load().find(p.Segment); f != nil {
 		f.live.Add(delta)
 	}
 }
@@ -21,7 +21,7 @@ func (s *Store) Live(p Pointer, delta int64) {
 // earlier run of the process, the log has been found to refer to it: those values survived a kill, but maybe not yet a power
 // cut, so the next SyncValues covers the segment.
 func (s *Store) SetLastSeq(segment uint32, seq uint64) {
-	f := (*s.files.Load())[segment]
+	f := s.files.Load().find(segment)
 	if f == nil || !f.raiseSeq(seq) || !f.earlier {
 		return
 	}
@@ -32,7 +32,7 @@ func (s *Store) SetLastSeq(segment uint32, seq uint64) {
 
 // RaiseLastSeq is SetLastSeq for all segments of values that are no newer than newest: something lies in them, and nobody knows in which.
 func (s *Store) RaiseLastSeq(newest uint32, seq uint64) {
-	for id, f := range *s.files.Load() {
+	for id, f := range s.files.Load().all {
 		if f.class == Values && id <= newest {
 			s.SetLastSeq(id, seq)
 		}
@@ -106,7 +106,7 @@ func (s *Store) infos(state uint32) []Info {
 	s.values.mu.Lock() // nobody takes a place meanwhile
 	defer s.values.mu.Unlock()
 	var out []Info
-	for _, f := range *s.files.Load() {
+	for _, f := range s.files.Load().all {
 		if f.state.Load() == state {
 			out = append(out, f.info())
 		}
@@ -136,7 +136,7 @@ func (s *Store) OpenValueSegment() uint32 {
 func (s *Store) Adopt(id uint32) error {
 	s.values.mu.Lock()
 	defer s.values.mu.Unlock()
-	f := (*s.files.Load())[id]
+	f := s.files.Load().find(id)
 	if f == nil || f.state.Load() == inWork {
 		return fmt.Errorf("adopt segment %d: %w", id, ErrUnknownSegment)
 	}

@@ -54,7 +54,7 @@ func TestReadTogetherFault(t *testing.T) {
 	mappingOf(t, s, pointers[0])
 	const left = 5
 	size := int64(pointers[left].Offset)
-	if err := os.Truncate((*s.files.Load())[pointers[0].Segment].path, size); err != nil {
+	if err := os.Truncate(s.files.Load().find(pointers[0].Segment).path, size); err != nil {
 		t.Fatal(err)
 	}
 	list := requests(pointers)

@@ -219,7 +219,7 @@ func (w *Writer) KeepAll(newest uint32, settled uint64) {
 	if w.pending == nil {
 		return
 	}
-	for id, f := range *w.store.files.Load() {
+	for id, f := range w.store.files.Load().all {
 		if f.class == Values && id <= newest && f.lastSeq.Load() > settled {
 			w.pending[id] += max(f.size.Load()-f.live.Load()-w.pending[id], 0)
 		}
@@ -307,9 +307,9 @@ func (w *Writer) Commit() {
 	for _, f := range w.made {
 		f.state.Store(listed)
 	}
-	files := *w.store.files.Load()
+	files := w.store.files.Load()
 	for id, delta := range w.pending {
-		if f := files[id]; f != nil {
+		if f := files.find(id); f != nil {
 			f.live.Add(delta)
 		}
 	}
