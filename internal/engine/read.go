@@ -35,7 +35,7 @@ func (e *Engine) Get(dst []byte, ks *Keyspace, key []byte) ([]byte, error) {
 		return dst, ks.absent()
 	}
 	v, seq := e.acquire()
-	r, status := v.Get(ks.ID, hash, key, seq)
+	r, at, status := v.Get(ks.ID, hash, key, seq)
 	if status == layout.Found && r.Kind == record.Inline && r.Expiry == 0 {
 		dst = append(dst, r.Value...)
 		g.Exit()
@@ -47,18 +47,21 @@ func (e *Engine) Get(dst []byte, ks *Keyspace, key []byte) ([]byte, error) {
 	}
 	v.Ref()
 	g.Exit()
-	defer v.Unref()
 	if status == layout.NotResident {
-		return e.getCold(dst, v, ks, hash, key)
+		return e.getCold(dst, v, at, ks, hash, key)
 	}
+	defer v.Unref()
 	return e.getSlow(dst, v, nil, ks, hash, key, seq)
 }
 
-// getCold answers what is not in the memtables and not in memory. The caller holds a reference on v.
-func (e *Engine) getCold(dst []byte, v *view.View, ks *Keyspace, hash uint64, key []byte) ([]byte, error) {
+// getCold answers what is not in the memtables and not in memory, but at a place on the disk. It gives up the caller's reference on v.
+func (e *Engine) getCold(dst []byte, v *view.View, at layout.Place, ks *Keyspace, hash uint64, key []byte) ([]byte, error) {
 	scratch := e.scratch.get()
-	defer e.scratch.put(scratch)
-	r, ok, err := v.GetSettled(scratch, ks.ID, hash, key)
+	defer func() {
+		e.scratch.put(scratch)
+		v.Unref()
+	}()
+	r, ok, err := v.GetSettled(scratch, at, ks.ID, hash, key)
 	return e.appendValue(dst, ks, r, ok && !e.expired(r), err)
 }
 
@@ -171,7 +174,7 @@ func (s Snapshot) Get(dst []byte, overlay []view.Layer, ks *Keyspace, key []byte
 	hash := record.Hash(ks.ID, key)
 	if len(overlay) == 0 {
 		g := s.e.epoch.Enter()
-		r, status := s.View.Get(ks.ID, hash, key, s.Seq)
+		r, _, status := s.View.Get(ks.ID, hash, key, s.Seq)
 		if status == layout.Found && r.Kind == record.Inline && r.Expiry == 0 {
 			dst = append(dst, r.Value...)
 			g.Exit()

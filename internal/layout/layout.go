@@ -58,14 +58,23 @@ const (
 	NotResident               // the answer lies on the disk: ask GetRead
 )
 
+// Place is where a Root has found, without I/O, that the answer to a Get lies on the disk. It is good for that Root and key alone. The
+// zero Place says nothing.
+type Place struct {
+	Node any // what the layout knows it by
+	Slot int
+}
+
 // Root is one immutable settled state of one keyspace. All methods are safe for concurrent use.
 type Root interface {
 	// Get finds a record without I/O, locks or allocation. The caller is inside an epoch section, and the record's value is
-	// valid until it leaves it. hash is record.Hash(keyspace, key).
-	Get(hash uint64, key []byte) (record.Record, Status)
+	// valid until it leaves it. hash is record.Hash(keyspace, key). With NotResident comes what GetFrom goes on from.
+	Get(hash uint64, key []byte) (record.Record, Place, Status)
 	// GetRead is Get for a caller outside of every epoch section. It may read from the disk, and leaves what it read in the
 	// cache. The record's value is valid until s is used again.
 	GetRead(s *Scratch, hash uint64, key []byte) (record.Record, bool, error)
+	// GetFrom is GetRead for a caller whom Get has told, with a Place, that the answer lies on the disk: it does not search for that again.
+	GetFrom(s *Scratch, at Place, hash uint64, key []byte) (record.Record, bool, error)
 	// Leaf returns the page in memory in which key lies if it is there at all, without I/O, locks or allocation; false when there is
 	// none, or the layout has no such pages: then Get answers. The caller is inside an epoch section, and the page is valid until it
 	// leaves it.

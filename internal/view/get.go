@@ -7,18 +7,18 @@ import (
 
 // Get finds the newest record of key with a sequence number of at most seq. The caller is inside an epoch section; the
 // record's value is valid until it leaves it. NotResident means that the answer is on the disk: take a reference, leave the
-// section and call GetRead. The record may be expired or a value apart; it is never a tombstone.
-func (v *View) Get(keyspace uint32, hash uint64, key []byte, seq uint64) (record.Record, layout.Status) {
+// section and call GetRead, or GetSettled with the place. The record may be expired or a value apart; it is never a tombstone.
+func (v *View) Get(keyspace uint32, hash uint64, key []byte, seq uint64) (record.Record, layout.Place, layout.Status) {
 	r, found := v.unsettled(keyspace, hash, key, seq)
 	if found {
 		if r.Kind == record.Tombstone {
-			return record.Record{}, layout.Absent
+			return record.Record{}, layout.Place{}, layout.Absent
 		}
-		return r, layout.Found
+		return r, layout.Place{}, layout.Found
 	}
 	root := v.Root(keyspace)
 	if root == nil {
-		return record.Record{}, layout.Absent
+		return record.Record{}, layout.Place{}, layout.Absent
 	}
 	return root.Get(hash, key)
 }
@@ -30,16 +30,17 @@ func (v *View) GetRead(scratch *layout.Scratch, keyspace uint32, hash uint64, ke
 	if found {
 		return r, r.Kind != record.Tombstone, nil
 	}
-	return v.GetSettled(scratch, keyspace, hash, key)
-}
-
-// GetSettled is GetRead for a caller whom Get has told that the answer is on the disk: it does not ask the memtables again.
-func (v *View) GetSettled(scratch *layout.Scratch, keyspace uint32, hash uint64, key []byte) (record.Record, bool, error) {
 	root := v.Root(keyspace)
 	if root == nil {
 		return record.Record{}, false, nil
 	}
 	return root.GetRead(scratch, hash, key)
+}
+
+// GetSettled is GetRead for a caller whom Get has told that the answer is on the disk, and at which place: it does not ask the memtables
+// again.
+func (v *View) GetSettled(scratch *layout.Scratch, at layout.Place, keyspace uint32, hash uint64, key []byte) (record.Record, bool, error) {
+	return v.Roots[keyspace].GetFrom(scratch, at, hash, key)
 }
 
 // unsettled asks the memtables. A tombstone is an answer: it says that the key is absent.

@@ -89,7 +89,7 @@ func (v *View) FindGroup(answers []Answer, keyspace uint32, keys [][]byte, seq u
 	}
 	for i := range rest {
 		a := &answers[rest[i].at]
-		a.Record, a.Status = root.Get(rest[i].hash, keys[rest[i].at])
+		a.Record, _, a.Status = root.Get(rest[i].hash, keys[rest[i].at])
 	}
 }
 

@@ -144,7 +144,7 @@ func readAll(t *testing.T, w *World, root layout.Root, m Model) {
 		key := []byte(k)
 		hash := record.Hash(Keyspace, key)
 		guard := w.Env.Epoch.Enter()
-		r, status := root.Get(hash, key)
+		r, _, status := root.Get(hash, key)
 		if status == layout.Absent || (status == layout.Found && !same(r, want)) {
 			t.Errorf("Get(%x): %v", key, status)
 		}

@@ -25,14 +25,14 @@ func same(a, b record.Record) bool {
 	return a.Kind == b.Kind && a.Expiry == b.Expiry && bytes.Equal(a.Value, b.Value)
 }
 
-// verifyGet looks one key up in both ways.
+// verifyGet looks one key up in all ways.
 func (w *World) verifyGet(root layout.Root, s *layout.Scratch, m Model, key []byte, now uint64) {
 	w.T.Helper()
 	want, there := m[string(key)]
 	optional := there && want.Expired(now)
 	hash := record.Hash(Keyspace, key)
 	guard := w.Env.Epoch.Enter()
-	r, status := root.Get(hash, key)
+	r, at, status := root.Get(hash, key)
 	ok := status == layout.NotResident || optional || (status == layout.Found) == there
 	if status == layout.Found {
 		ok = ok && there && same(r, want)
@@ -41,13 +41,21 @@ func (w *World) verifyGet(root layout.Root, s *layout.Scratch, m Model, key []by
 	if !ok {
 		w.T.Errorf("Get(%x): %v, want %v (there: %v)", key, status, want, there)
 	}
+	verify := func(name string, r record.Record, found bool, err error) {
+		w.T.Helper()
+		if err != nil {
+			w.T.Errorf("%s(%x): %v", name, key, err)
+		}
+		if (found != there && !optional) || (found && !same(r, want)) {
+			w.T.Errorf("%s(%x): %v %v, want %v %v", name, key, r, found, want, there)
+		}
+	}
+	if status == layout.NotResident {
+		r, found, err := root.GetFrom(s, at, hash, key)
+		verify("GetFrom", r, found, err)
+	}
 	r, found, err := root.GetRead(s, hash, key)
-	if err != nil {
-		w.T.Errorf("GetRead(%x): %v", key, err)
-	}
-	if (found != there && !optional) || (found && !same(r, want)) {
-		w.T.Errorf("GetRead(%x): %v %v, want %v %v", key, r, found, want, there)
-	}
+	verify("GetRead", r, found, err)
 }
 
 func (w *World) verifyGets(root layout.Root, m Model, now uint64) {

@@ -332,7 +332,7 @@ func TestReadsDoNotAllocate(t *testing.T) {
 	for name, fn := range map[string]func(){
 		"Get": func() {
 			guard := w.Env.Epoch.Enter()
-			if _, status := w.Root.Get(hash, key); status != layout.Found {
+			if _, _, status := w.Root.Get(hash, key); status != layout.Found {
 				t.Error(status)
 			}
 			guard.Exit()

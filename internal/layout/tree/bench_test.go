@@ -96,7 +96,7 @@ func BenchmarkGet(b *testing.B) {
 			benchKey(&key, 2+2*random.Uint64N(benchRecords-2)+odd)
 			hash := record.Hash(1, key[:])
 			guard := env.Epoch.Enter()
-			_, status := r.Get(hash, key[:])
+			_, _, status := r.Get(hash, key[:])
 			guard.Exit()
 			if status != want {
 				b.Fatal(status)

@@ -29,7 +29,7 @@ func TestWalkedLeavesAreAskedForKeys(t *testing.T) {
 	get := func() layout.Status {
 		guard := w.Env.Epoch.Enter()
 		defer guard.Exit()
-		_, status := w.Root.Get(hash, key)
+		_, _, status := w.Root.Get(hash, key)
 		return status
 	}
 	if status := get(); status != layout.NotResident {

@@ -51,7 +51,7 @@ func TestPagesOfLargeRecordsAreReplaced(t *testing.T) {
 		}
 		read(old, i, 0)
 		guard := w.Env.Epoch.Enter()
-		got, status := w.Root.Get(record.Hash(layouttest.Keyspace, row(i)), row(i))
+		got, _, status := w.Root.Get(record.Hash(layouttest.Keyspace, row(i)), row(i))
 		if status != layout.Found || string(got.Value) != large(i, version) {
 			t.Errorf("record %d after the checkpoint: %d bytes, %v", i, len(got.Value), status)
 		}
@@ -88,7 +88,7 @@ func TestPagesThatNobodyReadsAreReplaced(t *testing.T) {
 			guard := w.Env.Epoch.Enter()
 			defer guard.Exit()
 			for i := range records {
-				if _, status := w.Root.Get(record.Hash(layouttest.Keyspace, row(i)), row(i)); status != layout.Found {
+				if _, _, status := w.Root.Get(record.Hash(layouttest.Keyspace, row(i)), row(i)); status != layout.Found {
 					t.Fatalf("record %d: %v, want its page in the cache", i, status)
 				}
 			}

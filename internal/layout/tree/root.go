@@ -66,28 +66,28 @@ func (r *root) Encode(dst []byte) []byte {
 }
 
 // Get implements layout.Root.
-func (r *root) Get(hash uint64, key []byte) (record.Record, layout.Status) {
+func (r *root) Get(hash uint64, key []byte) (record.Record, layout.Place, layout.Status) {
 	if r.node == nil {
-		return record.Record{}, layout.Absent
+		return record.Record{}, layout.Place{}, layout.Absent
 	}
 	b, i := r.resident(key)
 	if b == nil {
-		return record.Record{}, layout.NotResident
+		return record.Record{}, layout.Place{}, layout.NotResident
 	}
 	if h := b.handles[i].Load(); h != 0 && !isOrdered(h) {
 		if p, ok := cachedPage(r.env, h); ok {
 			rec, found := p.Get(hash, key)
 			if !found {
-				return record.Record{}, layout.Absent
+				return record.Record{}, layout.Place{}, layout.Absent
 			}
-			return rec, layout.Found
+			return rec, layout.Place{}, layout.Found
 		}
 	}
 	if !filterHas(b.filterOf(i), hash) {
-		return record.Record{}, layout.Absent
+		return record.Record{}, layout.Place{}, layout.Absent
 	}
 	r.prefetch(b, i, hash, key)
-	return record.Record{}, layout.NotResident
+	return record.Record{}, layout.Place{Node: b, Slot: i}, layout.NotResident
 }
 
 // GetRead implements layout.Root.
@@ -105,6 +105,25 @@ func (r *root) GetRead(s *layout.Scratch, hash uint64, key []byte) (record.Recor
 	if !filterHas(b.filterOf(i), hash) {
 		return record.Record{}, false, nil
 	}
+	return r.getUncached(s, b, i, fresh, hash, key)
+}
+
+// GetFrom implements layout.Root. A body that Get has found in memory is nobody's to use again, so it stays as it was then.
+func (r *root) GetFrom(s *layout.Scratch, at layout.Place, hash uint64, key []byte) (record.Record, bool, error) {
+	b, ok := at.Node.(*body)
+	if !ok {
+		return r.GetRead(s, hash, key)
+	}
+	if b.handles[at.Slot].Load() != 0 { // somebody goes over it in order, or was quicker
+		if rec, ok, hit := r.getCopy(s, b, at.Slot, hash, key); hit {
+			return rec, ok, nil
+		}
+	}
+	return r.getUncached(s, b, at.Slot, false, hash, key)
+}
+
+// getUncached looks a key that the filter does not exclude up in leaf i, which is not in the cache; fresh is what descend has said.
+func (r *root) getUncached(s *layout.Scratch, b *body, i int, fresh bool, hash uint64, key []byte) (record.Record, bool, error) {
 	// Who asks for one record of each of many small keyspaces would fill the cache with pages that nobody asks for again, and memory
 	// that is touched for the first time costs more than to unpack the leaf once more.
 	if fresh || !r.worthKeeping(b, i) {
