@@ -61,8 +61,8 @@ func (e *Engine) getCold(dst []byte, v *view.View, at layout.Place, ks *Keyspace
 		e.scratch.put(scratch)
 		v.Unref()
 	}()
-	r, ok, err := v.GetSettled(scratch, at, ks.ID, hash, key)
-	return e.appendValue(dst, ks, r, ok && !e.expired(r), err)
+	ok, err := v.GetSettled(scratch, at, ks.ID, hash, key)
+	return e.appendValue(dst, ks, &scratch.Record, ok && !e.expired(&scratch.Record), err)
 }
 
 // absent is the answer for a key that is not there.
@@ -90,11 +90,11 @@ func (e *Engine) getSlow(dst []byte, v *view.View, overlay []view.Layer, ks *Key
 	scratch := e.scratch.get()
 	defer e.scratch.put(scratch)
 	r, ok, err := e.find(scratch, v, overlay, ks, hash, key, seq)
-	return e.appendValue(dst, ks, r, ok, err)
+	return e.appendValue(dst, ks, &r, ok, err)
 }
 
 // appendValue appends the value of what was found.
-func (e *Engine) appendValue(dst []byte, ks *Keyspace, r record.Record, ok bool, err error) ([]byte, error) {
+func (e *Engine) appendValue(dst []byte, ks *Keyspace, r *record.Record, ok bool, err error) ([]byte, error) {
 	if err != nil {
 		return dst, fmt.Errorf("get from keyspace %q: %w", ks.Name, err)
 	}
@@ -118,19 +118,19 @@ func (e *Engine) find(scratch *layout.Scratch, v *view.View, overlay []view.Laye
 				return record.Record{}, false, nil
 			}
 			if ok {
-				return r, !e.expired(r), nil
+				return r, !e.expired(&r), nil
 			}
 		}
 	}
 	r, ok, err := v.GetRead(scratch, ks.ID, hash, key, seq)
-	if err != nil || !ok || e.expired(r) {
+	if err != nil || !ok || e.expired(&r) {
 		return record.Record{}, false, err
 	}
 	return r, true, nil
 }
 
 // expired reports whether a record is invisible by now.
-func (e *Engine) expired(r record.Record) bool {
+func (e *Engine) expired(r *record.Record) bool {
 	if r.Expiry == 0 || !r.Expired(e.Now()) {
 		return false
 	}

@@ -6,6 +6,7 @@ import (
 	"github.com/pandodb/pando/internal/cache"
 	"github.com/pandodb/pando/internal/epoch"
 	"github.com/pandodb/pando/internal/page"
+	"github.com/pandodb/pando/internal/record"
 	"github.com/pandodb/pando/internal/segment"
 )
 
@@ -74,6 +75,7 @@ type Scratch struct {
 	Blobs   []segment.Request // a leaf and its deltas, read together
 	Merged  []byte            // a leaf with its deltas folded in
 	Value   []byte
+	Record  record.Record // what GetFrom has found
 	Base    page.Iterator
 	Change  page.Iterator
 	Builder page.Builder

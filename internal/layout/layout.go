@@ -74,7 +74,8 @@ type Root interface {
 	// cache. The record's value is valid until s is used again.
 	GetRead(s *Scratch, hash uint64, key []byte) (record.Record, bool, error)
 	// GetFrom is GetRead for a caller whom Get has told, with a Place, that the answer lies on the disk: it does not search for that again.
-	GetFrom(s *Scratch, at Place, hash uint64, key []byte) (record.Record, bool, error)
+	// The record is left in s: to hand it on would mean to copy it several times.
+	GetFrom(s *Scratch, at Place, hash uint64, key []byte) (bool, error)
 	// Leaf returns the page in memory in which key lies if it is there at all, without I/O, locks or allocation; false when there is
 	// none, or the layout has no such pages: then Get answers. The caller is inside an epoch section, and the page is valid until it
 	// leaves it.

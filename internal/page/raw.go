@@ -53,10 +53,15 @@ func decodeEntry(e *entry, raw []byte, at, prefix int) (next int, err error) {
 		return next, err
 	}
 	e.suffix = raw[suffix:value:value]
-	e.record.Kind = record.Inline + record.Kind(raw[at+1]&pageformat.FlagApart)
-	e.record.Expiry = 0
-	e.record.Value = raw[value:end:end]
+	putCommon(&e.record, raw, at, value, end)
 	return end, nil
+}
+
+// putCommon puts the record of the entry at offset at, which is of the common kind, into r. span has told where its value lies.
+func putCommon(r *record.Record, raw []byte, at, value, end int) {
+	r.Kind = record.Inline + record.Kind(raw[at+1]&pageformat.FlagApart)
+	r.Expiry = 0
+	r.Value = raw[value:end:end]
 }
 
 // decodeAny is decodeEntry for entries of every kind.
@@ -151,31 +156,41 @@ func (it *Iterator) Err() error { return it.err }
 
 // Find looks key up in a raw page by reading it from its beginning, for pages that are not worth a resident form. It checks
 // only what it goes over. The record's value aliases raw.
-func Find(raw, key []byte) (record.Record, bool, error) {
+func Find(raw, key []byte) (r record.Record, ok bool, err error) {
+	ok, err = FindInto(&r, raw, key)
+	return r, ok, err
+}
+
+// FindInto is Find for a record that goes through many hands: it is left in r where it is found, so that none of them has to copy it.
+func FindInto(r *record.Record, raw, key []byte) (bool, error) {
 	h, err := decodeHead(raw)
 	if err != nil || !bytes.HasPrefix(key, h.prefix) {
-		return record.Record{}, false, err
+		return false, err
 	}
 	suffix, at := key[len(h.prefix):], h.size
 	want := pageformat.FirstFour(suffix)
 	for range h.count {
 		from, value, end := span(raw, at, len(h.prefix))
-		if end == 0 {
+		common := end != 0
+		if !common {
 			if from, value, end, err = spanAny(raw, at, len(h.prefix)); err != nil {
-				return record.Record{}, false, err
+				return false, err
 			}
 		}
 		// Most entries come before the key, and mostly four bytes tell.
 		if pageformat.FirstFour(raw[from:value]) >= want {
 			if c := bytes.Compare(raw[from:value], suffix); c > 0 {
-				return record.Record{}, false, nil
+				return false, nil
+			} else if c == 0 && common {
+				putCommon(r, raw, at, value, end)
+				return true, nil
 			} else if c == 0 {
-				var e entry
-				_, err := decodeEntry(&e, raw, at, len(h.prefix))
-				return e.record, err == nil, err
+				e, _, err := decodeAny(raw, at, len(h.prefix))
+				*r = e.record
+				return err == nil, err
 			}
 		}
 		at = end
 	}
-	return record.Record{}, false, nil
+	return false, nil
 }

@@ -86,7 +86,7 @@ func parseHeader(b []byte) Header {
 }
 
 // check tells why h can be no header of ours, or nil.
-func (h Header) check() error {
+func (h *Header) check() error {
 	switch {
 	case h.Kind == 0 || h.Kind > maxKind:
 		return fmt.Errorf("blob of unknown kind %d", h.Kind)
@@ -120,7 +120,7 @@ func sum(header, payload []byte, place uint64) uint64 {
 
 // proves checks the whole of a blob, of which header and payload are given, against the checksum in its header: it covers the
 // payload, or in a page of parts the table, which covers the rest.
-func (h Header) proves(header, payload []byte, place uint64) error {
+func (h *Header) proves(header, payload []byte, place uint64) error {
 	if h.Codec.parted() {
 		var t parts.Table
 		if err := h.table(&t, header, payload, len(payload), place); err != nil {
@@ -136,7 +136,7 @@ func (h Header) proves(header, payload []byte, place uint64) error {
 }
 
 // table verifies the table in a stored page of parts, of so many bytes, of which at least the table is given, and reads it into t.
-func (h Header) table(t *parts.Table, header, payload []byte, length int, place uint64) error {
+func (h *Header) table(t *parts.Table, header, payload []byte, length int, place uint64) error {
 	covered, err := parts.Covered(payload, length)
 	if err != nil {
 		return err
@@ -177,7 +177,7 @@ func (s *Store) verify(blob []byte, p Pointer) (Header, error) {
 }
 
 // belongs tells why a header read from p, which nothing has proven yet, cannot be that of the blob that p refers to, or nil.
-func (h Header) belongs(p Pointer) error {
+func (h *Header) belongs(p Pointer) error {
 	if h.Sum != p.Sum {
 		return fmt.Errorf("another blob than the one referred to: checksum %016x, want %016x", h.Sum, p.Sum)
 	}

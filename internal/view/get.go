@@ -9,12 +9,13 @@ import (
 // record's value is valid until it leaves it. NotResident means that the answer is on the disk: take a reference, leave the
 // section and call GetRead, or GetSettled with the place. The record may be expired or a value apart; it is never a tombstone.
 func (v *View) Get(keyspace uint32, hash uint64, key []byte, seq uint64) (record.Record, layout.Place, layout.Status) {
-	r, found := v.unsettled(keyspace, hash, key, seq)
-	if found {
-		if r.Kind == record.Tombstone {
-			return record.Record{}, layout.Place{}, layout.Absent
+	if !v.settled(seq) {
+		if r, found := v.unsettled(keyspace, hash, key, seq); found {
+			if r.Kind == record.Tombstone {
+				return record.Record{}, layout.Place{}, layout.Absent
+			}
+			return r, layout.Place{}, layout.Found
 		}
-		return r, layout.Place{}, layout.Found
 	}
 	root := v.Root(keyspace)
 	if root == nil {
@@ -38,9 +39,19 @@ func (v *View) GetRead(scratch *layout.Scratch, keyspace uint32, hash uint64, ke
 }
 
 // GetSettled is GetRead for a caller whom Get has told that the answer is on the disk, and at which place: it does not ask the memtables
-// again.
-func (v *View) GetSettled(scratch *layout.Scratch, at layout.Place, keyspace uint32, hash uint64, key []byte) (record.Record, bool, error) {
+// again. The record is left in scratch.
+func (v *View) GetSettled(scratch *layout.Scratch, at layout.Place, keyspace uint32, hash uint64, key []byte) (bool, error) {
 	return v.Roots[keyspace].GetFrom(scratch, at, hash, key)
+}
+
+// settled reports whether the memtables hold nothing for a reader at seq: to ask them costs little, but more than to know that.
+func (v *View) settled(seq uint64) bool {
+	for _, t := range v.Tables {
+		if !t.blank(seq) {
+			return false
+		}
+	}
+	return true
 }
 
 // unsettled asks the memtables. A tombstone is an answer: it says that the key is absent.

@@ -51,8 +51,8 @@ func (w *World) verifyGet(root layout.Root, s *layout.Scratch, m Model, key []by
 		}
 	}
 	if status == layout.NotResident {
-		r, found, err := root.GetFrom(s, at, hash, key)
-		verify("GetFrom", r, found, err)
+		found, err := root.GetFrom(s, at, hash, key)
+		verify("GetFrom", s.Record, found, err)
 	}
 	r, found, err := root.GetRead(s, hash, key)
 	verify("GetRead", r, found, err)

@@ -70,11 +70,12 @@ func TestDigestsSpareReads(t *testing.T) {
 	read := 0
 	for i := range 50 {
 		hash := record.Hash(layouttest.Keyspace, row(i))
-		rec, ok, err := r.findIn(&layout.Scratch{}, b, 0, hash, row(i))
+		var s layout.Scratch
+		ok, err := r.findIn(&s, b, 0, hash, row(i))
 		if err != nil {
 			read++
-		} else if !ok || len(rec.Value) == 0 {
-			t.Errorf("row %d: %v %v", i, rec, ok)
+		} else if !ok || len(s.Record.Value) == 0 {
+			t.Errorf("row %d: %v %v", i, s.Record, ok)
 		}
 	}
 	if read == 0 || read > 5 {

@@ -173,7 +173,7 @@ func (r *root) readTogether(list []segment.Request, kind segment.Kind) error {
 	for j := range list {
 		err := list[j].Err
 		if err == nil {
-			err = r.expect(list[j].P, list[j].Header, kind)
+			err = r.expect(list[j].P, &list[j].Header, kind)
 		}
 		if err != nil {
 			return fmt.Errorf("keyspace %d: %w", r.keyspace, err)
@@ -280,8 +280,8 @@ func fold(out *page.Builder, s *layout.Scratch, base, change []byte, tombstones 
 }
 
 // findIn looks a key up in leaf i on disk, without folding its deltas in: in the newest delta that may have it first, in the leaf
-// last.
-func (r *root) findIn(s *layout.Scratch, b *body, i int, hash uint64, key []byte) (record.Record, bool, error) {
+// last. The record is left in s.
+func (r *root) findIn(s *layout.Scratch, b *body, i int, hash uint64, key []byte) (bool, error) {
 	deltas := b.deltasOf(i)
 	for j := len(deltas) - 1; j >= 0; j-- {
 		if !deltas[j].digest.has(hash) {
@@ -289,28 +289,28 @@ func (r *root) findIn(s *layout.Scratch, b *body, i int, hash uint64, key []byte
 		}
 		raw, err := r.readBlob(&s.Delta, deltas[j].Pointer, segment.KindDelta)
 		if err != nil {
-			return record.Record{}, false, err
+			return false, err
 		}
-		rec, ok, err := page.Find(raw, key)
+		ok, err := page.FindInto(&s.Record, raw, key)
 		if err != nil {
-			return record.Record{}, false, r.badLeaf(b, i, err)
+			return false, r.badLeaf(b, i, err)
 		}
 		if ok {
-			return rec, rec.Kind != record.Tombstone, nil
+			return s.Record.Kind != record.Tombstone, nil
 		}
 	}
 	raw, h, err := r.env.Store.ReadExcerpt(b.slots[i].ptr, key, &s.Blob)
 	if err == nil {
-		err = r.expect(b.slots[i].ptr, h, segment.KindLeaf)
+		err = r.expect(b.slots[i].ptr, &h, segment.KindLeaf)
 	}
 	if err != nil {
-		return record.Record{}, false, fmt.Errorf("keyspace %d: %w", r.keyspace, err)
+		return false, fmt.Errorf("keyspace %d: %w", r.keyspace, err)
 	}
-	rec, ok, err := page.Find(raw, key)
+	ok, err := page.FindInto(&s.Record, raw, key)
 	if err != nil {
-		return record.Record{}, false, r.badLeaf(b, i, err)
+		return false, r.badLeaf(b, i, err)
 	}
-	return rec, ok, nil
+	return ok, nil
 }
 
 // worthKeeping reports whether leaf i, which is not in the cache, should be brought there.

@@ -92,38 +92,47 @@ func (r *root) Get(hash uint64, key []byte) (record.Record, layout.Place, layout
 
 // GetRead implements layout.Root.
 func (r *root) GetRead(s *layout.Scratch, hash uint64, key []byte) (record.Record, bool, error) {
+	ok, err := r.getRead(s, hash, key)
+	if !ok {
+		return record.Record{}, false, err
+	}
+	return s.Record, true, nil
+}
+
+// getRead is GetRead, and leaves the record in s.
+func (r *root) getRead(s *layout.Scratch, hash uint64, key []byte) (bool, error) {
 	b, i, fresh, err := r.descend(s, key)
 	if b == nil || err != nil {
-		return record.Record{}, false, err
+		return false, err
 	}
 	if fresh {
 		defer r.tree.reuse(b)
 	}
-	if rec, ok, hit := r.getCopy(s, b, i, hash, key); hit {
-		return rec, ok, nil
+	if ok, hit := r.getCopy(s, b, i, hash, key); hit {
+		return ok, nil
 	}
 	if !filterHas(b.filterOf(i), hash) {
-		return record.Record{}, false, nil
+		return false, nil
 	}
 	return r.getUncached(s, b, i, fresh, hash, key)
 }
 
 // GetFrom implements layout.Root. A body that Get has found in memory is nobody's to use again, so it stays as it was then.
-func (r *root) GetFrom(s *layout.Scratch, at layout.Place, hash uint64, key []byte) (record.Record, bool, error) {
+func (r *root) GetFrom(s *layout.Scratch, at layout.Place, hash uint64, key []byte) (bool, error) {
 	b, ok := at.Node.(*body)
 	if !ok {
-		return r.GetRead(s, hash, key)
+		return r.getRead(s, hash, key)
 	}
 	if b.handles[at.Slot].Load() != 0 { // somebody goes over it in order, or was quicker
-		if rec, ok, hit := r.getCopy(s, b, at.Slot, hash, key); hit {
-			return rec, ok, nil
+		if ok, hit := r.getCopy(s, b, at.Slot, hash, key); hit {
+			return ok, nil
 		}
 	}
 	return r.getUncached(s, b, at.Slot, false, hash, key)
 }
 
 // getUncached looks a key that the filter does not exclude up in leaf i, which is not in the cache; fresh is what descend has said.
-func (r *root) getUncached(s *layout.Scratch, b *body, i int, fresh bool, hash uint64, key []byte) (record.Record, bool, error) {
+func (r *root) getUncached(s *layout.Scratch, b *body, i int, fresh bool, hash uint64, key []byte) (bool, error) {
 	// Who asks for one record of each of many small keyspaces would fill the cache with pages that nobody asks for again, and memory
 	// that is touched for the first time costs more than to unpack the leaf once more.
 	if fresh || !r.worthKeeping(b, i) {
@@ -134,37 +143,37 @@ func (r *root) getUncached(s *layout.Scratch, b *body, i int, fresh bool, hash u
 		return r.findIn(s, b, i, hash, key) // a delta may have it
 	}
 	if err != nil {
-		return record.Record{}, false, err
+		return false, err
 	}
 	r.remember(b, i, raw)
-	rec, ok, err := page.Find(raw, key)
+	ok, err := page.FindInto(&s.Record, raw, key)
 	if err != nil {
-		return record.Record{}, false, r.badLeaf(b, i, err)
+		return false, r.badLeaf(b, i, err)
 	}
-	return rec, ok, nil
+	return ok, nil
 }
 
 // getCopy looks into the cached page of a leaf, if it has one, and copies what it finds: the page may go as soon as the epoch
 // section ends.
-func (r *root) getCopy(s *layout.Scratch, b *body, i int, hash uint64, key []byte) (rec record.Record, ok, hit bool) {
+func (r *root) getCopy(s *layout.Scratch, b *body, i int, hash uint64, key []byte) (ok, hit bool) {
 	if isOrdered(b.handles[i].Load()) {
 		r.makeRoom(b, i)
 	}
 	h := b.handles[i].Load()
 	if h == 0 {
-		return rec, false, false
+		return false, false
 	}
 	guard := r.env.Epoch.Enter()
 	defer guard.Exit()
 	p, hit := cachedPage(r.env, h)
 	if !hit {
-		return rec, false, false
+		return false, false
 	}
-	if rec, ok = p.Get(hash, key); ok {
-		s.Value = append(s.Value[:0], rec.Value...)
-		rec.Value = s.Value
+	if s.Record, ok = p.Get(hash, key); ok {
+		s.Value = append(s.Value[:0], s.Record.Value...)
 	}
-	return rec, ok, true
+	s.Record.Value = s.Value // nothing of the page
+	return ok, true
 }
 
 // descend finds the slot of the leaf for key, reading nodes where it has to; fresh says that the node of the leaf was read for this
@@ -264,7 +273,7 @@ func (r *root) readInto(s *layout.Scratch, b *body, p segment.Pointer, level int
 func (r *root) readBlob(buf *segment.Buffer, p segment.Pointer, kind segment.Kind) ([]byte, error) {
 	raw, h, err := r.env.Store.Read(p, buf)
 	if err == nil {
-		err = r.expect(p, h, kind)
+		err = r.expect(p, &h, kind)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("keyspace %d: %w", r.keyspace, err)
@@ -273,9 +282,9 @@ func (r *root) readBlob(buf *segment.Buffer, p segment.Pointer, kind segment.Kin
 }
 
 // expect checks that a blob is of the given kind and of this keyspace.
-func (r *root) expect(p segment.Pointer, h segment.Header, kind segment.Kind) error {
+func (r *root) expect(p segment.Pointer, h *segment.Header, kind segment.Kind) error {
 	if h.Kind != kind || h.Keyspace != r.keyspace {
-		return misplaced(p, h, kind)
+		return misplaced(p, *h, kind)
 	}
 	return nil
 }
