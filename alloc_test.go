@@ -25,6 +25,11 @@ func TestAllocations(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	apart := []byte("apart")
+	if err := db.Put(apart, make([]byte, 5000)); err != nil {
+		t.Fatal(err)
+	}
+	long := make([]byte, 0, 5200)
 	dst := make([]byte, 0, 200)
 	absent := []byte("none")
 	for _, where := range []string{"memtable", "settled"} {
@@ -33,6 +38,11 @@ func TestAllocations(t *testing.T) {
 		measure(t, where+": GetTo", 0, func() {
 			if _, err := db.GetTo(dst, next()); err != nil {
 				t.Fatal(err)
+			}
+		})
+		measure(t, where+": GetTo of a value apart", 0, func() {
+			if got, err := db.GetTo(long, apart); err != nil || len(got) != 5000 {
+				t.Fatal(len(got), err)
 			}
 		})
 		measure(t, where+": GetTo of an absent key", 0, func() {

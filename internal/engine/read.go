@@ -6,6 +6,7 @@ import (
 
 	"github.com/pandodb/pando/internal/layout"
 	"github.com/pandodb/pando/internal/record"
+	"github.com/pandodb/pando/internal/value"
 	"github.com/pandodb/pando/internal/view"
 )
 
@@ -46,12 +47,29 @@ func (e *Engine) Get(dst []byte, ks *Keyspace, key []byte) ([]byte, error) {
 		return dst, ks.absent()
 	}
 	v.Ref()
+	if status == layout.Found && r.Kind == record.Apart && r.Expiry == 0 {
+		ref, err := value.DecodeRef(r.Value) // what it lies in may go with the section, what it refers to goes with the view
+		g.Exit()
+		defer v.Unref()
+		return e.readApart(dst, ks, ref, err)
+	}
 	g.Exit()
 	if status == layout.NotResident {
 		return e.getCold(dst, v, at, ks, hash, key)
 	}
 	defer v.Unref()
 	return e.getSlow(dst, v, nil, ks, hash, key, seq)
+}
+
+// readApart appends a value that lies apart to dst, unless there is an error already. The caller holds a reference on its view.
+func (e *Engine) readApart(dst []byte, ks *Keyspace, ref value.Ref, err error) ([]byte, error) {
+	if err == nil {
+		dst, err = value.Read(e.store, dst, ref)
+	}
+	if err != nil {
+		return dst, fmt.Errorf("get from keyspace %q: %w", ks.Name, err)
+	}
+	return dst, nil
 }
 
 // getCold answers what is not in the memtables and not in memory, but at a place on the disk. It gives up the caller's reference on v.
@@ -104,10 +122,8 @@ func (e *Engine) appendValue(dst []byte, ks *Keyspace, r *record.Record, ok bool
 	if r.Kind == record.Inline {
 		return append(dst, r.Value...), nil
 	}
-	if dst, err = e.reads.ReadValue(dst, r.Value); err != nil {
-		return dst, fmt.Errorf("get from keyspace %q: %w", ks.Name, err)
-	}
-	return dst, nil
+	ref, err := value.DecodeRef(r.Value)
+	return e.readApart(dst, ks, ref, err)
 }
 
 // find returns the live record of a key. The caller holds a reference on v; the record is valid until scratch is used again.
