@@ -38,6 +38,8 @@ type loading struct {
 	parts    uint32 // parts of dictionaries in the store
 	compiler compiler
 
+	templates []*template // in the order of their numbers
+
 	// passing decodes for one collection after the other. It keeps its templates from each to the next one, with their columns: where
 	// documents of many collections have the same shape, it has that already.
 	passing *Codec
@@ -61,6 +63,7 @@ func (l *loading) forget() {
 		*in = intake{packed: in.packed[:0]}
 	}
 	l.intakes = l.intakes[:0]
+	clear(l.templates) // which hold on to their codec
 }
 
 // take takes in a part. They come in order, so each goes on where the one before it in its column ended.

@@ -112,8 +112,8 @@ func (c *Codec) load(l *loading) error {
 // loadTemplates takes in the templates, and returns the first part of a dictionary, which comes behind them; it is ok if there is one. The
 // caller holds the lock.
 func (c *Codec) loadTemplates(l *loading, all Definitions) (number uint32, definition []byte, ok bool, err error) {
-	next, defined := &table{}, 0
-	l.parts = 0
+	old, defined := c.table.Load(), 0
+	l.parts, l.templates = 0, l.templates[:0]
 	for {
 		if number, definition, ok = all.Next(); !ok || number >= dictionaryNumber {
 			break
@@ -121,17 +121,23 @@ func (c *Codec) loadTemplates(l *loading, all Definitions) (number uint32, defin
 		if number >= MaxTemplates || len(definition) == 0 || definition[0] != definitionTemplate {
 			return 0, nil, false, fmt.Errorf("codec: template %d of %d bytes: %w", number, len(definition), ErrCorrupt)
 		}
-		t := c.table.Load().at(int(number))
+		t := old.at(int(number))
 		if t == nil || t.definition != string(definition) {
 			if t, err = l.compiler.compile(c, int(number), definition); err != nil {
 				return 0, nil, false, err
 			}
 		}
 		defined += len(definition)
-		next.add(t)
+		l.templates = append(l.templates, t)
 	}
 	c.defined = defined
-	c.table.Store(next)
+	if !slices.Equal(l.templates, old.templates) { // a passing codec often has the same again
+		next := &table{}
+		for _, t := range l.templates {
+			next.add(t)
+		}
+		c.table.Store(next)
+	}
 	return number, definition, ok, nil
 }
 
