@@ -69,7 +69,8 @@ func nameKey(database, name string) []byte {
 }
 
 func templateKeyOf(collection, number uint32) []byte {
-	key := binary.BigEndian.AppendUint32([]byte{templateKey}, collection)
+	key := append(make([]byte, 0, templateKeyBytes+1), templateKey) // a bound of a walk has one more
+	key = binary.BigEndian.AppendUint32(key, collection)
 	return binary.BigEndian.AppendUint32(key, number)
 }
 
@@ -218,7 +219,8 @@ func (c *collection) fillRecords(e *entry) error {
 	}
 	c.format = Format(e.Format)
 	if len(e.Former) > 0 {
-		c.former.Store(&e.Former)
+		former := e.Former
+		c.former.Store(&former)
 	}
 	c.settings.Store(settings)
 	c.loose.Store(e.Loose)

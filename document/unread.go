@@ -36,6 +36,12 @@ type stored struct {
 	view    bool
 	options document
 	indexes []storedIndex
+
+	// What the records are found with, besides.
+	format   uint8
+	collated bool
+	loose    bool
+	former   bool // it has had other names
 }
 
 // storedIndex is what is needed of an index before its collection is used.
@@ -62,6 +68,15 @@ func readStored(value []byte) (*stored, error) {
 			s.view = truthy(v)
 		case "options":
 			s.options, _ = v.DocumentOK()
+		case "format":
+			n, _ := v.AsInt64OK()
+			s.format = uint8(min(uint64(n), math.MaxUint8)) // which is none
+		case "collated":
+			s.collated = truthy(v)
+		case "loose":
+			s.loose = truthy(v)
+		case "former":
+			s.former = true
 		case "indexes":
 			list, _ := v.ArrayOK()
 			for x := range inOrder(document(list)) {
@@ -169,9 +184,9 @@ func (c *collection) openRecords() (passing bool, err error) {
 	first := !c.unread.found
 	e, err := s.heading()
 	if err == nil && first {
-		err = c.findRecords(e)
+		err = c.findRecords(&e)
 	} else if err == nil {
-		err = c.openCodec(e)
+		err = c.openCodec(&e)
 	}
 	if err != nil {
 		return false, c.unopened(err)
@@ -207,23 +222,13 @@ func (c *collection) unopened(err error) error {
 }
 
 // heading is what fillRecords needs of an entry.
-func (s *stored) heading() (*entry, error) {
-	e := &entry{Number: s.number, Options: bson.Raw(s.options)}
-	for x := range inOrder(s.value) {
-		switch v := x.Value(); x.Key() {
-		case "format":
-			n, _ := v.AsInt64OK()
-			e.Format = uint8(min(uint64(n), math.MaxUint8)) // which is none
-		case "collated":
-			e.Collated = truthy(v)
-		case "loose":
-			e.Loose = truthy(v)
-		case "former": // few collections have any
-			whole := new(entry)
-			return whole, bson.Unmarshal(s.value, whole)
-		}
+func (s *stored) heading() (entry, error) {
+	if s.former { // few collections have been renamed
+		whole := new(entry)
+		err := bson.Unmarshal(s.value, whole)
+		return *whole, err
 	}
-	return e, nil
+	return entry{Number: s.number, Options: bson.Raw(s.options), Format: s.format, Collated: s.collated, Loose: s.loose}, nil
 }
 
 // spec returns the collection's options as MongoDB's create command has them.

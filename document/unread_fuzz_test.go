@@ -8,15 +8,19 @@ import (
 
 // FuzzReadStored: any bytes are read or refused, and what the codec of BSON writes is read as the codec reads it.
 func FuzzReadStored(f *testing.F) {
-	whole, err := bson.Marshal(&entry{
-		Number: 7, UUID: bson.Binary{Subtype: 4, Data: make([]byte, 16)}, Options: bson.Raw(emptyDocument()),
-		Indexes: []indexEntry{{Number: 1, Ready: true, Spec: bson.Raw(emptyDocument())}},
-	})
-	if err != nil {
-		f.Fatal(err)
+	indexes := []indexEntry{{Number: 1, Ready: true, Spec: bson.Raw(emptyDocument())}}
+	for _, e := range []entry{
+		{Number: 7, UUID: bson.Binary{Subtype: 4, Data: make([]byte, 16)}, Options: bson.Raw(emptyDocument()), Indexes: indexes},
+		{Number: 8, Options: bson.Raw(emptyDocument()), Format: 2, Collated: true, Loose: true},
+		{Number: 9, Options: bson.Raw(emptyDocument()), Format: 1, Former: make([]formerName, 2)},
+	} {
+		whole, err := bson.Marshal(&e)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(whole)
+		f.Add(whole[:20])
 	}
-	f.Add(whole)
-	f.Add(whole[:20])
 	f.Fuzz(func(t *testing.T, value []byte) {
 		_, err := readStored(value)
 		var e entry
