@@ -10,8 +10,8 @@ import (
 
 // The walk forward over memtables without range deletes, in front of what has settled. It is what most walks beside writes are. What comes
 // next in both is decoded several pairs at a time: the next key of the memtables is looked for among the heads of the settled page, once, and
-// what lies before it needs no comparison. Where many of their keys in a row are tombstones, several are
-// looked for at once. All sources stand behind what has been decoded, the settled one maybe behind all of its page.
+// what lies before it needs no comparison. Where many of their keys in a row are tombstones, several are looked for at once. All sources
+// stand behind what has been decoded, the settled one maybe behind all of its page.
 
 // pairForward shows the pairs that come next in the memtables and the settled source.
 func (it *Iterator) pairForward() bool {
