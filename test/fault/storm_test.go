@@ -139,8 +139,10 @@ func (s *storm) run() {
 // outlast lets time pass in which sectors cannot be read: whatever it is, all that is written settles in the end.
 func (s *storm) outlast() {
 	s.t.Helper()
-	for range 40 {
-		s.put()
+	for i := range 50 {
+		if i < 40 { // what the last ones meet with needs its time too
+			s.put()
+		}
 		s.checkpoint()
 		time.Sleep(5 * time.Second)
 	}
