@@ -264,6 +264,11 @@ func (c *Cache) InsertBuilder(b *page.Builder, ks uint32) (Handle, error) {
 	return c.insert(b.ResidentSize(), func(mem []byte) error { return b.Load(mem, ks) })
 }
 
+// InsertBytes is Insert for what is no page but wants to lie in the cache: Get answers with a page of which only Raw may be asked.
+func (c *Cache) InsertBytes(raw []byte) (Handle, error) {
+	return c.insert(page.BytesSize(len(raw)), func(mem []byte) error { return page.LoadBytes(mem, raw) })
+}
+
 func (c *Cache) insert(size int, load func(mem []byte) error) (Handle, error) {
 	f, err := c.take(size)
 	if err != nil {

@@ -74,6 +74,18 @@ func load(dst, raw []byte, ks uint32, shape func(count, rawLen int) shape) error
 	return l.loadEntries(raw, h)
 }
 
+// BytesSize is how much memory LoadBytes needs for n bytes.
+func BytesSize(n int) int { return orderedShape(0, n).size }
+
+// LoadBytes makes a page of dst that has no entries: all that it answers is Raw. It is for what lies in a cache of pages and is none.
+func LoadBytes(dst, raw []byte) error {
+	l, err := newLoader(dst, 0, len(raw), orderedShape(0, len(raw)), 0)
+	if err == nil {
+		copy(l.raw, raw)
+	}
+	return err
+}
+
 // loadEntries checks the entries of raw, which is the page's own copy by now, and enters them into the indexes.
 func (l *loader) loadEntries(raw []byte, h head) error {
 	at, last, lastHead := h.size, []byte(nil), uint32(0)

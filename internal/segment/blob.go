@@ -12,14 +12,17 @@ import (
 type Kind uint8
 
 const (
-	KindLeaf       Kind = 1 // one leaf of a layout
-	KindDelta      Kind = 2 // changes to a leaf
-	KindInner      Kind = 3 // an inner node
-	KindFilter     Kind = 4 // filters of the leaves under an inner node
-	KindValue      Kind = 5 // a value, or one chunk of a long value, and its key (package value)
-	KindValueIndex Kind = 6 // where the chunks of a long value lie (package value)
-	KindCatalogue  Kind = 7 // what is reachable (package root)
-	KindDictionary Kind = 8 // a compression dictionary
+	KindLeaf       Kind = 1  // one leaf of a layout
+	KindDelta      Kind = 2  // changes to a leaf
+	KindInner      Kind = 3  // an inner node
+	KindFilter     Kind = 4  // filters of the leaves under an inner node
+	KindValue      Kind = 5  // a value, or one chunk of a long value, and its key (package value)
+	KindValueIndex Kind = 6  // where the chunks of a long value lie (package value)
+	KindCatalogue  Kind = 7  // what is reachable (package root)
+	KindDictionary Kind = 8  // a compression dictionary
+	KindPieces     Kind = 9  // records, each with a checksum of its own
+	KindIndex      Kind = 10 // where such records lie
+	KindIndexDelta Kind = 11 // changes to that
 
 	maxKind = 31 // kinds of later versions; anything above cannot be a header
 )

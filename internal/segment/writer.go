@@ -114,14 +114,20 @@ func (w *Writer) Append(kind Kind, keyspace uint32, codec Codec, dictionary uint
 		h.Dictionary = dictionary
 	}
 	p := w.store.seal(w.buffer[begin:], h, w.file.id, uint32(w.start+int64(begin)))
-	w.pending[w.file.id] += int64(length)
-	w.written += int64(length)
-	if len(w.buffer) >= writerBytes {
-		if err := w.Flush(); err != nil {
-			return Pointer{}, err
-		}
+	if err := w.appended(length, 0); err != nil {
+		return Pointer{}, err
 	}
 	return p, nil
+}
+
+// appended accounts for a blob that was put into the buffer, of so many live bytes and others, and writes when there is enough.
+func (w *Writer) appended(live, other int) error {
+	w.pending[w.file.id] += int64(live)
+	w.written += int64(live + other)
+	if len(w.buffer) < writerBytes {
+		return nil
+	}
+	return w.Flush()
 }
 
 // turnTo makes the habits at hand those of another keyspace. Only a Writer in a hurry takes and leaves what others have learnt: one that

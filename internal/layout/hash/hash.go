@@ -1,0 +1,92 @@
+package hash
+
+import (
+	"fmt"
+	"sync"
+
+	"github.com/pandodb/pando/internal/cache"
+	"github.com/pandodb/pando/internal/layout"
+)
+
+// Hash is the layout. One serves all keyspaces of a database.
+type Hash struct {
+	most, least int64 // entries that a page has on average when all pages are split, and when they are joined
+
+	readers sync.Pool // *reader
+	cursors sync.Pool // *cursorMemory
+}
+
+// New returns the layout.
+func New() *Hash { return &Hash{most: 512, least: 96} }
+
+var _ layout.Layout = (*Hash)(nil)
+
+// Load implements layout.Layout. It reads nothing.
+func (h *Hash) Load(env *layout.Environment, keyspace uint32, encoded []byte) (layout.Root, error) {
+	r := &root{hash: h, env: env, keyspace: keyspace}
+	if len(encoded) == 0 {
+		return r, nil
+	}
+	if err := r.decode(encoded); err != nil {
+		return nil, fmt.Errorf("load hash table of keyspace %d: %w", keyspace, err)
+	}
+	return r, nil
+}
+
+// Published implements layout.Layout: index pages that only the predecessor of root uses leave the cache.
+func (h *Hash) Published(r layout.Root) {
+	if hr, ok := r.(*root); ok {
+		hr.retire()
+	}
+}
+
+// Stats implements layout.Layout.
+func (h *Hash) Stats(r layout.Root) layout.Stats {
+	hr := r.(*root)
+	var s layout.Stats
+	s.Records, s.RecordsExact = hr.Records()
+	if len(hr.groups) == 0 {
+		return s
+	}
+	s.Height = 1
+	for _, g := range hr.groups {
+		s.InnerNodes++
+		s.InnerBytes += int64(g.ptr.Length)
+		b := g.body.Load()
+		if b == nil {
+			s.Partial = true
+			continue
+		}
+		s.ResidentBytes += b.memory()
+		for i := range b.slots {
+			t := &b.slots[i]
+			if !t.base.IsZero() {
+				s.Leaves++
+				s.LeafBytes += int64(t.base.Length)
+			}
+			s.Deltas += int64(len(t.deltas))
+			s.DeltaBytes += int64(t.deltaBytes())
+		}
+	}
+	return s
+}
+
+// reader returns the memory of one who reads index pages. Give it back with h.readers.Put.
+func (h *Hash) reader() *reader {
+	if m, ok := h.readers.Get().(*reader); ok {
+		return m
+	}
+	return new(reader)
+}
+
+// retire takes the pages out of the cache that the root replaced. Readers of the old root read them from the disk.
+func (r *root) retire() {
+	old := r.replaced.Swap(nil)
+	if old == nil {
+		return
+	}
+	r.env.Inner.Add(old.memory)
+	for _, h := range old.handles {
+		r.env.Cache.Drop(cache.Handle(h))
+	}
+}
