@@ -122,7 +122,7 @@ Pando is ahead**; above 1 it is in bold, and the cell is on the first list.
 
 `)
 	if severalLayouts(rows) {
-		b.WriteString("Pando has two layouts of a keyspace, tree and hash. A ratio is that of the better one of those measured in the cell, which it names: cells of one workload may be of different layouts, although a keyspace has one. The tables of all cells have both.\n\n")
+		b.WriteString(layoutsIntroduction)
 	}
 	b.WriteString(`Two commands make such a page from a machine of your own, in minutes (without --quick, or with --size medium, in hours):
 

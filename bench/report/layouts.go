@@ -114,10 +114,17 @@ func layoutsText(rows []*Row) string {
 	return `
 - Pando is measured with two layouts of a keyspace, as engines of their own: "pando" is a tree, "pando-hash" a hash table, which keeps no
   order. Pando's number of a cell is the better one of the layouts that were measured in it, and the cell names it: "(tree)" or "(hash)";
-  where none is named, only the tree was measured. A layout marked "(part)" does not count beside one that did everything. Pando is never
-  compared with itself. Who uses a keyspace picks one layout for it, and
-  cells of one workload may be of different ones: the numbers of both stand in all tables and charts below, and under each list what
-  one layout alone comes to. Taking the better of two numbers favours Pando by part of their spread where the layouts hardly differ.
-- An engine without order is not asked for scans, seeks and YCSB E: it has no such cells, and no ratio of them counts for it. Where others
-  scan it gets every record once, unmeasured, so that memory and disk are those after as many reads.`
+  where none is named, only the tree was measured. Pando is never compared with itself. A layout with "(part)" does not count beside one
+  that did everything.
+- Who uses a keyspace picks one layout for it, and cells of one workload may be of different ones: the numbers of both are in all tables
+  and charts below, and under each list is what one layout alone comes to. Where the two hardly differ, taking the better one favours
+  Pando by part of the spread.
+- An engine without order is not asked for scans, seeks and YCSB E, and has no such cells. Where the others scan it gets every record
+  once, unmeasured, within the limit of time that reads have, so that memory and disk are those after as many reads.`
 }
+
+// layoutsIntroduction is the rule in short, for the beginning of the page.
+const layoutsIntroduction = `Pando has two layouts of a keyspace, tree and hash. A ratio is that of the better one of those measured in the cell, which it names:
+cells of one workload may be of different layouts, although a keyspace has one. The tables of all cells have both.
+
+`
