@@ -145,8 +145,10 @@ func TestLimits(t *testing.T) {
 	ks, err := db.Keyspace(strings.Repeat("n", MaxNameBytes), nil)
 	must(t, err)
 	must(t, ks.Put(nil, nil))
-	_, err = db.Keyspace("hash", &KeyspaceOptions{Layout: Hash})
-	wantErr(t, "hash layout", err, ErrLayout)
+	for _, layout := range []Layout{Flex, Hash + 1} {
+		_, err = db.Keyspace("other", &KeyspaceOptions{Layout: layout})
+		wantErr(t, layout.String(), err, ErrLayout)
+	}
 	wantErr(t, "drop the default", db.DropKeyspace("default"), ErrName)
 	wantErr(t, "drop what is not there", db.DropKeyspace("none"), ErrNotFound)
 	failing := io.MultiReader(strings.NewReader(strings.Repeat("x", 5000)), &brokenReader{})

@@ -38,7 +38,12 @@ func newIterator(s engine.Snapshot, ks *engine.Keyspace, o *IterOptions, overlay
 	if o != nil {
 		walk.Lower, walk.Upper, walk.KeysOnly, walk.Once = bytes.Clone(o.Lower), bytes.Clone(o.Upper), o.KeysOnly, o.Once
 	}
-	return &Iterator{it: s.Iterator(ks, &walk), snap: s, stop: stop}
+	it, err := s.Iterator(ks, &walk)
+	if err != nil {
+		s.Release()
+		return failedIterator(err)
+	}
+	return &Iterator{it: it, snap: s, stop: stop}
 }
 
 // none is what every move answers where there is no iterator.

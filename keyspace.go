@@ -206,8 +206,11 @@ func (k *Keyspace) checkPair(key, value []byte) error {
 	return k.checkKey(key)
 }
 
-// checkRange refuses bounds that cannot be stored.
+// checkRange refuses bounds that cannot be stored, and those of a range of a keyspace that keeps no order.
 func (k *Keyspace) checkRange(lo, hi []byte) error {
+	if err := k.ks.CheckOrder("delete a range of", lo, hi); err != nil {
+		return err
+	}
 	if err := k.checkKey(lo); err != nil {
 		return err
 	}

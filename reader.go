@@ -144,7 +144,11 @@ func (r *Reader) Iter(ks *Keyspace, lower, upper []byte) *Iterator {
 		upper = r.bounds[len(r.bounds)-len(upper):]
 	}
 	walk := view.IteratorOptions{Lower: lower, Upper: upper, Short: true, Stop: r.db.e.Stop()}
-	r.it = Iterator{it: r.snap.Iterator(ks.ks, &walk), stop: walk.Stop}
+	it, err := r.snap.Iterator(ks.ks, &walk)
+	if err != nil {
+		return failedIterator(err)
+	}
+	r.it = Iterator{it: it, stop: walk.Stop}
 	return &r.it
 }
 

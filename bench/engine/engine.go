@@ -76,7 +76,9 @@ type Driver struct {
 	Floor bool
 	// BlocksWriters says that an open snapshot makes writers wait: no workload writes under one then.
 	BlocksWriters bool
-	Open          func(Options) (Store, error)
+	// NoOrder says that the engine keeps its records in no order: no workload walks or seeks in it, and such steps have no cell of it.
+	NoOrder bool
+	Open    func(Options) (Store, error)
 	// OpenDocuments opens an engine that stores documents or rows with indexes; nil: it has none. An engine may have this only.
 	OpenDocuments func(Options) (Documents, error)
 }
@@ -104,7 +106,7 @@ type Reader interface {
 	Get(dst, key []byte) (value []byte, found bool, err error)
 	// Has reports whether there is such a key.
 	Has(key []byte) (bool, error)
-	// Scan walks over records in the order of their keys.
+	// Scan walks over records in the order of their keys; engines with NoOrder answer ErrUnsupported.
 	Scan(s Scan, visit Visit) error
 }
 

@@ -11,7 +11,7 @@ import (
 // All returns every engine of this build, Pando first. Engines in C are there when their build tags are set: cgo_rivals
 // (SQLite in C), lmdb and rocksdb (Debian's libraries).
 func All() []engine.Driver {
-	list := []engine.Driver{pandoDriver(), pebbleDriver(), bboltDriver(), badgerDriver(), goleveldbDriver(), nutsdbDriver(), sqliteDriver(), sqliteJSONDriver()}
+	list := []engine.Driver{pandoDriver(), pandoHashDriver(), pebbleDriver(), bboltDriver(), badgerDriver(), goleveldbDriver(), nutsdbDriver(), sqliteDriver(), sqliteJSONDriver()}
 	list = slices.Concat(list, sqliteCDrivers(), lmdbDrivers(), rocksdbDrivers(), []engine.Driver{rawDriver()})
 	versions := moduleVersions()
 	for i := range list {

@@ -26,8 +26,10 @@ func pandoDriver() engine.Driver {
 	}
 }
 
+// pandoStore is an open database of which one keyspace is used.
 type pandoStore struct {
 	db      *pando.DB
+	ks      *pando.Keyspace
 	batches sync.Pool
 }
 
@@ -36,9 +38,13 @@ func openPando(o engine.Options) (engine.Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &pandoStore{db: db}
-	s.batches.New = func() any { return db.NewBatch() }
-	return s, nil
+	return newPandoStore(db, db.Default()), nil
+}
+
+func newPandoStore(db *pando.DB, ks *pando.Keyspace) *pandoStore {
+	s := &pandoStore{db: db, ks: ks}
+	s.batches.New = func() any { return db.NewBatch().In(ks) }
+	return s
 }
 
 func pandoOptions(o engine.Options) *pando.Options {
@@ -53,10 +59,10 @@ func pandoOptions(o engine.Options) *pando.Options {
 }
 
 // Put is Pando's.
-func (s *pandoStore) Put(key, value []byte) error { return s.db.Put(key, value) }
+func (s *pandoStore) Put(key, value []byte) error { return s.ks.Put(key, value) }
 
 // Delete is Pando's.
-func (s *pandoStore) Delete(key []byte) error { return s.db.Delete(key) }
+func (s *pandoStore) Delete(key []byte) error { return s.ks.Delete(key) }
 
 // Close is Pando's.
 func (s *pandoStore) Close() error { return s.db.Close() }
@@ -78,23 +84,23 @@ func (s *pandoStore) Write(batch []engine.Op) error {
 }
 
 // Get appends to dst, which is what GetTo is for.
-func (s *pandoStore) Get(dst, key []byte) ([]byte, bool, error) { return pandoGet(s.db, dst, key) }
+func (s *pandoStore) Get(dst, key []byte) ([]byte, bool, error) { return pandoGet(s.ks, dst, key) }
 
 // Has reads no value.
-func (s *pandoStore) Has(key []byte) (bool, error) { return s.db.Has(key) }
+func (s *pandoStore) Has(key []byte) (bool, error) { return s.ks.Has(key) }
 
 // Scan opens an iterator of its own, which is a view of one moment.
 func (s *pandoStore) Scan(r engine.Scan, visit engine.Visit) error {
-	return pandoScan(s.db.Iter(nil), r, visit)
+	return pandoScan(s.ks.Iter(nil), r, visit)
 }
 
 // Snapshot holds one moment and makes nobody wait.
 func (s *pandoStore) Snapshot() (engine.Snapshot, error) {
-	snap := s.db.Snapshot()
+	snap := s.db.Snapshot().In(s.ks)
 	return pandoSnapshot{snap}, snap.Err()
 }
 
-// Settle brings what is in the memtables into the tree.
+// Settle brings what is in the memtables into the tree, or the hash table.
 func (s *pandoStore) Settle() error { return s.db.Checkpoint(context.Background()) }
 
 // Compact rewrites what is worth it, with the codec that the keyspace has.

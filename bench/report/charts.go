@@ -44,7 +44,7 @@ func barChart(title string, rows []*Row) string {
 		}
 		for _, b := range blocks[i] {
 			weight := ""
-			if b.engine == Subject {
+			if isSubject(b.engine) {
 				weight = `font-weight="bold"`
 			}
 			s.text(barLabel-6, y+barHeight-3, "end", weight, b.engine)
@@ -131,7 +131,7 @@ func lineChart(title string, rows []*Row) string {
 			points = append(points, [2]float64{x(p[0]), y(p[1])})
 		}
 		width := 1.5
-		if name == Subject {
+		if isSubject(name) {
 			width = 3
 		}
 		s.polyline(points, colour(name), width)

@@ -7,9 +7,6 @@ import (
 	"github.com/pandodb/pando/bench/workload"
 )
 
-// Subject is the engine that the others are compared with.
-const Subject = "pando"
-
 // floorEngine is no engine, and no rival.
 const floorEngine = "raw"
 
@@ -183,7 +180,7 @@ func (r *Row) Judged(e *Entry) Sample {
 // Best returns the best rival among those that did all of the work.
 func (r *Row) Best() (name string, s Sample) {
 	for n, e := range r.Engines {
-		if n == Subject || n == floorEngine {
+		if isSubject(n) || n == floorEngine {
 			continue
 		}
 		v := r.Judged(e)
@@ -210,9 +207,15 @@ func (r *Row) better(a, b float64) bool {
 // lost is the ratio where the other one is better beyond measure: it did what Pando did not, or for nothing.
 const lost = 1e9
 
-// Ratio is Pando over the best rival, such that below 1 is ahead; 0 when there is nothing to compare.
+// Ratio is Pando, with the better of its layouts, over the best rival, such that below 1 is ahead; 0 when there is nothing to compare.
 func (r *Row) Ratio() float64 {
-	e := r.Engines[Subject]
+	engine, _ := r.Mine()
+	return r.RatioOf(engine)
+}
+
+// RatioOf is the ratio of one layout of Pando.
+func (r *Row) RatioOf(engine string) float64 {
+	e := r.Engines[engine]
 	name, best := r.Best()
 	if e == nil || name == "" || r.Info || r.Judged(e).Rounds == 0 {
 		return 0

@@ -121,6 +121,9 @@ everywhere except where a unit ends in "/s". The ratio is Pando over the best ot
 Pando is ahead**; above 1 it is in bold, and the cell is on the first list.
 
 `)
+	if severalLayouts(rows) {
+		b.WriteString(layoutsIntroduction)
+	}
 	b.WriteString(`Two commands make such a page from a machine of your own, in minutes (without --quick, or with --size medium, in hours):
 
     cd bench && go run ./cmd/pandobench run --quick --append ../../numbers.json
@@ -137,7 +140,7 @@ This one was made by
 	}
 	summary(&b, rows)
 	writeTargets(&b, rows)
-	method(&b, r)
+	method(&b, r, rows)
 	b.WriteString("## All cells\n\nEach entry is nanoseconds of processor time per operation, of the whole process with its background work, and in brackets of wall time; where a unit is named, the amount. Synced cells show wall time first. The best other engine is bold. Medians over the rounds.\n\n")
 	for _, c := range list {
 		family(&b, r, files, c)
@@ -166,11 +169,20 @@ func behind(b *strings.Builder, rows []*Row) {
 	fmt.Fprintf(b, "## Where Pando is behind\n\n%d of %d cells.\n\n| workload | cell | ratio | Pando | best other | spread of Pando, of the other |\n|---|---|---|---|---|---|\n", len(list), compared(rows))
 	for _, row := range list {
 		best, s := row.Best()
-		mine := row.Judged(row.Engines[Subject])
-		fmt.Fprintf(b, "| %s | %s | %s | %s | %s: %s | %.0f %%, %.0f %% |\n", row.Workload, cellName(row), ratioText(row.Ratio()),
-			number(mine.Median), best, number(s.Median), mine.Spread(), s.Spread())
+		engine, e := row.Mine()
+		mine := row.Judged(e)
+		fmt.Fprintf(b, "| %s | %s | %s | %s%s | %s: %s | %.0f %%, %.0f %% |\n", row.Workload, cellName(row), ratioText(row.Ratio()),
+			number(mine.Median), row.layoutMark(engine), best, number(s.Median), mine.Spread(), s.Spread())
 	}
 	b.WriteString("\n")
+	alone(b, rows)
+}
+
+// alone writes what one layout of Pando alone comes to, where there are several.
+func alone(b *strings.Builder, rows []*Row) {
+	if text := withOneLayout(rows); text != "" {
+		b.WriteString(text + "\n\n")
+	}
 }
 
 // compared counts the rows in which there is something to compare.
@@ -214,7 +226,7 @@ func summary(b *strings.Builder, rows []*Row) {
 	b.WriteString("\n\n")
 }
 
-func method(b *strings.Builder, r *Result) {
+func method(b *strings.Builder, r *Result, rows []*Row) {
 	fmt.Fprintf(b, `## Method
 
 - Every engine gets a fresh process and a fresh directory for every workload. Engines take turns within a round, in reverse
@@ -232,11 +244,11 @@ func method(b *strings.Builder, r *Result) {
   records take, which is what cache misses explain of their growth.
 - Bytes written are what went through write calls or what dirtied pages of mappings, whichever is more.
 - %s
-- Durability: "none" promises nothing, "relaxed" survives a killed process, "durable" a power cut. Only equals are compared.
+- Durability: "none" promises nothing, "relaxed" survives a killed process, "durable" a power cut. Only equals are compared.%s
 
 | engine | version | what it is | settings | relaxed | durable |
 |---|---|---|---|---|---|
-`, memoryText(r))
+`, memoryText(r), layoutsText(rows))
 	for _, e := range r.Engines {
 		relaxed := e.Classes["relaxed"]
 		if weak := e.Weaker["relaxed"]; weak != "" {
@@ -276,7 +288,7 @@ func family(b *strings.Builder, r *Result, files []drawing, c chapter) {
 	}
 	b.WriteString("\n|---|---|" + strings.Repeat("---|", len(names)) + "\n")
 	for _, row := range c.rows {
-		fmt.Fprintf(b, "| %s | %s |", cellName(row), ratioText(row.Ratio()))
+		fmt.Fprintf(b, "| %s | %s |", cellName(row), ratioCell(row))
 		best, _ := row.Best()
 		for _, n := range names {
 			b.WriteString(" " + entryText(row, n, n == best) + " |")
@@ -284,6 +296,7 @@ func family(b *strings.Builder, r *Result, files []drawing, c chapter) {
 		b.WriteString("\n")
 	}
 	b.WriteString("\n")
+	alone(b, c.rows)
 	cuts(b, names, c.rows)
 	for _, f := range files {
 		if f.chapter == c.name {

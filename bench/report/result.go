@@ -1,7 +1,8 @@
 // Package report turns the numbers of a run into tables and charts.
 //
 // Engines are compared by medians over the rounds; the spread is shown as the range of the rounds, in per cent of the median.
-// A ratio is Pando's median over that of the best other engine of the same class: below 1 Pando is ahead.
+// A ratio is Pando's median over that of the best other engine of the same class: below 1 Pando is ahead. Pando may be there with several
+// layouts of its keyspaces: the best of them is what is compared, in each cell, and is named.
 package report
 
 import (

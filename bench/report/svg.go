@@ -48,10 +48,10 @@ func (s *svg) polyline(points [][2]float64, colour string, width float64) {
 // String ends the drawing.
 func (s *svg) String() string { return s.b.String() + "</svg>\n" }
 
-// colour of an engine: Pando stands out, and each other one keeps its own in all charts.
+// colour of an engine: Pando's layouts stand out, and each other one keeps its own in all charts.
 func colour(engine string) string {
 	known := map[string]string{
-		Subject: "#d1495b", "pebble": "#30638e", "bbolt": "#edae49", "badger": "#66a182", "goleveldb": "#8d96a3",
+		Subject: "#d1495b", hashSubject: "#7b1e3a", "pebble": "#30638e", "bbolt": "#edae49", "badger": "#66a182", "goleveldb": "#8d96a3",
 		"nutsdb": "#9c6644", "sqlite": "#b8b8d1", "sqlite-c": "#5b5f97", "lmdb": "#00798c", "rocksdb": "#2e4057",
 		floorEngine: "#cccccc",
 	}

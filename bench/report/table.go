@@ -16,7 +16,7 @@ func Table(r *Result) string {
 	}
 	b.WriteString("\n|---|---|---|" + strings.Repeat("---|", len(names)) + "\n")
 	for _, row := range Rows(r) {
-		fmt.Fprintf(&b, "| %s | %s | %s |", row.Workload, cellName(row), ratioText(row.Ratio()))
+		fmt.Fprintf(&b, "| %s | %s | %s |", row.Workload, cellName(row), ratioCell(row))
 		best, _ := row.Best()
 		for _, n := range names {
 			b.WriteString(" " + entryText(row, n, n == best) + " |")

@@ -52,7 +52,7 @@ func bplustreeRun(goroutines int) func(*Run) error {
 					return s.Delete(w.key)
 				})
 			},
-			func() error { return r.scan(name("enumerate the rest"), s, d, n-n/2, false) },
+			func() error { return r.scanRest(name("enumerate the rest"), d, n, n/2) },
 		)
 	}
 }

@@ -182,29 +182,38 @@ func tiny() Sizes {
 // outcome runs a workload in this process and returns its failure.
 func outcome(t *testing.T, w Workload, f fault) string {
 	t.Helper()
-	spec := Spec{Engine: "memory", Workload: w.Name, Class: w.Class.String(), Dir: t.TempDir(), Sizes: tiny(), Scale: w.Scale(tiny())}
-	spec.Out = spec.Dir + ".cells"
-	d := faultyDriver(f)
-	for spec.Stage = range w.Stages {
-		cells, err := Execute(spec, d, w)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, c := range cells {
-			if c.Failed != "" {
-				return c.Failed
-			}
+	for _, c := range cellsOf(t, w, faultyDriver(f)) {
+		if c.Failed != "" {
+			return c.Failed
 		}
 	}
 	return ""
 }
 
+// cellsOf runs a workload in this process, up to the first stage that fails.
+func cellsOf(t *testing.T, w Workload, d engine.Driver) (all []Cell) {
+	t.Helper()
+	spec := Spec{Engine: "memory", Workload: w.Name, Class: w.Class.String(), Dir: t.TempDir(), Sizes: tiny(), Scale: w.Scale(tiny())}
+	spec.Out = spec.Dir + ".cells"
+	for spec.Stage = range w.Stages {
+		cells, err := Execute(spec, d, w)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, cells...)
+		if n := len(cells); n > 0 && cells[n-1].Failed != "" {
+			break
+		}
+	}
+	return all
+}
+
 // A workload that does not notice a wrong engine measures nothing. This says which faults each of them notices.
-func TestWorkloadsNoticeWrongEngines(t *testing.T) {
+func noticed() map[string][]fault {
 	values := []fault{wrongValue, othersValue, shortValue, lostRecord}
 	writes := []fault{ignoredPut, ignoredUpdate}
 	scans := []fault{skippedRecord, doubleRecord, swapped, scanValue, scanEndsEarly}
-	notices := map[string][]fault{
+	return map[string][]fault{
 		"lmdb-micro":      slices.Concat(values, writes, scans, []fault{ignoredDelete, halfBatch, ghostRecord, seekTooFar}),
 		"lmdb-micro-seq":  slices.Concat(values, scans, []fault{ignoredPut, ignoredDelete, halfBatch}),
 		"lmdb-micro-100k": slices.Concat(values, []fault{ignoredUpdate, ignoredDelete}),
@@ -224,10 +233,16 @@ func TestWorkloadsNoticeWrongEngines(t *testing.T) {
 		"mixed":           slices.Concat(values, []fault{ignoredUpdate}),
 		"snapshots":       slices.Concat(values, scans, []fault{ignoredUpdate, movingTime}),
 	}
-	for _, w := range All() {
-		if w.Documents || w.Name == "open-killed" { // these need another engine, and a process to kill
-			continue
-		}
+}
+
+// testable are the workloads that need no other engine, and no process to kill.
+func testable() []Workload {
+	return slices.DeleteFunc(All(), func(w Workload) bool { return w.Documents || w.Name == "open-killed" })
+}
+
+func TestWorkloadsNoticeWrongEngines(t *testing.T) {
+	notices := noticed()
+	for _, w := range testable() {
 		t.Run(w.Name, func(t *testing.T) {
 			if got := outcome(t, w, sound); got != "" && !strings.Contains(got, "not supported") {
 				t.Fatalf("an engine without a fault fails: %s", got)

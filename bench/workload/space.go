@@ -76,7 +76,7 @@ func spaceChurn(r *Run) error {
 		func() error { s, err = r.Open(d, n*2, 1); return err },
 		func() error { return r.section("churn: compaction", n-gone, s.Compact) },
 		r.info,
-		func() error { return r.scan("churn: scan, compacted", s, d, n-gone, false) },
+		func() error { return r.scanRest("churn: scan, compacted", d, n, gone) },
 		func() error { return r.Close() },
 		func() error { return r.disk("churn: disk compacted") },
 	)

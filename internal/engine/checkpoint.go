@@ -227,7 +227,7 @@ func (s *settlement) apply(ks *Keyspace) error {
 	}
 	old := s.roots[ks.ID]
 	if old == nil {
-		empty, err := e.trees.Load(&e.env, ks.ID, nil)
+		empty, err := e.layouts[ks.Layout].Load(&e.env, ks.ID, nil)
 		if err != nil {
 			return err
 		}
@@ -239,7 +239,7 @@ func (s *settlement) apply(ks *Keyspace) error {
 	if err != nil {
 		return err
 	}
-	fresh, err := e.trees.Apply(s.ctx, old, ranges, changes, s.writer, layout.ApplyOptions{
+	fresh, err := e.layouts[ks.Layout].Apply(s.ctx, old, ranges, changes, s.writer, layout.ApplyOptions{
 		Now: e.Now(), Codec: codec, Dictionary: dictionary, LeafBytes: int(ks.LeafBytes), NoFilters: ks.NoFilters,
 		Victims: s.victimFunc(), Rewrite: s.work.rewrite, Progress: s.work.progress,
 	})
@@ -271,7 +271,7 @@ func (s *settlement) dropRoots(live map[uint32]*Keyspace) error {
 		if r == nil || live[uint32(id)] != nil {
 			continue
 		}
-		if err := s.e.trees.Free(s.ctx, r, s.writer); err != nil {
+		if err := s.e.layoutOf(uint32(id)).Free(s.ctx, r, s.writer); err != nil {
 			if err = fmt.Errorf("free dropped keyspace %d: %w", id, err); !s.goOn(&failed, err) {
 				return err
 			}
@@ -338,7 +338,7 @@ func (s *settlement) publish() {
 		t.Release()
 	}
 	for _, id := range s.touched {
-		e.trees.Published(s.roots[id])
+		e.layoutOf(id).Published(s.roots[id])
 	}
 	e.dictionaries = s.dictionaries
 	for _, t := range s.trained {

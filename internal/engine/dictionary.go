@@ -26,6 +26,9 @@ const (
 // with zstd goes by columns where that takes less.
 func (s *settlement) codecFor(ks *Keyspace, r layout.Root) (segment.Codec, uint16, error) {
 	codec, dictionary := s.e.codecFor(ks)
+	if ks.Layout == Hash { // without leaves to train on, too
+		return codec, dictionary, nil
+	}
 	if s.work.codec != nil {
 		codec, dictionary = *s.work.codec, 0
 	}
@@ -113,10 +116,10 @@ func (e *Engine) betterByColumns(leaves [][]byte) (bool, error) {
 	return columns < zstd-zstd/4, nil
 }
 
-// pickLeaves picks leaves at equal distances, and adds up the bytes of all.
+// pickLeaves picks leaves of a tree at equal distances, and adds up the bytes of all.
 func (e *Engine) pickLeaves(ctx context.Context, r layout.Root) (picked []segment.Pointer, total int64, err error) {
 	n, every := 0, 1
-	err = e.trees.Walk(ctx, r, func(p segment.Pointer, kind segment.Kind) error {
+	err = e.layouts[Tree].Walk(ctx, r, func(p segment.Pointer, kind segment.Kind) error {
 		if kind != segment.KindLeaf {
 			return nil
 		}

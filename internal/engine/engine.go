@@ -43,17 +43,17 @@ import (
 
 // Engine is one open database.
 type Engine struct {
-	o     Options
-	sizes sizes
-	lock  io.Closer
-	epoch *epoch.Domain
-	cache *cache.Cache
-	store *segment.Store
-	root  *root.File
-	log   *wal.Log // nil in the Bench profile and for readers
-	reads view.Environment
-	env   layout.Environment
-	trees layout.Layout
+	o       Options
+	sizes   sizes
+	lock    io.Closer
+	epoch   *epoch.Domain
+	cache   *cache.Cache
+	store   *segment.Store
+	root    *root.File
+	log     *wal.Log // nil in the Bench profile and for readers
+	reads   view.Environment
+	env     layout.Environment
+	layouts layouts
 
 	unfinished bool // it may bear the mark of a database that is not whole
 
@@ -219,8 +219,11 @@ func (e *Engine) valueCodec(ks *Keyspace) segment.Codec {
 	return e.o.Codec
 }
 
-// codecFor returns how a keyspace's settled data is compressed.
+// codecFor returns how a keyspace's settled data is compressed. That of a hash table is not.
 func (e *Engine) codecFor(ks *Keyspace) (segment.Codec, uint16) {
+	if ks.Layout == Hash {
+		return segment.None, 0
+	}
 	codec := e.o.Codec
 	if ks.OwnCodec {
 		codec = ks.Codec

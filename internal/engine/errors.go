@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/pandodb/pando/internal/layout"
 	"github.com/pandodb/pando/internal/root"
 	"github.com/pandodb/pando/internal/wal"
 	"github.com/pandodb/pando/vfs"
@@ -29,7 +30,7 @@ var (
 	ErrValueTooLarge = fmt.Errorf("value is longer than %d bytes", MaxValueBytes)
 	ErrBatchTooLarge = fmt.Errorf("batch is larger than %d bytes", int64(MaxBatchBytes))
 	ErrName          = fmt.Errorf("keyspace names are 1 to %d bytes of UTF-8", MaxNameBytes)
-	ErrNoOrder       = errors.New("keyspace keeps no order")
+	ErrNoOrder       = layout.ErrNoOrder
 	ErrLayout        = errors.New("layout does not fit")
 )
 

@@ -174,12 +174,10 @@ func (e *Engine) LastSeq() uint64 { return e.visible.Load() }
 
 // NameOf returns the name of a keyspace, of one that was dropped in this run too; empty when it is not known.
 func (e *Engine) NameOf(id uint32) string {
-	e.keyspaces.mu.RLock()
-	defer e.keyspaces.mu.RUnlock()
-	if ks := e.keyspaces.byID[id]; ks != nil {
+	if ks := e.keyspaces.known(id); ks != nil {
 		return ks.Name
 	}
-	return e.keyspaces.dropped[id]
+	return ""
 }
 
 // LoggedValue reads a value apart that the log refers to. It may be gone when the log is kept for nobody.

@@ -156,23 +156,22 @@ func (e *Engine) privateView(ctx context.Context, s Snapshot) (*view.View, error
 }
 
 func (e *Engine) mergePrivately(ctx context.Context, s Snapshot, roots []layout.Root, id uint32, w *segment.Writer) ([]layout.Root, error) {
-	ks := e.keyspaces.id(id)
+	ks := e.keyspaces.known(id) // it may have been dropped meanwhile, but the snapshot still reads it
 	if ks == nil {
-		ks = &Keyspace{} // dropped meanwhile, but the snapshot still reads it
-		ks.ID = id
+		return roots, nil // it was dropped before the database was opened, and nobody reads what came to the log behind that
 	}
 	for int(id) >= len(roots) {
 		roots = append(roots, nil)
 	}
 	if roots[id] == nil {
-		empty, err := e.trees.Load(&e.env, id, nil)
+		empty, err := e.layouts[ks.Layout].Load(&e.env, id, nil)
 		if err != nil {
 			return nil, err
 		}
 		roots[id] = empty
 	}
 	codec, dictionary := e.codecFor(ks)
-	fresh, err := e.trees.Apply(ctx, roots[id], view.Ranges(s.View.Tables, id, s.Seq), view.NewChanges(s.View.Tables, id, s.Seq), w,
+	fresh, err := e.layouts[ks.Layout].Apply(ctx, roots[id], view.Ranges(s.View.Tables, id, s.Seq), view.NewChanges(s.View.Tables, id, s.Seq), w,
 		layout.ApplyOptions{Codec: codec, Dictionary: dictionary, LeafBytes: ks.LeafBytes, NoFilters: ks.NoFilters})
 	roots[id] = fresh
 	return roots, err

@@ -29,6 +29,15 @@ type Keyspace struct {
 	Dropped    atomic.Bool
 	droppedBy  atomic.Uint64 // the command that dropped it
 	dictionary atomic.Uint32 // number of its compression dictionary; 0: none. Changed under settling
+	noSeek     error         // what seeking in it fails with; nil: it keeps an order
+}
+
+func newKeyspace(spec Spec) *Keyspace {
+	ks := &Keyspace{Spec: spec}
+	if !ks.ordered() {
+		ks.noSeek = ks.noOrder("seek in")
+	}
+	return ks
 }
 
 // Spec is what the catalogue, and the command that creates a keyspace, keep of it.
@@ -44,8 +53,8 @@ type keyspaces struct {
 	byName  map[string]*Keyspace
 	byID    map[uint32]*Keyspace
 	nextID  uint32
-	dropped map[uint32]string // names of those dropped in this run, for the change feed
-	events  []keyspaceEvent   // what has not settled, oldest first
+	dropped map[uint32]*Keyspace // those dropped in this run, for the change feed and for what goes on reading or frees them
+	events  []keyspaceEvent      // what has not settled, oldest first
 }
 
 // keyspaceEvent is that a keyspace was created or dropped, by the command with the number seq.
@@ -56,7 +65,7 @@ type keyspaceEvent struct {
 }
 
 func newKeyspaces() *keyspaces {
-	return &keyspaces{byName: map[string]*Keyspace{}, byID: map[uint32]*Keyspace{}, dropped: map[uint32]string{}, nextID: DefaultID}
+	return &keyspaces{byName: map[string]*Keyspace{}, byID: map[uint32]*Keyspace{}, dropped: map[uint32]*Keyspace{}, nextID: DefaultID}
 }
 
 // create adds a keyspace. Creating one that is there is no error: recovery may meet a creation that the catalogue holds.
@@ -66,7 +75,7 @@ func (k *keyspaces) create(spec Spec, seq uint64) {
 	if _, there := k.byID[spec.ID]; there || (spec.ID < k.nextID && k.nextID != DefaultID) {
 		return // it is there, or was dropped later on
 	}
-	ks := &Keyspace{Spec: spec}
+	ks := newKeyspace(spec)
 	k.byName[spec.Name], k.byID[spec.ID] = ks, ks
 	k.nextID = max(k.nextID, spec.ID+1)
 	k.events = append(k.events, keyspaceEvent{seq: seq, ks: ks})
@@ -79,7 +88,7 @@ func (k *keyspaces) expect(n int) {
 
 // restore adds a keyspace that the catalogue holds.
 func (k *keyspaces) restore(spec Spec, dictionary uint16) {
-	ks := &Keyspace{Spec: spec}
+	ks := newKeyspace(spec)
 	ks.dictionary.Store(uint32(dictionary))
 	k.byName[spec.Name], k.byID[spec.ID] = ks, ks
 }
@@ -93,7 +102,7 @@ func (k *keyspaces) drop(id uint32, seq uint64) {
 	}
 	ks.droppedBy.Store(seq)
 	ks.Dropped.Store(true)
-	k.dropped[id] = ks.Name
+	k.dropped[id] = ks
 	delete(k.byID, id)
 	delete(k.byName, ks.Name)
 	k.events = append(k.events, keyspaceEvent{seq: seq, ks: ks, dropped: true})
@@ -120,6 +129,16 @@ func (k *keyspaces) id(id uint32) *Keyspace {
 	k.mu.RLock()
 	defer k.mu.RUnlock()
 	return k.byID[id]
+}
+
+// known returns the keyspace with an id, be it one that was dropped in this run; nil when there was none.
+func (k *keyspaces) known(id uint32) *Keyspace {
+	k.mu.RLock()
+	defer k.mu.RUnlock()
+	if ks := k.byID[id]; ks != nil {
+		return ks
+	}
+	return k.dropped[id]
 }
 
 // all returns the keyspaces that there are.
@@ -244,10 +263,13 @@ func (e *Engine) OpenKeyspace(name string, o *KeyspaceOptions) (*Keyspace, error
 		want = *o
 	}
 	switch {
-	case want.Layout != Tree:
+	case !e.layouts.makes(want.Layout):
 		return nil, fmt.Errorf("create keyspace %q: this version makes no %v layout: %w", name, want.Layout, ErrLayout)
 	case want.LeafBytes != 0 && (want.LeafBytes < leastLeaf || want.LeafBytes > mostLeaf):
 		return nil, fmt.Errorf("create keyspace %q: %w: LeafBytes is %d, want %d to %d", name, ErrOptions, want.LeafBytes, leastLeaf, mostLeaf)
+	}
+	if want.Layout == Hash {
+		want.LeafBytes, want.NoFilters = 0, false // which it does not have
 	}
 	return e.createKeyspace(name, want)
 }

@@ -114,10 +114,11 @@ func (e *Engine) checkKeyspace(ctx context.Context, s Snapshot, ks *Keyspace, su
 	if r == nil {
 		return nil
 	}
-	if err := e.trees.Check(ctx, r, report); err != nil {
+	l := e.layouts[ks.Layout]
+	if err := l.Check(ctx, r, report); err != nil {
 		return err
 	}
-	err := e.trees.Walk(ctx, r, func(p segment.Pointer, _ segment.Kind) error {
+	err := l.Walk(ctx, r, func(p segment.Pointer, _ segment.Kind) error {
 		sum.Blobs++
 		sum.Bytes += int64(p.Length)
 		return nil

@@ -9,7 +9,7 @@ import (
 // that is not there or cannot be read, with that error; n is how many values there are. It allocates nothing when dst is large
 // enough and the records are in memory.
 func (s Snapshot) GetGroup(dst []byte, ends *[view.Group]int, ks *Keyspace, keys [][]byte) (out []byte, n int, err error) {
-	for n < len(keys) {
+	for n < len(keys) && ks.Layout != Hash {
 		// What is in memory is copied inside of one epoch section; what is not is read outside of it, and then we go on.
 		var more int
 		g := s.e.epoch.Enter()
@@ -24,6 +24,12 @@ func (s Snapshot) GetGroup(dst []byte, ends *[view.Group]int, ks *Keyspace, keys
 		}
 		ends[n] = len(dst)
 		n++
+	}
+	for ; n < len(keys); n++ { // a hash table has no pages to be asked for several keys at once
+		if dst, err = s.Get(dst, nil, ks, keys[n]); err != nil {
+			return dst, n, err
+		}
+		ends[n] = len(dst)
 	}
 	return dst, n, nil
 }

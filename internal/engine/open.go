@@ -16,7 +16,6 @@ import (
 	"github.com/pandodb/pando/internal/corrupt"
 	"github.com/pandodb/pando/internal/epoch"
 	"github.com/pandodb/pando/internal/layout"
-	"github.com/pandodb/pando/internal/layout/tree"
 	"github.com/pandodb/pando/internal/root"
 	"github.com/pandodb/pando/internal/segment"
 	"github.com/pandodb/pando/internal/value"
@@ -304,7 +303,7 @@ func (e *Engine) openStore(slot root.Slot) error {
 		return value.Walk(e.store, ref, fn)
 	}
 	e.env.CheckValue = e.checkValue
-	e.trees = tree.New()
+	e.layouts = newLayouts()
 	return nil
 }
 
@@ -335,10 +334,13 @@ func (e *Engine) loadCatalogue(slot root.Slot) ([]layout.Root, error) {
 		roots = make([]layout.Root, 0, c.Keyspaces[n-1].ID+1) // their ids ascend
 	}
 	for _, k := range c.Keyspaces {
-		if Layout(k.Layout) != Tree {
+		if !e.layouts.makes(Layout(k.Layout)) {
 			return nil, fmt.Errorf("keyspace %q: %v: %w", k.Name, Layout(k.Layout), ErrLayout)
 		}
 		o, dictionary, err := decodeOptions(k.Options)
+		if err == nil && o.Layout != Layout(k.Layout) {
+			err = fmt.Errorf("layout is %v, its options say %v: %w", Layout(k.Layout), o.Layout, corrupt.Err)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("keyspace %q: %w", k.Name, err)
 		}
@@ -346,7 +348,7 @@ func (e *Engine) loadCatalogue(slot root.Slot) ([]layout.Root, error) {
 		for int(k.ID) >= len(roots) {
 			roots = append(roots, nil)
 		}
-		r, err := e.trees.Load(&e.env, k.ID, k.Root)
+		r, err := e.layouts[o.Layout].Load(&e.env, k.ID, k.Root)
 		if err != nil {
 			return nil, fmt.Errorf("keyspace %q: %w", k.Name, err)
 		}

@@ -214,13 +214,20 @@ func (s Snapshot) Find(overlay []view.Layer, ks *Keyspace, key []byte) (record.R
 }
 
 // Iterator opens an iterator over the snapshot, which must be held until it is closed. What the snapshot knows it enters into o.
-func (s Snapshot) Iterator(ks *Keyspace, o *view.IteratorOptions) *view.Iterator {
-	o.Keyspace, o.Seq, o.Now, o.Hid = ks.ID, s.Seq, s.e.Now(), &s.e.clock.used
-	return s.View.NewIterator(o)
+// It refuses bounds in a keyspace that keeps no order.
+func (s Snapshot) Iterator(ks *Keyspace, o *view.IteratorOptions) (*view.Iterator, error) {
+	if err := ks.CheckOrder("walk over a range of", o.Lower, o.Upper); err != nil {
+		return nil, err
+	}
+	o.Keyspace, o.Seq, o.Now, o.Hid, o.NoSeek = ks.ID, s.Seq, s.e.Now(), &s.e.clock.used, ks.noSeek
+	return s.View.NewIterator(o), nil
 }
 
 // Count returns the number of pairs in [lo, hi).
 func (s Snapshot) Count(overlay []view.Layer, ks *Keyspace, lo, hi []byte) (int64, error) {
+	if err := ks.CheckOrder("count in a range of", lo, hi); err != nil {
+		return 0, err
+	}
 	scratch := s.e.scratch.get()
 	defer s.e.scratch.put(scratch)
 	return s.View.Count(scratch, s.span(overlay, ks, lo, hi))
@@ -228,6 +235,9 @@ func (s Snapshot) Count(overlay []view.Layer, ks *Keyspace, lo, hi []byte) (int6
 
 // Nth returns copies of the n-th pair of [lo, hi), values apart read.
 func (s Snapshot) Nth(overlay []view.Layer, ks *Keyspace, lo, hi []byte, n int64) (key, val []byte, err error) {
+	if !ks.ordered() {
+		return nil, nil, ks.noOrder("find the n-th pair of")
+	}
 	scratch := s.e.scratch.get()
 	defer s.e.scratch.put(scratch)
 	key, r, ok, err := s.View.Nth(scratch, s.span(overlay, ks, lo, hi), n)
@@ -245,6 +255,9 @@ func (s Snapshot) Nth(overlay []view.Layer, ks *Keyspace, lo, hi []byte, n int64
 }
 
 func (s Snapshot) span(overlay []view.Layer, ks *Keyspace, lo, hi []byte) view.Span {
+	if !ks.ordered() {
+		lo = nil // it is empty, which a layout without order need not take for the start
+	}
 	return view.Span{Keyspace: ks.ID, Seq: s.Seq, Now: s.e.Now(), Lo: lo, Hi: hi, Overlay: overlay}
 }
 

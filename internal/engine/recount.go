@@ -28,11 +28,11 @@ func (s *settlement) recount(infos []segment.Info) error {
 		}
 		return nil
 	}
-	for _, r := range s.roots {
+	for id, r := range s.roots {
 		if r == nil {
 			continue
 		}
-		err := s.e.trees.Walk(s.ctx, r, count)
+		err := s.e.layoutOf(uint32(id)).Walk(s.ctx, r, count)
 		if errors.Is(err, corrupt.Err) || errors.Is(err, segment.ErrUnreadable) {
 			return nil
 		}

@@ -150,6 +150,8 @@ func (r *replay) survived(c *command.Command, synced bool) (bulk bool, err error
 	switch {
 	case c.Op == command.Bulk:
 		return true, r.e.forgetSpill(*c)
+	case c.Op == command.CreateKeyspace:
+		return false, r.e.checkCreation(c)
 	case c.Op != command.PutApart || synced: // then the value was synced too
 		return false, nil
 	}

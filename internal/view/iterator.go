@@ -28,6 +28,7 @@ type IteratorOptions struct {
 	Overlay      []Layer      // newest first
 	Stop         *Stop        // what makes the iterator stop
 	Hid          *atomic.Bool // set when an expired record was passed over
+	NoSeek       error        // what seeking fails with, since the keyspace keeps no order; nil: it does. There are no bounds then
 }
 
 // Stop makes iterators stop from elsewhere: when their transaction, snapshot or database ends.
@@ -95,6 +96,7 @@ type Iterator struct {
 	paired  bool // no source has any, so that a walk forward decodes several pairs at once; see pair.go
 	ahead   bool // it does: the sources stand behind all that has been decoded
 	front   front
+	parts   parts
 	sources []source
 	memory  *cursors // of sources, and of the iterator itself
 	o       IteratorOptions
@@ -115,14 +117,11 @@ func (v *View) NewIterator(o *IteratorOptions) *Iterator {
 		it.ranged = it.ranged || len(it.sources[i].ranges) > 0
 	}
 	it.paired = it.merged && !it.ranged
-	if root := v.Root(o.Keyspace); root != nil && !root.Empty() {
-		it.settled.cursor = root.Recycle(it.memory.settled)
-		it.memory.settled = nil
-		if o.Once {
-			it.settled.cursor.ReadOnce()
-		}
+	it.openSettled(v.Root(o.Keyspace))
+	if o.NoSeek != nil {
+		it.o.Lower = nil // it is empty, which to what walks is the place of the empty key
 	}
-	it.settled.lower, it.settled.upper, it.settled.short = o.Lower, o.Upper, o.Short
+	it.settled.lower, it.settled.upper, it.settled.short = it.o.Lower, it.o.Upper, o.Short
 	return it
 }
 
@@ -212,6 +211,9 @@ func (it *Iterator) slowNext() bool {
 	if !it.merged {
 		return it.takeForward(it.settled.next())
 	}
+	if it.parts.both && !it.parts.inMemory {
+		return it.remainingForward(it.settled.next())
+	}
 	if it.fast {
 		it.slowDown()
 		it.settled.at++
@@ -237,6 +239,14 @@ func (it *Iterator) slowPrev() bool {
 	if !it.merged {
 		return it.takeBackward(it.settled.prev())
 	}
+	if it.parts.both {
+		return it.prevOfBoth()
+	}
+	return it.prevMerged()
+}
+
+// prevMerged is slowPrev from a pair of merged sources.
+func (it *Iterator) prevMerged() bool {
 	if it.fast {
 		it.slowDown()
 	}
@@ -254,6 +264,9 @@ func (it *Iterator) First() bool {
 	if !it.usable() {
 		return false
 	}
+	if it.parts.both {
+		return it.firstOfBoth()
+	}
 	return it.seekForward(it.o.Lower, it.settled.seekFirst())
 }
 
@@ -262,11 +275,17 @@ func (it *Iterator) Last() bool {
 	if !it.usable() {
 		return false
 	}
+	if it.parts.both {
+		return it.lastOfBoth()
+	}
 	return it.seekBackward(it.o.Upper, it.settled.seekLast())
 }
 
 // SeekGE moves to the first pair whose key is not below key.
 func (it *Iterator) SeekGE(key []byte) bool {
+	if it.o.NoSeek != nil {
+		return it.refuseSeek()
+	}
 	if it.o.Lower != nil && bytes.Compare(key, it.o.Lower) < 0 {
 		return it.First()
 	}
@@ -278,6 +297,9 @@ func (it *Iterator) SeekGE(key []byte) bool {
 
 // SeekLT moves to the last pair whose key is below key.
 func (it *Iterator) SeekLT(key []byte) bool {
+	if it.o.NoSeek != nil {
+		return it.refuseSeek()
+	}
 	if key == nil {
 		key = []byte{} // nothing is below it; to seekBackward nil would mean the end
 	}
@@ -445,6 +467,7 @@ func (it *Iterator) Err() error { return it.err }
 // Err would. The caller then gives the view up.
 func (it *Iterator) Close() error {
 	it.end(afterLast)
+	it.enterSettled()
 	err, memory, env := it.err, it.memory, it.view.env
 	memory.settled = it.settled.close()
 	*it = Iterator{}

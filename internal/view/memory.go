@@ -250,6 +250,9 @@ func appendRanges(all []layout.Range, t *memtable.Table, keyspace uint32, seq ui
 		return all
 	}
 	for _, r := range t.Ranges(keyspace, seq) {
+		if len(r.Lo) == 0 {
+			r.Lo = nil // the whole keyspace has no bounds
+		}
 		all = append(all, layout.Range{Lo: r.Lo, Hi: r.Hi})
 	}
 	return all

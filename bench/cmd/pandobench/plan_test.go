@@ -85,3 +85,20 @@ func TestChooseTakesPrefixes(t *testing.T) {
 		t.Errorf("%v, %v", got, err)
 	}
 }
+
+// Pando's hash table is measured wherever Pando is, but for documents, which need an order.
+func TestTheHashTableIsMeasuredBesidePando(t *testing.T) {
+	p, _, err := parseRun(strings.Fields("--quick --workloads yoga,durable,documents"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := order(p, &report.Result{})
+	for _, want := range []string{"yoga:pando yoga:pando-hash ", "durable:pando durable:pando-hash ", "documents:pando "} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%q is not among %s", want, got)
+		}
+	}
+	if strings.Contains(got, "documents:pando-hash") {
+		t.Errorf("documents are asked of a hash table: %s", got)
+	}
+}
