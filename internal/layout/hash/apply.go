@@ -258,9 +258,10 @@ func (a *applier) regrow(r *root) error {
 			return err
 		}
 		p := &a.page
-		p.begin(a, r, q, t)
+		src.image = a.m.imager.append(src.image[:0], r.depth, src.list)
+		p.begin(a, r, q, t, src.image)
 		p.whole = true
-		if err := p.run(src.list, a.changesOf(r.depth, q)); err != nil {
+		if err := p.run(a.changesOf(r.depth, q)); err != nil {
 			return err
 		}
 		if err := p.finish(b, 0); err != nil {
@@ -282,11 +283,12 @@ func (a *applier) regrow(r *root) error {
 
 // source gives the entries of old pages by the numbers of another depth.
 type source struct {
-	a    *applier
-	at   int64 // the old page that was read last
-	page []entry
-	list []entry // of the page asked for
-	t    slot
+	a     *applier
+	at    int64 // the old page that was read last
+	page  []entry
+	list  []entry // of the page asked for
+	image []byte
+	t     slot
 }
 
 // take makes s.list the entries of page q at a depth. What it returns is a slot with what is known of them.

@@ -74,6 +74,10 @@ func (c *checker) page(b *body, group segment.Pointer, q uint64) error {
 		c.found(err)
 		return nil
 	}
+	if err := c.m.image.check(c.r.depth, q); err != nil {
+		c.found(c.r.badBlob(t.base, err))
+		return nil
+	}
 	c.count += int64(c.m.image.len())
 	if n := c.m.image.len(); n != int(t.count) {
 		c.damage(group, "page %d has %d entries, its slot says %d", q, n, t.count)

@@ -3,6 +3,7 @@ package hash
 import (
 	"encoding/binary"
 	"fmt"
+	"sort"
 
 	"github.com/pandodb/pando/internal/segment"
 )
@@ -42,15 +43,7 @@ func decodeDelta(ops []op, raw []byte, depth int, number uint64) ([]op, error) {
 	}
 	last := uint64(0)
 	for i := deltaHead; i < len(raw); i += deltaEntry {
-		place := binary.LittleEndian.Uint64(raw[i+8:])
-		o := op{flags: place >> segmentAt & (maxSegments - 1)}
-		o.hash = uint64(binary.LittleEndian.Uint32(raw[i:]))<<32 | place>>restAt<<(32-restBits)
-		o.apart = place>>apartAt&1 != 0
-		o.at = segment.Piece{
-			Segment: binary.LittleEndian.Uint32(raw[i+4:]),
-			Offset:  uint32(place & (1<<offsetBits - 1)),
-			Length:  uint32(place >> lengthAt & (1<<lengthBits - 1)),
-		}
+		o := opAt(raw, i)
 		if o.flags&^opAll != 0 || o.flags == 0 || o.hash < last || pageOf(o.hash, depth) != number {
 			return ops, fmt.Errorf("change %d of a delta of page %d: flags %x, hash %016x after %016x", i/deltaEntry, number, o.flags, o.hash, last)
 		}
@@ -58,6 +51,43 @@ func decodeDelta(ops []op, raw []byte, depth int, number uint64) ([]op, error) {
 		ops = append(ops, o)
 	}
 	return ops, nil
+}
+
+// opAt reads the change that begins at a place in a delta.
+func opAt(raw []byte, at int) op {
+	place := binary.LittleEndian.Uint64(raw[at+8:])
+	o := op{flags: place >> segmentAt & (maxSegments - 1)}
+	o.hash = uint64(binary.LittleEndian.Uint32(raw[at:]))<<32 | place>>restAt<<(32-restBits)
+	o.apart = place>>apartAt&1 != 0
+	o.at = segment.Piece{
+		Segment: binary.LittleEndian.Uint32(raw[at+4:]),
+		Offset:  uint32(place & (1<<offsetBits - 1)),
+		Length:  uint32(place >> lengthAt & (1<<lengthBits - 1)),
+	}
+	return o
+}
+
+// takeDelta appends the places that a delta has for a hash to m.found, newest first. all tells that there are no older ones.
+func (m *reader) takeDelta(raw []byte, hash uint64) (all bool, err error) {
+	if len(raw) < deltaHead || (len(raw)-deltaHead)%deltaEntry != 0 {
+		return false, fmt.Errorf("delta of %d bytes", len(raw))
+	}
+	hash &= keptBits
+	ops := raw[deltaHead:]
+	i := sort.Search(len(ops)/deltaEntry, func(i int) bool { return opAt(ops, i*deltaEntry).hash > hash })
+	for i--; i >= 0; i-- {
+		o := opAt(ops, i*deltaEntry)
+		if o.hash != hash {
+			return false, nil
+		}
+		if o.flags&opAdd != 0 {
+			m.found = append(m.found, o.at)
+		}
+		if o.flags&opDrop != 0 {
+			return true, nil
+		}
+	}
+	return false, nil
 }
 
 // merge appends what a page has after the changes to dst: list is what it had.

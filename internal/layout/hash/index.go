@@ -75,10 +75,18 @@ func (p image) entry(i int) (e entry) {
 	if binary.LittleEndian.Uint32(p[4:]) != 0 {
 		number = int(place >> segmentAt & (maxSegments - 1))
 	}
-	e.at.Segment = binary.LittleEndian.Uint32(p[imageHead+4*number:])
+	if at := imageHead + 4*number; at < hashes {
+		e.at.Segment = binary.LittleEndian.Uint32(p[at:])
+	}
 	e.at.Offset = uint32(place & (1<<offsetBits - 1))
 	e.at.Length = uint32(place >> lengthAt & (1<<lengthBits - 1))
 	return e
+}
+
+// hash returns the hash of entry i.
+func (p image) hash(i int) uint64 {
+	_, hashes, places := p.parts()
+	return uint64(hashOf(p[hashes:], i))<<32 | p.rest(places, i)<<(32-restBits)
 }
 
 // find returns the entries whose hash begins like that given: those from first on, before end.
@@ -129,8 +137,9 @@ func (p image) refers(to func(segment uint32) bool) bool {
 	return false
 }
 
-// check tells what makes no sense in an image of page number of so many, or returns nil.
-func (p image) check(depth int, number uint64) error {
+// checkHead tells what makes no sense in the beginning of an image, or returns nil: then it can be read, and what is wrong in it leads
+// nowhere but to records of other keys.
+func (p image) checkHead(depth int) error {
 	if len(p) < imageHead {
 		return fmt.Errorf("index page of %d bytes", len(p))
 	}
@@ -138,18 +147,22 @@ func (p image) check(depth int, number uint64) error {
 	if m > maxSegments || p.depth() != depth {
 		return fmt.Errorf("index page of depth %d with %d segments, want depth %d", p.depth(), m, depth)
 	}
-	wide := m == 0
-	if wide {
+	if m == 0 {
 		m = n
 	}
 	if uint64(len(p)) != imageHead+4*m+(4+placeBytes)*n {
 		return fmt.Errorf("index page of %d bytes with %d entries, %d segments", len(p), n, m)
 	}
-	last := uint64(0)
-	for i := range int(n) {
-		_, hashes, places := p.parts()
-		place := binary.LittleEndian.Uint64(p[places+placeBytes*i:])
-		hash := uint64(hashOf(p[hashes:], i))<<32 | place>>restAt<<(32-restBits)
+	return nil
+}
+
+// check tells what makes no sense in the entries of an image whose head was checked, that of page number, or returns nil.
+func (p image) check(depth int, number uint64) error {
+	m, last := uint64(binary.LittleEndian.Uint32(p[4:])), uint64(0)
+	wide := m == 0
+	for i := range p.len() {
+		_, _, places := p.parts()
+		place, hash := binary.LittleEndian.Uint64(p[places+placeBytes*i:]), p.hash(i)
 		if hash < last || pageOf(hash, depth) != number {
 			return fmt.Errorf("entry %d of page %d has the hash %016x, after %016x", i, number, hash, last)
 		}
@@ -224,6 +237,89 @@ func (m *imager) collect(list []entry) {
 			}
 		}
 	}
+}
+
+// merge appends the image of what p has after the changes to dst. It copies what lies between them, and numbers of segments stay: those that
+// are new come last.
+func (m *imager) merge(dst []byte, p image, ops []op) image {
+	n, hashes, places := p.parts()
+	m.segments = m.segments[:0]
+	for i := imageHead; i < hashes; i += 4 {
+		m.segments = append(m.segments, binary.LittleEndian.Uint32(p[i:]))
+	}
+	narrow := n == 0 || binary.LittleEndian.Uint32(p[4:]) != 0
+	for i := range ops {
+		if ops[i].flags&opAdd != 0 && narrow {
+			m.number(ops[i].at.Segment)
+		}
+	}
+	if !narrow || len(m.segments) > maxSegments {
+		return m.append(dst, p.depth(), merge(nil, p.appendTo(nil), ops))
+	}
+	begin := len(dst)
+	dst = append(dst, p[:imageHead]...)
+	for _, s := range m.segments {
+		dst = binary.LittleEndian.AppendUint32(dst, s)
+	}
+	from := len(dst)
+	// Hashes first, then places: the same stretches are copied of both.
+	at := 0
+	m.steps(p, ops, func(until, skip int, added []op) {
+		dst = append(dst, p[hashes+4*at:hashes+4*until]...)
+		for i := len(added) - 1; i >= 0; i-- {
+			dst = binary.LittleEndian.AppendUint32(dst, uint32(added[i].hash>>32))
+		}
+		at = until + skip
+	})
+	dst = append(dst, p[hashes+4*at:places]...)
+	count := (len(dst) - from) / 4
+	at = 0
+	m.steps(p, ops, func(until, skip int, added []op) {
+		dst = append(dst, p[places+placeBytes*at:places+placeBytes*until]...)
+		for i := len(added) - 1; i >= 0; i-- {
+			dst = binary.LittleEndian.AppendUint64(dst, added[i].place()|uint64(m.number(added[i].at.Segment))<<segmentAt)
+		}
+		at = until + skip
+	})
+	dst = append(dst, p[places+placeBytes*at:]...)
+	binary.LittleEndian.PutUint32(dst[begin:], uint32(count))
+	binary.LittleEndian.PutUint32(dst[begin+4:], uint32(len(m.segments)))
+	return dst
+}
+
+// steps calls fn for the changes of each hash in turn: entries up to until stay, skip of those that follow go, and added come in their
+// place, the last one first.
+func (m *imager) steps(p image, ops []op, fn func(until, skip int, added []op)) {
+	for i := 0; i < len(ops); {
+		from, end := i, i
+		dropped := false
+		for ; end < len(ops) && ops[end].hash == ops[i].hash; end++ {
+			if ops[end].flags&opDrop != 0 {
+				dropped, from = true, end
+			}
+		}
+		first, last := p.find(ops[i].hash)
+		skip := 0
+		if dropped {
+			skip = last - first
+		}
+		if ops[from].flags&opAdd == 0 {
+			from++
+		}
+		fn(first, skip, ops[from:end])
+		i = end
+	}
+}
+
+// number returns the number of a segment, which it appends to those that there are when it is new.
+func (m *imager) number(segment uint32) int {
+	for i := len(m.segments) - 1; i >= 0; i-- {
+		if m.segments[i] == segment {
+			return i
+		}
+	}
+	m.segments = append(m.segments, segment)
+	return len(m.segments) - 1
 }
 
 // place is what a page has of an entry besides the first bits of the hash and the segment.

@@ -1,39 +1,43 @@
 package hash
 
 import (
-	"cmp"
-	"errors"
-	"slices"
-
-	"github.com/pandodb/pando/internal/cache"
-	"github.com/pandodb/pando/internal/corrupt"
 	"github.com/pandodb/pando/internal/record"
 	"github.com/pandodb/pando/internal/segment"
 )
 
-// pageWriter makes a page out of an old one and the changes to it.
+// pageWriter makes a page out of an old one and the changes to it: it finds out what the changes to the page's entries are, and writes them
+// as a delta or merged into the page.
 type pageWriter struct {
 	a      *applier
 	r      *root
 	q      uint64
 	t      slot // what becomes of it
-	list   []entry
+	old    image
 	ops    []op
+	count  int     // entries that there will be
+	before []entry // of the hash at hand
+	after  []entry
 	moved  []move
 	again  pieces // records that are written anew
-	whole  bool   // the page is written anew: a delta cannot say what changed
+	whole  bool   // the page is written anew
 	beside error  // the old page cannot be read
+	image  []byte
 	stored []byte
-	cached []byte
 }
 
-// move is an entry whose record is being written anew.
-type move struct{ entry, op int }
+// move is an entry whose record is being written anew, the next of again: op is where it will be referred to.
+type move struct {
+	op     int
+	length uint32
+}
 
-func (p *pageWriter) begin(a *applier, r *root, q uint64, t slot) {
-	p.a, p.r, p.q, p.t = a, r, q, t
-	p.list, p.ops, p.moved = p.list[:0], p.ops[:0], p.moved[:0]
+func (p *pageWriter) begin(a *applier, r *root, q uint64, t slot, old image) {
+	p.a, p.r, p.q, p.t, p.old = a, r, q, t, old
+	p.ops, p.moved, p.count = p.ops[:0], p.moved[:0], old.len()
 	p.whole, p.beside = a.o.Rewrite, nil
+	if a.o.Rewrite {
+		p.t.open, p.t.apart, p.t.expiry = false, false, 0
+	}
 }
 
 // visit makes page q of r, which lies in b as it lay in was. It answers false when nothing in it changes.
@@ -46,18 +50,14 @@ func (a *applier) visit(r *root, was, b *body, q uint64) (changed bool, err erro
 		keep()
 		return false, nil
 	}
+	damage := a.root.image(&a.m, was, q)
+	if damage != nil && (a.o.Rewrite || !isUnreadable(damage) || a.victimPage(t)) {
+		return false, damage
+	}
 	p := &a.page
-	p.begin(a, r, q, *t)
-	if a.o.Rewrite {
-		p.t.open, p.t.apart, p.t.expiry = false, false, 0
-	}
-	if err := a.root.entries(&a.m, was, q); err != nil {
-		if a.o.Rewrite || !isUnreadable(err) || a.victimPage(t) {
-			return false, err
-		}
-		p.beside = err
-	}
-	if err := p.run(a.m.list, n); err != nil {
+	p.begin(a, r, q, *t, a.m.image)
+	p.beside = damage
+	if err := p.run(n); err != nil {
 		return false, err
 	}
 	if len(p.ops) == 0 && !p.whole && !a.victimPage(t) {
@@ -101,203 +101,247 @@ func (a *applier) concerns(was *body, q uint64) bool {
 	return err != nil || a.m.image.refers(a.o.Victims)
 }
 
-// run merges n changes into the entries of the old page. What becomes of them is in p.list, and what a delta says of it in p.ops.
-func (p *pageWriter) run(old []entry, n int) error {
+// run finds what n changes, and what else there is to do, make of the entries of the old page: p.ops.
+func (p *pageWriter) run(n int) error {
 	a := p.a
-	first := a.next
-	a.next += n
-	p.prefetch(old, first, a.next)
-	for j := first; j < a.next; {
-		hash := a.chunk.changes[j].hash & keptBits
-		for len(old) > 0 && old[0].hash < hash {
-			if err := p.stay(old[:1], true); err != nil {
-				return err
-			}
-			old = old[1:]
+	list := a.chunk.changes[a.next : a.next+n]
+	for i := range list {
+		if first, end := p.old.find(list[i].hash); first < end {
+			p.r.env.Store.PrefetchPiece(p.old.entry(first).at)
 		}
-		same := 0
-		for same < len(old) && old[same].hash == hash {
-			same++
-		}
-		to := j
-		for to < a.next && a.chunk.changes[to].hash&keptBits == hash {
-			to++
-		}
-		if err := p.put(old[:same], j, to); err != nil {
-			return err
-		}
-		old, j = old[same:], to
 	}
-	for len(old) > 0 {
-		same := 1
-		for same < len(old) && old[same].hash == old[0].hash {
-			same++
-		}
-		if err := p.stay(old[:same], same == 1); err != nil {
-			return err
-		}
-		old = old[same:]
+	var err error
+	if a.o.Rewrite || len(a.ranges) > 0 || a.o.Victims != nil && p.old.refers(a.o.Victims) {
+		err = p.runAll(a.next + n)
+	} else {
+		err = p.runChanges(a.next + n)
+	}
+	if err != nil {
+		return err
 	}
 	return p.writeMoved()
 }
 
-// prefetch asks the processor for the records that changes may replace.
-func (p *pageWriter) prefetch(old []entry, from, to int) {
-	store := p.r.env.Store
-	for j := from; j < to && len(old) > 0; {
-		switch hash := p.a.chunk.changes[j].hash & keptBits; {
-		case old[0].hash < hash:
-			old = old[1:]
-		case old[0].hash > hash:
-			j++
-		default:
-			store.PrefetchPiece(old[0].at)
-			old = old[1:]
+// runChanges makes the changes up to one. Entries that no change belongs to stay as they are.
+func (p *pageWriter) runChanges(to int) error {
+	for p.a.next < to {
+		first, end := p.old.find(p.a.chunk.changes[p.a.next].hash)
+		p.take(first, end)
+		if err := p.put(to); err != nil {
+			return err
 		}
+	}
+	return nil
+}
+
+// runAll is runChanges for when every entry has to be looked at.
+func (p *pageWriter) runAll(to int) error {
+	a := p.a
+	for i, n := 0, p.old.len(); i < n || a.next < to; {
+		if i == n || a.next < to && a.chunk.changes[a.next].hash&keptBits < p.old.hash(i) {
+			p.take(i, i)
+			if err := p.put(to); err != nil {
+				return err
+			}
+			continue
+		}
+		end, hash := i+1, p.old.hash(i)
+		for end < n && p.old.hash(end) == hash {
+			end++
+		}
+		p.take(i, end)
+		var err error
+		if a.next < to && a.chunk.changes[a.next].hash&keptBits == hash {
+			err = p.put(to)
+		} else {
+			err = p.stay()
+		}
+		if err != nil {
+			return err
+		}
+		i = end
+	}
+	return nil
+}
+
+// take makes the entries at hand those from first on, before end, which are all of one hash.
+func (p *pageWriter) take(first, end int) {
+	p.before = p.before[:0]
+	for ; first < end; first++ {
+		p.before = append(p.before, p.old.entry(first))
+	}
+	p.after = append(p.after[:0], p.before...)
+}
+
+// put makes the changes of one hash, up to one, to the entries at hand, which are those of that hash.
+func (p *pageWriter) put(to int) error {
+	a := p.a
+	hash := a.chunk.changes[a.next].hash & keptBits
+	var fresh []entry // in the order in which they come; there is one but for hashes that are the same
+	var one [1]entry
+	fresh = one[:0]
+	for ; a.next < to && a.chunk.changes[a.next].hash&keptBits == hash; a.next++ {
+		c, key := &a.chunk.changes[a.next], a.chunk.key(a.next)
+		unsure, err := p.without(key)
+		if err != nil {
+			return err
+		}
+		p.t.open = p.t.open || unsure
+		e := entry{hash: hash, at: c.at, apart: c.apart}
+		if c.removes() {
+			if !unsure {
+				continue
+			}
+			if e.at, err = p.tombstone(key); err != nil {
+				return err
+			}
+		}
+		fresh = append(fresh, e)
+		p.t.expiry = sooner(p.t.expiry, c.expiry)
+		p.t.apart = p.t.apart || c.apart
+	}
+	if a.o.Rewrite || len(a.ranges) > 0 || a.o.Victims != nil {
+		return p.look(hash, fresh)
+	}
+	p.emit(hash, fresh)
+	return nil
+}
+
+// stay deals with the entries at hand when no change belongs to them.
+func (p *pageWriter) stay() error { return p.look(p.before[0].hash, nil) }
+
+// emit makes the changes that turn p.before into p.after with fresh ones in front, the last one foremost.
+func (p *pageWriter) emit(hash uint64, fresh []entry) {
+	p.count += len(p.after) + len(fresh) - len(p.before)
+	flags := uint64(opAdd)
+	if len(p.after) < len(p.before) {
+		flags |= opDrop
+		for i := len(p.after) - 1; i >= 0; i-- {
+			p.ops = append(p.ops, op{entry: p.after[i], flags: flags})
+			flags = opAdd
+		}
+	}
+	for i := range fresh {
+		p.ops = append(p.ops, op{entry: fresh[i], flags: flags})
+		flags = opAdd
+	}
+	if flags&opDrop != 0 {
+		p.ops = append(p.ops, op{entry: entry{hash: hash}, flags: opDrop})
 	}
 }
 
-// stay deals with old entries of one hash that no change belongs to: alone tells that there is but one of this hash.
-func (p *pageWriter) stay(old []entry, alone bool) error {
+// look is emit after the records of the entries that are left were read where that is needed: they may be removed with a range, or have to be
+// written anew.
+func (p *pageWriter) look(hash uint64, fresh []entry) error {
 	a := p.a
-	for _, e := range old {
-		moves := a.o.Rewrite || a.o.Victims != nil && a.o.Victims(e.at.Segment)
-		if !moves && len(a.ranges) == 0 {
-			p.list = append(p.list, e)
+	kept, moves := p.after[:0], 0
+	for _, e := range p.after {
+		victim := a.o.Rewrite || a.o.Victims != nil && a.o.Victims(e.at.Segment)
+		if !victim && len(a.ranges) == 0 {
+			kept = append(kept, e)
 			continue
 		}
 		if p.beside != nil {
 			return p.beside // nothing can be taken away
 		}
-		if err := p.look(e, moves, alone); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// look reads the record of an old entry, which may be removed with a range, or has to be written anew.
-func (p *pageWriter) look(e entry, moves, alone bool) error {
-	a := p.a
-	piece, err := a.root.env.Store.ReadPiece(e.at, a.root.keyspace, &a.s.Blob)
-	var key []byte
-	if err == nil {
-		if key, err = parsePiece(piece, &a.s.Record); err != nil {
-			err = a.root.badPiece(e.at, err)
-		}
-	}
-	switch {
-	case err != nil && (a.o.Rewrite || !isUnreadable(err)):
-		return err
-	case err != nil:
-		if len(a.ranges) > 0 {
-			return err // nobody can tell whether it is to go
-		}
-		a.tellDamage(err) // it stays where it lies, and keeps its segment
-		p.list = append(p.list, e)
-	case a.inRange(key) || a.s.Record.Expired(a.o.Now):
-		p.removed(e, alone)
-		return a.bury(&a.s.Record)
-	case moves:
-		p.again.addAgain(piece)
-		a.w.Free(e.at.Pointer())
-		p.note(&a.s.Record)
-		p.list = append(p.list, e)
-		p.ops = append(p.ops, op{entry: e, flags: opDrop | opAdd})
-		p.whole = p.whole || !alone
-		p.moved = append(p.moved, move{len(p.list) - 1, len(p.ops) - 1})
-	default:
-		p.list = append(p.list, e)
-	}
-	return nil
-}
-
-// note enters a record into what the slot says of its records.
-func (p *pageWriter) note(r *record.Record) {
-	p.t.expiry = sooner(p.t.expiry, r.Expiry)
-	p.t.apart = p.t.apart || r.Kind == record.Apart
-}
-
-// removed takes an old entry away.
-func (p *pageWriter) removed(e entry, alone bool) {
-	p.a.w.Free(e.at.Pointer())
-	p.ops = append(p.ops, op{entry: entry{hash: e.hash}, flags: opDrop})
-	p.whole = p.whole || !alone
-}
-
-// put makes the changes from j on, before to, which are all of those of one hash; old are the entries of this hash.
-func (p *pageWriter) put(old []entry, j, to int) error {
-	a := p.a
-	alone := to-j == 1 && len(old) <= 1
-	rest := append(a.m.spare[:0], old...)
-	a.m.spare = rest
-	var fresh []entry
-	for ; j < to; j++ {
-		c := &a.chunk.changes[j]
-		left, unsure, err := p.without(rest, a.chunk.key(j))
+		stays, moved, err := p.read(e, victim)
 		if err != nil {
 			return err
 		}
-		dropped := len(left) < len(rest)
-		rest = left
-		p.t.open = p.t.open || unsure
-		e := entry{hash: c.hash & keptBits, at: c.at, apart: c.apart}
-		if c.removes() {
-			if !unsure {
-				if dropped {
-					p.ops = append(p.ops, op{entry: entry{hash: e.hash}, flags: opDrop})
-					p.whole = p.whole || !alone
-				}
-				continue
-			}
-			if e.at, err = p.tombstone(a.chunk.key(j)); err != nil {
-				return err
-			}
+		if stays {
+			kept = append(kept, e)
 		}
-		fresh = append(fresh, e)
-		flags := uint64(opAdd)
-		if dropped {
-			flags |= opDrop
-			p.whole = p.whole || !alone
+		if moved {
+			kept[len(kept)-1].at.Segment = moving
+			moves++
 		}
-		p.ops = append(p.ops, op{entry: e, flags: flags})
-		p.t.expiry = sooner(p.t.expiry, c.expiry)
-		p.t.apart = p.t.apart || c.apart
 	}
-	for i := len(fresh) - 1; i >= 0; i-- {
-		p.list = append(p.list, fresh[i])
+	p.after = kept
+	if moves == 0 {
+		p.emit(hash, fresh)
+		return nil
 	}
-	return p.stay(rest, false)
+	from := len(p.ops)
+	p.count += len(p.after) + len(fresh) - len(p.before)
+	for i := len(p.after) - 1; i >= 0; i-- {
+		p.ops = append(p.ops, op{entry: p.after[i], flags: opAdd})
+	}
+	for i := range fresh {
+		p.ops = append(p.ops, op{entry: fresh[i], flags: opAdd})
+	}
+	p.ops[from].flags |= opDrop
+	// Records were read from the first entry on, and stand in the ops from the last one on.
+	for i := from + len(p.after) - 1; i >= from; i-- {
+		if p.ops[i].at.Segment == moving {
+			p.moved = append(p.moved, move{op: i, length: p.ops[i].at.Length})
+		}
+	}
+	return nil
 }
 
-// without returns old without the entries that are those of key, whose records it frees. unsure tells that some could not be read. Of a page
-// that cannot be read itself nothing is taken away: there may be other keys of the same hash, and they would go too.
-func (p *pageWriter) without(old []entry, key []byte) (left []entry, unsure bool, err error) {
+// moving is the segment of entries whose records are being written anew.
+const moving = 1<<32 - 1
+
+// read reads the record of an entry that may be removed with a range, or with victim has to be written anew.
+func (p *pageWriter) read(e entry, victim bool) (stays, moved bool, err error) {
+	a := p.a
+	piece, err := a.root.env.Store.ReadPiece(e.at, a.root.keyspace, &a.s.Blob)
+	if err != nil && (a.o.Rewrite || !isUnreadable(err)) {
+		return false, false, err
+	}
+	if err != nil {
+		if len(a.ranges) > 0 {
+			return false, false, err // nobody can tell whether it is to go
+		}
+		a.tellDamage(err) // it stays where it lies, and keeps its segment
+		return true, false, nil
+	}
+	key, err := parsePiece(piece, &a.s.Record)
+	if err != nil {
+		return false, false, a.root.badPiece(e.at, err)
+	}
+	if a.inRange(key) || a.s.Record.Expired(a.o.Now) {
+		a.w.Free(e.at.Pointer())
+		return false, false, a.bury(&a.s.Record)
+	}
+	if !victim {
+		return true, false, nil
+	}
+	p.again.addAgain(piece)
+	a.w.Free(e.at.Pointer())
+	p.t.expiry = sooner(p.t.expiry, a.s.Record.Expiry)
+	p.t.apart = p.t.apart || a.s.Record.Kind == record.Apart
+	return true, true, nil
+}
+
+// without takes the entries of a key out of p.after, and frees their records. unsure tells that some could not be read. Of a page that cannot
+// be read itself nothing is taken away: there may be other keys of the same hash, and they would go too.
+func (p *pageWriter) without(key []byte) (unsure bool, err error) {
 	a := p.a
 	if p.beside != nil {
-		return old, true, nil
+		return true, nil
 	}
-	left = old[:0]
-	for _, e := range old {
+	left := p.after[:0]
+	for _, e := range p.after {
 		same, err := a.root.readRecord(&a.s, e.at, key)
 		if err != nil && !isUnreadable(err) {
-			return nil, false, err
+			return false, err
 		}
-		switch {
-		case err != nil:
+		if err != nil {
 			a.tellDamage(err)
 			unsure = true
+		}
+		if err != nil || !same {
 			left = append(left, e)
-		case same:
-			a.w.Free(e.at.Pointer())
-			if err := a.bury(&a.s.Record); err != nil {
-				return nil, false, err
-			}
-		default:
-			left = append(left, e)
+			continue
+		}
+		a.w.Free(e.at.Pointer())
+		if err := a.bury(&a.s.Record); err != nil {
+			return false, err
 		}
 	}
-	return left, unsure, nil
+	p.after = left
+	return unsure, nil
 }
 
 // tombstone writes a record that says that there is no key.
@@ -319,172 +363,9 @@ func (p *pageWriter) writeMoved() error {
 		return err
 	}
 	for _, m := range p.moved {
-		e := &p.list[m.entry]
-		at.Length = e.at.Length
-		e.at = at
+		at.Length = m.length
 		p.ops[m.op].at = at
 		at.Offset += at.Length
 	}
 	return nil
-}
-
-// finish writes the page, or a delta, and puts what became of it into its slot of b. handle is that of the old page.
-func (p *pageWriter) finish(b *body, handle uint64) error {
-	a, i := p.a, int(p.q%groupSlots)
-	count := uint32(len(p.list))
-	if p.beside != nil {
-		count = p.t.count + uint32(len(p.ops))
-	}
-	p.r.count += int64(count) - int64(p.t.count)
-	p.t.count = count
-	p.r.open = p.r.open || p.t.open
-	p.r.apart = p.r.apart || p.t.apart
-	p.r.expiry = sooner(p.r.expiry, p.t.expiry)
-	if err := p.store(); err != nil {
-		return err
-	}
-	b.slots[i] = p.t
-	if p.beside != nil || len(p.list) == 0 {
-		return nil
-	}
-	if handle == 0 && !a.root.env.Cache.Admit(p.t.name()) {
-		return nil
-	}
-	p.cached = a.m.imager.append(p.cached[:0], p.r.depth, p.list)
-	h, err := a.root.env.Cache.InsertBytes(p.cached)
-	if err == nil {
-		b.handles[i].Store(uint64(h))
-	} else if !errors.Is(err, cache.ErrBusy) && !errors.Is(err, cache.ErrTooLarge) {
-		return err
-	}
-	return nil
-}
-
-// store writes what the slot will refer to.
-func (p *pageWriter) store() error {
-	a := p.a
-	if p.beside != nil {
-		return p.storeBeside()
-	}
-	size := deltaHead + deltaEntry*len(p.ops) + segment.HeaderSize
-	fits := len(p.t.deltas) < a.o.MaxDeltas && 2*(p.t.deltaBytes()+size) <= int(p.t.base.Length)
-	if fits && !p.whole && !a.victimPage(&p.t) {
-		return p.addDelta(p.ops)
-	}
-	p.free()
-	if len(p.list) == 0 {
-		p.t = slot{}
-		return nil
-	}
-	p.stored = a.m.imager.append(p.stored[:0], p.r.depth, p.list)
-	var err error
-	p.t.base, err = p.write(segment.KindIndex, p.stored)
-	return err
-}
-
-// free frees the blobs that the slot refers to.
-func (p *pageWriter) free() {
-	p.a.w.Free(p.t.base)
-	for _, d := range p.t.deltas {
-		p.a.w.Free(d)
-	}
-	p.t.base, p.t.deltas = segment.Pointer{}, nil
-}
-
-// addDelta writes a delta.
-func (p *pageWriter) addDelta(ops []op) error {
-	p.stored = appendDelta(p.stored[:0], ops)
-	d, err := p.write(segment.KindIndexDelta, p.stored)
-	if err != nil {
-		return err
-	}
-	p.t.deltas = append(p.t.deltas[:len(p.t.deltas):len(p.t.deltas)], d)
-	return nil
-}
-
-// storeBeside writes a delta for a page that cannot be read. When there are too many of them those that follow on what cannot be read become
-// one: the delta then says all that the image of the readable ones does.
-func (p *pageWriter) storeBeside() error {
-	a := p.a
-	a.tellDamage(p.beside)
-	if len(p.ops) == 0 {
-		return nil
-	}
-	if len(p.t.deltas) < max(a.o.MaxDeltas, 1) {
-		return p.addDelta(p.ops)
-	}
-	keep := p.unreadable()
-	if keep >= deltasMost || keep > 0 && !errors.Is(p.beside, corrupt.Err) && keep > a.o.MaxDeltas {
-		return p.beside
-	}
-	ops, err := p.joined(keep)
-	if err != nil {
-		return err
-	}
-	for _, d := range p.t.deltas[keep:] {
-		a.w.Free(d)
-	}
-	p.t.deltas = p.t.deltas[:keep:keep]
-	return p.addDelta(ops)
-}
-
-// unreadable returns how many of the deltas have to stay because the last of those cannot be read.
-func (p *pageWriter) unreadable() int {
-	for n := len(p.t.deltas); n > 0; n-- {
-		if p.a.root.readDelta(&p.a.m, p.t.deltas[n-1], p.q) != nil {
-			return n
-		}
-	}
-	return 0
-}
-
-// joined returns the changes of the deltas from one on, and those at hand, as if they were of one delta: they only add, and of one key the
-// newest is enough.
-func (p *pageWriter) joined(from int) ([]op, error) {
-	var all []op
-	for _, d := range p.t.deltas[from:] {
-		if err := p.a.root.readDelta(&p.a.m, d, p.q); err != nil {
-			return nil, err
-		}
-		all = append(all, p.a.m.ops...)
-	}
-	all = append(all, p.ops...)
-	slices.SortStableFunc(all, func(x, y op) int { return cmp.Compare(x.hash, y.hash) })
-	keys, last := map[string]bool{}, len(all)
-	for i := len(all) - 1; i >= 0; i-- {
-		if i+1 < len(all) && all[i].hash != all[i+1].hash {
-			clear(keys)
-		}
-		key, err := p.keyOf(all[i].at)
-		if err == nil && keys[key] {
-			p.a.w.Free(all[i].at.Pointer())
-			continue
-		}
-		if err == nil {
-			keys[key] = true
-		} else if !isUnreadable(err) {
-			return nil, err
-		}
-		last--
-		all[last] = all[i]
-	}
-	return all[last:], nil
-}
-
-// keyOf reads the key of a record.
-func (p *pageWriter) keyOf(at segment.Piece) (string, error) {
-	piece, err := p.a.root.env.Store.ReadPiece(at, p.a.root.keyspace, &p.a.s.Blob)
-	if err != nil {
-		return "", err
-	}
-	key, err := parsePiece(piece, &p.a.s.Record)
-	return string(key), err
-}
-
-func (p *pageWriter) write(kind segment.Kind, raw []byte) (segment.Pointer, error) {
-	ptr, err := p.a.w.Append(kind, p.r.keyspace, segment.None, 0, raw)
-	if err == nil {
-		p.a.progress(int(ptr.Length))
-	}
-	return ptr, err
 }

@@ -13,7 +13,7 @@ type reader struct {
 	base   segment.Buffer
 	delta  segment.Buffer
 	image  image // the page read last; it may lie in base
-	merged []byte
+	merged [2][]byte
 	list   []entry
 	spare  []entry
 	ops    []op
@@ -37,41 +37,46 @@ var errLost = errors.New("the index page was lost with its group")
 func (r *root) readPage(m *reader, b *body, q uint64) error {
 	t := &b.slots[q%groupSlots]
 	var damage error
-	m.image, damage = r.readBase(m, t, q)
+	m.image, damage = r.readBase(m, t)
 	if len(t.deltas) == 0 {
 		return damage
 	}
-	m.list = m.image.appendTo(m.list[:0])
-	for _, d := range t.deltas {
+	for i, d := range t.deltas {
 		if err := r.readDelta(m, d, q); err != nil {
-			damage, m.list = err, m.list[:0]
+			damage, m.image = err, noEntries(r.depth)
 			continue
 		}
-		m.spare = merge(m.spare[:0], m.list, m.ops)
-		m.list, m.spare = m.spare, m.list
+		out := &m.merged[i%2] // the other one has the image
+		*out = m.imager.merge((*out)[:0], m.image, m.ops)
+		m.image = *out
 	}
-	m.merged = m.imager.append(m.merged[:0], r.depth, m.list)
-	m.image = m.merged
 	return damage
 }
 
-// noEntries is the image of a page without entries, of any depth.
-var noEntries = make(image, imageHead)
+// noEntries is the image of a page without entries.
+func noEntries(depth int) image { return none[depth][:] }
+
+var none = func() (all [maxDepth + 1][imageHead]byte) {
+	for depth := range all {
+		all[depth][8] = byte(depth)
+	}
+	return all
+}()
 
 // readBase reads the base of a page. When it cannot be read the image has no entries.
-func (r *root) readBase(m *reader, t *slot, q uint64) (image, error) {
+func (r *root) readBase(m *reader, t *slot) (image, error) {
 	if t.lost {
-		return noEntries, fmt.Errorf("keyspace %d: %w", r.keyspace, corrupt.New(segment.DirName, 0, 0, "%v", errLost))
+		return noEntries(r.depth), fmt.Errorf("keyspace %d: %w", r.keyspace, corrupt.New(segment.DirName, 0, 0, "%v", errLost))
 	}
 	if t.base.IsZero() {
-		return noEntries, nil
+		return noEntries(r.depth), nil
 	}
 	raw, err := r.readBlob(&m.base, t.base, segment.KindIndex)
 	if err != nil {
-		return noEntries, err
+		return noEntries(r.depth), err
 	}
-	if err := image(raw).check(r.depth, q); err != nil {
-		return noEntries, r.badBlob(t.base, err)
+	if err := image(raw).checkHead(r.depth); err != nil {
+		return noEntries(r.depth), r.badBlob(t.base, err)
 	}
 	return raw, nil
 }
@@ -88,25 +93,53 @@ func (r *root) readDelta(m *reader, p segment.Pointer, q uint64) error {
 	return nil
 }
 
-// entries makes m.list the entries of page q, out of the cache if it is there.
-func (r *root) entries(m *reader, b *body, q uint64) error {
+// image makes m.image page q, out of the cache if it is there. It is valid until m is used again.
+func (r *root) image(m *reader, b *body, q uint64) error {
 	if r.copyCached(m, b, int(q%groupSlots)) {
 		return nil
 	}
-	err := r.readPage(m, b, q)
-	m.list = m.image.appendTo(m.list[:0])
-	return err
+	return r.readPage(m, b, q)
 }
 
-// copyCached is entries for a page that is in the cache.
+// copyCached is image for a page that is in the cache.
 func (r *root) copyCached(m *reader, b *body, i int) bool {
 	guard := r.env.Epoch.Enter()
 	defer guard.Exit()
 	p, ok := r.cached(b, i)
 	if ok {
-		m.list = p.appendTo(m.list[:0])
+		m.merged[0] = append(m.merged[0][:0], p...)
+		m.image = m.merged[0]
 	}
 	return ok
+}
+
+// entries makes m.list the entries of page q.
+func (r *root) entries(m *reader, b *body, q uint64) error {
+	err := r.image(m, b, q)
+	m.list = m.image.appendTo(m.list[:0])
+	return err
+}
+
+// lookUp appends the places of the entries of page q with this hash to m.found, newest first, without making all of the page. What err
+// tells of could not be read, and may have older ones.
+func (r *root) lookUp(m *reader, b *body, q, hash uint64) error {
+	t := &b.slots[q%groupSlots]
+	for i := len(t.deltas) - 1; i >= 0; i-- {
+		raw, err := r.readBlob(&m.delta, t.deltas[i], segment.KindIndexDelta)
+		if err != nil {
+			return err
+		}
+		all, err := m.takeDelta(raw, hash)
+		if err != nil {
+			return r.badBlob(t.deltas[i], err)
+		}
+		if all {
+			return nil
+		}
+	}
+	p, err := r.readBase(m, t)
+	m.take(p, hash)
+	return err
 }
 
 // isUnreadable reports whether an error of reading concerns one blob only.

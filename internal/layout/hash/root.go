@@ -177,8 +177,11 @@ func (r *root) candidates(m *reader, b *body, q, hash uint64) error {
 	if r.findCached(m, b, i, hash) {
 		return nil
 	}
+	if !r.env.Cache.Admit(b.slots[i].name()) {
+		return r.lookUp(m, b, q, hash)
+	}
 	err := r.readPage(m, b, q)
-	if err == nil && r.env.Cache.Admit(b.slots[i].name()) {
+	if err == nil {
 		r.remember(b, i, m.image)
 	}
 	m.take(m.image, hash)
