@@ -258,7 +258,7 @@ func (a *applier) regrow(r *root) error {
 			return err
 		}
 		p := &a.page
-		src.image = a.m.imager.append(src.image[:0], r.depth, src.list)
+		src.image = a.m.imager.append(src.image[:0], r.depth, q, src.list)
 		p.begin(a, r, q, t, src.image)
 		p.whole = true
 		if err := p.run(a.changesOf(r.depth, q)); err != nil {

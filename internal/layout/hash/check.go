@@ -74,7 +74,7 @@ func (c *checker) page(b *body, group segment.Pointer, q uint64) error {
 		c.found(err)
 		return nil
 	}
-	if err := c.m.image.check(c.r.depth, q); err != nil {
+	if err := c.m.image.check(); err != nil {
 		c.found(c.r.badBlob(t.base, err))
 		return nil
 	}

@@ -3,7 +3,6 @@ package hash
 import (
 	"encoding/binary"
 	"fmt"
-	"slices"
 	"sort"
 
 	"github.com/pandodb/pando/internal/segment"
@@ -17,12 +16,15 @@ type entry struct {
 }
 
 const (
-	hashBits   = 36
-	keptBits   = (1<<hashBits - 1) << (64 - hashBits)
-	imageHead  = 12 // number of entries, of segments, depth
-	placeBytes = 8
+	hashBits = 36
+	keptBits = (1<<hashBits - 1) << (64 - hashBits)
 
-	// From the lowest bit of a place: offset, length, which of the page's segments, apart, and the last bits of the hash.
+	imageHead   = 16
+	offsetDepth = 8
+	offsetWidth = 9 // three bytes: bits that lengths, numbers of segments and offsets have in a packed image; zeros: it is a plain one
+	offsetPage  = 12
+
+	// From the lowest bit of a plain place: offset, length, which of the page's segments, apart, and the last bits of the hash.
 	offsetBits  = 31
 	lengthBits  = 18
 	segmentBits = 10
@@ -32,7 +34,7 @@ const (
 	restAt      = apartAt + 1
 	restBits    = 64 - restAt
 
-	// maxSegments is how many segments an index page can number. One with more names the segment of each entry.
+	// maxSegments is how many segments an index page can number. A plain one with more names the segment of each entry.
 	maxSegments = 1 << segmentBits
 	// stepsMost is how far find goes step by step from where an entry should be, before it halves what is left.
 	stepsMost = 48
@@ -42,132 +44,219 @@ const (
 //
 //	4  number of entries n
 //	4  number of segments m; 0: each entry has one of its own
-//	4  depth: the first so many bits of all hashes are the same
+//	1  depth: the first so many bits of all hashes are the same
+//	3  of a packed page the bits of lengths, of numbers of segments and of offsets, zeros in a plain one
+//	4  number of the page: what the hashes begin with
 //	4m numbers of segments, or 4n
+//	   a plain page:
 //	4n the first 32 bits of the hashes, ascending
 //	8n places
+//	   a packed one:
+//	8n words, ascending: from the highest bit on the hash behind the first depth bits, whether the value lies apart, the length, the
+//	   number of the segment, the offset
 //
-// All of it is read where it lies; check has to be asked first whether it makes sense.
+// A packed page is smaller, and a look-up in it meets with one cache miss. But all of that must fit into 64 bits, as it does with short
+// records. Pages are read where they lie; checkHead has to be asked first whether that can be done.
 type image []byte
 
-func (p image) len() int   { return int(binary.LittleEndian.Uint32(p)) }
-func (p image) depth() int { return int(binary.LittleEndian.Uint32(p[8:])) }
+func (p image) len() int      { return int(binary.LittleEndian.Uint32(p)) }
+func (p image) segments() int { return int(binary.LittleEndian.Uint32(p[4:])) }
+func (p image) depth() int    { return int(p[offsetDepth]) }
+func (p image) packed() bool  { return p[offsetWidth+2] != 0 }
 
-// parts says where hashes and places begin.
-func (p image) parts() (n, hashes, places int) {
-	n = p.len()
-	m := int(binary.LittleEndian.Uint32(p[4:]))
-	if m == 0 {
-		m = n
-	}
-	hashes = imageHead + 4*m
-	return n, hashes, hashes + 4*n
+// widths is how many bits the parts of a word have.
+type widths struct{ length, segment, offset int }
+
+func (p image) widths() widths {
+	return widths{length: int(p[offsetWidth]), segment: int(p[offsetWidth+1]), offset: int(p[offsetWidth+2])}
 }
+
+// fit reports whether a word has room for parts of these widths at a depth.
+func (w widths) fit(depth int) bool {
+	return w.offset > 0 && w.offset <= offsetBits && w.length <= lengthBits && w.segment <= segmentBits &&
+		hashBits-depth+1+w.length+w.segment+w.offset <= 64
+}
+
+// names is how many numbers of segments there are.
+func (p image) names() int {
+	if m := p.segments(); m > 0 {
+		return m
+	}
+	return p.len()
+}
+
+// words says where the words of a packed page begin, or the hashes of a plain one.
+func (p image) words() int { return imageHead + 4*p.names() }
+
+// places says where the places of a plain page begin.
+func (p image) places() int { return p.words() + 4*p.len() }
+
+func (p image) word(at, i int) uint64 { return binary.LittleEndian.Uint64(p[at+8*i:]) }
 
 // entry returns entry i.
 func (p image) entry(i int) (e entry) {
-	_, hashes, places := p.parts()
-	high := uint64(binary.LittleEndian.Uint32(p[hashes+4*i:])) << 32
-	place := binary.LittleEndian.Uint64(p[places+placeBytes*i:])
-	e.hash = high | place>>restAt<<(32-restBits)
-	e.apart = place>>apartAt&1 != 0
 	number := i
-	if binary.LittleEndian.Uint32(p[4:]) != 0 {
-		number = int(place >> segmentAt & (maxSegments - 1))
+	if p.packed() {
+		w, word := p.widths(), p.word(p.words(), i)
+		e.at.Offset = uint32(word & (1<<w.offset - 1))
+		number = int(word >> w.offset & (1<<w.segment - 1))
+		e.at.Length = uint32(word >> (w.offset + w.segment) & (1<<w.length - 1))
+		e.apart = word>>(w.offset+w.segment+w.length)&1 != 0
+		e.hash = p.hash(i)
+	} else {
+		place := p.word(p.places(), i)
+		e.at.Offset = uint32(place & (1<<offsetBits - 1))
+		e.at.Length = uint32(place >> lengthAt & (1<<lengthBits - 1))
+		if p.segments() > 0 {
+			number = int(place >> segmentAt & (maxSegments - 1))
+		}
+		e.apart = place>>apartAt&1 != 0
+		e.hash = p.hash(i)
 	}
-	if at := imageHead + 4*number; at < hashes {
-		e.at.Segment = binary.LittleEndian.Uint32(p[at:])
+	if number < p.names() {
+		e.at.Segment = binary.LittleEndian.Uint32(p[imageHead+4*number:])
 	}
-	e.at.Offset = uint32(place & (1<<offsetBits - 1))
-	e.at.Length = uint32(place >> lengthAt & (1<<lengthBits - 1))
 	return e
 }
 
 // hash returns the hash of entry i.
 func (p image) hash(i int) uint64 {
-	_, hashes, places := p.parts()
-	return uint64(hashOf(p[hashes:], i))<<32 | p.rest(places, i)<<(32-restBits)
+	if p.packed() {
+		return p.prefix() | p.word(p.words(), i)>>p.depth()&keptBits
+	}
+	return uint64(p.high(p.words(), i))<<32 | p.word(p.places(), i)>>restAt<<(32-restBits)
 }
+
+// page is the number of the page, and prefix what all its hashes begin with, the other bits zero.
+func (p image) page() uint64   { return uint64(binary.LittleEndian.Uint32(p[offsetPage:])) }
+func (p image) prefix() uint64 { return p.page() << (64 - p.depth()) }
+
+func (p image) high(at, i int) uint32 { return binary.LittleEndian.Uint32(p[at+4*i:]) }
 
 // find returns the entries whose hash begins like that given: those from first on, before end.
 func (p image) find(hash uint64) (first, end int) {
-	n, at, places := p.parts()
-	if n == 0 {
-		return 0, 0
-	}
-	hashes, want := p[at:places], uint32(hash>>32)
+	n, depth := p.len(), p.depth()
 	// Hashes lie evenly between the bounds of the page, or nearly: where one should be, it is not far.
-	i := int(uint64(want<<(p.depth()&31)) * uint64(n) >> 32)
-	low := i - stepsMost
-	for i > 0 && i > low && hashOf(hashes, i-1) >= want {
-		i--
+	near := int(hash << depth >> 32 * uint64(n) >> 32)
+	if p.packed() {
+		return p.findPacked(near, hash<<depth&(keptBits<<depth))
 	}
-	high := i + 2*stepsMost
-	for i < n && i < high && hashOf(hashes, i) < want {
-		i++
-	}
-	if i == low || i == high {
-		i = sort.Search(n, func(j int) bool { return hashOf(hashes, j) >= want })
-	}
-	rest := hash >> (32 - restBits) & (1<<restBits - 1)
-	for i < n && hashOf(hashes, i) == want && p.rest(places, i) < rest {
+	at, want := p.words(), uint32(hash>>32)
+	places, rest := p.places(), hash>>(32-restBits)&(1<<restBits-1)
+	i := lowerBound(n, near, func(i int) bool { return p.high(at, i) < want })
+	for i < n && p.high(at, i) == want && p.word(places, i)>>restAt < rest {
 		i++
 	}
 	first = i
-	for i < n && hashOf(hashes, i) == want && p.rest(places, i) == rest {
+	for i < n && p.high(at, i) == want && p.word(places, i)>>restAt == rest {
 		i++
 	}
 	return first, i
 }
 
-func hashOf(hashes []byte, i int) uint32 { return binary.LittleEndian.Uint32(hashes[4*i:]) }
+// findPacked is find for the words of a packed page: want is what they begin with.
+func (p image) findPacked(near int, want uint64) (first, end int) {
+	n, words := p.len(), p[p.words():]
+	known := uint64(keptBits) << p.depth()
+	i := near
+	for steps := 0; i > 0 && word(words, i-1) >= want; i-- {
+		if steps++; steps > stepsMost {
+			return p.endOf(known, want, sort.Search(i, func(j int) bool { return word(words, j) >= want }))
+		}
+	}
+	for steps := 0; i < n && word(words, i) < want; i++ {
+		if steps++; steps > stepsMost {
+			rest := i
+			return p.endOf(known, want, rest+sort.Search(n-rest, func(j int) bool { return word(words, rest+j) >= want }))
+		}
+	}
+	return p.endOf(known, want, i)
+}
 
-func (p image) rest(places, i int) uint64 {
-	return binary.LittleEndian.Uint64(p[places+placeBytes*i:]) >> restAt
+func word(words []byte, i int) uint64 { return binary.LittleEndian.Uint64(words[8*i:]) }
+
+// endOf returns first, and where the words end that begin as it does.
+func (p image) endOf(known, want uint64, first int) (int, int) {
+	n, words, end := p.len(), p[p.words():], first
+	for end < n && word(words, end)&known == want {
+		end++
+	}
+	return first, end
+}
+
+// lowerBound returns the first of n for which less is false, which is near a place that is given.
+func lowerBound(n, near int, less func(i int) bool) int {
+	i := near
+	for steps := 0; i > 0 && !less(i-1); i-- {
+		if steps++; steps > stepsMost {
+			return sort.Search(i, func(j int) bool { return !less(j) })
+		}
+	}
+	for steps := 0; i < n && less(i); i++ {
+		if steps++; steps > stepsMost {
+			from := i
+			return from + sort.Search(n-from, func(j int) bool { return !less(from + j) })
+		}
+	}
+	return i
 }
 
 // refers reports whether an entry may lie in one of the segments.
 func (p image) refers(to func(segment uint32) bool) bool {
-	_, hashes, _ := p.parts()
-	for i := imageHead; i < hashes; i += 4 {
-		if to(binary.LittleEndian.Uint32(p[i:])) {
+	for i := range p.names() {
+		if to(p.name(i)) {
 			return true
 		}
 	}
 	return false
 }
 
-// checkHead tells what makes no sense in the beginning of an image, or returns nil: then it can be read, and what is wrong in it leads
-// nowhere but to records of other keys.
-func (p image) checkHead(depth int) error {
-	if len(p) < imageHead {
-		return fmt.Errorf("index page of %d bytes", len(p))
+// name returns the segment of a number.
+func (p image) name(number int) uint32 { return binary.LittleEndian.Uint32(p[imageHead+4*number:]) }
+
+// number returns what numbers the segment of entry i.
+func (p image) number(i int) int {
+	switch {
+	case p.packed():
+		w := p.widths()
+		return int(p.word(p.words(), i) >> w.offset & (1<<w.segment - 1))
+	case p.segments() == 0:
+		return i
 	}
-	n, m := uint64(p.len()), uint64(binary.LittleEndian.Uint32(p[4:]))
-	if m > maxSegments || p.depth() != depth {
-		return fmt.Errorf("index page of depth %d with %d segments, want depth %d", p.depth(), m, depth)
+	return int(p.word(p.places(), i) >> segmentAt & (maxSegments - 1))
+}
+
+// checkHead tells what makes no sense in the beginning of an image of page number, or returns nil: then it can be read, and what is wrong in
+// it leads nowhere but to records of other keys.
+func (p image) checkHead(depth int, number uint64) error {
+	if len(p) < imageHead || p.depth() != depth || p.page() != number {
+		return fmt.Errorf("no index page %d of depth %d in %d bytes", number, depth, len(p))
 	}
+	n, m, size := uint64(p.len()), uint64(p.segments()), uint64(8)
 	if m == 0 {
 		m = n
 	}
-	if uint64(len(p)) != imageHead+4*m+(4+placeBytes)*n {
-		return fmt.Errorf("index page of %d bytes with %d entries, %d segments", len(p), n, m)
+	if w := p.widths(); !p.packed() {
+		size += 4
+	} else if !w.fit(depth) || p.segments() == 0 {
+		return fmt.Errorf("index page of depth %d with parts of %+v bits", depth, w)
+	}
+	if p.segments() > maxSegments || uint64(len(p)) != imageHead+4*m+size*n {
+		return fmt.Errorf("index page of %d bytes with %d entries, %d segments", len(p), n, p.segments())
 	}
 	return nil
 }
 
-// check tells what makes no sense in the entries of an image whose head was checked, that of page number, or returns nil.
-func (p image) check(depth int, number uint64) error {
-	m, last := uint64(binary.LittleEndian.Uint32(p[4:])), uint64(0)
-	wide := m == 0
+// check tells what makes no sense in the entries of an image whose head was checked, or returns nil.
+func (p image) check() error {
+	last := uint64(0)
 	for i := range p.len() {
-		_, _, places := p.parts()
-		place, hash := binary.LittleEndian.Uint64(p[places+placeBytes*i:]), p.hash(i)
-		if hash < last || pageOf(hash, depth) != number {
-			return fmt.Errorf("entry %d of page %d has the hash %016x, after %016x", i, number, hash, last)
+		hash := p.hash(i)
+		if hash < last || pageOf(hash, p.depth()) != p.page() {
+			return fmt.Errorf("entry %d of page %d has the hash %016x, after %016x", i, p.page(), hash, last)
 		}
-		if !wide && place>>segmentAt&(maxSegments-1) >= m {
-			return fmt.Errorf("entry %d is in a segment that the page does not have", i)
+		if p.number(i) >= p.names() {
+			return fmt.Errorf("entry %d of page %d is in a segment that the page does not have", i, p.page())
 		}
 		last = hash
 	}
@@ -184,149 +273,3 @@ func (p image) appendTo(list []entry) []entry {
 
 // pageOf returns the number of the page that a hash belongs to.
 func pageOf(hash uint64, depth int) uint64 { return hash >> (64 - uint(depth)) }
-
-// imager makes images. The zero value is ready.
-type imager struct {
-	segments []uint32
-}
-
-// append appends the image of entries, which are sorted by hash, to dst.
-func (m *imager) append(dst []byte, depth int, list []entry) image {
-	m.collect(list)
-	n, count := len(list), len(m.segments)
-	wide := count > maxSegments
-	if wide {
-		count = 0
-	}
-	dst = binary.LittleEndian.AppendUint32(dst, uint32(n))
-	dst = binary.LittleEndian.AppendUint32(dst, uint32(count))
-	dst = binary.LittleEndian.AppendUint32(dst, uint32(depth))
-	if wide {
-		for i := range list {
-			dst = binary.LittleEndian.AppendUint32(dst, list[i].at.Segment)
-		}
-	} else {
-		for _, s := range m.segments {
-			dst = binary.LittleEndian.AppendUint32(dst, s)
-		}
-	}
-	for i := range list {
-		dst = binary.LittleEndian.AppendUint32(dst, uint32(list[i].hash>>32))
-	}
-	last, number := uint32(0), 0
-	for i := range list {
-		e := &list[i]
-		if !wide && e.at.Segment != last {
-			number, _ = slices.BinarySearch(m.segments, e.at.Segment)
-			last = e.at.Segment
-		}
-		dst = binary.LittleEndian.AppendUint64(dst, e.place()|uint64(number)<<segmentAt)
-	}
-	return dst
-}
-
-// collect lists the segments of entries.
-func (m *imager) collect(list []entry) {
-	m.segments = m.segments[:0]
-	last := uint32(0)
-	for i := range list {
-		if s := list[i].at.Segment; s != last {
-			last = s
-			if at, found := slices.BinarySearch(m.segments, s); !found {
-				m.segments = slices.Insert(m.segments, at, s)
-			}
-		}
-	}
-}
-
-// merge appends the image of what p has after the changes to dst. It copies what lies between them, and numbers of segments stay: those that
-// are new come last.
-func (m *imager) merge(dst []byte, p image, ops []op) image {
-	n, hashes, places := p.parts()
-	m.segments = m.segments[:0]
-	for i := imageHead; i < hashes; i += 4 {
-		m.segments = append(m.segments, binary.LittleEndian.Uint32(p[i:]))
-	}
-	narrow := n == 0 || binary.LittleEndian.Uint32(p[4:]) != 0
-	for i := range ops {
-		if ops[i].flags&opAdd != 0 && narrow {
-			m.number(ops[i].at.Segment)
-		}
-	}
-	if !narrow || len(m.segments) > maxSegments {
-		return m.append(dst, p.depth(), merge(nil, p.appendTo(nil), ops))
-	}
-	begin := len(dst)
-	dst = append(dst, p[:imageHead]...)
-	for _, s := range m.segments {
-		dst = binary.LittleEndian.AppendUint32(dst, s)
-	}
-	from := len(dst)
-	// Hashes first, then places: the same stretches are copied of both.
-	at := 0
-	m.steps(p, ops, func(until, skip int, added []op) {
-		dst = append(dst, p[hashes+4*at:hashes+4*until]...)
-		for i := len(added) - 1; i >= 0; i-- {
-			dst = binary.LittleEndian.AppendUint32(dst, uint32(added[i].hash>>32))
-		}
-		at = until + skip
-	})
-	dst = append(dst, p[hashes+4*at:places]...)
-	count := (len(dst) - from) / 4
-	at = 0
-	m.steps(p, ops, func(until, skip int, added []op) {
-		dst = append(dst, p[places+placeBytes*at:places+placeBytes*until]...)
-		for i := len(added) - 1; i >= 0; i-- {
-			dst = binary.LittleEndian.AppendUint64(dst, added[i].place()|uint64(m.number(added[i].at.Segment))<<segmentAt)
-		}
-		at = until + skip
-	})
-	dst = append(dst, p[places+placeBytes*at:]...)
-	binary.LittleEndian.PutUint32(dst[begin:], uint32(count))
-	binary.LittleEndian.PutUint32(dst[begin+4:], uint32(len(m.segments)))
-	return dst
-}
-
-// steps calls fn for the changes of each hash in turn: entries up to until stay, skip of those that follow go, and added come in their
-// place, the last one first.
-func (m *imager) steps(p image, ops []op, fn func(until, skip int, added []op)) {
-	for i := 0; i < len(ops); {
-		from, end := i, i
-		dropped := false
-		for ; end < len(ops) && ops[end].hash == ops[i].hash; end++ {
-			if ops[end].flags&opDrop != 0 {
-				dropped, from = true, end
-			}
-		}
-		first, last := p.find(ops[i].hash)
-		skip := 0
-		if dropped {
-			skip = last - first
-		}
-		if ops[from].flags&opAdd == 0 {
-			from++
-		}
-		fn(first, skip, ops[from:end])
-		i = end
-	}
-}
-
-// number returns the number of a segment, which it appends to those that there are when it is new.
-func (m *imager) number(segment uint32) int {
-	for i := len(m.segments) - 1; i >= 0; i-- {
-		if m.segments[i] == segment {
-			return i
-		}
-	}
-	m.segments = append(m.segments, segment)
-	return len(m.segments) - 1
-}
-
-// place is what a page has of an entry besides the first bits of the hash and the segment.
-func (e *entry) place() uint64 {
-	place := uint64(e.at.Offset) | uint64(e.at.Length)<<lengthAt | e.hash>>(32-restBits)<<restAt
-	if e.apart {
-		place |= 1 << apartAt
-	}
-	return place
-}

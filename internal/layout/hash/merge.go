@@ -1,6 +1,8 @@
 package hash
 
 import (
+	"errors"
+
 	"github.com/pandodb/pando/internal/record"
 	"github.com/pandodb/pando/internal/segment"
 )
@@ -18,6 +20,7 @@ type pageWriter struct {
 	before []entry // of the hash at hand
 	after  []entry
 	moved  []move
+	marks  []bool
 	again  pieces // records that are written anew
 	whole  bool   // the page is written anew
 	beside error  // the old page cannot be read
@@ -111,10 +114,17 @@ func (p *pageWriter) run(n int) error {
 		}
 	}
 	var err error
-	if a.o.Rewrite || len(a.ranges) > 0 || a.o.Victims != nil && p.old.refers(a.o.Victims) {
-		err = p.runAll(a.next + n)
-	} else {
-		err = p.runChanges(a.next + n)
+	switch to := a.next + n; {
+	case a.o.Rewrite || len(a.ranges) > 0:
+		err = p.runAll(to, func(int) bool { return true })
+	case a.o.Victims != nil && p.old.refers(a.o.Victims):
+		p.marks = p.marks[:0]
+		for i := range p.old.names() {
+			p.marks = append(p.marks, a.o.Victims(p.old.name(i)))
+		}
+		err = p.runAll(to, func(i int) bool { return p.marks[p.old.number(i)] })
+	default:
+		err = p.runChanges(to)
 	}
 	if err != nil {
 		return err
@@ -123,8 +133,11 @@ func (p *pageWriter) run(n int) error {
 }
 
 // runChanges makes the changes up to one. Entries that no change belongs to stay as they are.
-func (p *pageWriter) runChanges(to int) error {
-	for p.a.next < to {
+func (p *pageWriter) runChanges(to int) error { return p.runBelow(to, ^uint64(0)) }
+
+// runBelow is runChanges for those of hashes below one.
+func (p *pageWriter) runBelow(to int, hash uint64) error {
+	for p.a.next < to && p.a.chunk.changes[p.a.next].hash&keptBits < hash {
 		first, end := p.old.find(p.a.chunk.changes[p.a.next].hash)
 		p.take(first, end)
 		if err := p.put(to); err != nil {
@@ -134,22 +147,23 @@ func (p *pageWriter) runChanges(to int) error {
 	return nil
 }
 
-// runAll is runChanges for when every entry has to be looked at.
-func (p *pageWriter) runAll(to int) error {
+// runAll is runChanges for when there are entries that have to be looked at for another reason.
+func (p *pageWriter) runAll(to int, looked func(i int) bool) error {
 	a := p.a
-	for i, n := 0, p.old.len(); i < n || a.next < to; {
-		if i == n || a.next < to && a.chunk.changes[a.next].hash&keptBits < p.old.hash(i) {
-			p.take(i, i)
-			if err := p.put(to); err != nil {
-				return err
-			}
+	for i, n := 0, p.old.len(); i < n; {
+		if !looked(i) {
+			i++
 			continue
 		}
-		end, hash := i+1, p.old.hash(i)
-		for end < n && p.old.hash(end) == hash {
-			end++
+		hash := p.old.hash(i)
+		if err := p.runBelow(to, hash); err != nil {
+			return err
 		}
-		p.take(i, end)
+		first, end := p.old.find(hash)
+		if end <= i {
+			return p.r.badBlob(p.t.base, errors.New("entries are not sorted"))
+		}
+		p.take(first, end)
 		var err error
 		if a.next < to && a.chunk.changes[a.next].hash&keptBits == hash {
 			err = p.put(to)
@@ -161,7 +175,7 @@ func (p *pageWriter) runAll(to int) error {
 		}
 		i = end
 	}
-	return nil
+	return p.runChanges(to)
 }
 
 // take makes the entries at hand those from first on, before end, which are all of one hash.

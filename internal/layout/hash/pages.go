@@ -14,8 +14,8 @@ type reader struct {
 	delta  segment.Buffer
 	image  image // the page read last; it may lie in base
 	merged [2][]byte
+	empty  []byte
 	list   []entry
-	spare  []entry
 	ops    []op
 	found  []segment.Piece
 	imager imager
@@ -37,13 +37,13 @@ var errLost = errors.New("the index page was lost with its group")
 func (r *root) readPage(m *reader, b *body, q uint64) error {
 	t := &b.slots[q%groupSlots]
 	var damage error
-	m.image, damage = r.readBase(m, t)
+	m.image, damage = r.readBase(m, t, q)
 	if len(t.deltas) == 0 {
 		return damage
 	}
 	for i, d := range t.deltas {
 		if err := r.readDelta(m, d, q); err != nil {
-			damage, m.image = err, noEntries(r.depth)
+			damage, m.image = err, m.none(r.depth, q)
 			continue
 		}
 		out := &m.merged[i%2] // the other one has the image
@@ -53,30 +53,26 @@ func (r *root) readPage(m *reader, b *body, q uint64) error {
 	return damage
 }
 
-// noEntries is the image of a page without entries.
-func noEntries(depth int) image { return none[depth][:] }
-
-var none = func() (all [maxDepth + 1][imageHead]byte) {
-	for depth := range all {
-		all[depth][8] = byte(depth)
-	}
-	return all
-}()
+// none is the image of a page without entries.
+func (m *reader) none(depth int, q uint64) image {
+	m.empty = m.imager.append(m.empty[:0], depth, q, nil)
+	return m.empty
+}
 
 // readBase reads the base of a page. When it cannot be read the image has no entries.
-func (r *root) readBase(m *reader, t *slot) (image, error) {
+func (r *root) readBase(m *reader, t *slot, q uint64) (image, error) {
 	if t.lost {
-		return noEntries(r.depth), fmt.Errorf("keyspace %d: %w", r.keyspace, corrupt.New(segment.DirName, 0, 0, "%v", errLost))
+		return m.none(r.depth, q), fmt.Errorf("keyspace %d: %w", r.keyspace, corrupt.New(segment.DirName, 0, 0, "%v", errLost))
 	}
 	if t.base.IsZero() {
-		return noEntries(r.depth), nil
+		return m.none(r.depth, q), nil
 	}
 	raw, err := r.readBlob(&m.base, t.base, segment.KindIndex)
 	if err != nil {
-		return noEntries(r.depth), err
+		return m.none(r.depth, q), err
 	}
-	if err := image(raw).checkHead(r.depth); err != nil {
-		return noEntries(r.depth), r.badBlob(t.base, err)
+	if err := image(raw).checkHead(r.depth, q); err != nil {
+		return m.none(r.depth, q), r.badBlob(t.base, err)
 	}
 	return raw, nil
 }
@@ -137,7 +133,7 @@ func (r *root) lookUp(m *reader, b *body, q, hash uint64) error {
 			return nil
 		}
 	}
-	p, err := r.readBase(m, t)
+	p, err := r.readBase(m, t, q)
 	m.take(p, hash)
 	return err
 }

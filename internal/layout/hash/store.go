@@ -64,10 +64,7 @@ func (p *pageWriter) store() error {
 		return nil
 	}
 	// The segments that a page no longer refers to are left out now and then, when all of it is written.
-	m := &a.m
-	m.list = p.old.appendTo(m.list[:0])
-	m.spare = merge(m.spare[:0], m.list, p.ops)
-	p.image = m.imager.append(p.image[:0], p.r.depth, m.spare)
+	p.image = a.m.imager.rebuild(p.image[:0], p.old, p.ops)
 	var err error
 	p.t.base, err = p.write(segment.KindIndex, p.image)
 	return err
