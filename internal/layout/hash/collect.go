@@ -1,9 +1,6 @@
 package hash
 
 import (
-	"cmp"
-	"slices"
-
 	"github.com/pandodb/pando/internal/layout"
 	"github.com/pandodb/pando/internal/record"
 	"github.com/pandodb/pando/internal/segment"
@@ -29,6 +26,9 @@ type chunk struct {
 	keys    []byte
 	pieces  pieces
 	ended   bool // there are no further changes
+
+	other []change // memory to sort in
+	order [2][]ranked
 }
 
 const (
@@ -81,9 +81,48 @@ func (a *applier) fill(changes layout.Changes) (bool, error) {
 	if err := a.writePieces(written); err != nil {
 		return false, err
 	}
-	slices.SortFunc(c.changes, func(x, y change) int { return cmp.Compare(x.hash, y.hash) })
+	c.sort()
 	return len(c.changes) > 0, a.w.Flush() // records that one of the next changes replaces have to be readable
 }
+
+// ranked is a change on its way to its place among those sorted by hash.
+type ranked struct {
+	hash uint64
+	at   uint32
+}
+
+// sort sorts the changes by hash: byte by byte, from the last of those that matter, which for some ten thousand evenly spread numbers takes a
+// third of what comparing them does.
+func (c *chunk) sort() {
+	from, to := c.order[0][:0], append(c.order[1][:0], make([]ranked, len(c.changes))...)
+	for i := range c.changes {
+		from = append(from, ranked{c.changes[i].hash, uint32(i)})
+	}
+	for shift := 64 - sortBits; shift < 64; shift += 8 {
+		var ends [257]int
+		for i := range from {
+			ends[int(byte(from[i].hash>>shift))+1]++
+		}
+		for b := range 256 {
+			ends[b+1] += ends[b]
+		}
+		for i := range from {
+			b := byte(from[i].hash >> shift)
+			to[ends[b]] = from[i]
+			ends[b]++
+		}
+		from, to = to, from
+	}
+	c.other = c.other[:0]
+	for i := range from {
+		c.other = append(c.other, c.changes[from[i].at])
+	}
+	c.changes, c.other = c.other, c.changes
+	c.order = [2][]ranked{from, to}
+}
+
+// sortBits is how many bits of a hash are sorted by: all that pages keep.
+const sortBits = 40
 
 // writePieces writes the records of the changes from one on.
 func (a *applier) writePieces(from int) error {

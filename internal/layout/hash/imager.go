@@ -11,6 +11,7 @@ type imager struct {
 	spans    []span
 	list     []entry
 	other    []entry
+	used     []bool
 }
 
 // span is where the entries of one hash are in a page, and which of the changes belong to them.
@@ -204,6 +205,24 @@ func (m *imager) fits(p image, ops []op) bool {
 		}
 	}
 	return true
+}
+
+// compact is merge, but leaves out segments that no entry lies in any more.
+func (m *imager) compact(dst []byte, p image, ops []op) image {
+	merged := m.merge(dst, p, ops)
+	m.used = append(m.used[:0], make([]bool, merged.names())...)
+	unused := len(m.used)
+	for i := range merged.len() {
+		if n := merged.number(i); !m.used[n] {
+			m.used[n] = true
+			unused--
+		}
+	}
+	if unused == 0 {
+		return merged
+	}
+	m.list = merged.appendTo(m.list[:0])
+	return m.append(merged[:0], p.depth(), p.page(), m.list)
 }
 
 // rebuild is merge by way of the entries.

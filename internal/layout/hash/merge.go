@@ -122,6 +122,11 @@ func (p *pageWriter) run(n int) error {
 		for i := range p.old.names() {
 			p.marks = append(p.marks, a.o.Victims(p.old.name(i)))
 		}
+		for i := range p.old.len() {
+			if p.marks[p.old.number(i)] {
+				p.r.env.Store.PrefetchPiece(p.old.entry(i).at)
+			}
+		}
 		err = p.runAll(to, func(i int) bool { return p.marks[p.old.number(i)] })
 	default:
 		err = p.runChanges(to)

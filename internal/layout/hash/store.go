@@ -64,7 +64,7 @@ func (p *pageWriter) store() error {
 		return nil
 	}
 	// The segments that a page no longer refers to are left out now and then, when all of it is written.
-	p.image = a.m.imager.rebuild(p.image[:0], p.old, p.ops)
+	p.image = a.m.imager.compact(p.image[:0], p.old, p.ops)
 	var err error
 	p.t.base, err = p.write(segment.KindIndex, p.image)
 	return err
