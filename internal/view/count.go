@@ -118,6 +118,9 @@ func (c *counter) settledIn(lo, hi []byte) (int64, error) {
 		if to != nil && bytes.Compare(from, to) >= 0 {
 			continue
 		}
+		if len(from) == 0 {
+			from = nil // see Ranges
+		}
 		gone, err := c.root.Count(from, to, c.span.Now)
 		if err != nil {
 			return 0, err
