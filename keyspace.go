@@ -35,6 +35,9 @@ func (k *Keyspace) foreign() error {
 // Name returns the keyspace's name.
 func (k *Keyspace) Name() string { return k.ks.Name }
 
+// Layout returns the layout of the keyspace's settled data.
+func (k *Keyspace) Layout() Layout { return k.ks.Layout }
+
 // Get returns a copy of the value of key, or ErrNotFound.
 func (k *Keyspace) Get(key []byte) ([]byte, error) {
 	v, err := k.db.e.Get([]byte{}, k.ks, key)
