@@ -201,34 +201,6 @@ func images(seed uint64) []memfs.Policy {
 	}
 }
 
-// read returns everything.
-func read(db *pando.DB) (state, error) {
-	s := state{}
-	infos, err := db.Keyspaces()
-	for _, info := range infos {
-		if info.Name != hashName && info.Name != db.Default().Name() {
-			continue
-		}
-		ks, e := db.Keyspace(info.Name, nil)
-		if e != nil {
-			return nil, e
-		}
-		before := len(s)
-		for k, v := range ks.Range(nil, nil) {
-			s[string(k)] = string(v)
-		}
-		if err := ks.Err(); err != nil {
-			return nil, err
-		}
-		n, e := ks.Count(nil, nil)
-		if e == nil && n != int64(len(s)-before) {
-			e = fmt.Errorf("count of %s says %d, there are %d", info.Name, n, len(s)-before)
-		}
-		err = errors.Join(err, e)
-	}
-	return s, err
-}
-
 // inspect opens an image and checks that it holds one of the states from least to most. It returns the database, and which.
 func inspect(fs *memfs.FS, profile pando.Profile, states []state, least, most int) (*pando.DB, int, error) {
 	db, err := pando.Open("db", options(fs, profile))
