@@ -33,7 +33,8 @@ func (b *Batch) Put(key, value []byte) error {
 // Delete adds the removal of key.
 func (b *Batch) Delete(key []byte) error { return b.state.did(b.state.delete(b.ks, key)) }
 
-// DeleteRange adds the removal of every key in [lo, hi); a nil bound is open.
+// DeleteRange adds the removal of every key in [lo, hi); a nil bound is open. Bounds in a keyspace without order are ErrNoOrder, and so is
+// the Write of the batch.
 func (b *Batch) DeleteRange(lo, hi []byte) error {
 	return b.state.did(b.state.deleteRange(b.ks, lo, hi))
 }

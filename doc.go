@@ -1,8 +1,8 @@
 // Package pando is an embedded key-value database: it reads like a B-tree, writes like a log, proves every byte that it
 // reads, and gives disk space back while it runs.
 //
-// There are six nouns. A [DB] is an open database directory. A [Keyspace] is one ordered map of keys to values in it; a
-// database has a default one and as many named ones as wanted. A [Tx] reads and writes several keyspaces as one. A
+// There are six nouns. A [DB] is an open database directory. A [Keyspace] is one map of keys to values in it, ordered unless
+// its layout is [Hash]; a database has a default one and as many named ones as wanted. A [Tx] reads and writes several keyspaces as one. A
 // [Snapshot] reads them as they were at one moment. A [Batch] collects writes that are committed as one. An [Iterator]
 // walks over the pairs of a keyspace in the order of their keys.
 //
@@ -14,7 +14,7 @@
 //
 // [DB.Put], [DB.Write], [DB.Update] and the like encode a batch, append it to the write-ahead log, apply it to the memtable
 // and, in the [Durable] profile, wait until one sync that they share with all concurrent writers has put it on stable
-// storage. Later a checkpoint merges the memtable into the keyspaces' trees, which are written copy-on-write into segment
+// storage. Later a checkpoint merges the memtable into the keyspaces' trees and hash tables, which are written copy-on-write into segment
 // files, and recycles the log.
 //
 // # The life of a read

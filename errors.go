@@ -51,7 +51,8 @@ var (
 	ErrSavepoint = errors.New("the savepoint is not of this transaction's past")
 	// ErrName means that a keyspace name is empty, longer than MaxNameBytes or not UTF-8.
 	ErrName = engine.ErrName
-	// ErrNoOrder means that a range was asked of a keyspace whose layout keeps no order.
+	// ErrNoOrder means that a range, or a place in the order of keys, was asked of a keyspace whose layout, Hash, keeps no order. The error
+	// says what was attempted on which keyspace; nothing was read or written.
 	ErrNoOrder = engine.ErrNoOrder
 	// ErrLayout means that a keyspace has another layout than the one asked for, or one that this version cannot make.
 	ErrLayout = engine.ErrLayout

@@ -22,6 +22,9 @@ type IterOptions struct {
 // Iterator walks over the pairs of a keyspace in the order of their keys, as they were when it was opened. A new one stands
 // before the first pair: Next moves to the first, Prev to the last. It must be closed, and is used by one goroutine at a time.
 //
+// Over a keyspace without order it shows the same pairs, in an order of its own that is fixed while it is open; one with bounds, and
+// seeking, are ErrNoOrder.
+//
 // A move that answers false met the end or an error: see Err.
 type Iterator struct {
 	it   *view.Iterator // nil: there is none, or none any more

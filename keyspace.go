@@ -12,6 +12,8 @@ import (
 
 // Keyspace is one map of keys to values. It is safe for concurrent use. Each call reads from a snapshot of its own and
 // commits by itself; a Tx, a Snapshot or a Batch joins several.
+//
+// One with the layout Hash keeps no order of keys, here and seen through a Tx or a Snapshot: see Hash for what is ErrNoOrder there.
 type Keyspace struct {
 	db  *DB
 	ks  *engine.Keyspace
@@ -32,6 +34,9 @@ func (k *Keyspace) foreign() error {
 
 // Name returns the keyspace's name.
 func (k *Keyspace) Name() string { return k.ks.Name }
+
+// Layout returns the layout of the keyspace's settled data.
+func (k *Keyspace) Layout() Layout { return k.ks.Layout }
 
 // Get returns a copy of the value of key, or ErrNotFound.
 func (k *Keyspace) Get(key []byte) ([]byte, error) {
@@ -115,7 +120,8 @@ func (k *Keyspace) Delete(key []byte) error {
 	return k.db.commit(p)
 }
 
-// DeleteRange removes every key in [lo, hi); a nil bound is open. Its cost does not depend on how many there are.
+// DeleteRange removes every key in [lo, hi); a nil bound is open. Its cost does not depend on how many there are. Bounds in a keyspace
+// without order are ErrNoOrder.
 func (k *Keyspace) DeleteRange(lo, hi []byte) error {
 	if err := k.checkRange(lo, hi); err != nil {
 		return err

@@ -109,7 +109,11 @@ const (
 	Tree = engine.Tree
 	// Flex is the flexible address space. This version cannot make one: ErrLayout.
 	Flex = engine.Flex
-	// Hash is a hash table, without order. This version cannot make one: ErrLayout.
+	// Hash is a hash table, for keyspaces that are read by key and hardly otherwise, such as sessions, caches and objects under random
+	// names: a Get reads one record, and a Put of a new key reads nothing. It keeps no order of keys: Iter, Range and RangeReverse
+	// without bounds show every pair once, in an order that is the iterator's own and that Prev goes back through, Count counts all, and
+	// DeleteRange deletes all. Bounds, a Prefix that is not empty, SeekGE, SeekLT and Nth are ErrNoOrder. Settled records are not
+	// compressed, and options of leaves and of filters do not apply; values that lie apart are as anywhere else.
 	Hash = engine.Hash
 )
 
@@ -119,7 +123,7 @@ type KeyspaceOptions struct {
 	// Layout of the settled data. Default: Tree.
 	Layout Layout
 
-	// Compression of the settled data; nil: as in Options.
+	// Compression of the settled data; nil: as in Options. In a keyspace with the layout Hash it is that of values that lie apart.
 	Compression *Compression
 
 	// LeafBytes is the size of a leaf of a Tree before compression; leaves that shrink by half are filled up to twice as much, and those of

@@ -230,8 +230,8 @@ const salvageBatch = 64 << 10
 
 func (s *salvageSink) Keyspace(id uint32, name string, options []byte) error {
 	var o *KeyspaceOptions
-	if e, err := engine.ReadOptions(options); err == nil && e.Layout == Tree {
-		o = &KeyspaceOptions{LeafBytes: e.LeafBytes, NoBloomFilters: e.NoFilters}
+	if e, err := engine.ReadOptions(options); err == nil && (e.Layout == Tree || e.Layout == Hash) {
+		o = &KeyspaceOptions{Layout: e.Layout, LeafBytes: e.LeafBytes, NoBloomFilters: e.NoFilters}
 		if e.OwnCodec {
 			o.Compression = compressionOf(e.Codec)
 		}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -34,6 +35,7 @@ type loader struct {
 	a       *app
 	file    string
 	ks      keyspaceFlag
+	layout  layoutFlag
 	options importer.Options
 	write   writeFlags
 	numbers *importer.Sequence // of records without keys; nil until one came
@@ -89,7 +91,7 @@ func (l *loader) run(ctx context.Context, dir string) error {
 	}
 	var sum loaded
 	err = l.a.using(dir, l.write.options(false), func(db *pando.DB) error {
-		k, err := l.ks.made(db)
+		k, err := l.ks.made(db, l.layout)
 		if err != nil {
 			return err
 		}
@@ -144,11 +146,17 @@ func (l *loader) store(db *pando.DB, batch *pando.Batch, k *pando.Keyspace, chun
 func sequenceOf(k *pando.Keyspace) (*importer.Sequence, error) {
 	it := k.Iter(&pando.IterOptions{KeysOnly: true})
 	defer it.Close()
-	if !it.Last() {
-		if err := it.Err(); err != nil {
-			return nil, err
+	var highest []byte
+	for more := it.Last(); more; more = it.Prev() {
+		if highest == nil || bytes.Compare(it.Key(), highest) > 0 {
+			highest = append([]byte{}, it.Key()...)
 		}
-		return importer.NewSequence(nil)
+		if k.Layout() != pando.Hash {
+			break // where there is an order it is the last one
+		}
 	}
-	return importer.NewSequence(it.Key())
+	if err := it.Err(); err != nil {
+		return nil, err
+	}
+	return importer.NewSequence(highest)
 }

@@ -34,6 +34,7 @@ Records are committed in batches of about 1 MiB. What an interrupted import had 
 		Args: exactly(2),
 	}
 	l.ks.register(cmd)
+	l.layout.register(cmd)
 	l.write.register(cmd)
 	c.register(cmd)
 	cmd.Flags().StringVar(&format, "format", "", "`FORMAT`: jsonl, csv or pairs (default: what the name of the file says)")
@@ -48,8 +49,8 @@ Records are committed in batches of about 1 MiB. What an interrupted import had 
 			if c.collection == "" {
 				return usageError{errors.New("--collection wants a name")}
 			}
-			if l.ks != "" || l.options.Format == importer.Pairs {
-				return usageError{errors.New("--collection takes JSON lines or CSV, and does not go with --keyspace")}
+			if l.ks != "" || l.layout.options != nil || l.options.Format == importer.Pairs {
+				return usageError{errors.New("--collection takes JSON lines or CSV, and does not go with --keyspace or --layout")}
 			}
 			return c.run(cmd.Context(), args[0])
 		}

@@ -21,6 +21,7 @@ prints. Files may be compressed with gzip or zstd; - is the standard input.`,
 		Args: exactly(2),
 	}
 	l.ks.register(cmd)
+	l.layout.register(cmd)
 	l.write.register(cmd)
 	cmd.Flags().StringVar(&separator, "separator", "\t", "`TEXT` between key and value")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

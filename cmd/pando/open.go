@@ -107,10 +107,38 @@ func (k keyspaceFlag) existing(db *pando.DB) (*pando.Keyspace, error) {
 	return nil, fmt.Errorf("keyspace %q: %w", string(k), pando.ErrNotFound)
 }
 
-// made returns the keyspace, and creates it where there is none.
-func (k keyspaceFlag) made(db *pando.DB) (*pando.Keyspace, error) {
+// made returns the keyspace, and creates it where there is none. One that is there with another layout is refused.
+func (k keyspaceFlag) made(db *pando.DB, layout layoutFlag) (*pando.Keyspace, error) {
 	if k == "" {
-		return db.Default(), nil
+		k = keyspaceFlag(db.Default().Name())
 	}
-	return db.Keyspace(string(k), nil)
+	return db.Keyspace(string(k), layout.options)
+}
+
+// layoutFlag is the layout of a keyspace, if it is made.
+type layoutFlag struct{ options *pando.KeyspaceOptions }
+
+func (l *layoutFlag) register(cmd *cobra.Command) {
+	cmd.Flags().Var(l, "layout", "of a keyspace that is made: tree, or hash, which is for access by key and keeps no order (default: tree)")
+}
+
+func (l *layoutFlag) String() string {
+	if l.options == nil {
+		return ""
+	}
+	return l.options.Layout.String()
+}
+
+// Type is the placeholder in help texts.
+func (l *layoutFlag) Type() string { return "LAYOUT" }
+
+// Set parses a layout.
+func (l *layoutFlag) Set(text string) error {
+	for _, known := range []pando.Layout{pando.Tree, pando.Hash} {
+		if known.String() == text {
+			l.options = &pando.KeyspaceOptions{Layout: known}
+			return nil
+		}
+	}
+	return errors.New("want tree or hash")
 }

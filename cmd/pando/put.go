@@ -9,10 +9,11 @@ import (
 
 func newPutCommand(a *app) *cobra.Command {
 	var (
-		ks    keyspaceFlag
-		write writeFlags
-		hex   hexFlags
-		file  string
+		ks     keyspaceFlag
+		layout layoutFlag
+		write  writeFlags
+		hex    hexFlags
+		file   string
 	)
 	cmd := &cobra.Command{
 		Use:   "put DIR KEY [VALUE]",
@@ -25,6 +26,7 @@ file, or the standard input for -, holds: up to 1 GiB, in little memory.`,
 		Args: between(2, 3),
 	}
 	ks.register(cmd)
+	layout.register(cmd)
 	write.register(cmd)
 	hex.register(cmd)
 	cmd.Flags().StringVar(&file, "file", "", "store what `FILE` holds; - is the standard input")
@@ -55,7 +57,7 @@ file, or the standard input for -, holds: up to 1 GiB, in little memory.`,
 			store = func(k *pando.Keyspace) error { return k.Put(key, value) }
 		}
 		return a.using(args[0], write.options(false), func(db *pando.DB) error {
-			k, err := ks.made(db)
+			k, err := ks.made(db, layout)
 			if err != nil {
 				return err
 			}

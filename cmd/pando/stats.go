@@ -35,13 +35,20 @@ database.`,
 
 // statsTable picks what people want to know.
 func statsTable(dir string, m pando.Metrics, rows []keyspaceRow) [][]string {
-	records := int64(0)
+	records, hashes := int64(0), int64(0)
 	for _, r := range rows {
 		records += r.Records
+		if r.Layout == pando.Hash.String() {
+			hashes++
+		}
+	}
+	keyspaces := formatCount(int64(len(rows)))
+	if hashes > 0 {
+		keyspaces += fmt.Sprintf(", %s of them with the layout %v", formatCount(hashes), pando.Hash)
 	}
 	table := [][]string{
 		{"directory", dir},
-		{"keyspaces", formatCount(int64(len(rows)))},
+		{"keyspaces", keyspaces},
 		{"records", formatCount(records)},
 		{"last change", formatCount(int64(m.LastSeq))},
 		{"not settled", formatCount(int64(m.LastSeq - m.Settled))},

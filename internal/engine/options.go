@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/pandodb/pando/internal/clock"
+	"github.com/pandodb/pando/internal/layout"
 	"github.com/pandodb/pando/internal/offheap"
 	"github.com/pandodb/pando/internal/record"
 	"github.com/pandodb/pando/internal/segment"
@@ -41,26 +42,14 @@ func (p Profile) String() string {
 	return fmt.Sprintf("profile %d", uint8(p))
 }
 
-// Layout says how the settled data of a keyspace lies on the disk. The numbers are on disk: never change them.
-type Layout uint8
+// Layout says how the settled data of a keyspace lies on the disk.
+type Layout = layout.Number
 
 const (
-	Tree Layout = iota
-	Flex
-	Hash
+	Tree = layout.Tree
+	Flex = layout.Flex
+	Hash = layout.Hash
 )
-
-func (l Layout) String() string {
-	switch l {
-	case Tree:
-		return "tree"
-	case Flex:
-		return "flex"
-	case Hash:
-		return "hash"
-	}
-	return fmt.Sprintf("layout %d", uint8(l))
-}
 
 // Options says how to open a database.
 type Options struct {

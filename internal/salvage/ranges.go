@@ -1,6 +1,11 @@
 package salvage
 
-import "bytes"
+import (
+	"bytes"
+	"sort"
+
+	"github.com/pandodb/pando/internal/record"
+)
 
 // mostLostBytes bounds the memory for the bounds of lost stretches in one keyspace.
 const mostLostBytes = 16 << 20
@@ -8,11 +13,17 @@ const mostLostBytes = 16 << 20
 // stretch is the keys in [lo, hi); nil is open.
 type stretch struct{ lo, hi []byte }
 
-// lostKeys is the set of keys of one keyspace that the tree does not give: sorted, disjoint stretches.
+// hashStretch is the keys whose hashes lie from from to to, which is included.
+type hashStretch struct{ from, to uint64 }
+
+// lostKeys is the set of keys of one keyspace that its root does not give: sorted, disjoint stretches, of keys in a tree and of hashes in a
+// hash table.
 type lostKeys struct {
-	all   bool
-	list  []stretch
-	bytes int
+	all      bool
+	list     []stretch
+	hashes   []hashStretch
+	keyspace uint32 // of hashes
+	bytes    int
 }
 
 // add appends a stretch behind those that are there. It reports whether there was room.
@@ -30,7 +41,26 @@ func (k *lostKeys) add(lo, hi []byte) bool {
 	return true
 }
 
-func (k *lostKeys) empty() bool { return k == nil || !k.all && len(k.list) == 0 }
+// addHashes is add for a stretch of hashes.
+func (k *lostKeys) addHashes(from, to uint64) bool {
+	if n := len(k.hashes); n > 0 {
+		if last := &k.hashes[n-1]; from <= last.to || from-1 == last.to {
+			last.to = max(last.to, to)
+			return true
+		}
+	}
+	if k.bytes > mostLostBytes {
+		return false
+	}
+	const perStretch = 16
+	k.bytes += perStretch
+	k.hashes = append(k.hashes, hashStretch{from, to})
+	return true
+}
+
+func (k *lostKeys) empty() bool {
+	return k == nil || !k.all && len(k.list) == 0 && len(k.hashes) == 0
+}
 
 // from returns the index of the first stretch that does not end before or at key.
 func (k *lostKeys) from(key []byte) int {
@@ -51,11 +81,16 @@ func (k *lostKeys) has(key []byte) bool {
 	if k == nil || k.all {
 		return k != nil
 	}
+	if len(k.hashes) > 0 {
+		hash := record.Hash(k.keyspace, key)
+		i := sort.Search(len(k.hashes), func(i int) bool { return k.hashes[i].to >= hash })
+		return i < len(k.hashes) && k.hashes[i].from <= hash
+	}
 	i := k.from(key)
 	return i < len(k.list) && bytes.Compare(k.list[i].lo, key) <= 0
 }
 
-// within calls fn for the parts of [lo, hi) that are in the set.
+// within calls fn for the parts of [lo, hi) that are in the set. Those of hashes have none that could be named.
 func (k *lostKeys) within(lo, hi []byte, fn func(lo, hi []byte) error) error {
 	if k == nil || hi != nil && bytes.Compare(lo, hi) >= 0 {
 		return nil

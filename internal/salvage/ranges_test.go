@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/pandodb/pando/internal/record"
 )
 
 // keysIn lists the one-byte keys of a stretch; nil is open.
@@ -123,5 +125,41 @@ func TestReportIsBoundedAndReadable(t *testing.T) {
 	l := Loss{Keys: true, Lo: []byte("a"), Reason: "x"}
 	if got := l.String(); got != `keys from "a" to the last: x` {
 		t.Error(got)
+	}
+}
+
+func TestLostHashesAgainstAModel(t *testing.T) {
+	const keyspace = 7
+	for seed := range uint64(300) {
+		rng := rand.New(rand.NewPCG(seed, 2))
+		k := lostKeys{keyspace: keyspace}
+		var lost []hashStretch
+		for from := rng.Uint64N(1 << 62); ; { // in ascending order, some of them adjoining
+			to := from + rng.Uint64N(1<<61)
+			lost = append(lost, hashStretch{from, max(to, from)})
+			if !k.addHashes(from, max(to, from)) {
+				t.Fatal("no room")
+			}
+			if to > 1<<63 {
+				break
+			}
+			from = to + 1 + rng.Uint64N(2)*rng.Uint64N(1<<61)
+		}
+		if k.empty() || (&lostKeys{keyspace: keyspace}).empty() == k.empty() {
+			t.Fatal("empty or not")
+		}
+		for range 200 {
+			key := fmt.Append(nil, rng.Uint64())
+			hash := record.Hash(keyspace, key)
+			want := slices.ContainsFunc(lost, func(s hashStretch) bool { return s.from <= hash && hash <= s.to })
+			if k.has(key) != want {
+				t.Fatalf("seed %d: hash %x: %v, want %v of %x", seed, hash, !want, want, lost)
+			}
+		}
+	}
+	all := lostKeys{}
+	all.addHashes(0, 1<<64-1)
+	if !all.addHashes(5, 6) || len(all.hashes) != 1 || !all.has(nil) {
+		t.Error("all hashes are not all keys")
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/pandodb/pando/internal/value"
 )
 
-// scan looks for what the trees did not give: first in value blobs, which know no more than their key, then in leaves and
-// deltas in the order in which they were written.
+// scan looks for what the trees and hash tables did not give: first in value blobs, which know no more than their key, then in leaves,
+// deltas and records of hash tables in the order in which they were written.
 func (r *rescue) scan() error {
 	if !r.blind && !r.behind && len(r.lost) == 0 {
 		return nil
@@ -30,10 +30,10 @@ func (r *rescue) scan() error {
 	}
 	var it page.Iterator
 	return r.eachBlob(func(p segment.Pointer, h segment.Header, raw []byte) error {
-		if h.Kind != segment.KindLeaf && h.Kind != segment.KindDelta {
-			return nil
+		if h.Kind == segment.KindLeaf || h.Kind == segment.KindDelta {
+			return r.pageBlob(&it, p, h, raw)
 		}
-		return r.pageBlob(&it, p, h, raw)
+		return r.hashBlob(p, h, raw)
 	})
 }
 

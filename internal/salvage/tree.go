@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/pandodb/pando/internal/layout"
+	"github.com/pandodb/pando/internal/layout/hash"
 	"github.com/pandodb/pando/internal/layout/tree"
 	"github.com/pandodb/pando/internal/page"
 	"github.com/pandodb/pando/internal/progress"
@@ -16,11 +18,15 @@ import (
 	"github.com/pandodb/pando/internal/value"
 )
 
-// walk hands over what the trees of the catalogue still give.
+// walk hands over what the trees and hash tables of the catalogue still give.
 func (r *rescue) walk() error {
 	total := int64(0)
 	for _, k := range r.catalogue.Keyspaces {
-		total += tree.Salvageable(k.Root)
+		if layout.Number(k.Layout) == layout.Hash {
+			total += hash.Salvageable(k.Root)
+		} else {
+			total += tree.Salvageable(k.Root)
+		}
 	}
 	meter := progress.From(r.ctx)
 	meter.Begin(total)
@@ -31,7 +37,11 @@ func (r *rescue) walk() error {
 		if err := r.makeKeyspace(k.ID, creation{name: k.Name, options: k.Options}); err != nil {
 			return err
 		}
-		if err := r.walkTree(k); err != nil {
+		walk := r.walkTree
+		if layout.Number(k.Layout) == layout.Hash {
+			walk = r.walkHash
+		}
+		if err := walk(k); err != nil {
 			return err
 		}
 	}

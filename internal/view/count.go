@@ -109,6 +109,11 @@ func (c *counter) settledIn(lo, hi []byte) (int64, error) {
 	if c.root == nil || (hi != nil && bytes.Compare(lo, hi) >= 0) {
 		return 0, nil
 	}
+	for _, r := range c.hidden {
+		if bytes.Compare(r.Lo, lo) <= 0 && r.Hi == nil {
+			return 0, nil // all of it, which need not be counted twice
+		}
+	}
 	n, err := c.root.Count(lo, hi, c.span.Now)
 	if err != nil {
 		return 0, err
@@ -117,6 +122,9 @@ func (c *counter) settledIn(lo, hi []byte) (int64, error) {
 		from, to := clip(r, lo, hi)
 		if to != nil && bytes.Compare(from, to) >= 0 {
 			continue
+		}
+		if len(from) == 0 {
+			from = nil // see Ranges
 		}
 		gone, err := c.root.Count(from, to, c.span.Now)
 		if err != nil {

@@ -242,7 +242,11 @@ func Ranges(tables []*Table, keyspace uint32, seq uint64) []layout.Range {
 	for _, t := range tables {
 		all = appendRanges(all, t.Table, keyspace, seq)
 	}
-	return coalesce(all)
+	all = coalesce(all)
+	if len(all) > 0 && len(all[0].Lo) == 0 {
+		all[0].Lo = nil // a layout without order knows the whole keyspace by its having no bounds
+	}
+	return all
 }
 
 func appendRanges(all []layout.Range, t *memtable.Table, keyspace uint32, seq uint64) []layout.Range {
@@ -250,9 +254,6 @@ func appendRanges(all []layout.Range, t *memtable.Table, keyspace uint32, seq ui
 		return all
 	}
 	for _, r := range t.Ranges(keyspace, seq) {
-		if len(r.Lo) == 0 {
-			r.Lo = nil // the whole keyspace has no bounds
-		}
 		all = append(all, layout.Range{Lo: r.Lo, Hi: r.Hi})
 	}
 	return all

@@ -109,15 +109,25 @@ func workload(seed uint64, n int) []commit {
 		switch p := rng.IntN(40); {
 		case p < 20:
 			k, v := key(rng), value(rng, length(rng))
-			add("put", func(db *pando.DB) error { return db.Put([]byte(k), []byte(v)) }, func(s state) { s[k] = v })
+			add("put", func(db *pando.DB) error {
+				return on(db, k, func(ks *pando.Keyspace) error { return ks.Put([]byte(k), []byte(v)) })
+			},
+				func(s state) { s[k] = v })
 		case p < 24:
 			k := key(rng)
-			add("delete", func(db *pando.DB) error { return db.Delete([]byte(k)) }, func(s state) { delete(s, k) })
+			add("delete", func(db *pando.DB) error {
+				return on(db, k, func(ks *pando.Keyspace) error { return ks.Delete([]byte(k)) })
+			},
+				func(s state) { delete(s, k) })
 		case p < 26:
 			lo := rng.IntN(120)
 			from, to := fmt.Sprintf("key%03d", lo), fmt.Sprintf("key%03d", lo+10)
+			if lo%8 == 0 {
+				add("deleteAll", deleteHashed, func(s state) { maps.DeleteFunc(s, func(k, _ string) bool { return hashed(k) }) })
+				continue
+			}
 			add("deleteRange", func(db *pando.DB) error { return db.DeleteRange([]byte(from), []byte(to)) }, func(s state) {
-				maps.DeleteFunc(s, func(k, _ string) bool { return k >= from && k < to })
+				maps.DeleteFunc(s, func(k, _ string) bool { return k >= from && k < to && !hashed(k) })
 			})
 		case p < 31:
 			do, to := batchOf(rng, 2+rng.IntN(12))
@@ -162,7 +172,7 @@ func batchOf(rng *rand.Rand, n int) (func(*pando.DB) error, func(state)) {
 		b := db.NewBatch()
 		defer b.Reset()
 		for _, p := range pairs {
-			if err := b.Put([]byte(p.k), []byte(p.v)); err != nil {
+			if err := on(db, p.k, func(ks *pando.Keyspace) error { return b.In(ks).Put([]byte(p.k), []byte(p.v)) }); err != nil {
 				return err
 			}
 		}
@@ -189,22 +199,6 @@ func images(seed uint64) []memfs.Policy {
 		{Unsynced: memfs.Random, Seed: seed, Torn: 4096, Reordered: true, Stale: true},
 		{Unsynced: memfs.Random, Seed: seed, Torn: 512, Stale: true},
 	}
-}
-
-// read returns everything in the default keyspace.
-func read(db *pando.DB) (state, error) {
-	s := state{}
-	for k, v := range db.Range(nil, nil) {
-		s[string(k)] = string(v)
-	}
-	if err := db.Err(); err != nil {
-		return nil, err
-	}
-	n, err := db.Count(nil, nil)
-	if err == nil && n != int64(len(s)) {
-		err = fmt.Errorf("count says %d, there are %d", n, len(s))
-	}
-	return s, err
 }
 
 // inspect opens an image and checks that it holds one of the states from least to most. It returns the database, and which.

@@ -119,7 +119,7 @@ func compose(first, second, passing writer, a, n int) error {
 // commitOnce carries out commit n of an author, in one of the ways that there are.
 func (w *life) commitOnce(a, n int) error {
 	db := w.db
-	second, err := db.Keyspace("second", nil)
+	second, err := db.Keyspace("second", &pando.KeyspaceOptions{Layout: pando.Hash})
 	if err != nil {
 		return err
 	}

@@ -182,7 +182,7 @@ var workloads = map[string]func(*run){
 	},
 	"keyspaces": func(r *run) {
 		for i := range 4 {
-			ks, err := r.db.Keyspace(fmt.Sprint("space", i), nil)
+			ks, err := r.db.Keyspace(fmt.Sprint("space", i), &pando.KeyspaceOptions{Layout: []pando.Layout{pando.Tree, pando.Hash}[i%2]})
 			r.must(err)
 			if err == nil {
 				r.must(ks.Put([]byte("k"), make([]byte, 3000)))

@@ -193,9 +193,15 @@ func (s *storm) deleteRange() {
 	name, ks := s.keyspace()
 	low := s.key()
 	high := low[:len(low)-1] + "9"
-	err := s.noted("delete range", ks.DeleteRange([]byte(low), []byte(high)))
+	hash := ks.Layout() == pando.Hash
+	var err error
+	if hash { // it has no part between two keys
+		err = s.noted("delete everything", ks.DeleteRange(nil, nil))
+	} else {
+		err = s.noted("delete range", ks.DeleteRange([]byte(low), []byte(high)))
+	}
 	for key := range s.model.tables[name].possible {
-		if key >= low && key < high {
+		if hash || key >= low && key < high {
 			s.model.wrote(name, key, cell{}, err)
 		}
 	}
@@ -387,7 +393,11 @@ func (s *storm) makeKeyspace() {
 	if s.model.tables[name] != nil || s.model.moved[name] {
 		return
 	}
-	_, err := s.db.Keyspace(name, nil)
+	o := &pando.KeyspaceOptions{}
+	if name == "space1" || name == "space2" {
+		o.Layout = pando.Hash
+	}
+	_, err := s.db.Keyspace(name, o)
 	s.model.made(name, s.noted("make a keyspace", err))
 }
 

@@ -17,6 +17,9 @@ func (w *world) opCreateKeyspace() {
 	if w.rng.IntN(4) == 0 {
 		o = nil
 	}
+	if hashed(name) {
+		o = &pando.KeyspaceOptions{Layout: pando.Hash, Compression: &c}
+	}
 	ks, err := w.db.Keyspace(name, o)
 	w.must(err, "open keyspace")
 	w.ks[name] = ks

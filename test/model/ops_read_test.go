@@ -12,6 +12,10 @@ import (
 func (w *world) opRange() {
 	n, b := w.name(), w.bounds()
 	pairs := w.state.Pairs(n, b)
+	if hashed(n) {
+		w.loop(n, w.ks[n].Range(nil, nil), w.rng.IntN(len(w.state[n])+1))
+		return
+	}
 	i, stop := 0, w.rng.IntN(len(pairs)+1)
 	for k, v := range w.ks[n].Range(b.Lo, b.Hi) {
 		if i >= len(pairs) || string(k) != pairs[i].Key || string(v) != pairs[i].Value {
@@ -29,6 +33,10 @@ func (w *world) opRange() {
 func (w *world) opRangeReverse() {
 	n, b := w.name(), w.bounds()
 	pairs := w.state.Pairs(n, b)
+	if hashed(n) {
+		w.loop(n, w.ks[n].RangeReverse(nil, nil), 0)
+		return
+	}
 	i := len(pairs)
 	for k, v := range w.ks[n].RangeReverse(b.Lo, b.Hi) {
 		i--
@@ -44,6 +52,10 @@ func (w *world) opRangeReverse() {
 func (w *world) opPrefix() {
 	n, p := w.name(), w.key()
 	p = p[:w.rng.IntN(len(p)+1)]
+	if hashed(n) {
+		w.loop(n, w.ks[n].Prefix(p[:0]), 0)
+		return
+	}
 	var pairs []Pair
 	for _, x := range w.state.Pairs(n, Bounds{}) {
 		if bytes.HasPrefix([]byte(x.Key), p) {

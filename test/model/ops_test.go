@@ -29,10 +29,10 @@ var ops = []op{
 	{"batchTwice", 2, (*world).opBatchTwice},
 	{"batchFails", 2, (*world).opBatchFails},
 	{"get", 20, func(w *world) { n := w.name(); w.checkGet(w.ks[n], w.state, n, w.key()) }},
-	{"count", 8, func(w *world) { n := w.name(); w.checkCount(w.ks[n], w.state, n, w.bounds()) }},
-	{"nth", 8, func(w *world) { n := w.name(); w.checkNth(w.ks[n], w.state, n, w.bounds()) }},
-	{"walk", 6, func(w *world) { n := w.name(); w.checkWalk(w.ks[n], w.state, n, w.bounds(), true) }},
-	{"walkBack", 6, func(w *world) { n := w.name(); w.checkWalk(w.ks[n], w.state, n, w.bounds(), false) }},
+	{"count", 8, func(w *world) { n := w.name(); w.checkCount(w.ks[n], w.state, n, w.boundsIn(n)) }},
+	{"nth", 8, func(w *world) { n := w.name(); w.checkNth(w.ks[n], w.state, n, w.boundsIn(n)) }},
+	{"walk", 6, func(w *world) { n := w.name(); w.checkWalk(w.ks[n], w.state, n, w.boundsIn(n), true) }},
+	{"walkBack", 6, func(w *world) { n := w.name(); w.checkWalk(w.ks[n], w.state, n, w.boundsIn(n), false) }},
 	{"range", 3, (*world).opRange},
 	{"rangeReverse", 3, (*world).opRangeReverse},
 	{"prefix", 3, (*world).opPrefix},
@@ -108,7 +108,11 @@ type note struct {
 
 // randomWrite does one write and the same to the model. The slices are spoiled afterwards.
 func (w *world) randomWrite(to writer, ks string, n note) {
-	switch w.rng.IntN(10) {
+	what := w.rng.IntN(10)
+	if what == 2 && hashed(ks) && w.rng.IntN(30) > 0 {
+		what = 0 // or there would be hardly ever anything left
+	}
+	switch what {
 	case 0, 1:
 		k := w.key()
 		n.state.Delete(ks, string(k))
@@ -117,6 +121,9 @@ func (w *world) randomWrite(to writer, ks string, n note) {
 		scribble(k)
 	case 2:
 		b := w.narrow()
+		if hashed(ks) {
+			b = Bounds{}
+		}
 		n.state.DeleteRange(ks, b)
 		n.event(event{ks: ks, bounds: &Bounds{bytes.Clone(b.Lo), bytes.Clone(b.Hi)}})
 		w.must(to.DeleteRange(b.Lo, b.Hi), "delete range")

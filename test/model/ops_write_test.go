@@ -63,17 +63,23 @@ func (w *world) opDelete() {
 
 func (w *world) opDeleteRange() {
 	n, b := w.name(), w.narrow()
+	w.deleteRange(n, b)
+}
+
+func (w *world) deleteRange(n string, b Bounds) {
+	err := w.ks[n].DeleteRange(b.Lo, b.Hi)
+	if w.refused(n, b, err) {
+		return
+	}
+	w.must(err, "delete range")
 	w.state.DeleteRange(n, b)
 	w.changedRange(n, b)
-	w.must(w.ks[n].DeleteRange(b.Lo, b.Hi), "delete range")
 }
 
 func (w *world) opDeleteRangeThenPut() {
 	w.opDeleteRange()
 	n, b := w.name(), w.narrow()
-	w.state.DeleteRange(n, b)
-	w.changedRange(n, b)
-	w.must(w.ks[n].DeleteRange(b.Lo, b.Hi), "delete range")
+	w.deleteRange(n, b)
 	if b.Lo != nil {
 		w.state.Put(n, string(b.Lo), "again", 0)
 		w.must(w.ks[n].Put(b.Lo, []byte("again")), "put")

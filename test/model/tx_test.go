@@ -183,7 +183,7 @@ func (w *world) opTxRead() {
 		w.checkGet(tx, h.state, n, k)
 		return
 	}
-	b := w.bounds()
+	b := w.boundsIn(n)
 	h.reads = append(h.reads, event{ks: n, bounds: &b})
 	switch w.rng.IntN(4) {
 	case 0:

@@ -210,13 +210,13 @@ func (w *world) checkReader(r reader, state State, ks string) {
 	case 0:
 		w.checkGet(r, state, ks, w.key())
 	case 1:
-		w.checkCount(r, state, ks, w.bounds())
+		w.checkCount(r, state, ks, w.boundsIn(ks))
 	case 2:
-		w.checkNth(r, state, ks, w.bounds())
+		w.checkNth(r, state, ks, w.boundsIn(ks))
 	case 3:
-		w.checkWalk(r, state, ks, w.bounds(), true)
+		w.checkWalk(r, state, ks, w.boundsIn(ks), true)
 	case 4:
-		w.checkWalk(r, state, ks, w.bounds(), false)
+		w.checkWalk(r, state, ks, w.boundsIn(ks), false)
 	case 5:
 		h := w.openIter(r, state, ks)
 		for range 10 + w.rng.IntN(40) {
@@ -274,6 +274,9 @@ func (w *world) checkGet(r reader, state State, ks string, key []byte) {
 
 func (w *world) checkCount(r reader, state State, ks string, b Bounds) {
 	n, err := r.Count(b.Lo, b.Hi)
+	if w.refused(ks, b, err) {
+		return
+	}
 	if want := len(state.Pairs(ks, b)); err != nil || n != int64(want) {
 		w.fail("count [%q, %q) of %q: %d, %v, want %d", short(string(b.Lo)), short(string(b.Hi)), ks, n, err, want)
 	}
@@ -283,6 +286,10 @@ func (w *world) checkNth(r reader, state State, ks string, b Bounds) {
 	pairs := state.Pairs(ks, b)
 	n := w.rng.IntN(len(pairs)+3) - 1
 	k, v, err := r.Nth(b.Lo, b.Hi, int64(n))
+	if hashed(ks) {
+		w.refused(ks, Bounds{Hi: []byte{}}, err)
+		return
+	}
 	if n < 0 || n >= len(pairs) {
 		if !errors.Is(err, pando.ErrNotFound) {
 			w.fail("nth %d of %d: %q, %v", n, len(pairs), short(string(k)), err)
@@ -307,6 +314,10 @@ func (w *world) checkWalk(r reader, state State, ks string, b Bounds, forward bo
 			return it.Next()
 		}
 		return it.Prev()
+	}
+	if hashed(ks) {
+		w.walkUnordered(it, move, ks, b, pairs)
+		return
 	}
 	for move() {
 		if at < 0 || at >= len(pairs) {
@@ -343,6 +354,7 @@ type heldIter struct {
 	at       int // -1: before the first; len: behind the last
 	fresh    bool
 	keysOnly bool
+	hashed   bool // it cannot seek
 }
 
 func (w *world) openIter(r reader, state State, ks string) *heldIter {
@@ -350,15 +362,18 @@ func (w *world) openIter(r reader, state State, ks string) *heldIter {
 	if w.rng.IntN(4) == 0 {
 		h.keysOnly = false
 		h.it, h.pairs = r.Iter(nil), state.Pairs(ks, Bounds{})
-		return h
+		return w.learn(h, ks)
 	}
-	b := w.bounds()
+	var b Bounds
+	if !hashed(ks) {
+		b = w.bounds()
+	}
 	lo, hi := bytes.Clone(b.Lo), bytes.Clone(b.Hi)
 	h.it = r.Iter(&pando.IterOptions{Lower: lo, Upper: hi, KeysOnly: h.keysOnly})
 	scribble(lo)
 	scribble(hi)
 	h.pairs = state.Pairs(ks, b)
-	return h
+	return w.learn(h, ks)
 }
 
 // scribble changes what the caller may change as soon as a call has returned.
@@ -372,6 +387,9 @@ func (w *world) moveIter(h *heldIter) {
 	n := len(h.pairs)
 	var ok bool
 	op := w.rng.IntN(12)
+	if h.hashed {
+		op %= 9
+	}
 	switch {
 	case op < 4:
 		ok = h.it.Next()

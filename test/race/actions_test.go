@@ -117,14 +117,18 @@ func (c call) maintain() error {
 }
 
 func (c call) keyspace() error {
-	ks, err := c.db.Keyspace(fmt.Sprint("space", c.rng.IntN(3)), nil)
+	n := c.rng.IntN(3)
+	ks, err := c.db.Keyspace(fmt.Sprint("space", n), &pando.KeyspaceOptions{Layout: []pando.Layout{pando.Tree, pando.Hash, pando.Hash}[n]})
 	if err != nil {
 		return err
 	}
 	if c.rng.IntN(3) == 0 {
 		return c.db.DropKeyspace(ks.Name())
 	}
-	return errors.Join(ks.Put(c.key, c.value), second(ks.Count(nil, nil)))
+	err = errors.Join(ks.Put(c.key, c.value), second(ks.Get(c.key)), second(ks.Count(nil, nil)))
+	for range ks.Range(nil, nil) {
+	}
+	return errors.Join(err, ks.Err())
 }
 
 func (c call) changes() error {
