@@ -83,10 +83,13 @@ func (a *applier) dropPage(b *body, q uint64) error {
 // passOver makes little of damage in what is dropped: it must not keep anybody from getting rid of it. What cannot be found any more goes on
 // taking its room.
 func (a *applier) passOver(err error) error {
-	if err == nil || a.goOn(err) {
+	if err == nil {
 		return nil
 	}
-	if !errors.Is(err, corrupt.Err) {
+	if !errors.Is(err, corrupt.Err) { // what the device does not give back for long enough is damage too
+		if a.goOn(err) {
+			return nil
+		}
 		return err
 	}
 	if a.root.env.Dropped != nil {
