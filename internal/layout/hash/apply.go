@@ -20,8 +20,9 @@ type applier struct {
 	w       *segment.Writer
 	o       layout.ApplyOptions
 	ranges  []layout.Range // whose keys are removed in the pass at hand
-	chunk   chunk
-	next    int // the first change that no page has taken
+	chunk   *chunk
+	ended   bool // there are no further changes
+	next    int  // the first change that no page has taken
 	m       reader
 	s       layout.Scratch
 	buf     segment.Buffer
@@ -42,8 +43,10 @@ func (h *Hash) Apply(ctx context.Context, r layout.Root, ranges []layout.Range, 
 		o.MaxDeltas = layout.DefaultMaxDeltas
 	}
 	o.MaxDeltas = min(o.MaxDeltas, deltasMost)
-	a := &applier{ctx: ctx, root: hr, w: w, o: o}
-	if err := a.run(ranges, changes); err != nil {
+	a := &applier{ctx: ctx, root: hr, w: w, o: o, chunk: h.takeChunk()}
+	err := a.run(ranges, changes)
+	h.keepChunk(a.chunk)
+	if err != nil {
 		return nil, fmt.Errorf("apply to hash table of keyspace %d: %w", hr.keyspace, err)
 	}
 	if a.root == hr {
@@ -88,7 +91,7 @@ func (a *applier) run(ranges []layout.Range, changes layout.Changes) error {
 
 // pass makes a root of the present one and the chunk.
 func (a *applier) pass() error {
-	depth, err := a.depthFor(a.root.count + int64(len(a.chunk.changes)))
+	depth, err := a.depthFor(a.root.count + int64(len(a.chunk.order)))
 	if err != nil {
 		return err
 	}
@@ -235,7 +238,7 @@ func (a *applier) freeGroup(old *group) {
 
 // changesOf returns how many of the next changes belong to pages up to number last.
 func (a *applier) changesOf(depth int, last uint64) int {
-	list, n := a.chunk.changes[a.next:], 0
+	list, n := a.chunk.order[a.next:], 0
 	for n < len(list) && pageOf(list[n].hash, depth) <= last {
 		n++
 	}

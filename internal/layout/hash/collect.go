@@ -1,6 +1,8 @@
 package hash
 
 import (
+	"encoding/binary"
+
 	"github.com/pandodb/pando/internal/layout"
 	"github.com/pandodb/pando/internal/record"
 	"github.com/pandodb/pando/internal/segment"
@@ -8,69 +10,93 @@ import (
 
 // change is what a chunk knows of a change: its record has been written by then.
 type change struct {
-	hash   uint64
-	expiry uint64
-	key    uint32 // where the key lies in the chunk
-	length uint32 // of the key
-	at     segment.Piece
-	apart  bool
+	key   uint32 // where the key lies in the chunk
+	flags uint32 // length of the key, and changeApart, changeExpires
+	at    segment.Piece
 }
+
+const (
+	changeApart   = 1 << 30 // the value lies apart
+	changeExpires = 1 << 31 // the expiry stands in front of the key
+	changeLength  = 1<<30 - 1
+)
 
 // removes reports whether the change is a tombstone.
 func (c *change) removes() bool { return c.at.Length == 0 }
 
+// ranked is a change in its place among those sorted by hash.
+type ranked struct {
+	hash uint64
+	at   uint32
+}
+
 // chunk is a number of changes, which come sorted by key and are needed sorted by hash. As many are taken at a time as fit into bounded
 // memory; their records are written as they come.
 type chunk struct {
+	order   []ranked
 	changes []change
 	keys    []byte
 	pieces  pieces
-	ended   bool // there are no further changes
-
-	other []change // memory to sort in
-	order [2][]ranked
+	other   []ranked // memory to sort in
 }
 
 const (
-	changeBytes   = 48 // memory of a change besides its key
+	changeBytes   = 56 // memory of a change besides its key
 	leastChunk    = 1 << 20
 	mostChunk     = 32 << 20
 	chunkOfBudget = 8 // a chunk takes this part of the page cache's budget
+	// keptChunk is how much memory is kept for the next Apply: memory that nobody has used takes longer than what is done in it.
+	keptChunk = 4 << 20
 )
+
+// takeChunk returns a chunk, and keepChunk takes it back.
+func (h *Hash) takeChunk() *chunk {
+	if c := h.chunk.Swap(nil); c != nil {
+		c.pieces.raw, c.pieces.ends = c.pieces.raw[:0], c.pieces.ends[:0] // of an Apply that failed
+		return c
+	}
+	return new(chunk)
+}
+
+func (h *Hash) keepChunk(c *chunk) {
+	if len(c.changes)*changeBytes+cap(c.keys) <= keptChunk {
+		h.chunk.Store(c)
+	}
+}
 
 // chunkBytes is how much memory a chunk may take.
 func (a *applier) chunkBytes() int {
 	return int(min(max(a.root.env.Cache.Stats().Limit/chunkOfBudget, leastChunk), mostChunk))
 }
 
-func (c *chunk) key(i int) []byte {
-	t := &c.changes[i]
-	return c.keys[t.key : t.key+t.length]
+// change returns the change of rank i with its key and expiry.
+func (c *chunk) change(i int) (t *change, key []byte, expiry uint64) {
+	t = &c.changes[c.order[i].at]
+	key = c.keys[t.key:]
+	if t.flags&changeExpires != 0 {
+		expiry, key = binary.LittleEndian.Uint64(key), key[8:]
+	}
+	return t, key[:t.flags&changeLength], expiry
 }
 
 // fill takes the next changes, writes their records, and sorts them by hash. It is false when there were none.
 func (a *applier) fill(changes layout.Changes) (bool, error) {
-	c, most := &a.chunk, a.chunkBytes()
-	c.changes, c.keys = c.changes[:0], c.keys[:0]
-	if changes == nil || c.ended {
+	c, most := a.chunk, a.chunkBytes()
+	c.order, c.changes, c.keys = c.order[:0], c.changes[:0], c.keys[:0]
+	if changes == nil || a.ended {
 		return false, nil
 	}
 	written := 0 // changes whose place is known
 	for len(c.changes)*changeBytes+len(c.keys) < most {
-		if c.ended = !changes.Next(); c.ended {
+		if a.ended = !changes.Next(); a.ended {
 			break
 		}
 		if len(c.changes)%1024 == 0 && a.ctx.Err() != nil {
 			return false, a.ctx.Err()
 		}
 		in := changes.Change()
-		t := change{hash: record.Hash(a.root.keyspace, in.Key), key: uint32(len(c.keys)), length: uint32(len(in.Key))}
-		c.keys = append(c.keys, in.Key...)
-		if in.Record.Kind != record.Tombstone {
-			t.expiry, t.apart = in.Record.Expiry, in.Record.Kind == record.Apart
-			t.at.Length = uint32(c.pieces.add(in.Key, &in.Record))
-		}
-		c.changes = append(c.changes, t)
+		c.order = append(c.order, ranked{record.Hash(a.root.keyspace, in.Key), uint32(len(c.order))})
+		c.add(in)
 		if len(c.pieces.raw) >= piecesBytes {
 			if err := a.writePieces(written); err != nil {
 				return false, err
@@ -85,19 +111,30 @@ func (a *applier) fill(changes layout.Changes) (bool, error) {
 	return len(c.changes) > 0, a.w.Flush() // records that one of the next changes replaces have to be readable
 }
 
-// ranked is a change on its way to its place among those sorted by hash.
-type ranked struct {
-	hash uint64
-	at   uint32
+// add takes one change.
+func (c *chunk) add(in *layout.Change) {
+	t := change{key: uint32(len(c.keys)), flags: uint32(len(in.Key))}
+	if r := &in.Record; r.Kind != record.Tombstone {
+		t.at.Length = uint32(c.pieces.add(in.Key, r))
+		if r.Kind == record.Apart {
+			t.flags |= changeApart
+		}
+		if r.Expiry != 0 {
+			t.flags |= changeExpires
+			c.keys = binary.LittleEndian.AppendUint64(c.keys, r.Expiry)
+		}
+	}
+	c.keys = append(c.keys, in.Key...)
+	c.changes = append(c.changes, t)
 }
 
 // sort sorts the changes by hash: byte by byte, from the last of those that matter, which for some ten thousand evenly spread numbers takes a
 // third of what comparing them does.
 func (c *chunk) sort() {
-	from, to := c.order[0][:0], append(c.order[1][:0], make([]ranked, len(c.changes))...)
-	for i := range c.changes {
-		from = append(from, ranked{c.changes[i].hash, uint32(i)})
+	if cap(c.other) < len(c.order) {
+		c.other = make([]ranked, len(c.order), cap(c.order))
 	}
+	from, to := c.order, c.other[:len(c.order)]
 	for shift := 64 - sortBits; shift < 64; shift += 8 {
 		var ends [257]int
 		for i := range from {
@@ -113,12 +150,7 @@ func (c *chunk) sort() {
 		}
 		from, to = to, from
 	}
-	c.other = c.other[:0]
-	for i := range from {
-		c.other = append(c.other, c.changes[from[i].at])
-	}
-	c.changes, c.other = c.other, c.changes
-	c.order = [2][]ranked{from, to}
+	c.order, c.other = from, to
 }
 
 // sortBits is how many bits of a hash are sorted by: all that pages keep.

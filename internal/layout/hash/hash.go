@@ -3,6 +3,7 @@ package hash
 import (
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"github.com/pandodb/pando/internal/cache"
 	"github.com/pandodb/pando/internal/layout"
@@ -12,8 +13,9 @@ import (
 type Hash struct {
 	most, least int64 // entries that a page has on average when all pages are split, and when they are joined
 
-	readers sync.Pool // *reader
-	cursors sync.Pool // *cursorMemory
+	readers sync.Pool             // *reader
+	cursors sync.Pool             // *cursorMemory
+	chunk   atomic.Pointer[chunk] // memory of the last Apply
 }
 
 // New returns the layout.

@@ -107,7 +107,7 @@ func (a *applier) concerns(was *body, q uint64) bool {
 // run finds what n changes, and what else there is to do, make of the entries of the old page: p.ops.
 func (p *pageWriter) run(n int) error {
 	a := p.a
-	list := a.chunk.changes[a.next : a.next+n]
+	list := a.chunk.order[a.next : a.next+n]
 	for i := range list {
 		if first, end := p.old.find(list[i].hash); first < end {
 			p.r.env.Store.PrefetchPiece(p.old.entry(first).at)
@@ -142,8 +142,8 @@ func (p *pageWriter) runChanges(to int) error { return p.runBelow(to, ^uint64(0)
 
 // runBelow is runChanges for those of hashes below one.
 func (p *pageWriter) runBelow(to int, hash uint64) error {
-	for p.a.next < to && p.a.chunk.changes[p.a.next].hash&keptBits < hash {
-		first, end := p.old.find(p.a.chunk.changes[p.a.next].hash)
+	for p.a.next < to && p.a.chunk.order[p.a.next].hash&keptBits < hash {
+		first, end := p.old.find(p.a.chunk.order[p.a.next].hash)
 		p.take(first, end)
 		if err := p.put(to); err != nil {
 			return err
@@ -170,7 +170,7 @@ func (p *pageWriter) runAll(to int, looked func(i int) bool) error {
 		}
 		p.take(first, end)
 		var err error
-		if a.next < to && a.chunk.changes[a.next].hash&keptBits == hash {
+		if a.next < to && a.chunk.order[a.next].hash&keptBits == hash {
 			err = p.put(to)
 		} else {
 			err = p.stay()
@@ -195,18 +195,18 @@ func (p *pageWriter) take(first, end int) {
 // put makes the changes of one hash, up to one, to the entries at hand, which are those of that hash.
 func (p *pageWriter) put(to int) error {
 	a := p.a
-	hash := a.chunk.changes[a.next].hash & keptBits
+	hash := a.chunk.order[a.next].hash & keptBits
 	var fresh []entry // in the order in which they come; there is one but for hashes that are the same
 	var one [1]entry
 	fresh = one[:0]
-	for ; a.next < to && a.chunk.changes[a.next].hash&keptBits == hash; a.next++ {
-		c, key := &a.chunk.changes[a.next], a.chunk.key(a.next)
+	for ; a.next < to && a.chunk.order[a.next].hash&keptBits == hash; a.next++ {
+		c, key, expiry := a.chunk.change(a.next)
 		unsure, err := p.without(key)
 		if err != nil {
 			return err
 		}
 		p.t.open = p.t.open || unsure
-		e := entry{hash: hash, at: c.at, apart: c.apart}
+		e := entry{hash: hash, at: c.at, apart: c.flags&changeApart != 0}
 		if c.removes() {
 			if !unsure {
 				continue
@@ -216,8 +216,8 @@ func (p *pageWriter) put(to int) error {
 			}
 		}
 		fresh = append(fresh, e)
-		p.t.expiry = sooner(p.t.expiry, c.expiry)
-		p.t.apart = p.t.apart || c.apart
+		p.t.expiry = sooner(p.t.expiry, expiry)
+		p.t.apart = p.t.apart || e.apart
 	}
 	if a.o.Rewrite || len(a.ranges) > 0 || a.o.Victims != nil {
 		return p.look(hash, fresh)
