@@ -2,7 +2,9 @@ package hash
 
 import (
 	"errors"
+	"unsafe"
 
+	"github.com/pandodb/pando/internal/prefetch"
 	"github.com/pandodb/pando/internal/record"
 	"github.com/pandodb/pando/internal/segment"
 )
@@ -109,6 +111,7 @@ func (p *pageWriter) run(n int) error {
 	a := p.a
 	list := a.chunk.order[a.next : a.next+n]
 	for i := range list {
+		prefetch.Near(unsafe.Pointer(&a.chunk.changes[list[i].at]), 1)
 		if first, end := p.old.find(list[i].hash); first < end {
 			p.r.env.Store.PrefetchPiece(p.old.entry(first).at)
 		}
