@@ -60,6 +60,9 @@ func chooseVictims(infos []segment.Info, p cleanPolicy) []uint32 {
 	return victims
 }
 
+// garbageMost is the share of dead bytes that the cleaner lets be.
+const garbageMost = 0.4
+
 // policy is how hard the cleaner works in this round: in the background its share is that of what was written for the round, of so many
 // bytes. What is left of the nodes in a segment is moved sooner than values are: much of it would be written anew before long in any case,
 // and deltas are joined on the way.
@@ -67,7 +70,7 @@ func (s *settlement) policy(class segment.Class, written int64) cleanPolicy {
 	if s.work.clean || s.work.rewrite {
 		return cleanPolicy{garbage: 0, empty: 0.95, budget: 1 << 62}
 	}
-	p := cleanPolicy{garbage: 0.4, empty: 0.15, budget: written + s.e.sizes.segment/2}
+	p := cleanPolicy{garbage: garbageMost, empty: 0.15, budget: written + s.e.sizes.segment/2}
 	if class == segment.Nodes {
 		p.garbage, p.empty = 0.25, 0.4
 	}

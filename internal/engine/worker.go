@@ -27,7 +27,7 @@ func (e *Engine) work() {
 	ctx := e.ctx
 	var clockDue, retryDue, quietSince, settledSince time.Time
 	var quietSeq uint64
-	shrunk := false
+	shrunk, garbage := false, int64(0)
 	for {
 		select {
 		case <-ctx.Done():
@@ -51,7 +51,7 @@ func (e *Engine) work() {
 			settledSince = now
 		}
 		if seq != quietSeq {
-			quietSeq, quietSince, settledSince, shrunk = seq, now, now, false
+			quietSeq, quietSince, settledSince, shrunk, garbage = seq, now, now, false, 1<<62
 		} else if now.Sub(quietSince) >= patience(e.current.Load().Tables[0].Bytes(), e.sizes.memtable) && e.settledSeq.Load() != seq && !now.Before(retryDue) {
 			if err := e.settleQuietly(ctx); err != nil && ctx.Err() == nil {
 				e.o.Logger.Error("checkpoint failed; it is tried again", "error", err)
@@ -61,12 +61,33 @@ func (e *Engine) work() {
 			shrunk = e.shrinkLog()
 		} else if now.Sub(settledSince) >= trimDelay {
 			e.trim()
+			if left, much := e.garbage(); much && left < garbage && !now.Before(retryDue) {
+				garbage = left
+				if err := e.settle(ctx, work{}); err != nil && ctx.Err() == nil {
+					e.o.Logger.Error("cleaning failed; it is tried again", "error", err)
+					retryDue, garbage = now.Add(retryDelay), 1<<62
+				}
+			}
 		}
 		if !now.Before(clockDue) {
 			e.keepClock()
 			clockDue = now.Add(clockDelay)
 		}
 	}
+}
+
+// garbage returns how many bytes of the segments are dead, and whether that is more than the cleaner lets be. What dies in a checkpoint is
+// cleaned by the next one; when nobody writes any more there is none, and the worker makes one, as long as there is less garbage each time.
+func (e *Engine) garbage() (dead int64, much bool) {
+	if e.o.ReadOnly {
+		return 0, false
+	}
+	size := int64(0)
+	for _, i := range e.store.Segments() {
+		size += i.Size
+		dead += i.Size - max(i.Live, 0)
+	}
+	return dead, float64(dead) > garbageMost*float64(size)
 }
 
 // patience is how long a pause in writing must be for what is in a memtable to settle. A leaf is written whole however little of it has
