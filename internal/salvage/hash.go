@@ -55,16 +55,24 @@ func (r *rescue) hashBlob(p segment.Pointer, h segment.Header, raw []byte) error
 	if keys.empty() {
 		return nil
 	}
-	return hash.Records(h.Kind, raw, func(key []byte, rec record.Record) error {
-		if !keys.has(key) {
-			return nil
-		}
-		if ok, err := r.keyspace(id); !ok || err != nil {
-			return err
-		}
-		if rec.Kind == record.Tombstone {
-			return r.sink.Delete(id, key)
-		}
-		return r.putOlder(id, key, rec)
-	})
+	err := hash.Records(h.Kind, raw, func(key []byte, rec record.Record) error { return fromSink(r.takeOlder(id, keys, key, rec)) })
+	var failed *sinkError
+	if errors.As(err, &failed) {
+		return failed.error
+	}
+	return nil // what makes no sense in a blob is passed by, as in a leaf
+}
+
+// takeOlder hands over a record that may be outdated, if its key is lost.
+func (r *rescue) takeOlder(id uint32, keys *lostKeys, key []byte, rec record.Record) error {
+	if !keys.has(key) {
+		return nil
+	}
+	if ok, err := r.keyspace(id); !ok || err != nil {
+		return err
+	}
+	if rec.Kind == record.Tombstone {
+		return r.sink.Delete(id, key)
+	}
+	return r.putOlder(id, key, rec)
 }
