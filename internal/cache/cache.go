@@ -316,6 +316,13 @@ func (c *Cache) Stats() Stats {
 	return s
 }
 
+// Limit returns the budget in bytes: pages that take much less in total may come in when they are first asked for.
+func (c *Cache) Limit() int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return int64(c.limit) << c.shift
+}
+
 // firstPages is how much of the memory, from its start, comes without huge pages. Where few pages are kept each size class has a chunk of
 // which it uses little: as huge pages they would take several times the memory, and longer to be had than all that is read into them.
 const firstPages = 4 << 20

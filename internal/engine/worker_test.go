@@ -160,3 +160,49 @@ func TestRecordsInOrderSettleEarly(t *testing.T) {
 		})
 	}
 }
+
+// What is deleted and settled goes from the disk after a pause, though no further checkpoint is asked for.
+func TestGarbageGoesWhenNobodyWrites(t *testing.T) {
+	for _, layout := range []Layout{Tree, Hash} {
+		t.Run(layout.String(), func(t *testing.T) { synctest.Test(t, func(t *testing.T) { testGarbageGoes(t, layout) }) })
+	}
+}
+
+func testGarbageGoes(t *testing.T, layout Layout) {
+	const records = 5000
+	e, err := Open(Options{FS: memfs.New(), Dir: "db", MemoryBytes: 64 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	ks, err := e.OpenKeyspace("k", &KeyspaceOptions{Layout: layout})
+	if err != nil {
+		t.Fatal(err)
+	}
+	write := func(each func(enc *command.Encoder, key []byte)) {
+		var enc command.Encoder
+		for i := range records {
+			each(&enc, binary.BigEndian.AppendUint64(nil, uint64(i)*0x9e3779b97f4a7c15))
+		}
+		if err := e.Commit(&commit.Request{Commands: enc.Payload(), Count: enc.Count(), Bytes: enc.Data()}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(longestIdle + workerTick) // all of it settles, in one round
+		synctest.Wait()
+	}
+	write(func(enc *command.Encoder, key []byte) { enc.Put(ks.ID, key, make([]byte, 100), 0) })
+	write(func(enc *command.Encoder, key []byte) {
+		if key[7]%16 != 0 {
+			enc.Delete(ks.ID, key)
+		}
+	})
+	if e.settledSeq.Load() != e.visible.Load() {
+		t.Fatal("the deletes have not settled")
+	}
+	time.Sleep(trimDelay + 20*workerTick)
+	synctest.Wait()
+	dead, much := e.garbage()
+	if much {
+		t.Errorf("%d bytes of %+v are garbage", dead, e.store.Segments())
+	}
+}

@@ -66,7 +66,7 @@ func (h *Hash) keepChunk(c *chunk) {
 
 // chunkBytes is how much memory a chunk may take.
 func (a *applier) chunkBytes() int {
-	return int(min(max(a.root.env.Cache.Stats().Limit/chunkOfBudget, leastChunk), mostChunk))
+	return int(min(max(a.root.env.Cache.Limit()/chunkOfBudget, leastChunk), mostChunk))
 }
 
 // change returns the change of rank i with its key and expiry.

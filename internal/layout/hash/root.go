@@ -177,7 +177,7 @@ func (r *root) candidates(m *reader, b *body, q, hash uint64) error {
 	if r.findCached(m, b, i, hash) {
 		return nil
 	}
-	if !r.env.Cache.Admit(b.slots[i].name()) {
+	if !r.worthKeeping(&b.slots[i]) {
 		return r.lookUp(m, b, q, hash)
 	}
 	err := r.readPage(m, b, q)
@@ -206,6 +206,12 @@ func (r *root) remember(b *body, i int, p image) {
 	if err == nil && !b.handles[i].CompareAndSwap(old, uint64(h)) {
 		r.env.Cache.Drop(h)
 	}
+}
+
+// worthKeeping reports whether a page that is not in the cache should be brought there: every one as long as all of them fit, in three
+// quarters of the budget, and else those that are asked for again and again.
+func (r *root) worthKeeping(t *slot) bool {
+	return r.count*(8+1) < r.env.Cache.Limit()/4*3 || r.env.Cache.Admit(t.name())
 }
 
 // name is what the cache knows the page by when it counts how often it was asked for.

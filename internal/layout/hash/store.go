@@ -30,7 +30,7 @@ func (p *pageWriter) finish(b *body, handle uint64) error {
 		return err
 	}
 	b.slots[i] = p.t
-	if p.count == 0 || handle == 0 && !p.r.env.Cache.Admit(p.t.name()) {
+	if p.count == 0 || handle == 0 && !p.r.worthKeeping(&p.t) {
 		return nil
 	}
 	if len(p.image) == 0 {
