@@ -19,6 +19,7 @@ type reader struct {
 	ops    []op
 	found  []segment.Piece
 	imager imager
+	none   [imageHead]byte // the image of a page without entries, of any depth
 }
 
 // take appends the places of the entries with this hash to m.found.
@@ -55,23 +56,20 @@ func (r *root) readPage(m *reader, b *body, q uint64) error {
 	return damage
 }
 
-// noEntries is the image of a page without entries, of any depth.
-var noEntries = make(image, imageHead)
-
 // readBase reads the base of a page. When it cannot be read the image has no entries.
 func (r *root) readBase(m *reader, t *slot, q uint64) (image, error) {
 	if t.lost {
-		return noEntries, fmt.Errorf("keyspace %d: %w", r.keyspace, corrupt.New(segment.DirName, 0, 0, "%v", errLost))
+		return m.none[:], fmt.Errorf("keyspace %d: %w", r.keyspace, corrupt.New(segment.DirName, 0, 0, "%v", errLost))
 	}
 	if t.base.IsZero() {
-		return noEntries, nil
+		return m.none[:], nil
 	}
 	raw, err := r.readBlob(&m.base, t.base, segment.KindIndex)
 	if err != nil {
-		return noEntries, err
+		return m.none[:], err
 	}
 	if err := image(raw).check(r.depth, q); err != nil {
-		return noEntries, r.badBlob(t.base, err)
+		return m.none[:], r.badBlob(t.base, err)
 	}
 	return raw, nil
 }
