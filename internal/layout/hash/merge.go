@@ -110,14 +110,15 @@ func (p *pageWriter) run(old []entry, n int) error {
 	for j := first; j < a.next; {
 		hash := a.chunk.changes[j].hash & keptBits
 		for len(old) > 0 && old[0].hash < hash {
-			if err := p.stay(old[:1], true); err != nil {
+			same := alike(old)
+			if err := p.stay(old[:same], same == 1); err != nil {
 				return err
 			}
-			old = old[1:]
+			old = old[same:]
 		}
 		same := 0
-		for same < len(old) && old[same].hash == hash {
-			same++
+		if len(old) > 0 && old[0].hash == hash {
+			same = alike(old)
 		}
 		to := j
 		for to < a.next && a.chunk.changes[to].hash&keptBits == hash {
@@ -129,16 +130,22 @@ func (p *pageWriter) run(old []entry, n int) error {
 		old, j = old[same:], to
 	}
 	for len(old) > 0 {
-		same := 1
-		for same < len(old) && old[same].hash == old[0].hash {
-			same++
-		}
+		same := alike(old)
 		if err := p.stay(old[:same], same == 1); err != nil {
 			return err
 		}
 		old = old[same:]
 	}
 	return p.writeMoved()
+}
+
+// alike returns how many of the first entries have one hash.
+func alike(list []entry) int {
+	n := 1
+	for n < len(list) && list[n].hash == list[0].hash {
+		n++
+	}
+	return n
 }
 
 // prefetch asks the processor for the records that changes may replace.
