@@ -25,6 +25,9 @@ type pageWriter struct {
 	beside error  // the old page cannot be read
 	stored []byte
 	cached []byte
+
+	settles bool            // of each key one record stays, and no tombstone
+	seen    map[string]bool // the keys of the hash at hand whose newest record was met
 }
 
 // move is an entry whose record is being written anew.
@@ -34,6 +37,10 @@ func (p *pageWriter) begin(a *applier, r *root, q uint64, t slot) {
 	p.a, p.r, p.q, p.t = a, r, q, t
 	p.list, p.ops, p.moved = p.list[:0], p.ops[:0], p.moved[:0]
 	p.whole, p.beside = a.o.Rewrite, nil
+	p.settles = a.o.Rewrite && t.open
+	if a.o.Rewrite {
+		p.t.open, p.t.apart, p.t.expiry = false, false, 0
+	}
 }
 
 // visit makes page q of r, which lies in b as it lay in was. It answers false when nothing in it changes.
@@ -48,11 +55,8 @@ func (a *applier) visit(r *root, was, b *body, q uint64) (changed bool, err erro
 	}
 	p := &a.page
 	p.begin(a, r, q, *t)
-	if a.o.Rewrite {
-		p.t.open, p.t.apart, p.t.expiry = false, false, 0
-	}
 	if err := a.root.entries(&a.m, was, q); err != nil {
-		if a.o.Rewrite || !isUnreadable(err) || a.victimPage(t) {
+		if a.o.Rewrite || !isUnreadable(err) || a.victimPage(t) || len(a.ranges) > 0 {
 			return false, err
 		}
 		p.beside = err
@@ -167,6 +171,7 @@ func (p *pageWriter) prefetch(old []entry, from, to int) {
 // stay deals with old entries of one hash that no change belongs to: alone tells that there is but one of this hash.
 func (p *pageWriter) stay(old []entry, alone bool) error {
 	a := p.a
+	clear(p.seen)
 	for _, e := range old {
 		moves := a.o.Rewrite || a.o.Victims != nil && a.o.Victims(e.at.Segment)
 		if !moves && len(a.ranges) == 0 {
@@ -202,7 +207,7 @@ func (p *pageWriter) look(e entry, moves, alone bool) error {
 		}
 		a.tellDamage(err) // it stays where it lies, and keeps its segment
 		p.list = append(p.list, e)
-	case a.inRange(key) || a.s.Record.Expired(a.o.Now):
+	case a.inRange(key) || a.s.Record.Expired(a.o.Now) || p.settles && p.replaced(key):
 		p.removed(e, alone)
 		return a.bury(&a.s.Record)
 	case moves:
@@ -217,6 +222,18 @@ func (p *pageWriter) look(e entry, moves, alone bool) error {
 		p.list = append(p.list, e)
 	}
 	return nil
+}
+
+// replaced reports whether the record of a key that was read last is a tombstone, or not the first of this key that comes by.
+func (p *pageWriter) replaced(key []byte) bool {
+	if p.seen[string(key)] {
+		return true
+	}
+	if p.seen == nil {
+		p.seen = map[string]bool{}
+	}
+	p.seen[string(key)] = true
+	return p.a.s.Record.Kind == record.Tombstone
 }
 
 // note enters a record into what the slot says of its records.
