@@ -1,12 +1,9 @@
 package hash
 
 import (
-	"cmp"
 	"errors"
-	"slices"
 
 	"github.com/pandodb/pando/internal/cache"
-	"github.com/pandodb/pando/internal/corrupt"
 	"github.com/pandodb/pando/internal/record"
 	"github.com/pandodb/pando/internal/segment"
 )
@@ -23,6 +20,7 @@ type pageWriter struct {
 	again  pieces // records that are written anew
 	whole  bool   // the page is written anew: a delta cannot say what changed
 	beside error  // the old page cannot be read
+	spared int    // changes beside it that newer ones have made needless
 	stored []byte
 	cached []byte
 
@@ -37,7 +35,7 @@ func (p *pageWriter) begin(a *applier, r *root, q uint64, t slot) {
 	p.a, p.r, p.q, p.t = a, r, q, t
 	p.list, p.ops, p.moved = p.list[:0], p.ops[:0], p.moved[:0]
 	p.whole, p.beside = a.o.Rewrite, nil
-	p.settles = a.o.Rewrite && t.open
+	p.settles, p.spared = a.o.Rewrite && t.open, 0
 	if a.o.Rewrite {
 		p.t.open, p.t.apart, p.t.expiry = false, false, 0
 	}
@@ -207,7 +205,7 @@ func (p *pageWriter) look(e entry, moves, alone bool) error {
 		}
 		a.tellDamage(err) // it stays where it lies, and keeps its segment
 		p.list = append(p.list, e)
-	case a.inRange(key) || a.s.Record.Expired(a.o.Now) || p.settles && p.replaced(key):
+	case p.settles && p.replaced(key) || a.inRange(key) || a.s.Record.Expired(a.o.Now):
 		p.removed(e, alone)
 		return a.bury(&a.s.Record)
 	case moves:
@@ -355,18 +353,18 @@ func (p *pageWriter) writeMoved() error {
 // finish writes the page, or a delta, and puts what became of it into its slot of b. handle is that of the old page.
 func (p *pageWriter) finish(b *body, handle uint64) error {
 	a, i := p.a, int(p.q%groupSlots)
-	count := uint32(len(p.list))
-	if p.beside != nil {
-		count = p.t.count + uint32(len(p.ops))
-	}
-	p.r.count += int64(count) - int64(p.t.count)
-	p.t.count = count
+	was := p.t.count
 	p.r.open = p.r.open || p.t.open
 	p.r.apart = p.r.apart || p.t.apart
 	p.r.expiry = sooner(p.r.expiry, p.t.expiry)
 	if err := p.store(); err != nil {
 		return err
 	}
+	p.t.count = uint32(len(p.list))
+	if p.beside != nil {
+		p.t.count = was + uint32(len(p.ops)-p.spared)
+	}
+	p.r.count += int64(p.t.count) - int64(was)
 	b.slots[i] = p.t
 	if p.beside != nil || len(p.list) == 0 {
 		return nil
@@ -424,85 +422,6 @@ func (p *pageWriter) addDelta(ops []op) error {
 	}
 	p.t.deltas = append(p.t.deltas[:len(p.t.deltas):len(p.t.deltas)], d)
 	return nil
-}
-
-// storeBeside writes a delta for a page that cannot be read. When there are too many of them those that follow on what cannot be read become
-// one: the delta then says all that the image of the readable ones does.
-func (p *pageWriter) storeBeside() error {
-	a := p.a
-	a.tellDamage(p.beside)
-	if len(p.ops) == 0 {
-		return nil
-	}
-	if len(p.t.deltas) < max(a.o.MaxDeltas, 1) {
-		return p.addDelta(p.ops)
-	}
-	keep := p.unreadable()
-	if keep >= deltasMost || keep > 0 && !errors.Is(p.beside, corrupt.Err) && keep > a.o.MaxDeltas {
-		return p.beside
-	}
-	ops, err := p.joined(keep)
-	if err != nil {
-		return err
-	}
-	for _, d := range p.t.deltas[keep:] {
-		a.w.Free(d)
-	}
-	p.t.deltas = p.t.deltas[:keep:keep]
-	return p.addDelta(ops)
-}
-
-// unreadable returns how many of the deltas have to stay because the last of those cannot be read.
-func (p *pageWriter) unreadable() int {
-	for n := len(p.t.deltas); n > 0; n-- {
-		if p.a.root.readDelta(&p.a.m, p.t.deltas[n-1], p.q) != nil {
-			return n
-		}
-	}
-	return 0
-}
-
-// joined returns the changes of the deltas from one on, and those at hand, as if they were of one delta: they only add, and of one key the
-// newest is enough.
-func (p *pageWriter) joined(from int) ([]op, error) {
-	var all []op
-	for _, d := range p.t.deltas[from:] {
-		if err := p.a.root.readDelta(&p.a.m, d, p.q); err != nil {
-			return nil, err
-		}
-		all = append(all, p.a.m.ops...)
-	}
-	all = append(all, p.ops...)
-	slices.SortStableFunc(all, func(x, y op) int { return cmp.Compare(x.hash, y.hash) })
-	keys, last := map[string]bool{}, len(all)
-	for i := len(all) - 1; i >= 0; i-- {
-		if i+1 < len(all) && all[i].hash != all[i+1].hash {
-			clear(keys)
-		}
-		key, err := p.keyOf(all[i].at)
-		if err == nil && keys[key] {
-			p.a.w.Free(all[i].at.Pointer())
-			continue
-		}
-		if err == nil {
-			keys[key] = true
-		} else if !isUnreadable(err) {
-			return nil, err
-		}
-		last--
-		all[last] = all[i]
-	}
-	return all[last:], nil
-}
-
-// keyOf reads the key of a record.
-func (p *pageWriter) keyOf(at segment.Piece) (string, error) {
-	piece, err := p.a.root.env.Store.ReadPiece(at, p.a.root.keyspace, &p.a.s.Blob)
-	if err != nil {
-		return "", err
-	}
-	key, err := parsePiece(piece, &p.a.s.Record)
-	return string(key), err
 }
 
 func (p *pageWriter) write(kind segment.Kind, raw []byte) (segment.Pointer, error) {
