@@ -216,6 +216,9 @@ func (p *pageWriter) look(e entry, moves, alone bool) error {
 		p.ops = append(p.ops, op{entry: e, flags: opDrop | opAdd})
 		p.whole = p.whole || !alone
 		p.moved = append(p.moved, move{len(p.list) - 1, len(p.ops) - 1})
+		if len(p.again.raw) >= piecesBytes {
+			return p.writeMoved()
+		}
 	default:
 		p.list = append(p.list, e)
 	}
@@ -347,6 +350,7 @@ func (p *pageWriter) writeMoved() error {
 		p.ops[m.op].at = at
 		at.Offset += at.Length
 	}
+	p.moved = p.moved[:0]
 	return nil
 }
 
