@@ -12,7 +12,7 @@ import (
 )
 
 // formats are the documents of docs/format: one for each kind of file or of content.
-var formats = []string{"segment", "root", "wal", "command", "page", "tree", "spill"}
+var formats = []string{"segment", "root", "wal", "command", "page", "tree", "hash", "spill"}
 
 var (
 	quoted     = regexp.MustCompile("`([^`\n]+)`")

@@ -97,6 +97,9 @@ func (r *root) decode(b []byte) error {
 	for i := range r.groups {
 		r.groups[i] = &group{ptr: d.pointer()}
 	}
+	if d.bad {
+		return corrupt.New("catalogue", 0, 0, "root of a hash table: a group lies where nothing can lie")
+	}
 	return nil
 }
 

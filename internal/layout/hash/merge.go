@@ -26,8 +26,12 @@ type pageWriter struct {
 	again  pieces // records that are written anew
 	whole  bool   // the page is written anew
 	beside error  // the old page cannot be read
+	spared int    // changes beside it that newer ones have made needless
 	image  []byte
 	stored []byte
+
+	settles bool            // of each key one record stays, and no tombstone
+	seen    map[string]bool // the keys of the hash at hand whose newest record was met
 }
 
 // move is an entry whose record is being written anew, the next of again: op is where it will be referred to.
@@ -40,6 +44,7 @@ func (p *pageWriter) begin(a *applier, r *root, q uint64, t slot, old image) {
 	p.a, p.r, p.q, p.t, p.old = a, r, q, t, old
 	p.ops, p.moved, p.count = p.ops[:0], p.moved[:0], old.len()
 	p.whole, p.beside = a.o.Rewrite, nil
+	p.settles, p.spared = a.o.Rewrite && t.open, 0
 	if a.o.Rewrite {
 		p.t.open, p.t.apart, p.t.expiry = false, false, 0
 	}
@@ -56,7 +61,7 @@ func (a *applier) visit(r *root, was, b *body, q uint64) (changed bool, err erro
 		return false, nil
 	}
 	damage := a.root.image(&a.m, was, q)
-	if damage != nil && (a.o.Rewrite || !isUnreadable(damage) || a.victimPage(t)) {
+	if damage != nil && (a.o.Rewrite || !isUnreadable(damage) || a.victimPage(t) || len(a.ranges) > 0) {
 		return false, damage
 	}
 	p := &a.page
@@ -256,6 +261,7 @@ func (p *pageWriter) emit(hash uint64, fresh []entry) {
 // written anew.
 func (p *pageWriter) look(hash uint64, fresh []entry) error {
 	a := p.a
+	clear(p.seen)
 	kept, moves := p.after[:0], 0
 	for _, e := range p.after {
 		victim := a.o.Rewrite || a.o.Victims != nil && a.o.Victims(e.at.Segment)
@@ -298,7 +304,22 @@ func (p *pageWriter) look(hash uint64, fresh []entry) error {
 			p.moved = append(p.moved, move{op: i, length: p.ops[i].at.Length})
 		}
 	}
+	if len(p.again.raw) >= piecesBytes {
+		return p.writeMoved()
+	}
 	return nil
+}
+
+// replaced reports whether the record of a key that was read last is a tombstone, or not the first of this key that comes by.
+func (p *pageWriter) replaced(key []byte) bool {
+	if p.seen[string(key)] {
+		return true
+	}
+	if p.seen == nil {
+		p.seen = map[string]bool{}
+	}
+	p.seen[string(key)] = true
+	return p.a.s.Record.Kind == record.Tombstone
 }
 
 // moving is the segment of entries whose records are being written anew.
@@ -322,7 +343,7 @@ func (p *pageWriter) read(e entry, victim bool) (stays, moved bool, err error) {
 	if err != nil {
 		return false, false, a.root.badPiece(e.at, err)
 	}
-	if a.inRange(key) || a.s.Record.Expired(a.o.Now) {
+	if p.settles && p.replaced(key) || a.inRange(key) || a.s.Record.Expired(a.o.Now) {
 		a.w.Free(e.at.Pointer())
 		return false, false, a.bury(&a.s.Record)
 	}
@@ -389,5 +410,6 @@ func (p *pageWriter) writeMoved() error {
 		p.ops[m.op].at = at
 		at.Offset += at.Length
 	}
+	p.moved = p.moved[:0]
 	return nil
 }

@@ -1,0 +1,200 @@
+package hash
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/pandodb/pando/internal/layout"
+	"github.com/pandodb/pando/internal/layout/layouttest"
+	"github.com/pandodb/pando/internal/record"
+	"github.com/pandodb/pando/internal/segment"
+)
+
+// keysOfOneHash are keys whose hashes in the keyspace of the tests have the same first 36 bits: each line those of one hash.
+func keysOfOneHash() [][]string {
+	return [][]string{
+		{"k21456235", "k27044022", "k29094309"}, {"k972353", "k22587567", "k33813658"},
+		{"k807767", "k1012480"}, {"k1283489", "k1800427"}, {"k1011946", "k1564421"}, {"k184057", "k529602"}, {"k523001", "k700174"},
+		{"k1077050", "k1988375"}, {"k66132", "k154956"}, {"k426582", "k588776"}, {"k376138", "k922316"}, {"k569212", "k743586"},
+	}
+}
+
+func TestKeysAreAlike(t *testing.T) {
+	for _, line := range keysOfOneHash() {
+		for _, key := range line[1:] {
+			if x, y := keyHash(key), keyHash(line[0]); x&keptBits != y&keptBits || x == y {
+				t.Errorf("%s and %s: %016x and %016x", key, line[0], x, y)
+			}
+		}
+	}
+}
+
+func keyHash(key string) uint64 { return record.Hash(layouttest.Keyspace, []byte(key)) }
+
+// put changes some keys to a value.
+func put(value string, keys ...string) (changes []layout.Change) {
+	for _, key := range keys {
+		changes = append(changes, layout.Change{Key: []byte(key), Record: layouttest.Inline(value + " of " + key)})
+	}
+	return changes
+}
+
+// remove removes some keys.
+func remove(keys ...string) (changes []layout.Change) {
+	for _, key := range keys {
+		changes = append(changes, layout.Change{Key: []byte(key)})
+	}
+	return changes
+}
+
+// names returns keys of numbers from, from+1, ... before to.
+func names(from, to int) (keys []string) {
+	for i := from; i < to; i++ {
+		keys = append(keys, fmt.Sprintf("name%06d", i))
+	}
+	return keys
+}
+
+// holds expects all of the present root, and of it loaded anew, to be as the model says.
+func holds(t *testing.T, w *layouttest.World) {
+	t.Helper()
+	w.Audit()
+	for _, r := range []layout.Root{w.Root, w.Reload()} {
+		w.Verify(r, w.Model, w.Now)
+		w.Check(r)
+		if n, err := r.Count(nil, nil, 0); err != nil || n != int64(len(w.Model)) {
+			t.Errorf("%d records, %v; the model has %d", n, err, len(w.Model))
+		}
+	}
+	if t.Failed() {
+		t.FailNow()
+	}
+}
+
+// TestKeysOfOneHash does each thing that can be done to one of several keys of one hash, with pages of one record and of all of them, in
+// memory and not. A delta cannot say which of several it means, so the page has to be written anew.
+func TestKeysOfOneHash(t *testing.T) {
+	for _, line := range keysOfOneHash() {
+		x, y := line[0], line[1]
+		for name, changes := range map[string][]layout.Change{
+			"update of the first":  put("new", x),
+			"update of the second": put("new", y),
+			"update of all":        put("new", line...),
+			"delete of the first":  remove(x),
+			"delete of the second": remove(y),
+			"delete of all":        remove(line...),
+			"delete and update":    append(remove(x), put("new", y)...),
+			"update and delete":    append(put("new", x), remove(y)...),
+		} {
+			for _, most := range []int64{2, 512} {
+				c := config()
+				c.New = func() layout.Layout { return &Hash{most: most, least: most / 4} }
+				w := layouttest.NewWorld(t, c, 1, most<<12&(1<<20), 0)
+				w.Apply(nil, put("old", names(0, 300)...), layout.ApplyOptions{})
+				for _, key := range line {
+					w.Apply(nil, put("old", key), layout.ApplyOptions{})
+				}
+				holds(t, w)
+				w.Apply(nil, changes, layout.ApplyOptions{})
+				if holds(t, w); t.Failed() {
+					t.Fatalf("%s of %v with pages of %d", name, line, most)
+				}
+			}
+		}
+	}
+}
+
+// TestKeysOfOneHashMove empties the segments in which some of the keys of one hash lie, while other keys of their page change: those that
+// come before them in it and those that come behind.
+func TestKeysOfOneHashMove(t *testing.T) {
+	for seed := range uint64(20) {
+		w := layouttest.NewWorld(t, config(), seed, int64(seed%2)<<20, 4<<10)
+		w.Apply(nil, put("old", names(0, 100)...), layout.ApplyOptions{})
+		for i := range 3 {
+			for _, line := range keysOfOneHash() {
+				if i < len(line) {
+					w.Apply(nil, put("old", line[i]), layout.ApplyOptions{})
+				}
+			}
+		}
+		for range 6 {
+			bits, newest := w.Rand.Uint64(), uint32(0)
+			for _, info := range w.Env.Store.Segments() {
+				newest = max(newest, info.ID)
+			}
+			victims := func(s uint32) bool { return s <= newest && bits>>(s%64)&1 != 0 }
+			some := names(0, 120)
+			w.Rand.Shuffle(len(some), func(i, j int) { some[i], some[j] = some[j], some[i] })
+			w.Apply(nil, put("new", some[:w.Rand.IntN(8)]...), layout.ApplyOptions{Victims: victims})
+			err := w.Layout.Walk(context.Background(), w.Root, func(p segment.Pointer, kind segment.Kind) error {
+				if victims(p.Segment) {
+					t.Errorf("a blob of kind %d still lies in segment %d", kind, p.Segment)
+				}
+				return nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			holds(t, w)
+		}
+	}
+}
+
+// TestKeysOfOneHashExpire: what has expired goes when others of its hash change or move, and takes none of them along.
+func TestKeysOfOneHashExpire(t *testing.T) {
+	w := layouttest.NewWorld(t, config(), 1, 0, 0)
+	for _, line := range keysOfOneHash() {
+		changes := put("old", line...)
+		changes[0].Record.Expiry = 2000
+		w.Apply(nil, changes, layout.ApplyOptions{})
+	}
+	w.Apply(nil, put("new", names(0, 10)...), layout.ApplyOptions{Now: 3000, Rewrite: true})
+	for _, line := range keysOfOneHash() {
+		delete(w.Model, line[0])
+	}
+	holds(t, w)
+}
+
+// TestRandomKeysOfOneHash is a random program over keys of which most have the hash of others.
+func TestRandomKeysOfOneHash(t *testing.T) {
+	keys := slices.Concat(keysOfOneHash()...)
+	for seed := range uint64(12) {
+		c := config()
+		c.New = func() layout.Layout { return &Hash{most: 1 << (seed % 4 * 3), least: 1} }
+		w := layouttest.NewWorld(t, c, seed, int64(seed%3)<<18, 8<<10)
+		all := append(slices.Clone(keys), names(0, len(keys)*int(seed%4))...)
+		for step := range 40 {
+			o := layout.ApplyOptions{MaxDeltas: int(seed%5) * 3}
+			var changes []layout.Change
+			for range 1 + w.Rand.IntN(10) {
+				key := all[w.Rand.IntN(len(all))]
+				if w.Rand.IntN(3) == 0 {
+					changes = append(changes, remove(key)...)
+				} else {
+					changes = append(changes, put(fmt.Sprint(step), key)...)
+				}
+			}
+			var ranges []layout.Range
+			switch w.Rand.IntN(8) {
+			case 0:
+				o.Rewrite = true
+			case 1, 2:
+				bit := w.Rand.Uint32() & 1
+				o.Victims = func(s uint32) bool { return s&1 == bit }
+			case 3:
+				lo := all[w.Rand.IntN(len(all))]
+				ranges = []layout.Range{{Lo: []byte(lo), Hi: []byte(lo + "5")}}
+			case 4:
+				w.Root = w.Reload()
+			}
+			if w.Apply(ranges, changes, o); w.Rand.IntN(2) == 0 {
+				w.Layout.Published(w.Root)
+			}
+			if holds(t, w); t.Failed() {
+				t.Fatalf("step %d of seed %d", step, seed)
+			}
+		}
+	}
+}
