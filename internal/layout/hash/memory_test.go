@@ -38,7 +38,7 @@ func readAll(t *testing.T, w *layouttest.World, r layout.Root) {
 
 // TestGroupsAreCounted: the memory of groups is counted once each, whatever was applied, aborted or dropped.
 func TestGroupsAreCounted(t *testing.T) {
-	for seed := range uint64(8) {
+	for seed := range uint64(3) {
 		c := config()
 		c.New = func() layout.Layout { return &Hash{most: 4, least: 1} }
 		w := layouttest.NewWorld(t, c, seed, 4<<20, 0)
