@@ -2,9 +2,9 @@
 //
 // A record is a piece (package segment) that verifies by itself, so a read of one that is not in memory reads that record and nothing
 // beside it. Where the records lie is written in index pages: the first bits of a key's hash, depth of them, are the number of its page,
-// and the page has an entry of twelve bytes a record, with the place and the next bits of the hash. All pages have the same depth, and hold
-// 256 to 512 records on average; when there are more, every page becomes two, as a hash table grows, when there are far fewer two become
-// one. Groups of 256 slots tell where the pages lie, and the root tells where the groups lie.
+// and the page has an entry of eight to twelve bytes a record, with the place and the next bits of the hash. All pages have the same
+// depth, and hold 128 to 512 records on average; when there are more, every page becomes two, as a hash table grows, when there are far
+// fewer two become one. Groups of 256 slots tell where the pages lie, and the root tells where the groups lie.
 //
 // Index pages are read through the page cache, into which they come merged with their deltas. A delta is a few changes to an index page,
 // written without the page; so a checkpoint that touches every page writes sixteen bytes a change and not the whole index. Groups stay in
