@@ -44,8 +44,12 @@ func (h *Hash) Apply(ctx context.Context, r layout.Root, ranges []layout.Range, 
 	}
 	o.MaxDeltas = min(o.MaxDeltas, deltasMost)
 	a := &applier{ctx: ctx, root: hr, w: w, o: o, chunk: h.takeChunk()}
+	hr.leaving.Store(true)
 	err := a.run(ranges, changes)
 	h.keepChunk(a.chunk)
+	if err != nil || a.root == hr {
+		hr.leaving.Store(false)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("apply to hash table of keyspace %d: %w", hr.keyspace, err)
 	}

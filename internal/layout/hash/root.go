@@ -25,6 +25,7 @@ type root struct {
 	apart    bool
 	expiry   uint64
 	replaced atomic.Pointer[replaced]
+	leaving  atomic.Bool // another root is being made of this one: what readers of this one bring into the cache would soon be in the way
 }
 
 // replaced is what changes when nobody new sees the predecessor of a root.
@@ -208,10 +209,29 @@ func (r *root) remember(b *body, i int, p image) {
 	}
 }
 
-// worthKeeping reports whether a page that is not in the cache should be brought there: every one as long as all of them fit, in three
-// quarters of the budget, and else those that are asked for again and again.
+// worthKeeping reports whether a page that is not in the cache should be brought there: every one as long as all of them fit, if others are
+// like this one, and else those that are asked for again and again.
 func (r *root) worthKeeping(t *slot) bool {
-	return r.count*(8+1) < r.env.Cache.Limit()/4*3 || r.env.Cache.Admit(t.name())
+	if r.leaving.Load() {
+		return false
+	}
+	return r.resident(t) < r.env.Cache.Limit()/10*9 || r.env.Cache.Admit(t.name())
+}
+
+// resident is about what all pages take in the cache when they are like one of them.
+func (r *root) resident(t *slot) int64 {
+	return r.count * int64(t.base.Length+frameBytes) / int64(max(t.count, 1))
+}
+
+// frameBytes is about what the cache has around a page.
+const frameBytes = 128
+
+// makeRoom drops the page that another one is about to replace, where the cache has no room for both versions of all pages: it would give up
+// pages that stay, and readers of the old root come by but for a moment more.
+func (r *root) makeRoom(t *slot, handle uint64) {
+	if handle != 0 && 2*r.resident(t) > r.env.Cache.Limit() {
+		r.env.Cache.Drop(cache.Handle(handle))
+	}
 }
 
 // name is what the cache knows the page by when it counts how often it was asked for.

@@ -33,6 +33,7 @@ func (p *pageWriter) finish(b *body, handle uint64) error {
 	if len(p.image) == 0 {
 		p.image = p.a.m.imager.merge(p.image, p.old, p.ops)
 	}
+	p.r.makeRoom(&p.t, handle)
 	h, err := p.r.env.Cache.InsertBytes(p.image)
 	if err == nil {
 		b.handles[i].Store(uint64(h))
