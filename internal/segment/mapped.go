@@ -72,7 +72,10 @@ func (s *Store) mapFile(f *file) *mapped {
 		return m
 	}
 	reader, ok := h.(vfs.ReadMapper)
-	length := max(s.options.SegmentBytes, f.size.Load())
+	length := f.size.Load()
+	if f.class != Nodes || f.state.Load() != listed {
+		length = max(length, s.options.SegmentBytes) // more may be written to it
+	}
 	if !ok || !wide || !s.mappings.reserve(length, s.options.MapBytes) {
 		f.unmappable.Store(true)
 		return nil

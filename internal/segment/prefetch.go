@@ -13,8 +13,10 @@ import (
 const (
 	// nearBytes is how much is asked for of a blob that is read from its beginning on, and nearPart how much about the place where a key
 	// may lie in a page: as much as a part has. Twice as much finds few more keys, and waits for lines that nobody reads. So few come into
-	// the processor's innermost cache at once: out of the second one a get takes a twelfth longer.
+	// the processor's innermost cache at once: out of the second one a get takes a twelfth longer. allBytes bounds what is asked for of a
+	// blob of which all will be read.
 	nearBytes = 640
+	allBytes  = 8 << 10
 	nearPart  = parts.Least / 2
 	// shares is how finely Prefetch is told where in a page a key lies.
 	shares = 1 << 8
@@ -24,6 +26,17 @@ const (
 func (s *Store) Prefetch(p Pointer) {
 	if m := s.mappedAt(p); m != nil {
 		m.prefetch(p, 0, nearBytes)
+	}
+}
+
+// PrefetchAll asks the processor for all of the blob under p, or as much of it as is worth asking for, which will be read soon.
+func (s *Store) PrefetchAll(p Pointer) {
+	m := s.mappedAt(p)
+	if m == nil {
+		return
+	}
+	if n := min(int(p.Length), allBytes); int64(p.Offset)+int64(n) <= int64(len(m.data)) && n > 0 {
+		prefetch.Lines(unsafe.Pointer(&m.data[p.Offset]), (n+prefetch.Line-1)/prefetch.Line)
 	}
 }
 

@@ -36,6 +36,7 @@ var errLost = errors.New("the index page was lost with its group")
 // err tells of what could not be read, m.image is what the deltas behind it say.
 func (r *root) readPage(m *reader, b *body, q uint64) error {
 	t := &b.slots[q%groupSlots]
+	r.prefetchPage(t)
 	var damage error
 	m.image, damage = r.readBase(m, t, q)
 	if len(t.deltas) == 0 {
@@ -57,6 +58,14 @@ func (r *root) readPage(m *reader, b *body, q uint64) error {
 func (m *reader) none(depth int, q uint64) image {
 	m.empty = m.imager.append(m.empty[:0], depth, q, nil)
 	return m.empty
+}
+
+// prefetchPage asks the processor for all blobs of a page, one behind the other of which will be read.
+func (r *root) prefetchPage(t *slot) {
+	for i := range t.deltas {
+		r.env.Store.PrefetchAll(t.deltas[i])
+	}
+	r.env.Store.PrefetchAll(t.base)
 }
 
 // readBase reads the base of a page. When it cannot be read the image has no entries.
@@ -120,6 +129,7 @@ func (r *root) entries(m *reader, b *body, q uint64) error {
 // tells of could not be read, and may have older ones.
 func (r *root) lookUp(m *reader, b *body, q, hash uint64) error {
 	t := &b.slots[q%groupSlots]
+	r.prefetchPage(t)
 	for i := len(t.deltas) - 1; i >= 0; i-- {
 		raw, err := r.readBlob(&m.delta, t.deltas[i], segment.KindIndexDelta)
 		if err != nil {
