@@ -19,6 +19,9 @@ import (
 
 const dir = "db"
 
+// table is the keyspace that is a hash table.
+const table = "table"
+
 // content is what a database holds: keyspace, then key, then value.
 type content map[string]map[string]string
 
@@ -94,7 +97,11 @@ type maker struct {
 }
 
 func (m *maker) keyspace(name string) *pando.Keyspace {
-	k, err := m.db.Keyspace(name, &pando.KeyspaceOptions{LeafBytes: 256})
+	o := &pando.KeyspaceOptions{LeafBytes: 256}
+	if name == table {
+		o.Layout = pando.Hash
+	}
+	k, err := m.db.Keyspace(name, o)
 	must(m.t, err)
 	if m.now[name] == nil {
 		m.now[name] = map[string]string{}
@@ -152,6 +159,10 @@ func newSample(t testing.TB) *sample {
 		m.put("values", fmt.Sprintf("v%02d", i%6), m.random(210))
 		m.put("dropped", fmt.Sprint(i), "gone")
 	}
+	for i := range 1200 { // of more than one index page
+		m.put(table, small(i), m.random(3))
+	}
+	m.put(table, "apart", m.random(250))
 	m.put("long", "long", strings.Repeat("what goes on and on ", 70_000))
 	m.commit()
 	must(t, m.keyspace("default").PutExpiring([]byte("expires"), []byte("some day"), time.Now().Add(1000*time.Hour)))
@@ -167,6 +178,10 @@ func newSample(t testing.TB) *sample {
 			m.put("small", small(i), m.random(4))
 			m.delete("small", small(i+50))
 		}
+		for i := round; i < 1200; i += 100 {
+			m.put(table, small(i), m.random(4))
+			m.delete(table, small(i+50))
+		}
 		m.put("values", "v01", m.random(220))
 		m.put("default", fmt.Sprintf("name %d", round), m.random(10))
 		m.commit()
@@ -176,6 +191,8 @@ func newSample(t testing.TB) *sample {
 	open()
 	s.states = append(s.states, m.now.clone())
 	m.put("small", small(7), "seven")
+	m.put(table, small(7), "seven")
+	m.delete(table, small(8))
 	m.put("values", "v02", m.random(230))
 	m.commit()
 	s.states = append(s.states, m.now.clone())
