@@ -2,7 +2,8 @@
 // reads, and gives disk space back while it runs.
 //
 // There are six nouns. A [DB] is an open database directory. A [Keyspace] is one map of keys to values in it, ordered unless
-// its layout is [Hash]; a database has a default one and as many named ones as wanted. A [Tx] reads and writes several keyspaces as one. A
+// its layout is [Hash]; a database has a default one and as many named ones as wanted. A [Tx] reads and writes several keyspaces as
+// one. A
 // [Snapshot] reads them as they were at one moment. A [Batch] collects writes that are committed as one. An [Iterator]
 // walks over the pairs of a keyspace in the order of their keys.
 //

@@ -61,11 +61,10 @@ func (e *Engine) work() {
 			shrunk = e.shrinkLog()
 		} else if now.Sub(settledSince) >= trimDelay {
 			e.trim()
-			if left, much := e.garbage(); much && left < garbage && !now.Before(retryDue) {
+			if left, much := e.garbage(); much && left < garbage {
 				garbage = left
 				if err := e.settle(ctx, work{}); err != nil && ctx.Err() == nil {
-					e.o.Logger.Error("cleaning failed; it is tried again", "error", err)
-					retryDue, garbage = now.Add(retryDelay), 1<<62
+					e.o.Logger.Error("cleaning failed; the next checkpoint tries again", "error", err)
 				}
 			}
 		}
