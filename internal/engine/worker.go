@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"math"
 	"time"
 
 	"github.com/pandodb/pando/internal/command"
@@ -27,7 +28,7 @@ func (e *Engine) work() {
 	ctx := e.ctx
 	var clockDue, retryDue, quietSince, settledSince time.Time
 	var quietSeq uint64
-	shrunk, garbage := false, int64(0)
+	shrunk, cleaned, garbage := false, false, int64(0)
 	for {
 		select {
 		case <-ctx.Done():
@@ -51,7 +52,7 @@ func (e *Engine) work() {
 			settledSince = now
 		}
 		if seq != quietSeq {
-			quietSeq, quietSince, settledSince, shrunk, garbage = seq, now, now, false, 1<<62
+			quietSeq, quietSince, settledSince, shrunk, cleaned, garbage = seq, now, now, false, false, math.MaxInt64
 		} else if now.Sub(quietSince) >= patience(e.current.Load().Tables[0].Bytes(), e.sizes.memtable) && e.settledSeq.Load() != seq && !now.Before(retryDue) {
 			if err := e.settleQuietly(ctx); err != nil && ctx.Err() == nil {
 				e.o.Logger.Error("checkpoint failed; it is tried again", "error", err)
@@ -61,11 +62,8 @@ func (e *Engine) work() {
 			shrunk = e.shrinkLog()
 		} else if now.Sub(settledSince) >= trimDelay {
 			e.trim()
-			if left, much := e.garbage(); much && left < garbage {
-				garbage = left
-				if err := e.settle(ctx, work{}); err != nil && ctx.Err() == nil {
-					e.o.Logger.Error("cleaning failed; the next checkpoint tries again", "error", err)
-				}
+			if !cleaned {
+				cleaned, garbage = e.cleanLeft(ctx, garbage)
 			}
 		}
 		if !now.Before(clockDue) {
@@ -75,8 +73,21 @@ func (e *Engine) work() {
 	}
 }
 
-// garbage returns how many bytes of the segments are dead, and whether that is more than the cleaner lets be. What dies in a checkpoint is
-// cleaned by the next one; when nobody writes any more there is none, and the worker makes one, as long as there is less garbage each time.
+// cleanLeft cleans when there is more garbage than the cleaner lets be, and less than before. What dies in a checkpoint is for the next one,
+// and when nobody writes any more there is none. done says that there is no more to do until somebody does; one that fails is not tried again.
+func (e *Engine) cleanLeft(ctx context.Context, before int64) (done bool, left int64) {
+	left, much := e.garbage()
+	if !much || left >= before {
+		return true, left
+	}
+	err := e.settle(ctx, work{})
+	if err != nil && ctx.Err() == nil {
+		e.o.Logger.Error("cleaning failed; the next checkpoint tries again", "error", err)
+	}
+	return err != nil, left
+}
+
+// garbage returns how many bytes of the segments are dead, and whether that is more than the cleaner lets be.
 func (e *Engine) garbage() (dead int64, much bool) {
 	if e.o.ReadOnly {
 		return 0, false
