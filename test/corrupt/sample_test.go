@@ -139,6 +139,24 @@ func (m *maker) random(n int) string {
 
 func small(i int) string { return fmt.Sprintf("k%05d", i) }
 
+// tableRecords are more than one index page of a hash table has.
+const tableRecords = 1200
+
+// fillTable writes what the hash table begins with, and changeTable changes some of it.
+func (m *maker) fillTable() {
+	for i := range tableRecords {
+		m.put(table, small(i), m.random(3))
+	}
+	m.put(table, "apart", m.random(250))
+}
+
+func (m *maker) changeTable(round int) {
+	for i := round; i < tableRecords; i += 100 {
+		m.put(table, small(i), m.random(4))
+		m.delete(table, small(i+50))
+	}
+}
+
 // newSample makes the sample. Its settled part is written in three checkpoints, so that there are deltas, dead blobs and an
 // older catalogue; its log holds four commits behind the last of them.
 func newSample(t testing.TB) *sample {
@@ -159,10 +177,7 @@ func newSample(t testing.TB) *sample {
 		m.put("values", fmt.Sprintf("v%02d", i%6), m.random(210))
 		m.put("dropped", fmt.Sprint(i), "gone")
 	}
-	for i := range 1200 { // of more than one index page
-		m.put(table, small(i), m.random(3))
-	}
-	m.put(table, "apart", m.random(250))
+	m.fillTable()
 	m.put("long", "long", strings.Repeat("what goes on and on ", 70_000))
 	m.commit()
 	must(t, m.keyspace("default").PutExpiring([]byte("expires"), []byte("some day"), time.Now().Add(1000*time.Hour)))
@@ -178,10 +193,7 @@ func newSample(t testing.TB) *sample {
 			m.put("small", small(i), m.random(4))
 			m.delete("small", small(i+50))
 		}
-		for i := round; i < 1200; i += 100 {
-			m.put(table, small(i), m.random(4))
-			m.delete(table, small(i+50))
-		}
+		m.changeTable(round)
 		m.put("values", "v01", m.random(220))
 		m.put("default", fmt.Sprintf("name %d", round), m.random(10))
 		m.commit()
