@@ -38,6 +38,14 @@ type Pair struct{ Key, Value []byte }
 // Expired reports whether the record is invisible at the moment now (Unix milliseconds).
 func (r Record) Expired(now uint64) bool { return r.Expiry != 0 && r.Expiry <= now }
 
+// Sooner returns the earlier of two moments of which 0 is never, as expiries are.
+func Sooner(a, b uint64) uint64 {
+	if a == 0 || (b != 0 && b < a) {
+		return b
+	}
+	return a
+}
+
 // Hash is the hash of a key in its keyspace that the memtable index, the resident pages and the filters share, so that a
 // look-up computes it once. Filters keep it on disk: never change it.
 func Hash(keyspace uint32, key []byte) uint64 { return xxh3.HashSeed(key, uint64(keyspace)) }

@@ -100,7 +100,7 @@ func (r *rescue) scanFailed(id uint32, err error) error {
 	if errors.As(err, &failed) {
 		return failed.error
 	}
-	r.report.lose(Loss{File: segment.DirName + "/" + segment.FileName(id)}, err)
+	r.report.lose(Loss{File: segment.FilePath(id)}, err)
 	return nil
 }
 
@@ -135,7 +135,7 @@ func (r *rescue) loadDictionaries() error {
 func (r *rescue) missingSegments() {
 	for _, want := range r.catalogue.Segments {
 		i := slices.IndexFunc(r.segments, func(s segment.Surveyed) bool { return s.ID == want.ID })
-		name := segment.DirName + "/" + segment.FileName(want.ID)
+		name := segment.FilePath(want.ID)
 		switch {
 		case i < 0:
 			r.report.lose(Loss{}, corrupt.New(name, 0, want.Size, "%v", fs.ErrNotExist))

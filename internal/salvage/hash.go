@@ -16,15 +16,7 @@ func (r *rescue) walkHash(k root.Keyspace) error {
 	lost := &lostKeys{keyspace: k.ID}
 	meter := progress.From(r.ctx)
 	pair := func(key []byte, rec record.Record) error {
-		if rec.Kind == record.Tombstone {
-			return nil
-		}
-		meter.Add(1)
-		bad, err := r.put(k.ID, key, rec)
-		if bad != nil && err == nil {
-			r.loseValue(k.ID, key, bad)
-		}
-		return fromSink(err)
+		return r.handOver(meter, k.ID, key, rec)
 	}
 	missing := func(from, to uint64, err error) error {
 		r.report.lose(Loss{Keyspace: k.Name}, err)
@@ -33,15 +25,7 @@ func (r *rescue) walkHash(k root.Keyspace) error {
 		}
 		return nil
 	}
-	err := hash.Salvage(r.ctx, &r.env, k.ID, k.Root, pair, missing)
-	if !lost.empty() {
-		r.lost[k.ID] = lost
-	}
-	var failed *sinkError
-	if errors.As(err, &failed) {
-		return failed.error
-	}
-	return err
+	return r.walked(k.ID, lost, hash.Salvage(r.ctx, &r.env, k.ID, k.Root, pair, missing))
 }
 
 // hashBlob takes from a blob of a hash table the records that are lost. It does not tell which keys were deleted by then: what was comes

@@ -159,10 +159,10 @@ func (r *rescue) survey() ([]root.Slot, []error, error) {
 	for _, s := range all {
 		switch {
 		case s.Damage == nil && s.Database != r.database:
-			r.report.lose(Loss{File: segment.DirName + "/" + segment.FileName(s.ID)}, errors.New("the file belongs to another database"))
+			r.report.lose(Loss{File: segment.FilePath(s.ID)}, errors.New("the file belongs to another database"))
 			continue
 		case s.Damage != nil:
-			r.report.lose(Loss{File: segment.DirName + "/" + segment.FileName(s.ID), Length: segment.FileHeaderSize}, s.Damage)
+			r.report.lose(Loss{File: segment.FilePath(s.ID), Length: segment.FileHeaderSize}, s.Damage)
 		}
 		r.segments = append(r.segments, s)
 		table = append(table, s.Info)

@@ -58,16 +58,8 @@ func (r *rescue) walkTree(k root.Keyspace) error {
 			return err
 		}
 		for it.Next() {
-			if it.Record().Kind == record.Tombstone {
-				continue
-			}
-			meter.Add(1)
-			bad, err := r.put(k.ID, it.Key(), it.Record())
-			if err != nil {
-				return fromSink(err)
-			}
-			if bad != nil {
-				r.loseValue(k.ID, it.Key(), bad)
+			if err := r.handOver(meter, k.ID, it.Key(), it.Record()); err != nil {
+				return err
 			}
 		}
 		return it.Err()
@@ -80,9 +72,26 @@ func (r *rescue) walkTree(k root.Keyspace) error {
 		}
 		return nil
 	}
-	err := tree.Salvage(r.ctx, &r.env, k.ID, k.Root, leaf, missing)
+	return r.walked(k.ID, lost, tree.Salvage(r.ctx, &r.env, k.ID, k.Root, leaf, missing))
+}
+
+// handOver hands a settled record over, and lists its key when its value cannot be read.
+func (r *rescue) handOver(meter *progress.Meter, id uint32, key []byte, rec record.Record) error {
+	if rec.Kind == record.Tombstone {
+		return nil
+	}
+	meter.Add(1)
+	bad, err := r.put(id, key, rec)
+	if bad != nil && err == nil {
+		r.loseValue(id, key, bad)
+	}
+	return fromSink(err)
+}
+
+// walked takes note of what is lost of a keyspace whose settled records have been walked over. err is how that ended.
+func (r *rescue) walked(id uint32, lost *lostKeys, err error) error {
 	if !lost.empty() {
-		r.lost[k.ID] = lost
+		r.lost[id] = lost
 	}
 	var failed *sinkError
 	if errors.As(err, &failed) {

@@ -47,6 +47,9 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 // FileName returns the name of a segment's file.
 func FileName(id uint32) string { return fmt.Sprintf("%0*x%s", nameDigits, id, suffix) }
 
+// FilePath returns the path of a segment's file, from the directory of the database on, as errors name it.
+func FilePath(id uint32) string { return DirName + "/" + FileName(id) }
+
 // IsFileName reports whether name is one that FileName gives.
 func IsFileName(name string) bool {
 	_, ok := parseFileName(name)

@@ -90,7 +90,7 @@ func (s *Store) ReadPiece(p Piece, keyspace uint32, buf *Buffer) ([]byte, error)
 func (s *Store) lookupPiece(p Piece) (*file, error) {
 	f, err := s.lookup(p.Segment)
 	if errors.Is(err, ErrUnknownSegment) {
-		name := DirName + "/" + FileName(p.Segment)
+		name := FilePath(p.Segment)
 		return nil, fmt.Errorf("%w: %w", err, corrupt.New(name, int64(p.Offset), int64(p.Length), "a piece of a segment that is not there"))
 	}
 	if err != nil {

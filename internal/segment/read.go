@@ -97,7 +97,7 @@ func (s *Store) ReadPlain(p Pointer, kind Kind, keyspace uint32, dst []byte) err
 func (s *Store) lookupBlob(p Pointer) (*file, error) {
 	f, err := s.lookup(p.Segment)
 	if errors.Is(err, ErrUnknownSegment) {
-		name := DirName + "/" + FileName(p.Segment)
+		name := FilePath(p.Segment)
 		return nil, fmt.Errorf("%w: %w", err, corrupt.New(name, int64(p.Offset), int64(p.Length), "a blob of a segment that is not there"))
 	}
 	if err != nil {

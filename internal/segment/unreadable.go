@@ -16,6 +16,11 @@ import (
 // wait for it for ever. It is no damage any more as soon as it can be read once.
 var ErrUnreadable = errors.New("the device does not give it back")
 
+// IsUnreadable reports whether an error of reading concerns one blob only: it is damaged, or the device failed.
+func IsUnreadable(err error) bool {
+	return errors.Is(err, corrupt.Err) || errors.Is(err, ErrUnreadable)
+}
+
 const (
 	// lostAfter is how long a place must fail to be taken for lost. Cables, controllers and networks come back earlier as a rule, and
 	// where they do not, writing fails too, so that nothing is settled meanwhile.

@@ -138,7 +138,7 @@ func (a *applier) depthFor(records int64) (int, error) {
 		if err == nil {
 			err = a.root.entries(&a.m, b, q)
 		}
-		if isUnreadable(err) {
+		if segment.IsUnreadable(err) {
 			return a.root.depth, nil
 		}
 		if err != nil {
@@ -172,7 +172,7 @@ func (a *applier) group(r *root, old *group, g int) (*group, error) {
 	first := uint64(g) * groupSlots
 	slots := slotsOf(r.depth)
 	whole := a.o.Rewrite || a.o.Victims != nil || len(a.ranges) > 0
-	if old != nil && !whole && a.changesOf(r.depth, first+uint64(slots)-1) == 0 {
+	if old != nil && !whole && !a.changes(r.depth, first+uint64(slots)-1) {
 		return old, nil
 	}
 	var was *body
@@ -238,6 +238,11 @@ func (a *applier) freeGroup(old *group) {
 	if b := old.body.Load(); b != nil {
 		a.out.memory -= b.memory()
 	}
+}
+
+// changes reports whether any of the next changes belongs to a page up to number last.
+func (a *applier) changes(depth int, last uint64) bool {
+	return a.next < len(a.chunk.order) && pageOf(a.chunk.order[a.next].hash, depth) <= last
 }
 
 // changesOf returns how many of the next changes belong to pages up to number last.
@@ -323,7 +328,7 @@ func (s *source) take(depth int, q uint64) (slot, error) {
 			return slot{}, err
 		}
 		s.list = append(s.list, s.page...)
-		t.open, t.apart, t.expiry = t.open || s.t.open, t.apart || s.t.apart, sooner(t.expiry, s.t.expiry)
+		t.open, t.apart, t.expiry = t.open || s.t.open, t.apart || s.t.apart, record.Sooner(t.expiry, s.t.expiry)
 	}
 	t.count = uint32(len(s.list))
 	return t, nil
@@ -382,14 +387,6 @@ func (a *applier) inRange(key []byte) bool {
 		}
 	}
 	return false
-}
-
-// sooner returns the earlier of two moments of which 0 is never.
-func sooner(a, b uint64) uint64 {
-	if a == 0 || (b != 0 && b < a) {
-		return b
-	}
-	return a
 }
 
 // tellDamage tells of damage beside which changes settle.

@@ -90,11 +90,11 @@ func (p *pageWriter) newest(dst, ops []op) ([]op, error) {
 			dst = append(dst, o)
 			continue
 		}
-		key, err := p.keyOf(o.at)
-		if err != nil && !isUnreadable(err) {
+		key, err := p.a.root.readKey(&p.a.s, o.at)
+		if err != nil && !segment.IsUnreadable(err) {
 			return nil, err
 		}
-		if err == nil && keys[key] {
+		if err == nil && keys[string(key)] {
 			p.spared++
 			p.a.w.Free(o.at.Pointer())
 			if err := p.a.bury(&p.a.s.Record); err != nil {
@@ -106,23 +106,10 @@ func (p *pageWriter) newest(dst, ops []op) ([]op, error) {
 			continue
 		}
 		if err == nil {
-			keys[key] = true
+			keys[string(key)] = true
 		}
 		dst = append(dst, o)
 	}
 	slices.Reverse(dst[from:])
 	return dst, nil
-}
-
-// keyOf reads the key of a record, and leaves the rest of it in p.a.s.
-func (p *pageWriter) keyOf(at segment.Piece) (string, error) {
-	piece, err := p.a.root.env.Store.ReadPiece(at, p.a.root.keyspace, &p.a.s.Blob)
-	if err != nil {
-		return "", err
-	}
-	key, err := parsePiece(piece, &p.a.s.Record)
-	if err != nil {
-		return "", p.a.root.badPiece(at, err)
-	}
-	return string(key), nil
 }

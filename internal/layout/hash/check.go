@@ -58,7 +58,7 @@ func (c *checker) found(err error) {
 
 func (c *checker) damage(p segment.Pointer, format string, args ...any) {
 	c.report(fmt.Errorf("keyspace %d: %w", c.r.keyspace,
-		corrupt.New(segmentName(p.Segment), int64(p.Offset), int64(p.Length), format, args...)))
+		corrupt.New(segment.FilePath(p.Segment), int64(p.Offset), int64(p.Length), format, args...)))
 }
 
 // page checks a page and the records in it. group is where its slot lies.
@@ -96,17 +96,12 @@ func (c *checker) page(b *body, group segment.Pointer, q uint64) error {
 
 // record checks what an entry refers to.
 func (c *checker) record(t *slot, group segment.Pointer, e entry) {
-	piece, err := c.r.env.Store.ReadPiece(e.at, c.r.keyspace, &c.s.Blob)
+	key, err := c.r.readKey(&c.s, e.at)
 	if err != nil {
-		c.found(fmt.Errorf("keyspace %d: %w", c.r.keyspace, err))
+		c.found(err)
 		return
 	}
 	p, rec := e.at.Pointer(), &c.s.Record
-	key, err := parsePiece(piece, rec)
-	if err != nil {
-		c.found(c.r.badPiece(e.at, err))
-		return
-	}
 	if hash := record.Hash(c.r.keyspace, key); hash&keptBits != e.hash {
 		c.damage(p, "record of key %x, whose hash is %016x, the index says %016x", key, hash, e.hash)
 	}

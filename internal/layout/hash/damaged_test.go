@@ -36,7 +36,7 @@ func spoil(t *testing.T, w *layouttest.World, list ...segment.Pointer) (undo fun
 	t.Helper()
 	flip := func() {
 		for _, p := range list {
-			f, err := w.FS.OpenReadWrite(path.Join("db", segmentName(p.Segment)))
+			f, err := w.FS.OpenReadWrite(path.Join("db", segment.FilePath(p.Segment)))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -102,7 +102,7 @@ func truthful(t *testing.T, w *layouttest.World, r layout.Root, since map[string
 		want, there := w.Model[key]
 		got, ok, err := get(t, w, r, key)
 		switch {
-		case isUnreadable(err) && !since[key]:
+		case segment.IsUnreadable(err) && !since[key]:
 		case err != nil:
 			t.Fatalf("key %x, written since: %v: %v", key, since[key], err)
 		case ok != there || ok && got != string(want.Value):
@@ -121,12 +121,12 @@ func truthful(t *testing.T, w *layouttest.World, r layout.Root, since map[string
 				t.Fatalf("a walk comes to %x, which is not what the model has", c.Key())
 			}
 		}
-		if err := c.Err(); err == nil && n != len(w.Model) || err != nil && !isUnreadable(err) {
+		if err := c.Err(); err == nil && n != len(w.Model) || err != nil && !segment.IsUnreadable(err) {
 			t.Fatalf("a walk ends after %d of %d: %v", n, len(w.Model), err)
 		}
 		_ = c.Close()
 	}
-	if n, err := r.Count(nil, nil, 0); err == nil && n != int64(len(w.Model)) || err != nil && !isUnreadable(err) {
+	if n, err := r.Count(nil, nil, 0); err == nil && n != int64(len(w.Model)) || err != nil && !segment.IsUnreadable(err) {
 		t.Fatalf("%d records, %v; the model has %d", n, err, len(w.Model))
 	}
 	if n, exact := r.Records(); n < int64(len(w.Model)) || exact && n != int64(len(w.Model)) {
@@ -286,7 +286,7 @@ func TestDamagedRecord(t *testing.T) {
 			switch hit := key == keys[1] || key == keys[2] || key == keys[101]; {
 			case hit && !errors.Is(err, corrupt.Err):
 				t.Errorf("%s is damaged: %v, %v", key, ok, err)
-			case !hit && key < "name" && isUnreadable(err): // it may have the damaged record before it
+			case !hit && key < "name" && segment.IsUnreadable(err): // it may have the damaged record before it
 			case !hit && (err != nil || !ok):
 				t.Errorf("%s beside damage: %v, %v", key, ok, err)
 			}

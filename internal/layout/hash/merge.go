@@ -61,7 +61,7 @@ func (a *applier) visit(r *root, was, b *body, q uint64) (changed bool, err erro
 		return false, nil
 	}
 	damage := a.root.image(&a.m, was, q)
-	if damage != nil && (a.o.Rewrite || !isUnreadable(damage) || a.victimPage(t) || len(a.ranges) > 0) {
+	if damage != nil && (a.o.Rewrite || !segment.IsUnreadable(damage) || a.victimPage(t) || len(a.ranges) > 0) {
 		return false, damage
 	}
 	p := &a.page
@@ -224,7 +224,7 @@ func (p *pageWriter) put(to int) error {
 			}
 		}
 		fresh = append(fresh, e)
-		p.t.expiry = sooner(p.t.expiry, expiry)
+		p.t.expiry = record.Sooner(p.t.expiry, expiry)
 		p.t.apart = p.t.apart || e.apart
 	}
 	if a.o.Rewrite || len(a.ranges) > 0 || a.o.Victims != nil {
@@ -329,7 +329,7 @@ const moving = 1<<32 - 1
 func (p *pageWriter) read(e entry, victim bool) (stays, moved bool, err error) {
 	a := p.a
 	piece, err := a.root.env.Store.ReadPiece(e.at, a.root.keyspace, &a.s.Blob)
-	if err != nil && (a.o.Rewrite || !isUnreadable(err)) {
+	if err != nil && (a.o.Rewrite || !segment.IsUnreadable(err)) {
 		return false, false, err
 	}
 	if err != nil {
@@ -352,7 +352,7 @@ func (p *pageWriter) read(e entry, victim bool) (stays, moved bool, err error) {
 	}
 	p.again.addAgain(piece)
 	a.w.Free(e.at.Pointer())
-	p.t.expiry = sooner(p.t.expiry, a.s.Record.Expiry)
+	p.t.expiry = record.Sooner(p.t.expiry, a.s.Record.Expiry)
 	p.t.apart = p.t.apart || a.s.Record.Kind == record.Apart
 	return true, true, nil
 }
@@ -367,7 +367,7 @@ func (p *pageWriter) without(key []byte) (unsure bool, err error) {
 	left := p.after[:0]
 	for _, e := range p.after {
 		same, err := a.root.readRecord(&a.s, e.at, key)
-		if err != nil && !isUnreadable(err) {
+		if err != nil && !segment.IsUnreadable(err) {
 			return false, err
 		}
 		if err != nil {

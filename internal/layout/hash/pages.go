@@ -147,8 +147,3 @@ func (r *root) lookUp(m *reader, b *body, q, hash uint64) error {
 	m.take(p, hash)
 	return err
 }
-
-// isUnreadable reports whether an error of reading concerns one blob only.
-func isUnreadable(err error) bool {
-	return errors.Is(err, corrupt.Err) || errors.Is(err, segment.ErrUnreadable)
-}

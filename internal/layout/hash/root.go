@@ -244,24 +244,28 @@ func (t *slot) name() uint64 {
 
 // readRecord reads the record at a place, and reports whether it is that of key.
 func (r *root) readRecord(s *layout.Scratch, at segment.Piece, key []byte) (same bool, err error) {
+	found, err := r.readKey(s, at)
+	return err == nil && bytes.Equal(found, key), err
+}
+
+// readKey reads the record at a place into s, and returns its key, which lies there too.
+func (r *root) readKey(s *layout.Scratch, at segment.Piece) ([]byte, error) {
 	piece, err := r.env.Store.ReadPiece(at, r.keyspace, &s.Blob)
 	if err != nil {
-		return false, fmt.Errorf("keyspace %d: %w", r.keyspace, err)
+		return nil, fmt.Errorf("keyspace %d: %w", r.keyspace, err)
 	}
-	found, err := parsePiece(piece, &s.Record)
+	key, err := parsePiece(piece, &s.Record)
 	if err != nil {
-		return false, r.badPiece(at, err)
+		return nil, r.badPiece(at, err)
 	}
-	return bytes.Equal(found, key), nil
+	return key, nil
 }
 
 // badPiece is the error for a record that verifies and makes no sense.
 func (r *root) badPiece(at segment.Piece, err error) error {
 	return fmt.Errorf("keyspace %d: %w", r.keyspace,
-		corrupt.New(segmentName(at.Segment), int64(at.Offset), int64(at.Length), "%v", err))
+		corrupt.New(segment.FilePath(at.Segment), int64(at.Offset), int64(at.Length), "%v", err))
 }
-
-func segmentName(id uint32) string { return segment.DirName + "/" + segment.FileName(id) }
 
 // load returns the body of group g, reading it when it is not in memory.
 func (r *root) load(buf *segment.Buffer, g int) (*body, error) {
@@ -308,7 +312,7 @@ func (r *root) readBlob(buf *segment.Buffer, p segment.Pointer, kind segment.Kin
 // badBlob is the error for a blob that verifies and makes no sense.
 func (r *root) badBlob(p segment.Pointer, err error) error {
 	return fmt.Errorf("keyspace %d: %w", r.keyspace,
-		corrupt.New(segmentName(p.Segment), int64(p.Offset), int64(p.Length), "%v", err))
+		corrupt.New(segment.FilePath(p.Segment), int64(p.Offset), int64(p.Length), "%v", err))
 }
 
 // Leaf implements layout.Root: there are none.

@@ -129,13 +129,9 @@ func (s *salvager) page(b *body, q uint64) error {
 
 // record hands out one record, unless a newer one of its key was handed out.
 func (s *salvager) record(e entry) error {
-	piece, err := s.r.env.Store.ReadPiece(e.at, s.r.keyspace, &s.s.Blob)
+	key, err := s.r.readKey(&s.s, e.at)
 	if err != nil {
 		return s.unreadable(e.hash, e.hash|^uint64(keptBits), err)
-	}
-	key, err := parsePiece(piece, &s.s.Record)
-	if err != nil {
-		return s.unreadable(e.hash, e.hash|^uint64(keptBits), s.r.badPiece(e.at, err))
 	}
 	if s.seen[string(key)] {
 		return nil

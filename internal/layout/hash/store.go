@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/pandodb/pando/internal/cache"
+	"github.com/pandodb/pando/internal/record"
 	"github.com/pandodb/pando/internal/segment"
 )
 
@@ -13,7 +14,7 @@ func (p *pageWriter) finish(b *body, handle uint64) error {
 	was := int64(p.t.count)
 	p.r.open = p.r.open || p.t.open
 	p.r.apart = p.r.apart || p.t.apart
-	p.r.expiry = sooner(p.r.expiry, p.t.expiry)
+	p.r.expiry = record.Sooner(p.r.expiry, p.t.expiry)
 	store := p.store
 	if p.beside != nil {
 		store = p.storeBeside

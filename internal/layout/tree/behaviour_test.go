@@ -43,7 +43,7 @@ func spoil(t *testing.T, w *layouttest.World) {
 // overwrite makes a blob one that cannot be read.
 func overwrite(t *testing.T, w *layouttest.World, p segment.Pointer) {
 	t.Helper()
-	f, err := w.FS.OpenReadWrite(path.Join("db", segmentName(p.Segment)))
+	f, err := w.FS.OpenReadWrite(path.Join("db", segment.FilePath(p.Segment)))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package tree
 
 import (
+	"github.com/pandodb/pando/internal/record"
 	"github.com/pandodb/pando/internal/segment"
 )
 
@@ -111,7 +112,7 @@ func (l *level) emit(n int, inherit segment.Pointer) error {
 	}
 	up := entry{sep: l.entries[0].sep, slot: slot{ptr: p, filter: noFilter}, count: b.total()}
 	for i := range b.slots {
-		up.slot.expiry = sooner(up.slot.expiry, b.slots[i].expiry)
+		up.slot.expiry = record.Sooner(up.slot.expiry, b.slots[i].expiry)
 		up.slot.apart = up.slot.apart || b.slots[i].apart
 	}
 	up.child = l.a.adopt(p, b)
@@ -124,14 +125,6 @@ func (l *level) emit(n int, inherit segment.Pointer) error {
 	}
 	l.emitted++
 	return l.a.levels[l.level+1].add(up)
-}
-
-// sooner returns the earlier of two moments of which 0 is never.
-func sooner(a, b uint64) uint64 {
-	if a == 0 || (b != 0 && b < a) {
-		return b
-	}
-	return a
 }
 
 // assemble copies entries into a body.

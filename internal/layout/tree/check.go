@@ -52,7 +52,7 @@ func (t *Tree) Check(ctx context.Context, r layout.Root, report func(error)) err
 
 func (c *checker) damage(p segment.Pointer, format string, args ...any) {
 	c.report(fmt.Errorf("keyspace %d: %w", c.r.keyspace,
-		corrupt.New(segmentName(p.Segment), int64(p.Offset), int64(p.Length), format, args...)))
+		corrupt.New(segment.FilePath(p.Segment), int64(p.Offset), int64(p.Length), format, args...)))
 }
 
 // compare verifies what a slot says of what was found under it.
@@ -106,7 +106,7 @@ func (c *checker) node(p segment.Pointer, level int, lo, hi []byte) (f found, er
 		}
 		c.compare(b.slots[i].ptr, what, under, b.counts[i].Load(), b.slots[i].expiry, b.slots[i].apart)
 		f.count += under.count
-		f.expiry = sooner(f.expiry, under.expiry)
+		f.expiry = record.Sooner(f.expiry, under.expiry)
 		f.apart = f.apart || under.apart
 		f.broken = f.broken || under.broken
 	}
@@ -166,7 +166,7 @@ func (c *checker) leaf(b *body, i int, lo, hi []byte) (f found, err error) {
 			c.damage(b.filterPtr, "filter denies key %x of the leaf at segment %d, offset %d", key, p.Segment, p.Offset)
 		}
 		f.count++
-		f.expiry = sooner(f.expiry, r.Expiry)
+		f.expiry = record.Sooner(f.expiry, r.Expiry)
 		f.apart = f.apart || r.Kind == record.Apart
 		c.value(key, r)
 		c.meter.Add(1)

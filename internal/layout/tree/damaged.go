@@ -27,14 +27,9 @@ type unreadable struct{ error }
 
 func (e *unreadable) Unwrap() error { return e.error }
 
-// isUnreadable reports whether an error of reading concerns one blob only.
-func isUnreadable(err error) bool {
-	return errors.Is(err, corrupt.Err) || errors.Is(err, segment.ErrUnreadable)
-}
-
 // asUnreadable marks an error of reading the old tree if others can be read beside it.
 func asUnreadable(err error) error {
-	if isUnreadable(err) {
+	if segment.IsUnreadable(err) {
 		return &unreadable{err}
 	}
 	return err
@@ -134,7 +129,7 @@ func (a *applier) saidBeside(deltas []delta) (stay int, said []layout.Change, er
 		if err == nil {
 			changes, err = changesIn(bytes.Clone(raw))
 		}
-		if isUnreadable(err) {
+		if segment.IsUnreadable(err) {
 			break
 		}
 		if err != nil {
@@ -255,7 +250,7 @@ func (w *besideWriter) note(hash uint64, r record.Record) {
 	}
 	n, _ := splitCount(w.e.count)
 	w.e.count = joinCount(n+1, false)
-	w.e.slot.expiry = sooner(w.e.slot.expiry, r.Expiry)
+	w.e.slot.expiry = record.Sooner(w.e.slot.expiry, r.Expiry)
 	w.e.slot.apart = w.e.slot.apart || r.Kind == record.Apart
 	w.e.forgetUnread()
 	if len(w.e.filter) == 0 || filterHas(w.e.filter, hash) {

@@ -29,7 +29,7 @@ func spoilSome(t *testing.T, w *layouttest.World, choose func(kind segment.Kind)
 	}
 	var all []func()
 	for _, p := range chosen {
-		f, err := w.FS.OpenReadWrite(path.Join("db", segmentName(p.Segment)))
+		f, err := w.FS.OpenReadWrite(path.Join("db", segment.FilePath(p.Segment)))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -132,7 +132,7 @@ func (a *applier) extend(e *entry, known bool) {
 			continue
 		}
 		e.forgetUnread()
-		e.slot.expiry = sooner(e.slot.expiry, c.expiry)
+		e.slot.expiry = record.Sooner(e.slot.expiry, c.expiry)
 		e.slot.apart = e.slot.apart || c.kind == record.Apart
 		if !known {
 			count++

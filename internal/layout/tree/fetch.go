@@ -15,13 +15,11 @@ import (
 
 func misplaced(p segment.Pointer, h segment.Header, kind segment.Kind) error {
 	if kind == segment.KindLeaf && h.Kind == segment.KindDelta {
-		return corrupt.New(segmentName(p.Segment), int64(p.Offset), int64(p.Length), "stands for records that were lost to damage")
+		return corrupt.New(segment.FilePath(p.Segment), int64(p.Offset), int64(p.Length), "stands for records that were lost to damage")
 	}
-	return corrupt.New(segmentName(p.Segment), int64(p.Offset), int64(p.Length),
+	return corrupt.New(segment.FilePath(p.Segment), int64(p.Offset), int64(p.Length),
 		"blob of kind %d of keyspace %d instead of kind %d", h.Kind, h.Keyspace, kind)
 }
-
-func segmentName(id uint32) string { return segment.DirName + "/" + segment.FileName(id) }
 
 // badLeaf says in which leaf the damage lies.
 func (r *root) badLeaf(b *body, i int, err error) error {

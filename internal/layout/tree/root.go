@@ -139,7 +139,7 @@ func (r *root) getUncached(s *layout.Scratch, b *body, i int, fresh bool, hash u
 		return r.findIn(s, b, i, hash, key)
 	}
 	raw, err := r.readLeaf(s, b, i)
-	if isUnreadable(err) {
+	if segment.IsUnreadable(err) {
 		return r.findIn(s, b, i, hash, key) // a delta may have it
 	}
 	if err != nil {

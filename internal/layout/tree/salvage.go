@@ -68,7 +68,7 @@ func (s *salvager) node(p segment.Pointer, level int, lo, hi []byte) error {
 		b, err = decodeNode(raw, level)
 	}
 	if err == nil && b.len() > 1 && (bytes.Compare(b.separator(1), lo) < 0 || (hi != nil && bytes.Compare(b.separator(b.len()-1), hi) >= 0)) {
-		err = corrupt.New(segmentName(p.Segment), int64(p.Offset), int64(p.Length), "separators lie outside of the node's bounds")
+		err = corrupt.New(segment.FilePath(p.Segment), int64(p.Offset), int64(p.Length), "separators lie outside of the node's bounds")
 	}
 	if err != nil {
 		return s.unreadable(lo, hi, err)
@@ -102,7 +102,7 @@ func (s *salvager) page(b *body, i int, lo, hi []byte) error {
 	for s.it.Next() {
 		if key := s.it.Key(); bytes.Compare(key, lo) < 0 || (hi != nil && bytes.Compare(key, hi) >= 0) {
 			p := b.slots[i].ptr
-			return s.lost(lo, hi, corrupt.New(segmentName(p.Segment), int64(p.Offset), int64(p.Length), "key %x lies outside of the leaf's bounds", key))
+			return s.lost(lo, hi, corrupt.New(segment.FilePath(p.Segment), int64(p.Offset), int64(p.Length), "key %x lies outside of the leaf's bounds", key))
 		}
 	}
 	if err := s.it.Err(); err != nil {
