@@ -181,6 +181,9 @@ func (e *Engine) newSettlement(ctx context.Context, v *view.View, group []*view.
 	for _, t := range group {
 		s.total += int64(t.Bytes())
 	}
+	if w.rewrite || s.total >= e.sizes.split {
+		s.writer.Split()
+	}
 	return s
 }
 

@@ -128,11 +128,12 @@ type sizes struct {
 	ordered    int   // bytes of records whose keys came in order that settle, if nothing else is settling
 	cache      int64 // bytes of the page cache and the inner nodes together, beside all memtables
 	most       int64 // the same beside one memtable that next to nothing has been written to
-	inner      int64 // the most that inner nodes may take; the cache gets the rest
+	inner      int64 // the most that inner nodes may take, which every read goes through; the cache gets the rest
 	segment    int64 // bytes of a segment file
 	mapped     int64 // bytes of segment files that are mapped for reading: the system's page cache, not memory of ours
 	logSegment int64 // bytes of a log segment, of which two are mapped at a time
 	bulk       int64 // a batch larger than this is carried out as a bulk load
+	split      int64 // as many bytes of changes are worth a segment more: see segment.Writer.Split
 }
 
 // mappedShare is how much of the segment files may be mapped, in budgets.
@@ -148,10 +149,11 @@ func sizesFor(memory int64) sizes {
 		ordered:    int(min(table, orderedMemtable)),
 		cache:      rest,
 		most:       most,
-		inner:      rest / 2,
+		inner:      rest * 7 / 8,
 		segment:    min(max(memory/4, 256<<10), 64<<20),
 		mapped:     mappedShare * memory,
 		logSegment: logSegment,
 		bulk:       table / 4,
+		split:      table / 64,
 	}
 }

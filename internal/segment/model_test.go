@@ -37,10 +37,13 @@ func (m *model) next() uint64 { m.seed++; return m.seed }
 // checkpoint frees some nodes and values and writes some, and commits or aborts.
 func (m *model) checkpoint(t *rapid.T) {
 	w := m.store.NewWriter(Nodes, 0)
+	if rapid.Bool().Draw(t, "split") {
+		w.Split()
+	}
 	added, freed := map[Pointer]uint64{}, []Pointer{}
 	for range rapid.IntRange(0, 30).Draw(t, "appends") {
 		seed := m.next()
-		p, err := w.Append(KindLeaf, 1, Codec(seed%3), 0, modelText(seed))
+		p, err := w.Append(everyKind[seed%uint64(len(everyKind))], 1, Codec(seed%3), 0, modelText(seed))
 		if err != nil {
 			t.Fatal(err)
 		}

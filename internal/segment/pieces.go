@@ -42,25 +42,26 @@ func (w *Writer) AppendPieces(keyspace uint32, raw []byte, ends []int) (first Pi
 	if len(raw) > MaxBlob || len(ends) == 0 || ends[len(ends)-1] != len(raw) {
 		return Piece{}, fmt.Errorf("append %d pieces in %d bytes: not allowed", len(ends), len(raw))
 	}
-	begin := len(w.buffer)
-	w.buffer = append(append(w.buffer, make([]byte, HeaderSize)...), raw...)
-	length := len(w.buffer) - begin
-	if err := w.makeRoom(begin, length); err != nil {
-		w.buffer = w.buffer[:0]
+	to := w.stream(KindPieces)
+	begin := len(to.buffer)
+	to.buffer = append(append(to.buffer, make([]byte, HeaderSize)...), raw...)
+	length := len(to.buffer) - begin
+	if err := w.makeRoom(to, begin, length); err != nil {
+		to.buffer = to.buffer[:0]
 		return Piece{}, w.poison(err)
 	}
-	begin = len(w.buffer) - length
-	blob, offset := w.buffer[begin:], uint32(w.start+int64(begin))
+	begin = len(to.buffer) - length
+	blob, offset := to.buffer[begin:], uint32(to.start+int64(begin))
 	at := 0
 	for _, end := range ends {
 		piece := blob[HeaderSize+at : HeaderSize+end]
-		place := w.store.place(w.file.id, offset+uint32(HeaderSize+at))
+		place := w.store.place(to.file.id, offset+uint32(HeaderSize+at))
 		binary.LittleEndian.PutUint32(piece, pieceSum(piece, place, keyspace))
 		at = end
 	}
 	h := Header{Kind: KindPieces, Keyspace: keyspace, Stored: uint32(len(raw)), Raw: uint32(len(raw))}
-	p := w.store.seal(blob, h, w.file.id, offset)
-	if err := w.appended(len(raw), HeaderSize); err != nil {
+	p := w.store.seal(blob, h, to.file.id, offset)
+	if err := w.appended(to, len(raw), HeaderSize); err != nil {
 		return Piece{}, err
 	}
 	return Piece{Segment: p.Segment, Offset: p.Offset + HeaderSize, Length: uint32(ends[0])}, nil

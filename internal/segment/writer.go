@@ -31,11 +31,10 @@ type Writer struct {
 	store    *Store
 	class    Class
 	keyspace uint32
-	file     *file   // the segment in work, nil before the first blob
-	made     []*file // all segments of this Writer, the last is file
-	synced   int     // how many of made are durable; file never counts
-	start    int64   // where buffer will lie in file
-	buffer   []byte  // blobs that wait to be written
+	streams  [lifetimes]stream
+	split    bool    // blobs go where their lifetime says; else all of them where those that last do
+	made     []*file // all segments of this Writer
+	synced   int     // how many of made, from the first on, are durable and full
 	pending  map[uint32]int64
 	written  int64
 	habits   habits
@@ -44,17 +43,89 @@ type Writer struct {
 	err      error
 }
 
+// stream is where blobs go one behind the other.
+type stream struct {
+	file   *file  // the segment in work, nil before the first blob
+	start  int64  // where buffer will lie in file
+	buffer []byte // blobs that wait to be written
+}
+
+// How long blobs stay, as their kinds tell.
+const (
+	lasting   = iota // until their records change, or longer
+	brief            // for a few checkpoints: deltas are merged into their leaf then, pages of an index with theirs
+	fleeting         // until the next checkpoint, which writes nodes and groups anew up to the root
+	lifetimes        // how many there are
+)
+
+// lifetime is how long blobs of a kind stay.
+func (k Kind) lifetime() int {
+	switch k {
+	case KindInner:
+		return fleeting
+	case KindDelta, KindIndex, KindIndexDelta:
+		return brief
+	}
+	return lasting
+}
+
 // NewWriter returns a Writer for segments of one class. keyspaceHint says to which keyspace most of the blobs belong; it is
 // noted in the segments for tools that look at damaged databases.
 func (s *Store) NewWriter(class Class, keyspaceHint uint32) *Writer {
 	w := &Writer{store: s, class: class, keyspace: keyspaceHint, pending: map[uint32]int64{}}
 	w.err = s.writable()
-	if b, ok := s.buffers.Get().(*[]byte); ok {
-		w.buffer = (*b)[:0]
-	} else {
-		w.buffer = make([]byte, 0, writerCapacity)
-	}
+	w.streams[lasting].buffer = s.takeBuffer()
 	return w
+}
+
+// takeBuffer returns a buffer for blobs, and keepBuffer takes it back.
+func (s *Store) takeBuffer() []byte {
+	if b, ok := s.buffers.Get().(*[]byte); ok {
+		return (*b)[:0]
+	}
+	return make([]byte, 0, writerCapacity)
+}
+
+func (s *Store) keepBuffer(buffer []byte) {
+	if cap(buffer) > 0 && cap(buffer) <= keepCapacity {
+		buffer = buffer[:0]
+		s.buffers.Put(&buffer)
+	}
+}
+
+// Split makes the Writer put blobs that stay for long, for a few checkpoints and until the next one into segments of their own. Those of
+// the last kinds are empty before long, where among the others they would leave holes that only moving those closes. It is for Writers
+// of much: each file takes a sync. Call it before the first Append.
+//
+// Separating by how long data stays is what log-structured stores have done since Rosenblum and Ousterhout, "The Design and
+// Implementation of a Log-Structured File System" (1991), found that hot and cold data in one segment make cleaning dear.
+func (w *Writer) Split() {
+	if w.split {
+		return
+	}
+	w.split = true
+	for i := range w.streams {
+		if i != lasting {
+			w.streams[i].buffer = w.store.takeBuffer()
+		}
+	}
+}
+
+// stream returns where blobs of a kind go. A catalogue goes where all that was written before it lies before it, as salvage reads segments:
+// into the newest.
+func (w *Writer) stream(k Kind) *stream {
+	to := &w.streams[lasting]
+	switch {
+	case k == KindCatalogue:
+		for i := range w.streams {
+			if f := w.streams[i].file; f != nil && (to.file == nil || f.id > to.file.id) {
+				to = &w.streams[i]
+			}
+		}
+	case w.split:
+		to = &w.streams[k.lifetime()]
+	}
+	return to
 }
 
 // Hurry makes the Writer compress in less time, if not quite as well: with the fastest level of zstd, and with S2 instead of zstd
@@ -76,7 +147,8 @@ func (w *Writer) Append(kind Kind, keyspace uint32, codec Codec, dictionary uint
 	if len(raw) > MaxBlob || kind == 0 || kind > maxKind || codec != ZstdDictionary && codec != Columns && dictionary != 0 {
 		return Pointer{}, fmt.Errorf("append blob of %d bytes, kind %d, codec %d, dictionary %d: not allowed", len(raw), kind, codec, dictionary)
 	}
-	begin := len(w.buffer)
+	to := w.stream(kind)
+	begin := len(to.buffer)
 	var header [HeaderSize]byte
 	if w.habits.keyspace != keyspace {
 		w.turnTo(keyspace)
@@ -85,7 +157,7 @@ func (w *Writer) Append(kind Kind, keyspace uint32, codec Codec, dictionary uint
 	if w.habits.doubts(kind) && wanted != None && !worthwhile(wanted, raw) {
 		wanted = None
 	}
-	buffer, used, err := w.store.codecs.appendShrunk(append(w.buffer, header[:]...), wanted, dictionary, w.effort, raw)
+	buffer, used, err := w.store.codecs.appendShrunk(append(to.buffer, header[:]...), wanted, dictionary, w.effort, raw)
 	if err != nil {
 		return Pointer{}, fmt.Errorf("append blob: %w", err)
 	}
@@ -102,32 +174,32 @@ func (w *Writer) Append(kind Kind, keyspace uint32, codec Codec, dictionary uint
 	} else if used == None {
 		buffer = append(buffer, raw...)
 	}
-	w.buffer = buffer
+	to.buffer = buffer
 	length := len(buffer) - begin
-	if err := w.makeRoom(begin, length); err != nil {
-		w.buffer = w.buffer[:0]
+	if err := w.makeRoom(to, begin, length); err != nil {
+		to.buffer = to.buffer[:0]
 		return Pointer{}, w.poison(err)
 	}
-	begin = len(w.buffer) - length
+	begin = len(to.buffer) - length
 	h := Header{Kind: kind, Codec: used, Keyspace: keyspace, Stored: uint32(length - HeaderSize), Raw: uint32(len(raw))}
 	if used == ZstdDictionary {
 		h.Dictionary = dictionary
 	}
-	p := w.store.seal(w.buffer[begin:], h, w.file.id, uint32(w.start+int64(begin)))
-	if err := w.appended(length, 0); err != nil {
+	p := w.store.seal(to.buffer[begin:], h, to.file.id, uint32(to.start+int64(begin)))
+	if err := w.appended(to, length, 0); err != nil {
 		return Pointer{}, err
 	}
 	return p, nil
 }
 
 // appended accounts for a blob that was put into the buffer, of so many live bytes and others, and writes when there is enough.
-func (w *Writer) appended(live, other int) error {
-	w.pending[w.file.id] += int64(live)
+func (w *Writer) appended(to *stream, live, other int) error {
+	w.pending[to.file.id] += int64(live)
 	w.written += int64(live + other)
-	if len(w.buffer) < writerBytes {
+	if len(to.buffer) < writerBytes {
 		return nil
 	}
-	return w.Flush()
+	return w.flush(to)
 }
 
 // turnTo makes the habits at hand those of another keyspace. Only a Writer in a hurry takes and leaves what others have learnt: one that
@@ -158,16 +230,16 @@ func (w *Writer) weigh(buffer []byte, begin int, raw []byte) ([]byte, error) {
 
 // makeRoom makes sure that the blob of length bytes which begins at begin in the buffer fits into the segment in work, or is
 // the first of a new one.
-func (w *Writer) makeRoom(begin, length int) error {
-	if w.file != nil {
-		end := w.start + int64(begin) + int64(length)
+func (w *Writer) makeRoom(to *stream, begin, length int) error {
+	if to.file != nil {
+		end := to.start + int64(begin) + int64(length)
 		if end <= w.store.options.SegmentBytes {
 			return nil
 		}
-		if w.start+int64(begin) == FileHeaderSize && end <= maxEnd {
+		if to.start+int64(begin) == FileHeaderSize && end <= maxEnd {
 			return nil
 		}
-		if err := w.write(begin); err != nil {
+		if err := to.write(begin); err != nil {
 			return err
 		}
 	}
@@ -175,28 +247,28 @@ func (w *Writer) makeRoom(begin, length int) error {
 	if err != nil {
 		return err
 	}
-	w.file, w.start = f, FileHeaderSize
+	to.file, to.start = f, FileHeaderSize
 	w.made = append(w.made, f)
-	w.buffer = append(w.buffer[:0], w.buffer[begin:]...)
+	to.buffer = append(to.buffer[:0], to.buffer[begin:]...)
 	return nil
 }
 
 // write writes the first n bytes of the buffer to the segment in work. The buffer stays as it is.
-func (w *Writer) write(n int) error {
+func (to *stream) write(n int) error {
 	if n == 0 {
 		return nil
 	}
-	h, err := w.file.opened()
+	h, err := to.file.opened()
 	if err != nil {
 		return err
 	}
-	if _, err := h.WriteAt(w.buffer[:n], w.start); err != nil {
-		return fmt.Errorf("%s: write %d bytes at %d: %w", w.file.name, n, w.start, err)
+	if _, err := h.WriteAt(to.buffer[:n], to.start); err != nil {
+		return fmt.Errorf("%s: write %d bytes at %d: %w", to.file.name, n, to.start, err)
 	}
-	w.file.wrote(w.start, n)
-	w.start += int64(n)
-	w.file.size.Store(w.start)
-	w.file.dirty.Store(true)
+	to.file.wrote(to.start, n)
+	to.start += int64(n)
+	to.file.size.Store(to.start)
+	to.file.dirty.Store(true)
 	return nil
 }
 
@@ -237,25 +309,36 @@ func (w *Writer) Written() int64 { return w.written }
 
 // Flush writes what is buffered, so that Store.Read finds it and a kill of the process does not lose it.
 func (w *Writer) Flush() error {
+	for i := range w.streams {
+		if err := w.flush(&w.streams[i]); err != nil {
+			return err
+		}
+	}
+	return w.err
+}
+
+// flush is Flush for one stream.
+func (w *Writer) flush(to *stream) error {
 	if w.err != nil {
 		return w.err
 	}
-	if err := w.write(len(w.buffer)); err != nil {
+	if err := to.write(len(to.buffer)); err != nil {
 		return w.poison(err)
 	}
-	w.buffer = w.buffer[:0]
-	if cap(w.buffer) > keepCapacity {
-		w.buffer = make([]byte, 0, writerCapacity)
+	to.buffer = to.buffer[:0]
+	if cap(to.buffer) > keepCapacity {
+		to.buffer = make([]byte, 0, writerCapacity)
 	}
 	return nil
 }
 
-// Rest gives the Writer's buffer back, for one who keeps the Writer and does not append for long. Flush comes before.
+// Rest gives the Writer's buffers back, for one who keeps the Writer and does not append for long. Flush comes before.
 func (w *Writer) Rest() {
-	if len(w.buffer) == 0 && w.buffer != nil {
-		buffer := w.buffer
-		w.store.buffers.Put(&buffer)
-		w.buffer = nil
+	for i := range w.streams {
+		if to := &w.streams[i]; len(to.buffer) == 0 {
+			w.store.keepBuffer(to.buffer)
+			to.buffer = nil
+		}
 	}
 }
 
@@ -273,7 +356,9 @@ func (w *Writer) Sync() error {
 			return w.poison(err)
 		}
 	}
-	w.synced = max(len(w.made)-1, 0)
+	for w.synced < len(w.made) && w.inWork(w.made[w.synced]) == nil {
+		w.synced++
+	}
 	if len(w.made) == 0 {
 		return nil
 	}
@@ -283,13 +368,23 @@ func (w *Writer) Sync() error {
 	return nil
 }
 
+// inWork returns the stream that goes on in a segment; nil: none does.
+func (w *Writer) inWork(f *file) *stream {
+	for i := range w.streams {
+		if w.streams[i].file == f {
+			return &w.streams[i]
+		}
+	}
+	return nil
+}
+
 // Table is what Store.Segments would return after Commit.
 func (w *Writer) Table() []Info {
 	table := w.store.Segments()
 	for _, f := range w.made {
 		info := f.info()
-		if f == w.file {
-			info.Size = w.start + int64(len(w.buffer))
+		if to := w.inWork(f); to != nil {
+			info.Size = to.start + int64(len(to.buffer))
 		}
 		table = append(table, info)
 	}
@@ -340,10 +435,10 @@ func (w *Writer) finish() {
 	if w.effort == quick {
 		w.store.learnt.keep(w.habits)
 	}
-	if cap(w.buffer) <= keepCapacity {
-		buffer := w.buffer[:0]
-		w.store.buffers.Put(&buffer)
+	for i := range w.streams {
+		w.store.keepBuffer(w.streams[i].buffer)
+		w.streams[i] = stream{}
 	}
-	w.buffer, w.pending, w.made, w.file = nil, nil, nil, nil
+	w.pending, w.made = nil, nil
 	w.err = ErrFinished
 }

@@ -2,6 +2,7 @@ package corrupt
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/pandodb/pando"
+	"github.com/pandodb/pando/internal/segment"
 	"github.com/pandodb/pando/vfs/memfs"
 )
 
@@ -124,6 +126,9 @@ func TestSalvageWithoutCatalogues(t *testing.T) {
 	intact, want := recycled(t)
 	// An empty file waits to be a segment again, and has no catalogue.
 	segments := slices.DeleteFunc(list(t, intact, dir+"/segments"), func(name string) bool { return size(t, intact, name) == 0 })
+	newest := len(segments) - 1
+	for ; lastKind(contents(t, intact, segments[newest])) != segment.KindCatalogue; newest-- {
+	}
 	for _, c := range []struct {
 		name     string
 		from     int // the first segment whose catalogue is damaged
@@ -131,16 +136,25 @@ func TestSalvageWithoutCatalogues(t *testing.T) {
 	}{
 		{"none, nor ROOT", 0, true},
 		{"none", 0, false},
-		{"the newest is damaged", len(segments) - 1, false},
-		{"the newest is damaged, no ROOT", len(segments) - 1, true},
+		{"the newest is damaged", newest, false},
+		{"the newest is damaged, no ROOT", newest, true},
 	} {
-		fsys := intact.KillImage()
+		fsys, damaged := intact.KillImage(), 0
 		if c.rootless {
 			must(t, fsys.Remove(dir+"/ROOT"))
 		}
 		for _, name := range segments[c.from:] {
-			// The catalogue is the last blob of a checkpoint.
-			change(t, fsys, name, func(b []byte) []byte { b[len(b)-1] ^= 1; return b })
+			// The catalogue is the last blob of a checkpoint, in the last of its segments.
+			change(t, fsys, name, func(b []byte) []byte {
+				if lastKind(b) == segment.KindCatalogue {
+					b[len(b)-1] ^= 1
+					damaged++
+				}
+				return b
+			})
+		}
+		if damaged == 0 {
+			t.Fatalf("%s: there was none", c.name)
 		}
 		report, err := pando.Salvage(context.Background(), dir, "new", options(fsys))
 		must(t, err)
@@ -151,6 +165,16 @@ func TestSalvageWithoutCatalogues(t *testing.T) {
 		}
 		must(t, db.Close())
 	}
+}
+
+// lastKind returns the kind of the last blob of a segment file.
+func lastKind(file []byte) (kind segment.Kind) {
+	const kindAt, storedAt = 8, 16
+	for at := segment.FileHeaderSize; at+segment.HeaderSize <= len(file); {
+		kind = segment.Kind(file[at+kindAt])
+		at += segment.HeaderSize + int(binary.LittleEndian.Uint32(file[at+storedAt:]))
+	}
+	return kind
 }
 
 func TestSalvageRefuses(t *testing.T) {

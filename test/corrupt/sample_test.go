@@ -260,11 +260,16 @@ func size(t testing.TB, fsys vfs.FS, name string) int64 {
 	return info.Size
 }
 
-// change applies fn to the bytes of a file and writes the outcome.
-func change(t testing.TB, fsys vfs.FS, name string, fn func(b []byte) []byte) {
+func contents(t testing.TB, fsys vfs.FS, name string) []byte {
+	t.Helper()
 	b, err := vfs.ReadFile(fsys, name, 1<<30)
 	must(t, err)
-	b = fn(bytes.Clone(b))
+	return b
+}
+
+// change applies fn to the bytes of a file and writes the outcome.
+func change(t testing.TB, fsys vfs.FS, name string, fn func(b []byte) []byte) {
+	b := fn(bytes.Clone(contents(t, fsys, name)))
 	f, err := fsys.Create(name)
 	must(t, err)
 	_, err = f.WriteAt(b, 0)

@@ -3,7 +3,6 @@ package layouttest
 import (
 	"context"
 	"errors"
-	"fmt"
 	"path"
 	"sync"
 	"testing"
@@ -41,7 +40,7 @@ func testDamage(t *testing.T, c Config) {
 
 // flip changes one byte of a segment file and returns how to undo it.
 func (w *World) flip(id uint32, at int64) func() {
-	f, err := w.FS.OpenReadWrite(path.Join("db", "segments", fmt.Sprintf("%08d.seg", id)))
+	f, err := w.FS.OpenReadWrite(path.Join("db", segment.FilePath(id)))
 	must(w.T, err)
 	b := make([]byte, 1)
 	_, err = f.ReadAt(b, at)
