@@ -30,10 +30,11 @@ func (e *Engine) Checkpoint(ctx context.Context) error {
 		return err
 	}
 	defer e.leave()
-	if err := e.freezeNow(); err != nil {
+	frozen, err := e.freezeNow()
+	if err != nil {
 		return err
 	}
-	if err := e.settle(ctx, work{}); err != nil {
+	if err := e.settle(ctx, work{frozen: frozen}); err != nil {
 		return err
 	}
 	e.fitLog()
@@ -43,19 +44,19 @@ func (e *Engine) Checkpoint(ctx context.Context) error {
 // mostUnsettled is how many memtables there may be when damage keeps frozen ones from settling.
 const mostUnsettled = 6
 
-// freezeNow takes the lead and puts everything committed so far behind a new memtable.
-func (e *Engine) freezeNow() error {
+// freezeNow takes the lead and puts everything committed so far behind a new memtable. It reports whether there is a frozen one now.
+func (e *Engine) freezeNow() (frozen bool, err error) {
 	var r request
 	e.pipeline.Acquire(&r)
 	defer e.pipeline.Release()
-	err := e.awaitSettled(maxFrozen)
+	err = e.awaitSettled(maxFrozen)
 	if errors.Is(err, corrupt.Err) && len(e.current.Load().Tables) < mostUnsettled {
 		err = nil // what is in front may have dropped, or deleted, what is damaged: they settle together
 	}
-	if err != nil {
-		return err
+	if err == nil {
+		err = e.freezeFront()
 	}
-	return e.freezeFront()
+	return err == nil && len(e.current.Load().Tables) > 1, err
 }
 
 // freezeFront freezes the memtable in front, unless it has nothing that is not settled. The caller leads.
@@ -69,6 +70,7 @@ func (e *Engine) freezeFront() error {
 
 // work is what a round of settling does besides merging the frozen memtables.
 type work struct {
+	frozen   bool           // nothing, if somebody else has settled meanwhile what was frozen
 	rewrite  bool           // write everything anew, as small as it gets
 	codec    *segment.Codec // with this codec
 	clean    bool           // empty every segment that holds garbage
@@ -104,6 +106,9 @@ func (e *Engine) settleLocked(ctx context.Context, w work) error {
 	}
 	v := e.current.Load()
 	group := v.Tables[1:]
+	if len(group) == 0 && w.frozen {
+		return nil
+	}
 	s := e.newSettlement(ctx, v, group, w)
 	err := s.carryOut()
 	for s.giveVictimsUp(err) {
@@ -116,6 +121,15 @@ func (e *Engine) settleLocked(ctx context.Context, w work) error {
 	s.publish()
 	e.counters.checkpoints.Add(1)
 	return nil
+}
+
+// worthSplitting reports whether the round writes so much that segments more are worth their syncs. When everything is written anew, what
+// fits into one segment or two stays together.
+func (s *settlement) worthSplitting() bool {
+	if s.work.rewrite {
+		return segment.LiveBytes(s.e.store.Segments())+s.total > 2*s.e.sizes.segment
+	}
+	return s.total >= s.e.sizes.split
 }
 
 // carryOut does all of a round but to show it to readers.
@@ -181,7 +195,7 @@ func (e *Engine) newSettlement(ctx context.Context, v *view.View, group []*view.
 	for _, t := range group {
 		s.total += int64(t.Bytes())
 	}
-	if w.rewrite || s.total >= e.sizes.split {
+	if s.worthSplitting() {
 		s.writer.Split()
 	}
 	return s

@@ -36,7 +36,7 @@ func TestMemoryGoesFromMemtablesToTheCache(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err := e.freezeNow(); err != nil {
+		if _, err := e.freezeNow(); err != nil {
 			t.Fatal(err)
 		}
 		guard := e.epoch.Enter()

@@ -24,10 +24,10 @@ func (e *Engine) Compact(ctx context.Context, codec *segment.Codec, progress fun
 		return err
 	}
 	defer e.leave()
-	if err := e.freezeNow(); err != nil {
+	if _, err := e.freezeNow(); err != nil {
 		return err
 	}
-	if err := e.settle(ctx, work{}); err != nil {
+	if err := e.settle(ctx, work{frozen: true}); err != nil {
 		return err
 	}
 	e.store.SealValues()

@@ -58,6 +58,7 @@ func open(o Options, unfinished bool) (*Engine, error) {
 		return nil, errors.Join(fmt.Errorf("open %s: %w", o.Dir, err), e.abandon())
 	}
 	if !o.ReadOnly {
+		e.fitCache()
 		e.worker.Go(e.work)
 		if o.Profile == Relaxed {
 			if e.log != nil && e.atRisk() > 0 { // what recovery found
@@ -76,7 +77,10 @@ func (e *Engine) open() error {
 	}
 	e.cache = cache.New(e.sizes.most, e.epoch)
 	e.cache.TakeFrom(e.arenas.Give)
-	e.cacheSize.Store(e.sizes.cache - e.sizes.inner) // readers have no worker that would fit it to the need
+	if e.o.ReadOnly {
+		e.sizes.inner = e.sizes.cache / 2 // there is no worker that would fit the page cache to what nodes need
+	}
+	e.cacheSize.Store(e.sizes.cache - e.sizes.inner)
 	e.cache.Resize(e.cacheSize.Load())
 	if err := e.openStore(slot); err != nil {
 		return err

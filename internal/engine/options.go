@@ -154,6 +154,6 @@ func sizesFor(memory int64) sizes {
 		mapped:     mappedShare * memory,
 		logSegment: logSegment,
 		bulk:       table / 4,
-		split:      table / 64,
+		split:      table / 16,
 	}
 }

@@ -36,7 +36,7 @@ func testLogIsMadeReady(t *testing.T, profile Profile) {
 	write(1)
 	e.settling.Lock()
 	defer e.settling.Unlock() // the worker waits until then
-	if err := e.freezeNow(); err != nil {
+	if _, err := e.freezeNow(); err != nil {
 		t.Fatal(err)
 	}
 	write(int(e.sizes.logSegment) * 5 / 8)

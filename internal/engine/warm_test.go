@@ -37,7 +37,7 @@ func TestMemoryIsBackBeforeLogFilesGo(t *testing.T) {
 		}
 		return nil
 	})
-	if err := e.freezeNow(); err != nil {
+	if _, err := e.freezeNow(); err != nil {
 		t.Fatal(err)
 	}
 	if err := e.settle(t.Context(), work{}); err != nil {

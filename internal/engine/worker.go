@@ -42,7 +42,7 @@ func (e *Engine) work() {
 		e.sweepValues()
 		e.renewFront()
 		if len(e.current.Load().Tables) > 1 && !now.Before(retryDue) {
-			if err := e.settle(ctx, work{}); err != nil && ctx.Err() == nil {
+			if err := e.settle(ctx, work{frozen: true}); err != nil && ctx.Err() == nil {
 				e.o.Logger.Error("checkpoint failed; it is tried again", "error", err)
 				retryDue = now.Add(retryDelay)
 			}

@@ -10,6 +10,7 @@ import (
 const (
 	writerBytes    = 512 << 10 // a Writer writes when it holds as much
 	writerCapacity = 768 << 10 // of its buffer, so that an ordinary blob more does not make it grow
+	splitCapacity  = 64 << 10  // of the buffers of what stays for less long, at first: there is little of it for the most part
 	keepCapacity   = 2 << 20   // a longer buffer is given to the garbage collector instead of the next Writer
 	maxEnd         = 1<<32 - 1 // offsets have 32 bits
 )
@@ -74,23 +75,12 @@ func (k Kind) lifetime() int {
 func (s *Store) NewWriter(class Class, keyspaceHint uint32) *Writer {
 	w := &Writer{store: s, class: class, keyspace: keyspaceHint, pending: map[uint32]int64{}}
 	w.err = s.writable()
-	w.streams[lasting].buffer = s.takeBuffer()
-	return w
-}
-
-// takeBuffer returns a buffer for blobs, and keepBuffer takes it back.
-func (s *Store) takeBuffer() []byte {
 	if b, ok := s.buffers.Get().(*[]byte); ok {
-		return (*b)[:0]
+		w.streams[lasting].buffer = (*b)[:0]
+	} else {
+		w.streams[lasting].buffer = make([]byte, 0, writerCapacity)
 	}
-	return make([]byte, 0, writerCapacity)
-}
-
-func (s *Store) keepBuffer(buffer []byte) {
-	if cap(buffer) > 0 && cap(buffer) <= keepCapacity {
-		buffer = buffer[:0]
-		s.buffers.Put(&buffer)
-	}
+	return w
 }
 
 // Split makes the Writer put blobs that stay for long, for a few checkpoints and until the next one into segments of their own. Those of
@@ -105,8 +95,8 @@ func (w *Writer) Split() {
 	}
 	w.split = true
 	for i := range w.streams {
-		if i != lasting {
-			w.streams[i].buffer = w.store.takeBuffer()
+		if i != lasting && w.streams[i].buffer == nil {
+			w.streams[i].buffer = make([]byte, 0, splitCapacity)
 		}
 	}
 }
@@ -335,11 +325,19 @@ func (w *Writer) flush(to *stream) error {
 // Rest gives the Writer's buffers back, for one who keeps the Writer and does not append for long. Flush comes before.
 func (w *Writer) Rest() {
 	for i := range w.streams {
-		if to := &w.streams[i]; len(to.buffer) == 0 {
-			w.store.keepBuffer(to.buffer)
-			to.buffer = nil
+		if len(w.streams[i].buffer) == 0 {
+			w.giveBack(i)
 		}
 	}
+}
+
+// giveBack makes the buffer of a stream that of the next Writer, if it is of a usual length.
+func (w *Writer) giveBack(i int) {
+	buffer := w.streams[i].buffer[:0]
+	if i == lasting && cap(buffer) > 0 && cap(buffer) <= keepCapacity {
+		w.store.buffers.Put(&buffer)
+	}
+	w.streams[i].buffer = nil
 }
 
 // Sync makes everything durable that was appended, and the names of the segments. When it fails the store accepts no more
@@ -436,7 +434,7 @@ func (w *Writer) finish() {
 		w.store.learnt.keep(w.habits)
 	}
 	for i := range w.streams {
-		w.store.keepBuffer(w.streams[i].buffer)
+		w.giveBack(i)
 		w.streams[i] = stream{}
 	}
 	w.pending, w.made = nil, nil
