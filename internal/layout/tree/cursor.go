@@ -132,17 +132,20 @@ func (c *cursor) settle(over place, last bool) bool {
 const askAfter = 2
 
 // askNext asks the processor for the page of the next leaf, or with back of the previous one, if it is one of the same node. Where the one
-// at hand is in the cache, that one most likely is; where it is not, nothing happens.
+// at hand is in the cache, that one most likely is; where it is not, and the walk is long, it is asked for the leaf as it lies on disk.
 func (c *cursor) askNext(back bool) {
-	if c.pinned == 0 {
-		return
-	}
 	s, i := &c.path[len(c.path)-1], 1
 	if back {
 		i = -1
 	}
-	if i += s.i; uint(i) < uint(s.b.len()) {
-		askPage(c.r.env, s.b.handles[i].Load(), c.passed >= askAfter)
+	if i += s.i; uint(i) >= uint(s.b.len()) {
+		return
+	}
+	switch h := s.b.handles[i].Load(); {
+	case c.pinned != 0:
+		askPage(c.r.env, h, c.passed >= askAfter)
+	case c.passed >= askAfter && !c.part.short():
+		c.r.prefetchLeaf(s.b, i)
 	}
 }
 
