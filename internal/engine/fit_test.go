@@ -44,6 +44,7 @@ func TestCacheFitsBesideMemtables(t *testing.T) {
 			defer e.epoch.Enter().Exit()
 			return e.current.Load().Tables[0].Bytes()
 		}
+		check("opened", e.sizes.most)
 		time.Sleep(workerTick)
 		check("after opening", e.sizes.most)
 		step := e.sizes.memtable / frontSteps

@@ -10,7 +10,6 @@ import (
 const (
 	writerBytes    = 512 << 10 // a Writer writes when it holds as much
 	writerCapacity = 768 << 10 // of its buffer, so that an ordinary blob more does not make it grow
-	splitCapacity  = 64 << 10  // of the buffers of what stays for less long, at first: there is little of it for the most part
 	keepCapacity   = 2 << 20   // a longer buffer is given to the garbage collector instead of the next Writer
 	maxEnd         = 1<<32 - 1 // offsets have 32 bits
 )
@@ -44,32 +43,6 @@ type Writer struct {
 	err      error
 }
 
-// stream is where blobs go one behind the other.
-type stream struct {
-	file   *file  // the segment in work, nil before the first blob
-	start  int64  // where buffer will lie in file
-	buffer []byte // blobs that wait to be written
-}
-
-// How long blobs stay, as their kinds tell.
-const (
-	lasting   = iota // until their records change, or longer
-	brief            // for a few checkpoints: deltas are merged into their leaf then, pages of an index with theirs
-	fleeting         // until the next checkpoint, which writes nodes and groups anew up to the root
-	lifetimes        // how many there are
-)
-
-// lifetime is how long blobs of a kind stay.
-func (k Kind) lifetime() int {
-	switch k {
-	case KindInner:
-		return fleeting
-	case KindDelta, KindIndex, KindIndexDelta:
-		return brief
-	}
-	return lasting
-}
-
 // NewWriter returns a Writer for segments of one class. keyspaceHint says to which keyspace most of the blobs belong; it is
 // noted in the segments for tools that look at damaged databases.
 func (s *Store) NewWriter(class Class, keyspaceHint uint32) *Writer {
@@ -81,41 +54,6 @@ func (s *Store) NewWriter(class Class, keyspaceHint uint32) *Writer {
 		w.streams[lasting].buffer = make([]byte, 0, writerCapacity)
 	}
 	return w
-}
-
-// Split makes the Writer put blobs that stay for long, for a few checkpoints and until the next one into segments of their own. Those of
-// the last kinds are empty before long, where among the others they would leave holes that only moving those closes. It is for Writers
-// of much: each file takes a sync. Call it before the first Append.
-//
-// Separating by how long data stays is what log-structured stores have done since Rosenblum and Ousterhout, "The Design and
-// Implementation of a Log-Structured File System" (1991), found that hot and cold data in one segment make cleaning dear.
-func (w *Writer) Split() {
-	if w.split {
-		return
-	}
-	w.split = true
-	for i := range w.streams {
-		if i != lasting && w.streams[i].buffer == nil {
-			w.streams[i].buffer = make([]byte, 0, splitCapacity)
-		}
-	}
-}
-
-// stream returns where blobs of a kind go. A catalogue goes where all that was written before it lies before it, as salvage reads segments:
-// into the newest.
-func (w *Writer) stream(k Kind) *stream {
-	to := &w.streams[lasting]
-	switch {
-	case k == KindCatalogue:
-		for i := range w.streams {
-			if f := w.streams[i].file; f != nil && (to.file == nil || f.id > to.file.id) {
-				to = &w.streams[i]
-			}
-		}
-	case w.split:
-		to = &w.streams[k.lifetime()]
-	}
-	return to
 }
 
 // Hurry makes the Writer compress in less time, if not quite as well: with the fastest level of zstd, and with S2 instead of zstd
@@ -218,50 +156,6 @@ func (w *Writer) weigh(buffer []byte, begin int, raw []byte) ([]byte, error) {
 	return buffer[:end], nil
 }
 
-// makeRoom makes sure that the blob of length bytes which begins at begin in the buffer fits into the segment in work, or is
-// the first of a new one.
-func (w *Writer) makeRoom(to *stream, begin, length int) error {
-	if to.file != nil {
-		end := to.start + int64(begin) + int64(length)
-		if end <= w.store.options.SegmentBytes {
-			return nil
-		}
-		if to.start+int64(begin) == FileHeaderSize && end <= maxEnd {
-			return nil
-		}
-		if err := to.write(begin); err != nil {
-			return err
-		}
-	}
-	f, err := w.store.add(w.class, w.keyspace)
-	if err != nil {
-		return err
-	}
-	to.file, to.start = f, FileHeaderSize
-	w.made = append(w.made, f)
-	to.buffer = append(to.buffer[:0], to.buffer[begin:]...)
-	return nil
-}
-
-// write writes the first n bytes of the buffer to the segment in work. The buffer stays as it is.
-func (to *stream) write(n int) error {
-	if n == 0 {
-		return nil
-	}
-	h, err := to.file.opened()
-	if err != nil {
-		return err
-	}
-	if _, err := h.WriteAt(to.buffer[:n], to.start); err != nil {
-		return fmt.Errorf("%s: write %d bytes at %d: %w", to.file.name, n, to.start, err)
-	}
-	to.file.wrote(to.start, n)
-	to.start += int64(n)
-	to.file.size.Store(to.start)
-	to.file.dirty.Store(true)
-	return nil
-}
-
 func (w *Writer) poison(err error) error {
 	w.err = err
 	return err
@@ -331,15 +225,6 @@ func (w *Writer) Rest() {
 	}
 }
 
-// giveBack makes the buffer of a stream that of the next Writer, if it is of a usual length.
-func (w *Writer) giveBack(i int) {
-	buffer := w.streams[i].buffer[:0]
-	if i == lasting && cap(buffer) > 0 && cap(buffer) <= keepCapacity {
-		w.store.buffers.Put(&buffer)
-	}
-	w.streams[i].buffer = nil
-}
-
 // Sync makes everything durable that was appended, and the names of the segments. When it fails the store accepts no more
 // writes.
 func (w *Writer) Sync() error {
@@ -362,16 +247,6 @@ func (w *Writer) Sync() error {
 	}
 	if err := w.store.syncNames(); err != nil {
 		return w.poison(err)
-	}
-	return nil
-}
-
-// inWork returns the stream that goes on in a segment; nil: none does.
-func (w *Writer) inWork(f *file) *stream {
-	for i := range w.streams {
-		if w.streams[i].file == f {
-			return &w.streams[i]
-		}
 	}
 	return nil
 }
