@@ -44,7 +44,8 @@ func (e *Engine) Checkpoint(ctx context.Context) error {
 // mostUnsettled is how many memtables there may be when damage keeps frozen ones from settling.
 const mostUnsettled = 6
 
-// freezeNow takes the lead and puts everything committed so far behind a new memtable. It reports whether there is a frozen one now.
+// freezeNow takes the lead and puts everything committed so far behind a new memtable. It reports whether there was anything that had not
+// settled: the worker may have settled it since.
 func (e *Engine) freezeNow() (frozen bool, err error) {
 	var r request
 	e.pipeline.Acquire(&r)
@@ -53,19 +54,20 @@ func (e *Engine) freezeNow() (frozen bool, err error) {
 	if errors.Is(err, corrupt.Err) && len(e.current.Load().Tables) < mostUnsettled {
 		err = nil // what is in front may have dropped, or deleted, what is damaged: they settle together
 	}
-	if err == nil {
-		err = e.freezeFront()
+	if err != nil {
+		return false, err
 	}
-	return err == nil && len(e.current.Load().Tables) > 1, err
+	return e.freezeFront()
 }
 
-// freezeFront freezes the memtable in front, unless it has nothing that is not settled. The caller leads.
-func (e *Engine) freezeFront() error {
+// freezeFront freezes the memtable in front, unless everything has settled. The caller leads.
+func (e *Engine) freezeFront() (frozen bool, err error) {
 	front := e.current.Load().Tables[0]
 	if front.Len() == 0 && !front.HasRanges() && e.lastSeq == e.settledSeq.Load() {
-		return nil
+		return false, nil
 	}
-	return e.freeze(0, 0)
+	err = e.freeze(0, 0)
+	return err == nil, err
 }
 
 // work is what a round of settling does besides merging the frozen memtables.

@@ -450,7 +450,7 @@ func (e *Engine) startWriting() error {
 
 // settleRecovered settles what recovery found, so that the log is not needed any more.
 func (e *Engine) settleRecovered() error {
-	if err := e.freezeFront(); err != nil { // the worker does not run yet: nobody may wait for it
+	if _, err := e.freezeFront(); err != nil { // the worker does not run yet: nobody may wait for it
 		return err
 	}
 	return e.settle(context.Background(), work{})

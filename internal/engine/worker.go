@@ -236,12 +236,12 @@ func (e *Engine) settleQuietly(ctx context.Context) error {
 	if !e.pipeline.TryAcquire() {
 		return nil // then there is no pause
 	}
-	err := e.freezeFront()
+	_, err := e.freezeFront()
 	e.pipeline.Release()
 	if err != nil {
 		return err
 	}
-	return e.settle(ctx, work{})
+	return e.settle(ctx, work{frozen: true})
 }
 
 // syncRelaxed bounds what a power cut may cost in the Relaxed profile.

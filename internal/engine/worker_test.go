@@ -210,25 +210,26 @@ func testGarbageGoes(t *testing.T, layout Layout) {
 // What has been frozen settles once, whoever comes first: the worker, who sees it as well, or who asked for it. A second round would write
 // a root, and sync what it wrote, for nothing.
 func TestFrozenSettlesOnce(t *testing.T) {
-	e, err := Open(Options{FS: memfs.New(), Dir: "db", MemoryBytes: leastMemory})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer e.Close()
-	const rounds = 500
-	for i := range rounds {
-		var enc command.Encoder
-		enc.Put(DefaultID, binary.BigEndian.AppendUint32(nil, uint32(i)), make([]byte, 100), 0)
-		if err := e.Commit(&commit.Request{Commands: enc.Payload(), Count: enc.Count(), Bytes: enc.Data()}); err != nil {
+	synctest.Test(t, func(t *testing.T) { // in which no time passes, so that there is no pause after which the worker settles by itself
+		e, err := Open(Options{FS: memfs.New(), Dir: "db", MemoryBytes: leastMemory})
+		if err != nil {
 			t.Fatal(err)
 		}
-		if err := e.Checkpoint(t.Context()); err != nil {
-			t.Fatal(err)
+		defer e.Close()
+		const rounds = 500
+		for i := range rounds {
+			var enc command.Encoder
+			enc.Put(DefaultID, binary.BigEndian.AppendUint32(nil, uint32(i)), make([]byte, 100), 0)
+			if err := e.Commit(&commit.Request{Commands: enc.Payload(), Count: enc.Count(), Bytes: enc.Data()}); err != nil {
+				t.Fatal(err)
+			}
+			if err := e.Checkpoint(t.Context()); err != nil {
+				t.Fatal(err)
+			}
 		}
-	}
-	e.settling.Lock() // the worker may be on its way
-	defer e.settling.Unlock()
-	if n := e.counters.checkpoints.Load(); n != rounds {
-		t.Errorf("%d checkpoints, %d rounds were made", rounds, n)
-	}
+		synctest.Wait() // the worker may be on its way
+		if n := e.counters.checkpoints.Load(); n != rounds {
+			t.Errorf("%d checkpoints, %d rounds were made", rounds, n)
+		}
+	})
 }
