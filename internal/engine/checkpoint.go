@@ -393,6 +393,7 @@ type settledChanges struct {
 // pulse is how many changes are merged between two looks at the context.
 const pulse = 64
 
+// Next implements layout.Changes.
 func (c *settledChanges) Next() bool {
 	if c.left--; c.left < 0 && c.err == nil {
 		c.left = pulse
@@ -431,6 +432,7 @@ func (c *settledChanges) nextOfBoth() bool {
 	return c.ahead && c.fromTables()
 }
 
+// Change implements layout.Changes.
 func (c *settledChanges) Change() *layout.Change { return c.change }
 
 func (c *settledChanges) fromTables() bool {

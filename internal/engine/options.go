@@ -30,6 +30,7 @@ const (
 	Bench                  // nothing since the last checkpoint
 )
 
+// String returns the name of the profile, for messages.
 func (p Profile) String() string {
 	switch p {
 	case Durable:

@@ -18,7 +18,8 @@
 // Cost: Read is one pread of the exact blob, or a copy out of a mapping of the file where the blob is believed to be in the page
 // cache of the system, one checksum and, when it is compressed, one decompression; no allocation with a warm Buffer, no lock, one
 // atomic addition and subtraction on the segment's own cache line. AppendValue is one pwritev (a pwrite for each
-// piece where there is no such call), made outside of the lock under which it takes its place. A Writer makes one pwrite for each 512 KiB.
+// piece where there is no such call), made outside of the lock under which it takes its place. A Writer makes one pwrite for each 512 KiB
+// of what goes to the same segment.
 //
 // The format is written down in docs/format/segment.md.
 package segment

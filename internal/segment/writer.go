@@ -198,7 +198,7 @@ func (w *Writer) Flush() error {
 			return err
 		}
 	}
-	return w.err
+	return nil
 }
 
 // flush is Flush for one stream.

@@ -260,6 +260,7 @@ func size(t testing.TB, fsys vfs.FS, name string) int64 {
 	return info.Size
 }
 
+// contents returns the bytes of a file.
 func contents(t testing.TB, fsys vfs.FS, name string) []byte {
 	t.Helper()
 	b, err := vfs.ReadFile(fsys, name, 1<<30)

@@ -135,7 +135,7 @@ func (w *World) Apply(ranges []layout.Range, changes []layout.Change, o layout.A
 	}
 	writer := w.Env.Store.NewWriter(segment.Nodes, Keyspace)
 	if len(changes)%2 == 0 {
-		writer.Split() // what a layout writes may lie in two segments, or in one
+		writer.Split() // what a layout writes may lie in several segments, or in one
 	}
 	root, err := w.Layout.Apply(context.Background(), w.Root, ranges, &layout.SliceChanges{Changes: sorted}, writer, o)
 	must(w.T, err)

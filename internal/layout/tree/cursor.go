@@ -141,9 +141,9 @@ func (c *cursor) askNext(back bool) {
 	if i += s.i; uint(i) >= uint(s.b.len()) {
 		return
 	}
-	switch h := s.b.handles[i].Load(); {
+	switch {
 	case c.pinned != 0:
-		askPage(c.r.env, h, c.passed >= askAfter)
+		askPage(c.r.env, s.b.handles[i].Load(), c.passed >= askAfter)
 	case c.passed >= askAfter && !c.part.short():
 		c.r.prefetchLeaf(s.b, i)
 	}

@@ -13,8 +13,7 @@ func (r *root) prefetch(b *body, i int, hash uint64, key []byte) {
 	r.env.Store.PrefetchExcerpt(b.slots[i].ptr, b.share(i, key))
 }
 
-// prefetchLeaf asks the processor for all of leaf i and the beginnings of its deltas: a copy that waits for memory at the beginning of each
-// page takes twice the time.
+// prefetchLeaf asks the processor for leaf i as it lies on disk and for the beginnings of its deltas, all of which will be copied soon.
 func (r *root) prefetchLeaf(b *body, i int) {
 	r.env.Store.PrefetchAll(b.slots[i].ptr)
 	for _, d := range b.deltasOf(i) {
