@@ -89,6 +89,24 @@ func BenchmarkBatchOf1000(b *testing.B) {
 	}
 }
 
+// As BenchmarkBatchOf1000, of callers who make a batch for each commit.
+func BenchmarkNewBatchOf1000(b *testing.B) {
+	db := benchDB(b)
+	key, value := make([]byte, benchKey), make([]byte, benchValue)
+	batch := db.NewBatch()
+	b.ReportAllocs()
+	for n := uint64(0); b.Loop(); n++ {
+		pair(key, value, n)
+		batch.Put(key, value)
+		if batch.Len() == 1000 {
+			if err := db.Write(batch); err != nil {
+				b.Fatal(err)
+			}
+			batch = db.NewBatch()
+		}
+	}
+}
+
 const benchRecords = 1_000_000
 
 func BenchmarkSettled(b *testing.B) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"iter"
 	"sync"
+	"sync/atomic"
 
 	"github.com/pandodb/pando/internal/engine"
 	"github.com/pandodb/pando/internal/view"
@@ -20,8 +21,9 @@ type DB struct {
 	mu       sync.Mutex
 	stops    map[*view.Stop]struct{} // of open transactions and snapshots
 	done     bool
-	puts     sync.Pool // of *putter
-	encoders sync.Pool // of *command.Encoder, for transactions
+	puts     sync.Pool    // of *putter
+	encoders sync.Pool    // of *command.Encoder, for transactions
+	payload  atomic.Int64 // bytes of the commands of the batch or transaction that was committed last: the next may have as many
 }
 
 // Open opens the database in dir, and creates it where there is none. nil options mean the durable profile and the defaults.

@@ -129,6 +129,7 @@ func (w *writes) grow(k *Keyspace, n int) error {
 			return err
 		}
 	}
+	w.enc.Room(n, int(w.db.payload.Load()))
 	w.size += int64(n)
 	w.count++
 	return nil
@@ -174,6 +175,7 @@ func (w *writes) commit(leading bool, validate func() error) error {
 		}
 	}
 	if w.spill == nil {
+		w.db.payload.Store(int64(len(w.enc.Payload())))
 		r := w.request()
 		r.Validate = validate
 		if leading {

@@ -194,6 +194,42 @@ func TestEncoderIsReused(t *testing.T) {
 	}
 }
 
+// A buffer for about as many commands as were foreseen is made a few times, whatever their number; one whose commands end early has at
+// most eight times what they took.
+func TestRoom(t *testing.T) {
+	key, value := []byte("0123456789abcdef"), make([]byte, 100)
+	for _, c := range []struct {
+		likely, commands int
+		most             int // bytes allocated
+	}{
+		{0, 1, 200},
+		{0, 1000, 600_000},
+		{118_000, 1000, 190_000},
+		{118_000, 1100, 450_000},
+		{118_000, 10, 5_000},
+		{118_000, 40, 60_000},
+		{100 << 20, 1000, 500_000},
+	} {
+		var e Encoder
+		total := 0
+		for range c.commands {
+			before := cap(e.buf)
+			e.Room(len(key)+len(value), c.likely)
+			if cap(e.buf) != before {
+				total += cap(e.buf)
+			}
+			room := cap(e.buf)
+			e.Put(1, key, value, 1<<60)
+			if cap(e.buf) != room {
+				t.Fatalf("%d of %d commands: the room of %d bytes was not enough", e.Count(), c.commands, room)
+			}
+		}
+		if total > c.most || cap(e.buf) > max(8*len(e.buf), 8*firstBuffer) {
+			t.Errorf("likely %d, %d commands: %d bytes allocated, want at most %d; %d for %d", c.likely, c.commands, total, c.most, cap(e.buf), len(e.buf))
+		}
+	}
+}
+
 func TestRandomBatches(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		slice := rapid.SliceOfN(rapid.Byte(), 0, 300)

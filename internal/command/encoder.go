@@ -22,6 +22,28 @@ func (e *Encoder) Release(max int) {
 	}
 }
 
+// Room makes room for one more command with n bytes of key and value. A buffer that has to grow becomes twice as large. One that
+// has outgrown firstBuffer becomes an eighth larger than likely, if that is more, but no more than eight times as large at once: so one whose
+// commands are about as many as likely grows two or three times, and one that ends early has not taken much too much.
+func (e *Encoder) Room(n, likely int) {
+	need := len(e.buf) + n + commandOverhead
+	if need <= cap(e.buf) {
+		return
+	}
+	size := max(need, 2*cap(e.buf), leastBuffer)
+	if size > firstBuffer {
+		size = max(size, min(likely+likely/8+commandOverhead, 8*cap(e.buf)))
+	}
+	e.buf = append(make([]byte, 0, size), e.buf...)
+}
+
+const (
+	leastBuffer = 64
+	firstBuffer = 4 << 10
+	// commandOverhead is the most that start and pair add to key and value.
+	commandOverhead = 1 + 4*binary.MaxVarintLen64
+)
+
 // Payload is what was encoded since Reset. It is valid until the next call that adds or resets.
 func (e *Encoder) Payload() []byte { return e.buf }
 
