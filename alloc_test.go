@@ -7,7 +7,8 @@ import (
 )
 
 // What the documentation says of allocations: none for a GetTo that fits and for a step of an iterator, on settled data and
-// in the memtable; two for a walk; at most one for a Put.
+// in the memtable; two for a walk; at most one for a Put. A transaction is one, and a few more for the
+// memtable that it reads its own writes through; a batch that is used again none.
 func TestAllocations(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector allocates")
@@ -72,13 +73,72 @@ func TestAllocations(t *testing.T) {
 			}
 		})
 		s.Close()
+		measure(t, where+": GetTo in a view", 1, func() {
+			if err := db.View(func(tx *Tx) error { _, err := tx.GetTo(dst, next()); return err }); err != nil {
+				t.Fatal(err)
+			}
+		})
 		measureReader(t, where, db, next)
 		if err := db.Checkpoint(context.Background()); err != nil {
 			t.Fatal(err)
 		}
 	}
+	measureTransactions(t, db, keys, dst)
 	measure(t, "Put", 1, func() {
 		if err := db.Put(keys[0], dst[:100]); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+func measureTransactions(t *testing.T, db *DB, keys [][]byte, dst []byte) {
+	update := func(fn func(tx *Tx) error) func() {
+		return func() {
+			if err := db.Update(fn); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	write := func(tx *Tx) error {
+		if _, err := tx.GetTo(dst, keys[0]); err != nil {
+			return err
+		}
+		return tx.Put(keys[0], dst[:100])
+	}
+	measure(t, "an update of one", 1, update(write))
+	measure(t, "an update of ten", 1, update(func(tx *Tx) error {
+		for _, key := range keys[:10] {
+			if err := tx.Put(key, dst[:100]); err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
+	measure(t, "an update that reads what it has written", 15, update(func(tx *Tx) error {
+		if err := tx.Put(keys[0], dst[:100]); err != nil {
+			return err
+		}
+		return write(tx)
+	}))
+	batch := db.NewBatch()
+	measure(t, "a batch that is used again", 0, func() {
+		batch.Reset()
+		for _, key := range keys[:10] {
+			batch.Put(key, dst[:100]) // Write returns the error
+		}
+		if err := db.Write(batch); err != nil {
+			t.Fatal(err)
+		}
+	})
+	measure(t, "an optimistic transaction", 4, func() {
+		tx, err := db.Begin(true)
+		if err == nil {
+			err = write(tx)
+		}
+		if err == nil {
+			err = tx.Commit()
+		}
+		if err != nil {
 			t.Fatal(err)
 		}
 	})

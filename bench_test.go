@@ -107,6 +107,60 @@ func BenchmarkNewBatchOf1000(b *testing.B) {
 	}
 }
 
+// What a transaction costs beyond a Get and a Put, which have benchmarks of their own.
+func BenchmarkTransaction(b *testing.B) {
+	db := benchDB(b)
+	const n = 100_000
+	fill(b, db, n)
+	key, value := make([]byte, benchKey), make([]byte, benchValue)
+	dst := make([]byte, 0, 256)
+	r := rand.New(rand.NewPCG(1, 2))
+	get := func(tx *pando.Tx) error {
+		_, err := tx.GetTo(dst, key)
+		return err
+	}
+	getPut := func(tx *pando.Tx) error {
+		if err := get(tx); err != nil {
+			return err
+		}
+		return tx.Put(key, value)
+	}
+	run := func(name string, fn func() error) {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				pair(key, value, r.Uint64N(n))
+				if err := fn(); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+	run("View", func() error { return db.View(get) })
+	run("Update", func() error { return db.Update(getPut) })
+	run("UpdateThatReadsItsWrites", func() error {
+		return db.Update(func(tx *pando.Tx) error {
+			if err := tx.Put(key, value); err != nil {
+				return err
+			}
+			return getPut(tx)
+		})
+	})
+	run("Optimistic", func() error {
+		tx, err := db.Begin(true)
+		if err != nil {
+			return err
+		}
+		if err := getPut(tx); err != nil {
+			return err
+		}
+		return tx.Commit()
+	})
+	run("Modify", func() error {
+		return db.Modify(key, func(old []byte, found bool) ([]byte, error) { return value, nil })
+	})
+}
+
 const benchRecords = 1_000_000
 
 func BenchmarkSettled(b *testing.B) {

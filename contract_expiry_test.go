@@ -8,7 +8,6 @@ import (
 
 	"github.com/pandodb/pando/internal/clock"
 	"github.com/pandodb/pando/internal/engine"
-	"github.com/pandodb/pando/internal/view"
 	"github.com/pandodb/pando/vfs"
 	"github.com/pandodb/pando/vfs/memfs"
 )
@@ -18,7 +17,7 @@ func withClock(t *testing.T, fs vfs.FS, c clock.Clock) *DB {
 	t.Helper()
 	e, err := engine.Open(engine.Options{FS: fs, Dir: "db", Clock: c, MemoryBytes: 1 << 20})
 	must(t, err)
-	db := &DB{e: e, stops: map[*view.Stop]struct{}{}}
+	db := &DB{e: e}
 	db.main = &Keyspace{db: db, ks: e.Keyspace(engine.DefaultID)}
 	db.puts.New = func() any { return new(putter) }
 	t.Cleanup(func() { db.Close() })

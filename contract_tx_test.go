@@ -133,3 +133,53 @@ func TestSavepointOfAnotherTransaction(t *testing.T) {
 		return nil
 	}))
 }
+
+// What a transaction held is used again by the next one, which its handle then cannot touch.
+func TestDoneTransactionLeavesTheNextAlone(t *testing.T) {
+	db := openMem(t, memfs.New(), Options{})
+	other, err := db.Keyspace("other", nil)
+	must(t, err)
+	key := []byte("key")
+	for round := range 20 {
+		old := begin(t, db)
+		p := old.Savepoint()
+		must(t, old.Put(key, []byte("old")))
+		must(t, old.In(other).Put(key, make([]byte, 5000)))
+		must(t, old.Note([]byte("note")))
+		if got, err := old.Get(key); string(got) != "old" || err != nil {
+			t.Fatal(got, err)
+		}
+		walk := old.Iter(nil)
+		must(t, old.Rollback())
+
+		next := begin(t, db)
+		_, err := next.Get(key)
+		wantErr(t, "get what the one before wrote", err, ErrNotFound)
+		wantErr(t, "put", old.Put(key, nil), ErrTxDone)
+		wantErr(t, "delete", old.Delete(key), ErrTxDone)
+		wantErr(t, "roll back to a savepoint", old.RollbackTo(p), ErrTxDone)
+		wantErr(t, "roll back to a savepoint taken too late", old.RollbackTo(old.Savepoint()), ErrTxDone)
+		must(t, next.Put([]byte{byte(round)}, nil))
+		if walk.Next() {
+			t.Error("an iterator outlives its transaction")
+		}
+		_, err = next.Get(key)
+		wantErr(t, "get what the one before wrote", err, ErrNotFound)
+		must(t, old.Rollback())
+		must(t, next.Commit())
+	}
+	if n, err := db.Count(nil, nil); n != 20 || err != nil {
+		t.Errorf("%d pairs, %v, want 20", n, err)
+	}
+	if n, err := other.Count(nil, nil); n != 0 || err != nil {
+		t.Errorf("%d pairs in the other keyspace, %v", n, err)
+	}
+}
+
+func TestSavepointOfAView(t *testing.T) {
+	db := openMem(t, memfs.New(), Options{})
+	must(t, db.View(func(tx *Tx) error {
+		wantErr(t, "roll back a view", tx.RollbackTo(tx.Savepoint()), ErrReadOnly)
+		return nil
+	}))
+}

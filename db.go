@@ -8,7 +8,6 @@ import (
 	"sync/atomic"
 
 	"github.com/pandodb/pando/internal/engine"
-	"github.com/pandodb/pando/internal/view"
 	"github.com/pandodb/pando/vfs/osfs"
 )
 
@@ -18,12 +17,9 @@ type DB struct {
 	e    *engine.Engine
 	main *Keyspace
 
-	mu       sync.Mutex
-	stops    map[*view.Stop]struct{} // of open transactions and snapshots
-	done     bool
-	puts     sync.Pool    // of *putter
-	encoders sync.Pool    // of *command.Encoder, for transactions
-	payload  atomic.Int64 // bytes of the commands of the batch or transaction that was committed last: the next may have as many
+	puts    sync.Pool    // of *putter
+	writing sync.Pool    // of *txWrites
+	payload atomic.Int64 // bytes of the commands of the batch or transaction that was committed last: the next may have as many
 }
 
 // Open opens the database in dir, and creates it where there is none. nil options mean the durable profile and the defaults.
@@ -62,7 +58,7 @@ func open(dir string, o *Options, opener func(engine.Options) (*engine.Engine, e
 	if err != nil {
 		return nil, err
 	}
-	db := &DB{e: e, stops: map[*view.Stop]struct{}{}}
+	db := &DB{e: e}
 	db.main = &Keyspace{db: db, ks: e.Keyspace(engine.DefaultID)}
 	db.puts.New = func() any { return new(putter) }
 	return db, nil
@@ -76,31 +72,7 @@ func (db *DB) Close() error {
 	if db == nil || db.e == nil {
 		return ErrClosed
 	}
-	db.mu.Lock()
-	db.done = true
-	for s := range db.stops {
-		s.Set(ErrClosed)
-	}
-	clear(db.stops)
-	db.mu.Unlock()
 	return db.e.Close()
-}
-
-// hold registers what has to stop when the database closes.
-func (db *DB) hold(s *view.Stop) error {
-	db.mu.Lock()
-	defer db.mu.Unlock()
-	if db.done {
-		return ErrClosed
-	}
-	db.stops[s] = struct{}{}
-	return nil
-}
-
-func (db *DB) letGo(s *view.Stop) {
-	db.mu.Lock()
-	delete(db.stops, s)
-	db.mu.Unlock()
 }
 
 // Get returns a copy of the value of key, or ErrNotFound.
@@ -220,17 +192,14 @@ func (db *DB) Snapshot() *Snapshot { return db.snapshotOf(db.e.Snapshot()) }
 func (db *DB) snapshotOf(snap engine.Snapshot, err error) *Snapshot {
 	s := &snapshotState{db: db}
 	if err == nil {
-		if err = db.hold(&s.stop); err != nil {
-			snap.Release()
-		}
+		err = db.e.Hold(&s.held, snap)
 	}
 	if err != nil {
-		s.stop.Set(err)
+		s.held.Stop().Set(err)
 		s.closed.Store(true)
-	} else {
-		s.held = db.e.Hold(snap)
 	}
-	return &Snapshot{state: s, ks: db.main}
+	s.handle = Snapshot{state: s, ks: db.main}
+	return &s.handle
 }
 
 // Sync returns when everything that was acknowledged before is on stable storage, whatever the profile; in the Bench profile that

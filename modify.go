@@ -31,8 +31,7 @@ var ErrUnchanged = errors.New("leave the key unchanged")
 // Modify returns nil; any other error is returned. old is valid during the call, found tells whether the key is there. It is an
 // Update: fn must not write to the database itself, as that would wait for Modify to end.
 func (k *Keyspace) Modify(key []byte, fn func(old []byte, found bool) (value []byte, err error)) error {
-	err := k.db.Update(func(tx *Tx) error {
-		tx = tx.In(k)
+	err := k.db.updateIn(k, func(tx *Tx) error {
 		old, err := tx.Get(key)
 		if err != nil && !errors.Is(err, ErrNotFound) {
 			return err

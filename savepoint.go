@@ -18,6 +18,9 @@ type Savepoint struct {
 // the transaction ends.
 func (tx *Tx) Savepoint() Savepoint {
 	s := tx.state
+	if s.txWrites == nil {
+		return Savepoint{tx: s}
+	}
 	s.fixed = true
 	return Savepoint{tx: s, mark: s.enc.Mark(), size: s.size, count: s.count}
 }

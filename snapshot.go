@@ -2,11 +2,9 @@ package pando
 
 import (
 	"iter"
-	"sync"
 	"sync/atomic"
 
 	"github.com/pandodb/pando/internal/engine"
-	"github.com/pandodb/pando/internal/view"
 )
 
 // Snapshot reads the database as it was at one moment. It is safe for concurrent use. It must be closed; then it, and the
@@ -18,11 +16,10 @@ type Snapshot struct {
 
 type snapshotState struct {
 	db     *DB
-	held   *engine.Held
-	stop   view.Stop
+	held   engine.Held
 	err    atomic.Pointer[error]
-	mu     sync.RWMutex // held for reading while a read takes its hold
 	closed atomic.Bool
+	handle Snapshot // the first one
 }
 
 // In returns the same snapshot, reading from another keyspace.
@@ -30,12 +27,11 @@ func (s *Snapshot) In(ks *Keyspace) *Snapshot { return &Snapshot{state: s.state,
 
 // use begins a read of a keyspace; the snapshot that it returns is released when the read is done.
 func (s *snapshotState) use(ks *Keyspace) (engine.Snapshot, error) {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	if err := s.stop.Err(); err != nil {
+	snap, err := s.held.Use()
+	if err != nil {
 		return engine.Snapshot{}, err
 	}
-	return readableIn(s.held.Use(), ks)
+	return readableIn(snap, ks)
 }
 
 // readableIn returns a snapshot if a keyspace may be read through it, and releases it otherwise.
@@ -86,7 +82,7 @@ func (s *Snapshot) Iter(o *IterOptions) *Iterator {
 	if err != nil {
 		return failedIterator(err)
 	}
-	return newIterator(snap, s.ks.ks, o, nil, &s.state.stop)
+	return newIterator(snap, s.ks.ks, o, nil, s.state.held.Stop())
 }
 
 // Range walks over the pairs in [lo, hi) in the order of their keys; a nil bound is open. A pair is valid for its step only.
@@ -135,23 +131,15 @@ func (s *Snapshot) Err() error {
 		return *err
 	}
 	if s.state.closed.Load() {
-		return s.state.stop.Err()
+		return s.state.held.Stop().Err()
 	}
 	return nil
 }
 
 // Close gives the snapshot up. Closing twice is no error.
 func (s *Snapshot) Close() error {
-	st := s.state
-	if st.closed.Swap(true) {
-		return nil
-	}
-	st.stop.Set(ErrClosed)
-	st.mu.Lock() // no read may take a hold any more
-	defer st.mu.Unlock()
-	st.db.letGo(&st.stop)
-	if st.held != nil {
-		st.held.Release()
+	if !s.state.closed.Swap(true) {
+		s.state.held.End(ErrClosed)
 	}
 	return nil
 }

@@ -6,7 +6,6 @@ import (
 	"github.com/pandodb/pando/internal/command"
 	"github.com/pandodb/pando/internal/commit"
 	"github.com/pandodb/pando/internal/engine"
-	"github.com/pandodb/pando/internal/view"
 )
 
 // Tx is a transaction: it reads one state of the database, with its own writes in front, and commits all of its writes or
@@ -27,20 +26,26 @@ const (
 )
 
 type txState struct {
-	writes
-	mode      mode
-	held      *engine.Held
-	stop      view.Stop
-	start     *engine.Start
-	reads     engine.Reads
-	lead      commit.Request
-	overlay   *engine.Overlay // what the transaction has written, for its reads; nil until it reads behind a write
-	shown     command.Mark    // the overlay holds the writes before it
-	read      int64           // and the first bytes of the spill file
-	stale     []*engine.Overlay
+	*txWrites // nil for a transaction that only reads, and after the end
+	db        *DB
+	held      engine.Held
 	err       error // of the newest failed loop
+	handle    Tx    // the first one
+	mode      mode
 	done      bool
 	committed bool
+}
+
+// txWrites is what a transaction needs that writes. After its end another transaction uses it.
+type txWrites struct {
+	writes
+	start   *engine.Start
+	reads   engine.Reads
+	lead    commit.Request
+	overlay *engine.Overlay // what the transaction has written, for its reads; nil until it reads behind a write
+	shown   command.Mark    // the overlay holds the writes before it
+	read    int64           // and the first bytes of the spill file
+	stale   []*engine.Overlay
 }
 
 // View runs fn with a transaction that only reads. It returns fn's error, or the one that ended a Range loop in it early.
@@ -62,7 +67,12 @@ func (db *DB) View(fn func(tx *Tx) error) error {
 //
 // Inside fn write through the transaction only: a write to the database itself would wait for the transaction to end.
 func (db *DB) Update(fn func(tx *Tx) error) error {
-	tx, err := db.beginExclusive()
+	return db.updateIn(db.main, fn)
+}
+
+// updateIn is Update whose transaction works on a keyspace.
+func (db *DB) updateIn(ks *Keyspace, fn func(tx *Tx) error) error {
+	tx, err := db.beginExclusive(ks)
 	if err != nil {
 		return err
 	}
@@ -80,45 +90,47 @@ func (db *DB) Update(fn func(tx *Tx) error) error {
 // and Commit returns ErrConflict when another commit has changed anything that it read or wrote since it began. Run it again
 // then. It is serialisable.
 func (db *DB) Begin(writable bool) (*Tx, error) {
-	s := &txState{writes: writes{db: db}}
-	var snap engine.Snapshot
-	var err error
 	if !writable {
-		snap, err = db.e.Snapshot()
-	} else if err = db.e.Writable(); err == nil {
-		s.mode = optimistic
-		s.start, snap, err = db.e.Begin()
+		snap, err := db.e.Snapshot()
+		if err != nil {
+			return nil, err
+		}
+		return (&txState{db: db}).open(snap, db.main)
 	}
-	if err != nil {
-		return nil, err
-	}
-	return s.open(snap)
-}
-
-func (db *DB) beginExclusive() (*Tx, error) {
 	if err := db.e.Writable(); err != nil {
 		return nil, err
 	}
-	s := &txState{writes: writes{db: db}, mode: exclusive}
-	db.e.Lead(&s.lead)
+	start, snap, err := db.e.Begin()
+	if err != nil {
+		return nil, err
+	}
+	s := &txState{db: db, mode: optimistic, txWrites: db.takeWrites()}
+	s.start = start
+	return s.open(snap, db.main)
+}
+
+func (db *DB) beginExclusive(ks *Keyspace) (*Tx, error) {
+	if err := db.e.Writable(); err != nil {
+		return nil, err
+	}
+	w := db.takeWrites()
+	db.e.Lead(&w.lead)
 	snap, err := db.e.Snapshot()
 	if err != nil {
 		db.e.Follow()
 		return nil, err
 	}
-	return s.open(snap)
+	return (&txState{db: db, mode: exclusive, txWrites: w}).open(snap, ks)
 }
 
-func (s *txState) open(snap engine.Snapshot) (*Tx, error) {
-	s.held = s.db.e.Hold(snap)
-	if s.mode != reading {
-		s.takeEncoder()
-	}
-	if err := s.db.hold(&s.stop); err != nil {
-		s.end()
+// open makes the transaction read a snapshot, which it takes over, and work on a keyspace.
+func (s *txState) open(snap engine.Snapshot, ks *Keyspace) (*Tx, error) {
+	if err := s.db.e.Hold(&s.held, snap); err != nil {
+		s.giveWritesUp()
 		return nil, err
 	}
-	return &Tx{state: s, ks: s.db.main}, nil
+	s.handle = Tx{state: s, ks: ks}
+	return &s.handle, nil
 }
 
 // In returns the same transaction, reading from and writing to another keyspace.
@@ -134,7 +146,7 @@ func (s *txState) usable() error {
 	if s.done {
 		return ErrTxDone
 	}
-	return s.stop.Err()
+	return s.held.Stop().Err()
 }
 
 // writable says why nothing can be written, if it cannot.
@@ -200,7 +212,7 @@ func (tx *Tx) Commit() error {
 	if s.mode == optimistic {
 		validate = func() error { return s.db.e.Validate(s.start, &s.reads) }
 	}
-	s.releaseSnapshot() // a commit may wait for a checkpoint, which would have to keep what the snapshot shows
+	s.held.Release() // a commit may wait for a checkpoint, which would have to keep what the snapshot shows
 	err := s.commit(s.mode == exclusive, validate)
 	if err != nil {
 		return fmt.Errorf("commit: %w", err)
@@ -220,49 +232,53 @@ func (tx *Tx) Rollback() error {
 // end gives everything up that the transaction holds.
 func (s *txState) end() {
 	s.done = true
-	s.stop.Set(ErrTxDone)
-	s.db.letGo(&s.stop)
-	_ = s.release(s.committed) // a file that stays is removed by the next open
-	if s.start != nil {
-		s.db.e.End(s.start)
+	s.held.End(ErrTxDone)
+	s.giveWritesUp()
+}
+
+// giveWritesUp gives up what belongs to the writes of the transaction, for another one to use.
+func (s *txState) giveWritesUp() {
+	w := s.txWrites
+	if w == nil {
+		return
 	}
-	s.dropOverlay()
-	for _, o := range s.stale {
+	_ = w.release(s.committed) // a file that stays is removed by the next open
+	if w.start != nil {
+		s.db.e.End(w.start)
+	}
+	w.dropOverlay()
+	for _, o := range w.stale {
 		o.Free()
 	}
-	s.stale = nil
-	s.releaseSnapshot()
-	s.spareEncoder()
 	if s.mode == exclusive {
 		s.db.e.Follow()
 	}
+	s.txWrites = nil
+	w.reset()
+	s.db.writing.Put(w)
 }
 
-// keptEncoder is how much memory of an encoder is kept for the next transaction: a batch of thousands of records fills it anew.
-const keptEncoder = 4 << 20
-
-// takeEncoder takes over the memory of an earlier transaction's commands.
-func (s *txState) takeEncoder() {
-	if e, ok := s.db.encoders.Get().(*command.Encoder); ok {
-		s.enc = *e
+// takeWrites returns what a transaction needs that writes.
+func (db *DB) takeWrites() *txWrites {
+	if w, ok := db.writing.Get().(*txWrites); ok {
+		return w
 	}
+	return &txWrites{writes: writes{db: db}}
 }
 
-// spareEncoder gives the memory of the commands to later transactions.
-func (s *txState) spareEncoder() {
-	if s.mode == reading {
-		return
-	}
-	e := s.enc
-	s.enc = command.Encoder{}
-	e.Release(keptEncoder)
-	s.db.encoders.Put(&e)
-}
+const (
+	// keptEncoder is how much memory of an encoder is kept for the next transaction: a batch of thousands of records fills it anew.
+	keptEncoder = 4 << 20
+	// keptReads is how many keys there may be in the list of what was read that is kept.
+	keptReads = 4 << 10
+)
 
-// releaseSnapshot gives the snapshot up, once.
-func (s *txState) releaseSnapshot() {
-	if s.held != nil {
-		s.held.Release()
-		s.held = nil
-	}
+// reset makes w what takeWrites returns. What it keeps is memory.
+func (w *txWrites) reset() {
+	w.enc.Release(keptEncoder)
+	clear(w.used)
+	clear(w.stale)
+	w.spill, w.hold, w.size, w.count, w.fixed, w.used = nil, nil, 0, 0, false, w.used[:0]
+	w.reads.Reset(keptReads)
+	w.start, w.overlay, w.shown, w.read, w.stale = nil, nil, command.Mark{}, 0, w.stale[:0]
 }

@@ -3,6 +3,7 @@ package pando
 import (
 	"bytes"
 	"iter"
+	"slices"
 
 	"github.com/pandodb/pando/internal/command"
 	"github.com/pandodb/pando/internal/engine"
@@ -46,7 +47,10 @@ func (tx *Tx) use() ([]view.Layer, engine.Snapshot, error) {
 	if err != nil {
 		return nil, engine.Snapshot{}, err
 	}
-	snap, err := readableIn(tx.state.held.Use(), tx.ks)
+	snap, err := tx.state.held.Use()
+	if err == nil {
+		snap, err = readableIn(snap, tx.ks)
+	}
 	return layers, snap, err
 }
 
@@ -93,7 +97,7 @@ func (tx *Tx) Iter(o *IterOptions) *Iterator {
 	} else {
 		tx.readRange(o.Lower, o.Upper)
 	}
-	return newIterator(snap, tx.ks.ks, o, layers, &tx.state.stop)
+	return newIterator(snap, tx.ks.ks, o, slices.Clone(layers), tx.state.held.Stop())
 }
 
 // Range walks over the pairs in [lo, hi) in the order of their keys; a nil bound is open. A pair is valid for its step only.
@@ -141,9 +145,9 @@ func (s *txState) fail(err error) { s.err = err }
 // Err returns the error that ended the newest failed loop over Range, RangeReverse or Prefix.
 func (tx *Tx) Err() error { return tx.state.err }
 
-// layers returns what reads look through: the transaction's own writes so far.
+// layers returns what reads look through: the transaction's own writes so far. It is valid until the next call.
 func (s *txState) layers() ([]view.Layer, error) {
-	if err := s.usable(); err != nil {
+	if err := s.usable(); err != nil || s.txWrites == nil {
 		return nil, err
 	}
 	now := s.enc.Mark()
@@ -154,7 +158,7 @@ func (s *txState) layers() ([]view.Layer, error) {
 		return s.overlay.Layers(), nil
 	}
 	if s.overlay == nil {
-		s.overlay = new(engine.Overlay)
+		s.overlay = s.db.e.NewOverlay()
 	}
 	if s.spilled() != s.read {
 		// What was in memory has gone to the file: read it from there. The overlay already holds what it held before.
@@ -170,7 +174,7 @@ func (s *txState) layers() ([]view.Layer, error) {
 }
 
 // spilled is the length of the spill file.
-func (s *txState) spilled() int64 {
+func (s *txWrites) spilled() int64 {
 	if s.spill == nil {
 		return 0
 	}
@@ -178,7 +182,7 @@ func (s *txState) spilled() int64 {
 }
 
 // catchUp adds to the overlay what has gone to the spill file since it was last read.
-func (s *txState) catchUp() error {
+func (s *txWrites) catchUp() error {
 	skip := s.shown.Count()
 	err := s.db.e.ReadSpill(s.spill, s.read, func(d command.Decoder, count int) error {
 		for ; skip > 0 && count > 0; skip, count = skip-1, count-1 {
@@ -193,7 +197,7 @@ func (s *txState) catchUp() error {
 }
 
 // dropOverlay forgets what reads look through; iterators opened before go on looking through it until the transaction ends.
-func (s *txState) dropOverlay() {
+func (s *txWrites) dropOverlay() {
 	if s.overlay != nil {
 		s.stale = append(s.stale, s.overlay)
 	}

@@ -24,6 +24,7 @@ type writes struct {
 	count int   // commands
 	fixed bool  // a savepoint was taken: its place must stay in memory
 	used  []*engine.Keyspace
+	req   commit.Request
 }
 
 // kept is what has to be given up when the owner of writes is dropped without a word. It is an object of its own, so that it
@@ -156,10 +157,11 @@ func (w *writes) spillOut() error {
 }
 
 // request returns the writes, which are all in memory, as a request for the pipeline.
-func (w *writes) request() commit.Request {
-	return commit.Request{
-		Commands: w.enc.Payload(), Count: w.enc.Count(), Bytes: w.enc.Data(), Sync: w.db.e.Syncs(),
-	}
+func (w *writes) request(validate func() error) *commit.Request {
+	r := &w.req
+	r.Commands, r.Count, r.Bytes = w.enc.Payload(), w.enc.Count(), w.enc.Data()
+	r.Sync, r.Validate = w.db.e.Syncs(), validate
+	return r
 }
 
 // commit commits the writes. leading tells that the caller leads the pipeline; validate may be nil.
@@ -176,12 +178,12 @@ func (w *writes) commit(leading bool, validate func() error) error {
 	}
 	if w.spill == nil {
 		w.db.payload.Store(int64(len(w.enc.Payload())))
-		r := w.request()
-		r.Validate = validate
+		r := w.request(validate)
+		defer func() { r.Commands, r.Validate = nil, nil }()
 		if leading {
-			return w.db.e.Carry(&r)
+			return w.db.e.Carry(r)
 		}
-		return w.db.e.Commit(&r)
+		return w.db.e.Commit(r)
 	}
 	if w.enc.Count() > 0 {
 		if err := w.spillOut(); err != nil {

@@ -11,6 +11,7 @@ import (
 // Close waits for running calls, settles what was committed, and gives everything up. Iterators and snapshots that are
 // still open answer with ErrClosed from now on; the memory that they read from is freed when they are closed.
 func (e *Engine) Close() error {
+	e.stopHeld()
 	e.mu.Lock()
 	if e.closed.Load() {
 		e.mu.Unlock()
@@ -155,6 +156,7 @@ func (e *Engine) abandon() error {
 // releaseResources frees what views are made of: nobody can read any more.
 func (e *Engine) releaseResources() {
 	e.arenas.Close()
+	e.overlays.Close()
 	if e.store != nil {
 		if err := e.store.Close(); err != nil {
 			e.o.Logger.Warn("close segments", "error", err)

@@ -68,6 +68,7 @@ type Engine struct {
 	sink     uint64    // keeps prefetches; the leader's
 
 	arenas     memtable.Pool  // memory of settled memtables for the next one
+	overlays   memtable.Pool  // memory of a transaction's overlay for that of the next one
 	foreseeing atomic.Bool    // memory is asked for ahead
 	foreseen   sync.WaitGroup // whoever asks, and whoever makes a segment of the log ready; the leader begins it
 	running    sync.WaitGroup // calls that Close waits for
@@ -88,7 +89,8 @@ type Engine struct {
 	released  bool                    // resources are gone; on mu
 
 	heldMu         sync.Mutex
-	held           map[*Held]struct{}   // snapshots that may be moved; on heldMu
+	held           *Held                // the first of the list of snapshots that may be moved; on heldMu
+	heldOver       bool                 // no further one may be held; on heldMu
 	privates       atomic.Int64         // views with roots of their own
 	cacheSize      atomic.Int64         // as it was last set
 	exchanged      atomic.Bool          // there was more than one memtable since the last pause

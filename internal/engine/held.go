@@ -19,48 +19,93 @@ import (
 // nobody else refers to and that are removed when the snapshot is released. A crash removes them too: no catalogue lists
 // them. Until then the page cache makes room for the memtable. Iterators keep what they began with.
 
-// Held is a snapshot that may be moved while it is held. It is safe for concurrent use.
+// Held is a snapshot that may be moved while it is held. It lies in the memory of its owner, and must not be copied. It is safe for
+// concurrent use.
 type Held struct {
-	e      *Engine
-	mu     sync.Mutex
-	snap   Snapshot
-	closed bool
-	stays  bool // it cannot be moved; under settling
+	e     *Engine
+	stop  view.Stop
+	mu    sync.Mutex
+	snap  Snapshot
+	given bool // up
+	stays bool // it cannot be moved; under settling
+
+	next, previous *Held // in the engine's list; on heldMu
 }
 
-// Hold takes a snapshot over. Release gives it up.
-func (e *Engine) Hold(s Snapshot) *Held {
-	h := &Held{e: e, snap: s}
+// Hold makes h take a snapshot over until End. It gives the snapshot up and fails when the database is being closed.
+func (e *Engine) Hold(h *Held, s Snapshot) error {
+	h.e, h.snap = e, s
 	e.heldMu.Lock()
-	e.held[h] = struct{}{}
+	if e.heldOver {
+		e.heldMu.Unlock()
+		h.End(ErrClosed)
+		return ErrClosed
+	}
+	if h.next = e.held; h.next != nil {
+		h.next.previous = h
+	}
+	e.held = h
 	e.heldMu.Unlock()
-	return h
+	return nil
 }
 
-// Use returns the snapshot for one operation; the caller releases it.
-func (h *Held) Use() Snapshot {
+// Use returns the snapshot for one operation, which the caller releases, or what End or Fail was called with.
+func (h *Held) Use() (Snapshot, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.snap.Retain()
+	if err := h.stop.Err(); err != nil {
+		return Snapshot{}, err
+	}
+	return h.snap.Retain(), nil
 }
 
-// Release gives the snapshot up. It is called once, when no Use follows.
+// Stop stops what reads the snapshot for longer than an operation: when h ends, and when the database is closed.
+func (h *Held) Stop() *view.Stop { return &h.stop }
+
+// Release gives the snapshot up before the end. No Use follows.
 func (h *Held) Release() {
-	h.e.heldMu.Lock()
-	delete(h.e.held, h)
-	h.e.heldMu.Unlock()
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.closed = true
-	h.snap.Release()
+	if !h.given {
+		h.given = true
+		h.snap.Release()
+	}
+}
+
+// End stops what reads the snapshot, with an error, and gives it up. It is called once.
+func (h *Held) End(err error) {
+	h.stop.Set(err)
+	h.e.heldMu.Lock()
+	switch {
+	case h.previous != nil:
+		h.previous.next = h.next
+	case h.e.held == h:
+		h.e.held = h.next
+	}
+	if h.next != nil {
+		h.next.previous = h.previous
+	}
+	h.next, h.previous = nil, nil
+	h.e.heldMu.Unlock()
+	h.Release()
+}
+
+// stopHeld stops what reads held snapshots, as the database is being closed. None is held from then on.
+func (e *Engine) stopHeld() {
+	e.heldMu.Lock()
+	defer e.heldMu.Unlock()
+	e.heldOver = true
+	for h := e.held; h != nil; h = h.next {
+		h.stop.Set(ErrClosed)
+	}
 }
 
 // moveHeld moves every held snapshot that keeps a settled memtable alive. One that cannot be moved, for want of space or because what it
 // reads is damaged, keeps its memtables: it must not keep others from writing. The caller holds settling.
 func (e *Engine) moveHeld(ctx context.Context) error {
+	var list []*Held
 	e.heldMu.Lock()
-	list := make([]*Held, 0, len(e.held))
-	for h := range e.held {
+	for h := e.held; h != nil; h = h.next {
 		list = append(list, h)
 	}
 	e.heldMu.Unlock()
@@ -83,7 +128,7 @@ func (e *Engine) moveHeld(ctx context.Context) error {
 // move gives the snapshot roots of its own when its memtables are not in use any more.
 func (h *Held) move(ctx context.Context) error {
 	h.mu.Lock()
-	if h.closed {
+	if h.given {
 		h.mu.Unlock()
 		return nil
 	}
@@ -98,7 +143,7 @@ func (h *Held) move(ctx context.Context) error {
 		return err
 	}
 	h.mu.Lock()
-	if h.closed {
+	if h.given {
 		h.mu.Unlock()
 		v.Unref()
 		return nil

@@ -82,6 +82,18 @@ func (e *Engine) trimRecent() (gone []*view.Table) {
 type Reads struct {
 	Points []PointRead
 	Ranges []RangeRead
+	keys   []byte // of the points
+}
+
+// Reset forgets everything. It keeps the memory of so many points, and of keys of usual length.
+func (r *Reads) Reset(points int) {
+	if cap(r.Points) > points || cap(r.keys) > 64*points {
+		*r = Reads{}
+		return
+	}
+	clear(r.Points)
+	clear(r.Ranges)
+	r.Points, r.Ranges, r.keys = r.Points[:0], r.Ranges[:0], r.keys[:0]
 }
 
 // PointRead is one key.
@@ -99,7 +111,9 @@ type RangeRead struct {
 
 // AddPoint notes one key.
 func (r *Reads) AddPoint(keyspace uint32, key []byte) {
-	r.Points = append(r.Points, PointRead{keyspace, record.Hash(keyspace, key), append([]byte(nil), key...)})
+	from := len(r.keys)
+	r.keys = append(r.keys, key...) // where that moves them, earlier points keep the memory that they are in
+	r.Points = append(r.Points, PointRead{keyspace, record.Hash(keyspace, key), r.keys[from:len(r.keys):len(r.keys)]})
 }
 
 // Validate returns ErrConflict when anything in r was changed by a commit after the transaction began. It is called by the

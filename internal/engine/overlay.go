@@ -10,10 +10,15 @@ import (
 // Overlay is what a transaction has written so far, in the form in which reads look through it: small memtables with
 // numbers of their own, so that an iterator goes on seeing what it saw when it was opened.
 type Overlay struct {
+	pool   *memtable.Pool    // where the memory of the first table comes from and goes to
 	tables []*memtable.Table // newest first
+	layers []view.Layer
 	seq    uint64
 	size   int // of the newest table
 }
+
+// NewOverlay returns an empty overlay.
+func (e *Engine) NewOverlay() *Overlay { return &Overlay{pool: &e.overlays} }
 
 // leastOverlay is the arena of an overlay's first memtable; each further one is twice as large.
 const leastOverlay = 64 << 10
@@ -36,7 +41,11 @@ func (o *Overlay) add(c *command.Command) error {
 	size := len(c.Key) + len(c.Value)
 	for len(o.tables) == 0 || !o.tables[0].Fits(1, size) {
 		o.size = max(2*o.size, leastOverlay, 4*size)
-		t, err := memtable.New(o.size)
+		create := memtable.New
+		if o.size == leastOverlay {
+			create = o.pool.New // nearly all transactions need no more
+		}
+		t, err := create(o.size)
 		if err != nil {
 			return err
 		}
@@ -51,13 +60,13 @@ func (o *Overlay) add(c *command.Command) error {
 	return nil
 }
 
-// Layers returns what reads look through from now on.
+// Layers returns what reads look through from now on. It is valid until the next call.
 func (o *Overlay) Layers() []view.Layer {
-	layers := make([]view.Layer, len(o.tables))
-	for i, t := range o.tables {
-		layers[i] = view.Layer{Table: t, Seq: o.seq}
+	o.layers = o.layers[:0]
+	for _, t := range o.tables {
+		o.layers = append(o.layers, view.Layer{Table: t, Seq: o.seq})
 	}
-	return layers
+	return o.layers
 }
 
 // Free gives the memory up.
@@ -65,5 +74,5 @@ func (o *Overlay) Free() {
 	for _, t := range o.tables {
 		t.Free()
 	}
-	o.tables = nil
+	o.tables, o.layers = nil, nil
 }
