@@ -83,15 +83,10 @@ func TestAllocations(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	measureTransactions(t, db, keys, dst)
-	measure(t, "Put", 1, func() {
-		if err := db.Put(keys[0], dst[:100]); err != nil {
-			t.Fatal(err)
-		}
-	})
+	measureWrites(t, db, keys, dst)
 }
 
-func measureTransactions(t *testing.T, db *DB, keys [][]byte, dst []byte) {
+func measureWrites(t *testing.T, db *DB, keys [][]byte, dst []byte) {
 	update := func(fn func(tx *Tx) error) func() {
 		return func() {
 			if err := db.Update(fn); err != nil {
@@ -99,6 +94,11 @@ func measureTransactions(t *testing.T, db *DB, keys [][]byte, dst []byte) {
 			}
 		}
 	}
+	measure(t, "Put", 1, func() {
+		if err := db.Put(keys[0], dst[:100]); err != nil {
+			t.Fatal(err)
+		}
+	})
 	write := func(tx *Tx) error {
 		if _, err := tx.GetTo(dst, keys[0]); err != nil {
 			return err
