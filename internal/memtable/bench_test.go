@@ -245,3 +245,25 @@ func BenchmarkNewCursor(b *testing.B) {
 		}
 	})
 }
+
+func BenchmarkDeleteRange(b *testing.B) {
+	b.ReportAllocs()
+	table, err := New(1 << 20)
+	if err != nil {
+		b.Fatal(err)
+	}
+	key := make([]byte, 16)
+	n := uint64(0)
+	for b.Loop() {
+		if n++; n%RangeLimit == 0 {
+			table.Free()
+			if table, err = New(1 << 20); err != nil {
+				b.Fatal(err)
+			}
+		}
+		binary.BigEndian.PutUint64(key, n*0x9E3779B97F4A7C15)
+		binary.BigEndian.PutUint64(key[8:], n*0x9E3779B97F4A7C15+1000)
+		table.DeleteRange(1, key[:8], key[8:], n)
+	}
+	table.Free()
+}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"slices"
 	"sort"
+	"sync/atomic"
 )
 
 // Range says that the keys from Lo (included) to Hi (excluded; nil: to the end of the keyspace) were deleted at Seq: a
@@ -16,10 +17,19 @@ type Range struct {
 
 // rangeSet is what is known of the range deletes of a keyspace; immutable. The spans answer readers who may see all of
 // them, who are nearly all readers. The deletes answer those at older snapshots, at a cost in proportion to their number.
+//
+// Since a set is immutable each delete copies spans. So the newest ones have a short list of their own, and are laid over the others when
+// they have become many.
 type rangeSet struct {
 	deletes []ref  // all of them, in the order of their sequence numbers
-	spans   []span // without overlaps, sorted, each with its highest sequence number; neighbours differ in it
+	recent  []span // those of the newest deletes: without overlaps, sorted, each with its highest sequence number
+	spans   []span // the same of all others, none of which is newer than any of recent
+	list    atomic.Pointer[[]Range]
 }
+
+// mostRecent is how many spans recent has before they are laid over the others: what a delete copies, and what laying them over costs each
+// of them, are about the same then for as many deletes as there may be.
+const mostRecent = 64
 
 // span is a range of keys with the highest sequence number at which it was deleted.
 type span struct {
@@ -91,11 +101,25 @@ func (t *Table) DeleteRange(ks uint32, lo, hi []byte, seq uint64) {
 	if old == nil {
 		old = new(rangeSet)
 	}
-	// Readers know how many deletes there were, so that the list may go on in the same array.
-	set := &rangeSet{deletes: append(old.deletes, item), spans: withSpan(a, old.spans, added)}
-	t.beside.Add(int64(cap(set.deletes)-cap(old.deletes))*4 + int64(len(set.spans)-len(old.spans))*spanBytes)
+	set := old.with(a, item, added)
+	t.beside.Add(set.bytes() - old.bytes())
 	k.ranges.Store(set)
 	t.ranges.Add(1)
+}
+
+// with returns the set with one more delete, which is not older than any of the others.
+func (s *rangeSet) with(a *arena, item ref, added span) *rangeSet {
+	// Readers know how many deletes there were, so that the list may go on in the same array.
+	set := &rangeSet{deletes: append(s.deletes, item), recent: withSpan(a, s.recent, added), spans: s.spans}
+	if len(set.recent) > mostRecent {
+		set.spans, set.recent = laidOver(a, set.spans, set.recent), nil
+	}
+	return set
+}
+
+// bytes is what the set takes beside the arena. What Ranges makes of it is not counted: it goes with the next delete.
+func (s *rangeSet) bytes() int64 {
+	return int64(cap(s.deletes))*refBytes + int64(len(s.recent)+len(s.spans))*spanBytes
 }
 
 // rangeSpan returns the span that a range delete in the arena covers.
@@ -127,6 +151,48 @@ func withSpan(a *arena, spans []span, added span) []span {
 		out = append(out, spans[to+1:]...)
 	}
 	return out
+}
+
+// laidOver returns the spans of which those in front hide the others.
+func laidOver(a *arena, spans, front []span) []span {
+	if len(spans) == 0 {
+		return front
+	}
+	out := make([]span, 0, len(spans)+2*len(front))
+	i, rest := 0, spans[0] // what is left of spans[i]
+	next := func() {
+		if i++; i < len(spans) {
+			rest = spans[i]
+		}
+	}
+	for _, f := range front {
+		for ; i < len(spans) && rest.hi.compare(a, f.lo) <= 0; next() {
+			out = appendJoined(a, out, rest)
+		}
+		if i < len(spans) && rest.lo.compare(a, f.lo) < 0 {
+			out = appendJoined(a, out, span{rest.lo, f.lo, rest.seq})
+		}
+		for i < len(spans) && rest.hi.compare(a, f.hi) <= 0 {
+			next()
+		}
+		if i < len(spans) && rest.lo.compare(a, f.hi) < 0 {
+			rest.lo = f.hi
+		}
+		out = appendJoined(a, out, f)
+	}
+	for ; i < len(spans); next() {
+		out = appendJoined(a, out, rest)
+	}
+	return out
+}
+
+// covering returns the span that covers key.
+func covering(a *arena, spans []span, key []byte) (s span, ok bool) {
+	i := sort.Search(len(spans), func(i int) bool { return spans[i].hi.above(a, key) })
+	if i == len(spans) || spans[i].lo.above(a, key) {
+		return span{}, false
+	}
+	return spans[i], true
 }
 
 // appendJoined appends a span, or extends the last one by it where both touch and have the same sequence number.
@@ -169,12 +235,14 @@ func (t *Table) Covered(ks uint32, key []byte, seq uint64) uint64 {
 		return 0
 	}
 	a := &t.arena
-	i := sort.Search(len(set.spans), func(i int) bool { return set.spans[i].hi.above(a, key) })
-	if i == len(set.spans) || set.spans[i].lo.above(a, key) {
-		return 0
+	newest, ok := covering(a, set.recent, key)
+	if !ok {
+		if newest, ok = covering(a, set.spans, key); !ok {
+			return 0
+		}
 	}
-	if set.spans[i].seq <= seq {
-		return set.spans[i].seq
+	if newest.seq <= seq {
+		return newest.seq
 	}
 	for n := set.visible(a, seq); n > 0; n-- {
 		s := a.rangeSpan(set.deletes[n-1])
@@ -186,7 +254,7 @@ func (t *Table) Covered(ks uint32, key []byte, seq uint64) uint64 {
 }
 
 // Ranges returns which ranges of a keyspace are deleted for a reader at seq, each with the highest sequence number up to
-// seq at which it was: sorted, without overlaps, and as few as possible.
+// seq at which it was: sorted, without overlaps, and as few as possible. They belong to the table.
 func (t *Table) Ranges(ks uint32, seq uint64) []Range {
 	set := t.rangesOf(ks)
 	if set == nil {
@@ -196,11 +264,21 @@ func (t *Table) Ranges(ks uint32, seq uint64) []Range {
 	if n := set.visible(a, seq); n < len(set.deletes) {
 		set = t.pastRanges(t.keyspace(ks), set, n)
 	}
-	ranges := make([]Range, len(set.spans))
-	for i, s := range set.spans {
-		ranges[i] = Range{Lo: slices.Clip(s.lo.key(a)), Hi: slices.Clip(s.hi.key(a)), Seq: s.seq}
+	return set.ranges(a)
+}
+
+// ranges returns all spans as ranges. They are made when first asked for: each walk asks.
+func (s *rangeSet) ranges(a *arena) []Range {
+	if list := s.list.Load(); list != nil {
+		return *list
 	}
-	return ranges
+	spans := laidOver(a, s.spans, s.recent)
+	list := make([]Range, len(spans))
+	for i, s := range spans {
+		list[i] = Range{Lo: slices.Clip(s.lo.key(a)), Hi: slices.Clip(s.hi.key(a)), Seq: s.seq}
+	}
+	s.list.Store(&list)
+	return list
 }
 
 // pastRanges returns the set as it was after its first n deletes. It remembers the last answer, since whoever reads at an
@@ -210,9 +288,9 @@ func (t *Table) pastRanges(k *keyspace, set *rangeSet, n int) *rangeSet {
 	if past != nil && len(past.deletes) == n {
 		return past
 	}
-	past = &rangeSet{deletes: set.deletes[:n]}
-	for _, d := range past.deletes {
-		past.spans = withSpan(&t.arena, past.spans, t.arena.rangeSpan(d))
+	past = new(rangeSet)
+	for _, d := range set.deletes[:n] {
+		past = past.with(&t.arena, d, t.arena.rangeSpan(d))
 	}
 	k.past.Store(past)
 	return past
