@@ -161,6 +161,30 @@ func BenchmarkTransaction(b *testing.B) {
 	})
 }
 
+// A queue: each step puts a key behind the others, and takes the first one. It has a thousand keys at a time.
+func BenchmarkQueue(b *testing.B) {
+	db := benchDB(b)
+	key, value := make([]byte, 8), make([]byte, benchValue)
+	b.ReportAllocs()
+	for n := uint64(0); b.Loop(); n++ {
+		binary.BigEndian.PutUint64(key, n)
+		if err := db.Put(key, value); err != nil {
+			b.Fatal(err)
+		}
+		if n < 1000 {
+			continue
+		}
+		it := db.Iter(nil)
+		if !it.First() || binary.BigEndian.Uint64(it.Key()) != n-1000 {
+			b.Fatal(n, it.Key(), it.Err())
+		}
+		if err := db.Delete(it.Key()); err != nil {
+			b.Fatal(err)
+		}
+		it.Close()
+	}
+}
+
 const benchRecords = 1_000_000
 
 func BenchmarkSettled(b *testing.B) {

@@ -35,9 +35,8 @@ type Iterator struct {
 
 func failedIterator(err error) *Iterator { return &Iterator{err: err} }
 
-// newIterator opens an iterator and takes the snapshot over.
-func newIterator(s engine.Snapshot, ks *engine.Keyspace, o *IterOptions, overlay []view.Layer, stop *view.Stop) *Iterator {
-	walk := view.IteratorOptions{Overlay: overlay, Stop: stop}
+// newIterator opens an iterator and takes the snapshot over. walk says what o does not.
+func newIterator(s engine.Snapshot, ks *engine.Keyspace, o *IterOptions, walk view.IteratorOptions) *Iterator {
 	if o != nil {
 		walk.Lower, walk.Upper, walk.KeysOnly, walk.Once = bytes.Clone(o.Lower), bytes.Clone(o.Upper), o.KeysOnly, o.Once
 	}
@@ -46,7 +45,7 @@ func newIterator(s engine.Snapshot, ks *engine.Keyspace, o *IterOptions, overlay
 		s.Release()
 		return failedIterator(err)
 	}
-	return &Iterator{it: it, snap: s, stop: stop}
+	return &Iterator{it: it, snap: s, stop: walk.Stop}
 }
 
 // none is what every move answers where there is no iterator.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pandodb/pando/internal/engine"
+	"github.com/pandodb/pando/internal/view"
 )
 
 // Keyspace is one map of keys to values. It is safe for concurrent use. Each call reads from a snapshot of its own and
@@ -137,7 +138,7 @@ func (k *Keyspace) Iter(o *IterOptions) *Iterator {
 	if err != nil {
 		return failedIterator(err)
 	}
-	return newIterator(s, k.ks, o, nil, k.db.e.Stop())
+	return newIterator(s, k.ks, o, view.IteratorOptions{Stop: k.db.e.Stop()})
 }
 
 // Range walks over the pairs in [lo, hi) in the order of their keys; a nil bound is open. A pair is valid for its step only.

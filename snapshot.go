@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 
 	"github.com/pandodb/pando/internal/engine"
+	"github.com/pandodb/pando/internal/view"
 )
 
 // Snapshot reads the database as it was at one moment. It is safe for concurrent use. It must be closed; then it, and the
@@ -82,7 +83,7 @@ func (s *Snapshot) Iter(o *IterOptions) *Iterator {
 	if err != nil {
 		return failedIterator(err)
 	}
-	return newIterator(snap, s.ks.ks, o, nil, s.state.held.Stop())
+	return newIterator(snap, s.ks.ks, o, view.IteratorOptions{Stop: s.state.held.Stop()})
 }
 
 // Range walks over the pairs in [lo, hi) in the order of their keys; a nil bound is open. A pair is valid for its step only.

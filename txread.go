@@ -97,7 +97,9 @@ func (tx *Tx) Iter(o *IterOptions) *Iterator {
 	} else {
 		tx.readRange(o.Lower, o.Upper)
 	}
-	return newIterator(snap, tx.ks.ks, o, slices.Clone(layers), tx.state.held.Stop())
+	return newIterator(snap, tx.ks.ks, o, view.IteratorOptions{
+		Overlay: slices.Clone(layers), Stop: tx.state.held.Stop(), Leads: tx.state.mode == exclusive,
+	})
 }
 
 // Range walks over the pairs in [lo, hi) in the order of their keys; a nil bound is open. A pair is valid for its step only.

@@ -33,6 +33,7 @@ import (
 	"github.com/pandodb/pando/internal/cache"
 	"github.com/pandodb/pando/internal/commit"
 	"github.com/pandodb/pando/internal/epoch"
+	"github.com/pandodb/pando/internal/gap"
 	"github.com/pandodb/pando/internal/layout"
 	"github.com/pandodb/pando/internal/memtable"
 	"github.com/pandodb/pando/internal/root"
@@ -68,6 +69,7 @@ type Engine struct {
 	sink     uint64    // keeps prefetches; the leader's
 
 	arenas     memtable.Pool  // memory of settled memtables for the next one
+	gaps       gap.Set        // changed by who leads
 	overlays   memtable.Pool  // memory of a transaction's overlay for that of the next one
 	foreseeing atomic.Bool    // memory is asked for ahead
 	foreseen   sync.WaitGroup // whoever asks, and whoever makes a segment of the log ready; the leader begins it

@@ -220,6 +220,9 @@ func (s Snapshot) Iterator(ks *Keyspace, o *view.IteratorOptions) (*view.Iterato
 		return nil, err
 	}
 	o.Keyspace, o.Seq, o.Now, o.Hid, o.NoSeek = ks.ID, s.Seq, s.e.Now(), &s.e.clock.used, ks.noSeek
+	if ks.ordered() {
+		o.Gaps, o.Noter = s.e.gaps.Of(ks.ID), s.e // after the sequence number was taken
+	}
 	return s.View.NewIterator(o), nil
 }
 

@@ -198,10 +198,14 @@ func (e *Engine) apply(t *memtable.Table, first uint64, commands []byte) {
 // applySeen is apply for the commands that were given to look.
 func (e *Engine) applySeen(t *memtable.Table, first uint64) {
 	a := &e.ahead
+	gaps := !e.gaps.Empty()
 	d, seq := a.rest, first
 	for more := true; more; {
 		if a.n > 1 {
 			e.sink += t.Prefetch(a.hashes[:a.n])
+		}
+		if gaps {
+			e.closeGaps(a.commands[:a.n])
 		}
 		for i := range a.n {
 			e.applyOne(t, &a.commands[i], a.hashes[i], seq)

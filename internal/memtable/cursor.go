@@ -155,25 +155,28 @@ func (c *Cursor) Deleted() bool {
 }
 
 // TakeInline returns several pairs at once, from the one that the cursor stands at on, as many as there is room for: in the only run, and
-// over tombstones, those with values that lie in the table and never expire. It returns how many there are. The cursor then stands at what
-// follows them.
-func (c *Cursor) TakeInline(pairs []record.Pair) (n int) {
+// over tombstones, those with values that lie in the table and never expire. It returns how many there are, and how many tombstones it
+// passed; after many of those alone it leaves the rest to the next call. The cursor then stands at what follows.
+func (c *Cursor) TakeInline(pairs []record.Pair) (n, tombstones int) {
 	if !c.valid || len(c.sources) != 1 {
-		return 0
+		return 0, 0
 	}
 	s := &c.sources[0]
-	for more := true; more && s.at < len(s.run.entries) && n < len(pairs); {
+	for more := true; more && s.at < len(s.run.entries) && n < len(pairs) && (n > 0 || tombstones < manyTombstones); {
 		if !s.warm.holds(s.at) {
 			c.warmForward(s, s.at)
 		}
 		to := min(s.warm.batch.to, s.at+len(pairs)-n)
 		taken, passed := c.takeFrom(s.run.entries[s.at:to], pairs[n:])
-		n, s.at, more = n+taken, s.at+passed, s.at+passed == to
+		n, tombstones, s.at, more = n+taken, tombstones+passed-taken, s.at+passed, s.at+passed == to
 	}
 	c.valid = false
 	c.step(s)
-	return n
+	return n, tombstones
 }
+
+// manyTombstones is how many tombstones are passed without a pair in between.
+const manyTombstones = 256
 
 // takeFrom is TakeInline for some entries, for which there is room. It returns how many of them it has passed, too.
 func (c *Cursor) takeFrom(entries []entry, pairs []record.Pair) (n, passed int) {

@@ -351,7 +351,7 @@ func (h *harness) tombstones(c *Cursor, keys []string, ks uint32, seq uint64) in
 // takeInline takes pairs from a cursor that stands at the key number place, and returns how many keys are before it then.
 func (h *harness) takeInline(c *Cursor, keys []string, place int, ks uint32, seq uint64) int {
 	pairs := make([]record.Pair, 1+h.rnd.IntN(5))
-	n := c.TakeInline(pairs)
+	n, _ := c.TakeInline(pairs)
 	to := len(keys)
 	if c.valid {
 		to = sort.SearchStrings(keys, string(c.Key()))

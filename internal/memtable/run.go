@@ -28,11 +28,15 @@ type run struct {
 const sampleSpacing = 16
 
 func makeRun(entries []entry, prefix int) *run {
-	r := &run{entries: entries, prefix: prefix, samples: make([]uint64, 0, (len(entries)+sampleSpacing-1)/sampleSpacing)}
-	for i := 0; i < len(entries); i += sampleSpacing {
-		r.samples = append(r.samples, entries[i].head)
+	return &run{entries: entries, prefix: prefix, samples: appendSamples(make([]uint64, 0, (len(entries)+sampleSpacing-1)/sampleSpacing), entries)}
+}
+
+// appendSamples goes on with the samples of entries.
+func appendSamples(samples []uint64, entries []entry) []uint64 {
+	for i := len(samples) * sampleSpacing; i < len(entries); i += sampleSpacing {
+		samples = append(samples, entries[i].head)
 	}
-	return r
+	return samples
 }
 
 // headAt returns the 8 bytes of key from offset on as a big-endian integer, padded with zeros.
@@ -143,9 +147,14 @@ func sharedPrefix(a *arena, runs []*run) int {
 	return prefix
 }
 
-// merged returns one run of the keys of two.
+// merged returns one run of the keys of two, the older of which nobody else will merge: where keys come in order it goes on in the same
+// array, in which those who have the older run do not look so far.
 func merged(a *arena, x, y *run) *run {
 	prefix := sharedPrefix(a, []*run{x, y})
+	if prefix == x.prefix && bytes.Compare(x.lastKey(a), y.firstKey(a)) < 0 {
+		entries := appendThrough(x.entries, y.entries, y.through(a, prefix))
+		return &run{entries: entries, samples: appendSamples(x.samples, entries), prefix: prefix}
+	}
 	out := make([]entry, 0, len(x.entries)+len(y.entries))
 	lx, ly := x.through(a, prefix), y.through(a, prefix)
 	if bytes.Compare(x.lastKey(a), y.firstKey(a)) > 0 {

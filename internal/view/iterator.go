@@ -5,6 +5,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/pandodb/pando/internal/gap"
 	"github.com/pandodb/pando/internal/memtable"
 	"github.com/pandodb/pando/internal/page"
 	"github.com/pandodb/pando/internal/record"
@@ -28,6 +29,9 @@ type IteratorOptions struct {
 	Overlay      []Layer      // newest first
 	Stop         *Stop        // what makes the iterator stop
 	Hid          *atomic.Bool // set when an expired record was passed over
+	Gaps         gap.Gaps     // where nothing is to be seen at Seq: the walk leaps over them
+	Noter        Noter        // whom to tell of others; nil: nobody
+	Leads        bool         // whoever walks leads commits
 	NoSeek       error        // what seeking fails with, since the keyspace keeps no order; nil: it does. There are no bounds then
 }
 
@@ -96,6 +100,7 @@ type Iterator struct {
 	paired  bool // no source has any, so that a walk forward decodes several pairs at once; see pair.go
 	ahead   bool // it does: the sources stand behind all that has been decoded
 	front   front
+	hole    hole
 	parts   parts
 	sources []source
 	memory  *cursors // of sources, and of the iterator itself
@@ -112,6 +117,7 @@ func (v *View) NewIterator(o *IteratorOptions) *Iterator {
 	it := &memory.it
 	it.o, it.view, it.now, it.stop, it.memory, it.batch = *o, v, o.Now, o.Stop, memory, &memory.batch
 	it.sources = openSources(memory, o.Overlay, v.Tables, o.Keyspace, o.Seq)
+	it.hole.start, it.hole.overlay = memory.hole, memory.overlay
 	it.merged = len(it.sources) > 0
 	for i := range it.sources {
 		it.ranged = it.ranged || len(it.sources[i].ranges) > 0
@@ -155,6 +161,7 @@ func (it *Iterator) next() bool {
 			return it.decodeForward()
 		}
 	} else if it.ahead {
+		it.hole.begin(it.o.Gaps)
 		return it.pairForward()
 	}
 	return it.slowNext()
@@ -217,6 +224,7 @@ func (it *Iterator) slowNext() bool {
 	if it.fast {
 		it.slowDown()
 		it.settled.at++
+		it.hole.begin(it.o.Gaps)
 		return it.pairForward()
 	}
 	key := it.here().Key
@@ -224,6 +232,7 @@ func (it *Iterator) slowNext() bool {
 		key = it.turnForward(key)
 	}
 	it.advance(key)
+	it.hole.begin(it.o.Gaps)
 	return it.findForward()
 }
 
@@ -256,6 +265,7 @@ func (it *Iterator) prevMerged() bool {
 	} else {
 		it.turnBackward(key)
 	}
+	it.hole.begin(it.o.Gaps)
 	return it.findBackward()
 }
 
@@ -267,7 +277,7 @@ func (it *Iterator) First() bool {
 	if it.parts.both {
 		return it.firstOfBoth()
 	}
-	return it.seekForward(it.o.Lower, it.settled.seekFirst())
+	return it.seekForward(it.o.Lower, true)
 }
 
 // Last moves to the last pair.
@@ -278,7 +288,7 @@ func (it *Iterator) Last() bool {
 	if it.parts.both {
 		return it.lastOfBoth()
 	}
-	return it.seekBackward(it.o.Upper, it.settled.seekLast())
+	return it.seekBackward(it.o.Upper, true)
 }
 
 // SeekGE moves to the first pair whose key is not below key.
@@ -292,7 +302,7 @@ func (it *Iterator) SeekGE(key []byte) bool {
 	if !it.usable() {
 		return false
 	}
-	return it.seekForward(key, it.settled.seekGE(key))
+	return it.seekForward(key, false)
 }
 
 // SeekLT moves to the last pair whose key is below key.
@@ -309,47 +319,77 @@ func (it *Iterator) SeekLT(key []byte) bool {
 	if !it.usable() {
 		return false
 	}
-	return it.seekBackward(key, it.settled.seekLT(key))
+	return it.seekBackward(key, false)
 }
 
-func (it *Iterator) seekForward(key []byte, settled bool) bool {
+// seekForward moves to the first pair that is not below key; first tells that this is the first of the walk.
+func (it *Iterator) seekForward(key []byte, first bool) bool {
 	it.grown = 0
 	if !it.merged {
-		return it.takeForward(settled)
+		return it.takeForward(it.seekSettled(key, first))
 	}
 	it.reverse, it.ahead, it.fast = false, false, false
 	it.n, it.ready = 0, 0
+	it.hole.beginAt(it.o.Gaps, key, false)
+	to, over := it.o.Gaps.After(key, it.o.Seq)
 	for i := range it.sources {
 		s := &it.sources[i]
 		switch {
-		case s.cursor == nil:
+		case s.cursor == nil || over && i >= it.hole.overlay:
 		case key == nil:
 			s.set(s.cursor.First())
 		default:
 			s.set(s.cursor.SeekGE(key))
 		}
 	}
+	if over {
+		it.moveForward(to)
+	} else {
+		it.seekSettled(key, first)
+	}
 	return it.findForward()
 }
 
-func (it *Iterator) seekBackward(key []byte, settled bool) bool {
+func (it *Iterator) seekSettled(key []byte, first bool) bool {
+	if first {
+		return it.settled.seekFirst()
+	}
+	return it.settled.seekGE(key)
+}
+
+// seekBackward moves to the last pair that is below key; last tells that this is the last of the walk.
+func (it *Iterator) seekBackward(key []byte, last bool) bool {
 	it.grown = 0
 	if !it.merged {
-		return it.takeBackward(settled)
+		return it.takeBackward(it.seekSettledBack(key, last))
 	}
 	it.reverse, it.ahead, it.fast = true, false, false
 	it.n, it.ready = 0, 0
+	it.hole.beginAt(it.o.Gaps, key, true)
+	to, over := it.o.Gaps.Before(key, it.o.Seq)
 	for i := range it.sources {
 		s := &it.sources[i]
 		switch {
-		case s.cursor == nil:
+		case s.cursor == nil || over && i >= it.hole.overlay:
 		case key == nil:
 			s.set(s.cursor.Last())
 		default:
 			s.set(s.cursor.SeekLT(key))
 		}
 	}
+	if over {
+		it.moveBackward(to)
+	} else {
+		it.seekSettledBack(key, last)
+	}
 	return it.findBackward()
+}
+
+func (it *Iterator) seekSettledBack(key []byte, last bool) bool {
+	if last {
+		return it.settled.seekLast()
+	}
+	return it.settled.seekLT(key)
 }
 
 // takeForward shows the settled pair to which the walk has moved, or the next one that has not expired.
@@ -469,7 +509,7 @@ func (it *Iterator) Close() error {
 	it.end(afterLast)
 	it.enterSettled()
 	err, memory, env := it.err, it.memory, it.view.env
-	memory.settled = it.settled.close()
+	memory.settled, memory.hole = it.settled.close(), it.hole.start
 	*it = Iterator{}
 	env.giveBack(memory)
 	return err

@@ -54,6 +54,8 @@ type cursors struct {
 	used    int
 	batch   page.Batch
 	settled layout.Cursor // closed, to be recycled; nil: there is none
+	hole    []byte        // of the iterator
+	overlay int           // sources that are of an overlay, which are the first
 }
 
 // next returns a cursor.
@@ -88,6 +90,7 @@ func openSources(memory *cursors, overlay []Layer, tables []*Table, keyspace uin
 	for _, l := range overlay {
 		memory.append(l.Table, keyspace, l.Seq)
 	}
+	memory.overlay = len(memory.sources)
 	for _, t := range tables {
 		memory.append(t.Table, keyspace, seq)
 	}

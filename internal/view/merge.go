@@ -14,20 +14,28 @@ func (it *Iterator) findForward() bool {
 	for {
 		at := it.lowest()
 		if at < 0 {
-			return it.end(afterLast)
+			return it.endForward()
 		}
 		key := it.keyOf(at)
 		if it.o.Upper != nil && bytes.Compare(key, it.o.Upper) >= 0 {
-			return it.end(afterLast)
+			return it.endForward()
 		}
 		if it.consider(at, key) {
+			it.noteForward(key)
 			return true
 		}
-		if at == len(it.sources) && it.skipForward(key) {
+		it.hole.pass(key, 1)
+		if it.hole.due() && it.leapForward(key) || at == len(it.sources) && it.skipForward(key) {
 			continue
 		}
 		it.advance(key)
 	}
+}
+
+// endForward ends a move forward, which has found nothing.
+func (it *Iterator) endForward() bool {
+	it.noteForward(nil)
+	return it.end(afterLast)
 }
 
 // slowDown ends fast steps among merged sources: the settled source stands on the pair, and not on one before it in the batch.
@@ -41,20 +49,28 @@ func (it *Iterator) findBackward() bool {
 	for {
 		at := it.highest()
 		if at < 0 {
-			return it.end(beforeFirst)
+			return it.endBackward()
 		}
 		key := it.keyOf(at)
 		if it.o.Lower != nil && bytes.Compare(key, it.o.Lower) < 0 {
-			return it.end(beforeFirst)
+			return it.endBackward()
 		}
 		if it.consider(at, key) {
+			it.noteBackward(key, true)
 			return true
 		}
-		if at == len(it.sources) && it.skipBackward(key) {
+		it.hole.passBack(key)
+		if it.hole.due() && it.leapBackward(key) || at == len(it.sources) && it.skipBackward(key) {
 			continue
 		}
 		it.retreat(key)
 	}
+}
+
+// endBackward ends a move backward, which has found nothing.
+func (it *Iterator) endBackward() bool {
+	it.noteBackward(nil, false)
+	return it.end(beforeFirst)
 }
 
 // consider shows the pair of source at, unless it is deleted, hidden or expired.

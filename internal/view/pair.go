@@ -19,6 +19,9 @@ func (it *Iterator) pairForward() bool {
 	it.at, it.ahead = onPair, true
 	for {
 		d.catchUp()
+		if it.hole.due() && it.leapPairs() {
+			continue
+		}
 		from := d.at
 		if n, settled := it.merge(it.grow()); n > 0 {
 			if settled == page.BatchMost && d.at == from+settled {
@@ -26,16 +29,41 @@ func (it *Iterator) pairForward() bool {
 			}
 			it.n = 0
 			it.holds(n)
+			it.noteForward(it.batch.Pairs[0].Key)
 			return true
+		}
+		if it.hole.due() {
+			continue
 		}
 		if it.showAlone() {
 			it.n, it.ready = 0, 0
+			it.noteForward(it.here().Key)
 			return true
 		}
 		if !d.valid && !it.front.lead.valid {
-			return it.end(afterLast)
+			return it.endForward()
 		}
 	}
+}
+
+// leapPairs goes on behind the gap, if there is one, in which all lies that comes next.
+func (it *Iterator) leapPairs() bool {
+	s, d := it.front.lead, &it.settled
+	if !s.valid {
+		it.hole.look = math.MaxInt
+		return false // what has settled is not passed over here
+	}
+	key := s.key
+	if d.valid {
+		if d.load(); bytes.Compare(d.key, key) < 0 {
+			key = d.key
+		}
+	}
+	if !it.leapForward(key) {
+		return false
+	}
+	it.front.choose(it.sources)
+	return true
 }
 
 // merge decodes what comes next, at most so many pairs: up to the end of the settled page, or to what is shown alone.
@@ -47,7 +75,7 @@ func (it *Iterator) merge(most int) (n, settled int) {
 		s, same := f.lead, false
 		if it.deleted >= manyDeleted && d.valid && s.valid && f.bound == nil {
 			added := it.passDeleted(n, most)
-			if n, settled = n+added, settled+added; n == most || d.at == d.limit {
+			if n, settled = n+added, settled+added; n == most || d.at == d.limit || it.waits(n) {
 				return n, settled
 			}
 		}
@@ -67,8 +95,12 @@ func (it *Iterator) merge(most int) (n, settled int) {
 			return n, settled
 		}
 		if !d.valid && it.o.Upper == nil && f.bound == nil {
-			n += s.cursor.TakeInline(it.batch.Pairs[n:most])
-			if s.set(s.cursor.Valid()); n == most || !s.valid {
+			first := s.key
+			taken, passed := s.cursor.TakeInline(it.batch.Pairs[n:most])
+			if n += taken; n == 0 && passed > 0 {
+				it.hole.pass(first, passed)
+			}
+			if s.set(s.cursor.Valid()); n == most || !s.valid || it.waits(n) {
 				return n, settled
 			}
 		}
@@ -79,7 +111,9 @@ func (it *Iterator) merge(most int) (n, settled int) {
 		} else if !s.cursor.Deleted() {
 			return n, settled
 		} else {
-			it.deleted++
+			if it.deleted++; n == 0 {
+				it.hole.pass(s.key, 1)
+			}
 		}
 		if same {
 			d.at++ // an older record of the key
@@ -88,10 +122,15 @@ func (it *Iterator) merge(most int) (n, settled int) {
 				return n, settled
 			}
 		}
-		f.next(it.sources)
+		if f.next(it.sources); it.waits(n) {
+			return n, settled
+		}
 	}
 	return n, settled
 }
+
+// waits reports whether the merge, which has decoded n pairs, is to have a look at gaps before it goes on.
+func (it *Iterator) waits(n int) bool { return n == 0 && it.hole.due() }
 
 // manyDeleted is after how many tombstones in a row, with less than a batch of settled pairs between two, more are taken to follow.
 const manyDeleted = 8
@@ -107,6 +146,9 @@ func (it *Iterator) passDeleted(n, most int) (added int) {
 		return 0
 	}
 	if added, d.at, it.passed = it.batch.Without(n, most-n, d.page, d.at, d.limit, keys); it.passed > 0 {
+		if n+added == 0 {
+			it.hole.pass(keys[0], it.passed)
+		}
 		s.set(s.cursor.Skip(it.passed))
 	}
 	return added

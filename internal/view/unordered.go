@@ -74,7 +74,7 @@ func (it *Iterator) firstOfBoth() bool {
 
 func (it *Iterator) lastOfBoth() bool {
 	it.enterMemory()
-	return it.seekBackward(nil, false) || it.lastSettled()
+	return it.seekBackward(nil, true) || it.lastSettled()
 }
 
 // prevOfBoth is slowPrev from a pair.
@@ -102,7 +102,7 @@ func (it *Iterator) remainingForward(ok bool) bool {
 		return it.end(afterLast)
 	}
 	it.enterMemory()
-	return it.seekForward(nil, false)
+	return it.seekForward(nil, true)
 }
 
 func (it *Iterator) remainingBackward(ok bool) bool {
