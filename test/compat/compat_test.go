@@ -16,16 +16,23 @@ import (
 	"github.com/pandodb/pando/vfs/memfs"
 )
 
-var update = flag.Bool("update", false, "write the database of the present format anew")
+var update = flag.Bool("update", false, "write the databases of the present format anew")
 
 const dir = "db"
 
-// formats lists every format that was ever released, with what its database holds.
-var formats = []struct {
-	name string
-	want func() content
-}{
-	{"v1", firstFormat},
+// stored is a database that is kept.
+type stored struct {
+	name    string
+	want    func() content
+	write   func(t *testing.T) *memfs.FS // makes it anew; nil where its format is not the present one
+	layout  pando.Layout                 // of all keyspaces but the default one
+	changed string                       // the keyspace that the tests write to, which has a key that expires
+}
+
+// formats lists every format that was ever released, with what its databases hold.
+var formats = []stored{
+	{"v1", firstFormat, write, pando.Tree, "default"},
+	{"v1-hash", firstHashFormat, writeHash, pando.Hash, "table"},
 }
 
 // content is what a database holds: keyspace, then key, then value.
@@ -117,23 +124,29 @@ func options(fsys vfs.FS) *pando.Options {
 func file(name string) string { return "testdata/" + name + ".txt" }
 
 func TestFormats(t *testing.T) {
-	if *update {
-		must(t, os.WriteFile(file(formats[len(formats)-1].name), []byte(dump(t, write(t), dir)), 0o644))
-	}
 	for _, f := range formats {
 		t.Run(f.name, func(t *testing.T) {
-			text, err := os.ReadFile(file(f.name))
-			must(t, err)
-			fsys := restore(t, string(text))
-			t.Run("read-only", func(t *testing.T) { readOnly(t, fsys.KillImage(), f.want()) })
-			t.Run("read and write", func(t *testing.T) { readAndWrite(t, fsys.KillImage(), f.want()) })
-			t.Run("salvage", func(t *testing.T) { salvage(t, fsys.KillImage(), f.want()) })
+			if *update && f.write != nil {
+				must(t, os.WriteFile(file(f.name), []byte(dump(t, f.write(t), dir)), 0o644))
+			}
+			fsys := load(t, f.name)
+			t.Run("read-only", func(t *testing.T) { f.readOnly(t, fsys.KillImage()) })
+			t.Run("read and write", func(t *testing.T) { f.readAndWrite(t, fsys.KillImage()) })
+			t.Run("salvage", func(t *testing.T) { f.salvage(t, fsys.KillImage()) })
 		})
 	}
 }
 
+// load makes the files of a stored database.
+func load(t *testing.T, name string) *memfs.FS {
+	t.Helper()
+	text, err := os.ReadFile(file(name))
+	must(t, err)
+	return restore(t, string(text))
+}
+
 // expect compares what a database holds, and checks it.
-func expect(t *testing.T, db *pando.DB, want content) {
+func (f stored) expect(t *testing.T, db *pando.DB, want content) {
 	t.Helper()
 	infos, err := db.Keyspaces()
 	must(t, err)
@@ -143,6 +156,9 @@ func expect(t *testing.T, db *pando.DB, want content) {
 	for name, pairs := range want {
 		k, err := db.Keyspace(name, nil)
 		must(t, err)
+		if l := k.Layout(); l != f.layout && name != "default" {
+			t.Errorf("keyspace %q has the layout %v, want %v", name, l, f.layout)
+		}
 		got := map[string]string{}
 		for key, value := range k.Range(nil, nil) {
 			got[string(key)] = string(value)
@@ -168,16 +184,17 @@ func expect(t *testing.T, db *pando.DB, want content) {
 	must(t, report.Err())
 }
 
-func readOnly(t *testing.T, fsys vfs.FS, want content) {
+func (f stored) readOnly(t *testing.T, fsys vfs.FS) {
 	o := options(fsys)
 	o.ReadOnly = true
 	db, err := pando.Open(dir, o)
 	must(t, err)
-	expect(t, db, want)
+	f.expect(t, db, f.want())
 	must(t, db.Close())
 }
 
-func readAndWrite(t *testing.T, fsys vfs.FS, want content) {
+func (f stored) readAndWrite(t *testing.T, fsys vfs.FS) {
+	want := f.want()
 	reopen := func(fn func(db *pando.DB)) {
 		t.Helper()
 		db, err := pando.Open(dir, options(fsys))
@@ -186,27 +203,29 @@ func readAndWrite(t *testing.T, fsys vfs.FS, want content) {
 		must(t, db.Close())
 	}
 	reopen(func(db *pando.DB) {
-		expect(t, db, want)
-		at, err := db.Default().Expiry([]byte("expires"))
+		f.expect(t, db, want)
+		k, err := db.Keyspace(f.changed, nil)
+		must(t, err)
+		at, err := k.Expiry([]byte("expires"))
 		if must(t, err); !at.Equal(endOfTime) {
 			t.Errorf("the expiring key expires at %v", at)
 		}
-		must(t, db.Put([]byte("key 001"), []byte("new")))
-		must(t, db.Delete([]byte("key 002")))
-		want["default"]["key 001"] = "new"
-		delete(want["default"], "key 002")
+		must(t, k.Put([]byte("key 001"), []byte("new")))
+		must(t, k.Delete([]byte("key 002")))
+		want[f.changed]["key 001"] = "new"
+		delete(want[f.changed], "key 002")
 		must(t, db.Checkpoint(context.Background()))
-		expect(t, db, want)
+		f.expect(t, db, want)
 	})
 	reopen(func(db *pando.DB) {
-		expect(t, db, want)
+		f.expect(t, db, want)
 		must(t, db.Compact(context.Background(), pando.CompactOptions{}))
-		expect(t, db, want)
+		f.expect(t, db, want)
 	})
-	reopen(func(db *pando.DB) { expect(t, db, want) })
+	reopen(func(db *pando.DB) { f.expect(t, db, want) })
 }
 
-func salvage(t *testing.T, fsys vfs.FS, want content) {
+func (f stored) salvage(t *testing.T, fsys vfs.FS) {
 	report, err := pando.Salvage(context.Background(), dir, "new", options(fsys))
 	must(t, err)
 	if len(report.Lost) > 0 || report.Older > 0 {
@@ -214,15 +233,13 @@ func salvage(t *testing.T, fsys vfs.FS, want content) {
 	}
 	db, err := pando.Open("new", options(fsys))
 	must(t, err)
-	expect(t, db, want)
+	f.expect(t, db, f.want())
 	must(t, db.Close())
 }
 
 // A database of a later format is refused, by its number, and is left as it is.
 func TestLaterFormatIsRefused(t *testing.T) {
-	text, err := os.ReadFile(file(formats[len(formats)-1].name))
-	must(t, err)
-	fsys := restore(t, string(text))
+	fsys := load(t, formats[len(formats)-1].name)
 	makeLater(t, fsys)
 	before := dump(t, fsys, dir)
 	for _, readOnly := range []bool{true, false} {
