@@ -22,8 +22,9 @@ type checker struct {
 	s      layout.Scratch
 	buf    segment.Buffer
 	keys   [][]byte // of the records of one hash
-	count  int64    // entries seen
-	broken bool     // something could not be read: counts mean nothing
+	all    slot     // what the slots say of their pages, taken together; its count is not used
+	count  int64    // entries of all pages, as the slots say
+	broken bool     // that number means nothing: a group could not be read, or was lost
 }
 
 // Check implements layout.Layout.
@@ -35,25 +36,51 @@ func (h *Hash) Check(ctx context.Context, r layout.Root, report func(error)) err
 		}
 		b, err := c.r.readGroup(&c.buf, group.ptr)
 		if err != nil {
-			c.found(err)
+			c.broken = true
+			c.report(err)
 			continue
 		}
 		for i := range b.slots {
+			c.slot(b, group.ptr, uint64(g*groupSlots+i))
 			if err := c.page(b, group.ptr, uint64(g*groupSlots+i)); err != nil {
 				return err
 			}
 		}
 	}
-	if len(c.r.groups) > 0 && !c.broken && c.count != c.r.count {
-		c.damage(c.r.groups[0].ptr, "%d records, the root says %d", c.count, c.r.count)
+	if len(c.r.groups) > 0 {
+		c.root(c.r.groups[0].ptr)
 	}
 	return nil
 }
 
-// found reports what could not be read.
-func (c *checker) found(err error) {
-	c.broken = true
-	c.report(err)
+// slot adds up what slots say, whether or not their pages can be read.
+func (c *checker) slot(b *body, group segment.Pointer, q uint64) {
+	t := &b.slots[q%groupSlots]
+	if t.empty() && t.count != 0 {
+		c.damage(group, "page %d has neither page nor deltas, its slot says %d entries", q, t.count)
+	}
+	c.count += int64(t.count)
+	c.broken = c.broken || t.lost
+	c.all.open, c.all.apart = c.all.open || t.open, c.all.apart || t.apart
+	c.all.expiry = record.Sooner(c.all.expiry, t.expiry)
+}
+
+// root compares what the root says with what the slots do, which is compared with their pages. There is no place of its own for what the
+// catalogue has: p is that of the first group.
+func (c *checker) root(p segment.Pointer) {
+	r, t := c.r, &c.all
+	if !c.broken && c.count != r.count {
+		c.damage(p, "%d entries, the root says %d", c.count, r.count)
+	}
+	if t.open && !r.open {
+		c.damage(p, "there may be fewer records than entries, the root says that there are not")
+	}
+	if t.expiry != 0 && (r.expiry == 0 || r.expiry > t.expiry) {
+		c.damage(p, "a record may expire at %d, the root says %d", t.expiry, r.expiry)
+	}
+	if t.apart && !r.apart {
+		c.damage(p, "a value may lie apart, the root says that none does")
+	}
 }
 
 func (c *checker) damage(p segment.Pointer, format string, args ...any) {
@@ -71,14 +98,13 @@ func (c *checker) page(b *body, group segment.Pointer, q uint64) error {
 		return nil
 	}
 	if err := c.r.readPage(&c.m, b, q); err != nil {
-		c.found(err)
+		c.report(err)
 		return nil
 	}
 	if err := c.m.image.check(); err != nil {
-		c.found(c.r.badBlob(t.base, err))
+		c.report(c.r.badBlob(t.base, err))
 		return nil
 	}
-	c.count += int64(c.m.image.len())
 	if n := c.m.image.len(); n != int(t.count) {
 		c.damage(group, "page %d has %d entries, its slot says %d", q, n, t.count)
 	}
@@ -98,7 +124,7 @@ func (c *checker) page(b *body, group segment.Pointer, q uint64) error {
 func (c *checker) record(t *slot, group segment.Pointer, e entry) {
 	key, err := c.r.readKey(&c.s, e.at)
 	if err != nil {
-		c.found(err)
+		c.report(err)
 		return
 	}
 	p, rec := e.at.Pointer(), &c.s.Record
