@@ -90,7 +90,7 @@ func (p *pageWriter) newest(dst, ops []op) ([]op, error) {
 			dst = append(dst, o)
 			continue
 		}
-		key, err := p.a.root.readKey(&p.a.s, o.at)
+		_, key, err := p.a.root.readEntry(&p.a.s, o.entry)
 		if err != nil && !segment.IsUnreadable(err) {
 			return nil, err
 		}

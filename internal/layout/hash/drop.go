@@ -69,7 +69,7 @@ func (a *applier) dropPage(b *body, q uint64) error {
 		if !e.apart {
 			continue
 		}
-		_, err := a.root.readRecord(&a.s, e.at, nil)
+		_, _, err := a.root.readEntry(&a.s, e)
 		if err == nil {
 			err = a.bury(&a.s.Record)
 		}

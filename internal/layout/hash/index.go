@@ -226,8 +226,8 @@ func (p image) number(i int) int {
 	return int(p.word(p.places(), i) >> segmentAt & (maxSegments - 1))
 }
 
-// checkHead tells what makes no sense in the beginning of an image of page number, or returns nil: then it can be read, and what is wrong in
-// it leads nowhere but to records of other keys.
+// checkHead tells what makes no sense in the beginning of an image of page number, or returns nil: then a key can be looked up in it, and
+// what is wrong in it leads nowhere but to records of other keys.
 func (p image) checkHead(depth int, number uint64) error {
 	if len(p) < imageHead || p.depth() != depth || p.page() != number {
 		return fmt.Errorf("no index page %d of depth %d in %d bytes", number, depth, len(p))
@@ -247,7 +247,7 @@ func (p image) checkHead(depth int, number uint64) error {
 	return nil
 }
 
-// check tells what makes no sense in the entries of an image whose head was checked, or returns nil.
+// check tells what makes no sense in the entries of an image whose head was checked, or returns nil: then changes can be merged into it.
 func (p image) check() error {
 	last := uint64(0)
 	for i := range p.len() {

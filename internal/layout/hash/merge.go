@@ -1,7 +1,6 @@
 package hash
 
 import (
-	"errors"
 	"unsafe"
 
 	"github.com/pandodb/pando/internal/prefetch"
@@ -173,9 +172,6 @@ func (p *pageWriter) runAll(to int, looked func(i int) bool) error {
 			return err
 		}
 		first, end := p.old.find(hash)
-		if end <= i {
-			return p.r.badBlob(p.t.base, errors.New("entries are not sorted"))
-		}
 		p.take(first, end)
 		var err error
 		if a.next < to && a.chunk.order[a.next].hash&keptBits == hash {
@@ -328,7 +324,7 @@ const moving = 1<<32 - 1
 // read reads the record of an entry that may be removed with a range, or with victim has to be written anew.
 func (p *pageWriter) read(e entry, victim bool) (stays, moved bool, err error) {
 	a := p.a
-	piece, err := a.root.env.Store.ReadPiece(e.at, a.root.keyspace, &a.s.Blob)
+	piece, key, err := a.root.readEntry(&a.s, e)
 	if err != nil && (a.o.Rewrite || !segment.IsUnreadable(err)) {
 		return false, false, err
 	}
@@ -338,10 +334,6 @@ func (p *pageWriter) read(e entry, victim bool) (stays, moved bool, err error) {
 		}
 		a.tellDamage(err) // it stays where it lies, and keeps its segment
 		return true, false, nil
-	}
-	key, err := parsePiece(piece, &a.s.Record)
-	if err != nil {
-		return false, false, a.root.badPiece(e.at, err)
 	}
 	if p.settles && p.replaced(key) || a.inRange(key) || a.s.Record.Expired(a.o.Now) {
 		a.w.Free(e.at.Pointer())

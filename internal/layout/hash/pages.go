@@ -39,6 +39,9 @@ func (r *root) readPage(m *reader, b *body, q uint64) error {
 	r.prefetchPage(t)
 	var damage error
 	m.image, damage = r.readBase(m, t, q)
+	if err := m.image.check(); err != nil {
+		m.image, damage = m.none(r.depth, q), r.badBlob(t.base, err)
+	}
 	if len(t.deltas) == 0 {
 		return damage
 	}

@@ -242,23 +242,41 @@ func (t *slot) name() uint64 {
 	return t.base.Sum
 }
 
-// readRecord reads the record at a place, and reports whether it is that of key.
+// readRecord reads the record at a place, and reports whether it is that of key. Whatever is there has the hash of key.
 func (r *root) readRecord(s *layout.Scratch, at segment.Piece, key []byte) (same bool, err error) {
-	found, err := r.readKey(s, at)
-	return err == nil && bytes.Equal(found, key), err
+	_, found, err := r.readPiece(s, at)
+	if err != nil || bytes.Equal(found, key) {
+		return err == nil, err
+	}
+	return false, r.sameHash(at, found, record.Hash(r.keyspace, key))
 }
 
-// readKey reads the record at a place into s, and returns its key, which lies there too.
-func (r *root) readKey(s *layout.Scratch, at segment.Piece) ([]byte, error) {
-	piece, err := r.env.Store.ReadPiece(at, r.keyspace, &s.Blob)
-	if err != nil {
-		return nil, fmt.Errorf("keyspace %d: %w", r.keyspace, err)
+// readEntry reads the record of an entry into s, and returns its piece and its key, which lie there too.
+func (r *root) readEntry(s *layout.Scratch, e entry) (piece, key []byte, err error) {
+	if piece, key, err = r.readPiece(s, e.at); err == nil {
+		err = r.sameHash(e.at, key, e.hash)
 	}
-	key, err := parsePiece(piece, &s.Record)
+	return piece, key, err
+}
+
+// readPiece reads the record at a place into s.
+func (r *root) readPiece(s *layout.Scratch, at segment.Piece) (piece, key []byte, err error) {
+	piece, err = r.env.Store.ReadPiece(at, r.keyspace, &s.Blob)
 	if err != nil {
-		return nil, r.badPiece(at, err)
+		return nil, nil, fmt.Errorf("keyspace %d: %w", r.keyspace, err)
 	}
-	return key, nil
+	if key, err = parsePiece(piece, &s.Record); err != nil {
+		return nil, nil, r.badPiece(at, err)
+	}
+	return piece, key, nil
+}
+
+// sameHash tells that the record at a place, which has a key, is not one that the index can mean with a hash: what it means is lost.
+func (r *root) sameHash(at segment.Piece, key []byte, hash uint64) error {
+	if found := record.Hash(r.keyspace, key); (found^hash)&keptBits != 0 {
+		return r.badPiece(at, fmt.Errorf("record of key %x, whose hash is %016x, the index says %016x", key, found, hash&keptBits))
+	}
+	return nil
 }
 
 // badPiece is the error for a record that verifies and makes no sense.

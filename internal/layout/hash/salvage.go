@@ -129,7 +129,7 @@ func (s *salvager) page(b *body, q uint64) error {
 
 // record hands out one record, unless a newer one of its key was handed out.
 func (s *salvager) record(e entry) error {
-	key, err := s.r.readKey(&s.s, e.at)
+	_, key, err := s.r.readEntry(&s.s, e)
 	if err != nil {
 		return s.unreadable(e.hash, e.hash|^uint64(keptBits), err)
 	}

@@ -69,7 +69,7 @@ func (w *walker) page(b *body, i int, q uint64) error {
 		if !e.apart || w.r.env.WalkValue == nil {
 			continue
 		}
-		if _, err := w.r.readRecord(&w.s, e.at, nil); err != nil {
+		if _, _, err := w.r.readEntry(&w.s, e); err != nil {
 			return err
 		}
 		if err := w.r.env.WalkValue(w.s.Record.Value, w.fn); err != nil {
