@@ -30,6 +30,7 @@ type applier struct {
 	out     replaced
 	failed  error // what is to be freed cannot be read: nothing of the outcome counts
 	damaged bool  // env.Damaged has been told
+	wrong   bool  // a slot had a wrong number of entries, so the root may have one
 }
 
 // Apply implements layout.Layout.
@@ -95,13 +96,13 @@ func (a *applier) run(ranges []layout.Range, changes layout.Changes) error {
 
 // pass makes a root of the present one and the chunk.
 func (a *applier) pass() error {
-	depth, err := a.depthFor(a.root.count + int64(len(a.chunk.order)))
+	depth, count, err := a.depthFor(int64(len(a.chunk.order)))
 	if err != nil {
 		return err
 	}
-	a.next = 0
+	a.next, a.wrong = 0, false
 	old := a.root
-	r := &root{hash: old.hash, env: old.env, keyspace: old.keyspace, depth: depth, count: old.count, open: old.open, apart: old.apart, expiry: old.expiry}
+	r := &root{hash: old.hash, env: old.env, keyspace: old.keyspace, depth: depth, count: count, open: old.open, apart: old.apart, expiry: old.expiry}
 	if a.o.Rewrite {
 		r.open, r.apart, r.expiry = false, false, 0
 	}
@@ -114,38 +115,81 @@ func (a *applier) pass() error {
 		return err
 	}
 	a.root = r
+	if r.count <= 0 || a.wrong {
+		if err := a.recount(); err != nil {
+			return err
+		}
+	}
 	if r.count == 0 && !r.open {
 		return a.clear()
 	}
 	return nil
 }
 
-// depthFor returns the depth for so many records. Where a page cannot be read it stays what it is: nobody can tell which entries would go
-// where.
-func (a *applier) depthFor(records int64) (int, error) {
-	depth := a.root.depth
-	for depth < maxDepth && records > a.root.hash.most<<depth {
+// depthOf returns the depth for so many records.
+func (r *root) depthOf(records int64) int {
+	depth := r.depth
+	for depth < maxDepth && records > r.hash.most<<depth {
 		depth++
 	}
-	for depth > 0 && records < a.root.hash.least<<depth {
+	for depth > 0 && records < r.hash.least<<depth {
 		depth--
 	}
-	if depth == a.root.depth || len(a.root.groups) == 0 {
-		return depth, nil
+	return depth
+}
+
+// depthFor returns the depth with so many changes, and the number of entries that there are: those of all pages are looked at before it
+// changes, for a root that says too many would make pages without end. Where a page cannot be read the depth stays what it is: nobody can tell
+// which entries would go where.
+func (a *applier) depthFor(changes int64) (depth int, count int64, err error) {
+	count = a.root.count
+	if depth = a.root.depthOf(count + changes); depth == a.root.depth || len(a.root.groups) == 0 {
+		return depth, count, nil
 	}
+	there := int64(0)
 	for q := range uint64(1) << a.root.depth {
 		b, err := a.root.load(&a.buf, int(q/groupSlots))
 		if err == nil {
 			err = a.root.entries(&a.m, b, q)
 		}
 		if segment.IsUnreadable(err) {
-			return a.root.depth, nil
+			return a.root.depth, count, nil
 		}
 		if err != nil {
-			return 0, err
+			return 0, 0, err
+		}
+		there += int64(len(a.m.list))
+	}
+	if there != count {
+		a.tellDamage(a.root.badBlob(a.root.groups[0].ptr, fmt.Errorf("%d entries, the root says %d", there, count)))
+	}
+	return a.root.depthOf(there + changes), there, nil
+}
+
+// recount makes the number of entries of the root at hand what its slots say. It is asked for where that would be none, for then all is
+// dropped, or is known to be wrong.
+func (a *applier) recount() error {
+	r, count, all := a.root, int64(0), true
+	for g := range r.groups {
+		b, err := r.load(&a.buf, g)
+		if segment.IsUnreadable(err) {
+			all = false
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		for i := range b.slots {
+			count += int64(b.slots[i].count)
 		}
 	}
-	return depth, nil
+	if !all {
+		count = max(count, r.count)
+	} else if count != r.count {
+		a.tellDamage(r.badBlob(r.groups[0].ptr, fmt.Errorf("%d entries, the root says %d", count, r.count)))
+	}
+	r.count = count
+	return nil
 }
 
 // same makes the groups of r, whose depth is that of the old root.

@@ -348,3 +348,49 @@ func settled(t *testing.T, w *layouttest.World, r layout.Root, since map[string]
 		}
 	}
 }
+
+// TestRootThatSaysTooFewOrTooMany deletes records of tables whose root, or a slot, has the wrong number of them: a table was taken for empty, and
+// all of it dropped, as soon as that number had come to nothing.
+func TestRootThatSaysTooFewOrTooMany(t *testing.T) {
+	for name, c := range map[string]struct {
+		lie  func(r *root, b *body)
+		then []layout.Change
+	}{
+		"few, all of which are deleted":  {func(r *root, _ *body) { r.count = 3 }, remove(names(0, 3)...)},
+		"few, and more are deleted":      {func(r *root, _ *body) { r.count = 2 }, remove(names(0, 3)...)},
+		"none":                           {func(r *root, _ *body) { r.count = 0 }, remove(names(0, 3)...)},
+		"fewer, and pages are split":     {func(r *root, _ *body) { r.count = 600 }, remove(names(0, 500)...)},
+		"few, and pages are joined":      {func(r *root, _ *body) { r.count = 150 }, remove(names(0, 3)...)},
+		"many, so that pages are split":  {func(r *root, _ *body) { r.count = 1 << 50 }, put("new", names(0, 3)...)},
+		"a slot that says more than all": {func(_ *root, b *body) { b.slots[0].count += 690 }, remove(names(0, 3)...)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := layouttest.NewWorld(t, config(), 1, 0, 0)
+			told := 0
+			w.Env.Damaged = func(err error) {
+				if told++; !errors.Is(err, corrupt.Err) {
+					t.Error(err)
+				}
+			}
+			w.Apply(nil, put("old", names(0, 700)...), layout.ApplyOptions{})
+			liar := w.Reload().(*root)
+			b, err := liar.load(new(segment.Buffer), 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.lie(liar, b)
+			old := liar.groups[0].ptr
+			liar.groups[0].ptr = forge(t, w, segment.KindInner, appendGroup(nil, b.slots))
+			free(t, w, old)
+			w.Root = load(t, w, liar)
+			w.Apply(nil, c.then, layout.ApplyOptions{})
+			if told != 1 {
+				t.Errorf("somebody was told of damage %d times", told)
+			}
+			holds(t, w)
+			if d := w.Root.(*root).depth; d > 2 {
+				t.Errorf("2^%d pages", d)
+			}
+		})
+	}
+}

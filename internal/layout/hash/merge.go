@@ -1,6 +1,7 @@
 package hash
 
 import (
+	"fmt"
 	"unsafe"
 
 	"github.com/pandodb/pando/internal/prefetch"
@@ -62,6 +63,10 @@ func (a *applier) visit(r *root, was, b *body, q uint64) (changed bool, err erro
 	damage := a.root.image(&a.m, was, q)
 	if damage != nil && (a.o.Rewrite || !segment.IsUnreadable(damage) || a.victimPage(t) || len(a.ranges) > 0) {
 		return false, damage
+	}
+	if there := a.m.image.len(); damage == nil && there != int(t.count) {
+		a.wrong = true
+		a.tellDamage(a.root.badBlob(a.root.groups[q/groupSlots].ptr, fmt.Errorf("page %d has %d entries, its slot says %d", q, there, t.count)))
 	}
 	p := &a.page
 	p.begin(a, r, q, *t, a.m.image)
