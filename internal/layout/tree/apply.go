@@ -40,6 +40,7 @@ type applier struct {
 	batch  batch
 	s      layout.Scratch
 	base   page.Iterator // over the old leaf at hand
+	edge   []byte        // the first or last key of a page
 	merged page.Builder  // a leaf with its new delta, for the cache
 	change page.Builder  // a delta
 	dead   [][]byte      // values apart that the delta at hand kills
@@ -197,7 +198,7 @@ func (a *applier) inner(n *node, lo, hi []byte) (changed bool, err error) {
 	if a.covered(lo, hi) && !a.input.below(hi) {
 		return true, a.dropNode(n)
 	}
-	b, err := a.root.load(&a.s, n)
+	b, err := a.loadNode(n, lo, hi)
 	if err != nil {
 		return a.besideNode(n, lo, hi, err)
 	}
@@ -224,6 +225,15 @@ func (a *applier) inner(n *node, lo, hi []byte) (changed bool, err error) {
 		return false, nil
 	}
 	return true, a.closeNode(n, b, !carried && l.emitted == emitted)
+}
+
+// loadNode loads a node whose keys must lie in [lo, hi).
+func (a *applier) loadNode(n *node, lo, hi []byte) (*body, error) {
+	b, err := a.root.load(&a.s, n)
+	if err != nil || b.len() == 1 || bytes.Compare(b.separator(1), lo) > 0 && (hi == nil || bytes.Compare(b.separator(b.len()-1), hi) < 0) {
+		return b, err
+	}
+	return nil, a.root.badNode(n.ptr, errors.New("separators lie outside of the node's bounds"))
 }
 
 // child deals with child i of b, whose keys lie in [lo, hi).

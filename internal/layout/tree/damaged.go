@@ -48,7 +48,7 @@ func (a *applier) visitLeaf(b *body, i int, lo, hi []byte) (changed bool, err er
 // besideLeaf is visitLeaf for a leaf that cannot be read. The changes to it are in the batch and in the input.
 func (a *applier) besideLeaf(b *body, i int, lo, hi []byte, damage error) (changed bool, err error) {
 	// What failed once may be a fault of the way from the disk.
-	if _, err := a.root.readLeaf(&a.s, b, i); err == nil {
+	if _, err := (&source{b: b, i: i}).read(a, lo, hi); err == nil {
 		return true, a.rewrite(source{b: b, i: i}, lo, hi)
 	}
 	if a.victim(b.slots[i].ptr) {
@@ -62,7 +62,7 @@ func (a *applier) besideLeaf(b *body, i int, lo, hi []byte, damage error) (chang
 		return false, a.levels[0].add(b.entry(i, lo))
 	}
 	deltas := b.deltasOf(i)
-	stay, said, err := a.saidBeside(deltas)
+	stay, said, err := a.saidBeside(deltas, lo, hi)
 	if err != nil {
 		return false, err
 	}
@@ -94,7 +94,7 @@ func (a *applier) besideNode(n *node, lo, hi []byte, damage error) (changed bool
 	if a.o.Rewrite || a.victim(n.ptr) || !errors.Is(damage, corrupt.Err) {
 		return false, damage
 	}
-	if _, err := a.root.load(&a.s, n); err == nil {
+	if _, err := a.loadNode(n, lo, hi); err == nil {
 		return a.inner(n, lo, hi)
 	}
 	if a.covered(lo, hi) {
@@ -120,12 +120,15 @@ func (a *applier) besideNode(n *node, lo, hi []byte, damage error) (changed bool
 }
 
 // saidBeside returns what the readable ones of a leaf's deltas say, sorted by key, and how many of the oldest have to stay as they are,
-// because the last of those cannot be read.
-func (a *applier) saidBeside(deltas []delta) (stay int, said []layout.Change, err error) {
+// because the last of those cannot be read. The keys of the leaf lie in [lo, hi).
+func (a *applier) saidBeside(deltas []delta, lo, hi []byte) (stay int, said []layout.Change, err error) {
 	known := map[string]bool{}
 	for stay = len(deltas); stay > 0; stay-- {
 		raw, err := a.root.readBlob(&a.s.Delta, deltas[stay-1].Pointer, segment.KindDelta)
 		var changes []layout.Change
+		if err == nil {
+			err = a.sound(raw, lo, hi)
+		}
 		if err == nil {
 			changes, err = changesIn(bytes.Clone(raw))
 		}

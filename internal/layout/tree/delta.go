@@ -35,7 +35,7 @@ func (a *applier) mostDeltas(b *body, i int) int {
 // its count stays closed, and the values apart that die are freed now. So values apart are live exactly when the merged leaf
 // refers to them. A leaf of neither kind is not read. Where the deltas of the leaf are to be joined, the new one says what they say too
 // and takes their place; then the batch may be empty.
-func (a *applier) writeDelta(b *body, i int, lo []byte, join bool) (done, changed bool, err error) {
+func (a *applier) writeDelta(b *body, i int, lo, hi []byte, join bool) (done, changed bool, err error) {
 	a.dead = a.dead[:0]
 	e := b.entry(i, lo)
 	src := source{b: b, i: i}
@@ -44,7 +44,7 @@ func (a *applier) writeDelta(b *body, i int, lo []byte, join bool) (done, change
 	defer src.unpin(a.root)
 	known := resident || !empty && e.slot.apart
 	if known {
-		raw, err := src.read(a)
+		raw, err := src.read(a, lo, hi)
 		if err != nil {
 			return false, false, err
 		}

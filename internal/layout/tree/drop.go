@@ -60,7 +60,7 @@ func (a *applier) buryLeaf(b *body, i int) error {
 	src := source{b: b, i: i}
 	src.pin(a.root)
 	defer src.unpin(a.root)
-	raw, err := src.read(a)
+	raw, err := src.read(a, nil, nil)
 	if err != nil {
 		return err
 	}

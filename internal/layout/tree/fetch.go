@@ -21,10 +21,18 @@ func misplaced(p segment.Pointer, h segment.Header, kind segment.Kind) error {
 		"blob of kind %d of keyspace %d instead of kind %d", h.Kind, h.Keyspace, kind)
 }
 
-// badLeaf says in which leaf the damage lies.
+// badLeaf says in which leaf, with its deltas, the damage lies: all of it verifies and makes no sense, or is more than a page may hold.
 func (r *root) badLeaf(b *body, i int, err error) error {
 	p := b.slots[i].ptr
-	return fmt.Errorf("keyspace %d: segment %d: leaf at %d: %w", r.keyspace, p.Segment, p.Offset, err)
+	if placed := (*corrupt.Error)(nil); !errors.As(err, &placed) && (errors.Is(err, corrupt.Err) || errors.Is(err, page.ErrFull)) {
+		err = corrupt.New(segment.FilePath(p.Segment), int64(p.Offset), int64(p.Length), "leaf: %v", err)
+	}
+	return fmt.Errorf("keyspace %d: leaf in segment %d: %w", r.keyspace, p.Segment, err)
+}
+
+// badNode is the error for a node that verifies and makes no sense.
+func (r *root) badNode(p segment.Pointer, err error) error {
+	return fmt.Errorf("keyspace %d: %w", r.keyspace, corrupt.New(segment.FilePath(p.Segment), int64(p.Offset), int64(p.Length), "node: %v", err))
 }
 
 // readLeaf reads leaf i with its deltas folded in. The raw page is valid until s is used again. A count that was open is

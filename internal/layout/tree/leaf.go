@@ -40,7 +40,7 @@ func (a *applier) mergeLeaf(b *body, i int, lo, hi []byte) (changed bool, err er
 			return false, a.levels[0].add(b.entry(i, lo))
 		}
 		if a.deltaWorth(b, i, join) {
-			if done, changed, err := a.writeDelta(b, i, lo, join); done || err != nil {
+			if done, changed, err := a.writeDelta(b, i, lo, hi, join); done || err != nil {
 				return changed, err
 			}
 		}
@@ -61,49 +61,6 @@ func (a *applier) victimDelta(b *body, i int) bool {
 	return a.o.Victims != nil && slices.ContainsFunc(b.deltasOf(i), func(d delta) bool { return a.victim(d.Pointer) })
 }
 
-// source is the old leaf that a new one is made of; the zero source is none.
-type source struct {
-	b      *body
-	i      int
-	pinned uint64
-	page   page.Page
-	used   bool // others have asked for the page lately
-}
-
-// pin keeps the page of the leaf in the cache, if it is there.
-func (src *source) pin(r *root) bool {
-	h := src.b.handles[src.i].Load()
-	p, used, ok := pinPage(r.env, h)
-	if ok {
-		src.pinned, src.page, src.used = h, p, used
-	}
-	return ok
-}
-
-func (src *source) unpin(r *root) {
-	if src.pinned != 0 {
-		unpinPage(r.env, src.pinned)
-		src.pinned = 0
-	}
-}
-
-// spared reports whether readers of the old tree can do without the page, whose leaf has become one of so many bytes and records: nobody
-// has asked for it lately, as with what the last checkpoint of a load has brought in; or its records are large. Of those there are few in
-// each leaf, so that few readers ask for what has not changed lately, and is not found in a memtable, and many leaves to each checkpoint.
-func (src *source) spared(size, count int) bool { return !src.used || largeRecords(size, count) }
-
-// read returns the raw page of the leaf: of the pinned page, or from the disk.
-func (src *source) read(a *applier) ([]byte, error) {
-	if src.pinned != 0 {
-		return src.page.Raw(), nil
-	}
-	raw, err := a.root.readLeaf(&a.s, src.b, src.i)
-	if err == nil {
-		a.progress(int(src.b.slots[src.i].ptr.Length))
-	}
-	return raw, asUnreadable(err)
-}
-
 // rewrite merges the batch at hand, and all further changes below hi, into an old leaf, if there is one, and writes the
 // outcome as one or more leaves. What is too little for a leaf waits for its right neighbour.
 func (a *applier) rewrite(src source, lo, hi []byte) error {
@@ -116,7 +73,7 @@ func (a *applier) rewrite(src source, lo, hi []byte) error {
 	}
 	resident := src.pin(a.root)
 	defer src.unpin(a.root)
-	raw, err := src.read(a)
+	raw, err := src.read(a, lo, hi)
 	if err != nil {
 		return err
 	}
@@ -126,10 +83,7 @@ func (a *applier) rewrite(src source, lo, hi []byte) error {
 		a.leaf.filter, a.leaf.filterAt = src.b.filterOf(src.i), src.b.slots[src.i].filter
 	}
 	if err := a.merge(raw, hi); err != nil {
-		if a.base.Err() != nil {
-			return a.root.badLeaf(src.b, src.i, err)
-		}
-		return err // of writing
+		return err
 	}
 	count, _ := src.b.count(src.i)
 	src.unpin(a.root)

@@ -264,7 +264,7 @@ func (r *root) readInto(s *layout.Scratch, b *body, p segment.Pointer, level int
 		return err
 	}
 	if err := b.decode(raw, level); err != nil {
-		return fmt.Errorf("keyspace %d: segment %d: node at %d: %w", r.keyspace, p.Segment, p.Offset, err)
+		return r.badNode(p, err)
 	}
 	return nil
 }
