@@ -284,11 +284,11 @@ func (e *Engine) openStore(slot root.Slot) error {
 	e.env.Store, e.env.Cache, e.env.Epoch, e.env.InnerBytes = e.store, e.cache, e.epoch, e.sizes.inner
 	e.env.FreeValue = func(w *segment.Writer, encoded []byte) error {
 		ref, err := value.DecodeRef(encoded)
-		if err != nil {
-			return err
+		if err == nil {
+			err = value.Free(e.store, ref, w)
 		}
-		if err = value.Free(e.store, ref, w); errors.Is(err, corrupt.Err) {
-			e.env.Dropped(err) // whoever writes over a damaged value gets rid of it
+		if errors.Is(err, corrupt.Err) {
+			e.env.Dropped(err) // whoever writes over a damaged value, or one to which nothing leads, gets rid of it
 			return nil
 		}
 		return err

@@ -1,0 +1,154 @@
+package corrupt
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/zeebo/xxh3"
+
+	"github.com/pandodb/pando"
+	"github.com/pandodb/pando/internal/segment"
+	"github.com/pandodb/pando/vfs"
+)
+
+// forgeRecord changes the record of a key in a hash table, and makes its checksum right again. fn gets the record from its kind on, with a
+// key and a value of less than 128 bytes.
+func forgeRecord(t *testing.T, fsys vfs.FS, key []byte, fn func(record []byte)) (place string) {
+	t.Helper()
+	const head = segment.PieceSumSize + 3 // kind and lengths
+	files, err := segment.Survey(fsys, dir)
+	must(t, err)
+	for _, s := range files {
+		name := segment.FilePath(s.ID)
+		change(t, fsys, dir+"/"+name, func(b []byte) []byte {
+			for at := head; ; at++ {
+				i := bytes.Index(b[at:], key)
+				if i < 0 {
+					return b
+				}
+				at += i
+				first := at - head
+				end := at + len(key) + int(b[at-1])
+				if end > len(b) {
+					continue
+				}
+				piece, seed := b[first:end], xxh3.Hash(s.Database[:])^(uint64(s.ID)<<32|uint64(first))
+				sum := func(keyspace uint64) uint32 {
+					return uint32(xxh3.HashSeed(piece[segment.PieceSumSize:], seed^keyspace<<17))
+				}
+				for keyspace := range uint64(20) {
+					if sum(keyspace) == binary.LittleEndian.Uint32(piece) {
+						fn(piece[segment.PieceSumSize:])
+						binary.LittleEndian.PutUint32(piece, sum(keyspace))
+						place = fmt.Sprintf("%s: damaged at offset %d", name, first)
+					}
+				}
+			}
+		})
+	}
+	if place == "" {
+		t.Fatalf("no record of %q", key)
+	}
+	return place
+}
+
+// A record that verifies and makes no sense is left where it is by the cleaner, and gives way to what is written over it: it keeps nothing
+// from settling, of its keyspace or of others.
+func TestForgedRecordsDoNotStopWriters(t *testing.T) {
+	inline, apart := []byte("bad/050 inline"), []byte("bad/050 apart")
+	for name, c := range map[string]struct {
+		key   []byte
+		forge func(record []byte)
+	}{
+		"unknown kind": {inline, func(r []byte) { r[0] = 9 }},
+		"another key":  {inline, func(r []byte) { r[3] = 'B' }},
+		"no length":    {inline, func(r []byte) { r[1] = 0xff }},
+		"no reference": {apart, func(r []byte) { clear(r[3+len(apart):]) }},
+		"half of one":  {apart, func(r []byte) { r[1], r[2] = r[1]+9, r[2]-9 }}, // which is a part of another key
+	} {
+		for what, act := range map[string]func(k *pando.Keyspace) error{
+			"nothing":     func(*pando.Keyspace) error { return nil },
+			"changed":     func(k *pando.Keyspace) error { return k.Put(c.key, []byte("new")) },
+			"deleted":     func(k *pando.Keyspace) error { return k.Delete(c.key) },
+			"all deleted": func(k *pando.Keyspace) error { return k.DeleteRange(nil, nil) },
+		} {
+			t.Run(name+"/"+what, func(t *testing.T) { forgedRecord(t, c.key, c.forge, what, act) })
+		}
+	}
+}
+
+func forgedRecord(t *testing.T, key []byte, forge func(record []byte), what string, act func(k *pando.Keyspace) error) {
+	fsys, o, db := uncompressed(t)
+	open := func() (bad, good *pando.Keyspace) {
+		var err error
+		db, err = pando.Open(dir, o)
+		must(t, err)
+		bad, err = db.Keyspace("bad", &pando.KeyspaceOptions{Layout: pando.Hash})
+		must(t, err)
+		good, err = db.Keyspace("good", nil)
+		must(t, err)
+		return bad, good
+	}
+	must(t, db.Close())
+	bad, good := open()
+	for i := range 100 {
+		must(t, good.Put(fmt.Appendf(nil, "good %d", i), distinct(i)))
+		must(t, bad.Put(fmt.Appendf(nil, "bad/%03d inline", i), fmt.Appendf(nil, "inline %d", i)))
+		must(t, bad.Put(fmt.Appendf(nil, "bad/%03d apart", i), distinct(i)))
+	}
+	must(t, db.Close())
+	place := forgeRecord(t, fsys, key, forge)
+	bad, good = open()
+	if _, err := bad.Get(key); !errors.Is(err, pando.ErrCorrupt) {
+		t.Errorf("the forged record: %v", err)
+	}
+	must(t, act(bad))
+	const rounds = 8
+	for round := range rounds { // of garbage, so that the cleaner gets to every segment
+		for i := range 100 {
+			must(t, good.Put(fmt.Appendf(nil, "good %d", i), distinct(i*rounds+round)))
+			if what != "all deleted" && i != 50 {
+				must(t, bad.Put(fmt.Appendf(nil, "bad/%03d inline", i), fmt.Appendf(nil, "round %d", round)))
+			}
+		}
+		must(t, db.Checkpoint(context.Background()))
+	}
+	err := db.Compact(context.Background(), pando.CompactOptions{})
+	if refused := errors.Is(err, pando.ErrCorrupt) && strings.Contains(err.Error(), place); what == "nothing" && !refused && !bytes.HasSuffix(key, []byte("apart")) {
+		t.Errorf("all is written anew beside what is forged at %s: %v", place, err) // a reference is moved as it is
+	}
+	must(t, db.Close())
+	bad, good = open()
+	for i := range 100 {
+		if v, err := good.Get(fmt.Appendf(nil, "good %d", i)); err != nil || !bytes.Equal(v, distinct(i*rounds+rounds-1)) {
+			t.Fatalf("record %d of the other keyspace: %d bytes, %v", i, len(v), err)
+		}
+		if what == "all deleted" {
+			continue
+		}
+		if v, err := bad.Get(fmt.Appendf(nil, "bad/%03d inline", i)); i != 50 && (err != nil || string(v) != fmt.Sprintf("round %d", rounds-1)) {
+			t.Fatalf("record %d: %q, %v", i, v, err)
+		}
+		if v, err := bad.Get(fmt.Appendf(nil, "bad/%03d apart", i)); i != 50 && (err != nil || !bytes.Equal(v, distinct(i))) {
+			t.Fatalf("record %d apart: %d bytes, %v", i, len(v), err)
+		}
+	}
+	v, err := bad.Get(key)
+	switch {
+	case what == "nothing" && !errors.Is(err, pando.ErrCorrupt),
+		what == "changed" && (err != nil || string(v) != "new"),
+		what != "nothing" && what != "changed" && !errors.Is(err, pando.ErrNotFound):
+		t.Errorf("%s: %q, %v", what, v, err)
+	}
+	report, err := db.Check(context.Background())
+	must(t, err)
+	if healed := report.Err() == nil; what == "nothing" && healed || what == "all deleted" && !healed {
+		t.Errorf("%s, forged at %s: %v", what, place, report.Damage)
+	}
+	must(t, db.Close())
+}
