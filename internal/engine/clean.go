@@ -210,10 +210,9 @@ func (s *settlement) moveValues(id uint32) error {
 			return nil
 		}
 		key, _, err := value.Owner(raw)
-		if err != nil {
-			return err
+		if err == nil {
+			err = s.moveValue(scratch, h.Keyspace, bytes.Clone(key), id)
 		}
-		err = s.moveValue(scratch, h.Keyspace, bytes.Clone(key), id)
 		if errors.Is(err, corrupt.Err) && s.maySkip() {
 			e.o.Logger.Error("damage found while cleaning", "segment", id, "error", err)
 			return nil // the value stays where it is

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -149,6 +150,81 @@ func forgedRecord(t *testing.T, key []byte, forge func(record []byte), what stri
 	must(t, err)
 	if healed := report.Err() == nil; what == "nothing" && healed || what == "all deleted" && !healed {
 		t.Errorf("%s, forged at %s: %v", what, place, report.Damage)
+	}
+	must(t, db.Close())
+}
+
+// forgeOwner makes a value apart, which is not compressed, one that does not say whose it is, with a checksum that is right.
+func forgeOwner(t *testing.T, fsys vfs.FS, content []byte) (file string) {
+	t.Helper()
+	files, err := segment.Survey(fsys, dir)
+	must(t, err)
+	for _, s := range files {
+		name := dir + "/" + segment.FilePath(s.ID)
+		change(t, fsys, name, func(b []byte) []byte {
+			at := bytes.Index(b, content) - segment.HeaderSize
+			if at < 0 {
+				return b
+			}
+			header := b[at : at+segment.HeaderSize]
+			payload := b[at+segment.HeaderSize:][:binary.LittleEndian.Uint32(header[16:])]
+			binary.LittleEndian.PutUint32(payload[len(payload)-4:], 1<<31) // the length of its key
+			seed := xxh3.HashSeed(header[8:], xxh3.Hash(s.Database[:])^(uint64(s.ID)<<32|uint64(at)))
+			binary.LittleEndian.PutUint64(header, xxh3.HashSeed(payload, seed))
+			file = name
+			return b
+		})
+	}
+	if file == "" {
+		t.Fatal("the value is not where it was looked for")
+	}
+	return file
+}
+
+// A value that does not say whose it is once kept the cleaner from all segments that it was about to empty with that one, for as long as the
+// database was open.
+func TestForgedValueDoesNotStopTheCleaner(t *testing.T) {
+	fsys, o, db := uncompressed(t)
+	value := func(i int) []byte { return bytes.Repeat(distinct(i), 10) }
+	for half := range 2 { // each in a segment of its own
+		for i := half * 60; i < half*60+60; i++ {
+			must(t, db.Put(fmt.Append(nil, i), value(i)))
+		}
+		must(t, db.Close())
+		var err error
+		db, err = pando.Open(dir, o)
+		must(t, err)
+	}
+	must(t, db.Close())
+	forged, other := forgeOwner(t, fsys, value(5)), ""
+	for _, name := range list(t, fsys, dir+"/segments") {
+		if bytes.Contains(contents(t, fsys, name), value(65)) {
+			other = name
+		}
+	}
+	if other == "" || other == forged {
+		t.Fatalf("the values lie in %q and %q", forged, other)
+	}
+	db, err := pando.Open(dir, o)
+	must(t, err)
+	stay := []int{5, 6, 65, 66}
+	for i := range 120 {
+		if !slices.Contains(stay, i) {
+			must(t, db.Delete(fmt.Append(nil, i)))
+		}
+	}
+	for i := range 4 {
+		must(t, db.Put([]byte("other"), fmt.Append(nil, i)))
+		must(t, db.Checkpoint(context.Background()))
+	}
+	names := list(t, fsys, dir+"/segments")
+	if slices.Contains(names, other) || !slices.Contains(names, forged) {
+		t.Errorf("of %s, which could be emptied, and %s, which could not, there are left: %v", other, forged, names)
+	}
+	for _, i := range stay {
+		if v, err := db.Get(fmt.Append(nil, i)); i != 5 && (err != nil || !bytes.Equal(v, value(i))) || i == 5 && !errors.Is(err, pando.ErrCorrupt) {
+			t.Errorf("value %d: %d bytes, %v", i, len(v), err)
+		}
 	}
 	must(t, db.Close())
 }
