@@ -79,7 +79,7 @@ func (db *DB) Write(b *Batch) error {
 		return ErrBatchWritten
 	}
 	away := s.hold != nil || s.spill != nil
-	if err := s.commit(false, nil); err != nil {
+	if err := s.commit(false, s.db.e.Syncs(), nil); err != nil {
 		return err
 	}
 	s.gone = away

@@ -206,6 +206,11 @@ func (db *DB) snapshotOf(snap engine.Snapshot, err error) *Snapshot {
 // takes a checkpoint. After it has failed nothing more is acknowledged: see ErrFailed.
 func (db *DB) Sync() error { return db.e.Sync() }
 
+// SyncCommits is Sync for those who have just made commits that did not wait: it comes in line with the writers, so that many who call it
+// at once, and those whose commits wait, share one sync. It waits as long as an Update does that is at work, and must not be called
+// within one.
+func (db *DB) SyncCommits() error { return db.e.SyncCommits() }
+
 // Checkpoint settles everything that was committed before the call: afterwards reads see one structure and recovery has
 // nothing to do. The database does so by itself when it needs to, after a pause in writing, and when it is closed.
 func (db *DB) Checkpoint(ctx context.Context) error { return db.e.Checkpoint(ctx) }

@@ -88,7 +88,8 @@ type Options struct {
 	// SyncInterval bounds, in the Relaxed profile, the time of history that a power cut may cost. Default: 100 ms.
 	SyncInterval time.Duration
 
-	// SyncBytes bounds, in the Relaxed profile, the bytes of history that a power cut may cost. Default: 8 MiB.
+	// SyncBytes bounds, in the Relaxed profile, the bytes of history that a power cut may cost; in the Durable one, those of commits that
+	// do not wait for a sync. Default: 8 MiB.
 	SyncBytes int64
 
 	// KeepChanges is how many bytes of log are kept, beyond what recovery needs, for those who read Changes. Default: 0.

@@ -199,8 +199,15 @@ func (tx *Tx) Note(data []byte) error {
 
 // Commit ends the transaction and makes its writes visible and, as the profile says, durable. An optimistic one fails with
 // ErrConflict when somebody else was first; then nothing of it remains. Committing one that only read is its end.
-func (tx *Tx) Commit() error {
-	s := tx.state
+func (tx *Tx) Commit() error { return tx.state.commitWith(tx.state.db.e.Syncs()) }
+
+// CommitUnsynced is Commit without waiting for a sync, whatever the profile: others see the writes at once, and a power cut may undo
+// them, but only together with every commit that follows. It is for several commits of which nobody is told before SyncCommits has
+// returned. Not more than Options.SyncBytes of the log wait for a sync at any time, and what has gone to a spill file does not.
+func (tx *Tx) CommitUnsynced() error { return tx.state.commitWith(false) }
+
+// commitWith ends the transaction with a commit, which waits for a sync or not.
+func (s *txState) commitWith(sync bool) error {
 	if err := s.usable(); err != nil {
 		return err
 	}
@@ -213,7 +220,7 @@ func (tx *Tx) Commit() error {
 		validate = func() error { return s.db.e.Validate(s.start, &s.reads) }
 	}
 	s.held.Release() // a commit may wait for a checkpoint, which would have to keep what the snapshot shows
-	err := s.commit(s.mode == exclusive, validate)
+	err := s.commit(s.mode == exclusive, sync, validate)
 	if err != nil {
 		return fmt.Errorf("commit: %w", err)
 	}

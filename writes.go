@@ -157,15 +157,15 @@ func (w *writes) spillOut() error {
 }
 
 // request returns the writes, which are all in memory, as a request for the pipeline.
-func (w *writes) request(validate func() error) *commit.Request {
+func (w *writes) request(sync bool, validate func() error) *commit.Request {
 	r := &w.req
 	r.Commands, r.Count, r.Bytes = w.enc.Payload(), w.enc.Count(), w.enc.Data()
-	r.Sync, r.Validate = w.db.e.Syncs(), validate
+	r.Sync, r.Validate = sync, validate
 	return r
 }
 
-// commit commits the writes. leading tells that the caller leads the pipeline; validate may be nil.
-func (w *writes) commit(leading bool, validate func() error) error {
+// commit commits the writes. leading tells that the caller leads the pipeline, sync that he waits for a sync; validate may be nil.
+func (w *writes) commit(leading, sync bool, validate func() error) error {
 	for _, ks := range w.used {
 		if ks.Dropped.Load() { // since it was written to
 			return keyspaceError("commit to", ks, ErrDropped)
@@ -178,7 +178,7 @@ func (w *writes) commit(leading bool, validate func() error) error {
 	}
 	if w.spill == nil {
 		w.db.payload.Store(int64(len(w.enc.Payload())))
-		r := w.request(validate)
+		r := w.request(sync, validate)
 		defer func() { r.Commands, r.Validate = nil, nil }()
 		if leading {
 			return w.db.e.Carry(r)

@@ -23,6 +23,14 @@ func (e *Engine) Commit(r *commit.Request) error {
 	return e.pipeline.Do(r)
 }
 
+// SyncCommits is Sync for who waits in line with the writers, and shares their syncs. It must not be called by who leads.
+func (e *Engine) SyncCommits() error {
+	if e.log == nil {
+		return e.Sync()
+	}
+	return e.Commit(&request{Sync: true})
+}
+
 // process is what the pipeline's leader does: append each request to the log and apply it to the memtable, sync once for
 // all that want it, and only then let readers see them.
 func (e *Engine) process(group []*commit.Request) {
@@ -31,6 +39,9 @@ func (e *Engine) process(group []*commit.Request) {
 		if r.Err = e.carry(r); r.Err == nil && r.Sync {
 			sync = true
 		}
+	}
+	if !sync && e.o.Profile == Durable {
+		sync = e.atRisk() >= e.o.SyncBytes // or those who wait for the next sync wait for the disk to take all that was not waited for
 	}
 	if sync && e.log != nil {
 		if err := e.syncCommits(); err != nil {
