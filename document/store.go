@@ -36,6 +36,8 @@ type Store struct {
 	ids     idSource
 	times   timestamps
 	retries retries
+	durable bool         // a commit waits for a sync
+	exposed atomic.Int64 // calls of SyncOnce with commits that others may see and that may not be durable
 	claims  claims
 	oplog   oplogIndex
 	buried  struct { // dropped collections of which the log was asked
@@ -110,6 +112,7 @@ func NewWith(db *pando.DB, o *Options) (*Store, error) {
 		s.log = slog.New(slog.DiscardHandler)
 	}
 	s.opened = s.clock.Now()
+	s.durable = db.Metrics().Profile == pando.Durable
 	s.work, s.stop = context.WithCancel(context.Background())
 	if err := s.ids.init(); err != nil {
 		return nil, err

@@ -318,21 +318,21 @@ func (ch *change) run(ctx context.Context) error {
 	}
 	defer m.close()
 	var keys [][]byte
-	flush := func() error {
+	flush := func(ctx context.Context) error {
 		err := ch.apply(ctx, x, keys)
 		keys = keys[:0]
 		return err
 	}
-	chunk := changeChunk
-	if !ch.many {
-		chunk = 1
+	chunk, fullCtx := 1, ctx
+	if ch.many {
+		chunk, fullCtx = changeChunk, moreFollow(ctx)
 	}
 	for m.next() {
 		keys = append(keys, bytes.Clone(m.key()))
 		if len(keys) < chunk {
 			continue
 		}
-		if err := flush(); err != nil {
+		if err := flush(fullCtx); err != nil {
 			return err
 		}
 		if !ch.many && ch.matched > 0 {
@@ -342,7 +342,7 @@ func (ch *change) run(ctx context.Context) error {
 	if err := m.err(); err != nil {
 		return err
 	}
-	return flush()
+	return flush(ctx)
 }
 
 // apply changes the documents under some keys with one commit.

@@ -26,6 +26,7 @@ type writer struct {
 	ctx       context.Context // of the call that writes
 	unchecked bool            // validators are not asked
 	exclusive bool            // no other writer is at work
+	late      bool            // the commit does not wait for a sync
 	targets   update.Targets  // of the update that is being made
 
 	statements        *statements // what to remember of the commit; nil: nothing
@@ -145,6 +146,7 @@ func (s *Store) writeOnce(ctx context.Context, fn func(w *writer) error) (err er
 	if err != nil {
 		return err
 	}
+	w.late = !s.waits(ctx)
 	if err := w.commit(); err != nil {
 		return err
 	}
@@ -195,7 +197,11 @@ func (w *writer) commit() error {
 		}
 		return err
 	}
-	err := w.tx.Commit()
+	commit := w.tx.Commit
+	if w.late {
+		commit = w.tx.CommitUnsynced
+	}
+	err := commit()
 	for _, t := range w.touched {
 		t.c.schema.RUnlock()
 	}
