@@ -208,7 +208,11 @@ func (c *Collection) insertEach(ctx context.Context, x *collection, list []docum
 	for i, doc := range list {
 		doc, _, err := c.prepare(doc)
 		if err == nil {
-			err = c.insertOne(ctx, x, doc, func(w *writer) {
+			own := ctx
+			if i < len(list)-1 {
+				own = moreFollow(ctx)
+			}
+			err = c.insertOne(own, x, doc, func(w *writer) {
 				w.unchecked = o.SkipValidation
 				w.did(i, Outcome{N: 1})
 			})

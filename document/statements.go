@@ -29,11 +29,11 @@ func (c *Collection) ApplyMany(ctx context.Context, list []Statement, report fun
 			at++
 			continue
 		}
-		together := len(group) > 1 && c.carryOutTogether(statementsFrom(ctx, at, len(group)), group)
+		together := len(group) > 1 && c.carryOutTogether(statementsFrom(ctx, list, at, len(group)), group)
 		for i, s := range group {
 			r := s.result()
 			if !together {
-				r, err = s.alone(statementsFrom(ctx, at, 1))
+				r, err = s.alone(statementsFrom(ctx, list, at, 1))
 			}
 			if !report(at, r, err) && err != nil {
 				return
@@ -43,8 +43,11 @@ func (c *Collection) ApplyMany(ctx context.Context, list []Statement, report fun
 	}
 }
 
-// statementsFrom returns the context for n statements of those that ctx names, from one on.
-func statementsFrom(ctx context.Context, from, n int) context.Context {
+// statementsFrom returns the context for n statements of a list, from one on, of those that ctx names.
+func statementsFrom(ctx context.Context, list []Statement, from, n int) context.Context {
+	if from+n < len(list) {
+		ctx = moreFollow(ctx)
+	}
 	s, ok := ctx.Value(statementsKey{}).(*statements)
 	if !ok || from+n > len(s.ids) {
 		return ctx

@@ -14,9 +14,10 @@ type syncOnce struct {
 
 type syncOnceKey struct{}
 
-// SyncOnce runs fn, which makes so many calls with the context that it is given, at least. In the Durable profile their commits do not
-// wait for a sync each: when SyncOnce returns all of them are durable, also when fn has failed, or the error is that of the sync. A
-// single call waits as it does otherwise, unless it makes several commits, as an update of many documents does.
+// SyncOnce runs fn, which makes so many calls with the context that it is given, at least, one after the other. In the Durable profile
+// their commits do not wait for a sync each: when SyncOnce returns all of them are durable, also when fn has failed, or the error is
+// that of the sync. A single call that makes several commits, as ApplyMany does or an update of many documents, waits with the last one
+// as it does otherwise.
 //
 // Others see such a commit before that, and what they are told may rest on it without a commit of their own, as when there is nothing
 // left for an update to do. Who promises them that it lasts calls SyncSeen first.

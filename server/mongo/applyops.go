@@ -70,15 +70,30 @@ func (r *request) applyOps() (bsoncore.Document, error) {
 			return appliedReply(applied, 0, r.explainError(err)), nil
 		}
 	}
+	return r.applyEach(entries)
+}
+
+// applyEach carries entries out one by one, and waits for one sync.
+func (r *request) applyEach(entries []*oplogEntry) (bsoncore.Document, error) {
 	applied := 0
-	for _, e := range entries {
-		if e.op == "n" {
-			continue
+	var failed error
+	err := r.syncOnce(len(entries), func() error {
+		for _, e := range entries {
+			if e.op == "n" {
+				continue
+			}
+			applied++
+			if failed = r.applyEntry(e, nil); failed != nil {
+				return nil
+			}
 		}
-		applied++
-		if err := r.applyEntry(e, nil); err != nil {
-			return appliedReply(applied, applied-1, r.explainError(err)), nil
-		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	if failed != nil {
+		return appliedReply(applied, applied-1, r.explainError(failed)), nil
 	}
 	return appliedReply(applied, applied, nil), nil
 }

@@ -1,6 +1,8 @@
 package mongo
 
 import (
+	"context"
+
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 
 	"github.com/pandodb/pando/document"
@@ -90,8 +92,8 @@ func (w *writeConcern) parse(spec bsoncore.Document) error {
 	return nil
 }
 
-// awaitConcern waits until the write concern holds. In the durable profile every write has been synced before it returned; in the
-// relaxed one "majority" and j: true wait for a sync.
+// awaitConcern waits until the write concern holds. In the durable profile everything that a write rests on has been synced by now: see
+// awaitSeen. In the relaxed one "majority" and j: true wait for a sync.
 func (r *request) awaitConcern() error {
 	w := r.concernInForce()
 	if w == nil {
@@ -104,6 +106,42 @@ func (r *request) awaitConcern() error {
 	}
 	r.missConcern()
 	return nil
+}
+
+// syncOnce runs fn, which makes so many calls that may commit: their commits wait for one sync together. The command is acknowledged
+// after that, and a client that sends it again is not told before of what it did.
+func (r *request) syncOnce(calls int, fn func() error) error {
+	own := r.ctx
+	defer func() { r.ctx = own }()
+	return r.server.store.SyncOnce(own, calls, func(ctx context.Context) error {
+		r.ctx = ctx
+		return fn()
+	})
+}
+
+// awaitSeen waits until what the command has seen, and tells of, is durable: also what it did not write itself, but found done, by a
+// command that may still be on its way to its one sync. Plain reads do not wait, as in MongoDB.
+func (r *request) awaitSeen() error {
+	switch {
+	case r.synced, r.txn != nil && r.name != "commitTransaction": // the commit of a transaction waits for all that it has seen
+		return nil
+	case r.lasting, r.command.write && r.command.name != "aggregate", r.readsLasting():
+		return r.server.store.SyncSeen()
+	}
+	return nil
+}
+
+// readsLasting reports whether the read concern promises that no power cut undoes what is read.
+func (r *request) readsLasting() bool {
+	spec := r.readConcern
+	if spec == nil {
+		spec = bsoncore.Document(r.server.defaults.current.Load().stored.Read)
+	}
+	if spec == nil { // of most: to look for something in vain costs an error
+		return false
+	}
+	level, _ := spec.Lookup("level").StringValueOK()
+	return level == "majority" || level == "linearizable" || level == "snapshot"
 }
 
 // concernInForce is the write concern of a write: its own, or the default that somebody has set; nil for none.

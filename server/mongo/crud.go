@@ -96,7 +96,8 @@ func (r *request) insert() (bsoncore.Document, error) {
 			return r.written(&w, false), nil
 		}
 	}
-	n, err := c.InsertMany(r.statementContext(numbers...), pending, o)
+	n, err := r.insertMany(c, pending, numbers, o)
+	r.synced = err == nil && len(w.retried) == 0
 	if w.n += int64(n); n > 0 {
 		r.server.fails.afterWrite(r)
 	}
@@ -126,9 +127,21 @@ func (r *request) insertUntil(c *document.Collection, docs []bson.Raw, numbers [
 	if len(docs) == 0 {
 		return nil
 	}
-	n, err := c.InsertMany(r.statementContext(numbers...), docs, o)
+	n, err := r.insertMany(c, docs, numbers, o)
 	w.n += int64(n)
 	return err
+}
+
+// insertMany inserts documents, and waits for one sync where they are not inserted with one commit.
+func (r *request) insertMany(c *document.Collection, docs []bson.Raw, numbers []int32, o *document.InsertOptions) (n int, err error) {
+	if len(docs) == 1 {
+		return c.InsertMany(r.statementContext(numbers...), docs, o)
+	}
+	err = r.syncOnce(1, func() (err error) {
+		n, err = c.InsertMany(r.statementContext(numbers...), docs, o)
+		return err
+	})
+	return n, err
 }
 
 // groupBytes is how many bytes of documents MongoDB inserts at once. Fail points count what is written at once.
@@ -199,6 +212,7 @@ func (r *request) findAndModify() (bsoncore.Document, error) {
 	if err != nil && !errors.Is(err, document.ErrNotFound) {
 		return nil, err
 	}
+	r.synced = result.Modified > 0 || result.UpsertedID.Type != 0
 	if result.Matched > 0 || result.UpsertedID.Type != 0 {
 		r.server.fails.afterWrite(r)
 	}

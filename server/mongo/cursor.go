@@ -25,6 +25,7 @@ type cursor struct {
 	tailable  bool
 	await     bool
 	changes   bool  // a change stream
+	lasting   bool  // no power cut may undo what is read
 	rest      int64 // how many documents its limit leaves; 0: it has none
 	cancel    context.CancelCauseFunc
 	ctx       context.Context

@@ -180,7 +180,8 @@ func (r *request) firstBatch(ns string, size int64, single bool, open func(ctx c
 		return nil, err
 	}
 	begun := r.server.clock.Now()
-	x := &cursor{ns: ns, src: src, ctx: ctx, cancel: cancel, txnNumber: -1, user: r.conn.auth.userDigest(), quota: r.conn.cursors}
+	r.lasting = r.lasting || r.readsLasting() || ns == oplogDatabase+"."+oplogCollection // which others copy
+	x := &cursor{lasting: r.lasting, ns: ns, src: src, ctx: ctx, cancel: cancel, txnNumber: -1, user: r.conn.auth.userDigest(), quota: r.conn.cursors}
 	if r.session != nil {
 		x.session = r.session.id
 	}
@@ -258,6 +259,7 @@ func (r *request) getMore() (bsoncore.Document, error) {
 	if err := r.server.fails.applyToGetMore(r, x); err != nil {
 		return nil, errors.Join(err, r.server.cursors.unpin(x, false))
 	}
+	r.lasting = x.lasting
 	b, end, err := r.limitedBatch(x, size, wait)
 	if err != nil && r.ctx.Err() == nil && errors.Is(context.Cause(x.ctx), errKilled) {
 		err = document.NewError(codeCursorKilled, "operation was interrupted because the cursor was killed")
@@ -536,7 +538,23 @@ func (r *request) aggregate() (bsoncore.Document, error) {
 		}
 		return r.server.store.Database(r.db).OpenAggregate(ctx, stages, o)
 	}
+	r.lasting = changes
+	if writes(stages) {
+		r.lasting, open = true, r.writingOnce(open)
+	}
 	return r.firstBatch(ns, size, false, open, func(x *cursor) { x.changes = changes })
+}
+
+// writingOnce is open, for a pipeline that writes while it is opened, with one sync for all that it writes.
+func (r *request) writingOnce(open func(ctx context.Context) (*document.Cursor, error)) func(ctx context.Context) (*document.Cursor, error) {
+	const many = 2 // nobody knows how many
+	return func(ctx context.Context) (src *document.Cursor, err error) {
+		err = r.server.store.SyncOnce(ctx, many, func(ctx context.Context) error {
+			src, err = open(ctx)
+			return err
+		})
+		return src, err
+	}
 }
 
 // argsOf returns the fields of a document by their names.

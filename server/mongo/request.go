@@ -52,6 +52,8 @@ type request struct {
 	atTime      bson.Timestamp
 	concern     writeConcern
 	readConcern bsoncore.Document
+	synced      bool // a commit of the command's has waited for a sync after it had seen all that it tells of
+	lasting     bool // no power cut may undo what a read tells of
 	op          *operation
 	more        bool // exhaust: another answer follows
 	roomy       bool // the answer is nobody else's, and has room behind it
@@ -147,6 +149,9 @@ func (r *request) perform() (bsoncore.Document, error) {
 	}
 	defer unused()
 	reply, err := r.inTransaction(func() (bsoncore.Document, error) { return r.command.run(r) })
+	if failed := r.awaitSeen(); failed != nil {
+		return nil, errors.Join(err, failed)
+	}
 	if err != nil {
 		if !notBegun(err) {
 			r.missConcern()

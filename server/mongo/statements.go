@@ -9,7 +9,24 @@ import (
 
 // carryOut carries out the statements of an update or delete command in their order, but for those that were carried out before. An error
 // ends the command; those of single statements are noted in w.
-func (r *request) carryOut(c *document.Collection, list []document.Statement, ordered bool, w *writeResult) (failed error) {
+func (r *request) carryOut(c *document.Collection, list []document.Statement, ordered bool, w *writeResult) error {
+	oneByOne := r.oneByOne(list)
+	carryOut := func() error { return r.carryOutEach(c, list, oneByOne, ordered, w) }
+	switch {
+	case r.txn != nil:
+		return carryOut()
+	case len(list) == 1 && !list[0].Options.Many:
+		err := carryOut()
+		r.synced = len(w.retried) == 0 && (w.modified > 0 || w.upserts > 0)
+		return err
+	case oneByOne:
+		return r.syncOnce(len(list), carryOut)
+	}
+	return r.syncOnce(1, carryOut)
+}
+
+// carryOutEach is carryOut without a thought of when it is durable.
+func (r *request) carryOutEach(c *document.Collection, list []document.Statement, oneByOne, ordered bool, w *writeResult) (failed error) {
 	report := func(i int, result *document.UpdateResult, err error) bool {
 		if result != nil {
 			w.take(i, result)
@@ -24,7 +41,7 @@ func (r *request) carryOut(c *document.Collection, list []document.Statement, or
 		w.fail(i, r.explainError(err))
 		return !ordered
 	}
-	if r.oneByOne(list) {
+	if oneByOne {
 		for i := range list {
 			if result, err := r.carryOutOne(c, i, &list[i], w); !report(i, result, err) {
 				break
