@@ -1,0 +1,234 @@
+package mongo
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
+
+	"github.com/pandodb/pando/document"
+)
+
+// transaction is a multi-document transaction.
+type transaction struct {
+	number  int64
+	tx      *document.Tx
+	started time.Time
+	state   txnState
+	open    *atomic.Int64 // transactions of all clients
+}
+
+// txnState is how far a transaction has come.
+type txnState uint8
+
+const (
+	txnRunning txnState = iota
+	txnCommitted
+	txnAborted
+)
+
+func (x *transaction) abort() {
+	x.tx.Abort()
+	x.leave(txnAborted)
+}
+
+// leave notes how the transaction has ended.
+func (x *transaction) leave(state txnState) {
+	if x.state == txnRunning {
+		x.open.Add(-1)
+	}
+	x.state = state
+}
+
+// inTransaction runs the command, alone in its session when that matters, and inside of its transaction if it has one.
+func (r *request) inTransaction(run func() (bsoncore.Document, error)) (bsoncore.Document, error) {
+	if err := r.writesOplog(); err != nil {
+		return nil, err
+	}
+	if r.session == nil || !r.has("txnNumber") {
+		return run()
+	}
+	s := r.session
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !r.has("autocommit") {
+		switch r.command.name {
+		case "insert", "update", "delete", "findAndModify":
+		default:
+			return nil, document.NewError(document.Code(50768), "txnNumber may only be provided for multi-document transactions and retryable write commands. autocommit:false was not provided, and %s is not a retryable write command.", r.name)
+		}
+		return r.retryableWrite(run)
+	}
+	auto, err := r.flag("autocommit")
+	if err != nil {
+		return nil, err
+	}
+	if auto {
+		return nil, document.NewError(codeInvalidOptions, "Specifying autocommit=true is not allowed.")
+	}
+	start, err := r.flag("startTransaction")
+	if err != nil {
+		return nil, err
+	}
+	if err := r.joinTransaction(start); err != nil {
+		return nil, err
+	}
+	if r.name == "commitTransaction" || r.name == "abortTransaction" {
+		return run()
+	}
+	if !r.command.inTxn {
+		if start {
+			r.txn.abort()
+		}
+		return nil, document.NewError(document.Code(263), "Cannot run '%s' in a multi-document transaction.", r.name)
+	}
+	if err := r.outsideTransactions(); err != nil {
+		r.txn.abort()
+		return nil, err
+	}
+	reply, err := run()
+	if (err != nil || r.failed) && r.txn.state == txnRunning {
+		r.txn.abort()
+		err = transient(err)
+	}
+	return reply, err
+}
+
+// joinTransaction finds or starts the transaction of a command. The session is locked.
+func (r *request) joinTransaction(start bool) error {
+	s := r.session
+	if start {
+		return r.startTransaction()
+	}
+	x := s.txn
+	switch {
+	case r.txnNumber < s.number:
+		return document.NewError(document.Code(225), "Cannot start transaction %d on session because a newer transaction %d has already started.", r.txnNumber, s.number)
+	case x == nil || x.number != r.txnNumber, x.state == txnAborted && r.name != "abortTransaction":
+		return transientError(codeNoSuchTransaction, "Given transaction number %d does not match any in-progress transactions.", r.txnNumber)
+	case x.state == txnCommitted && r.name != "commitTransaction":
+		return document.NewError(document.Code(256), "Transaction %d has been committed.", r.txnNumber)
+	}
+	if r.name != "commitTransaction" && r.name != "abortTransaction" {
+		if r.readConcern != nil {
+			return document.NewError(codeInvalidOptions, "Only the first command in a transaction may specify a readConcern")
+		}
+		if r.concern.given {
+			return document.NewError(codeInvalidOptions, "writeConcern is not allowed within a multi-statement transaction")
+		}
+	}
+	r.txn = x
+	return nil
+}
+
+func (r *request) startTransaction() error {
+	s := r.session
+	switch r.command.name {
+	case "commitTransaction", "abortTransaction", "killCursors": // a new transaction has no cursors
+		return document.NewError(document.Code(263), "Cannot run %s as the first operation of a transaction", r.name)
+	}
+	if r.txnNumber < s.number {
+		return document.NewError(document.Code(225), "Cannot start transaction %d on session because a newer transaction %d has already started.", r.txnNumber, s.number)
+	}
+	if r.txnNumber == s.number && (s.txn == nil || s.txn.number != r.txnNumber || s.txn.state != txnAborted) {
+		return document.NewError(document.Code(117), "Cannot start a transaction at given transaction number %d: a transaction with the same number is in progress or has ended", r.txnNumber)
+	}
+	if r.concern.given {
+		return document.NewError(codeInvalidOptions, "writeConcern is not allowed within a multi-statement transaction")
+	}
+	if level, ok := r.readConcern.Lookup("level").StringValueOK(); ok && level != "local" && level != "majority" && level != "snapshot" {
+		return document.NewError(codeInvalidOptions, "The readConcern level must be either 'local' (default), 'majority' or 'snapshot' in order to run in a transaction")
+	}
+	if s.txn != nil && s.txn.state == txnRunning {
+		s.txn.abort()
+	}
+	open := &r.server.transactions
+	if n := open.Add(1); n > int64(r.server.o.MaxTransactions) {
+		open.Add(-1)
+		return transientError(document.Code(246), "too many transactions are open: %d", n-1)
+	}
+	tx, err := r.server.store.BeginSnapshot(document.WithStatements(r.ctx, s.id, r.txnNumber))
+	if err != nil {
+		open.Add(-1)
+		return err
+	}
+	s.number = r.txnNumber
+	s.txn = &transaction{number: r.txnNumber, tx: tx, started: r.server.clock.Now(), open: open}
+	r.txn = s.txn
+	return nil
+}
+
+// transient marks errors after which the whole transaction may be run again.
+func transient(err error) error {
+	if !isTransient(err) {
+		return err
+	}
+	return withLabel(err, document.TransientTransactionError)
+}
+
+func isTransient(err error) bool {
+	switch document.CodeOf(err) {
+	case document.WriteConflict, 24, 246, codeNoSuchTransaction, 91, 11600, 11602, 10107, 13435, 189:
+		return true
+	}
+	return false
+}
+
+// transientCommit is transient for a commit: errors after which it may have happened are for sending it again instead.
+func transientCommit(err error) error {
+	switch document.CodeOf(err) {
+	case document.WriteConflict, 24, 246, 267, codeNoSuchTransaction:
+		return withLabel(err, document.TransientTransactionError)
+	}
+	return err
+}
+
+func transientError(code document.Code, format string, args ...any) error {
+	return withLabel(document.NewError(code, format, args...), document.TransientTransactionError)
+}
+
+// withLabel returns err with a label.
+func withLabel(err error, label string) error {
+	var e *document.Error
+	if !errors.As(err, &e) {
+		return err
+	}
+	for _, l := range e.Labels {
+		if l == label {
+			return err
+		}
+	}
+	labelled := *e
+	labelled.Labels = append(append([]string(nil), e.Labels...), label)
+	return &labelled
+}
+
+func (r *request) commitTransaction() (bsoncore.Document, error) {
+	x := r.txn
+	if x == nil {
+		return nil, document.NewError(codeCommandFailed, "commitTransaction must be run within a transaction")
+	}
+	if x.state == txnCommitted {
+		return ok(), nil // the client did not hear of it the first time
+	}
+	if err := x.tx.Commit(context.WithoutCancel(r.ctx)); err != nil {
+		x.leave(txnAborted)
+		return nil, transientCommit(err)
+	}
+	x.leave(txnCommitted)
+	return ok(), nil
+}
+
+func (r *request) abortTransaction() (bsoncore.Document, error) {
+	x := r.txn
+	if x == nil {
+		return nil, document.NewError(codeCommandFailed, "abortTransaction must be run within a transaction")
+	}
+	if x.state == txnAborted {
+		return nil, transientError(codeNoSuchTransaction, "Transaction %d has been aborted.", x.number)
+	}
+	x.abort()
+	return ok(), nil
+}
