@@ -6,18 +6,26 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"math/rand/v2"
+	"slices"
 )
 
 // A $sample of all documents needs few of them: most are passed over without a look. How many to pass over is what is drawn: algorithm L
 // of Li, "Reservoir-Sampling Algorithms of Time Complexity O(n(1+log(N/n)))" (1994), which needs no count beforehand.
+//
+// Where they are very many even that takes long. Then their positions are drawn: trees know how many records are below each node, so that
+// every document is as likely as any other, wherever keys lie close together.
 
 const (
 	// maxDrawn is how many documents are drawn so.
 	maxDrawn = 1 << 14
 	// passedPerCheck is after how many records a walk looks whether it has been cancelled.
 	passedPerCheck = 1 << 12
+	// passedPerSeek is how many records a walk passes over in the time of counting up to one in the middle of a tree, which decodes a leaf
+	// or two: of documents that are much alike there are thousands in one. Where they are less alike it is a tenth of that.
+	passedPerSeek = 16_000
 )
 
 // reservoir is records that were drawn from those that have come by.
@@ -66,6 +74,16 @@ func (r *reservoir) draw() {
 	}
 }
 
+// farthest returns how many records a walk passes over in the time of drawing so many by their positions: to count takes a look around each
+// change that has not settled. In a transaction there is no such way.
+func (m *moment) farthest(size int64) int {
+	if m.snap == nil {
+		return math.MaxInt
+	}
+	z := m.store.db.Metrics()
+	return int((size + int64(z.LastSeq-min(z.Settled, z.LastSeq))) * passedPerSeek)
+}
+
 // draw returns so many documents of a collection, drawn at random, in any order, and all if there are no more; nil when they are many, or
 // take more memory than a query may have.
 func (m *moment) draw(ctx context.Context, x *collection, size int64) (*drawn, error) {
@@ -73,9 +91,10 @@ func (m *moment) draw(ctx context.Context, x *collection, size int64) (*drawn, e
 		return nil, nil
 	}
 	r := reservoir{size: int(size), weight: 1}
+	farthest := m.farthest(size)
 	it := m.reader.Iter(x.records, nil)
 	var err error
-	for err == nil && r.bytes <= m.store.options.QueryMemoryBytes && it.NextWanted(r.wanted) {
+	for err == nil && r.passed < farthest && r.bytes <= m.store.options.QueryMemoryBytes && it.NextWanted(r.wanted) {
 		if r.chosen {
 			r.take(it.Value())
 		}
@@ -84,10 +103,50 @@ func (m *moment) draw(ctx context.Context, x *collection, size int64) (*drawn, e
 	if err = errors.Join(err, it.Err(), it.Close()); err != nil {
 		return nil, x.orDropped(err)
 	}
+	if r.passed >= farthest {
+		return m.drawByPosition(ctx, x, size)
+	}
 	if r.bytes > m.store.options.QueryMemoryBytes {
 		return nil, nil
 	}
 	return &drawn{x: x, records: r.records}, nil
+}
+
+// drawByPosition is draw for a collection of many more documents, in a snapshot.
+func (m *moment) drawByPosition(ctx context.Context, x *collection, size int64) (*drawn, error) {
+	records := m.snap.In(x.records)
+	n, err := records.Count(nil, nil)
+	if err != nil {
+		return nil, x.orDropped(err)
+	}
+	d := &drawn{x: x}
+	var from []byte
+	passed, bytes := int64(0), int64(0)
+	for _, at := range positions(n, size) {
+		key, record, err := records.Nth(from, nil, at-passed)
+		if err = errors.Join(err, ctx.Err()); err != nil {
+			return nil, x.orDropped(err)
+		}
+		d.records = append(d.records, record)
+		if bytes += int64(len(record)); bytes > m.store.options.QueryMemoryBytes {
+			return nil, nil
+		}
+		from, passed = append(key, 0), at+1 // so that all of them together count once
+	}
+	return d, nil
+}
+
+// positions draws so many different numbers below n, and all if there are no more, in ascending order: Floyd's algorithm.
+func positions(n, size int64) []int64 {
+	drawn := make(map[int64]struct{}, size)
+	for i := max(0, n-size); i < n; i++ {
+		at := rand.Int64N(i + 1)
+		if _, twice := drawn[at]; twice {
+			at = i
+		}
+		drawn[at] = struct{}{}
+	}
+	return slices.Sorted(maps.Keys(drawn))
 }
 
 // drawn is documents that were drawn. It implements aggregate.Cursor.
