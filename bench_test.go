@@ -73,24 +73,16 @@ func BenchmarkPut(b *testing.B) {
 }
 
 func BenchmarkBatchOf1000(b *testing.B) {
-	db := benchDB(b)
-	key, value := make([]byte, benchKey), make([]byte, benchValue)
-	batch := db.NewBatch()
-	b.ReportAllocs()
-	for n := uint64(0); b.Loop(); n++ {
-		pair(key, value, n)
-		batch.Put(key, value)
-		if batch.Len() == 1000 {
-			if err := db.Write(batch); err != nil {
-				b.Fatal(err)
-			}
-			batch.Reset()
-		}
-	}
+	benchBatches(b, func(_ *pando.DB, batch *pando.Batch) *pando.Batch { batch.Reset(); return batch })
 }
 
 // As BenchmarkBatchOf1000, of callers who make a batch for each commit.
 func BenchmarkNewBatchOf1000(b *testing.B) {
+	benchBatches(b, func(db *pando.DB, _ *pando.Batch) *pando.Batch { return db.NewBatch() })
+}
+
+// benchBatches writes batches of a thousand pairs; next returns the one after a batch that was written.
+func benchBatches(b *testing.B, next func(*pando.DB, *pando.Batch) *pando.Batch) {
 	db := benchDB(b)
 	key, value := make([]byte, benchKey), make([]byte, benchValue)
 	batch := db.NewBatch()
@@ -102,7 +94,7 @@ func BenchmarkNewBatchOf1000(b *testing.B) {
 			if err := db.Write(batch); err != nil {
 				b.Fatal(err)
 			}
-			batch = db.NewBatch()
+			batch = next(db, batch)
 		}
 	}
 }
