@@ -67,13 +67,13 @@ func (h *hole) due() bool { return h.count >= h.look }
 func (it *Iterator) leapForward(key []byte) bool {
 	h := &it.hole
 	h.look = max(2*h.count, manyHidden)
-	to, ok := it.o.Gaps.After(key, it.o.Seq)
-	if ok {
-		it.moveForward(to)
-	}
 	if h.count >= h.note {
 		h.note = 2 * h.count
 		it.noteForward(key)
+	}
+	to, ok := it.o.Gaps.After(key, it.o.Seq)
+	if ok {
+		it.moveForward(to) // key may be gone now
 	}
 	return ok
 }
