@@ -27,17 +27,15 @@ type snapshotState struct {
 func (s *Snapshot) In(ks *Keyspace) *Snapshot { return &Snapshot{state: s.state, ks: ks} }
 
 // use begins a read of a keyspace; the snapshot that it returns is released when the read is done.
-func (s *snapshotState) use(ks *Keyspace) (engine.Snapshot, error) {
-	snap, err := s.held.Use()
+func (s *snapshotState) use(ks *Keyspace) (engine.Snapshot, error) { return readableIn(&s.held, ks) }
+
+// readableIn returns the snapshot that is held, for one read, if a keyspace may be read through it.
+func readableIn(held *engine.Held, ks *Keyspace) (engine.Snapshot, error) {
+	snap, err := held.Use()
 	if err != nil {
 		return engine.Snapshot{}, err
 	}
-	return readableIn(snap, ks)
-}
-
-// readableIn returns a snapshot if a keyspace may be read through it, and releases it otherwise.
-func readableIn(snap engine.Snapshot, ks *Keyspace) (engine.Snapshot, error) {
-	err := ks.ks.ReadableAt(snap.Seq)
+	err = ks.ks.ReadableAt(snap.Seq)
 	if !snap.Of(ks.db.e) {
 		err = ks.foreign()
 	}

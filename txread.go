@@ -47,10 +47,7 @@ func (tx *Tx) use() ([]view.Layer, engine.Snapshot, error) {
 	if err != nil {
 		return nil, engine.Snapshot{}, err
 	}
-	snap, err := tx.state.held.Use()
-	if err == nil {
-		snap, err = readableIn(snap, tx.ks)
-	}
+	snap, err := readableIn(&tx.state.held, tx.ks)
 	return layers, snap, err
 }
 

@@ -72,6 +72,7 @@ type WriteError struct {
 	Err   error
 }
 
+// Error implements error.
 func (e WriteError) Error() string { return fmt.Sprintf("document %d: %v", e.Index, e.Err) }
 
 // Unwrap returns the error itself.
@@ -80,6 +81,7 @@ func (e WriteError) Unwrap() error { return e.Err }
 // WriteErrors is what InsertMany returns when it did not store all documents: one for each that could not be, as far as it went.
 type WriteErrors []WriteError
 
+// Error implements error.
 func (e WriteErrors) Error() string {
 	if len(e) == 1 {
 		return e[0].Error()

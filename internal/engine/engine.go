@@ -69,8 +69,8 @@ type Engine struct {
 	sink     uint64    // keeps prefetches; the leader's
 
 	arenas     memtable.Pool  // memory of settled memtables for the next one
-	gaps       gap.Set        // changed by who leads
 	overlays   memtable.Pool  // memory of a transaction's overlay for that of the next one
+	gaps       gap.Set        // changed by who leads
 	foreseeing atomic.Bool    // memory is asked for ahead
 	foreseen   sync.WaitGroup // whoever asks, and whoever makes a segment of the log ready; the leader begins it
 	running    sync.WaitGroup // calls that Close waits for

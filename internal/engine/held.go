@@ -49,7 +49,7 @@ func (e *Engine) Hold(h *Held, s Snapshot) error {
 	return nil
 }
 
-// Use returns the snapshot for one operation, which the caller releases, or what End or Fail was called with.
+// Use returns the snapshot for one operation, which the caller releases, or why there is none any more: what its Stop was set to.
 func (h *Held) Use() (Snapshot, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -50,18 +50,6 @@ func reports(t *testing.T, w *layouttest.World, r layout.Root) (found []string) 
 	return found
 }
 
-// forge appends a blob that verifies, whatever it says.
-func forge(t *testing.T, w *layouttest.World, kind segment.Kind, raw []byte) segment.Pointer {
-	t.Helper()
-	writer := w.Env.Store.NewWriter(segment.Nodes, layouttest.Keyspace)
-	p, err := writer.Append(kind, layouttest.Keyspace, segment.None, 0, raw)
-	if err := errors.Join(err, writer.Flush()); err != nil {
-		t.Fatal(err)
-	}
-	writer.Commit()
-	return p
-}
-
 // TestCheckFindsLiesOfTheRoot: a root that says less than there is would make wrong answers of it. What may be later or more than it is, a
 // root may say.
 func TestCheckFindsLiesOfTheRoot(t *testing.T) {
@@ -166,7 +154,7 @@ func TestCheckFindsLiesOfSlots(t *testing.T) {
 				}
 				if slices.ContainsFunc(b.slots, func(t slot) bool { return c.has(&t) }) {
 					c.lie(slotOf(b, c.has))
-					liar.groups[g].ptr = forge(t, w, segment.KindInner, appendGroup(nil, b.slots))
+					liar.groups[g].ptr = w.Forge(segment.KindInner, appendGroup(nil, b.slots))
 					break
 				}
 			}

@@ -151,15 +151,21 @@ func drop(t *testing.T, w *layouttest.World) {
 	}
 }
 
-// TestDamagedIndexPage changes keys of a page that cannot be read: it settles beside it.
-func TestDamagedIndexPage(t *testing.T) {
-	w := layouttest.NewWorld(t, config(), 1, 0, 0)
-	told := 0
+// countDamage counts how often somebody is told of damage, which must be that.
+func countDamage(t *testing.T, w *layouttest.World) *int {
+	told := new(int)
 	w.Env.Damaged = func(err error) {
-		if told++; !errors.Is(err, corrupt.Err) {
+		if *told++; !errors.Is(err, corrupt.Err) {
 			t.Error(err)
 		}
 	}
+	return told
+}
+
+// TestDamagedIndexPage changes keys of a page that cannot be read: it settles beside it.
+func TestDamagedIndexPage(t *testing.T) {
+	w := layouttest.NewWorld(t, config(), 1, 0, 0)
+	told := countDamage(t, w)
 	w.Apply(nil, put("old", names(0, 200)...), layout.ApplyOptions{})
 	w.Root = w.Reload()
 	spoil(t, w, blobs(t, w, segment.KindIndex)...)
@@ -173,8 +179,8 @@ func TestDamagedIndexPage(t *testing.T) {
 			since[key] = true
 		}
 		w.Apply(nil, append(put(string(rune('a'+round)), changed...), remove(gone...)...), layout.ApplyOptions{})
-		if told != round+1 {
-			t.Fatalf("in round %d somebody has been told of damage %d times", round, told)
+		if *told != round+1 {
+			t.Fatalf("in round %d somebody has been told of damage %d times", round, *told)
 		}
 		truthful(t, w, w.Reload(), since)
 		s := w.Layout.Stats(w.Root)

@@ -30,11 +30,11 @@ func forgePage(t *testing.T, w *layouttest.World, q uint64, make func(depth int,
 	if err != nil {
 		t.Fatal(err)
 	}
-	page := forge(t, w, segment.KindIndex, make(r.depth, m.list))
+	page := w.Forge(segment.KindIndex, make(r.depth, m.list))
 	slot := &b.slots[q%groupSlots]
 	old := append(slot.deltas, slot.base, r.groups[group].ptr)
 	slot.base, slot.deltas = page, nil
-	r.groups[group].ptr = forge(t, w, segment.KindInner, appendGroup(nil, b.slots))
+	r.groups[group].ptr = w.Forge(segment.KindInner, appendGroup(nil, b.slots))
 	free(t, w, old...)
 	w.Root = load(t, w, r)
 }
@@ -121,12 +121,8 @@ func nonsense(w *layouttest.World, key string) map[string][]byte {
 // forgedRecord is a table in which a record makes no sense, in a segment with others, and where it lies.
 func forgedRecord(t *testing.T, name string) (w *layouttest.World, key string, at segment.Piece, told *int) {
 	t.Helper()
-	w, told = layouttest.NewWorld(t, config(), 1, 0, 0), new(int)
-	w.Env.Damaged = func(err error) {
-		if *told++; !errors.Is(err, corrupt.Err) {
-			t.Error(err)
-		}
-	}
+	w = layouttest.NewWorld(t, config(), 1, 0, 0)
+	told = countDamage(t, w)
 	w.Env.Dropped = func(error) {}
 	w.Apply(nil, put("old", names(0, 700)...), layout.ApplyOptions{})
 	key = "name000007"
@@ -278,12 +274,7 @@ func TestIndexPageThatMakesNoSense(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := layouttest.NewWorld(t, config(), 1, 0, 0)
-			told := 0
-			w.Env.Damaged = func(err error) {
-				if told++; !errors.Is(err, corrupt.Err) {
-					t.Error(err)
-				}
-			}
+			told := countDamage(t, w)
 			w.Env.Dropped = func(error) {}
 			changes := put("old", names(0, 700)...)
 			if c.plain {
@@ -322,7 +313,7 @@ func TestIndexPageThatMakesNoSense(t *testing.T) {
 					settled(t, w, r, since)
 				}
 			}
-			if told == 0 {
+			if *told == 0 {
 				t.Error("nobody was told of damage")
 			}
 			drop(t, w)
@@ -366,12 +357,7 @@ func TestRootThatSaysTooFewOrTooMany(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := layouttest.NewWorld(t, config(), 1, 0, 0)
-			told := 0
-			w.Env.Damaged = func(err error) {
-				if told++; !errors.Is(err, corrupt.Err) {
-					t.Error(err)
-				}
-			}
+			told := countDamage(t, w)
 			w.Apply(nil, put("old", names(0, 700)...), layout.ApplyOptions{})
 			liar := w.Reload().(*root)
 			b, err := liar.load(new(segment.Buffer), 0)
@@ -380,12 +366,12 @@ func TestRootThatSaysTooFewOrTooMany(t *testing.T) {
 			}
 			c.lie(liar, b)
 			old := liar.groups[0].ptr
-			liar.groups[0].ptr = forge(t, w, segment.KindInner, appendGroup(nil, b.slots))
+			liar.groups[0].ptr = w.Forge(segment.KindInner, appendGroup(nil, b.slots))
 			free(t, w, old)
 			w.Root = load(t, w, liar)
 			w.Apply(nil, c.then, layout.ApplyOptions{})
-			if told != 1 {
-				t.Errorf("somebody was told of damage %d times", told)
+			if *told != 1 {
+				t.Errorf("somebody was told of damage %d times", *told)
 			}
 			holds(t, w)
 			if d := w.Root.(*root).depth; d > 2 {

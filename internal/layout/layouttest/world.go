@@ -87,6 +87,17 @@ func NewWorld(t testing.TB, c Config, seed uint64, cacheBytes, segmentBytes int6
 	return w
 }
 
+// Forge appends a blob that verifies, whatever it says.
+func (w *World) Forge(kind segment.Kind, raw []byte) segment.Pointer {
+	w.T.Helper()
+	writer := w.Env.Store.NewWriter(segment.Nodes, Keyspace)
+	p, err := writer.Append(kind, Keyspace, segment.None, 0, raw)
+	must(w.T, err)
+	must(w.T, writer.Flush())
+	writer.Commit()
+	return p
+}
+
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {

@@ -25,6 +25,7 @@ import (
 // unreadable is damage that was met where the old tree was read, before anything was made of what is there.
 type unreadable struct{ error }
 
+// Unwrap returns the damage itself.
 func (e *unreadable) Unwrap() error { return e.error }
 
 // asUnreadable marks an error of reading the old tree if others can be read beside it.

@@ -20,18 +20,6 @@ import (
 // What verifies and makes no sense was written by a faulty program, or on purpose. It has to be what damage is to a checkpoint: an error with
 // a place where nothing can be done without it, and else something beside which the rest settles.
 
-// forge appends a blob that verifies, whatever it says.
-func forge(t *testing.T, w *layouttest.World, kind segment.Kind, raw []byte) segment.Pointer {
-	t.Helper()
-	writer := w.Env.Store.NewWriter(segment.Nodes, layouttest.Keyspace)
-	p, err := writer.Append(kind, layouttest.Keyspace, segment.None, 0, raw)
-	if err := errors.Join(err, writer.Flush()); err != nil {
-		t.Fatal(err)
-	}
-	writer.Commit()
-	return p
-}
-
 // forgeNode makes the present root one with a changed copy of its node.
 func forgeNode(t *testing.T, w *layouttest.World, change func(b *body)) {
 	t.Helper()
@@ -42,7 +30,7 @@ func forgeNode(t *testing.T, w *layouttest.World, change func(b *body)) {
 	}
 	change(b)
 	b.index()
-	p := forge(t, w, segment.KindInner, appendNode(nil, b))
+	p := w.Forge(segment.KindInner, appendNode(nil, b))
 	w.Root, err = w.Layout.Load(w.Env, layouttest.Keyspace, appendRoot(nil, rootInfo{ptr: p, level: r.node.level, count: r.count.Load(), expiry: r.expiry, apart: r.apart}))
 	if err != nil {
 		t.Fatal(err)
@@ -222,7 +210,7 @@ func TestLeafThatMakesNoSense(t *testing.T) {
 				deltas, cached := i&1 > 0, int64(i&2)<<19 // whether the leaf has any beside it, and may be in the cache
 				t.Run(fmt.Sprintf("%s/%s/%v/%d", name, act, deltas, cached), func(t *testing.T) {
 					f := newForged(t, cached, func(f *forged, b *body, raw func(i int) []byte) {
-						b.slots[1].ptr = forge(t, f.World, segment.KindLeaf, leaves[name](raw))
+						b.slots[1].ptr = f.Forge(segment.KindLeaf, leaves[name](raw))
 						if !deltas {
 							b.deltas = nil
 							for i := range b.slots {
@@ -281,7 +269,7 @@ func TestDeltaThatMakesNoSense(t *testing.T) {
 		for _, act := range slices.Sorted(maps.Keys(new(forged).acts())) {
 			t.Run(name+"/"+act, func(t *testing.T) {
 				f := newForged(t, 0, func(f *forged, b *body, _ func(i int) []byte) {
-					b.deltas[0] = delta{Pointer: forge(t, f.World, segment.KindDelta, raw(f))}
+					b.deltas[0] = delta{Pointer: f.Forge(segment.KindDelta, raw(f))}
 				})
 				f.examine(t, act)
 			})
@@ -293,8 +281,8 @@ func TestDeltaThatMakesNoSense(t *testing.T) {
 func TestNodeThatMakesNoSense(t *testing.T) {
 	o := layout.ApplyOptions{LeafBytes: 300, Fanout: 8, NoFilters: true}
 	for name, forgery := range map[string]func(f *forged, b *body) segment.Pointer{
-		"nothing":           func(f *forged, _ *body) segment.Pointer { return forge(t, f.World, segment.KindInner, nil) },
-		"a later version":   func(f *forged, _ *body) segment.Pointer { return forge(t, f.World, segment.KindInner, []byte{9, 9, 9}) },
+		"nothing":           func(f *forged, _ *body) segment.Pointer { return f.Forge(segment.KindInner, nil) },
+		"a later version":   func(f *forged, _ *body) segment.Pointer { return f.Forge(segment.KindInner, []byte{9, 9, 9}) },
 		"the one before it": func(_ *forged, b *body) segment.Pointer { return b.slots[0].ptr },
 		"the one behind it": func(_ *forged, b *body) segment.Pointer { return b.slots[2].ptr },
 		"the root":          func(f *forged, _ *body) segment.Pointer { return f.Root.(*root).node.ptr },
