@@ -27,7 +27,7 @@ func (m *imager) append(dst []byte, depth int, page uint64, list []entry) image 
 	for i := range list {
 		at := &list[i].at
 		longest, farthest = max(longest, at.Length), max(farthest, at.Offset)
-		if at.Segment != last {
+		if i == 0 || at.Segment != last {
 			last = at.Segment
 			m.number(last)
 		}
@@ -79,7 +79,7 @@ func (m *imager) appendPacked(dst []byte, depth int, page uint64, w widths, list
 	last, number := uint32(0), 0
 	for i := range list {
 		e := &list[i]
-		if e.at.Segment != last {
+		if i == 0 || e.at.Segment != last {
 			last = e.at.Segment
 			number = m.number(last)
 		}
