@@ -177,6 +177,76 @@ func BenchmarkQueue(b *testing.B) {
 	}
 }
 
+// Updates of few records beside many that nobody touches, with a budget far below what there is: each checkpoint is to cost what has changed,
+// and cleaning what it moves, however much else there is.
+func BenchmarkHotUpdates(b *testing.B) {
+	for _, records := range []int{100_000, 10_000_000} {
+		b.Run(fmt.Sprint(records), func(b *testing.B) {
+			const hot = 50_000
+			db, err := pando.Open(b.TempDir(), &pando.Options{Profile: pando.Relaxed, MemoryBytes: 32 << 20})
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer db.Close()
+			r, value, batch := rand.New(rand.NewPCG(1, 2)), make([]byte, benchValue), db.NewBatch()
+			put := func(n uint64) {
+				for i := 0; i+8 <= len(value); i += 8 {
+					binary.LittleEndian.PutUint64(value[i:], r.Uint64())
+				}
+				batch.Put(binary.BigEndian.AppendUint64(nil, n), value)
+				if batch.Len() < 1000 {
+					return
+				}
+				if err := db.Write(batch); err != nil {
+					b.Fatal(err)
+				}
+				batch.Reset()
+			}
+			for n := range records {
+				put(uint64(n))
+			}
+			if err := db.Checkpoint(context.Background()); err != nil {
+				b.Fatal(err)
+			}
+			for b.Loop() {
+				put(uint64(records) - 1 - r.Uint64N(hot))
+			}
+		})
+	}
+}
+
+// A checkpoint of one record in one of many keyspaces.
+func BenchmarkCheckpointOfOne(b *testing.B) {
+	for _, keyspaces := range []int{1, 100, 1000, 10_000} {
+		b.Run(fmt.Sprint(keyspaces), func(b *testing.B) {
+			db := benchDB(b)
+			list := make([]*pando.Keyspace, keyspaces)
+			for i := range list {
+				ks, err := db.Keyspace(fmt.Sprint("keyspace ", i), nil)
+				if err == nil {
+					err = ks.Put([]byte("key"), []byte("value"))
+				}
+				if err != nil {
+					b.Fatal(err)
+				}
+				list[i] = ks
+			}
+			if err := db.Checkpoint(context.Background()); err != nil {
+				b.Fatal(err)
+			}
+			b.ReportAllocs()
+			for n := 0; b.Loop(); n++ {
+				if err := list[n%keyspaces].Put([]byte("key"), []byte("value")); err != nil {
+					b.Fatal(err)
+				}
+				if err := db.Checkpoint(context.Background()); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
 const benchRecords = 1_000_000
 
 func BenchmarkSettled(b *testing.B) {

@@ -158,7 +158,7 @@ type settlement struct {
 	roots        []layout.Root // the new ones
 	touched      []uint32      // keyspaces with a new root
 	writer       *segment.Writer
-	victims      map[uint32]bool
+	victims      *segment.Set
 	passing      map[uint32]bool            // victims a part of which the device failed to read
 	moved        map[uint32][]layout.Change // values apart that the cleaner moved, by keyspace, sorted by key
 	movedKeys    map[ownerKey]bool
@@ -260,7 +260,7 @@ func (s *settlement) apply(ks *Keyspace) error {
 	}
 	fresh, err := e.layouts[ks.Layout].Apply(s.ctx, old, ranges, changes, s.writer, layout.ApplyOptions{
 		Now: e.Now(), Codec: codec, Dictionary: dictionary, LeafBytes: int(ks.LeafBytes), NoFilters: ks.NoFilters,
-		Victims: s.victimFunc(), Rewrite: s.work.rewrite, Progress: s.work.progress,
+		Victims: s.victims, Rewrite: s.work.rewrite, Progress: s.work.progress,
 	})
 	if err = cmp.Or(err, changes.err, changes.failed); err != nil {
 		return err

@@ -82,7 +82,7 @@ func (s *settlement) plan() error {
 	segments, settled := s.e.store.Segments(), s.e.root.Current().Seq
 	candidates := s.settledSegments(segments, settled)
 	written := map[segment.Class]int64{segment.Nodes: s.total, segment.Values: s.total + unsettledValues(segments, settled)}
-	s.victims, s.passing, s.moved, s.movedKeys = map[uint32]bool{}, map[uint32]bool{}, map[uint32][]layout.Change{}, map[ownerKey]bool{}
+	s.victims, s.passing, s.moved, s.movedKeys = new(segment.Set), map[uint32]bool{}, map[uint32][]layout.Change{}, map[ownerKey]bool{}
 	if s.work.rewrite {
 		if err := s.recount(candidates); err != nil {
 			return fmt.Errorf("count values: %w", err)
@@ -102,7 +102,7 @@ func (s *settlement) plan() error {
 			}
 		}
 		for _, id := range chooseVictims(infos, s.policy(class, written[class])) {
-			s.victims[id] = true
+			s.victims.Add(id)
 			if class == segment.Values {
 				values = append(values, id)
 			}
@@ -165,7 +165,7 @@ const (
 
 // giveVictimsUp reports whether the cleaner may be the reason for an error, and leaves its victims alone from now on.
 func (s *settlement) giveVictimsUp(err error) bool {
-	if len(s.victims) == 0 || !s.maySkip() {
+	if s.victims.Empty() || !s.maySkip() {
 		return false
 	}
 	damaged := errors.Is(err, corrupt.Err)
@@ -173,7 +173,7 @@ func (s *settlement) giveVictimsUp(err error) bool {
 		return false
 	}
 	s.e.o.Logger.Error("damage found while cleaning", "error", err)
-	for id := range s.victims {
+	for id := range s.victims.All() {
 		s.leaveAlone(id, !damaged)
 	}
 	return true
@@ -190,14 +190,7 @@ func (s *settlement) leaveAlone(id uint32, mayPass bool) {
 
 // victimKeyspace reports whether a keyspace may have blobs in victim segments.
 func (s *settlement) victimKeyspace(id uint32) bool {
-	return len(s.moved[id]) > 0 || (len(s.victims) > 0 && int(id) < len(s.roots) && s.roots[id] != nil)
-}
-
-func (s *settlement) victimFunc() func(uint32) bool {
-	if len(s.victims) == 0 {
-		return nil
-	}
-	return func(id uint32) bool { return s.victims[id] }
+	return len(s.moved[id]) > 0 || int(id) < len(s.roots) && s.roots[id] != nil && s.roots[id].MayLieIn(s.victims)
 }
 
 // moveValues copies the live values apart of which any part lies in a segment, and notes where their keys have to point.
@@ -281,12 +274,15 @@ func (s *settlement) moveValue(scratch *layout.Scratch, keyspace uint32, key []b
 // catalogue collects what the new root will say of keyspaces. The segments come last: see finishCatalogue.
 func (s *settlement) catalogue() *root.Catalogue {
 	s.pruneDictionaries(s.keyspaces)
-	c := &root.Catalogue{NextKeyspace: s.next, Dictionaries: s.dictionaries}
+	c := &root.Catalogue{NextKeyspace: s.next, Dictionaries: s.dictionaries, Keyspaces: make([]root.Keyspace, 0, len(s.keyspaces))}
+	var encoded []byte // roots, one behind the other
 	for _, ks := range s.keyspaces {
 		k := root.Keyspace{ID: ks.ID, Name: ks.Name, Layout: uint8(ks.Layout), Options: ks.encode(s.dictionaryOf(ks))}
 		if int(ks.ID) < len(s.roots) && s.roots[ks.ID] != nil {
 			r := s.roots[ks.ID]
-			k.Root = r.Encode(nil)
+			from := len(encoded)
+			encoded = r.Encode(encoded)
+			k.Root = encoded[from:len(encoded):len(encoded)]
 			n, _ := r.Records()
 			k.Records = uint64(n)
 		}
@@ -308,7 +304,7 @@ func (s *settlement) finishCatalogue(c *root.Catalogue) error {
 		}
 	}
 	for _, i := range table {
-		if s.victims[i.ID] && i.Live > 0 { // what is left in it cannot be found, or read: another round would find no more
+		if s.victims.Has(i.ID) && i.Live > 0 { // what is left in it cannot be found, or read: another round would find no more
 			s.leaveAlone(i.ID, s.passing[i.ID])
 		}
 		if !dead[i.ID] {

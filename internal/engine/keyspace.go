@@ -153,19 +153,30 @@ func (k *keyspaces) all() []*Keyspace {
 func (k *keyspaces) at(seq uint64) ([]*Keyspace, uint32) {
 	k.mu.RLock()
 	defer k.mu.RUnlock()
-	then, next := maps.Clone(k.byID), k.nextID
+	other, next := map[uint32]*Keyspace{}, k.nextID // what was there of those that have changed since; nil: nothing
 	for _, ev := range slices.Backward(k.events) {
 		switch {
 		case ev.seq <= seq:
 		case ev.dropped:
-			then[ev.ks.ID] = ev.ks
+			other[ev.ks.ID] = ev.ks
 		default:
-			delete(then, ev.ks.ID)
+			other[ev.ks.ID] = nil
 			next = min(next, ev.ks.ID)
 		}
 	}
-	byID := func(a, b *Keyspace) int { return cmp.Compare(a.ID, b.ID) }
-	return slices.SortedFunc(maps.Values(then), byID), next
+	then := make([]*Keyspace, 0, len(k.byID)+len(other))
+	for id, ks := range k.byID {
+		if _, changed := other[id]; !changed {
+			then = append(then, ks)
+		}
+	}
+	for _, ks := range other {
+		if ks != nil {
+			then = append(then, ks)
+		}
+	}
+	slices.SortFunc(then, func(a, b *Keyspace) int { return cmp.Compare(a.ID, b.ID) })
+	return then, next
 }
 
 // next returns the id of the keyspace that is created next.

@@ -58,9 +58,9 @@ type ApplyOptions struct {
 	MaxDeltas int
 	// Fanout is the number of children an inner node may have; 0: DefaultFanout.
 	Fanout int
-	// Victims names the segments that are being emptied: every blob of the layout that lies in one is written anew. Values
+	// Victims are the segments that are being emptied: every blob of the layout that lies in one is written anew. Values
 	// apart are not moved.
-	Victims func(segment uint32) bool
+	Victims *segment.Set
 	// Rewrite folds all deltas, fills all leaves and writes everything anew.
 	Rewrite bool
 	// Progress is told the number of bytes read or written since it was last called.

@@ -95,6 +95,9 @@ type Root interface {
 	Encode(dst []byte) []byte
 	// Empty reports whether there is certainly no record under the root.
 	Empty() bool
+	// MayLieIn reports whether a blob of the layout may lie in a segment of the set, those of values apart left out. False is certain, and
+	// true is the answer where it is not known without reading. Apply may be asking the same root at the time.
+	MayLieIn(segments *segment.Set) bool
 }
 
 // Layout is one way in which settled data lies on the disk. All methods are safe for concurrent use.

@@ -79,7 +79,7 @@ func (a *applier) run(ranges []layout.Range, changes layout.Changes) error {
 		if err != nil {
 			return err
 		}
-		if !more && !(first && (len(ranges) > 0 || a.o.Victims != nil || a.o.Rewrite)) {
+		if !more && !(first && (len(ranges) > 0 || !a.o.Victims.Empty() || a.o.Rewrite)) {
 			break
 		}
 		a.ranges = ranges
@@ -215,7 +215,7 @@ func (a *applier) same(r *root) error {
 func (a *applier) group(r *root, old *group, g int) (*group, error) {
 	first := uint64(g) * groupSlots
 	slots := slotsOf(r.depth)
-	whole := a.o.Rewrite || a.o.Victims != nil || len(a.ranges) > 0
+	whole := a.o.Rewrite || !a.o.Victims.Empty() || len(a.ranges) > 0
 	if old != nil && !whole && !a.changes(r.depth, first+uint64(slots)-1) {
 		return old, nil
 	}
@@ -414,7 +414,7 @@ func (a *applier) replace(b *body, i int) {
 }
 
 func (a *applier) victim(p segment.Pointer) bool {
-	return a.o.Victims != nil && !p.IsZero() && a.o.Victims(p.Segment)
+	return !p.IsZero() && a.o.Victims.Has(p.Segment)
 }
 
 func (a *applier) progress(n int) {

@@ -1,7 +1,6 @@
 package hash
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"testing"
@@ -9,7 +8,6 @@ import (
 	"github.com/pandodb/pando/internal/layout"
 	"github.com/pandodb/pando/internal/layout/layouttest"
 	"github.com/pandodb/pando/internal/record"
-	"github.com/pandodb/pando/internal/segment"
 )
 
 // keysOfOneHash are keys whose hashes in the keyspace of the tests have the same first 36 bits: each line those of one hash.
@@ -120,22 +118,12 @@ func TestKeysOfOneHashMove(t *testing.T) {
 			}
 		}
 		for range 6 {
-			bits, newest := w.Rand.Uint64(), uint32(0)
-			for _, info := range w.Env.Store.Segments() {
-				newest = max(newest, info.ID)
-			}
-			victims := func(s uint32) bool { return s <= newest && bits>>(s%64)&1 != 0 }
+			victims := w.Segments(func(uint32) bool { return w.Rand.IntN(2) == 0 })
 			some := names(0, 120)
 			w.Rand.Shuffle(len(some), func(i, j int) { some[i], some[j] = some[j], some[i] })
 			w.Apply(nil, put("new", some[:w.Rand.IntN(8)]...), layout.ApplyOptions{Victims: victims})
-			err := w.Layout.Walk(context.Background(), w.Root, func(p segment.Pointer, kind segment.Kind) error {
-				if victims(p.Segment) {
-					t.Errorf("a blob of kind %d still lies in segment %d", kind, p.Segment)
-				}
-				return nil
-			})
-			if err != nil {
-				t.Fatal(err)
+			if w.LiesIn(w.Root, victims) {
+				t.Error("something still lies in segments that were to be emptied")
 			}
 			holds(t, w)
 		}
@@ -182,7 +170,7 @@ func TestRandomKeysOfOneHash(t *testing.T) {
 				o.Rewrite = true
 			case 1, 2:
 				bit := w.Rand.Uint32() & 1
-				o.Victims = func(s uint32) bool { return s&1 == bit }
+				o.Victims = w.Segments(func(id uint32) bool { return id&1 == bit })
 			case 3:
 				lo := all[w.Rand.IntN(len(all))]
 				ranges = []layout.Range{{Lo: []byte(lo), Hi: []byte(lo + "5")}}

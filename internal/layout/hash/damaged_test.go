@@ -202,7 +202,7 @@ func TestDamagedIndexPage(t *testing.T) {
 	if live > 8<<10 {
 		t.Errorf("%d bytes are live of 20 changed keys", live)
 	}
-	for _, o := range []layout.ApplyOptions{{Rewrite: true}, {Victims: func(uint32) bool { return true }}} {
+	for _, o := range []layout.ApplyOptions{{Rewrite: true}, {Victims: w.Segments(func(uint32) bool { return true })}} {
 		writer := w.Env.Store.NewWriter(segment.Nodes, layouttest.Keyspace)
 		if _, err := w.Layout.Apply(context.Background(), w.Root, nil, nil, writer, o); !errors.Is(err, corrupt.Err) {
 			t.Errorf("%+v beside damage: %v", o, err)
@@ -336,7 +336,7 @@ func TestVictimsLeaveDamagedRecords(t *testing.T) {
 	w.Root = w.Reload()
 	bad := recordOf(t, w, keys[7])
 	undo := spoil(t, w, bad)
-	w.Apply(nil, nil, layout.ApplyOptions{Victims: func(s uint32) bool { return s == bad.Segment }})
+	w.Apply(nil, nil, layout.ApplyOptions{Victims: segment.SetOf(bad.Segment)})
 	if told != 1 {
 		t.Errorf("somebody was told of damage %d times", told)
 	}

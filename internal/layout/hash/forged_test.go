@@ -170,14 +170,14 @@ func TestRecordThatMakesNoSense(t *testing.T) {
 				return map[string]bool{key: true}
 			},
 			"moved": func(w *layouttest.World, _ string, at segment.Piece) map[string]bool {
-				w.Apply(nil, put("new", "name000300"), layout.ApplyOptions{Victims: func(s uint32) bool { return s == at.Segment }})
+				w.Apply(nil, put("new", "name000300"), layout.ApplyOptions{Victims: segment.SetOf(at.Segment)})
 				if n := liveIn(w, at.Segment); n != int64(at.Length) {
 					t.Errorf("%d bytes are live in the segment, the record has %d", n, at.Length)
 				}
 				return nil
 			},
 			"changed while moved": func(w *layouttest.World, key string, at segment.Piece) map[string]bool {
-				w.Apply(nil, put("new", key), layout.ApplyOptions{Victims: func(s uint32) bool { return s == at.Segment }})
+				w.Apply(nil, put("new", key), layout.ApplyOptions{Victims: segment.SetOf(at.Segment)})
 				return map[string]bool{key: true}
 			},
 		} {
@@ -295,7 +295,7 @@ func TestIndexPageThatMakesNoSense(t *testing.T) {
 			at := b.slots[q].base
 			place := fmt.Sprintf("%s: damaged at offset %d", segment.FilePath(at.Segment), at.Offset)
 			expectReports(t, reports(t, w, w.Root), []string{place})
-			refuses(t, w, place, nil, layout.ApplyOptions{Victims: func(s uint32) bool { return s == at.Segment }})
+			refuses(t, w, place, nil, layout.ApplyOptions{Victims: segment.SetOf(at.Segment)})
 			refuses(t, w, place, nil, layout.ApplyOptions{Rewrite: true})
 			refuses(t, w, place, []layout.Range{{Lo: []byte("name0000")}}, layout.ApplyOptions{})
 			since := map[string]bool{}
@@ -306,7 +306,7 @@ func TestIndexPageThatMakesNoSense(t *testing.T) {
 				}
 				o := layout.ApplyOptions{}
 				if round%3 == 0 { // what the page refers to is not known, and stays
-					o.Victims = func(s uint32) bool { return s < at.Segment && s%2 == uint32(round%2) }
+					o.Victims = w.Segments(func(id uint32) bool { return id < at.Segment && id%2 == uint32(round%2) })
 				}
 				w.Apply(nil, append(put(string(rune('a'+round)), changed...), remove(gone...)...), o)
 				for _, r := range []layout.Root{w.Root, w.Reload()} {

@@ -271,7 +271,7 @@ func FuzzImage(f *testing.F) {
 		}
 		hashes := []uint64{hash, number << (64 - depth), hash &^ keptBits}
 		for i, e := range list {
-			if i%64 == 0 && !p.refers(func(s uint32) bool { return s == e.at.Segment }) {
+			if i%64 == 0 && !p.refers(segment.SetOf(e.at.Segment)) {
 				t.Fatalf("entry %d lies in segment %d, to which the page does not refer", i, e.at.Segment)
 			}
 			if i%(1+len(list)/32) == 0 {

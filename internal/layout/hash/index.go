@@ -202,9 +202,12 @@ func lowerBound(n, near int, less func(i int) bool) int {
 }
 
 // refers reports whether an entry may lie in one of the segments.
-func (p image) refers(to func(segment uint32) bool) bool {
+func (p image) refers(to *segment.Set) bool {
+	if to.Empty() {
+		return false
+	}
 	for i := range p.names() {
-		if to(p.name(i)) {
+		if to.Has(p.name(i)) {
 			return true
 		}
 	}

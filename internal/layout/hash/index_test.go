@@ -138,7 +138,7 @@ func TestImages(t *testing.T) {
 		}
 		for s := range uint32(segments + 2) {
 			want := s >= 1 && int(s) <= segments
-			if got := p.refers(func(to uint32) bool { return to == s }); got != want {
+			if got := p.refers(segment.SetOf(s)); got != want {
 				t.Errorf("%d segments: refers to %d: %v", segments, s, got)
 			}
 		}

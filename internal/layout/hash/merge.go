@@ -101,7 +101,7 @@ func (a *applier) concerns(was *body, q uint64) bool {
 	if a.o.Rewrite || len(a.ranges) > 0 || a.victimPage(t) {
 		return true
 	}
-	if a.o.Victims == nil {
+	if a.o.Victims.Empty() {
 		return false
 	}
 	guard := a.root.env.Epoch.Enter()
@@ -129,10 +129,10 @@ func (p *pageWriter) run(n int) error {
 	switch to := a.next + n; {
 	case a.o.Rewrite || len(a.ranges) > 0:
 		err = p.runAll(to, func(int) bool { return true })
-	case a.o.Victims != nil && p.old.refers(a.o.Victims):
+	case p.old.refers(a.o.Victims):
 		p.marks = p.marks[:0]
 		for i := range p.old.names() {
-			p.marks = append(p.marks, a.o.Victims(p.old.name(i)))
+			p.marks = append(p.marks, a.o.Victims.Has(p.old.name(i)))
 		}
 		for i := range p.old.len() {
 			if p.marks[p.old.number(i)] {
@@ -228,7 +228,7 @@ func (p *pageWriter) put(to int) error {
 		p.t.expiry = record.Sooner(p.t.expiry, expiry)
 		p.t.apart = p.t.apart || e.apart
 	}
-	if a.o.Rewrite || len(a.ranges) > 0 || a.o.Victims != nil {
+	if a.o.Rewrite || len(a.ranges) > 0 || !a.o.Victims.Empty() {
 		return p.look(hash, fresh)
 	}
 	p.emit(hash, fresh)
@@ -265,7 +265,7 @@ func (p *pageWriter) look(hash uint64, fresh []entry) error {
 	clear(p.seen)
 	kept, moves := p.after[:0], 0
 	for _, e := range p.after {
-		victim := a.o.Rewrite || a.o.Victims != nil && a.o.Victims(e.at.Segment)
+		victim := a.o.Rewrite || a.o.Victims.Has(e.at.Segment)
 		if !victim && len(a.ranges) == 0 {
 			kept = append(kept, e)
 			continue

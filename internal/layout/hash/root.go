@@ -339,5 +339,8 @@ func (r *root) Leaf([]byte) (page.Page, bool) { return page.Page{}, false }
 // Records implements layout.Root.
 func (r *root) Records() (n int64, exact bool) { return r.count, !r.open }
 
+// MayLieIn implements layout.Root. Records go to pages by their hashes: each page has some in nearly all segments.
+func (r *root) MayLieIn(segments *segment.Set) bool { return len(r.groups) > 0 && !segments.Empty() }
+
 // Empty implements layout.Root.
 func (r *root) Empty() bool { return r.count == 0 && !r.open }

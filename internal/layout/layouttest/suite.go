@@ -107,9 +107,11 @@ func random(t *testing.T, c Config, s shape, seed uint64) {
 			ranges = w.Ranges(1 + w.Rand.IntN(3))
 		case 1:
 			o.Rewrite = true
-		case 2, 3:
+		case 2:
 			bit := w.Rand.Uint32() & 1
-			o.Victims = func(segment uint32) bool { return segment&1 == bit }
+			o.Victims = w.Segments(func(id uint32) bool { return id&1 == bit })
+		case 3:
+			o.Victims = w.Segments(func(uint32) bool { return w.Rand.IntN(8) == 0 })
 		case 4:
 			w.Now += uint64(w.Rand.IntN(30))
 			o.Now = w.Now
@@ -120,8 +122,14 @@ func random(t *testing.T, c Config, s shape, seed uint64) {
 		case 7:
 			number = 20 * s.changes
 		}
+		if !w.Root.MayLieIn(o.Victims) && w.LiesIn(w.Root, o.Victims) {
+			t.Errorf("something lies where the root says that nothing may")
+		}
 		w.Apply(ranges, w.Changes(number, s.deletes), o)
 		w.Audit()
+		if w.LiesIn(w.Root, o.Victims) {
+			t.Errorf("something still lies in segments that were to be emptied")
+		}
 		if i%4 == 0 {
 			w.Verify(w.Root, w.Model, w.Now)
 			w.Check(w.Root)

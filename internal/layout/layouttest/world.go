@@ -213,6 +213,27 @@ func (w *World) Audit() {
 	}
 }
 
+// Segments returns those of the store's segments that are wanted.
+func (w *World) Segments(wanted func(id uint32) bool) *segment.Set {
+	set := new(segment.Set)
+	for _, s := range w.Env.Store.Segments() {
+		if wanted(s.ID) {
+			set.Add(s.ID)
+		}
+	}
+	return set
+}
+
+// LiesIn reports whether a blob of the layout under root lies in one of the segments, those of values apart left out.
+func (w *World) LiesIn(root layout.Root, segments *segment.Set) (lies bool) {
+	w.T.Helper()
+	must(w.T, w.Layout.Walk(context.Background(), root, func(p segment.Pointer, kind segment.Kind) error {
+		lies = lies || kind != segment.KindValue && kind != segment.KindValueIndex && segments.Has(p.Segment)
+		return nil
+	}))
+	return lies
+}
+
 // Check fails the test when the layout finds damage under root.
 func (w *World) Check(root layout.Root) {
 	w.T.Helper()

@@ -50,7 +50,6 @@ type applier struct {
 	out    replaced
 	fresh  []*node // new nodes of the lowest level, to enter into the ring
 	memory int64   // of fresh nodes that are kept
-	all    bool    // every node must be looked at
 	failed error   // what is to be freed cannot be read: nothing of the outcome counts
 	next   struct {
 		exists bool // the leaf at hand has a right neighbour in its node
@@ -65,7 +64,7 @@ func (t *Tree) Apply(ctx context.Context, r layout.Root, ranges []layout.Range, 
 		return nil, fmt.Errorf("apply to a tree: root is a %T", r)
 	}
 	tr.retire()
-	a := &applier{ctx: ctx, root: tr, w: w, o: defaults(o), ranges: ranges, all: o.Rewrite || o.Victims != nil}
+	a := &applier{ctx: ctx, root: tr, w: w, o: defaults(o), ranges: ranges}
 	for i := range a.levels {
 		a.levels[i].a, a.levels[i].level = a, i
 	}
@@ -222,6 +221,7 @@ func (a *applier) inner(n *node, lo, hi []byte) (changed bool, err error) {
 	changed = changed || l.emitted != emitted
 	if !changed {
 		l.reset()
+		n.remember(b)
 		return false, nil
 	}
 	return true, a.closeNode(n, b, !carried && l.emitted == emitted)
@@ -239,7 +239,7 @@ func (a *applier) loadNode(n *node, lo, hi []byte) (*body, error) {
 // child deals with child i of b, whose keys lie in [lo, hi).
 func (a *applier) child(b *body, i int, lo, hi []byte) (changed bool, err error) {
 	l := &a.levels[b.level]
-	if !a.all && !a.input.below(hi) && !a.touched(lo, hi) && !a.pendingBelow(b.level) {
+	if !a.o.Rewrite && !a.input.below(hi) && !a.touched(lo, hi) && !a.pendingBelow(b.level) && !a.victimsUnder(b, i) {
 		return false, l.add(b.entry(i, lo))
 	}
 	if b.level == 0 {
@@ -332,8 +332,20 @@ func (a *applier) passRanges(key []byte) {
 	}
 }
 
+// victimsUnder reports whether a blob of child i may lie in a segment that is being emptied. A large tree has far more children than such
+// segments have blobs, and only nodes of which that is not known have to be read for it.
+func (a *applier) victimsUnder(b *body, i int) bool {
+	if a.o.Victims.Empty() {
+		return false
+	}
+	if b.level == 0 {
+		return a.victimLeaf(b, i)
+	}
+	return b.children[i].mayLieIn(a.o.Victims)
+}
+
 func (a *applier) victim(p segment.Pointer) bool {
-	return a.o.Victims != nil && !p.IsZero() && a.o.Victims(p.Segment)
+	return !p.IsZero() && a.o.Victims.Has(p.Segment)
 }
 
 // free frees a blob of the old tree.

@@ -241,7 +241,7 @@ func (f *forged) examine(t *testing.T, act string) {
 		t.Errorf("%d reports, %v", found, err)
 	}
 	f.refuses(t, nil, layout.ApplyOptions{LeafBytes: 1000, Rewrite: true})
-	f.refuses(t, nil, layout.ApplyOptions{LeafBytes: 1000, Victims: func(s uint32) bool { return s == f.at.Segment }})
+	f.refuses(t, nil, layout.ApplyOptions{LeafBytes: 1000, Victims: segment.SetOf(f.at.Segment)})
 	since := map[string]bool{}
 	for _, c := range f.acts()[act](layout.ApplyOptions{LeafBytes: 1000, NoFilters: true}) {
 		since[string(c.Key)] = true

@@ -59,7 +59,7 @@ func TestDeltasOfVictimsAreJoined(t *testing.T) {
 			}
 			old, model := w.Root, w.Model.Clone()
 
-			o.Victims = func(id uint32) bool { return id == deltas[1].Segment }
+			o.Victims = segment.SetOf(deltas[1].Segment)
 			w.Apply(nil, test.now, o)
 			if got := pointers(t, w, segment.KindLeaf); len(got) != 1 || got[0] != leaves[0] {
 				t.Errorf("the leaf was written anew: %v", got)
@@ -98,7 +98,7 @@ func TestDeltasOfVictimsAreFolded(t *testing.T) {
 			if len(deltas) != len(test.deltas) {
 				t.Fatalf("%d deltas", len(deltas))
 			}
-			o.Victims = func(id uint32) bool { return id == deltas[0].Segment }
+			o.Victims = segment.SetOf(deltas[0].Segment)
 			w.Apply(nil, test.now, o)
 			if n := len(pointers(t, w, segment.KindDelta)); n != 0 {
 				t.Errorf("%d deltas", n)
@@ -119,7 +119,7 @@ func TestDamagedDeltaOfAVictim(t *testing.T) {
 	deltas := pointers(t, w, segment.KindDelta)
 	overwrite(t, w, deltas[0])
 	writer := w.Env.Store.NewWriter(segment.Nodes, layouttest.Keyspace)
-	o.Victims = func(id uint32) bool { return id == deltas[0].Segment }
+	o.Victims = segment.SetOf(deltas[0].Segment)
 	_, err := w.Layout.Apply(context.Background(), w.Root, nil, &layout.SliceChanges{}, writer, o)
 	if err == nil {
 		t.Error("no error")

@@ -58,7 +58,7 @@ func (a *applier) victimLeaf(b *body, i int) bool {
 
 // victimDelta reports whether a delta of leaf i lies in a segment that is being emptied.
 func (a *applier) victimDelta(b *body, i int) bool {
-	return a.o.Victims != nil && slices.ContainsFunc(b.deltasOf(i), func(d delta) bool { return a.victim(d.Pointer) })
+	return !a.o.Victims.Empty() && slices.ContainsFunc(b.deltasOf(i), func(d delta) bool { return a.victim(d.Pointer) })
 }
 
 // rewrite merges the batch at hand, and all further changes below hi, into an old leaf, if there is one, and writes the
@@ -410,5 +410,5 @@ func (w *leafWriter) hasRoom() bool {
 		w.room = s.Bytes < s.Limit-s.Limit/8
 	}
 	w.asked++
-	return w.room && w.a.o.Victims == nil
+	return w.room && w.a.o.Victims.Empty()
 }

@@ -19,6 +19,14 @@ type node struct {
 	asked atomic.Bool // for a record, while it was not in memory
 	body  atomic.Pointer[body]
 	seat  int // position in the ring of evictable nodes, from 1; guarded by the ring's mutex
+	// segments is the segment.Mask of the node and of all blobs below it; 0: not known. It stays when the body goes.
+	segments atomic.Uint64
+}
+
+// mayLieIn reports whether the node or a blob below it may lie in one of the segments.
+func (n *node) mayLieIn(segments *segment.Set) bool {
+	mask := segment.Mask(n.segments.Load())
+	return !segments.Empty() && (mask == 0 || mask.Meets(segments.Mask()))
 }
 
 // resident returns the body of a node, nil when it is not in memory.
@@ -74,6 +82,30 @@ func (b *body) memory() int64 {
 }
 
 func (b *body) len() int { return len(b.slots) }
+
+// remember makes the node, whose body is b, know in which segments it lies, unless one of its children does not.
+func (n *node) remember(b *body) {
+	if n.segments.Load() != 0 {
+		return
+	}
+	mask := segment.MaskOf(n.ptr) | segment.MaskOf(b.filterPtr)
+	for _, child := range b.children {
+		under := segment.Mask(child.segments.Load())
+		if under == 0 {
+			return
+		}
+		mask |= under
+	}
+	if n.level == 0 {
+		for i := range b.slots {
+			mask |= segment.MaskOf(b.slots[i].ptr)
+		}
+		for i := range b.deltas {
+			mask |= segment.MaskOf(b.deltas[i].Pointer)
+		}
+	}
+	n.segments.Store(uint64(mask))
+}
 
 // separator returns the lower bound of child i; nil for child 0, whose lower bound is its parent's business.
 func (b *body) separator(i int) []byte {

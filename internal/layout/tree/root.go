@@ -57,6 +57,11 @@ func (r *root) Records() (n int64, exact bool) {
 	return splitCount(r.count.Load())
 }
 
+// MayLieIn implements layout.Root.
+func (r *root) MayLieIn(segments *segment.Set) bool {
+	return r.node != nil && r.node.mayLieIn(segments)
+}
+
 // Encode implements layout.Root.
 func (r *root) Encode(dst []byte) []byte {
 	if r.node == nil {
