@@ -2,12 +2,15 @@ package hash
 
 import (
 	"encoding/binary"
+	"math"
 	"math/bits"
+	"slices"
 )
 
 // imager makes images. The zero value is ready.
 type imager struct {
 	segments []uint32
+	guesses  [maxSegments]uint16 // the number that a segment of such an id, modulo their number, had last
 	spans    []span
 	list     []entry
 	other    []entry
@@ -136,13 +139,17 @@ func (e *entry) place() uint64 {
 
 // number returns the number of a segment, which it appends to those that there are when it is new.
 func (m *imager) number(segment uint32) int {
-	for i := len(m.segments) - 1; i >= 0; i-- {
-		if m.segments[i] == segment {
-			return i
-		}
+	guess := &m.guesses[segment%maxSegments]
+	if n := int(*guess); n < len(m.segments) && m.segments[n] == segment {
+		return n
 	}
-	m.segments = append(m.segments, segment)
-	return len(m.segments) - 1
+	n := slices.Index(m.segments, segment)
+	if n < 0 {
+		n = len(m.segments)
+		m.segments = append(m.segments, segment)
+	}
+	*guess = uint16(min(n, math.MaxUint16))
+	return n
 }
 
 // merge appends the image of what p has after the changes to dst. It copies what lies between them, and numbers of segments stay: those that
