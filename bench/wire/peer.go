@@ -20,8 +20,8 @@ type peer interface {
 	name() string
 	about() string
 	durable() bool
-	// skips reports whether a workload is left out, as it would take hours.
-	skips(workload string) bool
+	// lacks reports whether workloads that want a feature are left out.
+	lacks(f feature) bool
 	// obtain builds or fetches the program; dir is a place for it.
 	obtain(ctx context.Context, dir string) error
 	// command starts it on a directory and a port of this machine.
@@ -67,7 +67,7 @@ func (p *pando) about() string {
 
 func (p *pando) durable() bool { return true }
 
-func (p *pando) skips(string) bool { return false }
+func (p *pando) lacks(feature) bool { return false }
 
 func (p *pando) obtain(ctx context.Context, dir string) error {
 	if p.program != "" {
@@ -110,7 +110,7 @@ func (m *mongod) about() string {
 
 func (m *mongod) durable() bool { return true }
 
-func (m *mongod) skips(string) bool { return false }
+func (m *mongod) lacks(feature) bool { return false }
 
 func (m *mongod) obtain(ctx context.Context, dir string) error {
 	if m.program != "" {
@@ -153,8 +153,7 @@ func (j *javaServer) about() string {
 
 func (j *javaServer) durable() bool { return false }
 
-// skips leaves out scans: it walks the whole collection for each.
-func (j *javaServer) skips(workload string) bool { return workload == scans }
+func (j *javaServer) lacks(f feature) bool { return f == ranges || f == transactions }
 
 func (j *javaServer) obtain(ctx context.Context, dir string) error {
 	if _, err := exec.LookPath("java"); err != nil {

@@ -136,7 +136,7 @@ client and the server share the processors here, a third of mongod's processor t
 		if r.Standalone {
 			identity = "standalone servers"
 		}
-		fmt.Fprintf(&b, "## As %s\n\nRounds: %s; %d documents, %d operations a cell (a tenth of it scans), %d threads; it took %.0f minutes.\n\n",
+		fmt.Fprintf(&b, "## As %s\n\nRounds: %s; %d documents, %d operations a cell (a tenth of that where one is some hundred documents), %d threads; it took %.0f minutes.\n\n",
 			identity, r.done(), r.Sizes.Records, r.Sizes.Ops, r.Sizes.Threads, r.Seconds/60)
 		b.WriteString(Table(r) + "\n")
 	}
@@ -163,8 +163,8 @@ round. The client is MongoDB's Go driver, one connection per thread, without com
 acknowledged write has been synced, except with a server that keeps nothing. Numbers are medians over the rounds; spread is the range of the
 server's processor time, in per cent of it. Processor time is user and system time of the server's process, from Linux, with what it does
 in the two seconds after the workload, or longer if it is still busy: what was put off is
-counted. Operations of batches are documents; their latencies are those of whole batches. Peak and disk are those of the server up to then. Answers are verified: one record in sixteen byte by byte, every user, the order of every scan, and the
-number of documents after inserts.
+counted. Operations of batches are documents; their latencies are those of whole batches. Peak and disk are those of the server up to then. Answers are verified: one record in sixteen byte by byte, every user, the order of every scan, the
+counts of updates and deletes, every group, that no transfer is lost or half there, and the number of documents after inserts and deletes.
 `)
 	return b.String()
 }

@@ -1,5 +1,5 @@
-// Package wire measures servers that speak MongoDB's wire protocol, from outside: YCSB A to F and a few cells on documents with
-// secondary indexes, by 16 connections of the Go driver.
+// Package wire measures servers that speak MongoDB's wire protocol, from outside: YCSB A to F, and cells on documents with
+// secondary indexes as applications use them, transactions among these, by 16 connections of the Go driver.
 //
 // Every server is a fresh process with a fresh directory in every round, the servers take turns, and the answers are verified: a
 // server that answers wrongly has no numbers. Writes ask for j: true, and Pando runs in its durable profile, so that what is
@@ -39,7 +39,7 @@ type Options struct {
 // Sizes says how much there is to do.
 type Sizes struct {
 	Records int `json:"records"` // documents before the cells begin
-	Ops     int `json:"ops"`     // operations of a cell; scans are a tenth of that
+	Ops     int `json:"ops"`     // operations of a cell; a tenth of that where one is some hundred documents
 	Threads int `json:"threads"`
 	// Pause is how long servers are watched after a workload, and longer if they are still busy.
 	Pause time.Duration `json:"pause_ns"`
@@ -180,7 +180,7 @@ func one(ctx context.Context, o Options, p peer, dir string, round int) []Cell {
 	defer c.close()
 	var cells []Cell
 	for _, w := range workloads() {
-		if p.skips(w.name) {
+		if p.lacks(w.wants) || o.Standalone && w.wants == transactions {
 			continue
 		}
 		cell := c.measure(ctx, w)
