@@ -237,11 +237,7 @@ func (d *direct) find(i *secondary, list []equality, limit int) (ok bool, err er
 		return false, err
 	}
 	parts := i.def.Components
-	d.entry = d.entry[:0]
-	for n := range list {
-		v := list[placeOf(list, parts[n].Path)].value
-		d.entry = keyenc.Append(d.entry, v, parts[n].Kind == index.Descending, nil)
-	}
+	d.entry = i.appendEntry(d.entry[:0], list)
 	if i.def.Unique && len(parts) == len(list) {
 		value, err := d.reader.GetTo(d.value[:0], i.ks, d.entry)
 		if errors.Is(err, pando.ErrNotFound) {
@@ -257,6 +253,23 @@ func (d *direct) find(i *secondary, list []equality, limit int) (ok bool, err er
 		return false, nil
 	}
 	return d.walk(i, len(list), limit)
+}
+
+// appendEntry appends what the entries of an equality begin with in an index, the first fields of which are its.
+func (x *secondary) appendEntry(dst []byte, list []equality) []byte {
+	for n := range list {
+		part := &x.def.Components[n]
+		dst = keyenc.Append(dst, list[placeOf(list, part.Path)].value, part.Kind == index.Descending, nil)
+	}
+	return dst
+}
+
+// recordOf returns the key of the record that the value of an entry leads to, in a unique index of a collection.
+func (x *secondary) recordOf(c *collection, value []byte) ([]byte, error) {
+	if len(value) == 0 {
+		return nil, fmt.Errorf("%s, index %s: an entry without a record: %w", c.name.Load(), x.def.Name, pando.ErrCorrupt)
+	}
+	return value[1:], nil
 }
 
 // walk gathers the keys of the records whose entries begin with d.entry, the first fields of the index.
@@ -289,10 +302,10 @@ func (d *direct) walk(i *secondary, fields, limit int) (ok bool, err error) {
 // add notes the key of a record: of a unique index it is in the value.
 func (d *direct) add(i *secondary, key, value []byte) error {
 	if i.def.Unique {
-		if len(value) == 0 {
-			return fmt.Errorf("%s, index %s: an entry without a record: %w", d.x.name.Load(), i.def.Name, pando.ErrCorrupt)
+		var err error
+		if key, err = i.recordOf(d.x, value); err != nil {
+			return err
 		}
-		key = value[1:]
 	}
 	d.keys.Append(key)
 	return nil

@@ -2,16 +2,19 @@ package document
 
 import (
 	"bytes"
+	"errors"
 	"sync"
 
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 
+	"github.com/pandodb/pando"
 	"github.com/pandodb/pando/document/internal/path"
 	"github.com/pandodb/pando/document/internal/query"
 )
 
 // Most changes are of the document with an _id: there is nothing to plan then, and no filter to be asked, as the commit reads the record
-// under the key itself.
+// under the key itself. Of the others most are of a document that a unique index knows: there the commit reads the entry, and the record
+// that it leads to.
 
 // parseSought parses the query of a change. Where it is an _id and nothing else, as mostly, its filter is left out: see parseFilter.
 func (c *Collection) parseSought(filter any, o *UpdateOptions) (*findQuery, error) {
@@ -71,6 +74,63 @@ func (ch *change) direct(x *collection) []byte {
 	}
 	ch.key = x.key(ch.key[:0], ch.id)
 	return ch.key
+}
+
+// inUnique returns the unique index that can have one entry at most for what the filter asks for, with the values of its fields; nil: there
+// is none.
+func (ch *change) inUnique(x *collection, room []equality) (*secondary, []equality) {
+	if ch.c.tx != nil || ch.c.at != nil || !ch.query.options.plain() || !x.settings.Load().byID() {
+		return nil, nil
+	}
+	list := appendEqualities(room, ch.query.spec)
+	if len(list) == 0 {
+		return nil, nil
+	}
+	i := x.direct(list)
+	if i == nil || !i.def.Unique || len(i.def.Components) != len(list) {
+		return nil, nil
+	}
+	return i, list
+}
+
+// needsNoPlan reports whether onlyKey is likely to say what can match.
+func (ch *change) needsNoPlan(x *collection) bool {
+	if soughtID(ch.query.spec, &ch.query.options).Type != 0 {
+		return true
+	}
+	var room [maxEqualities]equality
+	i, _ := ch.inUnique(x, room[:0])
+	return i != nil
+}
+
+// errNeedsPlan says that only a plan finds what matches.
+var errNeedsPlan = errors.New("documents are looked for by a plan")
+
+// onlyKey returns the key of the only record that can match, by what the commit at hand sees; none: nothing can. errNeedsPlan says that there
+// is no such way, or none any more.
+func (ch *change) onlyKey(w *writer, x *collection) (keys [][]byte, err error) {
+	if key := ch.direct(x); key != nil {
+		return [][]byte{key}, nil
+	}
+	var room [maxEqualities]equality
+	i, list := ch.inUnique(x, room[:0])
+	if i == nil {
+		return nil, errNeedsPlan
+	}
+	ch.key = i.appendEntry(ch.key[:0], list)
+	value, err := w.tx.In(i.ks).GetTo(w.buf[:0], ch.key)
+	switch {
+	case errors.Is(err, pando.ErrNotFound):
+		return nil, nil
+	case errors.Is(err, pando.ErrDropped):
+		return nil, errSchemaChanged
+	case err != nil:
+		return nil, err
+	}
+	w.buf = value
+	key, err := i.recordOf(x, value)
+	ch.key = append(ch.key[:0], key...)
+	return [][]byte{ch.key}, err
 }
 
 // matches reports whether a document matches, and at which position of an array.

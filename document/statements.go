@@ -17,7 +17,7 @@ type Statement struct {
 
 // ApplyMany carries out statements in their order, each as Apply or Delete would do it, and tells report what became of it, with a
 // result that may be nil beside an error. After an error it goes on if report says so. Neighbours that each ask for one document, by
-// nothing but its _id, share a commit as long as none of them fails: a commit waits for a sync of the log, which costs more than a
+// nothing but its _id or the fields of a unique index, share a commit as long as none of them fails: a commit waits for a sync of the log, which costs more than a
 // change does. Such a group is carried out as a whole or not at all. A context of WithStatements has one id for each statement.
 func (c *Collection) ApplyMany(ctx context.Context, list []Statement, report func(i int, r *UpdateResult, err error) bool) {
 	for at := 0; at < len(list); {
@@ -79,6 +79,7 @@ func (s *grouped) alone(ctx context.Context) (*UpdateResult, error) {
 // nextGroup parses the first of some statements, and those behind it that can share a commit with it. An error is that of the first.
 func (c *Collection) nextGroup(list []Statement) ([]*grouped, error) {
 	var group []*grouped
+	x := c.sharing()
 	for i := range list[:min(len(list), changeChunk)] {
 		s := &list[i]
 		ch, err := c.parseStatement(s)
@@ -88,7 +89,7 @@ func (c *Collection) nextGroup(list []Statement) ([]*grouped, error) {
 		if err != nil {
 			return group, nil // it has its turn when those before it have been carried out
 		}
-		alone := ch.many || !c.canShare() || soughtID(ch.query.spec, &ch.query.options).Type == 0
+		alone := ch.many || x == nil || !ch.needsNoPlan(x)
 		if i == 0 || !alone {
 			group = append(group, &grouped{change: ch, upserts: s.Options.Upsert && ch.u != nil})
 		}
@@ -99,10 +100,13 @@ func (c *Collection) nextGroup(list []Statement) ([]*grouped, error) {
 	return group, nil
 }
 
-// canShare reports whether changes of this collection can share a commit.
-func (c *Collection) canShare() bool {
+// sharing returns the collection if changes of it can share a commit.
+func (c *Collection) sharing() *collection {
 	x, err := c.use()
-	return err == nil && x != nil && c.tx == nil && c.at == nil && x.settings.Load().byID()
+	if err != nil || x == nil || c.tx != nil || c.at != nil || !x.settings.Load().byID() {
+		return nil
+	}
+	return x
 }
 
 // parseStatement parses an update or a delete.
@@ -157,12 +161,12 @@ func (c *Collection) carryOutTogether(ctx context.Context, group []*grouped) boo
 func (s *grouped) within(ctx context.Context, w *writer, x *collection) error {
 	s.query.call.By(ctx)
 	s.matched, s.modified, s.inserted = 0, 0, bsoncore.Value{}
-	key := s.direct(x)
-	if key == nil {
-		return errSchemaChanged // since the group was made
+	keys, err := s.onlyKey(w, x)
+	if err != nil {
+		return err
 	}
 	w.unchecked = s.unchecked
-	if err := s.all(w, x, [][]byte{key}); err != nil || s.matched > 0 || !s.upserts {
+	if err := s.all(w, x, keys); err != nil || s.matched > 0 || !s.upserts {
 		return err
 	}
 	doc, err := s.missing()

@@ -42,6 +42,13 @@ func allOf(t *testing.T, c *Collection) (docs []string) {
 func someStatement(rng *rand.Rand) Statement {
 	id, n := rng.IntN(20), rng.IntN(8)
 	s := Statement{Filter: bson.D{{Key: "_id", Value: id}}, Options: UpdateOptions{Upsert: rng.IntN(2) == 0}}
+	if rng.IntN(3) == 0 { // by what a unique index knows
+		s.Filter = bson.D{{Key: "u", Value: n}}
+		if rng.IntN(4) == 0 {
+			s.Filter = bson.D{{Key: "n", Value: rng.IntN(3)}, {Key: "v", Value: rng.IntN(3)}}
+		}
+		s.Options.Many = rng.IntN(8) == 0
+	}
 	switch rng.IntN(10) {
 	case 0, 1, 2:
 		s.Update = bson.D{{Key: "$inc", Value: bson.D{{Key: "n", Value: n}}}}
@@ -51,6 +58,12 @@ func someStatement(rng *rand.Rand) Statement {
 		s.Update = bson.A{bson.D{{Key: "$set", Value: bson.D{{Key: "twice", Value: bson.D{{Key: "$add", Value: bson.A{"$n", "$n"}}}}}}}}
 	case 6:
 		s.Update = bson.D{{Key: "$set", Value: bson.D{{Key: "u", Value: n}}}} // which another may have
+		switch rng.IntN(4) {
+		case 0:
+			s.Update = bson.D{{Key: "$set", Value: bson.D{{Key: "u", Value: bson.A{n, n + 1}}}}}
+		case 1:
+			s.Update = bson.D{{Key: "$set", Value: bson.D{{Key: "v", Value: rng.IntN(3)}}}}
+		}
 	case 7:
 		s.Options.Upsert = false // a delete
 	case 8:
@@ -60,6 +73,11 @@ func someStatement(rng *rand.Rand) Statement {
 		s.Update = bson.D{{Key: "$nothing", Value: 1}}
 		if n > 0 {
 			s.Update = bson.D{{Key: "$push", Value: bson.D{{Key: "n", Value: 1}}}} // fails where n is a number
+		}
+	}
+	if u, ok := s.Update.(bson.D); s.Options.Upsert && s.Filter.(bson.D)[0].Key != "_id" {
+		if s.Options.Upsert = ok && u[0].Key[0] == '$'; s.Options.Upsert {
+			s.Update = append(u, bson.E{Key: "$setOnInsert", Value: bson.D{{Key: "_id", Value: 100 + id}}}) // or it would be a new one each time
 		}
 	}
 	return s
@@ -75,8 +93,10 @@ func TestStatementsTogetherDoWhatTheyDoAlone(t *testing.T) {
 		ordered := seed%2 == 0
 		alone, together := s.Database("d").Lookup(fmt.Sprint("alone", seed)), s.Database("d").Lookup(fmt.Sprint("together", seed))
 		for _, c := range []*Collection{alone, together} {
-			if _, err := c.CreateIndex(ctx, Index{Keys: bson.D{{Key: "u", Value: 1}}, Unique: true, Sparse: true}); err != nil {
-				t.Fatal(err)
+			for _, keys := range []bson.D{{{Key: "u", Value: 1}}, {{Key: "v", Value: -1}, {Key: "n", Value: 1}}} {
+				if _, err := c.CreateIndex(ctx, Index{Keys: keys, Unique: true, Sparse: true}); err != nil {
+					t.Fatal(err)
+				}
 			}
 		}
 		for range 10 {
@@ -199,5 +219,94 @@ func TestMergesShareCommits(t *testing.T) {
 		if n, err := c.Count(ctx, bson.D{{Key: "$expr", Value: bson.D{{Key: "$eq", Value: bson.A{"$n", "$m"}}}}}, nil); n != 1000 || err != nil {
 			t.Errorf("%d documents, %v", n, err)
 		}
+	}
+}
+
+// Neighbours that are known by a unique index share commits as those do that are known by their _id: each sees what those before it did.
+func TestStatementsByAUniqueIndexShareCommits(t *testing.T) {
+	s := opened(t, &Options{Storage: pando.Options{FS: memfs.New()}})
+	defer s.Close()
+	ctx := context.Background()
+	c := s.Database("d").Lookup("c")
+	if _, err := c.CreateIndex(ctx, Index{Keys: bson.D{{Key: "email", Value: 1}}, Unique: true}); err != nil {
+		t.Fatal(err)
+	}
+	var docs []any
+	for i := range 100 {
+		docs = append(docs, bson.D{{Key: "_id", Value: i}, {Key: "email", Value: fmt.Sprint("user", i)}})
+	}
+	if _, err := c.InsertMany(ctx, docs, nil); err != nil {
+		t.Fatal(err)
+	}
+	by := func(name string) bson.D { return bson.D{{Key: "email", Value: name}} }
+	rename := func(from, to string) Statement {
+		return Statement{Filter: by(from), Update: bson.D{{Key: "$set", Value: by(to)}}}
+	}
+	list := []Statement{rename("user0", "gone"), rename("user1", "user0"), rename("user0", "again"), rename("user0", "nobody"), {Filter: by("user2")}}
+	list = append(list, Statement{Filter: by("new"), Update: bson.D{{Key: "$setOnInsert", Value: bson.D{{Key: "_id", Value: 100}}}}, Options: UpdateOptions{Upsert: true}})
+	want := []string{"1 1 ", "1 1 ", "1 1 ", "0 0 ", "1 1 ", `0 0 {"$numberInt":"100"}`}
+	for i := 10; i < 100; i++ {
+		list = append(list, Statement{Filter: by(fmt.Sprint("user", i)), Update: bson.D{{Key: "$inc", Value: bson.D{{Key: "n", Value: 1}}}}})
+		want = append(want, "1 1 ")
+	}
+	before := s.DB().Metrics().Commits
+	if told, failed := outcomesOf(ctx, c, list, true); failed || !slices.Equal(told, want) {
+		t.Errorf("reported: %q, want %q", told, want)
+	}
+	// Those beside the one of the group are for templates and dictionaries, which nobody waits for.
+	if n := s.DB().Metrics().Commits - before; n > int64(len(list)/3) {
+		t.Errorf("%d commits for %d statements", n, len(list))
+	}
+	for name, id := range map[string]int{"gone": 0, "again": 1, "new": 100, "user10": 10} {
+		if n, err := c.Count(ctx, append(by(name), bson.E{Key: "_id", Value: id}), nil); n != 1 || err != nil {
+			t.Errorf("%q is not document %d: %v", name, id, err)
+		}
+	}
+}
+
+// A document that a unique index led to is looked for by a plan when that index goes meanwhile.
+func TestUpdatesBesideAnIndexThatComesAndGoes(t *testing.T) {
+	s := opened(t, &Options{Storage: pando.Options{FS: memfs.New()}})
+	defer s.Close()
+	ctx := context.Background()
+	c := s.Database("d").Lookup("c")
+	const documents, rounds = 20, 40
+	for i := range documents {
+		if _, err := c.Insert(ctx, bson.D{{Key: "_id", Value: i}, {Key: "u", Value: i}, {Key: "n", Value: 0}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var wg sync.WaitGroup
+	for together := range 2 {
+		wg.Go(func() {
+			for range rounds {
+				var list []Statement
+				for i := range documents {
+					list = append(list, Statement{Filter: bson.D{{Key: "u", Value: i}}, Update: bson.D{{Key: "$inc", Value: bson.D{{Key: "n", Value: 1}}}}})
+				}
+				step := 1 + together*documents
+				for at := 0; at < len(list); at += step {
+					told, failed := outcomesOf(ctx, c, list[at:min(at+step, len(list))], true)
+					if failed || slices.ContainsFunc(told, func(s string) bool { return s != "1 1 " }) {
+						t.Errorf("reported: %q", told)
+					}
+				}
+			}
+		})
+	}
+	wg.Go(func() {
+		for range rounds {
+			name, err := c.CreateIndex(ctx, Index{Keys: bson.D{{Key: "u", Value: 1}}, Unique: true})
+			if err == nil {
+				err = c.DropIndex(ctx, name)
+			}
+			if err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	wg.Wait()
+	if n, err := c.Count(ctx, bson.D{{Key: "n", Value: 2 * rounds}}, nil); n != documents || err != nil {
+		t.Errorf("%d documents counted right, %v: %v", n, err, allOf(t, c))
 	}
 }

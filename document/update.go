@@ -299,11 +299,13 @@ func (ch *change) run(ctx context.Context) error {
 	}
 	ch.changeBuffers = spareChanges.Get().(*changeBuffers)
 	defer ch.changeBuffers.release()
-	if key := ch.direct(x); key != nil {
+	if ch.needsNoPlan(x) {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		return ch.apply(ctx, x, [][]byte{key})
+		if err := ch.apply(ctx, x, nil); !errors.Is(err, errNeedsPlan) {
+			return err
+		}
 	}
 	if err := ch.parseFilter(); err != nil {
 		return err
@@ -319,6 +321,9 @@ func (ch *change) run(ctx context.Context) error {
 	defer m.close()
 	var keys [][]byte
 	flush := func(ctx context.Context) error {
+		if len(keys) == 0 {
+			return nil
+		}
 		err := ch.apply(ctx, x, keys)
 		keys = keys[:0]
 		return err
@@ -345,15 +350,18 @@ func (ch *change) run(ctx context.Context) error {
 	return flush(ctx)
 }
 
-// apply changes the documents under some keys with one commit.
+// apply changes the documents under some keys with one commit; nil: under the only key that can match.
 func (ch *change) apply(ctx context.Context, x *collection, keys [][]byte) error {
-	if len(keys) == 0 {
-		return nil
-	}
 	matched, modified := ch.matched, ch.modified
-	err := ch.c.write(ctx, func(w *writer) error {
+	err := ch.c.write(ctx, func(w *writer) (err error) {
 		ch.matched, ch.modified, w.unchecked = matched, modified, ch.unchecked
 		defer func() { w.unchecked = false }()
+		keys := keys
+		if keys == nil {
+			if keys, err = ch.onlyKey(w, x); err != nil {
+				return err
+			}
+		}
 		return ch.all(w, x, keys)
 	})
 	if errors.Is(err, errDropped) {

@@ -95,6 +95,8 @@ func speedCases() []struct {
 		{"find by a list of _ids", 25, bson.D{{Key: "find", Value: "c"}, {Key: "filter", Value: bson.D{{Key: "_id", Value: bson.D{{Key: "$in", Value: hundred()}}}}}}, "", nil},
 		{"update by _id", 110, bson.D{{Key: "update", Value: "c"}, {Key: "ordered", Value: true}, journal}, "updates",
 			bson.D{{Key: "q", Value: bson.D{{Key: "_id", Value: 7}}}, {Key: "u", Value: bson.D{{Key: "$inc", Value: bson.D{{Key: "n", Value: 1}}}}}}},
+		{"update by a unique index", 120, bson.D{{Key: "update", Value: "c"}, {Key: "ordered", Value: true}, journal}, "updates",
+			bson.D{{Key: "q", Value: bson.D{{Key: "email", Value: "7@example.com"}}}, {Key: "u", Value: bson.D{{Key: "$inc", Value: bson.D{{Key: "n", Value: 1}}}}}}},
 		{"insert", 75, bson.D{{Key: "insert", Value: "d"}, {Key: "ordered", Value: true}, journal}, "documents", bson.D{{Key: "name", Value: "one"}, {Key: "n", Value: 1}}},
 	}
 }
