@@ -58,6 +58,8 @@ type Options struct {
 	DataBytes   int64 // about how much will be stored: some engines need their largest size in advance
 	ValueBytes  int   // about the length of a value: some engines want another layout for long ones
 	InOrder     bool  // every put has a key above all that are there: some engines append then
+	// Transactions says that updates will go by what they have read: some engines note that only when asked to.
+	Transactions bool
 }
 
 // Driver describes an engine and opens it.
@@ -115,6 +117,26 @@ type Snapshot interface {
 	Reader
 	// Close lets go of the moment.
 	Close() error
+}
+
+// Transaction is what an update works in: it reads the state before it with its own writes in front, and nobody else sees those
+// before it has ended.
+type Transaction interface {
+	Reader
+	// Put stores one record, in place of one with the same key. Key and value stay as they are until the transaction has ended: some
+	// engines copy them no sooner.
+	Put(key, value []byte) error
+	// Delete removes one record; that there is none is no error. The key stays as it is, as with Put.
+	Delete(key []byte) error
+}
+
+// Transactor is a Store of an engine with transactions. Both methods may be ErrUnsupported, and so may a walk in an update.
+type Transactor interface {
+	// View runs fn with a reader of one moment, which ends when fn returns, and returns the error of fn.
+	View(fn func(r Reader) error) error
+	// Update runs fn with a transaction and commits it. When fn fails nothing of it stays, and Update returns that error. No update is
+	// committed that goes by what another one has changed meanwhile: either they take turns, or fn is run again.
+	Update(fn func(t Transaction) error) error
 }
 
 // Store is an open engine. It is safe for concurrent use.

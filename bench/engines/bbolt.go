@@ -116,7 +116,7 @@ func (s *bboltStore) Write(batch []engine.Op) error {
 // Get is a read transaction of its own; the value, which lies in the map, is copied.
 func (s *bboltStore) Get(dst, key []byte) (v []byte, found bool, err error) {
 	err = s.db.View(func(tx *bbolt.Tx) error {
-		v, found, _ = bboltReader{tx}.Get(dst, key)
+		v, found, _ = bboltReader{tx.Bucket(bboltBucket)}.Get(dst, key)
 		return nil
 	})
 	return v, found, err
@@ -133,13 +133,26 @@ func (s *bboltStore) Has(key []byte) (found bool, err error) {
 
 // Scan walks inside of one read transaction.
 func (s *bboltStore) Scan(r engine.Scan, visit engine.Visit) error {
-	return s.db.View(func(tx *bbolt.Tx) error { return bboltReader{tx}.Scan(r, visit) })
+	return s.db.View(func(tx *bbolt.Tx) error { return bboltReader{tx.Bucket(bboltBucket)}.Scan(r, visit) })
 }
 
 // Snapshot is a read transaction that stays open, and keeps the pages of its moment from being used again.
 func (s *bboltStore) Snapshot() (engine.Snapshot, error) {
 	tx, err := s.db.Begin(false)
-	return bboltReader{tx}, err
+	if err != nil {
+		return nil, err
+	}
+	return bboltReader{tx.Bucket(bboltBucket)}, nil
+}
+
+// View is bbolt's.
+func (s *bboltStore) View(fn func(engine.Reader) error) error {
+	return s.db.View(func(tx *bbolt.Tx) error { return fn(bboltReader{tx.Bucket(bboltBucket)}) })
+}
+
+// Update is bbolt's, or its group commit where other writes are grouped too: updates take turns.
+func (s *bboltStore) Update(fn func(engine.Transaction) error) error {
+	return s.update(func(tx *bbolt.Tx) error { return fn(bboltTransaction{bboltReader{s.bucket(tx)}}) })
 }
 
 // Settle has nothing to wait for: there is no work in the background.
@@ -174,25 +187,26 @@ func (s *bboltStore) Compact() error {
 	return err
 }
 
-type bboltReader struct{ tx *bbolt.Tx }
+// bboltReader is the bucket of a transaction, which is looked up once.
+type bboltReader struct{ b *bbolt.Bucket }
 
 // Close ends the transaction.
-func (r bboltReader) Close() error { return r.tx.Rollback() }
+func (r bboltReader) Close() error { return r.b.Tx().Rollback() }
 
 // Get copies the value out of the map.
 func (r bboltReader) Get(dst, key []byte) ([]byte, bool, error) {
-	v := r.tx.Bucket(bboltBucket).Get(key)
+	v := r.b.Get(key)
 	return append(dst, v...), v != nil, nil
 }
 
 // Has copies nothing.
 func (r bboltReader) Has(key []byte) (bool, error) {
-	return r.tx.Bucket(bboltBucket).Get(key) != nil, nil
+	return r.b.Get(key) != nil, nil
 }
 
 // Scan walks with a cursor over the pages in the map.
 func (r bboltReader) Scan(s engine.Scan, visit engine.Visit) error {
-	c := r.tx.Bucket(bboltBucket).Cursor()
+	c := r.b.Cursor()
 	step := c.Next
 	var k, v []byte
 	switch {
@@ -220,3 +234,11 @@ func (r bboltReader) Scan(s engine.Scan, visit engine.Visit) error {
 	}
 	return nil
 }
+
+type bboltTransaction struct{ bboltReader }
+
+// Put copies the key; the value is copied into its page at the commit.
+func (t bboltTransaction) Put(key, value []byte) error { return t.b.Put(key, value) }
+
+// Delete is bbolt's.
+func (t bboltTransaction) Delete(key []byte) error { return t.b.Delete(key) }

@@ -30,7 +30,7 @@ func TestAdaptersMeanTheSame(t *testing.T) {
 
 func checkDriver(t *testing.T, d engine.Driver, class engine.Class) {
 	t.Helper()
-	s, err := d.Open(engine.Options{Dir: t.TempDir(), Class: class, MemoryBytes: 32 << 20, Writers: 1, DataBytes: 1 << 20})
+	s, err := d.Open(engine.Options{Dir: t.TempDir(), Class: class, MemoryBytes: 32 << 20, Writers: 1, DataBytes: 1 << 20, Transactions: true})
 	if errors.Is(err, pando.ErrLayout) {
 		t.Skip(err)
 	}
@@ -77,6 +77,7 @@ func check(t *testing.T, d engine.Driver, s engine.Store) {
 		t.Errorf("scan without order: %v", err)
 	}
 	snapshot(t, d, s)
+	transactions(t, d, s)
 	if err := s.Compact(); err != nil && !errors.Is(err, engine.ErrUnsupported) {
 		t.Errorf("compact: %v", err)
 	}
@@ -187,7 +188,7 @@ func TestPandoHashDoesEveryWorkload(t *testing.T) {
 					if c.Failed != "" {
 						t.Errorf("%s, %s: %s", w.Name, c.Name, c.Failed)
 					}
-					for _, word := range []string{"scan", "seek", "walk", "enumerate", "backwards"} {
+					for _, word := range []string{"scan", "seek", "walk", "enumerate", "backwards", "queue"} {
 						if strings.Contains(c.Name, word) {
 							t.Errorf("%s, %s: needs an order", w.Name, c.Name)
 						}

@@ -19,7 +19,8 @@ import (
 //
 // Options set, after what go-ethereum ran it with: Bloom filter of 10 bits (none by default); the cache gets half of the
 // budget and the write buffer a quarter, at most 64 MiB (8 and 4 MiB by default); more open files; compaction by seeks off,
-// since reads would trigger writes. Snappy stays on.
+// since reads would trigger writes. Snappy stays on. For transactions that need not be durable NoSync: each becomes a table and a record
+// of the manifest, which goleveldb would sync one by one.
 func goleveldbDriver() engine.Driver {
 	return engine.Driver{
 		Name: "goleveldb", Module: "github.com/syndtr/goleveldb", Kind: "log-structured merge tree",
@@ -28,7 +29,7 @@ func goleveldbDriver() engine.Driver {
 			engine.Relaxed: "Sync off: every write is a write call",
 			engine.Durable: "Sync: writers that wait are merged",
 		},
-		Settings: "Bloom 10 bits, write buffer 64 MiB, block cache half of the budget, seek compaction off, Snappy",
+		Settings: "Bloom 10 bits, write buffer 64 MiB, block cache half of the budget, seek compaction off, Snappy; NoSync for transactions that need not be durable",
 		Open:     openGoleveldb,
 	}
 }
@@ -44,6 +45,7 @@ func openGoleveldb(o engine.Options) (engine.Store, error) {
 		Filter:             filter.NewBloomFilter(10),
 		BlockCacheCapacity: int(o.MemoryBytes / 2), WriteBuffer: int(min(o.MemoryBytes/4, 64<<20)),
 		OpenFilesCacheCapacity: 4096, DisableSeeksCompaction: true,
+		NoSync: o.Transactions && o.Class != engine.Durable,
 	})
 	if err != nil {
 		return nil, err
@@ -96,6 +98,30 @@ func (s *goleveldbStore) Snapshot() (engine.Snapshot, error) {
 	return goleveldbSnapshot{snap}, err
 }
 
+// View is a snapshot that is let go of at the end.
+func (s *goleveldbStore) View(fn func(engine.Reader) error) error {
+	snap, err := s.db.GetSnapshot()
+	if err != nil {
+		return err
+	}
+	defer snap.Release()
+	return fn(goleveldbSnapshot{snap})
+}
+
+// Update is a transaction of goleveldb, of which there is one at a time. Each becomes a table of its own at its commit: the
+// documentation calls that very expensive for small ones, and has nothing else that reads what it has written.
+func (s *goleveldbStore) Update(fn func(engine.Transaction) error) error {
+	tr, err := s.db.OpenTransaction()
+	if err != nil {
+		return err
+	}
+	defer tr.Discard() // which does nothing after a commit
+	if err := fn(goleveldbTransaction{tr}); err != nil {
+		return err
+	}
+	return tr.Commit()
+}
+
 // Settle waits until the process has been idle for a while: it does not tell what it has to do.
 func (s *goleveldbStore) Settle() error {
 	measure.WaitIdle(50*time.Millisecond, time.Minute)
@@ -123,7 +149,28 @@ func (s goleveldbSnapshot) Scan(r engine.Scan, visit engine.Visit) error {
 	return goleveldbScan(s.snap, r, visit)
 }
 
-// goleveldbReader is what a DB and a Snapshot have in common.
+type goleveldbTransaction struct{ tr *leveldb.Transaction }
+
+// Get reads what the transaction has written, or else what was there before it.
+func (t goleveldbTransaction) Get(dst, key []byte) ([]byte, bool, error) {
+	return goleveldbGet(t.tr, dst, key)
+}
+
+// Has copies no value.
+func (t goleveldbTransaction) Has(key []byte) (bool, error) { return t.tr.Has(key, nil) }
+
+// Scan walks over both.
+func (t goleveldbTransaction) Scan(r engine.Scan, visit engine.Visit) error {
+	return goleveldbScan(t.tr, r, visit)
+}
+
+// Put is goleveldb's; the transaction is synced or not as a whole.
+func (t goleveldbTransaction) Put(key, value []byte) error { return t.tr.Put(key, value, nil) }
+
+// Delete is goleveldb's.
+func (t goleveldbTransaction) Delete(key []byte) error { return t.tr.Delete(key, nil) }
+
+// goleveldbReader is what a DB, a Snapshot and a Transaction have in common.
 type goleveldbReader interface {
 	Get(key []byte, ro *opt.ReadOptions) ([]byte, error)
 	NewIterator(slice *util.Range, ro *opt.ReadOptions) iterator.Iterator

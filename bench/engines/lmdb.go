@@ -9,7 +9,7 @@ package engines
 #include <stdlib.h>
 #include <string.h>
 
-// Each function does one whole operation, so that Go crosses into C once for it.
+// Each function does one whole operation, so that Go crosses into C once for it. Those of a transaction begin and end it for themselves.
 
 static int pl_get(MDB_txn *txn, MDB_dbi dbi, int renew, const void *k, size_t kn, void *dst, size_t room, size_t *vn) {
 	MDB_val key = {kn, (void *)k}, val;
@@ -49,12 +49,22 @@ static int pl_write(MDB_env *env, MDB_dbi dbi, unsigned flags, const char *p, si
 	return mdb_txn_commit(txn);
 }
 
+static int pl_txn_put(MDB_txn *txn, MDB_dbi dbi, const void *k, size_t kn, const void *v, size_t vn) {
+	MDB_val key = {kn, (void *)k}, val = {vn, (void *)v};
+	return mdb_put(txn, dbi, &key, &val, 0);
+}
+
+static int pl_txn_del(MDB_txn *txn, MDB_dbi dbi, const void *k, size_t kn) {
+	MDB_val key = {kn, (void *)k};
+	int rc = mdb_del(txn, dbi, &key, NULL);
+	return rc == MDB_NOTFOUND ? 0 : rc;
+}
+
 static int pl_put(MDB_env *env, MDB_dbi dbi, const void *k, size_t kn, const void *v, size_t vn) {
 	MDB_txn *txn;
-	MDB_val key = {kn, (void *)k}, val = {vn, (void *)v};
 	int rc = mdb_txn_begin(env, NULL, 0, &txn);
 	if (rc) return rc;
-	if ((rc = mdb_put(txn, dbi, &key, &val, 0))) { mdb_txn_abort(txn); return rc; }
+	if ((rc = pl_txn_put(txn, dbi, k, kn, v, vn))) { mdb_txn_abort(txn); return rc; }
 	return mdb_txn_commit(txn);
 }
 
@@ -247,18 +257,42 @@ func (s *lmdbStore) Has(key []byte) (bool, error) {
 
 // Scan walks inside of one read transaction, by chunks of records that are not copied.
 func (s *lmdbStore) Scan(r engine.Scan, visit engine.Visit) error {
+	return s.View(func(t engine.Reader) error { return t.Scan(r, visit) })
+}
+
+// View renews a reader that is kept, and resets it at the end.
+func (s *lmdbStore) View(fn func(engine.Reader) error) error {
 	t, err := s.reader()
 	if err != nil {
 		return err
 	}
+	defer func() { s.readers <- t }()
 	if err := lmdbError("renew", C.mdb_txn_renew(t)); err != nil {
 		return err
 	}
+	defer C.mdb_txn_reset(t)
+	return fn(lmdbSnapshot{t, s.dbi})
+}
+
+// Update is a write transaction, of which there is one at a time: updates take turns.
+func (s *lmdbStore) Update(fn func(engine.Transaction) error) error {
+	runtime.LockOSThread() // the writer's lock belongs to a thread
+	defer runtime.UnlockOSThread()
+	var t *C.MDB_txn
+	if err := lmdbError("begin", C.mdb_txn_begin(s.env, nil, 0, &t)); err != nil {
+		return err
+	}
+	ended := false
 	defer func() {
-		C.mdb_txn_reset(t)
-		s.readers <- t
+		if !ended {
+			C.mdb_txn_abort(t)
+		}
 	}()
-	return lmdbScan(t, s.dbi, r, visit)
+	if err := fn(lmdbTransaction{lmdbSnapshot{t, s.dbi}}); err != nil {
+		return err
+	}
+	ended = true
+	return lmdbError("commit", C.mdb_txn_commit(t))
 }
 
 // lmdbChunk is how many records one crossing fetches.
@@ -367,4 +401,16 @@ func (s lmdbSnapshot) Has(key []byte) (bool, error) {
 // Scan walks inside of the transaction.
 func (s lmdbSnapshot) Scan(r engine.Scan, visit engine.Visit) error {
 	return lmdbScan(s.t, s.dbi, r, visit)
+}
+
+type lmdbTransaction struct{ lmdbSnapshot }
+
+// Put copies both into a page.
+func (t lmdbTransaction) Put(key, value []byte) error {
+	return lmdbError("put", C.pl_txn_put(t.t, t.dbi, address(key), C.size_t(len(key)), address(value), C.size_t(len(value))))
+}
+
+// Delete removes the record from its page.
+func (t lmdbTransaction) Delete(key []byte) error {
+	return lmdbError("delete", C.pl_txn_del(t.t, t.dbi, address(key), C.size_t(len(key))))
 }

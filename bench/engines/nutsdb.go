@@ -123,6 +123,16 @@ func (s *nutsdbStore) Snapshot() (engine.Snapshot, error) {
 	return nutsdbReader{tx}, err
 }
 
+// View is NutsDB's, which holds writers up.
+func (s *nutsdbStore) View(fn func(engine.Reader) error) error {
+	return s.view(func(r nutsdbReader) error { return fn(r) })
+}
+
+// Update is NutsDB's: updates take turns, and hold readers up.
+func (s *nutsdbStore) Update(fn func(engine.Transaction) error) error {
+	return s.db.Update(func(tx *nutsdb.Tx) error { return fn(nutsdbTransaction{nutsdbReader{tx}}) })
+}
+
 // Settle has nothing to wait for: there is no work in the background.
 func (s *nutsdbStore) Settle() error { return nil }
 
@@ -193,3 +203,22 @@ func (r nutsdbReader) Scan(s engine.Scan, visit engine.Visit) error {
 	}
 	return nil
 }
+
+type nutsdbTransaction struct{ nutsdbReader }
+
+// Put is NutsDB's, with slices of its own.
+func (t nutsdbTransaction) Put(key, value []byte) error {
+	return t.tx.Put(nutsdbBucket, clone(key), clone(value), nutsdb.Persistent)
+}
+
+// Delete is NutsDB's, to which it is an error that there is no such key.
+func (t nutsdbTransaction) Delete(key []byte) error {
+	err := t.tx.Delete(nutsdbBucket, clone(key))
+	if nutsdbAbsent(err) {
+		return nil
+	}
+	return err
+}
+
+// Scan does not exist: iterators do not show what the transaction has put, and the range scan, which does, has no limit.
+func (nutsdbTransaction) Scan(engine.Scan, engine.Visit) error { return engine.ErrUnsupported }

@@ -100,6 +100,24 @@ func (s *pandoStore) Snapshot() (engine.Snapshot, error) {
 	return pandoSnapshot{snap}, snap.Err()
 }
 
+// View is Pando's.
+func (s *pandoStore) View(fn func(engine.Reader) error) error {
+	return s.db.View(func(tx *pando.Tx) error { return fn(s.within(tx)) })
+}
+
+// Update is Pando's: updates take turns, and are not noted for a check at their commit.
+func (s *pandoStore) Update(fn func(engine.Transaction) error) error {
+	return s.db.Update(func(tx *pando.Tx) error { return fn(s.within(tx)) })
+}
+
+// within is a transaction in the keyspace that is used; it begins in the default one.
+func (s *pandoStore) within(tx *pando.Tx) pandoTransaction {
+	if s.ks != s.db.Default() {
+		tx = tx.In(s.ks)
+	}
+	return pandoTransaction{tx}
+}
+
 // Settle brings what is in the memtables into the tree, or the hash table.
 func (s *pandoStore) Settle() error { return s.db.Checkpoint(context.Background()) }
 
@@ -118,6 +136,19 @@ func (s pandoSnapshot) Get(dst, key []byte) ([]byte, bool, error) {
 // Scan walks at the moment of the snapshot.
 func (s pandoSnapshot) Scan(r engine.Scan, visit engine.Visit) error {
 	return pandoScan(s.Iter(nil), r, visit)
+}
+
+// pandoTransaction has Put, Delete and Has of Pando.
+type pandoTransaction struct{ *pando.Tx }
+
+// Get reads what the transaction has written, or else what was there before it.
+func (t pandoTransaction) Get(dst, key []byte) ([]byte, bool, error) {
+	return pandoGet(t.Tx, dst, key)
+}
+
+// Scan walks over both.
+func (t pandoTransaction) Scan(r engine.Scan, visit engine.Visit) error {
+	return pandoScan(t.Iter(nil), r, visit)
 }
 
 // pandoGet translates the absence of a key.

@@ -51,6 +51,21 @@ func (s withoutOrder) Snapshot() (engine.Snapshot, error) {
 	return snapshotWithoutOrder{snap}, err
 }
 
+// View is Pando's, without order too.
+func (s withoutOrder) View(fn func(engine.Reader) error) error {
+	return s.db.View(func(tx *pando.Tx) error { return fn(transactionWithoutOrder{s.within(tx)}) })
+}
+
+// Update is Pando's, without order too.
+func (s withoutOrder) Update(fn func(engine.Transaction) error) error {
+	return s.db.Update(func(tx *pando.Tx) error { return fn(transactionWithoutOrder{s.within(tx)}) })
+}
+
+type transactionWithoutOrder struct{ pandoTransaction }
+
+// Scan needs an order.
+func (transactionWithoutOrder) Scan(engine.Scan, engine.Visit) error { return engine.ErrUnsupported }
+
 type snapshotWithoutOrder struct{ engine.Snapshot }
 
 // Scan needs an order.

@@ -11,8 +11,16 @@ package engines
 
 // Each function does one whole operation, so that Go crosses into C once for it.
 
-static char *pr_get(rocksdb_t *db, rocksdb_readoptions_t *ro, const char *k, size_t kn, char *dst, size_t room, size_t *vn, int *found) {
+// pr_get looks into the batch first, if there is one.
+static char *pr_get(rocksdb_t *db, rocksdb_readoptions_t *ro, rocksdb_writebatch_wi_t *batch, const char *k, size_t kn, char *dst, size_t room, size_t *vn, int *found) {
 	char *err = NULL;
+	if (batch) {
+		char *copy = rocksdb_writebatch_wi_get_from_batch_and_db(batch, db, ro, k, kn, vn, &err);
+		*found = copy != NULL;
+		if (copy && *vn <= room) memcpy(dst, copy, *vn);
+		rocksdb_free(copy);
+		return err;
+	}
 	rocksdb_pinnableslice_t *p = rocksdb_get_pinned(db, ro, k, kn, &err);
 	*found = 0;
 	if (err || !p) return err;
@@ -111,7 +119,7 @@ func rocksdbDrivers() []engine.Driver {
 			engine.Relaxed: "sync off: every write is a write call",
 			engine.Durable: "sync: shared by the writers that wait",
 		},
-		Settings: "Bloom 10 bits, 64 MiB memtables, 16 KiB blocks, LZ4 (8 KiB and partitioned filters and indexes where memory is scarce), block cache from the budget, 2 background jobs, dynamic level bytes",
+		Settings: "Bloom 10 bits, 64 MiB memtables, 16 KiB blocks, LZ4 (8 KiB and partitioned filters and indexes where memory is scarce), block cache from the budget, 2 background jobs, dynamic level bytes; update transactions are indexed batches under a lock of the program",
 		Open:     openRocksDB,
 	}}
 }
@@ -121,12 +129,17 @@ type rocksdbStore struct {
 	opts    *C.rocksdb_options_t
 	write   *C.rocksdb_writeoptions_t
 	buffers sync.Pool
+	views   chan *C.rocksdb_readoptions_t // that have no snapshot
+	turns   sync.Mutex                    // of updates
+	update  *C.rocksdb_writebatch_wi_t    // of the one whose turn it is
 	rocksdbReader
 }
 
 type rocksdbReader struct {
 	of *C.rocksdb_t
 	ro *C.rocksdb_readoptions_t
+	// batch is what an update has written so far, in front of the rest; nil: it is no update.
+	batch *C.rocksdb_writebatch_wi_t
 	// chunks keeps buffers of scans: a seek costs less than to make one.
 	chunks *sync.Pool
 }
@@ -179,8 +192,9 @@ func openRocksDB(o engine.Options) (engine.Store, error) {
 	if err := rocksdbError("open", cerr); err != nil {
 		return nil, err
 	}
-	s := &rocksdbStore{db: db, opts: opts, write: C.rocksdb_writeoptions_create()}
-	s.rocksdbReader = rocksdbReader{db, C.rocksdb_readoptions_create(), &sync.Pool{New: func() any {
+	s := &rocksdbStore{db: db, opts: opts, write: C.rocksdb_writeoptions_create(),
+		update: C.rocksdb_writebatch_wi_create(0, 1), views: make(chan *C.rocksdb_readoptions_t, rocksdbViews)}
+	s.rocksdbReader = rocksdbReader{of: db, ro: C.rocksdb_readoptions_create(), chunks: &sync.Pool{New: func() any {
 		b := make([]byte, rocksdbBuffer)
 		return &b
 	}}}
@@ -228,7 +242,7 @@ func (r rocksdbReader) Get(dst, key []byte) ([]byte, bool, error) {
 		free := dst[len(dst):cap(dst)]
 		var n C.size_t
 		var found C.int
-		cerr := C.pr_get(r.of, r.ro, chars(key), C.size_t(len(key)), chars(free), C.size_t(len(free)), &n, &found)
+		cerr := C.pr_get(r.of, r.ro, r.batch, chars(key), C.size_t(len(key)), chars(free), C.size_t(len(free)), &n, &found)
 		if cerr != nil || found == 0 {
 			return dst, false, rocksdbError("get", cerr)
 		}
@@ -251,9 +265,17 @@ const (
 	rocksdbBuffer = 64 << 10
 )
 
-// Scan copies chunks of records into a buffer, in one call of C each.
+// Scan opens an iterator of its own.
 func (r rocksdbReader) Scan(s engine.Scan, visit engine.Visit) error {
 	it := C.rocksdb_create_iterator(r.of, r.ro)
+	if r.batch != nil {
+		it = C.rocksdb_writebatch_wi_create_iterator_with_base(r.batch, it) // which destroys the one that it is given with itself
+	}
+	return r.walk(it, s, visit)
+}
+
+// walk copies chunks of records into a buffer, in one call of C each. It destroys the iterator.
+func (r rocksdbReader) walk(it *C.rocksdb_iterator_t, s engine.Scan, visit engine.Visit) error {
 	defer C.rocksdb_iter_destroy(it)
 	reverse := C.int(0)
 	if s.Reverse {
@@ -306,7 +328,7 @@ func (s *rocksdbStore) Snapshot() (engine.Snapshot, error) {
 	snap := C.rocksdb_create_snapshot(s.db)
 	ro := C.rocksdb_readoptions_create()
 	C.rocksdb_readoptions_set_snapshot(ro, snap)
-	return rocksdbSnapshot{rocksdbReader{s.db, ro, s.chunks}, snap}, nil
+	return rocksdbSnapshot{rocksdbReader{of: s.db, ro: ro, chunks: s.chunks}, snap}, nil
 }
 
 // Settle flushes and waits until the process has been idle for a while.
@@ -338,6 +360,7 @@ func (s *rocksdbStore) Close() error {
 		return errors.New("rocksdb: closed twice")
 	}
 	C.rocksdb_readoptions_destroy(s.ro)
+	s.closeTransactions()
 	C.rocksdb_writeoptions_destroy(s.write)
 	C.rocksdb_close(s.db)
 	C.rocksdb_options_destroy(s.opts)

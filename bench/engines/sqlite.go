@@ -1,7 +1,6 @@
 package engines
 
 import (
-	"context"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -50,6 +49,7 @@ type sqliteStore struct {
 	write, read *sql.DB
 	mu          sync.Mutex // SQLite has one writer; waiting here is cheaper than its busy handler
 	put, del    *sql.Stmt
+	updating    func() (sqliteReader, error) // reads of updates, on the connection that writes
 	sqliteReader
 }
 
@@ -104,7 +104,6 @@ func openSQLite(driver string, o engine.Options) (engine.Store, error) {
 			return nil, err
 		}
 	}
-	s.sqliteReader = sqliteReader{q: s.read}
 	return s, s.prepare()
 }
 
@@ -115,8 +114,35 @@ func (s *sqliteStore) prepare() (err error) {
 	if s.del, err = s.write.Prepare("DELETE FROM kv WHERE k = ?"); err != nil {
 		return err
 	}
-	s.get, err = s.read.Prepare("SELECT v FROM kv WHERE k = ?")
-	return err
+	if s.get, err = s.read.Prepare(sqliteGet); err != nil {
+		return err
+	}
+	s.scans = sync.OnceValues(func() (sqliteWalks, error) { return prepareSQLiteWalks(s.read) })
+	s.updating = sync.OnceValues(func() (sqliteReader, error) { return prepareSQLiteUpdates(s.write) })
+	return nil
+}
+
+const sqliteGet = "SELECT v FROM kv WHERE k = ?"
+
+// sqliteScans are walks in the order of the primary key: all forwards, all backwards, from a key on, from a key back. They have no end
+// where the limit is negative.
+var sqliteScans = [...]string{
+	"SELECT k, v FROM kv ORDER BY k LIMIT ?",
+	"SELECT k, v FROM kv ORDER BY k DESC LIMIT ?",
+	"SELECT k, v FROM kv WHERE k >= ? ORDER BY k LIMIT ?",
+	"SELECT k, v FROM kv WHERE k <= ? ORDER BY k DESC LIMIT ?",
+}
+
+// sqliteWalks are those queries, prepared when one of them is first asked for: opening is measured too.
+type sqliteWalks [len(sqliteScans)]*sql.Stmt
+
+func prepareSQLiteWalks(db *sql.DB) (walks sqliteWalks, err error) {
+	for i, query := range sqliteScans {
+		if walks[i], err = db.Prepare(query); err != nil {
+			return walks, err
+		}
+	}
+	return walks, nil
 }
 
 // Put is an upsert, committed by itself.
@@ -159,14 +185,11 @@ func (s *sqliteStore) Write(batch []engine.Op) error {
 
 // Snapshot is a deferred transaction: it takes its moment with its first read. Without a journal there is none.
 func (s *sqliteStore) Snapshot() (engine.Snapshot, error) {
-	if s.read == s.write {
-		return nil, engine.ErrUnsupported
-	}
-	tx, err := s.read.BeginTx(context.Background(), &sql.TxOptions{ReadOnly: true})
+	r, err := s.begin()
 	if err != nil {
 		return nil, err
 	}
-	return sqliteSnapshot{sqliteReader{q: tx, get: tx.Stmt(s.get)}, tx}, nil
+	return sqliteSnapshot{r}, nil
 }
 
 // Settle copies the log into the database, as far as readers let it.
@@ -197,19 +220,23 @@ func (s *sqliteStore) Close() error {
 	return err
 }
 
-type sqliteSnapshot struct {
-	sqliteReader
-	tx *sql.Tx
-}
+type sqliteSnapshot struct{ sqliteReader }
 
 // Close ends the transaction.
 func (s sqliteSnapshot) Close() error { return s.tx.Rollback() }
 
 type sqliteReader struct {
-	q interface {
-		Query(query string, args ...any) (*sql.Rows, error)
+	get   *sql.Stmt
+	scans func() (sqliteWalks, error)
+	tx    *sql.Tx // nil: each read is one by itself
+}
+
+// in is a prepared statement in the transaction.
+func (r sqliteReader) in(stmt *sql.Stmt) *sql.Stmt {
+	if r.tx == nil {
+		return stmt
 	}
-	get *sql.Stmt
+	return r.tx.Stmt(stmt)
 }
 
 // Get takes the row from the driver without the copy that a []byte would be.
@@ -237,22 +264,21 @@ func (r sqliteReader) Has(key []byte) (bool, error) {
 
 // Scan is one SELECT in the order of the primary key.
 func (r sqliteReader) Scan(s engine.Scan, visit engine.Visit) error {
-	query, args := "SELECT k, v FROM kv", []any{}
-	if s.From != nil {
-		query += " WHERE k >= ?"
-		if s.Reverse {
-			query = "SELECT k, v FROM kv WHERE k <= ?"
-		}
-		args = append(args, s.From)
-	}
-	query += " ORDER BY k"
-	if s.Reverse {
-		query += " DESC"
-	}
+	which, args := 0, []any{int64(-1)}
 	if s.Limit > 0 {
-		query += fmt.Sprintf(" LIMIT %d", s.Limit)
+		args[0] = int64(s.Limit)
 	}
-	rows, err := r.q.Query(query, args...)
+	if s.From != nil {
+		which, args = 2, []any{s.From, args[0]}
+	}
+	if s.Reverse {
+		which++
+	}
+	walks, err := r.scans()
+	if err != nil {
+		return err
+	}
+	rows, err := r.in(walks[which]).Query(args...)
 	if err != nil {
 		return err
 	}

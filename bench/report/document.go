@@ -240,6 +240,9 @@ func method(b *strings.Builder, r *Result, rows []*Row) {
   asked to flush; what is still in their memtables then is not charged to them.)
 - Where much is loaded there may be a limit of time (--load-limit). An engine that has not everything in by then goes on with what
   it has; its numbers are marked "(part)" and not compared, since less data is cheaper. If that engine is Pando, the cell counts as lost.
+  The steps of a queue, and updates in transactions, have a limit of seconds: what an engine did until then is marked in the same way.
+- Update transactions take turns, or are checked for conflicts, and read what they have written. Pebble has none, and those of RocksDB
+  are batches with an index inside: both get such a batch, under a lock that a program has to have around it.
 - "raw" is no engine: a write and an fdatasync, and in lines over the number of records one access to as much memory as the
   records take, which is what cache misses explain of their growth.
 - Bytes written are what went through write calls or what dirtied pages of mappings, whichever is more.

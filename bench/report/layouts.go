@@ -119,7 +119,7 @@ func layoutsText(rows []*Row) string {
 - Who uses a keyspace picks one layout for it, and cells of one workload may be of different ones: the numbers of both are in all tables
   and charts below, and under each list is what one layout alone comes to. Where the two hardly differ, taking the better one favours
   Pando by part of the spread.
-- An engine without order is not asked for scans, seeks and YCSB E, and has no such cells. Where the others scan it gets every record
+- An engine without order is not asked for scans, seeks, queues and YCSB E, and has no such cells. Where the others scan it gets every record
   once, unmeasured, within the limit of time that reads have, so that memory and disk are those after as many reads.`
 }
 

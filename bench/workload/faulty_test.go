@@ -32,6 +32,10 @@ const (
 	seekTooFar    fault = "a seek begins behind the record"
 	movingTime    fault = "a snapshot shows what was written after it"
 	forgets       fault = "what was written is gone after a close"
+	blindUpdate   fault = "an update does not read what it has put"
+	blindWalk     fault = "a walk in an update does not show what it has put"
+	keptFailure   fault = "what an update has put stays when it fails"
+	lostCommit    fault = "an update is committed and forgotten"
 )
 
 // memory is an engine that keeps everything in a sorted slice, correct but for its fault.
@@ -231,6 +235,8 @@ func noticed() map[string][]fault {
 		"space-json":      slices.Concat(scans, []fault{halfBatch, forgets}),
 		"memory":          slices.Concat(values, scans, []fault{halfBatch}),
 		"mixed":           slices.Concat(values, []fault{ignoredUpdate}),
+		"queue":           slices.Concat(scans, []fault{ignoredPut, ignoredDelete, halfBatch}),
+		"transactions":    slices.Concat(values, writes, scans, []fault{halfBatch, seekTooFar, blindUpdate, blindWalk, keptFailure, lostCommit}),
 		"snapshots":       slices.Concat(values, scans, []fault{ignoredUpdate, movingTime}),
 	}
 }

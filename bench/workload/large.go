@@ -97,23 +97,36 @@ func (r *Run) past(start time.Time, limit time.Duration) bool {
 // amplified overwrites records at random, waits until that is done, and tells what was written for it. Where the limit of time ends
 // the updates, these cells are marked, since what an engine puts off is then not all there is.
 func (r *Run) amplified(prefix string, d *Data, n, ops int) error {
+	name := prefix + "random update"
+	work := func() error { return r.updates(name, d, n, ops, batchRecords, 1) }
+	return r.limited(r.Spec.LoadLimit/updateShare, ops/batchRecords*batchRecords, "updates", work, func() error {
+		if err := r.settleAfter(name); err != nil {
+			return err
+		}
+		c := &r.Cells[len(r.Cells)-1]
+		r.amount(prefix+"write amplification of random updates", float64(c.Write)/float64(c.Data), "bytes written per byte")
+		return r.info() // pages of a mapping that are dirty already are not counted again: engines that map their file look better
+	})
+}
+
+// limited does work whose loop a limit of time may end; 0 is none. If it ends before all of it is done, the cell of the loop is marked,
+// and so are those of what follows. Nothing follows where the engine has no such operation.
+func (r *Run) limited(limit time.Duration, all int, what string, work, then func() error) error {
 	reads, cut := r.readLimit, r.cut
 	defer func() { r.readLimit, r.cut = reads, cut }()
-	r.readLimit = r.Spec.LoadLimit / updateShare
-	if err := r.updates(prefix+"random update", d, n, ops, batchRecords, 1); err != nil {
+	r.readLimit = limit
+	if err := work(); err != nil {
 		return err
 	}
 	c := &r.Cells[len(r.Cells)-1]
-	if all := int64(ops / batchRecords * batchRecords); c.Ops < all && r.cut == "" {
-		r.cut = fmt.Sprintf("%s of %s updates in %v", thousands(int(c.Ops)), thousands(int(all)), r.readLimit)
+	if c.Failed != "" {
+		return nil
+	}
+	if c.Ops < int64(all) && r.cut == "" {
+		r.cut = fmt.Sprintf("%s of %s %s in %v", thousands(int(c.Ops)), thousands(all), what, limit)
 		c.Cut = r.cut
 	}
-	if err := r.settleAfter(prefix + "random update"); err != nil {
-		return err
-	}
-	c = &r.Cells[len(r.Cells)-1]
-	r.amount(prefix+"write amplification of random updates", float64(c.Write)/float64(c.Data), "bytes written per byte")
-	return r.info() // pages of a mapping that are dirty already are not counted again: engines that map their file look better
+	return then()
 }
 
 func mega(n int64) float64 { return float64(n) / 1e6 }

@@ -69,7 +69,7 @@ func thousands(n int) string {
 
 // All returns the workloads in the order of the report.
 func All() []Workload {
-	return slices.Concat(micro(), yoga(), kvstore(), bplustree(), ycsb(), durable(), large(), opening(), space(), mixed(), growth(), documents())
+	return slices.Concat(micro(), yoga(), kvstore(), bplustree(), ycsb(), durable(), large(), opening(), space(), mixed(), queue(), transactions(), growth(), documents())
 }
 
 // Cell is what was measured of one thing that an engine did.
@@ -167,6 +167,8 @@ type Run struct {
 	docs   engine.Documents
 	cut    string // of every cell from here on
 
+	transactions bool // the engine will be asked for update transactions
+
 	readLimit time.Duration // for each loop; 0: none
 	loops     uint64        // so far: each has random numbers of its own
 }
@@ -180,6 +182,7 @@ func (r *Run) open(d *Data, records, writers int, memory int64) (engine.Store, e
 	s, err := r.Driver.Open(engine.Options{
 		Dir: r.Spec.Dir, Class: r.Class, MemoryBytes: memory,
 		Writers: writers, DataBytes: d.Bytes(records), ValueBytes: d.ValueBytes, InOrder: d.Ordered,
+		Transactions: r.transactions,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("open: %w", err)
