@@ -114,7 +114,7 @@ func (ch *change) onlyKey(w *writer, x *collection) (keys [][]byte, err error) {
 	}
 	var room [maxEqualities]equality
 	i, list := ch.inUnique(x, room[:0])
-	if i == nil {
+	if i == nil || i.since > w.began { // an index that is younger than what the commit sees may lack entries there
 		return nil, errNeedsPlan
 	}
 	ch.key = i.appendEntry(ch.key[:0], list)

@@ -310,3 +310,45 @@ func TestUpdatesBesideAnIndexThatComesAndGoes(t *testing.T) {
 		t.Errorf("%d documents counted right, %v: %v", n, err, allOf(t, c))
 	}
 }
+
+// A commit does not go by an index that was completed after it began: of what it sees there may be no entries.
+func TestAnIndexYoungerThanTheCommitIsNotAsked(t *testing.T) {
+	s := opened(t, &Options{Storage: pando.Options{FS: memfs.New()}})
+	defer s.Close()
+	ctx := context.Background()
+	c := s.Database("d").Lookup("c")
+	if _, err := c.Insert(ctx, bson.D{{Key: "_id", Value: 1}, {Key: "u", Value: 2}}); err != nil {
+		t.Fatal(err)
+	}
+	ask := func(w *writer) ([][]byte, error) {
+		ch, err := c.parseStatement(&Statement{Filter: bson.D{{Key: "u", Value: 2}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		x, err := c.use()
+		if err != nil {
+			t.Fatal(err)
+		}
+		ch.changeBuffers = new(changeBuffers)
+		return ch.onlyKey(w, x)
+	}
+	older, err := s.newWriter(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer older.tx.Rollback()
+	if _, err := c.CreateIndex(ctx, Index{Keys: bson.D{{Key: "u", Value: 1}}, Unique: true}); err != nil {
+		t.Fatal(err)
+	}
+	if keys, err := ask(older); err != errNeedsPlan {
+		t.Errorf("a commit that began before the index was made: %q, %v", keys, err)
+	}
+	younger, err := s.newWriter(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer younger.tx.Rollback()
+	if keys, err := ask(younger); err != nil || len(keys) != 1 {
+		t.Errorf("a commit that began after the index was made: %q, %v", keys, err)
+	}
+}

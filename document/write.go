@@ -16,6 +16,7 @@ import (
 type writer struct {
 	store   *Store
 	tx      *pando.Tx
+	began   uint64 // the transaction sees this change and those before it for certain
 	touched []touch
 	moves   []*move // buffers, one for each index
 	buf     []byte
@@ -125,13 +126,11 @@ func (s *Store) pause(ctx context.Context, attempt int) error {
 }
 
 func (s *Store) writeOnce(ctx context.Context, fn func(w *writer) error) (err error) {
-	tx, err := s.db.Begin(true)
+	w, err := s.newWriter(ctx)
 	if err != nil {
 		return err
 	}
-	defer tx.Rollback()
-	w := spareWriters.Get().(*writer)
-	w.store, w.tx, w.ctx = s, tx, ctx
+	defer w.tx.Rollback()
 	defer func() {
 		if err != nil {
 			w.forgetCounts()
@@ -154,6 +153,18 @@ func (s *Store) writeOnce(ctx context.Context, fn func(w *writer) error) (err er
 		s.remember(w.statements.session, record)
 	}
 	return nil
+}
+
+// newWriter returns a writer with a transaction of its own. Who has it rolls that back in the end.
+func (s *Store) newWriter(ctx context.Context) (*writer, error) {
+	began := s.db.LastSeq()
+	tx, err := s.db.Begin(true)
+	if err != nil {
+		return nil, err
+	}
+	w := spareWriters.Get().(*writer)
+	w.store, w.tx, w.ctx, w.began = s, tx, ctx, began
+	return w, nil
 }
 
 // spareWriters is writers of earlier commits, for their buffers.
