@@ -65,8 +65,7 @@ func (ch *change) parseFilter() (err error) {
 // direct returns the key of the only record that can match, when the filter is an _id: there is nothing to look for then, as the commit
 // reads the record itself. nil: a plan finds what matches.
 func (ch *change) direct(x *collection) []byte {
-	settings := x.settings.Load()
-	if ch.c.tx != nil || ch.c.at != nil || !settings.byID() {
+	if !ch.ofThePresent(x) {
 		return nil
 	}
 	if ch.id = soughtID(ch.query.spec, &ch.query.options); ch.id.Type == 0 {
@@ -76,10 +75,16 @@ func (ch *change) direct(x *collection) []byte {
 	return ch.key
 }
 
+// ofThePresent reports whether a change goes by the newest state of a collection whose records lie under their _id: elsewhere an index may
+// be younger than what is seen, or a key not that of its document.
+func (ch *change) ofThePresent(x *collection) bool {
+	return ch.c.tx == nil && ch.c.at == nil && x.settings.Load().byID()
+}
+
 // inUnique returns the unique index that can have one entry at most for what the filter asks for, with the values of its fields; nil: there
 // is none.
 func (ch *change) inUnique(x *collection, room []equality) (*secondary, []equality) {
-	if ch.c.tx != nil || ch.c.at != nil || !ch.query.options.plain() || !x.settings.Load().byID() {
+	if !ch.ofThePresent(x) || !ch.query.options.plain() {
 		return nil, nil
 	}
 	list := appendEqualities(room, ch.query.spec)
@@ -95,7 +100,7 @@ func (ch *change) inUnique(x *collection, room []equality) (*secondary, []equali
 
 // needsNoPlan reports whether onlyKey is likely to say what can match.
 func (ch *change) needsNoPlan(x *collection) bool {
-	if soughtID(ch.query.spec, &ch.query.options).Type != 0 {
+	if ch.ofThePresent(x) && soughtID(ch.query.spec, &ch.query.options).Type != 0 {
 		return true
 	}
 	var room [maxEqualities]equality

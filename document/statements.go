@@ -17,8 +17,9 @@ type Statement struct {
 
 // ApplyMany carries out statements in their order, each as Apply or Delete would do it, and tells report what became of it, with a
 // result that may be nil beside an error. After an error it goes on if report says so. Neighbours that each ask for one document, by
-// nothing but its _id or the fields of a unique index, share a commit as long as none of them fails: a commit waits for a sync of the log, which costs more than a
-// change does. Such a group is carried out as a whole or not at all. A context of WithStatements has one id for each statement.
+// nothing but its _id or the fields of a unique index, share a commit as long as none of them fails: a commit waits for a sync of the
+// log, which costs more than a change does. Such a group is carried out as a whole or not at all. A context of WithStatements has one id
+// for each statement.
 func (c *Collection) ApplyMany(ctx context.Context, list []Statement, report func(i int, r *UpdateResult, err error) bool) {
 	for at := 0; at < len(list); {
 		group, err := c.nextGroup(list[at:])

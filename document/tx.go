@@ -95,7 +95,7 @@ func (s *Store) begin(ctx context.Context) (*Tx, error) {
 		return nil, err
 	}
 	tx := &Tx{store: s, tx: inner, seq: seq}
-	tx.w = &writer{store: s, tx: inner, owner: tx}
+	tx.w = &writer{store: s, tx: inner, began: seq, owner: tx}
 	tx.w.statements, _ = ctx.Value(statementsKey{}).(*statements)
 	return tx, nil
 }
