@@ -52,6 +52,14 @@ func (w *worker) batchOf(d *Data, n int, v uint64, record func(k int) uint64) []
 
 // get reads one record and checks it.
 func (w *worker) get(from engine.Reader, d *Data, i uint64) error {
+	if err := w.read(from, d, i); err != nil {
+		return err
+	}
+	return d.Check(w.got, i)
+}
+
+// read makes w.key and w.got the key and the value of a record, which has to be there.
+func (w *worker) read(from engine.Reader, d *Data, i uint64) error {
 	w.key = d.Key(w.key, i)
 	v, found, err := from.Get(w.got[:0], w.key)
 	if err != nil {
@@ -61,7 +69,7 @@ func (w *worker) get(from engine.Reader, d *Data, i uint64) error {
 	if !found {
 		return fmt.Errorf("record %d: not found", i)
 	}
-	return d.Check(v, i)
+	return nil
 }
 
 // gets reads records at random.

@@ -96,16 +96,10 @@ func (x *transacting) check(value []byte, i uint64) error {
 
 // get reads one record and checks it, and its version. The worker has its key then.
 func (x *transacting) get(w *worker, from engine.Reader, i uint64) error {
-	w.key = x.d.Key(w.key, i)
-	v, found, err := from.Get(w.got[:0], w.key)
-	if err != nil {
+	if err := w.read(from, x.d, i); err != nil {
 		return err
 	}
-	w.got = v
-	if !found {
-		return fmt.Errorf("record %d: not found", i)
-	}
-	return x.check(v, i)
+	return x.check(w.got, i)
 }
 
 // reads gets so many records at random in each transaction.
