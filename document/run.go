@@ -23,7 +23,7 @@ type moment struct {
 // moment returns the present state, or that of a transaction.
 func (s *Store) moment(tx *Tx) *moment {
 	if tx != nil {
-		return &moment{store: s, reader: execute.FromTx(tx.reads), seq: tx.seq}
+		return &moment{store: s, reader: execute.FromTx(tx.reads), seq: tx.w.began}
 	}
 	seq := s.db.LastSeq()
 	snap := s.db.Snapshot()

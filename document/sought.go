@@ -41,7 +41,11 @@ func soughtID(spec document, o *FindOptions) bsoncore.Value {
 		return bsoncore.Value{}
 	}
 	var room [maxEqualities]equality
-	list := appendEqualities(room[:0], spec)
+	return idAlone(appendEqualities(room[:0], spec))
+}
+
+// idAlone returns the value of _id where that is the only field; Type 0: there is another, or none.
+func idAlone(list []equality) bsoncore.Value {
 	if len(list) != 1 || string(list[0].field) != "_id" {
 		return bsoncore.Value{}
 	}
@@ -62,50 +66,28 @@ func (ch *change) parseFilter() (err error) {
 	return err
 }
 
-// direct returns the key of the only record that can match, when the filter is an _id: there is nothing to look for then, as the commit
-// reads the record itself. nil: a plan finds what matches.
-func (ch *change) direct(x *collection) []byte {
-	if !ch.ofThePresent(x) {
-		return nil
+// shortcut returns what leads to the only document that can match: its _id, or a unique index that can have one entry at most for what the
+// filter asks for, with the values of its fields. Neither: only a plan finds it. That is so in transactions and snapshots, which an index may
+// be younger than, and where records do not lie under their _id.
+func (ch *change) shortcut(x *collection, room []equality) (id bsoncore.Value, i *secondary, list []equality) {
+	if ch.c.tx != nil || ch.c.at != nil || !ch.query.options.plain() || !x.settings.Load().byID() {
+		return bsoncore.Value{}, nil, nil
 	}
-	if ch.id = soughtID(ch.query.spec, &ch.query.options); ch.id.Type == 0 {
-		return nil
+	list = appendEqualities(room, ch.query.spec)
+	if id = idAlone(list); id.Type != 0 || len(list) == 0 {
+		return id, nil, nil
 	}
-	ch.key = x.key(ch.key[:0], ch.id)
-	return ch.key
-}
-
-// ofThePresent reports whether a change goes by the newest state of a collection whose records lie under their _id: elsewhere an index may
-// be younger than what is seen, or a key not that of its document.
-func (ch *change) ofThePresent(x *collection) bool {
-	return ch.c.tx == nil && ch.c.at == nil && x.settings.Load().byID()
-}
-
-// inUnique returns the unique index that can have one entry at most for what the filter asks for, with the values of its fields; nil: there
-// is none.
-func (ch *change) inUnique(x *collection, room []equality) (*secondary, []equality) {
-	if !ch.ofThePresent(x) || !ch.query.options.plain() {
-		return nil, nil
+	if i = x.direct(list); i == nil || !i.def.Unique || len(i.def.Components) != len(list) {
+		return bsoncore.Value{}, nil, nil
 	}
-	list := appendEqualities(room, ch.query.spec)
-	if len(list) == 0 {
-		return nil, nil
-	}
-	i := x.direct(list)
-	if i == nil || !i.def.Unique || len(i.def.Components) != len(list) {
-		return nil, nil
-	}
-	return i, list
+	return bsoncore.Value{}, i, list
 }
 
 // needsNoPlan reports whether onlyKey is likely to say what can match.
 func (ch *change) needsNoPlan(x *collection) bool {
-	if ch.ofThePresent(x) && soughtID(ch.query.spec, &ch.query.options).Type != 0 {
-		return true
-	}
 	var room [maxEqualities]equality
-	i, _ := ch.inUnique(x, room[:0])
-	return i != nil
+	id, i, _ := ch.shortcut(x, room[:0])
+	return id.Type != 0 || i != nil
 }
 
 // errNeedsPlan says that only a plan finds what matches.
@@ -114,11 +96,12 @@ var errNeedsPlan = errors.New("documents are looked for by a plan")
 // onlyKey returns the key of the only record that can match, by what the commit at hand sees; none: nothing can. errNeedsPlan says that there
 // is no such way, or none any more.
 func (ch *change) onlyKey(w *writer, x *collection) (keys [][]byte, err error) {
-	if key := ch.direct(x); key != nil {
-		return [][]byte{key}, nil
-	}
 	var room [maxEqualities]equality
-	i, list := ch.inUnique(x, room[:0])
+	id, i, list := ch.shortcut(x, room[:0])
+	if ch.id = id; id.Type != 0 { // the commit reads the record itself
+		ch.key = x.key(ch.key[:0], id)
+		return [][]byte{ch.key}, nil
+	}
 	if i == nil || i.since > w.began { // an index that is younger than what the commit sees may lack entries there
 		return nil, errNeedsPlan
 	}

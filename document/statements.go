@@ -80,7 +80,10 @@ func (s *grouped) alone(ctx context.Context) (*UpdateResult, error) {
 // nextGroup parses the first of some statements, and those behind it that can share a commit with it. An error is that of the first.
 func (c *Collection) nextGroup(list []Statement) ([]*grouped, error) {
 	var group []*grouped
-	x := c.sharing()
+	x, err := c.use()
+	if err != nil {
+		x = nil // who carries the first one out is told
+	}
 	for i := range list[:min(len(list), changeChunk)] {
 		s := &list[i]
 		ch, err := c.parseStatement(s)
@@ -99,15 +102,6 @@ func (c *Collection) nextGroup(list []Statement) ([]*grouped, error) {
 		}
 	}
 	return group, nil
-}
-
-// sharing returns the collection if changes of it can share a commit.
-func (c *Collection) sharing() *collection {
-	x, err := c.use()
-	if err != nil || x == nil || c.tx != nil || c.at != nil || !x.settings.Load().byID() {
-		return nil
-	}
-	return x
 }
 
 // parseStatement parses an update or a delete.

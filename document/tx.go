@@ -20,7 +20,6 @@ type Tx struct {
 	reads *pando.Tx // tx, for queries
 	w     *writer
 	done  bool
-	seq   uint64 // no change above it is seen for certain
 
 	created map[namespace]*collection // collections that nobody else sees before the commit
 	claimed []string                  // documents that other transactions cannot write to meanwhile
@@ -89,13 +88,13 @@ func (s *Store) begin(ctx context.Context) (*Tx, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	seq := s.db.LastSeq()
+	began := s.db.LastSeq()
 	inner, err := s.db.Begin(true)
 	if err != nil {
 		return nil, err
 	}
-	tx := &Tx{store: s, tx: inner, seq: seq}
-	tx.w = &writer{store: s, tx: inner, began: seq, owner: tx}
+	tx := &Tx{store: s, tx: inner}
+	tx.w = &writer{store: s, tx: inner, began: began, owner: tx}
 	tx.w.statements, _ = ctx.Value(statementsKey{}).(*statements)
 	return tx, nil
 }

@@ -16,7 +16,7 @@ import (
 type writer struct {
 	store   *Store
 	tx      *pando.Tx
-	began   uint64 // the transaction sees this change and those before it for certain
+	began   uint64 // the transaction sees this change and those before it, and none above it for certain
 	touched []touch
 	moves   []*move // buffers, one for each index
 	buf     []byte
