@@ -26,14 +26,11 @@ type span struct {
 // append appends the image of entries, which are sorted by hash, to dst. Segments that no entry lies in are left out.
 func (m *imager) append(dst []byte, depth int, page uint64, list []entry) image {
 	m.segments = m.segments[:0]
-	longest, farthest, last := uint32(0), uint32(0), uint32(0)
+	longest, farthest := uint32(0), uint32(0)
 	for i := range list {
 		at := &list[i].at
 		longest, farthest = max(longest, at.Length), max(farthest, at.Offset)
-		if i == 0 || at.Segment != last {
-			last = at.Segment
-			m.number(last)
-		}
+		m.number(at.Segment)
 	}
 	w := widths{length: bits.Len32(longest), segment: bits.Len(uint(len(m.segments))), offset: max(bits.Len32(farthest), 1)}
 	w = w.grow(depth)
@@ -79,14 +76,9 @@ func (m *imager) appendHead(dst []byte, depth int, page uint64, n, segments int,
 
 func (m *imager) appendPacked(dst []byte, depth int, page uint64, w widths, list []entry) image {
 	dst = m.appendHead(dst, depth, page, len(list), len(m.segments), w)
-	last, number := uint32(0), 0
 	for i := range list {
 		e := &list[i]
-		if i == 0 || e.at.Segment != last {
-			last = e.at.Segment
-			number = m.number(last)
-		}
-		dst = binary.LittleEndian.AppendUint64(dst, w.word(depth, e, number))
+		dst = binary.LittleEndian.AppendUint64(dst, w.word(depth, e, m.number(e.at.Segment)))
 	}
 	return dst
 }
