@@ -60,7 +60,10 @@ func transactionsRun(limit time.Duration) func(*Run) error {
 // noTransactions stands for an engine that has none.
 type noTransactions struct{}
 
-func (noTransactions) View(func(engine.Reader) error) error        { return engine.ErrUnsupported }
+// View does not exist.
+func (noTransactions) View(func(engine.Reader) error) error { return engine.ErrUnsupported }
+
+// Update does not exist.
 func (noTransactions) Update(func(engine.Transaction) error) error { return engine.ErrUnsupported }
 
 // transacting is what the steps have in common. The functions that run in transactions are made once for a loop: to make one for each

@@ -96,7 +96,7 @@ type Root interface {
 	// Empty reports whether there is certainly no record under the root.
 	Empty() bool
 	// MayLieIn reports whether a blob of the layout may lie in a segment of the set, those of values apart left out. False is certain, and
-	// true is the answer where it is not known without reading. Apply may be asking the same root at the time.
+	// true is the answer where it is not known without reading.
 	MayLieIn(segments *segment.Set) bool
 }
 
