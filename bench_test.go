@@ -315,6 +315,71 @@ func BenchmarkSettled(b *testing.B) {
 	})
 }
 
+// BenchmarkValuesApart reads values of 2 KB, more of them than the processor's caches hold: in a walk, and sixteen keys at a time as a query
+// by an index does. Every value is looked at as a whole. One operation is one value.
+func BenchmarkValuesApart(b *testing.B) {
+	const n, length = 40_000, 2000
+	db := benchDB(b)
+	value := make([]byte, length)
+	batch := db.NewBatch()
+	keys := make([][]byte, n)
+	for i := range keys {
+		keys[i] = make([]byte, benchKey)
+		pair(keys[i], value, uint64(i))
+		batch.Put(keys[i], value)
+		if batch.Len() == 1000 {
+			if err := db.Write(batch); err != nil {
+				b.Fatal(err)
+			}
+			batch.Reset()
+		}
+	}
+	if err := db.Checkpoint(context.Background()); err != nil {
+		b.Fatal(err)
+	}
+	sum := 0
+	look := func(value []byte) {
+		for i := 0; i < length; i += 64 {
+			sum += int(value[i])
+		}
+	}
+	walk := func(b *testing.B, step func(*pando.Iterator) bool) {
+		for left := b.N; left > 0; {
+			it := db.Default().Iter(nil)
+			for ; left > 0 && step(it); left-- {
+				look(it.Value())
+			}
+			if err := it.Close(); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+	b.Run("walk", func(b *testing.B) { walk(b, (*pando.Iterator).Next) })
+	b.Run("backwards", func(b *testing.B) { walk(b, (*pando.Iterator).Prev) })
+	b.Run("many", func(b *testing.B) {
+		var r pando.Reader
+		if err := r.Open(db); err != nil {
+			b.Fatal(err)
+		}
+		defer r.Close()
+		var list, values pando.List
+		rng := rand.New(rand.NewPCG(1, 2))
+		for left := b.N; left > 0; left -= list.Len() {
+			list.Reset()
+			values.Reset()
+			for range 16 {
+				list.Append(keys[rng.IntN(n)])
+			}
+			if err := r.GetMany(&values, db.Default(), &list, 0, list.Len()); err != nil {
+				b.Fatal(err)
+			}
+			for i := range values.Len() {
+				look(values.At(i))
+			}
+		}
+	})
+}
+
 func BenchmarkPair(b *testing.B) {
 	key, value := make([]byte, benchKey), make([]byte, benchValue)
 	for n := uint64(0); b.Loop(); n++ {

@@ -11,19 +11,25 @@ import (
 func (s Snapshot) GetGroup(dst []byte, ends *[view.Group]int, ks *Keyspace, keys [][]byte) (out []byte, n int, err error) {
 	for n < len(keys) && ks.Layout != Hash {
 		// What is in memory is copied inside of one epoch section; what is not is read outside of it, and then we go on.
-		var more int
+		var t view.Taken
 		g := s.e.epoch.Enter()
-		dst, more = s.View.AppendGroup(dst, ends[n:], ks.ID, keys[n:], s.Seq)
+		dst = s.View.AppendGroup(dst, ends[n:], &t, ks.ID, keys[n:], s.Seq)
 		g.Exit()
-		n += more
-		if n == len(keys) {
-			break
+		n += t.Copied
+		for _, ref := range t.Refs[:t.Apart] {
+			if dst, err = s.e.readApart(dst, ks, ref, nil); err != nil {
+				return dst, n, err
+			}
+			ends[n] = len(dst)
+			n++
 		}
-		if dst, err = s.Get(dst, nil, ks, keys[n]); err != nil {
-			return dst, n, err
+		for _, key := range keys[n : n+t.Alone] {
+			if dst, err = s.Get(dst, nil, ks, key); err != nil {
+				return dst, n, err
+			}
+			ends[n] = len(dst)
+			n++
 		}
-		ends[n] = len(dst)
-		n++
 	}
 	for ; n < len(keys); n++ { // a hash table has no pages to be asked for several keys at once
 		if dst, err = s.Get(dst, nil, ks, keys[n]); err != nil {

@@ -36,7 +36,8 @@ func (s *Store) PrefetchAll(p Pointer) {
 		return
 	}
 	if n := min(int(p.Length), allBytes); int64(p.Offset)+int64(n) <= int64(len(m.data)) && n > 0 {
-		prefetch.Lines(unsafe.Pointer(&m.data[p.Offset]), (n+prefetch.Line-1)/prefetch.Line)
+		// It begins anywhere in a line.
+		prefetch.Lines(unsafe.Pointer(&m.data[p.Offset]), (int(p.Offset%prefetch.Line)+n+prefetch.Line-1)/prefetch.Line)
 	}
 }
 

@@ -43,6 +43,16 @@ func appendChunk(s *segment.Store, keyspace uint32, codec segment.Codec, key, ch
 	return newRef(p, keyspace, len(chunk), len(key)), nil
 }
 
+// Prefetch asks the processor for the value of an encoded reference, which will be read soon: all of one that is short.
+func Prefetch(s *segment.Store, ref []byte) {
+	if len(ref) != RefSize {
+		return
+	}
+	if p, err := segment.DecodePointer(ref); err == nil {
+		s.PrefetchAll(p)
+	}
+}
+
 // Read appends the value to dst. On an error dst is returned as it was. To read a value without compression in place, dst
 // needs room for the value's key and four bytes behind the value; with less room it costs a copy, and with too little for
 // the value itself memory is allocated.

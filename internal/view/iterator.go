@@ -107,6 +107,7 @@ type Iterator struct {
 	o       IteratorOptions
 	view    *View
 	value   []byte // buffer for values that lie apart
+	told    told   // of such values, which the processor has been asked for
 	err     error
 }
 
@@ -476,29 +477,6 @@ func (it *Iterator) Value() []byte {
 	}
 	return it.slowValue()
 }
-
-func (it *Iterator) slowValue() []byte {
-	switch {
-	case it.o.KeysOnly || it.stop.stopped.Load():
-		return nil
-	case it.kind == record.Inline:
-		return it.here().Value
-	case it.kind != record.Apart || !it.usable():
-		return nil
-	}
-	if !it.apart {
-		var err error
-		if it.value, err = it.view.env.ReadValue(it.value[:0], it.here().Value); err != nil {
-			it.err = err
-			return nil
-		}
-		it.apart = true
-	}
-	return it.value
-}
-
-// ReleaseValue gives back the memory of a value that lies apart. Value reads it again.
-func (it *Iterator) ReleaseValue() { it.value, it.apart = nil, false }
 
 // Err returns the error that ended the walk, nil when it ended at a bound.
 func (it *Iterator) Err() error { return it.err }

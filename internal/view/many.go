@@ -4,6 +4,7 @@ import (
 	"github.com/pandodb/pando/internal/layout"
 	"github.com/pandodb/pando/internal/page"
 	"github.com/pandodb/pando/internal/record"
+	"github.com/pandodb/pando/internal/value"
 )
 
 // Group is how many keys GetGroup takes at a time.
@@ -21,13 +22,22 @@ type sought struct {
 	hash uint64
 }
 
-// AppendGroup appends the values of up to Group keys of one keyspace to dst, notes in ends where each of them ends, and returns how
-// many there are: it stops at the first key that is not there, or whose value takes more than a look into memory. The cache misses
+// Taken is what AppendGroup has made of keys: first of those in memory, then of those apart, then of those alone.
+type Taken struct {
+	Copied int // values that have been appended
+	Apart  int // values that lie apart: Refs says where, and the processor has been asked for them
+	Alone  int // keys that are not there, or whose values take more than a look into memory
+	Refs   [Group]value.Ref
+}
+
+// AppendGroup appends the values of up to Group keys of one keyspace to dst and notes in ends where each of them ends, up to the first that is
+// not in memory. It finds out about those that follow as long as they are of one kind, or of two in the order of Taken. The cache misses
 // of the keys overlap: on data that the processor does not have near, it takes a fraction of the time of one Get after the other.
 // The caller is inside an epoch section.
-func (v *View) AppendGroup(dst []byte, ends []int, keyspace uint32, keys [][]byte, seq uint64) ([]byte, int) {
+func (v *View) AppendGroup(dst []byte, ends []int, t *Taken, keyspace uint32, keys [][]byte, seq uint64) []byte {
 	var places [Group]place
 	unsettled := v.locate(places[:len(keys)], keyspace, keys, seq)
+	t.Copied, t.Apart, t.Alone = 0, 0, 0
 	for i := range keys {
 		p := &places[i]
 		var r record.Record
@@ -38,13 +48,37 @@ func (v *View) AppendGroup(dst []byte, ends []int, keyspace uint32, keys [][]byt
 		if !found && p.resident {
 			r, found = p.page.Get(p.hash, keys[i])
 		}
-		if !found || r.Kind != record.Inline || r.Expiry != 0 {
-			return dst, i
+		found = found && r.Expiry == 0
+		switch {
+		case found && r.Kind == record.Inline:
+			if t.Apart+t.Alone > 0 {
+				return dst
+			}
+			dst = append(dst, r.Value...)
+			ends[i] = len(dst)
+			t.Copied++
+		case found && r.Kind == record.Apart:
+			if t.Alone > 0 || !v.askApart(t, r.Value) {
+				return dst
+			}
+		default:
+			t.Alone++
 		}
-		dst = append(dst, r.Value...)
-		ends[i] = len(dst)
 	}
-	return dst, len(keys)
+	return dst
+}
+
+// askApart notes a reference to a value that lies apart. It reports whether that can be read.
+func (v *View) askApart(t *Taken, raw []byte) bool {
+	ref, err := value.DecodeRef(raw)
+	if err != nil {
+		t.Alone++ // who reads it says why
+		return false
+	}
+	v.env.Store.PrefetchAll(ref.Pointer)
+	t.Refs[t.Apart] = ref
+	t.Apart++
+	return true
 }
 
 // place is where a key of a group lies if it has settled.

@@ -28,6 +28,8 @@ type settled struct {
 	buf          []byte
 	small        [32]byte // buf, as long as keys are short
 	short        bool     // few pairs will be looked at
+	back         bool     // the walk has come to the page from behind it
+	told         int      // the entry of page with which those end, in the direction of the walk, whose values were asked for
 }
 
 // record is the record under the cursor.
@@ -78,6 +80,7 @@ func (s *settled) arriveFrom(ok, back, fromLower bool) bool {
 		return false
 	}
 	s.page, s.at = s.cursor.Window()
+	s.back, s.told = back, s.at
 	s.first, s.limit = 0, s.page.Len()
 	prefix := s.page.Prefix()
 	s.prefix = len(prefix)
