@@ -38,7 +38,7 @@ const (
 	DefaultCompression Compression = iota // S2
 	None                                  // as it is
 	S2                                    // fast, about the ratio of LZ4
-	Zstd                                  // smaller, and slower to write
+	Zstd                                  // smaller, and slower to write; a value apart of less than 32 KiB, which is decompressed at each read, takes S2
 )
 
 // check refuses what is none.

@@ -9,7 +9,7 @@
 //
 // Cost: reading a value that is stored without compression is one pread straight into the caller's memory and one checksum,
 // without a copy or an allocation when there is room for the value, its key and four bytes more. A compressed one is
-// decompressed straight into the caller's memory. Appending is one write for each chunk (segment.AppendValue).
+// decompressed straight into the caller's memory, each time: a short one takes S2 where zstd is asked for. Appending is one write for each chunk (segment.AppendValue).
 //
 // The package holds no state of its own and starts no goroutine. The format is written down in docs/format/segment.md.
 package value
