@@ -3,12 +3,47 @@ package pando
 import (
 	"errors"
 	"fmt"
+	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/pandodb/pando/vfs/faultfs"
 	"github.com/pandodb/pando/vfs/memfs"
 )
+
+// What a failed sync left unacknowledged is not shown, also where commits that come behind it fail.
+func TestCommitsOfAFailedSyncStayInvisible(t *testing.T) {
+	for range 20 {
+		ffs := faultfs.New(memfs.New())
+		db := openMem(t, ffs, Options{MemoryBytes: 1 << 20})
+		must(t, db.Put([]byte("first"), nil))
+		ffs.Set(faultfs.Rule{Ops: faultfs.Ops(faultfs.OpSync), Times: -1})
+		ffs.OnCall(func(op faultfs.Op, _ string) error {
+			if op == faultfs.OpSync {
+				time.Sleep(time.Millisecond) // others come up meanwhile
+			}
+			return nil
+		})
+		var wg sync.WaitGroup
+		for i := range byte(16) {
+			wg.Go(func() {
+				if err := db.Put([]byte{i}, nil); !errors.Is(err, ErrFailed) {
+					t.Errorf("Put: %v", err)
+				}
+			})
+		}
+		wg.Wait()
+		for i := range byte(16) {
+			if there, err := db.Has([]byte{i}); there || err != nil {
+				t.Fatalf("key %d: there %v, %v", i, there, err)
+			}
+		}
+		ffs.Set()
+		ffs.OnCall(nil)
+		_ = db.Close()
+	}
+}
 
 // After a failed sync the system may call pages clean that the device never got. The next open reads them, and shows what they hold: a
 // value that lies apart has to be written again, as the log is, or the next power cut takes it from under what refers to it.

@@ -63,10 +63,10 @@ func (k *Keyspace) PutUnsynced(key, value []byte) error {
 	if err := k.checkPair(key, value); err != nil {
 		return err
 	}
-	if len(value) > k.db.e.Threshold() {
-		return k.put(key, value, 0)
-	}
 	p := k.db.putter()
+	if len(value) > k.db.e.Threshold() {
+		return k.db.putApart(p, k, key, value, 0, false)
+	}
 	p.enc.Put(k.ks.ID, key, value, 0)
 	return k.db.commitWith(p, false)
 }
@@ -233,5 +233,5 @@ func (k *Keyspace) put(key, value []byte, expiry uint64) error {
 		p.enc.Put(k.ks.ID, key, value, expiry)
 		return k.db.commit(p)
 	}
-	return k.db.putApart(p, k, key, value, expiry)
+	return k.db.putApart(p, k, key, value, expiry, k.db.e.Syncs())
 }

@@ -32,15 +32,15 @@ func (db *DB) commitWith(p *putter, sync bool) error {
 	return err
 }
 
-// putApart stores a value apart and commits the reference.
-func (db *DB) putApart(p *putter, k *Keyspace, key, val []byte, expiry uint64) error {
+// putApart stores a value apart and commits the reference, and waits for a sync or not.
+func (db *DB) putApart(p *putter, k *Keyspace, key, val []byte, expiry uint64, sync bool) error {
 	hold := db.e.HoldValues()
-	defer hold.Release()
-	ref, err := db.e.StoreValue(k.ks, key, val)
+	ref, err := hold.Store(k.ks, key, val)
 	if err != nil {
+		hold.Release()
 		db.puts.Put(p)
 		return keyspaceError("put into", k.ks, err)
 	}
 	p.enc.PutApart(k.ks.ID, key, value.AppendRef(nil, ref), expiry)
-	return db.commit(p)
+	return hold.End(db.commitWith(p, sync))
 }

@@ -282,7 +282,7 @@ func (s *salvageSink) PutReader(id uint32, key []byte, r io.Reader, expiry uint6
 	k := s.keyspaces[id]
 	hold := s.db.e.HoldValues()
 	defer hold.Release()
-	ref, err := s.db.e.StreamValue(k.ks, key, r)
+	ref, err := hold.Stream(k.ks, key, r)
 	if err != nil {
 		return err
 	}

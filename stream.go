@@ -28,14 +28,14 @@ func (k *Keyspace) PutReader(key []byte, r io.Reader) error {
 		return keyspaceError("read a value for", k.ks, err)
 	}
 	hold := k.db.e.HoldValues()
-	defer hold.Release()
-	ref, err := k.db.e.StreamValue(k.ks, key, io.MultiReader(bytes.NewReader(head), r))
+	ref, err := hold.Stream(k.ks, key, io.MultiReader(bytes.NewReader(head), r))
 	if err != nil {
+		hold.Release()
 		return keyspaceError("put into", k.ks, err)
 	}
 	p := k.db.putter()
 	p.enc.PutApart(k.ks.ID, key, value.AppendRef(nil, ref), 0)
-	return k.db.commit(p)
+	return hold.End(k.db.commit(p))
 }
 
 // OpenValue opens the value of key for reading piece by piece, as it is now, or returns ErrNotFound. It must be closed; while

@@ -45,7 +45,7 @@ func (w *writes) guard() {
 
 func (k *kept) release() {
 	if k.hold != nil {
-		k.hold.Release()
+		k.hold.GiveUp()
 	}
 	if k.spill != nil {
 		_ = k.spill.Remove() // Open removes what cannot be removed now
@@ -69,7 +69,7 @@ func (w *writes) put(k *Keyspace, key, val []byte, expiry uint64) error {
 		w.hold = w.db.e.HoldValues()
 		w.guard()
 	}
-	ref, err := w.db.e.StoreValue(k.ks, key, val)
+	ref, err := w.hold.Store(k.ks, key, val)
 	if err != nil {
 		return keyspaceError("put into", k.ks, err)
 	}
@@ -201,8 +201,12 @@ func (w *writes) release(committed bool) error {
 	if w.keep == nil {
 		return nil
 	}
-	if w.hold != nil {
+	switch {
+	case w.hold == nil:
+	case committed:
 		w.hold.Release()
+	default:
+		w.hold.GiveUp()
 	}
 	var err error
 	if w.spill != nil && !committed {

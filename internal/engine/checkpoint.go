@@ -91,7 +91,9 @@ func (e *Engine) settle(ctx context.Context, w work) error {
 		e.store.GiveBack()
 	}
 	e.mu.Lock()
-	e.settled, e.lastErr = e.settles, err
+	if e.settled, e.lastErr = e.settles, err; ctx.Err() != nil || w.rewrite || w.clean {
+		e.lastErr = nil // what ended or failed was somebody's own: who waits for memtables to settle goes on waiting
+	}
 	e.changed.Broadcast()
 	e.mu.Unlock()
 	e.epoch.Collect()

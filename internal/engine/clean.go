@@ -79,8 +79,8 @@ func (s *settlement) policy(class segment.Class, written int64) cleanPolicy {
 
 // plan chooses the victims and copies the values apart that lie in them.
 func (s *settlement) plan() error {
-	segments, settled := s.e.store.Segments(), s.e.root.Current().Seq
-	candidates := s.settledSegments(segments, settled)
+	settled := s.e.root.Current().Seq
+	segments, candidates := s.settledSegments(s.e.store.Segments, settled)
 	written := map[segment.Class]int64{segment.Nodes: s.total, segment.Values: s.total + unsettledValues(segments, settled)}
 	s.victims, s.passing, s.moved, s.movedKeys = new(segment.Set), map[uint32]bool{}, map[uint32][]layout.Change{}, map[ownerKey]bool{}
 	if s.work.rewrite {
@@ -108,6 +108,9 @@ func (s *settlement) plan() error {
 			}
 		}
 	}
+	if len(values) > 0 {
+		s.e.store.SealValues() // the copies go into segments of their own, which are swept when there is no space for all of them
+	}
 	for _, id := range values {
 		if err := s.moveValues(id); err != nil {
 			return fmt.Errorf("clean segment %d: %w", id, err)
@@ -131,14 +134,15 @@ func unsettledValues(infos []segment.Info, settled uint64) int64 {
 	return n
 }
 
-// settledSegments returns those segments of which every reference is in a root (or in the group that is being settled): no
-// commit on its way and no memtable refers to them.
-func (s *settlement) settledSegments(infos []segment.Info, settled uint64) []segment.Info {
+// settledSegments returns all segments that are listed, and those of them of which every reference is in a root (or in the group that is being
+// settled): no commit on its way and no memtable refers to them. The holds come first: a commit that is carried out between the two gives
+// its hold up, and the list has what it refers to.
+func (s *settlement) settledSegments(list func() []segment.Info, settled uint64) (all, out []segment.Info) {
 	e := s.e
 	below := e.unheldValues()
 	keepFrom := e.oldestChange()
-	var out []segment.Info
-	for _, i := range infos {
+	all = list()
+	for _, i := range all {
 		if i.ID >= s.firstNew {
 			continue
 		}
@@ -149,7 +153,7 @@ func (s *settlement) settledSegments(infos []segment.Info, settled uint64) []seg
 		}
 		out = append(out, i)
 	}
-	return out
+	return all, out
 }
 
 // maySkip reports whether cleaning is done by the way: then damage does not stop it, for writers wait for this round. Whoever asks for
@@ -163,16 +167,22 @@ const (
 	stuckDamaged    = 100 * 365 * 24 * time.Hour
 )
 
-// giveVictimsUp reports whether the cleaner may be the reason for an error, and leaves its victims alone from now on.
+// giveVictimsUp reports whether the cleaner may be the reason for an error, and leaves its victims alone from now on. What it was the last
+// space for that it has filled is given back: a checkpoint by itself needs less, and without one nothing that is deleted gives space back.
 func (s *settlement) giveVictimsUp(err error) bool {
 	if s.victims.Empty() || !s.maySkip() {
 		return false
 	}
 	damaged := errors.Is(err, corrupt.Err)
-	if !damaged && !errors.Is(err, segment.ErrUnreadable) {
+	switch {
+	case isDiskFull(err):
+		s.e.store.SealValues()
+		s.e.sweepLocked()
+	case damaged || errors.Is(err, segment.ErrUnreadable):
+		s.e.o.Logger.Error("damage found while cleaning", "error", err)
+	default:
 		return false
 	}
-	s.e.o.Logger.Error("damage found while cleaning", "error", err)
 	for id := range s.victims.All() {
 		s.leaveAlone(id, !damaged)
 	}
@@ -295,9 +305,9 @@ func (s *settlement) catalogue() *root.Catalogue {
 // Open counts it.
 func (s *settlement) finishCatalogue(c *root.Catalogue) error {
 	e := s.e
-	table := s.writer.Table()
+	table, settled := s.settledSegments(s.writer.Table, s.seq)
 	dead := map[uint32]bool{}
-	for _, i := range s.settledSegments(table, s.seq) {
+	for _, i := range settled {
 		if i.Live <= 0 {
 			dead[i.ID] = true
 			s.dead = append(s.dead, i.ID)

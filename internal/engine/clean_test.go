@@ -10,6 +10,7 @@ import (
 	"github.com/pandodb/pando/internal/command"
 	"github.com/pandodb/pando/internal/commit"
 	"github.com/pandodb/pando/internal/segment"
+	"github.com/pandodb/pando/internal/value"
 	"github.com/pandodb/pando/vfs/memfs"
 )
 
@@ -115,4 +116,37 @@ func TestGarbageOfScatteredChanges(t *testing.T) {
 			t.Errorf("every byte was written %.2f times", w)
 		}
 	})
+}
+
+// A commit that is carried out, and gives the hold of its value up, while a checkpoint looks for segments that nobody needs keeps those
+// of its value.
+func TestSegmentsOfACommitBesideACheckpointAreNotSettled(t *testing.T) {
+	e, err := Open(Options{FS: memfs.New(), Dir: "db", MemoryBytes: 1 << 20, Profile: Relaxed})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	ks := e.Keyspace(DefaultID)
+	hold := e.HoldValues()
+	val := make([]byte, 3<<20) // of several segments
+	for i := range val {
+		val[i] = byte(i * i >> 7)
+	}
+	ref, err := hold.Store(ks, []byte("key"), val)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &settlement{e: e, firstNew: e.store.NextID()}
+	_, settled := s.settledSegments(func() []segment.Info {
+		list := e.store.Segments()
+		var enc command.Encoder
+		enc.PutApart(ks.ID, []byte("key"), value.AppendRef(nil, ref), 0)
+		if err := hold.End(e.Commit(&commit.Request{Commands: enc.Payload(), Count: enc.Count(), Bytes: enc.Data()})); err != nil {
+			t.Error(err)
+		}
+		return list
+	}, 0)
+	if len(settled) > 0 {
+		t.Errorf("nobody is said to need %v", settled)
+	}
 }

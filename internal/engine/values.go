@@ -26,8 +26,9 @@ type valueHolds struct {
 
 // ValueHold protects values on their way to a commit. Release gives it up, and may be called twice.
 type ValueHold struct {
-	from uint32 // segments from this number on are protected
-	e    *Engine
+	from   uint32 // segments from this number on are protected
+	stored int64  // bytes of the values
+	e      *Engine
 }
 
 // HoldValues takes a hold. It comes before the values are written.
@@ -38,6 +39,29 @@ func (e *Engine) HoldValues() *ValueHold {
 	e.values.mu.Unlock()
 	return h
 }
+
+// End gives the hold up after the commit that refers to its values, with the error of which it returns.
+func (h *ValueHold) End(commit error) error {
+	if commit != nil {
+		h.GiveUp()
+	} else {
+		h.Release()
+	}
+	return commit
+}
+
+// GiveUp is Release where no commit refers to the values: once those that were given up are worth it, their space is given back without
+// waiting for a checkpoint.
+func (h *ValueHold) GiveUp() {
+	h.Release()
+	if e := h.e; e.valuesGivenUp.Add(h.stored) >= min(e.sizes.segment, mostGivenUp) {
+		e.valuesGivenUp.Store(0)
+		e.litter()
+	}
+}
+
+// mostGivenUp is how many bytes of values that were given up may wait for a checkpoint.
+const mostGivenUp = 8 << 20
 
 // Release gives the hold up.
 func (h *ValueHold) Release() {
@@ -58,11 +82,12 @@ func (e *Engine) unheldValues() uint32 {
 	return below
 }
 
-// StoreValue writes a value. The caller holds values.
-func (e *Engine) StoreValue(ks *Keyspace, key, val []byte) (value.Ref, error) {
+// Store writes a value.
+func (h *ValueHold) Store(ks *Keyspace, key, val []byte) (value.Ref, error) {
+	e := h.e
 	codec := e.valueCodec(ks)
 	ref, err := value.Append(e.store, ks.ID, codec, key, val)
-	e.wroteValue(int64(len(val)))
+	h.wrote(int64(len(val)))
 	if err != nil {
 		e.litter()
 		err = e.ended(err)
@@ -70,12 +95,13 @@ func (e *Engine) StoreValue(ks *Keyspace, key, val []byte) (value.Ref, error) {
 	return ref, err
 }
 
-// StreamValue writes a value of any length without holding it in memory. The caller holds values.
-func (e *Engine) StreamValue(ks *Keyspace, key []byte, r io.Reader) (value.Ref, error) {
+// Stream writes a value of any length without keeping it in memory.
+func (h *ValueHold) Stream(ks *Keyspace, key []byte, r io.Reader) (value.Ref, error) {
+	e := h.e
 	codec := e.valueCodec(ks)
 	w := value.NewWriter(e.store, ks.ID, codec, key)
 	n, err := io.Copy(w, io.LimitReader(r, MaxValueBytes+1))
-	e.wroteValue(n)
+	h.wrote(n)
 	if err == nil && n > MaxValueBytes {
 		err = ErrValueTooLarge
 	}
@@ -86,13 +112,16 @@ func (e *Engine) StreamValue(ks *Keyspace, key []byte, r io.Reader) (value.Ref, 
 	}
 	ref, err := w.Finish()
 	if err != nil {
-		return ref, e.ended(err)
+		e.litter()
+		err = e.ended(err)
 	}
-	return ref, nil
+	return ref, err
 }
 
-// wroteValue accounts a value.
-func (e *Engine) wroteValue(n int64) {
+// wrote accounts a value.
+func (h *ValueHold) wrote(n int64) {
+	e := h.e
+	h.stored += n
 	e.counters.valueBytes.Add(n)
 	e.valuesWritten.Add(n) // the commit that refers to the value sees to it
 }
@@ -161,13 +190,20 @@ func (e *Engine) litter() {
 }
 
 // sweepValues removes segments full of values that were given up. They were made since the last checkpoint, so that no
-// catalogue lists them, and no record of the log refers to them: they can go without one, when there is no space for any.
-func (e *Engine) sweepValues() {
+// catalogue lists them, and no record of the log refers to them: they can go without one, when there is no space for any. It reports whether
+// there was a reason to look: other such values may lie in segments that only a checkpoint gives back.
+func (e *Engine) sweepValues() bool {
 	if !e.littered.Swap(false) {
-		return
+		return false
 	}
 	e.settling.Lock()
 	defer e.settling.Unlock()
+	e.sweepLocked()
+	return true
+}
+
+// sweepLocked is the work of sweepValues. The caller is settling.
+func (e *Engine) sweepLocked() {
 	below, listed := e.unheldValues(), e.root.Current().NextSegment
 	for _, i := range e.store.Segments() {
 		if i.Class != segment.Values || i.LastSeq != 0 || i.Live > 0 || i.ID < listed {

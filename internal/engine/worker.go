@@ -39,7 +39,9 @@ func (e *Engine) work() {
 		now := e.o.Clock.Now()
 		e.epoch.Collect()
 		e.fitCache()
-		e.sweepValues()
+		if e.sweepValues() {
+			cleaned, garbage = false, math.MaxInt64
+		}
 		e.renewFront()
 		if len(e.current.Load().Tables) > 1 && !now.Before(retryDue) {
 			if err := e.settle(ctx, work{frozen: true}); err != nil && ctx.Err() == nil {

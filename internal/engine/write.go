@@ -34,11 +34,14 @@ func (e *Engine) SyncCommits() error {
 // process is what the pipeline's leader does: append each request to the log and apply it to the memtable, sync once for
 // all that want it, and only then let readers see them.
 func (e *Engine) process(group []*commit.Request) {
-	sync := false
+	carried, sync := false, false
 	for _, r := range group {
-		if r.Err = e.carry(r); r.Err == nil && r.Sync {
-			sync = true
+		if r.Err = e.carry(r); r.Err == nil {
+			carried, sync = true, sync || r.Sync
 		}
+	}
+	if !carried {
+		return // readers see no more: what was applied before a sync that failed must not come along
 	}
 	if !sync && e.o.Profile == Durable {
 		sync = e.atRisk() >= e.o.SyncBytes // or those who wait for the next sync wait for the disk to take all that was not waited for
