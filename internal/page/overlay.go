@@ -22,6 +22,7 @@ type Overlay struct {
 	from    []byte  // suffix below which LoadPart leaves out the entries of base
 	spare   []place
 	arena   []byte // entries that had to be written anew
+	shared  []byte // the prefix of the first base, which may lie where the next one is read to
 }
 
 // change is an entry that takes the place of the one with its key, or removes it.
@@ -55,7 +56,10 @@ func (o *Overlay) compare(p, q place) int {
 // Reset begins anew with the page that everything is put over.
 func (o *Overlay) Reset(base []byte) error {
 	h, err := decodeHead(base)
-	*o = Overlay{base: base, head: h, changes: o.changes[:0], order: o.order[:0], spare: o.spare, arena: o.arena[:0]}
+	*o = Overlay{
+		base: base, head: h, changes: o.changes[:0], order: o.order[:0], spare: o.spare, arena: o.arena[:0],
+		shared: append(o.shared[:0], h.prefix...),
+	}
 	return err
 }
 

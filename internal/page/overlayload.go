@@ -44,7 +44,7 @@ func (o *Overlay) From(key []byte) bool {
 // Continue puts what LoadPart has left of the changes over base, which has the entries that follow, under the same prefix.
 func (o *Overlay) Continue(base []byte) error {
 	h, err := decodeHead(base)
-	if err == nil && string(h.prefix) != string(o.head.prefix) {
+	if err == nil && string(h.prefix) != string(o.shared) {
 		err = damaged(0, "another prefix than in the entries before")
 	}
 	o.base, o.head = base, h

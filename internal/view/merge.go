@@ -12,6 +12,9 @@ func (it *Iterator) findForward() bool {
 		return it.pairForward()
 	}
 	for {
+		if it.settled.failed {
+			return it.end(afterLast)
+		}
 		at := it.lowest()
 		if at < 0 {
 			return it.endForward()
@@ -47,6 +50,9 @@ func (it *Iterator) slowDown() {
 // findBackward shows the highest key that the sources stand on and that is not hidden.
 func (it *Iterator) findBackward() bool {
 	for {
+		if it.settled.failed {
+			return it.end(beforeFirst)
+		}
 		at := it.highest()
 		if at < 0 {
 			return it.endBackward()

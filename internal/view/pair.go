@@ -18,7 +18,9 @@ func (it *Iterator) pairForward() bool {
 	d := &it.settled
 	it.at, it.ahead = onPair, true
 	for {
-		d.catchUp()
+		if d.catchUp(); d.failed {
+			return it.end(afterLast)
+		}
 		if it.hole.due() && it.leapPairs() {
 			continue
 		}

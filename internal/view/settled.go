@@ -20,6 +20,7 @@ type settled struct {
 	at           int
 	first, limit int // the entries of page inside the bounds: [first, limit)
 	valid        bool
+	failed       bool // the last move of cursor has failed: what follows, or comes before, is not known
 	kind         record.Kind
 	prefix       int    // how much of buf is the page's prefix
 	key          []byte // aliases the page or buf
@@ -75,7 +76,7 @@ func (s *settled) arrive(ok, back bool) bool { return s.arriveFrom(ok, back, fal
 
 // arriveFrom is arrive, told whether the cursor stands where the walk begins.
 func (s *settled) arriveFrom(ok, back, fromLower bool) bool {
-	if !ok {
+	if s.failed = !ok && s.cursor.Err() != nil; !ok {
 		s.valid = false
 		return false
 	}

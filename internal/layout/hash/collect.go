@@ -59,7 +59,7 @@ func (h *Hash) takeChunk() *chunk {
 }
 
 func (h *Hash) keepChunk(c *chunk) {
-	if len(c.changes)*changeBytes+cap(c.keys) <= keptChunk {
+	if cap(c.changes)*changeBytes+cap(c.keys) <= keptChunk {
 		h.chunk.Store(c)
 	}
 }

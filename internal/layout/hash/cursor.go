@@ -24,6 +24,7 @@ type cursor struct {
 	memory *cursorMemory // nil: nothing was read yet
 	q      uint64        // the index page at hand
 	window int           // in it
+	part   int           // of it: the number of the page
 	page   page.Page
 	at     int
 	place  place
@@ -109,7 +110,7 @@ func (c *cursor) forward(q int64, window int) bool {
 			return false
 		}
 		for ; window < len(c.memory.ends); window++ {
-			if !c.enter(window) {
+			if !c.enter(window) || !c.show(0) {
 				return false
 			}
 			if c.page.Len() > 0 {
@@ -132,7 +133,7 @@ func (c *cursor) backward(q int64, window int) bool {
 			window = len(c.memory.ends) - 1
 		}
 		for ; window >= 0; window-- {
-			if !c.enter(window) {
+			if !c.enter(window) || !c.show(len(c.memory.cuts)-1) {
 				return false
 			}
 			if n := c.page.Len(); n > 0 {
@@ -157,16 +158,22 @@ func (c *cursor) open(q int64) bool {
 	return true
 }
 
-// enter makes the page of a window.
+// enter reads a window.
 func (c *cursor) enter(window int) bool {
-	err := c.memory.read(window)
-	if err == nil {
-		c.page, c.memory.own, err = c.memory.build(c.memory.own)
-	}
-	if err != nil {
+	if err := c.memory.read(window); err != nil {
 		return c.fail(err)
 	}
 	c.window = window
+	return true
+}
+
+// show makes a page of the window at hand.
+func (c *cursor) show(part int) (ok bool) {
+	var err error
+	if c.page, c.memory.own, err = c.memory.build(c.memory.own, part); err != nil {
+		return c.fail(err)
+	}
+	c.part = part
 	return true
 }
 
@@ -180,6 +187,9 @@ func (c *cursor) Next() bool {
 		return c.First()
 	case c.place == afterLast || !c.start():
 		return false
+	case c.part+1 < len(c.memory.cuts):
+		c.at = 0
+		return c.show(c.part + 1)
 	}
 	return c.forward(int64(c.q), c.window+1)
 }
@@ -194,6 +204,10 @@ func (c *cursor) Prev() bool {
 		return c.Last()
 	case c.place == beforeFirst || !c.start():
 		return false
+	case c.part > 0:
+		ok := c.show(c.part - 1)
+		c.at = c.page.Len() - 1
+		return ok
 	case c.window == 0:
 		return c.backward(int64(c.q)-1, -1)
 	}

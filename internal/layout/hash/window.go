@@ -13,8 +13,13 @@ import (
 // A walk goes over the index pages in the order of their numbers, and over each of them in windows: stretches of its entries whose records make
 // one page, sorted by key. Where windows begin follows from the entries alone, so a walk backwards meets with the same ones.
 
-// windowBytes is how many bytes of records a window has before the next one begins.
-const windowBytes = 32 << 10
+const (
+	// windowBytes is how many bytes of records a window has before the next one begins.
+	windowBytes = 32 << 10
+	// pageBytes is how many bytes of records make one page where a window has more: records of one hash, whose keys somebody has made to
+	// measure, are all in one window, as those that replace others are told by that.
+	pageBytes = page.MaxRaw / 4
+)
 
 // windows reads index pages window by window. It belongs to one goroutine.
 type windows struct {
@@ -26,6 +31,7 @@ type windows struct {
 	ends    []int   // where its windows end
 	arena   []byte  // the keys and values of the window at hand
 	items   []item
+	cuts    []int // where the pages that the items make end: one page, nearly always
 	builder page.Builder
 }
 
@@ -98,14 +104,33 @@ func (w *windows) read(i int) error {
 	})
 	w.items = slices.CompactFunc(w.items, func(x, y item) bool { return bytes.Equal(x.key, y.key) })
 	w.items = slices.DeleteFunc(w.items, func(x item) bool { return x.record.Kind == record.Tombstone })
+	w.cut()
 	return nil
 }
 
-// build makes a page of the window at hand, in the memory of own where there is enough.
-func (w *windows) build(own []byte) (page.Page, []byte, error) {
-	w.builder.Reset()
+// cut finds out which pages the items make.
+func (w *windows) cut() {
+	w.cuts = w.cuts[:0]
+	bytes := 0
 	for i := range w.items {
-		if err := w.builder.Add(w.items[i].key, w.items[i].record); err != nil {
+		if bytes >= pageBytes {
+			w.cuts = append(w.cuts, i)
+			bytes = 0
+		}
+		bytes += len(w.items[i].key) + len(w.items[i].record.Value)
+	}
+	w.cuts = append(w.cuts, len(w.items))
+}
+
+// build makes a page of the window at hand, in the memory of own where there is enough.
+func (w *windows) build(own []byte, number int) (page.Page, []byte, error) {
+	from := 0
+	if number > 0 {
+		from = w.cuts[number-1]
+	}
+	w.builder.Reset()
+	for _, t := range w.items[from:w.cuts[number]] {
+		if err := w.builder.Add(t.key, t.record); err != nil {
 			return page.Page{}, own, err
 		}
 	}

@@ -15,8 +15,8 @@ import (
 // Bounds of what ApplyOptions may ask for.
 const (
 	minLeafBytes = 64
-	// A leaf with its last record and all its deltas must fit into page.MaxRaw, or it could never be read again:
-	// maxLeafBytes*5/4 + 128 KiB + deltasMost*deltaMost + wholeFrom = 1 MiB.
+	// A leaf with all its deltas must fit into page.MaxRaw, or it could never be read again. One with its last record, of 128 KiB at most,
+	// takes maxLeafBytes*5/4 + 128 KiB, and up to page.MaxRaw - deltasMost*deltaMost - wholeFrom leaves them room; more take none.
 	maxLeafBytes = 256 << 10
 	deltasMost   = 16
 	deltaMost    = 32 << 10
@@ -230,11 +230,22 @@ func (a *applier) inner(n *node, lo, hi []byte) (changed bool, err error) {
 // loadNode loads a node whose keys must lie in [lo, hi).
 func (a *applier) loadNode(n *node, lo, hi []byte) (*body, error) {
 	b, err := a.root.load(&a.s, n)
-	if err != nil || b.len() == 1 || bytes.Compare(b.separator(1), lo) > 0 && (hi == nil || bytes.Compare(b.separator(b.len()-1), hi) < 0) {
-		return b, err
+	if err == nil {
+		err = a.root.within(n, b, lo, hi)
 	}
-	return nil, a.root.badNode(n.ptr, errors.New("separators lie outside of the node's bounds"))
+	return b, err
 }
+
+// within checks that the keys of a node lie in [lo, hi). Whoever goes down asks, since nodes of which several have the same children could
+// otherwise keep him busy for ever.
+func (r *root) within(n *node, b *body, lo, hi []byte) error {
+	if b.within(lo, hi) {
+		return nil
+	}
+	return r.badNode(n.ptr, errOutside)
+}
+
+var errOutside = errors.New("separators lie outside of the node's bounds")
 
 // child deals with child i of b, whose keys lie in [lo, hi).
 func (a *applier) child(b *body, i int, lo, hi []byte) (changed bool, err error) {

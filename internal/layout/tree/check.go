@@ -87,8 +87,9 @@ func (c *checker) node(p segment.Pointer, level int, lo, hi []byte) (f found, er
 		c.damage(p, "node: %v", err)
 		return found{broken: true}, nil
 	}
-	if n := b.len(); n > 1 && (bytes.Compare(b.separator(1), lo) <= 0 || (hi != nil && bytes.Compare(b.separator(n-1), hi) >= 0)) {
-		c.damage(p, "separators lie outside of the node's bounds")
+	if !b.within(lo, hi) {
+		c.damage(p, "%v", errOutside)
+		return found{broken: true}, nil
 	}
 	c.filters(b)
 	for i := range b.slots {

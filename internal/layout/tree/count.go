@@ -62,6 +62,9 @@ func (b *body) bounds(i int, lo, hi []byte) (clo, chi []byte) {
 // node counts below n, whose keys lie in [lo, hi).
 func (c *counter) node(n *node, lo, hi []byte) (int64, error) {
 	b, err := c.r.load(&c.s, n)
+	if err == nil {
+		err = c.r.within(n, b, lo, hi)
+	}
 	if err != nil {
 		return 0, err
 	}

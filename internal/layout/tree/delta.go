@@ -62,7 +62,8 @@ func (a *applier) writeDelta(b *body, i int, lo, hi []byte, join bool) (done, ch
 	}
 	var joined digest
 	if join {
-		if joined, err = a.joinDeltas(b, i); err != nil || a.change.Size() > deltaMost {
+		joined, err = a.joinDeltas(b, i)
+		if size := a.change.Size() + a.change.Shared(0); err != nil || size > deltaMost { // in the leaf nothing may be shared
 			return false, false, err
 		}
 	}

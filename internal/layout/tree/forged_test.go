@@ -13,6 +13,7 @@ import (
 	"github.com/pandodb/pando/internal/corrupt"
 	"github.com/pandodb/pando/internal/layout"
 	"github.com/pandodb/pando/internal/layout/layouttest"
+	"github.com/pandodb/pando/internal/page"
 	"github.com/pandodb/pando/internal/record"
 	"github.com/pandodb/pando/internal/segment"
 )
@@ -307,5 +308,46 @@ func TestNodeThatMakesNoSense(t *testing.T) {
 				f.examine(t, act)
 			})
 		}
+	}
+}
+
+// Nodes whose children are one and the same would be gone over two to the power of their number times. Keys cannot lie in both halves of a
+// range, so that the second child is refused.
+func TestNodesThatShareChildrenAreRefused(t *testing.T) {
+	w := layouttest.NewWorld(t, config(), 1, 1<<20, 0)
+	var none page.Builder
+	child := w.Forge(segment.KindLeaf, none.Append(nil))
+	const levels = 30
+	for level := range levels {
+		b := &body{level: level, keys: []byte("m")}
+		b.allot(2)
+		b.ends[1] = 1
+		for i := range b.slots {
+			b.slots[i] = slot{ptr: child, filter: noFilter}
+			b.counts[i].Store(1 | openCount)
+		}
+		b.index()
+		child = w.Forge(segment.KindInner, appendNode(nil, b))
+	}
+	r, err := w.Layout.Load(w.Env, layouttest.Keyspace, appendRoot(nil, rootInfo{ptr: child, level: levels - 1, count: 1 | openCount}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	if err := w.Layout.Check(t.Context(), r, func(error) { found++ }); err != nil || found == 0 {
+		t.Errorf("Check reports %d damages, and returns %v", found, err)
+	}
+	writer := w.Env.Store.NewWriter(segment.Nodes, layouttest.Keyspace)
+	if _, err := w.Layout.Apply(t.Context(), r, nil, nil, writer, layout.ApplyOptions{Rewrite: true}); !errors.Is(err, corrupt.Err) {
+		t.Errorf("Apply: %v", err)
+	}
+	if err := writer.Abort(); err != nil {
+		t.Error(err)
+	}
+	if err := w.Layout.Walk(t.Context(), r, func(segment.Pointer, segment.Kind) error { return nil }); !errors.Is(err, corrupt.Err) {
+		t.Errorf("Walk: %v", err)
+	}
+	if _, err := r.Count(nil, nil, 0); !errors.Is(err, corrupt.Err) {
+		t.Errorf("Count: %v", err)
 	}
 }

@@ -1,7 +1,9 @@
 package tree
 
 import (
+	"bytes"
 	"context"
+	"fmt"
 	"testing"
 
 	"github.com/pandodb/pando/internal/layout"
@@ -131,4 +133,52 @@ func TestDamagedDeltaOfAVictim(t *testing.T) {
 	if r, ok, err := w.Root.GetRead(&s, record.Hash(layouttest.Keyspace, row(4)), row(4)); err != nil || !ok || string(r.Value) != "value of 4" {
 		t.Errorf("%q %v %v", r.Value, ok, err)
 	}
+}
+
+// Deltas whose keys have much in common are joined again and again. In their leaf, whose keys do not share that, they take a multiple of the
+// space; it can be read all the same.
+func TestJoinedDeltasDoNotOutgrowTheirLeaf(t *testing.T) {
+	w := layouttest.NewWorld(t, config(), 1, 0, 0)
+	o := layout.ApplyOptions{LeafBytes: 64 << 10, Codec: segment.S2}
+	var first []layout.Change
+	for i := range 1500 {
+		value := make([]byte, 1000)
+		for j := range value {
+			value[j] = byte(w.Rand.Uint32())
+		}
+		first = append(first, layout.Change{Key: fmt.Appendf(nil, "b%04d", i), Record: record.Record{Kind: record.Inline, Value: value}})
+	}
+	w.Apply(nil, first, o)
+	w.Apply(nil, first[1400:1401], layout.ApplyOptions{LeafBytes: 64 << 10, Codec: segment.S2, Rewrite: true})
+	long := append([]byte("c"), bytes.Repeat([]byte("x"), 4000)...)
+	for i := range 100 {
+		var some []layout.Change
+		for j := range 4 {
+			some = append(some, layout.Change{Key: fmt.Appendf(bytes.Clone(long), "%05d", 4*i+j), Record: layouttest.Inline("")})
+		}
+		w.Apply(nil, some, o)
+		if deltas := pointers(t, w, segment.KindDelta); len(deltas) == 3 {
+			o.Victims = segment.SetOf(deltas[0].Segment)
+			w.Apply(nil, nil, o)
+			o.Victims = nil
+		}
+		var s layout.Scratch
+		if _, ok, err := w.Root.GetRead(&s, record.Hash(layouttest.Keyspace, []byte("b1499")), []byte("b1499")); err != nil || !ok {
+			t.Fatalf("after %d keys in deltas, a Get: %v %v", 4*(i+1), ok, err)
+		}
+		c := w.Root.NewCursor()
+		n := 0
+		for ok := c.First(); ok; ok = c.Next() {
+			n++
+		}
+		if c.Err() != nil || n != len(w.Model) {
+			t.Errorf("after %d keys in deltas, a walk meets %d of %d records: %v", 4*(i+1), n, len(w.Model), c.Err())
+		}
+		_ = c.Close()
+		if t.Failed() {
+			return
+		}
+	}
+	w.Check(w.Root)
+	w.Apply(nil, nil, layout.ApplyOptions{Rewrite: true})
 }

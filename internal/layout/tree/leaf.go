@@ -361,7 +361,7 @@ func (w *leafWriter) emit() error {
 	}
 	e := entry{
 		sep:   w.sep,
-		slot:  slot{ptr: p, expiry: w.b.LeastExpiry(), filter: noFilter, apart: w.apart, whole: w.b.Shared(0) > wholeFrom},
+		slot:  slot{ptr: p, expiry: w.b.LeastExpiry(), filter: noFilter, apart: w.apart, whole: w.stays()},
 		count: uint64(w.b.Count()),
 	}
 	if w.hot || w.serves() && w.hasRoom() {

@@ -1,6 +1,9 @@
 package tree
 
-import "github.com/pandodb/pando/internal/segment"
+import (
+	"github.com/pandodb/pando/internal/page"
+	"github.com/pandodb/pando/internal/segment"
+)
 
 // most is the size that a leaf may have before it is split.
 func (w *leafWriter) most() int { return w.limit + w.limit/4 }
@@ -70,6 +73,12 @@ func (w *leafWriter) start(a *applier) {
 	w.a = a
 	w.before, _ = a.root.Records()
 	w.limitTo(a.o.LeafBytes)
+}
+
+// stays reports whether the leaf at hand is to take no deltas, since with all that it may have it could outgrow a page: what its keys share
+// would be written for each of them after a delta with another key, or it is that large as it is.
+func (w *leafWriter) stays() bool {
+	return w.b.Shared(0) > wholeFrom || w.b.Size() > page.MaxRaw-deltasMost*deltaMost-wholeFrom
 }
 
 // swells reports whether the keys at hand have so long a beginning in common, and key so little of it, that with key the leaf would grow

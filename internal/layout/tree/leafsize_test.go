@@ -10,6 +10,7 @@ import (
 	"github.com/pandodb/pando/internal/layout"
 	"github.com/pandodb/pando/internal/layout/layouttest"
 	"github.com/pandodb/pando/internal/page"
+	"github.com/pandodb/pando/internal/record"
 	"github.com/pandodb/pando/internal/segment"
 )
 
@@ -72,4 +73,54 @@ func residentPages(t *testing.T, w *layouttest.World) (pages []page.Page) {
 	}
 	descend(w.Root.(*root).node)
 	return pages
+}
+
+// A leaf of the largest size that LeafBytes allows, whose last key does not begin like the others, can be read with all the deltas that it
+// may have.
+func TestLeafWithAllItsDeltasFitsIntoAPage(t *testing.T) {
+	w := layouttest.NewWorld(t, config(), 1, 0, 0)
+	bytesOf := func(n int) []byte {
+		v := make([]byte, n)
+		for j := range v {
+			v[j] = byte(w.Rand.Uint32())
+		}
+		return v
+	}
+	inline := func(key, value []byte) layout.Change {
+		return layout.Change{Key: key, Record: record.Record{Kind: record.Inline, Value: value}}
+	}
+	prefix := bytes.Repeat([]byte("b"), 131)
+	alike := func(i int) []byte { return fmt.Appendf(bytes.Clone(prefix), "%04d", i) }
+	var list []layout.Change
+	for i := range 2000 {
+		list = append(list, inline(alike(i), bytesOf(124)))
+	}
+	list = append(list, inline(append([]byte("c"), make([]byte, record.MaxKey-1)...), bytesOf(record.MaxInline)))
+	for i := range 70_000 {
+		list = append(list, inline(fmt.Appendf(nil, "d%06d", i), []byte("small")))
+	}
+	o := layout.ApplyOptions{LeafBytes: 256 << 10, Codec: segment.S2}
+	w.Apply(nil, list, o)
+	o.Rewrite = true
+	w.Apply(nil, list[:1], o)
+	o.Rewrite = false
+	for i := range 14 {
+		key := fmt.Appendf(append([]byte("c"), bytes.Repeat([]byte("z"), 20_000)...), "%02d", i)
+		if i == 0 {
+			key = alike(7) // from here on it is not known how many records there are
+		}
+		w.Apply(nil, []layout.Change{inline(key, make([]byte, deltaMost-batchOverhead-len(key)))}, o)
+		deltas := len(pointers(t, w, segment.KindDelta))
+		if 0 < deltas && deltas < 12 { // who reads the leaf finds out how many records there are, and then it gets fewer deltas
+			continue
+		}
+		c := w.Root.NewCursor()
+		for ok := c.First(); ok; ok = c.Next() {
+		}
+		if c.Err() != nil {
+			t.Errorf("with %d deltas: %v", deltas, c.Err())
+		}
+		_ = c.Close()
+	}
+	w.Apply(nil, nil, layout.ApplyOptions{Rewrite: true})
 }

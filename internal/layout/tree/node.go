@@ -75,7 +75,7 @@ type body struct {
 	filters    []byte
 }
 
-// sizes returns the memory that the body takes, for the bound on resident nodes.
+// memory is what the body takes, for the bound on resident nodes.
 func (b *body) memory() int64 {
 	const perSlot = 8 + 4 + 48 + 8 + 8 + 4
 	return int64(256 + len(b.slots)*perSlot + len(b.keys) + len(b.filters) + len(b.deltas)*32)
@@ -113,6 +113,12 @@ func (b *body) separator(i int) []byte {
 		return nil
 	}
 	return b.keys[b.ends[i-1]:b.ends[i]:b.ends[i]]
+}
+
+// within reports whether the keys of the body lie in [lo, hi).
+func (b *body) within(lo, hi []byte) bool {
+	n := b.len()
+	return n == 1 || bytes.Compare(b.separator(1), lo) > 0 && (hi == nil || bytes.Compare(b.separator(n-1), hi) < 0)
 }
 
 // deltasOf returns the deltas of child i, oldest first.

@@ -18,8 +18,9 @@ import (
 )
 
 // partedTree is a tree on the real file system, whose leaves are mapped and stored by parts and do not fit into the cache, with what
-// keys makes of numbers below n, most of them with a few deltas. Its records in the order of their keys come with it.
-func partedTree(t *testing.T, n int, keys func(i int) []byte) (*root, []layout.Change) {
+// keys makes of numbers below n, most of them with a few deltas. Values have at least so many bytes, and up to twice as many more. Its
+// records in the order of their keys come with it.
+func partedTree(t *testing.T, n int, keys func(i int) []byte, least int) (*root, []layout.Change) {
 	t.Helper()
 	store, err := segment.Open(segment.Options{FS: osfs.New(), Dir: t.TempDir(), MapBytes: 1 << 30}, nil, 1)
 	if err != nil {
@@ -47,7 +48,7 @@ func partedTree(t *testing.T, n int, keys func(i int) []byte) (*root, []layout.C
 			}
 			c := layout.Change{Key: keys(i)}
 			if round == 0 || random.IntN(3) > 0 {
-				value := make([]byte, 50+random.IntN(100))
+				value := make([]byte, least+random.IntN(2*least))
 				for j := range value {
 					value[j] = byte(random.Uint32())
 				}
@@ -85,13 +86,19 @@ func inOrder(changes map[string]layout.Change) []layout.Change {
 // TestWalksByParts: a walk that begins in the middle of a leaf of which parts are read goes over the same records as any other, forward
 // and back, wherever it turns, and whichever way the leaf is read once it has begun.
 func TestWalksByParts(t *testing.T) {
-	for name, keys := range map[string]func(i int) []byte{
-		"apart":       func(i int) []byte { return binary.BigEndian.AppendUint64(nil, uint64(i)*0x9E3779B97F4A7C15) },
-		"alike":       func(i int) []byte { return fmt.Appendf(nil, "prefix/%06d", i) },
-		"heads alike": func(i int) []byte { return fmt.Appendf(nil, "%c/the same/%06d", 'a'+i/10_000, i) },
+	alike := func(i int) []byte { return fmt.Appendf(nil, "prefix/%06d", i) }
+	for _, c := range []struct {
+		name  string
+		keys  func(i int) []byte
+		least int // bytes of a value
+	}{
+		{"apart", func(i int) []byte { return binary.BigEndian.AppendUint64(nil, uint64(i)*0x9E3779B97F4A7C15) }, 50},
+		{"alike", alike, 50},
+		{"alike, and short: more than 127 records are read at once, or fewer", alike, 6},
+		{"heads alike", func(i int) []byte { return fmt.Appendf(nil, "%c/the same/%06d", 'a'+i/10_000, i) }, 50},
 	} {
-		t.Run(name, func(t *testing.T) {
-			r, live := partedTree(t, 30_000, keys)
+		t.Run(c.name, func(t *testing.T) {
+			r, live := partedTree(t, 1_500_000/c.least, c.keys, c.least)
 			all := r.NewCursor()
 			for ok := all.First(); ok; ok = all.Next() { // reads all leaves, so that they are marked as near
 			}

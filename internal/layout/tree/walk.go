@@ -48,10 +48,11 @@ func (t *Tree) Walk(ctx context.Context, r layout.Root, fn func(p segment.Pointe
 		return nil
 	}
 	w := &walker{ctx: ctx, r: tr, fn: fn}
-	return w.node(tr.node)
+	return w.node(tr.node, nil, nil)
 }
 
-func (w *walker) node(n *node) error {
+// node walks over a node whose keys must lie in [lo, hi).
+func (w *walker) node(n *node, lo, hi []byte) error {
 	if err := w.ctx.Err(); err != nil {
 		return err
 	}
@@ -62,11 +63,15 @@ func (w *walker) node(n *node) error {
 			return err
 		}
 	}
+	if err := w.r.within(n, b, lo, hi); err != nil {
+		return err
+	}
 	if err := w.fn(n.ptr, segment.KindInner); err != nil {
 		return err
 	}
-	for _, child := range b.children {
-		if err := w.node(child); err != nil {
+	for i, child := range b.children {
+		clo, chi := b.bounds(i, lo, hi)
+		if err := w.node(child, clo, chi); err != nil {
 			return err
 		}
 	}
