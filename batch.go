@@ -52,7 +52,7 @@ func (b *Batch) Size() int64 { return b.state.size }
 // Reset empties the batch for reuse.
 func (b *Batch) Reset() {
 	s := b.state
-	_ = s.release(false) // a file that stays is removed by the next open
+	_ = s.release() // a file that stays is removed by the next open
 	s.enc.Release(keptBuffer * 16)
 	s.size, s.count, s.used, s.err, s.gone = 0, 0, s.used[:0], nil, false
 }
@@ -66,7 +66,9 @@ func (s *batchState) did(err error) error {
 }
 
 // Write commits the batch: all of it or nothing. A batch of more than a few megabytes has the database's writing to itself
-// while it is carried out; readers go on.
+// while it is carried out; readers go on. A batch whose Write has failed may be added to and written again, when there is space again for
+// instance; what may have been lost of it meanwhile is ErrBatchLost. With ErrFailed it is not known whether it is written: who opens the
+// database again sees all of it or nothing.
 func (db *DB) Write(b *Batch) error {
 	s := b.state
 	if s.db != db {
@@ -78,10 +80,9 @@ func (db *DB) Write(b *Batch) error {
 	if s.gone {
 		return ErrBatchWritten
 	}
-	away := s.hold != nil || s.spill != nil
 	if err := s.commit(false, s.db.e.Syncs(), nil); err != nil {
 		return err
 	}
-	s.gone = away
-	return s.release(true)
+	s.gone = s.hold != nil || s.spill != nil // the commit may have moved the batch to a file
+	return s.release()
 }

@@ -47,6 +47,9 @@ var (
 	ErrBatchTooLarge = engine.ErrBatchTooLarge
 	// ErrBatchWritten means that a batch was written before and a part of it is not in memory any more. Reset makes it usable again.
 	ErrBatchWritten = errors.New("the batch was written before and is not in memory any more")
+	// ErrBatchLost means that an earlier call failed in a way that may have cost a part of a batch: the batch was not written, and Reset
+	// makes it usable again.
+	ErrBatchLost = engine.ErrBatchLost
 	// ErrSavepoint means that a savepoint is of another transaction, or of a future that was rolled back.
 	ErrSavepoint = errors.New("the savepoint is not of this transaction's past")
 	// ErrName means that a keyspace name is empty, longer than MaxNameBytes or not UTF-8.

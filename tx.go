@@ -33,7 +33,6 @@ type txState struct {
 	handle    Tx    // the first one
 	mode      mode
 	done      bool
-	committed bool
 }
 
 // txWrites is what a transaction needs that writes. After its end another transaction uses it.
@@ -224,7 +223,6 @@ func (s *txState) commitWith(sync bool) error {
 	if err != nil {
 		return fmt.Errorf("commit: %w", err)
 	}
-	s.committed = true
 	return nil
 }
 
@@ -249,7 +247,7 @@ func (s *txState) giveWritesUp() {
 	if w == nil {
 		return
 	}
-	_ = w.release(s.committed) // a file that stays is removed by the next open
+	_ = w.release() // a file that stays is removed by the next open
 	if w.start != nil {
 		s.db.e.End(w.start)
 	}

@@ -8,7 +8,6 @@ import (
 	"github.com/pandodb/pando/internal/command"
 	"github.com/pandodb/pando/internal/commit"
 	"github.com/pandodb/pando/internal/engine"
-	"github.com/pandodb/pando/internal/spill"
 	"github.com/pandodb/pando/internal/value"
 )
 
@@ -149,7 +148,7 @@ func (w *writes) spillOut() error {
 		w.spill = s
 		w.guard()
 	}
-	if err := w.spill.Add(spill.Frame{Payload: w.enc.Payload(), Count: w.enc.Count(), Data: w.enc.Data()}); err != nil {
+	if err := w.spill.Add(&w.enc); err != nil {
 		return err
 	}
 	w.enc.Reset()
@@ -166,12 +165,20 @@ func (w *writes) request(sync bool, validate func() error) *commit.Request {
 
 // commit commits the writes. leading tells that the caller leads the pipeline, sync that he waits for a sync; validate may be nil.
 func (w *writes) commit(leading, sync bool, validate func() error) error {
+	err := w.carryOut(leading, sync, validate)
+	if err == nil && w.hold != nil {
+		w.hold.Committed()
+	}
+	return err
+}
+
+func (w *writes) carryOut(leading, sync bool, validate func() error) error {
 	for _, ks := range w.used {
 		if ks.Dropped.Load() { // since it was written to
 			return keyspaceError("commit to", ks, ErrDropped)
 		}
 	}
-	if w.spill == nil && w.enc.Data() > w.db.e.CommitBytes() {
+	if w.spill == nil && len(w.enc.Payload()) > w.db.e.CommitBytes() {
 		if err := w.spillOut(); err != nil { // a savepoint has kept too much in memory
 			return err
 		}
@@ -196,20 +203,16 @@ func (w *writes) commit(leading, sync bool, validate func() error) error {
 	return w.db.e.CommitSpilled(w.spill, validate)
 }
 
-// release gives up what the writes hold outside of memory; committed tells that the engine has taken the spill file over.
-func (w *writes) release(committed bool) error {
+// release gives up what the writes hold outside of memory.
+func (w *writes) release() error {
 	if w.keep == nil {
 		return nil
 	}
-	switch {
-	case w.hold == nil:
-	case committed:
-		w.hold.Release()
-	default:
+	if w.hold != nil {
 		w.hold.GiveUp()
 	}
 	var err error
-	if w.spill != nil && !committed {
+	if w.spill != nil {
 		err = w.spill.Remove()
 	}
 	w.hold, w.spill = nil, nil

@@ -8,6 +8,7 @@ import (
 
 	"github.com/pandodb/pando/internal/command"
 	"github.com/pandodb/pando/internal/commit"
+	"github.com/pandodb/pando/internal/corrupt"
 	"github.com/pandodb/pando/internal/spill"
 	"github.com/pandodb/pando/internal/view"
 	"github.com/pandodb/pando/vfs"
@@ -18,38 +19,6 @@ import (
 // commits it is the root slot behind that record. So a crash before it leaves nothing of the batch, and memory is bounded
 // whatever its size. Other writers wait meanwhile, readers do not.
 
-// SpillBytes is how many bytes of commands a batch may hold in memory.
-func (e *Engine) SpillBytes() int { return int(e.sizes.bulk) }
-
-// CommitBytes is how many bytes of keys and values a batch may have that is committed from memory.
-func (e *Engine) CommitBytes() int { return 2 * int(e.sizes.bulk) }
-
-// ReadSpill calls fn for the runs of commands in a spill file behind an offset, with how many there are.
-func (e *Engine) ReadSpill(s *Spill, from int64, fn func(d command.Decoder, count int) error) error {
-	return spill.ReadFrom(e.o.FS, e.o.Dir, s.number, from, func(f spill.Frame) error {
-		return fn(command.NewDecoder(f.Payload), f.Count)
-	})
-}
-
-// NewSpill makes a file for the commands of a batch.
-func (e *Engine) NewSpill() (*Spill, error) {
-	if err := e.usable(); err != nil {
-		return nil, err
-	}
-	number := e.spills.Add(1)
-	w, err := spill.Create(e.o.FS, e.o.Dir, number)
-	if err != nil {
-		return nil, err
-	}
-	return &Spill{Writer: w, number: number}, nil
-}
-
-// Spill is a batch in a file.
-type Spill struct {
-	*spill.Writer
-	number uint64
-}
-
 // CommitSpilled commits a batch that waits in a file. validate may be nil.
 func (e *Engine) CommitSpilled(s *Spill, validate func() error) error {
 	var r commit.Request
@@ -58,7 +27,8 @@ func (e *Engine) CommitSpilled(s *Spill, validate func() error) error {
 	return e.CarrySpilled(s, validate)
 }
 
-// CarrySpilled is CommitSpilled for a caller who leads.
+// CarrySpilled is CommitSpilled for a caller who leads. What failed without ErrFailed has left nothing, and the batch in its file: it may be
+// committed again, with more behind it.
 func (e *Engine) CarrySpilled(s *Spill, validate func() error) error {
 	if err := e.usable(); err != nil {
 		return err
@@ -68,7 +38,7 @@ func (e *Engine) CarrySpilled(s *Spill, validate func() error) error {
 			return err
 		}
 	}
-	if err := s.Close(e.o.KeepChanges > 0); err != nil {
+	if err := s.file.Close(e.o.KeepChanges > 0); err != nil {
 		return err
 	}
 	if err := e.settleBehind(); err != nil {
@@ -76,15 +46,14 @@ func (e *Engine) CarrySpilled(s *Spill, validate func() error) error {
 	}
 	e.settling.Lock()
 	defer e.settling.Unlock()
-	first := e.lastSeq + 1
-	last := e.lastSeq + uint64(s.Count())
-	if err := e.logBulk(s, last); err != nil {
-		return err
+	first, last := e.lastSeq+1, e.lastSeq+uint64(s.file.Count())
+	if err := e.load(s, first, last); err != nil {
+		if isDiskFull(err) {
+			e.store.GiveBack()
+		}
+		return fmt.Errorf("bulk load: %w", errors.Join(err, e.takeBack(s)))
 	}
-	e.lastSeq = last
-	if err := e.load(s.number, first, last); err != nil {
-		return fmt.Errorf("bulk load: %w", errors.Join(err, e.markUnfinished(s.number)))
-	}
+	s.taken, e.lastSeq = true, last
 	e.counters.commits.Add(1)
 	e.counters.userBytes.Add(s.Size())
 	e.visible.Store(last)
@@ -93,6 +62,24 @@ func (e *Engine) CarrySpilled(s *Spill, validate func() error) error {
 		if err := e.removeSpill(s.number); err != nil { // it is committed all the same
 			e.o.Logger.Warn("a spill file stays until the next open", "error", err)
 		}
+	}
+	return nil
+}
+
+// takeBack gives the file of a bulk load that failed back to the batch. Where the log has a record of the load, the number in there has
+// to stay with a file that the change feed passes over, so the batch gets another one. What failed for good is left as it is: its root
+// may be the one that the next open finds, and then the batch is committed, and the change feed needs its file.
+func (e *Engine) takeBack(s *Spill) error {
+	if !s.taken || e.failure.Load() != nil {
+		return nil
+	}
+	old, number := s.number, e.spills.Add(1)
+	if err := s.file.Renumber(number); err != nil {
+		return e.fail(err) // else the next root would pass a batch off as committed to those who read the changes
+	}
+	s.number, s.taken = number, false
+	if err := e.markUnfinished(old); err != nil {
+		return e.fail(err)
 	}
 	return nil
 }
@@ -112,26 +99,27 @@ func (e *Engine) settleBehind() error {
 	return e.awaitSettled(0)
 }
 
-// logBulk tells the change feed of a bulk load.
+// logBulk tells the change feed of a bulk load, which is about to put its roots in force: from now on the file is the engine's.
 func (e *Engine) logBulk(s *Spill, last uint64) error {
-	if e.log == nil {
+	if e.log == nil || s.taken {
 		return nil
 	}
 	var enc command.Encoder
-	enc.Bulk(s.number, uint64(s.Count()))
+	enc.Bulk(s.number, uint64(s.file.Count()))
 	if _, err := e.log.Append(last, enc.Payload()); err != nil {
 		return e.appendFailed(err)
 	}
+	s.taken, e.lastSeq = true, last
 	return nil
 }
 
 // load merges the commands of a file into new roots and puts them in force.
-func (e *Engine) load(number, first, last uint64) error {
+func (e *Engine) load(spilled *Spill, first, last uint64) error {
 	e.exchanged.Store(true) // for those that it makes
 	e.fitCache()
-	s, err := e.loadOnce(number, first, last)
+	s, err := e.loadOnce(spilled, first, last)
 	for s.giveVictimsUp(err) {
-		s, err = e.loadOnce(number, first, last)
+		s, err = e.loadOnce(spilled, first, last)
 	}
 	if err != nil {
 		return err
@@ -144,26 +132,35 @@ func (e *Engine) load(number, first, last uint64) error {
 	return nil
 }
 
-// loadOnce does all of load but to show the new roots to readers.
-func (e *Engine) loadOnce(number, first, last uint64) (*settlement, error) {
+// loadOnce does all of load but to show the new roots to readers. The log hears of it when all that takes much space has been written: a
+// load that finds the disk full has hardly ever left a trace there.
+func (e *Engine) loadOnce(spilled *Spill, first, last uint64) (*settlement, error) {
 	s := e.newSettlement(context.Background(), e.current.Load(), nil, work{})
 	s.seq = last
 	s.keyspaces, s.next = e.keyspaces.at(last)
-	err := s.mergeSpilled(number, first)
+	err := s.mergeSpilled(spilled.number, first, last)
+	if err == nil {
+		err = e.logBulk(spilled, last)
+	}
 	if err == nil {
 		if e.log != nil {
 			s.through = e.log.Position()
 		}
 		err = s.store()
 	}
-	if err != nil && !s.storing {
+	switch {
+	case err == nil:
+	case !s.storing:
 		err = errors.Join(err, s.writer.Abort())
+	case !e.root.Certain(): // the new root may be the one that the next open finds, and then the batch is committed
+		err = e.fail(err)
 	}
 	return s, err
 }
 
-// mergeSpilled merges a file into the settlement's roots, a memtable's worth at a time.
-func (s *settlement) mergeSpilled(number, seq uint64) error {
+// mergeSpilled merges a file, whose commands have the sequence numbers from first to last, into the settlement's roots, a memtable's worth
+// at a time.
+func (s *settlement) mergeSpilled(number, first, last uint64) error {
 	if err := s.plan(); err != nil {
 		return err
 	}
@@ -177,6 +174,7 @@ func (s *settlement) mergeSpilled(number, seq uint64) error {
 		s.group, table = nil, nil
 		return err
 	}
+	seq := first
 	err := spill.Read(s.e.o.FS, s.e.o.Dir, number, func(f spill.Frame) error {
 		if table != nil && !s.e.takes(table.Table, f.Count, f.Data) {
 			if err := merge(); err != nil {
@@ -195,7 +193,15 @@ func (s *settlement) mergeSpilled(number, seq uint64) error {
 		seq += uint64(f.Count)
 		return nil
 	})
+	if err == nil && seq != last+1 {
+		err = wrongCount(number, seq-first, last+1-first)
+	}
 	return errors.Join(err, merge())
+}
+
+// wrongCount is the error of a spill file that does not hold as many commands as whoever refers to it says.
+func wrongCount(number, found, want uint64) error {
+	return corrupt.New(spill.Name(number), 0, 0, "%d commands instead of %d", found, want)
 }
 
 // mergeGroup merges the group and gives its tables up.

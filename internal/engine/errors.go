@@ -6,6 +6,7 @@ import (
 
 	"github.com/pandodb/pando/internal/layout"
 	"github.com/pandodb/pando/internal/root"
+	"github.com/pandodb/pando/internal/spill"
 	"github.com/pandodb/pando/internal/wal"
 	"github.com/pandodb/pando/vfs"
 )
@@ -29,6 +30,7 @@ var (
 	ErrKeyTooLarge   = fmt.Errorf("key is longer than %d bytes", MaxKeyBytes)
 	ErrValueTooLarge = fmt.Errorf("value is longer than %d bytes", MaxValueBytes)
 	ErrBatchTooLarge = fmt.Errorf("batch is larger than %d bytes", int64(MaxBatchBytes))
+	ErrBatchLost     = spill.ErrLost
 	ErrName          = fmt.Errorf("keyspace names are 1 to %d bytes of UTF-8", MaxNameBytes)
 	ErrNoOrder       = layout.ErrNoOrder
 	ErrLayout        = errors.New("layout does not fit")

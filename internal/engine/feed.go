@@ -137,9 +137,10 @@ func (e *Engine) handOut(ctx context.Context, payload []byte, seq, last, from ui
 	return errors.Join(d.Err(), ctx.Err())
 }
 
-// handOutSpilled is handOut for the commands in a spill file.
+// handOutSpilled is handOut for the commands in a spill file. One of no length is that of a load that failed.
 func (e *Engine) handOutSpilled(ctx context.Context, c command.Command, seq, last, from uint64, fn changeFunc) error {
-	number, _ := c.Spilled()
+	number, count := c.Spilled()
+	start := seq
 	err := spill.Read(e.o.FS, e.o.Dir, number, func(f spill.Frame) error {
 		first := seq
 		seq += uint64(f.Count)
@@ -147,6 +148,9 @@ func (e *Engine) handOutSpilled(ctx context.Context, c command.Command, seq, las
 	})
 	if errors.Is(err, fs.ErrNotExist) {
 		return ErrChangesGone
+	}
+	if found := seq - start; err == nil && found != 0 && found != count {
+		return wrongCount(number, found, count)
 	}
 	return err
 }

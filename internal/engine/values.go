@@ -50,6 +50,9 @@ func (h *ValueHold) End(commit error) error {
 	return commit
 }
 
+// Committed notes that a commit refers to the values: GiveUp, which may still come, is nothing but Release then.
+func (h *ValueHold) Committed() { h.stored = 0 }
+
 // GiveUp is Release where no commit refers to the values: once those that were given up are worth it, their space is given back without
 // waiting for a checkpoint.
 func (h *ValueHold) GiveUp() {

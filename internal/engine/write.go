@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -123,8 +124,12 @@ func (e *Engine) foresee(t *view.Table, r *commit.Request) {
 	})
 }
 
-// appendFailed says what a failed append means: a full disk passes, anything else poisons the database.
+// appendFailed says what a failed append means: a full disk passes, and a record that is too large was not begun; anything else poisons the
+// database.
 func (e *Engine) appendFailed(err error) error {
+	if errors.Is(err, wal.ErrTooLarge) {
+		return err
+	}
 	if isDiskFull(err) {
 		e.store.GiveBack()
 		return err

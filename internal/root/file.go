@@ -200,6 +200,26 @@ func (f *File) Store(s Slot) error {
 	return nil
 }
 
+// Certain reports whether a later Open is known to find the slot in force, also after a Store that failed: one that found no space has
+// hardly ever written all of its slot.
+func (f *File) Certain() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !f.storing {
+		return true
+	}
+	if f.failure != nil {
+		return false
+	}
+	b := make([]byte, slotSize)
+	n, err := f.file.ReadAt(b, int64(1-f.place)*slotSize)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return false
+	}
+	s, err := decodeSlot(b[:n])
+	return err != nil || s.Generation < f.current.Generation
+}
+
 // Durable reports whether all that was ever stored is known to be durable.
 func (f *File) Durable() bool {
 	f.mu.Lock()

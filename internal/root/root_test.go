@@ -362,6 +362,45 @@ func TestStoreRepairs(t *testing.T) {
 	}
 }
 
+// Which slot a later Open finds is known after a Store that wrote none as a whole, and not after one that failed later.
+func TestCertainAfterStoresThatFail(t *testing.T) {
+	content, _, _ := written(t)
+	for what, c := range map[string]struct {
+		rule    faultfs.Rule
+		behind  string // the slots
+		certain bool
+	}{
+		"nothing is written":       {faultfs.Rule{Ops: faultfs.Ops(faultfs.OpWriteAt)}, "", true},
+		"half of it is written":    {faultfs.Rule{Fault: faultfs.ShortWrite}, "", true},
+		"it is not cut behind it":  {faultfs.Rule{Ops: faultfs.Ops(faultfs.OpTruncate)}, "more", false},
+		"it is not synced":         {faultfs.Rule{Ops: faultfs.Ops(faultfs.OpSync)}, "", false},
+		"it is not known what was": {faultfs.Rule{Ops: faultfs.Ops(faultfs.OpWriteAt, faultfs.OpReadAt), Times: -1}, "", false},
+	} {
+		fsys := faultfs.New(newFS(t))
+		must(t, vfs.WriteFile(fsys, filepath.Join(testDir, Name), append(bytes.Clone(content), c.behind...)))
+		f, err := Open(fsys, testDir)
+		must(t, err)
+		before := f.Current()
+		fsys.Set(c.rule)
+		if err := f.Store(before); !errors.Is(err, faultfs.ErrInjected) {
+			t.Errorf("%s: %v", what, err)
+		}
+		if f.Certain() != c.certain {
+			t.Errorf("%s: certain: %t", what, !c.certain)
+		}
+		fsys.Set()
+		must(t, f.Close())
+		if f, err = Open(fsys, testDir); err != nil || c.certain && f.Current() != before {
+			t.Fatalf("%s: opened again: %v", what, err)
+		}
+		must(t, f.Store(f.Current()))
+		if !f.Certain() {
+			t.Errorf("%s: not certain after a Store", what)
+		}
+		must(t, f.Close())
+	}
+}
+
 // After a failed sync the system may call the slot clean that the device never got: the slot that Open finds is there after a power
 // cut nevertheless.
 func TestSlotOfAFailedSyncIsWrittenAgain(t *testing.T) {

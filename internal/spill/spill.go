@@ -2,7 +2,8 @@
 //
 // A file is a sequence of frames, each the payload of a run of commands (package command) with a checksum. It is written
 // once, front to back, by one goroutine, and read any number of times. A frame that does not verify is a *corrupt.Error: a
-// batch is carried out whole or not at all, so its reader gives up with the first one.
+// batch is carried out whole or not at all, so its reader gives up with the first one. A write that fails leaves the file as it
+// was; after a sync or a close that failed, which may have cost what was written before, a Writer answers ErrLost.
 //
 // Memory: one frame at a time, on both sides. The format is described in docs/format/spill.md.
 package spill
@@ -38,6 +39,9 @@ const (
 	MaxFrame = 64 << 20
 )
 
+// ErrLost is what errors.Is finds when a file was not closed well, or may hold what does not belong to it: nobody knows what is in it.
+var ErrLost = errors.New("the file of a batch was lost")
+
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // Name returns the name of a file, relative to the database directory.
@@ -54,12 +58,14 @@ type Frame struct {
 
 // Writer writes one file.
 type Writer struct {
-	fsys  vfs.FS
-	path  string
-	file  vfs.File
-	size  int64
-	count int64
-	buf   []byte
+	fsys     vfs.FS
+	database string
+	path     string
+	file     vfs.File // nil while it is closed
+	size     int64
+	count    int64
+	buf      []byte
+	lost     bool
 }
 
 // Create makes the file with a number.
@@ -67,7 +73,7 @@ func Create(fsys vfs.FS, database string, number uint64) (*Writer, error) {
 	if err := vfs.MkdirAllSync(fsys, filepath.Join(database, DirName)); err != nil {
 		return nil, fmt.Errorf("spill: %w", err)
 	}
-	w := &Writer{fsys: fsys, path: filepath.Join(database, Name(number))}
+	w := &Writer{fsys: fsys, database: database, path: filepath.Join(database, Name(number))}
 	var err error
 	if w.file, err = fsys.Create(w.path); err != nil {
 		return nil, fmt.Errorf("spill: %w", err)
@@ -75,14 +81,40 @@ func Create(fsys vfs.FS, database string, number uint64) (*Writer, error) {
 	return w, nil
 }
 
-// Add appends a frame.
+// Add appends a frame. It opens a file again that was closed.
 func (w *Writer) Add(f Frame) error {
+	switch {
+	case w.lost:
+		return fmt.Errorf("spill: %w", ErrLost)
+	case len(f.Payload) > MaxFrame: // nobody would read it
+		return fmt.Errorf("spill: a frame of %d bytes, at most %d", len(f.Payload), MaxFrame)
+	}
+	if w.file == nil {
+		file, err := w.fsys.OpenReadWrite(w.path)
+		if err != nil {
+			return fmt.Errorf("spill: %w", err)
+		}
+		w.file = file
+	}
 	w.buf = appendFrame(w.buf[:0], f)
 	if _, err := w.file.WriteAt(w.buf, w.size); err != nil {
-		return fmt.Errorf("spill %d bytes: %w", len(w.buf), err)
+		return errors.Join(fmt.Errorf("spill %d bytes: %w", len(w.buf), err), w.Rewind(w.size, w.count))
 	}
 	w.size += int64(len(w.buf))
 	w.count += int64(f.Count)
+	return nil
+}
+
+// Rewind makes the file what it was when it had a size and a number of commands.
+func (w *Writer) Rewind(size, count int64) error {
+	w.size, w.count = size, count
+	if w.file == nil {
+		return nil // nothing has been written behind it
+	}
+	if err := w.file.Truncate(size); err != nil {
+		w.lost = true
+		return fmt.Errorf("spill: %w", err)
+	}
 	return nil
 }
 
@@ -92,8 +124,11 @@ func (w *Writer) Count() int64 { return w.count }
 // Size is the length of the file in bytes.
 func (w *Writer) Size() int64 { return w.size }
 
-// Close ends writing, after which the file is durable when sync is set.
+// Close ends writing until the next Add; the file is durable when sync is set.
 func (w *Writer) Close(sync bool) error {
+	if w.lost {
+		return fmt.Errorf("spill: %w", ErrLost)
+	}
 	if w.file == nil {
 		return nil
 	}
@@ -103,13 +138,36 @@ func (w *Writer) Close(sync bool) error {
 			err = w.fsys.SyncDir(filepath.Dir(w.path))
 		}
 	}
-	err = errors.Join(err, w.file.Close())
+	err = errors.Join(err, w.end())
+	w.lost = err != nil // a second sync may succeed without what the first one has lost
+	return err
+}
+
+// end closes the file, if it is open.
+func (w *Writer) end() error {
+	if w.file == nil {
+		return nil
+	}
+	err := w.file.Close()
 	w.file = nil
 	return err
 }
 
+// Renumber closes the file and gives it another number.
+func (w *Writer) Renumber(number uint64) error {
+	if err := w.Close(false); err != nil {
+		return err
+	}
+	path := filepath.Join(w.database, Name(number))
+	if err := w.fsys.Rename(w.path, path); err != nil {
+		return fmt.Errorf("spill: %w", err)
+	}
+	w.path = path
+	return nil
+}
+
 // Remove closes and deletes the file.
-func (w *Writer) Remove() error { return errors.Join(w.Close(false), w.fsys.Remove(w.path)) }
+func (w *Writer) Remove() error { return errors.Join(w.end(), w.fsys.Remove(w.path)) }
 
 // Read calls fn for each frame of a file; the payload is valid during the call. It returns fs.ErrNotExist for a file that is
 // not there.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/pandodb/pando/internal/corrupt"
 	"github.com/pandodb/pando/vfs"
+	"github.com/pandodb/pando/vfs/faultfs"
 	"github.com/pandodb/pando/vfs/memfs"
 )
 
@@ -72,6 +73,86 @@ func TestWhatIsWrittenIsRead(t *testing.T) {
 	}
 	if _, err := read(fsys, 8); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a file that is not there: %v", err)
+	}
+}
+
+func TestFilesGoOnWhereTheyWereClosed(t *testing.T) {
+	fsys := memfs.New()
+	w, err := Create(fsys, "db", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		if err := errors.Join(w.Add(frames[0]), w.Close(true), w.Close(true)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(w.Renumber(2), w.Add(frames[1])); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := read(fsys, 2); len(got) != 4 || w.Count() != 10 || err != nil {
+		t.Errorf("%d frames, %d commands, %v", len(got), w.Count(), err)
+	}
+	if err := w.Remove(); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Add(frames[0]); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("Add to a file that was removed: %v", err)
+	}
+}
+
+func TestFramesThatFailLeaveNothing(t *testing.T) {
+	fsys := memfs.New()
+	w, err := Create(fsys, "db", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Add(frames[0]); err != nil {
+		t.Fatal(err)
+	}
+	size, count := w.Size(), w.Count()
+	fsys.SetCapacity(fsys.Used())
+	if err := w.Add(frames[1]); !errors.Is(err, vfs.ErrNoSpace) {
+		t.Fatalf("on a full disk: %v", err)
+	}
+	if err := w.Add(Frame{Payload: make([]byte, MaxFrame+1)}); err == nil {
+		t.Error("a frame is written that is too long to be read")
+	}
+	if got, err := read(fsys, 1); len(got) != 1 || err != nil {
+		t.Errorf("%d frames, %v", len(got), err)
+	}
+	fsys.SetCapacity(0)
+	if err := errors.Join(w.Add(frames[1]), w.Rewind(size, count), w.Add(frames[2])); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := read(fsys, 1); len(got) != 2 || len(got[1].Payload) != 0 || w.Count() != 3 || err != nil {
+		t.Errorf("%d frames, %d commands, %v", len(got), w.Count(), err)
+	}
+}
+
+func TestFileThatDidNotSyncIsLost(t *testing.T) {
+	fsys := faultfs.New(memfs.New())
+	w, err := Create(fsys, "db", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Add(frames[0]); err != nil {
+		t.Fatal(err)
+	}
+	fsys.Set(faultfs.Rule{Ops: faultfs.Ops(faultfs.OpSync)})
+	if err := w.Close(true); err == nil || errors.Is(err, ErrLost) {
+		t.Errorf("the sync that fails: %v", err)
+	}
+	for what, err := range map[string]error{"Close": w.Close(true), "Add": w.Add(frames[1]), "Renumber": w.Renumber(2)} {
+		if !errors.Is(err, ErrLost) {
+			t.Errorf("%s behind it: %v", what, err)
+		}
+	}
+	if err := w.Remove(); err != nil {
+		t.Error(err)
+	}
+	if leaks := fsys.Leaks(); len(leaks) > 0 {
+		t.Errorf("open: %q", leaks)
 	}
 }
 
