@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/pandodb/pando/vfs"
 	"github.com/pandodb/pando/vfs/faultfs"
 	"github.com/pandodb/pando/vfs/memfs"
 )
@@ -148,5 +149,21 @@ func TestCloseTellsThatWhatWasAcknowledgedIsNotDurable(t *testing.T) {
 				t.Errorf("%v: Close answers %v, and the key is there after a power cut: %v", profile, err, there)
 			}
 		})
+	}
+}
+
+// A disk that says only in a sync that it is full has not said what it keeps: the database is as after any other sync that failed.
+func TestSyncOfASegmentThatFindsTheDiskFull(t *testing.T) {
+	ffs := faultfs.New(memfs.New())
+	db := openMem(t, ffs, Options{})
+	must(t, db.Put([]byte("k"), []byte("v")))
+	ffs.Set(faultfs.Rule{Ops: faultfs.Ops(faultfs.OpSync), Name: "*.seg", Err: vfs.ErrNoSpace})
+	wantErr(t, "the checkpoint", db.Checkpoint(t.Context()), ErrFailed)
+	wantErr(t, "the next write", db.Put([]byte("k"), []byte("w")), ErrFailed)
+	ffs.Set()
+	_ = db.Close()
+	db = openMem(t, ffs, Options{})
+	if v, err := db.Get([]byte("k")); string(v) != "v" || err != nil {
+		t.Errorf("%q, %v", v, err)
 	}
 }

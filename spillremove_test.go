@@ -3,8 +3,10 @@ package pando
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"testing"
 
+	"github.com/pandodb/pando/internal/spill"
 	"github.com/pandodb/pando/vfs/faultfs"
 	"github.com/pandodb/pando/vfs/memfs"
 )
@@ -43,4 +45,51 @@ func TestCommitsWhoseSpillFileStaysAreCommitted(t *testing.T) {
 	if err = errors.Join(err, db.Close()); err != nil || len(names) != 0 {
 		t.Errorf("the next open leaves %q, %v", names, err)
 	}
+}
+
+// The file of a large batch is kept for those who read the changes, as long as the log has its record, also where the database was opened
+// again meanwhile. Then it gives its space back.
+func TestSpillFilesGoWithTheLogThatRefersToThem(t *testing.T) {
+	fsys := memfs.New()
+	o := Options{KeepChanges: 256 << 10, Profile: Relaxed}
+	db := openMem(t, fsys, o)
+	files := func() int {
+		names, err := fsys.List("db/" + spill.DirName)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			t.Fatal(err)
+		}
+		return len(names)
+	}
+	large := func() {
+		b := db.NewBatch()
+		for i := range 3000 {
+			must(t, b.Put(fmt.Appendf(nil, "%04d", i), make([]byte, 100)))
+		}
+		must(t, db.Write(b))
+	}
+	move := func() { // the log on
+		for i := range 4000 {
+			must(t, db.Put(fmt.Appendf(nil, "%04d", i), make([]byte, 200)))
+		}
+		must(t, db.Checkpoint(t.Context()))
+	}
+	large()
+	if files() != 1 {
+		t.Fatalf("%d files after a large batch", files())
+	}
+	move()
+	if files() != 0 {
+		t.Errorf("%d files when the log has moved on", files())
+	}
+	large()
+	must(t, db.Close())
+	db = openMem(t, fsys, o)
+	if files() != 1 {
+		t.Errorf("%d files after the database was opened again", files())
+	}
+	move()
+	if files() != 0 {
+		t.Errorf("%d files when the log has moved on after that", files())
+	}
+	must(t, db.Close())
 }

@@ -58,11 +58,8 @@ func (e *Engine) CarrySpilled(s *Spill, validate func() error) error {
 	e.counters.userBytes.Add(s.Size())
 	e.visible.Store(last)
 	e.feed.notify()
-	if e.o.KeepChanges == 0 {
-		if err := e.removeSpill(s.number); err != nil { // it is committed all the same
-			e.o.Logger.Warn("a spill file stays until the next open", "error", err)
-		}
-	}
+	e.keepSpill(s.number, last)
+	e.dropSpills() // or this one at once, where nobody may ask for it
 	return nil
 }
 
@@ -81,6 +78,7 @@ func (e *Engine) takeBack(s *Spill) error {
 	if err := e.markUnfinished(old); err != nil {
 		return e.fail(err)
 	}
+	e.keepSpill(old, e.lastSeq)
 	return nil
 }
 
@@ -242,8 +240,8 @@ func (e *Engine) removeSpill(number uint64) error {
 	return nil
 }
 
-// sweepSpills removes the spill files that nobody needs. Those of bulk loads that the change feed may still be asked for are
-// kept as long as log is kept for it; their number grows no faster than that of bulk loads since.
+// sweepSpills removes the spill files that nobody needs. Which of them the change feed may still be asked for the log would have to be read
+// for: all are kept until what is in the log now has gone.
 func (e *Engine) sweepSpills() error {
 	numbers, err := spill.Numbers(e.o.FS, e.o.Dir)
 	if err != nil {
@@ -252,6 +250,7 @@ func (e *Engine) sweepSpills() error {
 	for _, n := range numbers {
 		e.spills.Store(max(e.spills.Load(), n))
 		if e.o.KeepChanges > 0 {
+			e.keepSpill(n, e.lastSeq)
 			continue
 		}
 		if err := e.removeSpill(n); err != nil {

@@ -331,9 +331,9 @@ func (s *settlement) store() error {
 	return nil
 }
 
-// failed says what an error on the way to stable storage means: a full disk passes, a failed sync does not.
+// failed says what an error on the way to stable storage means: a full disk passes, a failed sync does not, also where it failed for that.
 func (s *settlement) failed(err error) error {
-	if isDiskFull(err) {
+	if isDiskFull(err) && !s.e.store.Failed() {
 		return err
 	}
 	return s.e.fail(err)
@@ -375,6 +375,7 @@ func (s *settlement) publish() {
 		if err := e.log.Recycle(s.through); err != nil {
 			e.o.Logger.Warn("log is not recycled", "error", err)
 		}
+		e.dropSpills()
 	}
 }
 

@@ -117,6 +117,7 @@ type Engine struct {
 	valuesSynced  atomic.Int64    // and how many of those belong to commits that are known to be durable
 	littered      atomic.Bool     // values were given up since the last sweep
 	spills        atomic.Uint64   // number of the newest spill file
+	keptSpills    keptSpills      // of the change feed
 	kick          chan struct{}   // wakes the worker
 	kickSync      chan struct{}   // wakes keepSynced
 	ctx           context.Context // ends when the engine closes

@@ -2,6 +2,8 @@ package engine
 
 import (
 	"errors"
+	"slices"
+	"sync"
 
 	"github.com/pandodb/pando/internal/command"
 	"github.com/pandodb/pando/internal/spill"
@@ -88,5 +90,36 @@ func (s *Spill) Remove() error {
 func (e *Engine) ReadSpill(s *Spill, from int64, fn func(d command.Decoder, count int) error) error {
 	return spill.ReadFrom(e.o.FS, e.o.Dir, s.number, from, func(f spill.Frame) error {
 		return fn(command.NewDecoder(f.Payload), f.Count)
+	})
+}
+
+// keptSpills are the files of bulk loads that the change feed may be asked for as long as the log has what refers to them.
+type keptSpills struct {
+	mu   sync.Mutex
+	list []keptSpill
+}
+
+// keptSpill is one of them, to which no record of the log behind last refers.
+type keptSpill struct{ number, last uint64 }
+
+func (e *Engine) keepSpill(number, last uint64) {
+	e.keptSpills.mu.Lock()
+	defer e.keptSpills.mu.Unlock()
+	e.keptSpills.list = append(e.keptSpills.list, keptSpill{number, last})
+}
+
+// dropSpills removes the files to which nothing in the log refers any more.
+func (e *Engine) dropSpills() {
+	e.keptSpills.mu.Lock()
+	defer e.keptSpills.mu.Unlock()
+	oldest := e.oldestChange()
+	e.keptSpills.list = slices.DeleteFunc(e.keptSpills.list, func(k keptSpill) bool {
+		if k.last >= oldest {
+			return false
+		}
+		if err := e.removeSpill(k.number); err != nil {
+			e.o.Logger.Warn("a spill file stays until the next open", "error", err)
+		}
+		return true
 	})
 }

@@ -124,17 +124,16 @@ func (e *Engine) foresee(t *view.Table, r *commit.Request) {
 	})
 }
 
-// appendFailed says what a failed append means: a full disk passes, and a record that is too large was not begun; anything else poisons the
-// database.
+// appendFailed says what a failed append means: nothing was added, and unless the log says that it has failed it goes on. A full disk passes,
+// and so may a want of files.
 func (e *Engine) appendFailed(err error) error {
-	if errors.Is(err, wal.ErrTooLarge) {
-		return err
-	}
 	if isDiskFull(err) {
 		e.store.GiveBack()
-		return err
 	}
-	return e.fail(err)
+	if errors.Is(err, wal.ErrFailed) {
+		return e.fail(err)
+	}
+	return err
 }
 
 // syncLog makes everything appended durable: first the values that lie apart, then the log that refers to them.

@@ -345,6 +345,9 @@ func (s *Store) failed() error {
 }
 
 // fail makes the store refuse every further write.
+// Failed reports whether a sync has failed, so that nothing can be written any more.
+func (s *Store) Failed() bool { return s.failure.Load() != nil }
+
 func (s *Store) fail(err error) { s.failure.CompareAndSwap(nil, &err) }
 
 // syncNames makes the names of all files durable that were created before the call.
