@@ -11,7 +11,7 @@
 //
 // Failures: damage is a *corrupt.Error and concerns one blob, never the whole store; errors of the file system are passed
 // on, wrapped; one of reading is ErrUnreadable, and damage too where it does not pass. After a failed sync the store accepts no more
-// writes (ErrFailed) and goes on reading.
+// writes (ErrFailed) and goes on reading. After HandOver it changes nothing in its directory (ErrClosed), and goes on reading too.
 //
 // It never starts a goroutine, never retries a sync, and never reads more of a file than the blob that was asked for.
 //

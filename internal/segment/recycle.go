@@ -65,6 +65,15 @@ func (s *Store) rename(path string, f *file) vfs.File {
 
 // GiveBack removes the files that are kept for values to come, and those that could not be removed so far.
 func (s *Store) GiveBack() {
+	if s.enter() != nil {
+		return // they have been given back
+	}
+	defer s.leave()
+	s.giveBack()
+}
+
+// giveBack is GiveBack for who has entered, or keeps others from it.
+func (s *Store) giveBack() {
 	s.mu.Lock()
 	paths := slices.Concat(s.spares, s.stale)
 	s.spares, s.stale = nil, nil

@@ -44,7 +44,7 @@ type room struct {
 	wait   bool  // zeros may be on their way to this place
 }
 
-// reserve takes a place for length bytes. The caller writes there with writeTo, and calls finishValue.
+// reserve takes a place for length bytes. The caller, who has entered, writes there with writeTo, and calls finishValue.
 func (s *Store) reserve(length int) (room, error) {
 	v := &s.values
 	v.mu.Lock()

@@ -89,6 +89,12 @@ func (w *Writer) makeRoom(to *stream, begin, length int) error {
 		if to.start+int64(begin) == FileHeaderSize && end <= maxEnd {
 			return nil
 		}
+	}
+	if err := w.store.enter(); err != nil {
+		return err
+	}
+	defer w.store.leave()
+	if to.file != nil {
 		if err := to.write(begin); err != nil {
 			return err
 		}
@@ -103,7 +109,7 @@ func (w *Writer) makeRoom(to *stream, begin, length int) error {
 	return nil
 }
 
-// write writes the first n bytes of the buffer to the segment in work. The buffer stays as it is.
+// write writes the first n bytes of the buffer to the segment in work. The buffer stays as it is. The caller has entered.
 func (to *stream) write(n int) error {
 	if n == 0 {
 		return nil

@@ -92,6 +92,7 @@ type Store struct {
 	mappings     mappings
 	failures     failures
 	failure      atomic.Pointer[error]
+	door         door
 	closed       atomic.Bool
 }
 
@@ -292,7 +293,7 @@ func (s *Store) lookup(id uint32) (*file, error) {
 	}
 }
 
-// add makes the file of a new segment, writes its header block and enters it into the table of files.
+// add makes the file of a new segment, writes its header block and enters it into the table of files. The caller has entered.
 func (s *Store) add(class Class, keyspace uint32) (*file, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -328,7 +329,7 @@ func (s *Store) add(class Class, keyspace uint32) (*file, error) {
 // writable tells why nothing may be written, or nil.
 func (s *Store) writable() error {
 	switch {
-	case s.closed.Load():
+	case s.closed.Load() || s.door.shut.Load():
 		return ErrClosed
 	case s.options.ReadOnly:
 		return ErrReadOnly
@@ -372,7 +373,7 @@ func (s *Store) syncNames() error {
 }
 
 // Remove takes a segment out of the table, waits for the readers that are inside, and deletes the file, or keeps it for values to come.
-// The caller makes sure that no root that may still be asked for refers to it.
+// The caller makes sure that no root that may still be asked for refers to it. After HandOver the file stays, for the next Open to remove.
 func (s *Store) Remove(id uint32) error {
 	if s.options.ReadOnly {
 		return fmt.Errorf("remove segment %d: %w", id, ErrReadOnly)
@@ -396,6 +397,10 @@ func (s *Store) Remove(id uint32) error {
 	s.mu.Unlock()
 
 	err := f.close()
+	if s.enter() != nil {
+		return err
+	}
+	defer s.leave()
 	if err == nil && s.keep(f) {
 		return nil
 	}
@@ -405,9 +410,10 @@ func (s *Store) Remove(id uint32) error {
 	return err
 }
 
-// Close waits for the readers that are inside and closes all files. It syncs nothing. Whatever is called afterwards fails
-// with ErrClosed; a second Close does nothing.
+// Close is HandOver, and then waits for the readers that are inside and closes all files. It syncs nothing. Whatever is called afterwards
+// fails with ErrClosed; a second Close does nothing.
 func (s *Store) Close() error {
+	s.HandOver()
 	s.mu.Lock()
 	if s.closed.Swap(true) {
 		s.mu.Unlock()
@@ -416,8 +422,6 @@ func (s *Store) Close() error {
 	files := s.files.Load().all
 	s.files.Store(newFileTable(nil))
 	s.mu.Unlock()
-	s.SealValues()
-	s.GiveBack()
 
 	var errs []error
 	for _, f := range files {

@@ -63,6 +63,10 @@ func (s *Store) distrust(f *file) {
 // Renew writes the blob under p, which an earlier run of the process left, once more where it lies, and has the next SyncValues sync it.
 // After a failed sync of that run the system may call its pages clean, and the next sync a success, though the device never got them.
 func (s *Store) Renew(p Pointer) error {
+	if err := s.enter(); err != nil {
+		return fmt.Errorf("renew value: %w", err)
+	}
+	defer s.leave()
 	if err := s.writable(); err != nil {
 		return fmt.Errorf("renew value: %w", err)
 	}

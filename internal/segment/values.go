@@ -40,6 +40,10 @@ func (s *Store) AppendValueIndex(keyspace uint32, codec Codec, parts ...[]byte) 
 }
 
 func (s *Store) appendValue(kind Kind, keyspace uint32, codec Codec, parts [][]byte) (Pointer, error) {
+	if err := s.enter(); err != nil {
+		return Pointer{}, fmt.Errorf("append value: %w", err)
+	}
+	defer s.leave()
 	if err := s.writable(); err != nil {
 		return Pointer{}, fmt.Errorf("append value: %w", err)
 	}
@@ -131,6 +135,15 @@ func (s *Store) writeParts(h Header, parts [][]byte, scratch *valueScratch) (Poi
 
 // SealValues makes the next AppendValue begin a new segment.
 func (s *Store) SealValues() {
+	if s.enter() != nil {
+		return // there is no next one
+	}
+	defer s.leave()
+	s.sealValues()
+}
+
+// sealValues is SealValues for who has entered, or keeps others from it.
+func (s *Store) sealValues() {
 	s.values.mu.Lock()
 	defer s.values.mu.Unlock()
 	s.values.leave()

@@ -206,6 +206,10 @@ func (w *Writer) flush(to *stream) error {
 	if w.err != nil {
 		return w.err
 	}
+	if err := w.store.enter(); err != nil {
+		return w.poison(err)
+	}
+	defer w.store.leave()
 	if err := to.write(len(to.buffer)); err != nil {
 		return w.poison(err)
 	}
