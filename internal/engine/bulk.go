@@ -53,7 +53,8 @@ func (e *Engine) CarrySpilled(s *Spill, validate func() error) error {
 		}
 		return fmt.Errorf("bulk load: %w", errors.Join(err, e.takeBack(s)))
 	}
-	s.taken, e.lastSeq = true, last
+	s.take()
+	e.lastSeq = last
 	e.counters.commits.Add(1)
 	e.counters.userBytes.Add(s.Size())
 	e.visible.Store(last)
@@ -74,7 +75,7 @@ func (e *Engine) takeBack(s *Spill) error {
 	if err := s.file.Renumber(number); err != nil {
 		return e.fail(err) // else the next root would pass a batch off as committed to those who read the changes
 	}
-	s.number, s.taken = number, false
+	s.giveBack(number)
 	if err := e.markUnfinished(old); err != nil {
 		return e.fail(err)
 	}
@@ -107,7 +108,8 @@ func (e *Engine) logBulk(s *Spill, last uint64) error {
 	if _, err := e.log.Append(last, enc.Payload()); err != nil {
 		return e.appendFailed(err)
 	}
-	s.taken, e.lastSeq = true, last
+	s.take()
+	e.lastSeq = last
 	return nil
 }
 

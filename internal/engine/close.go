@@ -9,7 +9,8 @@ import (
 )
 
 // Close waits for running calls, settles what was committed, and gives everything up. Iterators and snapshots that are
-// still open answer with ErrClosed from now on; the memory that they read from is freed when they are closed.
+// still open answer with ErrClosed from now on; the memory that they read from is freed when they are closed. The directory is left to
+// whoever opens it next: nothing of this engine changes what lies there any more.
 func (e *Engine) Close() error {
 	e.stopHeld()
 	e.mu.Lock()
@@ -146,6 +147,10 @@ func (e *Engine) abandon() error {
 	if last {
 		e.releaseResources()
 	}
+	if e.store != nil {
+		e.store.HandOver() // views that are still held outlive the lock
+	}
+	e.removeLoose()
 	if e.lock != nil {
 		e.leaveInOrder()
 		errs = append(errs, e.lock.Close())

@@ -87,6 +87,7 @@ type Engine struct {
 	doomed    []doomedSegment         // on mu
 	recent    []*view.Table           // settled tables kept for open optimistic transactions; on mu
 	starts    map[*Start]struct{}     // open optimistic transactions; on mu
+	loose     map[uint64]struct{}     // numbers of the spill files that no commit has taken over; on mu
 	floor     uint64                  // optimistic transactions that began before it cannot be checked any more; on mu
 	released  bool                    // resources are gone; on mu
 

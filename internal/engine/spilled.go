@@ -16,8 +16,11 @@ func (e *Engine) SpillBytes() int { return int(e.sizes.bulk) }
 // CommitBytes is how many bytes of commands a batch may have that is committed from memory: a record of the log takes them.
 func (e *Engine) CommitBytes() int { return min(2*e.SpillBytes(), wal.MaxPayload) }
 
-// Spill is a batch in a file.
+// Spill is a batch in a file. Its owner, or the garbage collector in his place, may come back to it when the database has been closed. The
+// directory is another's by then, who may have a file of the same number there. So Close removes the files that no commit has taken over,
+// and nothing is written to them or removed afterwards.
 type Spill struct {
+	e      *Engine
 	file   *spill.Writer
 	number uint64
 	frame  int  // bytes of commands that make a frame of their own
@@ -30,17 +33,26 @@ func (e *Engine) NewSpill() (*Spill, error) {
 	if err := e.usable(); err != nil {
 		return nil, err
 	}
+	if err := e.enter(); err != nil {
+		return nil, err
+	}
+	defer e.leave()
 	number := e.spills.Add(1)
 	w, err := spill.Create(e.o.FS, e.o.Dir, number)
 	if err != nil {
 		return nil, err
 	}
-	return &Spill{file: w, number: number, frame: e.SpillBytes(), most: min(2*e.SpillBytes(), spill.MaxFrame)}, nil
+	e.loosen(number)
+	return &Spill{e: e, file: w, number: number, frame: e.SpillBytes(), most: min(2*e.SpillBytes(), spill.MaxFrame)}, nil
 }
 
 // Add appends the commands of an encoder, all of them or, when it fails, none. What a savepoint has kept in memory makes several
 // frames: whoever reads one needs memory for it, and a memtable for its commands.
 func (s *Spill) Add(enc *command.Encoder) error {
+	if err := s.e.enter(); err != nil {
+		return err
+	}
+	defer s.e.leave()
 	if len(enc.Payload()) <= s.most {
 		return s.add(enc)
 	}
@@ -83,7 +95,47 @@ func (s *Spill) Remove() error {
 	if s.taken {
 		return nil
 	}
+	if s.e.enter() != nil {
+		return s.file.Close(false)
+	}
+	defer s.e.leave()
+	s.e.takeOver(s.number)
 	return s.file.Remove()
+}
+
+// take makes the file the engine's.
+func (s *Spill) take() {
+	s.taken = true
+	s.e.takeOver(s.number)
+}
+
+// giveBack makes the file, which has another number now, the batch's again.
+func (s *Spill) giveBack(number uint64) {
+	s.number, s.taken = number, false
+	s.e.loosen(number)
+}
+
+// loosen notes a file that no commit has taken over, and takeOver that somebody else than Close sees to it from now on.
+
+func (e *Engine) loosen(number uint64) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.loose[number] = struct{}{}
+}
+
+func (e *Engine) takeOver(number uint64) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.loose, number)
+}
+
+// removeLoose removes the spill files that no commit has taken over. Nobody else is inside any more.
+func (e *Engine) removeLoose() {
+	for number := range e.loose {
+		if err := e.removeSpill(number); err != nil {
+			e.o.Logger.Warn("a spill file stays until the next open", "error", err)
+		}
+	}
 }
 
 // ReadSpill calls fn for the runs of commands in a spill file behind an offset, with how many there are.

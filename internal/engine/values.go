@@ -88,6 +88,9 @@ func (e *Engine) unheldValues() uint32 {
 // Store writes a value.
 func (h *ValueHold) Store(ks *Keyspace, key, val []byte) (value.Ref, error) {
 	e := h.e
+	if err := e.usable(); err != nil {
+		return value.Ref{}, err
+	}
 	codec := e.valueCodec(ks)
 	ref, err := value.Append(e.store, ks.ID, codec, key, val)
 	h.wrote(int64(len(val)))
@@ -101,6 +104,9 @@ func (h *ValueHold) Store(ks *Keyspace, key, val []byte) (value.Ref, error) {
 // Stream writes a value of any length without keeping it in memory.
 func (h *ValueHold) Stream(ks *Keyspace, key []byte, r io.Reader) (value.Ref, error) {
 	e := h.e
+	if err := e.usable(); err != nil {
+		return value.Ref{}, err
+	}
 	codec := e.valueCodec(ks)
 	w := value.NewWriter(e.store, ks.ID, codec, key)
 	n, err := io.Copy(w, io.LimitReader(r, MaxValueBytes+1))
