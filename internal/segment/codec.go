@@ -50,16 +50,13 @@ const (
 // ErrNoDictionary is what errors.Is finds when a blob needs a dictionary that was not added.
 var ErrNoDictionary = errors.New("compression dictionary is not known")
 
-// coder holds the zstd coders of one dictionary, or of none. They are made when first used, because an encoder holds a few
-// MiB of tables.
+// coder holds the zstd coders of one dictionary, or of none. They are made when used, because an encoder holds a few MiB of tables for each
+// processor that it serves.
 type coder struct {
-	raw      []byte // the dictionary; nil: none
-	encode   [efforts]sync.Once
-	decode   sync.Once
-	encoders [efforts]*zstd.Encoder
-	decoder  *zstd.Decoder
-	faults   [efforts]error // of making the encoders
-	fault    error          // of making the decoder
+	raw      []byte     // the dictionary; nil: none
+	making   sync.Mutex // of one of those below
+	encoders [efforts]atomic.Pointer[zstd.Encoder]
+	decoder  atomic.Pointer[zstd.Decoder]
 }
 
 // effort is how hard the encoder of zstd searches for what has come before. On pages quick takes about half the time of thorough, and
@@ -90,8 +87,26 @@ func (c *coder) trained() bool {
 // dictionary, so one constant serves all.
 const contentID = 1
 
+// made returns what lies at p, which is created when it is not there.
+func made[T any](c *coder, p *atomic.Pointer[T], create func() (*T, error)) (*T, error) {
+	if t := p.Load(); t != nil {
+		return t, nil
+	}
+	c.making.Lock()
+	defer c.making.Unlock()
+	if t := p.Load(); t != nil {
+		return t, nil
+	}
+	t, err := create()
+	if err != nil {
+		return nil, err
+	}
+	p.Store(t)
+	return t, nil
+}
+
 func (c *coder) forEncoding(e effort) (*zstd.Encoder, error) {
-	c.encode[e].Do(func() {
+	return made(c, &c.encoders[e], func() (*zstd.Encoder, error) {
 		o := []zstd.EOption{
 			zstd.WithEncoderLevel(e.level()),
 			zstd.WithEncoderConcurrency(min(runtime.GOMAXPROCS(0), 4)),
@@ -104,13 +119,12 @@ func (c *coder) forEncoding(e effort) (*zstd.Encoder, error) {
 		} else if c.raw != nil {
 			o = append(o, zstd.WithEncoderDictRaw(contentID, c.raw))
 		}
-		c.encoders[e], c.faults[e] = zstd.NewWriter(nil, o...)
+		return zstd.NewWriter(nil, o...)
 	})
-	return c.encoders[e], c.faults[e]
 }
 
 func (c *coder) forDecoding() (*zstd.Decoder, error) {
-	c.decode.Do(func() {
+	return made(c, &c.decoder, func() (*zstd.Decoder, error) {
 		o := []zstd.DOption{
 			zstd.WithDecoderConcurrency(max(runtime.GOMAXPROCS(0), 2)),
 			zstd.WithDecoderMaxMemory(MaxBlob),
@@ -122,9 +136,17 @@ func (c *coder) forDecoding() (*zstd.Decoder, error) {
 		} else if c.raw != nil {
 			o = append(o, zstd.WithDecoderDictRaw(contentID, c.raw))
 		}
-		c.decoder, c.fault = zstd.NewReader(nil, o...)
+		return zstd.NewReader(nil, o...)
 	})
-	return c.decoder, c.fault
+}
+
+// rest lets go of all but the dictionary. Whoever is using a coder finishes with it: none has a goroutine while it works on whole payloads,
+// so that there is nothing to close.
+func (c *coder) rest() {
+	for i := range c.encoders {
+		c.encoders[i].Store(nil)
+	}
+	c.decoder.Store(nil)
 }
 
 // expand decompresses payload, which has to fill dst. What lies behind dst in its capacity may change.
@@ -180,6 +202,16 @@ func (c *codecs) add(id uint16, raw []byte) error {
 	next[id] = d
 	c.dictionaries.Store(&next)
 	return nil
+}
+
+func (c *codecs) drop(id uint16) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if old := c.dictionaries.Load(); old != nil {
+		next := maps.Clone(*old)
+		delete(next, id)
+		c.dictionaries.Store(&next)
+	}
 }
 
 // appendStored appends the payload for raw to dst and says how it is compressed: by codec, or not at all when that does
@@ -314,14 +346,8 @@ func decodeS2(dst, payload []byte) ([]byte, error) {
 }
 
 func (c *codecs) close() {
-	if c.plain.decoder != nil {
-		c.plain.decoder.Close()
-	}
-	if m := c.dictionaries.Load(); m != nil {
-		for _, d := range *m {
-			d.decoder.Close()
-		}
-	}
+	c.plain.rest()
+	c.dictionaries.Store(nil)
 }
 
 // resize returns a slice of n bytes of undefined content, in b's memory when that is enough. It grows with some room to
@@ -337,6 +363,17 @@ func resize(b []byte, n int) []byte {
 // AddDictionary makes a dictionary known under a number above 0. Blobs that were compressed with it cannot be read before.
 // Adding the same again changes nothing; another one under the same number is refused.
 func (s *Store) AddDictionary(id uint16, raw []byte) error { return s.codecs.add(id, raw) }
+
+// RestDictionary lets go of the memory that a dictionary takes beside itself, as it is not going to be compressed with any more. What was can
+// be read as before.
+func (s *Store) RestDictionary(id uint16) {
+	if c, err := s.codecs.dictionary(id); err == nil {
+		c.rest()
+	}
+}
+
+// DropDictionary forgets a dictionary. The caller makes sure that no blob will be read that was compressed with it.
+func (s *Store) DropDictionary(id uint16) { s.codecs.drop(id) }
 
 // TrainDictionary makes a dictionary of about size bytes from samples of what it will be used for. It fails when they have
 // too little in common.
