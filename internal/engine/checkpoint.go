@@ -148,6 +148,9 @@ func (s *settlement) carryOut() error {
 	if err != nil && !s.storing { // else the new root may be the one that the next open finds
 		err = errors.Join(err, s.writer.Abort())
 	}
+	if err != nil {
+		s.forgetTrained()
+	}
 	return err
 }
 
@@ -354,6 +357,7 @@ func (s *settlement) publish() {
 			e.doomed = append(e.doomed, doomedSegment{id, e.generated})
 		}
 	}
+	outdated := s.replaceDictionaries()
 	e.mu.Unlock()
 	for _, t := range gone {
 		t.Release()
@@ -361,7 +365,9 @@ func (s *settlement) publish() {
 	for _, id := range s.touched {
 		e.layoutOf(id).Published(s.roots[id])
 	}
-	e.dictionaries = s.dictionaries
+	for _, id := range outdated {
+		e.store.RestDictionary(id)
+	}
 	for _, t := range s.trained {
 		t.ks.dictionary.Store(uint32(t.id))
 	}

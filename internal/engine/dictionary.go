@@ -64,16 +64,16 @@ func (s *settlement) train(ks *Keyspace, r layout.Root) (uint16, error) {
 		return 0, nil // all numbers are taken
 	}
 	id := last + 1
-	e.lastDictionary = id // even if this round fails: the store knows it now
+	e.lastDictionary = id // even if this round fails: which root the next open finds may not be known then
 	if err := e.store.AddDictionary(id, raw); err != nil {
 		return 0, err
 	}
+	s.trained = append(s.trained, trained{ks, id})
 	p, err := s.writer.Append(segment.KindDictionary, ks.ID, segment.Zstd, 0, raw)
 	if err != nil {
 		return 0, err
 	}
 	s.dictionaries = append(s.dictionaries, root.Dictionary{ID: id, Pointer: p})
-	s.trained = append(s.trained, trained{ks, id})
 	return id, nil
 }
 
@@ -152,6 +152,27 @@ func (s *settlement) pruneDictionaries(list []*Keyspace) {
 		}
 		return !used[d.ID]
 	})
+}
+
+// replaceDictionaries puts the dictionaries of the settlement in force, and returns the numbers of those that are not among them any more:
+// nothing is going to be compressed with them, and they are read by views only that are older. The caller holds mu.
+func (s *settlement) replaceDictionaries() (outdated []uint16) {
+	e := s.e
+	for _, old := range e.dictionaries {
+		if !slices.ContainsFunc(s.dictionaries, func(d root.Dictionary) bool { return d.ID == old.ID }) {
+			e.outdated = append(e.outdated, doomedDictionary{old.ID, e.generated})
+			outdated = append(outdated, old.ID)
+		}
+	}
+	e.dictionaries = s.dictionaries
+	return outdated
+}
+
+// forgetTrained forgets the dictionaries of a settlement that has failed: nobody reads what it has written.
+func (s *settlement) forgetTrained() {
+	for _, t := range s.trained {
+		s.e.store.DropDictionary(t.id)
+	}
 }
 
 // DictionaryID returns the number of the dictionary with which the keyspace's leaves are compressed; 0: none.

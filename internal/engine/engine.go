@@ -85,6 +85,7 @@ type Engine struct {
 	settled   uint64                  // those of them that ended, well or not; on mu
 	lastErr   error                   // of the last one that ended; on mu
 	doomed    []doomedSegment         // on mu
+	outdated  []doomedDictionary      // on mu
 	recent    []*view.Table           // settled tables kept for open optimistic transactions; on mu
 	starts    map[*Start]struct{}     // open optimistic transactions; on mu
 	loose     map[uint64]struct{}     // numbers of the spill files that no commit has taken over; on mu

@@ -8,12 +8,17 @@ import (
 	"github.com/pandodb/pando/internal/view"
 )
 
-// doomedSegment is a segment that no stored root refers to any more. Its file goes when no view is left that was published
-// before generation.
-type doomedSegment struct {
-	id         uint32
+// doomed is what no stored root refers to any more. It goes when no view is left that was published before generation.
+type doomed[ID any] struct {
+	id         ID
 	generation uint64
 }
+
+// doomedSegment is a segment whose file is to go.
+type doomedSegment = doomed[uint32]
+
+// doomedDictionary is a compression dictionary that is to be forgotten.
+type doomedDictionary = doomed[uint16]
 
 // publish makes a view the current one. The caller holds mu.
 func (e *Engine) publish(tables []*view.Table, roots []layout.Root) {
@@ -31,38 +36,46 @@ func (e *Engine) publish(tables []*view.Table, roots []layout.Root) {
 func (e *Engine) viewReleased(v *view.View) {
 	e.mu.Lock()
 	delete(e.views, v)
-	gone := e.unreachable()
+	gone, unread := e.unreachable()
 	last := len(e.views) == 0 && e.drained && !e.released
 	if last {
 		e.released = true
 	}
 	e.mu.Unlock()
 	e.removeSegments(gone)
+	for _, id := range unread {
+		e.store.DropDictionary(id)
+	}
 	if last {
 		e.releaseResources()
 	}
 }
 
-// unreachable takes the doomed segments that no view can read any more off the list. The caller holds mu.
-func (e *Engine) unreachable() []uint32 {
-	if len(e.doomed) == 0 {
-		return nil
+// unreachable takes what no view can read any more off the lists of doomed segments and dictionaries. The caller holds mu.
+func (e *Engine) unreachable() (segments []uint32, dictionaries []uint16) {
+	if len(e.doomed) == 0 && len(e.outdated) == 0 {
+		return nil, nil
 	}
 	oldest := e.generated + 1
 	for v := range e.views {
 		oldest = min(oldest, v.Generation)
 	}
-	var gone []uint32
-	kept := e.doomed[:0]
-	for _, d := range e.doomed {
+	segments, e.doomed = takeBefore(e.doomed, oldest)
+	dictionaries, e.outdated = takeBefore(e.outdated, oldest)
+	return segments, dictionaries
+}
+
+// takeBefore takes off a list what no view reads when oldest is the oldest one.
+func takeBefore[ID any](list []doomed[ID], oldest uint64) (gone []ID, kept []doomed[ID]) {
+	kept = list[:0]
+	for _, d := range list {
 		if d.generation <= oldest {
 			gone = append(gone, d.id)
 		} else {
 			kept = append(kept, d)
 		}
 	}
-	e.doomed = kept
-	return gone
+	return gone, kept
 }
 
 // removeSegments deletes segment files. One that cannot be deleted now is deleted by the next open: the catalogue does not

@@ -1,0 +1,106 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/pandodb/pando/internal/command"
+	"github.com/pandodb/pando/internal/commit"
+	"github.com/pandodb/pando/internal/segment"
+	"github.com/pandodb/pando/vfs/faultfs"
+	"github.com/pandodb/pando/vfs/memfs"
+)
+
+// compressible opens a database on which dictionaries can be trained.
+func compressible(t *testing.T) (*Engine, *faultfs.FS) {
+	t.Helper()
+	fsys := faultfs.New(memfs.New())
+	e, err := Open(Options{FS: fsys, Dir: "db", MemoryBytes: 16 << 20, Codec: segment.Zstd})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = e.Close() })
+	var enc command.Encoder
+	rng := rand.New(rand.NewPCG(1, 2))
+	words := make([]string, 400)
+	for i := range words {
+		words[i] = fmt.Sprintf("%x ", rng.Uint64())
+	}
+	for i := range 16_000 {
+		var value []byte
+		for range 4 + rng.IntN(6) {
+			value = append(value, words[rng.IntN(len(words))]...)
+		}
+		enc.Put(DefaultID, fmt.Appendf(nil, "%08d", i), value, 0)
+	}
+	if err := e.Commit(&commit.Request{Commands: enc.Payload(), Count: enc.Count(), Bytes: enc.Data()}); err != nil {
+		t.Fatal(err)
+	}
+	return e, fsys
+}
+
+// knows reports whether the store knows the dictionary of a number: another one under the same is refused.
+func knows(e *Engine, id uint32) bool {
+	return e.store.AddDictionary(uint16(id), []byte("another dictionary")) != nil
+}
+
+// A dictionary that has been replaced is known as long as something is open that may read with it, and no longer.
+func TestReplacedDictionaryGoesWithTheLastSnapshotThatMayNeedIt(t *testing.T) {
+	e, _ := compressible(t)
+	ctx := context.Background()
+	ks := e.Keyspace(DefaultID)
+	var ids []uint32
+	var snapshots []Snapshot
+	for range 3 {
+		if err := e.Compact(ctx, nil, nil); err != nil {
+			t.Fatal(err)
+		}
+		s, err := e.Snapshot()
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids, snapshots = append(ids, ks.DictionaryID()), append(snapshots, s)
+	}
+	if ids[0] == 0 || ids[1] == ids[0] || ids[2] == ids[1] {
+		t.Fatalf("dictionaries %d", ids)
+	}
+	for _, id := range ids {
+		if !knows(e, id) {
+			t.Errorf("dictionary %d is gone while it may be read with", id)
+		}
+	}
+	for i, s := range snapshots {
+		s.Release()
+		if gone := i < len(ids)-1; knows(e, ids[i]) == gone {
+			t.Errorf("dictionary %d of %d is known: %t, when nobody needs it any more, unless it is the last one", ids[i], ids, !gone)
+		}
+	}
+}
+
+// A compaction that fails leaves no dictionary behind.
+func TestFailedCompactionForgetsItsDictionary(t *testing.T) {
+	e, fsys := compressible(t)
+	if err := e.Compact(context.Background(), nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	before := e.lastDictionary
+	fsys.Set(faultfs.Rule{Ops: faultfs.Ops(faultfs.OpWriteAt), Name: "*.seg", Skip: 2, Times: -1, Err: ErrDiskFull})
+	if err := e.Compact(context.Background(), nil, nil); !errors.Is(err, ErrDiskFull) {
+		t.Fatalf("a compaction on a full disk: %v", err)
+	}
+	fsys.Set()
+	if e.lastDictionary == before {
+		t.Fatal("no dictionary was trained")
+	}
+	for id := before + 1; id <= e.lastDictionary; id++ {
+		if knows(e, uint32(id)) {
+			t.Errorf("dictionary %d is kept", id)
+		}
+	}
+	if !knows(e, uint32(before)) {
+		t.Error("the one that is in use is gone")
+	}
+}
