@@ -2,6 +2,7 @@ package pando
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -60,5 +61,50 @@ func lookAfterCrash(t *testing.T, fs *memfs.FS, profile Profile) {
 	for _, key := range []string{"expires", "soon"} {
 		_, err := db.Get([]byte(key))
 		wantErr(t, key, err, ErrNotFound)
+	}
+}
+
+// Whoever was told by a count, or the lack of an n-th pair, that a record has expired does not meet it after a crash with a clock that was
+// set back.
+func TestWhatACountLeavesOutStaysExpired(t *testing.T) {
+	for _, settled := range []bool{false, true} {
+		for what, look := range map[string]func(db *DB) error{
+			"count": func(db *DB) error {
+				n, err := db.Count(nil, nil)
+				if n != 0 {
+					err = fmt.Errorf("%d records", n)
+				}
+				return err
+			},
+			"the first pair": func(db *DB) error {
+				if _, _, err := db.Nth(nil, nil, 0); !errors.Is(err, ErrNotFound) {
+					return fmt.Errorf("%w is not %w", err, ErrNotFound)
+				}
+				return nil
+			},
+		} {
+			var image *memfs.FS
+			synctest.Test(t, func(t *testing.T) {
+				fsys := memfs.New()
+				db := openMem(t, fsys, Options{})
+				must(t, db.Default().PutExpiring([]byte("expired"), []byte("v"), time.Now().Add(10*time.Second)))
+				if settled {
+					must(t, db.Checkpoint(t.Context()))
+				}
+				time.Sleep(20 * time.Second)
+				for range 5 {
+					must(t, look(db))
+					time.Sleep(3 * time.Second)
+				}
+				synctest.Wait()
+				image = fsys.CrashImage(memfs.Policy{})
+			})
+			synctest.Test(t, func(t *testing.T) { // time begins anew
+				db := openMem(t, image, Options{})
+				if _, err := db.Get([]byte("expired")); !errors.Is(err, ErrNotFound) {
+					t.Errorf("%s, settled %t: what had expired is back: %v", what, settled, err)
+				}
+			})
+		}
 	}
 }

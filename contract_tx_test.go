@@ -183,3 +183,41 @@ func TestSavepointOfAView(t *testing.T) {
 		return nil
 	}))
 }
+
+// A keyspace that is dropped takes what a transaction has read of it along: that is a conflict, as any other change.
+func TestDroppedKeyspaceIsAConflict(t *testing.T) {
+	db := openMem(t, memfs.New(), Options{})
+	k, err := db.Keyspace("k", nil)
+	must(t, err)
+	must(t, k.Put([]byte("x"), nil))
+	for what, read := range map[string]func(tx *Tx) error{
+		"a point": func(tx *Tx) error { _, err := tx.In(k).Get([]byte("x")); return err },
+		"a range": func(tx *Tx) error { _, err := tx.In(k).Count(nil, nil); return err },
+	} {
+		tx, err := db.Begin(true)
+		must(t, err)
+		must(t, read(tx))
+		must(t, tx.Put([]byte("k has"), []byte("x")))
+		must(t, db.DropKeyspace("k"))
+		wantErr(t, what, tx.Commit(), ErrConflict)
+		k, err = db.Keyspace("k", nil)
+		must(t, err)
+		must(t, k.Put([]byte("x"), nil))
+	}
+}
+
+// What a transaction has taken back is in no keyspace that must still be there. It has written there, which makes a conflict: whoever tries
+// again finds out that there is none.
+func TestRollbackToForgetsKeyspaces(t *testing.T) {
+	db := openMem(t, memfs.New(), Options{})
+	k, err := db.Keyspace("k", nil)
+	must(t, err)
+	tx, err := db.Begin(true)
+	must(t, err)
+	must(t, tx.Put([]byte("a"), nil))
+	p := tx.Savepoint()
+	must(t, tx.In(k).Put([]byte("b"), nil))
+	must(t, tx.RollbackTo(p))
+	must(t, db.DropKeyspace("k"))
+	wantErr(t, "commit", tx.Commit(), ErrConflict)
+}

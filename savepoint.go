@@ -12,6 +12,7 @@ type Savepoint struct {
 	mark  command.Mark
 	size  int64
 	count int
+	used  int // keyspaces
 }
 
 // Savepoint returns the present moment of the transaction. What is written behind the first savepoint stays in memory until
@@ -22,7 +23,7 @@ func (tx *Tx) Savepoint() Savepoint {
 		return Savepoint{tx: s}
 	}
 	s.fixed = true
-	return Savepoint{tx: s, mark: s.enc.Mark(), size: s.size, count: s.count}
+	return Savepoint{tx: s, mark: s.enc.Mark(), size: s.size, count: s.count, used: len(s.used)}
 }
 
 // RollbackTo forgets what the transaction wrote since p. Savepoints taken after p must not be used any more. One of another
@@ -36,7 +37,7 @@ func (tx *Tx) RollbackTo(p Savepoint) error {
 		return fmt.Errorf("roll back: %w", ErrSavepoint)
 	}
 	s.enc.Rewind(p.mark)
-	s.size, s.count = p.size, p.count
+	s.size, s.count, s.used = p.size, p.count, s.used[:p.used]
 	if s.shown.After(p.mark) {
 		s.dropOverlay()
 	}

@@ -242,20 +242,32 @@ func (e *Engine) removeSpill(number uint64) error {
 	return nil
 }
 
+// spillBits is how many bits of the number of a spill file count those of one run of the database. The others are the number of the last
+// command before it: no number is given again while the log has a record that names it, whether its file is still there or not.
+const spillBits = 24
+
 // sweepSpills removes the spill files that nobody needs. Which of them the change feed may still be asked for the log would have to be read
-// for: all are kept until what is in the log now has gone.
+// for: all are kept until what is in the log now has gone. So is a mark, by which the next open tells a load that failed from one that a
+// damaged root slot knows of.
 func (e *Engine) sweepSpills() error {
 	numbers, err := spill.Numbers(e.o.FS, e.o.Dir)
 	if err != nil {
 		return err
 	}
+	e.spills.Store(e.lastSeq << spillBits)
 	for _, n := range numbers {
 		e.spills.Store(max(e.spills.Load(), n))
-		if e.o.KeepChanges > 0 {
-			e.keepSpill(n, e.lastSeq)
-			continue
+		keep := e.o.KeepChanges > 0
+		if !keep {
+			stat, err := e.o.FS.Stat(e.path(spill.Name(n)))
+			if err != nil {
+				return err
+			}
+			keep = stat.Size == 0
 		}
-		if err := e.removeSpill(n); err != nil {
+		if keep {
+			e.keepSpill(n, e.lastSeq)
+		} else if err := e.removeSpill(n); err != nil {
 			return err
 		}
 	}

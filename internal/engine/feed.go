@@ -164,13 +164,13 @@ func (e *Engine) oldestChange() uint64 {
 	return seq
 }
 
-// OldestChange returns the sequence number of the oldest command that the log still has.
+// OldestChange returns the sequence number of the oldest command that the log still has, with all that comes after it.
 func (e *Engine) OldestChange() uint64 {
 	if e.log == nil {
 		return e.visible.Load() + 1
 	}
 	_, seq := e.log.Oldest()
-	return seq
+	return max(seq, e.keptSpills.gone.Load()+1)
 }
 
 // LastSeq returns the sequence number of the newest command that readers see.

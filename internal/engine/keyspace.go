@@ -298,7 +298,7 @@ func (e *Engine) createKeyspace(name string, o KeyspaceOptions) (*Keyspace, erro
 	e.pipeline.Acquire(r)
 	defer e.pipeline.Release()
 	if ks := e.keyspaces.named(name); ks != nil { // somebody was faster
-		return ks, nil
+		return ks, ks.fits(&o)
 	}
 	id := e.keyspaces.next()
 	var enc command.Encoder

@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"math"
+
 	"github.com/pandodb/pando/internal/record"
 	"github.com/pandodb/pando/internal/view"
 )
@@ -116,9 +118,12 @@ func (r *Reads) AddPoint(keyspace uint32, key []byte) {
 	r.Points = append(r.Points, PointRead{keyspace, record.Hash(keyspace, key), r.keys[from:len(r.keys):len(r.keys)]})
 }
 
-// Validate returns ErrConflict when anything in r was changed by a commit after the transaction began. It is called by the
-// pipeline's leader.
+// Validate returns ErrConflict when anything in r was changed by a commit after the transaction began, or dropped with its keyspace. It is
+// called by the pipeline's leader.
 func (e *Engine) Validate(start *Start, r *Reads) error {
+	if e.dropped(r) {
+		return ErrConflict
+	}
 	e.mu.Lock()
 	if start.seq < e.floor {
 		e.mu.Unlock()
@@ -143,6 +148,30 @@ func (e *Engine) Validate(start *Start, r *Reads) error {
 		}
 	}
 	return nil
+}
+
+// dropped reports whether a keyspace was dropped that something was read of: while that was done it was there.
+func (e *Engine) dropped(r *Reads) bool {
+	there := uint32(math.MaxUint32) // the last one asked for, which is nearly always the next one too
+	gone := func(keyspace uint32) bool {
+		if keyspace == there {
+			return false
+		}
+		there = keyspace
+		ks := e.keyspaces.id(keyspace)
+		return ks == nil || ks.Dropped.Load()
+	}
+	for i := range r.Points {
+		if gone(r.Points[i].Keyspace) {
+			return true
+		}
+	}
+	for i := range r.Ranges {
+		if gone(r.Ranges[i].Keyspace) {
+			return true
+		}
+	}
+	return false
 }
 
 func conflicts(t *view.Table, after uint64, r *Reads) bool {

@@ -261,7 +261,7 @@ func (s Snapshot) span(overlay []view.Layer, ks *Keyspace, lo, hi []byte) view.S
 	if !ks.ordered() {
 		lo = nil // it is empty, which a layout without order need not take for the start
 	}
-	return view.Span{Keyspace: ks.ID, Seq: s.Seq, Now: s.e.Now(), Lo: lo, Hi: hi, Overlay: overlay}
+	return view.Span{Keyspace: ks.ID, Seq: s.Seq, Now: s.e.Now(), Lo: lo, Hi: hi, Overlay: overlay, Hid: &s.e.clock.used}
 }
 
 // Has reports whether a key is there.

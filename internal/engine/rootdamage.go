@@ -6,9 +6,11 @@ import (
 	"io/fs"
 	"path/filepath"
 
+	"github.com/pandodb/pando/internal/command"
 	"github.com/pandodb/pando/internal/corrupt"
 	"github.com/pandodb/pando/internal/root"
 	"github.com/pandodb/pando/internal/segment"
+	"github.com/pandodb/pando/internal/spill"
 	"github.com/pandodb/pando/internal/wal"
 )
 
@@ -36,9 +38,35 @@ func (e *Engine) distrustOlder(slot root.Slot, table []segment.Info) error {
 			return err
 		}
 	}
-	_, err := wal.Replay(e.logOptions(slot), wal.Position(slot.Log), func(uint64, []byte, bool) error { return nil })
+	var bulk bool // the last record stands for a bulk load that is not known to have failed
+	_, err := wal.Replay(e.logOptions(slot), wal.Position(slot.Log), func(_ uint64, payload []byte, _ bool) error {
+		if bulk { // it was committed, as the log went on behind it: by the slot that does not verify
+			return corrupt.New(root.Name, 0, 0, "one slot does not verify, and the other one is older than a bulk load")
+		}
+		var err error
+		bulk, err = e.mayHoldBulk(payload)
+		return err
+	})
 	if errors.Is(err, corrupt.Err) {
 		return fmt.Errorf("%w; %w", corrupt.New(root.Name, 0, 0, "one slot does not verify, and the log does not go on where the other one ends"), err)
 	}
 	return err
+}
+
+// mayHoldBulk reports whether a record of the log stands for a bulk load that is not known to have failed.
+func (e *Engine) mayHoldBulk(payload []byte) (bool, error) {
+	d := command.NewDecoder(payload)
+	for d.Next() {
+		c := d.Command()
+		if c.Op != command.Bulk {
+			continue
+		}
+		number, _ := c.Spilled()
+		stat, err := e.o.FS.Stat(e.path(spill.Name(number)))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return false, err
+		}
+		return err != nil || stat.Size > 0, nil
+	}
+	return false, d.Err()
 }

@@ -95,6 +95,8 @@ type Root interface {
 	Encode(dst []byte) []byte
 	// Empty reports whether there is certainly no record under the root.
 	Empty() bool
+	// MayHide reports whether a record under the root may have expired by the moment now.
+	MayHide(now uint64) bool
 	// MayLieIn reports whether a blob of the layout may lie in a segment of the set, those of values apart left out. False is certain, and
 	// true is the answer where it is not known without reading.
 	MayLieIn(segments *segment.Set) bool

@@ -2,6 +2,7 @@ package view
 
 import (
 	"bytes"
+	"sync/atomic"
 
 	"github.com/pandodb/pando/internal/layout"
 	"github.com/pandodb/pando/internal/record"
@@ -11,8 +12,9 @@ import (
 type Span struct {
 	Keyspace uint32
 	Seq, Now uint64
-	Lo, Hi   []byte  // [Lo, Hi); nil is open
-	Overlay  []Layer // read in front, newest first
+	Lo, Hi   []byte       // [Lo, Hi); nil is open
+	Overlay  []Layer      // read in front, newest first
+	Hid      *atomic.Bool // set when a record may have been left out since it has expired
 }
 
 // empty reports whether no key can lie in the span.
@@ -57,7 +59,7 @@ func (v *View) Nth(scratch *layout.Scratch, s Span, n int64) (key []byte, r reco
 			return c.settledAt(from, change.Key, n)
 		}
 		n -= between
-		if visible(change.Record, s.Now) {
+		if c.visible(change.Record) {
 			if n == 0 {
 				r = change.Record
 				r.Value = bytes.Clone(r.Value)
@@ -70,8 +72,15 @@ func (v *View) Nth(scratch *layout.Scratch, s Span, n int64) (key []byte, r reco
 	return c.settledAt(from, s.Hi, n)
 }
 
-func visible(r record.Record, now uint64) bool {
-	return r.Kind != record.Tombstone && !r.Expired(now)
+func (c *counter) visible(r record.Record) bool {
+	if r.Kind == record.Tombstone {
+		return false
+	}
+	if r.Expired(c.span.Now) {
+		c.span.Hid.Store(true)
+		return false
+	}
+	return true
 }
 
 // counter counts a span: the settled pairs of it, less those that range deletes hide, corrected key by key for what the
@@ -92,8 +101,12 @@ func (v *View) newCounter(scratch *layout.Scratch, s Span) *counter {
 	for _, t := range v.Tables {
 		hidden = appendRanges(hidden, t.Table, s.Keyspace, s.Seq)
 	}
+	root := v.Root(s.Keyspace)
+	if root != nil && root.MayHide(s.Now) {
+		s.Hid.Store(true)
+	}
 	return &counter{
-		span: s, scratch: scratch, root: v.Root(s.Keyspace), hidden: coalesce(hidden),
+		span: s, scratch: scratch, root: root, hidden: coalesce(hidden),
 		changes: &Changes{sources: openSources(new(cursors), s.Overlay, v.Tables, s.Keyspace, s.Seq)},
 	}
 }
@@ -151,7 +164,7 @@ func clip(r layout.Range, lo, hi []byte) (from, to []byte) {
 func (c *counter) difference() (int64, error) {
 	change := c.changes.Change()
 	var d int64
-	if visible(change.Record, c.span.Now) {
+	if c.visible(change.Record) {
 		d = 1
 	}
 	before, err := c.settledHas(change.Key)

@@ -342,5 +342,8 @@ func (r *root) Records() (n int64, exact bool) { return r.count, !r.open }
 // MayLieIn implements layout.Root. Records go to pages by their hashes: each page has some in nearly all segments.
 func (r *root) MayLieIn(segments *segment.Set) bool { return len(r.groups) > 0 && !segments.Empty() }
 
+// MayHide implements layout.Root.
+func (r *root) MayHide(now uint64) bool { return r.expiry != 0 && r.expiry <= now }
+
 // Empty implements layout.Root.
 func (r *root) Empty() bool { return r.count == 0 && !r.open }

@@ -43,6 +43,9 @@ func (r *root) retire() {
 	}
 }
 
+// MayHide implements layout.Root.
+func (r *root) MayHide(now uint64) bool { return r.expiry != 0 && r.expiry <= now }
+
 // Empty implements layout.Root.
 func (r *root) Empty() bool {
 	n, _ := r.Records()
