@@ -34,7 +34,7 @@ type evictable interface {
 type satiable interface{ satisfied() bool }
 
 func accumulatedTooMuch(op string) error {
-	return mongoerror.New(mongoerror.Code(146), "%s used too much memory and cannot spill to disk. Memory limit: %d bytes", op, maxAccumulated)
+	return mongoerror.New(mongoerror.ExceededMemoryLimit, "%s used too much memory and cannot spill to disk. Memory limit: %d bytes", op, maxAccumulated)
 }
 
 // sumAccumulator is $sum, and $count with ones.

@@ -135,7 +135,7 @@ func Parse(pipeline []bsoncore.Document, o *Options) (*Pipeline, error) {
 
 func parsePipeline(pipeline []document, o *Options, inside string) (*Pipeline, error) {
 	if o.depth > maxNesting {
-		return nil, mongoerror.New(maxNestingExceeded, "Maximum number of nested sub-pipelines exceeded. Limit is %d", maxNesting)
+		return nil, mongoerror.New(mongoerror.MaxSubPipelineDepthExceeded, "Maximum number of nested sub-pipelines exceeded. Limit is %d", maxNesting)
 	}
 	steps, err := (&parser{o: o, inside: inside}).steps(pipeline)
 	if err != nil {

@@ -33,11 +33,8 @@ type source interface{ source() }
 // maxStages is how many stages MongoDB takes.
 const maxStages = 1000
 
-// maxNesting is how deep pipelines may lie within pipelines; maxNestingExceeded is MongoDB's code for it.
-const (
-	maxNesting         = 20
-	maxNestingExceeded = mongoerror.Code(232)
-)
+// maxNesting is how deep pipelines may lie within pipelines.
+const maxNesting = 20
 
 // parser turns the stages of a pipeline into steps.
 type parser struct {

@@ -154,7 +154,7 @@ func evalSubtract(st *state, name string, a, b bsoncore.Value) (bsoncore.Value, 
 		}
 		less, exact := y.Int64() // a double's fraction is cut off
 		if y.IsDecimal() && !exact {
-			return bsoncore.Value{}, mongoerror.New(errCodeDurationOverflow, "date overflow in %s", name)
+			return bsoncore.Value{}, mongoerror.New(mongoerror.DurationOverflow, "date overflow in %s", name)
 		}
 		if y.IsNaN() || !exact && (less == math.MaxInt64 || less == math.MinInt64) {
 			return bsoncore.Value{}, mongoerror.New(31109, "Can't coerce out of range value %s to long", y)

@@ -261,7 +261,7 @@ func fromParts(st *state, z *zone, names []string, operands []node, iso bool) (b
 	}
 	const year = 366 * 24 * 3600
 	if seconds := parts[5]; seconds > 100_000*year || seconds < -100_000*year || parts[6]/1000 > 100_000*year || parts[6]/1000 < -100_000*year {
-		return bsoncore.Value{}, mongoerror.New(errCodeDurationOverflow, "Overflow casting from a lower-precision duration to a higher-precision duration")
+		return bsoncore.Value{}, mongoerror.New(mongoerror.DurationOverflow, "Overflow casting from a lower-precision duration to a higher-precision duration")
 	}
 	y, month, day := int(parts[0]), int(parts[1]), int(parts[2])
 	if iso {

@@ -18,11 +18,11 @@ func TestLimits(t *testing.T) {
 		name, expression string
 		code             mongoerror.Code
 	}{
-		{"a long range", `{"$range": [0, 2147483647]}`, errCodeExceededMemory},
-		{"strings that double", `{"$reduce": {"input": {"$range": [0, 60]}, "initialValue": "0123456789", "in": {"$concat": ["$$value", "$$value"]}}}`, errCodeExceededMemory},
-		{"arrays that double", `{"$reduce": {"input": {"$range": [0, 60]}, "initialValue": [1], "in": {"$concatArrays": ["$$value", "$$value"]}}}`, errCodeExceededMemory},
-		{"maps in maps", `{"$map": {"input": {"$range": [0, 10000]}, "in": {"$map": {"input": {"$range": [0, 10000]}, "in": ["$$this"]}}}}`, errCodeExceededMemory},
-		{"replacements", `{"$replaceAll": {"input": {"$reduce": {"input": {"$range": [0, 20]}, "initialValue": "aa", "in": {"$concat": ["$$value", "$$value"]}}}, "find": "a", "replacement": "0123456789012345678901234567890123456789012345678901234567890123456789"}}`, errCodeExceededMemory},
+		{"a long range", `{"$range": [0, 2147483647]}`, mongoerror.ExceededMemoryLimit},
+		{"strings that double", `{"$reduce": {"input": {"$range": [0, 60]}, "initialValue": "0123456789", "in": {"$concat": ["$$value", "$$value"]}}}`, mongoerror.ExceededMemoryLimit},
+		{"arrays that double", `{"$reduce": {"input": {"$range": [0, 60]}, "initialValue": [1], "in": {"$concatArrays": ["$$value", "$$value"]}}}`, mongoerror.ExceededMemoryLimit},
+		{"maps in maps", `{"$map": {"input": {"$range": [0, 10000]}, "in": {"$map": {"input": {"$range": [0, 10000]}, "in": ["$$this"]}}}}`, mongoerror.ExceededMemoryLimit},
+		{"replacements", `{"$replaceAll": {"input": {"$reduce": {"input": {"$range": [0, 20]}, "initialValue": "aa", "in": {"$concat": ["$$value", "$$value"]}}}, "find": "a", "replacement": "0123456789012345678901234567890123456789012345678901234567890123456789"}}`, mongoerror.ExceededMemoryLimit},
 		{"filters in filters", `{"$filter": {"input": {"$range": [0, 100000]}, "cond": {"$size": {"$filter": {"input": {"$range": [0, 100000]}, "cond": false}}}}}`, mongoerror.ExceededTimeLimit},
 		{"a result beyond 16 MiB", `{"$map": {"input": {"$range": [0, 1500000]}, "in": 1.5}}`, mongoerror.BSONObjectTooLarge},
 		{"a result that is too deep", `{"$reduce": {"input": {"$range": [0, 500]}, "initialValue": [], "in": ["$$value"]}}`, mongoerror.Overflow},

@@ -10,9 +10,6 @@ import (
 	"github.com/pandodb/pando/document/internal/number"
 )
 
-// errCodeExceededMemory is MongoDB's ExceededMemoryLimit.
-const errCodeExceededMemory mongoerror.Code = 146
-
 func parseLiteral(_ *parser, _ string, v bsoncore.Value) (node, error) { return &constant{v}, nil }
 
 // parseScript refuses the operators that run code.
@@ -108,6 +105,3 @@ func evalIsNumber(st *state, _ string, v bsoncore.Value) (bsoncore.Value, error)
 	_, ok := number.Of(v)
 	return st.boolean(ok), nil
 }
-
-// errCodeDurationOverflow is MongoDB's DurationOverflow.
-const errCodeDurationOverflow mongoerror.Code = 159

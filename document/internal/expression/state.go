@@ -98,7 +98,7 @@ func (st *state) alloc(n int) ([]byte, error) {
 }
 
 func errMemory(used int) error {
-	return mongoerror.New(errCodeExceededMemory, "expression used too much memory: %d bytes, and may use %d", used, maxBuilt)
+	return mongoerror.New(mongoerror.ExceededMemoryLimit, "expression used too much memory: %d bytes, and may use %d", used, maxBuilt)
 }
 
 // step counts a step of a loop.

@@ -74,7 +74,9 @@ const (
 	DocumentValidationFailure                 Code = 121
 	CommandFailed                             Code = 125
 	CappedPositionLost                        Code = 136
+	ExceededMemoryLimit                       Code = 146
 	ReadConcernMajorityNotEnabled             Code = 148
+	DurationOverflow                          Code = 159
 	IncompatibleCollationVersion              Code = 161
 	ViewDepthLimitExceeded                    Code = 165
 	CommandNotSupportedOnView                 Code = 166
@@ -94,6 +96,7 @@ const (
 	QueryFeatureNotAllowed                    Code = 224
 	TransactionTooOld                         Code = 225
 	CannotImplicitlyCreateCollection          Code = 227
+	MaxSubPipelineDepthExceeded               Code = 232
 	SnapshotTooOld                            Code = 239
 	ConversionFailure                         Code = 241
 	SnapshotUnavailable                       Code = 246
@@ -215,7 +218,9 @@ var names = map[Code]string{
 	DocumentValidationFailure:                 "DocumentValidationFailure",
 	CommandFailed:                             "CommandFailed",
 	CappedPositionLost:                        "CappedPositionLost",
+	ExceededMemoryLimit:                       "ExceededMemoryLimit",
 	ReadConcernMajorityNotEnabled:             "ReadConcernMajorityNotEnabled",
+	DurationOverflow:                          "DurationOverflow",
 	IncompatibleCollationVersion:              "IncompatibleCollationVersion",
 	ViewDepthLimitExceeded:                    "ViewDepthLimitExceeded",
 	CommandNotSupportedOnView:                 "CommandNotSupportedOnView",
@@ -235,6 +240,7 @@ var names = map[Code]string{
 	QueryFeatureNotAllowed:                    "QueryFeatureNotAllowed",
 	TransactionTooOld:                         "TransactionTooOld",
 	CannotImplicitlyCreateCollection:          "CannotImplicitlyCreateCollection",
+	MaxSubPipelineDepthExceeded:               "MaxSubPipelineDepthExceeded",
 	SnapshotTooOld:                            "SnapshotTooOld",
 	ConversionFailure:                         "ConversionFailure",
 	SnapshotUnavailable:                       "SnapshotUnavailable",
