@@ -143,11 +143,7 @@ func evalSubtract(st *state, name string, a, b bsoncore.Value) (bsoncore.Value, 
 	case isNullish(a) || isNullish(b):
 		return null(), nil
 	case a.Type == bsoncore.TypeDateTime && b.Type == bsoncore.TypeDateTime:
-		d := number.Subtract(number.Int64(millis(a)), number.Int64(millis(b)))
-		if d.Type() != bsoncore.TypeInt64 {
-			return bsoncore.Value{}, mongoerror.New(mongoerror.Overflow, "date overflow in %s", name)
-		}
-		return st.number(d)
+		return st.number(number.Int64(millis(a) - millis(b))) // which wraps around, as it does in MongoDB
 	case a.Type == bsoncore.TypeDateTime && second:
 		if y.IsDecimal() {
 			y = number.FromDecimal(y.Decimal().Quantize(0, number.HalfEven))
@@ -160,8 +156,8 @@ func evalSubtract(st *state, name string, a, b bsoncore.Value) (bsoncore.Value, 
 			return bsoncore.Value{}, mongoerror.New(31109, "Can't coerce out of range value %s to long", y)
 		}
 		d := number.Subtract(number.Int64(millis(a)), number.Int64(less))
-		if d.Type() != bsoncore.TypeInt64 {
-			return bsoncore.Value{}, mongoerror.New(mongoerror.Overflow, "date overflow in %s", name)
+		if d.Type() != bsoncore.TypeInt64 || less == math.MinInt64 { // which is no other number's negative
+			return bsoncore.Value{}, mongoerror.New(mongoerror.DurationOverflow, "date overflow in %s", name)
 		}
 		ms, _ := d.Int64()
 		return st.date(ms)

@@ -148,7 +148,11 @@ func toString(st *state, v bsoncore.Value) (bsoncore.Value, error) {
 	case bsoncore.TypeBoolean:
 		return st.text(strconv.FormatBool(Truthy(v)))
 	case bsoncore.TypeDateTime:
-		return st.text(isoDate(millis(v)))
+		s, err := isoDate(millis(v))
+		if err != nil {
+			return bsoncore.Value{}, err
+		}
+		return st.text(s)
 	case bsoncore.TypeObjectID:
 		id, _ := v.ObjectIDOK()
 		return st.text(hex.EncodeToString(id[:]))
@@ -254,7 +258,11 @@ func narrow(n number.Number, target bsoncore.Type) (number.Number, error) {
 	case n.IsInf():
 		return n, failure("Attempt to convert infinity value to integer type in $convert with no onError value")
 	}
-	i, exact := n.Int64()
+	whole := n
+	if n.IsDecimal() { // without its fraction it may fit
+		whole = number.FromDecimal(n.Decimal().Quantize(0, number.Truncate))
+	}
+	i, exact := whole.Int64()
 	f := n.Float64()
 	beyond := n.Type() == bsoncore.TypeDouble && target == bsoncore.TypeInt32 && (f > math.MaxInt32 || f < math.MinInt32) // with its fraction
 	if beyond || !exact && (i == math.MaxInt64 || i == math.MinInt64) || target == bsoncore.TypeInt32 && i != int64(int32(i)) {

@@ -109,7 +109,7 @@ func appendDate(b []byte, t time.Time, format string) ([]byte, error) {
 				name = "$isoWeekYear"
 			}
 			if year = datePart(name, t); year < 0 || year > mostYear {
-				return nil, mongoerror.New(18537, "Could not convert date to string: date component was outside the supported range of 0-9999: %d", year)
+				return nil, yearBeyond(year)
 			}
 			b = fmt.Appendf(b, "%04d", year)
 		case 'z', 'Z':
@@ -229,4 +229,9 @@ func dateFromString(st *state, z *zone, operands []node) (bsoncore.Value, error)
 		return bsoncore.Value{}, err
 	}
 	return st.date(ms)
+}
+
+// yearBeyond is the error of a date that is to become text, and has a year that text cannot have.
+func yearBeyond(year int) error {
+	return mongoerror.New(18537, "Could not convert date to string: date component was outside the supported range of 0-9999: %d", year)
 }

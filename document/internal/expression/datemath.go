@@ -80,43 +80,62 @@ func parseDateAdd(p *parser, name string, v bsoncore.Value) (node, error) {
 			}
 			amount = -amount
 		}
+		if most := maxUnits(unit); amount > most || amount < -most {
+			return bsoncore.Value{}, mongoerror.New(5976500, "invalid %s 'amount' parameter value: %d %s", name, amount, unit)
+		}
 		sum, ok := dateAdd(ms, amount, unit, location)
-		if !ok {
-			return bsoncore.Value{}, mongoerror.New(5166406, "%s overflowed", name)
+		switch {
+		case !ok && unit == "millisecond":
+			return bsoncore.Value{}, mongoerror.New(mongoerror.DurationOverflow, "%s overflowed", name)
+		case !ok:
+			return bsoncore.Value{}, mongoerror.New(errCodeDateOverflow, "%s overflowed", name)
 		}
 		return st.date(sum)
 	}})
 }
 
-// maxUnits bounds an amount such that the calculation cannot overflow.
+// errCodeDateOverflow is of calculations that lead beyond the dates there are.
+const errCodeDateOverflow mongoerror.Code = 5166406
+
+// maxUnits is how many units MongoDB takes for an amount: about as many as there are between the first date and the last.
 func maxUnits(unit string) int64 {
+	const days = math.MaxUint64/(24*3600*1000) + 1
 	if m := monthsOf(unit); m > 0 {
-		return math.MaxInt32 * 12 / m
+		return (days/365+1)*12/m - 1
 	}
-	return math.MaxInt64 / ofUnit(unit)
+	switch unit {
+	case "millisecond":
+		return math.MaxInt64
+	case "week", "day":
+		return days/(ofUnit(unit)/ofUnit("day")) - 1
+	}
+	return days*(ofUnit("day")/ofUnit(unit)) - 1
+}
+
+// milliseconds returns a moment in milliseconds since 1970; ok is false for one that no date can be.
+func milliseconds(t time.Time) (ms int64, ok bool) {
+	ms = t.UnixMilli()
+	return ms, floorDiv(ms, 1000) == t.Unix()
 }
 
 // dateAdd adds calendar units by the clock of the zone, and those below a day as they are.
 func dateAdd(ms, amount int64, unit string, location *time.Location) (int64, bool) {
-	if amount > maxUnits(unit) || amount < -maxUnits(unit) {
-		return 0, false
-	}
 	t := at(ms, location)
 	if months := monthsOf(unit) * amount; months != 0 {
 		total := int64(t.Year())*12 + int64(t.Month()) - 1 + months
 		year, month := floorDiv(total, 12), total-floorDiv(total, 12)*12+1
-		if year > math.MaxInt32/10 || year < math.MinInt32/10 {
-			return 0, false
-		}
 		lastDay := time.Date(int(year), time.Month(month)+1, 0, 0, 0, 0, 0, time.UTC).Day()
-		return onDay(int(year), int(month), min(t.Day(), lastDay), t).UnixMilli(), true
+		return milliseconds(onDay(int(year), int(month), min(t.Day(), lastDay), t))
 	}
 	if unit == "day" || unit == "week" {
 		days := amount * (ofUnit(unit) / ofUnit("day"))
-		if days > math.MaxInt32 || days < math.MinInt32 {
+		if days != int64(int(days)) {
 			return 0, false
 		}
-		return onDay(t.Year(), int(t.Month()), t.Day()+int(days), t).UnixMilli(), true
+		return milliseconds(onDay(t.Year(), int(t.Month()), t.Day()+int(days), t))
+	}
+	if length := ofUnit(unit); amount > math.MaxInt64/length || amount < math.MinInt64/length {
+		return 0, false
 	}
 	n, ok := number.AddExact(number.Int64(ms), number.Int64(amount*ofUnit(unit)))
 	sum, _ := n.Int64()
@@ -261,9 +280,9 @@ func parseDateTrunc(p *parser, name string, v bsoncore.Value) (node, error) {
 		if err != nil {
 			return bsoncore.Value{}, err
 		}
-		truncated, ok := dateTrunc(ms, size, unit, location, first)
-		if !ok {
-			return bsoncore.Value{}, mongoerror.New(5439005, "%s overflowed", name)
+		truncated, code := dateTrunc(ms, size, unit, location, first)
+		if code != 0 {
+			return bsoncore.Value{}, mongoerror.New(code, "%s overflowed", name)
 		}
 		return st.date(truncated)
 	}})
@@ -284,18 +303,29 @@ func binSize(name string, n node, v bsoncore.Value) (int64, error) {
 	return size, nil
 }
 
-// dateTrunc returns the begin of the bin; bins are counted from the begin of the year 2000 by the clock of the zone.
-func dateTrunc(ms, size int64, unit string, location *time.Location, first time.Weekday) (int64, bool) {
-	const referenceYear = 2000
+// dateTrunc returns the begin of the bin; bins are counted from the begin of the year 2000 by the clock of the zone. code is that of the
+// error when they are too large, or the bin begins before the first date there is.
+func dateTrunc(ms, size int64, unit string, location *time.Location, first time.Weekday) (begin int64, code mongoerror.Code) {
+	const (
+		referenceYear = 2000
+		binTooLarge   = mongoerror.Code(5439005)
+		tooEarly      = mongoerror.Code(5439000)
+	)
+	dated := func(t time.Time) (int64, mongoerror.Code) {
+		if ms, ok := milliseconds(t); ok {
+			return ms, 0
+		}
+		return 0, errCodeDateOverflow
+	}
 	t := at(ms, location)
 	if m := monthsOf(unit); m > 0 {
 		if size > math.MaxInt32 {
-			return 0, false
+			return 0, binTooLarge
 		}
 		months := int64(t.Year()-referenceYear)*12 + int64(t.Month()) - 1
 		months = floorDiv(months, m*size) * m * size
 		year := floorDiv(months, 12)
-		return readOnClock(int(referenceYear+year), int(months-year*12+1), 1, 0, 0, 0, 0, location).UnixMilli(), true
+		return dated(readOnClock(int(referenceYear+year), int(months-year*12+1), 1, 0, 0, 0, 0, location))
 	}
 	if unit == "day" || unit == "week" {
 		reference := dayNumber(time.Date(referenceYear, 1, 1, 0, 0, 0, 0, time.UTC))
@@ -303,24 +333,27 @@ func dateTrunc(ms, size int64, unit string, location *time.Location, first time.
 			// The first such weekday at or after the begin of the year.
 			reference += (int64(first) - int64(time.Saturday) + 7) % 7
 			if size > math.MaxInt32 {
-				return 0, false
+				return 0, binTooLarge
 			}
 			size *= 7
 		}
 		if size > math.MaxInt32 {
-			return 0, false
+			return 0, binTooLarge
 		}
 		days := floorDiv(dayNumber(t)-reference, size)*size + reference
-		return readOnClock(1970, 1, 1+int(days), 0, 0, 0, 0, location).UnixMilli(), true
+		return dated(readOnClock(1970, 1, 1+int(days), 0, 0, 0, 0, location))
 	}
 	if size > math.MaxInt64/ofUnit(unit) {
-		return 0, false
+		return 0, binTooLarge
 	}
 	length := ofUnit(unit) * size
 	reference := time.Date(referenceYear, 1, 1, 0, 0, 0, 0, location).UnixMilli()
+	if ms < math.MinInt64+reference {
+		return 0, tooEarly
+	}
 	bins := floorDiv(ms-reference, length)
 	if bins < 0 && length > math.MaxInt64/-bins {
-		return 0, false
+		return 0, binTooLarge
 	}
-	return reference + bins*length, true
+	return reference + bins*length, 0
 }

@@ -235,6 +235,9 @@ func parseSwitch(p *parser, name string, v bsoncore.Value) (node, error) {
 	if len(operands) == 0 {
 		return nil, mongoerror.New(40068, "%s requires at least one branch.", name)
 	}
+	if byDefault == nil && neverTrue(operands) {
+		p.later(mongoerror.New(40069, "Cannot execute a switch statement where all the cases evaluate to false without a default"))
+	}
 	return p.fold(&lazy{append(operands, byDefault), func(st *state, operands []node) (bsoncore.Value, error) {
 		last := len(operands) - 1
 		for i := 0; i < last; i += 2 {
@@ -252,6 +255,16 @@ func parseSwitch(p *parser, name string, v bsoncore.Value) (node, error) {
 		}
 		return operands[last].eval(st)
 	}})
+}
+
+// neverTrue reports whether the cases of all branches are constants, and false.
+func neverTrue(branches []node) bool {
+	for i := 0; i < len(branches); i += 2 {
+		if v, ok := isConstant(branches[i]); !ok || Truthy(v) {
+			return false
+		}
+	}
+	return true
 }
 
 func (p *parser) branches(name string, v bsoncore.Value) ([]node, error) {

@@ -76,7 +76,8 @@ func coerce(name string, v bsoncore.Value) ([]byte, error) {
 	case 0, bsoncore.TypeNull, bsoncore.TypeUndefined:
 		return nil, nil
 	case bsoncore.TypeDateTime:
-		return []byte(isoDate(millis(v))), nil
+		s, err := isoDate(millis(v))
+		return []byte(s), err
 	case bsoncore.TypeTimestamp:
 		seconds, increment, _ := v.TimestampOK()
 		return fmt.Appendf(time.Unix(int64(seconds), 0).UTC().AppendFormat(nil, "Jan _2 15:04:05"), ":%d", increment), nil
@@ -104,9 +105,13 @@ func numberText(n number.Number) string {
 	}
 }
 
-// isoDate writes a date as $toString does.
-func isoDate(ms int64) string {
-	return time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.000Z")
+// isoDate writes a date as $toString does, which has no more than four digits for a year.
+func isoDate(ms int64) (string, error) {
+	t := time.UnixMilli(ms).UTC()
+	if t.Year() < 0 || t.Year() > 9999 {
+		return "", yearBeyond(t.Year())
+	}
+	return t.Format("2006-01-02T15:04:05.000Z"), nil
 }
 
 // evalCase is $toLower and $toUpper: of ASCII letters only.

@@ -44,7 +44,7 @@ func (z *zone) of(v bsoncore.Value, present bool) (location *time.Location, ok b
 // loadZone finds a zone by its Olson name, or makes one of an offset: +hh, +hhmm or +hh:mm.
 func loadZone(name string) (*time.Location, error) {
 	unknown := mongoerror.New(40485, "unrecognized time zone identifier: \"%s\"", name)
-	if name == "" || strings.EqualFold(name, "local") {
+	if name == "" || strings.EqualFold(name, "local") || isNoZone(name) {
 		return nil, unknown
 	}
 	if name[0] == '+' || name[0] == '-' {
@@ -54,7 +54,7 @@ func loadZone(name string) (*time.Location, error) {
 		}
 		return time.FixedZone(name, offset), nil
 	}
-	if name == "UTC" || name == "GMT" || name == "Z" {
+	if name == "UTC" || name == "GMT" {
 		return time.UTC, nil
 	}
 	location, err := time.LoadLocation(name)
@@ -62,6 +62,11 @@ func loadZone(name string) (*time.Location, error) {
 		return nil, unknown
 	}
 	return location, nil
+}
+
+// isNoZone reports whether a name is none of a zone, though systems have a file of that name with what is a zone elsewhere.
+func isNoZone(name string) bool {
+	return name == "posixrules" || name == "localtime" || strings.HasPrefix(name, "posix/") || strings.HasPrefix(name, "right/")
 }
 
 // zoneOffset reads an offset in seconds.
