@@ -100,7 +100,9 @@ func refuseWhole(doc []byte) error {
 			return nil
 		}
 		switch name := string(e.Name); name {
-		case "$expr", "$where", "$text":
+		case "$where", "$text":
+			return mongoerror.New(mongoerror.BadValue, "%s is not allowed in this context", name)
+		case "$expr":
 			return mongoerror.New(mongoerror.QueryFeatureNotAllowed, "%s is not allowed in this context", name)
 		case "$and", "$or", "$nor":
 			if e.Value.Type != bsoncore.TypeArray {

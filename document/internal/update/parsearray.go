@@ -1,6 +1,7 @@
 package update
 
 import (
+	"slices"
 	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
@@ -67,11 +68,16 @@ func (op *operation) parsePush(v bsoncore.Value) error {
 		return nil
 	}
 	c := new(pushClauses)
+	var seen []string
 	for s := path.PlacesOf(v.Data); ; {
 		e, ok := s.Next()
 		if !ok {
 			break
 		}
+		if slices.Contains(seen, string(e.Name)) {
+			return mongoerror.New(mongoerror.BadValue, "Only one %s is supported.", e.Name)
+		}
+		seen = append(seen, string(e.Name))
 		var err error
 		switch string(e.Name) {
 		case "$each":

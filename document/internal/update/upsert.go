@@ -5,6 +5,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 
+	"github.com/pandodb/pando/document/internal/mongoerror"
 	"github.com/pandodb/pando/document/internal/path"
 	"github.com/pandodb/pando/document/internal/query"
 )
@@ -54,6 +55,9 @@ func (u *Update) base(equalities bsoncore.Document) (bsoncore.Document, error) {
 			break
 		}
 		name := string(e.Name)
+		if name == "" {
+			return nil, mongoerror.New(mongoerror.IllegalOperation, "Cannot call setValue on the root object")
+		}
 		components := strings.Split(name, ".")
 		if len(components) > maxComponents {
 			return nil, tooDeep()
