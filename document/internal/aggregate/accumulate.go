@@ -29,13 +29,13 @@ type accumulation struct {
 
 // accumulation parses {$op: argument}, of a $group or over a window.
 func (p *parser) accumulation(field, op string, v value, window bool) (*accumulation, error) {
+	if v.Type == bsoncore.TypeArray && !window { // of an operator that nobody knows, too
+		return nil, mongoerror.New(mongoerror.Code(40237), "The %s accumulator is a unary operator", op)
+	}
 	a := &accumulation{field: field, op: op, collation: p.o.Collation}
 	var err error
 	switch op {
 	case "$sum", "$avg", "$min", "$max", "$first", "$last", "$push", "$addToSet", "$stdDevPop", "$stdDevSamp", "$mergeObjects":
-		if v.Type == bsoncore.TypeArray && !window {
-			return nil, mongoerror.New(mongoerror.Code(40237), "The %s accumulator is a unary operator", op)
-		}
 		a.argument, err = expression.Parse(v, p.o.expression())
 	case "$count":
 		if v.Type != bsoncore.TypeEmbeddedDocument || len(v.Data) > bsoncore.EmptyDocumentLength {

@@ -8,6 +8,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 
 	"github.com/pandodb/pando/document/internal/mongoerror"
+	"github.com/pandodb/pando/document/internal/number"
 	"github.com/pandodb/pando/document/internal/path"
 	"github.com/pandodb/pando/document/internal/scratch"
 	"github.com/pandodb/pando/document/internal/sortkey"
@@ -123,11 +124,14 @@ func parseSample(spec value) (stage, error) {
 		if e.Key() != "size" {
 			return nil, mongoerror.New(mongoerror.Code(28748), "unrecognized option to $sample: %s", e.Key())
 		}
-		f, ok := float(e.Value())
+		n, ok := number.Of(e.Value())
 		if !ok {
 			return nil, mongoerror.New(mongoerror.Code(28746), "size argument to $sample must be a number")
 		}
-		if s.size = int64(f); s.size < 0 {
+		if n.IsDecimal() {
+			n = number.FromDecimal(n.Decimal().Quantize(0, number.HalfEven))
+		}
+		if s.size, _ = n.Int64(); s.size < 0 { // beyond the range it is the end of that
 			return nil, mongoerror.New(mongoerror.Code(28747), "size argument to $sample must not be negative")
 		}
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/pandodb/pando/document/internal/expression"
 	"github.com/pandodb/pando/document/internal/mongoerror"
+	"github.com/pandodb/pando/document/internal/notation"
 	"github.com/pandodb/pando/document/internal/path"
 	"github.com/pandodb/pando/document/internal/projection"
 	"github.com/pandodb/pando/document/internal/query"
@@ -36,6 +37,9 @@ func checkFilter(filter []byte) error {
 	for name, v, ok := it.Next(); ok; name, v, ok = it.Next() {
 		switch string(name) {
 		case "$near", "$nearSphere", "$geoNear":
+			if v.Type != bsoncore.TypeEmbeddedDocument && v.Type != bsoncore.TypeArray {
+				return mongoerror.New(mongoerror.BadValue, "near must be first in: %s", notation.Element(string(name), v))
+			}
 			return mongoerror.New(mongoerror.Code(5626500), "$geoNear, $near, and $nearSphere are not allowed in this context")
 		case "$where":
 			return mongoerror.New(mongoerror.BadValue, "$where is not allowed in this context")

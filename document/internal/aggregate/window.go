@@ -9,6 +9,7 @@ import (
 	"github.com/pandodb/pando/document/internal/expression"
 	"github.com/pandodb/pando/document/internal/mongoerror"
 	"github.com/pandodb/pando/document/internal/number"
+	"github.com/pandodb/pando/document/internal/order"
 	"github.com/pandodb/pando/document/internal/path"
 	"github.com/pandodb/pando/document/internal/sortkey"
 )
@@ -299,7 +300,7 @@ func (b *bounds) ordered() error {
 	if b.lower.unbounded || b.upper.unbounded {
 		return nil
 	}
-	if !b.ranged && b.lower.offset > b.upper.offset || b.ranged && number.Subtract(b.upper.delta, b.lower.delta).Sign() < 0 {
+	if !b.ranged && b.lower.offset > b.upper.offset || b.ranged && order.Compare(b.lower.delta.Value(), b.upper.delta.Value(), nil) > 0 {
 		return mongoerror.New(mongoerror.Code(5339900), "Lower bound must not exceed upper bound")
 	}
 	return nil

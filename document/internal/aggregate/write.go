@@ -83,6 +83,9 @@ func notTarget() error {
 
 func (s *outStage) open(_ context.Context, x *run, in Cursor) (Cursor, error) {
 	return &lazyCursor{in: in, start: func(ctx context.Context) (Cursor, error) {
+		if strings.Contains(s.collection, "$") { // MongoDB finds it out when it asks for the options that the target has
+			return nil, mongoerror.New(mongoerror.IllegalOperation, "error with target namespace: Invalid collection name: %s", s.collection)
+		}
 		return new(listCursor), x.env.Replace(ctx, s.database, s.collection, in)
 	}}, nil
 }
