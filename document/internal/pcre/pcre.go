@@ -27,7 +27,16 @@ const (
 // ErrLimit is of a match that takes too long, or too much memory.
 var ErrLimit = errors.New("the limits of time or memory for patterns with lookaround or backreferences are exceeded")
 
-var errTwice = errors.New("two named subpatterns have the same name")
+// deepest is how many groups may lie in one another.
+const deepest = 249
+
+// Why PCRE does not take patterns that engines of ours would.
+var (
+	errTwice           = errors.New("two named subpatterns have the same name")
+	errNesting         = errors.New("parentheses are too deeply nested")
+	errRepetition      = errors.New("number too big in {} quantifier")
+	errRepetitionOrder = errors.New("numbers out of order in {} quantifier")
+)
 
 // Pattern is a compiled pattern. It is safe for concurrent use.
 type Pattern struct {

@@ -59,10 +59,20 @@ func TestWhatIsNoPattern(t *testing.T) {
 		"[a": "missing terminating ]", "[z-a]": "range out of order",
 		"[[:x:]]": "unknown POSIX class name", "[[:^x:]]": "unknown POSIX class name", "[[::]]": "unknown POSIX class name",
 		"[[.x.]]": "POSIX collating elements", "[=x=]": "POSIX collating elements", "[:alpha:]": "POSIX named classes are supported only within a class",
-		strings.Repeat("a", LongestPattern+1): "too large",
+		"a{1,70000}": "number too big in {}", "a{65536,}": "number too big in {}", "(?=a{70000})": "number too big in {}", "a{5,1}": "numbers out of order",
+		strings.Repeat("a", LongestPattern+1):                             "too large",
+		strings.Repeat("(?:", deepest+1) + strings.Repeat(")", deepest+1): "too deeply nested",
+		strings.Repeat("(?=", deepest+1) + strings.Repeat(")", deepest+1): "too deeply nested",
 	} {
 		if _, err := Compile(pattern, ""); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("/%.20s/: %v, want %q", pattern, err, says)
+		}
+	}
+	for _, pattern := range []string{
+		"a{65535}", "a{,70000}", "a{1,70000", "[a{70000}]", `a\{70000}`, strings.Repeat("(", deepest) + strings.Repeat(")", deepest), strings.Repeat("(a)", deepest+1),
+	} {
+		if _, err := Compile(pattern, ""); err != nil {
+			t.Errorf("/%.20s/: %v", pattern, err)
 		}
 	}
 	p, err := Compile(`(a+)+\1$`, "")

@@ -2,6 +2,7 @@ package pcre
 
 import (
 	"fmt"
+	"math"
 	"regexp"
 	"strconv"
 	"strings"
@@ -19,6 +20,7 @@ type translator struct {
 	out    strings.Builder
 	begins bool // there is a ^
 	ends   bool // the end is written as an optional newline
+	depth  int  // groups that are open
 	names  map[string]bool
 	// refused is why PCRE does not take the pattern.
 	refused error
@@ -40,7 +42,7 @@ const (
 // translate returns the pattern for the engine. ok is false when it needs the backtracking one.
 func (t *translator) translate() (pattern string, ok bool) {
 	t.out.Reset()
-	t.at, t.names, t.refused = 0, map[string]bool{}, nil
+	t.at, t.depth, t.names, t.refused = 0, 0, map[string]bool{}, nil
 	for strings.HasPrefix(t.src[t.at:], "(*UTF8)") || strings.HasPrefix(t.src[t.at:], "(*UTF)") {
 		t.at += strings.IndexByte(t.src[t.at:], ')') + 1
 	}
@@ -61,6 +63,12 @@ func (t *translator) step() bool {
 		return t.bracket()
 	case '(':
 		return t.group()
+	case ')':
+		t.depth--
+		t.out.WriteByte(c)
+		t.at++
+	case '{':
+		t.repetition()
 	case '$':
 		return t.dollar()
 	case '^':
@@ -87,6 +95,29 @@ func (t *translator) step() bool {
 	}
 	return true
 }
+
+// repetition copies what begins {n}, {n,} and {n,m}, and refuses numbers that PCRE does not take.
+func (t *translator) repetition() {
+	bounds, _, ended := strings.Cut(t.src[t.at+1:], "}")
+	least, most, _ := strings.Cut(bounds, ",")
+	if ended && isNumber(least) && (most == "" || isNumber(most)) {
+		low, err := strconv.ParseUint(least, 10, 16)
+		if most == "" {
+			most = strconv.Itoa(math.MaxUint16)
+		}
+		high, also := strconv.ParseUint(most, 10, 16)
+		switch {
+		case err != nil || also != nil:
+			t.refused = errRepetition
+		case low > high:
+			t.refused = errRepetitionOrder
+		}
+	}
+	t.out.WriteByte('{')
+	t.at++
+}
+
+func isNumber(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
 
 // escape translates \ and what follows, outside of a class.
 func (t *translator) escape() bool {
@@ -310,6 +341,9 @@ func (t *translator) group() bool {
 	}
 	t.out.WriteByte('(')
 	t.at++
+	if t.depth++; t.depth > deepest {
+		t.refused = errNesting
+	}
 	if strings.HasPrefix(rest, "(*") {
 		return false
 	}
