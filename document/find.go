@@ -192,6 +192,9 @@ func (c *Collection) parseFind(filter any, o *FindOptions) (*findQuery, error) {
 	if q.Max, err = toOptional(q.options.Max); err != nil {
 		return nil, err
 	}
+	if len(q.Min) > len(emptyDocument()) && len(q.Max) > len(emptyDocument()) && !sameFields(q.Min, q.Max) {
+		return nil, mongoerror.New(mongoerror.Code(51176), "min and max must have the same field names")
+	}
 	if q.Skip, q.Limit = q.options.Skip, q.options.Limit; q.Skip < 0 {
 		return nil, mongoerror.New(mongoerror.BadValue, "Skip value must be non-negative, but received: %d", q.Skip)
 	}

@@ -1,6 +1,7 @@
 package mongo
 
 import (
+	"strings"
 	"testing"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -133,11 +134,15 @@ func TestNamesThatNoCollectionCanHave(t *testing.T) {
 			cmd("findAndModify", name, "update", bson.D{}, "upsert", true),
 			cmd("createIndexes", name, "indexes", bson.A{bson.D{{Key: "key", Value: bson.D{{Key: "a", Value: 1}}}, {Key: "name", Value: "a"}}}),
 			cmd("create", "view", "viewOn", name, "pipeline", bson.A{}),
-			cmd("aggregate", "there", "pipeline", stage("$out", name), "cursor", bson.D{}),
 			cmd("aggregate", "there", "pipeline", stage("$merge", name), "cursor", bson.D{}),
 		} {
 			c.refused("d", command, int32(codeInvalidNamespace))
 		}
+		out := int32(codeInvalidNamespace)
+		if strings.Contains(name, "$") {
+			out = int32(codeIllegalOperation) // $out asks for the options of its target before anything looks at the name
+		}
+		c.refused("d", cmd("aggregate", "there", "pipeline", stage("$out", name), "cursor", bson.D{}), out)
 		c.refused("admin", cmd("renameCollection", "d.there", "to", "d."+name), int32(codeInvalidNamespace))
 	}
 }

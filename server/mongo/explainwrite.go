@@ -20,6 +20,9 @@ func (r *request) explainWrite(verbosity string) (bsoncore.Document, error) {
 	if len(list) != 1 {
 		return nil, document.NewError(codeInvalidLength, "explained write batches must be of size 1")
 	}
+	if err := r.refused[0]; err != nil {
+		return nil, err
+	}
 	c, err := r.collection()
 	if err != nil {
 		return nil, err

@@ -43,7 +43,8 @@ type request struct {
 	retryable   bool // a retryable write
 	failed      bool // a statement has: the answer tells of it
 	statement   statementNumbers
-	unheard     bool // the client is not to hear of the outcome
+	refused     map[int]error // statements of an update or delete by their numbers, and why
+	unheard     bool          // the client is not to hear of the outcome
 	txn         *transaction
 	at          *document.Snapshot // of readConcern snapshot outside of a transaction
 	atTime      bson.Timestamp

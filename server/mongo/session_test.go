@@ -95,6 +95,7 @@ func TestFailedStatementsEndTransactions(t *testing.T) {
 		{cmd("insert", "c", "documents", bson.A{cmd("_id", 3), cmd("_id", 1), cmd("_id", 4), cmd("_id", 2)}), 1, 11000},
 		{cmd("insert", "c", "documents", bson.A{cmd("_id", 3), cmd("_id", 1), cmd("_id", 4), cmd("_id", 2)}, "ordered", false), 1, 11000},
 		{cmd("update", "c", "updates", bson.A{statement, statement}, "ordered", false), 0, 66},
+		{cmd("update", "c", "updates", bson.A{cmd("q", bson.D{}, "u", bson.D{}, "c", bson.D{})}), 0, 51198},
 		{cmd("delete", "c", "deletes", bson.A{cmd("q", cmd("_id", 1), "limit", 1), cmd("q", cmd("$unheard", 1), "limit", 1)}), 1, 2},
 		{cmd("insert", "v", "documents", bson.A{cmd("_id", 3)}), 0, 166},
 	} {

@@ -68,8 +68,19 @@ func (r *request) carryOutEach(c *document.Collection, list []document.Statement
 	return failed
 }
 
+// refuse notes that a statement fails when its turn comes, while others are carried out.
+func (r *request) refuse(i int, err error) {
+	if r.refused == nil {
+		r.refused = map[int]error{}
+	}
+	r.refused[i] = err
+}
+
 // oneByOne reports whether something has to be looked at before and after each statement.
 func (r *request) oneByOne(list []document.Statement) bool {
+	if r.refused != nil {
+		return true
+	}
 	if len(list) == 1 || r.txn != nil || !r.retryable {
 		return len(list) == 1 || r.txn != nil
 	}
@@ -83,6 +94,9 @@ func (r *request) oneByOne(list []document.Statement) bool {
 
 // carryOutOne carries out one statement, unless it was carried out before.
 func (r *request) carryOutOne(c *document.Collection, i int, s *document.Statement, w *writeResult) (*document.UpdateResult, error) {
+	if err := r.refused[i]; err != nil {
+		return nil, err
+	}
 	before, err := r.repeated(i, w)
 	if err != nil {
 		return nil, err

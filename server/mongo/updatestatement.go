@@ -77,7 +77,8 @@ func (r *request) parseUpdate(s *document.Statement, i int, doc bsoncore.Documen
 		return missingField("update.updates.u")
 	}
 	if constants.Type != 0 && update.Type != bson.TypeArray {
-		return document.NewError(document.Code(51198), "Constant values may only be specified for pipeline updates")
+		r.refuse(i, document.NewError(document.Code(51198), "Constant values may only be specified for pipeline updates"))
+		constants = bson.RawValue{}
 	}
 	s.Filter, s.Update = filter, update
 	if constants.Type != 0 {

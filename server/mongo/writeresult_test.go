@@ -86,3 +86,24 @@ func TestWhatRetriedWritesAnswer(t *testing.T) {
 		}
 	}
 }
+
+// TestConstantsWithoutAPipeline: a statement that has constants, and nothing that could use them, fails alone. The others are carried out, or
+// with ordered those in front of it.
+func TestConstantsWithoutAPipeline(t *testing.T) {
+	c := filled(t, 3, &Options{})
+	count := func(id int) bson.D { return cmd("q", cmd("_id", id), "u", cmd("$inc", cmd("n", 1))) }
+	list := bson.A{count(0), with(count(1), "c", cmd("x", 1)), count(2)}
+	for _, test := range []struct {
+		ordered  bool
+		modified int32
+	}{{false, 2}, {true, 1}} {
+		reply := c.must("d", cmd("update", "c", "updates", list, "ordered", test.ordered))
+		errs, _ := reply.Lookup("writeErrors").Array().Values()
+		if len(errs) != 1 || errs[0].Document().Lookup("index").Int32() != 1 || errs[0].Document().Lookup("code").Int32() != 51198 {
+			t.Errorf("ordered %v: %s", test.ordered, reply)
+		}
+		if n := reply.Lookup("nModified").Int32(); n != test.modified {
+			t.Errorf("ordered %v: %d are modified, not %d", test.ordered, n, test.modified)
+		}
+	}
+}
