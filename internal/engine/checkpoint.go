@@ -263,9 +263,18 @@ func (s *settlement) apply(ks *Keyspace) error {
 	if err != nil {
 		return err
 	}
+	var stretch *layout.Stretch
+	if s.work.rewrite {
+		stretch = &layout.Stretch{Enough: func(bytes int64) bool {
+			if s.work.progress != nil {
+				s.work.progress(bytes)
+			}
+			return false
+		}}
+	}
 	fresh, err := e.layouts[ks.Layout].Apply(s.ctx, old, ranges, changes, s.writer, layout.ApplyOptions{
 		Now: e.Now(), Codec: codec, Dictionary: dictionary, LeafBytes: int(ks.LeafBytes), NoFilters: ks.NoFilters,
-		Victims: s.victims, Rewrite: s.work.rewrite, Progress: s.work.progress,
+		Victims: s.victims, Rewrite: stretch,
 	})
 	if err = cmp.Or(err, changes.err, changes.failed); err != nil {
 		return err

@@ -61,10 +61,20 @@ type ApplyOptions struct {
 	// Victims are the segments that are being emptied: every blob of the layout that lies in one is written anew. Values
 	// apart are not moved.
 	Victims *segment.Set
-	// Rewrite folds all deltas, fills all leaves and writes everything anew.
-	Rewrite bool
-	// Progress is told the number of bytes read or written since it was last called.
-	Progress func(bytes int64)
+	// Rewrite is the part of the keyspace of which all deltas are folded, all leaves filled, and everything is written anew; nil: none.
+	Rewrite *Stretch
+}
+
+// Stretch is a part of a keyspace that an Apply writes anew. What is large is so written in several Applies, between which others settle.
+type Stretch struct {
+	// From is where it begins: what the stretch before it had for Next, nil for the start of the keyspace. Only the layout knows what the
+	// bytes mean. There may have been other Applies since.
+	From []byte
+	// Enough is told, leaf by leaf or page by page, how many stored bytes have been replaced since it was last asked. Where it answers true
+	// the stretch ends as soon as that is sensible. It may be nil: then it goes on to the end of the keyspace.
+	Enough func(bytes int64) bool
+	// Next is filled in by an Apply that succeeds: where the next stretch begins, always behind From, or nil at the end of the keyspace.
+	Next []byte
 }
 
 // Scratch holds the buffers of reads outside of the cache, so that they allocate nothing once they have grown. The zero

@@ -28,9 +28,12 @@ type applier struct {
 	buf     segment.Buffer
 	page    pageWriter
 	out     replaced
-	failed  error // what is to be freed cannot be read: nothing of the outcome counts
-	damaged bool  // env.Damaged has been told
-	wrong   bool  // a slot had a wrong number of entries, so the root may have one
+	failed  error  // what is to be freed cannot be read: nothing of the outcome counts
+	damaged bool   // env.Damaged has been told
+	wrong   bool   // a slot had a wrong number of entries, so the root may have one
+	renew   bool   // the stretch that is written anew has not ended
+	from    uint64 // the first hash in it
+	renewal int64  // bytes that were replaced in it since somebody was told
 }
 
 // Apply implements layout.Layout.
@@ -46,7 +49,10 @@ func (h *Hash) Apply(ctx context.Context, r layout.Root, ranges []layout.Range, 
 	o.MaxDeltas = min(o.MaxDeltas, deltasMost)
 	a := &applier{ctx: ctx, root: hr, w: w, o: o, chunk: h.takeChunk()}
 	hr.leaving.Store(true)
-	err := a.run(ranges, changes)
+	err := a.beginStretch()
+	if err == nil {
+		err = a.run(ranges, changes)
+	}
 	h.keepChunk(a.chunk)
 	if err != nil || a.root == hr {
 		hr.leaving.Store(false)
@@ -79,14 +85,14 @@ func (a *applier) run(ranges []layout.Range, changes layout.Changes) error {
 		if err != nil {
 			return err
 		}
-		if !more && !(first && (len(ranges) > 0 || !a.o.Victims.Empty() || a.o.Rewrite)) {
+		if !more && !(first && (len(ranges) > 0 || !a.o.Victims.Empty() || a.renew)) {
 			break
 		}
 		a.ranges = ranges
 		if err := a.pass(); err != nil {
 			return err
 		}
-		ranges, a.o.Victims, a.o.Rewrite = nil, nil, false // that was done to all there was
+		ranges, a.o.Victims, a.renew = nil, nil, false // that was done to all there was
 	}
 	if a.failed != nil {
 		return a.failed
@@ -103,9 +109,6 @@ func (a *applier) pass() error {
 	a.next, a.wrong = 0, false
 	old := a.root
 	r := &root{hash: old.hash, env: old.env, keyspace: old.keyspace, depth: depth, count: count, open: old.open, apart: old.apart, expiry: old.expiry}
-	if a.o.Rewrite {
-		r.open, r.apart, r.expiry = false, false, 0
-	}
 	if depth != old.depth {
 		err = a.regrow(r)
 	} else {
@@ -115,6 +118,11 @@ func (a *applier) pass() error {
 		return err
 	}
 	a.root = r
+	if a.renew {
+		if err := a.sumUp(); err != nil {
+			return err
+		}
+	}
 	if r.count <= 0 || a.wrong {
 		if err := a.recount(); err != nil {
 			return err
@@ -215,21 +223,22 @@ func (a *applier) same(r *root) error {
 func (a *applier) group(r *root, old *group, g int) (*group, error) {
 	first := uint64(g) * groupSlots
 	slots := slotsOf(r.depth)
-	whole := a.o.Rewrite || !a.o.Victims.Empty() || len(a.ranges) > 0
+	anew := a.renews(r.depth, first+uint64(slots)-1)
+	whole := anew || !a.o.Victims.Empty() || len(a.ranges) > 0
 	if old != nil && !whole && !a.changes(r.depth, first+uint64(slots)-1) {
 		return old, nil
 	}
 	var was *body
 	if old != nil {
 		var err error
-		if was, err = a.oldGroup(old, g); err != nil {
+		if was, err = a.oldGroup(old, g, anew); err != nil {
 			return nil, err
 		}
 	} else {
 		was = newBody(slots)
 	}
 	b := newBody(slots)
-	changed := old == nil || a.victim(old.ptr) || a.o.Rewrite
+	changed := old == nil || a.victim(old.ptr) || anew
 	for i := range b.slots {
 		c, err := a.visit(r, was, b, first+uint64(i))
 		if err != nil {
@@ -246,13 +255,13 @@ func (a *applier) group(r *root, old *group, g int) (*group, error) {
 	return a.writeGroup(r, b)
 }
 
-// oldGroup reads a group. In the place of one that is damaged come slots whose pages are lost.
-func (a *applier) oldGroup(old *group, g int) (*body, error) {
+// oldGroup reads a group, some of which may be written anew. In the place of one that is damaged come slots whose pages are lost.
+func (a *applier) oldGroup(old *group, g int, anew bool) (*body, error) {
 	b, err := a.root.load(&a.buf, g)
 	if err == nil {
 		return b, nil
 	}
-	if a.o.Rewrite || a.victim(old.ptr) || !errors.Is(err, corrupt.Err) {
+	if anew || a.victim(old.ptr) || !errors.Is(err, corrupt.Err) {
 		return nil, err
 	}
 	b = newBody(slotsOf(a.root.depth))
@@ -269,7 +278,6 @@ func (a *applier) writeGroup(r *root, b *body) (*group, error) {
 	if err != nil {
 		return nil, err
 	}
-	a.progress(int(p.Length))
 	next := &group{ptr: p}
 	next.body.Store(b)
 	a.out.memory += b.memory()
@@ -322,6 +330,9 @@ func (a *applier) regrow(r *root) error {
 		}
 		if err := p.finish(b, 0); err != nil {
 			return err
+		}
+		if p.anew {
+			a.renewed(r.depth, q)
 		}
 		if int(q%groupSlots) == len(b.slots)-1 {
 			next, err := a.writeGroup(r, b)
@@ -417,12 +428,6 @@ func (a *applier) victim(p segment.Pointer) bool {
 	return !p.IsZero() && a.o.Victims.Has(p.Segment)
 }
 
-func (a *applier) progress(n int) {
-	if a.o.Progress != nil {
-		a.o.Progress(int64(n))
-	}
-}
-
 // inRange reports whether a key is to be removed in this pass.
 func (a *applier) inRange(key []byte) bool {
 	for i := range a.ranges {
@@ -458,7 +463,7 @@ func (a *applier) bury(r *record.Record) error {
 // goOn keeps the first failure of the device, with which the Apply is to end, for when the rest has been tried: each place counts as damaged
 // half a minute after the first attempt. Only who writes everything anew is told at once. It reports whether err is one.
 func (a *applier) goOn(err error) bool {
-	if a.o.Rewrite || !errors.Is(err, segment.ErrUnreadable) {
+	if a.o.Rewrite != nil || !errors.Is(err, segment.ErrUnreadable) {
 		return false
 	}
 	if a.failed == nil {

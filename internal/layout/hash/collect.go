@@ -201,7 +201,6 @@ func (a *applier) appendPieces(p *pieces) (first segment.Piece, err error) {
 		return segment.Piece{}, nil
 	}
 	first, err = a.w.AppendPieces(a.root.keyspace, p.raw, p.ends)
-	a.progress(len(p.raw))
 	p.raw, p.ends = p.raw[:0], p.ends[:0]
 	return first, err
 }

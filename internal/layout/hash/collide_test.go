@@ -138,7 +138,7 @@ func TestKeysOfOneHashExpire(t *testing.T) {
 		changes[0].Record.Expiry = 2000
 		w.Apply(nil, changes, layout.ApplyOptions{})
 	}
-	w.Apply(nil, put("new", names(0, 10)...), layout.ApplyOptions{Now: 3000, Rewrite: true})
+	w.Apply(nil, put("new", names(0, 10)...), layout.ApplyOptions{Now: 3000, Rewrite: &layout.Stretch{}})
 	for _, line := range keysOfOneHash() {
 		delete(w.Model, line[0])
 	}
@@ -167,7 +167,7 @@ func TestRandomKeysOfOneHash(t *testing.T) {
 			var ranges []layout.Range
 			switch w.Rand.IntN(8) {
 			case 0:
-				o.Rewrite = true
+				o.Rewrite = &layout.Stretch{}
 			case 1, 2:
 				bit := w.Rand.Uint32() & 1
 				o.Victims = w.Segments(func(id uint32) bool { return id&1 == bit })

@@ -202,7 +202,7 @@ func TestDamagedIndexPage(t *testing.T) {
 	if live > 8<<10 {
 		t.Errorf("%d bytes are live of 20 changed keys", live)
 	}
-	for _, o := range []layout.ApplyOptions{{Rewrite: true}, {Victims: w.Segments(func(uint32) bool { return true })}} {
+	for _, o := range []layout.ApplyOptions{{Rewrite: &layout.Stretch{}}, {Victims: w.Segments(func(uint32) bool { return true })}} {
 		writer := w.Env.Store.NewWriter(segment.Nodes, layouttest.Keyspace)
 		if _, err := w.Layout.Apply(context.Background(), w.Root, nil, nil, writer, o); !errors.Is(err, corrupt.Err) {
 			t.Errorf("%+v beside damage: %v", o, err)
@@ -347,7 +347,7 @@ func TestVictimsLeaveDamagedRecords(t *testing.T) {
 		}
 	}
 	writer := w.Env.Store.NewWriter(segment.Nodes, layouttest.Keyspace)
-	if _, err := w.Layout.Apply(context.Background(), w.Root, nil, nil, writer, layout.ApplyOptions{Rewrite: true}); !errors.Is(err, corrupt.Err) {
+	if _, err := w.Layout.Apply(context.Background(), w.Root, nil, nil, writer, layout.ApplyOptions{Rewrite: &layout.Stretch{}}); !errors.Is(err, corrupt.Err) {
 		t.Errorf("everything is written anew beside a damaged record: %v", err)
 	}
 	if err := writer.Abort(); err != nil {
@@ -404,7 +404,7 @@ func TestDamageThatPasses(t *testing.T) {
 			w.Verify(w.Root, w.Model, w.Now)
 			w.Check(w.Root)
 			w.Audit()
-			o.Rewrite = true
+			o.Rewrite = &layout.Stretch{}
 			w.Apply(nil, w.Changes(5, 2), o)
 			holds(t, w)
 			if n, exact := w.Root.Records(); n != int64(len(w.Model)) || !exact {
@@ -451,7 +451,7 @@ func TestDeltasJoinedBesideDamage(t *testing.T) {
 	w.Verify(w.Root, w.Model, w.Now)
 	w.Check(w.Root)
 	w.Audit()
-	o.Rewrite = true
+	o.Rewrite = &layout.Stretch{}
 	w.Apply(nil, nil, o)
 	holds(t, w)
 }
@@ -471,7 +471,7 @@ func TestTombstoneIsNoRecord(t *testing.T) {
 	if n, err := w.Root.Count(nil, nil, 0); err != nil || n != 2 {
 		t.Errorf("%d records, %v", n, err)
 	}
-	w.Apply(nil, nil, layout.ApplyOptions{Rewrite: true})
+	w.Apply(nil, nil, layout.ApplyOptions{Rewrite: &layout.Stretch{}})
 	holds(t, w)
 	var r record.Record
 	for _, p := range blobs(t, w, segment.KindPieces) {

@@ -71,7 +71,7 @@ func TestUnreadableIndexPage(t *testing.T) {
 	w.Verify(w.Reload(), w.Model, w.Now)
 	w.Check(w.Root)
 	w.Audit()
-	w.Apply(nil, nil, layout.ApplyOptions{Rewrite: true})
+	w.Apply(nil, nil, layout.ApplyOptions{Rewrite: &layout.Stretch{}})
 	holds(t, w)
 }
 
@@ -122,7 +122,7 @@ func TestUnreadableRecord(t *testing.T) {
 	w.Verify(w.Reload(), w.Model, w.Now)
 	w.Audit()
 	w.Check(w.Root)
-	w.Apply(nil, nil, layout.ApplyOptions{Rewrite: true})
+	w.Apply(nil, nil, layout.ApplyOptions{Rewrite: &layout.Stretch{}})
 	holds(t, w)
 }
 

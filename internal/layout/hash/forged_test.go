@@ -195,7 +195,7 @@ func TestRecordThatMakesNoSense(t *testing.T) {
 				}
 				truthfulReads(t, w, since)
 				refuses(t, w, place, []layout.Range{{Hi: []byte("name0003")}}, layout.ApplyOptions{})
-				refuses(t, w, place, nil, layout.ApplyOptions{Rewrite: true})
+				refuses(t, w, place, nil, layout.ApplyOptions{Rewrite: &layout.Stretch{}})
 				w.Apply(nil, put("more", names(700, 1100)...), layout.ApplyOptions{}) // pages split, for which records are not read
 				truthfulReads(t, w, since)
 				if n, _ := w.Root.Records(); n < int64(len(w.Model)) {
@@ -296,7 +296,7 @@ func TestIndexPageThatMakesNoSense(t *testing.T) {
 			place := fmt.Sprintf("%s: damaged at offset %d", segment.FilePath(at.Segment), at.Offset)
 			expectReports(t, reports(t, w, w.Root), []string{place})
 			refuses(t, w, place, nil, layout.ApplyOptions{Victims: segment.SetOf(at.Segment)})
-			refuses(t, w, place, nil, layout.ApplyOptions{Rewrite: true})
+			refuses(t, w, place, nil, layout.ApplyOptions{Rewrite: &layout.Stretch{}})
 			refuses(t, w, place, []layout.Range{{Lo: []byte("name0000")}}, layout.ApplyOptions{})
 			since := map[string]bool{}
 			for round := range 9 {

@@ -170,7 +170,7 @@ func TestRecordsMoveInBoundedMemory(t *testing.T) {
 	c.New = func() layout.Layout { return &Hash{most: 1 << 20, least: 1} }
 	w := layouttest.NewWorld(t, c, 1, 0, segmentBytes)
 	w.Apply(nil, put(strings.Repeat("long", 4000), names(0, 200)...), layout.ApplyOptions{})
-	w.Apply(nil, nil, layout.ApplyOptions{Rewrite: true})
+	w.Apply(nil, nil, layout.ApplyOptions{Rewrite: &layout.Stretch{}})
 	holds(t, w)
 	for _, s := range w.Env.Store.Segments() {
 		if s.Size > segmentBytes {

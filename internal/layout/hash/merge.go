@@ -25,6 +25,7 @@ type pageWriter struct {
 	marks  []bool
 	again  pieces // records that are written anew
 	whole  bool   // the page is written anew
+	anew   bool   // and all of its records
 	beside error  // the old page cannot be read
 	spared int    // changes beside it that newer ones have made needless
 	image  []byte
@@ -43,9 +44,10 @@ type move struct {
 func (p *pageWriter) begin(a *applier, r *root, q uint64, t slot, old image) {
 	p.a, p.r, p.q, p.t, p.old = a, r, q, t, old
 	p.ops, p.moved, p.count = p.ops[:0], p.moved[:0], old.len()
-	p.whole, p.beside = a.o.Rewrite, nil
-	p.settles, p.spared = a.o.Rewrite && t.open, 0
-	if a.o.Rewrite {
+	p.anew = a.renews(r.depth, q)
+	p.whole, p.beside = p.anew, nil
+	p.settles, p.spared = p.anew && t.open, 0
+	if p.anew {
 		p.t.open, p.t.apart, p.t.expiry = false, false, 0
 	}
 }
@@ -61,7 +63,7 @@ func (a *applier) visit(r *root, was, b *body, q uint64) (changed bool, err erro
 		return false, nil
 	}
 	damage := a.root.image(&a.m, was, q)
-	if damage != nil && (a.o.Rewrite || !segment.IsUnreadable(damage) || a.victimPage(t) || len(a.ranges) > 0) {
+	if damage != nil && (a.renews(r.depth, q) || !segment.IsUnreadable(damage) || a.victimPage(t) || len(a.ranges) > 0) {
 		return false, damage
 	}
 	if there := a.m.image.len(); damage == nil && there != int(t.count) {
@@ -79,7 +81,14 @@ func (a *applier) visit(r *root, was, b *body, q uint64) (changed bool, err erro
 		return false, nil
 	}
 	a.replace(was, i)
-	return true, p.finish(b, was.handles[i].Load())
+	if err := p.finish(b, was.handles[i].Load()); err != nil {
+		return true, err
+	}
+	if p.anew {
+		a.renewal += int64(t.base.Length) + int64(t.deltaBytes())
+		a.renewed(r.depth, q)
+	}
+	return true, nil
 }
 
 // victimPage reports whether a blob of the page has to be written anew.
@@ -98,7 +107,7 @@ func (a *applier) victimPage(t *slot) bool {
 // concerns reports whether something has to be done to page q though no change belongs to it.
 func (a *applier) concerns(was *body, q uint64) bool {
 	t := &was.slots[q%groupSlots]
-	if a.o.Rewrite || len(a.ranges) > 0 || a.victimPage(t) {
+	if a.renews(a.root.depth, q) || len(a.ranges) > 0 || a.victimPage(t) {
 		return true
 	}
 	if a.o.Victims.Empty() {
@@ -127,7 +136,7 @@ func (p *pageWriter) run(n int) error {
 	}
 	var err error
 	switch to := a.next + n; {
-	case a.o.Rewrite || len(a.ranges) > 0:
+	case p.anew || len(a.ranges) > 0:
 		err = p.runAll(to, func(int) bool { return true })
 	case p.old.refers(a.o.Victims):
 		p.marks = p.marks[:0]
@@ -228,7 +237,7 @@ func (p *pageWriter) put(to int) error {
 		p.t.expiry = record.Sooner(p.t.expiry, expiry)
 		p.t.apart = p.t.apart || e.apart
 	}
-	if a.o.Rewrite || len(a.ranges) > 0 || !a.o.Victims.Empty() {
+	if p.anew || len(a.ranges) > 0 || !a.o.Victims.Empty() {
 		return p.look(hash, fresh)
 	}
 	p.emit(hash, fresh)
@@ -265,7 +274,7 @@ func (p *pageWriter) look(hash uint64, fresh []entry) error {
 	clear(p.seen)
 	kept, moves := p.after[:0], 0
 	for _, e := range p.after {
-		victim := a.o.Rewrite || a.o.Victims.Has(e.at.Segment)
+		victim := p.anew || a.o.Victims.Has(e.at.Segment)
 		if !victim && len(a.ranges) == 0 {
 			kept = append(kept, e)
 			continue
@@ -330,7 +339,7 @@ const moving = 1<<32 - 1
 func (p *pageWriter) read(e entry, victim bool) (stays, moved bool, err error) {
 	a := p.a
 	piece, key, err := a.root.readEntry(&a.s, e)
-	if err != nil && (a.o.Rewrite || !segment.IsUnreadable(err)) {
+	if err != nil && (p.anew || !segment.IsUnreadable(err)) {
 		return false, false, err
 	}
 	if err != nil {
@@ -348,6 +357,7 @@ func (p *pageWriter) read(e entry, victim bool) (stays, moved bool, err error) {
 		return true, false, nil
 	}
 	p.again.addAgain(piece)
+	a.renewal += int64(e.at.Length)
 	a.w.Free(e.at.Pointer())
 	p.t.expiry = record.Sooner(p.t.expiry, a.s.Record.Expiry)
 	p.t.apart = p.t.apart || a.s.Record.Kind == record.Apart

@@ -81,9 +81,5 @@ func (p *pageWriter) addDelta(ops []op) error {
 }
 
 func (p *pageWriter) write(kind segment.Kind, raw []byte) (segment.Pointer, error) {
-	ptr, err := p.a.w.Append(kind, p.r.keyspace, segment.None, 0, raw)
-	if err == nil {
-		p.a.progress(int(ptr.Length))
-	}
-	return ptr, err
+	return p.a.w.Append(kind, p.r.keyspace, segment.None, 0, raw)
 }

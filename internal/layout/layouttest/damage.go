@@ -90,7 +90,7 @@ func (w *World) survive(p segment.Pointer) {
 		w.T.Errorf("scan: %v", c.Err())
 	}
 	writer := w.Env.Store.NewWriter(segment.Nodes, Keyspace)
-	_, err := w.Layout.Apply(context.Background(), root, nil, nil, writer, layout.ApplyOptions{Rewrite: true})
+	_, err := w.Layout.Apply(context.Background(), root, nil, nil, writer, layout.ApplyOptions{Rewrite: &layout.Stretch{}})
 	if err != nil && !errors.Is(err, corrupt.Err) {
 		w.T.Errorf("Apply: %v", err)
 	}

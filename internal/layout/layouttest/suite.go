@@ -23,6 +23,7 @@ func Run(t *testing.T, c Config) {
 	t.Run("Random", func(t *testing.T) { testRandom(t, c) })
 	t.Run("Bulk", func(t *testing.T) { testBulk(t, c) })
 	t.Run("Large", func(t *testing.T) { testLarge(t, c) })
+	t.Run("Stretches", func(t *testing.T) { testStretches(t, c) })
 	t.Run("Abort", func(t *testing.T) { testAbort(t, c) })
 	t.Run("Free", func(t *testing.T) { testFree(t, c) })
 	t.Run("Cancel", func(t *testing.T) { testCancel(t, c) })
@@ -41,7 +42,7 @@ func testEmpty(t *testing.T, c Config) {
 	w.Verify(w.Root, w.Model, w.Now)
 	w.Apply(nil, []layout.Change{{Key: nil, Record: Inline("")}}, layout.ApplyOptions{})
 	w.Verify(w.Root, w.Model, w.Now)
-	w.Apply(nil, []layout.Change{{Key: []byte{}}}, layout.ApplyOptions{Rewrite: true})
+	w.Apply(nil, []layout.Change{{Key: []byte{}}}, layout.ApplyOptions{Rewrite: &layout.Stretch{}})
 	w.Verify(w.Root, w.Model, w.Now)
 	w.Audit()
 }
@@ -106,7 +107,7 @@ func random(t *testing.T, c Config, s shape, seed uint64) {
 		case 0:
 			ranges = w.Ranges(1 + w.Rand.IntN(3))
 		case 1:
-			o.Rewrite = true
+			o.Rewrite = w.stretch()
 		case 2:
 			bit := w.Rand.Uint32() & 1
 			o.Victims = w.Segments(func(id uint32) bool { return id&1 == bit })

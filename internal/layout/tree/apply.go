@@ -44,6 +44,8 @@ type applier struct {
 	merged page.Builder  // a leaf with its new delta, for the cache
 	change page.Builder  // a delta
 	dead   [][]byte      // values apart that the delta at hand kills
+	renew  bool          // the stretch that is written anew has not ended
+	anew   bool          // the leaf at hand is in it
 	page   []byte        // encoded forms
 	node   []byte
 	filter []byte
@@ -64,7 +66,7 @@ func (t *Tree) Apply(ctx context.Context, r layout.Root, ranges []layout.Range, 
 		return nil, fmt.Errorf("apply to a tree: root is a %T", r)
 	}
 	tr.retire()
-	a := &applier{ctx: ctx, root: tr, w: w, o: defaults(o), ranges: ranges}
+	a := &applier{ctx: ctx, root: tr, w: w, o: defaults(o), ranges: ranges, renew: o.Rewrite != nil}
 	for i := range a.levels {
 		a.levels[i].a, a.levels[i].level = a, i
 	}
@@ -203,7 +205,7 @@ func (a *applier) inner(n *node, lo, hi []byte) (changed bool, err error) {
 	}
 	l := &a.levels[n.level]
 	carried := a.pendingBelow(n.level + 1)
-	changed = carried || b.len() >= 2*a.o.Fanout || a.victim(n.ptr) || a.victim(b.filterPtr) || a.o.Rewrite
+	changed = carried || b.len() >= 2*a.o.Fanout || a.victim(n.ptr) || a.victim(b.filterPtr) || a.renews(hi)
 	emitted := l.emitted
 	for i := range b.slots {
 		clo, chi := b.bounds(i, lo, hi)
@@ -224,7 +226,7 @@ func (a *applier) inner(n *node, lo, hi []byte) (changed bool, err error) {
 		n.remember(b)
 		return false, nil
 	}
-	return true, a.closeNode(n, b, !carried && l.emitted == emitted)
+	return true, a.closeNode(n, b, hi, !carried && l.emitted == emitted)
 }
 
 // loadNode loads a node whose keys must lie in [lo, hi).
@@ -250,7 +252,7 @@ var errOutside = errors.New("separators lie outside of the node's bounds")
 // child deals with child i of b, whose keys lie in [lo, hi).
 func (a *applier) child(b *body, i int, lo, hi []byte) (changed bool, err error) {
 	l := &a.levels[b.level]
-	if !a.o.Rewrite && !a.input.below(hi) && !a.touched(lo, hi) && !a.pendingBelow(b.level) && !a.victimsUnder(b, i) {
+	if !a.renews(hi) && !a.input.below(hi) && !a.touched(lo, hi) && !a.pendingBelow(b.level) && !a.victimsUnder(b, i) {
 		return false, l.add(b.entry(i, lo))
 	}
 	if b.level == 0 {
@@ -290,15 +292,15 @@ func (a *applier) flushBelow(level int) error {
 }
 
 // closeNode ends a node that changed: its entries become new nodes, unless they are so few that they, and what is pending
-// below them, should share a node with their right neighbours. whole tells that the entries at hand are all that became of
+// below them, should share a node with their right neighbours, or the node, whose keys lie below hi, is written anew with those. whole tells that the entries at hand are all that became of
 // the node, and of nothing else: only then can its filter blob live on.
-func (a *applier) closeNode(n *node, b *body, whole bool) error {
+func (a *applier) closeNode(n *node, b *body, hi []byte, whole bool) error {
 	a.free(n.ptr)
 	if b.level == 0 {
 		a.out.nodes = append(a.out.nodes, n)
 	}
 	l := &a.levels[n.level]
-	if a.o.Rewrite || (n != a.root.node && l.small()) {
+	if a.renews(hi) || (n != a.root.node && l.small()) {
 		if !b.filterPtr.IsZero() {
 			a.free(b.filterPtr)
 		}
@@ -361,12 +363,6 @@ func (a *applier) victim(p segment.Pointer) bool {
 
 // free frees a blob of the old tree.
 func (a *applier) free(p segment.Pointer) { a.w.Free(p) }
-
-func (a *applier) progress(n int) {
-	if a.o.Progress != nil {
-		a.o.Progress(int64(n))
-	}
-}
 
 // input is the stream of changes with one change looked ahead.
 type input struct {

@@ -163,7 +163,7 @@ func TestRewriteFillsLeaves(t *testing.T) {
 		w.Apply(nil, rows(i, 3000, 10), o)
 	}
 	before := w.Layout.Stats(w.Root)
-	o.Rewrite = true
+	o.Rewrite = &layout.Stretch{}
 	w.Apply(nil, nil, o)
 	after := w.Layout.Stats(w.Root)
 	if after.Deltas != 0 || after.Leaves > before.Leaves || after.LeafBytes < 900*(after.Leaves-1) {
@@ -191,7 +191,7 @@ func TestLeavesThatCompressAreLarger(t *testing.T) {
 // trees do not pay for that, nor those that are compacted.
 func TestSmallTreesHaveSmallLeaves(t *testing.T) {
 	const leafBytes = 32 << 10
-	average := func(n int, codec segment.Codec, rewrite bool) int64 {
+	average := func(n int, codec segment.Codec, rewrite *layout.Stretch) int64 {
 		w := layouttest.NewWorld(t, config(), 1, 0, 0)
 		changes := rows(0, n, 1)
 		for i := range changes {
@@ -203,9 +203,9 @@ func TestSmallTreesHaveSmallLeaves(t *testing.T) {
 	}
 	for _, c := range []struct {
 		codec   segment.Codec
-		rewrite bool
+		rewrite *layout.Stretch
 		small   int64
-	}{{segment.S2, false, smallLeaf}, {segment.Zstd, true, smallLeaf}, {segment.Zstd, false, smallestLeaf}} {
+	}{{segment.S2, nil, smallLeaf}, {segment.Zstd, new(layout.Stretch), smallLeaf}, {segment.Zstd, nil, smallestLeaf}} {
 		small, large := average(300, c.codec, c.rewrite), average(30_000, c.codec, c.rewrite)
 		if small > c.small*5/4 || small < c.small*2/3 || large < leafBytes {
 			t.Errorf("%+v: leaves of about %d bytes in a small tree and of %d in a large one", c, small, large)

@@ -217,11 +217,7 @@ func (a *applier) writeWith(codec segment.Codec, kind segment.Kind, raw []byte) 
 	if codec != a.o.Codec {
 		dictionary = 0
 	}
-	p, err := a.w.Append(kind, a.root.keyspace, codec, dictionary, raw)
-	if err == nil {
-		a.progress(int(p.Length))
-	}
-	return p, err
+	return a.w.Append(kind, a.root.keyspace, codec, dictionary, raw)
 }
 
 // adopt makes the node for a body just written. It stays in memory unless a large Apply would fill the memory with nodes.

@@ -39,9 +39,13 @@ func asUnreadable(err error) error {
 // visitLeaf deals with leaf i of b, whose keys lie in [lo, hi): it goes into the new tree as it is, with a delta, rewritten,
 // or not at all.
 func (a *applier) visitLeaf(b *body, i int, lo, hi []byte) (changed bool, err error) {
+	a.anew = a.renews(hi)
 	changed, err = a.mergeLeaf(b, i, lo, hi)
-	if damage := (*unreadable)(nil); errors.As(err, &damage) && !a.o.Rewrite {
+	if damage := (*unreadable)(nil); errors.As(err, &damage) && !a.anew {
 		return a.besideLeaf(b, i, lo, hi, damage.error)
+	}
+	if err == nil && a.anew {
+		err = a.renewed(b, i, hi)
 	}
 	return changed, err
 }
@@ -92,7 +96,7 @@ func (a *applier) besideLeaf(b *body, i int, lo, hi []byte, damage error) (chang
 
 // besideNode is inner for a node that cannot be read.
 func (a *applier) besideNode(n *node, lo, hi []byte, damage error) (changed bool, err error) {
-	if a.o.Rewrite || a.victim(n.ptr) || !errors.Is(damage, corrupt.Err) {
+	if a.renews(hi) || a.victim(n.ptr) || !errors.Is(damage, corrupt.Err) {
 		return false, damage
 	}
 	if _, err := a.loadNode(n, lo, hi); err == nil {

@@ -16,7 +16,7 @@ import (
 // goOn keeps the first failure of the device, with which the Apply is to end, for when the rest has been tried. It reports whether err is
 // one.
 func (a *applier) goOn(err error) bool {
-	if a.o.Rewrite || !errors.Is(err, segment.ErrUnreadable) {
+	if a.o.Rewrite != nil || !errors.Is(err, segment.ErrUnreadable) {
 		return false
 	}
 	if a.failed == nil {

@@ -241,7 +241,7 @@ func (f *forged) examine(t *testing.T, act string) {
 	if err != nil || found == 0 {
 		t.Errorf("%d reports, %v", found, err)
 	}
-	f.refuses(t, nil, layout.ApplyOptions{LeafBytes: 1000, Rewrite: true})
+	f.refuses(t, nil, layout.ApplyOptions{LeafBytes: 1000, Rewrite: &layout.Stretch{}})
 	f.refuses(t, nil, layout.ApplyOptions{LeafBytes: 1000, Victims: segment.SetOf(f.at.Segment)})
 	since := map[string]bool{}
 	for _, c := range f.acts()[act](layout.ApplyOptions{LeafBytes: 1000, NoFilters: true}) {

@@ -30,7 +30,7 @@ func (a *applier) mergeLeaf(b *body, i int, lo, hi []byte) (changed bool, err er
 	if 2*len(b.deltasOf(i)) >= a.mostDeltas(b, i) {
 		move = move || join // it would be written before long in any case
 	}
-	alone := a.leaf.b.Count() == 0 && !a.touched(lo, hi) && !a.input.below(hi) && !a.o.Rewrite && !move
+	alone := a.leaf.b.Count() == 0 && !a.touched(lo, hi) && !a.input.below(hi) && !a.anew && !move
 	count, _ := splitCount(b.counts[i].Load())
 	if alone && !a.batch.hollows(count, a.root.keyspace, b.filterOf(i)) {
 		if !b.slots[i].apart {
@@ -166,7 +166,7 @@ func (a *applier) merge(raw []byte, hi []byte) error {
 // the slow compression that leaves deserve which stay.
 func (a *applier) sparse(raw []byte) bool {
 	n := a.batch.size()
-	return !a.o.Rewrite && n > 0 && n < len(raw)/2
+	return !a.anew && n > 0 && n < len(raw)/2
 }
 
 // mergeBatch merges the batch at hand, and when it is the last one the rest of the old page too.
@@ -225,7 +225,7 @@ func inRanges(ranges []layout.Range, key []byte) bool {
 // fill leaves; otherwise what does not fit into one leaf is dealt out evenly, so that the leaves have room to grow.
 func (a *applier) plan(raw, hi []byte) int {
 	w := &a.leaf
-	if a.o.Rewrite || a.input.below(hi) {
+	if a.anew || a.input.below(hi) {
 		return w.limit
 	}
 	before := 0
@@ -330,7 +330,7 @@ func (w *leafWriter) boundary() error {
 	switch {
 	case w.b.Count() == 0:
 		return nil
-	case a.o.Rewrite || n < w.limit/4:
+	case a.anew || n < w.limit/4:
 		return nil
 	case n < w.limit/2 && a.next.exists && a.input.below(a.next.hi):
 		return nil

@@ -62,7 +62,7 @@ func (w *leafWriter) limitTo(n int) {
 
 // small is how large leaves may be in a tree of any size. Who has a tree compacted is after space.
 func (w *leafWriter) small() int64 {
-	if o := &w.a.o; o.Codec == segment.Zstd && !o.Rewrite {
+	if o := &w.a.o; o.Codec == segment.Zstd && o.Rewrite == nil {
 		return smallestLeaf
 	}
 	return smallLeaf

@@ -50,7 +50,6 @@ func (src *source) read(a *applier, lo, hi []byte) ([]byte, error) {
 	if err != nil {
 		return nil, asUnreadable(err)
 	}
-	a.progress(int(src.b.slots[src.i].ptr.Length))
 	if err := a.sound(raw, lo, hi); err != nil {
 		return nil, asUnreadable(a.root.badLeaf(src.b, src.i, err))
 	}
