@@ -15,12 +15,14 @@ type CompactOptions struct {
 	// Compression, if set, stores everything with it from now on until it is rewritten by later changes, whatever the
 	// options of the database and its keyspaces say. Zstd gives the smallest files.
 	Compression Compression
-	// Progress, if set, is told how many bytes have been done and how many there are.
+	// Progress, if set, is told how many bytes have been done and how many there are, all of them when Compact has succeeded. Compact waits
+	// for it, so it must not wait for writes of more than what a memtable takes.
 	Progress func(done, total int64)
 }
 
 // Compact rewrites everything as small as it gets: full leaves, no garbage. It needs as much free space as the live data
-// takes; readers and writers go on meanwhile. When ctx ends it, or it fails, nothing is lost.
+// takes at most; readers and writers go on meanwhile. It does so in rounds, each of which is a checkpoint: when ctx ends it, or it fails,
+// nothing is lost, and those parts stay small that it has come to.
 func (db *DB) Compact(ctx context.Context, o CompactOptions) error {
 	var codec *segment.Codec
 	if err := o.Compression.check(); err != nil {

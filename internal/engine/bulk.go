@@ -44,7 +44,9 @@ func (e *Engine) CarrySpilled(s *Spill, validate func() error) error {
 	if err := e.settleBehind(); err != nil {
 		return err
 	}
+	e.waiting.Add(1) // a compaction makes room
 	e.settling.Lock()
+	e.waiting.Add(-1)
 	defer e.settling.Unlock()
 	first, last := e.lastSeq+1, e.lastSeq+uint64(s.file.Count())
 	if err := e.load(s, first, last); err != nil {

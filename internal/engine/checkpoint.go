@@ -72,11 +72,8 @@ func (e *Engine) freezeFront() (frozen bool, err error) {
 
 // work is what a round of settling does besides merging the frozen memtables.
 type work struct {
-	frozen   bool           // nothing, if somebody else has settled meanwhile what was frozen
-	rewrite  bool           // write everything anew, as small as it gets
-	codec    *segment.Codec // with this codec
-	clean    bool           // empty every segment that holds garbage
-	progress func(bytes int64)
+	frozen     bool        // nothing, if somebody else has settled meanwhile what was frozen
+	compaction *compaction // go on with it, and leave what is frozen to others
 }
 
 // settle merges the frozen memtables into the roots, moves what is left in nearly empty segments, and stores a new root.
@@ -91,7 +88,7 @@ func (e *Engine) settle(ctx context.Context, w work) error {
 		e.store.GiveBack()
 	}
 	e.mu.Lock()
-	if e.settled, e.lastErr = e.settles, err; ctx.Err() != nil || w.rewrite || w.clean {
+	if e.settled, e.lastErr = e.settles, err; ctx.Err() != nil || w.compaction != nil {
 		e.lastErr = nil // what ended or failed was somebody's own: who waits for memtables to settle goes on waiting
 	}
 	e.changed.Broadcast()
@@ -113,6 +110,9 @@ func (e *Engine) settleLocked(ctx context.Context, w work) error {
 	if len(group) == 0 && w.frozen {
 		return nil
 	}
+	if w.compaction != nil {
+		group = nil
+	}
 	s := e.newSettlement(ctx, v, group, w)
 	err := s.carryOut()
 	for s.giveVictimsUp(err) {
@@ -130,7 +130,7 @@ func (e *Engine) settleLocked(ctx context.Context, w work) error {
 // worthSplitting reports whether the round writes so much that segments more are worth their syncs. When everything is written anew, what
 // fits into one segment or two stays together.
 func (s *settlement) worthSplitting() bool {
-	if s.work.rewrite {
+	if s.work.compaction != nil {
 		return segment.LiveBytes(s.e.store.Segments())+s.total > 2*s.e.sizes.segment
 	}
 	return s.total >= s.e.sizes.split
@@ -173,8 +173,9 @@ type settlement struct {
 	keyspaces    []*Keyspace  // as they were after that command: those that are dropped later on are still in the new root
 	next         uint32       // the id that came next then
 	slot         root.Slot
-	dictionaries []root.Dictionary // as the new catalogue lists them
+	dictionaries []dictionary // as the new catalogue lists them
 	trained      []trained
+	renewal      renewal
 	storing      bool  // the root file is being written to: which root the next open finds is not known
 	total        int64 // bytes of changes to merge, for progress
 	merged       int64
@@ -184,8 +185,10 @@ type settlement struct {
 func (e *Engine) newSettlement(ctx context.Context, v *view.View, group []*view.Table, w work) *settlement {
 	first := e.store.NextID()
 	s := &settlement{e: e, ctx: ctx, work: w, group: group, writer: e.store.NewWriter(segment.Nodes, 0)}
-	if !w.rewrite {
+	if w.compaction == nil {
 		s.writer.Hurry() // what is to be as small as it gets is compacted
+	} else {
+		s.renewal.at = w.compaction.at
 	}
 	s.roots = append([]layout.Root(nil), v.Roots...)
 	current := e.root.Current()
@@ -210,25 +213,34 @@ func (e *Engine) newSettlement(ctx context.Context, v *view.View, group []*view.
 
 // run makes the new roots. It tries all of them where the device fails, see goOn.
 func (s *settlement) run() error {
-	ids := map[uint32]bool{}
+	ids := map[uint32]bool{} // true: there is something to settle, or to move
 	for _, id := range keyspacesOf(s.group) {
 		ids[id] = true
 	}
 	live := map[uint32]*Keyspace{}
 	for _, ks := range s.keyspaces {
 		live[ks.ID] = ks
-		if s.work.rewrite || s.victimKeyspace(ks.ID) {
+		if s.victimKeyspace(ks.ID) {
 			ids[ks.ID] = true
+		} else if s.mayRenew(ks) {
+			ids[ks.ID] = ids[ks.ID]
 		}
 	}
 	var failed error
 	for _, id := range sortedIDs(ids) {
-		if ks := live[id]; ks != nil {
-			if err := s.apply(ks); err != nil && !s.goOn(&failed, err) {
-				return fmt.Errorf("keyspace %q: %w", ks.Name, err)
-			}
+		ks := live[id]
+		if ks == nil {
+			continue
+		}
+		stretch := s.stretch(ks)
+		if stretch == nil && !ids[id] {
+			continue
+		}
+		if err := s.apply(ks, stretch); err != nil && !s.goOn(&failed, err) {
+			return fmt.Errorf("keyspace %q: %w", ks.Name, err)
 		}
 	}
+	s.endRenewal()
 	return cmp.Or(failed, s.dropRoots(live))
 }
 
@@ -236,15 +248,15 @@ func (s *settlement) run() error {
 // one: what cannot be read counts as damaged half a minute after the first attempt, and if each place had its first attempt when the one
 // before it is done with, nothing would settle for as many half minutes. Only who asks for a compaction is told at once.
 func (s *settlement) goOn(first *error, err error) bool {
-	if s.work.rewrite || !errors.Is(err, segment.ErrUnreadable) {
+	if s.work.compaction != nil || !errors.Is(err, segment.ErrUnreadable) {
 		return false
 	}
 	*first = cmp.Or(*first, err)
 	return true
 }
 
-// apply merges the changes of one keyspace into its root.
-func (s *settlement) apply(ks *Keyspace) error {
+// apply merges the changes of one keyspace into its root, and writes a stretch of it anew, if there is one.
+func (s *settlement) apply(ks *Keyspace, stretch *layout.Stretch) error {
 	e := s.e
 	for int(ks.ID) >= len(s.roots) {
 		s.roots = append(s.roots, nil)
@@ -259,18 +271,9 @@ func (s *settlement) apply(ks *Keyspace) error {
 	}
 	ranges := view.Ranges(s.group, ks.ID, view.MaxSeq)
 	changes := &settledChanges{s: s, from: view.NewChanges(s.group, ks.ID, view.MaxSeq), moved: outside(s.moved[ks.ID], ranges)}
-	codec, dictionary, err := s.codecFor(ks, old)
+	codec, dictionary, err := s.codecFor(ks, stretch)
 	if err != nil {
 		return err
-	}
-	var stretch *layout.Stretch
-	if s.work.rewrite {
-		stretch = &layout.Stretch{Enough: func(bytes int64) bool {
-			if s.work.progress != nil {
-				s.work.progress(bytes)
-			}
-			return false
-		}}
 	}
 	fresh, err := e.layouts[ks.Layout].Apply(s.ctx, old, ranges, changes, s.writer, layout.ApplyOptions{
 		Now: e.Now(), Codec: codec, Dictionary: dictionary, LeafBytes: int(ks.LeafBytes), NoFilters: ks.NoFilters,
@@ -281,6 +284,9 @@ func (s *settlement) apply(ks *Keyspace) error {
 	}
 	s.roots[ks.ID] = fresh
 	s.touched = append(s.touched, ks.ID)
+	if stretch != nil {
+		return s.renewed(ks, stretch, dictionary)
+	}
 	return nil
 }
 
@@ -380,6 +386,7 @@ func (s *settlement) publish() {
 	for _, t := range s.trained {
 		t.ks.dictionary.Store(uint32(t.id))
 	}
+	s.advance()
 	e.settledSeq.Store(s.seq)
 	e.keyspaces.settled(s.seq)
 	e.counters.settledBytes.Add(written)

@@ -67,9 +67,6 @@ const garbageMost = 0.4
 // bytes. What is left of the nodes in a segment is moved sooner than values are: much of it would be written anew before long in any case,
 // and deltas are joined on the way.
 func (s *settlement) policy(class segment.Class, written int64) cleanPolicy {
-	if s.work.clean || s.work.rewrite {
-		return cleanPolicy{garbage: 0, empty: 0.95, budget: 1 << 62}
-	}
 	p := cleanPolicy{garbage: garbageMost, empty: 0.15, budget: written + s.e.sizes.segment/2}
 	if class == segment.Nodes {
 		p.garbage, p.empty = 0.25, 0.4
@@ -83,25 +80,18 @@ func (s *settlement) plan() error {
 	segments, candidates := s.settledSegments(s.e.store.Segments, settled)
 	written := map[segment.Class]int64{segment.Nodes: s.total, segment.Values: s.total + unsettledValues(segments, settled)}
 	s.victims, s.passing, s.moved, s.movedKeys = new(segment.Set), map[uint32]bool{}, map[uint32][]layout.Change{}, map[ownerKey]bool{}
-	if s.work.rewrite {
-		if err := s.recount(candidates); err != nil {
-			return fmt.Errorf("count values: %w", err)
-		}
-	}
+	s.giveUpLost(candidates)
 	now := s.e.o.Clock.Now()
 	candidates = slices.DeleteFunc(candidates, func(i segment.Info) bool { return now.Before(s.e.stuck[i.ID]) })
 	var values []uint32
 	for _, class := range []segment.Class{segment.Nodes, segment.Values} {
-		if class == segment.Nodes && s.work.rewrite {
-			continue // everything is rewritten in any case
-		}
 		var infos []segment.Info
 		for _, i := range candidates {
-			if i.Class == class {
+			if i.Class == class && !s.compacted(i) {
 				infos = append(infos, i)
 			}
 		}
-		for _, id := range chooseVictims(infos, s.policy(class, written[class])) {
+		for _, id := range s.choose(class, infos, written[class]) {
 			s.victims.Add(id)
 			if class == segment.Values {
 				values = append(values, id)
@@ -158,7 +148,7 @@ func (s *settlement) settledSegments(list func() []segment.Info, settled uint64)
 
 // maySkip reports whether cleaning is done by the way: then damage does not stop it, for writers wait for this round. Whoever asks for
 // it is told.
-func (s *settlement) maySkip() bool { return !s.work.clean && !s.work.rewrite }
+func (s *settlement) maySkip() bool { return s.work.compaction == nil }
 
 // The cleaner leaves a segment alone that it cannot empty: for a minute where it is the device that fails, which may pass, and in case of
 // damage for as long as the database is open.
@@ -274,6 +264,9 @@ func (s *settlement) moveValue(scratch *layout.Scratch, keyspace uint32, key []b
 	if err != nil {
 		return err
 	}
+	if s.work.compaction != nil {
+		s.work.compaction.tell(int64(old.Length))
+	}
 	s.movedKeys[owner] = true
 	s.moved[keyspace] = append(s.moved[keyspace], layout.Change{Key: key, Record: record.Record{
 		Kind: record.Apart, Expiry: r.Expiry, Value: value.AppendRef(nil, fresh),
@@ -283,8 +276,7 @@ func (s *settlement) moveValue(scratch *layout.Scratch, keyspace uint32, key []b
 
 // catalogue collects what the new root will say of keyspaces. The segments come last: see finishCatalogue.
 func (s *settlement) catalogue() *root.Catalogue {
-	s.pruneDictionaries(s.keyspaces)
-	c := &root.Catalogue{NextKeyspace: s.next, Dictionaries: s.dictionaries, Keyspaces: make([]root.Keyspace, 0, len(s.keyspaces))}
+	c := &root.Catalogue{NextKeyspace: s.next, Dictionaries: s.pruneDictionaries(), Keyspaces: make([]root.Keyspace, 0, len(s.keyspaces))}
 	var encoded []byte // roots, one behind the other
 	for _, ks := range s.keyspaces {
 		k := root.Keyspace{ID: ks.ID, Name: ks.Name, Layout: uint8(ks.Layout), Options: ks.encode(s.dictionaryOf(ks))}

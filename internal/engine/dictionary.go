@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"slices"
 
@@ -22,50 +23,106 @@ const (
 	columnSamples     = 16        // leaves that are tried by columns
 )
 
-// codecFor says how the settlement compresses the leaves of a keyspace, and makes a dictionary where that pays. What is rewritten
-// with zstd goes by columns where that takes less.
-func (s *settlement) codecFor(ks *Keyspace, r layout.Root) (segment.Codec, uint16, error) {
-	codec, dictionary := s.e.codecFor(ks)
-	if ks.Layout == Hash { // without leaves to train on, too
-		return codec, dictionary, nil
-	}
-	if s.work.codec != nil {
-		codec, dictionary = *s.work.codec, 0
-	}
-	if !s.work.rewrite || (codec != segment.Zstd && codec != segment.ZstdDictionary) {
-		return codec, dictionary, nil
-	}
-	d, err := s.train(ks, r)
-	return segment.Columns, d, err
+// A dictionary is needed as long as a leaf may lie there that was compressed with it. A keyspace has one that is in use, and, from the first
+// round of a compaction on that gives it another one until the last, those that it had before. So has it when a compaction is not finished; the
+// next one goes on using the newest then, or each of those that are broken off would leave one behind.
+
+// dictionary is one that the catalogue lists, of a keyspace.
+type dictionary struct {
+	root.Dictionary
+	keyspace uint32
 }
 
-// train makes a dictionary for a keyspace that is about to be rewritten, and returns its number, 0 for none.
-func (s *settlement) train(ks *Keyspace, r layout.Root) (uint16, error) {
-	e := s.e
-	samples, total, err := e.sampleLeaves(s.ctx, r)
-	if err != nil || samples == nil {
-		return 0, err
+// codecFor says how the settlement compresses the leaves of a keyspace, of which a stretch may be written anew: nil is none.
+func (s *settlement) codecFor(ks *Keyspace, stretch *layout.Stretch) (segment.Codec, uint16, error) {
+	if stretch == nil {
+		codec, dictionary := s.e.codecFor(ks)
+		return codec, dictionary, nil
 	}
-	if better, err := e.betterByColumns(samples); better || err != nil {
-		return 0, err
+	codec := s.work.compaction.codecFor(ks)
+	if codec != segment.Columns {
+		return codec, 0, nil
 	}
-	for i, raw := range samples {
-		samples[i] = raw[:min(len(raw), dictionarySample)]
+	d, err := s.dictionaryFor(ks)
+	return codec, d, err
+}
+
+// codecFor says how what is written anew of a keyspace is compressed. With zstd that goes by columns where that takes less.
+func (c *compaction) codecFor(ks *Keyspace) segment.Codec {
+	codec, _ := c.e.codecFor(ks)
+	if c.codec != nil && ks.Layout != Hash { // whose data is not compressed
+		codec = *c.codec
 	}
-	raw, err := segment.TrainDictionary(samples, int(min(total/16, dictionaryBytes)))
-	if err != nil {
-		return 0, nil // the leaves have too little in common
+	if codec == segment.Zstd || codec == segment.ZstdDictionary {
+		return segment.Columns
 	}
-	last := e.lastDictionary
+	return codec
+}
+
+// learn makes dictionaries for the keyspaces that the next round may begin with, where that pays.
+func (c *compaction) learn(ctx context.Context) error {
+	if c.at.keyspace < c.ready {
+		return nil
+	}
+	p := c.e.pictureSettled()
+	defer p.view.Unref()
+	clear(c.learnt)
+	size := int64(0)
+	for _, ks := range p.keyspaces {
+		if ks.ID < c.at.keyspace || ks.ID >= c.end {
+			continue
+		}
+		if size >= c.e.sizes.round {
+			c.ready = ks.ID
+			return nil
+		}
+		r := p.view.Root(ks.ID)
+		if r == nil || c.codecFor(ks) != segment.Columns || unfinished(p.dictionaries, ks) {
+			continue
+		}
+		raw, total, err := c.e.train(ctx, r)
+		if err != nil {
+			return fmt.Errorf("train a dictionary for keyspace %q: %w", ks.Name, err)
+		}
+		if size += total; raw != nil {
+			c.learnt[ks.ID] = raw
+		}
+	}
+	c.ready = c.end
+	return nil
+}
+
+// unfinished reports whether the last compaction that wrote leaves of a keyspace anew did not come to its end.
+func unfinished(list []dictionary, ks *Keyspace) bool {
+	n := 0
+	for _, d := range list {
+		if d.keyspace == ks.ID {
+			n++
+		}
+	}
+	return n > 1
+}
+
+// dictionaryFor returns the number of the dictionary for the leaves of a keyspace that are written anew, 0 for none. In the first round that
+// comes to the keyspace it writes a new one.
+func (s *settlement) dictionaryFor(ks *Keyspace) (uint16, error) {
+	if at := s.renewal.at; at.keyspace == ks.ID && at.from != nil {
+		return at.dictionary, nil
+	}
+	raw := s.work.compaction.learnt[ks.ID]
+	if raw == nil && unfinished(s.dictionaries, ks) {
+		return s.dictionaryOf(ks), nil
+	}
+	last := s.e.lastDictionary
 	for _, d := range s.dictionaries {
 		last = max(last, d.ID)
 	}
-	if last == math.MaxUint16 {
-		return 0, nil // all numbers are taken
+	if raw == nil || last == math.MaxUint16 { // all numbers are taken
+		return 0, nil
 	}
 	id := last + 1
-	e.lastDictionary = id // even if this round fails: which root the next open finds may not be known then
-	if err := e.store.AddDictionary(id, raw); err != nil {
+	s.e.lastDictionary = id // even if this round fails: which root the next open finds may not be known then
+	if err := s.e.store.AddDictionary(id, raw); err != nil {
 		return 0, err
 	}
 	s.trained = append(s.trained, trained{ks, id})
@@ -73,8 +130,45 @@ func (s *settlement) train(ks *Keyspace, r layout.Root) (uint16, error) {
 	if err != nil {
 		return 0, err
 	}
-	s.dictionaries = append(s.dictionaries, root.Dictionary{ID: id, Pointer: p})
+	s.dictionaries = append(s.dictionaries, dictionary{root.Dictionary{ID: id, Pointer: p}, ks.ID})
 	return id, nil
+}
+
+// moveDictionary writes the dictionary anew that a keyspace goes on using, or it would keep a segment that all else has left.
+func (s *settlement) moveDictionary(ks *Keyspace) error {
+	id := s.dictionaryOf(ks)
+	at := slices.IndexFunc(s.dictionaries, func(d dictionary) bool { return d.ID == id && d.Pointer.Segment < s.work.compaction.first })
+	if at < 0 {
+		return nil
+	}
+	d := &s.dictionaries[at]
+	var buf segment.Buffer
+	raw, _, err := s.e.store.Read(d.Pointer, &buf)
+	if err != nil {
+		return err
+	}
+	s.writer.Free(d.Pointer)
+	d.Pointer, err = s.writer.Append(segment.KindDictionary, ks.ID, segment.Zstd, 0, raw)
+	return err
+}
+
+// train makes a dictionary for the leaves of a root; nil where that does not pay. It says how many bytes of leaves there are.
+func (e *Engine) train(ctx context.Context, r layout.Root) (raw []byte, total int64, err error) {
+	samples, total, err := e.sampleLeaves(ctx, r)
+	if err != nil || samples == nil {
+		return nil, total, err
+	}
+	if better, err := e.betterByColumns(samples); better || err != nil {
+		return nil, total, err
+	}
+	for i, raw := range samples {
+		samples[i] = raw[:min(len(raw), dictionarySample)]
+	}
+	raw, err = segment.TrainDictionary(samples, int(min(total/16, dictionaryBytes)))
+	if err != nil {
+		return nil, total, nil // the leaves have too little in common
+	}
+	return raw, total, nil
 }
 
 // trained is a keyspace with its new dictionary.
@@ -140,18 +234,23 @@ func (e *Engine) pickLeaves(ctx context.Context, r layout.Root) (picked []segmen
 	return picked, total, err
 }
 
-// pruneDictionaries frees the dictionaries that no keyspace uses any more.
-func (s *settlement) pruneDictionaries(list []*Keyspace) {
-	used := map[uint16]bool{}
-	for _, ks := range list {
-		used[s.dictionaryOf(ks)] = true
+// pruneDictionaries frees the dictionaries that no leaf needs any more, and returns the others for the catalogue.
+func (s *settlement) pruneDictionaries() (list []root.Dictionary) {
+	keyspaces := map[uint32]*Keyspace{}
+	for _, ks := range s.keyspaces {
+		keyspaces[ks.ID] = ks
 	}
-	s.dictionaries = slices.DeleteFunc(s.dictionaries, func(d root.Dictionary) bool {
-		if !used[d.ID] {
+	s.dictionaries = slices.DeleteFunc(s.dictionaries, func(d dictionary) bool {
+		ks := keyspaces[d.keyspace]
+		needed := ks != nil && (d.ID == s.dictionaryOf(ks) || !slices.Contains(s.renewal.finished, ks.ID))
+		if !needed {
 			s.writer.Free(d.Pointer)
+		} else {
+			list = append(list, d.Dictionary)
 		}
-		return !used[d.ID]
+		return !needed
 	})
+	return list
 }
 
 // replaceDictionaries puts the dictionaries of the settlement in force, and returns the numbers of those that are not among them any more:
@@ -159,7 +258,7 @@ func (s *settlement) pruneDictionaries(list []*Keyspace) {
 func (s *settlement) replaceDictionaries() (outdated []uint16) {
 	e := s.e
 	for _, old := range e.dictionaries {
-		if !slices.ContainsFunc(s.dictionaries, func(d root.Dictionary) bool { return d.ID == old.ID }) {
+		if !slices.ContainsFunc(s.dictionaries, func(d dictionary) bool { return d.ID == old.ID }) {
 			e.outdated = append(e.outdated, doomedDictionary{old.ID, e.generated})
 			outdated = append(outdated, old.ID)
 		}

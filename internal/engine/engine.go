@@ -16,7 +16,7 @@
 // How it fails: damage is a *corrupt.Error of the read, the checkpoint or the check that met it, and what lies elsewhere goes on. A full
 // disk fails the write that met it, and passes. An error of a sync, or of the log, is ErrFailed for every later write; reads go on.
 //
-// Locks, in the order in which they may be taken: the commit pipeline's lead, settling (one checkpoint at a time), that of a Held, mu (the
+// Locks, in the order in which they may be taken: compacting, the commit pipeline's lead, settling (one checkpoint at a time), that of a Held, mu (the
 // current view, the catalogue, the list of live views). Nothing is called out to under mu. Under the others (heldMu, those of the
 // keyspaces, of values that are held and of who follows the log) no further one is taken.
 package engine
@@ -99,7 +99,10 @@ type Engine struct {
 	cacheSize      atomic.Int64         // as it was last set
 	exchanged      atomic.Bool          // there was more than one memtable since the last pause
 	fits           atomic.Int64         // bytes of the memtable in front from which on the cache has to be fitted anew
-	settling       sync.Mutex           // one checkpoint, compaction or backup step at a time
+	compacting     sync.Mutex           // one compaction at a time
+	compacted      atomic.Uint32        // nodes in segments below it are being written anew by a compaction; 0: none is under way
+	settling       sync.Mutex           // one checkpoint, round of a compaction or backup step at a time
+	waiting        atomic.Int32         // how many wait for settling who hold up writers
 	stuck          map[uint32]time.Time // until when the cleaner leaves a segment alone that it could not empty; under settling
 	generated      uint64               // generation of the newest view; on mu
 	progress       atomic.Uint64        // of progressWhole: how far the checkpoint that runs is
@@ -108,7 +111,7 @@ type Engine struct {
 	scratch        scratches
 	settledSeq     atomic.Uint64   // everything up to it is in the roots
 	catalogue      *root.Catalogue // while opening
-	dictionaries   []root.Dictionary
+	dictionaries   []dictionary
 	lastDictionary uint16 // the highest number given in this run; under settling
 	drained        bool   // the current view is given up; on mu
 

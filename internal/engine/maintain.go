@@ -14,35 +14,6 @@ import (
 	"github.com/pandodb/pando/internal/view"
 )
 
-// Compact rewrites everything as small as it gets: full leaves, no deltas, no garbage. Readers and writers go on meanwhile.
-// codec may be nil; progress is told bytes done and the total.
-func (e *Engine) Compact(ctx context.Context, codec *segment.Codec, progress func(done, total int64)) error {
-	if err := e.usable(); err != nil {
-		return err
-	}
-	if err := e.enter(); err != nil {
-		return err
-	}
-	defer e.leave()
-	if _, err := e.freezeNow(); err != nil {
-		return err
-	}
-	if err := e.settle(ctx, work{frozen: true}); err != nil {
-		return err
-	}
-	e.store.SealValues()
-	w := work{rewrite: true, codec: codec}
-	if progress != nil {
-		done, total := int64(0), max(segment.LiveBytes(e.store.Segments()), 1)
-		w.progress = func(n int64) {
-			done = min(done+n, total)
-			progress(done, total)
-		}
-		defer progress(total, total)
-	}
-	return e.settle(ctx, w)
-}
-
 // Damage is told to the callback of Check: what, and where.
 type Damage struct {
 	Keyspace string // empty: the damage concerns the whole database

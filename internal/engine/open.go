@@ -331,7 +331,6 @@ func (e *Engine) loadCatalogue(slot root.Slot) ([]layout.Root, error) {
 			return nil, err
 		}
 	}
-	e.dictionaries = c.Dictionaries
 	var roots []layout.Root
 	if n := len(c.Keyspaces); n > 0 {
 		e.keyspaces.expect(n)
@@ -368,13 +367,14 @@ func (e *Engine) loadCatalogue(slot root.Slot) ([]layout.Root, error) {
 // loadDictionary reads a compression dictionary.
 func (e *Engine) loadDictionary(d root.Dictionary) error {
 	var buf segment.Buffer
-	raw, _, err := e.store.Read(d.Pointer, &buf)
+	raw, header, err := e.store.Read(d.Pointer, &buf)
 	if err == nil {
 		err = e.store.AddDictionary(d.ID, raw)
 	}
 	if err != nil {
 		return fmt.Errorf("compression dictionary %d: %w", d.ID, err)
 	}
+	e.dictionaries = append(e.dictionaries, dictionary{d, header.Keyspace})
 	return nil
 }
 

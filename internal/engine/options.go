@@ -135,7 +135,16 @@ type sizes struct {
 	logSegment int64 // bytes of a log segment, of which two are mapped at a time
 	bulk       int64 // a batch larger than this is carried out as a bulk load
 	split      int64 // as many bytes of changes are worth a segment more: see segment.Writer.Split
+	round      int64 // bytes that a compaction replaces before what has been frozen meanwhile settles
+	haste      int64 // the same while writers may be waiting
 }
+
+// mostRound is how much a compaction replaces at a time where a memtable is not more: enough for the checkpoint that each round is to cost
+// little beside it, and for the nodes that the next round writes once more to take little room.
+const mostRound = 64 << 20
+
+// mostHaste is the same for one whose end somebody waits for: zstd takes some tenths of a second for it.
+const mostHaste = 4 << 20
 
 // mappedShare is how much of the segment files may be mapped, in budgets.
 const mappedShare = 8
@@ -156,5 +165,7 @@ func sizesFor(memory int64) sizes {
 		logSegment: logSegment,
 		bulk:       table / 4,
 		split:      table / 16,
+		round:      max(table, min(4*memory, mostRound)),
+		haste:      min(table/2, mostHaste),
 	}
 }

@@ -1,7 +1,9 @@
 package engine
 
 import (
+	"context"
 	"errors"
+	"fmt"
 
 	"github.com/pandodb/pando/internal/corrupt"
 	"github.com/pandodb/pando/internal/segment"
@@ -10,17 +12,17 @@ import (
 // Values apart count as live until the record that refers to them goes. Where that record was lost to damage nobody knows of them any
 // more, and they would take their room for ever. So who compacts counts what the roots refer to.
 
-// recount accounts the bytes of values dead that no root refers to, and notes that in infos. With damage in a root that cannot be told, and
-// nothing is changed.
-func (s *settlement) recount(infos []segment.Info) error {
+// lostValues counts, by segment, the bytes of values that no root refers to. With damage in a root that cannot be told, and nothing is lost.
+// What is lost once stays so, so that it can be given up any time later.
+func (e *Engine) lostValues(ctx context.Context, p picture) (map[uint32]int64, error) {
 	lost := map[uint32]int64{}
-	for _, i := range infos {
+	for _, i := range p.segments {
 		if i.Class == segment.Values && i.Live > 0 {
 			lost[i.ID] = i.Live
 		}
 	}
 	if len(lost) == 0 {
-		return nil
+		return nil, nil
 	}
 	count := func(p segment.Pointer, _ segment.Kind) error {
 		if n, ok := lost[p.Segment]; ok {
@@ -28,20 +30,28 @@ func (s *settlement) recount(infos []segment.Info) error {
 		}
 		return nil
 	}
-	for id, r := range s.roots {
+	for id, r := range p.view.Roots {
 		if r == nil {
 			continue
 		}
-		err := s.e.layoutOf(uint32(id)).Walk(s.ctx, r, count)
+		err := e.layoutOf(uint32(id)).Walk(ctx, r, count)
 		if errors.Is(err, corrupt.Err) || errors.Is(err, segment.ErrUnreadable) {
-			return nil
+			return nil, nil
 		}
 		if err != nil {
-			return err
+			return nil, fmt.Errorf("count values: %w", err)
 		}
 	}
+	return lost, nil
+}
+
+// giveUpLost accounts those bytes of values dead that a compaction has found to be lost, and notes that in infos.
+func (s *settlement) giveUpLost(infos []segment.Info) {
+	if s.work.compaction == nil {
+		return
+	}
 	for i := range infos {
-		n := lost[infos[i].ID]
+		n := s.work.compaction.lost[infos[i].ID]
 		if n <= 0 {
 			continue
 		}
@@ -50,5 +60,4 @@ func (s *settlement) recount(infos []segment.Info) error {
 		infos[i].Live -= n
 		delete(s.e.stuck, infos[i].ID) // what could not be found in it was this
 	}
-	return nil
 }

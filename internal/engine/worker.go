@@ -78,6 +78,9 @@ func (e *Engine) work() {
 // cleanLeft cleans when there is more garbage than the cleaner lets be, and less than before. What dies in a checkpoint is for the next one,
 // and when nobody writes any more there is none. done says that there is no more to do until somebody does; one that fails is not tried again.
 func (e *Engine) cleanLeft(ctx context.Context, before int64) (done bool, left int64) {
+	if e.compacted.Load() > 0 {
+		return false, before // most of it goes by itself
+	}
 	left, much := e.garbage()
 	if !much || left >= before {
 		return true, left
