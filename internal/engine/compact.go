@@ -156,14 +156,20 @@ func (s *settlement) stretch(ks *Keyspace) *layout.Stretch {
 	return stretch
 }
 
-// enough takes note of what was replaced, and says whether that will do for this round: sooner when somebody may be waiting for its end.
+// roundBytes is how much a round is to do: less when somebody may be waiting for its end.
+func (e *Engine) roundBytes() int64 {
+	if len(e.current.Load().Tables) > 1 || e.waiting.Load() > 0 {
+		return e.sizes.haste
+	}
+	return e.sizes.round
+}
+
+// enough takes note of what was replaced, and says whether that will do for this round.
 func (s *settlement) enough(bytes int64) bool {
-	e, r := s.e, &s.renewal
 	s.work.compaction.tell(bytes)
-	r.bytes += bytes
-	waiting := len(e.current.Load().Tables) > 1 || e.waiting.Load() > 0
-	r.full = r.full || r.bytes >= e.sizes.round || waiting && r.bytes >= e.sizes.haste
-	return r.full
+	s.renewal.bytes += bytes
+	s.renewal.full = s.renewal.full || s.renewal.bytes >= s.e.roundBytes()
+	return s.renewal.full
 }
 
 // renewed takes note of a stretch that was written anew with a dictionary.
@@ -213,7 +219,7 @@ func (s *settlement) choose(class segment.Class, infos []segment.Info, written i
 	if c == nil || class == segment.Nodes || c.moved {
 		return chooseVictims(infos, s.policy(class, written))
 	}
-	left := s.e.sizes.round
+	left := s.e.roundBytes()
 	for _, i := range infos {
 		if i.ID >= c.first || !holdsGarbage(i) {
 			continue
