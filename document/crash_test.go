@@ -15,8 +15,9 @@ import (
 	"github.com/pandodb/pando/vfs/memfs"
 )
 
-// Whatever moment the power fails at: acknowledged documents are there, transactions are whole or absent, every index that is
-// ready says what the documents say, an index that was being built is gone, and all can be decoded.
+// Whatever moment the power fails at: acknowledged documents are there, transactions are whole or absent, and known to have been committed
+// when they are there, every index that is ready says what the documents say, an index that was being built is gone, and all can be
+// decoded.
 func TestPowerCutsLeaveAWholeStore(t *testing.T) {
 	fs := memfs.New()
 	s := open(t, fs)
@@ -83,10 +84,13 @@ func (w *crashWriters) insert(c *document.Collection, i int) error {
 	return err
 }
 
+// pairs is the session of the transactions that insertPair makes.
+const pairs = "pairs"
+
 // insertPair inserts documents that are there together or not at all.
 func (w *crashWriters) insertPair(s *document.Store, i int) error {
 	a, b := s.Database("test").Lookup("a"), s.Database("test").Lookup("b")
-	return s.Transaction(ctx, func(tx *document.Tx) error {
+	return s.Transaction(document.WithStatements(ctx, pairs, int64(i)), func(tx *document.Tx) error {
 		for _, x := range []*document.Collection{a, b} {
 			if _, err := tx.In(x).Insert(ctx, bson.D{{Key: "_id", Value: i}}); err != nil {
 				return err
@@ -130,6 +134,11 @@ func checkImage(t *testing.T, fs *memfs.FS, least int64) {
 	}
 	if a, b := find(t, d.Lookup("a"), `{}`, nil), find(t, d.Lookup("b"), `{}`, nil); a != b {
 		t.Fatalf("half a transaction:\n%s\nand\n%s", a, b)
+	}
+	n, err = d.Lookup("a").Count(ctx, nil, nil)
+	must(t, err)
+	if number, is, err := s.NewestNumber(pairs); number != n-1 || is != (n > 0) || err != nil {
+		t.Fatalf("%d transactions are there, and the newest that is known has the number %d: %v, %v", n, number, is, err)
 	}
 	report, err := s.DB().Check(ctx)
 	must(t, err)

@@ -11,10 +11,12 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/pandodb/pando"
+	"github.com/pandodb/pando/document/internal/mongoerror"
 )
 
 // A client that does not hear of the outcome of a write sends it again. To carry it out once, the store keeps with each such write,
-// in the same commit, what it did: under the client's session, until its next numbered write.
+// in the same commit, what it did: under the client's session, until its next numbered write. So it is with the commit of a transaction,
+// of which there is nothing to keep but that it was.
 
 // sessionKey begins the keys of sessions in the catalogue's keyspace.
 const sessionKey = 's'
@@ -59,8 +61,9 @@ type sessionRecord struct {
 
 // Kinds of entries. They are on disk.
 const (
-	entryInserts = 1 // a run of inserted documents: first id, last id
-	entryOther   = 2 // id, N, modified, type and value of the upserted _id, document
+	entryInserts     = 1 // a run of inserted documents: first id, last id
+	entryOther       = 2 // id, N, modified, type and value of the upserted _id, document
+	entryTransaction = 3 // nothing: the number is that of a transaction, which was committed
 )
 
 // record returns what is known of a session's newest write.
@@ -90,8 +93,23 @@ func (s *Store) record(session string) (*sessionRecord, error) {
 	return r, nil
 }
 
+// transaction reports whether the write was a transaction, which has no statements.
+func (r *sessionRecord) transaction() bool {
+	return len(r.entries) > 0 && r.entries[0] == entryTransaction
+}
+
+// NewestNumber returns the number of the newest numbered write that a session has committed, -1 if there is none, and whether it was a
+// transaction.
+func (s *Store) NewestNumber(session string) (number int64, transaction bool, err error) {
+	r, err := s.record(session)
+	if err != nil {
+		return -1, false, err
+	}
+	return r.number, r.transaction(), nil
+}
+
 // Outcome returns what a statement did if it was carried out before, and nil otherwise. It fails with TransactionTooOld when the
-// session has gone on to a higher number.
+// session has gone on to a higher number, and with IncompleteTransactionHistory when the number is that of a transaction.
 func (s *Store) Outcome(session string, number int64, id int32) (*Outcome, error) {
 	r, err := s.record(session)
 	if err != nil || r.number < number {
@@ -99,6 +117,9 @@ func (s *Store) Outcome(session string, number int64, id int32) (*Outcome, error
 	}
 	if r.number > number {
 		return nil, NewError(Code(225), "Retryable write with txnNumber %d is prohibited on session because a newer retryable write with txnNumber %d has already started on this session.", number, r.number)
+	}
+	if r.transaction() {
+		return nil, NewError(mongoerror.IncompleteTransactionHistory, "Cannot retry a retryable write that has been converted into a transaction")
 	}
 	return r.find(id)
 }
@@ -214,19 +235,37 @@ func (w *writer) storeStatements() (*sessionRecord, error) {
 		return nil, err
 	}
 	fresh := &sessionRecord{number: w.statements.number}
-	if before.number == fresh.number {
+	if before.number == fresh.number && !before.transaction() {
 		fresh.entries = append(fresh.entries, before.entries...)
 	}
 	fresh.entries = append(fresh.entries, w.entries...)
-	value := append(binary.AppendVarint(nil, fresh.number), fresh.entries...)
-	return fresh, w.tx.In(w.store.meta).Put(append([]byte{sessionKey}, w.statements.session...), value)
+	return fresh, w.putRecord(fresh)
+}
+
+// storeTransaction puts into the commit that it is a transaction with its number, and returns what is to be remembered when it has
+// succeeded. One that has written nothing is not worth a write: its client may run it again as well.
+func (w *writer) storeTransaction(wrote bool) (*sessionRecord, error) {
+	if w.statements == nil || !wrote {
+		return nil, nil
+	}
+	fresh := &sessionRecord{number: w.statements.number, entries: []byte{entryTransaction}}
+	return fresh, w.putRecord(fresh)
+}
+
+// putRecord writes the record of the writer's session.
+func (w *writer) putRecord(r *sessionRecord) error {
+	value := append(binary.AppendVarint(nil, r.number), r.entries...)
+	return w.tx.In(w.store.meta).Put(append([]byte{sessionKey}, w.statements.session...), value)
 }
 
 // remember keeps a session's record in memory.
 func (s *Store) remember(session string, r *sessionRecord) {
 	s.retries.mu.Lock()
+	defer s.retries.mu.Unlock()
+	if s.retries.bySession == nil {
+		s.retries.bySession = map[string]*sessionRecord{}
+	}
 	s.retries.bySession[session] = r
-	s.retries.mu.Unlock()
 }
 
 // ForgetSession removes what is kept for a session that has ended.

@@ -55,6 +55,88 @@ func TestSessionsThatARestartCutOffAreForgotten(t *testing.T) {
 	}
 }
 
+// Whoever sends the commit of a transaction again, as its answer was lost with the server, has to find out that it was committed. It is known
+// when the transaction is there, and only then; a later write of the session takes its place.
+func TestCommittedTransactionsAreKnownAfterARestart(t *testing.T) {
+	fs := memfs.New()
+	reopen := func() *Store {
+		t.Helper()
+		s, err := Open("db", &Options{Storage: pando.Options{FS: fs}, FS: fs, TTLInterval: -1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	begin := func(s *Store, session string, number int64) *Tx {
+		t.Helper()
+		tx, err := s.BeginSnapshot(WithStatements(context.Background(), session, number))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return tx
+	}
+	insert := func(ctx context.Context, c *Collection, id any) {
+		t.Helper()
+		if _, err := c.Insert(ctx, bson.D{{Key: "_id", Value: id}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := func(s *Store, session string, number int64, transaction bool) {
+		t.Helper()
+		n, is, err := s.NewestNumber(session)
+		if n != number || is != transaction || err != nil {
+			t.Errorf("%s: the newest number is %d, that of a transaction: %v, %v; want %d, %v", session, n, is, err, number, transaction)
+		}
+	}
+	ctx := context.Background()
+	s := reopen()
+	c := s.Database("d").Lookup("c")
+	insert(ctx, c, 0)
+	for _, session := range []string{"committed", "went on"} {
+		tx := begin(s, session, 5)
+		insert(ctx, tx.In(c), session)
+		want(s, session, -1, false)
+		if err := tx.Commit(ctx); err != nil {
+			t.Fatal(err)
+		}
+		want(s, session, 5, true)
+	}
+	if _, err := s.Outcome("committed", 5, 0); CodeOf(err) != 217 {
+		t.Errorf("a statement with the number of a transaction: %v", err)
+	}
+	insert(WithStatements(ctx, "went on", 6, 0), c, 6)
+	aborted := begin(s, "aborted", 1)
+	insert(ctx, aborted.In(c), "aborted")
+	aborted.Abort()
+	read := begin(s, "only read", 1)
+	if _, err := read.In(c).Count(ctx, nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := read.Commit(ctx); err != nil {
+		t.Fatal(err)
+	}
+	overtaken := begin(s, "overtaken", 1)
+	insert(ctx, overtaken.In(c), 7)
+	insert(ctx, c, 7)
+	if err := overtaken.Commit(ctx); err == nil {
+		t.Fatal("two have inserted the same document")
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s = reopen()
+	defer s.Close()
+	want(s, "committed", 5, true)
+	want(s, "went on", 6, false)
+	for _, session := range []string{"aborted", "only read", "overtaken"} {
+		want(s, session, -1, false)
+	}
+	if err := s.ForgetSession("committed"); err != nil {
+		t.Fatal(err)
+	}
+	want(s, "committed", -1, false)
+}
+
 // What is needed to read of dropped collections goes when the log does not reach back to them.
 func TestDroppedCollectionsAreForgotten(t *testing.T) {
 	fs := memfs.New()

@@ -59,8 +59,8 @@ func (s *Store) transact(ctx context.Context, fn func(tx *Tx) error) error {
 	return tx.Commit(ctx)
 }
 
-// Begin starts a transaction, which must be ended with Commit or Abort. Change streams and the oplog tell whose it was if ctx is
-// one of WithStatements.
+// Begin starts a transaction, which must be ended with Commit or Abort. If ctx is one of WithStatements, change streams and the oplog tell
+// whose it was, and Store.NewestNumber that it was committed.
 func (s *Store) Begin(ctx context.Context) (*Tx, error) {
 	tx, err := s.begin(ctx)
 	if err == nil {
@@ -95,7 +95,9 @@ func (s *Store) begin(ctx context.Context) (*Tx, error) {
 	}
 	tx := &Tx{store: s, tx: inner}
 	tx.w = &writer{store: s, tx: inner, began: began, owner: tx}
-	tx.w.statements, _ = ctx.Value(statementsKey{}).(*statements)
+	if numbered, ok := ctx.Value(statementsKey{}).(*statements); ok {
+		tx.w.statements = &statements{session: numbered.session, number: numbered.number} // it is kept as a whole, not by its statements
+	}
 	return tx, nil
 }
 
@@ -217,12 +219,22 @@ func (tx *Tx) commit(ctx context.Context) error {
 
 // end commits, and tells the log when.
 func (tx *Tx) end() error {
+	record, err := tx.w.storeTransaction(len(tx.w.touched)+len(tx.created) > 0)
+	if err != nil {
+		return err
+	}
 	if tx.noted {
 		if err := tx.w.noteCommit(); err != nil {
 			return err
 		}
 	}
-	return tx.w.commit()
+	if err := tx.w.commit(); err != nil {
+		return err
+	}
+	if record != nil {
+		tx.store.remember(tx.w.statements.session, record)
+	}
+	return nil
 }
 
 // note tells the log, in front of everything else, that the commit is a transaction.

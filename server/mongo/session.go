@@ -17,6 +17,7 @@ type session struct {
 	mu   sync.Mutex // held while a command of the session runs
 	used time.Time  // under sessionTable.mu
 
+	asked  bool  // the store was, for the highest number: see recall
 	number int64 // the highest transaction number seen
 	txn    *transaction
 }
@@ -83,6 +84,22 @@ func (s *session) end() {
 	}
 }
 
+// recall asks the store, once, what the session has committed last: its client may have begun it with a server that is gone. The session
+// is locked.
+func (s *session) recall(store *document.Store) error {
+	if s.asked {
+		return nil
+	}
+	number, transactional, err := store.NewestNumber(s.id)
+	if err != nil {
+		return err
+	}
+	if s.asked, s.number = true, number; transactional {
+		s.txn = &transaction{number: number, state: txnCommitted}
+	}
+	return nil
+}
+
 // remove ends a session at its client's wish.
 func (t *sessionTable) remove(id string) {
 	t.mu.Lock()
@@ -98,9 +115,9 @@ func (t *sessionTable) remove(id string) {
 func (t *sessionTable) end(s *session) {
 	s.end()
 	s.mu.Lock()
-	wrote := s.number >= 0
+	asked := s.asked
 	s.mu.Unlock()
-	if !wrote {
+	if !asked {
 		return
 	}
 	if err := t.server.store.ForgetSession(s.id); err != nil {

@@ -1,10 +1,110 @@
 package mongo
 
 import (
+	"errors"
 	"testing"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/pandodb/pando"
+	"github.com/pandodb/pando/document"
+	"github.com/pandodb/pando/vfs/memfs"
 )
+
+// inSession returns a command of a session, which a letter tells apart from others.
+func inSession(letter byte, command bson.D, more ...any) bson.D {
+	id := bson.Binary{Subtype: bson.TypeBinaryUUID, Data: []byte{15: letter}}
+	return with(command, append([]any{"lsid", cmd("id", id)}, more...)...)
+}
+
+// inTransaction returns a command of a session's transaction.
+func inTransaction(letter byte, number int64, command bson.D, more ...any) bson.D {
+	return inSession(letter, command, append([]any{"txnNumber", number, "autocommit", false}, more...)...)
+}
+
+// TestACommitIsSentAgainAfterARestart: the answer to a commit may be lost with the server. Whoever sends it again has to hear that all went
+// well, or the transaction is run once more; and its number is taken, as it is on a server that has not ended. A later number, of a
+// transaction or of a retryable write, takes its place.
+func TestACommitIsSentAgainAfterARestart(t *testing.T) {
+	fs := memfs.New()
+	open := func() (*testClient, func()) {
+		t.Helper()
+		store, err := document.Open("db", &document.Options{Storage: pando.Options{FS: fs, MemoryBytes: 8 << 20}, TTLInterval: -1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := New(store, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return dial(t, s), func() {
+			if err := errors.Join(s.Close(), store.Close()); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	insert, commit, abort := cmd("insert", "c", "documents", bson.A{bson.D{}}), cmd("commitTransaction", 1), cmd("abortTransaction", 1)
+	c, end := open()
+	c.must("d", cmd("create", "c"))
+	for _, letter := range []byte("tuw") {
+		c.must("d", inTransaction(letter, 5, insert, "startTransaction", true))
+		c.must("admin", inTransaction(letter, 5, commit))
+	}
+	c.must("d", inTransaction('u', 6, insert, "startTransaction", true))
+	c.must("admin", inTransaction('u', 6, commit))
+	c.must("d", inSession('w', insert, "txnNumber", int64(6)))
+	end()
+	for _, run := range []string{"after the restart", "after another one"} {
+		c, end = open()
+		for range 2 {
+			c.must("admin", inTransaction('t', 5, commit))
+		}
+		c.must("d", inSession('w', insert, "txnNumber", int64(6)))
+		for _, refused := range []struct {
+			command bson.D
+			code    int32
+		}{
+			{inTransaction('t', 5, abort), 256},
+			{inTransaction('t', 5, cmd("find", "c")), 256},
+			{inTransaction('t', 5, insert, "startTransaction", true), 117},
+			{inTransaction('t', 4, insert, "startTransaction", true), 225},
+			{inTransaction('t', 4, commit), 225},
+			{inTransaction('t', 6, commit), 251},
+			{inSession('t', insert, "txnNumber", int64(5)), 217},
+			{inSession('t', insert, "txnNumber", int64(4)), 225},
+			{inTransaction('u', 5, commit), 225},
+			{inTransaction('w', 5, commit), 225},
+			{inTransaction('w', 6, commit), 251},
+			{inTransaction('w', 6, insert, "startTransaction", true), 117},
+			{inTransaction('n', 5, commit), 251},
+		} {
+			db := "d"
+			if name := refused.command[0].Key; name == "commitTransaction" || name == "abortTransaction" {
+				db = "admin"
+			}
+			c.refused(db, refused.command, refused.code)
+		}
+		if n := c.must("d", cmd("count", "c")).Lookup("n").AsInt64(); n != 5 {
+			t.Errorf("%s there are %d documents", run, n)
+		}
+		end()
+	}
+}
+
+// The number of a transaction is taken when that has been aborted, too.
+func TestAbortedTransactionsAreNotStartedAgain(t *testing.T) {
+	c := dial(t, newServer(t, nil))
+	insert := cmd("insert", "c", "documents", bson.A{bson.D{}})
+	c.must("d", inTransaction('t', 1, insert, "startTransaction", true))
+	c.must("admin", inTransaction('t', 1, cmd("abortTransaction", 1)))
+	if name := textIn(c.refused("d", inTransaction('t', 1, insert, "startTransaction", true), 117), "codeName"); name != "ConflictingOperationInProgress" {
+		t.Errorf("the code has the name %q", name)
+	}
+	if name := textIn(c.refused("d", inSession('t', insert, "txnNumber", int64(1)), 217), "codeName"); name != "IncompleteTransactionHistory" {
+		t.Errorf("the code has the name %q", name)
+	}
+	c.must("d", inTransaction('t', 2, insert, "startTransaction", true))
+}
 
 // What a session's writes did is kept for those who send them again, and no longer than the session.
 func TestEndedSessionsAreForgotten(t *testing.T) {

@@ -53,6 +53,9 @@ func (r *request) inTransaction(run func() (bsoncore.Document, error)) (bsoncore
 	s := r.session
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if err := s.recall(r.server.store); err != nil {
+		return nil, err
+	}
 	if !r.has("autocommit") {
 		switch r.command.name {
 		case "insert", "update", "delete", "findAndModify":
@@ -132,7 +135,7 @@ func (r *request) startTransaction() error {
 	if r.txnNumber < s.number {
 		return document.NewError(document.Code(225), "Cannot start transaction %d on session because a newer transaction %d has already started.", r.txnNumber, s.number)
 	}
-	if r.txnNumber == s.number && (s.txn == nil || s.txn.number != r.txnNumber || s.txn.state != txnAborted) {
+	if r.txnNumber == s.number {
 		return document.NewError(document.Code(117), "Cannot start a transaction at given transaction number %d: a transaction with the same number is in progress or has ended", r.txnNumber)
 	}
 	if r.concern.given {

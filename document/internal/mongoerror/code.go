@@ -93,6 +93,7 @@ const (
 	NoSuchSession                             Code = 206
 	InvalidUUID                               Code = 207
 	TooManyLocks                              Code = 208
+	IncompleteTransactionHistory              Code = 217
 	QueryFeatureNotAllowed                    Code = 224
 	TransactionTooOld                         Code = 225
 	CannotImplicitlyCreateCollection          Code = 227
@@ -237,6 +238,7 @@ var names = map[Code]string{
 	NoSuchSession:                             "NoSuchSession",
 	InvalidUUID:                               "InvalidUUID",
 	TooManyLocks:                              "TooManyLocks",
+	IncompleteTransactionHistory:              "IncompleteTransactionHistory",
 	QueryFeatureNotAllowed:                    "QueryFeatureNotAllowed",
 	TransactionTooOld:                         "TransactionTooOld",
 	CannotImplicitlyCreateCollection:          "CannotImplicitlyCreateCollection",
