@@ -18,7 +18,8 @@ type cursor struct {
 	id        int64
 	ns        string
 	src       *document.Cursor
-	session   string // "" without one
+	session   string   // "" without one
+	owner     *session // that it ends with; nil without one
 	user      string
 	txnNumber int64 // -1 outside of a transaction
 	noTimeout bool
@@ -62,6 +63,9 @@ func (t *cursorTable) add(c *cursor) error {
 	if n := *c.quota; n >= t.server.o.MaxConnectionCursors {
 		return document.NewError(document.Code(261), "too many open cursors of one connection: %d", n)
 	}
+	if c.owner != nil && c.owner.ended.Load() { // and nobody would look for it there any more
+		return document.NewError(document.Code(11601), "the session of the cursor has ended")
+	}
 	for c.id == 0 || t.byID[c.id] != nil {
 		var b [8]byte
 		if _, err := rand.Read(b[:]); err != nil {
@@ -73,6 +77,9 @@ func (t *cursorTable) add(c *cursor) error {
 	c.created = c.used
 	t.byID[c.id] = c
 	*c.quota++
+	if c.owner != nil {
+		c.owner.cursors++
+	}
 	t.opened++
 	return nil
 }
@@ -85,6 +92,9 @@ func (t *cursorTable) forget(id int64) bool {
 	}
 	delete(t.byID, id)
 	*c.quota--
+	if c.owner != nil {
+		c.owner.cursors--
+	}
 	return true
 }
 
@@ -171,8 +181,25 @@ func (t *cursorTable) expire(now time.Time) {
 	t.mu.Unlock()
 }
 
-func (t *cursorTable) killSession(id string) {
-	t.endAll(func(c *cursor) bool { return c.session == id })
+// endSession closes the cursors of a session.
+func (t *cursorTable) endSession(s *session) {
+	if t.anyOf(s) {
+		t.endAll(func(c *cursor) bool { return c.owner == s })
+	}
+}
+
+// endTransaction closes the cursors of a session's transaction.
+func (t *cursorTable) endTransaction(s *session, number int64) {
+	if t.anyOf(s) {
+		t.endAll(func(c *cursor) bool { return c.owner == s && c.txnNumber == number })
+	}
+}
+
+// anyOf reports whether a session has cursors: most have none when they end, and all cursors need not be looked at.
+func (t *cursorTable) anyOf(s *session) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return s.cursors > 0
 }
 
 func (t *cursorTable) closeAll() { t.endAll(func(*cursor) bool { return true }) }

@@ -28,7 +28,7 @@ func (r *request) firstBatch(ns string, size int64, single bool, open func(ctx c
 	r.lasting = r.lasting || r.readsLasting() || ns == oplogDatabase+"."+oplogCollection // which others copy
 	x := &cursor{lasting: r.lasting, ns: ns, src: src, ctx: ctx, cancel: cancel, txnNumber: -1, user: r.conn.auth.userDigest(), quota: r.conn.cursors}
 	if r.session != nil {
-		x.session = r.session.id
+		x.session, x.owner = r.session.id, r.session
 	}
 	if r.txn != nil {
 		x.txnNumber = r.txnNumber

@@ -2,6 +2,7 @@ package mongo
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
@@ -14,6 +15,7 @@ type operation struct {
 	id      int64
 	request *request
 	started time.Time
+	session atomic.Pointer[session] // nil until the command has found it
 }
 
 // operationTable is the commands that run.
@@ -59,10 +61,23 @@ func (t *operationTable) killSession(id string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, op := range t.byID {
-		if op.request.session != nil && op.request.session.id == id {
+		if s := op.session.Load(); s != nil && s.id == id {
 			op.request.cancel(errKilled)
 		}
 	}
+}
+
+// sessions returns the sessions of the commands that run.
+func (t *operationTable) sessions() map[*session]bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	busy := map[*session]bool{}
+	for _, op := range t.byID {
+		if s := op.session.Load(); s != nil {
+			busy[s] = true
+		}
+	}
+	return busy
 }
 
 func operationCommands() []*command {

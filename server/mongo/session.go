@@ -1,7 +1,10 @@
 package mongo
 
 import (
+	"maps"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -16,6 +19,9 @@ type session struct {
 	doc  bsoncore.Document
 	mu   sync.Mutex // held while a command of the session runs
 	used time.Time  // under sessionTable.mu
+
+	ended   atomic.Bool // set under mu, when all that it had is gone: who has waited for it takes the next one of its id
+	cursors int         // that are open; under cursorTable.mu
 
 	asked  bool  // the store was, for the highest number: see recall
 	number int64 // the highest transaction number seen
@@ -36,8 +42,8 @@ func (t *sessionTable) get(id string, doc bsoncore.Document) (*session, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	s := t.byID[id]
-	if s == nil {
-		if len(t.byID) >= t.server.o.MaxSessions {
+	if s == nil || s.ended.Load() {
+		if s == nil && len(t.byID) >= t.server.o.MaxSessions {
 			return nil, document.NewError(document.Code(261), "cannot add session into the cache, too many sessions")
 		}
 		s = &session{id: id, doc: append(bsoncore.Document(nil), doc...), number: -1}
@@ -47,14 +53,17 @@ func (t *sessionTable) get(id string, doc bsoncore.Document) (*session, error) {
 	return s, nil
 }
 
-// expire ends sessions that were idle for too long, and transactions that take too long.
+// expire ends sessions that were idle for too long, and transactions that take too long. A session is not idle while a command of its runs.
 func (t *sessionTable) expire(now time.Time) {
+	busy := t.server.ops.sessions()
 	t.mu.Lock()
 	var old []*session
 	var late []*session
-	for id, s := range t.byID {
+	for _, s := range t.byID {
+		if busy[s] {
+			s.used = now
+		}
 		if now.Sub(s.used) > sessionTimeout {
-			delete(t.byID, id)
 			old = append(old, s)
 			continue
 		}
@@ -62,7 +71,7 @@ func (t *sessionTable) expire(now time.Time) {
 	}
 	t.mu.Unlock()
 	for _, s := range old {
-		t.end(s)
+		t.end(s, true)
 	}
 	for _, s := range late {
 		if !s.mu.TryLock() {
@@ -72,15 +81,6 @@ func (t *sessionTable) expire(now time.Time) {
 			x.abort()
 		}
 		s.mu.Unlock()
-	}
-}
-
-// end aborts what the session has open.
-func (s *session) end() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.txn != nil && s.txn.state == txnRunning {
-		s.txn.abort()
 	}
 }
 
@@ -104,25 +104,34 @@ func (s *session) recall(store *document.Store) error {
 func (t *sessionTable) remove(id string) {
 	t.mu.Lock()
 	s := t.byID[id]
-	delete(t.byID, id)
 	t.mu.Unlock()
 	if s != nil {
-		t.end(s)
+		t.end(s, true)
 	}
 }
 
-// end ends a session that has left the table for good. Nobody can send its writes again, so what they did is forgotten.
-func (t *sessionTable) end(s *session) {
-	s.end()
+// end ends a session: its transaction, its cursors, and, if nobody can send its writes again, what is kept of them. It stays in the table
+// until that is done, so that the next one of its id begins after it, and not beside it.
+func (t *sessionTable) end(s *session, forget bool) {
 	s.mu.Lock()
-	asked := s.asked
+	if !s.ended.Load() {
+		if s.txn != nil && s.txn.state == txnRunning {
+			s.txn.abort()
+		}
+		if forget && s.asked {
+			if err := t.server.store.ForgetSession(s.id); err != nil {
+				t.server.log.Warn("what an ended session has written could not be forgotten", "error", err)
+			}
+		}
+		s.ended.Store(true)
+	}
 	s.mu.Unlock()
-	if !asked {
-		return
+	t.server.cursors.endSession(s)
+	t.mu.Lock()
+	if t.byID[s.id] == s {
+		delete(t.byID, s.id)
 	}
-	if err := t.server.store.ForgetSession(s.id); err != nil {
-		t.server.log.Warn("what an ended session has written could not be forgotten", "error", err)
-	}
+	t.mu.Unlock()
 }
 
 // connectionEnded is told that a connection is gone. Its sessions live on: the client may come back.
@@ -130,11 +139,10 @@ func (t *sessionTable) connectionEnded(*conn) {}
 
 func (t *sessionTable) closeAll() {
 	t.mu.Lock()
-	all := t.byID
-	t.byID = map[string]*session{}
+	all := slices.Collect(maps.Values(t.byID))
 	t.mu.Unlock()
 	for _, s := range all {
-		s.end()
+		t.end(s, false)
 	}
 }
 
@@ -168,6 +176,30 @@ func (r *request) sessionID(field string, doc bsoncore.Document) (string, error)
 	return string(data) + r.conn.auth.userDigest(), nil
 }
 
+// enterSession finds the session with an id, for the command, and for those who end all commands of a session.
+func (r *request) enterSession(id string, doc bsoncore.Document) (err error) {
+	if r.session, err = r.server.sessions.get(id, doc); err == nil {
+		r.op.session.Store(r.session)
+	}
+	return err
+}
+
+// lockSession waits until no other command of the session runs. One that has ended meanwhile is begun anew: what would begin in it, nobody
+// would end.
+func (r *request) lockSession() (*session, error) {
+	for {
+		s := r.session
+		s.mu.Lock()
+		if !s.ended.Load() {
+			return s, nil
+		}
+		s.mu.Unlock()
+		if err := r.enterSession(s.id, s.doc); err != nil {
+			return nil, err
+		}
+	}
+}
+
 // joinSession finds the session, and the transaction, in which the command runs.
 func (r *request) joinSession() error {
 	lsid, err := r.document("lsid")
@@ -191,7 +223,7 @@ func (r *request) joinSession() error {
 	if err != nil {
 		return err
 	}
-	if r.session, err = r.server.sessions.get(id, lsid); err != nil {
+	if err := r.enterSession(id, lsid); err != nil {
 		return err
 	}
 	if !r.has("txnNumber") {
@@ -279,10 +311,9 @@ func (r *request) killSessions() (bsoncore.Document, error) {
 	})
 }
 
-// killSession ends a session with the commands and cursors that it has open.
+// killSession ends a session with the commands that it runs.
 func (s *Server) killSession(id string) {
 	s.ops.killSession(id)
-	s.cursors.killSession(id)
 	s.sessions.remove(id)
 }
 

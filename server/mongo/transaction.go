@@ -3,7 +3,6 @@ package mongo
 import (
 	"context"
 	"errors"
-	"sync/atomic"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
@@ -17,7 +16,8 @@ type transaction struct {
 	tx      *document.Tx
 	started time.Time
 	state   txnState
-	open    *atomic.Int64 // transactions of all clients
+	session *session
+	server  *Server
 }
 
 // txnState is how far a transaction has come.
@@ -34,10 +34,11 @@ func (x *transaction) abort() {
 	x.leave(txnAborted)
 }
 
-// leave notes how the transaction has ended.
+// leave notes how the transaction has ended, and closes its cursors: nobody can read from them any more.
 func (x *transaction) leave(state txnState) {
 	if x.state == txnRunning {
-		x.open.Add(-1)
+		x.server.transactions.Add(-1)
+		x.server.cursors.endTransaction(x.session, x.number)
 	}
 	x.state = state
 }
@@ -50,8 +51,10 @@ func (r *request) inTransaction(run func() (bsoncore.Document, error)) (bsoncore
 	if r.session == nil || !r.has("txnNumber") {
 		return run()
 	}
-	s := r.session
-	s.mu.Lock()
+	s, err := r.lockSession()
+	if err != nil {
+		return nil, err
+	}
 	defer s.mu.Unlock()
 	if err := s.recall(r.server.store); err != nil {
 		return nil, err
@@ -158,7 +161,7 @@ func (r *request) startTransaction() error {
 		return err
 	}
 	s.number = r.txnNumber
-	s.txn = &transaction{number: r.txnNumber, tx: tx, started: r.server.clock.Now(), open: open}
+	s.txn = &transaction{number: r.txnNumber, tx: tx, started: r.server.clock.Now(), session: s, server: r.server}
 	r.txn = s.txn
 	return nil
 }

@@ -1,0 +1,143 @@
+package mongo
+
+import (
+	"sync"
+	"testing"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+)
+
+// sessionOf returns the session that inSession names with a letter; nil when it is not there.
+func sessionOf(s *Server, letter byte) *session {
+	s.sessions.mu.Lock()
+	defer s.sessions.mu.Unlock()
+	return s.sessions.byID[string([]byte{15: letter})]
+}
+
+// lsids is what endSessions and killSessions are told.
+func lsids(letter byte) bson.A {
+	return bson.A{inSession(letter, nil)[0].Value}
+}
+
+// Whoever has found a session, and waits for it, takes the next one of its id when it has ended meanwhile: what would begin in one that is in no
+// table any more, nobody would end.
+func TestASessionThatEndsBeforeItsCommandRunsIsBegunAnew(t *testing.T) {
+	s := newServer(t, nil)
+	c := dial(t, s)
+	c.must("d", inSession('s', cmd("find", "c")))
+	before := sessionOf(s, 's')
+	late := &request{server: s, session: before, op: &operation{}}
+	c.must("d", cmd("endSessions", lsids('s')))
+	if sessionOf(s, 's') != nil {
+		t.Error("the session is there after its end")
+	}
+	after, err := late.lockSession()
+	if err != nil {
+		t.Fatal(err)
+	}
+	after.mu.Unlock()
+	if after == before || after != sessionOf(s, 's') || late.session != after || late.op.session.Load() != after {
+		t.Error("the command does not run in the session that is in the table")
+	}
+}
+
+// However transactions that start and the end of their session meet, none stays open.
+func TestNoTransactionOutlivesItsSession(t *testing.T) {
+	for _, how := range []string{"endSessions", "killSessions"} {
+		t.Run(how, func(t *testing.T) {
+			s := newServer(t, nil)
+			starting, ending := dial(t, s), dial(t, s)
+			starting.must("d", cmd("create", "c"))
+			stop := make(chan struct{})
+			var ended sync.WaitGroup
+			ended.Go(func() {
+				for {
+					select {
+					case <-stop:
+						return
+					default:
+						ending.must("admin", cmd(how, lsids('s')))
+					}
+				}
+			})
+			for number := range int64(2000) {
+				starting.run("d", inTransaction('s', number, cmd("find", "c"), "startTransaction", true))
+			}
+			close(stop)
+			ended.Wait()
+			ending.must("admin", cmd(how, lsids('s')))
+			if n := s.transactions.Load(); n != 0 {
+				t.Errorf("%d transactions are open", n)
+			}
+		})
+	}
+}
+
+// Cursors end with the transaction that they read in, and with their session, also those that wait for their client for as long as it takes.
+func TestCursorsEndWithWhatTheyAreOf(t *testing.T) {
+	s := newServer(t, nil)
+	c := dial(t, s)
+	c.must("d", cmd("insert", "c", "documents", bson.A{cmd("_id", 1), cmd("_id", 2), cmd("_id", 3)}))
+	find := cmd("find", "c", "batchSize", 1)
+	open := func() int {
+		n, _, _ := s.cursors.counts()
+		return n
+	}
+	for i, end := range []string{"commitTransaction", "abortTransaction"} {
+		number := int64(i)
+		id := c.must("d", inSession('t', find)).Lookup("cursor", "id").Int64()
+		c.must("d", inTransaction('t', number, find, "startTransaction", true))
+		if n := open(); n != 2 {
+			t.Fatalf("%d cursors are open", n)
+		}
+		c.must("admin", inTransaction('t', number, cmd(end, 1)))
+		if n := open(); n != 1 {
+			t.Errorf("%d cursors are open after %s", n, end)
+		}
+		c.must("d", inSession('t', cmd("getMore", id, "collection", "c")))
+	}
+	for _, end := range []func(){
+		func() { c.must("d", cmd("endSessions", lsids('s'))) },
+		func() { c.must("d", cmd("killSessions", lsids('s'))) },
+		func() { s.sessions.expire(time.Now().Add(time.Hour)) },
+	} {
+		id := c.must("d", inSession('s', with(find, "noCursorTimeout", true))).Lookup("cursor", "id").Int64()
+		s.cursors.expire(time.Now().Add(24 * time.Hour))
+		if n := open(); n != 1 {
+			t.Fatalf("%d cursors are open", n)
+		}
+		end()
+		if n := open(); n != 0 {
+			t.Errorf("%d cursors are open after their session has ended", n)
+		}
+		c.refused("d", inSession('s', cmd("getMore", id, "collection", "c")), int32(codeCursorNotFound))
+	}
+}
+
+// A command may take longer than a session may be idle: what it opens has a session still.
+func TestSessionsOfCommandsThatRunDoNotEnd(t *testing.T) {
+	s := newServer(t, &Options{TestCommands: true})
+	c, other := dial(t, s), dial(t, s)
+	c.must("admin", cmd("configureFailPoint", "failCommand", "mode", cmd("times", 1),
+		"data", cmd("failCommands", bson.A{"find"}, "blockConnection", true, "blockTimeMS", 3_600_000)))
+	body, err := bson.Marshal(append(inSession('s', cmd("find", "c")), bson.E{Key: "$db", Value: "d"}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.send(0, body)
+	for sessionOf(s, 's') == nil {
+		other.must("admin", cmd("ping", 1))
+	}
+	s.sessions.expire(time.Now().Add(time.Hour))
+	if sessionOf(s, 's') == nil {
+		t.Error("the session has ended while its command runs")
+	}
+	other.must("admin", cmd("killSessions", lsids('s')))
+	if reply := c.receive(); codeIn(reply) != 11601 {
+		t.Errorf("the command of a session that is killed: %s", reply)
+	}
+	if sessionOf(s, 's') != nil {
+		t.Error("the session is there after it was killed")
+	}
+}
