@@ -36,6 +36,11 @@ func (s *Snapshot) In(c *Collection) *Collection {
 	return &Collection{store: s.store, ns: c.ns, at: s.at}
 }
 
+// Newest reports whether the snapshot is still what another one of now would be: after each commit it says no, and when it cannot tell.
+func (s *Snapshot) Newest() bool {
+	return s.at.names == s.store.current.Load() && s.at.seq == s.store.db.LastSeq()
+}
+
 // Close gives the snapshot up. Closing twice is no error.
 func (s *Snapshot) Close() error { return s.at.close() }
 

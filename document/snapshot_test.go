@@ -64,6 +64,31 @@ func TestSnapshotsShowWhatWasDroppedSince(t *testing.T) {
 	}
 }
 
+// A snapshot is the newest one until something is committed, in a collection or in what there is of them.
+func TestTheNewestSnapshot(t *testing.T) {
+	s := open(t, memfs.New())
+	c := s.Database(document.DefaultDatabase).Lookup("c")
+	for what, change := range map[string]func() error{
+		"insert": func() error { _, err := c.Insert(ctx, bson.D{}); return err },
+		"create": func() error {
+			return s.Database(document.DefaultDatabase).Create(ctx, "other", bson.D{})
+		},
+	} {
+		snap, err := s.Snapshot(ctx)
+		must(t, err)
+		_, err = c.Count(ctx, nil, nil)
+		must(t, err)
+		if !snap.Newest() {
+			t.Errorf("before the %s it is not the newest", what)
+		}
+		must(t, change())
+		if snap.Newest() {
+			t.Errorf("after the %s it is the newest", what)
+		}
+		must(t, snap.Close())
+	}
+}
+
 // A handle of a snapshot changes nothing, what the collection is included, and one of a transaction nothing that would be no part of it:
 // Drop once dropped the collection for everybody.
 func TestHandlesThatCannotAlter(t *testing.T) {

@@ -25,9 +25,10 @@ type cursor struct {
 	noTimeout bool
 	tailable  bool
 	await     bool
-	changes   bool  // a change stream
-	lasting   bool  // no power cut may undo what is read
-	rest      int64 // how many documents its limit leaves; 0: it has none
+	changes   bool   // a change stream
+	lasting   bool   // no power cut may undo what is read
+	rest      int64  // how many documents its limit leaves; 0: it has none
+	unhold    func() // gives back the moment that src reads at; under mu
 	cancel    context.CancelCauseFunc
 	ctx       context.Context
 
@@ -64,7 +65,7 @@ func (t *cursorTable) add(c *cursor) error {
 		return document.NewError(document.Code(261), "too many open cursors of one connection: %d", n)
 	}
 	if c.owner != nil && c.owner.ended.Load() { // and nobody would look for it there any more
-		return document.NewError(document.Code(11601), "the session of the cursor has ended")
+		return document.NewError(codeInterrupted, "the session of the cursor has ended")
 	}
 	for c.id == 0 || t.byID[c.id] != nil {
 		var b [8]byte
@@ -133,7 +134,12 @@ func (c *cursor) close() error {
 	c.cancel(errKilled)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.src.Close()
+	err := c.src.Close()
+	if c.unhold != nil {
+		c.unhold()
+		c.unhold = nil
+	}
+	return err
 }
 
 // kill closes a cursor, also while a command reads from it, and reports whether there was one.

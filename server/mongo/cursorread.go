@@ -26,7 +26,7 @@ func (r *request) firstBatch(ns string, size int64, single bool, open func(ctx c
 	}
 	begun := r.server.clock.Now()
 	r.lasting = r.lasting || r.readsLasting() || ns == oplogDatabase+"."+oplogCollection // which others copy
-	x := &cursor{lasting: r.lasting, ns: ns, src: src, ctx: ctx, cancel: cancel, txnNumber: -1, user: r.conn.auth.userDigest(), quota: r.conn.cursors}
+	x := &cursor{lasting: r.lasting, ns: ns, src: src, ctx: ctx, cancel: cancel, txnNumber: -1, user: r.conn.auth.userDigest(), quota: r.conn.cursors, unhold: r.holdSnapshot()}
 	if r.session != nil {
 		x.session, x.owner = r.session.id, r.session
 	}
@@ -106,7 +106,7 @@ func (r *request) getMore() (bsoncore.Document, error) {
 	}
 	r.lasting = x.lasting
 	b, end, err := r.limitedBatch(x, size, wait)
-	if err != nil && r.ctx.Err() == nil && errors.Is(context.Cause(x.ctx), errKilled) {
+	if (err != nil || end) && r.ctx.Err() == nil && errors.Is(context.Cause(x.ctx), errKilled) { // its end may not be that of what it reads
 		err = document.NewError(codeCursorKilled, "operation was interrupted because the cursor was killed")
 	}
 	if err != nil {

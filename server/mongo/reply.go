@@ -25,6 +25,9 @@ const (
 	codeNotSupported       document.Code = 115
 	codeCommandFailed      document.Code = 125
 	codeNotOnView          document.Code = 166
+	codeShutdown           document.Code = 91
+	codeSnapshotTooOld     document.Code = 239
+	codeInterrupted        document.Code = 11601
 	codeNotUnique          document.Code = 359
 	codeNoSuchTransaction  document.Code = 251
 	codeUnknownField       document.Code = 40415

@@ -387,9 +387,9 @@ func (r *request) explainError(err error) error {
 	case r.ctx != nil && errors.Is(cause, errTimeLimit):
 		return document.NewError(document.Code(50), "operation exceeded time limit")
 	case r.ctx != nil && errors.Is(cause, errKilled):
-		return document.NewError(document.Code(11601), "operation was interrupted")
+		return document.NewError(codeInterrupted, "operation was interrupted")
 	case errors.Is(err, context.Canceled), errors.Is(err, pando.ErrClosed):
-		return document.NewError(document.Code(91), "The server is in quiesce mode and will shut down")
+		return r.explainEnd()
 	case errors.Is(err, pando.ErrDiskFull):
 		return document.NewError(codeOutOfDiskSpace, "%v", err)
 	case errors.Is(err, pando.ErrConflict):
@@ -397,4 +397,16 @@ func (r *request) explainError(err error) error {
 	}
 	r.server.log.Error("command failed", "command", r.name, "error", err)
 	return document.NewError(document.Code(1), "%v", err)
+}
+
+// explainEnd is the error of a command that found closed what it read from. It is only that of a server which shuts down when this one does:
+// drivers close all connections when they hear of that.
+func (r *request) explainEnd() error {
+	switch {
+	case r.server.accepting.Err() != nil:
+		return document.NewError(codeShutdown, "The server is in quiesce mode and will shut down")
+	case r.at != nil:
+		return document.NewError(codeSnapshotTooOld, "Read timestamp %v is older than the oldest available timestamp.", r.atTime)
+	}
+	return document.NewError(codeInterrupted, "operation was interrupted")
 }

@@ -8,6 +8,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 
 	"github.com/pandodb/pando/document"
+	"github.com/pandodb/pando/internal/clock"
 )
 
 // snapshots is the moments that clients read at again and again: a session with snapshot reads names the cluster time of its
@@ -15,13 +16,15 @@ import (
 type snapshots struct {
 	mu     sync.Mutex
 	byTime map[bson.Timestamp]*keptSnapshot
+	newest *keptSnapshot // nil: it is gone
 }
 
 // keptSnapshot is a moment that is kept for some minutes after its last use.
 type keptSnapshot struct {
 	snap *document.Snapshot
+	time bson.Timestamp
 	used time.Time
-	uses int // commands that read from it
+	uses int // commands and cursors that read from it
 }
 
 const (
@@ -50,40 +53,85 @@ func (r *request) useSnapshot() (func(), error) {
 	if err != nil {
 		return nil, err
 	}
+	r.at, r.atTime = kept.snap, kept.time
+	return t.use(kept, r.server.clock), nil
+}
+
+// holdSnapshot keeps the moment at which the command reads, if there is one, for a cursor that goes on reading there. What it returns gives
+// it back.
+func (r *request) holdSnapshot() func() {
+	if r.at == nil {
+		return func() {}
+	}
+	t := &r.server.snapshots
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.use(t.byTime[r.atTime], r.server.clock) // which is there, as the command uses it
+}
+
+// use notes that somebody reads from a moment, until what it returns is called. The table is locked.
+func (t *snapshots) use(kept *keptSnapshot, c clock.Clock) func() {
 	kept.uses++
-	r.at = kept.snap
 	return func() {
 		t.mu.Lock()
 		kept.uses--
-		kept.used = r.server.clock.Now()
+		kept.used = c.Now()
 		t.mu.Unlock()
-	}, nil
+	}
 }
 
-// keptSnapshot returns the moment that the command names, or the present one. The table is locked.
+// keptSnapshot returns the moment that the command names, or the present one, which is shared until something changes: else clients that only
+// read would use up all that may be kept. The table is locked.
 func (r *request) keptSnapshot() (*keptSnapshot, error) {
 	t := &r.server.snapshots
 	if seconds, counter, ok := r.readConcern.Lookup("atClusterTime").TimestampOK(); ok {
-		r.atTime = bson.Timestamp{T: seconds, I: counter}
-		if kept := t.byTime[r.atTime]; kept != nil {
+		at := bson.Timestamp{T: seconds, I: counter}
+		if kept := t.byTime[at]; kept != nil {
 			return kept, nil
 		}
-		return nil, document.NewError(document.Code(239), "Read timestamp %v is older than the oldest available timestamp.", r.atTime)
+		return nil, document.NewError(codeSnapshotTooOld, "Read timestamp %v is older than the oldest available timestamp.", at)
+	}
+	if t.newest != nil && t.newest.snap.Newest() {
+		return t.newest, nil
 	}
 	if len(t.byTime) >= maxSnapshots {
-		return nil, document.NewError(document.Code(246), "too many snapshots are being read from: %d", len(t.byTime))
+		if err := t.evict(); err != nil {
+			return nil, err
+		}
 	}
 	snap, err := r.server.store.Snapshot(r.ctx)
 	if err != nil {
 		return nil, err
 	}
-	r.atTime = r.server.store.Tick()
 	if t.byTime == nil {
 		t.byTime = map[bson.Timestamp]*keptSnapshot{}
 	}
-	kept := &keptSnapshot{snap: snap}
-	t.byTime[r.atTime] = kept
-	return kept, nil
+	t.newest = &keptSnapshot{snap: snap, time: r.server.store.Tick()}
+	t.byTime[t.newest.time] = t.newest
+	return t.newest, nil
+}
+
+// evict gives up the moment that was not used for longest. The table is locked.
+func (t *snapshots) evict() error {
+	var oldest *keptSnapshot
+	for _, kept := range t.byTime {
+		if kept.uses == 0 && (oldest == nil || kept.used.Before(oldest.used)) {
+			oldest = kept
+		}
+	}
+	if oldest == nil {
+		return document.NewError(document.Code(246), "too many snapshots are being read from: %d", len(t.byTime))
+	}
+	return t.forget(oldest).Close()
+}
+
+// forget takes a moment out of the table, which is locked, and returns what is to be closed.
+func (t *snapshots) forget(kept *keptSnapshot) *document.Snapshot {
+	delete(t.byTime, kept.time)
+	if t.newest == kept {
+		t.newest = nil
+	}
+	return kept.snap
 }
 
 // expire gives up moments that nobody has used for some time; all of them when the server closes.
@@ -91,10 +139,9 @@ func (t *snapshots) expire(now time.Time, all bool) []*document.Snapshot {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	var gone []*document.Snapshot
-	for at, kept := range t.byTime {
+	for _, kept := range t.byTime {
 		if all || kept.uses == 0 && now.Sub(kept.used) > snapshotWindow {
-			delete(t.byTime, at)
-			gone = append(gone, kept.snap)
+			gone = append(gone, t.forget(kept))
 		}
 	}
 	return gone
