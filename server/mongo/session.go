@@ -163,17 +163,8 @@ func (r *request) sessionID(field string, doc bsoncore.Document) (string, error)
 	if len(doc) > most {
 		return "", document.NewError(document.FailedToParse, "%s has %d bytes, which is more than %d", field, len(doc), most)
 	}
-	id := doc.Lookup("id")
-	subtype, data, ok := id.BinaryOK()
-	switch {
-	case id.Type == 0:
-		return "", missingField(field + ".id")
-	case !ok || subtype != bson.TypeBinaryUUID:
-		return "", wrongType(field+".id", id, "binData', of subtype 'UUID")
-	case len(data) != 16:
-		return "", document.NewError(document.Code(207), "%s.id must be a UUID of 16 bytes", field)
-	}
-	return string(data) + r.conn.auth.userDigest(), nil
+	uuid, err := readUUID(field, doc)
+	return uuid + r.conn.auth.userDigest(), err
 }
 
 // enterSession finds the session with an id, for the command, and for those who end all commands of a session.
@@ -255,8 +246,8 @@ func sessionCommands() []*command {
 		{name: "endSessions", run: (*request).endSessions, stable: true, open: true, help: "ends sessions"},
 		{name: "refreshSessions", run: (*request).refreshSessions, stable: false, help: "keeps sessions from ending"},
 		{name: "killSessions", run: (*request).killSessions, anyField: true, help: "ends sessions"},
-		{name: "killAllSessions", run: (*request).killAllSessions, anyField: true, help: "ends all sessions"},
-		{name: "killAllSessionsByPattern", run: (*request).killAllSessions, anyField: true, help: "ends all sessions"},
+		{name: "killAllSessions", run: (*request).killAllSessions, anyField: true, help: "ends all sessions, or those of users"},
+		{name: "killAllSessionsByPattern", run: (*request).killAllSessionsByPattern, anyField: true, help: "ends all sessions, or those that patterns name"},
 		{name: "commitTransaction", run: (*request).commitTransaction, fields: []string{"recoveryToken"}, admin: true, write: true, inTxn: true, stable: true, help: "commits a transaction"},
 		{name: "abortTransaction", run: (*request).abortTransaction, fields: []string{"recoveryToken"}, admin: true, inTxn: true, stable: true, help: "aborts a transaction"},
 	}
@@ -302,36 +293,4 @@ func (r *request) refreshSessions() (bsoncore.Document, error) {
 		_, err := r.server.sessions.get(id, doc)
 		return err
 	})
-}
-
-func (r *request) killSessions() (bsoncore.Document, error) {
-	return ok(), r.eachSession(func(id string, _ bsoncore.Document) error {
-		r.server.killSession(id)
-		return nil
-	})
-}
-
-// killSession ends a session with the commands that it runs.
-func (s *Server) killSession(id string) {
-	s.ops.killSession(id)
-	s.sessions.remove(id)
-}
-
-func (r *request) killAllSessions() (bsoncore.Document, error) {
-	if r.target.Type != bsoncore.TypeArray {
-		return nil, wrongType(r.name+"."+r.name, r.target, "array")
-	}
-	s := r.server
-	s.sessions.mu.Lock()
-	ids := make([]string, 0, len(s.sessions.byID))
-	for id := range s.sessions.byID {
-		if r.session == nil || id != r.session.id {
-			ids = append(ids, id)
-		}
-	}
-	s.sessions.mu.Unlock()
-	for _, id := range ids {
-		s.killSession(id)
-	}
-	return ok(), nil
 }

@@ -1,6 +1,7 @@
 package mongo
 
 import (
+	"crypto/sha256"
 	"sync"
 	"testing"
 	"time"
@@ -139,5 +140,79 @@ func TestSessionsOfCommandsThatRunDoNotEnd(t *testing.T) {
 	}
 	if sessionOf(s, 's') != nil {
 		t.Error("the session is there after it was killed")
+	}
+}
+
+// Who ends sessions of some ends no others, and who says it in a way that is not understood ends none.
+func TestKillAllSessionsEndsThoseThatItNames(t *testing.T) {
+	s, root := guarded(t)
+	users := map[string]*testClient{}
+	for _, name := range []string{"ann", "bob"} {
+		users[name] = loggedIn(t, s, root, "d", name, bson.A{"readWrite"})
+	}
+	hash := func(name string) bson.Binary {
+		sum := sha256.Sum256([]byte(name))
+		return bson.Binary{Data: sum[:]}
+	}
+	lsid := func(letter byte, name string) bson.D {
+		return append(lsids(letter)[0].(bson.D), bson.E{Key: "uid", Value: hash(name)})
+	}
+	const all, pattern = "killAllSessions", "killAllSessionsByPattern"
+	for _, test := range []struct {
+		command bson.D
+		left    string // of ann's sessions a and b, and bob's a
+		code    int32
+	}{
+		{cmd(all, bson.A{}), "", 0},
+		{cmd(all, bson.A{cmd("user", "ann", "db", "d")}), "bob a", 0},
+		{cmd(all, bson.A{cmd("user", "bob", "db", "d")}), "ann a, ann b", 0},
+		{cmd(all, bson.A{cmd("user", "ann", "db", "d"), cmd("user", "bob", "db", "d")}), "", 0},
+		{cmd(all, bson.A{cmd("user", "ann", "db", "admin")}), "ann a, ann b, bob a", 11},
+		{cmd(all, bson.A{cmd("user", "ann")}), "ann a, ann b, bob a", 40414},
+		{cmd(all, bson.A{cmd("user", "ann", "db", 1)}), "ann a, ann b, bob a", 14},
+		{cmd(all, bson.A{cmd("user", "ann", "db", "d", "x", 1)}), "ann a, ann b, bob a", 40415},
+		{cmd(all, bson.A{1}), "ann a, ann b, bob a", 14},
+		{cmd(pattern, bson.A{}), "", 0},
+		{cmd(pattern, bson.A{bson.D{}}), "", 0},
+		{cmd(pattern, bson.A{cmd("lsid", lsid('a', "ann@d"))}), "ann b, bob a", 0},
+		{cmd(pattern, bson.A{cmd("lsid", lsid('a', "ann@d")), cmd("uid", hash("bob@d"))}), "ann b", 0},
+		{cmd(pattern, bson.A{cmd("lsid", lsid('a', ""))}), "ann a, ann b, bob a", 0},
+		{cmd(pattern, bson.A{cmd("uid", hash("ann@d"))}), "bob a", 0},
+		{cmd(pattern, bson.A{cmd("users", bson.A{cmd("user", "ann", "db", "d")})}), "ann a, ann b, bob a", 115},
+		{cmd(pattern, bson.A{cmd("lsid", lsids('a')[0])}), "ann a, ann b, bob a", 40414},
+		{cmd(pattern, bson.A{cmd("uid", 1)}), "ann a, ann b, bob a", 14},
+		{cmd(pattern, bson.A{cmd("uid", bson.Binary{Data: []byte("short")})}), "ann a, ann b, bob a", 12},
+		{cmd(pattern, bson.A{cmd("x", 1)}), "ann a, ann b, bob a", 40415},
+	} {
+		for name, letters := range map[string]string{"ann": "ab", "bob": "a"} {
+			for _, letter := range []byte(letters) {
+				users[name].must("d", inSession(letter, cmd("find", "c")))
+			}
+		}
+		if reply := root.run("admin", test.command); codeIn(reply) != test.code {
+			t.Errorf("%v: %s", test.command, reply)
+		}
+		left := ""
+		for _, which := range []string{"ann a", "ann b", "bob a"} {
+			s.sessions.mu.Lock()
+			_, there := s.sessions.byID[string([]byte{15: which[4]})+digestOf(which[:3], "d")]
+			s.sessions.mu.Unlock()
+			if there && left != "" {
+				left += ", "
+			}
+			if there {
+				left += which
+			}
+		}
+		if left != test.left {
+			t.Errorf("%v leaves %q, want %q", test.command, left, test.left)
+		}
+	}
+	nobody := newServer(t, nil)
+	c := dial(t, nobody)
+	c.must("d", inSession('n', cmd("find", "c")))
+	c.must("admin", cmd(pattern, bson.A{cmd("uid", hash(""))}))
+	if sessionOf(nobody, 'n') != nil {
+		t.Error("a session of nobody has not ended")
 	}
 }
