@@ -27,20 +27,8 @@ func (r *request) parseConcerns() error {
 		} else if !isDocument {
 			return document.NewError(document.FailedToParse, "readConcern field should be an object")
 		}
-		for _, e := range elementsOf(r.readConcern) {
-			switch e.Key() {
-			case "level", "afterClusterTime", "afterOpTime", "atClusterTime", "provenance", "allowTransactionTableSnapshot", "$waitLastStableRecoveryTimestamp":
-			default:
-				return document.NewError(codeInvalidOptions, "Unrecognized option in readConcern: %s", e.Key())
-			}
-		}
-		if level, err := r.readConcern.LookupErr("level"); err == nil {
-			name, _ := level.StringValueOK()
-			switch name {
-			case "local", "available", "majority", "linearizable", "snapshot":
-			default:
-				return document.NewError(document.FailedToParse, "Enumeration value '%s' for field 'readConcern.level' is not a valid value.", name)
-			}
+		if err := r.checkReadConcern(); err != nil {
+			return err
 		}
 	}
 	v, given := r.args["writeConcern"]
