@@ -109,7 +109,7 @@ func (r *request) drop() (bsoncore.Document, error) {
 	} else if err != nil {
 		return nil, err
 	}
-	r.server.cursors.endAll(func(x *cursor) bool { return x.ns == ns && !x.changes && !x.tailable })
+	r.server.cursors.endDropped(r.db, c.Name())
 	return done(b.AppendString("ns", ns)), nil
 }
 
@@ -128,6 +128,7 @@ func (r *request) dropDatabase() (bsoncore.Document, error) {
 	if err := r.server.store.Database(r.db).Drop(r.ctx); err != nil {
 		return nil, err
 	}
+	r.server.cursors.endDropped(r.db, "")
 	return done(bsoncore.NewDocumentBuilder().AppendString("dropped", r.db)), nil
 }
 
@@ -154,6 +155,9 @@ func (r *request) renameCollection() (bsoncore.Document, error) {
 	}
 	if err := r.server.store.Database(db).Lookup(name).Rename(r.ctx, newDB, newName, replace); err != nil {
 		return nil, err
+	}
+	if replace {
+		r.server.cursors.endDropped(newDB, newName)
 	}
 	return ok(), nil
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/binary"
 	"errors"
+	"strings"
 	"sync"
 	"time"
 
@@ -185,6 +186,16 @@ func (t *cursorTable) expire(now time.Time) {
 	t.mu.Lock()
 	t.timed += int64(n)
 	t.mu.Unlock()
+}
+
+// endDropped closes the cursors on a collection that was dropped, "" for all of a database: they would read on what is gone. Those that wait
+// for more find out by themselves.
+func (t *cursorTable) endDropped(database, collection string) {
+	t.endAll(func(c *cursor) bool {
+		db, name, _ := strings.Cut(c.ns, ".")
+		of := name == collection || collection == "" && !strings.HasPrefix(name, "$cmd.")
+		return db == database && of && !c.changes && !c.tailable
+	})
 }
 
 // endSession closes the cursors of a session.

@@ -1,6 +1,7 @@
 package mongo
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -117,6 +118,41 @@ func TestCursorsOfADatabaseAreKilled(t *testing.T) {
 	killed, err := c.must("d", cmd("killCursors", "$cmd.aggregate", "cursors", bson.A{id})).Lookup("cursorsKilled").Array().Values()
 	if err != nil || len(killed) != 1 || killed[0].Int64() != id {
 		t.Errorf("killed %v, %v; want %d", killed, err, id)
+	}
+}
+
+// What is gone is not read on, in whichever way it went. Cursors on other collections stay, and those on the database itself.
+func TestCursorsEndWithTheirCollection(t *testing.T) {
+	docs := bson.A{cmd("_id", 1), cmd("_id", 2), cmd("_id", 3)}
+	for _, how := range []struct {
+		db      string
+		command bson.D
+		gone    []string
+	}{
+		{"d", cmd("drop", "c"), []string{"d.c"}},
+		{"d", cmd("dropDatabase", 1), []string{"d.c", "d.cc", "d.from"}},
+		{"admin", cmd("renameCollection", "d.from", "to", "d.c", "dropTarget", true), []string{"d.c"}},
+		{"admin", cmd("renameCollection", "d.from", "to", "d.new"), nil},
+	} {
+		c := dial(t, newServer(t, nil))
+		open := map[string]int64{}
+		for _, ns := range []string{"d.c", "d.from", "d.cc", "dd.c"} {
+			db, name, _ := strings.Cut(ns, ".")
+			c.must(db, cmd("insert", name, "documents", docs))
+			open[ns] = c.must(db, cmd("find", name, "batchSize", 1)).Lookup("cursor", "id").Int64()
+		}
+		open["d.$cmd.listCollections"] = c.must("d", cmd("listCollections", 1, "cursor", cmd("batchSize", 1))).Lookup("cursor", "id").Int64()
+		c.must(how.db, how.command)
+		for ns, id := range open {
+			db, name, _ := strings.Cut(ns, ".")
+			want := int32(0)
+			if slices.Contains(how.gone, ns) {
+				want = int32(codeCursorNotFound)
+			}
+			if reply := c.run(db, cmd("getMore", id, "collection", name)); codeIn(reply) != want {
+				t.Errorf("%v: on %s code %d is wanted: %s", how.command, ns, want, reply)
+			}
+		}
 	}
 }
 
