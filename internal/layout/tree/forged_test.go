@@ -338,7 +338,7 @@ func TestNodesThatShareChildrenAreRefused(t *testing.T) {
 		t.Errorf("Check reports %d damages, and returns %v", found, err)
 	}
 	writer := w.Env.Store.NewWriter(segment.Nodes, layouttest.Keyspace)
-	if _, err := w.Layout.Apply(t.Context(), r, nil, nil, writer, layout.ApplyOptions{Rewrite: true}); !errors.Is(err, corrupt.Err) {
+	if _, err := w.Layout.Apply(t.Context(), r, nil, nil, writer, layout.ApplyOptions{Rewrite: &layout.Stretch{}}); !errors.Is(err, corrupt.Err) {
 		t.Errorf("Apply: %v", err)
 	}
 	if err := writer.Abort(); err != nil {

@@ -149,7 +149,7 @@ func TestJoinedDeltasDoNotOutgrowTheirLeaf(t *testing.T) {
 		first = append(first, layout.Change{Key: fmt.Appendf(nil, "b%04d", i), Record: record.Record{Kind: record.Inline, Value: value}})
 	}
 	w.Apply(nil, first, o)
-	w.Apply(nil, first[1400:1401], layout.ApplyOptions{LeafBytes: 64 << 10, Codec: segment.S2, Rewrite: true})
+	w.Apply(nil, first[1400:1401], layout.ApplyOptions{LeafBytes: 64 << 10, Codec: segment.S2, Rewrite: &layout.Stretch{}})
 	long := append([]byte("c"), bytes.Repeat([]byte("x"), 4000)...)
 	for i := range 100 {
 		var some []layout.Change
@@ -180,5 +180,5 @@ func TestJoinedDeltasDoNotOutgrowTheirLeaf(t *testing.T) {
 		}
 	}
 	w.Check(w.Root)
-	w.Apply(nil, nil, layout.ApplyOptions{Rewrite: true})
+	w.Apply(nil, nil, layout.ApplyOptions{Rewrite: &layout.Stretch{}})
 }

@@ -101,9 +101,9 @@ func TestLeafWithAllItsDeltasFitsIntoAPage(t *testing.T) {
 	}
 	o := layout.ApplyOptions{LeafBytes: 256 << 10, Codec: segment.S2}
 	w.Apply(nil, list, o)
-	o.Rewrite = true
+	o.Rewrite = new(layout.Stretch)
 	w.Apply(nil, list[:1], o)
-	o.Rewrite = false
+	o.Rewrite = nil
 	for i := range 14 {
 		key := fmt.Appendf(append([]byte("c"), bytes.Repeat([]byte("z"), 20_000)...), "%02d", i)
 		if i == 0 {
@@ -122,5 +122,5 @@ func TestLeafWithAllItsDeltasFitsIntoAPage(t *testing.T) {
 		}
 		_ = c.Close()
 	}
-	w.Apply(nil, nil, layout.ApplyOptions{Rewrite: true})
+	w.Apply(nil, nil, layout.ApplyOptions{Rewrite: &layout.Stretch{}})
 }
