@@ -236,10 +236,15 @@ func (f *forced) operator(depth int) any {
 	if depth == 0 {
 		return pick[any](f.rnd, bson.D{{Key: "$size", Value: f.rnd.IntN(3)}}, bson.D{{Key: "$mod", Value: bson.A{2, 1}}})
 	}
-	switch f.rnd.IntN(3) {
+	between := bson.D{{Key: "$gt", Value: int32(f.rnd.IntN(3))}, {Key: "$lt", Value: int32(2 + f.rnd.IntN(4))}}
+	switch f.rnd.IntN(4) {
 	case 0:
-		return bson.D{{Key: "$elemMatch", Value: bson.D{{Key: "$gt", Value: int32(f.rnd.IntN(3))}, {Key: "$lt", Value: int32(2 + f.rnd.IntN(4))}}}}
+		return bson.D{{Key: "$elemMatch", Value: between}}
 	case 1:
+		return bson.D{{Key: "$elemMatch", Value: pick(f.rnd, bson.D{{Key: "$elemMatch", Value: between}},
+			bson.D{{Key: "$elemMatch", Value: between}, {Key: "$size", Value: f.rnd.IntN(3)}},
+			bson.D{{Key: "$all", Value: bson.A{bson.D{{Key: "$elemMatch", Value: between}}}}})}}
+	case 2:
 		return bson.D{{Key: "$all", Value: bson.A{f.scalarNotRegex(), f.scalarNotRegex()}}}
 	}
 	inner := bson.D{{Key: "b", Value: f.operator(0)}}

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"slices"
+	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 
@@ -34,6 +35,7 @@ type bounder struct {
 	simple   bool // the index compares strings as the query does
 	plain    bool // neither compares them by a collation
 	alone    bool // the index is sparse, and the component its only one
+	within   bool // the conditions are those of an $elemMatch, on an element
 }
 
 func newBounder(d *index.Definition, component int, multikey uint64, c *collation.Collation) *bounder {
@@ -229,13 +231,21 @@ func extremeOrNull(v bsoncore.Value) bool {
 	return v.Type == bsoncore.TypeMinKey || v.Type == bsoncore.TypeMaxKey || v.Type == bsoncore.TypeNull
 }
 
-// elements returns the condition of $elemMatch on values: all its conditions hold for one element, which has one entry.
+// elements returns the condition of $elemMatch on values: all its conditions hold for one element, which has one entry. An element that
+// is an array has one as a whole, and its own elements have none: neither an $elemMatch within another one bounds anything, nor one of an
+// array that the path names by its position in an array.
 func (b *bounder) elements(n *query.ElemMatchValue) (condition, bool) {
+	if b.within || endsInPosition(n.Path) {
+		return condition{}, false
+	}
 	one := *b
-	one.descends = false
+	one.descends, one.within = false, true
 	c, ok := one.both(n.Children)
 	return condition{c.intervals, inexact, false}, ok
 }
+
+// endsInPosition reports whether a path, which may be one within an element, can lead to an element by its position.
+func endsInPosition(path string) bool { return numeric(path[strings.LastIndexByte(path, '.')+1:]) }
 
 // both returns the condition of a conjunction on one path.
 func (b *bounder) both(children []query.Node) (condition, bool) {
