@@ -337,6 +337,22 @@ func TestDeviationsWithoutANumber(t *testing.T) {
 	}
 }
 
+// TestDeviationsAfterAnOutlier: when a large number leaves the window, its rounding error may be all that is left, even a negative sum of
+// squares. That is forgotten, as MongoDB forgets it, and does not cover up what comes.
+func TestDeviationsAfterAnOutlier(t *testing.T) {
+	const stage = `[{"$setWindowFields": {"sortBy": {"_id": 1}, "output": {"p": {"$stdDevPop": "$n", "window": {"documents": [-1, 0]}}}}},
+		{"$group": {"_id": null, "p": {"$push": "$p"}}}, {"$unset": "_id"}]`
+	m := &memory{collections: map[string][]document{"c": parseJSON(t, `[{"_id": 1, "n": 1}, {"_id": 2, "n": 1000000.0}, {"_id": 3, "n": 3.3},
+		{"_id": 4, "n": 4}, {"_id": 5, "n": 4}, {"_id": 6, "n": 6}, {"_id": 7, "n": 9}]`)}}
+	got, err := m.run(parseJSON(t, stage), options())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := relaxedLines(t, got); text != `{"p":[0,499999.5,499998.35,0.3499965122594081,0,1.0,1.5]}` {
+		t.Error(text)
+	}
+}
+
 func relaxedLines(t *testing.T, docs []document) string {
 	lines := make([]string, len(docs))
 	for i, doc := range docs {

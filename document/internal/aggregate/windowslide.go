@@ -137,6 +137,7 @@ func (s *deviationState) result() value {
 	case n <= 0 || s.infinite > 0: // where documents only come, the latter is NaN
 		return null()
 	case squares < 0 || s.count == 1 && s.f.op == "$stdDevPop":
+		s.squares = number.Sum{} // a rounding error, as large as what has left the window, shall not cover up what comes
 		return int32Value(0)
 	}
 	return doubleValue(math.Sqrt(squares / float64(n)))
