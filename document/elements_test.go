@@ -55,3 +55,23 @@ func TestElementsThatAreArrays(t *testing.T) {
 		}
 	}
 }
+
+// TestOutOfAnIndexOfAPathAndOneBelowIt: of an index with both, a document has the field once.
+func TestOutOfAnIndexOfAPathAndOneBelowIt(t *testing.T) {
+	for _, test := range []struct{ index, filter, projection, want string }{
+		{`{"a": 1, "a.x": 1, "_id": 1}`, `{"a": {"x": 1}}`, `{"a": 1}`, "{\"a\":{\"x\":1},\"_id\":1}\n"},
+		{`{"a": 1, "a.x": 1, "_id": 1}`, `{"a": {"x": 1}}`, `{"a.x": 1}`, "{\"a\":{\"x\":1},\"_id\":1}\n"},
+		{`{"a.x": -1, "a": 1, "_id": 1}`, `{"a.x": 1}`, `{"a": 1}`, "{\"a\":{\"x\":1},\"_id\":1}\n"},
+		{`{"a.x": 1, "a.x.y": 1, "a": -1, "_id": 1}`, `{"a.x": {"$gte": {}}}`, `{"a.x": 1}`, "{\"a\":{\"x\":{\"y\":2}},\"_id\":2}\n"},
+		{`{"a.x": 1, "a.x.y": 1, "a": -1, "_id": 1}`, `{"a.x": {"$gte": {}}}`, `{"a": 1, "_id": 0}`, "{\"a\":{\"x\":{\"y\":2},\"z\":3}}\n"},
+		{`{"a.x.y": 1, "a.x": 1, "_id": 1}`, `{"a.x.y": 2}`, `{"a.x.y": 1}`, "{\"a\":{\"x\":{\"y\":2}},\"_id\":2}\n"},
+	} {
+		c := collection(t, open(t, memfs.New()), "c", nil)
+		_, err := c.CreateIndexes(ctx, specs(t, `{"key": `+test.index+`, "name": "x"}`), nil)
+		must(t, err)
+		_, err = c.InsertMany(ctx, []any{document.JSON(`{"_id": 1, "a": {"x": 1}}`), document.JSON(`{"_id": 2, "a": {"x": {"y": 2}, "z": 3}}`)}, nil)
+		must(t, err)
+		got := find(t, c, test.filter, &document.FindOptions{Projection: document.JSON(test.projection), Hint: "x"})
+		expect(t, fmt.Sprintf("%s of %s by %s", test.projection, test.filter, test.index), got, test.want)
+	}
+}

@@ -1,6 +1,7 @@
 package execute
 
 import (
+	"slices"
 	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
@@ -28,7 +29,10 @@ type branch struct {
 func newCoverer(d *index.Definition) *coverer {
 	c := &coverer{d: d, root: branch{component: -1}}
 	for i, part := range d.Components {
-		if part.Wildcard || part.Kind != index.Ascending && part.Kind != index.Descending {
+		// What lies within another component's path is in that one's value.
+		if !readable(part) || slices.ContainsFunc(d.Components, func(o index.Component) bool {
+			return readable(o) && strings.HasPrefix(part.Path, o.Path+".")
+		}) {
 			continue
 		}
 		at := &c.root
@@ -39,6 +43,11 @@ func newCoverer(d *index.Definition) *coverer {
 		at.fields = append(at.fields, &branch{name: names[len(names)-1], component: i})
 	}
 	return c
+}
+
+// readable reports whether the values of a component are those of its field.
+func readable(c index.Component) bool {
+	return !c.Wildcard && (c.Kind == index.Ascending || c.Kind == index.Descending)
 }
 
 // child returns the document of a name below b.
