@@ -353,6 +353,30 @@ func TestDeviationsAfterAnOutlier(t *testing.T) {
 	}
 }
 
+// TestUnwindingNoMatch: what is on the way to the field of a $lookup becomes a document also where an $unwind leaves nothing of its array.
+func TestUnwindingNoMatch(t *testing.T) {
+	const lookup = `[{"$lookup": {"from": "none", "localField": "z", "foreignField": "y", "as": "%s"}},
+		{"$unwind": {"path": "$%[1]s", "preserveNullAndEmptyArrays": true}}, {"$unset": "_id"}]`
+	for _, test := range []struct{ doc, as, want string }{
+		{`{"b": 5}`, "b", `{}`},
+		{`{"b": 5}`, "b.x", `{"b":{}}`},
+		{`{}`, "b.x", `{"b":{}}`},
+		{`{"b": {"x": 5, "z": 6}}`, "b.x", `{"b":{"z":6}}`},
+		{`{"b": [{"x": 5}]}`, "b.x", `{"b":{}}`},
+		{`{"b": {"x": 5}}`, "b.x.y", `{"b":{"x":{}}}`},
+		{`{"b": {"x": {"y": 5, "z": 6}}}`, "b.x.y", `{"b":{"x":{"z":6}}}`},
+	} {
+		m := &memory{collections: map[string][]document{"c": parseJSON(t, "["+test.doc+"]")}}
+		got, err := m.run(parseJSON(t, fmt.Sprintf(lookup, test.as)), options())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text := relaxedLines(t, got); text != test.want {
+			t.Errorf("%s as %s: %s, not %s", test.doc, test.as, text, test.want)
+		}
+	}
+}
+
 func relaxedLines(t *testing.T, docs []document) string {
 	lines := make([]string, len(docs))
 	for i, doc := range docs {

@@ -113,13 +113,8 @@ func isNumber(v value) bool {
 }
 
 // appendSet appends doc with the value at a path: replaced where it is, else at the end. What is on the way and is no document
-// becomes one. A missing value removes the field.
+// becomes one. A missing value removes the field, but not what is on the way to it.
 func appendSet(dst []byte, doc document, segments []string, v value) []byte {
-	if len(segments) > 1 && v.Type == 0 {
-		if inner, ok := path.Lookup(doc, segments[0]); !ok || inner.Type != bsoncore.TypeEmbeddedDocument {
-			return append(dst, doc...)
-		}
-	}
 	dst, start := begin(dst)
 	found := false
 	it := path.ElementsOf(doc)

@@ -188,11 +188,7 @@ func (c *densifyCursor) read(ctx context.Context) (plain document, err error) {
 func (c *densifyCursor) partition(doc document) (document, error) {
 	out := fields()
 	for _, segments := range c.s.partition {
-		v := get(doc, segments)
-		if v.Type == 0 && len(segments) > 1 {
-			out = appendSet(nil, out, segments, null()) // makes the documents on the way
-		}
-		out = appendSet(nil, out, segments, v)
+		out = appendSet(nil, out, segments, get(doc, segments))
 	}
 	return out, nil
 }

@@ -104,9 +104,6 @@ func (c *windowCursor) set(doc document, values []value) (document, error) {
 				return nil, err
 			}
 		} else {
-			if v.Type == 0 && len(out.path) > 1 { // makes the documents on the way
-				doc = appendSet(nil, doc, out.path, null())
-			}
 			*buf = appendSet((*buf)[:0], doc, out.path, v)
 		}
 		if doc = *buf; len(doc) > maxDocument {
