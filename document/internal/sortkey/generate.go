@@ -2,7 +2,6 @@ package sortkey
 
 import (
 	"slices"
-	"strconv"
 
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 
@@ -19,160 +18,130 @@ func decimal(v bsoncore.Value) (int64, bool) { return order.DecimalAt(v.Data).In
 // generator walks through all combinations of array elements, the way the keys of a multikey index are made.
 type generator struct {
 	pattern   *Pattern
-	values    []bsoncore.Value // found so far
-	rest      [][]string       // what is left of the paths below the document at hand; nil: values has the part's value
 	best, buf []byte
 	lowest    []bsoncore.Value // whose key is best
 }
 
-// step walks one part down to its value, or to an array on the way.
-func step(doc path.Fields, segments []string) (v bsoncore.Value, rest []string) {
-	v, ok := doc.Lookup(segments[0])
-	for segments = segments[1:]; ; segments = segments[1:] {
-		switch {
-		case !ok:
-			return null(), nil
-		case v.Type == bsoncore.TypeArray || len(segments) == 0:
-			return v, segments
-		case v.Type != bsoncore.TypeEmbeddedDocument:
-			return null(), nil
-		}
-		v, ok = path.Lookup(v.Data, segments[0])
-	}
+// level is how far the parts have come at one document.
+type level struct {
+	values    []bsoncore.Value // found so far
+	rest      [][]string       // what is left of the paths; nil: values has the part's value
+	positions []position
+}
+
+// position is the element that a part names by its position in the array above, as "a.0" does.
+type position struct {
+	element bsoncore.Value // Type 0: there is none
+	found   bsoncore.Value // what is farther down the path, up to the next array
+	rest    []string
+}
+
+// below returns the level below, with what has been found so far.
+func (l *level) below() *level {
+	return &level{values: slices.Clone(l.values), rest: slices.Clone(l.rest), positions: make([]position, len(l.values))}
 }
 
 // walk takes all parts down through doc; where they meet an array, it goes on with each of its elements.
-func (g *generator) walk(doc path.Fields) error {
-	values, rests := append([]bsoncore.Value(nil), g.values...), append([][]string(nil), g.rest...)
-	defer func() { g.values, g.rest = values, rests }()
-	g.values, g.rest = append([]bsoncore.Value(nil), values...), append([][]string(nil), rests...)
+func (g *generator) walk(doc path.Fields, l *level) error {
 	var array []byte
 	var through []int
-	for i := range g.rest {
-		if g.rest[i] == nil {
+	whole := false // arrays are values as a whole
+	for i := range l.rest {
+		if l.rest[i] == nil {
 			continue
 		}
-		v, rest := step(doc, g.rest[i])
-		if v.Type != bsoncore.TypeArray {
-			g.values[i], g.rest[i] = v, nil
+		v, rest, nested, err := follow(doc, l.rest[i], &l.positions[i])
+		whole = whole || nested
+		switch {
+		case err != nil:
+			return err
+		case v.Type != bsoncore.TypeArray:
+			l.values[i], l.rest[i] = v, nil
 			continue
-		}
-		if through != nil && !same(array, v.Data) {
+		case through != nil && !same(array, v.Data):
 			return parallel()
 		}
-		array, g.rest[i] = v.Data, rest
+		array, l.rest[i] = v.Data, rest
 		through = append(through, i)
 	}
 	if through == nil {
-		g.offer()
+		g.offer(l.values)
 		return nil
 	}
-	return g.elements(array, through)
+	return g.elements(array, l, through, whole)
 }
 
 // same reports whether both are the very same bytes: the same array, not an equal one.
 func same(a, b []byte) bool { return len(a) == len(b) && &a[0] == &b[0] }
 
-func (g *generator) elements(array []byte, through []int) error {
-	if len(array) <= 5 {
-		for _, i := range through {
-			if g.values[i] = null(); len(g.rest[i]) == 0 {
-				g.values[i] = undefined()
-			}
-			g.rest[i] = nil
-		}
-		return g.walk(path.Document(array))
+// follow follows a part's path from a document, or from the element that it names by its position, to its value or to an array on the way.
+// nested tells that this element is an array itself.
+func follow(doc path.Fields, segments []string, p *position) (v bsoncore.Value, rest []string, nested bool, err error) {
+	v, ok := doc.Lookup(segments[0])
+	switch {
+	case ok && p.element.Type != 0:
+		return v, nil, false, mongoerror.New(mongoerror.Code(16746), "Ambiguous field name found in array (do not use numeric field names in embedded elements in an array), field: '%s'", segments[0])
+	case ok:
+		v, rest = down(v, segments[1:])
+		return v, rest, false, nil
+	case p.element.Type != 0:
+		return p.found, p.rest, p.element.Type == bsoncore.TypeArray, nil
 	}
-	through, done, err := g.positions(array, through)
-	if done || err != nil {
-		return err
-	}
-	values, rests := g.values, g.rest
-	it := path.ElementsOf(array)
-	for _, v, ok := it.Next(); ok; _, v, ok = it.Next() {
-		g.values, g.rest = append([]bsoncore.Value(nil), values...), append([][]string(nil), rests...)
-		for _, i := range through {
-			switch {
-			case len(rests[i]) == 0:
-				g.values[i], g.rest[i] = v, nil
-			case v.Type != bsoncore.TypeEmbeddedDocument:
-				g.values[i], g.rest[i] = null(), nil
-			}
-		}
-		var inner path.Document
+	return null(), nil, false, nil
+}
+
+// down follows a path through embedded documents up to the first array.
+func down(v bsoncore.Value, segments []string) (found bsoncore.Value, rest []string) {
+	for ; len(segments) > 0 && v.Type != bsoncore.TypeArray; segments = segments[1:] {
+		var ok bool
 		if v.Type == bsoncore.TypeEmbeddedDocument {
-			inner = v.Data
+			v, ok = path.Lookup(v.Data, segments[0])
 		}
-		if err := g.walk(inner); err != nil {
+		if !ok {
+			return null(), nil
+		}
+	}
+	return v, segments
+}
+
+// elements goes on with each element of an array, which the parts of through have met.
+func (g *generator) elements(array []byte, l *level, through []int, whole bool) error {
+	it := path.ElementsOf(array)
+	_, v, ok := it.Next()
+	if !ok {
+		return g.element(array, undefined(), l, through, false)
+	}
+	for ; ok; _, v, ok = it.Next() {
+		if err := g.element(array, v, l, through, whole); err != nil {
 			return err
 		}
 	}
-	g.values, g.rest = values, rests
 	return nil
 }
 
-// positions follows parts that go on with a position of the array, such as "a.0": these leave the array, the others expand it.
-// done tells that there are no others.
-func (g *generator) positions(array []byte, through []int) (others []int, done bool, err error) {
+func (g *generator) element(array []byte, element bsoncore.Value, l *level, through []int, whole bool) error {
+	below := l.below()
 	for _, i := range through {
-		if len(g.rest[i]) == 0 || !isPosition(g.rest[i][0]) {
-			others = append(others, i)
-			continue
-		}
-		if ambiguous(array, g.rest[i][0]) {
-			return nil, false, mongoerror.New(mongoerror.Code(16746), "Ambiguous field name found in array (do not use numeric field names in embedded elements in an array), field: '%s'", g.rest[i][0])
-		}
-	}
-	if len(others) == len(through) {
-		return others, false, nil
-	}
-	inside := path.Document(array) // the names of an array's elements are their positions
-	for _, i := range through {
-		// What a position leads to is a key as it is, even if it is an array.
-		if slices.Contains(others, i) || len(g.rest[i]) > 1 {
-			continue
-		}
-		if v, _ := path.Lookup(array, g.rest[i][0]); v.Type == bsoncore.TypeArray {
-			if len(v.Data) <= bsoncore.EmptyDocumentLength {
-				v = undefined()
+		if len(l.rest[i]) == 0 {
+			below.values[i], below.rest[i] = element, nil
+			if whole {
+				below.values[i] = bsoncore.Value{Type: bsoncore.TypeArray, Data: array}
 			}
-			g.values[i], g.rest[i] = v, nil
-		}
-	}
-	if len(others) == 0 {
-		return nil, true, g.walk(inside)
-	}
-	for _, i := range through {
-		if slices.Contains(others, i) || g.rest[i] == nil {
 			continue
 		}
-		v, rest := step(inside, g.rest[i])
-		if v.Type == bsoncore.TypeArray && len(rest) > 0 {
-			return nil, false, parallel()
+		if v, ok := path.Lookup(array, l.rest[i][0]); ok { // the names of an array's elements are their positions
+			p := &below.positions[i]
+			p.element = v
+			p.found, p.rest = down(v, l.rest[i][1:])
 		}
-		g.values[i], g.rest[i] = v, nil
 	}
-	return others, false, nil
+	var doc path.Document // of other elements nothing is looked up
+	if element.Type == bsoncore.TypeEmbeddedDocument {
+		doc = element.Data
+	}
+	return g.walk(doc, below)
 }
 
 func parallel() error {
 	return mongoerror.New(mongoerror.BadValue, "cannot sort with keys that are parallel arrays")
-}
-
-func isPosition(s string) bool {
-	n, err := strconv.ParseUint(s, 10, 32)
-	return err == nil && strconv.FormatUint(n, 10) == s
-}
-
-// ambiguous reports whether an element of the array has a field of that name.
-func ambiguous(array []byte, name string) bool {
-	it := path.ElementsOf(array)
-	for _, v, ok := it.Next(); ok; _, v, ok = it.Next() {
-		if v.Type == bsoncore.TypeEmbeddedDocument {
-			if _, there := path.Lookup(v.Data, name); there {
-				return true
-			}
-		}
-	}
-	return false
 }

@@ -200,24 +200,25 @@ func (p *Pattern) AppendValues(dst []byte, values []bsoncore.Value) []byte {
 
 // lowest finds the lowest of all keys that the elements of arrays give.
 func (p *Pattern) lowest(doc path.Fields) (*generator, error) {
-	g := &generator{pattern: p, values: make([]bsoncore.Value, len(p.parts)), rest: make([][]string, len(p.parts))}
+	n := len(p.parts)
+	g, top := &generator{pattern: p}, &level{values: make([]bsoncore.Value, n), rest: make([][]string, n), positions: make([]position, n)}
 	b := bsoncore.NewDocumentBuilder() // values of doc live until the next Lookup only
 	names := map[string]bool{}
 	for i := range p.parts {
-		g.rest[i] = p.parts[i].segments
-		name := g.rest[i][0]
+		top.rest[i] = p.parts[i].segments
+		name := top.rest[i][0]
 		if v, ok := doc.Lookup(name); ok && !names[name] {
 			b.AppendValue(name, v)
 			names[name] = true
 		}
 	}
-	return g, g.walk(path.Document(b.Build()))
+	return g, g.walk(path.Document(b.Build()), top)
 }
 
 // offer keeps the key of the values when it is the lowest so far.
-func (g *generator) offer() {
-	g.buf = g.pattern.AppendValues(g.buf[:0], g.values)
+func (g *generator) offer(values []bsoncore.Value) {
+	g.buf = g.pattern.AppendValues(g.buf[:0], values)
 	if g.best == nil || bytes.Compare(g.buf, g.best) < 0 {
-		g.best, g.lowest = append(g.best[:0], g.buf...), append(g.lowest[:0], g.values...)
+		g.best, g.lowest = append(g.best[:0], g.buf...), append(g.lowest[:0], values...)
 	}
 }
