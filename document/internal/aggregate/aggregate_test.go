@@ -377,6 +377,21 @@ func TestUnwindingNoMatch(t *testing.T) {
 	}
 }
 
+// TestGroupsByWhatLooksLikeAProjection: {_id: {k: 1}} does not take k over, and is refused before anything else about the stage.
+func TestGroupsByWhatLooksLikeAProjection(t *testing.T) {
+	const refused = mongoerror.Code(17390)
+	for id, want := range map[string]mongoerror.Code{
+		`{"k": 1}`: refused, `{"k": 0}`: refused, `{"k": true}`: refused, `{"k": false}`: refused, `{"k": {"$numberDecimal": "1"}}`: refused,
+		`{"k": "$k", "j": 1}`: refused, `{"a.b": 1}`: refused, `{"a": {"$none": 1}, "k": 1}`: refused, `{"k": 1, "$add": 2}`: refused,
+		`1`: 0, `{}`: 0, `{"k": "$k"}`: 0, `{"k": null}`: 0, `{"k": {"j": 1}}`: 0, `{"k": [1]}`: 0, `{"k": {"$literal": 1}}`: 0, `{"$add": 1}`: 0,
+	} {
+		_, err := numbers(3).run(parseJSON(t, `[{"$group": {"_id": `+id+`}}]`), options())
+		if got := mongoerror.CodeOf(err); got != want {
+			t.Errorf("%s: %v, not code %d", id, err, want)
+		}
+	}
+}
+
 func relaxedLines(t *testing.T, docs []document) string {
 	lines := make([]string, len(docs))
 	for i, doc := range docs {

@@ -3,6 +3,7 @@ package aggregate
 import (
 	"context"
 	"io"
+	"slices"
 	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
@@ -33,8 +34,11 @@ func (p *parser) group(spec value) (stage, error) {
 	have := false
 	for _, e := range elements {
 		if e.Key() == "_id" {
-			if have {
+			switch {
+			case have:
 				return nil, mongoerror.New(mongoerror.Code(15948), "a group's _id may only be specified once")
+			case includes(e.Value()):
+				return nil, mongoerror.New(mongoerror.Code(17390), "$group does not support inclusion-style expressions")
 			}
 			have = true
 			id, err := expression.Parse(e.Value(), p.o.expression())
@@ -56,6 +60,21 @@ func (p *parser) group(spec value) (stage, error) {
 		return nil, mongoerror.New(mongoerror.Code(15955), "a group specification must include an _id")
 	}
 	return s, nil
+}
+
+// includes reports whether an _id is written like a projection that takes fields over, which would be one constant for all documents.
+func includes(spec value) bool {
+	if spec.Type != bsoncore.TypeEmbeddedDocument {
+		return false
+	}
+	elements, err := spec.Document().Elements()
+	if err != nil || len(elements) == 0 || strings.HasPrefix(elements[0].Key(), "$") {
+		return false
+	}
+	return slices.ContainsFunc(elements, func(e bsoncore.Element) bool {
+		v := e.Value()
+		return isNumber(v) || v.Type == bsoncore.TypeBoolean
+	})
 }
 
 // emptyID returns the _id of documents without a value for an _id of one field: null, which is missing from those of several fields.
