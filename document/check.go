@@ -5,7 +5,6 @@ import (
 	"unicode/utf8"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
-	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 
 	"github.com/pandodb/pando/document/internal/mongoerror"
 )
@@ -286,25 +285,6 @@ func (n *names) add(body []byte, from, to int, hash uint32) bool {
 	}
 	n.many[string(name)] = struct{}{}
 	return false
-}
-
-// checkID refuses values that cannot be an _id.
-func checkID(id bsoncore.Value) error {
-	switch bson.Type(id.Type) {
-	case bson.TypeArray, bson.TypeUndefined, bson.TypeRegex:
-		return mongoerror.New(mongoerror.InvalidIdField, "The '_id' value cannot be of type %s", bson.Type(id.Type))
-	case bson.TypeEmbeddedDocument:
-		elements, err := id.Document().Elements()
-		if err != nil {
-			return malformed("%v", err)
-		}
-		for _, e := range elements {
-			if len(e.Key()) > 0 && e.Key()[0] == '$' {
-				return mongoerror.New(mongoerror.DollarPrefixedFieldName, "_id fields may not contain '$'-prefixed fields: %s is not valid for storage.", e.Key())
-			}
-		}
-	}
-	return nil
 }
 
 func tooLarge(n int) error {

@@ -13,6 +13,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 
 	"github.com/pandodb/pando/document/internal/mongoerror"
+	"github.com/pandodb/pando/document/internal/update"
 )
 
 // JSON is a document as Extended JSON, canonical or relaxed, wherever a document is asked for.
@@ -216,14 +217,14 @@ func identify(doc bsoncore.Document, newID func() bson.ObjectID) (bsoncore.Docum
 	first, err := doc.IndexErr(0)
 	if err == nil && first.Key() == "_id" {
 		id := first.Value()
-		return doc, id, checkID(id)
+		return doc, id, update.ValidateID(id)
 	}
 	id, err := doc.LookupErr("_id")
 	if err != nil {
 		fresh := newID()
 		id = bsoncore.Value{Type: bsoncore.TypeObjectID, Data: fresh[:]}
 	}
-	if err := checkID(id); err != nil {
+	if err := update.ValidateID(id); err != nil {
 		return nil, id, err
 	}
 	out := make([]byte, 0, len(doc)+len(id.Data)+5)

@@ -87,3 +87,30 @@ func TestWritesInAContextThatHasEnded(t *testing.T) {
 		t.Errorf("collections: %v, %v", list, err)
 	}
 }
+
+// Names with a dollar in an _id are refused however deep they are, as in MongoDB, but for those of references.
+func TestNamesWithADollarInAnID(t *testing.T) {
+	c := collection(t, open(t, memfs.New()), "c", nil)
+	reference := bson.D{{Key: "$ref", Value: "x"}, {Key: "$id", Value: 1}}
+	dollar := bson.D{{Key: "$b", Value: 1}}
+	for _, test := range []struct {
+		id      any
+		refused bool
+	}{
+		{dollar, true}, {bson.D{{Key: "a", Value: dollar}}, true}, {bson.D{{Key: "a", Value: bson.A{1, bson.A{dollar}}}}, true},
+		{bson.D{{Key: "$ref", Value: "x"}}, true}, {bson.D{{Key: "$ref", Value: 1}, {Key: "$id", Value: 1}}, true},
+		{append(reference[:2:2], dollar...), true}, {bson.D{{Key: "a", Value: 1}, reference[0], reference[1]}, true},
+		{bson.D{{Key: "a", Value: bson.CodeWithScope{Code: "f()", Scope: dollar}}}, true},
+		{reference, false}, {append(reference[:2:2], bson.E{Key: "$db", Value: "y"}, bson.E{Key: "z", Value: 1}), false},
+		{bson.D{{Key: "a", Value: bson.A{reference, reference}}}, false}, {bson.D{{Key: "a", Value: bson.D{{Key: "b$", Value: 1}}}}, false},
+	} {
+		doc := bson.D{{Key: "_id", Value: test.id}}
+		_, inserted := c.Insert(ctx, doc)
+		_, replaced := c.Replace(ctx, document.JSON(`{"a": "none"}`), doc, &document.UpdateOptions{Upsert: true})
+		for what, err := range map[string]error{"insert": inserted, "upsert": replaced} {
+			if refused := document.CodeOf(err) == 52; refused != test.refused || err != nil && !refused && !errors.Is(err, document.DuplicateKey) {
+				t.Errorf("%s of %v: %v", what, test.id, err)
+			}
+		}
+	}
+}

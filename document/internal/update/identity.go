@@ -14,7 +14,7 @@ import (
 // checkID refuses a change of _id, and values that _id cannot have. It is called only when n has changed something.
 func (r *run) checkID(n *node, old, now bsoncore.Value) error {
 	if !r.keepID {
-		return validateID(now)
+		return ValidateID(now)
 	}
 	changed := "_id"
 	value := old
@@ -36,21 +36,46 @@ func (r *run) checkID(n *node, old, now bsoncore.Value) error {
 		changed)
 }
 
-// validateID refuses what cannot be an _id. A Value with Type 0 is none.
-func validateID(v bsoncore.Value) error {
+// ValidateID refuses what cannot be an _id. A Value with Type 0 is none.
+func ValidateID(v bsoncore.Value) error {
 	switch v.Type {
 	case bsoncore.TypeArray, bsoncore.TypeRegex, bsoncore.TypeUndefined:
 		return mongoerror.New(mongoerror.InvalidIdField, "The '_id' value cannot be of type %s", mongoerror.TypeName(v.Type))
 	case bsoncore.TypeEmbeddedDocument:
-		for s := path.PlacesOf(v.Data); ; {
-			e, ok := s.Next()
-			if !ok {
-				return nil
-			}
-			if bytes.HasPrefix(e.Name, []byte("$")) {
-				return mongoerror.New(mongoerror.DollarPrefixedFieldName,
-					"_id fields may not contain '$'-prefixed fields: %s is not valid for storage.", e.Name)
-			}
+		if name := dollarName(v.Data); name != nil {
+			return mongoerror.New(mongoerror.DollarPrefixedFieldName,
+				"_id fields may not contain '$'-prefixed fields: %s is not valid for storage.", name)
+		}
+	}
+	return nil
+}
+
+// dollarName returns the first name with a dollar in a document or array, or in what is in it, and nil when there is none. Those with which
+// a reference begins do not count: $ref, $id and $db.
+func dollarName(doc []byte) []byte {
+	it := path.ElementsOf(doc)
+	name, v, ok := it.Next()
+	if string(name) == "$ref" && v.Type == bsoncore.TypeString {
+		if id, _, _ := it.Next(); string(id) != "$id" {
+			return name
+		}
+		if name, v, ok = it.Next(); string(name) == "$db" && v.Type == bsoncore.TypeString {
+			name, v, ok = it.Next()
+		}
+	}
+	for ; ok; name, v, ok = it.Next() {
+		if bytes.HasPrefix(name, []byte("$")) {
+			return name
+		}
+		var inner []byte
+		switch v.Type {
+		case bsoncore.TypeEmbeddedDocument, bsoncore.TypeArray:
+			inner = v.Data
+		case bsoncore.TypeCodeWithScope:
+			_, inner, _ = v.CodeWithScopeOK()
+		}
+		if found := dollarName(inner); found != nil {
+			return found
 		}
 	}
 	return nil
@@ -69,7 +94,7 @@ func identity(old, now bsoncore.Document, inserting bool) (bsoncore.Value, error
 	case is.Type == bsoncore.TypeArray && inserting && (!own || was.Type == 0):
 		return is, arrayID()
 	case own && (is.Type != bsoncore.TypeArray || !inserting):
-		if err := validateID(is); err != nil {
+		if err := ValidateID(is); err != nil {
 			return is, err
 		}
 		if was.Type != 0 && !order.Equal(was, is, nil) {

@@ -68,7 +68,7 @@ func (u *Update) checkStorable() error {
 			return dollarPrefixed(string(e.Name))
 		}
 		if string(e.Name) == "_id" {
-			if err := validateID(e.Value); err != nil {
+			if err := ValidateID(e.Value); err != nil {
 				return err
 			}
 		}

@@ -29,7 +29,7 @@ func (u *Update) Upsert(f *query.Filter, newID func() bsoncore.Value) (bsoncore.
 	if err != nil {
 		id = newID()
 	}
-	if err := validateID(id); err != nil {
+	if err := ValidateID(id); err != nil {
 		return nil, err
 	}
 	result := idFirst(nil, doc, id)
