@@ -339,17 +339,25 @@ func TestDeviationsWithoutANumber(t *testing.T) {
 
 // TestDeviationsAfterAnOutlier: when a large number leaves the window, its rounding error may be all that is left, even a negative sum of
 // squares. That is forgotten, as MongoDB forgets it, and does not cover up what comes.
+//
+// A range of documents that has nothing of the one before in it is still come to by way of those in between, rounding errors and all.
 func TestDeviationsAfterAnOutlier(t *testing.T) {
-	const stage = `[{"$setWindowFields": {"sortBy": {"_id": 1}, "output": {"p": {"$stdDevPop": "$n", "window": {"documents": [-1, 0]}}}}},
+	const stage = `[{"$setWindowFields": {"sortBy": {"r": 1}, "output": {"p": {"$stdDevPop": "$n", "window": %s}}}},
 		{"$group": {"_id": null, "p": {"$push": "$p"}}}, {"$unset": "_id"}]`
-	m := &memory{collections: map[string][]document{"c": parseJSON(t, `[{"_id": 1, "n": 1}, {"_id": 2, "n": 1000000.0}, {"_id": 3, "n": 3.3},
-		{"_id": 4, "n": 4}, {"_id": 5, "n": 4}, {"_id": 6, "n": 6}, {"_id": 7, "n": 9}]`)}}
-	got, err := m.run(parseJSON(t, stage), options())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if text := relaxedLines(t, got); text != `{"p":[0,499999.5,499998.35,0.3499965122594081,0,1.0,1.5]}` {
-		t.Error(text)
+	m := &memory{collections: map[string][]document{"c": parseJSON(t, `[{"r": 0, "n": 1}, {"r": 0, "n": 1000000.0}, {"r": 5, "n": 3.3},
+		{"r": 5, "n": 4}, {"r": 9, "n": 4}, {"r": 9, "n": 6}, {"r": 20, "n": 9}]`)}}
+	for window, want := range map[string]string{
+		`{"documents": [-1, 0]}`: `{"p":[0,499999.5,499998.35,0.3499965122594081,0,1.0,1.5]}`,
+		`{"range": [-1, 0]}`:     `{"p":[499999.5,499999.5,0.3499965122594081,0.3499965122594081,0.9999911498604646,0.9999911498604646,0]}`,
+		`{"range": [1, 5]}`:      `{"p":[0.3500000000000001,0.3500000000000001,0.9999999999999997,0.9999999999999997,null,null,null]}`,
+	} {
+		got, err := m.run(parseJSON(t, fmt.Sprintf(stage, window)), options())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text := relaxedLines(t, got); text != want {
+			t.Errorf("%s: %s, not %s", window, text, want)
+		}
 	}
 }
 

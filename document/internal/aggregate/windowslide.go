@@ -75,7 +75,8 @@ func (s *deviationState) at(ctx context.Context, i int64) (value, error) {
 	if err != nil {
 		return value{}, err
 	}
-	if first >= s.to { // nothing of the old window is left
+	// Nothing of the old window is left. MongoDB goes from one range of documents to the next all the same, by way of those in between.
+	if first >= s.to && (!s.bounds.ranged || first == last || s.from == s.to) {
 		s.from, s.to = first, first
 		s.clear()
 		s.infinite = 0
