@@ -113,6 +113,7 @@ func (e *Engine) writeBackup(ctx context.Context, dir string, slot root.Slot, c 
 		return fmt.Errorf("backup: %w", err)
 	}
 	wanted := map[string]bool{}
+	var waiting []string // the names of those that lie beside what they replace
 	ids, total := []uint32{slot.Catalogue.Segment}, int64(0)
 	for _, i := range c.Segments {
 		ids = append(ids, i.ID)
@@ -125,15 +126,19 @@ func (e *Engine) writeBackup(ctx context.Context, dir string, slot root.Slot, c 
 			continue
 		}
 		wanted[segment.FileName(id)] = true
-		if err := e.copySegment(ctx, id, segments); err != nil {
+		waits, err := e.copySegment(ctx, id, segments)
+		if err != nil {
 			return fmt.Errorf("backup segment %d: %w", id, err)
+		}
+		if waits {
+			waiting = append(waiting, segment.FileName(id))
 		}
 	}
 	meter.End()
 	if err := fsys.SyncDir(segments); err != nil {
 		return fmt.Errorf("backup: %w", err)
 	}
-	if err := writeBackupRoot(fsys, dir, slot); err != nil {
+	if err := replaceBackup(fsys, dir, slot, waiting); err != nil {
 		return fmt.Errorf("backup: %w", err)
 	}
 	return removeOthers(fsys, segments, wanted)
@@ -232,41 +237,44 @@ func (e *Engine) ownSegments(dir string, slot root.Slot) (bool, error) {
 	return !slices.ContainsFunc(names, func(name string) bool { return !segment.IsFileName(strings.TrimSuffix(name, freshSuffix)) }), nil
 }
 
-// freshSuffix ends the name of a segment in a backup until it is complete.
+// freshSuffix ends the name of a segment in a backup until it is complete, and until it may replace another one.
 const freshSuffix = ".new"
 
 // copySegment links or copies a segment file. A link is made anew even where there is one: it costs less than to find out
-// whether it is the same file.
-func (e *Engine) copySegment(ctx context.Context, id uint32, dir string) error {
+// whether it is the same file. Two databases that were one have different files under the same numbers, so what is there already may be
+// what an earlier backup needs: then the new file waits beside it.
+func (e *Engine) copySegment(ctx context.Context, id uint32, dir string) (waits bool, err error) {
 	fsys := e.o.FS
 	from := filepath.Join(e.o.Dir, segment.DirName, segment.FileName(id))
 	to := filepath.Join(dir, segment.FileName(id))
 	have, err := fsys.Stat(from)
 	if err != nil {
-		return err
+		return false, err
 	}
 	fresh := to + freshSuffix
 	if err := fsys.Remove(fresh); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
+		return false, err
 	}
 	err = fsys.Link(from, fresh)
-	meter := progress.From(ctx)
-	if err == nil {
-		meter.Add(have.Size)
-		return fsys.Rename(fresh, to)
+	switch {
+	case err == nil:
+		progress.From(ctx).Add(have.Size)
+	case !errors.Is(err, errors.ErrUnsupported):
+		return false, err
+	default:
+		if same, err := sameFile(ctx, fsys, from, to, have.Size); err != nil || same {
+			progress.From(ctx).Add(have.Size)
+			return false, err
+		}
+		// What has its final name is on stable storage: the next backup compares it with what it should be, which does not show that.
+		if err := copyFile(ctx, fsys, from, fresh, have.Size); err != nil {
+			return false, err
+		}
 	}
-	if !errors.Is(err, errors.ErrUnsupported) {
-		return err
+	if _, err := fsys.Stat(to); !errors.Is(err, fs.ErrNotExist) {
+		return true, err
 	}
-	if same, err := sameFile(ctx, fsys, from, to, have.Size); err != nil || same {
-		meter.Add(have.Size)
-		return err
-	}
-	// What has its final name is on stable storage: the next backup compares it with what it should be, which does not show that.
-	if err := copyFile(ctx, fsys, from, fresh, have.Size); err != nil {
-		return err
-	}
-	return fsys.Rename(fresh, to)
+	return false, fsys.Rename(fresh, to)
 }
 
 // sameFile compares a segment with the one of an earlier backup. It reads both, which costs less than to write one.
@@ -337,12 +345,34 @@ func copyFile(ctx context.Context, fsys vfs.FS, from, to string, size int64) (er
 	return dst.Sync()
 }
 
-// writeBackupRoot puts the root of a backup in place, with a log that begins where the root ends.
-func writeBackupRoot(fsys vfs.FS, dir string, slot root.Slot) error {
+// replaceBackup puts the segments that wait and the root of a backup in the place of those of an earlier one. From the first step on
+// that one is none any more, which the mark says.
+func replaceBackup(fsys vfs.FS, dir string, slot root.Slot, waiting []string) error {
 	mark := filepath.Join(dir, UnfinishedName)
 	if err := vfs.WriteFile(fsys, mark, []byte(backupMark)); err != nil {
 		return err
 	}
+	segments := filepath.Join(dir, segment.DirName)
+	for _, name := range waiting {
+		name = filepath.Join(segments, name)
+		if err := fsys.Rename(name+freshSuffix, name); err != nil {
+			return err
+		}
+	}
+	if err := fsys.SyncDir(segments); err != nil {
+		return err
+	}
+	if err := writeBackupRoot(fsys, dir, slot); err != nil {
+		return err
+	}
+	if err := fsys.Remove(mark); err != nil {
+		return err
+	}
+	return fsys.SyncDir(dir)
+}
+
+// writeBackupRoot puts the root of a backup in place, with a log that begins where the root ends.
+func writeBackupRoot(fsys vfs.FS, dir string, slot root.Slot) error {
 	// The old root goes first: without one the directory is no database, and the next backup starts afresh.
 	if err := fsys.Remove(filepath.Join(dir, root.Name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -369,13 +399,7 @@ func writeBackupRoot(fsys vfs.FS, dir string, slot root.Slot) error {
 	if err != nil {
 		return err
 	}
-	if err := f.Close(); err != nil {
-		return err
-	}
-	if err := fsys.Remove(mark); err != nil {
-		return err
-	}
-	return fsys.SyncDir(dir)
+	return f.Close()
 }
 
 // removeOthers removes the segments of an earlier backup that are no longer needed.
