@@ -25,7 +25,7 @@ func (r *rescue) choose(slots []root.Slot, damage []error) error {
 		if err != nil {
 			r.report.lose(Loss{}, fmt.Errorf("catalogue: %w", err))
 		} else {
-			r.catalogue, r.place, r.settled = c, slot.Catalogue, slot.Log
+			r.catalogue, r.place = c, slot.Catalogue
 		}
 		if err == nil && (len(damage) == 0 && len(slots) == 2 || r.followed(slot.Seq, slot.Log)) {
 			return nil
@@ -37,7 +37,7 @@ func (r *rescue) choose(slots []root.Slot, damage []error) error {
 	}
 	switch {
 	case c != nil && (r.catalogue == nil || after(p, r.place)):
-		r.catalogue, r.place, r.settled = c, p, c.Log
+		r.catalogue, r.place = c, p
 	case r.catalogue == nil:
 		r.catalogue, r.blind = new(root.Catalogue), true
 		r.report.lose(Loss{}, errors.New("no catalogue verifies: names of keyspaces are known as far as the log tells them, and all data is taken from the segments as it is found"))
@@ -56,7 +56,8 @@ func after(p, q segment.Pointer) bool {
 	return p.Segment > q.Segment || p.Segment == q.Segment && p.Offset > q.Offset
 }
 
-// read returns the catalogue of a slot.
+// read returns the catalogue of a slot. What the slot says of the log counts: Close may have stored it again since, and Backup begins a
+// new one.
 func (r *rescue) read(slot root.Slot) (*root.Catalogue, error) {
 	if slot.Catalogue.IsZero() {
 		return &root.Catalogue{Seq: slot.Seq, Log: slot.Log}, nil
@@ -69,7 +70,11 @@ func (r *rescue) read(slot root.Slot) (*root.Catalogue, error) {
 	if h.Kind != segment.KindCatalogue {
 		return nil, fmt.Errorf("a blob of kind %d: %w", h.Kind, corrupt.Err)
 	}
-	return root.Decode(bytes.Clone(raw))
+	c, err := root.Decode(bytes.Clone(raw))
+	if err == nil {
+		c.Seq, c.Log = slot.Seq, slot.Log
+	}
+	return c, err
 }
 
 // newestCatalogue looks for the catalogue that was written last; nil: there is none.

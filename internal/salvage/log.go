@@ -37,8 +37,14 @@ func (r *rescue) replay() error {
 	if err := wal.Salvage(r.ctx, r.logOptions(0), p); err != nil {
 		return err
 	}
-	if !p.any && !r.followed(r.catalogue.Seq, r.settled) { // that of a backup is there, and empty
+	if p.told || r.followed(r.catalogue.Seq, r.catalogue.Log) { // the log of a backup is there, and empty
+		return nil
+	}
+	switch {
+	case !p.any:
 		r.report.lose(Loss{File: LogDir}, fmt.Errorf("there is no log: what was committed after command %d, if anything, is lost", r.catalogue.Seq))
+	case !r.blind: // older files of the log say nothing of what came behind the catalogue
+		r.report.lose(Loss{File: LogDir}, fmt.Errorf("the log does not go on where the catalogue ends: what was committed after command %d, if anything, is lost", p.last))
 	}
 	return nil
 }
@@ -46,7 +52,8 @@ func (r *rescue) replay() error {
 // player carries out records of the log.
 type player struct {
 	r    *rescue
-	any  bool
+	any  bool   // there is something to read
+	told bool   // a loss behind the catalogue is in the report
 	last uint64 // everything up to this command is settled, was carried out, or is lost
 }
 
@@ -55,9 +62,15 @@ func (p *player) Lost(after, last uint64, err error) error {
 	if last != 0 && last <= p.last {
 		return nil // settled
 	}
-	p.r.report.lose(Loss{}, err)
+	p.lose(err)
 	p.last = max(p.last, last)
 	return nil
+}
+
+// lose reports what the log does not tell of what was committed behind the catalogue.
+func (p *player) lose(err error) {
+	p.told = true
+	p.r.report.lose(Loss{}, err)
 }
 
 func (p *player) Record(seq, before uint64, payload []byte) error {
@@ -67,7 +80,7 @@ func (p *player) Record(seq, before uint64, payload []byte) error {
 		return nil
 	}
 	if !settled && before > p.last && !p.r.blind {
-		p.r.report.lose(Loss{}, corrupt.New(LogDir, 0, 0, "commands %d to %d are neither settled nor in the log", p.last+1, before))
+		p.lose(corrupt.New(LogDir, 0, 0, "commands %d to %d are neither settled nor in the log", p.last+1, before))
 	}
 	p.last = max(p.last, seq)
 	if _, err := command.Count(payload); err != nil {

@@ -74,7 +74,6 @@ type rescue struct {
 
 	catalogue *root.Catalogue
 	place     segment.Pointer // of the catalogue
-	settled   root.Position   // where the log goes on behind the catalogue
 	blind     bool            // there is no catalogue at all
 	behind    bool            // what was settled after the catalogue is to be looked for in the segments
 

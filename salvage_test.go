@@ -1,0 +1,79 @@
+package pando
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/pandodb/pando/vfs/memfs"
+)
+
+// Where the files are missing in which the log goes on behind the root, older files of it say nothing of what is lost. As long as one of
+// them was left, Salvage once said that nothing was.
+func TestSalvageWithoutTheLogBehindTheRoot(t *testing.T) {
+	fsys := memfs.New()
+	db := openMem(t, fsys, Options{KeepChanges: 1 << 30})
+	for range 3 {
+		for i := range 1000 {
+			must(t, db.Put(fmt.Append(nil, i), make([]byte, 100)))
+		}
+		must(t, db.Checkpoint(t.Context()))
+	}
+	must(t, db.Put([]byte("last"), nil))
+	intact := fsys.KillImage()
+	files, err := intact.List("db/wal")
+	must(t, err)
+	refused := 0
+	for first := range files {
+		image := intact.KillImage()
+		for _, name := range files[first:] {
+			must(t, image.Remove("db/wal/"+name))
+		}
+		broken, err := Open("db", &Options{FS: image, ReadOnly: true})
+		if err == nil {
+			must(t, broken.Close())
+			continue
+		}
+		wantErr(t, "open", err, ErrCorrupt)
+		refused++
+		report, err := Salvage(t.Context(), "db", "saved", &Options{FS: image, MemoryBytes: 1 << 20})
+		must(t, err)
+		if report.Err() == nil {
+			t.Errorf("without the files of %v from %s on: %s", files, files[first], report)
+		}
+	}
+	if refused < 2 {
+		t.Errorf("only without %d of %v the database is refused", refused, files)
+	}
+}
+
+// Of what is whole nothing is lost, whoever had it open last, and however that ended.
+func TestSalvageOfWhatIsWhole(t *testing.T) {
+	for _, profile := range []Profile{Durable, Relaxed, Bench} {
+		for _, keep := range []int64{0, 1 << 30} {
+			fsys := memfs.New()
+			lossless := func(what string, image *memfs.FS) {
+				t.Helper()
+				report, err := Salvage(t.Context(), "db", "saved", &Options{FS: image, MemoryBytes: 1 << 20})
+				must(t, err)
+				if report.Err() != nil {
+					t.Errorf("profile %v, keeping %d, %s: %s", profile, keep, what, report)
+				}
+			}
+			for round := range 3 {
+				db, err := Open("db", &Options{FS: fsys, MemoryBytes: 1 << 20, KeepChanges: keep, Profile: profile})
+				must(t, err)
+				lossless(fmt.Sprint("opened ", round), fsys.KillImage())
+				for i := range 1000 {
+					must(t, db.Put(fmt.Append(nil, i), make([]byte, 100)))
+				}
+				lossless("written to", fsys.KillImage())
+				must(t, db.Checkpoint(t.Context()))
+				lossless("settled", fsys.KillImage())
+				lossless("settled, behind a power cut", fsys.CrashImage(memfs.Policy{Unsynced: memfs.None}))
+				must(t, db.Close())
+				lossless("closed", fsys.KillImage())
+				profile = Profile((int(profile) + round) % 3)
+			}
+		}
+	}
+}
