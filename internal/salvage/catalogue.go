@@ -15,7 +15,7 @@ import (
 // choose finds the newest catalogue.
 //
 // A slot is believed when the other one verifies as well, since then no newer one was stored, or when the log goes on where it
-// ends. Otherwise the slot that is gone may have been the newer one, and the log before it may have been recycled: the
+// ends and has all that was committed since: of a bulk load it only says that there was one, and a root has the rest. Otherwise the slot that is gone may have been the newer one, and the log before it may have been recycled: the
 // newest catalogue in the segments is then at least as new as that slot.
 func (r *rescue) choose(slots []root.Slot, damage []error) error {
 	var slot root.Slot
@@ -27,10 +27,14 @@ func (r *rescue) choose(slots []root.Slot, damage []error) error {
 		} else {
 			r.catalogue, r.place = c, slot.Catalogue
 		}
-		if err == nil && (len(damage) == 0 && len(slots) == 2 || r.followed(slot.Seq, slot.Log)) {
+		if err == nil && len(damage) == 0 && len(slots) == 2 {
+			return nil
+		}
+		if ok, loaded := r.follow(slot.Seq, slot.Log); err == nil && ok && !loaded {
 			return nil
 		}
 	}
+	r.doubtful = true
 	c, p, err := r.newestCatalogue()
 	if err != nil {
 		return err

@@ -89,7 +89,12 @@ func (p *player) Record(seq, before uint64, payload []byte) error {
 	}
 	d := command.NewDecoder(payload)
 	for d.Next() {
-		if err := p.carryOut(d.Command(), settled); err != nil {
+		c := d.Command()
+		if !settled && p.r.doubtful && !p.r.blind && p.r.mayBeLoaded(c) {
+			_, n := c.Spilled()
+			p.r.report.lose(Loss{}, fmt.Errorf("the root that the bulk load of commands %d to %d ends with cannot be found: if it was stored, they are lost as far as their leaves cannot be found either", seq-n+1, seq))
+		}
+		if err := p.carryOut(c, settled); err != nil {
 			return err
 		}
 	}

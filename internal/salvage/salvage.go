@@ -22,9 +22,11 @@ import (
 	"io/fs"
 	"path/filepath"
 
+	"github.com/pandodb/pando/internal/command"
 	"github.com/pandodb/pando/internal/layout"
 	"github.com/pandodb/pando/internal/root"
 	"github.com/pandodb/pando/internal/segment"
+	"github.com/pandodb/pando/internal/spill"
 	"github.com/pandodb/pando/internal/wal"
 	"github.com/pandodb/pando/vfs"
 )
@@ -76,6 +78,7 @@ type rescue struct {
 	place     segment.Pointer // of the catalogue
 	blind     bool            // there is no catalogue at all
 	behind    bool            // what was settled after the catalogue is to be looked for in the segments
+	doubtful  bool            // a root may have been stored after that of the catalogue
 
 	lost    map[uint32]*lostKeys
 	names   map[uint32]string // of the keyspaces that the sink has
@@ -183,8 +186,30 @@ func (r *rescue) logOptions(seq uint64) wal.Options {
 
 // followed reports whether the log goes on, undamaged, where a root ends.
 func (r *rescue) followed(seq uint64, from root.Position) bool {
-	_, err := wal.Replay(r.logOptions(seq), wal.Position(from), func(uint64, []byte, bool) error { return r.ctx.Err() })
-	return err == nil
+	ok, _ := r.follow(seq, from)
+	return ok
+}
+
+// follow is followed, which also reports whether the log tells of a bulk load behind the root that may have been carried out.
+func (r *rescue) follow(seq uint64, from root.Position) (ok, loaded bool) {
+	_, err := wal.Replay(r.logOptions(seq), wal.Position(from), func(_ uint64, payload []byte, _ bool) error {
+		for d := command.NewDecoder(payload); d.Next(); {
+			loaded = loaded || r.mayBeLoaded(d.Command())
+		}
+		return r.ctx.Err()
+	})
+	return err == nil, loaded
+}
+
+// mayBeLoaded reports whether a command stands for a bulk load that is not known to have failed: of one that has, there is a file of no
+// length.
+func (r *rescue) mayBeLoaded(c command.Command) bool {
+	if c.Op != command.Bulk {
+		return false
+	}
+	number, _ := c.Spilled()
+	file, err := r.fsys.Stat(filepath.Join(r.dir, spill.Name(number)))
+	return err != nil || file.Size > 0
 }
 
 // keyspace makes sure that the sink has a keyspace, and reports whether it is one that still exists.
