@@ -39,7 +39,7 @@ func (c *Chunk) All() iter.Seq2[[]byte, []byte] {
 
 // fill takes records in until there are size bytes of them, or the input ends.
 func (c *Chunk) fill(r Reader, size int) {
-	c.data, c.ends, c.err = c.data[:0], c.ends[:0], nil
+	c.data, c.ends, c.err = append(c.data[:0], 0)[:0], c.ends[:0], nil // not nil: a key of no bytes is one
 	for len(c.data) < size {
 		key, value, err := r.Next()
 		if err != nil {

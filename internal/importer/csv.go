@@ -1,6 +1,7 @@
 package importer
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/csv"
 	"encoding/json"
@@ -27,7 +28,11 @@ type csvReader struct {
 
 func newCSVReader(r io.Reader, key []string) (*csvReader, error) {
 	limit := &recordLimit{r: r, left: MaxRecordBytes}
-	c := &csvReader{r: csv.NewReader(limit), limit: limit}
+	text := bufio.NewReader(limit)
+	if head, err := text.Peek(len(byteOrderMark)); err == nil && bytes.Equal(head, byteOrderMark) {
+		_, _ = text.Discard(len(head)) // which is there; before a quote the mark would make the header malformed
+	}
+	c := &csvReader{r: csv.NewReader(text), limit: limit}
 	c.r.ReuseRecord = true
 	header, err := c.r.Read()
 	if errors.Is(err, io.EOF) {
@@ -38,9 +43,6 @@ func newCSVReader(r io.Reader, key []string) (*csvReader, error) {
 	}
 	seen := map[string]int{}
 	for i, name := range header {
-		if i == 0 {
-			name = string(bytes.TrimPrefix([]byte(name), byteOrderMark))
-		}
 		if _, twice := seen[name]; twice || !utf8.ValidString(name) {
 			return nil, fmt.Errorf("read the header: %w: column %q stands there twice or is not UTF-8", ErrSyntax, name)
 		}
@@ -133,7 +135,7 @@ type recordLimit struct {
 
 func (l *recordLimit) Read(p []byte) (int, error) {
 	if l.left <= 0 {
-		return 0, ErrRecordTooLong
+		return 0, tooLong(MaxRecordBytes)
 	}
 	n, err := l.r.Read(p)
 	l.left -= n

@@ -11,6 +11,8 @@ import (
 func FuzzReaders(f *testing.F) {
 	f.Add(uint8(JSONLines), `{"a": "x\"}", "b": {"a": [1,"]"]}}`+"\n{}", "a")
 	f.Add(uint8(JSONLines), `{"a":1e400}`, "a")
+	f.Add(uint8(JSONLines), `{"a":"\ud83d\ude00\ud800"}`, "a")
+	f.Add(uint8(JSONLines), `{"a":-10.50E-1}`, "a")
 	f.Add(uint8(CSV), "a,b\n1,\"x\ny\"\n", "a")
 	f.Add(uint8(CSV), "a\n\x00\x7f\\\n", "a")
 	f.Add(uint8(Pairs), `{"key":"a","value":"gA==","base64":"value"}`, "")

@@ -3,8 +3,8 @@
 //
 // It promises that what it hands out is what the input says: values keep every digit and letter, and what cannot be kept (text
 // that is no UTF-8, a record without its key) is refused with the line on which it stands, never guessed. It streams: the
-// memory that it takes does not grow with the input, only with the longest record, and a record longer than MaxRecordBytes is
-// refused. It never writes to a database and never closes what it reads from.
+// memory that it takes does not grow with the input, only with the longest record, and a record longer than MaxRecordBytes, or
+// MaxPairBytes where a database was exported, is refused. It never writes to a database and never closes what it reads from.
 //
 // A JSON line costs two passes over its bytes and no allocation; a line of CSV costs one allocation for its fields.
 package importer
@@ -20,9 +20,13 @@ import (
 // MaxRecordBytes is the length of the longest record that is read.
 const MaxRecordBytes = 64 << 20
 
+// MaxPairBytes is the length of the longest line of Pairs that is read. The longest that NewPair makes of a key and a value of a
+// database, of 1 GiB, is shorter: see longestText.
+const MaxPairBytes = 3 << 29
+
 // Errors for errors.Is. The errors that wrap them tell the line.
 var (
-	ErrRecordTooLong = fmt.Errorf("record is longer than %d bytes", MaxRecordBytes)
+	ErrRecordTooLong = errors.New("record is too long")
 	ErrNoKey         = errors.New("record has no key")
 	ErrSyntax        = errors.New("record is malformed")
 )
@@ -127,7 +131,7 @@ func newRecords(r io.Reader, o Options) (Reader, error) {
 	case CSV:
 		return newCSVReader(r, o.Key)
 	case Pairs:
-		return &pairReader{lines: newLines(r)}, nil
+		return &pairReader{lines: newLinesOf(r, MaxPairBytes)}, nil
 	case Lines:
 		if o.Separator == "" {
 			o.Separator = "\t"

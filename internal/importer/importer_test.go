@@ -3,6 +3,7 @@ package importer
 import (
 	"bytes"
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -45,12 +46,18 @@ func TestReaders(t *testing.T) {
 			[]string{`1={"_id":1}`, `2={"_id":2}`}},
 		{"several fields, numbers in decimal", `{"b":{"y":[]},"m":1e3,"y":2013,"t":true}`, Options{JSONLines, []string{"y", "m", "t"}, ""},
 			[]string{`2013/1000/true={"b":{"y":[]},"m":1e3,"y":2013,"t":true}`}},
+		{"numbers keep every digit", `{"_id":12345678901234567891e0}` + "\n" + `{"_id":-1.25E-3}` + "\n" + `{"_id":10.50e1}` + "\n" + `{"_id":0.0e7}` + "\n" +
+			`{"_id":1.234e+2}`, Options{JSONLines, id, ""}, []string{`12345678901234567891={"_id":12345678901234567891e0}`,
+			`-0.00125={"_id":-1.25E-3}`, `105={"_id":10.50e1}`, `0={"_id":0.0e7}`, `123.4={"_id":1.234e+2}`}},
 		{"escapes in names and texts", `{"\u005fid":"q\"\u00e9","z":"}\\"}`, Options{JSONLines, id, ""},
 			[]string{"q\"\u00e9=" + `{"\u005fid":"q\"\u00e9","z":"}\\"}`}},
 		{"the last of two counts", `{"_id":"a","_id":"b"}`, Options{JSONLines, id, ""}, []string{`b={"_id":"a","_id":"b"}`}},
 		{"no key", `[1, 2]`, Options{Format: JSONLines}, []string{`=[1,2]`}},
 		{"csv", "\ufeffa,b,c\n1,x,007\n-2.5e3,NA,\n\"say \"\"hi\"\"\",<b>,0\n", Options{CSV, []string{"a"}, ""},
 			[]string{`1={"a":1,"b":"x","c":"007"}`, `-2.5e3={"a":-2.5e3}`, `say "hi"={"a":"say \"hi\"","b":"<b>","c":0}`}},
+		{"csv with a mark and quotes", "\ufeff\"a\",\"b\"\n1,x\n", Options{CSV, []string{"a"}, ""}, []string{`1={"a":1,"b":"x"}`}},
+		{"surrogate pairs", `{"_id":"\ud83d\ude00\\\ud83d\ude00"}`, Options{JSONLines, id, ""},
+			[]string{"\U0001f600\\\U0001f600=" + `{"_id":"\ud83d\ude00\\\ud83d\ude00"}`}},
 		{"csv without key", "a,b\n1,2\n", Options{Format: CSV}, []string{`={"a":1,"b":2}`}},
 		{"lines", "a\tb\tc\n\tempty key\nempty value\t\n", Options{Format: Lines}, []string{"a=b\tc", "=empty key", "empty value="}},
 		{"lines with another separator", "a => b\n", Options{Format: Lines, Separator: " => "}, []string{"a=b"}},
@@ -83,6 +90,11 @@ func TestRefused(t *testing.T) {
 		{`{"id":null}`, Options{JSONLines, id, ""}, ErrNoKey, `field "id" is null`},
 		{`{"id":[1]}`, Options{JSONLines, id, ""}, ErrNoKey, `field "id" is [1]`},
 		{`"text"`, Options{JSONLines, id, ""}, ErrNoKey, "not an object"},
+		{"{\"id\":1}\n{\"id\":\"\\ud800\"}", Options{JSONLines, id, ""}, ErrNoKey, `line 2: record has no key: field "id" has half of a surrogate pair`},
+		{`{"id":"\udc00\ud800"}`, Options{JSONLines, id, ""}, ErrNoKey, "half of a surrogate pair"},
+		{"{\"id\":\"\\n\xff\"}", Options{JSONLines, id, ""}, ErrNoKey, `field "id" is not UTF-8`},
+		{`{"id":1e401}`, Options{JSONLines, id, ""}, ErrNoKey, `field "id" has an exponent`},
+		{`{"id":1e-99999999999999999999}`, Options{JSONLines, id, ""}, ErrNoKey, `field "id" has an exponent`},
 		{"", Options{Format: CSV}, ErrSyntax, "empty"},
 		{"a,a\n", Options{Format: CSV}, ErrSyntax, "twice"},
 		{"a,b\n", Options{CSV, id, ""}, ErrNoKey, `no column "id"`},
@@ -93,6 +105,8 @@ func TestRefused(t *testing.T) {
 		{"a b\n", Options{Format: Lines}, ErrNoKey, "line 1"},
 		{`{"key":"a"}`, Options{Format: Pairs}, ErrSyntax, "no value"},
 		{`{"value":"a"}`, Options{Format: Pairs}, ErrNoKey, "line 1"},
+		{"{\"key\":\"a\",\"value\":\"\"}\n{\"key\":\"\xff\",\"value\":\"b\"}", Options{Format: Pairs}, ErrSyntax, "line 2: record is malformed: it is not UTF-8"},
+		{`{"key":"a","value":"\ud800"}`, Options{Format: Pairs}, ErrSyntax, "half of a surrogate pair"},
 		{`{"key":"a","value":"b"}{}`, Options{Format: Pairs}, ErrSyntax, "follows"},
 		{`{"key":"a","value":"?","base64":"value"}`, Options{Format: Pairs}, ErrSyntax, "base64"},
 		{`{"key":"a","value":"?","base64":"other"}`, Options{Format: Pairs}, ErrSyntax, `no member "other"`},
@@ -122,7 +136,7 @@ func TestRecordsAreBounded(t *testing.T) {
 	for _, tc := range []struct {
 		head string
 		f    Format
-	}{{"", JSONLines}, {"", Pairs}, {"", Lines}, {"a\n\"", CSV}} {
+	}{{"", JSONLines}, {"", Lines}, {"a\n\"", CSV}} {
 		source := &endless{part: "x"}
 		r := NewReader(io.MultiReader(strings.NewReader(tc.head), source), Options{Format: tc.f})
 		_, _, err := r.Next()
@@ -132,6 +146,34 @@ func TestRecordsAreBounded(t *testing.T) {
 		if source.given > MaxRecordBytes+1<<20 {
 			t.Errorf("%v: %d bytes were read", tc.f, source.given)
 		}
+	}
+}
+
+func TestLinesAreBoundedAsTheyAreAskedToBe(t *testing.T) {
+	source := &endless{part: "x"}
+	_, err := newLinesOf(source, 1<<20).next()
+	if !errors.Is(err, ErrRecordTooLong) || source.given > 2<<20 {
+		t.Errorf("%v behind %d bytes", err, source.given)
+	}
+}
+
+// The longest line of Pairs is that of a value of 1 GiB; a line of 64 MiB was once too long for those who read it.
+func TestLongPairsComeBack(t *testing.T) {
+	value := bytes.Repeat([]byte{0xff}, MaxRecordBytes/4*3+1<<20)
+	line, err := json.Marshal(NewPair([]byte("key"), value))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, got, err := NewReader(bytes.NewReader(line), Options{Format: Pairs}).Next()
+	if err != nil || !bytes.Equal(got, value) {
+		t.Errorf("a line of %d bytes gives a value of %d: %v", len(line), len(got), err)
+	}
+	const aPair, escaped, longestKey, longestValue = 100, len(`\u0000`), 64 << 10, 1 << 30
+	if text := escaped * longestText; text+aPair > MaxPairBytes {
+		t.Errorf("text of %d bytes may be %d as JSON", longestText, text)
+	}
+	if n := base64.StdEncoding.EncodedLen(longestValue) + escaped*longestKey; n+aPair > MaxPairBytes {
+		t.Errorf("a line may have %d bytes", n)
 	}
 }
 
@@ -237,6 +279,32 @@ func TestChunksHoldEveryRecordInOrder(t *testing.T) {
 		}
 		if i != n || !errors.Is(failed, ErrNoKey) {
 			t.Errorf("size %d: %d records, then %v", size, i, failed)
+		}
+	}
+}
+
+// A key of no bytes is a key: the first record that had one was once numbered, as those that have none are.
+func TestEmptyKeysAreKeys(t *testing.T) {
+	for format, input := range map[Format]string{
+		JSONLines: `{"id":""}`, Pairs: `{"key":"","value":""}`, Lines: "\t",
+	} {
+		o := Options{Format: format}
+		if format == JSONLines {
+			o.Key = []string{"id"}
+		}
+		n := 0
+		for c, err := range Chunks(t.Context(), NewReader(strings.NewReader(input+"\n"+input), o), 1) {
+			if err != nil {
+				t.Fatal(format, err)
+			}
+			for k := range c.All() {
+				if n++; k == nil || len(k) > 0 {
+					t.Errorf("%v: key %d is %q, nil: %v", format, n, k, k == nil)
+				}
+			}
+		}
+		if n != 2 {
+			t.Errorf("%v: %d records", format, n)
 		}
 	}
 }

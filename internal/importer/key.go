@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
-	"strconv"
 )
 
 // keySeparator stands between the texts of a key of several fields.
@@ -20,7 +19,7 @@ type keyBuilder struct {
 }
 
 func newKeyBuilder(fields []string) *keyBuilder {
-	k := &keyBuilder{fields: fields, found: make([][]byte, len(fields))}
+	k := &keyBuilder{fields: fields, found: make([][]byte, len(fields)), key: []byte{}} // not nil: a key of no bytes is one
 	for _, f := range fields {
 		k.quoted = append(k.quoted, []byte(`"`+f+`"`))
 	}
@@ -75,6 +74,9 @@ func appendText(dst, value []byte) ([]byte, error) {
 	}
 	switch value[0] {
 	case '"':
+		if err := wellFormed(value); err != nil {
+			return dst, err
+		}
 		if bytes.IndexByte(value, '\\') < 0 {
 			return append(dst, value[1:len(value)-1]...), nil
 		}
@@ -89,11 +91,7 @@ func appendText(dst, value []byte) ([]byte, error) {
 		return append(dst, value...), nil
 	}
 	if bytes.ContainsAny(value, "eE") {
-		f, err := strconv.ParseFloat(string(value), 64)
-		if err != nil {
-			return dst, err
-		}
-		return strconv.AppendFloat(dst, f, 'f', -1, 64), nil
+		return appendDecimal(dst, value)
 	}
 	return append(dst, value...), nil
 }

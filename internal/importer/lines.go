@@ -13,11 +13,16 @@ var byteOrderMark = []byte("\xef\xbb\xbf")
 // lines splits a stream into lines of bounded length.
 type lines struct {
 	r      *bufio.Reader
+	most   int    // bytes of a line
 	long   []byte // a line that did not fit into the buffer of r
 	number int    // of the line that next returned, from 1
 }
 
-func newLines(r io.Reader) *lines { return &lines{r: bufio.NewReaderSize(r, 64<<10)} }
+func newLines(r io.Reader) *lines { return newLinesOf(r, MaxRecordBytes) }
+
+func newLinesOf(r io.Reader, most int) *lines {
+	return &lines{r: bufio.NewReaderSize(r, 64<<10), most: most}
+}
 
 // next returns the next line that is not empty, without its end, valid until the next call.
 func (l *lines) next() ([]byte, error) {
@@ -42,8 +47,8 @@ func (l *lines) read() ([]byte, error) {
 	if errors.Is(err, bufio.ErrBufferFull) {
 		l.long = l.long[:0]
 		for errors.Is(err, bufio.ErrBufferFull) {
-			if len(l.long) > MaxRecordBytes {
-				return nil, at(l.number+1, ErrRecordTooLong)
+			if len(l.long) > l.most {
+				return nil, at(l.number+1, tooLong(l.most))
 			}
 			l.long = append(l.long, line...)
 			line, err = l.r.ReadSlice('\n')
@@ -55,6 +60,10 @@ func (l *lines) read() ([]byte, error) {
 		return nil, err
 	}
 	return bytes.TrimSuffix(line, []byte("\n")), nil
+}
+
+func tooLong(most int) error {
+	return fmt.Errorf("%w: it has more than %d bytes", ErrRecordTooLong, most)
 }
 
 // textReader reads lines of key, separator, value. A line's value may hold the separator again; its key may not.

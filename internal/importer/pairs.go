@@ -10,7 +10,7 @@ import (
 )
 
 // Pair is one record as the export command writes it. Base64 names those of its members, separated by commas, that hold
-// base64 because the bytes are not UTF-8.
+// base64 because the bytes are not UTF-8, or very many.
 type Pair struct {
 	Key    *string `json:"key"`
 	Value  *string `json:"value,omitempty"`
@@ -27,16 +27,21 @@ func NewPair(key, value []byte) Pair {
 	return p
 }
 
+// longestText is the length from which on bytes are written as base64 even where they are text: that is a third longer, and as JSON
+// text may be six times as long. So no line is longer than MaxPairBytes.
+const longestText = 128 << 20
+
 // Text returns bytes as the text of a member, and adds its name to list when that is base64.
 func Text(member string, b []byte, list *string) *string {
-	text := string(b)
-	if !utf8.Valid(b) {
-		text = base64.StdEncoding.EncodeToString(b)
-		if *list != "" {
-			*list += ","
-		}
-		*list += member
+	if len(b) < longestText && utf8.Valid(b) {
+		text := string(b)
+		return &text
 	}
+	text := base64.StdEncoding.EncodeToString(b)
+	if *list != "" {
+		*list += ","
+	}
+	*list += member
 	return &text
 }
 
@@ -55,6 +60,9 @@ func (p *pairReader) Next() (key, value []byte, err error) {
 }
 
 func decodePair(line []byte) (key, value []byte, err error) {
+	if err := wellFormed(line); err != nil {
+		return nil, nil, fmt.Errorf("%w: it %w", ErrSyntax, err)
+	}
 	var pair Pair
 	d := json.NewDecoder(bytes.NewReader(line))
 	d.DisallowUnknownFields()
