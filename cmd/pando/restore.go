@@ -42,9 +42,6 @@ func (a *app) restore(ctx context.Context, source, dir string) error {
 		return errors.Join(err, discard(dir, there)) // what is in it now is our own, and unfinished
 	}
 	return a.reading(dir, func(db *pando.DB) error {
-		if err := a.describeCopy(db, dir); err != nil {
-			return err
-		}
 		r, err := a.verify(ctx, db)
 		if err != nil {
 			return err
@@ -52,7 +49,7 @@ func (a *app) restore(ctx context.Context, source, dir string) error {
 		if err := r.Err(); err != nil {
 			return fmt.Errorf("the backup is damaged: %w", err)
 		}
-		return nil
+		return a.describeCopy(db, dir)
 	})
 }
 
