@@ -55,8 +55,8 @@ func newChangesCommand(a *app) *cobra.Command {
 		Use:   "changes DIR",
 		Short: "Print committed changes in their order",
 		Long: `Changes prints a JSON object for each change, in the order of the commits. It reads the log, which reaches back as far as
-those who wrote had it kept (--keep-changes); where the start is gone, it fails. It opens the database for writing, and
-writes nothing.`,
+those who wrote had it kept (--keep-changes); where the start is gone, it fails. It opens the database for writing:
+what a crash has left is settled, and nothing else is written.`,
 		Example: `  pando import mydb flights.csv -k flights --keep-changes 1GiB
   pando changes mydb --from 500 --limit 10`,
 		Args: exactly(1),

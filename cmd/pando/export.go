@@ -21,8 +21,9 @@ func newExportCommand(a *app) *cobra.Command {
 		Use:   "export DIR FILE|-",
 		Short: "Write records to a JSON lines or CSV file",
 		Long: `Export writes a line for each record, in the order of the keys: a JSON object with key and value, or CSV with the columns key,
-value and base64. What is not UTF-8 is written as base64; the member or column base64 then names it. A name that ends in .gz or
-.zst is compressed. The file appears when it is complete.`,
+value and base64. What is not UTF-8, or of 128 MiB and more, is written as base64; the member or column base64 then names it. When
+keys expire is not written: of records that import makes of the file none does. A name that ends in .gz or .zst is compressed. The
+file appears when it is complete.`,
 		Example: `  pando export mydb packages.jsonl.zst -k packages
   pando export mydb - --prefix user/ --format csv`,
 		Args: exactly(2),

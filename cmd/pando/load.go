@@ -14,7 +14,8 @@ func newLoadCommand(a *app) *cobra.Command {
 		Use:   "load DIR FILE|-",
 		Short: "Store lines of key and value",
 		Long: `Load stores a line as a key, up to the first tab, and a value, all of the rest. It is the fastest way in, and reads what scan
-prints. Files may be compressed with gzip or zstd; - is the standard input.`,
+prints where no key has a tab or newline in it, and no value a newline, or a carriage return at its end: export and import take
+everything. Files may be compressed with gzip or zstd; - is the standard input.`,
 		Example: `  pando load mydb words.tsv
   pando scan mydb | pando load copy -
   pando load mydb pairs.txt.zst --separator ' = ' -k settings`,

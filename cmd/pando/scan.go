@@ -23,7 +23,8 @@ func newScanCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "scan DIR",
 		Short: "Print records in the order of their keys",
-		Long: `Scan prints a line for each record: its key, a tab, its value. With --json each line is a JSON object. A keyspace with the layout
+		Long: `Scan prints a line for each record: its key, a tab, its value. Tabs and newlines in them stand as they are: for programs, --json makes
+each line a JSON object, as export does, which import reads. A keyspace with the layout
 hash has no order: all of it is printed, in some order, and bounds are refused.`,
 		Example: `  pando scan mydb --prefix user/ --limit 10
   pando scan mydb --from a --to b --reverse
