@@ -2,11 +2,13 @@ package mongo
 
 import (
 	"errors"
+	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 
 	"github.com/pandodb/pando/document"
+	"github.com/pandodb/pando/server/wire"
 )
 
 // Codes that package document has no use for.
@@ -61,13 +63,38 @@ func appendError(b *bsoncore.DocumentBuilder, err error) {
 	appendDetails(b, err)
 }
 
-// message is an error's text without its code, which is told apart.
+// message is an error's text without its code, which is told apart. It may repeat what the client has sent, and that may be a whole
+// message: of more than anybody reads there is only the beginning.
 func message(err error) string {
-	var e *document.Error
-	if errors.As(err, &e) {
-		return e.Message
+	const most = 64 << 10
+	text := err.Error()
+	if e := (*document.Error)(nil); errors.As(err, &e) {
+		text = e.Message
 	}
-	return err.Error()
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most], "") + "..."
+}
+
+// What an answer may have: as many bytes as on a mongod, and a batch, which one document of the largest size and what stands around it may
+// fill, as many as a message.
+const (
+	maxReply      = document.MaxDocumentBytes + 16<<10
+	maxBatchReply = wire.MaxMessage - wire.MsgBytes - checksumBytes
+	checksumBytes = 4
+)
+
+// sendable is an answer, or an error in its place if it is too large, as no client could read the message.
+func (r *request) sendable(reply bsoncore.Document, err error) (bsoncore.Document, error) {
+	most := maxReply
+	if r.roomy {
+		most = maxBatchReply
+	}
+	if err != nil || len(reply) <= most {
+		return reply, err
+	}
+	return nil, document.NewError(document.BSONObjectTooLarge, "the answer to %s would have %d bytes, more than %d", r.name, len(reply), most)
 }
 
 func appendDetails(b *bsoncore.DocumentBuilder, err error) {
@@ -85,7 +112,7 @@ func appendDetails(b *bsoncore.DocumentBuilder, err error) {
 		b.AppendDocument("collation", e.Collation)
 	}
 	switch {
-	case e.Info == nil:
+	case e.Info == nil || len(e.Info) > document.MaxDocumentBytes:
 	case e.Code == codeNotUnique:
 		b.AppendValue("violations", bsoncore.Document(e.Info).Lookup("violations"))
 	default:

@@ -146,7 +146,7 @@ func (r *request) perform() (bsoncore.Document, error) {
 		return nil, err
 	}
 	defer unused()
-	reply, err := r.inTransaction(func() (bsoncore.Document, error) { return r.command.run(r) })
+	reply, err := r.inTransaction(func() (bsoncore.Document, error) { return r.sendable(r.command.run(r)) })
 	if failed := r.awaitSeen(); failed != nil {
 		return nil, errors.Join(err, failed)
 	}
@@ -159,7 +159,7 @@ func (r *request) perform() (bsoncore.Document, error) {
 	if err := r.awaitConcern(); err != nil {
 		return nil, err
 	}
-	return r.finish(reply), nil
+	return r.sendable(r.finish(reply), nil)
 }
 
 // check refuses bytes that are no BSON. The statements of writes are checked one by one when their turn comes.

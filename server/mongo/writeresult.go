@@ -11,11 +11,15 @@ import (
 type writeResult struct {
 	n, modified int64
 	errors      *bsoncore.ArrayBuilder
-	failed      int
+	told        int // bytes of texts and keys in errors
 	upserted    *bsoncore.ArrayBuilder
-	upserts     int
+	upserts     int // bytes of upserted
 	retried     []int32
 }
+
+// toldBytes is how much a command's errors tell: those that come when it is used up have their index and their code, and an empty text, as
+// on a mongod, which goes on giving the keys. A hundred thousand statements that meet the same key of 64 KiB would fill the memory.
+const toldBytes = 1 << 20
 
 // take notes what a statement of an update or delete did.
 func (w *writeResult) take(i int, result *document.UpdateResult) {
@@ -32,20 +36,29 @@ func (w *writeResult) fail(i int, err error) {
 	if w.errors == nil {
 		w.errors = bsoncore.NewArrayBuilder()
 	}
-	b := bsoncore.NewDocumentBuilder().AppendInt32("index", int32(i)).AppendInt32("code", int32(document.CodeOf(err))).AppendString("errmsg", message(err))
-	appendDetails(b, err)
-	w.errors.AppendDocument(b.Build())
-	w.failed++
+	b := bsoncore.NewDocumentBuilder().AppendInt32("index", int32(i)).AppendInt32("code", int32(document.CodeOf(err)))
+	if w.told >= toldBytes {
+		w.errors.AppendDocument(b.AppendString("errmsg", "").Build())
+		return
+	}
+	appendDetails(b.AppendString("errmsg", message(err)), err)
+	doc := b.Build()
+	w.errors.AppendDocument(doc)
+	w.told += len(doc)
 }
 
-// upsert notes the _id of a document that a statement inserted.
+// upsert notes the _id of a document that a statement inserted, unless there are more of them already than an answer can have.
 func (w *writeResult) upsert(i int, id bson.RawValue) {
+	if w.upserts > maxReply {
+		return
+	}
 	if w.upserted == nil {
 		w.upserted = bsoncore.NewArrayBuilder()
 	}
 	v := bsoncore.Value{Type: bsoncore.Type(id.Type), Data: id.Value}
-	w.upserted.AppendDocument(bsoncore.NewDocumentBuilder().AppendInt32("index", int32(i)).AppendValue("_id", v).Build())
-	w.upserts++
+	doc := bsoncore.NewDocumentBuilder().AppendInt32("index", int32(i)).AppendValue("_id", v).Build()
+	w.upserted.AppendDocument(doc)
+	w.upserts += len(doc)
 }
 
 // written makes the answer of a write command. A client that has asked for w: 0 and waits all the same is told how many, and no more.

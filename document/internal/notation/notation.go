@@ -10,6 +10,7 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
@@ -19,6 +20,13 @@ const (
 	longest = 1000 // bytes of what is cut: a message is for people, and must not carry a document of 16 MiB
 	deepest = 250
 	cut     = "..."
+)
+
+// In brief a single value is shown as MongoDB shows it: what is as long as the first number of a pair, in bytes, is cut to the second.
+const (
+	longText, shownText   = 160, 150
+	longCode, shownCode   = 80, 70
+	longBytes, shownBytes = 81, 70
 )
 
 // Whole writes a value.
@@ -37,12 +45,20 @@ func Write(b *strings.Builder, v bsoncore.Value) {
 // Brief writes a value, cut at some length.
 func Brief(v bsoncore.Value) string {
 	var b strings.Builder
-	w := writer{b: &b, room: longest}
+	w := writer{b: &b, room: longest, brief: true}
 	w.value(v, 0)
 	if b.Len() > longest {
-		return b.String()[:longest] + cut
+		return begin(b.String(), longest) + cut
 	}
 	return b.String()
+}
+
+// begin is the first n bytes of a text, or a few less: no character is cut in two.
+func begin(s string, n int) string {
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n]
 }
 
 // Document is Brief of a document.
@@ -55,11 +71,20 @@ func Element(name string, v bsoncore.Value) string { return name + ": " + Brief(
 
 // writer writes until there is no room.
 type writer struct {
-	b    *strings.Builder
-	room int
+	b     *strings.Builder
+	room  int
+	brief bool // long values are cut
 }
 
 func (w *writer) full() bool { return w.b.Len() > w.room }
+
+// shown is a text, or its beginning where it is long.
+func (w *writer) shown(s string, long, shown int) string {
+	if !w.brief || len(s) < long {
+		return s
+	}
+	return begin(s, shown) + cut
+}
 
 // text writes text, of which no more than there is room for and a little.
 func (w *writer) text(before, s, behind string) {
@@ -82,9 +107,9 @@ func (w *writer) value(v bsoncore.Value, depth int) {
 		high, low := v.Decimal128()
 		w.b.WriteString(bson.NewDecimal128(high, low).String())
 	case bsoncore.TypeString:
-		w.text(`"`, v.StringValue(), `"`)
+		w.text(`"`, w.shown(v.StringValue(), longText, shownText), `"`)
 	case bsoncore.TypeSymbol:
-		w.text(`"`, v.Symbol(), `"`)
+		w.text(`"`, w.shown(v.Symbol(), longText, shownText), `"`)
 	case bsoncore.TypeBoolean:
 		w.b.WriteString(strconv.FormatBool(v.Boolean()))
 	case 0, bsoncore.TypeNull:
@@ -111,7 +136,11 @@ func (w *writer) rare(v bsoncore.Value, depth int) {
 	switch v.Type {
 	case bsoncore.TypeBinary:
 		subtype, data := v.Binary()
-		w.text("BinData("+strconv.Itoa(int(subtype))+", ", strings.ToUpper(hex.EncodeToString(data[:min(len(data), w.room)])), ")")
+		behind := ")"
+		if w.brief && len(data) >= longBytes {
+			data, behind = data[:shownBytes], cut+")"
+		}
+		w.text("BinData("+strconv.Itoa(int(subtype))+", ", strings.ToUpper(hex.EncodeToString(data)), behind)
 	case bsoncore.TypeRegex:
 		pattern, options := v.Regex()
 		w.text("/", pattern, "/"+options)
@@ -119,7 +148,7 @@ func (w *writer) rare(v bsoncore.Value, depth int) {
 		namespace, id := v.DBPointer()
 		w.text("DBRef('", namespace, "',"+hex.EncodeToString(id[:])+")")
 	case bsoncore.TypeJavaScript:
-		w.text("", v.JavaScript(), "")
+		w.text("", w.shown(v.JavaScript(), longCode, shownCode), "")
 	case bsoncore.TypeCodeWithScope:
 		code, scope := v.CodeWithScope()
 		w.text("CodeWScope( ", code, ", ")
