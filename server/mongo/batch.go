@@ -25,6 +25,7 @@ type batch struct {
 	out                  []byte
 	outer, cursor, array int32 // where these documents begin
 	count                int
+	cut                  bool  // there was no room for more
 	conn                 *conn // gives room; nil: the batch is not cut short, as there is no other
 }
 
@@ -48,7 +49,7 @@ func (b *batch) add(doc bson.Raw) {
 func (c *cursor) read(ctx context.Context, n int64, b *batch) (end bool, err error) {
 	if c.held != nil && n != 0 {
 		b.add(c.held)
-		c.held = nil
+		c.drop()
 	}
 	for n < 0 || int64(b.count) < n {
 		before := len(b.out)
@@ -62,8 +63,11 @@ func (c *cursor) read(ctx context.Context, n int64, b *batch) (end bool, err err
 		}
 		size := len(b.out) - at
 		if b.count > 0 && (before-int(b.array)+size > maxBatchBytes || b.conn != nil && !b.conn.fits(len(b.out))) {
-			c.held = slices.Clone(bson.Raw(b.out[at:]))
-			b.out = b.out[:before]
+			if b.cut = true; c.hold(b.out[at:]) {
+				b.out = b.out[:before]
+			} else {
+				b.count++
+			}
 			break
 		}
 		if b.count++; b.count == 2 && n > 2 { // documents of a collection are much alike
@@ -82,6 +86,22 @@ func (c *cursor) read(ctx context.Context, n int64, b *batch) (end bool, err err
 		c.src.Rest() // the client may take long to ask for more, or never do
 	}
 	return end, c.src.Err()
+}
+
+// hold keeps a document that does not fit into a batch for the next one, and reports whether there was room for that: what clients do
+// not ask for again stays until their cursors end. Where there is none it goes out with the batch, whose memory it is in.
+func (c *cursor) hold(doc []byte) bool {
+	if !c.waiting.tryTake(int64(len(doc))) {
+		return false
+	}
+	c.held = slices.Clone(bson.Raw(doc))
+	return true
+}
+
+// drop gives up the document that is held.
+func (c *cursor) drop() {
+	c.waiting.give(int64(len(c.held)))
+	c.held = nil
 }
 
 // cursorReply is the answer with a batch; id is what the client reads on with.

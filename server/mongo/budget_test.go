@@ -181,6 +181,52 @@ func TestBatchesOfClientsThatDoNotRead(t *testing.T) {
 	waitForAnswers(s)
 }
 
+// TestDocumentsThatWaitForABatch: a document that does not fit into a batch waits with its cursor as long as there is room for such ones,
+// and goes out with the batch where there is none. Nothing is lost, and the room comes back.
+func TestDocumentsThatWaitForABatch(t *testing.T) {
+	s := newServer(t, &Options{MaxMessageBytes: 16 << 20})
+	c := dial(t, s)
+	const docs, size = 3, 900 << 10
+	for i := range docs {
+		c.must("d", cmd("insert", "c", "documents", bson.A{cmd("_id", i, "b", bytes.Repeat([]byte{byte(i)}, size))}))
+	}
+	if !s.answers.tryTake(s.answers.total) {
+		t.Fatal("somebody has answers")
+	}
+	var open []int64
+	batches := map[int]int{}
+	for range 5 {
+		reply := c.must("d", cmd("find", "c"))
+		batches[len(ids(t, reply, "firstBatch"))]++
+		open = append(open, reply.Lookup("cursor", "id").Int64())
+	}
+	if batches[1] != 2 || batches[2] != 3 { // two of 900 KB have room in 2 MiB
+		t.Errorf("batches by how many documents they have: %v", batches)
+	}
+	if n, _ := s.waiting.inUse(); n < 2*size || n > s.waiting.total {
+		t.Errorf("%d bytes wait", n)
+	}
+	c.must("d", cmd("killCursors", "c", "cursors", bson.A{open[0]}))
+	for i, id := range open[1:] {
+		left := docs - 2
+		if i == 0 {
+			left = docs - 1
+		}
+		for id != 0 {
+			reply := c.must("d", cmd("getMore", id, "collection", "c"))
+			left -= len(ids(t, reply, "nextBatch"))
+			id = reply.Lookup("cursor", "id").Int64()
+		}
+		if left != 0 {
+			t.Errorf("cursor %d: %d documents are missing", i+1, left)
+		}
+	}
+	if n, _ := s.waiting.inUse(); n != 0 {
+		t.Errorf("%d bytes wait for nobody", n)
+	}
+	s.answers.give(s.answers.total)
+}
+
 // waitForAnswers waits until no answer holds room.
 func waitForAnswers(s *Server) {
 	for {

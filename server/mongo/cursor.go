@@ -38,6 +38,7 @@ type cursor struct {
 
 	mu      sync.Mutex // held while it is read from
 	held    bson.Raw   // a document that did not fit into the last batch
+	waiting *budget    // of documents like that one
 	used    time.Time  // under cursorTable.mu
 	pinned  bool       // under cursorTable.mu: a command reads from it
 	created time.Time
@@ -135,6 +136,7 @@ func (c *cursor) close() error {
 	c.cancel(errKilled)
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.drop()
 	err := c.src.Close()
 	if c.unhold != nil {
 		c.unhold()

@@ -26,7 +26,8 @@ func (r *request) firstBatch(ns string, size int64, single bool, open func(ctx c
 	}
 	begun := r.server.clock.Now()
 	r.lasting = r.lasting || r.readsLasting() || ns == oplogDatabase+"."+oplogCollection // which others copy
-	x := &cursor{lasting: r.lasting, ns: ns, src: src, ctx: ctx, cancel: cancel, txnNumber: -1, user: r.conn.auth.userDigest(), quota: r.conn.cursors, unhold: r.holdSnapshot()}
+	x := &cursor{lasting: r.lasting, ns: ns, src: src, ctx: ctx, cancel: cancel, txnNumber: -1, user: r.conn.auth.userDigest(), quota: r.conn.cursors,
+		waiting: &r.server.waiting, unhold: r.holdSnapshot()}
 	if r.session != nil {
 		x.session, x.owner = r.session.id, r.session
 	}
@@ -50,7 +51,7 @@ func (r *request) firstBatch(ns string, size int64, single bool, open func(ctx c
 	}
 	if end && !x.tailable && !x.changes || single {
 		end = true
-	} else if end = false; !x.tailable && !x.changes && int64(b.count) < size && x.held == nil {
+	} else if end = false; !x.tailable && !x.changes && int64(b.count) < size && !b.cut {
 		end = true
 	}
 	if end {

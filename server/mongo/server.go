@@ -49,7 +49,8 @@ type Options struct {
 	// MaxTransactions bounds the transactions that are open. Default: 1,000.
 	MaxTransactions int
 	// MaxMessageBytes bounds the bytes of all large messages that are being read or carried out; others wait. It also bounds those of all
-	// large batches that clients have not taken yet; others are made shorter. Default: 512 MiB.
+	// large batches that clients have not taken yet; others are made shorter. An eighth of it is for documents that did not fit into a
+	// batch and wait for the next one. Default: 512 MiB.
 	MaxMessageBytes int64
 	// MessageTimeout ends connections whose clients begin a message, or the first one, and do not complete it. Default: 30 seconds.
 	MessageTimeout time.Duration
@@ -76,6 +77,7 @@ const (
 	defaultMessageTimeout     = 30 * time.Second
 	defaultWriteTimeout       = 2 * time.Minute
 	sessionTimeout            = 30 * time.Minute
+	waitingShare              = 8 // what part of MaxMessageBytes is for documents that wait for a batch
 )
 
 // Server answers MongoDB's clients from a store. It is safe for concurrent use.
@@ -102,6 +104,7 @@ type Server struct {
 	defaults  defaultConcerns
 	messages  budget // of large ones
 	answers   budget // of large batches
+	waiting   budget // of documents that did not fit into them
 	large     largeBuffers
 
 	connections  atomic.Int64 // that were ever made
@@ -137,6 +140,7 @@ func New(store *document.Store, o *Options) (*Server, error) {
 	s.params.init()
 	s.messages.init(s.o.MaxMessageBytes)
 	s.answers.init(s.o.MaxMessageBytes)
+	s.waiting.init(s.o.MaxMessageBytes / waitingShare)
 	if err := errors.Join(s.users.load(s.work, s), s.defaults.load(s.work, s)); err != nil {
 		s.stop()
 		return nil, err
