@@ -10,6 +10,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -25,6 +26,9 @@ type conn struct {
 	net       net.Conn
 	in        *bufio.Reader
 	watch     watch
+	memory    sync.Mutex // held by the connection but while it waits for a message: then the buffers may be taken away
+	reader    *wire.Reader
+	silent    int // under memory: how often sweep came since the last message
 	id        int64
 	busy      atomic.Bool // a command runs, or its answer is on its way
 	out       []byte      // the answer that is being made
@@ -35,7 +39,6 @@ type conn struct {
 	client    atomic.Pointer[bsoncore.Document] // what the client says of itself
 	appName   string
 	auth      authState
-	lastError error
 	work      context.Context // what the commands' contexts come from, so that they do not all meet at the server's
 	shared    commandContext
 	args      map[string]bsoncore.Value // of the command that runs; nobody has them when it has ended
@@ -88,6 +91,9 @@ func (c *conn) serve() error {
 	c.work = ctx
 	c.in = bufio.NewReaderSize(c.net, readBuffer)
 	r := wire.NewReader(c.in)
+	c.memory.Lock()
+	defer c.memory.Unlock()
+	c.reader = r
 	// Who connects and says nothing has no use for the connection. Later it may be silent for as long as it likes.
 	if err := c.net.SetReadDeadline(c.server.clock.Now().Add(c.server.o.MessageTimeout)); err != nil {
 		return err
@@ -140,7 +146,10 @@ func (c *conn) shakeHands() error {
 
 // receive waits for a message to begin, and reads it.
 func (c *conn) receive(r *wire.Reader) (*wire.Message, error) {
-	if _, err := c.in.Peek(1); err != nil {
+	c.memory.Unlock()
+	_, err := c.in.Peek(1)
+	c.memory.Lock()
+	if c.silent = 0; err != nil {
 		return nil, err
 	}
 	r.Limit(c.messageLimit())
@@ -200,6 +209,7 @@ func (c *conn) answer(m *wire.Message) error {
 		}
 		if m.Flags&wire.MoreToCome != 0 {
 			c.releaseAnswer()
+			c.sent()
 			return nil // the client does not want to hear about it
 		}
 		flags := uint32(0)
@@ -334,7 +344,6 @@ func (c *conn) run(r *request) (reply bsoncore.Document, err error) {
 		err = r.explainError(err)
 		reply = r.finish(errorReply(err))
 	}
-	c.lastError = err
 	c.server.account(r, reply, err, c.server.clock.Now().Sub(start))
 	return reply, err
 }

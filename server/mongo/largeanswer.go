@@ -9,7 +9,7 @@ import (
 // in what earlier ones have left: of sizes that double, as an answer in memory that is much larger than itself would take more than it
 // has asked its budget for.
 
-// keptBuffer is the largest buffer that a connection keeps between answers.
+// keptBuffer is the largest buffer that a connection keeps between answers, as long as messages come.
 const keptBuffer = 1 << 20
 
 // largeSizes are the sizes of larger buffers. Into the largest goes any batch, with a document that turns out to be too much.
@@ -69,5 +69,28 @@ func (c *conn) sent() {
 	c.kept = nil
 	if cap(c.packed) > keptBuffer {
 		c.packed = nil
+	}
+}
+
+// trim has a connection give up its buffers when sweep comes for the second time and there was no message: there may be tens of thousands
+// of connections that once had large messages, and most of them are silent.
+func (c *conn) trim() {
+	if !c.memory.TryLock() {
+		return // it is at work
+	}
+	defer c.memory.Unlock()
+	if c.silent++; c.silent != 2 || c.reader == nil {
+		return
+	}
+	c.reader.Idle()
+	c.out, c.kept, c.packed, c.args = nil, nil, nil, nil
+}
+
+// trim has silent connections give up their buffers.
+func (t *connectionTable) trim() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for c := range t.list {
+		c.trim()
 	}
 }

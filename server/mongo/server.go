@@ -215,6 +215,7 @@ func (s *Server) sweep() {
 		s.sessions.expire(now)
 		s.endSnapshots(false)
 		s.ops.watchClients(now)
+		s.conns.trim()
 	}
 }
 

@@ -103,6 +103,12 @@ func (r *Reader) Trim() {
 	}
 }
 
+// Idle gives up all that the reader keeps for the next message, for a connection on which none comes. The message that was read last is not
+// valid any more.
+func (r *Reader) Idle() {
+	r.body, r.plain, r.documents, r.message = nil, nil, nil, Message{}
+}
+
 // keptBuffer is the largest buffer that a reader keeps between messages.
 const keptBuffer = 1 << 20
 
