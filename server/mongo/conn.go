@@ -213,7 +213,7 @@ func (c *conn) answer(m *wire.Message) error {
 			return nil // the client does not want to hear about it
 		}
 		flags := uint32(0)
-		more := r.more && m.Flags&wire.ExhaustAllowed != 0
+		more := r.more && err == nil && m.Flags&wire.ExhaustAllowed != 0 && c.server.accepting.Err() == nil
 		if more {
 			flags = wire.MoreToCome
 		}

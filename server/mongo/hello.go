@@ -2,6 +2,7 @@ package mongo
 
 import (
 	"context"
+	"math"
 	"slices"
 	"time"
 
@@ -150,6 +151,8 @@ func (r *request) awaitTopology() error {
 	switch {
 	case wait < 0:
 		return document.NewError(document.Code(51024), "BSON field 'maxAwaitTimeMS' value must be >= 0, actual value '%d'", wait)
+	case wait > math.MaxInt64/int64(time.Millisecond):
+		return document.NewError(codeDurationOverflow, "Overflow casting from a lower-precision duration to a higher-precision duration")
 	case version != nil && !r.has("maxAwaitTimeMS"):
 		return document.NewError(oneAlone, "A request with a 'topologyVersion' must include 'maxAwaitTimeMS'")
 	case version == nil && r.has("maxAwaitTimeMS"):
@@ -157,9 +160,9 @@ func (r *request) awaitTopology() error {
 	case version == nil:
 		return nil
 	}
-	r.more = true
+	r.more = wait > 0 // else one answer after the other, as fast as they can be made
 	process, _ := version.Lookup("processId").ObjectIDOK()
-	if process != r.server.id || wait == 0 {
+	if r.stale = process != r.server.id; r.stale || wait == 0 {
 		return nil
 	}
 	r.conn.busy.Store(false) // a connection that waits here is idle
@@ -168,6 +171,20 @@ func (r *request) awaitTopology() error {
 	defer cancel()
 	defer context.AfterFunc(r.server.accepting, cancel)() // nor does a shutdown wait for it
 	return r.server.clock.Sleep(ctx, time.Duration(wait)*time.Millisecond)
+}
+
+// withTopology is the request with the version of the topology that its answer tells.
+func (r *request) withTopology() bsoncore.Document {
+	const field = "topologyVersion"
+	b := bsoncore.NewDocumentBuilder()
+	for _, e := range elementsOf(r.body) {
+		if e.Key() == field {
+			b.AppendDocument(field, r.server.topologyVersion())
+		} else {
+			b.AppendValue(e.Key(), e.Value())
+		}
+	}
+	return b.Build()
 }
 
 // checkTopology refuses what is no version of a topology; nil is none.

@@ -26,6 +26,7 @@ const (
 	codeInvalidNamespace   document.Code = 73
 	codeNotSupported       document.Code = 115
 	codeCommandFailed      document.Code = 125
+	codeDurationOverflow   document.Code = 159
 	codeNotOnView          document.Code = 166
 	codeShutdown           document.Code = 91
 	codeSnapshotTooOld     document.Code = 239

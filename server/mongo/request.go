@@ -54,6 +54,7 @@ type request struct {
 	lasting     bool // no power cut may undo what a read tells of
 	op          *operation
 	more        bool // exhaust: another answer follows
+	stale       bool // the client has heard of another topology than this one
 	roomy       bool // the answer is nobody else's, and has room behind it
 	labels      []string
 	concernErr  bsoncore.Document // writeConcernError
@@ -106,10 +107,13 @@ func (c *conn) emptyArgs() map[string]bsoncore.Value {
 	return c.args
 }
 
-// again returns the message that an exhaust answer stands for: the same request once more.
+// again returns the message that an exhaust answer stands for: the same request once more, by who has read the answer.
 func (r *request) again(m *wire.Message, id int32) *wire.Message {
 	next := *m
 	next.RequestID = id
+	if r.stale {
+		next.Body = r.withTopology()
+	}
 	return &next
 }
 
