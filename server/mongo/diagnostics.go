@@ -79,55 +79,6 @@ func (r *request) hostInfo() (bsoncore.Document, error) {
 	})
 }
 
-func (r *request) serverStatus() (bsoncore.Document, error) {
-	s, m := r.server, r.server.store.DB().Metrics()
-	stats := s.Statistics()
-	up := s.clock.Now().Sub(s.started)
-	var commands bson.D
-	counters := map[string]int64{}
-	for _, c := range stats.Commands {
-		commands = append(commands, bson.E{Key: c.Name, Value: bson.D{{Key: "failed", Value: c.Failed}, {Key: "total", Value: c.Count}}})
-		counters[c.Name] = c.Count
-	}
-	total := int64(0)
-	for _, n := range counters {
-		total += n
-	}
-	var memory runtime.MemStats
-	runtime.ReadMemStats(&memory)
-	d := bson.D{
-		{Key: "host", Value: s.o.Address}, {Key: "version", Value: serverVersion}, {Key: "process", Value: "pando"}, {Key: "pid", Value: int64(0)},
-		{Key: "uptime", Value: up.Seconds()}, {Key: "uptimeMillis", Value: up.Milliseconds()}, {Key: "uptimeEstimate", Value: int64(up.Seconds())},
-		{Key: "localTime", Value: s.clock.Now()},
-		{Key: "asserts", Value: bson.D{{Key: "regular", Value: 0}, {Key: "warning", Value: 0}, {Key: "msg", Value: 0}, {Key: "user", Value: 0}}},
-		{Key: "connections", Value: bson.D{{Key: "current", Value: int32(stats.Connections)}, {Key: "available", Value: int32(1 << 20)}, {Key: "totalCreated", Value: stats.ConnectionsMade}, {Key: "active", Value: int32(1)}}},
-		{Key: "logicalSessionRecordCache", Value: bson.D{{Key: "activeSessionsCount", Value: int32(stats.Sessions)}}},
-		{Key: "network", Value: bson.D{{Key: "bytesIn", Value: stats.BytesIn}, {Key: "bytesOut", Value: stats.BytesOut}, {Key: "numRequests", Value: total}}},
-		{Key: "opcounters", Value: bson.D{
-			{Key: "insert", Value: counters["insert"]}, {Key: "query", Value: counters["find"]}, {Key: "update", Value: counters["update"]},
-			{Key: "delete", Value: counters["delete"]}, {Key: "getmore", Value: counters["getMore"]}, {Key: "command", Value: total},
-		}},
-		{Key: "storageEngine", Value: bson.D{{Key: "name", Value: "pando"}, {Key: "supportsCommittedReads", Value: true}, {Key: "persistent", Value: true}, {Key: "readOnly", Value: false}}},
-		{Key: "mem", Value: bson.D{{Key: "bits", Value: int32(64)}, {Key: "resident", Value: int32(memory.Sys >> 20)}, {Key: "virtual", Value: int32(memory.Sys >> 20)}, {Key: "supported", Value: true}}},
-		{Key: "metrics", Value: bson.D{
-			{Key: "commands", Value: commands},
-			{Key: "cursor", Value: bson.D{{Key: "timedOut", Value: stats.CursorsTimedOut}, {Key: "totalOpened", Value: stats.CursorsOpened}, {Key: "open", Value: bson.D{{Key: "total", Value: int64(stats.Cursors)}, {Key: "noTimeout", Value: int64(0)}, {Key: "pinned", Value: int64(0)}}}}},
-		}},
-		{Key: "pando", Value: bson.D{
-			{Key: "commits", Value: m.Commits}, {Key: "syncs", Value: m.Syncs}, {Key: "checkpoints", Value: m.Checkpoints}, {Key: "stalls", Value: m.Stalls},
-			{Key: "segmentBytes", Value: m.SegmentBytes}, {Key: "liveBytes", Value: m.LiveBytes}, {Key: "logBytes", Value: m.LogSize},
-			{Key: "cacheBytes", Value: m.CacheBytes}, {Key: "cacheUsed", Value: m.CacheUsed}, {Key: "writeAmplification", Value: m.WriteAmplification},
-		}},
-	}
-	if !s.o.Standalone {
-		d = append(d, bson.E{Key: "repl", Value: bson.D{
-			{Key: "setName", Value: s.o.SetName}, {Key: "isWritablePrimary", Value: true}, {Key: "secondary", Value: false},
-			{Key: "hosts", Value: bson.A{s.o.Address}}, {Key: "me", Value: s.o.Address}, {Key: "primary", Value: s.o.Address}, {Key: "electionId", Value: s.electionID()},
-		}})
-	}
-	return encode(append(d, bson.E{Key: "ok", Value: 1.0}))
-}
-
 // databaseBytes is the share of the files that a database takes, estimated by its documents.
 func (s *Server) databaseBytes(ctx context.Context, name string) int64 {
 	var mine, all int64
@@ -249,65 +200,6 @@ func (r *request) dataSize() (bsoncore.Document, error) {
 	return encode(bson.D{
 		{Key: "estimate", Value: true}, {Key: "size", Value: document.Number(z.DataBytes)}, {Key: "numObjects", Value: document.Number(z.Documents)},
 		{Key: "millis", Value: int32(0)}, {Key: "ok", Value: 1.0},
-	})
-}
-
-// validate reads every document of a collection, and verifies everything that the storage holds.
-func (r *request) validate() (bsoncore.Document, error) {
-	c, err := r.collection()
-	if err != nil {
-		return nil, err
-	}
-	if r.onView(c) != nil {
-		return nil, document.NewError(codeNotOnView, "Cannot validate a view")
-	}
-	if repair, given := r.args["repair"]; given && truth(repair) && !r.server.o.Standalone {
-		return nil, document.NewError(codeInvalidOptions, "Running the validate command with { repair: true } can only be done in standalone mode.")
-	}
-	full, err := r.flag("full")
-	if err != nil {
-		return nil, err
-	}
-	if background, err := r.flag("background"); err != nil {
-		return nil, err
-	} else if background && full {
-		return nil, document.NewError(codeInvalidOptions, "Running the validate command with both { background: true } and { full: true } is not supported.")
-	}
-	list, err := c.Indexes(r.ctx)
-	if err != nil {
-		return nil, err
-	}
-	n := int64(0)
-	var faults bson.A
-	for _, err := range c.Find(r.ctx, nil, nil) {
-		if err != nil {
-			faults = append(faults, err.Error())
-			break
-		}
-		n++
-	}
-	if full {
-		report, err := r.server.store.DB().Check(r.ctx)
-		if err != nil {
-			return nil, err
-		}
-		if err := report.Err(); err != nil {
-			faults = append(faults, err.Error())
-		}
-	}
-	keys, details := bson.D{}, bson.D{}
-	for _, x := range list {
-		keys = append(keys, bson.E{Key: x.Name, Value: document.Number(n)})
-		details = append(details, bson.E{Key: x.Name, Value: bson.D{{Key: "valid", Value: true}}})
-	}
-	if faults == nil {
-		faults = bson.A{}
-	}
-	return encode(bson.D{
-		{Key: "ns", Value: r.db + "." + c.Name()}, {Key: "nInvalidDocuments", Value: int32(0)}, {Key: "nNonCompliantDocuments", Value: int32(0)}, {Key: "nrecords", Value: document.Number(n)}, {Key: "nIndexes", Value: int32(len(list))},
-		{Key: "keysPerIndex", Value: keys}, {Key: "indexDetails", Value: details}, {Key: "valid", Value: len(faults) == 0}, {Key: "repaired", Value: false},
-		{Key: "warnings", Value: bson.A{}}, {Key: "errors", Value: faults}, {Key: "extraIndexEntries", Value: bson.A{}},
-		{Key: "missingIndexEntries", Value: bson.A{}}, {Key: "corruptRecords", Value: bson.A{}}, {Key: "ok", Value: 1.0},
 	})
 }
 
