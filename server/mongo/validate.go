@@ -1,13 +1,16 @@
 package mongo
 
 import (
+	"fmt"
+
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 
 	"github.com/pandodb/pando/document"
 )
 
-// validate reads every document of a collection, and verifies everything that the storage holds.
+// validate reads every document of a collection and compares its indexes with them, and verifies everything that the storage holds if it is to
+// be full.
 func (r *request) validate() (bsoncore.Document, error) {
 	c, err := r.collection()
 	if err != nil {
@@ -32,14 +35,13 @@ func (r *request) validate() (bsoncore.Document, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := int64(0)
-	var faults bson.A
-	for _, err := range c.Find(r.ctx, nil, nil) {
-		if err != nil {
-			faults = append(faults, err.Error())
-			break
-		}
-		n++
+	found, err := c.Validate(r.ctx)
+	if r.ctx.Err() != nil {
+		return nil, err // which is not the collection's fault
+	}
+	faults := bson.A{}
+	if err != nil {
+		faults = append(faults, err.Error())
 	}
 	if full {
 		report, err := r.server.store.DB().Check(r.ctx)
@@ -52,14 +54,21 @@ func (r *request) validate() (bsoncore.Document, error) {
 	}
 	keys, details := bson.D{}, bson.D{}
 	for _, x := range list {
-		keys = append(keys, bson.E{Key: x.Name, Value: document.Number(n)})
-		details = append(details, bson.E{Key: x.Name, Value: bson.D{{Key: "valid", Value: true}}})
-	}
-	if faults == nil {
-		faults = bson.A{}
+		entries, valid := found.Documents, err == nil
+		for _, i := range found.Indexes {
+			if i.Name != x.Name {
+				continue
+			}
+			if entries = i.Entries; i.Missing != 0 || i.Extra != 0 {
+				valid = false
+				faults = append(faults, fmt.Sprintf("index %s: %d entries are missing, %d are of no document", i.Name, i.Missing, i.Extra))
+			}
+		}
+		keys = append(keys, bson.E{Key: x.Name, Value: document.Number(entries)})
+		details = append(details, bson.E{Key: x.Name, Value: bson.D{{Key: "valid", Value: valid}}})
 	}
 	return encode(bson.D{
-		{Key: "ns", Value: r.db + "." + c.Name()}, {Key: "nInvalidDocuments", Value: int32(0)}, {Key: "nNonCompliantDocuments", Value: int32(0)}, {Key: "nrecords", Value: document.Number(n)}, {Key: "nIndexes", Value: int32(len(list))},
+		{Key: "ns", Value: r.db + "." + c.Name()}, {Key: "nInvalidDocuments", Value: int32(0)}, {Key: "nNonCompliantDocuments", Value: int32(0)}, {Key: "nrecords", Value: document.Number(found.Documents)}, {Key: "nIndexes", Value: int32(len(list))},
 		{Key: "keysPerIndex", Value: keys}, {Key: "indexDetails", Value: details}, {Key: "valid", Value: len(faults) == 0}, {Key: "repaired", Value: false},
 		{Key: "warnings", Value: bson.A{}}, {Key: "errors", Value: faults}, {Key: "extraIndexEntries", Value: bson.A{}},
 		{Key: "missingIndexEntries", Value: bson.A{}}, {Key: "corruptRecords", Value: bson.A{}}, {Key: "ok", Value: 1.0},
