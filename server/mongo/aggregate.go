@@ -2,6 +2,7 @@ package mongo
 
 import (
 	"context"
+	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
@@ -22,12 +23,9 @@ func (r *request) pipeline() (bson.RawArray, error) {
 	return bson.RawArray(array), nil
 }
 
-func (r *request) aggregate() (bsoncore.Document, error) {
-	stages, err := r.pipeline()
-	if err != nil {
-		return nil, err
-	}
-	o := &document.AggregateOptions{Hint: r.raw("hint"), Special: r.specialStage, Host: r.server.o.Address, Usage: r.server.stats.latencies}
+// aggregateOptions returns the options of an aggregate command.
+func (r *request) aggregateOptions() (o *document.AggregateOptions, err error) {
+	o = &document.AggregateOptions{Hint: r.raw("hint"), Special: r.specialStage, Host: r.server.o.Address, Usage: r.server.stats.latencies}
 	if o.Collation, err = r.optional("collation"); err != nil {
 		return nil, err
 	}
@@ -44,9 +42,34 @@ func (r *request) aggregate() (bsoncore.Document, error) {
 		}
 		o.NoSpill = !spill
 	}
-	name, whole := r.target.StringValueOK()
+	return o, nil
+}
+
+// aggregated returns the name of the collection of an aggregate command; whole is false for one of a database. A dollar sign in it finds
+// nothing, and is no error, as on a mongod.
+func (r *request) aggregated() (name string, whole bool, err error) {
+	name, whole = r.target.StringValueOK()
 	if one, isNumber := asInt64(r.target); !whole && (!isNumber || one != 1 || r.target.Type == bsoncore.TypeDouble && r.target.Double() != 1) {
-		return nil, r.nameless()
+		return "", false, r.nameless()
+	}
+	if whole && (strings.Contains(name, "\x00") || !strings.Contains(name, "$")) {
+		err = r.lookup(name).CheckName()
+	}
+	return name, whole, err
+}
+
+func (r *request) aggregate() (bsoncore.Document, error) {
+	stages, err := r.pipeline()
+	if err != nil {
+		return nil, err
+	}
+	o, err := r.aggregateOptions()
+	if err != nil {
+		return nil, err
+	}
+	name, whole, err := r.aggregated()
+	if err != nil {
+		return nil, err
 	}
 	if explain, err := r.flag("explain"); err != nil {
 		return nil, err

@@ -111,8 +111,15 @@ func (r *request) explain() (bsoncore.Document, error) {
 		if err != nil {
 			return nil, err
 		}
-		name, _ := x.target.StringValueOK()
-		return x.explainAggregate(name, stages, &document.AggregateOptions{Hint: x.raw("hint")}, verbosity)
+		o, err := x.aggregateOptions()
+		if err != nil {
+			return nil, err
+		}
+		name, _, err := x.aggregated()
+		if err != nil {
+			return nil, err
+		}
+		return x.explainAggregate(name, stages, o, verbosity)
 	case "update", "delete":
 		return x.explainWrite(verbosity)
 	case "findAndModify", "findandmodify":

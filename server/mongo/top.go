@@ -51,7 +51,7 @@ func (t *statistics) use(r *request, failed bool, took time.Duration) {
 	}
 	u := t.byCollection[string(name)]
 	if u == nil {
-		if failed || len(t.byCollection) == maxUsed {
+		if failed || len(t.byCollection) == maxUsed || bytes.IndexByte(name, 0) >= 0 { // no field of an answer has such a name
 			return
 		}
 		u = new(usage)
