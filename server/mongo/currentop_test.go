@@ -1,6 +1,7 @@
 package mongo
 
 import (
+	"math"
 	"testing"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -111,5 +112,30 @@ func TestTop(t *testing.T) {
 	c.must("d", cmd("dropDatabase", 1))
 	if got := counts("d.c"); got != nil {
 		t.Errorf("of a database that has been dropped: %v", got)
+	}
+}
+
+// TestOperationsAreFoundByTheNumberThatIsTold: however many commands there have been, a number fits into what currentOp tells of it, and is
+// that of one command.
+func TestOperationsAreFoundByTheNumberThatIsTold(t *testing.T) {
+	var ops operationTable
+	ops.init()
+	ops.next = math.MaxInt32 - 2
+	var list []*request
+	for range 5 {
+		r := new(request)
+		ops.begin(r)
+		list = append(list, r)
+	}
+	ops.next = math.MaxInt32 - 2
+	last := new(request)
+	ops.begin(last)
+	for _, r := range append(list, last) {
+		if r.op.id <= 0 || int64(int32(r.op.id)) != r.op.id || ops.byID[r.op.id] != r.op {
+			t.Errorf("a command has number %d", r.op.id)
+		}
+	}
+	if last.op.id != 4 {
+		t.Errorf("the last one has number %d, the first that nobody has is 4", last.op.id)
 	}
 }

@@ -1,6 +1,7 @@
 package mongo
 
 import (
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -31,7 +32,8 @@ func (t *operationTable) init() { t.byID = map[int64]*operation{} }
 func (t *operationTable) begin(r *request) {
 	r.op = &operation{request: r, started: r.start}
 	t.mu.Lock()
-	t.next++
+	for t.next = t.next%math.MaxInt32 + 1; t.byID[t.next] != nil; t.next = t.next%math.MaxInt32 + 1 { // currentOp tells it in 32 bits
+	}
 	r.op.id = t.next
 	t.byID[r.op.id] = r.op
 	t.mu.Unlock()
