@@ -54,7 +54,7 @@ func (r *request) writesOplog() error {
 	case r.db == oplogDatabase && r.command.name == "dropDatabase" && !r.server.o.Standalone:
 		return document.NewError(codeIllegalOperation, "Cannot drop '%s' database while replication is active", r.db)
 	case !isOplog(r.db, name):
-		return nil
+		return r.writesSystem(name)
 	}
 	switch r.command.name {
 	case "drop":
@@ -69,3 +69,19 @@ func (r *request) writesOplog() error {
 
 // sortedNames returns the keys of a map in their order.
 func sortedNames[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
+
+// writesSystem refuses what nobody but the server itself writes to: the profile of a database, and its list of views.
+func (r *request) writesSystem(name string) error {
+	if name != profileName && name != viewsCollection {
+		return nil
+	}
+	switch r.command.name {
+	case "insert", "update", "delete", "findAndModify", "createIndexes":
+		return document.NewError(codeInvalidNamespace, "cannot write to %s.%s", r.db, name)
+	case "drop":
+		if name == profileName && r.server.profile.of(r.db).level > 0 {
+			return document.NewError(codeIllegalOperation, "turn off profiling before dropping system.profile collection")
+		}
+	}
+	return nil
+}

@@ -51,6 +51,20 @@ func (p *profiles) of(db string) profileSetting {
 	return s
 }
 
+func (p *profiles) set(db string, s profileSetting) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.byDatabase == nil {
+		p.byDatabase = map[string]profileSetting{}
+	}
+	p.byDatabase[db] = s
+}
+
+// profileOf returns the collection of a database's profile, and makes it where it is not there.
+func (s *Server) profileOf(ctx context.Context, db string) (*document.Collection, error) {
+	return s.store.Database(db).Collection(ctx, profileName, &document.CollectionOptions{Capped: true, SizeBytes: profileCapacity})
+}
+
 // setProfile is the profile command.
 func (r *request) setProfile() (bsoncore.Document, error) {
 	was := r.server.profile.of(r.db)
@@ -59,18 +73,11 @@ func (r *request) setProfile() (bsoncore.Document, error) {
 		return nil, err
 	}
 	if now.level > 0 {
-		_, err := r.server.store.Database(r.db).Collection(r.ctx, profileName, &document.CollectionOptions{Capped: true, SizeBytes: profileCapacity})
-		if err != nil {
+		if _, err := r.server.profileOf(r.ctx, r.db); err != nil {
 			return nil, err
 		}
 	}
-	p := &r.server.profile
-	p.mu.Lock()
-	if p.byDatabase == nil {
-		p.byDatabase = map[string]profileSetting{}
-	}
-	p.byDatabase[r.db] = now
-	p.mu.Unlock()
+	r.server.profile.set(r.db, now)
 	d := bson.D{{Key: "was", Value: int32(was.level)}, {Key: "slowms", Value: int32(was.slow.Milliseconds())}, {Key: "sampleRate", Value: was.rate}}
 	if was.filter != nil {
 		d = append(d, bson.E{Key: "filter", Value: was.spec})
@@ -166,11 +173,21 @@ func (p *profiles) keep(s *Server, r *request, reply bsoncore.Document, err erro
 		wanted, err = setting.wants(entry)
 	}
 	if wanted {
-		_, err = s.store.Database(r.db).Lookup(profileName).Insert(context.WithoutCancel(r.ctx), bson.Raw(entry))
+		err = s.putProfile(context.WithoutCancel(r.ctx), r.db, entry)
 	}
 	if err != nil && s.work.Err() == nil {
 		s.log.Warn("a command could not be put into the profile", "database", r.db, "error", err)
 	}
+}
+
+// putProfile puts an entry into a database's profile, which is capped also when somebody has dropped it meanwhile.
+func (s *Server) putProfile(ctx context.Context, db string, entry bson.Raw) error {
+	c, err := s.profileOf(ctx, db)
+	if err != nil {
+		return err
+	}
+	_, err = c.Insert(ctx, entry)
+	return err
 }
 
 // counted says how many documents a command returned or changed.

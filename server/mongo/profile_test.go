@@ -62,3 +62,37 @@ func TestProfileFilter(t *testing.T) {
 		t.Errorf("what was refused set the level %d", level)
 	}
 }
+
+// TestADroppedDatabaseIsNotProfiled: the profiler is off then, and nothing of it brings the database back. While it is on nobody drops the
+// profile, or writes to it. The answers are those of a mongod 6.0.5.
+func TestADroppedDatabaseIsNotProfiled(t *testing.T) {
+	c := dial(t, newServer(t, nil))
+	c.must("d", cmd("insert", "c", "documents", bson.A{cmd("a", 1)}))
+	c.must("d", cmd("profile", 2, "slowms", 7))
+	c.must("d", cmd("find", "c"))
+	c.must("d", cmd("dropDatabase", 1))
+	reply := c.must("d", cmd("profile", -1))
+	if reply.Lookup("was").AsInt64() != 0 || reply.Lookup("slowms").AsInt64() != 7 {
+		t.Errorf("the profiler: %s", reply)
+	}
+	c.must("d", cmd("find", "c"))
+	list := cmd("listCollections", 1)
+	if reply := c.must("d", list); reply.Lookup("cursor", "firstBatch", "0").Type != 0 {
+		t.Errorf("the database is back: %s", reply)
+	}
+	c.must("d", cmd("profile", 2))
+	for name, code := range map[string]int32{"system.profile": 73, "system.views": 73, "system.js": 0} {
+		for _, command := range []bson.D{
+			cmd("insert", name, "documents", bson.A{cmd("a", 1)}), cmd("update", name, "updates", bson.A{cmd("q", bson.D{}, "u", cmd("$set", cmd("a", 2)))}),
+			cmd("delete", name, "deletes", bson.A{cmd("q", bson.D{}, "limit", 0)}), cmd("findAndModify", name, "query", cmd("a", 1), "update", cmd("a", 2)),
+			cmd("createIndexes", name, "indexes", bson.A{cmd("key", cmd("a", 1), "name", "a")}),
+		} {
+			if reply := c.run("d", command); codeIn(reply) != code {
+				t.Errorf("%v: code %d is wanted: %s", command, code, reply)
+			}
+		}
+	}
+	c.refused("d", cmd("drop", "system.profile"), 20)
+	c.must("d", cmd("profile", 0))
+	c.must("d", cmd("drop", "system.profile"))
+}
