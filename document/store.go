@@ -39,6 +39,7 @@ type Store struct {
 	durable bool         // a commit waits for a sync
 	exposed atomic.Int64 // calls of SyncOnce with commits that others may see and that may not be durable
 	claims  claims
+	ttl     ttl
 	oplog   oplogIndex
 	buried  struct { // dropped collections of which the log was asked
 		mu       sync.Mutex

@@ -2,18 +2,31 @@ package document
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
+// ttl is how expired documents are looked for.
+type ttl struct {
+	mu       sync.Mutex
+	interval time.Duration
+	paused   bool
+	again    context.CancelFunc // ends the wait that was begun with another interval
+}
+
 // startTTL looks for expired documents from time to time, as long as the store is open.
 func (s *Store) startTTL() {
-	if s.options.TTLInterval < 0 {
+	if s.ttl.interval = s.options.TTLInterval; s.ttl.interval < 0 {
 		return
 	}
 	s.wait.Go(func() {
-		for s.clock.Sleep(s.work, s.options.TTLInterval) == nil {
+		for s.work.Err() == nil {
+			ctx, interval := s.ttl.begin(s.work)
+			if s.clock.Sleep(ctx, interval) != nil || s.ttl.isPaused() {
+				continue
+			}
 			if _, err := s.DeleteExpired(s.work); err != nil && s.work.Err() == nil {
 				s.log.Error("expired documents could not be deleted", "error", err)
 			}
@@ -21,8 +34,38 @@ func (s *Store) startTTL() {
 	})
 }
 
+// begin begins a wait: as long as it returns, or until its context ends.
+func (t *ttl) begin(work context.Context) (context.Context, time.Duration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.again != nil {
+		t.again()
+	}
+	ctx, cancel := context.WithCancel(work)
+	t.again = cancel
+	return ctx, t.interval
+}
+
+func (t *ttl) isPaused() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.paused
+}
+
+// SetTTL changes how often expired documents are looked for, and whether they are at all, until the store is closed. A store whose
+// Options.TTLInterval is negative goes on looking for none.
+func (s *Store) SetTTL(interval time.Duration, paused bool) {
+	t := &s.ttl
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.interval, t.paused = max(interval, time.Millisecond), paused
+	if t.again != nil {
+		t.again()
+	}
+}
+
 // DeleteExpired deletes the documents that have expired by now, as TTL indexes and time series say, and returns how many there were.
-// It also runs by itself, every Options.TTLInterval.
+// It also runs by itself, every Options.TTLInterval, unless SetTTL says otherwise.
 func (s *Store) DeleteExpired(ctx context.Context) (int64, error) {
 	if err := s.usable(); err != nil {
 		return 0, err

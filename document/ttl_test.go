@@ -97,3 +97,24 @@ func lastTime(t *testing.T, s *document.Store) bson.Timestamp {
 	}
 	return bson.Timestamp{}
 }
+
+// TestExpiryIsPausedAndHurried: while it is paused nothing expires, and a shorter interval counts at once.
+func TestExpiryIsPausedAndHurried(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, c := openWithTTL(t, memfs.New())
+		seconds := int32(0)
+		_, err := c.CreateIndex(t.Context(), document.Index{Keys: bson.D{{Key: "at", Value: 1}}, ExpireAfterSeconds: &seconds})
+		must(t, err)
+		s.SetTTL(time.Minute, true)
+		_, err = c.Insert(t.Context(), bson.D{{Key: "_id", Value: "a"}, {Key: "at", Value: time.Now()}})
+		must(t, err)
+		time.Sleep(time.Hour)
+		wantIDs(t, "while it is paused", c, "a")
+		s.SetTTL(time.Hour, false)
+		time.Sleep(10 * time.Minute)
+		wantIDs(t, "with an hour to go", c, "a")
+		s.SetTTL(time.Second, false)
+		time.Sleep(2 * time.Second)
+		wantIDs(t, "with a second to go", c)
+	})
+}

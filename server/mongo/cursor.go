@@ -184,7 +184,9 @@ func (t *cursorTable) endAll(which func(c *cursor) bool) int {
 
 // expire closes cursors that nobody read from for too long.
 func (t *cursorTable) expire(now time.Time) {
-	n := t.endAll(func(c *cursor) bool { return !c.pinned && !c.noTimeout && now.Sub(c.used) > t.server.o.CursorTimeout })
+	n := t.endAll(func(c *cursor) bool {
+		return !c.pinned && !c.noTimeout && now.Sub(c.used) > time.Duration(t.server.params.cursorTimeout.Load())
+	})
 	t.mu.Lock()
 	t.timed += int64(n)
 	t.mu.Unlock()

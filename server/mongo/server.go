@@ -137,7 +137,7 @@ func New(store *document.Store, o *Options) (*Server, error) {
 	s.sessions.init(s)
 	s.ops.init()
 	s.conns.init()
-	s.params.init()
+	s.params.init(&s.o)
 	s.messages.init(s.o.MaxMessageBytes)
 	s.answers.init(s.o.MaxMessageBytes)
 	s.waiting.init(s.o.MaxMessageBytes / waitingShare)

@@ -77,7 +77,7 @@ func (t *sessionTable) expire(now time.Time) {
 		if !s.mu.TryLock() {
 			continue // a command runs; it is looked at next time
 		}
-		if x := s.txn; x != nil && x.state == txnRunning && now.Sub(x.started) > t.server.o.TransactionTimeout {
+		if x := s.txn; x != nil && x.state == txnRunning && now.Sub(x.started) > time.Duration(t.server.params.transactionTimeout.Load()) {
 			x.abort()
 		}
 		s.mu.Unlock()
