@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"path/filepath"
 
 	"github.com/lmittmann/tint"
 	"github.com/spf13/cobra"
@@ -143,6 +144,12 @@ func serve(cmd *cobra.Command, c server.Config, log *slog.Logger) error {
 	ctx, end := context.WithCancel(cmd.Context())
 	defer end()
 	c.Shutdown = end
+	if c.Addr == "none" && c.Advertise == "" && c.Socket != "" { // clients have directories of their own
+		var err error
+		if c.Advertise, err = filepath.Abs(c.Socket); err != nil {
+			return err
+		}
+	}
 	s, err := server.Start(c, log)
 	if err != nil {
 		return err

@@ -40,9 +40,15 @@ type serving struct {
 // startServe starts a process that serves a directory.
 func startServe(t *testing.T, dir string, env ...string) *serving {
 	t.Helper()
-	s := &serving{t: t, read: make(chan struct{})}
-	s.cmd = exec.Command("pando", "serve", "--dir", dir, "--addr", "127.0.0.1:0", "--http", "127.0.0.1:0", "--test-commands", "--log-format", "json")
-	s.cmd.Env = append(append(os.Environ(), "GORACE=atexit_sleep_ms=0"), env...)
+	cmd := exec.Command("pando", "serve", "--dir", dir, "--addr", "127.0.0.1:0", "--http", "127.0.0.1:0", "--test-commands", "--log-format", "json")
+	cmd.Env = append(append(os.Environ(), "GORACE=atexit_sleep_ms=0"), env...)
+	return start(t, cmd)
+}
+
+// start starts a process of pando serve, and waits until it serves.
+func start(t *testing.T, cmd *exec.Cmd) *serving {
+	t.Helper()
+	s := &serving{t: t, cmd: cmd, read: make(chan struct{})}
 	out, err := s.cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -101,9 +107,11 @@ type client struct {
 	r *wire.Reader
 }
 
-func (s *serving) connect() *client {
+func (s *serving) connect() *client { return s.connectTo("tcp", s.addr) }
+
+func (s *serving) connectTo(network, addr string) *client {
 	s.t.Helper()
-	c, err := net.Dial("tcp", s.addr)
+	c, err := net.Dial(network, addr)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -319,4 +327,21 @@ func TestLogThatNobodyReads(t *testing.T) {
 		t.Errorf("it ends with %v", status)
 	}
 	wantStored(t, dir, true, 1)
+}
+
+// TestClientsAreToldWholePaths: a client that is told the path of a socket finds it from its own directory, too.
+func TestClientsAreToldWholePaths(t *testing.T) {
+	dir, err := os.MkdirTemp("", "pando") // whose name is short: that of a socket is
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	cmd := exec.Command("pando", "serve", "--dir", "db", "--addr", "none", "--socket", "s.sock", "--log-format", "json")
+	cmd.Dir = dir
+	c := start(t, cmd).connectTo("unix", filepath.Join(dir, "s.sock"))
+	c.send(bson.D{{Key: "hello", Value: 1}, {Key: "$db", Value: "admin"}})
+	told, _ := c.done().Lookup("me").StringValueOK()
+	if whole, err := filepath.EvalSymlinks(told); err != nil || !filepath.IsAbs(told) || filepath.Base(whole) != "s.sock" {
+		t.Errorf("clients are told %q, %v", told, err)
+	}
 }
