@@ -39,6 +39,8 @@ func TestDroppedWhileInUse(t *testing.T) {
 				for _, err := range c.Find(ctx, document.JSON(`{"u": {"$gte": 3}}`), &document.FindOptions{Sort: document.JSON(`{"u": -1}`)}) {
 					coded("find", err)
 				}
+				_, err = c.StorageStats(ctx, 1)
+				coded("sizes", err)
 				_, err = c.Update(ctx, document.JSON(`{"u": 5}`), document.JSON(`{"$set": {"x": 1}}`), nil)
 				coded("update", err)
 			}

@@ -106,8 +106,12 @@ func newHelpCommand() *cobra.Command {
   pando help index create`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			about, rest, err := cmd.Root().Find(args)
-			if err == nil && len(rest) > 0 && about.HasSubCommands() {
+			switch {
+			case err != nil || len(rest) == 0:
+			case about.HasSubCommands():
 				err = about.Args(about, rest)
+			default:
+				err = usageError{fmt.Errorf("there is no command %q of %s", rest[0], about.CommandPath())}
 			}
 			if err != nil {
 				return err

@@ -53,10 +53,18 @@ func (e *Engine) notInside(dir string) error {
 		return fmt.Errorf("%s: %w", refused, ErrLocked)
 	}
 	if at := Above(e.o.FS, dir); at != "" {
-		return fmt.Errorf("%s, in %s: %w", refused, at, ErrNotDatabase)
+		return fmt.Errorf("%w: %s", insideError(refused), at)
 	}
 	return nil
 }
+
+// insideError is ErrNotDatabase for a directory inside of a database, of which it would be wrong to say that it is none.
+type insideError string
+
+func (e insideError) Error() string { return string(e) }
+
+// Is reports whether target is the error that it stands for.
+func (e insideError) Is(target error) bool { return target == ErrNotDatabase }
 
 // settledState returns the root slot in force with what it lists, and a snapshot that keeps its files.
 func (e *Engine) settledState() (root.Slot, *root.Catalogue, Snapshot, error) {
