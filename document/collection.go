@@ -79,6 +79,12 @@ type secondary struct {
 	build    *build // while it is being built
 }
 
+// Exists reports whether the collection is there; a view is none.
+func (c *Collection) Exists() (bool, error) {
+	x, err := c.lookup()
+	return x != nil, err
+}
+
 // use returns the collection of a handle, open, and nil when it is not there.
 func (c *Collection) use() (*collection, error) {
 	x, err := c.lookup()

@@ -247,6 +247,8 @@ func newestStatements(entries []byte, n int) ([]int64, error) {
 			d.bytes(1)
 			d.bytes(d.number())
 			d.bytes(d.number())
+		case entryTransaction:
+			return nil, nil // it stands alone, and for no statements
 		default:
 			d.err = fmt.Errorf("record of a session: %w: entry of kind %d", pando.ErrCorrupt, kind)
 		}

@@ -27,7 +27,19 @@ type IndexValidation struct {
 // Validate reads all documents, as they are at one moment, and compares the indexes with what the documents say: each entry of theirs is
 // looked up, and an index must not have more. It fails with the first document or entry that cannot be read, and then has found what
 // there is in front of it; a collection that is not there has no documents.
-func (c *Collection) Validate(ctx context.Context) (_ *Validation, err error) {
+func (c *Collection) Validate(ctx context.Context) (v *Validation, err error) {
+	for range validations {
+		if v, err = c.validate(ctx); !errors.Is(err, pando.ErrDropped) {
+			break
+		}
+	}
+	return v, err
+}
+
+// validations is how often a collection is looked at anew when an index of it, or it, was dropped meanwhile.
+const validations = 5
+
+func (c *Collection) validate(ctx context.Context) (_ *Validation, err error) {
 	v := new(Validation)
 	x, err := c.use()
 	if x == nil || err != nil {
@@ -85,6 +97,9 @@ func (v *Validation) compare(ctx context.Context, c *collection, snap *pando.Sna
 		return err
 	}
 	for i, x := range list {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
 		n, err := snap.In(x.ks).Count(nil, nil)
 		if err != nil {
 			return indexError(c, x, err)

@@ -82,6 +82,8 @@ func (e *Engine) takeBack(s *Spill) error {
 		return e.fail(err)
 	}
 	e.keepSpill(old, e.lastSeq)
+	e.visible.Store(e.lastSeq) // of which readers see no more than before
+	e.feed.notify()
 	return nil
 }
 
@@ -154,8 +156,9 @@ func (e *Engine) loadOnce(spilled *Spill, first, last uint64) (*settlement, erro
 	case err == nil:
 	case !s.storing:
 		err = errors.Join(err, s.writer.Abort())
-	case !e.root.Certain(): // the new root may be the one that the next open finds, and then the batch is committed
-		err = e.fail(err)
+		if s.copied {
+			e.litter()
+		}
 	}
 	return s, err
 }

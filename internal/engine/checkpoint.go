@@ -147,6 +147,9 @@ func (s *settlement) carryOut() error {
 	}
 	if err != nil && !s.storing { // else the new root may be the one that the next open finds
 		err = errors.Join(err, s.writer.Abort())
+		if s.copied {
+			s.e.litter() // the copies
+		}
 	}
 	if err != nil {
 		s.forgetTrained()
@@ -176,6 +179,7 @@ type settlement struct {
 	dictionaries []dictionary // as the new catalogue lists them
 	trained      []trained
 	renewal      renewal
+	copied       bool  // values were copied, to which nothing refers when the round fails
 	storing      bool  // the root file is being written to: which root the next open finds is not known
 	total        int64 // bytes of changes to merge, for progress
 	merged       int64
@@ -213,7 +217,7 @@ func (e *Engine) newSettlement(ctx context.Context, v *view.View, group []*view.
 
 // run makes the new roots. It tries all of them where the device fails, see goOn.
 func (s *settlement) run() error {
-	ids := map[uint32]bool{} // true: there is something to settle, or to move
+	ids := map[uint32]bool{} // true: there is something to settle, or to move; false: there may be something to write anew
 	for _, id := range keyspacesOf(s.group) {
 		ids[id] = true
 	}
@@ -222,8 +226,8 @@ func (s *settlement) run() error {
 		live[ks.ID] = ks
 		if s.victimKeyspace(ks.ID) {
 			ids[ks.ID] = true
-		} else if s.mayRenew(ks) {
-			ids[ks.ID] = ids[ks.ID]
+		} else if !ids[ks.ID] && s.mayRenew(ks) {
+			ids[ks.ID] = false
 		}
 	}
 	var failed error
@@ -344,6 +348,10 @@ func (s *settlement) store() error {
 	}
 	s.storing = true
 	if err := e.root.Store(s.slot); err != nil {
+		if !e.root.Certain() {
+			return e.fail(err) // the next open may find the new root
+		}
+		s.storing = false // it finds the old one
 		return s.failed(err)
 	}
 	return nil

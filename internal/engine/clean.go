@@ -99,12 +99,16 @@ func (s *settlement) plan() error {
 		}
 	}
 	if len(values) > 0 {
+		s.copied = true
 		s.e.store.SealValues() // the copies go into segments of their own, which are swept when there is no space for all of them
 	}
 	for _, id := range values {
 		if err := s.moveValues(id); err != nil {
 			return fmt.Errorf("clean segment %d: %w", id, err)
 		}
+	}
+	if len(values) > 0 {
+		s.e.store.SealValues() // or what users write from now on would keep them there
 	}
 	for _, changes := range s.moved {
 		slices.SortFunc(changes, func(a, b layout.Change) int { return bytes.Compare(a.Key, b.Key) })
@@ -160,7 +164,7 @@ const (
 // giveVictimsUp reports whether the cleaner may be the reason for an error, and leaves its victims alone from now on. What it was the last
 // space for that it has filled is given back: a checkpoint by itself needs less, and without one nothing that is deleted gives space back.
 func (s *settlement) giveVictimsUp(err error) bool {
-	if s.victims.Empty() || !s.maySkip() {
+	if s.victims.Empty() || !s.maySkip() || s.e.failure.Load() != nil {
 		return false
 	}
 	damaged := errors.Is(err, corrupt.Err)

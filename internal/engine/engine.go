@@ -116,7 +116,7 @@ type Engine struct {
 	drained        bool   // the current view is given up; on mu
 
 	values        valueHolds
-	valuesGivenUp atomic.Int64    // bytes that were given up since the last sweep
+	valuesGivenUp atomic.Int64    // bytes that were given up since they were last reason for a sweep
 	valuesWritten atomic.Int64    // bytes of values apart that were written, of all times
 	valuesLogged  atomic.Int64    // bytes of those that commits in the log refer to
 	valuesSynced  atomic.Int64    // and how many of those belong to commits that are known to be durable

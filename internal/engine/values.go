@@ -200,7 +200,7 @@ func (e *Engine) litter() {
 
 // sweepValues removes segments full of values that were given up. They were made since the last checkpoint, so that no
 // catalogue lists them, and no record of the log refers to them: they can go without one, when there is no space for any. It reports whether
-// there was a reason to look: other such values may lie in segments that only a checkpoint gives back.
+// that was done, and is not to be done again: other such values may lie in segments that only a checkpoint gives back.
 func (e *Engine) sweepValues() bool {
 	if !e.littered.Swap(false) {
 		return false
@@ -208,11 +208,14 @@ func (e *Engine) sweepValues() bool {
 	e.settling.Lock()
 	defer e.settling.Unlock()
 	e.sweepLocked()
-	return true
+	return !e.littered.Load()
 }
 
 // sweepLocked is the work of sweepValues. The caller is settling.
 func (e *Engine) sweepLocked() {
+	if e.failure.Load() != nil {
+		return // the root that the next open finds may refer to what none in force refers to
+	}
 	below, listed := e.unheldValues(), e.root.Current().NextSegment
 	for _, i := range e.store.Segments() {
 		if i.Class != segment.Values || i.LastSeq != 0 || i.Live > 0 || i.ID < listed {

@@ -14,9 +14,10 @@ import (
 
 // choose finds the newest catalogue.
 //
-// A slot is believed when the other one verifies as well, since then no newer one was stored, or when the log goes on where it
-// ends and has all that was committed since: of a bulk load it only says that there was one, and a root has the rest. Otherwise the slot that is gone may have been the newer one, and the log before it may have been recycled: the
-// newest catalogue in the segments is then at least as new as that slot.
+// A slot is believed when the other one verifies as well, since then no newer one was stored, or when the log goes on where it ends and has
+// all that was committed since: of a bulk load it only says that there was one, and a root has the rest. Otherwise the slot that is gone
+// may have been the newer one, and the log before it may have been recycled: the newest catalogue in the segments is then at least as new
+// as that slot.
 func (r *rescue) choose(slots []root.Slot, damage []error) error {
 	var slot root.Slot
 	if len(slots) > 0 {

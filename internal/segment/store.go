@@ -345,10 +345,10 @@ func (s *Store) failed() error {
 	return nil
 }
 
-// fail makes the store refuse every further write.
 // Failed reports whether a sync has failed, so that nothing can be written any more.
 func (s *Store) Failed() bool { return s.failure.Load() != nil }
 
+// fail makes the store refuse every further write.
 func (s *Store) fail(err error) { s.failure.CompareAndSwap(nil, &err) }
 
 // syncNames makes the names of all files durable that were created before the call.

@@ -125,12 +125,11 @@ func (r *request) dropDatabase() (bsoncore.Document, error) {
 	case r.db == adminDB:
 		return nil, document.NewError(codeIllegalOperation, "Dropping the '%s' database is prohibited.", r.db)
 	}
-	profiled := r.server.profile.of(r.db)
-	off := profiled
-	off.level = 0
-	r.server.profile.set(r.db, off) // first, or what ends meanwhile would bring the database back
+	profiled := r.server.profile.switchOff(r.db) // first, or what ends meanwhile would bring the database back
 	if err := r.server.store.Database(r.db).Drop(r.ctx); err != nil {
-		r.server.profile.set(r.db, profiled)
+		if profiled.level > 0 {
+			r.server.profile.set(r.db, profiled)
+		}
 		return nil, err
 	}
 	r.server.cursors.endDropped(r.db, "")

@@ -17,10 +17,11 @@ func (r *request) killSessions() (bsoncore.Document, error) {
 	})
 }
 
-// killSession ends a session with the commands that it runs.
+// killSession ends what a session has open: the commands that it runs, its transaction and its cursors. What it has written stays known, as on
+// a mongod: its client may send it again.
 func (s *Server) killSession(id string) {
 	s.ops.killSession(id)
-	s.sessions.remove(id)
+	s.sessions.kill(id)
 }
 
 // killMatching ends the sessions for whose ids one of the conditions holds, all when there are none, but for the command's own.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
@@ -49,6 +50,11 @@ func (r *request) writesOplog() error {
 		to, _ := r.args["to"].StringValueOK()
 		if oplog := oplogDatabase + "." + oplogCollection; name == oplog || to == oplog {
 			return document.NewError(codeIllegalOperation, "can't rename live oplog while replicating")
+		}
+		for _, ns := range []string{name, to} {
+			if _, c, _ := strings.Cut(ns, "."); c == profileName || c == viewsCollection {
+				return document.NewError(codeIllegalOperation, "cannot rename to or from %s", ns)
+			}
 		}
 		return nil
 	case r.db == oplogDatabase && r.command.name == "dropDatabase" && !r.server.o.Standalone:

@@ -41,6 +41,18 @@ const (
 	mostProfileBytes = 16 << 10
 )
 
+// switchOff switches the profiler of a database off, and returns what it was set to.
+func (p *profiles) switchOff(db string) profileSetting {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	before, known := p.byDatabase[db]
+	if off := before; known {
+		off.level = 0
+		p.byDatabase[db] = off
+	}
+	return before
+}
+
 func (p *profiles) of(db string) profileSetting {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -180,9 +192,16 @@ func (p *profiles) keep(s *Server, r *request, reply bsoncore.Document, err erro
 	}
 }
 
-// putProfile puts an entry into a database's profile, which is capped also when somebody has dropped it meanwhile.
+// putProfile puts an entry into a database's profile, which is made anew, and capped, where somebody has dropped it while it is in use.
 func (s *Server) putProfile(ctx context.Context, db string, entry bson.Raw) error {
-	c, err := s.profileOf(ctx, db)
+	c := s.store.Database(db).Lookup(profileName)
+	exists, err := c.Exists()
+	if err == nil && !exists {
+		if s.profile.of(db).level == 0 {
+			return nil
+		}
+		c, err = s.profileOf(ctx, db)
+	}
 	if err != nil {
 		return err
 	}

@@ -20,7 +20,7 @@ type session struct {
 	mu   sync.Mutex // held while a command of the session runs
 	used time.Time  // under sessionTable.mu
 
-	ended   atomic.Bool // set under mu, when all that it had is gone: who has waited for it takes the next one of its id
+	ended   atomic.Bool // set under mu, when its transaction and records are gone: who has waited for it takes the next one of its id
 	cursors int         // that are open; under cursorTable.mu
 
 	asked  bool  // the store was, for the highest number: see recall
@@ -110,8 +110,29 @@ func (t *sessionTable) remove(id string) {
 	}
 }
 
+// kill ends the transaction and the cursors of a session, and the session itself unless what it has written may be sent again.
+func (t *sessionTable) kill(id string) {
+	t.mu.Lock()
+	s := t.byID[id]
+	t.mu.Unlock()
+	if s == nil {
+		return
+	}
+	s.mu.Lock()
+	keep := s.asked
+	if s.txn != nil && s.txn.state == txnRunning {
+		s.txn.abort()
+	}
+	s.mu.Unlock()
+	if !keep {
+		t.end(s, false)
+		return
+	}
+	t.server.cursors.endSession(s)
+}
+
 // end ends a session: its transaction, its cursors, and, if nobody can send its writes again, what is kept of them. It stays in the table
-// until that is done, so that the next one of its id begins after it, and not beside it.
+// until its transaction and its records are gone, so that those of the next one of its id begin after them, and not beside them.
 func (t *sessionTable) end(s *session, forget bool) {
 	s.mu.Lock()
 	if !s.ended.Load() {

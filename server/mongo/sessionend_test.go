@@ -139,7 +139,7 @@ func TestSessionsOfCommandsThatRunDoNotEnd(t *testing.T) {
 		t.Errorf("the command of a session that is killed: %s", reply)
 	}
 	if sessionOf(s, 's') != nil {
-		t.Error("the session is there after it was killed")
+		t.Error("the session is there after it was killed, and has written nothing")
 	}
 }
 
@@ -158,6 +158,7 @@ func TestKillAllSessionsEndsThoseThatItNames(t *testing.T) {
 		return append(lsids(letter)[0].(bson.D), bson.E{Key: "uid", Value: hash(name)})
 	}
 	const all, pattern = "killAllSessions", "killAllSessionsByPattern"
+	number := int64(0)
 	for _, test := range []struct {
 		command bson.D
 		left    string // of ann's sessions a and b, and bob's a
@@ -184,9 +185,10 @@ func TestKillAllSessionsEndsThoseThatItNames(t *testing.T) {
 		{cmd(pattern, bson.A{cmd("uid", bson.Binary{Data: []byte("short")})}), "ann a, ann b, bob a", 12},
 		{cmd(pattern, bson.A{cmd("x", 1)}), "ann a, ann b, bob a", 40415},
 	} {
+		number++
 		for name, letters := range map[string]string{"ann": "ab", "bob": "a"} {
 			for _, letter := range []byte(letters) {
-				users[name].must("d", inSession(letter, cmd("find", "c")))
+				users[name].must("d", inTransaction(letter, number, cmd("find", "c"), "startTransaction", true))
 			}
 		}
 		if reply := root.run("admin", test.command); codeIn(reply) != test.code {
@@ -194,9 +196,7 @@ func TestKillAllSessionsEndsThoseThatItNames(t *testing.T) {
 		}
 		left := ""
 		for _, which := range []string{"ann a", "ann b", "bob a"} {
-			s.sessions.mu.Lock()
-			_, there := s.sessions.byID[string([]byte{15: which[4]})+digestOf(which[:3], "d")]
-			s.sessions.mu.Unlock()
+			there := running(s, string([]byte{15: which[4]})+digestOf(which[:3], "d"))
 			if there && left != "" {
 				left += ", "
 			}
@@ -210,9 +210,60 @@ func TestKillAllSessionsEndsThoseThatItNames(t *testing.T) {
 	}
 	nobody := newServer(t, nil)
 	c := dial(t, nobody)
-	c.must("d", inSession('n', cmd("find", "c")))
+	c.must("d", inTransaction('n', 1, cmd("find", "c"), "startTransaction", true))
 	c.must("admin", cmd(pattern, bson.A{cmd("uid", hash(""))}))
-	if sessionOf(nobody, 'n') != nil {
-		t.Error("a session of nobody has not ended")
+	if running(nobody, string([]byte{15: 'n'})) {
+		t.Error("the transaction of a session of nobody goes on")
+	}
+}
+
+// running reports whether a session has an open transaction.
+func running(s *Server, id string) bool {
+	s.sessions.mu.Lock()
+	x := s.sessions.byID[id]
+	s.sessions.mu.Unlock()
+	if x == nil {
+		return false
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.txn != nil && x.txn.state == txnRunning
+}
+
+// What a session has written is known after it was killed: sent again it is not carried out twice.
+func TestKilledSessionsKnowTheirWrites(t *testing.T) {
+	s := newServer(t, nil)
+	c := dial(t, s)
+	c.must("d", cmd("insert", "c", "documents", bson.A{cmd("_id", 1, "n", 0)}))
+	increment := with(inSession('w', cmd("update", "c", "updates", bson.A{cmd("q", cmd("_id", 1), "u", cmd("$inc", cmd("n", 1)))})), "txnNumber", int64(1))
+	for range 2 {
+		c.must("d", increment)
+		c.must("admin", cmd("killAllSessions", bson.A{}))
+	}
+	c.must("d", inTransaction('t', 1, cmd("update", "c", "updates", bson.A{cmd("q", cmd("_id", 1), "u", cmd("$inc", cmd("n", 10)))}), "startTransaction", true))
+	for range 2 {
+		c.must("admin", inTransaction('t', 1, cmd("commitTransaction", 1)))
+		c.must("admin", cmd("killAllSessions", bson.A{}))
+	}
+	found := c.must("d", cmd("find", "c")).Lookup("cursor", "firstBatch", "0", "n")
+	if n, _ := found.AsInt64OK(); n != 11 {
+		t.Errorf("n is %v, want 11", found)
+	}
+}
+
+// A validation that is interrupted at any moment is an error, and the server lives.
+func TestValidateIsInterruptedAnywhere(t *testing.T) {
+	s := newServer(t, nil)
+	c := dial(t, s)
+	var docs bson.A
+	for i := range 2000 {
+		docs = append(docs, cmd("_id", i, "a", i, "b", i))
+	}
+	c.must("d", cmd("insert", "c", "documents", docs))
+	c.must("d", cmd("createIndexes", "c", "indexes", bson.A{cmd("key", cmd("a", 1), "name", "a"), cmd("key", cmd("b", 1), "name", "b")}))
+	for ms := range 40 {
+		if code := codeIn(c.run("d", cmd("validate", "c", "maxTimeMS", ms+1))); code != 0 && code != 50 {
+			t.Errorf("after %d ms: code %d", ms+1, code)
+		}
 	}
 }

@@ -1,6 +1,7 @@
 package mongo
 
 import (
+	"errors"
 	"fmt"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -36,8 +37,8 @@ func (r *request) validate() (bsoncore.Document, error) {
 		return nil, err
 	}
 	found, err := c.Validate(r.ctx)
-	if r.ctx.Err() != nil {
-		return nil, err // which is not the collection's fault
+	if ended := r.ctx.Err(); ended != nil {
+		return nil, errors.Join(err, ended) // which is not the collection's fault, and may have come behind its last look
 	}
 	faults := bson.A{}
 	if err != nil {

@@ -291,9 +291,9 @@ func (a *applier) flushBelow(level int) error {
 	return nil
 }
 
-// closeNode ends a node that changed: its entries become new nodes, unless they are so few that they, and what is pending
-// below them, should share a node with their right neighbours, or the node, whose keys lie below hi, is written anew with those. whole tells that the entries at hand are all that became of
-// the node, and of nothing else: only then can its filter blob live on.
+// closeNode ends a node that changed: its entries become new nodes, unless they are so few that they, and what is pending below them,
+// should share a node with their right neighbours, or the node, whose keys lie below hi, is written anew with those. whole tells that the
+// entries at hand are all that became of the node, and of nothing else: only then can its filter blob live on.
 func (a *applier) closeNode(n *node, b *body, hi []byte, whole bool) error {
 	a.free(n.ptr)
 	if b.level == 0 {
