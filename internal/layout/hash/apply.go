@@ -53,7 +53,7 @@ func (h *Hash) Apply(ctx context.Context, r layout.Root, ranges []layout.Range, 
 	if err == nil {
 		err = a.run(ranges, changes)
 	}
-	h.keepChunk(a.chunk)
+	h.keepChunk(a.chunk, a.root.env)
 	if err != nil || a.root == hr {
 		hr.leaving.Store(false)
 	}

@@ -45,7 +45,8 @@ const (
 	leastChunk    = 1 << 20
 	mostChunk     = 32 << 20
 	chunkOfBudget = 8 // a chunk takes this part of the page cache's budget
-	// keptChunk is how much memory is kept for the next Apply: memory that nobody has used takes longer than what is done in it.
+	// keptChunk is how much memory is kept for the next Apply at the least, and with a large budget half of what a chunk may take: memory
+	// that nobody has used takes longer than what is done in it.
 	keptChunk = 4 << 20
 )
 
@@ -58,15 +59,15 @@ func (h *Hash) takeChunk() *chunk {
 	return new(chunk)
 }
 
-func (h *Hash) keepChunk(c *chunk) {
-	if cap(c.changes)*changeBytes+cap(c.keys) <= keptChunk {
+func (h *Hash) keepChunk(c *chunk, env *layout.Environment) {
+	if cap(c.changes)*changeBytes+cap(c.keys) <= max(keptChunk, chunkBytes(env)/2) {
 		h.chunk.Store(c)
 	}
 }
 
 // chunkBytes is how much memory a chunk may take.
-func (a *applier) chunkBytes() int {
-	return int(min(max(a.root.env.Cache.Limit()/chunkOfBudget, leastChunk), mostChunk))
+func chunkBytes(env *layout.Environment) int {
+	return int(min(max(env.Cache.Limit()/chunkOfBudget, leastChunk), mostChunk))
 }
 
 // change returns the change of rank i with its key and expiry.
@@ -81,7 +82,7 @@ func (c *chunk) change(i int) (t *change, key []byte, expiry uint64) {
 
 // fill takes the next changes, writes their records, and sorts them by hash. It is false when there were none.
 func (a *applier) fill(changes layout.Changes) (bool, error) {
-	c, most := a.chunk, a.chunkBytes()
+	c, most := a.chunk, chunkBytes(a.root.env)
 	c.order, c.changes, c.keys = c.order[:0], c.changes[:0], c.keys[:0]
 	if changes == nil || a.ended {
 		return false, nil

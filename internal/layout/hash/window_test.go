@@ -55,8 +55,8 @@ func TestKeptChunkIsBounded(t *testing.T) {
 	w.Apply(nil, changes, layout.ApplyOptions{})
 	if c := w.Layout.(*Hash).chunk.Load(); c != nil {
 		n := cap(c.changes)*24 + (cap(c.order)+cap(c.other))*16 + cap(c.keys) + cap(c.pieces.raw) + cap(c.pieces.ends)*8
-		if n > keptChunk*2 {
-			t.Errorf("%d bytes are kept for the next Apply, at most %d should be", n, keptChunk)
+		if most := chunkBytes(w.Env); n > most {
+			t.Errorf("%d bytes are kept for the next Apply, at most %d should be", n, most)
 		}
 	}
 }
