@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pandodb/pando/internal/engine"
+	"github.com/pandodb/pando/internal/value"
 	"github.com/pandodb/pando/internal/view"
 )
 
@@ -55,27 +56,17 @@ func (k *Keyspace) GetTo(dst, key []byte) ([]byte, error) { return k.db.e.Get(ds
 func (k *Keyspace) Has(key []byte) (bool, error) { return k.db.e.Has(k.ks, key) }
 
 // Put stores value under key. A nil value is stored as an empty one. What is too long is ErrKeyTooLarge or ErrValueTooLarge.
-func (k *Keyspace) Put(key, value []byte) error { return k.put(key, value, 0) }
+func (k *Keyspace) Put(key, value []byte) error { return k.put(key, value, 0, k.db.e.Syncs()) }
 
 // PutUnsynced is Put without waiting for a sync, whatever the profile: a power cut may undo it, but only together with every commit
 // that follows it. It is for what nothing but later commits will need.
-func (k *Keyspace) PutUnsynced(key, value []byte) error {
-	if err := k.checkPair(key, value); err != nil {
-		return err
-	}
-	p := k.db.putter()
-	if len(value) > k.db.e.Threshold() {
-		return k.db.putApart(p, k, key, value, 0, false)
-	}
-	p.enc.Put(k.ks.ID, key, value, 0)
-	return k.db.commitWith(p, false)
-}
+func (k *Keyspace) PutUnsynced(key, value []byte) error { return k.put(key, value, 0, false) }
 
 // PutExpiring stores value under key until the moment at, from which on the key is invisible. Its space comes back later. A
 // clock that jumps back resurrects nothing that was seen expired for longer than a second. The zero time is never, as in the answer
 // of Expiry: then it is Put.
 func (k *Keyspace) PutExpiring(key, value []byte, at time.Time) error {
-	return k.put(key, value, expiryOf(at))
+	return k.put(key, value, expiryOf(at), k.db.e.Syncs())
 }
 
 // expiryOf converts a moment for storage. What has no positive Unix time has expired long ago, and what is later than milliseconds can
@@ -224,14 +215,15 @@ func (k *Keyspace) checkRange(lo, hi []byte) error {
 	return k.checkKey(hi)
 }
 
-func (k *Keyspace) put(key, value []byte, expiry uint64) error {
-	if err := k.checkPair(key, value); err != nil {
+// put stores a pair, and waits for a sync or not.
+func (k *Keyspace) put(key, val []byte, expiry uint64, sync bool) error {
+	if err := k.checkPair(key, val); err != nil {
 		return err
 	}
-	p := k.db.putter()
-	if len(value) <= k.db.e.Threshold() {
-		p.enc.Put(k.ks.ID, key, value, expiry)
-		return k.db.commit(p)
+	if len(val) > k.db.e.Threshold() {
+		return k.putApart(key, expiry, sync, func(h *engine.ValueHold) (value.Ref, error) { return h.Store(k.ks, key, val) })
 	}
-	return k.db.putApart(p, k, key, value, expiry, k.db.e.Syncs())
+	p := k.db.putter()
+	p.enc.Put(k.ks.ID, key, val, expiry)
+	return k.db.commitWith(p, sync)
 }

@@ -3,6 +3,7 @@ package pando
 import (
 	"github.com/pandodb/pando/internal/command"
 	"github.com/pandodb/pando/internal/commit"
+	"github.com/pandodb/pando/internal/engine"
 	"github.com/pandodb/pando/internal/value"
 )
 
@@ -33,14 +34,14 @@ func (db *DB) commitWith(p *putter, sync bool) error {
 }
 
 // putApart stores a value apart and commits the reference, and waits for a sync or not.
-func (db *DB) putApart(p *putter, k *Keyspace, key, val []byte, expiry uint64, sync bool) error {
-	hold := db.e.HoldValues()
-	ref, err := hold.Store(k.ks, key, val)
+func (k *Keyspace) putApart(key []byte, expiry uint64, sync bool, store func(*engine.ValueHold) (value.Ref, error)) error {
+	hold := k.db.e.HoldValues()
+	ref, err := store(hold)
 	if err != nil {
 		hold.Release()
-		db.puts.Put(p)
 		return keyspaceError("put into", k.ks, err)
 	}
+	p := k.db.putter()
 	p.enc.PutApart(k.ks.ID, key, value.AppendRef(nil, ref), expiry)
-	return hold.End(db.commitWith(p, sync))
+	return hold.End(k.db.commitWith(p, sync))
 }

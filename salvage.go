@@ -13,7 +13,6 @@ import (
 	"github.com/pandodb/pando/internal/root"
 	"github.com/pandodb/pando/internal/salvage"
 	"github.com/pandodb/pando/internal/segment"
-	"github.com/pandodb/pando/internal/value"
 	"github.com/pandodb/pando/vfs"
 	"github.com/pandodb/pando/vfs/osfs"
 )
@@ -279,16 +278,7 @@ func (s *salvageSink) PutReader(id uint32, key []byte, r io.Reader, expiry uint6
 	if err := s.flush(); err != nil {
 		return err
 	}
-	k := s.keyspaces[id]
-	hold := s.db.e.HoldValues()
-	defer hold.Release()
-	ref, err := hold.Stream(k.ks, key, r)
-	if err != nil {
-		return err
-	}
-	p := s.db.putter()
-	p.enc.PutApart(k.ks.ID, key, value.AppendRef(nil, ref), expiry)
-	return s.db.commit(p)
+	return s.keyspaces[id].stream(key, r, expiry)
 }
 
 func (s *salvageSink) flushFull() error {

@@ -27,15 +27,12 @@ func (k *Keyspace) PutReader(key []byte, r io.Reader) error {
 	if err != nil {
 		return keyspaceError("read a value for", k.ks, err)
 	}
-	hold := k.db.e.HoldValues()
-	ref, err := hold.Stream(k.ks, key, io.MultiReader(bytes.NewReader(head), r))
-	if err != nil {
-		hold.Release()
-		return keyspaceError("put into", k.ks, err)
-	}
-	p := k.db.putter()
-	p.enc.PutApart(k.ks.ID, key, value.AppendRef(nil, ref), 0)
-	return hold.End(k.db.commit(p))
+	return k.stream(key, io.MultiReader(bytes.NewReader(head), r), 0)
+}
+
+// stream stores what r gives apart, however short it is.
+func (k *Keyspace) stream(key []byte, r io.Reader, expiry uint64) error {
+	return k.putApart(key, expiry, k.db.e.Syncs(), func(h *engine.ValueHold) (value.Ref, error) { return h.Stream(k.ks, key, r) })
 }
 
 // OpenValue opens the value of key for reading piece by piece, as it is now, or returns ErrNotFound. It must be closed; while

@@ -40,9 +40,9 @@
 //
 // What a server of MongoDB's protocol needs besides is public, and of no use to other programs: statements that are carried out once
 // (WithStatements, Store.Outcome, Store.NewestNumber, Store.ForgetSession), calls that wait for one sync together (Store.SyncOnce,
-// Store.SyncSeen), the oplog (Collection.ApplyDiff, Store.Noop, Store.LastTime, Store.Tick), commands of MongoDB's that are built of pieces here (Database.CreateAs,
-// Collection.CopyCapped, Collection.StorageStats, IDIndex, KnownIndexFields), and what messages and checks need (CheckBSON, CheckStages,
-// NewError, Number, TypeName, NewListCursor).
+// Store.SyncSeen), the oplog (Collection.ApplyDiff, Store.Noop, Store.LastTime, Store.Tick), commands of MongoDB's that are built of
+// pieces here (Database.CreateAs, Collection.CopyCapped, Collection.StorageStats, IDIndex, KnownIndexFields), and what messages and checks
+// need (CheckBSON, CheckStages, NewError, Number, TypeName, NewListCursor).
 //
 // # Concurrency
 //

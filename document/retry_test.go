@@ -13,14 +13,7 @@ import (
 // A session that a restart cuts off never ends: what it did is forgotten in time, unless it has gone on.
 func TestSessionsThatARestartCutOffAreForgotten(t *testing.T) {
 	fs := memfs.New()
-	reopen := func() *Store {
-		t.Helper()
-		s, err := Open("db", &Options{Storage: pando.Options{FS: fs}, FS: fs, TTLInterval: -1})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return s
-	}
+	o := &Options{Storage: pando.Options{FS: fs}, FS: fs, TTLInterval: -1}
 	insert := func(s *Store, session string, id int) {
 		t.Helper()
 		ctx := WithStatements(context.Background(), session, int64(id), 0)
@@ -35,13 +28,13 @@ func TestSessionsThatARestartCutOffAreForgotten(t *testing.T) {
 		}
 		return n
 	}
-	s := reopen()
+	s := opened(t, o)
 	insert(s, "goes on", 1)
 	insert(s, "is cut off", 1)
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	s = reopen()
+	s = opened(t, o)
 	defer s.Close()
 	insert(s, "goes on", 2)
 	if n := known(s); n != 2 {
@@ -59,14 +52,7 @@ func TestSessionsThatARestartCutOffAreForgotten(t *testing.T) {
 // when the transaction is there, and only then; a later write of the session takes its place.
 func TestCommittedTransactionsAreKnownAfterARestart(t *testing.T) {
 	fs := memfs.New()
-	reopen := func() *Store {
-		t.Helper()
-		s, err := Open("db", &Options{Storage: pando.Options{FS: fs}, FS: fs, TTLInterval: -1})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return s
-	}
+	o := &Options{Storage: pando.Options{FS: fs}, FS: fs, TTLInterval: -1}
 	begin := func(s *Store, session string, number int64) *Tx {
 		t.Helper()
 		tx, err := s.BeginSnapshot(WithStatements(context.Background(), session, number))
@@ -89,7 +75,7 @@ func TestCommittedTransactionsAreKnownAfterARestart(t *testing.T) {
 		}
 	}
 	ctx := context.Background()
-	s := reopen()
+	s := opened(t, o)
 	c := s.Database("d").Lookup("c")
 	insert(ctx, c, 0)
 	for _, session := range []string{"committed", "went on"} {
@@ -124,7 +110,7 @@ func TestCommittedTransactionsAreKnownAfterARestart(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	s = reopen()
+	s = opened(t, o)
 	defer s.Close()
 	want(s, "committed", 5, true)
 	want(s, "went on", 6, false)
@@ -140,10 +126,7 @@ func TestCommittedTransactionsAreKnownAfterARestart(t *testing.T) {
 // What is needed to read of dropped collections goes when the log does not reach back to them.
 func TestDroppedCollectionsAreForgotten(t *testing.T) {
 	fs := memfs.New()
-	s, err := Open("db", &Options{Storage: pando.Options{FS: fs, MemoryBytes: 16 << 20}, FS: fs, TTLInterval: -1, History: 1 << 20})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := opened(t, &Options{Storage: pando.Options{FS: fs, MemoryBytes: 16 << 20}, FS: fs, TTLInterval: -1, History: 1 << 20})
 	defer s.Close()
 	ctx := context.Background()
 	c := s.Database("d").Lookup("c")

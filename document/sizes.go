@@ -32,14 +32,9 @@ const (
 )
 
 // Sizes returns how large the collection is; one that is not there has no size.
-func (c *Collection) Sizes(ctx context.Context) (s *Sizes, err error) {
-	const often = 10 // enough for whoever drops the collection, or an index, or puts another one in its place, while it is looked at
-	for range often {
-		if s, err = c.sizes(ctx); !errors.Is(err, pando.ErrDropped) {
-			return s, err
-		}
-	}
-	return nil, err
+func (c *Collection) Sizes(ctx context.Context) (*Sizes, error) {
+	const looks = 10
+	return undisturbed(looks, func() (*Sizes, error) { return c.sizes(ctx) })
 }
 
 func (c *Collection) sizes(ctx context.Context) (*Sizes, error) {

@@ -27,17 +27,21 @@ type IndexValidation struct {
 // Validate reads all documents, as they are at one moment, and compares the indexes with what the documents say: each entry of theirs is
 // looked up, and an index must not have more. It fails with the first document or entry that cannot be read, and then has found what
 // there is in front of it; a collection that is not there has no documents.
-func (c *Collection) Validate(ctx context.Context) (v *Validation, err error) {
-	for range validations {
-		if v, err = c.validate(ctx); !errors.Is(err, pando.ErrDropped) {
+func (c *Collection) Validate(ctx context.Context) (*Validation, error) {
+	const looks = 5 // each is at all documents
+	return undisturbed(looks, func() (*Validation, error) { return c.validate(ctx) })
+}
+
+// undisturbed looks at a collection, up to so many times: again when it, or an index of it, is dropped meanwhile, or another one put in its
+// place.
+func undisturbed[T any](looks int, look func() (T, error)) (found T, err error) {
+	for range looks {
+		if found, err = look(); !errors.Is(err, pando.ErrDropped) {
 			break
 		}
 	}
-	return v, err
+	return found, err
 }
-
-// validations is how often a collection is looked at anew when an index of it, or it, was dropped meanwhile.
-const validations = 5
 
 func (c *Collection) validate(ctx context.Context) (_ *Validation, err error) {
 	v := new(Validation)

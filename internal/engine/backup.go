@@ -61,6 +61,7 @@ func (e *Engine) notInside(dir string) error {
 // insideError is ErrNotDatabase for a directory inside of a database, of which it would be wrong to say that it is none.
 type insideError string
 
+// Error implements error.
 func (e insideError) Error() string { return string(e) }
 
 // Is reports whether target is the error that it stands for.

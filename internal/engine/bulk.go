@@ -11,7 +11,6 @@ import (
 	"github.com/pandodb/pando/internal/corrupt"
 	"github.com/pandodb/pando/internal/spill"
 	"github.com/pandodb/pando/internal/view"
-	"github.com/pandodb/pando/vfs"
 )
 
 // A batch that does not fit into a memtable is a bulk load: its commands wait in a spill file, and its commit merges them
@@ -78,7 +77,7 @@ func (e *Engine) takeBack(s *Spill) error {
 		return e.fail(err) // else the next root would pass a batch off as committed to those who read the changes
 	}
 	s.giveBack(number)
-	if err := e.markUnfinished(old); err != nil {
+	if err := spill.MarkFailed(e.o.FS, e.o.Dir, old); err != nil {
 		return e.fail(err)
 	}
 	e.keepSpill(old, e.lastSeq)
@@ -152,15 +151,7 @@ func (e *Engine) loadOnce(spilled *Spill, first, last uint64) (*settlement, erro
 		}
 		err = s.store()
 	}
-	switch {
-	case err == nil:
-	case !s.storing:
-		err = errors.Join(err, s.writer.Abort())
-		if s.copied {
-			e.litter()
-		}
-	}
-	return s, err
+	return s, s.giveUp(err)
 }
 
 // mergeSpilled merges a file, whose commands have the sequence numbers from first to last, into the settlement's roots, a memtable's worth
@@ -229,15 +220,7 @@ func (e *Engine) forgetSpill(c command.Command) error {
 		return nil
 	}
 	number, _ := c.Spilled()
-	return e.markUnfinished(number)
-}
-
-// markUnfinished cuts a spill file to no length, which tells the change feed to pass over it.
-func (e *Engine) markUnfinished(number uint64) error {
-	if err := e.o.FS.MkdirAll(e.path(spill.DirName)); err != nil {
-		return err
-	}
-	return vfs.WriteFile(e.o.FS, e.path(spill.Name(number)), nil)
+	return spill.MarkFailed(e.o.FS, e.o.Dir, number)
 }
 
 func (e *Engine) removeSpill(number uint64) error {
@@ -264,11 +247,9 @@ func (e *Engine) sweepSpills() error {
 		e.spills.Store(max(e.spills.Load(), n))
 		keep := e.o.KeepChanges > 0
 		if !keep {
-			stat, err := e.o.FS.Stat(e.path(spill.Name(n)))
-			if err != nil {
+			if keep, err = spill.Failed(e.o.FS, e.o.Dir, n); err != nil {
 				return err
 			}
-			keep = stat.Size == 0
 		}
 		if keep {
 			e.keepSpill(n, e.lastSeq)

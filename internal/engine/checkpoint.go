@@ -145,15 +145,21 @@ func (s *settlement) carryOut() error {
 	if err == nil {
 		err = s.store()
 	}
-	if err != nil && !s.storing { // else the new root may be the one that the next open finds
+	return s.giveUp(err)
+}
+
+// giveUp removes what a round that failed has written, and returns its error; without one it does nothing.
+func (s *settlement) giveUp(err error) error {
+	if err == nil {
+		return nil
+	}
+	if !s.storing { // else the new root may be the one that the next open finds
 		err = errors.Join(err, s.writer.Abort())
 		if s.copied {
 			s.e.litter() // the copies
 		}
 	}
-	if err != nil {
-		s.forgetTrained()
-	}
+	s.forgetTrained()
 	return err
 }
 

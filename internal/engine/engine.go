@@ -16,9 +16,10 @@
 // How it fails: damage is a *corrupt.Error of the read, the checkpoint or the check that met it, and what lies elsewhere goes on. A full
 // disk fails the write that met it, and passes. An error of a sync, or of the log, is ErrFailed for every later write; reads go on.
 //
-// Locks, in the order in which they may be taken: compacting, the commit pipeline's lead, settling (one checkpoint at a time), that of a Held, mu (the
-// current view, the catalogue, the list of live views). Nothing is called out to under mu. Under the others (heldMu, those of the
-// keyspaces, of values that are held and of who follows the log) no further one is taken.
+// Locks, in the order in which they may be taken: compacting, the commit pipeline's lead, settling (one checkpoint at a time), that of a
+// Held, mu (the current view, the catalogue, the list of live views). Nothing is called out to under mu. That of the kept spill files is
+// held while the log is asked and files are removed. Under the others (heldMu, those of the keyspaces, of values that are held and of who
+// follows the log) no further one is taken.
 package engine
 
 import (

@@ -9,12 +9,16 @@ import (
 // that is not there or cannot be read, with that error; n is how many values there are. It allocates nothing when dst is large
 // enough and the records are in memory.
 func (s Snapshot) GetGroup(dst []byte, ends *[view.Group]int, ks *Keyspace, keys [][]byte) (out []byte, n int, err error) {
-	for n < len(keys) && ks.Layout != Hash {
-		// What is in memory is copied inside of one epoch section; what is not is read outside of it, and then we go on.
+	for n < len(keys) {
 		var t view.Taken
-		g := s.e.epoch.Enter()
-		dst = s.View.AppendGroup(dst, ends[n:], &t, ks.ID, keys[n:], s.Seq)
-		g.Exit()
+		if ks.Layout == Hash {
+			t.Alone = len(keys) // it has no pages to be asked for several keys at once
+		} else {
+			// What is in memory is copied inside of one epoch section; what is not is read outside of it, and then we go on.
+			g := s.e.epoch.Enter()
+			dst = s.View.AppendGroup(dst, ends[n:], &t, ks.ID, keys[n:], s.Seq)
+			g.Exit()
+		}
 		n += t.Copied
 		for _, ref := range t.Refs[:t.Apart] {
 			if dst, err = s.e.readApart(dst, ks, ref, nil); err != nil {
@@ -30,12 +34,6 @@ func (s Snapshot) GetGroup(dst []byte, ends *[view.Group]int, ks *Keyspace, keys
 			ends[n] = len(dst)
 			n++
 		}
-	}
-	for ; n < len(keys); n++ { // a hash table has no pages to be asked for several keys at once
-		if dst, err = s.Get(dst, nil, ks, keys[n]); err != nil {
-			return dst, n, err
-		}
-		ends[n] = len(dst)
 	}
 	return dst, n, nil
 }

@@ -62,11 +62,11 @@ func (e *Engine) mayHoldBulk(payload []byte) (bool, error) {
 			continue
 		}
 		number, _ := c.Spilled()
-		stat, err := e.o.FS.Stat(e.path(spill.Name(number)))
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return false, err
+		failed, err := spill.Failed(e.o.FS, e.o.Dir, number)
+		if errors.Is(err, fs.ErrNotExist) {
+			return true, nil
 		}
-		return err != nil || stat.Size > 0, nil
+		return err == nil && !failed, err
 	}
 	return false, d.Err()
 }

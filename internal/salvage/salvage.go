@@ -39,7 +39,7 @@ type Sink interface {
 	// Keyspace makes a keyspace. options, which may be nil or damaged, are as the catalogue keeps them.
 	Keyspace(id uint32, name string, options []byte) error
 	Put(id uint32, key, value []byte, expiry uint64) error
-	// PutReader stores a long value. An error of r is returned as it is, and nothing is stored then.
+	// PutReader stores a long value; nothing when r fails.
 	PutReader(id uint32, key []byte, r io.Reader, expiry uint64) error
 	Delete(id uint32, key []byte) error
 	DeleteRange(id uint32, lo, hi []byte) error
@@ -201,15 +201,14 @@ func (r *rescue) follow(seq uint64, from root.Position) (ok, loaded bool) {
 	return err == nil, loaded
 }
 
-// mayBeLoaded reports whether a command stands for a bulk load that is not known to have failed: of one that has, there is a file of no
-// length.
+// mayBeLoaded reports whether a command stands for a bulk load that is not known to have failed.
 func (r *rescue) mayBeLoaded(c command.Command) bool {
 	if c.Op != command.Bulk {
 		return false
 	}
 	number, _ := c.Spilled()
-	file, err := r.fsys.Stat(filepath.Join(r.dir, spill.Name(number)))
-	return err != nil || file.Size > 0
+	failed, err := spill.Failed(r.fsys, r.dir, number)
+	return err != nil || !failed
 }
 
 // keyspace makes sure that the sink has a keyspace, and reports whether it is one that still exists.

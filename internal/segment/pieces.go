@@ -108,15 +108,9 @@ func (s *Store) lookupPiece(p Piece) (*file, error) {
 
 // PrefetchPiece asks the processor for the beginning of a piece that will be read soon.
 func (s *Store) PrefetchPiece(p Piece) {
-	f := s.files.Load().find(p.Segment)
-	if f == nil {
-		return
-	}
-	m := f.mapped.Load()
+	m := s.mappedIn(p.Segment)
 	if m == nil || int64(p.Offset)+int64(p.Length) > int64(len(m.data)) || p.Length == 0 {
 		return
 	}
-	// Pieces begin anywhere in a line.
-	lines := (int(p.Offset%prefetch.Line) + min(int(p.Length), nearBytes) + prefetch.Line - 1) / prefetch.Line
-	prefetch.Near(unsafe.Pointer(&m.data[p.Offset]), lines)
+	prefetch.Near(unsafe.Pointer(&m.data[p.Offset]), linesOf(p.Offset, min(int(p.Length), nearBytes)))
 }

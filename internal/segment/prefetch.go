@@ -24,27 +24,26 @@ const (
 
 // Prefetch asks the processor for the beginning of the blob under p, which will be read soon.
 func (s *Store) Prefetch(p Pointer) {
-	if m := s.mappedAt(p); m != nil {
+	if m := s.mappedIn(p.Segment); m != nil {
 		m.prefetch(p, 0, nearBytes)
 	}
 }
 
 // PrefetchAll asks the processor for all of the blob under p, or as much of it as is worth asking for, which will be read soon.
 func (s *Store) PrefetchAll(p Pointer) {
-	m := s.mappedAt(p)
+	m := s.mappedIn(p.Segment)
 	if m == nil {
 		return
 	}
 	if n := min(int(p.Length), allBytes); int64(p.Offset)+int64(n) <= int64(len(m.data)) && n > 0 {
-		// It begins anywhere in a line.
-		prefetch.Lines(unsafe.Pointer(&m.data[p.Offset]), (int(p.Offset%prefetch.Line)+n+prefetch.Line-1)/prefetch.Line)
+		prefetch.Lines(unsafe.Pointer(&m.data[p.Offset]), linesOf(p.Offset, n))
 	}
 }
 
 // PrefetchExcerpt asks the processor for what ReadExcerpt of the page under p will read, if the key comes after so much of the keys in
 // the page, in 256ths; less than none where that is not known.
 func (s *Store) PrefetchExcerpt(p Pointer, share int) {
-	m := s.mappedAt(p)
+	m := s.mappedIn(p.Segment)
 	if m == nil {
 		return
 	}
@@ -56,15 +55,15 @@ func (s *Store) PrefetchExcerpt(p Pointer, share int) {
 
 // prefetchPart asks for part i of x, if there is one: whoever goes over parts in order reads it next.
 func (s *Store) prefetchPart(x *Excerpt, i int) {
-	if m := s.mappedAt(x.p); m != nil && i < x.Parts() {
+	if m := s.mappedIn(x.p.Segment); m != nil && i < x.Parts() {
 		at, n := x.table.Place(parts.Range{First: i, End: i + 1})
 		m.prefetch(x.p, HeaderSize+at, n)
 	}
 }
 
-// mappedAt is the mapping in which p lies; nil: there is none.
-func (s *Store) mappedAt(p Pointer) *mapped {
-	if f := s.files.Load().find(p.Segment); f != nil {
+// mappedIn is the mapping of a segment; nil: there is none.
+func (s *Store) mappedIn(id uint32) *mapped {
+	if f := s.files.Load().find(id); f != nil {
 		return f.mapped.Load()
 	}
 	return nil
@@ -77,4 +76,9 @@ func (m *mapped) prefetch(p Pointer, from, n int) {
 	if n > 0 && begin+int64(n) <= int64(len(m.data)) {
 		prefetch.Near(unsafe.Pointer(&m.data[begin]), (n+prefetch.Line-1)/prefetch.Line)
 	}
+}
+
+// linesOf is how many lines n bytes take that begin at an offset, which is anywhere in a line.
+func linesOf(offset uint32, n int) int {
+	return (int(offset%prefetch.Line) + n + prefetch.Line - 1) / prefetch.Line
 }

@@ -3,7 +3,8 @@
 // A file is a sequence of frames, each the payload of a run of commands (package command) with a checksum. It is written
 // once, front to back, by one goroutine, and read any number of times. A frame that does not verify is a *corrupt.Error: a
 // batch is carried out whole or not at all, so its reader gives up with the first one. A write that fails leaves the file as it
-// was; after a sync or a close that failed, which may have cost what was written before, a Writer answers ErrLost.
+// was; after a sync or a close that failed, which may have cost what was written before, a Writer answers ErrLost. A file of no length is the
+// mark of a batch whose bulk load failed.
 //
 // Memory: one frame at a time, on both sides. The format is described in docs/format/spill.md.
 package spill
@@ -236,6 +237,20 @@ func Numbers(fsys vfs.FS, database string) ([]uint64, error) {
 		}
 	}
 	return numbers, nil
+}
+
+// MarkFailed cuts a file to no length: the bulk load of its batch was not carried out, which those who read the log pass over.
+func MarkFailed(fsys vfs.FS, database string, number uint64) error {
+	if err := fsys.MkdirAll(filepath.Join(database, DirName)); err != nil {
+		return err
+	}
+	return vfs.WriteFile(fsys, filepath.Join(database, Name(number)), nil)
+}
+
+// Failed reports whether MarkFailed has marked a file. It returns fs.ErrNotExist for a file that is not there.
+func Failed(fsys vfs.FS, database string, number uint64) (bool, error) {
+	stat, err := fsys.Stat(filepath.Join(database, Name(number)))
+	return err == nil && stat.Size == 0, err
 }
 
 // appendFrame appends the encoded form of f to dst.

@@ -14,9 +14,6 @@ import (
 // valuesAhead is how many settled values are on their way at a time. With one a walk over values of 4 KB takes a sixth longer.
 const valuesAhead = 4
 
-// told is what the processor has been asked for of the memtables: the value of the key that comes next.
-type told struct{ value unsafe.Pointer }
-
 func (it *Iterator) slowValue() []byte {
 	switch {
 	case it.o.KeysOnly || it.stop.stopped.Load():
@@ -84,8 +81,8 @@ func (it *Iterator) askMemory() {
 		return
 	}
 	r, _ := next.cursor.Record()
-	if at := unsafe.Pointer(unsafe.SliceData(r.Value)); at != it.told.value {
-		it.told.value = at
+	if at := unsafe.Pointer(unsafe.SliceData(r.Value)); at != it.asked {
+		it.asked = at
 		it.ask(r)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"sync"
 	"sync/atomic"
+	"unsafe"
 
 	"github.com/pandodb/pando/internal/gap"
 	"github.com/pandodb/pando/internal/memtable"
@@ -106,8 +107,8 @@ type Iterator struct {
 	memory  *cursors // of sources, and of the iterator itself
 	o       IteratorOptions
 	view    *View
-	value   []byte // buffer for values that lie apart
-	told    told   // of such values, which the processor has been asked for
+	value   []byte         // buffer for values that lie apart
+	asked   unsafe.Pointer // the value that the processor has been asked for of the memtables: that of the key that comes next
 	err     error
 }
 

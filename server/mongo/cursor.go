@@ -19,8 +19,7 @@ type cursor struct {
 	id        int64
 	ns        string
 	src       *document.Cursor
-	session   string   // "" without one
-	owner     *session // that it ends with; nil without one
+	owner     *session // the session that it ends with; nil without one
 	user      string
 	txnNumber int64 // -1 outside of a transaction
 	noTimeout bool

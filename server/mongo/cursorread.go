@@ -27,10 +27,7 @@ func (r *request) firstBatch(ns string, size int64, single bool, open func(ctx c
 	begun := r.server.clock.Now()
 	r.lasting = r.lasting || r.readsLasting() || ns == oplogDatabase+"."+oplogCollection // which others copy
 	x := &cursor{lasting: r.lasting, ns: ns, src: src, ctx: ctx, cancel: cancel, txnNumber: -1, user: r.conn.auth.userDigest(), quota: r.conn.cursors,
-		waiting: &r.server.waiting, unhold: r.holdSnapshot()}
-	if r.session != nil {
-		x.session, x.owner = r.session.id, r.session
-	}
+		waiting: &r.server.waiting, unhold: r.holdSnapshot(), owner: r.session}
 	if r.txn != nil {
 		x.txnNumber = r.txnNumber
 	}
@@ -123,20 +120,16 @@ func (r *request) getMore() (bsoncore.Document, error) {
 
 // mayRead checks that a getMore is made by whom the cursor belongs to.
 func (r *request) mayRead(x *cursor, ns string, wait int64) error {
-	session := ""
-	if r.session != nil {
-		session = r.session.id
-	}
 	switch {
 	case ns != x.ns:
 		return document.NewError(codeUnauthorized, "Requested getMore on namespace '%s', but cursor belongs to a different namespace %s", ns, x.ns)
 	case x.user != r.conn.auth.userDigest():
 		return document.NewError(codeUnauthorized, "cursor id %d was not created by the authenticated user", x.id)
-	case x.session != "" && session == "":
+	case x.owner != nil && r.session == nil:
 		return document.NewError(document.Code(50737), "Cannot run getMore on cursor %d, which was created in a session, without an lsid", x.id)
-	case x.session != session && x.session != "":
+	case x.owner != nil && x.owner.id != r.session.id:
 		return document.NewError(document.Code(50738), "Cannot run getMore on cursor %d, which was created in a session, in another one", x.id)
-	case x.session == "" && session != "":
+	case x.owner == nil && r.session != nil:
 		return document.NewError(document.Code(50736), "Cannot run getMore on cursor %d, which was not created in a session, in a session", x.id)
 	case x.txnNumber >= 0 && (r.txn == nil || r.txnNumber != x.txnNumber):
 		return document.NewError(document.Code(50741), "Cannot run getMore on cursor %d, which was created in a transaction, outside of it", x.id)

@@ -36,9 +36,9 @@ type Options struct {
 	Auth bool
 	// TestCommands allows configureFailPoint, as the drivers' own tests use it. Never set it on a server that is in use.
 	TestCommands bool
-	// CursorTimeout closes cursors that nobody read from for so long. Default: 10 minutes.
+	// CursorTimeout closes cursors that nobody read from for so long, until setParameter says otherwise. Default: 10 minutes.
 	CursorTimeout time.Duration
-	// TransactionTimeout aborts transactions that take longer. Default: 60 seconds.
+	// TransactionTimeout aborts transactions that take longer, until setParameter says otherwise. Default: 60 seconds.
 	TransactionTimeout time.Duration
 	// MaxCursors bounds the open cursors of all clients. Default: 10,000.
 	MaxCursors int

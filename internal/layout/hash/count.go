@@ -13,7 +13,7 @@ func (r *root) Count(lo, hi []byte, now uint64) (int64, error) {
 	if len(lo) > 0 || hi != nil {
 		return 0, fmt.Errorf("count a range in a hash table: %w", layout.ErrNoOrder)
 	}
-	if !r.open && (r.expiry == 0 || r.expiry > now) {
+	if !r.open && !r.MayHide(now) {
 		return r.count, nil
 	}
 	total := int64(0)

@@ -28,12 +28,12 @@ func (r *root) Count(lo, hi []byte, now uint64) (int64, error) {
 	}
 	c := &counter{r: r, lo: lo, hi: hi, now: now}
 	if len(lo) == 0 && hi == nil {
-		if n, exact := r.Records(); exact && (r.expiry == 0 || r.expiry > now) {
+		if n, exact := r.Records(); exact && !r.MayHide(now) {
 			return n, nil
 		}
 	}
 	n, err := c.node(r.node, nil, nil)
-	if err == nil && len(lo) == 0 && hi == nil && (r.expiry == 0 || r.expiry > now) {
+	if err == nil && len(lo) == 0 && hi == nil && !r.MayHide(now) {
 		r.count.Store(uint64(n))
 	}
 	return n, err
