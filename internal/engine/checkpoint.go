@@ -169,7 +169,7 @@ type settlement struct {
 	ctx          context.Context
 	work         work
 	group        []*view.Table // newest first
-	roots        []layout.Root // the new ones
+	roots        view.Roots    // the new ones
 	touched      []uint32      // keyspaces with a new root
 	writer       *segment.Writer
 	victims      *segment.Set
@@ -200,7 +200,7 @@ func (e *Engine) newSettlement(ctx context.Context, v *view.View, group []*view.
 	} else {
 		s.renewal.at = w.compaction.at
 	}
-	s.roots = append([]layout.Root(nil), v.Roots...)
+	s.roots = v.Roots.Clone()
 	current := e.root.Current()
 	s.firstNew = first
 	s.dictionaries = slices.Clone(e.dictionaries)
@@ -268,10 +268,7 @@ func (s *settlement) goOn(first *error, err error) bool {
 // apply merges the changes of one keyspace into its root, and writes a stretch of it anew, if there is one.
 func (s *settlement) apply(ks *Keyspace, stretch *layout.Stretch) error {
 	e := s.e
-	for int(ks.ID) >= len(s.roots) {
-		s.roots = append(s.roots, nil)
-	}
-	old := s.roots[ks.ID]
+	old := s.roots.At(ks.ID)
 	if old == nil {
 		empty, err := e.layouts[ks.Layout].Load(&e.env, ks.ID, nil)
 		if err != nil {
@@ -292,7 +289,7 @@ func (s *settlement) apply(ks *Keyspace, stretch *layout.Stretch) error {
 	if err = cmp.Or(err, changes.err, changes.failed); err != nil {
 		return err
 	}
-	s.roots[ks.ID] = fresh
+	s.roots.Set(ks.ID, fresh)
 	s.touched = append(s.touched, ks.ID)
 	if stretch != nil {
 		return s.renewed(ks, stretch, dictionary)
@@ -316,17 +313,17 @@ func outside(moved []layout.Change, ranges []layout.Range) []layout.Change {
 // dropRoots frees what dropped keyspaces left behind.
 func (s *settlement) dropRoots(live map[uint32]*Keyspace) error {
 	var failed error
-	for id, r := range s.roots {
-		if r == nil || live[uint32(id)] != nil {
+	for id, r := range s.roots.All() {
+		if live[id] != nil {
 			continue
 		}
-		if err := s.e.layoutOf(uint32(id)).Free(s.ctx, r, s.writer); err != nil {
+		if err := s.e.layoutOf(id).Free(s.ctx, r, s.writer); err != nil {
 			if err = fmt.Errorf("free dropped keyspace %d: %w", id, err); !s.goOn(&failed, err) {
 				return err
 			}
 			continue
 		}
-		s.roots[id] = nil
+		s.roots.Set(id, nil)
 	}
 	return failed
 }
@@ -392,7 +389,7 @@ func (s *settlement) publish() {
 		t.Release()
 	}
 	for _, id := range s.touched {
-		e.layoutOf(id).Published(s.roots[id])
+		e.layoutOf(id).Published(s.roots.At(id))
 	}
 	for _, id := range outdated {
 		e.store.RestDictionary(id)

@@ -194,7 +194,11 @@ func (s *settlement) leaveAlone(id uint32, mayPass bool) {
 
 // victimKeyspace reports whether a keyspace may have blobs in victim segments.
 func (s *settlement) victimKeyspace(id uint32) bool {
-	return len(s.moved[id]) > 0 || int(id) < len(s.roots) && s.roots[id] != nil && s.roots[id].MayLieIn(s.victims)
+	if len(s.moved[id]) > 0 {
+		return true
+	}
+	r := s.roots.At(id)
+	return r != nil && r.MayLieIn(s.victims)
 }
 
 // moveValues copies the live values apart of which any part lies in a segment, and notes where their keys have to point.
@@ -234,7 +238,8 @@ type ownerKey struct {
 func (s *settlement) moveValue(scratch *layout.Scratch, keyspace uint32, key []byte, id uint32) error {
 	e := s.e
 	at, there := slices.BinarySearchFunc(s.keyspaces, keyspace, func(ks *Keyspace, id uint32) int { return cmp.Compare(ks.ID, id) })
-	if int(keyspace) >= len(s.roots) || s.roots[keyspace] == nil || !there {
+	settled := s.roots.At(keyspace)
+	if settled == nil || !there {
 		return nil
 	}
 	owner := ownerKey{keyspace, string(key)}
@@ -247,7 +252,7 @@ func (s *settlement) moveValue(scratch *layout.Scratch, keyspace uint32, key []b
 			return nil
 		}
 	}
-	r, ok, err := s.roots[keyspace].GetRead(scratch, hash, key)
+	r, ok, err := settled.GetRead(scratch, hash, key)
 	if err != nil || !ok || r.Kind != record.Apart {
 		return err
 	}
@@ -284,8 +289,7 @@ func (s *settlement) catalogue() *root.Catalogue {
 	var encoded []byte // roots, one behind the other
 	for _, ks := range s.keyspaces {
 		k := root.Keyspace{ID: ks.ID, Name: ks.Name, Layout: uint8(ks.Layout), Options: ks.encode(s.dictionaryOf(ks))}
-		if int(ks.ID) < len(s.roots) && s.roots[ks.ID] != nil {
-			r := s.roots[ks.ID]
+		if r := s.roots.At(ks.ID); r != nil {
 			from := len(encoded)
 			encoded = r.Encode(encoded)
 			k.Root = encoded[from:len(encoded):len(encoded)]

@@ -172,10 +172,10 @@ func (e *Engine) keepsSettled(v *view.View) bool {
 // privateView merges the memtables of a snapshot into roots that only it refers to.
 func (e *Engine) privateView(ctx context.Context, s Snapshot) (*view.View, error) {
 	w := e.store.NewWriter(segment.Nodes, 0)
-	roots := append([]layout.Root(nil), s.View.Roots...)
+	roots := s.View.Roots.Clone()
 	var err error
 	for _, id := range keyspacesOf(s.View.Tables) {
-		if roots, err = e.mergePrivately(ctx, s, roots, id, w); err != nil {
+		if err = e.mergePrivately(ctx, s, &roots, id, w); err != nil {
 			break
 		}
 	}
@@ -200,26 +200,26 @@ func (e *Engine) privateView(ctx context.Context, s Snapshot) (*view.View, error
 	return v, nil
 }
 
-func (e *Engine) mergePrivately(ctx context.Context, s Snapshot, roots []layout.Root, id uint32, w *segment.Writer) ([]layout.Root, error) {
+func (e *Engine) mergePrivately(ctx context.Context, s Snapshot, roots *view.Roots, id uint32, w *segment.Writer) error {
 	ks := e.keyspaces.known(id) // it may have been dropped meanwhile, but the snapshot still reads it
 	if ks == nil {
-		return roots, nil // it was dropped before the database was opened, and nobody reads what came to the log behind that
+		return nil // it was dropped before the database was opened, and nobody reads what came to the log behind that
 	}
-	for int(id) >= len(roots) {
-		roots = append(roots, nil)
-	}
-	if roots[id] == nil {
+	old := roots.At(id)
+	if old == nil {
 		empty, err := e.layouts[ks.Layout].Load(&e.env, id, nil)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		roots[id] = empty
+		old = empty
 	}
 	codec, dictionary := e.codecFor(ks)
-	fresh, err := e.layouts[ks.Layout].Apply(ctx, roots[id], view.Ranges(s.View.Tables, id, s.Seq), view.NewChanges(s.View.Tables, id, s.Seq), w,
+	fresh, err := e.layouts[ks.Layout].Apply(ctx, old, view.Ranges(s.View.Tables, id, s.Seq), view.NewChanges(s.View.Tables, id, s.Seq), w,
 		layout.ApplyOptions{Codec: codec, Dictionary: dictionary, LeafBytes: ks.LeafBytes, NoFilters: ks.NoFilters})
-	roots[id] = fresh
-	return roots, err
+	if err == nil {
+		roots.Set(id, fresh)
+	}
+	return err
 }
 
 // abort removes the segments of a writer. What cannot be removed now is removed by the next open.

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
@@ -15,12 +16,20 @@ import (
 	"github.com/pandodb/pando/internal/commit"
 	"github.com/pandodb/pando/internal/corrupt"
 	"github.com/pandodb/pando/internal/segment"
+	"github.com/pandodb/pando/internal/view"
 )
 
 // The default keyspace is there from the start and cannot be dropped.
 const (
-	DefaultID   = 1
+	DefaultID   = view.DefaultKeyspace
 	DefaultName = "default"
+)
+
+// The first keyspace that is created gets a number from lowestFirst to below highestFirst: four bytes in the log, and so do very many
+// that come behind it.
+const (
+	lowestFirst  = 1 << 21
+	highestFirst = 3 << 26
 )
 
 // Keyspace is what the engine knows of one keyspace. Apart from Dropped and the dictionary it never changes.
@@ -177,6 +186,16 @@ func (k *keyspaces) at(seq uint64) ([]*Keyspace, uint32) {
 	}
 	slices.SortFunc(then, func(a, b *Keyspace) int { return cmp.Compare(a.ID, b.ID) })
 	return then, next
+}
+
+// begin chooses the number of the first keyspace that is created, where there was none yet: by chance, since the hash of a key is that of
+// its keyspace's number too. Who does not know the number cannot make keys that collide. It comes after recovery: the log may tell of numbers that were chosen before.
+func (k *keyspaces) begin() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.nextID == DefaultID+1 {
+		k.nextID = lowestFirst + rand.Uint32N(highestFirst-lowestFirst)
+	}
 }
 
 // next returns the id of the keyspace that is created next.

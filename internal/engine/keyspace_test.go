@@ -9,6 +9,7 @@ import (
 
 	"github.com/pandodb/pando/internal/corrupt"
 	"github.com/pandodb/pando/internal/segment"
+	"github.com/pandodb/pando/vfs/memfs"
 )
 
 func TestKeyspaceOptionsAreGolden(t *testing.T) {
@@ -84,4 +85,60 @@ func TestKeyspacesAtACommand(t *testing.T) {
 	if len(k.events) != 0 {
 		t.Errorf("%d events are kept behind the root that has them", len(k.events))
 	}
+}
+
+// The first keyspace of a database gets a number by chance, those behind it the next ones; and a database goes on with the numbers that it
+// has, whether it was closed or killed, and whether its first number was settled or is in the log only.
+func TestKeyspacesAreNumberedByChance(t *testing.T) {
+	first := map[uint32]bool{}
+	for range 4 {
+		fsys := memfs.New()
+		e := openNumbered(t, fsys)
+		if got := e.keyspaces.id(DefaultID).Name; got != DefaultName {
+			t.Fatalf("keyspace %d is %q", DefaultID, got)
+		}
+		a := makeKeyspace(t, e, "a")
+		if a < lowestFirst || a >= highestFirst {
+			t.Fatalf("the first keyspace has the number %d, want %d to below %d", a, lowestFirst, highestFirst)
+		}
+		first[a] = true
+
+		killed := openNumbered(t, fsys.CrashImage(memfs.Policy{Unsynced: memfs.All}))
+		if got := killed.keyspaces.named("a"); got == nil || got.ID != a {
+			t.Fatalf("after a kill keyspace a is %v, its number was %d", got, a)
+		}
+		if got := makeKeyspace(t, killed, "b"); got != a+1 {
+			t.Fatalf("after a kill the next keyspace has the number %d, want %d", got, a+1)
+		}
+		if err := e.Close(); err != nil {
+			t.Fatal(err)
+		}
+		again := openNumbered(t, fsys)
+		if got := makeKeyspace(t, again, "b"); got != a+1 {
+			t.Fatalf("after a close the next keyspace has the number %d, want %d", got, a+1)
+		}
+	}
+	if len(first) == 1 {
+		t.Error("the first keyspaces of four databases have the same number")
+	}
+}
+
+func openNumbered(t *testing.T, fsys *memfs.FS) *Engine {
+	t.Helper()
+	e, err := Open(Options{FS: fsys, Dir: "db", MemoryBytes: leastMemory})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = e.Close() })
+	return e
+}
+
+// makeKeyspace creates a keyspace and returns its number.
+func makeKeyspace(t *testing.T, e *Engine, name string) uint32 {
+	t.Helper()
+	ks, err := e.OpenKeyspace(name, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ks.ID
 }

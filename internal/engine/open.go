@@ -15,7 +15,6 @@ import (
 	"github.com/pandodb/pando/internal/commit"
 	"github.com/pandodb/pando/internal/corrupt"
 	"github.com/pandodb/pando/internal/epoch"
-	"github.com/pandodb/pando/internal/layout"
 	"github.com/pandodb/pando/internal/root"
 	"github.com/pandodb/pando/internal/segment"
 	"github.com/pandodb/pando/internal/value"
@@ -324,39 +323,34 @@ func withSegment(table []segment.Info, catalogue segment.Pointer) []segment.Info
 }
 
 // loadCatalogue makes the keyspaces and their roots.
-func (e *Engine) loadCatalogue(slot root.Slot) ([]layout.Root, error) {
+func (e *Engine) loadCatalogue(slot root.Slot) (roots view.Roots, err error) {
 	c := e.catalogue
 	e.catalogue = &root.Catalogue{}
 	for _, d := range c.Dictionaries {
 		if err := e.loadDictionary(d); err != nil {
-			return nil, err
+			return roots, err
 		}
 	}
-	var roots []layout.Root
 	if n := len(c.Keyspaces); n > 0 {
 		e.keyspaces.expect(n)
-		roots = make([]layout.Root, 0, c.Keyspaces[n-1].ID+1) // their ids ascend
 	}
 	for _, k := range c.Keyspaces {
 		if !e.layouts.makes(Layout(k.Layout)) {
-			return nil, fmt.Errorf("keyspace %q: %v: %w", k.Name, Layout(k.Layout), ErrLayout)
+			return roots, fmt.Errorf("keyspace %q: %v: %w", k.Name, Layout(k.Layout), ErrLayout)
 		}
 		o, dictionary, err := decodeOptions(k.Options)
 		if err == nil && o.Layout != Layout(k.Layout) {
 			err = fmt.Errorf("layout is %v, its options say %v: %w", Layout(k.Layout), o.Layout, corrupt.Err)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("keyspace %q: %w", k.Name, err)
+			return roots, fmt.Errorf("keyspace %q: %w", k.Name, err)
 		}
 		e.keyspaces.restore(Spec{ID: k.ID, Name: k.Name, KeyspaceOptions: o}, dictionary)
-		for int(k.ID) >= len(roots) {
-			roots = append(roots, nil)
-		}
 		r, err := e.layouts[o.Layout].Load(&e.env, k.ID, k.Root)
 		if err != nil {
-			return nil, fmt.Errorf("keyspace %q: %w", k.Name, err)
+			return roots, fmt.Errorf("keyspace %q: %w", k.Name, err)
 		}
-		roots[k.ID] = r
+		roots.Set(k.ID, r)
 	}
 	e.keyspaces.nextID = max(c.NextKeyspace, DefaultID+1)
 	if e.keyspaces.id(DefaultID) == nil {
@@ -380,7 +374,7 @@ func (e *Engine) loadDictionary(d root.Dictionary) error {
 }
 
 // recover replays the log into memtables and publishes the first view.
-func (e *Engine) recover(slot root.Slot, roots []layout.Root) error {
+func (e *Engine) recover(slot root.Slot, roots view.Roots) error {
 	e.lastSeq = slot.Seq
 	e.settledSeq.Store(slot.Seq)
 	table, err := e.arenas.New(e.sizes.memtable)
@@ -418,6 +412,7 @@ func (e *Engine) recover(slot root.Slot, roots []layout.Root) error {
 	if e.o.ReadOnly {
 		return nil
 	}
+	e.keyspaces.begin()
 	if len(e.current.Load().Tables) > 1 {
 		// Where the records of each memtable end in the log is not known, but where all of them do is. They settle as one.
 		if err := e.freeze(0, 0); err != nil {

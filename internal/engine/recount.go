@@ -30,11 +30,8 @@ func (e *Engine) lostValues(ctx context.Context, p picture) (map[uint32]int64, e
 		}
 		return nil
 	}
-	for id, r := range p.view.Roots {
-		if r == nil {
-			continue
-		}
-		err := e.layoutOf(uint32(id)).Walk(ctx, r, count)
+	for id, r := range p.view.Roots.All() {
+		err := e.layoutOf(id).Walk(ctx, r, count)
 		if errors.Is(err, corrupt.Err) || errors.Is(err, segment.ErrUnreadable) {
 			return nil, nil
 		}

@@ -3,7 +3,6 @@ package engine
 import (
 	"errors"
 
-	"github.com/pandodb/pando/internal/layout"
 	"github.com/pandodb/pando/internal/segment"
 	"github.com/pandodb/pando/internal/view"
 )
@@ -21,7 +20,7 @@ type doomedSegment = doomed[uint32]
 type doomedDictionary = doomed[uint16]
 
 // publish makes a view the current one. The caller holds mu.
-func (e *Engine) publish(tables []*view.Table, roots []layout.Root) {
+func (e *Engine) publish(tables []*view.Table, roots view.Roots) {
 	e.generated++
 	v := view.New(&e.reads, tables, roots, e.generated, e.viewReleased)
 	e.views[v] = struct{}{}

@@ -41,7 +41,7 @@ func (v *View) GetRead(scratch *layout.Scratch, keyspace uint32, hash uint64, ke
 // GetSettled is GetRead for a caller whom Get has told that the answer is on the disk, and at which place: it does not ask the memtables
 // again. The record is left in scratch.
 func (v *View) GetSettled(scratch *layout.Scratch, at layout.Place, keyspace uint32, hash uint64, key []byte) (bool, error) {
-	return v.Roots[keyspace].GetFrom(scratch, at, hash, key)
+	return v.Root(keyspace).GetFrom(scratch, at, hash, key)
 }
 
 // settled reports whether the memtables hold nothing for a reader at seq: to ask them costs little, but more than to know that.

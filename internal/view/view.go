@@ -64,8 +64,8 @@ type Environment struct {
 type View struct {
 	// Tables holds the memtables, newest first. Tables[0] takes the writes.
 	Tables []*Table
-	// Roots holds the settled root of each keyspace by its id; nil where nothing has settled.
-	Roots []layout.Root
+	// Roots holds what has settled of each keyspace.
+	Roots Roots
 	// Generation counts the views of one run of the database.
 	Generation uint64
 
@@ -76,7 +76,7 @@ type View struct {
 
 // New makes a view and takes one reference on it, for the caller who publishes it. released is called once, when the last
 // reference has gone, from whichever goroutine let it go.
-func New(env *Environment, tables []*Table, roots []layout.Root, generation uint64, released func(*View)) *View {
+func New(env *Environment, tables []*Table, roots Roots, generation uint64, released func(*View)) *View {
 	v := &View{Tables: tables, Roots: roots, Generation: generation, env: env, released: released}
 	v.refs.Store(1)
 	for _, t := range tables {
@@ -103,12 +103,7 @@ func (v *View) Unref() {
 }
 
 // Root returns the settled root of a keyspace, nil when there is none.
-func (v *View) Root(keyspace uint32) layout.Root {
-	if int(keyspace) >= len(v.Roots) {
-		return nil
-	}
-	return v.Roots[keyspace]
-}
+func (v *View) Root(keyspace uint32) layout.Root { return v.Roots.At(keyspace) }
 
 // ReadValue appends the bytes of a value that lies apart to dst. The caller holds a reference on a view that the value is
 // visible in.

@@ -13,6 +13,7 @@ import (
 	"github.com/zeebo/xxh3"
 
 	"github.com/pandodb/pando"
+	"github.com/pandodb/pando/internal/root"
 	"github.com/pandodb/pando/internal/segment"
 	"github.com/pandodb/pando/vfs"
 )
@@ -24,6 +25,7 @@ func forgeRecord(t *testing.T, fsys vfs.FS, key []byte, fn func(record []byte)) 
 	const head = segment.PieceSumSize + 3 // kind and lengths
 	files, err := segment.Survey(fsys, dir)
 	must(t, err)
+	numbers := keyspaceNumbers(t, fsys)
 	for _, s := range files {
 		name := segment.FilePath(s.ID)
 		change(t, fsys, dir+"/"+name, func(b []byte) []byte {
@@ -42,7 +44,7 @@ func forgeRecord(t *testing.T, fsys vfs.FS, key []byte, fn func(record []byte)) 
 				sum := func(keyspace uint64) uint32 {
 					return uint32(xxh3.HashSeed(piece[segment.PieceSumSize:], seed^keyspace<<17))
 				}
-				for keyspace := range uint64(20) {
+				for _, keyspace := range numbers {
 					if sum(keyspace) == binary.LittleEndian.Uint32(piece) {
 						fn(piece[segment.PieceSumSize:])
 						binary.LittleEndian.PutUint32(piece, sum(keyspace))
@@ -56,6 +58,23 @@ func forgeRecord(t *testing.T, fsys vfs.FS, key []byte, fn func(record []byte)) 
 		t.Fatalf("no record of %q", key)
 	}
 	return place
+}
+
+// keyspaceNumbers are those of the keyspaces that have settled.
+func keyspaceNumbers(t *testing.T, fsys vfs.FS) (numbers []uint64) {
+	t.Helper()
+	slots, err := root.OpenReadOnly(fsys, dir)
+	must(t, err)
+	slot := slots.Current()
+	must(t, slots.Close())
+	raw, err := segment.ReadBlob(segment.Options{FS: fsys, Dir: dir, Database: slot.Database}, slot.Catalogue)
+	must(t, err)
+	catalogue, err := root.Decode(raw)
+	must(t, err)
+	for _, k := range catalogue.Keyspaces {
+		numbers = append(numbers, uint64(k.ID))
+	}
+	return numbers
 }
 
 // A record that verifies and makes no sense is left where it is by the cleaner, and gives way to what is written over it: it keeps nothing
