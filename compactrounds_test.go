@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -193,4 +194,27 @@ func TestCompactThatDoesNotGetToItsEnd(t *testing.T) {
 		c.holds(t, db, fmt.Sprint("image ", i, ", compacted in part"))
 		must(t, db.Close())
 	}
+}
+
+// Close need not wait until a Compact has come to its end: it waits for the round that runs, and what there was is there.
+func TestCloseEndsCompact(t *testing.T) {
+	c := newCompactable(t, Options{MemoryBytes: 1 << 20})
+	closed := make(chan error)
+	var most, all int64
+	err := c.db.Compact(context.Background(), CompactOptions{Progress: func(done, total int64) {
+		if most == 0 {
+			go func() { closed <- c.db.Close() }()
+			for err := error(nil); !errors.Is(err, ErrClosed); _, err = c.db.Get([]byte("k")) {
+				runtime.Gosched()
+			}
+		}
+		most, all = max(most, done), total
+	}})
+	if !errors.Is(err, ErrClosed) || most >= all {
+		t.Errorf("compacted %d of %d bytes, %v", most, all, err)
+	}
+	must(t, <-closed)
+	db := openIn(t, c.fs, c.o)
+	c.holds(t, db, "after a close")
+	must(t, db.Close())
 }

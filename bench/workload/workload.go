@@ -54,6 +54,8 @@ func (w Workload) Bytes(s Sizes) int64 {
 		return recordData().Bytes(s.Growth)
 	case "lmdb-micro-100k":
 		return int64(s.Long) * longBytes
+	case "values-1k", "values-4k", "values-16k":
+		return int64(s.Records) * valuesPerRecord
 	}
 	return recordData().Bytes(s.Records)
 }
@@ -69,7 +71,7 @@ func thousands(n int) string {
 
 // All returns the workloads in the order of the report.
 func All() []Workload {
-	return slices.Concat(micro(), yoga(), kvstore(), bplustree(), ycsb(), durable(), large(), opening(), space(), mixed(), queue(), transactions(), growth(), documents())
+	return slices.Concat(micro(), values(), yoga(), kvstore(), bplustree(), ycsb(), durable(), large(), opening(), space(), mixed(), queue(), transactions(), growth(), documents())
 }
 
 // Cell is what was measured of one thing that an engine did.

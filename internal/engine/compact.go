@@ -48,7 +48,7 @@ type renewal struct {
 
 // Compact rewrites everything as small as it gets: full leaves, no deltas, no garbage. Readers and writers go on meanwhile.
 // codec may be nil; progress is told bytes done and the total, and all of them only at the end of a Compact that succeeds. It is called
-// in the midst of rounds, so it must not wait for anything to settle.
+// in the midst of rounds, so it must not wait for anything to settle. Close ends it behind the round that it is in.
 func (e *Engine) Compact(ctx context.Context, codec *segment.Codec, progress func(done, total int64)) error {
 	if err := e.usable(); err != nil {
 		return err
@@ -72,6 +72,9 @@ func (e *Engine) Compact(ctx context.Context, codec *segment.Codec, progress fun
 		return err
 	}
 	for c.at.keyspace < c.end {
+		if e.closed.Load() { // Close waits
+			return ErrClosed
+		}
 		if err := c.learn(ctx); err != nil {
 			return err
 		}
@@ -141,7 +144,7 @@ func (e *Engine) pictureSettled() (p picture) {
 func (s *settlement) mayRenew(ks *Keyspace) bool {
 	c := s.work.compaction
 	return c != nil && !s.renewal.values && ks.ID >= s.renewal.at.keyspace && ks.ID < c.ready &&
-		int(ks.ID) < len(s.roots) && s.roots[ks.ID] != nil
+		s.roots.At(ks.ID) != nil
 }
 
 // stretch returns what of a keyspace is to be written anew in this round; nil: nothing.
