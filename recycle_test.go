@@ -105,6 +105,26 @@ func keepFiles(t *testing.T, fsys *memfs.FS, db *DB, seed uint64) {
 	t.Fatalf("%d bytes of files are kept", kept)
 }
 
+// Values that are dead give their space back after a pause, also those in the file that values go to: it may be the only one.
+func TestDeadValuesGoWhenNobodyWrites(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fsys := memfs.New()
+		db := openMem(t, fsys, Options{MemoryBytes: 64 << 20})
+		value, noise := make([]byte, 10_000), rand.NewChaCha8([32]byte{1})
+		for i := range 400 {
+			_, _ = noise.Read(value)
+			must(t, db.Put(fmt.Appendf(nil, "key %02d", i%100), value))
+		}
+		must(t, db.Checkpoint(t.Context()))
+		time.Sleep(5 * time.Second)
+		synctest.Wait()
+		m := db.Metrics()
+		if m.SegmentBytes > 2*m.LiveBytes {
+			t.Errorf("after a pause the files have %d bytes, of which %d are live", m.SegmentBytes, m.LiveBytes)
+		}
+	})
+}
+
 // Files that are kept for values to come go after a pause, and when the disk is full.
 func TestKeptFilesAreGivenBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

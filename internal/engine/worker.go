@@ -85,6 +85,7 @@ func (e *Engine) cleanLeft(ctx context.Context, before int64) (done bool, left i
 	if !much || left >= before {
 		return true, left
 	}
+	e.store.SealValues() // the cleaner leaves the segment alone that values go to, and where there is little else that has all the garbage
 	err := e.settle(ctx, work{})
 	if err != nil && ctx.Err() == nil {
 		e.o.Logger.Error("cleaning failed; the next checkpoint tries again", "error", err)
