@@ -42,25 +42,28 @@ func (h *Hash) Apply(ctx context.Context, r layout.Root, ranges []layout.Range, 
 	if !ok {
 		return nil, fmt.Errorf("apply to a hash table: root is a %T", r)
 	}
-	hr.retire()
+	uncounted := hr.give(w)
 	if o.MaxDeltas == 0 {
 		o.MaxDeltas = layout.DefaultMaxDeltas
 	}
 	o.MaxDeltas = min(o.MaxDeltas, deltasMost)
-	a := &applier{ctx: ctx, root: hr, w: w, o: o, chunk: h.takeChunk()}
-	hr.leaving.Store(true)
+	a := &applier{ctx: ctx, root: hr, w: w, o: o, chunk: h.takeChunk(), out: replaced{by: w, memory: uncounted}}
+	hr.leaving.Store(w)
 	err := a.beginStretch()
 	if err == nil {
 		err = a.run(ranges, changes)
 	}
 	h.keepChunk(a.chunk, a.root.env)
 	if err != nil || a.root == hr {
-		hr.leaving.Store(false)
+		hr.leaving.Store(nil)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("apply to hash table of keyspace %d: %w", hr.keyspace, err)
 	}
 	if a.root == hr {
+		if uncounted != 0 {
+			hr.replaced.Store(&a.out) // as it was
+		}
 		return hr, nil
 	}
 	a.root.replaced.Store(&a.out)

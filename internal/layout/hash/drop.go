@@ -20,6 +20,9 @@ func (h *Hash) Free(ctx context.Context, r layout.Root, w *segment.Writer) error
 	if a.failed != nil {
 		return a.failed
 	}
+	if hr.freed.Swap(true) {
+		a.out.memory = 0 // the round that freed it before has failed
+	}
 	a.root.replaced.Store(&a.out)
 	a.root.retire()
 	return nil
