@@ -197,7 +197,7 @@ func (a *applier) newRoot(e *entry) (*root, error) {
 // the node itself, when nothing in it changed.
 func (a *applier) inner(n *node, lo, hi []byte) (changed bool, err error) {
 	if a.covered(lo, hi) && !a.input.below(hi) {
-		return true, a.dropNode(n)
+		return true, a.dropNode(n, lo, hi)
 	}
 	b, err := a.loadNode(n, lo, hi)
 	if err != nil {
