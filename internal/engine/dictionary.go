@@ -30,7 +30,7 @@ const (
 // dictionary is one that the catalogue lists, of a keyspace.
 type dictionary struct {
 	root.Dictionary
-	keyspace uint32
+	keyspace uint32 // 0: it is damaged, and nobody knows whose it was
 }
 
 // codecFor says how the settlement compresses the leaves of a keyspace, of which a stretch may be written anew: nil is none.
@@ -242,7 +242,7 @@ func (s *settlement) pruneDictionaries() (list []root.Dictionary) {
 	}
 	s.dictionaries = slices.DeleteFunc(s.dictionaries, func(d dictionary) bool {
 		ks := keyspaces[d.keyspace]
-		needed := ks != nil && (d.ID == s.dictionaryOf(ks) || !slices.Contains(s.renewal.finished, ks.ID))
+		needed := d.keyspace == 0 || ks != nil && (d.ID == s.dictionaryOf(ks) || !slices.Contains(s.renewal.finished, ks.ID))
 		if !needed {
 			s.writer.Free(d.Pointer)
 		} else {

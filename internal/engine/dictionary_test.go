@@ -9,6 +9,7 @@ import (
 
 	"github.com/pandodb/pando/internal/command"
 	"github.com/pandodb/pando/internal/commit"
+	"github.com/pandodb/pando/internal/corrupt"
 	"github.com/pandodb/pando/internal/segment"
 	"github.com/pandodb/pando/vfs/faultfs"
 	"github.com/pandodb/pando/vfs/memfs"
@@ -102,5 +103,100 @@ func TestFailedCompactionForgetsItsDictionary(t *testing.T) {
 	}
 	if !knows(e, uint32(before)) {
 		t.Error("the one that is in use is gone")
+	}
+}
+
+// segmentOfDictionary is where the only dictionary lies.
+func segmentOfDictionary(t *testing.T, e *Engine) segment.Pointer {
+	t.Helper()
+	e.settling.Lock()
+	defer e.settling.Unlock()
+	if len(e.dictionaries) != 1 {
+		t.Fatalf("%d dictionaries", len(e.dictionaries))
+	}
+	return e.dictionaries[0].Pointer
+}
+
+// A damaged dictionary costs the leaves that were compressed with it, and nothing else: the database opens, what does not need it is read, and
+// everything can be written.
+func TestDamagedDictionaryKeepsNothingElse(t *testing.T) {
+	e, fsys := compressible(t)
+	ctx := context.Background()
+	other, err := e.OpenKeyspace("other", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	put := func(e *Engine, ks uint32, key, value string) {
+		t.Helper()
+		var enc command.Encoder
+		enc.Put(ks, []byte(key), []byte(value), 0)
+		if err := e.Commit(&commit.Request{Commands: enc.Payload(), Count: enc.Count(), Bytes: enc.Data()}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	get := func(e *Engine, ks *Keyspace, key, want string) {
+		t.Helper()
+		if got, err := e.Get(nil, ks, []byte(key)); string(got) != want || err != nil {
+			t.Errorf("%s is %q, %v; want %q", key, got, err, want)
+		}
+	}
+	put(e, other.ID, "key", "value")
+	if err := e.Compact(ctx, nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	at := segmentOfDictionary(t, e)
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+	f, err := fsys.OpenReadWrite("db/" + segment.FilePath(at.Segment))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = f.WriteAt([]byte("damage"), int64(at.Offset+at.Length/2))
+	if err := errors.Join(err, f.Close()); err != nil {
+		t.Fatal(err)
+	}
+	for round := range 3 {
+		e, err := Open(Options{FS: fsys, Dir: "db", MemoryBytes: 16 << 20, Codec: segment.Zstd})
+		if err != nil {
+			t.Fatalf("round %d: %v", round, err)
+		}
+		ks, other := e.Keyspace(DefaultID), e.keyspaces.named("other")
+		get(e, other, "key", "value")
+		if _, err := e.Get(nil, ks, []byte("00000007")); !errors.Is(err, corrupt.Err) {
+			t.Errorf("what was compressed with it: %v", err)
+		}
+		if round > 0 {
+			get(e, ks, "00000008", "written since")
+			get(e, ks, "zzz", "written since")
+		}
+		put(e, ks.ID, "00000008", "written since")
+		put(e, ks.ID, "zzz", "written since")
+		if err := e.Checkpoint(ctx); err != nil {
+			t.Errorf("round %d: %v", round, err)
+		}
+		get(e, ks, "00000008", "written since")
+		damage := 0
+		if _, err := e.Check(ctx, func(d Damage) { damage++ }); err != nil || damage == 0 {
+			t.Errorf("%d damages, %v", damage, err)
+		}
+		if round == 2 { // whoever drops what is lost is rid of the dictionary too
+			var enc command.Encoder
+			enc.DeleteRange(ks.ID, nil, nil)
+			enc.Put(ks.ID, []byte("zzz"), []byte("written since"), 0)
+			if err := e.Commit(&commit.Request{Commands: enc.Payload(), Count: enc.Count(), Bytes: enc.Data()}); err != nil {
+				t.Fatal(err)
+			}
+			if err := e.Compact(ctx, nil, nil); err != nil {
+				t.Errorf("Compact without the leaves that are lost: %v", err)
+			}
+			get(e, ks, "zzz", "written since")
+			if _, err := e.Check(ctx, func(d Damage) { t.Error(d.Err) }); err != nil {
+				t.Error(err)
+			}
+		}
+		if err := e.Close(); err != nil {
+			t.Fatal(err)
+		}
 	}
 }

@@ -327,8 +327,13 @@ func withSegment(table []segment.Info, catalogue segment.Pointer) []segment.Info
 func (e *Engine) loadCatalogue(slot root.Slot) ([]layout.Root, error) {
 	c := e.catalogue
 	e.catalogue = &root.Catalogue{}
+	lost := map[uint16]bool{}
 	for _, d := range c.Dictionaries {
-		if err := e.loadDictionary(d); err != nil {
+		err := e.loadDictionary(d)
+		if lost[d.ID] = errors.Is(err, corrupt.Err); lost[d.ID] {
+			err = e.loseDictionary(c, d, err)
+		}
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -347,6 +352,9 @@ func (e *Engine) loadCatalogue(slot root.Slot) ([]layout.Root, error) {
 		}
 		if err != nil {
 			return nil, fmt.Errorf("keyspace %q: %w", k.Name, err)
+		}
+		if lost[dictionary] {
+			dictionary = 0
 		}
 		e.keyspaces.restore(Spec{ID: k.ID, Name: k.Name, KeyspaceOptions: o}, dictionary)
 		for int(k.ID) >= len(roots) {
@@ -369,6 +377,9 @@ func (e *Engine) loadCatalogue(slot root.Slot) ([]layout.Root, error) {
 func (e *Engine) loadDictionary(d root.Dictionary) error {
 	var buf segment.Buffer
 	raw, header, err := e.store.Read(d.Pointer, &buf)
+	if errors.Is(err, corrupt.Err) { // what failed once may be a fault of the way from the disk
+		raw, header, err = e.store.Read(d.Pointer, &buf)
+	}
 	if err == nil {
 		err = e.store.AddDictionary(d.ID, raw)
 	}
@@ -377,6 +388,20 @@ func (e *Engine) loadDictionary(d root.Dictionary) error {
 	}
 	e.dictionaries = append(e.dictionaries, dictionary{d, header.Keyspace})
 	return nil
+}
+
+// loseDictionary notes that a dictionary is damaged. It stays in the catalogue as long as its keyspace may have leaves that need it, for the
+// number must not become that of another one.
+func (e *Engine) loseDictionary(c *root.Catalogue, d root.Dictionary, damage error) error {
+	e.o.Logger.Error("a compression dictionary is damaged, and what was compressed with it cannot be read", "error", damage)
+	lost := dictionary{d, 0}
+	for _, k := range c.Keyspaces {
+		if _, used, err := decodeOptions(k.Options); err == nil && used == d.ID {
+			lost.keyspace = k.ID
+		}
+	}
+	e.dictionaries = append(e.dictionaries, lost)
+	return e.store.LoseDictionary(d.ID, damage)
 }
 
 // recover replays the log into memtables and publishes the first view.
