@@ -334,6 +334,9 @@ func (s *settlement) dropRoots(live map[uint32]*Keyspace) error {
 // store makes the new roots durable.
 func (s *settlement) store() error {
 	e := s.e
+	if err := s.moveDictionaries(); err != nil {
+		return err
+	}
 	catalogue := s.catalogue()
 	if e.log != nil {
 		if err := e.syncLog(); err != nil {

@@ -141,14 +141,36 @@ func (s *settlement) moveDictionary(ks *Keyspace) error {
 	if at < 0 {
 		return nil
 	}
-	d := &s.dictionaries[at]
+	return s.writeAgain(&s.dictionaries[at])
+}
+
+// moveDictionaries does the same with those that lie in segments which are being emptied. One that cannot be read keeps its segment.
+func (s *settlement) moveDictionaries() error {
+	for i := range s.dictionaries {
+		if !s.victims.Has(s.dictionaries[i].Pointer.Segment) {
+			continue
+		}
+		err := s.writeAgain(&s.dictionaries[i])
+		if segment.IsUnreadable(err) && s.maySkip() {
+			s.e.o.Logger.Error("damage found while cleaning", "error", err)
+			continue
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writeAgain writes a dictionary anew.
+func (s *settlement) writeAgain(d *dictionary) error {
 	var buf segment.Buffer
 	raw, _, err := s.e.store.Read(d.Pointer, &buf)
 	if err != nil {
 		return err
 	}
 	s.writer.Free(d.Pointer)
-	d.Pointer, err = s.writer.Append(segment.KindDictionary, ks.ID, segment.Zstd, 0, raw)
+	d.Pointer, err = s.writer.Append(segment.KindDictionary, d.keyspace, segment.Zstd, 0, raw)
 	return err
 }
 

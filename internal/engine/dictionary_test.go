@@ -117,6 +117,42 @@ func segmentOfDictionary(t *testing.T, e *Engine) segment.Pointer {
 	return e.dictionaries[0].Pointer
 }
 
+// A dictionary that a keyspace goes on using does not keep the segment that all else has left.
+func TestDictionaryLeavesASegmentThatIsEmptied(t *testing.T) {
+	e, _ := compressible(t)
+	ctx := context.Background()
+	if err := e.Compact(ctx, nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	before := segmentOfDictionary(t, e)
+	commit := func(fill func(enc *command.Encoder)) {
+		t.Helper()
+		var enc command.Encoder
+		fill(&enc)
+		if err := e.Commit(&commit.Request{Commands: enc.Payload(), Count: enc.Count(), Bytes: enc.Data()}); err != nil {
+			t.Fatal(err)
+		}
+		if err := e.Checkpoint(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	commit(func(enc *command.Encoder) { enc.DeleteRange(DefaultID, []byte("0"), []byte("9")) })
+	for i := range 4 {
+		commit(func(enc *command.Encoder) { enc.Put(DefaultID, []byte("key"), fmt.Append(nil, i), 0) })
+	}
+	for _, i := range e.store.Segments() {
+		if i.ID == before.Segment {
+			t.Errorf("segment %d of %d bytes stays for %d bytes", i.ID, i.Size, i.Live)
+		}
+	}
+	if after := segmentOfDictionary(t, e); after == before || e.Keyspace(DefaultID).DictionaryID() == 0 {
+		t.Errorf("the dictionary is still at %+v", after)
+	}
+	if _, err := e.Check(ctx, func(d Damage) { t.Error(d.Err) }); err != nil {
+		t.Error(err)
+	}
+}
+
 // A damaged dictionary costs the leaves that were compressed with it, and nothing else: the database opens, what does not need it is read, and
 // everything can be written.
 func TestDamagedDictionaryKeepsNothingElse(t *testing.T) {
