@@ -173,6 +173,7 @@ type settlement struct {
 	touched      []uint32      // keyspaces with a new root
 	writer       *segment.Writer
 	victims      *segment.Set
+	emptied      *segment.Set               // what a bulk load that goes on has had for victims
 	passing      map[uint32]bool            // victims a part of which the device failed to read
 	moved        map[uint32][]layout.Change // values apart that the cleaner moved, by keyspace, sorted by key
 	movedKeys    map[ownerKey]bool

@@ -147,7 +147,7 @@ func (s *settlement) moveDictionary(ks *Keyspace) error {
 // moveDictionaries does the same with those that lie in segments which are being emptied. One that cannot be read keeps its segment.
 func (s *settlement) moveDictionaries() error {
 	for i := range s.dictionaries {
-		if !s.victims.Has(s.dictionaries[i].Pointer.Segment) {
+		if !s.tried().Has(s.dictionaries[i].Pointer.Segment) {
 			continue
 		}
 		err := s.writeAgain(&s.dictionaries[i])
