@@ -43,3 +43,31 @@ func TestRootSlotThatIsReadWronglyOnce(t *testing.T) {
 		}
 	}
 }
+
+// The same for a value of the last commits: a log that ended there would be without what was acknowledged.
+func TestValueThatIsReadWronglyOnceDoesNotEndTheLog(t *testing.T) {
+	fsys := memfs.New()
+	db := openMem(t, fsys, Options{})
+	must(t, db.Put([]byte("first"), nil))
+	must(t, db.Put([]byte("value"), incompressible(5000)))
+	hit := 0
+	for skip := range 4 {
+		faulty := faultfs.New(fsys.KillImage())
+		faulty.Set(faultfs.Rule{Ops: faultfs.Ops(faultfs.OpReadAt), Name: "*.seg", Skip: skip, Fault: faultfs.FlipBit, Bit: 3000})
+		db, err := Open("db", &Options{FS: faulty, MemoryBytes: 1 << 20})
+		must(t, err)
+		if faulty.Triggered() > 0 {
+			hit++
+		}
+		faulty.Set()
+		for _, key := range []string{"first", "value"} {
+			if _, err := db.Get([]byte(key)); err != nil {
+				t.Errorf("read %d, %s: %v", skip, key, err)
+			}
+		}
+		must(t, db.Close())
+	}
+	if hit == 0 {
+		t.Error("nothing was read wrongly")
+	}
+}

@@ -376,10 +376,12 @@ func (e *Engine) loadCatalogue(slot root.Slot) ([]layout.Root, error) {
 // loadDictionary reads a compression dictionary.
 func (e *Engine) loadDictionary(d root.Dictionary) error {
 	var buf segment.Buffer
-	raw, header, err := e.store.Read(d.Pointer, &buf)
-	if errors.Is(err, corrupt.Err) { // what failed once may be a fault of the way from the disk
+	var raw []byte
+	var header segment.Header
+	err := twice(func() (err error) {
 		raw, header, err = e.store.Read(d.Pointer, &buf)
-	}
+		return err
+	})
 	if err == nil {
 		err = e.store.AddDictionary(d.ID, raw)
 	}
