@@ -260,7 +260,7 @@ func (a *applier) group(r *root, old *group, g int) (*group, error) {
 
 // oldGroup reads a group, some of which may be written anew. In the place of one that is damaged come slots whose pages are lost.
 func (a *applier) oldGroup(old *group, g int, anew bool) (*body, error) {
-	b, err := a.root.load(&a.buf, g)
+	b, err := a.loadGroup(g)
 	if err == nil {
 		return b, nil
 	}
@@ -272,6 +272,16 @@ func (a *applier) oldGroup(old *group, g int, anew bool) (*body, error) {
 		b.slots[i] = slot{lost: true, count: 1, open: true, apart: a.root.apart, expiry: a.root.expiry}
 	}
 	return b, nil
+}
+
+// loadGroup returns the body of group g of the root at hand. One that seems to be damaged is read once more before it is given up: what failed
+// once may be a fault of the way from the disk.
+func (a *applier) loadGroup(g int) (*body, error) {
+	b, err := a.root.load(&a.buf, g)
+	if errors.Is(err, corrupt.Err) {
+		b, err = a.root.load(&a.buf, g)
+	}
+	return b, err
 }
 
 // writeGroup writes a group.

@@ -207,3 +207,27 @@ func TestWhatHasExpiredStaysInFrontOfWhatCouldNotBeRead(t *testing.T) {
 		})
 	}
 }
+
+// TestGroupThatIsReadWronglyOnce: a group is not given up, and its pages with it, for a fault on the way from the disk, nor is anything left behind
+// where it is dropped.
+func TestGroupThatIsReadWronglyOnce(t *testing.T) {
+	w, ffs, _ := failing(t)
+	w.Apply(nil, put("old", names(0, 300)...), layout.ApplyOptions{})
+	group := blobs(t, w, segment.KindInner)[0]
+	flip := func() {
+		w.Root = w.Reload()
+		ffs.Set(faultfs.Rule{Ops: faultfs.Ops(faultfs.OpReadAt), Name: segment.FileName(group.Segment), Fault: faultfs.FlipBit, Bit: 300})
+	}
+	flip()
+	w.Apply(nil, put("new", names(5, 9)...), layout.ApplyOptions{})
+	if ffs.Triggered() == 0 {
+		t.Fatal("nothing was read wrongly")
+	}
+	ffs.Set()
+	holds(t, w)
+	group = blobs(t, w, segment.KindInner)[0]
+	flip()
+	w.Apply([]layout.Range{{}}, put("new", "new"), layout.ApplyOptions{})
+	ffs.Set()
+	holds(t, w)
+}

@@ -38,7 +38,7 @@ func (a *applier) clear() error {
 		if err := a.ctx.Err(); err != nil {
 			return err
 		}
-		b, err := old.load(&a.buf, g)
+		b, err := a.loadGroup(g)
 		a.freeGroup(group)
 		if err := a.passOver(err); err != nil {
 			return err
@@ -63,6 +63,9 @@ func (a *applier) dropPage(b *body, q uint64) error {
 		return nil
 	}
 	err := a.root.entries(&a.m, b, q)
+	if errors.Is(err, corrupt.Err) { // as loadGroup does
+		err = a.root.entries(&a.m, b, q)
+	}
 	a.freePage(b, i)
 	if err := a.passOver(err); err != nil {
 		return err

@@ -98,7 +98,11 @@ func (a *applier) dropNode(n *node, lo, hi []byte) error {
 	b := n.body.Load()
 	if b == nil {
 		var err error
-		if b, err = a.root.readNode(&a.s, n.ptr, n.level); err != nil {
+		b, err = a.root.readNode(&a.s, n.ptr, n.level)
+		if errors.Is(err, corrupt.Err) { // what failed once may be a fault of the way from the disk
+			b, err = a.root.readNode(&a.s, n.ptr, n.level)
+		}
+		if err != nil {
 			a.free(n.ptr)
 			return a.root.passOver(err)
 		}
