@@ -125,20 +125,16 @@ func TestDictionaryLeavesASegmentThatIsEmptied(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := segmentOfDictionary(t, e)
-	commit := func(fill func(enc *command.Encoder)) {
+	settle := func(fill func(enc *command.Encoder)) {
 		t.Helper()
-		var enc command.Encoder
-		fill(&enc)
-		if err := e.Commit(&commit.Request{Commands: enc.Payload(), Count: enc.Count(), Bytes: enc.Data()}); err != nil {
-			t.Fatal(err)
-		}
+		commitOf(t, e, fill)
 		if err := e.Checkpoint(ctx); err != nil {
 			t.Fatal(err)
 		}
 	}
-	commit(func(enc *command.Encoder) { enc.DeleteRange(DefaultID, []byte("0"), []byte("9")) })
+	settle(func(enc *command.Encoder) { enc.DeleteRange(DefaultID, []byte("0"), []byte("9")) })
 	for i := range 4 {
-		commit(func(enc *command.Encoder) { enc.Put(DefaultID, []byte("key"), fmt.Append(nil, i), 0) })
+		settle(func(enc *command.Encoder) { enc.Put(DefaultID, []byte("key"), fmt.Append(nil, i), 0) })
 	}
 	for _, i := range e.store.Segments() {
 		if i.ID == before.Segment {
@@ -153,33 +149,19 @@ func TestDictionaryLeavesASegmentThatIsEmptied(t *testing.T) {
 	}
 }
 
-// A damaged dictionary costs the leaves that were compressed with it, and nothing else: the database opens, what does not need it is read, and
-// everything can be written.
-func TestDamagedDictionaryKeepsNothingElse(t *testing.T) {
-	e, fsys := compressible(t)
-	ctx := context.Background()
-	other, err := e.OpenKeyspace("other", nil)
-	if err != nil {
+// commitOf commits what fill puts together.
+func commitOf(t *testing.T, e *Engine, fill func(enc *command.Encoder)) {
+	t.Helper()
+	var enc command.Encoder
+	fill(&enc)
+	if err := e.Commit(&commit.Request{Commands: enc.Payload(), Count: enc.Count(), Bytes: enc.Data()}); err != nil {
 		t.Fatal(err)
 	}
-	put := func(e *Engine, ks uint32, key, value string) {
-		t.Helper()
-		var enc command.Encoder
-		enc.Put(ks, []byte(key), []byte(value), 0)
-		if err := e.Commit(&commit.Request{Commands: enc.Payload(), Count: enc.Count(), Bytes: enc.Data()}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	get := func(e *Engine, ks *Keyspace, key, want string) {
-		t.Helper()
-		if got, err := e.Get(nil, ks, []byte(key)); string(got) != want || err != nil {
-			t.Errorf("%s is %q, %v; want %q", key, got, err, want)
-		}
-	}
-	put(e, other.ID, "key", "value")
-	if err := e.Compact(ctx, nil, nil); err != nil {
-		t.Fatal(err)
-	}
+}
+
+// spoilDictionary damages the only dictionary of a database, which it closes.
+func spoilDictionary(t *testing.T, e *Engine, fsys *faultfs.FS) {
+	t.Helper()
 	at := segmentOfDictionary(t, e)
 	if err := e.Close(); err != nil {
 		t.Fatal(err)
@@ -192,47 +174,78 @@ func TestDamagedDictionaryKeepsNothingElse(t *testing.T) {
 	if err := errors.Join(err, f.Close()); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// A damaged dictionary costs the leaves that were compressed with it, and nothing else: the database opens, what does not need it is read, and
+// everything can be written.
+func TestDamagedDictionaryKeepsNothingElse(t *testing.T) {
+	e, fsys := compressible(t)
+	ctx := context.Background()
+	other, err := e.OpenKeyspace("other", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	commitOf(t, e, func(enc *command.Encoder) { enc.Put(other.ID, []byte("key"), []byte("value"), 0) })
+	if err := e.Compact(ctx, nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	spoilDictionary(t, e, fsys)
+	get := func(e *Engine, ks *Keyspace, key, want string) {
+		t.Helper()
+		if got, err := e.Get(nil, ks, []byte(key)); string(got) != want || err != nil {
+			t.Errorf("%s is %q, %v; want %q", key, got, err, want)
+		}
+	}
 	for round := range 3 {
 		e, err := Open(Options{FS: fsys, Dir: "db", MemoryBytes: 16 << 20, Codec: segment.Zstd})
 		if err != nil {
 			t.Fatalf("round %d: %v", round, err)
 		}
-		ks, other := e.Keyspace(DefaultID), e.keyspaces.named("other")
-		get(e, other, "key", "value")
+		ks := e.Keyspace(DefaultID)
+		get(e, e.keyspaces.named("other"), "key", "value")
 		if _, err := e.Get(nil, ks, []byte("00000007")); !errors.Is(err, corrupt.Err) {
 			t.Errorf("what was compressed with it: %v", err)
 		}
 		if round > 0 {
 			get(e, ks, "00000008", "written since")
-			get(e, ks, "zzz", "written since")
 		}
-		put(e, ks.ID, "00000008", "written since")
-		put(e, ks.ID, "zzz", "written since")
-		if err := e.Checkpoint(ctx); err != nil {
-			t.Errorf("round %d: %v", round, err)
+		commitOf(t, e, func(enc *command.Encoder) {
+			enc.Put(ks.ID, []byte("00000008"), []byte("written since"), 0)
+			enc.Put(ks.ID, []byte("zzz"), []byte("written since"), 0)
+		})
+		damage := 0
+		_, failed := e.Check(ctx, func(Damage) { damage++ })
+		if err := errors.Join(e.Checkpoint(ctx), failed); err != nil || damage == 0 {
+			t.Errorf("round %d: %d damages, %v", round, damage, err)
 		}
 		get(e, ks, "00000008", "written since")
-		damage := 0
-		if _, err := e.Check(ctx, func(d Damage) { damage++ }); err != nil || damage == 0 {
-			t.Errorf("%d damages, %v", damage, err)
-		}
-		if round == 2 { // whoever drops what is lost is rid of the dictionary too
-			var enc command.Encoder
-			enc.DeleteRange(ks.ID, nil, nil)
-			enc.Put(ks.ID, []byte("zzz"), []byte("written since"), 0)
-			if err := e.Commit(&commit.Request{Commands: enc.Payload(), Count: enc.Count(), Bytes: enc.Data()}); err != nil {
-				t.Fatal(err)
-			}
-			if err := e.Compact(ctx, nil, nil); err != nil {
-				t.Errorf("Compact without the leaves that are lost: %v", err)
-			}
-			get(e, ks, "zzz", "written since")
-			if _, err := e.Check(ctx, func(d Damage) { t.Error(d.Err) }); err != nil {
-				t.Error(err)
-			}
-		}
 		if err := e.Close(); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// Whoever drops what was compressed with a damaged dictionary is rid of that too.
+func TestDamagedDictionaryGoesWithItsLeaves(t *testing.T) {
+	e, fsys := compressible(t)
+	ctx := context.Background()
+	if err := e.Compact(ctx, nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	spoilDictionary(t, e, fsys)
+	e, err := Open(Options{FS: fsys, Dir: "db", MemoryBytes: 16 << 20, Codec: segment.Zstd})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	commitOf(t, e, func(enc *command.Encoder) {
+		enc.DeleteRange(DefaultID, nil, nil)
+		enc.Put(DefaultID, []byte("key"), []byte("written since"), 0)
+	})
+	if err := e.Compact(ctx, nil, nil); err != nil {
+		t.Errorf("Compact without the leaves that are lost: %v", err)
+	}
+	if _, err := e.Check(ctx, func(d Damage) { t.Error(d.Err) }); err != nil || len(e.dictionaries) > 0 {
+		t.Errorf("%d dictionaries are left, %v", len(e.dictionaries), err)
 	}
 }
