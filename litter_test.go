@@ -3,6 +3,7 @@ package pando
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"math/rand/v2"
@@ -256,6 +257,66 @@ func TestTheCleanerLeavesTheLastSpaceToTheCheckpoint(t *testing.T) {
 		}
 		if used := fsys.Used(); used > 20<<20 {
 			t.Errorf("%d MB for 9 MB of values", used>>20)
+		}
+		must(t, db.Close())
+	})
+}
+
+// The same for a batch larger than memory, wherever in it the space comes to an end.
+func TestTheCleanerLeavesTheLastSpaceToALargeBatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fsys := memfs.New()
+		db := openMem(t, fsys, Options{MemoryBytes: 16 << 20, Profile: Relaxed})
+		noise := rand.NewChaCha8([32]byte{1})
+		value := make([]byte, 100<<10)
+		for i := range byte(100) {
+			_, _ = noise.Read(value)
+			must(t, db.Put([]byte{0, i}, value))
+		}
+		must(t, db.Checkpoint(context.Background()))
+		for i := range byte(100) {
+			if i%10 >= 4 {
+				must(t, db.Delete([]byte{0, i}))
+			}
+		}
+		must(t, db.Checkpoint(context.Background()))
+		batch := db.NewBatch()
+		for i := range 12_000 {
+			_, _ = noise.Read(value[:1000])
+			must(t, batch.Put(fmt.Appendf(nil, "%06d", i), value[:1000]))
+		}
+		fsys.SetCapacity(fsys.Used() + 12_000*1000 + 2<<20)
+		must(t, db.Write(batch))
+		must(t, db.Close())
+	})
+}
+
+// Compact empties segments too that the cleaner has left alone for a moment, as there was no space for what it wanted to move.
+func TestCompactTakesWhatTheCleanerHasLeftAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fsys := memfs.New()
+		db := openMem(t, fsys, Options{MemoryBytes: 64 << 20, Profile: Relaxed})
+		noise := rand.NewChaCha8([32]byte{1})
+		value := make([]byte, 100<<10)
+		for i := range byte(200) {
+			_, _ = noise.Read(value)
+			must(t, db.Put([]byte{i}, value))
+		}
+		must(t, db.Checkpoint(t.Context()))
+		for i := range byte(200) {
+			if i%10 >= 3 {
+				must(t, db.Delete([]byte{i}))
+			}
+		}
+		must(t, db.Checkpoint(t.Context()))
+		fsys.SetCapacity(fsys.Used() + 2<<20)
+		must(t, db.Put([]byte("small"), []byte("value")))
+		must(t, db.Checkpoint(t.Context()))
+		before := db.Metrics().SegmentBytes
+		fsys.SetCapacity(1 << 30)
+		must(t, db.Compact(t.Context(), CompactOptions{}))
+		if after := db.Metrics(); after.SegmentBytes > after.LiveBytes+1<<20 {
+			t.Errorf("%d bytes are left of %d, of which %d are in use", after.SegmentBytes, before, after.LiveBytes)
 		}
 		must(t, db.Close())
 	})

@@ -210,7 +210,9 @@ func (s *settlement) mergeGroup() error {
 	if err := s.run(); err != nil {
 		return err
 	}
-	s.moved, s.victims = nil, nil // the first round has done the cleaner's work; after an error they tell who may be the reason
+	if s.emptied == nil { // the first round has done the cleaner's work
+		s.emptied, s.moved, s.victims = s.victims, nil, nil
+	}
 	return s.writer.Flush()
 }
 

@@ -173,6 +173,7 @@ type settlement struct {
 	touched      []uint32      // keyspaces with a new root
 	writer       *segment.Writer
 	victims      *segment.Set
+	emptied      *segment.Set               // what a bulk load that goes on has had for victims
 	passing      map[uint32]bool            // victims a part of which the device failed to read
 	moved        map[uint32][]layout.Change // values apart that the cleaner moved, by keyspace, sorted by key
 	movedKeys    map[ownerKey]bool
@@ -331,6 +332,9 @@ func (s *settlement) dropRoots(live map[uint32]*Keyspace) error {
 // store makes the new roots durable.
 func (s *settlement) store() error {
 	e := s.e
+	if err := s.moveDictionaries(); err != nil {
+		return err
+	}
 	catalogue := s.catalogue()
 	if e.log != nil {
 		if err := e.syncLog(); err != nil {

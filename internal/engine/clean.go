@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sort"
 	"time"
@@ -154,8 +155,8 @@ func (s *settlement) settledSegments(list func() []segment.Info, settled uint64)
 // it is told.
 func (s *settlement) maySkip() bool { return s.work.compaction == nil }
 
-// The cleaner leaves a segment alone that it cannot empty: for a minute where it is the device that fails, which may pass, and in case of
-// damage for as long as the database is open.
+// The cleaner leaves a segment alone that it cannot empty: for a minute where it is the device that fails, which may pass, or damage in another
+// segment that it was emptying, and in case of damage in it for as long as the database is open.
 const (
 	stuckUnreadable = time.Minute
 	stuckDamaged    = 100 * 365 * 24 * time.Hour
@@ -164,7 +165,8 @@ const (
 // giveVictimsUp reports whether the cleaner may be the reason for an error, and leaves its victims alone from now on. What it was the last
 // space for that it has filled is given back: a checkpoint by itself needs less, and without one nothing that is deleted gives space back.
 func (s *settlement) giveVictimsUp(err error) bool {
-	if s.victims.Empty() || !s.maySkip() || s.e.failure.Load() != nil {
+	victims := s.tried()
+	if victims.Empty() || !s.maySkip() || s.e.failure.Load() != nil {
 		return false
 	}
 	damaged := errors.Is(err, corrupt.Err)
@@ -177,10 +179,33 @@ func (s *settlement) giveVictimsUp(err error) bool {
 	default:
 		return false
 	}
-	for id := range s.victims.All() {
-		s.leaveAlone(id, !damaged)
+	lost := damagedIn(err, victims)
+	for id := range victims.All() {
+		s.leaveAlone(id, !damaged || lost != 0 && lost != id)
 	}
 	return true
+}
+
+// tried are the segments that the round was to empty, be it done with that or not.
+func (s *settlement) tried() *segment.Set {
+	if s.victims.Empty() {
+		return s.emptied
+	}
+	return s.victims
+}
+
+// damagedIn returns the segment of a set that an error of damage names; 0: none.
+func damagedIn(err error, set *segment.Set) uint32 {
+	damage := (*corrupt.Error)(nil)
+	if !errors.As(err, &damage) {
+		return 0
+	}
+	for id := range set.All() {
+		if segment.FilePath(id) == damage.File {
+			return id
+		}
+	}
+	return 0
 }
 
 // leaveAlone keeps the cleaner from a segment that it could not empty. What kept it from that may pass, or not.
@@ -190,6 +215,14 @@ func (s *settlement) leaveAlone(id uint32, mayPass bool) {
 		pause = stuckUnreadable
 	}
 	s.e.stuck[id] = s.e.o.Clock.Now().Add(pause)
+}
+
+// tryAgain ends what the cleaner leaves alone for a moment only: who asks for a compaction is not told that all is done when it is not.
+func (e *Engine) tryAgain() {
+	e.settling.Lock()
+	defer e.settling.Unlock()
+	passing := e.o.Clock.Now().Add(stuckUnreadable)
+	maps.DeleteFunc(e.stuck, func(_ uint32, until time.Time) bool { return !until.After(passing) })
 }
 
 // victimKeyspace reports whether a keyspace may have blobs in victim segments.
@@ -314,7 +347,7 @@ func (s *settlement) finishCatalogue(c *root.Catalogue) error {
 		}
 	}
 	for _, i := range table {
-		if s.victims.Has(i.ID) && i.Live > 0 { // what is left in it cannot be found, or read: another round would find no more
+		if s.tried().Has(i.ID) && i.Live > 0 { // what is left in it cannot be found, or read: another round would find no more
 			s.leaveAlone(i.ID, s.passing[i.ID])
 		}
 		if !dead[i.ID] {

@@ -2,13 +2,17 @@ package engine
 
 import (
 	"encoding/binary"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"testing"
 	"testing/synctest"
+	"time"
 
+	"github.com/pandodb/pando/internal/clock"
 	"github.com/pandodb/pando/internal/command"
 	"github.com/pandodb/pando/internal/commit"
+	"github.com/pandodb/pando/internal/corrupt"
 	"github.com/pandodb/pando/internal/segment"
 	"github.com/pandodb/pando/internal/value"
 	"github.com/pandodb/pando/vfs/memfs"
@@ -148,5 +152,27 @@ func TestSegmentsOfACommitBesideACheckpointAreNotSettled(t *testing.T) {
 	}, 0)
 	if len(settled) > 0 {
 		t.Errorf("nobody is said to need %v", settled)
+	}
+}
+
+// Damage in one of the segments that the cleaner was emptying keeps it from that one for good, and from the others for a moment only.
+func TestVictimsBesideADamagedOneAreTriedAgain(t *testing.T) {
+	hand := clock.NewManual(time.Unix(1_700_000_000, 0))
+	e, err := Open(Options{FS: memfs.New(), Dir: "db", MemoryBytes: 1 << 20, Clock: hand})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	e.settling.Lock()
+	defer e.settling.Unlock()
+	s := &settlement{e: e, victims: segment.SetOf(1, 2, 3)}
+	if !s.giveVictimsUp(fmt.Errorf("a leaf: %w", corrupt.New(segment.FilePath(2), 64, 100, "damaged"))) {
+		t.Fatal("the victims are kept")
+	}
+	hand.Advance(2 * stuckUnreadable)
+	for id := range uint32(4) {
+		if stuck := hand.Now().Before(e.stuck[id]); stuck != (id == 2) {
+			t.Errorf("segment %d is left alone: %v", id, stuck)
+		}
 	}
 }

@@ -93,6 +93,7 @@ func (e *Engine) Compact(ctx context.Context, codec *segment.Codec, progress fun
 
 // begin finds out what there is to do.
 func (c *compaction) begin(ctx context.Context) (err error) {
+	c.e.tryAgain()
 	p := c.e.pictureSettled()
 	defer p.view.Unref()
 	c.first, c.end = p.nextSegment, p.nextKeyspace

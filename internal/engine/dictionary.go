@@ -30,7 +30,7 @@ const (
 // dictionary is one that the catalogue lists, of a keyspace.
 type dictionary struct {
 	root.Dictionary
-	keyspace uint32
+	keyspace uint32 // 0: it is damaged, and nobody knows whose it was
 }
 
 // codecFor says how the settlement compresses the leaves of a keyspace, of which a stretch may be written anew: nil is none.
@@ -141,14 +141,36 @@ func (s *settlement) moveDictionary(ks *Keyspace) error {
 	if at < 0 {
 		return nil
 	}
-	d := &s.dictionaries[at]
+	return s.writeAgain(&s.dictionaries[at])
+}
+
+// moveDictionaries does the same with those that lie in segments which are being emptied. One that cannot be read keeps its segment.
+func (s *settlement) moveDictionaries() error {
+	for i := range s.dictionaries {
+		if !s.tried().Has(s.dictionaries[i].Pointer.Segment) {
+			continue
+		}
+		err := s.writeAgain(&s.dictionaries[i])
+		if segment.IsUnreadable(err) && s.maySkip() {
+			s.e.o.Logger.Error("damage found while cleaning", "error", err)
+			continue
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writeAgain writes a dictionary anew.
+func (s *settlement) writeAgain(d *dictionary) error {
 	var buf segment.Buffer
 	raw, _, err := s.e.store.Read(d.Pointer, &buf)
 	if err != nil {
 		return err
 	}
 	s.writer.Free(d.Pointer)
-	d.Pointer, err = s.writer.Append(segment.KindDictionary, ks.ID, segment.Zstd, 0, raw)
+	d.Pointer, err = s.writer.Append(segment.KindDictionary, d.keyspace, segment.Zstd, 0, raw)
 	return err
 }
 
@@ -242,7 +264,7 @@ func (s *settlement) pruneDictionaries() (list []root.Dictionary) {
 	}
 	s.dictionaries = slices.DeleteFunc(s.dictionaries, func(d dictionary) bool {
 		ks := keyspaces[d.keyspace]
-		needed := ks != nil && (d.ID == s.dictionaryOf(ks) || !slices.Contains(s.renewal.finished, ks.ID))
+		needed := d.keyspace == 0 || ks != nil && (d.ID == s.dictionaryOf(ks) || !slices.Contains(s.renewal.finished, ks.ID))
 		if !needed {
 			s.writer.Free(d.Pointer)
 		} else {

@@ -326,8 +326,13 @@ func withSegment(table []segment.Info, catalogue segment.Pointer) []segment.Info
 func (e *Engine) loadCatalogue(slot root.Slot) (roots view.Roots, err error) {
 	c := e.catalogue
 	e.catalogue = &root.Catalogue{}
+	lost := map[uint16]bool{}
 	for _, d := range c.Dictionaries {
-		if err := e.loadDictionary(d); err != nil {
+		err := e.loadDictionary(d)
+		if lost[d.ID] = errors.Is(err, corrupt.Err); lost[d.ID] {
+			err = e.loseDictionary(c, d, err)
+		}
+		if err != nil {
 			return roots, err
 		}
 	}
@@ -344,6 +349,9 @@ func (e *Engine) loadCatalogue(slot root.Slot) (roots view.Roots, err error) {
 		}
 		if err != nil {
 			return roots, fmt.Errorf("keyspace %q: %w", k.Name, err)
+		}
+		if lost[dictionary] {
+			dictionary = 0
 		}
 		e.keyspaces.restore(Spec{ID: k.ID, Name: k.Name, KeyspaceOptions: o}, dictionary)
 		r, err := e.layouts[o.Layout].Load(&e.env, k.ID, k.Root)
@@ -362,7 +370,12 @@ func (e *Engine) loadCatalogue(slot root.Slot) (roots view.Roots, err error) {
 // loadDictionary reads a compression dictionary.
 func (e *Engine) loadDictionary(d root.Dictionary) error {
 	var buf segment.Buffer
-	raw, header, err := e.store.Read(d.Pointer, &buf)
+	var raw []byte
+	var header segment.Header
+	err := twice(func() (err error) {
+		raw, header, err = e.store.Read(d.Pointer, &buf)
+		return err
+	})
 	if err == nil {
 		err = e.store.AddDictionary(d.ID, raw)
 	}
@@ -371,6 +384,20 @@ func (e *Engine) loadDictionary(d root.Dictionary) error {
 	}
 	e.dictionaries = append(e.dictionaries, dictionary{d, header.Keyspace})
 	return nil
+}
+
+// loseDictionary notes that a dictionary is damaged. It stays in the catalogue as long as its keyspace may have leaves that need it, for the
+// number must not become that of another one.
+func (e *Engine) loseDictionary(c *root.Catalogue, d root.Dictionary, damage error) error {
+	e.o.Logger.Error("a compression dictionary is damaged, and what was compressed with it cannot be read", "error", damage)
+	lost := dictionary{d, 0}
+	for _, k := range c.Keyspaces {
+		if _, used, err := decodeOptions(k.Options); err == nil && used == d.ID {
+			lost.keyspace = k.ID
+		}
+	}
+	e.dictionaries = append(e.dictionaries, lost)
+	return e.store.LoseDictionary(d.ID, damage)
 }
 
 // recover replays the log into memtables and publishes the first view.

@@ -126,8 +126,8 @@ func (f *File) load() error {
 		return err
 	}
 	b = b[:n]
-	first, err0 := decodeSlot(b[:min(n, slotSize)])
-	second, err1 := decodeSlot(b[min(n, slotSize):])
+	first, err0 := f.slot(b[:min(n, slotSize)], 0)
+	second, err1 := f.slot(b[min(n, slotSize):], 1)
 	for _, err := range []error{err0, err1} {
 		if version := (*VersionError)(nil); errors.As(err, &version) {
 			return version // an undamaged slot of another version: the file is not ours to judge
@@ -150,6 +150,21 @@ func (f *File) load() error {
 	}
 	f.damaged = err0 != nil || err1 != nil || size != fileSize
 	return nil
+}
+
+// slot reads the slot at a place, of which b has been read. One that does not verify is read once more before it is taken for damaged: what failed
+// once may be a fault of the way from the disk, and who believes the older slot then removes what the newer one refers to.
+func (f *File) slot(b []byte, place int64) (Slot, error) {
+	s, err := decodeSlot(b)
+	if err == nil || errors.Is(err, ErrVersion) {
+		return s, err
+	}
+	again := make([]byte, slotSize)
+	n, failed := f.file.ReadAt(again, place*slotSize)
+	if failed != nil && !errors.Is(failed, io.EOF) {
+		return s, err
+	}
+	return decodeSlot(again[:n])
 }
 
 // Damaged reports whether Open found a slot that did not verify, or a file of the wrong length, and no Store has repaired that since.

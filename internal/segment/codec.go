@@ -54,6 +54,7 @@ var ErrNoDictionary = errors.New("compression dictionary is not known")
 // processor that it serves.
 type coder struct {
 	raw      []byte     // the dictionary; nil: none
+	lost     error      // why there is none where there should be one
 	making   sync.Mutex // of one of those below
 	encoders [efforts]atomic.Pointer[zstd.Encoder]
 	decoder  atomic.Pointer[zstd.Decoder]
@@ -176,7 +177,7 @@ type codecs struct {
 func (c *codecs) dictionary(id uint16) (*coder, error) {
 	if m := c.dictionaries.Load(); m != nil {
 		if d := (*m)[id]; d != nil {
-			return d, nil
+			return d, d.lost
 		}
 	}
 	return nil, fmt.Errorf("dictionary %d: %w", id, ErrNoDictionary)
@@ -190,13 +191,18 @@ func (c *codecs) add(id uint16, raw []byte) error {
 	if _, err := d.forDecoding(); err != nil {
 		return fmt.Errorf("add dictionary %d: %w", id, err)
 	}
+	return c.put(id, d)
+}
+
+// put enters a dictionary, unless there is another one under its number.
+func (c *codecs) put(id uint16, d *coder) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	next := map[uint16]*coder{}
 	if old := c.dictionaries.Load(); old != nil {
 		next = maps.Clone(*old)
 	}
-	if next[id] != nil && string(next[id].raw) != string(raw) {
+	if next[id] != nil && string(next[id].raw) != string(d.raw) {
 		return fmt.Errorf("add dictionary %d: the number is taken by another one", id)
 	}
 	next[id] = d
@@ -363,6 +369,11 @@ func resize(b []byte, n int) []byte {
 // AddDictionary makes a dictionary known under a number above 0. Blobs that were compressed with it cannot be read before.
 // Adding the same again changes nothing; another one under the same number is refused.
 func (s *Store) AddDictionary(id uint16, raw []byte) error { return s.codecs.add(id, raw) }
+
+// LoseDictionary says that the dictionary of a number is damaged: so is what was compressed with it then.
+func (s *Store) LoseDictionary(id uint16, damage error) error {
+	return s.codecs.put(id, &coder{lost: fmt.Errorf("compression dictionary %d: %w", id, damage)})
+}
 
 // RestDictionary lets go of the memory that a dictionary takes beside itself, as it is not going to be compressed with any more. What was can
 // be read as before.

@@ -269,7 +269,7 @@ func (s *Store) loadOrphan(id uint32) (*file, error) {
 
 func (s *Store) path(base string) string { return filepath.Join(s.dir, base) }
 
-// Damage reports what Open found wrong with listed files. Reading from them fails, the others are not concerned.
+// Damage reports what Open found wrong with listed files that have not been removed since. Reading from them fails, the others are not concerned.
 func (s *Store) Damage() []error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -394,6 +394,10 @@ func (s *Store) Remove(id uint32) error {
 	files := maps.Clone(s.files.Load().all)
 	delete(files, id)
 	s.files.Store(newFileTable(files))
+	s.damage = slices.DeleteFunc(s.damage, func(err error) bool {
+		named := (*corrupt.Error)(nil)
+		return errors.As(err, &named) && named.File == f.name
+	})
 	s.mu.Unlock()
 
 	err := f.close()

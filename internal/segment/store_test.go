@@ -249,6 +249,36 @@ func TestOpenWithDamage(t *testing.T) {
 	}
 }
 
+// TestDamageGoesWithItsSegment: nobody is told any more of what was wrong with the file of a segment that is not needed and has been removed.
+func TestDamageGoesWithItsSegment(t *testing.T) {
+	fs := newFS(t)
+	s := open(t, testOptions(fs), nil, 1)
+	for i := range 2 {
+		w := s.NewWriter(Nodes, 0)
+		mustAppend(t, w, KindLeaf, None, noise(uint64(i), 1000))
+		must(t, w.Sync())
+		w.Commit()
+	}
+	table, next := s.Segments(), s.NextID()
+	must(t, s.Close())
+	for _, i := range table {
+		must(t, fs.Remove(filepath.Join(testDir, DirName, FileName(i.ID))))
+	}
+	s = open(t, testOptions(fs), table, next)
+	for left := 1; left >= 0; left-- {
+		must(t, s.Remove(table[left].ID))
+		damage := s.Damage()
+		if len(damage) != left {
+			t.Errorf("with %d of the segments: %v", left, damage)
+		}
+		for _, err := range damage {
+			if named := new(corrupt.Error); !errors.As(err, &named) || named.File != FilePath(table[0].ID) {
+				t.Errorf("damage of another segment: %v", err)
+			}
+		}
+	}
+}
+
 func TestForeignBlobsDoNotVerify(t *testing.T) {
 	fs := newFS(t)
 	s := open(t, testOptions(fs), nil, 1)

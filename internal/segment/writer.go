@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 )
 
 const (
@@ -39,6 +40,7 @@ type Writer struct {
 	written  int64
 	habits   habits
 	effort   effort
+	aborted  atomic.Bool
 	passing  bool // the leaves that follow will be written again before long
 	err      error
 }
@@ -300,6 +302,7 @@ func (w *Writer) Abort() error {
 	if w.pending == nil {
 		return nil
 	}
+	w.aborted.Store(true)
 	var errs []error
 	for _, f := range w.made {
 		errs = append(errs, w.store.Remove(f.id))
@@ -307,6 +310,9 @@ func (w *Writer) Abort() error {
 	w.finish()
 	return errors.Join(errs...)
 }
+
+// Aborted reports whether Abort has made nothing of what was appended. Anybody may ask, at any time.
+func (w *Writer) Aborted() bool { return w.aborted.Load() }
 
 func (w *Writer) finish() {
 	if w.effort == quick {

@@ -42,25 +42,28 @@ func (h *Hash) Apply(ctx context.Context, r layout.Root, ranges []layout.Range, 
 	if !ok {
 		return nil, fmt.Errorf("apply to a hash table: root is a %T", r)
 	}
-	hr.retire()
+	uncounted := hr.give(w)
 	if o.MaxDeltas == 0 {
 		o.MaxDeltas = layout.DefaultMaxDeltas
 	}
 	o.MaxDeltas = min(o.MaxDeltas, deltasMost)
-	a := &applier{ctx: ctx, root: hr, w: w, o: o, chunk: h.takeChunk()}
-	hr.leaving.Store(true)
+	a := &applier{ctx: ctx, root: hr, w: w, o: o, chunk: h.takeChunk(), out: replaced{by: w, memory: uncounted}}
+	hr.leaving.Store(w)
 	err := a.beginStretch()
 	if err == nil {
 		err = a.run(ranges, changes)
 	}
 	h.keepChunk(a.chunk, a.root.env)
 	if err != nil || a.root == hr {
-		hr.leaving.Store(false)
+		hr.leaving.Store(nil)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("apply to hash table of keyspace %d: %w", hr.keyspace, err)
 	}
 	if a.root == hr {
+		if uncounted != 0 {
+			hr.replaced.Store(&a.out) // as it was
+		}
 		return hr, nil
 	}
 	a.root.replaced.Store(&a.out)
@@ -257,7 +260,7 @@ func (a *applier) group(r *root, old *group, g int) (*group, error) {
 
 // oldGroup reads a group, some of which may be written anew. In the place of one that is damaged come slots whose pages are lost.
 func (a *applier) oldGroup(old *group, g int, anew bool) (*body, error) {
-	b, err := a.root.load(&a.buf, g)
+	b, err := a.loadGroup(g)
 	if err == nil {
 		return b, nil
 	}
@@ -269,6 +272,16 @@ func (a *applier) oldGroup(old *group, g int, anew bool) (*body, error) {
 		b.slots[i] = slot{lost: true, count: 1, open: true, apart: a.root.apart, expiry: a.root.expiry}
 	}
 	return b, nil
+}
+
+// loadGroup returns the body of group g of the root at hand. One that seems to be damaged is read once more before it is given up: what failed
+// once may be a fault of the way from the disk.
+func (a *applier) loadGroup(g int) (*body, error) {
+	b, err := a.root.load(&a.buf, g)
+	if errors.Is(err, corrupt.Err) {
+		b, err = a.root.load(&a.buf, g)
+	}
+	return b, err
 }
 
 // writeGroup writes a group.

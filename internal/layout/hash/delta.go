@@ -41,14 +41,22 @@ func decodeDelta(ops []op, raw []byte, depth int, number uint64) ([]op, error) {
 	if len(raw) < deltaHead || uint64(len(raw)) != deltaHead+deltaEntry*uint64(binary.LittleEndian.Uint32(raw)) {
 		return ops, fmt.Errorf("delta of %d bytes", len(raw))
 	}
-	last := uint64(0)
+	last, alike, most, from := uint64(0), 0, 0, len(ops)
 	for i := deltaHead; i < len(raw); i += deltaEntry {
 		o := opAt(raw, i)
 		if o.flags&^opAll != 0 || o.flags == 0 || o.hash < last || pageOf(o.hash, depth) != number {
 			return ops, fmt.Errorf("change %d of a delta of page %d: flags %x, hash %016x after %016x", i/deltaEntry, number, o.flags, o.hash, last)
 		}
+		if o.hash != last {
+			alike = 0
+		}
+		alike++
+		most = max(most, alike)
 		last = o.hash
 		ops = append(ops, o)
+	}
+	if all := ops[from:]; most > fewAlike {
+		return ops, lieApart(len(all), func(i int) uint64 { return all[i].hash }, func(i int) segment.Piece { return all[i].at })
 	}
 	return ops, nil
 }

@@ -172,3 +172,62 @@ func TestNoSpace(t *testing.T) {
 	w.FS.SetCapacity(0)
 	holds(t, w)
 }
+
+// TestWhatHasExpiredStaysInFrontOfWhatCouldNotBeRead: a record that the device did not give back when its key was written stays behind the newer
+// one. When that has expired it still tells that the key is absent, whoever comes by: the cleaner, or a range that is deleted elsewhere.
+func TestWhatHasExpiredStaysInFrontOfWhatCouldNotBeRead(t *testing.T) {
+	for name, o := range map[string]func(newer segment.Pointer) ([]layout.Range, layout.ApplyOptions){
+		"its segment is emptied": func(newer segment.Pointer) ([]layout.Range, layout.ApplyOptions) {
+			return nil, layout.ApplyOptions{Now: 3000, Victims: segment.SetOf(newer.Segment)}
+		},
+		"a range is deleted": func(segment.Pointer) ([]layout.Range, layout.ApplyOptions) {
+			return []layout.Range{{Lo: []byte("x"), Hi: []byte("y")}}, layout.ApplyOptions{Now: 3000}
+		},
+		"all is written anew": func(segment.Pointer) ([]layout.Range, layout.ApplyOptions) {
+			return nil, layout.ApplyOptions{Now: 3000, Rewrite: &layout.Stretch{}}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, ffs, _ := failing(t)
+			keys := names(0, 300)
+			w.Apply(nil, put("old", keys...), layout.ApplyOptions{})
+			w.Apply(nil, put("b", "more"), layout.ApplyOptions{MaxDeltas: -1}) // the page and its group lie in another segment
+			fail(ffs, recordOf(t, w, keys[5]).Segment)
+			newer := put("new", keys[5])
+			newer[0].Record.Expiry = 2000
+			w.Apply(nil, newer, layout.ApplyOptions{})
+			ffs.Set()
+			ranges, options := o(recordOf(t, w, keys[5]))
+			w.Apply(ranges, put("c", "more"), options)
+			w.Audit()
+			for _, r := range []layout.Root{w.Root, w.Reload()} {
+				w.Verify(r, w.Model, w.Now)
+				w.Check(r)
+			}
+		})
+	}
+}
+
+// TestGroupThatIsReadWronglyOnce: a group is not given up, and its pages with it, for a fault on the way from the disk, nor is anything left behind
+// where it is dropped.
+func TestGroupThatIsReadWronglyOnce(t *testing.T) {
+	w, ffs, _ := failing(t)
+	w.Apply(nil, put("old", names(0, 300)...), layout.ApplyOptions{})
+	group := blobs(t, w, segment.KindInner)[0]
+	flip := func() {
+		w.Root = w.Reload()
+		ffs.Set(faultfs.Rule{Ops: faultfs.Ops(faultfs.OpReadAt), Name: segment.FileName(group.Segment), Fault: faultfs.FlipBit, Bit: 300})
+	}
+	flip()
+	w.Apply(nil, put("new", names(5, 9)...), layout.ApplyOptions{})
+	if ffs.Triggered() == 0 {
+		t.Fatal("nothing was read wrongly")
+	}
+	ffs.Set()
+	holds(t, w)
+	group = blobs(t, w, segment.KindInner)[0]
+	flip()
+	w.Apply([]layout.Range{{}}, put("new", "new"), layout.ApplyOptions{})
+	ffs.Set()
+	holds(t, w)
+}

@@ -20,6 +20,9 @@ func (h *Hash) Free(ctx context.Context, r layout.Root, w *segment.Writer) error
 	if a.failed != nil {
 		return a.failed
 	}
+	if hr.freed.Swap(true) {
+		a.out.memory = 0 // the round that freed it before has failed
+	}
 	a.root.replaced.Store(&a.out)
 	a.root.retire()
 	return nil
@@ -35,7 +38,7 @@ func (a *applier) clear() error {
 		if err := a.ctx.Err(); err != nil {
 			return err
 		}
-		b, err := old.load(&a.buf, g)
+		b, err := a.loadGroup(g)
 		a.freeGroup(group)
 		if err := a.passOver(err); err != nil {
 			return err
@@ -60,6 +63,9 @@ func (a *applier) dropPage(b *body, q uint64) error {
 		return nil
 	}
 	err := a.root.entries(&a.m, b, q)
+	if errors.Is(err, corrupt.Err) { // as loadGroup does
+		err = a.root.entries(&a.m, b, q)
+	}
 	a.freePage(b, i)
 	if err := a.passOver(err); err != nil {
 		return err

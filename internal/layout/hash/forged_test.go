@@ -380,3 +380,44 @@ func TestRootThatSaysTooFewOrTooMany(t *testing.T) {
 		})
 	}
 }
+
+// TestRecordThatManyEntriesReferTo: an index page of which many entries refer to one and the same record is damaged. A walk would gather that
+// as often as it is referred to, and who asks for another key of the hash would read it as often.
+func TestRecordThatManyEntriesReferTo(t *testing.T) {
+	for _, deltas := range []bool{false, true} {
+		w := layouttest.NewWorld(t, config(), 1, 0, 0)
+		w.Env.Damaged, w.Env.Dropped = func(error) {}, func(error) {}
+		w.Apply(nil, put("old", names(0, 300)...), layout.ApplyOptions{})
+		key := "name000007"
+		forgePage(t, w, 0, func(depth int, list []entry) []byte {
+			var out []entry
+			for _, e := range list {
+				out = append(out, e)
+				for n := 0; n < 100 && e.hash == keyHash(key)&keptBits; n++ {
+					out = append(out, e)
+				}
+			}
+			return new(imager).append(nil, depth, 0, out)
+		})
+		if deltas {
+			w.Apply(nil, put("new", names(100, 103)...), layout.ApplyOptions{})
+		}
+		w.Root = w.Reload()
+		c := w.Root.NewCursor()
+		for ok := c.First(); ok; ok = c.Next() {
+		}
+		if !errors.Is(c.Err(), corrupt.Err) {
+			t.Errorf("a walk: %v", c.Err())
+		}
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+		if found := reports(t, w, w.Root); len(found) == 0 || len(found) > 2 {
+			t.Errorf("%d reports of one page", len(found))
+		}
+		if _, _, err := get(t, w, w.Root, key); !errors.Is(err, corrupt.Err) {
+			t.Errorf("its key: %v", err)
+		}
+		drop(t, w)
+	}
+}

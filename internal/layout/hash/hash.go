@@ -7,6 +7,7 @@ import (
 
 	"github.com/pandodb/pando/internal/cache"
 	"github.com/pandodb/pando/internal/layout"
+	"github.com/pandodb/pando/internal/segment"
 )
 
 // Hash is the layout. One serves all keyspaces of a database.
@@ -83,12 +84,22 @@ func (h *Hash) reader() *reader {
 
 // retire takes the pages out of the cache that the root replaced. Readers of the old root read them from the disk.
 func (r *root) retire() {
+	r.give(nil)
+}
+
+// give is retire, but leaves the memory of groups to be counted to an Apply which goes on with the writer that has made r: nobody has seen that
+// root, nor will anybody when the round that makes several of them fails.
+func (r *root) give(w *segment.Writer) (memory int64) {
 	old := r.replaced.Swap(nil)
 	if old == nil {
-		return
+		return 0
 	}
-	r.env.Inner.Add(old.memory)
 	for _, h := range old.handles {
 		r.env.Cache.Drop(cache.Handle(h))
 	}
+	if old.by != nil && old.by == w {
+		return old.memory
+	}
+	r.env.Inner.Add(old.memory)
+	return 0
 }

@@ -252,9 +252,14 @@ func (p image) checkHead(depth int, number uint64) error {
 
 // check tells what makes no sense in the entries of an image whose head was checked, or returns nil: then changes can be merged into it.
 func (p image) check() error {
-	last := uint64(0)
+	last, alike, most := uint64(0), 0, 0
 	for i := range p.len() {
 		hash := p.hash(i)
+		if hash != last {
+			alike = 0
+		}
+		alike++
+		most = max(most, alike)
 		if hash < last || pageOf(hash, p.depth()) != p.page() {
 			return fmt.Errorf("entry %d of page %d has the hash %016x, after %016x", i, p.page(), hash, last)
 		}
@@ -262,6 +267,9 @@ func (p image) check() error {
 			return fmt.Errorf("entry %d of page %d is in a segment that the page does not have", i, p.page())
 		}
 		last = hash
+	}
+	if most > fewAlike {
+		return lieApart(p.len(), p.hash, func(i int) segment.Piece { return p.entry(i).at })
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package hash
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -82,6 +83,68 @@ func TestGroupsAreCounted(t *testing.T) {
 		if n := w.Env.Inner.Load(); n != 0 {
 			t.Errorf("%d bytes of groups are counted when all are freed", n)
 		}
+	}
+}
+
+// TestGroupsThatAreFreedAgainAreCountedOnce: a table that is dropped is freed by each round of settling until one of them succeeds.
+func TestGroupsThatAreFreedAgainAreCountedOnce(t *testing.T) {
+	w := layouttest.NewWorld(t, config(), 1, 4<<20, 0)
+	w.Apply(nil, put("old", names(0, 3000)...), layout.ApplyOptions{})
+	w.Layout.Published(w.Root)
+	w.Env.Inner.Add(1000) // of others
+	for range 3 {
+		writer := w.Env.Store.NewWriter(segment.Nodes, layouttest.Keyspace)
+		if err := w.Layout.Free(context.Background(), w.Root, writer); err != nil {
+			t.Fatal(err)
+		}
+		if err := writer.Abort(); err != nil {
+			t.Fatal(err)
+		}
+		if n := w.Env.Inner.Load(); n != 1000 {
+			t.Errorf("%d bytes are counted, 1000 are those of others", n)
+		}
+	}
+}
+
+// TestRoundsThatFailAreNotCounted: a bulk load makes one root after the other with one writer. When it fails none of them was ever there.
+func TestRoundsThatFailAreNotCounted(t *testing.T) {
+	c := config()
+	c.New = func() layout.Layout { return &Hash{most: 4, least: 1} }
+	w := layouttest.NewWorld(t, c, 1, 4<<20, 0)
+	w.Apply(nil, put("old", names(0, 1000)...), layout.ApplyOptions{})
+	w.Layout.Published(w.Root)
+	readAll(t, w, w.Root)
+	writer, root := w.Env.Store.NewWriter(segment.Nodes, layouttest.Keyspace), w.Root
+	for i := range 5 {
+		var err error
+		changes := put("lost", names(i*1000, (i+2)*1000)...)
+		if root, err = w.Layout.Apply(context.Background(), root, nil, &layout.SliceChanges{Changes: changes}, writer, layout.ApplyOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := writer.Abort(); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := w.Env.Inner.Load(), groupMemory(t, w.Root); got != want {
+		t.Errorf("%d bytes of groups are counted, there are %d", got, want)
+	}
+}
+
+// TestPagesComeIntoTheCacheAfterARoundThatFailed: while another root is made of one its readers bring nothing into the cache. When that comes to
+// nothing they do again.
+func TestPagesComeIntoTheCacheAfterARoundThatFailed(t *testing.T) {
+	w := layouttest.NewWorld(t, config(), 1, 16<<20, 0)
+	w.Apply(nil, put("old", names(0, 3000)...), layout.ApplyOptions{})
+	w.Root = w.Reload()
+	writer := w.Env.Store.NewWriter(segment.Nodes, layouttest.Keyspace)
+	_, err := w.Layout.Apply(context.Background(), w.Root, nil, &layout.SliceChanges{Changes: put("lost", "a", "b")}, writer, layout.ApplyOptions{})
+	if err := errors.Join(err, writer.Abort()); err != nil {
+		t.Fatal(err)
+	}
+	before := w.Env.Cache.Stats().Inserts
+	readAll(t, w, w.Root)
+	if n := w.Env.Cache.Stats().Inserts - before; n != int64(1)<<w.Root.(*root).depth {
+		t.Errorf("%d pages have come into the cache of 2^%d", n, w.Root.(*root).depth)
 	}
 }
 

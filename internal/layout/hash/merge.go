@@ -332,6 +332,10 @@ func (p *pageWriter) replaced(key []byte) bool {
 	return p.a.s.Record.Kind == record.Tombstone
 }
 
+// hidesNothing reports whether a record that has expired may go: behind the newest one of its key there may be others in an open slot, which would
+// come back.
+func (p *pageWriter) hidesNothing() bool { return p.settles || !p.t.open }
+
 // moving is the segment of entries whose records are being written anew.
 const moving = 1<<32 - 1
 
@@ -349,7 +353,7 @@ func (p *pageWriter) read(e entry, victim bool) (stays, moved bool, err error) {
 		a.tellDamage(err) // it stays where it lies, and keeps its segment
 		return true, false, nil
 	}
-	if p.settles && p.replaced(key) || a.inRange(key) || a.s.Record.Expired(a.o.Now) {
+	if p.settles && p.replaced(key) || a.inRange(key) || p.hidesNothing() && a.s.Record.Expired(a.o.Now) {
 		a.w.Free(e.at.Pointer())
 		return false, false, a.bury(&a.s.Record)
 	}

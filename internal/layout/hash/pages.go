@@ -3,6 +3,7 @@ package hash
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/pandodb/pando/internal/corrupt"
 	"github.com/pandodb/pando/internal/segment"
@@ -148,5 +149,10 @@ func (r *root) lookUp(m *reader, b *body, q, hash uint64) error {
 	}
 	p, err := r.readBase(m, t, q)
 	m.take(p, hash)
+	if err == nil && len(m.found) > fewAlike {
+		if damage := apart(slices.Clone(m.found)); damage != nil {
+			m.found, err = m.found[:0], r.badBlob(t.base, damage)
+		}
+	}
 	return err
 }

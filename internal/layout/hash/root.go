@@ -25,13 +25,16 @@ type root struct {
 	apart    bool
 	expiry   uint64
 	replaced atomic.Pointer[replaced]
-	leaving  atomic.Bool // another root is being made of this one: what readers of this one bring into the cache would soon be in the way
+	freed    atomic.Bool // its groups are not counted any more
+	// leaving is who makes another root of this one, or has: what readers of this one bring into the cache would soon be in the way.
+	leaving atomic.Pointer[segment.Writer]
 }
 
 // replaced is what changes when nobody new sees the predecessor of a root.
 type replaced struct {
-	handles []uint64 // of pages that only the predecessor used
-	memory  int64    // that groups take more than before
+	by      *segment.Writer // of the Apply
+	handles []uint64        // of pages that only the predecessor used
+	memory  int64           // that groups take more than before
 }
 
 // group is a stretch of slots. Its body is read when it is first asked for, and stays.
@@ -212,7 +215,7 @@ func (r *root) remember(b *body, i int, p image) {
 // worthKeeping reports whether a page that is not in the cache should be brought there: every one as long as all of them fit, if others are
 // like this one, and else those that are asked for again and again.
 func (r *root) worthKeeping(t *slot) bool {
-	if r.leaving.Load() {
+	if w := r.leaving.Load(); w != nil && !w.Aborted() {
 		return false
 	}
 	return r.resident(t) < r.env.Cache.Limit()/10*9 || r.env.Cache.Admit(t.name())

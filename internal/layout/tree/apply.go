@@ -65,8 +65,8 @@ func (t *Tree) Apply(ctx context.Context, r layout.Root, ranges []layout.Range, 
 	if !ok {
 		return nil, fmt.Errorf("apply to a tree: root is a %T", r)
 	}
-	tr.retire()
 	a := &applier{ctx: ctx, root: tr, w: w, o: defaults(o), ranges: ranges, renew: o.Rewrite != nil}
+	a.out = replaced{by: w, nodes: tr.give(w)}
 	for i := range a.levels {
 		a.levels[i].a, a.levels[i].level = a, i
 	}
@@ -75,6 +75,9 @@ func (t *Tree) Apply(ctx context.Context, r layout.Root, ranges []layout.Range, 
 	next, err := a.run()
 	if err != nil {
 		return nil, fmt.Errorf("apply to tree of keyspace %d: %w", tr.keyspace, err)
+	}
+	if next == tr && len(a.out.nodes) > 0 {
+		tr.replaced.Store(&a.out) // as it was
 	}
 	return next, nil
 }
@@ -197,7 +200,7 @@ func (a *applier) newRoot(e *entry) (*root, error) {
 // the node itself, when nothing in it changed.
 func (a *applier) inner(n *node, lo, hi []byte) (changed bool, err error) {
 	if a.covered(lo, hi) && !a.input.below(hi) {
-		return true, a.dropNode(n)
+		return true, a.dropNode(n, lo, hi)
 	}
 	b, err := a.loadNode(n, lo, hi)
 	if err != nil {

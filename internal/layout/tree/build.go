@@ -222,7 +222,7 @@ func (a *applier) writeWith(codec segment.Codec, kind segment.Kind, raw []byte) 
 
 // adopt makes the node for a body just written. It stays in memory unless a large Apply would fill the memory with nodes.
 func (a *applier) adopt(p segment.Pointer, b *body) *node {
-	n := &node{ptr: p, level: b.level}
+	n := &node{ptr: p, level: b.level, maker: a.w}
 	n.remember(b)
 	bound := a.root.env.InnerBytes
 	if b.level == 0 {

@@ -182,6 +182,10 @@ func (c *cursor) load(n *node) (*body, error) {
 func (c *cursor) down(n *node, choose func(b *body) int) bool {
 	for {
 		b, err := c.load(n)
+		if err == nil {
+			lo, hi := c.bounds()
+			err = c.r.within(n, b, lo, hi)
+		}
 		if err != nil {
 			return c.fail(err)
 		}
@@ -192,6 +196,14 @@ func (c *cursor) down(n *node, choose func(b *body) int) bool {
 		}
 		n = b.children[i]
 	}
+}
+
+// bounds returns between which keys those of the node must lie to which the path leads.
+func (c *cursor) bounds() (lo, hi []byte) {
+	for i := range c.path {
+		lo, hi = c.path[i].b.bounds(c.path[i].i, lo, hi)
+	}
+	return lo, hi
 }
 
 // sideways moves the path to the next leaf, or with back to the previous one.

@@ -103,7 +103,7 @@ func (a *applier) besideNode(n *node, lo, hi []byte, damage error) (changed bool
 		return a.inner(n, lo, hi)
 	}
 	if a.covered(lo, hi) {
-		if err := a.dropNode(n); err != nil {
+		if err := a.dropNode(n, lo, hi); err != nil {
 			return true, err
 		}
 		a.batch.fill(&a.input, hi, batchLeaves*a.o.LeafBytes)

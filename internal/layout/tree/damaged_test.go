@@ -12,6 +12,7 @@ import (
 	"github.com/pandodb/pando/internal/layout/layouttest"
 	"github.com/pandodb/pando/internal/record"
 	"github.com/pandodb/pando/internal/segment"
+	"github.com/pandodb/pando/vfs/faultfs"
 )
 
 // spoilSome damages some blobs under the root, and returns how to undo that.
@@ -158,5 +159,30 @@ func TestChangesBesideDamage(t *testing.T) {
 	}
 	if told == 0 {
 		t.Error("nobody was told of damage")
+	}
+}
+
+// TestNodeThatIsReadWronglyOnceIsDropped: what lies below a node is freed with it, though it was read wrongly once, as on a faulty way from the
+// disk. Nobody would find it again, and it would keep its segments for ever.
+func TestNodeThatIsReadWronglyOnceIsDropped(t *testing.T) {
+	w := layouttest.NewWorld(t, config(), 1, 0, 0)
+	ffs := faultfs.New(w.FS)
+	store, err := segment.Open(segment.Options{FS: ffs, Dir: "db"}, nil, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	w.Env.Store, w.Env.Dropped = store, func(error) {}
+	w.Apply(nil, rows(0, 400, 1), layout.ApplyOptions{LeafBytes: 300})
+	ffs.Set(faultfs.Rule{Ops: faultfs.Ops(faultfs.OpReadAt), Fault: faultfs.FlipBit, Bit: 300})
+	writer := store.NewWriter(segment.Nodes, layouttest.Keyspace)
+	if err := w.Layout.Free(t.Context(), w.Reload(), writer); err != nil || ffs.Triggered() == 0 {
+		t.Fatalf("%v, %d reads were wrong", err, ffs.Triggered())
+	}
+	writer.Commit()
+	for _, s := range store.Segments() {
+		if s.Live != 0 {
+			t.Errorf("segment %d has %d live bytes", s.ID, s.Live)
+		}
 	}
 }

@@ -90,22 +90,31 @@ func (r *root) passOver(err error) error {
 	return nil
 }
 
-// dropNode frees all that is under a node.
-func (a *applier) dropNode(n *node) error {
+// dropNode frees all that is under a node, whose keys must lie in [lo, hi).
+func (a *applier) dropNode(n *node, lo, hi []byte) error {
 	if err := a.ctx.Err(); err != nil {
 		return err
 	}
-	a.free(n.ptr)
 	b := n.body.Load()
 	if b == nil {
 		var err error
-		if b, err = a.root.readNode(&a.s, n.ptr, n.level); err != nil {
+		b, err = a.root.readNode(&a.s, n.ptr, n.level)
+		if errors.Is(err, corrupt.Err) { // what failed once may be a fault of the way from the disk
+			b, err = a.root.readNode(&a.s, n.ptr, n.level)
+		}
+		if err != nil {
+			a.free(n.ptr)
 			return a.root.passOver(err)
 		}
 	}
+	if err := a.root.within(n, b, lo, hi); err != nil {
+		return a.root.passOver(err) // what lies there may be another's
+	}
+	a.free(n.ptr)
 	if b.level > 0 {
-		for _, child := range b.children {
-			if err := a.dropNode(child); err != nil && !a.goOn(err) {
+		for i, child := range b.children {
+			clo, chi := b.bounds(i, lo, hi)
+			if err := a.dropNode(child, clo, chi); err != nil && !a.goOn(err) {
 				return err
 			}
 		}

@@ -315,24 +315,7 @@ func TestNodeThatMakesNoSense(t *testing.T) {
 // range, so that the second child is refused.
 func TestNodesThatShareChildrenAreRefused(t *testing.T) {
 	w := layouttest.NewWorld(t, config(), 1, 1<<20, 0)
-	var none page.Builder
-	child := w.Forge(segment.KindLeaf, none.Append(nil))
-	const levels = 30
-	for level := range levels {
-		b := &body{level: level, keys: []byte("m")}
-		b.allot(2)
-		b.ends[1] = 1
-		for i := range b.slots {
-			b.slots[i] = slot{ptr: child, filter: noFilter}
-			b.counts[i].Store(1 | openCount)
-		}
-		b.index()
-		child = w.Forge(segment.KindInner, appendNode(nil, b))
-	}
-	r, err := w.Layout.Load(w.Env, layouttest.Keyspace, appendRoot(nil, rootInfo{ptr: child, level: levels - 1, count: 1 | openCount}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := sharedChildren(t, w, 30)
 	found := 0
 	if err := w.Layout.Check(t.Context(), r, func(error) { found++ }); err != nil || found == 0 {
 		t.Errorf("Check reports %d damages, and returns %v", found, err)
@@ -349,5 +332,64 @@ func TestNodesThatShareChildrenAreRefused(t *testing.T) {
 	}
 	if _, err := r.Count(nil, nil, 0); !errors.Is(err, corrupt.Err) {
 		t.Errorf("Count: %v", err)
+	}
+}
+
+// sharedChildren is a root over so many levels of nodes, both children of each of which are the same.
+func sharedChildren(t *testing.T, w *layouttest.World, levels int) layout.Root {
+	t.Helper()
+	var none page.Builder
+	child := w.Forge(segment.KindLeaf, none.Append(nil))
+	for level := range levels {
+		b := &body{level: level, keys: []byte("m")}
+		b.allot(2)
+		b.ends[1] = 1
+		for i := range b.slots {
+			b.slots[i] = slot{ptr: child, filter: noFilter}
+			b.counts[i].Store(1 | openCount)
+		}
+		b.index()
+		child = w.Forge(segment.KindInner, appendNode(nil, b))
+	}
+	r, err := w.Layout.Load(w.Env, layouttest.Keyspace, appendRoot(nil, rootInfo{ptr: child, level: levels - 1, count: 1 | openCount}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// Who drops such nodes, or walks over them, refuses them too. There are few enough levels for this test to end where they are not.
+func TestNodesThatShareChildrenAreNotDroppedAgainAndAgain(t *testing.T) {
+	w := layouttest.NewWorld(t, config(), 1, 1<<20, 0)
+	told := 0
+	w.Env.Dropped = func(err error) {
+		if told++; !errors.Is(err, corrupt.Err) {
+			t.Error(err)
+		}
+	}
+	const levels = 12
+	r := sharedChildren(t, w, levels)
+	for name, drop := range map[string]func(writer *segment.Writer) error{
+		"Free": func(writer *segment.Writer) error { return w.Layout.Free(t.Context(), r, writer) },
+		"a range": func(writer *segment.Writer) error {
+			_, err := w.Layout.Apply(t.Context(), r, []layout.Range{{}}, nil, writer, layout.ApplyOptions{})
+			return err
+		},
+	} {
+		told = 0
+		writer := w.Env.Store.NewWriter(segment.Nodes, layouttest.Keyspace)
+		if err := errors.Join(drop(writer), writer.Abort()); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if told == 0 || told > 2*levels {
+			t.Errorf("%s: somebody was told of damage %d times", name, told)
+		}
+	}
+	c := r.NewCursor()
+	defer c.Close()
+	for what, move := range map[string]func() bool{"First": c.First, "Last": c.Last, "SeekGE": func() bool { return c.SeekGE([]byte("a")) }} {
+		if move() || !errors.Is(c.Err(), corrupt.Err) {
+			t.Errorf("%s: %v", what, c.Err())
+		}
 	}
 }

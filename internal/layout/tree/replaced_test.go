@@ -7,6 +7,7 @@ import (
 	"github.com/pandodb/pando/internal/layout"
 	"github.com/pandodb/pando/internal/layout/layouttest"
 	"github.com/pandodb/pando/internal/record"
+	"github.com/pandodb/pando/internal/segment"
 )
 
 // A checkpoint that touches every leaf of large records keeps their pages in the cache, not those of the old tree beside them. The old
@@ -118,5 +119,40 @@ func TestPagesThatNobodyReadsAreReplaced(t *testing.T) {
 		if after := w.Env.Cache.Stats(); after.Pages != before.Pages {
 			t.Errorf("read %v: %d pages when the new tree is published, %d before", read, after.Pages, before.Pages)
 		}
+	}
+}
+
+// A bulk load makes one root after the other with one writer. When it fails none of them was ever there, and the nodes of the one that stays
+// give way to others as before.
+func TestNodesStayEvictableWhenALoadFails(t *testing.T) {
+	w := layouttest.NewWorld(t, config(), 1, 1<<20, 0)
+	o := layout.ApplyOptions{LeafBytes: 300, Fanout: 8}
+	w.Apply(nil, rows(0, 3000, 1), o)
+	w.Layout.Published(w.Root)
+	writer, r := w.Env.Store.NewWriter(segment.Nodes, layouttest.Keyspace), w.Root
+	for i := range 4 {
+		var err error
+		changes := &layout.SliceChanges{Changes: rows(i*500, 3000, 7)}
+		if r, err = w.Layout.Apply(t.Context(), r, nil, changes, writer, o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := writer.Abort(); err != nil {
+		t.Fatal(err)
+	}
+	var look func(n *node) (resident, seats int)
+	look = func(n *node) (resident, seats int) {
+		b := n.body.Load()
+		if n.level == 0 && b != nil {
+			return 1, min(n.seat, 1)
+		}
+		for _, child := range b.children {
+			r, s := look(child)
+			resident, seats = resident+r, seats+s
+		}
+		return resident, seats
+	}
+	if resident, seats := look(w.Root.(*root).node); resident < 10 || seats != resident {
+		t.Errorf("of %d nodes in memory %d can be evicted", resident, seats)
 	}
 }

@@ -25,22 +25,32 @@ type root struct {
 }
 
 type replaced struct {
+	by     *segment.Writer // of the Apply
 	leaves []step
 	nodes  []*node
 }
 
 // retire gives up what only the predecessor used.
-func (r *root) retire() {
+func (r *root) retire() { r.give(nil) }
+
+// give is retire for an Apply, which may go on with the writer that has made r. Nobody has seen that root then, nor will anybody when the round
+// that makes several of them fails: so nodes that w has not made, which the root in force has, are left to the next one.
+func (r *root) give(w *segment.Writer) (kept []*node) {
 	old := r.replaced.Swap(nil)
 	if old == nil {
-		return
+		return nil
 	}
 	for _, l := range old.leaves {
 		dropPage(r.env, l.b.handles[l.i].Load()) // readers may have brought one in since
 	}
 	for _, n := range old.nodes {
-		r.tree.ring.leave(r.env, n)
+		if old.by == w && n.maker != w {
+			kept = append(kept, n)
+		} else {
+			r.tree.ring.leave(r.env, n)
+		}
 	}
+	return kept
 }
 
 // MayHide implements layout.Root.

@@ -17,7 +17,7 @@ func (t *Tree) Free(ctx context.Context, r layout.Root, w *segment.Writer) error
 		return nil
 	}
 	a := &applier{ctx: ctx, root: tr, w: w, o: defaults(layout.ApplyOptions{})}
-	if err := a.dropNode(tr.node); err != nil {
+	if err := a.dropNode(tr.node, nil, nil); err != nil {
 		return err
 	}
 	if a.failed != nil {
