@@ -89,7 +89,10 @@ func (e *Engine) renewLog() error {
 	var enc command.Encoder
 	enc.Clock(e.Now())
 	if _, err := e.log.Append(e.lastSeq+1, enc.Payload()); err != nil {
-		return e.appendFailed(err)
+		if err = e.appendFailed(err); isDiskFull(err) && e.failure.Load() == nil {
+			return nil // it can stay as it is
+		}
+		return err
 	}
 	e.lastSeq++
 	if err := e.syncLog(); err != nil {
