@@ -60,8 +60,25 @@ func (e *Engine) finish() error {
 	return e.giveLogBack()
 }
 
+// storeTwice makes both root slots lead to what has settled, where the log does not tell of all that the other one lacks: a bulk load, or
+// everything where there is no log. Else damage to one slot would bring an older state back, without a word. Everything is settled, and the
+// caller leads and keeps others from settling.
+func (e *Engine) storeTwice() error {
+	if !e.unlogged || !e.root.Alone() {
+		return nil
+	}
+	if err := e.root.Store(e.root.Current()); err != nil {
+		return e.fail(err)
+	}
+	e.unlogged = false
+	return nil
+}
+
 // giveLogBack leaves the log as small as it gets: everything has settled.
 func (e *Engine) giveLogBack() error {
+	if err := e.storeTwice(); err != nil {
+		return err
+	}
 	if e.log == nil {
 		return nil
 	}

@@ -429,6 +429,7 @@ func (e *Engine) recover(slot root.Slot, roots []layout.Root) error {
 
 // startWriting takes in what a crash left and, in the Bench profile, puts the log away.
 func (e *Engine) startWriting() error {
+	e.unlogged = !e.orderly() // the last thing before a crash may have been a bulk load
 	for _, o := range e.store.Orphans() {
 		if err := e.store.Adopt(o.ID); err != nil {
 			return fmt.Errorf("segment %d: %w", o.ID, err)
