@@ -418,6 +418,10 @@ func (e *Engine) recover(slot root.Slot, roots []layout.Root) error {
 	if e.o.ReadOnly {
 		return nil
 	}
+	// Files that waited to be used again when there was a kill look like log that is kept.
+	if err := log.Recycle(from); err != nil {
+		e.o.Logger.Warn("log is not recycled", "error", err)
+	}
 	if len(e.current.Load().Tables) > 1 {
 		// Where the records of each memtable end in the log is not known, but where all of them do is. They settle as one.
 		if err := e.freeze(0, 0); err != nil {
