@@ -61,6 +61,9 @@ func (a *album) onCall(op faultfs.Op, name string) error {
 	}
 	m.image.SetCapacity(0)
 	m.most, _, _ = a.l.now()
+	if a.rng.IntN(2) == 0 {
+		writeBack(a.base, a.rng)
+	}
 	if len(a.moments) < 12 {
 		a.moments = append(a.moments, m)
 	} else {
