@@ -149,8 +149,11 @@ type fate struct {
 // The shares of what is kept: crashes that lose nearly all or nearly nothing find other mistakes than even ones.
 var shares = [...]float64{0.05, 0.3, 0.5, 0.7, 0.95}
 
-// fileShares are those of one file among others.
-var fileShares = [...]float64{0, 0, 0.1, 0.5, 0.9, 1, 1}
+// fileShare draws the share of one file among others.
+func (d *fate) fileShare() float64 {
+	all := [...]float64{0, 0, 0.1, 0.5, 0.9, 1, 1}
+	return all[d.rng.IntN(len(all))]
+}
 
 func (f *FS) newFate(policy Policy) *fate {
 	d := &fate{policy: policy, sector: int64(policy.Torn), entries: map[*directory]map[string]*node{}}

@@ -62,7 +62,7 @@ func (d *fate) sectors(c *content) func(off int64) bool {
 	if d.policy.Reordered {
 		share := d.content
 		if d.apart {
-			share = fileShares[d.rng.IntN(len(fileShares))]
+			share = d.fileShare()
 		}
 		return func(int64) bool { return d.rng.Float64() < share }
 	}
