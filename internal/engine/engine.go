@@ -114,7 +114,7 @@ type Engine struct {
 	settledSeq     atomic.Uint64   // everything up to it is in the roots
 	catalogue      *root.Catalogue // while opening
 	dictionaries   []dictionary
-	lastDictionary uint16 // the highest number given in this run; under settling
+	lastDictionary uint16 // the highest number given in this run, or found by it; under settling
 	drained        bool   // the current view is given up; on mu
 
 	values        valueHolds

@@ -376,6 +376,7 @@ func (e *Engine) loadDictionary(d root.Dictionary) error {
 		return fmt.Errorf("compression dictionary %d: %w", d.ID, err)
 	}
 	e.dictionaries = append(e.dictionaries, dictionary{d, header.Keyspace})
+	e.lastDictionary = max(e.lastDictionary, d.ID) // readers may need it for longer than the catalogue lists it
 	return nil
 }
 
