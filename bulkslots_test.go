@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/pandodb/pando/vfs/memfs"
 )
@@ -84,4 +86,65 @@ func TestFeedBesideBatchesWhoseFilesHaveGone(t *testing.T) {
 		}
 	}
 	must(t, db.Close())
+}
+
+// Close, and a pause, leave a batch larger than memory in both root slots: whichever is damaged later, the batch is there. Once it was in one
+// of them alone, and without that one the database opened as it was before the batch.
+func TestLargeBatchOutlivesItsRootSlotAfterAPause(t *testing.T) {
+	const n = 3000
+	fill := func(db *DB) error {
+		b := db.NewBatch()
+		for i := range n {
+			must(t, b.Put(fmt.Appendf(nil, "%06d", i), make([]byte, 100)))
+		}
+		return db.Write(b)
+	}
+	for what, leave := range map[string]func(t *testing.T, fsys *memfs.FS, db *DB) *memfs.FS{
+		"Close": func(t *testing.T, fsys *memfs.FS, db *DB) *memfs.FS {
+			must(t, db.Close())
+			return fsys
+		},
+		"a pause": func(t *testing.T, fsys *memfs.FS, db *DB) *memfs.FS {
+			time.Sleep(31 * time.Second)
+			synctest.Wait()
+			return fsys.CrashImage(memfs.Policy{})
+		},
+		"a kill, and Close of the next one": func(t *testing.T, fsys *memfs.FS, db *DB) *memfs.FS {
+			image := fsys.KillImage()
+			next, err := Open("db", &Options{FS: image, MemoryBytes: 1 << 20, Profile: db.e.Metrics().Profile})
+			must(t, err)
+			must(t, next.Close())
+			return image
+		},
+	} {
+		for _, profile := range []Profile{Durable, Bench} {
+			if what == "a pause" && profile == Bench {
+				continue // which promises nothing of pauses
+			}
+			synctest.Test(t, func(t *testing.T) {
+				fsys := memfs.New()
+				db := openMem(t, fsys, Options{Profile: profile})
+				must(t, db.Put([]byte("first"), nil))
+				must(t, db.Checkpoint(t.Context()))
+				must(t, fill(db))
+				left := leave(t, fsys, db)
+				for slot := range int64(2) {
+					image := left.KillImage()
+					f, err := image.OpenReadWrite("db/ROOT")
+					must(t, err)
+					_, err = f.WriteAt(make([]byte, 64), slot*4096+20)
+					must(t, errors.Join(err, f.Close()))
+					damaged, err := Open("db", &Options{FS: image, MemoryBytes: 1 << 20, Profile: profile})
+					if err != nil {
+						wantErr(t, fmt.Sprintf("%v, %s, slot %d", profile, what, slot), err, ErrCorrupt)
+						continue
+					}
+					if count, err := damaged.Count([]byte("0"), []byte("a")); err != nil || count != n {
+						t.Errorf("%v, %s, slot %d damaged: %d of %d records, %v", profile, what, slot, count, n, err)
+					}
+					must(t, damaged.Close())
+				}
+			})
+		}
+	}
 }

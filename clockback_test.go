@@ -108,3 +108,30 @@ func TestWhatACountLeavesOutStaysExpired(t *testing.T) {
 		}
 	}
 }
+
+// The moment up to which time was acted upon is kept also where there was no space for it at first.
+func TestWhatHasExpiredOnAFullDiskStaysExpired(t *testing.T) {
+	var image *memfs.FS
+	synctest.Test(t, func(t *testing.T) {
+		fsys := memfs.New()
+		db := openMem(t, fsys, Options{})
+		must(t, db.Default().PutExpiring([]byte("expired"), []byte("v"), time.Now().Add(10*time.Second)))
+		must(t, db.Checkpoint(t.Context()))
+		time.Sleep(5 * time.Second) // the next record begins a file of the log
+		fsys.SetCapacity(1)
+		time.Sleep(20 * time.Second)
+		_, err := db.Get([]byte("expired"))
+		wantErr(t, "expired", err, ErrNotFound)
+		time.Sleep(3 * time.Second)
+		fsys.SetCapacity(0)
+		time.Sleep(3 * time.Second) // the mark of the clock is written, and synced
+		synctest.Wait()
+		image = fsys.CrashImage(memfs.Policy{})
+	})
+	synctest.Test(t, func(t *testing.T) { // time begins anew
+		db := openMem(t, image, Options{})
+		if _, err := db.Get([]byte("expired")); !errors.Is(err, ErrNotFound) {
+			t.Errorf("what had expired is back: %v", err)
+		}
+	})
+}

@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"runtime"
 	"testing"
+
+	"github.com/pandodb/pando/vfs/memfs"
 )
 
 // heapBytes is how much memory of the Go heap is in use.
@@ -78,5 +80,40 @@ func TestMemoryDoesNotGrowWithTheNumberOfCompactions(t *testing.T) {
 		must(t, s.Close())
 	}
 	must(t, db.Checkpoint(ctx)) // now the views of before are gone, too
+	noDamage(t, db)
+}
+
+// A dictionary that only a snapshot still reads keeps its number, also when it is of an earlier run of the program. The next Compact once took
+// that number for another dictionary, and failed as long as the snapshot was open.
+func TestDictionaryOfAnEarlierRunThatASnapshotReads(t *testing.T) {
+	fsys, zstd := memfs.New(), Zstd
+	db := openMem(t, fsys, Options{})
+	fill := func(db *DB, name string) *Keyspace {
+		k, err := db.Keyspace(name, &KeyspaceOptions{Compression: &zstd})
+		must(t, err)
+		fillWords(t, k, 8000)
+		must(t, db.Compact(t.Context(), CompactOptions{}))
+		if k.ks.DictionaryID() == 0 {
+			t.Fatalf("%s has no dictionary", name)
+		}
+		return k
+	}
+	fill(db, "first")
+	must(t, db.Close())
+	db = openMem(t, fsys, Options{})
+	first, err := db.Keyspace("first", nil)
+	must(t, err)
+	snap := db.Snapshot()
+	must(t, db.DropKeyspace("first"))
+	must(t, db.Checkpoint(t.Context()))
+	fill(db, "second")
+	pairs := 0
+	for range snap.In(first).Range(nil, nil) {
+		pairs++
+	}
+	if pairs != 8000 || snap.Err() != nil {
+		t.Errorf("the snapshot shows %d pairs, %v", pairs, snap.Err())
+	}
+	must(t, snap.Close())
 	noDamage(t, db)
 }

@@ -131,6 +131,7 @@ func (e *Engine) load(spilled *Spill, first, last uint64) error {
 	e.floor = last // open optimistic transactions cannot be checked against what passed no memtable
 	e.mu.Unlock()
 	s.publish()
+	e.unlogged = true
 	e.counters.checkpoints.Add(1)
 	return nil
 }
@@ -138,6 +139,7 @@ func (e *Engine) load(spilled *Spill, first, last uint64) error {
 // loadOnce does all of load but to show the new roots to readers. The log hears of it when all that takes much space has been written: a
 // load that finds the disk full has hardly ever left a trace there.
 func (e *Engine) loadOnce(spilled *Spill, first, last uint64) (*settlement, error) {
+	before := e.store.Segments()
 	s := e.newSettlement(context.Background(), e.current.Load(), nil, work{})
 	s.seq = last
 	s.keyspaces, s.next = e.keyspaces.at(last)
@@ -150,6 +152,9 @@ func (e *Engine) loadOnce(spilled *Spill, first, last uint64) (*settlement, erro
 			s.through = e.log.Position()
 		}
 		err = s.store()
+	}
+	if err != nil && !spilled.taken { // no command ever gets the numbers that the values of the batch are said to be referred to by
+		e.store.LowerLastSeq(before)
 	}
 	return s, s.giveUp(err)
 }

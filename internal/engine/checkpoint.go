@@ -402,6 +402,7 @@ func (s *settlement) publish() {
 		t.ks.dictionary.Store(uint32(t.id))
 	}
 	s.advance()
+	e.unlogged = e.log == nil
 	e.settledSeq.Store(s.seq)
 	e.keyspaces.settled(s.seq)
 	e.counters.settledBytes.Add(written)

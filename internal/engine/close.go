@@ -60,8 +60,25 @@ func (e *Engine) finish() error {
 	return e.giveLogBack()
 }
 
+// storeTwice makes both root slots lead to what has settled, where the log does not tell of all that the other one lacks: a bulk load, or
+// everything where there is no log. Else damage to one slot would bring an older state back, without a word. Everything is settled, and the
+// caller leads and keeps others from settling.
+func (e *Engine) storeTwice() error {
+	if !e.unlogged || !e.root.Alone() {
+		return nil
+	}
+	if err := e.root.Store(e.root.Current()); err != nil {
+		return e.fail(err)
+	}
+	e.unlogged = false
+	return nil
+}
+
 // giveLogBack leaves the log as small as it gets: everything has settled.
 func (e *Engine) giveLogBack() error {
+	if err := e.storeTwice(); err != nil {
+		return err
+	}
 	if e.log == nil {
 		return nil
 	}
@@ -89,7 +106,10 @@ func (e *Engine) renewLog() error {
 	var enc command.Encoder
 	enc.Clock(e.Now())
 	if _, err := e.log.Append(e.lastSeq+1, enc.Payload()); err != nil {
-		return e.appendFailed(err)
+		if err = e.appendFailed(err); isDiskFull(err) && e.failure.Load() == nil {
+			return nil // it can stay as it is
+		}
+		return err
 	}
 	e.lastSeq++
 	if err := e.syncLog(); err != nil {

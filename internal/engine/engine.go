@@ -104,6 +104,7 @@ type Engine struct {
 	compacted      atomic.Uint32        // nodes in segments below it are being written anew by a compaction; 0: none is under way
 	settling       sync.Mutex           // one checkpoint, round of a compaction or backup step at a time
 	waiting        atomic.Int32         // how many wait for settling who hold up writers
+	unlogged       bool                 // the log may not tell of all that lies between the root slots; under settling
 	stuck          map[uint32]time.Time // until when the cleaner leaves a segment alone that it could not empty; under settling
 	generated      uint64               // generation of the newest view; on mu
 	progress       atomic.Uint64        // of progressWhole: how far the checkpoint that runs is
@@ -113,7 +114,7 @@ type Engine struct {
 	settledSeq     atomic.Uint64   // everything up to it is in the roots
 	catalogue      *root.Catalogue // while opening
 	dictionaries   []dictionary
-	lastDictionary uint16 // the highest number given in this run; under settling
+	lastDictionary uint16 // the highest number given in this run, or found by it; under settling
 	drained        bool   // the current view is given up; on mu
 
 	values        valueHolds

@@ -383,6 +383,7 @@ func (e *Engine) loadDictionary(d root.Dictionary) error {
 		return fmt.Errorf("compression dictionary %d: %w", d.ID, err)
 	}
 	e.dictionaries = append(e.dictionaries, dictionary{d, header.Keyspace})
+	e.lastDictionary = max(e.lastDictionary, d.ID) // readers may need it for longer than the catalogue lists it
 	return nil
 }
 
@@ -440,6 +441,10 @@ func (e *Engine) recover(slot root.Slot, roots view.Roots) error {
 		return nil
 	}
 	e.keyspaces.begin()
+	// Files that waited to be used again when there was a kill look like log that is kept.
+	if err := log.Recycle(from); err != nil {
+		e.o.Logger.Warn("log is not recycled", "error", err)
+	}
 	if len(e.current.Load().Tables) > 1 {
 		// Where the records of each memtable end in the log is not known, but where all of them do is. They settle as one.
 		if err := e.freeze(0, 0); err != nil {
@@ -451,6 +456,7 @@ func (e *Engine) recover(slot root.Slot, roots view.Roots) error {
 
 // startWriting takes in what a crash left and, in the Bench profile, puts the log away.
 func (e *Engine) startWriting() error {
+	e.unlogged = !e.orderly() // the last thing before a crash may have been a bulk load
 	for _, o := range e.store.Orphans() {
 		if err := e.store.Adopt(o.ID); err != nil {
 			return fmt.Errorf("segment %d: %w", o.ID, err)

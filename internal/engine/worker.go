@@ -283,7 +283,9 @@ func (e *Engine) keepClock() {
 	var enc command.Encoder
 	enc.Clock(high)
 	r := request{Commands: enc.Payload(), Count: 1, Sync: e.o.Profile == Durable}
-	if err := e.pipeline.Carry(&r); err == nil {
-		e.clock.written.Store(high)
+	if err := e.pipeline.Carry(&r); err != nil {
+		e.clock.used.Store(true) // what was hidden must not come back, also when there is space for the mark no sooner than later
+		return
 	}
+	e.clock.written.Store(high)
 }

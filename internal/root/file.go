@@ -35,6 +35,7 @@ type File struct {
 	current  Slot
 	place    int  // of current: 0 or 1
 	damaged  bool // as Open found it, until a Store has repaired it
+	alone    bool // no other slot than current is known to lead to the same sequence number
 	storing  bool // a Store has begun and was not found durable
 	failure  error
 }
@@ -149,6 +150,7 @@ func (f *File) load() error {
 		f.current, f.place = second, 1
 	}
 	f.damaged = err0 != nil || err1 != nil || size != fileSize
+	f.alone = err0 != nil || err1 != nil || first.Seq != second.Seq
 	return nil
 }
 
@@ -175,6 +177,13 @@ func (f *File) Damaged() bool {
 	return f.damaged
 }
 
+// Alone reports whether the slot in force is the only one that leads to its sequence number.
+func (f *File) Alone() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.alone
+}
+
 // Current returns the slot in force.
 func (f *File) Current() Slot {
 	f.mu.Lock()
@@ -198,7 +207,7 @@ func (f *File) Store(s Slot) error {
 	s.Version = Version
 	s.Generation = f.current.Generation + 1
 	place := 1 - f.place
-	f.storing = true
+	f.storing, f.alone = true, true
 	if _, err := f.file.WriteAt(appendSlot(nil, s), int64(place)*slotSize); err != nil {
 		return fmt.Errorf("store root generation %d: %w", s.Generation, err)
 	}
@@ -211,6 +220,7 @@ func (f *File) Store(s Slot) error {
 		f.failure = err
 		return fmt.Errorf("store root generation %d: sync: %w", s.Generation, err)
 	}
+	f.alone = s.Seq != f.current.Seq
 	f.current, f.place, f.storing, f.damaged = s, place, false, false
 	return nil
 }

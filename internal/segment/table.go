@@ -39,6 +39,20 @@ func (s *Store) RaiseLastSeq(newest uint32, seq uint64) {
 	}
 }
 
+// LowerLastSeq makes the highest sequence number of each segment of values what it was when Segments returned a table, or none: what was
+// to refer to them since comes to nothing. Nobody may raise them meanwhile.
+func (s *Store) LowerLastSeq(table []Info) {
+	then := make(map[uint32]uint64, len(table))
+	for _, i := range table {
+		then[i.ID] = i.LastSeq
+	}
+	for id, f := range s.files.Load().all {
+		if f.class == Values {
+			f.lastSeq.Store(then[id])
+		}
+	}
+}
+
 func (f *file) raiseSeq(seq uint64) bool {
 	for {
 		old := f.lastSeq.Load()

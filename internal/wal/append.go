@@ -279,6 +279,10 @@ func (l *Log) giveUp(written []piece, segments []*segment) error {
 	if l.Err() != nil {
 		return release(segments)
 	}
+	// The headers of those that are ready behind them lead to them, and to nothing from now on.
+	l.mu.Lock()
+	segments, l.ready = append(segments, l.ready...), nil
+	l.mu.Unlock()
 	return l.discard(segments)
 }
 

@@ -398,7 +398,15 @@ func (c *camera) onCall(op faultfs.Op, name string) error {
 	image := c.base.KillImage()
 	_, started, _ := c.r.bounds()
 	c.shots = append(c.shots, shot{image, true, n, what, memfs.Policy{}, acked, started, durable})
+	if c.rng.IntN(2) == 0 {
+		writeBack(c.base, c.rng)
+	}
 	return nil
+}
+
+// writeBack has the device take some of what it was not asked for yet, so that later images have versions of that.
+func writeBack(base *memfs.FS, rng *rand.Rand) {
+	base.WriteBack(memfs.Policy{Unsynced: memfs.Random, Seed: rng.Uint64(), Torn: 512, Reordered: rng.IntN(2) == 0})
 }
 
 // perform runs a workload to its end and tells the recorder and the camera.

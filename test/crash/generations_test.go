@@ -15,7 +15,9 @@ import (
 )
 
 func togetherOptions(profile pando.Profile) *pando.Options {
-	return &pando.Options{Profile: profile, MemoryBytes: 1 << 20, ValueThreshold: 200, SyncInterval: time.Millisecond, SyncBytes: 64 << 10}
+	return &pando.Options{
+		Profile: profile, MemoryBytes: 1 << 20, ValueThreshold: 200, SyncInterval: time.Millisecond, SyncBytes: 64 << 10, KeepChanges: 128 << 10,
+	}
 }
 
 // moment is what a crash of a life would leave, and what may be in it.
@@ -61,6 +63,9 @@ func (a *album) onCall(op faultfs.Op, name string) error {
 	}
 	m.image.SetCapacity(0)
 	m.most, _, _ = a.l.now()
+	if a.rng.IntN(2) == 0 {
+		writeBack(a.base, a.rng)
+	}
 	if len(a.moments) < 12 {
 		a.moments = append(a.moments, m)
 	} else {
@@ -120,6 +125,12 @@ func (l *ledger) goesOn(m moment, profile pando.Profile, readOnly bool) (*ledger
 		return nil, err
 	}
 	got, err := l.look(db, m.least, m.most)
+	if err == nil && !readOnly && profile != pando.Bench {
+		var spaces map[string]*pando.Keyspace
+		if spaces, err = handles(db); err == nil {
+			err = agree(db, spaces)
+		}
+	}
 	if err = errors.Join(err, db.Close()); err != nil {
 		return nil, err
 	}

@@ -150,6 +150,9 @@ func (s *storm) reopen() {
 	switch {
 	case err == nil && !s.failed:
 		s.model.settled()
+		if s.rng.IntN(3) == 0 && !s.damages() {
+			s.loseSlot()
+		}
 	case s.options.Profile == pando.Bench: // what has not settled is nowhere
 		s.model.lost()
 	}
@@ -168,20 +171,25 @@ func (s *storm) comeUp() {
 	s.findKeyspaces()
 }
 
-// cutPower opens what a power cut leaves, which ends the fault. Another one may begin.
+// cutPower opens what a power cut, or a kill, leaves, which ends the fault. Another one may begin.
 func (s *storm) cutPower() {
 	s.t.Helper()
 	policy := memfs.Policy{
 		Unsynced: []memfs.Unsynced{memfs.None, memfs.Random, memfs.Random}[s.rng.IntN(3)], Seed: s.rng.Uint64(), Torn: 512 << (3 * s.rng.IntN(2)),
 		Reordered: s.rng.IntN(2) == 0, Stale: s.rng.IntN(2) == 0,
 	}
-	image := s.base.CrashImage(policy)
-	s.note("power cut: %+v", policy)
+	image, kill := s.base.CrashImage(policy), s.rng.IntN(3) == 0
+	if kill {
+		image = s.base.KillImage()
+	}
+	s.note("power cut: %+v, or a kill: %t", policy, kill)
 	s.judge("close", s.db.Close())
 	s.noLeaks("")
 	s.plug(image)
 	s.calm()
-	s.model.lost()
+	if !kill || s.options.Profile == pando.Bench {
+		s.model.lost()
+	}
 	if s.rng.IntN(2) == 0 {
 		s.begin()
 	}

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/pandodb/pando"
@@ -29,7 +27,9 @@ var stormSteps = []struct {
 	{2, (*storm).putUnsynced},
 	{6, func(s *storm) { _ = s.checkpoint() }},
 	{2, (*storm).compact},
-	{2, func(s *storm) { s.judge("backup", s.db.Backup(ctx, fmt.Sprint("backup", s.rng.IntN(2)))) }},
+	{2, (*storm).backup},
+	{2, (*storm).savepoints},
+	{1, (*storm).writeBack},
 	{3, (*storm).snapshot},
 	{2, (*storm).makeKeyspace},
 	{2, (*storm).dropKeyspace},
@@ -207,96 +207,6 @@ func (s *storm) deleteRange() {
 	}
 }
 
-func (s *storm) batch() {
-	s.t.Helper()
-	b := s.db.NewBatch()
-	defer b.Reset()
-	type write struct {
-		space, key string
-		value      []byte
-	}
-	var writes []write
-	count := 5
-	if s.rng.IntN(6) == 0 {
-		count = 3000 // a spill file, and a bulk load
-	}
-	for range count {
-		name, ks := s.keyspace()
-		w := write{name, s.key(), s.value()}
-		w.value = w.value[:min(len(w.value), 3000)]
-		writes = append(writes, w)
-		if s.judge("put in a batch", b.In(ks).Put([]byte(w.key), w.value)) {
-			return
-		}
-	}
-	err := s.noted("write", s.db.Write(b))
-	for _, w := range writes {
-		s.model.wrote(w.space, w.key, cell{value: w.value}, err)
-	}
-}
-
-func (s *storm) transaction() {
-	s.t.Helper()
-	name, ks := s.keyspace()
-	writes, count := map[string][]byte{}, 3
-	if s.rng.IntN(8) == 0 {
-		count = 1500 // a spill file
-	}
-	for range count {
-		v := s.value()
-		writes[s.key()] = v[:min(len(v), 3000)]
-	}
-	complete := false
-	err := s.db.Update(func(tx *pando.Tx) error {
-		complete = false
-		err := change(tx.In(ks), writes)
-		complete = err == nil
-		return err
-	})
-	s.judge("transaction", err)
-	if complete {
-		s.wroteAll(name, writes, err)
-	}
-}
-
-// optimistic commits a transaction after somebody else's write.
-func (s *storm) optimistic() {
-	s.t.Helper()
-	name, ks := s.keyspace()
-	writes := map[string][]byte{s.key(): s.value(), s.key(): s.value()}
-	tx, err := s.db.Begin(true)
-	if s.judge("begin", err) {
-		return
-	}
-	if s.judge("change", change(tx.In(ks), writes)) {
-		s.judge("roll back", tx.Rollback())
-		return
-	}
-	s.put()
-	if err := tx.Commit(); !errors.Is(err, pando.ErrConflict) {
-		s.wroteAll(name, writes, s.noted("commit", err))
-	}
-}
-
-// change reads and writes in a transaction, in the order of keys.
-func change(tx *pando.Tx, writes map[string][]byte) error {
-	for _, k := range slices.Sorted(maps.Keys(writes)) {
-		if _, err := tx.Get([]byte(k)); err != nil && !errors.Is(err, pando.ErrNotFound) {
-			return err
-		}
-		if err := tx.Put([]byte(k), writes[k]); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (s *storm) wroteAll(name string, writes map[string][]byte, err error) {
-	for k, v := range writes {
-		s.model.wrote(name, k, cell{value: v}, err)
-	}
-}
-
 func (s *storm) count() {
 	s.t.Helper()
 	_, ks := s.keyspace()
@@ -329,31 +239,39 @@ func (s *storm) walk() {
 	}
 }
 
-// snapshot holds the database as it is while things go on.
+// snapshot holds the database as it is while things go on, and what it shows may be dropped.
 func (s *storm) snapshot() {
 	s.t.Helper()
+	name, ks := s.keyspace()
 	snap := s.db.Snapshot()
 	defer func() { s.judge("close a snapshot", snap.Close()) }()
 	frozen := newTable()
 	for range 40 {
 		key := s.key()
-		if c := s.model.tables[inDefault].cells(key); len(c) == 1 && c[0].expiry.IsZero() {
+		if c := s.model.tables[name].cells(key); len(c) == 1 && c[0].expiry.IsZero() {
 			frozen.possible[key] = c
 		}
 	}
-	for range 2 {
+	for i := range 2 {
 		for range 60 {
 			if !s.put() {
 				break
 			}
 		}
 		_ = s.checkpoint()
+		if i == 0 && s.rng.IntN(4) == 0 {
+			s.drop(name)
+		}
 	}
-	now := s.model.tables[inDefault]
-	s.model.tables[inDefault] = frozen
-	defer func() { s.model.tables[inDefault] = now }()
+	now := s.model.tables[name]
+	s.model.tables[name] = frozen
+	defer func() {
+		if s.model.tables[name] = now; now == nil {
+			delete(s.model.tables, name)
+		}
+	}()
 	for key := range frozen.possible {
-		s.look(inDefault, snap, key)
+		s.look(name, snap.In(ks), key)
 	}
 }
 
@@ -404,7 +322,11 @@ func (s *storm) makeKeyspace() {
 func (s *storm) dropKeyspace() {
 	s.t.Helper()
 	names := s.model.names()
-	name := names[s.rng.IntN(len(names))]
+	s.drop(names[s.rng.IntN(len(names))])
+}
+
+func (s *storm) drop(name string) {
+	s.t.Helper()
 	if name == inDefault || s.model.tables[name].vague {
 		return
 	}

@@ -17,7 +17,7 @@ var (
 // TestModel runs random programs against the model, one seed each; -seed N replays one, and -fresh looks for new ones.
 func TestModel(t *testing.T) {
 	if *seedFlag != 0 {
-		run(t, *seedFlag, *length)
+		run(t, newMemory(), *seedFlag, *length)
 		return
 	}
 	base := uint64(1)
@@ -32,7 +32,7 @@ func TestModel(t *testing.T) {
 		seed := base + uint64(i)
 		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {
 			t.Parallel()
-			run(t, seed, *length)
+			run(t, newMemory(), seed, *length)
 		})
 	}
 }

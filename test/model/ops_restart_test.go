@@ -52,7 +52,7 @@ func (w *world) opReopenOther() {
 }
 
 // restart goes on with an image of the file system.
-func (w *world) restart(image *memfs.FS) {
+func (w *world) restart(image disk) {
 	old := w.db
 	w.dropHeld()
 	w.must(old.Close(), "close")
@@ -68,7 +68,7 @@ func (w *world) opKill() {
 	if w.opts.Profile == pando.Bench {
 		w.must(w.db.Checkpoint(context.Background()), "checkpoint")
 	}
-	w.restart(w.fs.KillImage())
+	w.restart(w.fs.afterKill())
 }
 
 func (w *world) opPowerCut() {
@@ -82,16 +82,19 @@ func (w *world) opPowerCut() {
 		Unsynced: memfs.Unsynced(w.rng.IntN(3)), Seed: w.rng.Uint64(), Torn: []int{512, 4096}[w.rng.IntN(2)],
 		Reordered: w.rng.IntN(2) == 0, Stale: w.rng.IntN(2) == 0,
 	}
-	w.restart(w.fs.CrashImage(p))
+	w.restart(w.fs.afterPowerCut(p))
 }
 
 func (w *world) opReadOnly() {
+	if _, ok := w.fs.(memory); !ok {
+		return // it is locked
+	}
 	o := w.opts
 	o.ReadOnly = true
 	if w.opts.Profile == pando.Bench {
 		w.must(w.db.Checkpoint(context.Background()), "checkpoint")
 	}
-	o.FS = w.fs.KillImage()
+	o.FS = w.fs.afterKill()
 	db, err := pando.Open("db", &o)
 	w.must(err, "open for reading")
 	for _, name := range w.state.Names() {

@@ -11,13 +11,12 @@ import (
 	"time"
 
 	"github.com/pandodb/pando"
-	"github.com/pandodb/pando/vfs/memfs"
 )
 
 // world is a database beside its model.
 type world struct {
 	rng   *rand.Rand
-	fs    *memfs.FS
+	fs    disk
 	opts  pando.Options
 	db    *pando.DB
 	ks    map[string]*pando.Keyspace
@@ -77,8 +76,8 @@ func (w *world) must(err error, what string) {
 	}
 }
 
-func newWorld(seed uint64) *world {
-	w := &world{rng: rand.New(rand.NewPCG(seed, 1)), fs: memfs.New(), state: State{"default": {}}, ks: map[string]*pando.Keyspace{}}
+func newWorld(seed uint64, fs disk) *world {
+	w := &world{rng: rand.New(rand.NewPCG(seed, 1)), fs: fs, state: State{"default": {}}, ks: map[string]*pando.Keyspace{}}
 	w.opts = pando.Options{
 		FS: w.fs, Profile: pando.Profile(w.rng.IntN(3)), MemoryBytes: 1 << 20,
 		ValueThreshold: []int{1, 16, 64, 200, 1024}[w.rng.IntN(5)],
@@ -465,7 +464,7 @@ func (w *world) checkEverything() {
 }
 
 // run runs one program and reports how it failed.
-func run(t *testing.T, seed uint64, ops int) {
+func run(t *testing.T, fs disk, seed uint64, ops int) {
 	t.Helper()
 	var w *world
 	defer func() {
@@ -481,7 +480,7 @@ func run(t *testing.T, seed uint64, ops int) {
 		from := max(len(w.trace)-15, 0)
 		t.Fatalf("seed %d (profile %v, threshold %d), step %d: %s\nlast operations: %s", seed, w.opts.Profile, w.opts.ValueThreshold, w.step, f.msg, strings.Join(w.trace[from:], " "))
 	}()
-	w = newWorld(seed)
+	w = newWorld(seed, fs)
 	for w.step = range ops {
 		o := w.pick()
 		w.trace = append(w.trace, o.name)

@@ -1,10 +1,12 @@
 package race
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"time"
 
 	"github.com/pandodb/pando"
 )
@@ -41,6 +43,10 @@ var actions = []struct {
 	{"compare and set", 1, func(c call) error { return second(c.db.CompareAndSet(c.key, nil, c.value)) }},
 	{"read a value", 1, call.openValue},
 	{"expiry or backup", 1, call.backup},
+	{"large batch", 1, call.largeBatch},
+	{"transaction with savepoints", 1, call.savepoints},
+	{"put a stream or what expires", 1, call.putOdd},
+	{"follow changes", 1, call.follow},
 }
 
 // second drops the result of a call that is made for its error.
@@ -162,4 +168,54 @@ func (c call) backup() error {
 		return c.db.Backup(c.ctx, fmt.Sprint("backup", c.rng.Uint64()))
 	}
 	return second(c.db.Default().Expiry(c.key))
+}
+
+// largeBatch writes a batch that is larger than memory, now and then.
+func (c call) largeBatch() error {
+	if c.rng.IntN(8) > 0 {
+		return c.batch()
+	}
+	b := c.db.NewBatch()
+	defer b.Reset()
+	for i := range 1500 {
+		if err := b.Put(fmt.Appendf(nil, "key%03d", i%400), c.value[:min(len(c.value), 60+i%60)]); err != nil {
+			return err
+		}
+	}
+	return c.db.Write(b)
+}
+
+func (c call) savepoints() error {
+	return c.db.Update(func(tx *pando.Tx) error {
+		err := tx.Put(c.key, c.value)
+		p := tx.Savepoint()
+		err = errors.Join(err, tx.Delete(c.key), second(tx.Count(nil, nil)))
+		if c.rng.IntN(2) == 0 {
+			err = errors.Join(err, tx.RollbackTo(p), second(tx.Get(c.key)))
+		}
+		return err
+	})
+}
+
+func (c call) putOdd() error {
+	if c.rng.IntN(4) > 0 {
+		return c.db.Default().PutExpiring(c.key, c.value, time.Now().Add(time.Duration(c.rng.IntN(50))*time.Millisecond))
+	}
+	return c.db.PutReader(c.key, bytes.NewReader(make([]byte, c.rng.IntN(1<<21))))
+}
+
+// follow reads a few changes, and waits for some.
+func (c call) follow() error {
+	ctx, cancel := context.WithTimeout(c.ctx, 5*time.Millisecond)
+	defer cancel()
+	left := 50
+	for _, err := range c.db.Changes(ctx, pando.ChangesOptions{From: c.db.OldestChange(), Follow: true}) {
+		if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, pando.ErrChangesGone) {
+			return nil
+		}
+		if left--; err != nil || left == 0 {
+			return err
+		}
+	}
+	return nil
 }

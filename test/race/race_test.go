@@ -23,7 +23,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func open(t *testing.T, fs *memfs.FS, profile pando.Profile) *pando.DB {
-	db, err := pando.Open("db", &pando.Options{FS: fs, Profile: profile, MemoryBytes: 1 << 20, ValueThreshold: 100, SyncInterval: time.Millisecond})
+	db, err := pando.Open("db", &pando.Options{FS: fs, Profile: profile, MemoryBytes: 1 << 20, ValueThreshold: 100, SyncInterval: time.Millisecond, KeepChanges: 256 << 10})
 	if err != nil {
 		t.Fatal(err)
 	}

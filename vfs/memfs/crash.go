@@ -23,7 +23,8 @@ type Policy struct {
 	// Torn is the number of bytes that a device writes whole, 512 or 4096; 0 means 4096. A write of more, or across its
 	// boundaries, may arrive in part.
 	Torn int
-	// Reordered keeps or loses each unsynced piece and each directory operation on its own. Otherwise a prefix of
+	// Reordered keeps or loses each unsynced piece and each directory operation on its own, with half of the seeds more of one file than
+	// of another, as a kernel does that writes back file by file. Otherwise a prefix of
 	// history is kept: changes up to a random one. (A piece that was overwritten after that is lost, not taken back to
 	// its version of then. WriteBack makes such versions.) What was stored through a mapping has no order; there, pieces
 	// are kept up to a random offset.
@@ -140,12 +141,19 @@ type fate struct {
 	sector  int64
 	cut     uint64  // in order: what is newer is lost
 	content float64 // reordered: the share of pieces kept
+	apart   bool    // reordered: each file has a share of its own, as when a kernel writes back file by file
 	names   float64 // reordered: the share of directory operations kept
 	entries map[*directory]map[string]*node
 }
 
 // The shares of what is kept: crashes that lose nearly all or nearly nothing find other mistakes than even ones.
 var shares = [...]float64{0.05, 0.3, 0.5, 0.7, 0.95}
+
+// fileShare draws the share of one file among others.
+func (d *fate) fileShare() float64 {
+	all := [...]float64{0, 0, 0.1, 0.5, 0.9, 1, 1}
+	return all[d.rng.IntN(len(all))]
+}
 
 func (f *FS) newFate(policy Policy) *fate {
 	d := &fate{policy: policy, sector: int64(policy.Torn), entries: map[*directory]map[string]*node{}}
@@ -158,6 +166,7 @@ func (f *FS) newFate(policy Policy) *fate {
 	d.rng = rand.New(rand.NewPCG(policy.Seed, 0x70616e646f))
 	d.content = shares[d.rng.IntN(len(shares))]
 	d.names = shares[d.rng.IntN(len(shares))]
+	d.apart = policy.Reordered && d.rng.IntN(2) == 0
 	oldest := f.oldest()
 	d.cut = oldest - 1 + d.rng.Uint64N(f.stamp-oldest+2)
 	return d

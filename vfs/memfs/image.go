@@ -60,7 +60,11 @@ func (d *fate) sectors(c *content) func(off int64) bool {
 		return func(int64) bool { return true }
 	}
 	if d.policy.Reordered {
-		return func(int64) bool { return d.rng.Float64() < d.content }
+		share := d.content
+		if d.apart {
+			share = d.fileShare()
+		}
+		return func(int64) bool { return d.rng.Float64() < share }
 	}
 	newest := make([]uint64, blocks(int64(len(c.data)))/d.sector) // whole pages, as mix goes through them
 	for _, e := range c.dirty {

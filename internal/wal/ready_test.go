@@ -1,0 +1,42 @@
+package wal
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/pandodb/pando/vfs"
+	"github.com/pandodb/pando/vfs/faultfs"
+	"github.com/pandodb/pando/vfs/memfs"
+)
+
+// A long record that finds no space for all of its segments leaves those that are ready. A shorter one that finds none when it is written into
+// the first of them gives that up; those behind it once stayed, and what was appended to them could not be reached any more.
+func TestSegmentsBehindOneThatIsGivenUp(t *testing.T) {
+	inModes(t, func(t *testing.T, plain bool) {
+		disk := newFS(t)
+		faults := faultfs.New(disk)
+		l, err := Create(options(faults, plain), 1)
+		must(t, err)
+		var h history
+		must(t, h.append(t, l, 6000)) // the rest of the segment is too small for what follows
+		faults.Set(faultfs.Rule{Ops: faultfs.Ops(faultfs.OpAllocate), Skip: 2, Err: vfs.ErrNoSpace})
+		if err := h.append(t, l, 30000); !errors.Is(err, vfs.ErrNoSpace) {
+			t.Fatalf("the third segment finds no space: %v", err)
+		}
+		faults.Set(faultfs.Rule{Ops: faultfs.Ops(faultfs.OpWriteAt), Err: vfs.ErrNoSpace, Name: baseName(2)})
+		if err := h.append(t, l, 4000); !errors.Is(err, vfs.ErrNoSpace) {
+			t.Fatalf("the segment that was ready finds no space: %v", err)
+		}
+		faults.Set()
+		for range 3 {
+			must(t, h.append(t, l, 4000))
+		}
+		must(t, l.Sync())
+		image := disk.CrashImage(memfs.Policy{})
+		must(t, l.Close())
+		for _, disk := range []*memfs.FS{disk, image} {
+			l, _ := recoverAll(t, options(disk, plain), Position{Segment: 1}, &h, 0, len(h.seqs))
+			must(t, l.Close())
+		}
+	})
+}
