@@ -95,12 +95,15 @@ func (e *Engine) renewLog() error {
 	if err := e.syncLog(); err != nil {
 		return err
 	}
+	e.visible.Store(e.lastSeq) // whatever becomes of the root: the next checkpoint settles it
 	slot.Log, slot.Seq, slot.Clock = root.Position(e.log.Position()), e.lastSeq, e.clock.high.Load()
 	if err := e.root.Store(slot); err != nil {
+		if isDiskFull(err) && e.root.Certain() {
+			return err
+		}
 		return e.fail(err)
 	}
 	e.settledSeq.Store(e.lastSeq)
-	e.visible.Store(e.lastSeq)
 	return e.log.Recycle(e.log.Position())
 }
 
