@@ -20,7 +20,7 @@ type Overlay struct {
 // NewOverlay returns an empty overlay.
 func (e *Engine) NewOverlay() *Overlay { return &Overlay{pool: &e.overlays} }
 
-// leastOverlay is the arena of an overlay's first memtable; each further one is twice as large.
+// leastOverlay is the arena of an overlay's first memtable; one that follows on one that was filled is twice as large.
 const leastOverlay = 64 << 10
 
 // Apply adds commands.
@@ -40,7 +40,10 @@ func (o *Overlay) add(c *command.Command) error {
 	}
 	size := len(c.Key) + len(c.Value)
 	for len(o.tables) == 0 || !o.tables[0].Fits(1, size) {
-		o.size = max(2*o.size, leastOverlay, 4*size)
+		if len(o.tables) == 0 || 2*o.tables[0].Bytes() > o.size { // else it has as many range deletes as a table takes
+			o.size *= 2
+		}
+		o.size = max(o.size, leastOverlay, 4*size)
 		create := memtable.New
 		if o.size == leastOverlay {
 			create = o.pool.New // nearly all transactions need no more
