@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"sync/atomic"
+
 	"github.com/pandodb/pando/internal/command"
 	"github.com/pandodb/pando/internal/memtable"
 	"github.com/pandodb/pando/internal/record"
@@ -14,7 +16,8 @@ type Overlay struct {
 	tables []*memtable.Table // newest first
 	layers []view.Layer
 	seq    uint64
-	size   int // of the newest table
+	size   int          // of the newest table
+	held   atomic.Int32 // iterators that look through it
 }
 
 // NewOverlay returns an empty overlay.
@@ -71,6 +74,12 @@ func (o *Overlay) Layers() []view.Layer {
 	}
 	return o.layers
 }
+
+// Hold notes that an iterator looks through the overlay, or with -1 that it does not any more.
+func (o *Overlay) Hold(iterators int32) { o.held.Add(iterators) }
+
+// Held reports whether an iterator looks through the overlay.
+func (o *Overlay) Held() bool { return o.held.Load() > 0 }
 
 // Free gives the memory up.
 func (o *Overlay) Free() {
