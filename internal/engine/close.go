@@ -60,12 +60,15 @@ func (e *Engine) finish() error {
 	return e.giveLogBack()
 }
 
-// giveLogBack leaves the log as small as it gets: everything has settled.
+// giveLogBack leaves the log as small as it gets: everything has settled, unless somebody has committed in the meantime.
 func (e *Engine) giveLogBack() error {
 	if e.log == nil {
 		return nil
 	}
 	if err := e.renewLog(); err != nil {
+		return err
+	}
+	if err := e.syncLog(); err != nil { // Shrink syncs the log alone
 		return err
 	}
 	return e.log.Shrink()
