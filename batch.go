@@ -13,13 +13,16 @@ type Batch struct {
 
 type batchState struct {
 	writes
-	err  error // the first one; Write returns it
-	gone bool  // it was written, and parts of it are not in memory any more
+	err   error        // the first one; Write returns it
+	gone  bool         // it was written, and parts of it are not in memory any more
+	there func() error // whether its keyspaces are still there
 }
 
 // NewBatch returns an empty batch whose methods write into the default keyspace.
 func (db *DB) NewBatch() *Batch {
-	return &Batch{state: &batchState{writes: writes{db: db}}, ks: db.main}
+	s := &batchState{writes: writes{db: db}}
+	s.there = s.undropped
+	return &Batch{state: s, ks: db.main}
 }
 
 // In returns the same batch, writing into another keyspace.
@@ -80,7 +83,7 @@ func (db *DB) Write(b *Batch) error {
 	if s.gone {
 		return ErrBatchWritten
 	}
-	if err := s.commit(false, s.db.e.Syncs(), nil); err != nil {
+	if err := s.commit(false, s.db.e.Syncs(), s.there); err != nil {
 		return err
 	}
 	s.gone = s.hold != nil || s.spill != nil // the commit may have moved the batch to a file

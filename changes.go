@@ -62,7 +62,8 @@ type ChangesOptions struct {
 //
 // It reads the log, so it reaches back as far as Options.KeepChanges has it kept. Where the start has been recycled the loop gets
 // ErrChangesGone, and a reader who needs everything starts again from a Snapshot; with Follow also where the start lies behind the
-// next change, because a power cut took what was read before, or a backup was restored. A loop that ends with an error gets it as
+// next change, because a power cut took what was read before, or a backup was restored. So it is where the loop comes to what was written
+// with the Bench profile, of which there is no log. A loop that ends with an error gets it as
 // its last step: this one, ctx's, ErrClosed, ErrCorrupt, or, from a database that is opened with ReadOnly, ErrReadOnly.
 //
 //	for c, err := range db.Changes(ctx, pando.ChangesOptions{From: last + 1, Follow: true}) {

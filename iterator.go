@@ -31,6 +31,8 @@ type Iterator struct {
 	snap engine.Snapshot
 	stop *view.Stop // nil: there has never been one
 	err  error      // why there is none
+
+	overlay *engine.Overlay // what it looks through, of a transaction; nil: nothing, or it is closed
 }
 
 func failedIterator(err error) *Iterator { return &Iterator{err: err} }
@@ -46,6 +48,14 @@ func newIterator(s engine.Snapshot, ks *engine.Keyspace, o *IterOptions, walk vi
 		return failedIterator(err)
 	}
 	return &Iterator{it: it, snap: s, stop: walk.Stop}
+}
+
+// hold keeps what the iterator looks through until it is closed.
+func (i *Iterator) hold(o *engine.Overlay) {
+	if i.it != nil {
+		i.overlay = o
+		o.Hold(1)
+	}
 }
 
 // none is what every move answers where there is no iterator.
@@ -160,7 +170,11 @@ func (i *Iterator) Close() error {
 		return nil
 	}
 	i.err = i.it.Close()
-	i.it = nil              // its memory is somebody else's from now on
+	i.it = nil // its memory is somebody else's from now on
+	if i.overlay != nil {
+		i.overlay.Hold(-1)
+		i.overlay = nil
+	}
 	if i.snap.View != nil { // else it is of somebody who holds it for longer
 		i.snap.Release()
 		i.snap = engine.Snapshot{}

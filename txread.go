@@ -94,9 +94,13 @@ func (tx *Tx) Iter(o *IterOptions) *Iterator {
 	} else {
 		tx.readRange(o.Lower, o.Upper)
 	}
-	return newIterator(snap, tx.ks.ks, o, view.IteratorOptions{
+	it := newIterator(snap, tx.ks.ks, o, view.IteratorOptions{
 		Overlay: slices.Clone(layers), Stop: tx.state.held.Stop(), Leads: tx.state.mode == exclusive,
 	})
+	if len(layers) > 0 {
+		it.hold(tx.state.overlay)
+	}
+	return it
 }
 
 // Range walks over the pairs in [lo, hi) in the order of their keys; a nil bound is open. A pair is valid for its step only.
@@ -192,16 +196,23 @@ func (s *txWrites) catchUp() error {
 		return s.overlay.Apply(d)
 	})
 	if err != nil {
-		return err // the next attempt begins where this one did: what was added is added once more, in the same order
+		return err // the next read begins where this one did: to be told twice changes nothing
 	}
 	s.read, s.shown = s.spilled(), command.Mark{}
 	return nil
 }
 
-// dropOverlay forgets what reads look through; iterators opened before go on looking through it until the transaction ends.
+// dropOverlay forgets what reads look through. Iterators that are open go on looking through it, until the transaction ends.
 func (s *txWrites) dropOverlay() {
 	if s.overlay != nil {
 		s.stale = append(s.stale, s.overlay)
 	}
+	s.stale = slices.DeleteFunc(s.stale, func(o *engine.Overlay) bool {
+		if !o.Held() {
+			o.Free()
+			return true
+		}
+		return false
+	})
 	s.overlay, s.shown, s.read = nil, command.Mark{}, 0
 }

@@ -172,11 +172,19 @@ func (w *writes) commit(leading, sync bool, validate func() error) error {
 	return err
 }
 
-func (w *writes) carryOut(leading, sync bool, validate func() error) error {
+// undropped fails when a keyspace was dropped since it was written to.
+func (w *writes) undropped() error {
 	for _, ks := range w.used {
-		if ks.Dropped.Load() { // since it was written to
+		if ks.Dropped.Load() {
 			return keyspaceError("commit to", ks, ErrDropped)
 		}
+	}
+	return nil
+}
+
+func (w *writes) carryOut(leading, sync bool, validate func() error) error {
+	if err := w.undropped(); err != nil {
+		return err
 	}
 	if w.spill == nil && len(w.enc.Payload()) > w.db.e.CommitBytes() {
 		if err := w.spillOut(); err != nil { // a savepoint has kept too much in memory

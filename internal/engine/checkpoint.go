@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sort"
 
 	"github.com/pandodb/pando/internal/corrupt"
 	"github.com/pandodb/pando/internal/layout"
@@ -305,9 +306,8 @@ func outside(moved []layout.Change, ranges []layout.Range) []layout.Change {
 		return moved
 	}
 	return slices.DeleteFunc(moved, func(c layout.Change) bool {
-		return slices.ContainsFunc(ranges, func(r layout.Range) bool {
-			return bytes.Compare(c.Key, r.Lo) >= 0 && (r.Hi == nil || bytes.Compare(c.Key, r.Hi) < 0)
-		})
+		i := sort.Search(len(ranges), func(i int) bool { return ranges[i].Hi == nil || bytes.Compare(ranges[i].Hi, c.Key) > 0 })
+		return i < len(ranges) && bytes.Compare(ranges[i].Lo, c.Key) <= 0
 	})
 }
 

@@ -74,7 +74,7 @@ func (e *Engine) storeTwice() error {
 	return nil
 }
 
-// giveLogBack leaves the log as small as it gets: everything has settled.
+// giveLogBack leaves the log as small as it gets: everything has settled, unless somebody has committed in the meantime.
 func (e *Engine) giveLogBack() error {
 	if err := e.storeTwice(); err != nil {
 		return err
@@ -83,6 +83,9 @@ func (e *Engine) giveLogBack() error {
 		return nil
 	}
 	if err := e.renewLog(); err != nil {
+		return err
+	}
+	if err := e.syncLog(); err != nil { // Shrink syncs the log alone
 		return err
 	}
 	return e.log.Shrink()
@@ -115,12 +118,15 @@ func (e *Engine) renewLog() error {
 	if err := e.syncLog(); err != nil {
 		return err
 	}
+	e.visible.Store(e.lastSeq) // whatever becomes of the root: the next checkpoint settles it
 	slot.Log, slot.Seq, slot.Clock = root.Position(e.log.Position()), e.lastSeq, e.clock.high.Load()
 	if err := e.root.Store(slot); err != nil {
+		if isDiskFull(err) && e.root.Certain() {
+			return err
+		}
 		return e.fail(err)
 	}
 	e.settledSeq.Store(e.lastSeq)
-	e.visible.Store(e.lastSeq)
 	return e.log.Recycle(e.log.Position())
 }
 

@@ -62,6 +62,7 @@ type Engine struct {
 	pipeline *commit.Pipeline
 	lastSeq  uint64        // of the last command carried out; the leader's
 	owed     int64         // nanoseconds of slow-down not yet slept; the leader's
+	logged   int64         // bytes of commands in the log behind what the memtables that are frozen have; the leader's
 	visible  atomic.Uint64 // highest sequence number that readers may see
 	failure  atomic.Pointer[error]
 	closed   atomic.Bool

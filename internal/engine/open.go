@@ -60,6 +60,9 @@ func open(o Options, unfinished bool) (*Engine, error) {
 	if !o.ReadOnly {
 		e.fitCache()
 		e.worker.Go(e.work)
+		if e.log != nil {
+			e.worker.Go(e.keepClock)
+		}
 		if o.Profile == Relaxed {
 			if e.log != nil && e.atRisk() > 0 { // what recovery found
 				e.kickSync <- struct{}{}

@@ -3,6 +3,7 @@ package engine
 import (
 	"math"
 
+	"github.com/pandodb/pando/internal/memtable"
 	"github.com/pandodb/pando/internal/record"
 	"github.com/pandodb/pando/internal/view"
 )
@@ -105,11 +106,8 @@ type PointRead struct {
 	Key      []byte
 }
 
-// RangeRead is one range of keys; nil bounds are open.
-type RangeRead struct {
-	Keyspace uint32
-	Lo, Hi   []byte
-}
+// RangeRead is one range of keys.
+type RangeRead = memtable.KeyRange
 
 // AddPoint notes one key.
 func (r *Reads) AddPoint(keyspace uint32, key []byte) {
@@ -142,6 +140,7 @@ func (e *Engine) Validate(start *Start, r *Reads) error {
 			t.Release()
 		}
 	}()
+	r.Ranges = memtable.Disjoint(r.Ranges)
 	for _, t := range tables {
 		if conflicts(t, start.seq, r) {
 			return ErrConflict
@@ -184,11 +183,5 @@ func conflicts(t *view.Table, after uint64, r *Reads) bool {
 			return true
 		}
 	}
-	for i := range r.Ranges {
-		p := &r.Ranges[i]
-		if t.NewestIn(p.Keyspace, p.Lo, p.Hi, after) {
-			return true
-		}
-	}
-	return false
+	return t.NewestInAny(r.Ranges, after)
 }

@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"sync/atomic"
+
 	"github.com/pandodb/pando/internal/command"
 	"github.com/pandodb/pando/internal/memtable"
 	"github.com/pandodb/pando/internal/record"
@@ -14,13 +16,14 @@ type Overlay struct {
 	tables []*memtable.Table // newest first
 	layers []view.Layer
 	seq    uint64
-	size   int // of the newest table
+	size   int          // of the newest table
+	held   atomic.Int32 // iterators that look through it
 }
 
 // NewOverlay returns an empty overlay.
 func (e *Engine) NewOverlay() *Overlay { return &Overlay{pool: &e.overlays} }
 
-// leastOverlay is the arena of an overlay's first memtable; each further one is twice as large.
+// leastOverlay is the arena of an overlay's first memtable; one that follows on one that was filled is twice as large.
 const leastOverlay = 64 << 10
 
 // Apply adds commands.
@@ -40,7 +43,10 @@ func (o *Overlay) add(c *command.Command) error {
 	}
 	size := len(c.Key) + len(c.Value)
 	for len(o.tables) == 0 || !o.tables[0].Fits(1, size) {
-		o.size = max(2*o.size, leastOverlay, 4*size)
+		if len(o.tables) == 0 || 2*o.tables[0].Bytes() > o.size { // else it has as many range deletes as a table takes
+			o.size *= 2
+		}
+		o.size = max(o.size, leastOverlay, 4*size)
 		create := memtable.New
 		if o.size == leastOverlay {
 			create = o.pool.New // nearly all transactions need no more
@@ -68,6 +74,12 @@ func (o *Overlay) Layers() []view.Layer {
 	}
 	return o.layers
 }
+
+// Hold notes that an iterator looks through the overlay, or with -1 that it does not any more.
+func (o *Overlay) Hold(iterators int32) { o.held.Add(iterators) }
+
+// Held reports whether an iterator looks through the overlay.
+func (o *Overlay) Held() bool { return o.held.Load() > 0 }
 
 // Free gives the memory up.
 func (o *Overlay) Free() {

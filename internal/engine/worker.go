@@ -5,7 +5,6 @@ import (
 	"math"
 	"time"
 
-	"github.com/pandodb/pando/internal/command"
 	"github.com/pandodb/pando/internal/segment"
 	"github.com/pandodb/pando/internal/view"
 )
@@ -14,19 +13,18 @@ import (
 const (
 	idleDelay   = time.Second            // a pause in writing after which a full memtable settles
 	longestIdle = 30 * time.Second       // a pause after which everything settles, however little it is
-	clockDelay  = time.Second            // how much a jump back of the clock can give back to expired records at most
 	retryDelay  = 500 * time.Millisecond // between attempts to settle that fail
 	workerTick  = 50 * time.Millisecond
 	shrinkDelay = 2 * time.Second // a pause after which spare log segments are given back
 	trimDelay   = 2 * time.Second // a pause after everything has settled, after which memory and files that wait for records are given back
 )
 
-// work is the background goroutine: it settles frozen memtables, settles everything after a pause, keeps the clock's mark, and reclaims memory.
+// work is the background goroutine: it settles frozen memtables, settles everything after a pause, and reclaims memory.
 //
 // It never waits for the commit pipeline: a leader may be waiting for it.
 func (e *Engine) work() {
 	ctx := e.ctx
-	var clockDue, retryDue, quietSince, settledSince time.Time
+	var retryDue, quietSince, settledSince time.Time
 	var quietSeq uint64
 	shrunk, cleaned, garbage := false, false, int64(0)
 	for {
@@ -49,28 +47,25 @@ func (e *Engine) work() {
 				retryDue = now.Add(retryDelay)
 			}
 		}
-		seq := e.visible.Load()
-		if e.settledSeq.Load() != seq {
+		seq := e.writtenUpTo(e.visible.Load()) // marks of the clock are no writes: they come for as long as somebody reads what has expired
+		settled := e.settledSeq.Load() >= seq
+		if !settled {
 			settledSince = now
 		}
 		if seq != quietSeq {
 			quietSeq, quietSince, settledSince, shrunk, cleaned, garbage = seq, now, now, false, false, math.MaxInt64
-		} else if now.Sub(quietSince) >= patience(e.current.Load().Tables[0].Bytes(), e.sizes.memtable) && e.settledSeq.Load() != seq && !now.Before(retryDue) {
+		} else if now.Sub(quietSince) >= patience(e.current.Load().Tables[0].Bytes(), e.sizes.memtable) && !settled && !now.Before(retryDue) {
 			if err := e.settleQuietly(ctx); err != nil && ctx.Err() == nil {
 				e.o.Logger.Error("checkpoint failed; it is tried again", "error", err)
 				retryDue = now.Add(retryDelay)
 			}
-		} else if !shrunk && e.log != nil && now.Sub(quietSince) >= shrinkDelay && e.settledSeq.Load() == seq {
+		} else if !shrunk && e.log != nil && now.Sub(quietSince) >= shrinkDelay && settled {
 			shrunk = e.shrinkLog()
 		} else if now.Sub(settledSince) >= trimDelay {
 			e.trim()
 			if !cleaned {
 				cleaned, garbage = e.cleanLeft(ctx, garbage)
 			}
-		}
-		if !now.Before(clockDue) {
-			e.keepClock()
-			clockDue = now.Add(clockDelay)
 		}
 	}
 }
@@ -261,31 +256,4 @@ func (e *Engine) syncRelaxed() {
 	if err := e.syncCommits(); err != nil {
 		e.o.Logger.Error("sync failed", "error", err)
 	}
-}
-
-// keepClock writes the clock's mark into the log when expiry is in use and the mark has moved.
-func (e *Engine) keepClock() {
-	if !e.clock.used.Load() || e.log == nil {
-		return
-	}
-	high := e.Now()
-	if high < e.clock.written.Load()+uint64(clockDelay/time.Millisecond) {
-		return
-	}
-	if !e.pipeline.TryAcquire() {
-		return // the next round will do
-	}
-	defer e.pipeline.Release()
-	if v := e.current.Load(); len(v.Tables) > 1 && !e.goesOn(v.Tables[0], 1, 0) {
-		return // it would wait until something has settled, which is what the worker is there for
-	}
-	e.clock.used.Store(false)
-	var enc command.Encoder
-	enc.Clock(high)
-	r := request{Commands: enc.Payload(), Count: 1, Sync: e.o.Profile == Durable}
-	if err := e.pipeline.Carry(&r); err != nil {
-		e.clock.used.Store(true) // what was hidden must not come back, also when there is space for the mark no sooner than later
-		return
-	}
-	e.clock.written.Store(high)
 }

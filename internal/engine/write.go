@@ -96,6 +96,7 @@ func (e *Engine) carry(r *commit.Request) error {
 			e.foreseen.Go(e.prepareLog) // the worker may be settling, which takes longer than to fill a segment
 		}
 		e.counters.logBytes.Add(int64(len(r.Commands)))
+		e.logged += int64(len(r.Commands)) + logFrame
 	}
 	e.applySeen(front.Table, first)
 	e.foresee(front, r)
@@ -304,8 +305,18 @@ func (e *Engine) makeRoom(records, bytes int) error {
 
 // goesOn reports whether the memtable in front may take a batch: else what is behind it has to settle first.
 func (e *Engine) goesOn(front *view.Table, records, bytes int) bool {
-	return e.takes(front.Table, records, bytes) && !e.valuesDue(front.Len())
+	return e.takes(front.Table, records, bytes) && !e.valuesDue(front.Len()) && !e.logDue()
 }
+
+// logPerMemtable is how many times as many bytes as a memtable has come to the log before the memtable settles, whatever it holds. Notes
+// take no room in it, and a long key that is written again and again next to none: the log goes with what settles.
+const logPerMemtable = 4
+
+// logFrame is what a record takes in the log beside its commands, about.
+const logFrame = 32
+
+// logDue reports whether the log behind the memtable in front has come to its limit. The caller leads.
+func (e *Engine) logDue() bool { return e.logged >= logPerMemtable*int64(e.sizes.memtable) }
 
 // takes reports whether a memtable has room for a batch: in its arena, and, with its indexes, in its share of the budget.
 func (e *Engine) takes(t *memtable.Table, records, bytes int) bool {
@@ -344,6 +355,7 @@ func (e *Engine) freeze(records, bytes int) error {
 		end = e.log.Position()
 	}
 	e.beginValues()
+	e.logged = 0
 	e.mu.Lock()
 	old := e.current.Load()
 	old.Tables[0].End = end

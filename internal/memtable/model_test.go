@@ -38,6 +38,11 @@ func (d modelDelete) covers(ks uint32, key []byte, seq uint64) bool {
 	return d.ks == ks && d.seq <= seq && within(key, d.lo, d.hi)
 }
 
+// within reports whether key lies in [lo, hi), where a nil hi is the end.
+func within(key, lo, hi []byte) bool {
+	return bytes.Compare(key, lo) >= 0 && (hi == nil || bytes.Compare(key, hi) < 0)
+}
+
 func (m *model) at(ks uint32, key string, seq uint64) (v modelVersion, ok bool) {
 	for _, x := range m.spaces[ks][key] {
 		if x.seq <= seq {
@@ -234,6 +239,16 @@ func (h *harness) checkConflict() {
 	want := h.model.newestIn(ks, lo, hi, after) && !(hi != nil && bytes.Equal(lo, hi))
 	if got := h.table.NewestIn(ks, lo, hi, after); got != want {
 		h.t.Fatalf("NewestIn(%d, %.40q, %.40q, %d) = %v", ks, lo, hi, after, got)
+	}
+	var some []KeyRange
+	for range h.rnd.IntN(6) {
+		some = append(some, KeyRange{ks, lo, hi})
+		ks = h.space()
+		lo, hi = h.keys.bounds()
+	}
+	want = slices.ContainsFunc(some, func(r KeyRange) bool { return h.table.NewestIn(r.Keyspace, r.Lo, r.Hi, after) })
+	if got := h.table.NewestInAny(Disjoint(slices.Clone(some)), after); got != want {
+		h.t.Fatalf("NewestInAny(%.200v, %d) = %v", some, after, got)
 	}
 }
 

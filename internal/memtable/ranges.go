@@ -18,18 +18,22 @@ type Range struct {
 // rangeSet is what is known of the range deletes of a keyspace; immutable. The spans answer readers who may see all of
 // them, who are nearly all readers. The deletes answer those at older snapshots, at a cost in proportion to their number.
 //
-// Since a set is immutable each delete copies spans. So the newest ones have a short list of their own, and are laid over the others when
-// they have become many.
+// Since a set is immutable each delete copies spans. So the newest ones have a short list of their own, which is laid over the next one when
+// it has become long, and so on: a batch may have hundreds of thousands of deletes.
 type rangeSet struct {
-	deletes []ref  // all of them, in the order of their sequence numbers
-	recent  []span // those of the newest deletes: without overlaps, sorted, each with its highest sequence number
-	spans   []span // the same of all others, none of which is newer than any of recent
-	list    atomic.Pointer[[]Range]
+	deletes []ref // all of them, in the order of their sequence numbers
+	// levels are the spans: those of the newest deletes, and then ever more of ever older ones. In each there are no overlaps, it is sorted,
+	// each span has its highest sequence number, and none is newer than any of the level before.
+	levels [rangeLevels][]span
+	list   atomic.Pointer[[]Range]
 }
 
-// mostRecent is how many spans recent has before they are laid over the others: what a delete copies, and what laying them over costs each
-// of them, are about the same then for as many deletes as there may be.
-const mostRecent = 64
+// mostRecent is how many spans the first level has before they are laid over the next one, which may have that many times as many: what a
+// delete copies, and what laying a level over the next one costs each of its spans, are about the same then. The last one has any number.
+const (
+	mostRecent  = 64
+	rangeLevels = 4
+)
 
 // span is a range of keys with the highest sequence number at which it was deleted.
 type span struct {
@@ -110,16 +114,21 @@ func (t *Table) DeleteRange(ks uint32, lo, hi []byte, seq uint64) {
 // with returns the set with one more delete, which is not older than any of the others.
 func (s *rangeSet) with(a *arena, item ref, added span) *rangeSet {
 	// Readers know how many deletes there were, so that the list may go on in the same array.
-	set := &rangeSet{deletes: append(s.deletes, item), recent: withSpan(a, s.recent, added), spans: s.spans}
-	if len(set.recent) > mostRecent {
-		set.spans, set.recent = laidOver(a, set.spans, set.recent), nil
+	set := &rangeSet{deletes: append(s.deletes, item), levels: s.levels}
+	set.levels[0] = withSpan(a, s.levels[0], added)
+	for i, most := 0, mostRecent; i+1 < rangeLevels && len(set.levels[i]) > most; i, most = i+1, most*mostRecent {
+		set.levels[i+1], set.levels[i] = laidOver(a, set.levels[i+1], set.levels[i]), nil
 	}
 	return set
 }
 
 // bytes is what the set takes beside the arena. What Ranges makes of it is not counted: it goes with the next delete.
 func (s *rangeSet) bytes() int64 {
-	return int64(cap(s.deletes))*refBytes + int64(len(s.recent)+len(s.spans))*spanBytes
+	spans := 0
+	for _, level := range s.levels {
+		spans += len(level)
+	}
+	return int64(cap(s.deletes))*refBytes + int64(spans)*spanBytes
 }
 
 // rangeSpan returns the span that a range delete in the arena covers.
@@ -186,7 +195,17 @@ func laidOver(a *arena, spans, front []span) []span {
 	return out
 }
 
-// covering returns the span that covers key.
+// covering returns the newest span that covers key.
+func (s *rangeSet) covering(a *arena, key []byte) (newest span, ok bool) {
+	for _, level := range s.levels {
+		if newest, ok = covering(a, level, key); ok {
+			return newest, true
+		}
+	}
+	return span{}, false
+}
+
+// covering returns the one of some spans that covers key.
 func covering(a *arena, spans []span, key []byte) (s span, ok bool) {
 	i := sort.Search(len(spans), func(i int) bool { return spans[i].hi.above(a, key) })
 	if i == len(spans) || spans[i].lo.above(a, key) {
@@ -235,11 +254,9 @@ func (t *Table) Covered(ks uint32, key []byte, seq uint64) uint64 {
 		return 0
 	}
 	a := &t.arena
-	newest, ok := covering(a, set.recent, key)
+	newest, ok := set.covering(a, key)
 	if !ok {
-		if newest, ok = covering(a, set.spans, key); !ok {
-			return 0
-		}
+		return 0
 	}
 	if newest.seq <= seq {
 		return newest.seq
@@ -272,7 +289,12 @@ func (s *rangeSet) ranges(a *arena) []Range {
 	if list := s.list.Load(); list != nil {
 		return *list
 	}
-	spans := laidOver(a, s.spans, s.recent)
+	var spans []span
+	for _, level := range slices.Backward(s.levels[:]) {
+		if len(level) > 0 {
+			spans = laidOver(a, spans, level)
+		}
+	}
 	list := make([]Range, len(spans))
 	for i, s := range spans {
 		list[i] = Range{Lo: slices.Clip(s.lo.key(a)), Hi: slices.Clip(s.hi.key(a)), Seq: s.seq}

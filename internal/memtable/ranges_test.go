@@ -88,3 +88,34 @@ func TestRangesAreShared(t *testing.T) {
 		t.Errorf("Ranges: %v allocations", got)
 	}
 }
+
+// A batch may have as many deletes as its bytes make room for. What each key and all ranges say is what the newest delete of each key does.
+func TestRangesOfALargeBatch(t *testing.T) {
+	const deletes, keys = 12_000, 1 << 16
+	table := newTable(t, 1<<20)
+	rng := rand.New(rand.NewPCG(3, 4))
+	key := func(n int) []byte { return binary.BigEndian.AppendUint16(nil, uint16(n)) }
+	var newest [keys]uint64
+	for i := range deletes {
+		lo := rng.IntN(keys - 4)
+		hi, seq := lo+1+rng.IntN(3), uint64(i+1)
+		table.DeleteRange(7, key(lo), key(hi), seq)
+		for n := lo; n < hi; n++ {
+			newest[n] = seq
+		}
+	}
+	if n := len(table.Ranges(7, always)); n < mostRecent*mostRecent {
+		t.Fatalf("%d ranges are too few to be many", n)
+	}
+	var told [keys]uint64
+	for _, r := range table.Ranges(7, always) {
+		for n := binary.BigEndian.Uint16(r.Lo); n < binary.BigEndian.Uint16(r.Hi); n++ {
+			told[n] = r.Seq
+		}
+	}
+	for n, want := range newest {
+		if got := table.Covered(7, key(n), always); got != want || told[n] != want {
+			t.Fatalf("key %d was deleted at %d, Covered says %d, Ranges %d", n, want, got, told[n])
+		}
+	}
+}

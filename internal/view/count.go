@@ -2,6 +2,7 @@ package view
 
 import (
 	"bytes"
+	"sort"
 	"sync/atomic"
 
 	"github.com/pandodb/pando/internal/layout"
@@ -89,8 +90,15 @@ type counter struct {
 	span    Span
 	root    layout.Root
 	scratch *layout.Scratch
-	hidden  []layout.Range
+	hidden  []layout.Range // sorted, without overlaps
 	changes *Changes
+}
+
+// hiddenIn returns the range deletes that reach into [lo, hi): there may be thousands, and it is asked for each change.
+func (c *counter) hiddenIn(lo, hi []byte) []layout.Range {
+	from := sort.Search(len(c.hidden), func(i int) bool { return c.hidden[i].Hi == nil || bytes.Compare(c.hidden[i].Hi, lo) > 0 })
+	behind := c.hidden[from:]
+	return behind[:sort.Search(len(behind), func(i int) bool { return hi != nil && bytes.Compare(behind[i].Lo, hi) >= 0 })]
 }
 
 func (v *View) newCounter(scratch *layout.Scratch, s Span) *counter {
@@ -122,16 +130,15 @@ func (c *counter) settledIn(lo, hi []byte) (int64, error) {
 	if c.root == nil || (hi != nil && bytes.Compare(lo, hi) >= 0) {
 		return 0, nil
 	}
-	for _, r := range c.hidden {
-		if bytes.Compare(r.Lo, lo) <= 0 && r.Hi == nil {
-			return 0, nil // all of it, which need not be counted twice
-		}
+	hidden := c.hiddenIn(lo, hi)
+	if len(hidden) > 0 && hidden[0].Hi == nil && bytes.Compare(hidden[0].Lo, lo) <= 0 {
+		return 0, nil // all of it, which need not be counted twice
 	}
 	n, err := c.root.Count(lo, hi, c.span.Now)
 	if err != nil {
 		return 0, err
 	}
-	for _, r := range c.hidden {
+	for _, r := range hidden {
 		from, to := clip(r, lo, hi)
 		if to != nil && bytes.Compare(from, to) >= 0 {
 			continue
@@ -178,10 +185,8 @@ func (c *counter) settledHas(key []byte) (bool, error) {
 	if c.root == nil {
 		return false, nil
 	}
-	for _, r := range c.hidden {
-		if bytes.Compare(key, r.Lo) >= 0 && (r.Hi == nil || bytes.Compare(key, r.Hi) < 0) {
-			return false, nil
-		}
+	if near := c.hiddenIn(key, nil); len(near) > 0 && bytes.Compare(near[0].Lo, key) <= 0 {
+		return false, nil
 	}
 	r, ok, err := c.root.GetRead(c.scratch, record.Hash(c.span.Keyspace, key), key)
 	return ok && !r.Expired(c.span.Now), err
@@ -192,7 +197,7 @@ func (c *counter) settledAt(lo, hi []byte, n int64) (key []byte, r record.Record
 	if c.root == nil {
 		return nil, r, false, nil
 	}
-	for _, h := range c.hidden {
+	for _, h := range c.hiddenIn(lo, hi) {
 		from, to := clip(h, lo, hi)
 		if to != nil && bytes.Compare(from, to) >= 0 {
 			continue

@@ -18,6 +18,7 @@ type Reader struct {
 	segment *segment // pinned; nil after Close
 	file    vfs.File
 	offset  int64
+	last    uint64 // the record before offset; 0: not known, or none
 	from    uint64
 	limit   uint64
 
@@ -47,6 +48,7 @@ func (l *Log) NewReader(fromSeq uint64) (*Reader, error) {
 		return nil, fmt.Errorf("log: read from record %d: %w", fromSeq, ErrRecycled)
 	}
 	r.segment.pins++
+	r.last = r.segment.before
 	l.mu.Unlock()
 	return r, r.open(r.segment.start)
 }
@@ -106,7 +108,11 @@ func (r *Reader) Next() (seq uint64, payload []byte, err error) {
 		if f.kind != kindMark && f.seq > r.limit {
 			return 0, nil, io.EOF
 		}
+		if r.misses(&f) {
+			return 0, nil, fmt.Errorf("log: records %d to %d were never in it: %w", r.last+1, f.before(), ErrRecycled)
+		}
 		r.offset += f.room()
+		r.last = f.seq
 		switch {
 		case f.kind == kindMark || f.seq < r.from:
 		case f.kind == kindFull:
@@ -121,6 +127,13 @@ func (r *Reader) Next() (seq uint64, payload []byte, err error) {
 			}
 		}
 	}
+}
+
+// misses reports whether there were records before the one that f begins that the reader wants and the log does not have: the database may
+// have gone on without a log for a while.
+func (r *Reader) misses(f *frame) bool {
+	before := f.before()
+	return f.span != maxSpan && r.last != 0 && before > r.last && before >= r.from
 }
 
 // more reports whether there is a frame at the offset. At the end of a segment it moves on to the next one and returns false.

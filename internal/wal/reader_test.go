@@ -264,3 +264,61 @@ func follow(l *Log, last uint64) error {
 	}
 	return r.Close()
 }
+
+// A database may go on without its log and come back. What it did meanwhile the log does not have: whoever asks for it is told, and does
+// not get what came afterwards in its place.
+func TestReaderMeetsWhatTheLogNeverHad(t *testing.T) {
+	const without = 1000 // the last command that the log does not have
+	inModes(t, func(t *testing.T, plain bool) {
+		for _, reopened := range []bool{false, true} {
+			o := options(newFS(t), plain)
+			o.KeepBytes = 1 << 20
+			l, err := Create(o, 1)
+			must(t, err)
+			for seq := range uint64(5) {
+				_, err := l.Append(seq+1, payload(seq, 100))
+				must(t, err)
+			}
+			end := l.Position()
+			must(t, l.Close())
+			o.Seq = without
+			l, _, err = Recover(o, end, (&replayed{}).add)
+			must(t, err)
+			if _, oldest := l.Oldest(); oldest != without+1 {
+				t.Errorf("the oldest is %d", oldest)
+			}
+			_, err = l.Append(without+1, nil)
+			must(t, err)
+			if reopened {
+				end = l.Position()
+				must(t, l.Close())
+				o.Seq = without + 1
+				l, _, err = Recover(o, end, (&replayed{}).add)
+				must(t, err)
+				_, err = l.Append(without+2, nil)
+				must(t, err)
+			}
+			for from := uint64(1); from <= without+1; from += 3 {
+				if err := readFrom(l, from); (err != nil) != (from <= without) || err != nil && !errors.Is(err, ErrRecycled) {
+					t.Errorf("reopened %v, from %d: %v", reopened, from, err)
+				}
+			}
+			must(t, l.Close())
+		}
+	})
+}
+
+// readFrom reads to the end.
+func readFrom(l *Log, seq uint64) error {
+	r, err := l.NewReader(seq)
+	for err == nil {
+		_, _, err = r.Next()
+	}
+	if r != nil {
+		err = errors.Join(err, r.Close())
+	}
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	return err
+}

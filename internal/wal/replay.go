@@ -122,13 +122,14 @@ func (p *planner) begun() uint64 {
 func (p *planner) raise(claim place) { p.claim = max(p.claim, claim) }
 
 // startAt looks at the frames before the start position. Where they are intact and lead to it, readers of the change feed may
-// have them. A start position inside of a frame is an error: everything after it would look like a torn tail.
+// have them, unless the database has gone on without a log since: then they would miss what came in between. A start position inside of a
+// frame is an error: everything after it would look like a torn tail.
 func (p *planner) startAt(f *found, data []byte, start, limit int64) error {
 	name := filepath.Join(p.dir, baseName(f.segment))
 	if start > limit {
 		return corrupt.New(name, start, 0, "the log is to be read from here, but this segment ends at %d", limit)
 	}
-	before := p.last
+	before, last := p.last, p.last
 	offset := int64(firstFrame)
 	for offset < start {
 		fr, ok := p.frame(f, data, offset, limit)
@@ -138,12 +139,15 @@ func (p *planner) startAt(f *found, data []byte, start, limit int64) error {
 		if offset == firstFrame {
 			before = fr.before()
 		}
+		last = fr.seq
 		offset += fr.room()
 	}
 	if offset > start {
 		return corrupt.New(name, start, 0, "the log is to be read from here, which is inside of a frame that ends at %d", offset)
 	}
-	p.out.whole, p.out.before[0] = true, before
+	if last >= p.last {
+		p.out.whole, p.out.before[0] = true, before
+	}
 	return nil
 }
 

@@ -210,14 +210,15 @@ func frameAt(h *header, data []byte, offset, limit int64) (frame, []byte, bool) 
 	return fr, payload, fr.payloadMatches(payload)
 }
 
-// fits reports whether a frame may come next. Behind a gap only the beginning of a record may.
+// fits reports whether a frame may come next. Behind a gap only the beginning of a record may. One that follows on a record which is not in
+// the log does fit: the database may have gone on without one for a while, and whoever takes the record in is told.
 func (s *salvager) fits(fr *frame) bool {
 	whole := fr.kind == kindFull || fr.kind == kindFirst
 	switch {
 	case s.gap.open:
 		return whole && fr.seq > s.last
 	case whole:
-		return !s.partial.open && (s.last == 0 || fr.seq > s.last && fr.before() <= s.last)
+		return !s.partial.open && fr.seq > s.last
 	case fr.kind == kindMark:
 		return !s.partial.open
 	}

@@ -137,3 +137,32 @@ func TestSalvageOfNothing(t *testing.T) {
 		t.Fatal(who, err)
 	}
 }
+
+// A database may go on without its log and come back. What was committed since is not taken for a torn end because it does not follow on
+// what the log had before.
+func TestSalvageBehindWhatTheLogNeverHad(t *testing.T) {
+	fsys := newFS(t)
+	l, err := Create(options(fsys, true), 1)
+	must(t, err)
+	size := map[uint64]int{}
+	write := func(seq uint64) {
+		size[seq] = 100
+		_, err := l.Append(seq, payload(seq, size[seq]))
+		must(t, err)
+		must(t, l.Sync())
+	}
+	write(1)
+	write(2)
+	end := l.Position()
+	must(t, l.Close())
+	o := options(fsys, true)
+	o.Seq = 1000
+	l, _, err = Recover(o, end, (&replayed{}).add)
+	must(t, err)
+	write(1001)
+	c := salvage(t, fsys.KillImage(), size)
+	if !slices.Equal(c.seqs, []uint64{1, 2, 1001}) || len(c.lost) != 0 {
+		t.Errorf("records %v, lost %v", c.seqs, c.lost)
+	}
+	must(t, l.Close())
+}
