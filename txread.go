@@ -191,8 +191,11 @@ func (s *txWrites) catchUp() error {
 		}
 		return s.overlay.Apply(d)
 	})
+	if err != nil {
+		return err // the next read begins again where this one did: what is added twice shows the same
+	}
 	s.read, s.shown = s.spilled(), command.Mark{}
-	return err
+	return nil
 }
 
 // dropOverlay forgets what reads look through; iterators opened before go on looking through it until the transaction ends.

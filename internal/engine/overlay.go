@@ -40,7 +40,7 @@ func (o *Overlay) add(c *command.Command) error {
 	}
 	size := len(c.Key) + len(c.Value)
 	for len(o.tables) == 0 || !o.tables[0].Fits(1, size) {
-		o.size = max(2*o.size, leastOverlay, 4*size)
+		o.size = max(o.grown(), leastOverlay, 4*size)
 		create := memtable.New
 		if o.size == leastOverlay {
 			create = o.pool.New // nearly all transactions need no more
@@ -58,6 +58,15 @@ func (o *Overlay) add(c *command.Command) error {
 	}
 	o.tables[0].Put(c.Keyspace, record.Hash(c.Keyspace, c.Key), c.Key, o.seq, c.Record())
 	return nil
+}
+
+// grown is the arena of the next memtable: twice that of the newest one, where that is full. One that takes no more has little in it if it
+// has as many range deletes as there may be in one.
+func (o *Overlay) grown() int {
+	if len(o.tables) == 0 {
+		return 0
+	}
+	return min(2*o.size, 4*o.tables[0].Bytes())
 }
 
 // Layers returns what reads look through from now on. It is valid until the next call.
