@@ -121,7 +121,8 @@ func (i *Iterator) SeekLT(key []byte) bool {
 // Valid reports whether the iterator stands on a pair.
 func (i *Iterator) Valid() bool { return i.it != nil && i.it.Valid() }
 
-// Key returns the key of the pair, valid until the next move; nil where there is none.
+// Key returns the key of the pair, valid until the next move; nil where there is none. Where it is gone, since what the iterator reads was
+// closed meanwhile, Err tells.
 func (i *Iterator) Key() []byte {
 	if i.it == nil {
 		return nil
@@ -130,7 +131,7 @@ func (i *Iterator) Key() []byte {
 }
 
 // Value returns the value of the pair, valid until the next move. A value that lies apart is read now: nil, and Err, tell
-// that it cannot be.
+// that it cannot be, or that what the iterator reads was closed meanwhile.
 func (i *Iterator) Value() []byte {
 	if i.it == nil {
 		return nil
@@ -174,8 +175,8 @@ func forward(open func(*IterOptions) *Iterator, lo, hi []byte, note func(error))
 		it := open(&IterOptions{Lower: lo, Upper: hi})
 		defer it.Close()
 		for it.Next() {
-			v := it.Value()
-			if it.Err() != nil || !yield(it.Key(), v) {
+			k, v := it.Key(), it.Value()
+			if it.Err() != nil || !yield(k, v) {
 				break
 			}
 		}
@@ -191,8 +192,8 @@ func backward(open func(*IterOptions) *Iterator, lo, hi []byte, note func(error)
 		it := open(&IterOptions{Lower: lo, Upper: hi})
 		defer it.Close()
 		for it.Prev() {
-			v := it.Value()
-			if it.Err() != nil || !yield(it.Key(), v) {
+			k, v := it.Key(), it.Value()
+			if it.Err() != nil || !yield(k, v) {
 				break
 			}
 		}
