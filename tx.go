@@ -209,10 +209,13 @@ func (tx *Tx) CommitUnsynced() error { return tx.state.commitWith(false) }
 
 // commitWith ends the transaction with a commit, which waits for a sync or not.
 func (s *txState) commitWith(sync bool) error {
+	if s.done {
+		return ErrTxDone
+	}
+	defer s.end()
 	if err := s.usable(); err != nil {
 		return err
 	}
-	defer s.end()
 	if s.mode == reading || s.count == 0 {
 		return nil
 	}
