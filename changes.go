@@ -55,7 +55,7 @@ type Change struct {
 // ChangesOptions says where a feed starts and ends.
 type ChangesOptions struct {
 	From   uint64 // the first sequence number wanted; 0 and 1 are the beginning
-	Follow bool   // wait for further commits instead of ending at the newest
+	Follow bool   // wait for further commits instead of ending at the newest one when the loop began
 }
 
 // Changes walks over every committed change in commit order. With Follow it goes on until ctx is done or the database closes.

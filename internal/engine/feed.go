@@ -58,7 +58,7 @@ type changeFunc = func(seq uint64, last bool, c command.Command) error
 
 // Changes calls fn with each committed command from sequence number from on, in commit order, with its sequence number;
 // last tells that it is the last one of its commit. With follow it goes on as commits come in, until ctx is done, fn fails or
-// the database closes; else it ends at the newest one. Whoever wants to follow from behind the next change has read what is lost, and
+// the database closes; else it ends at the one that is the newest now. Whoever wants to follow from behind the next change has read what is lost, and
 // gets ErrChangesGone.
 func (e *Engine) Changes(ctx context.Context, from uint64, follow bool, fn changeFunc) error {
 	if e.log == nil {
@@ -71,7 +71,8 @@ func (e *Engine) Changes(ctx context.Context, from uint64, follow bool, fn chang
 		return err
 	}
 	defer e.leave()
-	if newest := e.visible.Load(); follow && from > newest+1 {
+	newest := e.visible.Load()
+	if follow && from > newest+1 {
 		return fmt.Errorf("%w: the newest is %d", ErrChangesGone, newest)
 	}
 	reader, err := e.log.NewReader(from)
@@ -79,13 +80,13 @@ func (e *Engine) Changes(ctx context.Context, from uint64, follow bool, fn chang
 		return err
 	}
 	defer reader.Close()
+	if !follow {
+		return e.drain(ctx, reader, newest, from, fn)
+	}
 	for {
-		wake := e.feed.wait()
-		if err := e.drain(ctx, reader, from, fn); err != nil {
+		wake := e.feed.wait() // before the newest is asked for, or what comes in between would wait for the one after it
+		if err := e.drain(ctx, reader, e.visible.Load(), from, fn); err != nil {
 			return err
-		}
-		if !follow {
-			return nil
 		}
 		select {
 		case <-ctx.Done():
@@ -98,10 +99,10 @@ func (e *Engine) Changes(ctx context.Context, from uint64, follow bool, fn chang
 	}
 }
 
-// drain hands out what is visible by now.
-func (e *Engine) drain(ctx context.Context, reader *wal.Reader, from uint64, fn changeFunc) error {
+// drain hands out what there is up to a sequence number. It is fixed, since fn may write.
+func (e *Engine) drain(ctx context.Context, reader *wal.Reader, upTo, from uint64, fn changeFunc) error {
+	reader.Limit(upTo)
 	for {
-		reader.Limit(e.visible.Load())
 		last, payload, err := reader.Next()
 		if errors.Is(err, io.EOF) {
 			return nil
