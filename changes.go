@@ -44,7 +44,7 @@ func (k ChangeKind) String() string {
 type Change struct {
 	Seq      uint64 // grows from change to change; pass Seq+1 to Changes to go on behind it
 	Kind     ChangeKind
-	Keyspace string
+	Keyspace string // empty for one that was dropped in an earlier run and whose creation is not kept any more
 	Key      []byte
 	Value    []byte
 	End      []byte
@@ -100,7 +100,7 @@ func (db *DB) LastSeq() uint64 { return db.e.LastSeq() }
 
 // change translates a command of the log. Commands that change nothing a user sees are left out.
 func (db *DB) change(c command.Command) (Change, bool, error) {
-	out := Change{Keyspace: db.e.NameOf(c.Keyspace), Key: c.Key}
+	out := Change{Key: c.Key}
 	if c.Expiry != 0 {
 		out.Expires = time.UnixMilli(int64(c.Expiry))
 	}
@@ -119,6 +119,7 @@ func (db *DB) change(c command.Command) (Change, bool, error) {
 		out.Kind, out.End = ChangeDeleteRange, c.Value
 	case command.CreateKeyspace:
 		out.Kind, out.Keyspace, out.Key = ChangeCreate, string(c.Key), nil
+		return out, true, nil
 	case command.DropKeyspace:
 		out.Kind = ChangeDrop
 	case command.Note:
@@ -126,5 +127,6 @@ func (db *DB) change(c command.Command) (Change, bool, error) {
 	default:
 		return out, false, nil
 	}
+	out.Keyspace = db.e.NameOf(c.Keyspace)
 	return out, true, nil
 }

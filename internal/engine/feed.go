@@ -177,12 +177,44 @@ func (e *Engine) OldestChange() uint64 {
 // LastSeq returns the sequence number of the newest command that readers see.
 func (e *Engine) LastSeq() uint64 { return e.visible.Load() }
 
-// NameOf returns the name of a keyspace, of one that was dropped in this run too; empty when it is not known.
+// NameOf returns the name of a keyspace. That of one which was dropped before this run is empty where the log does not have its creation any
+// more.
 func (e *Engine) NameOf(id uint32) string {
 	if ks := e.keyspaces.known(id); ks != nil {
 		return ks.Name
 	}
-	return ""
+	e.earlier.once.Do(func() { e.earlier.names = e.createdInLog() })
+	return e.earlier.names[id]
+}
+
+// earlierNames are those of the keyspaces that the log tells of. To read all of it takes long, so that is done once, when a name is asked for
+// that nobody else knows: that can only be of a keyspace which was dropped before this run.
+type earlierNames struct {
+	once  sync.Once
+	names map[uint32]string
+}
+
+// createdInLog returns the names of the keyspaces whose creation the log has.
+func (e *Engine) createdInLog() map[uint32]string {
+	names := map[uint32]string{}
+	_, oldest := e.log.Oldest()
+	reader, err := e.log.NewReader(oldest)
+	if err != nil {
+		return names // whoever reads the changes will be told
+	}
+	defer reader.Close()
+	reader.Limit(e.visible.Load())
+	for {
+		_, payload, err := reader.Next()
+		if err != nil {
+			return names
+		}
+		d := command.NewDecoder(payload)
+		if d.Next() && d.Command().Op == command.CreateKeyspace { // which is alone in its commit
+			c := d.Command()
+			names[c.Keyspace] = string(c.Key)
+		}
+	}
 }
 
 // LoggedValue reads a value apart that the log refers to. It may be gone when the log is kept for nobody.
