@@ -3,7 +3,9 @@ package pando
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"testing"
+	"time"
 
 	"github.com/pandodb/pando/vfs/faultfs"
 	"github.com/pandodb/pando/vfs/memfs"
@@ -53,6 +55,44 @@ func TestOwnRangeDeletes(t *testing.T) {
 		must(t, tx.Put(key(1), []byte("last")))
 		if got := pairsOf(tx.Range(nil, nil)); got != " 000001=last" {
 			t.Errorf("what is left:%s", got)
+		}
+		return nil
+	}))
+}
+
+// Counts and positions agree with a walk where range deletes and changes alternate, over what has settled and in front of it.
+func TestCountsAmongManyRangeDeletes(t *testing.T) {
+	const n = 500
+	key := func(i int) []byte { return fmt.Appendf(nil, "%06d", i) }
+	db := openMem(t, memfs.New(), Options{})
+	for i := range 10 * n {
+		must(t, db.main.PutUnsynced(key(i), nil))
+	}
+	must(t, db.Checkpoint(t.Context()))
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	rng := rand.New(rand.NewPCG(seed, 1))
+	must(t, db.Update(func(tx *Tx) error {
+		for range n {
+			at := rng.IntN(10 * n)
+			must(t, tx.DeleteRange(key(at), key(at+rng.IntN(8))))
+			must(t, tx.Put(key(rng.IntN(11*n)), nil))
+			must(t, tx.Delete(key(rng.IntN(10*n))))
+		}
+		for range 30 {
+			lo, hi := key(rng.IntN(11*n)), key(rng.IntN(11*n))
+			var keys []string
+			for k := range tx.Range(lo, hi) {
+				keys = append(keys, string(k))
+			}
+			if c, err := tx.Count(lo, hi); c != int64(len(keys)) || err != nil {
+				t.Errorf("from %s to %s there are %d, counted as %d, %v", lo, hi, len(keys), c, err)
+			}
+			for at := 0; at < len(keys); at += 1 + rng.IntN(len(keys)) {
+				if k, _, err := tx.Nth(lo, hi, int64(at)); string(k) != keys[at] || err != nil {
+					t.Errorf("from %s to %s number %d is %s, not %s, %v", lo, hi, at, keys[at], k, err)
+				}
+			}
 		}
 		return nil
 	}))

@@ -2,6 +2,7 @@ package view
 
 import (
 	"bytes"
+	"sort"
 	"sync/atomic"
 
 	"github.com/pandodb/pando/internal/layout"
@@ -122,30 +123,36 @@ func (c *counter) settledIn(lo, hi []byte) (int64, error) {
 	if c.root == nil || (hi != nil && bytes.Compare(lo, hi) >= 0) {
 		return 0, nil
 	}
-	for _, r := range c.hidden {
-		if bytes.Compare(r.Lo, lo) <= 0 && r.Hi == nil {
-			return 0, nil // all of it, which need not be counted twice
-		}
+	gone := c.overlapping(lo, hi)
+	if len(gone) > 0 && bytes.Compare(gone[0].Lo, lo) <= 0 && gone[0].Hi == nil {
+		return 0, nil // all of it, which need not be counted twice
 	}
 	n, err := c.root.Count(lo, hi, c.span.Now)
 	if err != nil {
 		return 0, err
 	}
-	for _, r := range c.hidden {
+	for _, r := range gone {
 		from, to := clip(r, lo, hi)
-		if to != nil && bytes.Compare(from, to) >= 0 {
-			continue
-		}
 		if len(from) == 0 {
 			from = nil // see Ranges
 		}
-		gone, err := c.root.Count(from, to, c.span.Now)
+		hidden, err := c.root.Count(from, to, c.span.Now)
 		if err != nil {
 			return 0, err
 		}
-		n -= gone
+		n -= hidden
 	}
 	return n, nil
+}
+
+// overlapping returns the range deletes that have keys of [lo, hi) in them. There may be very many others.
+func (c *counter) overlapping(lo, hi []byte) []layout.Range {
+	from := sort.Search(len(c.hidden), func(i int) bool { return c.hidden[i].Hi == nil || bytes.Compare(c.hidden[i].Hi, lo) > 0 })
+	list := c.hidden[from:]
+	if hi == nil {
+		return list
+	}
+	return list[:sort.Search(len(list), func(i int) bool { return bytes.Compare(list[i].Lo, hi) >= 0 })]
 }
 
 // clip returns the part of r that lies in [lo, hi).
@@ -178,10 +185,8 @@ func (c *counter) settledHas(key []byte) (bool, error) {
 	if c.root == nil {
 		return false, nil
 	}
-	for _, r := range c.hidden {
-		if bytes.Compare(key, r.Lo) >= 0 && (r.Hi == nil || bytes.Compare(key, r.Hi) < 0) {
-			return false, nil
-		}
+	if gone := c.overlapping(key, nil); len(gone) > 0 && bytes.Compare(gone[0].Lo, key) <= 0 {
+		return false, nil
 	}
 	r, ok, err := c.root.GetRead(c.scratch, record.Hash(c.span.Keyspace, key), key)
 	return ok && !r.Expired(c.span.Now), err
@@ -192,11 +197,8 @@ func (c *counter) settledAt(lo, hi []byte, n int64) (key []byte, r record.Record
 	if c.root == nil {
 		return nil, r, false, nil
 	}
-	for _, h := range c.hidden {
+	for _, h := range c.overlapping(lo, hi) {
 		from, to := clip(h, lo, hi)
-		if to != nil && bytes.Compare(from, to) >= 0 {
-			continue
-		}
 		before, err := c.root.Count(lo, from, c.span.Now)
 		if err != nil {
 			return nil, r, false, err
