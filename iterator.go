@@ -29,8 +29,9 @@ type IterOptions struct {
 type Iterator struct {
 	it   *view.Iterator // nil: there is none, or none any more
 	snap engine.Snapshot
-	stop *view.Stop // nil: there has never been one
-	err  error      // why there is none
+	own  *engine.Overlay // what its transaction had written; nil: nothing
+	stop *view.Stop      // nil: there has never been one
+	err  error           // why there is none
 }
 
 func failedIterator(err error) *Iterator { return &Iterator{err: err} }
@@ -165,6 +166,10 @@ func (i *Iterator) Close() error {
 	if i.snap.View != nil { // else it is of somebody who holds it for longer
 		i.snap.Release()
 		i.snap = engine.Snapshot{}
+	}
+	if i.own != nil {
+		i.own.Release()
+		i.own = nil
 	}
 	return nil
 }

@@ -57,3 +57,38 @@ func TestSavepointsWithinEachOther(t *testing.T) {
 		return nil
 	}))
 }
+
+// What a transaction looked through before it went back is given up, as soon as no iterator looks through it any more: those that do are not
+// disturbed.
+func TestRollingBackGivesMemoryBack(t *testing.T) {
+	db := openMem(t, memfs.New(), Options{})
+	must(t, db.Update(func(tx *Tx) error {
+		must(t, tx.Put([]byte("a"), nil))
+		for i := range 20 {
+			point := tx.Savepoint()
+			must(t, tx.Put([]byte("b"), fmt.Append(nil, i)))
+			if there, err := tx.Has([]byte("b")); !there || err != nil {
+				t.Errorf("round %d: %t, %v", i, there, err)
+			}
+			var it *Iterator
+			if i%2 == 0 {
+				it = tx.Iter(nil)
+			}
+			forgotten := tx.state.overlay
+			must(t, tx.RollbackTo(point))
+			if n, err := tx.Count(nil, nil); n != 1 || err != nil {
+				t.Errorf("round %d: %d records, %v", i, n, err)
+			}
+			if it != nil {
+				if !it.Last() || string(it.Key()) != "b" || string(it.Value()) != fmt.Sprint(i) || !it.Prev() || it.Prev() {
+					t.Errorf("round %d: %q %q, %v", i, it.Key(), it.Value(), it.Err())
+				}
+				must(t, it.Close())
+			}
+			if len(forgotten.Layers()) > 0 {
+				t.Errorf("round %d: what was forgotten is kept", i)
+			}
+		}
+		return nil
+	}))
+}

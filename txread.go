@@ -94,9 +94,14 @@ func (tx *Tx) Iter(o *IterOptions) *Iterator {
 	} else {
 		tx.readRange(o.Lower, o.Upper)
 	}
-	return newIterator(snap, tx.ks.ks, o, view.IteratorOptions{
+	it := newIterator(snap, tx.ks.ks, o, view.IteratorOptions{
 		Overlay: slices.Clone(layers), Stop: tx.state.held.Stop(), Leads: tx.state.mode == exclusive,
 	})
+	if it.it != nil && len(layers) > 0 {
+		it.own = tx.state.overlay
+		it.own.Retain()
+	}
+	return it
 }
 
 // Range walks over the pairs in [lo, hi) in the order of their keys; a nil bound is open. A pair is valid for its step only.
@@ -198,10 +203,10 @@ func (s *txWrites) catchUp() error {
 	return nil
 }
 
-// dropOverlay forgets what reads look through; iterators opened before go on looking through it until the transaction ends.
+// dropOverlay forgets what reads look through; iterators opened before go on looking through it.
 func (s *txWrites) dropOverlay() {
 	if s.overlay != nil {
-		s.stale = append(s.stale, s.overlay)
+		s.overlay.Release()
 	}
 	s.overlay, s.shown, s.read = nil, command.Mark{}, 0
 }

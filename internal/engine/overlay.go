@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"sync/atomic"
+
 	"github.com/pandodb/pando/internal/command"
 	"github.com/pandodb/pando/internal/memtable"
 	"github.com/pandodb/pando/internal/record"
@@ -10,6 +12,7 @@ import (
 // Overlay is what a transaction has written so far, in the form in which reads look through it: small memtables with
 // numbers of their own, so that an iterator goes on seeing what it saw when it was opened.
 type Overlay struct {
+	refs   atomic.Int32
 	pool   *memtable.Pool    // where the memory of the first table comes from and goes to
 	tables []*memtable.Table // newest first
 	layers []view.Layer
@@ -17,8 +20,26 @@ type Overlay struct {
 	size   int // of the newest table
 }
 
-// NewOverlay returns an empty overlay.
-func (e *Engine) NewOverlay() *Overlay { return &Overlay{pool: &e.overlays} }
+// NewOverlay returns an empty overlay, which Release gives up.
+func (e *Engine) NewOverlay() *Overlay {
+	o := &Overlay{pool: &e.overlays}
+	o.refs.Store(1)
+	return o
+}
+
+// Retain keeps what Layers has returned for one more Release: for an iterator, which may outlive the transaction.
+func (o *Overlay) Retain() { o.refs.Add(1) }
+
+// Release gives the memory up when nobody else keeps it.
+func (o *Overlay) Release() {
+	if o.refs.Add(-1) > 0 {
+		return
+	}
+	for _, t := range o.tables {
+		t.Free()
+	}
+	o.tables, o.layers = nil, nil
+}
 
 // leastOverlay is the arena of an overlay's first memtable; each further one is twice as large.
 const leastOverlay = 64 << 10
@@ -76,12 +97,4 @@ func (o *Overlay) Layers() []view.Layer {
 		o.layers = append(o.layers, view.Layer{Table: t, Seq: o.seq})
 	}
 	return o.layers
-}
-
-// Free gives the memory up.
-func (o *Overlay) Free() {
-	for _, t := range o.tables {
-		t.Free()
-	}
-	o.tables, o.layers = nil, nil
 }
