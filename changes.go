@@ -44,7 +44,7 @@ func (k ChangeKind) String() string {
 type Change struct {
 	Seq      uint64 // grows from change to change; pass Seq+1 to Changes to go on behind it
 	Kind     ChangeKind
-	Keyspace string
+	Keyspace string // empty for one that was dropped in an earlier run and whose creation is not kept any more
 	Key      []byte
 	Value    []byte
 	End      []byte
@@ -55,7 +55,7 @@ type Change struct {
 // ChangesOptions says where a feed starts and ends.
 type ChangesOptions struct {
 	From   uint64 // the first sequence number wanted; 0 and 1 are the beginning
-	Follow bool   // wait for further commits instead of ending at the newest
+	Follow bool   // wait for further commits instead of ending at the newest one when the loop began
 }
 
 // Changes walks over every committed change in commit order. With Follow it goes on until ctx is done or the database closes.
@@ -101,7 +101,7 @@ func (db *DB) LastSeq() uint64 { return db.e.LastSeq() }
 
 // change translates a command of the log. Commands that change nothing a user sees are left out.
 func (db *DB) change(c command.Command) (Change, bool, error) {
-	out := Change{Keyspace: db.e.NameOf(c.Keyspace), Key: c.Key}
+	out := Change{Key: c.Key}
 	if c.Expiry != 0 {
 		out.Expires = time.UnixMilli(int64(c.Expiry))
 	}
@@ -120,6 +120,7 @@ func (db *DB) change(c command.Command) (Change, bool, error) {
 		out.Kind, out.End = ChangeDeleteRange, c.Value
 	case command.CreateKeyspace:
 		out.Kind, out.Keyspace, out.Key = ChangeCreate, string(c.Key), nil
+		return out, true, nil
 	case command.DropKeyspace:
 		out.Kind = ChangeDrop
 	case command.Note:
@@ -127,5 +128,6 @@ func (db *DB) change(c command.Command) (Change, bool, error) {
 	default:
 		return out, false, nil
 	}
+	out.Keyspace = db.e.NameOf(c.Keyspace)
 	return out, true, nil
 }

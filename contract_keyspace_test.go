@@ -1,7 +1,10 @@
 package pando
 
 import (
+	"bytes"
 	"context"
+	"fmt"
+	"io"
 	"strings"
 	"testing"
 
@@ -136,5 +139,28 @@ func TestLeafBytesThatCannotBe(t *testing.T) {
 	for _, n := range []int{-1, 1, 1 << 20} {
 		_, err := db.Keyspace("new", &KeyspaceOptions{LeafBytes: n})
 		wantErr(t, "keyspace", err, ErrOptions)
+	}
+}
+
+// readerOf reads what a function says.
+type readerOf func(p []byte) (int, error)
+
+func (r readerOf) Read(p []byte) (int, error) { return r(p) }
+
+// A value that comes slowly may find its keyspace dropped when all of it is there: that is told, as it would have been before.
+func TestDropWhileAValueComes(t *testing.T) {
+	db := openMem(t, memfs.New(), Options{})
+	for _, length := range []int{10, 5000, 3 << 20} {
+		ks, err := db.Keyspace("gone", nil)
+		must(t, err)
+		value := bytes.NewReader(make([]byte, length))
+		err = ks.PutReader([]byte("key"), readerOf(func(p []byte) (int, error) {
+			n, err := value.Read(p)
+			if err == io.EOF {
+				must(t, db.DropKeyspace("gone"))
+			}
+			return n, err
+		}))
+		wantErr(t, fmt.Sprintf("a value of %d bytes", length), err, ErrDropped)
 	}
 }

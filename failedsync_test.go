@@ -46,6 +46,41 @@ func TestCommitsOfAFailedSyncStayInvisible(t *testing.T) {
 	}
 }
 
+// A keyspace whose dropping a failed sync refuses stays readable, and one whose making it refuses is not there.
+func TestKeyspacesOfAFailedSync(t *testing.T) {
+	ffs := faultfs.New(memfs.New())
+	db := openMem(t, ffs, Options{})
+	kept, err := db.Keyspace("kept", nil)
+	must(t, err)
+	must(t, kept.Put([]byte("key"), []byte("value")))
+	snap := db.Snapshot()
+	defer snap.Close()
+	ffs.Set(faultfs.Rule{Ops: faultfs.Ops(faultfs.OpSync)})
+	wantErr(t, "drop", db.DropKeyspace("kept"), ErrFailed)
+	_, err = db.Keyspace("new", nil)
+	wantErr(t, "make", err, ErrFailed)
+	again, err := db.Keyspace("kept", nil)
+	must(t, err)
+	for what, get := range map[string]func([]byte) ([]byte, error){
+		"the old handle": kept.Get, "a new handle": again.Get, "a snapshot": snap.In(kept).Get,
+	} {
+		if v, err := get([]byte("key")); string(v) != "value" || err != nil {
+			t.Errorf("through %s: %q, %v", what, v, err)
+		}
+	}
+
+	ffs = faultfs.New(memfs.New())
+	db = openMem(t, ffs, Options{})
+	ffs.Set(faultfs.Rule{Ops: faultfs.Ops(faultfs.OpSync)})
+	for range 2 {
+		_, err = db.Keyspace("new", nil)
+		wantErr(t, "make", err, ErrFailed)
+	}
+	if list, err := db.Keyspaces(); len(list) != 1 || err != nil {
+		t.Errorf("%d keyspaces, %v", len(list), err)
+	}
+}
+
 // After a failed sync the system may call pages clean that the device never got. The next open reads them, and shows what they hold: a
 // value that lies apart has to be written again, as the log is, or the next power cut takes it from under what refers to it.
 func TestValuesOfAFailedSyncAreWrittenAgain(t *testing.T) {

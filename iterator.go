@@ -29,10 +29,9 @@ type IterOptions struct {
 type Iterator struct {
 	it   *view.Iterator // nil: there is none, or none any more
 	snap engine.Snapshot
-	stop *view.Stop // nil: there has never been one
-	err  error      // why there is none
-
-	overlay *engine.Overlay // what it looks through, of a transaction; nil: nothing, or it is closed
+	own  *engine.Overlay // what its transaction had written; nil: nothing
+	stop *view.Stop      // nil: there has never been one
+	err  error           // why there is none
 }
 
 func failedIterator(err error) *Iterator { return &Iterator{err: err} }
@@ -48,14 +47,6 @@ func newIterator(s engine.Snapshot, ks *engine.Keyspace, o *IterOptions, walk vi
 		return failedIterator(err)
 	}
 	return &Iterator{it: it, snap: s, stop: walk.Stop}
-}
-
-// hold keeps what the iterator looks through until it is closed.
-func (i *Iterator) hold(o *engine.Overlay) {
-	if i.it != nil {
-		i.overlay = o
-		o.Hold(1)
-	}
 }
 
 // none is what every move answers where there is no iterator.
@@ -131,7 +122,8 @@ func (i *Iterator) SeekLT(key []byte) bool {
 // Valid reports whether the iterator stands on a pair.
 func (i *Iterator) Valid() bool { return i.it != nil && i.it.Valid() }
 
-// Key returns the key of the pair, valid until the next move; nil where there is none.
+// Key returns the key of the pair, valid until the next move; nil where there is none. Where it is gone, since what the iterator reads was
+// closed meanwhile, Err tells.
 func (i *Iterator) Key() []byte {
 	if i.it == nil {
 		return nil
@@ -140,7 +132,7 @@ func (i *Iterator) Key() []byte {
 }
 
 // Value returns the value of the pair, valid until the next move. A value that lies apart is read now: nil, and Err, tell
-// that it cannot be.
+// that it cannot be, or that what the iterator reads was closed meanwhile.
 func (i *Iterator) Value() []byte {
 	if i.it == nil {
 		return nil
@@ -170,14 +162,14 @@ func (i *Iterator) Close() error {
 		return nil
 	}
 	i.err = i.it.Close()
-	i.it = nil // its memory is somebody else's from now on
-	if i.overlay != nil {
-		i.overlay.Hold(-1)
-		i.overlay = nil
-	}
+	i.it = nil              // its memory is somebody else's from now on
 	if i.snap.View != nil { // else it is of somebody who holds it for longer
 		i.snap.Release()
 		i.snap = engine.Snapshot{}
+	}
+	if i.own != nil {
+		i.own.Release()
+		i.own = nil
 	}
 	return nil
 }
@@ -188,8 +180,8 @@ func forward(open func(*IterOptions) *Iterator, lo, hi []byte, note func(error))
 		it := open(&IterOptions{Lower: lo, Upper: hi})
 		defer it.Close()
 		for it.Next() {
-			v := it.Value()
-			if it.Err() != nil || !yield(it.Key(), v) {
+			k, v := it.Key(), it.Value()
+			if it.Err() != nil || !yield(k, v) {
 				break
 			}
 		}
@@ -205,8 +197,8 @@ func backward(open func(*IterOptions) *Iterator, lo, hi []byte, note func(error)
 		it := open(&IterOptions{Lower: lo, Upper: hi})
 		defer it.Close()
 		for it.Prev() {
-			v := it.Value()
-			if it.Err() != nil || !yield(it.Key(), v) {
+			k, v := it.Key(), it.Value()
+			if it.Err() != nil || !yield(k, v) {
 				break
 			}
 		}

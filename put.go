@@ -41,6 +41,9 @@ func (k *Keyspace) putApart(key []byte, expiry uint64, sync bool, store func(*en
 		hold.Release()
 		return keyspaceError("put into", k.ks, err)
 	}
+	if err := k.dropped(); err != nil { // while the value came
+		return hold.End(err)
+	}
 	p := k.db.putter()
 	p.enc.PutApart(k.ks.ID, key, value.AppendRef(nil, ref), expiry)
 	return hold.End(k.db.commitWith(p, sync))

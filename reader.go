@@ -135,12 +135,12 @@ func (r *Reader) Iter(ks *Keyspace, lower, upper []byte) *Iterator {
 	if err := r.readable(ks); err != nil {
 		return failedIterator(err)
 	}
+	r.bounds = append(append(r.bounds[:0], lower...), upper...) // before the iterator goes, in which they may lie
 	_ = r.it.Close()
-	r.bounds = append(append(r.bounds[:0], lower...), upper...)
-	if lower != nil {
+	if len(lower) > 0 {
 		lower = r.bounds[:len(lower):len(lower)]
 	}
-	if upper != nil {
+	if len(upper) > 0 { // one that is empty may be that of an empty walk, and stays as it is
 		upper = r.bounds[len(r.bounds)-len(upper):]
 	}
 	walk := view.IteratorOptions{Lower: lower, Upper: upper, Short: true, Stop: r.db.e.Stop()}

@@ -2,7 +2,6 @@ package pando
 
 import (
 	"bytes"
-	"errors"
 	"io"
 
 	"github.com/pandodb/pando/internal/engine"
@@ -20,14 +19,28 @@ func (k *Keyspace) PutReader(key []byte, r io.Reader) error {
 		return err
 	}
 	head := make([]byte, k.db.e.Threshold()+1)
-	n, err := io.ReadFull(r, head)
-	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return k.Put(key, head[:n])
-	}
+	n, err := readHead(r, head)
 	if err != nil {
 		return keyspaceError("read a value for", k.ks, err)
 	}
+	if n < len(head) {
+		return k.Put(key, head[:n])
+	}
 	return k.stream(key, io.MultiReader(bytes.NewReader(head), r), 0)
+}
+
+// readHead fills head from r, and returns how much there is of it. It is not io.ReadFull, which says io.ErrUnexpectedEOF where r has come to
+// its end: that is what r itself says where it was cut short.
+func readHead(r io.Reader, head []byte) (n int, err error) {
+	for n < len(head) && err == nil {
+		var more int
+		more, err = r.Read(head[n:])
+		n += more
+	}
+	if err == io.EOF {
+		err = nil
+	}
+	return n, err
 }
 
 // stream stores what r gives apart, however short it is.

@@ -44,7 +44,8 @@ type txWrites struct {
 	overlay *engine.Overlay // what the transaction has written, for its reads; nil until it reads behind a write
 	shown   command.Mark    // the overlay holds the writes before it
 	read    int64           // and the first bytes of the spill file
-	stale   []*engine.Overlay
+	points  int             // savepoints that were taken
+	past    []int           // the numbers of those of them that can be gone back to, ascending
 }
 
 // View runs fn with a transaction that only reads. It returns fn's error, or the one that ended a Range loop in it early.
@@ -207,10 +208,13 @@ func (tx *Tx) CommitUnsynced() error { return tx.state.commitWith(false) }
 
 // commitWith ends the transaction with a commit, which waits for a sync or not.
 func (s *txState) commitWith(sync bool) error {
+	if s.done {
+		return ErrTxDone
+	}
+	defer s.end()
 	if err := s.usable(); err != nil {
 		return err
 	}
-	defer s.end()
 	if s.mode == reading || s.count == 0 {
 		return nil
 	}
@@ -252,9 +256,6 @@ func (s *txState) giveWritesUp() {
 		s.db.e.End(w.start)
 	}
 	w.dropOverlay()
-	for _, o := range w.stale {
-		o.Free()
-	}
 	if s.mode == exclusive {
 		s.db.e.Follow()
 	}
@@ -282,8 +283,8 @@ const (
 func (w *txWrites) reset() {
 	w.enc.Release(keptEncoder)
 	clear(w.used)
-	clear(w.stale)
 	w.spill, w.hold, w.size, w.count, w.fixed, w.used = nil, nil, 0, 0, false, w.used[:0]
 	w.reads.Reset(keptReads)
-	w.start, w.overlay, w.shown, w.read, w.stale = nil, nil, command.Mark{}, 0, w.stale[:0]
+	w.start, w.overlay, w.shown, w.read = nil, nil, command.Mark{}, 0
+	w.points, w.past = 0, w.past[:0]
 }

@@ -97,8 +97,9 @@ func (tx *Tx) Iter(o *IterOptions) *Iterator {
 	it := newIterator(snap, tx.ks.ks, o, view.IteratorOptions{
 		Overlay: slices.Clone(layers), Stop: tx.state.held.Stop(), Leads: tx.state.mode == exclusive,
 	})
-	if len(layers) > 0 {
-		it.hold(tx.state.overlay)
+	if it.it != nil && len(layers) > 0 {
+		it.own = tx.state.overlay
+		it.own.Retain()
 	}
 	return it
 }
@@ -196,23 +197,16 @@ func (s *txWrites) catchUp() error {
 		return s.overlay.Apply(d)
 	})
 	if err != nil {
-		return err // the next read begins where this one did: to be told twice changes nothing
+		return err // the next read begins again where this one did: what is added twice shows the same
 	}
 	s.read, s.shown = s.spilled(), command.Mark{}
 	return nil
 }
 
-// dropOverlay forgets what reads look through. Iterators that are open go on looking through it, until the transaction ends.
+// dropOverlay forgets what reads look through; iterators opened before go on looking through it.
 func (s *txWrites) dropOverlay() {
 	if s.overlay != nil {
-		s.stale = append(s.stale, s.overlay)
+		s.overlay.Release()
 	}
-	s.stale = slices.DeleteFunc(s.stale, func(o *engine.Overlay) bool {
-		if !o.Held() {
-			o.Free()
-			return true
-		}
-		return false
-	})
 	s.overlay, s.shown, s.read = nil, command.Mark{}, 0
 }

@@ -126,6 +126,7 @@ type Engine struct {
 	littered      atomic.Bool     // values were given up since the last sweep
 	spills        atomic.Uint64   // number of the newest spill file
 	keptSpills    keptSpills      // of the change feed
+	earlier       earlierNames    // likewise
 	kick          chan struct{}   // wakes the worker
 	kickSync      chan struct{}   // wakes keepSynced
 	ctx           context.Context // ends when the engine closes

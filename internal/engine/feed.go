@@ -58,7 +58,7 @@ type changeFunc = func(seq uint64, last bool, c command.Command) error
 
 // Changes calls fn with each committed command from sequence number from on, in commit order, with its sequence number;
 // last tells that it is the last one of its commit. With follow it goes on as commits come in, until ctx is done, fn fails or
-// the database closes; else it ends at the newest one. Whoever wants to follow from behind the next change has read what is lost, and
+// the database closes; else it ends at the one that is the newest now. Whoever wants to follow from behind the next change has read what is lost, and
 // gets ErrChangesGone.
 func (e *Engine) Changes(ctx context.Context, from uint64, follow bool, fn changeFunc) error {
 	if e.log == nil {
@@ -71,7 +71,8 @@ func (e *Engine) Changes(ctx context.Context, from uint64, follow bool, fn chang
 		return err
 	}
 	defer e.leave()
-	if newest := e.visible.Load(); follow && from > newest+1 {
+	newest := e.visible.Load()
+	if follow && from > newest+1 {
 		return fmt.Errorf("%w: the newest is %d", ErrChangesGone, newest)
 	}
 	reader, err := e.log.NewReader(from)
@@ -79,13 +80,13 @@ func (e *Engine) Changes(ctx context.Context, from uint64, follow bool, fn chang
 		return err
 	}
 	defer reader.Close()
+	if !follow {
+		return e.drain(ctx, reader, newest, from, fn)
+	}
 	for {
-		wake := e.feed.wait()
-		if err := e.drain(ctx, reader, from, fn); err != nil {
+		wake := e.feed.wait() // before the newest is asked for, or what comes in between would wait for the one after it
+		if err := e.drain(ctx, reader, e.visible.Load(), from, fn); err != nil {
 			return err
-		}
-		if !follow {
-			return nil
 		}
 		select {
 		case <-ctx.Done():
@@ -98,10 +99,10 @@ func (e *Engine) Changes(ctx context.Context, from uint64, follow bool, fn chang
 	}
 }
 
-// drain hands out what is visible by now.
-func (e *Engine) drain(ctx context.Context, reader *wal.Reader, from uint64, fn changeFunc) error {
+// drain hands out what there is up to a sequence number. It is fixed, since fn may write.
+func (e *Engine) drain(ctx context.Context, reader *wal.Reader, upTo, from uint64, fn changeFunc) error {
+	reader.Limit(upTo)
 	for {
-		reader.Limit(e.visible.Load())
 		last, payload, err := reader.Next()
 		if errors.Is(err, io.EOF) {
 			return nil
@@ -176,12 +177,44 @@ func (e *Engine) OldestChange() uint64 {
 // LastSeq returns the sequence number of the newest command that readers see.
 func (e *Engine) LastSeq() uint64 { return e.visible.Load() }
 
-// NameOf returns the name of a keyspace, of one that was dropped in this run too; empty when it is not known.
+// NameOf returns the name of a keyspace. That of one which was dropped before this run is empty where the log does not have its creation any
+// more.
 func (e *Engine) NameOf(id uint32) string {
 	if ks := e.keyspaces.known(id); ks != nil {
 		return ks.Name
 	}
-	return ""
+	e.earlier.once.Do(func() { e.earlier.names = e.createdInLog() })
+	return e.earlier.names[id]
+}
+
+// earlierNames are those of the keyspaces that the log tells of. To read all of it takes long, so that is done once, when a name is asked for
+// that nobody else knows: that can only be of a keyspace which was dropped before this run.
+type earlierNames struct {
+	once  sync.Once
+	names map[uint32]string
+}
+
+// createdInLog returns the names of the keyspaces whose creation the log has.
+func (e *Engine) createdInLog() map[uint32]string {
+	names := map[uint32]string{}
+	_, oldest := e.log.Oldest()
+	reader, err := e.log.NewReader(oldest)
+	if err != nil {
+		return names // whoever reads the changes will be told
+	}
+	defer reader.Close()
+	reader.Limit(e.visible.Load())
+	for {
+		_, payload, err := reader.Next()
+		if err != nil {
+			return names
+		}
+		d := command.NewDecoder(payload)
+		if d.Next() && d.Command().Op == command.CreateKeyspace { // which is alone in its commit
+			c := d.Command()
+			names[c.Keyspace] = string(c.Key)
+		}
+	}
 }
 
 // LoggedValue reads a value apart that the log refers to. It may be gone when the log is kept for nobody.

@@ -117,6 +117,24 @@ func (k *keyspaces) drop(id uint32, seq uint64) {
 	k.events = append(k.events, keyspaceEvent{seq: seq, ks: ks, dropped: true})
 }
 
+// undo takes back what commands behind the one with the number seq have done, of which a failed sync has made nothing.
+func (k *keyspaces) undo(seq uint64) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for n := len(k.events) - 1; n >= 0 && k.events[n].seq > seq; n-- {
+		ks, dropped := k.events[n].ks, k.events[n].dropped
+		k.events = k.events[:n]
+		if dropped {
+			k.byID[ks.ID], k.byName[ks.Name] = ks, ks
+			delete(k.dropped, ks.ID)
+			ks.Dropped.Store(false)
+			continue
+		}
+		delete(k.byID, ks.ID)
+		delete(k.byName, ks.Name)
+	}
+}
+
 // settled forgets what happened up to a command that a stored root has.
 func (k *keyspaces) settled(seq uint64) {
 	k.mu.Lock()

@@ -12,16 +12,34 @@ import (
 // Overlay is what a transaction has written so far, in the form in which reads look through it: small memtables with
 // numbers of their own, so that an iterator goes on seeing what it saw when it was opened.
 type Overlay struct {
+	refs   atomic.Int32
 	pool   *memtable.Pool    // where the memory of the first table comes from and goes to
 	tables []*memtable.Table // newest first
 	layers []view.Layer
 	seq    uint64
-	size   int          // of the newest table
-	held   atomic.Int32 // iterators that look through it
+	size   int // of the newest table
 }
 
-// NewOverlay returns an empty overlay.
-func (e *Engine) NewOverlay() *Overlay { return &Overlay{pool: &e.overlays} }
+// NewOverlay returns an empty overlay, which Release gives up.
+func (e *Engine) NewOverlay() *Overlay {
+	o := &Overlay{pool: &e.overlays}
+	o.refs.Store(1)
+	return o
+}
+
+// Retain keeps what Layers has returned for one more Release: for an iterator, which may outlive the transaction.
+func (o *Overlay) Retain() { o.refs.Add(1) }
+
+// Release gives the memory up when nobody else keeps it.
+func (o *Overlay) Release() {
+	if o.refs.Add(-1) > 0 {
+		return
+	}
+	for _, t := range o.tables {
+		t.Free()
+	}
+	o.tables, o.layers = nil, nil
+}
 
 // leastOverlay is the arena of an overlay's first memtable; one that follows on one that was filled is twice as large.
 const leastOverlay = 64 << 10
@@ -43,10 +61,7 @@ func (o *Overlay) add(c *command.Command) error {
 	}
 	size := len(c.Key) + len(c.Value)
 	for len(o.tables) == 0 || !o.tables[0].Fits(1, size) {
-		if len(o.tables) == 0 || 2*o.tables[0].Bytes() > o.size { // else it has as many range deletes as a table takes
-			o.size *= 2
-		}
-		o.size = max(o.size, leastOverlay, 4*size)
+		o.size = max(o.grown(), leastOverlay, 4*size)
 		create := memtable.New
 		if o.size == leastOverlay {
 			create = o.pool.New // nearly all transactions need no more
@@ -66,6 +81,15 @@ func (o *Overlay) add(c *command.Command) error {
 	return nil
 }
 
+// grown is the arena of the next memtable: twice that of the newest one, where that is full. One that takes no more has little in it if it
+// has as many range deletes as there may be in one.
+func (o *Overlay) grown() int {
+	if len(o.tables) == 0 {
+		return 0
+	}
+	return min(2*o.size, 4*o.tables[0].Bytes())
+}
+
 // Layers returns what reads look through from now on. It is valid until the next call.
 func (o *Overlay) Layers() []view.Layer {
 	o.layers = o.layers[:0]
@@ -73,18 +97,4 @@ func (o *Overlay) Layers() []view.Layer {
 		o.layers = append(o.layers, view.Layer{Table: t, Seq: o.seq})
 	}
 	return o.layers
-}
-
-// Hold notes that an iterator looks through the overlay, or with -1 that it does not any more.
-func (o *Overlay) Hold(iterators int32) { o.held.Add(iterators) }
-
-// Held reports whether an iterator looks through the overlay.
-func (o *Overlay) Held() bool { return o.held.Load() > 0 }
-
-// Free gives the memory up.
-func (o *Overlay) Free() {
-	for _, t := range o.tables {
-		t.Free()
-	}
-	o.tables, o.layers = nil, nil
 }

@@ -54,6 +54,7 @@ func (e *Engine) process(group []*commit.Request) {
 					r.Err = err
 				}
 			}
+			e.keyspaces.undo(e.visible.Load())
 			return // what was applied stays invisible for ever
 		}
 	}

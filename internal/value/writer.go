@@ -91,7 +91,7 @@ func (w *Writer) ReadFrom(r io.Reader) (int64, error) {
 			}
 		}
 		if err != nil {
-			if errors.Is(err, io.EOF) {
+			if err == io.EOF { // one that wraps it says that r was cut short
 				return read, w.err
 			}
 			return read, w.fail(fmt.Errorf("store value: read: %w", err))

@@ -94,13 +94,6 @@ type counter struct {
 	changes *Changes
 }
 
-// hiddenIn returns the range deletes that reach into [lo, hi): there may be thousands, and it is asked for each change.
-func (c *counter) hiddenIn(lo, hi []byte) []layout.Range {
-	from := sort.Search(len(c.hidden), func(i int) bool { return c.hidden[i].Hi == nil || bytes.Compare(c.hidden[i].Hi, lo) > 0 })
-	behind := c.hidden[from:]
-	return behind[:sort.Search(len(behind), func(i int) bool { return hi != nil && bytes.Compare(behind[i].Lo, hi) >= 0 })]
-}
-
 func (v *View) newCounter(scratch *layout.Scratch, s Span) *counter {
 	var hidden []layout.Range
 	for _, l := range s.Overlay {
@@ -130,29 +123,36 @@ func (c *counter) settledIn(lo, hi []byte) (int64, error) {
 	if c.root == nil || (hi != nil && bytes.Compare(lo, hi) >= 0) {
 		return 0, nil
 	}
-	hidden := c.hiddenIn(lo, hi)
-	if len(hidden) > 0 && hidden[0].Hi == nil && bytes.Compare(hidden[0].Lo, lo) <= 0 {
+	gone := c.overlapping(lo, hi)
+	if len(gone) > 0 && bytes.Compare(gone[0].Lo, lo) <= 0 && gone[0].Hi == nil {
 		return 0, nil // all of it, which need not be counted twice
 	}
 	n, err := c.root.Count(lo, hi, c.span.Now)
 	if err != nil {
 		return 0, err
 	}
-	for _, r := range hidden {
+	for _, r := range gone {
 		from, to := clip(r, lo, hi)
-		if to != nil && bytes.Compare(from, to) >= 0 {
-			continue
-		}
 		if len(from) == 0 {
 			from = nil // see Ranges
 		}
-		gone, err := c.root.Count(from, to, c.span.Now)
+		hidden, err := c.root.Count(from, to, c.span.Now)
 		if err != nil {
 			return 0, err
 		}
-		n -= gone
+		n -= hidden
 	}
 	return n, nil
+}
+
+// overlapping returns the range deletes that have keys of [lo, hi) in them. There may be very many others.
+func (c *counter) overlapping(lo, hi []byte) []layout.Range {
+	from := sort.Search(len(c.hidden), func(i int) bool { return c.hidden[i].Hi == nil || bytes.Compare(c.hidden[i].Hi, lo) > 0 })
+	list := c.hidden[from:]
+	if hi == nil {
+		return list
+	}
+	return list[:sort.Search(len(list), func(i int) bool { return bytes.Compare(list[i].Lo, hi) >= 0 })]
 }
 
 // clip returns the part of r that lies in [lo, hi).
@@ -185,7 +185,7 @@ func (c *counter) settledHas(key []byte) (bool, error) {
 	if c.root == nil {
 		return false, nil
 	}
-	if near := c.hiddenIn(key, nil); len(near) > 0 && bytes.Compare(near[0].Lo, key) <= 0 {
+	if gone := c.overlapping(key, nil); len(gone) > 0 && bytes.Compare(gone[0].Lo, key) <= 0 {
 		return false, nil
 	}
 	r, ok, err := c.root.GetRead(c.scratch, record.Hash(c.span.Keyspace, key), key)
@@ -197,11 +197,8 @@ func (c *counter) settledAt(lo, hi []byte, n int64) (key []byte, r record.Record
 	if c.root == nil {
 		return nil, r, false, nil
 	}
-	for _, h := range c.hiddenIn(lo, hi) {
+	for _, h := range c.overlapping(lo, hi) {
 		from, to := clip(h, lo, hi)
-		if to != nil && bytes.Compare(from, to) >= 0 {
-			continue
-		}
 		before, err := c.root.Count(lo, from, c.span.Now)
 		if err != nil {
 			return nil, r, false, err

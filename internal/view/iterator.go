@@ -171,7 +171,7 @@ func (it *Iterator) next() bool {
 
 // prev is Prev before the batch.
 func (it *Iterator) prev() bool {
-	if it.fast && !it.stop.stopped.Load() {
+	if it.fast && it.err == nil && !it.stop.stopped.Load() {
 		s := &it.settled
 		if s.at = it.begin + it.n; s.at > it.floor {
 			s.at--
@@ -184,7 +184,7 @@ func (it *Iterator) prev() bool {
 // NextWanted moves to the next pair whose value wanted does not turn down, and passes over the others without a look at their keys.
 func (it *Iterator) NextWanted(wanted func(value []byte) bool) bool {
 	for {
-		if it.fast && !it.stop.stopped.Load() {
+		if it.fast && it.err == nil && !it.stop.stopped.Load() {
 			s := &it.settled
 			for s.at = it.begin + it.n; s.at+1 < it.run; {
 				_, value, ok := s.page.Inline(s.at + 1)
@@ -202,8 +202,8 @@ func (it *Iterator) NextWanted(wanted func(value []byte) bool) bool {
 		if !it.Next() {
 			return false
 		}
-		if value := it.Value(); it.err != nil || wanted(value) {
-			return true
+		if value := it.Value(); it.Err() != nil || wanted(value) {
+			return it.at == onPair // else it was stopped meanwhile
 		}
 	}
 }
@@ -479,8 +479,14 @@ func (it *Iterator) Value() []byte {
 	return it.slowValue()
 }
 
-// Err returns the error that ended the walk, nil when it ended at a bound.
-func (it *Iterator) Err() error { return it.err }
+// Err returns the error that ended the walk, nil when it ended at a bound. Of an iterator that was stopped on a pair it tells that: what Key
+// and Value return from then on would pass for an empty key and value.
+func (it *Iterator) Err() error {
+	if it.at == onPair && it.stop.stopped.Load() {
+		it.usable()
+	}
+	return it.err
+}
 
 // Close gives the pinned page up, and the iterator itself, which the next one takes over: nobody may touch it any more. It returns what
 // Err would. The caller then gives the view up.

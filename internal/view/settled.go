@@ -167,10 +167,24 @@ func (s *settled) seekLast() bool {
 }
 
 func (s *settled) seekGE(key []byte) bool {
-	return s.cursor != nil && s.arrive(s.cursor.SeekGE(key), false)
+	return s.cursor != nil && s.arrive(s.cursor.SeekGE(s.lasting(key)), false)
 }
 func (s *settled) seekLT(key []byte) bool {
-	return s.cursor != nil && s.arrive(s.cursor.SeekLT(key), true)
+	return s.cursor != nil && s.arrive(s.cursor.SeekLT(s.lasting(key)), true)
+}
+
+// lasting returns key, or a copy of it if it lies in the page at hand, as what the iterator shows does: the cursor gives that up, and may read
+// another one into its memory, before it has found its place.
+func (s *settled) lasting(key []byte) []byte {
+	if !s.valid {
+		return key
+	}
+	raw := s.page.Raw()
+	from, at := uintptr(unsafe.Pointer(unsafe.SliceData(raw))), uintptr(unsafe.Pointer(unsafe.SliceData(key)))
+	if at-from < uintptr(len(raw)) {
+		return bytes.Clone(key)
+	}
+	return key
 }
 
 func (s *settled) next() bool {
