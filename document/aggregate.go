@@ -268,10 +268,14 @@ func (c *Collection) environment() *environment {
 
 // lookup returns a collection as the pipeline sees it, and nil when it is not there.
 func (e *environment) lookup(ns namespace) (*collection, error) {
-	if e.tx != nil && e.tx.created[ns] != nil {
-		return e.tx.created[ns], nil
+	if e.tx == nil {
+		return e.store.current.Load().named(ns)
 	}
-	return e.store.current.Load().named(ns)
+	x, err := e.tx.find(ns)
+	if x == nil || err != nil {
+		return nil, err
+	}
+	return x, x.open()
 }
 
 func (e *environment) close() error { return e.moment.close() }
