@@ -168,6 +168,41 @@ func (st *stream) start(ctx context.Context) error {
 			return err
 		}
 		st.from = places[placeBefore(places, st.after)]
+		return st.store.reaches(ctx, places[0], st.after)
+	}
+	return nil
+}
+
+// reaches refuses a moment from which on the log does not tell everything any more: it lies before the oldest entry, and there were others.
+func (s *Store) reaches(ctx context.Context, oldest oplogPlace, time uint64) error {
+	if oldest.seq == 0 { // the log begins with the store
+		return nil
+	}
+	first := (*clusterClock)(s).ClusterTime() + 1 // of what comes next, where the log has nothing to tell of
+	found := errors.New("the oldest entry")
+	r := &logReader{store: s, skim: true, time: oldest.time, deliver: func(_ context.Context, c *committed) error {
+		if len(c.changes) == 0 {
+			return nil
+		}
+		first = c.changes[0].time
+		return found
+	}}
+	for c, err := range s.db.Changes(ctx, pando.ChangesOptions{From: oldest.seq + 1}) {
+		if err == nil {
+			err = r.take(ctx, c)
+		}
+		if errors.Is(err, found) {
+			break
+		}
+		if errors.Is(err, pando.ErrChangesGone) {
+			return historyLost(err)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if time < first {
+		return historyLost(nil)
 	}
 	return nil
 }
