@@ -174,6 +174,9 @@ func (r *request) collMod() (bsoncore.Document, error) {
 	if err := r.checkImages(); err != nil {
 		return nil, err
 	}
+	if r.server.o.Auth && r.has("viewOn") != r.has("pipeline") { // who asks for the privileges looks at both
+		return nil, document.NewError(codeInvalidOptions, "Must specify both 'viewOn' and 'pipeline' when modifying a view and auth is enabled")
+	}
 	changes := bsoncore.NewDocumentBuilder()
 	elements, err := r.body.Elements()
 	if err != nil {
