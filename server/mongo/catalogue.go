@@ -471,6 +471,10 @@ func (r *request) listDatabases() (bsoncore.Document, error) {
 	if err != nil {
 		return nil, err
 	}
+	sizes, err := r.databaseSizes(nameOnly)
+	if err != nil {
+		return nil, err
+	}
 	if !slices.Contains(names, "admin") { // it is always there: commands are sent to it
 		names = append(names, "admin")
 	}
@@ -480,7 +484,10 @@ func (r *request) listDatabases() (bsoncore.Document, error) {
 	slices.Sort(names)
 	list, total := bsoncore.NewArrayBuilder(), int64(0)
 	for _, name := range names {
-		size := r.server.databaseBytes(r.ctx, name)
+		size := sizes[name]
+		if len(sizes) > 0 {
+			size = max(size, 1)
+		}
 		full := bsoncore.NewDocumentBuilder().AppendString("name", name).AppendInt64("sizeOnDisk", size).AppendBoolean("empty", size == 0).Build()
 		fits, err := match(full)
 		if err != nil {
