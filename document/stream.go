@@ -1,6 +1,7 @@
 package document
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"encoding/hex"
@@ -375,7 +376,7 @@ func (st *stream) tell(ctx context.Context, e *event) error {
 	if err != nil || doc == nil {
 		return err
 	}
-	if _, err := doc.LookupErr("_id"); err != nil {
+	if id, _ := doc.Lookup("_id").DocumentOK(); !bytes.Equal(id, e.at.document()) {
 		return fatalStream("Encountered an event whose _id field, which contains the resume token, was modified by the pipeline. Modifying the _id field of an event makes it impossible to resume the stream from that point.")
 	}
 	st.parts, err = st.fragmentsOf(doc, e.at)
