@@ -471,9 +471,11 @@ func (r *request) listDatabases() (bsoncore.Document, error) {
 	if err != nil {
 		return nil, err
 	}
-	sizes, err := r.databaseSizes(nameOnly)
-	if err != nil {
-		return nil, err
+	var sizes map[string]int64 // of which a list of names knows nothing
+	if !nameOnly {
+		if sizes, err = r.databaseSizes(); err != nil {
+			return nil, err
+		}
 	}
 	if !slices.Contains(names, "admin") { // it is always there: commands are sent to it
 		names = append(names, "admin")
@@ -488,7 +490,11 @@ func (r *request) listDatabases() (bsoncore.Document, error) {
 		if len(sizes) > 0 {
 			size = max(size, 1)
 		}
-		full := bsoncore.NewDocumentBuilder().AppendString("name", name).AppendInt64("sizeOnDisk", size).AppendBoolean("empty", size == 0).Build()
+		info := bsoncore.NewDocumentBuilder().AppendString("name", name)
+		if !nameOnly {
+			info.AppendInt64("sizeOnDisk", size).AppendBoolean("empty", size == 0)
+		}
+		full := info.Build()
 		fits, err := match(full)
 		if err != nil {
 			return nil, err
@@ -497,9 +503,6 @@ func (r *request) listDatabases() (bsoncore.Document, error) {
 			continue
 		}
 		total += size
-		if nameOnly {
-			full = bsoncore.NewDocumentBuilder().AppendString("name", name).Build()
-		}
 		list.AppendDocument(full)
 	}
 	b := bsoncore.NewDocumentBuilder().AppendArray("databases", list.Build())

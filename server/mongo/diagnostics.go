@@ -79,12 +79,8 @@ func (r *request) hostInfo() (bsoncore.Document, error) {
 	})
 }
 
-// databaseSizes is the shares of the files that databases take, estimated by their documents. For a list of names, of which no filter asks
-// for more, nobody needs them.
-func (r *request) databaseSizes(namesOnly bool) (map[string]int64, error) {
-	if namesOnly && !r.has("filter") {
-		return nil, nil
-	}
+// databaseSizes is the shares of the files that databases take, estimated by their documents.
+func (r *request) databaseSizes() (map[string]int64, error) {
 	sizes := map[string]int64{}
 	names, err := r.server.store.Databases(r.ctx)
 	if err != nil {
