@@ -11,27 +11,9 @@ import (
 	"github.com/pandodb/pando/vfs/memfs"
 )
 
-// A collection that is dropped, renamed or replaced under a transaction is there for it as it was, or is a conflict: it once was empty all
-// of a sudden, and what the transaction wrote made another one.
-func TestCollectionsDoNotVanishInTransactions(t *testing.T) {
-	changes := map[string]func(t *testing.T, c *document.Collection){
-		"dropped": func(t *testing.T, c *document.Collection) { must(t, c.Drop(ctx)) },
-		"renamed": func(t *testing.T, c *document.Collection) {
-			must(t, c.Rename(ctx, document.DefaultDatabase, "other", false))
-		},
-		"made anew": func(t *testing.T, c *document.Collection) {
-			must(t, c.Drop(ctx))
-			_, err := c.Insert(ctx, bson.D{{Key: "_id", Value: 9}})
-			must(t, err)
-		},
-		"replaced": func(t *testing.T, c *document.Collection) {
-			for _, err := range c.Aggregate(ctx, document.JSON(`[{"$match": {"_id": 9}}, {"$out": "c"}]`), nil) {
-				must(t, err)
-			}
-		},
-		"capped": func(t *testing.T, c *document.Collection) { must(t, c.MakeCapped(ctx, 1<<20)) },
-	}
-	uses := map[string]func(tx *document.Tx, c *document.Collection) (int64, error){
+// usesInTransactions are calls on a collection of three documents in a transaction, which tell of how many they know.
+func usesInTransactions() map[string]func(tx *document.Tx, c *document.Collection) (int64, error) {
+	return map[string]func(tx *document.Tx, c *document.Collection) (int64, error){
 		"count": func(tx *document.Tx, c *document.Collection) (int64, error) { return tx.In(c).Count(ctx, nil, nil) },
 		"find": func(tx *document.Tx, c *document.Collection) (n int64, err error) {
 			for _, err := range tx.In(c).Find(ctx, nil, nil) {
@@ -63,6 +45,29 @@ func TestCollectionsDoNotVanishInTransactions(t *testing.T) {
 			return 3, err
 		},
 	}
+}
+
+// A collection that is dropped, renamed or replaced under a transaction is there for it as it was, or is a conflict: it once was empty all
+// of a sudden, and what the transaction wrote made another one.
+func TestCollectionsDoNotVanishInTransactions(t *testing.T) {
+	changes := map[string]func(t *testing.T, c *document.Collection){
+		"dropped": func(t *testing.T, c *document.Collection) { must(t, c.Drop(ctx)) },
+		"renamed": func(t *testing.T, c *document.Collection) {
+			must(t, c.Rename(ctx, document.DefaultDatabase, "other", false))
+		},
+		"made anew": func(t *testing.T, c *document.Collection) {
+			must(t, c.Drop(ctx))
+			_, err := c.Insert(ctx, bson.D{{Key: "_id", Value: 9}})
+			must(t, err)
+		},
+		"replaced": func(t *testing.T, c *document.Collection) {
+			for _, err := range c.Aggregate(ctx, document.JSON(`[{"$match": {"_id": 9}}, {"$out": "c"}]`), nil) {
+				must(t, err)
+			}
+		},
+		"capped": func(t *testing.T, c *document.Collection) { must(t, c.MakeCapped(ctx, 1<<20)) },
+	}
+	uses := usesInTransactions()
 	for changed, change := range changes {
 		for used, use := range uses {
 			for _, snapshot := range []bool{true, false} {

@@ -69,7 +69,7 @@ func TestEntriesOfAnOplogChangeUsersAtOnce(t *testing.T) {
 func TestTextsAreCutBetweenCharacters(t *testing.T) {
 	text := "x"
 	for range 100 {
-		text += "é"
+		text += "\u00e9"
 	}
 	c := dial(t, newServer(t, nil))
 	reply := c.refused("admin", cmd("saslStart", 1, "mechanism", text, "payload", []byte("n,,n=a,r=b")), 334)

@@ -30,6 +30,27 @@ func TestCursorsStayOutOfOtherTransactions(t *testing.T) {
 	c.must("d", inSession('s', more(outside)))
 }
 
+// A transaction reads on what is dropped meanwhile, as it was: its cursor was gone, which is no error after which it would be run again. What
+// it asks for anew is a conflict.
+func TestCursorsOfTransactionsOutliveADrop(t *testing.T) {
+	s := newServer(t, nil)
+	c, other := dial(t, s), dial(t, s)
+	for i, drop := range []bson.D{cmd("drop", "c"), cmd("dropDatabase", 1)} {
+		number := int64(i)
+		c.must("d", cmd("insert", "c", "documents", bson.A{cmd("_id", 1), cmd("_id", 2), cmd("_id", 3)}))
+		reply := c.must("d", inTransaction('t', number, cmd("find", "c", "batchSize", 1), "startTransaction", true))
+		other.must("d", drop)
+		more := cmd("getMore", reply.Lookup("cursor", "id").Int64(), "collection", "c")
+		if values, _ := c.must("d", inTransaction('t', number, more)).Lookup("cursor", "nextBatch").Array().Values(); len(values) != 2 {
+			t.Errorf("%v: %d documents more", drop, len(values))
+		}
+		conflict := c.refused("d", inTransaction('t', number, cmd("find", "c")), 112)
+		if label := textIn(conflict, "errorLabels", "0"); label != "TransientTransactionError" {
+			t.Errorf("%v: %s", drop, conflict)
+		}
+	}
+}
+
 // A capped collection forgets its documents in the order in which they came, and no others: who follows it would lose the place.
 func TestNothingExpiresInACappedCollection(t *testing.T) {
 	c := dial(t, newServer(t, nil))
