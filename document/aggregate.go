@@ -78,7 +78,7 @@ func (s *Store) aggregate(ctx context.Context, c *Collection, pipeline any, o *A
 		return s.openChangeStream(ctx, ns, spec, stages[1:], o)
 	}
 	call := s.newCall()
-	p, _, err := s.parsePipeline(ns, stages, o, call)
+	p, _, err := c.parsePipeline(stages, o, call)
 	if err != nil {
 		return nil, err
 	}
@@ -105,9 +105,9 @@ func (s *Store) aggregate(ctx context.Context, c *Collection, pipeline any, o *A
 }
 
 // parsePipeline parses a pipeline, with the stages of the views in front over which it runs.
-func (s *Store) parsePipeline(ns namespace, stages []document, o *AggregateOptions, call *expression.Call) (*aggregate.Pipeline, namespace, error) {
-	handle := &Collection{store: s, ns: ns}
-	collation, err := handle.collation(o.Collation)
+func (c *Collection) parsePipeline(stages []document, o *AggregateOptions, call *expression.Call) (*aggregate.Pipeline, namespace, error) {
+	s, ns, names := c.store, c.ns, c.names()
+	collation, err := c.collation(o.Collation)
 	if err != nil {
 		return nil, ns, err
 	}
@@ -119,11 +119,11 @@ func (s *Store) parsePipeline(ns namespace, stages []document, o *AggregateOptio
 	if err != nil {
 		return nil, ns, err
 	}
-	below, prefix, err := s.current.Load().resolve(ns)
+	below, prefix, err := names.resolve(ns)
 	if err != nil {
 		return nil, ns, err
 	}
-	if handle.view() != nil && begins(stages, "$collStats") {
+	if c.view() != nil && begins(stages, "$collStats") {
 		below, prefix = ns, nil // it is about the view itself
 	}
 	options := &aggregate.Options{
@@ -135,7 +135,7 @@ func (s *Store) parsePipeline(ns namespace, stages []document, o *AggregateOptio
 	}
 	p, err := aggregate.Parse(slices.Concat(prefix, stages), options)
 	if err == nil {
-		err = s.current.Load().checkJoined(ns.database, stages, collation)
+		err = names.checkJoined(ns.database, stages, collation)
 	}
 	return p, below, err
 }
@@ -208,7 +208,7 @@ func (c *Collection) ExplainAggregate(ctx context.Context, pipeline any, o *Aggr
 	if err != nil {
 		return nil, err
 	}
-	p, below, err := c.store.parsePipeline(c.ns, stages, o, c.store.newCall())
+	p, below, err := c.parsePipeline(stages, o, c.store.newCall())
 	if err != nil {
 		return nil, err
 	}
@@ -254,6 +254,7 @@ type environment struct {
 	store  *Store
 	tx     *Tx
 	moment *moment
+	at     *moment // of a snapshot: the collections are those of its moment; nil: those of the present
 	// unchecked: $merge and $out leave validators out.
 	unchecked bool
 	call      *expression.Call
@@ -263,15 +264,22 @@ type environment struct {
 }
 
 func (c *Collection) environment() *environment {
-	return &environment{store: c.store, tx: c.tx, moment: c.moment()}
+	return &environment{store: c.store, tx: c.tx, at: c.at, moment: c.moment()}
 }
+
+// names returns the catalogue that the pipeline goes by.
+func (e *environment) names() *catalogue { return (&Collection{store: e.store, at: e.at}).names() }
 
 // lookup returns a collection as the pipeline sees it, and nil when it is not there.
 func (e *environment) lookup(ns namespace) (*collection, error) {
-	if e.tx != nil && e.tx.created[ns] != nil {
-		return e.tx.created[ns], nil
+	if e.tx == nil {
+		return e.names().named(ns)
 	}
-	return e.store.current.Load().named(ns)
+	x, err := e.tx.find(ns)
+	if x == nil || err != nil {
+		return nil, err
+	}
+	return x, x.open()
 }
 
 func (e *environment) close() error { return e.moment.close() }
@@ -282,7 +290,7 @@ func (e *environment) Find(ctx context.Context, database, collection string, r *
 		r = new(aggregate.Request)
 	}
 	ns := namespace{database, collection}
-	below, stages, err := e.store.current.Load().resolve(ns)
+	below, stages, err := e.names().resolve(ns)
 	if err != nil {
 		return nil, err
 	}
@@ -384,8 +392,7 @@ func (e *environment) findInView(ctx context.Context, below namespace, stages []
 // Count implements aggregate.Environment.
 func (e *environment) Count(ctx context.Context, database, collection string, r *aggregate.Request) (int64, bool, error) {
 	ns := namespace{database, collection}
-	cat := e.store.current.Load()
-	if cat.views[ns.String()] != nil || e.store.isOplog(ns) || isBuckets(ns) {
+	if e.names().views[ns.String()] != nil || e.store.isOplog(ns) || isBuckets(ns) {
 		return 0, false, nil
 	}
 	x, err := e.lookup(ns)

@@ -119,15 +119,19 @@ func (c *Collection) lookup() (*collection, error) {
 	if err := c.store.usable(); err != nil {
 		return nil, err
 	}
-	if c.tx != nil {
-		if x := c.tx.created[c.ns]; x != nil {
-			return x, nil
-		}
-	}
-	if x := c.names().byName[c.ns.String()]; x != nil {
-		return x, nil
+	x, err := c.named()
+	if x != nil || err != nil {
+		return x, err
 	}
 	return nil, c.notBuckets()
+}
+
+// named is lookup by the name alone.
+func (c *Collection) named() (*collection, error) {
+	if c.tx != nil {
+		return c.tx.find(c.ns)
+	}
+	return c.names().byName[c.ns.String()], nil
 }
 
 // names returns the catalogue that the handle goes by.

@@ -336,7 +336,12 @@ func notFound(ns namespace) error {
 
 // Rename gives the collection another name, in the same database or another. With replace a collection of that name is dropped.
 func (c *Collection) Rename(ctx context.Context, database, name string, replace bool) error {
-	s, to := c.store, namespace{database, name}
+	return c.rename(ctx, namespace{database, name}, replace, func(*collection) error { return nil })
+}
+
+// rename is Rename, unless check refuses what is to be replaced, which may be nil.
+func (c *Collection) rename(ctx context.Context, to namespace, replace bool, check func(other *collection) error) error {
+	s := c.store
 	if err := errors.Join(c.alterable(), to.check()); err != nil {
 		return err
 	}
@@ -370,6 +375,9 @@ func (c *Collection) Rename(ctx context.Context, database, name string, replace 
 	}
 	if (other != nil || cat.views[to.String()] != nil) && (!replace || other == nil) {
 		return mongoerror.New(mongoerror.NamespaceExists, "target namespace exists")
+	}
+	if err := check(other); err != nil {
+		return err
 	}
 	x.schema.Lock()
 	defer x.schema.Unlock()

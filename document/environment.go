@@ -119,19 +119,47 @@ func (s *Store) replaceCollection(ctx context.Context, ns namespace, docs aggreg
 			return mongoerror.New(mongoerror.Code(17152), "namespace '%s' is capped so it can't be used for $out", ns)
 		}
 	}
+	before := look(old)
 	if _, err := s.create(ctx, temporary.ns, options, nil, true); err != nil {
 		return err
 	}
-	if err := s.fillCollection(ctx, temporary, target, old, docs, unchecked); err != nil {
+	err = s.fillCollection(ctx, temporary, before, docs, unchecked)
+	if err == nil {
+		err = temporary.rename(ctx, ns, true, before.unchanged)
+	}
+	if err != nil {
 		return errors.Join(err, temporary.Drop(s.work))
 	}
 	return nil
 }
 
-func (s *Store) fillCollection(ctx context.Context, temporary, target *Collection, old *collection, docs aggregate.Cursor, unchecked bool) error {
-	if old != nil {
+// looked is a collection, nil for none, with what another one takes over that is put in its place.
+type looked struct {
+	c        *collection
+	indexes  *[]*secondary
+	settings *settings
+}
+
+func look(c *collection) looked {
+	if c == nil {
+		return looked{}
+	}
+	return looked{c, c.indexes.Load(), c.settings.Load()}
+}
+
+// unchanged refuses to put the new collection into the place of one that has got other indexes or options meanwhile: they would be gone.
+func (l looked) unchanged(now *collection) error {
+	fresh := l.c == nil && now != nil && len(*now.indexes.Load()) == 0 // documents alone are what is replaced
+	if fresh || look(now) == l {
+		return nil
+	}
+	return mongoerror.New(mongoerror.CommandFailed, "the target collection of $out, its options or its indexes have changed meanwhile")
+}
+
+func (s *Store) fillCollection(ctx context.Context, temporary *Collection, old looked, docs aggregate.Cursor, unchecked bool) error {
+	if old.c != nil {
 		var specs []bson.Raw
-		for _, x := range *old.indexes.Load() {
+		for _, x := range *old.indexes {
 			if x.ready {
 				specs = append(specs, bson.Raw(x.def.Spec))
 			}
@@ -162,8 +190,5 @@ func (s *Store) fillCollection(ctx context.Context, temporary, target *Collectio
 			}
 		}
 	}
-	if err := flush(); err != nil {
-		return err
-	}
-	return temporary.Rename(ctx, target.ns.database, target.ns.collection, true)
+	return flush()
 }

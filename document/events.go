@@ -50,12 +50,14 @@ func (r *eventMaker) wants(l *logged, ns namespace) bool {
 	switch {
 	case l.time < st.after:
 		return false
+	case st.ns.collection != "":
+		return ns == st.ns
+	case strings.HasPrefix(ns.collection, "system."):
+		return false
 	case st.ns.database == "":
 		return ns.database != "admin" && ns.database != "config" && ns.database != "local"
-	case st.ns.collection == "":
-		return ns.database == st.ns.database && !strings.HasPrefix(ns.collection, "tmp.agg_out.")
 	}
-	return ns == st.ns
+	return ns.database == st.ns.database && !strings.HasPrefix(ns.collection, "tmp.agg_out.")
 }
 
 // change makes the event of a changed document.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 
 	"github.com/pandodb/pando"
 )
@@ -11,6 +12,8 @@ import (
 // feed reads the storage's log in a goroutine of its own, ahead by a few events of those who take them.
 type feed struct {
 	events  chan event
+	ahead   atomic.Int64  // bytes of the events that nobody has taken
+	room    chan struct{} // told when one was taken
 	stop    context.CancelFunc
 	readers sync.WaitGroup
 	pending *event
@@ -26,15 +29,18 @@ type event struct {
 	err error
 }
 
-// readAhead is how many events a feed holds.
-const readAhead = 64
+// What a feed holds: so many events, or fewer large ones. Nobody may ever ask for them.
+const (
+	readAhead  = 64
+	aheadBytes = 1 << 20 // and one event more
+)
 
 // errFeedEnded is what ends a feed of which there is nothing more to come.
 var errFeedEnded = errors.New("nothing more will come")
 
 // follow starts the feed. What r delivers sends the events.
 func (f *feed) follow(s *Store, r *logReader, o pando.ChangesOptions) {
-	f.until, f.caught, f.events = s.db.LastSeq(), make(chan struct{}), make(chan event, readAhead)
+	f.until, f.caught, f.events, f.room = s.db.LastSeq(), make(chan struct{}), make(chan event, readAhead), make(chan struct{}, 1)
 	var run context.Context
 	run, f.stop = context.WithCancel(s.work)
 	f.readers.Add(1)
@@ -76,6 +82,15 @@ func (f *feed) send(ctx context.Context, e event) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
+	size := int64(len(e.doc))
+	for held := f.ahead.Load(); held > 0 && held+size > aheadBytes; held = f.ahead.Load() {
+		select {
+		case <-f.room:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	f.ahead.Add(size)
 	select {
 	case f.events <- e:
 		return nil
@@ -100,27 +115,35 @@ func (f *feed) take(ctx context.Context) (*event, error) {
 	}
 	select {
 	case e, ok := <-f.events:
-		return received(e, ok)
+		return f.received(e, ok)
 	default:
 	}
 	select {
 	case e, ok := <-f.events:
-		return received(e, ok)
+		return f.received(e, ok)
 	case <-f.caught:
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
 	select {
 	case e, ok := <-f.events:
-		return received(e, ok)
+		return f.received(e, ok)
 	default:
 		return nil, nil
 	}
 }
 
-func received(e event, ok bool) (*event, error) {
+// received makes room for another event in the place of one that was taken.
+func (f *feed) received(e event, ok bool) (*event, error) {
 	if !ok {
 		return nil, errFeedEnded
+	}
+	if size := int64(len(e.doc)); size > 0 {
+		f.ahead.Add(-size)
+		select {
+		case f.room <- struct{}{}:
+		default: // it is told already
+		}
 	}
 	return &e, e.err
 }
@@ -135,7 +158,7 @@ func (f *feed) await(ctx context.Context) error {
 		if !ok {
 			return errFeedEnded
 		}
-		f.pending = &e
+		f.pending, _ = f.received(e, ok) // its error is that of take
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()

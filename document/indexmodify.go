@@ -115,6 +115,9 @@ func (c *collection) indexChanges(spec document) (document, error) {
 			} else if n < 0 {
 				return nil, mongoerror.New(mongoerror.InvalidOptions, "TTL index 'expireAfterSeconds' option cannot be less than 0")
 			}
+			if c.settings.Load().capped {
+				return nil, mongoerror.New(mongoerror.InvalidOptions, "TTL indexes are not supported for capped collections.")
+			}
 			changes.AppendValue(e.Key(), e.Value())
 		case "unique", "prepareUnique":
 			on := truthy(e.Value())

@@ -45,6 +45,9 @@ func (c *collection) parseIndexes(specs []bson.Raw) ([]*index.Definition, error)
 		if err := c.checkSeriesIndex(def); err != nil {
 			return nil, err
 		}
+		if def.TTL >= 0 && c.settings.Load().capped { // who follows it would lose the place
+			return nil, mongoerror.New(mongoerror.CannotCreateIndex, "Cannot create TTL index on a capped collection")
+		}
 	}
 	return defs, nil
 }

@@ -1,10 +1,13 @@
 package document
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
+	"sort"
 	"sync"
 	"time"
 
@@ -47,16 +50,36 @@ func WithStatements(ctx context.Context, session string, number int64, ids ...in
 	return context.WithValue(ctx, statementsKey{}, &statements{session, number, ids})
 }
 
-// retries is what the store remembers of sessions, as far as it has been asked.
+// retries is what the store remembers of sessions, as far as it has been asked. There may be very many, and a document with each.
 type retries struct {
 	mu        sync.Mutex
 	bySession map[string]*sessionRecord
+	bytes     int64          // of the entries in bySession
+	last      *sessionRecord // the newest one of which bySession has no entries
+	lastOf    string         // its session
 }
+
+// What of the entries is kept in memory: so many bytes over all, and besides those of sessions that take little each.
+const (
+	keptEntries  = 32 << 20
+	smallEntries = 256
+)
 
 // sessionRecord is the newest numbered write of a session: docs/format/collections.md describes its bytes.
 type sessionRecord struct {
 	number  int64
 	entries []byte
+	apart   bool // the entries are in the store only
+
+	sought sync.Once
+	places []entryPlace // of the entries, by their statements: made when there are many, and one is sought
+	broken error        // why that could not be
+}
+
+// entryPlace is where the entry of a run of statements is.
+type entryPlace struct {
+	first, last int64
+	at          int
 }
 
 // Kinds of entries. They are on disk.
@@ -68,9 +91,10 @@ const (
 
 // record returns what is known of a session's newest write.
 func (s *Store) record(session string) (*sessionRecord, error) {
-	s.retries.mu.Lock()
-	defer s.retries.mu.Unlock()
-	if r := s.retries.bySession[session]; r != nil {
+	t := &s.retries
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if r := t.known(session); r != nil && !r.apart {
 		return r, nil
 	}
 	r := &sessionRecord{number: -1}
@@ -86,11 +110,41 @@ func (s *Store) record(session string) (*sessionRecord, error) {
 		}
 		r.number, r.entries = number, value[n:]
 	}
-	if s.retries.bySession == nil {
-		s.retries.bySession = map[string]*sessionRecord{}
-	}
-	s.retries.bySession[session] = r
+	t.keep(session, r)
 	return r, nil
+}
+
+// known returns what is in memory of a session's newest write; nil: nothing. The caller holds the lock.
+func (t *retries) known(session string) *sessionRecord {
+	if t.last != nil && t.lastOf == session {
+		return t.last
+	}
+	return t.bySession[session]
+}
+
+// keep keeps a session's record in memory, but for the entries when there are too many of others. The caller holds the lock.
+func (t *retries) keep(session string, r *sessionRecord) {
+	t.forget(session)
+	if t.bySession == nil {
+		t.bySession = map[string]*sessionRecord{}
+	}
+	if n := len(r.entries); n > smallEntries && t.bytes+int64(n) > keptEntries {
+		t.last, t.lastOf = r, session
+		r = &sessionRecord{number: r.number, apart: true}
+	}
+	t.bytes += int64(len(r.entries))
+	t.bySession[session] = r
+}
+
+// forget forgets a session's record. The caller holds the lock.
+func (t *retries) forget(session string) {
+	if r := t.bySession[session]; r != nil {
+		t.bytes -= int64(len(r.entries))
+		delete(t.bySession, session)
+	}
+	if t.lastOf == session {
+		t.last, t.lastOf = nil, ""
+	}
 }
 
 // transaction reports whether the write was a transaction, which has no statements.
@@ -111,6 +165,9 @@ func (s *Store) NewestNumber(session string) (number int64, transaction bool, er
 // Outcome returns what a statement did if it was carried out before, and nil otherwise. It fails with TransactionTooOld when the
 // session has gone on to a higher number, and with IncompleteTransactionHistory when the number is that of a transaction.
 func (s *Store) Outcome(session string, number int64, id int32) (*Outcome, error) {
+	if s.retries.isNew(session, number) {
+		return nil, nil
+	}
 	r, err := s.record(session)
 	if err != nil || r.number < number {
 		return nil, err
@@ -124,36 +181,89 @@ func (s *Store) Outcome(session string, number int64, id int32) (*Outcome, error
 	return r.find(id)
 }
 
+// isNew reports whether a session is known not to have come to a number yet: what it did before need not be read then.
+func (t *retries) isNew(session string, number int64) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	r := t.bySession[session]
+	return r != nil && r.number < number
+}
+
+// manyEntries is from how many bytes of entries on they are not gone over for each statement that is sought.
+const manyEntries = 4 << 10
+
 // find looks for a statement.
 func (r *sessionRecord) find(id int32) (*Outcome, error) {
-	for rest := r.entries; len(rest) > 0; {
-		d := entryReader{rest: rest[1:]}
-		switch rest[0] {
-		case entryInserts:
-			if first, last := d.number(), d.number(); int64(id) >= first && int64(id) <= last && d.err == nil {
-				return &Outcome{N: 1}, nil
-			}
-		case entryOther:
-			at, o := d.number(), Outcome{N: d.number(), Modified: d.number()}
-			if t := d.bytes(1); len(t) == 1 {
-				o.UpsertedID.Type = bson.Type(t[0])
-			}
-			o.UpsertedID.Value = d.bytes(d.number())
-			if doc := d.bytes(d.number()); len(doc) > 0 {
-				o.Document = doc
-			}
-			if at == int64(id) && d.err == nil {
-				return &o, nil
-			}
-		default:
-			d.err = fmt.Errorf("record of a session: %w: entry of kind %d", pando.ErrCorrupt, rest[0])
+	from := r.entries
+	if len(from) > manyEntries {
+		r.sought.Do(r.place)
+		if r.broken != nil {
+			return nil, r.broken
 		}
-		if d.err != nil {
-			return nil, d.err
+		if len(r.places) > 0 {
+			i := sort.Search(len(r.places), func(i int) bool { return r.places[i].last >= int64(id) })
+			if i == len(r.places) || r.places[i].first > int64(id) {
+				return nil, nil
+			}
+			from = from[r.places[i].at:]
 		}
-		rest = d.rest
+	}
+	for len(from) > 0 {
+		first, last, o, rest, err := readEntry(from)
+		if err != nil {
+			return nil, err
+		}
+		if int64(id) >= first && int64(id) <= last {
+			return o, nil
+		}
+		from = rest
 	}
 	return nil, nil
+}
+
+// place finds out where the entries are. There are no places when two are of the same statement, as only a client can make them that gives
+// a number twice.
+func (r *sessionRecord) place() {
+	for rest := r.entries; len(rest) > 0; {
+		at := len(r.entries) - len(rest)
+		first, last, _, behind, err := readEntry(rest)
+		if err != nil {
+			r.broken = err
+			return
+		}
+		r.places = append(r.places, entryPlace{first, last, at})
+		rest = behind
+	}
+	slices.SortFunc(r.places, func(a, b entryPlace) int { return cmp.Compare(a.first, b.first) })
+	for i := 1; i < len(r.places); i++ {
+		if r.places[i].first <= r.places[i-1].last {
+			r.places = nil
+		}
+	}
+}
+
+// readEntry reads the entry of a run of statements, or of one, and what each of them did.
+func readEntry(src []byte) (first, last int64, o *Outcome, rest []byte, err error) {
+	d := entryReader{rest: src[1:]}
+	o = &Outcome{N: 1}
+	switch src[0] {
+	case entryInserts:
+		first, last = d.number(), d.number()
+	case entryOther:
+		first = d.number()
+		last = first
+		o.N, o.Modified = d.number(), d.number()
+		if t := d.bytes(1); len(t) == 1 {
+			o.UpsertedID.Type = bson.Type(t[0])
+		}
+		o.UpsertedID.Value = d.bytes(d.number())
+		if doc := d.bytes(d.number()); len(doc) > 0 {
+			o.Document = doc
+		}
+	default:
+		d.err = fmt.Errorf("record of a session: %w: entry of kind %d", pando.ErrCorrupt, src[0])
+	}
+	return first, last, o, d.rest, d.err
 }
 
 // entryReader takes an entry apart.
@@ -262,22 +372,32 @@ func (w *writer) putRecord(r *sessionRecord) error {
 func (s *Store) remember(session string, r *sessionRecord) {
 	s.retries.mu.Lock()
 	defer s.retries.mu.Unlock()
-	if s.retries.bySession == nil {
-		s.retries.bySession = map[string]*sessionRecord{}
-	}
-	s.retries.bySession[session] = r
+	s.retries.keep(session, r)
 }
 
-// ForgetSession removes what is kept for a session that has ended.
+// ForgetSession removes what is kept for a session that has ended. It waits for no sync: what a power cut brings back is removed later on.
 func (s *Store) ForgetSession(session string) error {
 	s.retries.mu.Lock()
-	r := s.retries.bySession[session]
-	delete(s.retries.bySession, session)
+	r := s.retries.known(session)
+	s.retries.forget(session)
 	s.retries.mu.Unlock()
 	if r != nil && r.number < 0 {
 		return nil
 	}
-	return s.meta.Delete(append([]byte{sessionKey}, session...))
+	return s.dropRecord(session)
+}
+
+// dropRecord removes the record of a session from the store.
+func (s *Store) dropRecord(session string) error {
+	tx, err := s.db.Begin(true)
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback()
+	if err := tx.In(s.meta).Delete(append([]byte{sessionKey}, session...)); err != nil {
+		return err
+	}
+	return tx.CommitUnsynced()
 }
 
 // sessionAge is how long what a session did is kept that nobody ends, and that is not used: as long as servers keep sessions.
@@ -303,5 +423,5 @@ func (s *Store) forgetUnused(session string) error {
 	if s.retries.bySession[session] != nil {
 		return nil
 	}
-	return s.meta.Delete(append([]byte{sessionKey}, session...))
+	return s.dropRecord(session)
 }

@@ -1,6 +1,7 @@
 package document
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"encoding/hex"
@@ -168,6 +169,41 @@ func (st *stream) start(ctx context.Context) error {
 			return err
 		}
 		st.from = places[placeBefore(places, st.after)]
+		return st.store.reaches(ctx, places[0], st.after)
+	}
+	return nil
+}
+
+// reaches refuses a moment from which on the log does not tell everything any more: it lies before the oldest entry, and there were others.
+func (s *Store) reaches(ctx context.Context, oldest oplogPlace, time uint64) error {
+	if oldest.seq == 0 { // the log begins with the store
+		return nil
+	}
+	first := (*clusterClock)(s).ClusterTime() + 1 // of what comes next, where the log has nothing to tell of
+	found := errors.New("the oldest entry")
+	r := &logReader{store: s, skim: true, time: oldest.time, deliver: func(_ context.Context, c *committed) error {
+		if len(c.changes) == 0 {
+			return nil
+		}
+		first = c.changes[0].time
+		return found
+	}}
+	for c, err := range s.db.Changes(ctx, pando.ChangesOptions{From: oldest.seq + 1}) {
+		if err == nil {
+			err = r.take(ctx, c)
+		}
+		if errors.Is(err, found) {
+			break
+		}
+		if errors.Is(err, pando.ErrChangesGone) {
+			return historyLost(err)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if time < first {
+		return historyLost(nil)
 	}
 	return nil
 }
@@ -340,7 +376,7 @@ func (st *stream) tell(ctx context.Context, e *event) error {
 	if err != nil || doc == nil {
 		return err
 	}
-	if _, err := doc.LookupErr("_id"); err != nil {
+	if id, _ := doc.Lookup("_id").DocumentOK(); !bytes.Equal(id, e.at.document()) {
 		return fatalStream("Encountered an event whose _id field, which contains the resume token, was modified by the pipeline. Modifying the _id field of an event makes it impossible to resume the stream from that point.")
 	}
 	st.parts, err = st.fragmentsOf(doc, e.at)

@@ -2,10 +2,13 @@ package document
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/pandodb/pando/document/internal/index"
 )
 
 // ttl is how expired documents are looked for.
@@ -65,50 +68,62 @@ func (s *Store) SetTTL(interval time.Duration, paused bool) {
 }
 
 // DeleteExpired deletes the documents that have expired by now, as TTL indexes and time series say, and returns how many there were.
-// It also runs by itself, every Options.TTLInterval, unless SetTTL says otherwise.
+// It also runs by itself, every Options.TTLInterval, unless SetTTL says otherwise. A collection that fails keeps no other one.
 func (s *Store) DeleteExpired(ctx context.Context) (int64, error) {
 	if err := s.usable(); err != nil {
 		return 0, err
 	}
 	now := s.clock.Now()
 	var deleted int64
+	var failed error
 	for _, c := range s.current.Load().byName {
 		if s := c.unread.stored.Load(); s != nil && !s.expires() {
 			continue
 		}
-		if err := c.open(); err != nil {
-			return deleted, err
-		}
-		if settings := c.settings.Load(); settings.expires >= 0 {
-			field := "_id" // of a clustered collection
-			if settings.series != nil {
-				field = settings.series.timeField
-			}
-			n, err := c.deleteBefore(ctx, field, now, settings.expires)
-			if deleted += n; err != nil {
-				return deleted, err
-			}
-		}
-		for _, x := range *c.indexes.Load() {
-			if !x.ready || x.def.TTL < 0 {
-				continue
-			}
-			n, err := c.deleteBefore(ctx, x.def.Components[0].Path, now, x.def.TTL)
-			if deleted += n; err != nil {
-				return deleted, err
-			}
+		n, err := c.deleteExpired(ctx, now)
+		deleted += n
+		if failed = errors.Join(failed, err); ctx.Err() != nil {
+			break
 		}
 	}
-	return deleted, nil
+	return deleted, failed
 }
 
-// deleteBefore deletes the documents with a date in a field that lies so many seconds back.
-func (c *collection) deleteBefore(ctx context.Context, field string, now time.Time, seconds int64) (int64, error) {
+// deleteExpired deletes the documents of a collection that have expired.
+func (c *collection) deleteExpired(ctx context.Context, now time.Time) (deleted int64, err error) {
+	if err := c.open(); err != nil {
+		return 0, err
+	}
+	if settings := c.settings.Load(); settings.expires >= 0 {
+		field := "_id" // of a clustered collection
+		if settings.series != nil {
+			field = settings.series.timeField
+		}
+		deleted, err = c.deleteBefore(ctx, field, now, settings.expires, nil)
+	}
+	for _, x := range *c.indexes.Load() {
+		if !x.ready || x.def.TTL < 0 || err != nil {
+			continue
+		}
+		var n int64
+		n, err = c.deleteBefore(ctx, x.def.Components[0].Path, now, x.def.TTL, x.def)
+		deleted += n
+	}
+	return deleted, err
+}
+
+// deleteBefore deletes the documents with a date in a field that lies so many seconds back, of those that an index holds; nil: of all.
+func (c *collection) deleteBefore(ctx context.Context, field string, now time.Time, seconds int64, of *index.Definition) (int64, error) {
 	if seconds > int64(now.Unix()) {
 		return 0, nil
 	}
 	before := bson.NewDateTimeFromTime(now.Add(-time.Duration(seconds) * time.Second))
 	filter := bson.D{{Key: field, Value: bson.D{{Key: "$lte", Value: before}, {Key: "$type", Value: "date"}}}}
+	o := &DeleteOptions{Many: true}
+	if of != nil && of.PartialSpec != nil {
+		filter = bson.D{{Key: "$and", Value: bson.A{filter, bson.Raw(of.PartialSpec)}}}
+		o.Collation = bson.Raw(of.Collation.Document()) // by which the index compares
+	}
 	ns := c.name.Load()
-	return c.store.Database(ns.database).Lookup(ns.collection).Delete(ctx, filter, &DeleteOptions{Many: true})
+	return c.store.Database(ns.database).Lookup(ns.collection).Delete(ctx, filter, o)
 }

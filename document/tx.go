@@ -19,6 +19,7 @@ type Tx struct {
 	tx    *pando.Tx
 	reads *pando.Tx // tx, for queries
 	w     *writer
+	names *catalogue // the collections when it began
 	done  bool
 
 	created map[namespace]*collection // collections that nobody else sees before the commit
@@ -88,12 +89,12 @@ func (s *Store) begin(ctx context.Context) (*Tx, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	began := s.db.LastSeq()
+	names, began := s.current.Load(), s.db.LastSeq()
 	inner, err := s.db.Begin(true)
 	if err != nil {
 		return nil, err
 	}
-	tx := &Tx{store: s, tx: inner}
+	tx := &Tx{store: s, tx: inner, names: names}
 	tx.w = &writer{store: s, tx: inner, began: began, owner: tx}
 	if numbered, ok := ctx.Value(statementsKey{}).(*statements); ok {
 		tx.w.statements = &statements{session: numbered.session, number: numbered.number} // it is kept as a whole, not by its statements
@@ -103,6 +104,20 @@ func (s *Store) begin(ctx context.Context) (*Tx, error) {
 
 // In returns a collection as the transaction sees it.
 func (tx *Tx) In(c *Collection) *Collection { return &Collection{store: tx.store, ns: c.ns, tx: tx} }
+
+// find returns the collection of a name as the transaction sees it, and nil when there is none. One that was dropped, renamed or replaced
+// since the transaction began is a conflict: the transaction would go on as if it had been empty all the time.
+func (tx *Tx) find(ns namespace) (*collection, error) {
+	if x := tx.created[ns]; x != nil {
+		return x, nil
+	}
+	name := ns.String()
+	x, before := tx.store.current.Load().byName[name], tx.names.byName[name]
+	if x != before && (before != nil || tx.names.byNumber[x.number] != nil) {
+		return nil, conflict(nil)
+	}
+	return x, nil
+}
 
 // Commit makes the writes of the transaction visible and, as the profile says, durable.
 func (tx *Tx) Commit(ctx context.Context) error {

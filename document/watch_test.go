@@ -281,3 +281,24 @@ func TestStreamsThatCannotBeOpened(t *testing.T) {
 	must(t, err)
 	must(t, all.Close())
 }
+
+// The _id of an event is what its stream is resumed by: one that a stage changes is an error, and not only one that is gone.
+func TestStreamsKeepTheirTokens(t *testing.T) {
+	s := open(t, memfs.New())
+	c := collection(t, s, "c", nil)
+	for stages, fails := range map[string]bool{
+		`[{"$project": {"_id": 1}}]`: false, `[{"$set": {"x": 1}}]`: false,
+		`[{"$unset": "_id"}]`: true, `[{"$set": {"_id": {"x": 1}}}]`: true, `[{"$unset": "_id._data"}]`: true, `[{"$set": {"_id.more": 1}}]`: true,
+	} {
+		w, err := c.OpenWatch(ctx, document.JSON(stages), nil)
+		must(t, err)
+		_, err = c.Insert(ctx, bson.D{})
+		must(t, err)
+		wait, cancel := context.WithTimeout(ctx, time.Minute)
+		if told := w.Next(wait); told == fails || fails && document.CodeOf(w.Err()) != 280 {
+			t.Errorf("%s: %v", stages, w.Err())
+		}
+		cancel()
+		must(t, w.Close())
+	}
+}

@@ -10,6 +10,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 
 	"github.com/pandodb/pando/document"
+	"github.com/pandodb/pando/server/wire"
 )
 
 // has reports whether a field is there and not null.
@@ -150,15 +151,23 @@ func (r *request) documents(name string) ([]bsoncore.Document, error) {
 	if !ok {
 		return nil, wrongType(r.name+"."+name, v, "array")
 	}
-	values, err := array.Values()
-	if err != nil {
-		return nil, document.NewError(document.FailedToParse, "%s.%s: %v", r.name, name, err)
-	}
-	docs := make([]bsoncore.Document, len(values))
-	for i, v := range values {
-		if docs[i], ok = v.DocumentOK(); !ok {
-			return nil, wrongType(fmt.Sprintf("%s.%s.%d", r.name, name, i), v, "object")
+	var docs []bsoncore.Document
+	n := 0
+	for rest := array[4 : len(array)-1]; len(rest) > 0; n++ {
+		_, v, after, ok := cutElement(rest)
+		if rest = after; !ok {
+			return nil, document.NewError(document.FailedToParse, "%s.%s cannot be read", r.name, name)
 		}
+		doc, isDoc := v.DocumentOK()
+		switch {
+		case !isDoc:
+			return nil, wrongType(fmt.Sprintf("%s.%s.%d", r.name, name, n), v, "object")
+		case n < wire.MaxDocuments: // a list of more could be many times as large as they are
+			docs = append(docs, doc)
+		}
+	}
+	if n > wire.MaxDocuments {
+		return nil, wrongBatchSize(n)
 	}
 	return docs, nil
 }

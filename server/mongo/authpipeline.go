@@ -110,6 +110,9 @@ func (r *request) stageAllowed(g *grants, db, name string, spec bsoncore.Value, 
 		if options != nil {
 			into = options.Lookup("into")
 		}
+		if doc, isDoc := into.DocumentOK(); isDoc && !unambiguous(doc) {
+			return false
+		}
 		toDB, to := namespaceOf(into, db, "coll")
 		return g.allowAll(toDB, to, mergeActions(options)...)
 	}

@@ -174,6 +174,9 @@ func (r *request) collMod() (bsoncore.Document, error) {
 	if err := r.checkImages(); err != nil {
 		return nil, err
 	}
+	if r.server.o.Auth && r.has("viewOn") != r.has("pipeline") { // who asks for the privileges looks at both
+		return nil, document.NewError(codeInvalidOptions, "Must specify both 'viewOn' and 'pipeline' when modifying a view and auth is enabled")
+	}
 	changes := bsoncore.NewDocumentBuilder()
 	elements, err := r.body.Elements()
 	if err != nil {
@@ -468,6 +471,12 @@ func (r *request) listDatabases() (bsoncore.Document, error) {
 	if err != nil {
 		return nil, err
 	}
+	var sizes map[string]int64 // of which a list of names knows nothing
+	if !nameOnly {
+		if sizes, err = r.databaseSizes(); err != nil {
+			return nil, err
+		}
+	}
 	if !slices.Contains(names, "admin") { // it is always there: commands are sent to it
 		names = append(names, "admin")
 	}
@@ -477,8 +486,15 @@ func (r *request) listDatabases() (bsoncore.Document, error) {
 	slices.Sort(names)
 	list, total := bsoncore.NewArrayBuilder(), int64(0)
 	for _, name := range names {
-		size := r.server.databaseBytes(r.ctx, name)
-		full := bsoncore.NewDocumentBuilder().AppendString("name", name).AppendInt64("sizeOnDisk", size).AppendBoolean("empty", size == 0).Build()
+		size := sizes[name]
+		if len(sizes) > 0 {
+			size = max(size, 1)
+		}
+		info := bsoncore.NewDocumentBuilder().AppendString("name", name)
+		if !nameOnly {
+			info.AppendInt64("sizeOnDisk", size).AppendBoolean("empty", size == 0)
+		}
+		full := info.Build()
 		fits, err := match(full)
 		if err != nil {
 			return nil, err
@@ -487,9 +503,6 @@ func (r *request) listDatabases() (bsoncore.Document, error) {
 			continue
 		}
 		total += size
-		if nameOnly {
-			full = bsoncore.NewDocumentBuilder().AppendString("name", name).Build()
-		}
 		list.AppendDocument(full)
 	}
 	b := bsoncore.NewDocumentBuilder().AppendArray("databases", list.Build())

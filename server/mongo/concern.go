@@ -135,7 +135,7 @@ func (r *request) readsLasting() bool {
 // concernInForce is the write concern of a write: its own, or the default that somebody has set; nil for none.
 func (r *request) concernInForce() *writeConcern {
 	switch {
-	case !r.command.write || r.txn != nil && r.name != "commitTransaction":
+	case !r.command.write || r.txn != nil && r.name != "commitTransaction", r.command.name == "aggregate" && !r.writesOut():
 		return nil
 	case r.concern.given:
 		return &r.concern

@@ -8,10 +8,11 @@ import (
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 
 	"github.com/pandodb/pando/document"
+	"github.com/pandodb/pando/server/wire"
 )
 
 // maxWriteBatch is how many statements one command may have.
-const maxWriteBatch = 100_000
+const maxWriteBatch = wire.MaxDocuments
 
 func crudCommands() []*command {
 	return []*command{
@@ -44,13 +45,18 @@ func (r *request) batch(field string) ([]bsoncore.Document, bool, error) {
 		return nil, false, err
 	}
 	if len(list) == 0 || len(list) > maxWriteBatch {
-		return nil, false, document.NewError(codeInvalidLength, "Write batch sizes must be between 1 and %d. Got %d operations.", maxWriteBatch, len(list))
+		return nil, false, wrongBatchSize(len(list))
 	}
 	if err := r.numberStatements(len(list)); err != nil {
 		return nil, false, err
 	}
 	ordered, err := r.ordered()
 	return list, ordered || r.txn != nil, err // a transaction has ended with the first error
+}
+
+// wrongBatchSize is the error of a command with none, or with more than there may be.
+func wrongBatchSize(n int) error {
+	return document.NewError(codeInvalidLength, "Write batch sizes must be between 1 and %d. Got %d operations.", maxWriteBatch, n)
 }
 
 // codeUnknownStage is of a pipeline that no server knows, in an update as elsewhere.

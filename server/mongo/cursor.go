@@ -192,12 +192,12 @@ func (t *cursorTable) expire(now time.Time) {
 }
 
 // endDropped closes the cursors on a collection that was dropped, "" for all of a database: they would read on what is gone. Those that wait
-// for more find out by themselves.
+// for more find out by themselves, and for a transaction it is there as it was.
 func (t *cursorTable) endDropped(database, collection string) {
 	t.endAll(func(c *cursor) bool {
 		db, name, _ := strings.Cut(c.ns, ".")
 		of := name == collection || collection == "" && !strings.HasPrefix(name, "$cmd.")
-		return db == database && of && !c.changes && !c.tailable
+		return db == database && of && !c.changes && !c.tailable && c.txnNumber < 0
 	})
 }
 

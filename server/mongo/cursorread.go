@@ -131,8 +131,12 @@ func (r *request) mayRead(x *cursor, ns string, wait int64) error {
 		return document.NewError(document.Code(50738), "Cannot run getMore on cursor %d, which was created in a session, in another one", x.id)
 	case x.owner == nil && r.session != nil:
 		return document.NewError(document.Code(50736), "Cannot run getMore on cursor %d, which was not created in a session, in a session", x.id)
-	case x.txnNumber >= 0 && (r.txn == nil || r.txnNumber != x.txnNumber):
-		return document.NewError(document.Code(50741), "Cannot run getMore on cursor %d, which was created in a transaction, outside of it", x.id)
+	case x.txnNumber >= 0 && r.txn == nil:
+		return document.NewError(document.Code(50740), "Cannot run getMore on cursor %d, which was created in transaction %d, without a txnNumber", x.id, x.txnNumber)
+	case x.txnNumber < 0 && r.txn != nil: // it reads another moment than the transaction
+		return document.NewError(document.Code(50739), "Cannot run getMore on cursor %d, which was not created in a transaction, in transaction %d", x.id, r.txnNumber)
+	case x.txnNumber >= 0 && r.txnNumber != x.txnNumber:
+		return document.NewError(document.Code(50741), "Cannot run getMore on cursor %d, which was created in transaction %d, in transaction %d", x.id, x.txnNumber, r.txnNumber)
 	case wait > 0 && !(x.tailable && x.await) && !x.changes:
 		return document.NewError(document.BadValue, "cannot set maxTimeMS on getMore command for a non-awaitData cursor")
 	}

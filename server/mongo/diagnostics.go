@@ -79,35 +79,37 @@ func (r *request) hostInfo() (bsoncore.Document, error) {
 	})
 }
 
-// databaseBytes is the share of the files that a database takes, estimated by its documents.
-func (s *Server) databaseBytes(ctx context.Context, name string) int64 {
-	var mine, all int64
-	names, err := s.store.Databases(ctx)
+// databaseSizes is the shares of the files that databases take, estimated by their documents.
+func (r *request) databaseSizes() (map[string]int64, error) {
+	sizes := map[string]int64{}
+	names, err := r.server.store.Databases(r.ctx)
 	if err != nil {
-		return 0
+		return nil, err
 	}
-	for _, n := range names {
-		list, err := s.store.Database(n).Collections(ctx)
+	all := int64(0)
+	for _, name := range names {
+		list, err := r.server.store.Database(name).Collections(r.ctx)
 		if err != nil {
-			return 0
+			return nil, err
 		}
 		for _, c := range list {
-			st, err := s.store.Database(n).Lookup(c.Name).Stats(ctx)
-			if err != nil {
-				return 0
+			documents := int64(1)
+			if st, err := r.server.store.Database(name).Lookup(c.Name).Stats(r.ctx); err == nil { // else it is damaged, or was dropped
+				documents += st.Documents
 			}
-			all += st.Documents + 1
-			if n == name {
-				mine += st.Documents + 1
-			}
+			all += documents
+			sizes[name] += documents
 		}
 	}
-	if all == 0 {
-		return 0
+	if err := r.ctx.Err(); err != nil {
+		return nil, err
 	}
-	m := s.store.DB().Metrics()
+	m := r.server.store.DB().Metrics()
 	total := m.LiveBytes + m.MemtableBytes
-	return max(1, int64(float64(total)*float64(mine)/float64(all)))
+	for name, mine := range sizes {
+		sizes[name] = max(1, int64(float64(total)*float64(mine)/float64(all)))
+	}
+	return sizes, nil
 }
 
 // scale is by what sizes are divided.

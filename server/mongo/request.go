@@ -31,6 +31,7 @@ type request struct {
 	target  bsoncore.Value // of the first element
 	args    map[string]bsoncore.Value
 	docs    map[string][]bsoncore.Document // of the message's sequences
+	tooMany int                            // documents of theirs that are not in docs
 	db      string
 	legacy  bool // it came as OP_QUERY
 
@@ -71,6 +72,7 @@ func (c *conn) newRequest(m *wire.Message) *request {
 			s.Documents = append(before, s.Documents...)
 		}
 		r.docs[s.Field] = s.Documents
+		r.tooMany += s.More
 	}
 	if first, err := m.Body.IndexErr(0); err == nil {
 		r.name, r.target = first.Key(), first.Value()
@@ -170,6 +172,9 @@ func (r *request) perform() (bsoncore.Document, error) {
 func (r *request) check() error {
 	if err := document.CheckBSON(bson.Raw(r.body)); err != nil {
 		return err
+	}
+	if r.tooMany > 0 {
+		return wrongBatchSize(wire.MaxDocuments + r.tooMany)
 	}
 	if r.name == "insert" || r.name == "update" || r.name == "delete" {
 		return nil

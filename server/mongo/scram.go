@@ -8,6 +8,7 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"errors"
+	"strings"
 
 	"github.com/xdg-go/scram"
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -287,7 +288,7 @@ func (r *request) loginFailed(name roleName, mechanism string) error {
 func printable(s string) string {
 	const most = 64
 	if len(s) > most {
-		return s[:most] + "..."
+		return strings.ToValidUTF8(s[:most], "") + "..."
 	}
 	return s
 }

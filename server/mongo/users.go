@@ -81,8 +81,8 @@ func (t *userTable) wrote(r *request) {
 	if r.command == nil || !r.command.write || r.command.name == "commitTransaction" {
 		return
 	}
-	if r.db == adminDB || r.command.name == "aggregate" && r.writesOut() {
-		t.changed()
+	if r.db == adminDB || r.command.name == "applyOps" || r.command.name == "aggregate" && r.writesOut() {
+		t.changed() // applyOps may be sent to any database
 	}
 }
 

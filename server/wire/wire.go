@@ -28,8 +28,9 @@ var (
 
 // Limits of the protocol.
 const (
-	MaxMessage  = 48_000_000 // bytes of one message
-	HeaderBytes = 16
+	MaxMessage   = 48_000_000 // bytes of one message
+	MaxDocuments = 100_000    // in the sections of one message
+	HeaderBytes  = 16
 )
 
 // Opcode says what a message is.
@@ -54,7 +55,8 @@ const (
 // Sequence is a section of an OP_MSG that carries the documents of one field of the command.
 type Sequence struct {
 	Field     string
-	Documents []bsoncore.Document
+	Documents []bsoncore.Document // in all sections together MaxDocuments at most
+	More      int                 // how many there are behind them: no command takes as many
 }
 
 // Message is one message. Its slices alias the buffer that it was read into.
@@ -70,7 +72,8 @@ type Message struct {
 
 	Collection string // of an OP_QUERY: "admin.$cmd"
 
-	room []bsoncore.Document // for the documents of the first sequence
+	room   []bsoncore.Document // for the documents of the first sequence
+	listed int                 // documents in the sequences
 }
 
 // Reader reads messages from a connection. It keeps one buffer, so a message is valid until the next one is read.
@@ -296,6 +299,11 @@ func (m *Message) takeSequence(src []byte) ([]byte, error) {
 		if doc, src, err = cutDocument(src); err != nil {
 			return nil, err
 		}
+		if m.listed == MaxDocuments { // a list of more could be many times as large as they are
+			s.More++
+			continue
+		}
+		m.listed++
 		s.Documents = append(s.Documents, doc)
 	}
 	m.Sequences = append(m.Sequences, s)

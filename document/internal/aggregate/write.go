@@ -191,9 +191,13 @@ func (s *mergeStage) into(v value) error {
 		if err != nil {
 			return err
 		}
+		given := map[string]bool{}
 		for _, e := range elements {
 			name, ok := e.Value().StringValueOK()
-			switch {
+			twice := given[e.Key()]
+			switch given[e.Key()] = true; {
+			case twice:
+				return mongoerror.New(mongoerror.Code(40413), "BSON field 'into.%s' is a duplicate field", e.Key())
 			case e.Key() != "db" && e.Key() != "coll":
 				return unknownField("into." + e.Key())
 			case !ok:

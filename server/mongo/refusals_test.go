@@ -1,0 +1,111 @@
+package mongo
+
+import (
+	"runtime"
+	"strings"
+	"testing"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
+
+	"github.com/pandodb/pando"
+	"github.com/pandodb/pando/server/wire"
+)
+
+// A cursor from outside of a transaction reads another moment than the transaction: who read from it there got what the transaction had
+// not seen. The codes are those of a mongod.
+func TestCursorsStayOutOfOtherTransactions(t *testing.T) {
+	c := dial(t, newServer(t, nil))
+	c.must("d", cmd("insert", "c", "documents", bson.A{cmd("_id", 1), cmd("_id", 2), cmd("_id", 3)}))
+	find := cmd("find", "c", "batchSize", 1)
+	more := func(reply bson.Raw) bson.D {
+		return cmd("getMore", reply.Lookup("cursor", "id").Int64(), "collection", "c")
+	}
+	outside := c.must("d", inSession('s', find))
+	c.refused("d", inTransaction('s', 1, more(outside), "startTransaction", true), 50739)
+	inside := c.must("d", inTransaction('s', 2, find, "startTransaction", true))
+	c.refused("d", inSession('s', more(inside)), 50740)
+	c.must("d", inTransaction('s', 2, more(inside)))
+	c.must("admin", inTransaction('s', 2, cmd("commitTransaction", 1)))
+	c.must("d", inSession('s', more(outside)))
+}
+
+// A transaction reads on what is dropped meanwhile, as it was: its cursor was gone, which is no error after which it would be run again. What
+// it asks for anew is a conflict.
+func TestCursorsOfTransactionsOutliveADrop(t *testing.T) {
+	s := newServer(t, nil)
+	c, other := dial(t, s), dial(t, s)
+	for i, drop := range []bson.D{cmd("drop", "c"), cmd("dropDatabase", 1)} {
+		number := int64(i)
+		c.must("d", cmd("insert", "c", "documents", bson.A{cmd("_id", 1), cmd("_id", 2), cmd("_id", 3)}))
+		reply := c.must("d", inTransaction('t', number, cmd("find", "c", "batchSize", 1), "startTransaction", true))
+		other.must("d", drop)
+		more := cmd("getMore", reply.Lookup("cursor", "id").Int64(), "collection", "c")
+		if values, _ := c.must("d", inTransaction('t', number, more)).Lookup("cursor", "nextBatch").Array().Values(); len(values) != 2 {
+			t.Errorf("%v: %d documents more", drop, len(values))
+		}
+		conflict := c.refused("d", inTransaction('t', number, cmd("find", "c")), 112)
+		if label := textIn(conflict, "errorLabels", "0"); label != "TransientTransactionError" {
+			t.Errorf("%v: %s", drop, conflict)
+		}
+	}
+}
+
+// A capped collection forgets its documents in the order in which they came, and no others: who follows it would lose the place.
+func TestNothingExpiresInACappedCollection(t *testing.T) {
+	c := dial(t, newServer(t, nil))
+	c.must("d", cmd("create", "c", "capped", true, "size", 4096))
+	index := func(fields ...any) bson.D {
+		return cmd("createIndexes", "c", "indexes", bson.A{cmd("key", cmd("t", 1), append([]any{"name", "t"}, fields...)...)})
+	}
+	c.refused("d", index("expireAfterSeconds", 10), 67)
+	c.must("d", index())
+	c.refused("d", cmd("collMod", "c", "index", cmd("name", "t", "expireAfterSeconds", 10)), 72)
+	c.must("d", cmd("collMod", "c", "index", cmd("name", "t", "hidden", true)))
+}
+
+// A write concern is about writes: an aggregation that only reads waits for no sync, and is told of no member that there is not.
+func TestAggregationsThatReadHaveNoWriteConcern(t *testing.T) {
+	s := newServerOf(t, pando.Relaxed, nil)
+	c := dial(t, s)
+	c.must("d", cmd("insert", "c", "documents", bson.A{cmd("_id", 1)}))
+	syncs := func() uint64 { return uint64(s.store.DB().Metrics().Syncs) }
+	for _, concern := range []bson.D{cmd("w", 2, "wtimeout", 1), cmd("w", "majority")} {
+		before := syncs()
+		reply := c.must("d", with(pipe("c"), "writeConcern", concern))
+		if _, err := reply.LookupErr("writeConcernError"); err == nil {
+			t.Errorf("%v: %s", concern, reply)
+		}
+		if n := syncs() - before; n > 0 && concern[0].Value == "majority" {
+			t.Errorf("%d syncs", n)
+		}
+	}
+	reply := c.must("d", with(pipe("c", stage("$out", "o")), "writeConcern", cmd("w", 2, "wtimeout", 1)))
+	if _, err := reply.LookupErr("writeConcernError"); err != nil {
+		t.Errorf("of one that writes nothing is told: %s", reply)
+	}
+}
+
+// Of very many documents no list is made, in whatever part of the message they are: it would be many times as large as they are.
+func TestVeryManyStatementsTakeLittleMemory(t *testing.T) {
+	c := dial(t, newServer(t, nil))
+	docs := bsoncore.NewArrayBuilder()
+	for range 500_000 {
+		docs.AppendDocument([]byte{5, 0, 0, 0, 0})
+	}
+	body := bsoncore.NewDocumentBuilder().AppendString("insert", "c").AppendArray("documents", docs.Build()).AppendString("$db", "d").Build()
+	msg := wire.AppendMsg(nil, 1, 0, 0, body)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	if _, err := c.conn.Write(msg); err != nil {
+		t.Fatal(err)
+	}
+	reply := c.receive()
+	runtime.ReadMemStats(&after)
+	if codeIn(reply) != 16 || !strings.Contains(textIn(reply, "errmsg"), "Got 500000 operations") {
+		t.Errorf("%s", reply)
+	}
+	if took := after.TotalAlloc - before.TotalAlloc; took > 4*uint64(len(msg)) {
+		t.Errorf("a message of %d bytes took %d", len(msg), took)
+	}
+}
