@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/pandodb/pando/document/internal/index"
 )
 
 // ttl is how expired documents are looked for.
@@ -84,7 +86,7 @@ func (s *Store) DeleteExpired(ctx context.Context) (int64, error) {
 			if settings.series != nil {
 				field = settings.series.timeField
 			}
-			n, err := c.deleteBefore(ctx, field, now, settings.expires)
+			n, err := c.deleteBefore(ctx, field, nil, now, settings.expires)
 			if deleted += n; err != nil {
 				return deleted, err
 			}
@@ -93,7 +95,7 @@ func (s *Store) DeleteExpired(ctx context.Context) (int64, error) {
 			if !x.ready || x.def.TTL < 0 {
 				continue
 			}
-			n, err := c.deleteBefore(ctx, x.def.Components[0].Path, now, x.def.TTL)
+			n, err := c.deleteBefore(ctx, x.def.Components[0].Path, x.def, now, x.def.TTL)
 			if deleted += n; err != nil {
 				return deleted, err
 			}
@@ -102,13 +104,18 @@ func (s *Store) DeleteExpired(ctx context.Context) (int64, error) {
 	return deleted, nil
 }
 
-// deleteBefore deletes the documents with a date in a field that lies so many seconds back.
-func (c *collection) deleteBefore(ctx context.Context, field string, now time.Time, seconds int64) (int64, error) {
+// deleteBefore deletes the documents with a date in a field that lies so many seconds back. Of an index only those expire that it holds.
+func (c *collection) deleteBefore(ctx context.Context, field string, x *index.Definition, now time.Time, seconds int64) (int64, error) {
 	if seconds > int64(now.Unix()) {
 		return 0, nil
 	}
 	before := bson.NewDateTimeFromTime(now.Add(-time.Duration(seconds) * time.Second))
 	filter := bson.D{{Key: field, Value: bson.D{{Key: "$lte", Value: before}, {Key: "$type", Value: "date"}}}}
+	o := &DeleteOptions{Many: true}
+	if x != nil && x.Partial != nil {
+		filter = append(filter, bson.E{Key: "$and", Value: bson.A{bson.Raw(x.PartialSpec)}})
+		o.Collation = bson.Raw(x.Collation.Document()) // by which the index compares
+	}
 	ns := c.name.Load()
-	return c.store.Database(ns.database).Lookup(ns.collection).Delete(ctx, filter, &DeleteOptions{Many: true})
+	return c.store.Database(ns.database).Lookup(ns.collection).Delete(ctx, filter, o)
 }
