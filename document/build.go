@@ -125,7 +125,11 @@ func (c *collection) buildSome(list []*secondary, from []byte, n int) (int, []by
 		return 0, nil, err
 	}
 	// The list of indexes is that of the registration or a later one; nothing here depends on it.
-	return count, last, tx.Commit()
+	if err := tx.Commit(); err != nil {
+		return 0, nil, err
+	}
+	b.w.keepRaised()
+	return count, last, nil
 }
 
 // builder is one step of a build.
