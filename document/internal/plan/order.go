@@ -172,3 +172,14 @@ func (s *IndexScan) Component(path string) int {
 	}
 	return -1
 }
+
+// Part returns which of the encoded values of an entry is that of a component: a wildcard has its path in front of its value.
+func (s *IndexScan) Part(component int) int {
+	part := component
+	for _, c := range s.Definition.Components[:component+1] {
+		if c.Wildcard {
+			part++
+		}
+	}
+	return part
+}
