@@ -84,7 +84,9 @@ func (m *lateMatcher) matcher() matcher {
 	return m.made
 }
 
-func (m *lateMatcher) match(o object, position *int) (bool, error) { return m.matcher().match(o, position) }
+func (m *lateMatcher) match(o object, position *int) (bool, error) {
+	return m.matcher().match(o, position)
+}
 
 // Collation returns how strings are compared; nil is byte by byte.
 func (f *Filter) Collation() *collation.Collation { return f.collation }
