@@ -56,7 +56,7 @@ func (c *collection) buildAll(ctx context.Context, list []*secondary, progress f
 		return nil
 	}
 	err := c.enterAll(ctx, list, progress)
-	if errors.Is(err, pando.ErrDropped) {
+	if errors.Is(err, pando.ErrDropped) || errors.Is(err, errDropped) {
 		return mongoerror.New(mongoerror.IndexBuildAborted, "Index build failed: collection dropped")
 	}
 	if err != nil {
@@ -117,6 +117,7 @@ func (c *collection) buildSome(list []*secondary, from []byte, n int) (int, []by
 	}
 	defer tx.Rollback()
 	b := &builder{c: c, w: &writer{store: c.store, tx: tx}, list: list, entries: make([][]batchEntry, len(list))}
+	b.w.touch(c)
 	count, next, err := b.collect(from, n)
 	if err != nil || count == 0 {
 		return 0, next, err
@@ -124,11 +125,15 @@ func (c *collection) buildSome(list []*secondary, from []byte, n int) (int, []by
 	if err := b.enter(); err != nil {
 		return 0, nil, err
 	}
-	// The list of indexes is that of the registration or a later one; nothing here depends on it.
-	if err := tx.Commit(); err != nil {
+	// The list of indexes is that of the registration or a later one. Nothing depends on it but what the catalogue is told of arrays, which
+	// goes there together with the list.
+	commit := tx.Commit
+	if len(b.w.raised) > 0 {
+		commit = b.w.commit
+	}
+	if err := commit(); err != nil {
 		return 0, nil, err
 	}
-	b.w.keepRaised()
 	return count, next, nil
 }
 
