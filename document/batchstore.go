@@ -122,8 +122,12 @@ func (s *Store) storeBatch(ctx context.Context, x *collection, indexes *[]*secon
 		}
 		return err
 	})
-	if err == nil && record != nil {
+	if err != nil {
+		return err
+	}
+	w.keepRaised()
+	if record != nil {
 		s.remember(w.statements.session, record)
 	}
-	return err
+	return nil
 }

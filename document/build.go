@@ -56,7 +56,7 @@ func (c *collection) buildAll(ctx context.Context, list []*secondary, progress f
 		return nil
 	}
 	err := c.enterAll(ctx, list, progress)
-	if errors.Is(err, pando.ErrDropped) {
+	if errors.Is(err, pando.ErrDropped) || errors.Is(err, errDropped) {
 		return mongoerror.New(mongoerror.IndexBuildAborted, "Index build failed: collection dropped")
 	}
 	if err != nil {
@@ -73,11 +73,11 @@ func (c *collection) enterAll(ctx context.Context, list []*secondary, progress f
 	}
 	var from []byte
 	done, chunk := int64(0), buildChunk
-	for more := true; more; {
+	for {
 		if err := building(ctx, c.store, list); err != nil {
 			return err
 		}
-		n, last, err := c.buildSome(list, from, chunk)
+		n, next, err := c.buildSome(list, from, chunk)
 		if isConflict(err) {
 			chunk = max(1, chunk/2)
 			continue
@@ -85,15 +85,15 @@ func (c *collection) enterAll(ctx context.Context, list []*secondary, progress f
 		if err != nil {
 			return err
 		}
-		more = n == chunk
-		from = append(last, 0)
 		done += int64(n)
 		chunk = min(chunk*2, buildChunk)
 		if progress != nil {
 			progress(done, max(done, total))
 		}
+		if from = next; next == nil {
+			return nil
+		}
 	}
-	return nil
 }
 
 // building says why a build has to end, if it has.
@@ -109,7 +109,7 @@ func building(ctx context.Context, s *Store, list []*secondary) error {
 	return ctx.Err()
 }
 
-// buildSome enters up to n records from a key on, and returns how many it did and the key of the last.
+// buildSome enters up to n records from a key on, and returns how many it did and from where to go on; nil: there are no more.
 func (c *collection) buildSome(list []*secondary, from []byte, n int) (int, []byte, error) {
 	tx, err := c.store.db.Begin(true)
 	if err != nil {
@@ -117,15 +117,24 @@ func (c *collection) buildSome(list []*secondary, from []byte, n int) (int, []by
 	}
 	defer tx.Rollback()
 	b := &builder{c: c, w: &writer{store: c.store, tx: tx}, list: list, entries: make([][]batchEntry, len(list))}
-	count, last, err := b.collect(from, n)
+	b.w.touch(c)
+	count, next, err := b.collect(from, n)
 	if err != nil || count == 0 {
-		return 0, nil, err
+		return 0, next, err
 	}
 	if err := b.enter(); err != nil {
 		return 0, nil, err
 	}
-	// The list of indexes is that of the registration or a later one; nothing here depends on it.
-	return count, last, tx.Commit()
+	// The list of indexes is that of the registration or a later one. Nothing depends on it but what the catalogue is told of arrays, which
+	// goes there together with the list.
+	commit := tx.Commit
+	if len(b.w.raised) > 0 {
+		commit = b.w.commit
+	}
+	if err := commit(); err != nil {
+		return 0, nil, err
+	}
+	return count, next, nil
 }
 
 // builder is one step of a build.
@@ -138,8 +147,8 @@ type builder struct {
 	records []span
 }
 
-// collect reads records and computes their entries.
-func (b *builder) collect(from []byte, n int) (count int, last []byte, err error) {
+// collect reads records and computes their entries. It returns from where to go on; nil: there are no more.
+func (b *builder) collect(from []byte, n int) (count int, next []byte, err error) {
 	// The range that is read must not reach further than the last record, or every insert behind it would be a conflict.
 	end, err := b.end(from, n)
 	if err != nil {
@@ -166,10 +175,13 @@ func (b *builder) collect(from []byte, n int) (count int, last []byte, err error
 			b.add(i, len(b.records), &entries)
 		}
 		b.records = append(b.records, record)
-		last = append(last[:0], it.Key()...)
+		next = append(append(next[:0], it.Key()...), 0)
 		count++
 	}
-	return count, last, it.Err()
+	if count < n {
+		next = end // in front of which there are records that have come since, and have their entries
+	}
+	return count, next, it.Err()
 }
 
 // end returns a bound behind the n-th record from a key on; nil when there are fewer.

@@ -224,6 +224,7 @@ func (c *collection) fillRecords(e *entry) error {
 	}
 	c.settings.Store(settings)
 	c.loose.Store(e.Loose)
+	c.looseStored.Store(e.Loose)
 	if e.Collated {
 		if err := c.collateIDs(); err != nil {
 			return err
@@ -275,6 +276,7 @@ func (c *collection) openIndex(i indexEntry) (*secondary, error) {
 	}
 	x := &secondary{number: i.Number, def: def, ks: ks, ready: i.Ready}
 	x.multikey.Store(uint64(i.Multikey))
+	x.stored.Store(uint64(i.Multikey))
 	return x, nil
 }
 

@@ -65,6 +65,8 @@ type collection struct {
 	ids    *index.Definition // of _id, where strings are compared by the collection's collation; nil: byte by byte
 	loose  atomic.Bool       // of a time series: the order of its records is that of no index; never cleared
 
+	looseStored atomic.Bool // a commit has put that into the catalogue
+
 	about, due atomic.Int64 // the number of records, and the change from which on it is to be made anew: see estimate
 }
 
@@ -74,6 +76,7 @@ type secondary struct {
 	def      *index.Definition
 	ks       *pando.Keyspace
 	multikey atomic.Uint64 // a bit for each component that met an array; set before the commit that needs it, never cleared
+	stored   atomic.Uint64 // those of them that a commit has put into the catalogue
 	ready    bool
 	since    uint64 // the change from which on it has been complete; 0: as long as the store has been open
 	build    *build // while it is being built

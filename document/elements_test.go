@@ -31,6 +31,8 @@ func TestElementsThatAreArrays(t *testing.T) {
 			`{"a.0": {"$elemMatch": {"$gte": 2}}}`:                                               {1, 5},
 			`{"a.0.0": {"$elemMatch": {"$gte": 2}}}`:                                             {3},
 			`{"a": {"$elemMatch": {"0": {"$elemMatch": {"$gte": 2}}}}}`:                          {3},
+			`{"a": {"$elemMatch": {"0": 3}}}`:                                                    {1, 3},
+			`{"a": {"$elemMatch": {"0": {"$elemMatch": {"$gt": 2, "$lt": 4}}}}}`:                 {3},
 			`{"$or": [{"a": {"$elemMatch": {"$elemMatch": {"$gte": 3}}}}, {"a": 3}], "c": null}`: {1, 2},
 		} {
 			_, err := c.InsertMany(ctx, docs, nil)

@@ -178,15 +178,45 @@ func (w *writer) isAlone(x *secondary, entry, record []byte) (bool, error) {
 	return alone, it.Close()
 }
 
-// raiseMultikey notes that components of an index met arrays: at once in memory, where planners look, and with this commit in
-// the catalogue.
+// raiseMultikey notes that components of an index met arrays: at once in memory, where planners look, and with this commit in the catalogue,
+// unless an earlier one has put it there.
 func (w *writer) raiseMultikey(c *collection, x *secondary, bits uint64) error {
-	before := x.multikey.Load()
-	if bits&^before == 0 {
+	if bits&^x.stored.Load() == 0 {
 		return nil
 	}
 	x.multikey.Or(bits)
-	return w.putEntry(c)
+	return w.raise(raised{c, x, bits})
+}
+
+// raised is something that is known of a collection from a commit on: that components of an index met arrays or, where index is nil, that a
+// time series is loose.
+type raised struct {
+	c     *collection
+	index *secondary
+	bits  uint64
+}
+
+// raise writes what is raised with this commit. Others rely on it only when the commit has succeeded: until then each writes it again.
+func (w *writer) raise(r raised) error {
+	for _, before := range w.raised {
+		if before.c == r.c && before.index == r.index && r.bits&^before.bits == 0 {
+			return nil
+		}
+	}
+	w.raised = append(w.raised, r)
+	return w.putEntry(r.c)
+}
+
+// keepRaised notes that the commit has succeeded.
+func (w *writer) keepRaised() {
+	for _, r := range w.raised {
+		if r.index == nil {
+			r.c.looseStored.Store(true)
+		} else {
+			r.index.stored.Or(r.bits)
+		}
+	}
+	w.raised = nil
 }
 
 // putEntry writes a collection's entry in the catalogue.

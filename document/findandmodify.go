@@ -57,6 +57,9 @@ func (c *Collection) FindAndModify(ctx context.Context, filter, u any, o *Modify
 			return nil, nil, err
 		}
 		result.Matched, result.Modified = ch.matched, ch.modified
+		if ch.matched == 0 {
+			kept = nil // a commit that was overtaken may have met a document that does not match any more
+		}
 		if ch.matched > 0 || !o.Upsert || o.Remove {
 			break
 		}

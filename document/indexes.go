@@ -217,7 +217,8 @@ func (c *collection) replaceIndexes(ctx context.Context, list []*secondary, comm
 			}
 		}
 	}
-	value, err := marshal(c.entry(list))
+	entry := c.entry(list)
+	value, err := marshal(entry)
 	if err != nil {
 		return err
 	}
@@ -232,6 +233,9 @@ func (c *collection) replaceIndexes(ctx context.Context, list []*secondary, comm
 	})
 	if err != nil {
 		return fmt.Errorf("change the indexes of %s: %w", ns, err)
+	}
+	for i, x := range list {
+		x.stored.Or(uint64(entry.Indexes[i].Multikey))
 	}
 	c.indexes.Store(&list)
 	return nil

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
@@ -235,6 +236,9 @@ func (d *direct) openID(ctx context.Context, id bsoncore.Value) (*Cursor, error)
 func (d *direct) find(i *secondary, list []equality, limit int) (ok bool, err error) {
 	if err := d.reader.Open(d.x.store.db, i.ks, d.x.records); err != nil {
 		return false, err
+	}
+	if !slices.Contains(*d.x.indexes.Load(), i) { // from then on nobody keeps it up to date, and the reader may be opened behind that
+		return false, nil
 	}
 	parts := i.def.Components
 	d.entry = i.appendEntry(d.entry[:0], list)

@@ -244,10 +244,11 @@ func (c *collection) appendSeriesKey(dst []byte, s *series, doc document) (grown
 
 // loosen notes, before a commit that needs it, that the records are in no order that an index would have.
 func (w *writer) loosen(c *collection) error {
-	if c.loose.Swap(true) {
+	if c.looseStored.Load() {
 		return nil
 	}
-	return w.putEntry(c)
+	c.loose.Store(true)
+	return w.raise(raised{c: c, bits: 1})
 }
 
 // order returns the definition of the index that the order of the records is; nil: it is that of _id, byte by byte.

@@ -323,10 +323,10 @@ func (tx *Tx) write(fn func(w *writer) error) error {
 		return err
 	}
 	before := tx.tx.Savepoint()
-	touched := len(tx.w.touched)
+	touched, raised := len(tx.w.touched), len(tx.w.raised)
 	err := fn(tx.w)
 	if err != nil {
-		tx.w.touched = tx.w.touched[:touched]
+		tx.w.touched, tx.w.raised = tx.w.touched[:touched], tx.w.raised[:raised]
 		return errors.Join(err, tx.tx.RollbackTo(before))
 	}
 	return nil

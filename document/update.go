@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"math"
+	"slices"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
@@ -321,15 +323,19 @@ func (ch *change) run(ctx context.Context) error {
 	defer m.close()
 	var keys [][]byte
 	flush := func(ctx context.Context) error {
-		if len(keys) == 0 {
-			return nil
+		for some := range slices.Chunk(keys, changeChunk) {
+			if err := ch.apply(ctx, x, some); err != nil {
+				return err
+			}
 		}
-		err := ch.apply(ctx, x, keys)
 		keys = keys[:0]
-		return err
+		return nil
 	}
 	chunk, fullCtx := 1, ctx
-	if ch.many {
+	switch {
+	case ch.many && ch.c.tx != nil:
+		chunk = math.MaxInt // a walk through what the transaction sees would come upon what it has changed
+	case ch.many:
 		chunk, fullCtx = changeChunk, moreFollow(ctx)
 	}
 	for m.next() {

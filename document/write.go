@@ -30,6 +30,8 @@ type writer struct {
 	late      bool            // the commit does not wait for a sync
 	targets   update.Targets  // of the update that is being made
 
+	raised []raised // what the commit makes known of its collections
+
 	statements        *statements // what to remember of the commit; nil: nothing
 	entries           []byte
 	run               bool // inserts that are still to be written into entries
@@ -213,6 +215,9 @@ func (w *writer) commit() error {
 		commit = w.tx.CommitUnsynced
 	}
 	err := commit()
+	if err == nil {
+		w.keepRaised()
+	}
 	for _, t := range w.touched {
 		t.c.schema.RUnlock()
 	}

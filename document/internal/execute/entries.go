@@ -23,7 +23,7 @@ type entries struct {
 	x        *run
 	s        *plan.IndexScan
 	st       *plan.Stats
-	distinct int  // the component of which each value is given once; -1: every entry
+	distinct int  // the encoded value of the entries each of which is given once; -1: every entry
 	records  bool // the index is the records themselves
 	unique   bool // the record keys are in the values
 
@@ -41,7 +41,11 @@ type entries struct {
 	record  []byte
 }
 
+// newEntries makes the node of a scan. distinct is the component of which each value is to be given once; -1: none.
 func newEntries(x *run, s *plan.IndexScan, st *plan.Stats, distinct int) *entries {
+	if distinct >= 0 {
+		distinct = s.Part(distinct)
+	}
 	n := &entries{x: x, s: s, st: st, distinct: distinct}
 	n.records = s.Index == plan.IDIndex && x.c.IDIndex == nil
 	n.unique = !n.records && s.Definition.Unique
@@ -279,7 +283,7 @@ func (n *entries) step() bool {
 	return n.it.Next() && bytes.Compare(n.it.Key(), n.target) >= 0
 }
 
-// leap makes the next step one behind all entries with this one's value of the distinct component. Null is not leapt over: missing
+// leap makes the next step one behind all entries with this one's distinct value. Null is not leapt over: missing
 // values have the same entry.
 func (n *entries) leap(key []byte) {
 	end := n.check.ends[n.distinct]

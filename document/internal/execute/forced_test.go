@@ -156,6 +156,9 @@ func (f *forced) document(id int) bson.D {
 	if f.rnd.IntN(4) > 0 {
 		d = append(d, bson.E{Key: "g", Value: f.geometry()})
 	}
+	if f.rnd.IntN(12) == 0 { // no path leads to what has a dot in its name
+		d = append(d, bson.E{Key: pick(f.rnd, "m.b", "a.b", "m.b.c"), Value: f.value(1)})
+	}
 	return append(d, bson.E{Key: "u", Value: int32(id * 7)})
 }
 

@@ -70,10 +70,12 @@ func (f *forced) indexSpec() bson.D {
 // projected makes an index of a wildcard that takes in, or leaves out, what is said beside it.
 func (f *forced) projected() bson.D {
 	key, projection := bson.D{{Key: "$**", Value: 1}}, pick(f.rnd, bson.D{{Key: "m", Value: 1}, {Key: "c", Value: 1}}, bson.D{{Key: "a", Value: 0}, {Key: "g", Value: 0}},
-		bson.D{{Key: "m.b", Value: 1}}, bson.D{{Key: "_id", Value: 1}, {Key: "a", Value: 1}})
+		bson.D{{Key: "m.b", Value: 1}}, bson.D{{Key: "_id", Value: 1}, {Key: "a", Value: 1}}, bson.D{{Key: "m", Value: bson.D{{Key: "b", Value: true}}}},
+		bson.D{{Key: "m", Value: bson.D{{Key: "c", Value: 0}}}, {Key: "a", Value: 0}, {Key: "g", Value: 0}, {Key: "_id", Value: 1}}, bson.D{{Key: "c", Value: 0.5}})
 	if f.rnd.IntN(2) == 0 {
 		key = bson.D{{Key: "b", Value: 1}, {Key: "$**", Value: 1}, {Key: "u", Value: -1}}
-		projection = pick(f.rnd, bson.D{{Key: "m", Value: 1}, {Key: "a.b", Value: 1}}, bson.D{{Key: "b", Value: 0}, {Key: "u", Value: 0}, {Key: "m.c", Value: 0}})
+		projection = pick(f.rnd, bson.D{{Key: "m", Value: 1}, {Key: "a.b", Value: 1}}, bson.D{{Key: "b", Value: 0}, {Key: "u", Value: 0}, {Key: "m.c", Value: 0}},
+			bson.D{{Key: "m", Value: bson.D{{Key: "c", Value: 1.5}}}})
 	}
 	return bson.D{{Key: "key", Value: key}, {Key: "wildcardProjection", Value: projection}}
 }

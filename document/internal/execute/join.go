@@ -128,7 +128,7 @@ func (n *merge) close() { closeAll(n.in) }
 
 // sortKey appends the values of an entry by which a merge orders, so that bytes compare as the order has it.
 func (n *entries) sortKey(dst, entry []byte, s *plan.SortMerge) ([]byte, error) {
-	var ends [33]int
+	var ends [34]int // of 32 components, and the path of a wildcard
 	parts := ends[:1]
 	rest := entry
 	for _, descending := range n.s.Bounds.Descending {
@@ -148,8 +148,8 @@ func (n *entries) sortKey(dst, entry []byte, s *plan.SortMerge) ([]byte, error) 
 			continue
 		}
 		d, _ := e.Value().AsInt64OK()
-		at := len(dst)
-		dst = append(dst, entry[parts[i]:parts[i+1]]...)
+		at, part := len(dst), n.s.Part(i)
+		dst = append(dst, entry[parts[part]:parts[part+1]]...)
 		if (n.s.Definition.Components[i].Kind == index.Descending) != (d < 0) {
 			for k := at; k < len(dst); k++ {
 				dst[k] = ^dst[k]

@@ -1,6 +1,7 @@
 package index
 
 import (
+	"bytes"
 	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
@@ -31,6 +32,28 @@ type pair struct {
 	value bsoncore.Value
 }
 
+// Holds reports whether an index with a wildcard component has an entry of that for each value at a path: it is neither left out, nor are
+// only parts of what is there taken in.
+func (d *Definition) Holds(path string) bool {
+	w := d.wildcard
+	parts := strings.Split(path, ".")
+	if w == nil || parts[0] == "_id" && !w.id {
+		return false
+	}
+	if w.fields == nil {
+		return true
+	}
+	b := w.fields.root
+	for _, name := range parts {
+		next := b.children[name]
+		if next == nil || next.children == nil {
+			return (next == nil) != w.fields.include
+		}
+		b = next
+	}
+	return !w.fields.include
+}
+
 // appendWildcard makes the keys of an index with a wildcard component.
 func (d *Definition) appendWildcard(e *Entries, doc bsoncore.Document) error {
 	w := d.wildcard
@@ -46,12 +69,16 @@ func (d *Definition) appendWildcard(e *Entries, doc bsoncore.Document) error {
 	return d.expand(e, doc)
 }
 
-// collect collects the values under all paths of a document: what is no array and no document, empty ones, and arrays within arrays.
+// collect collects the values under all paths of a document: what is no array and no document, empty ones, and arrays within arrays. A name
+// with a dot in it looks like a path to another value: it counts as an array, as a record may have several entries under the path then.
 func (w *wildcard) collect(e *Entries, doc []byte, prefix string, withoutID bool) {
 	elements := path.ElementsOf(doc)
 	for name, v, ok := elements.Next(); ok; name, v, ok = elements.Next() {
 		if withoutID && string(name) == "_id" {
 			continue
+		}
+		if bytes.IndexByte(name, '.') >= 0 {
+			e.Multikey |= 1 << w.component
 		}
 		w.collectValue(e, v, join(prefix, string(name)), false)
 	}

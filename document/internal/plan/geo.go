@@ -10,6 +10,7 @@ import (
 	"github.com/pandodb/pando/document/internal/geo"
 	"github.com/pandodb/pando/document/internal/index"
 	"github.com/pandodb/pando/document/internal/mongoerror"
+	"github.com/pandodb/pando/document/internal/number"
 	"github.com/pandodb/pando/document/internal/query"
 )
 
@@ -85,8 +86,8 @@ func circle(v bsoncore.Value) (c s2.Cap, ok bool) {
 		return c, false
 	}
 	center, ok := position(values[0])
-	radius, isNumber := values[1].AsFloat64OK()
-	return s2.CapFromCenterAngle(center, s1.Angle(radius)+margin), ok && isNumber
+	radius, isNumber := number.Of(values[1])
+	return s2.CapFromCenterAngle(center, s1.Angle(radius.Float64())+margin), ok && isNumber
 }
 
 // around makes a cap hold all positions in v.
@@ -120,9 +121,9 @@ func position(v bsoncore.Value) (p s2.Point, ok bool) {
 	if !ok || len(values) < 2 {
 		return p, false
 	}
-	longitude, ok := values[0].AsFloat64OK()
-	latitude, also := values[1].AsFloat64OK()
-	return s2.PointFromLatLng(s2.LatLngFromDegrees(latitude, longitude)), ok && also
+	longitude, ok := number.Of(values[0])
+	latitude, also := number.Of(values[1])
+	return s2.PointFromLatLng(s2.LatLngFromDegrees(latitude.Float64(), longitude.Float64())), ok && also
 }
 
 // near returns the accesses that give records in the order of their distance, if the filter asks for that.

@@ -68,16 +68,26 @@ func (p *planner) leaves(list []query.Node) []leaf {
 
 func appendLeaves(out []leaf, n query.Node, conjunct int, prefix string, scope *query.ElemMatch, under string) []leaf {
 	if e, ok := n.(*query.ElemMatch); ok {
+		if scope != nil && beginsWithPosition(e.Path) {
+			return out
+		}
 		at := join(prefix, e.Path)
 		for _, child := range conjuncts(e.Child) {
 			out = appendLeaves(out, child, conjunct, at, e, at)
 		}
 		return out
 	}
-	if p, ok := pathOf(n); ok {
+	if p, ok := pathOf(n); ok && (scope == nil || !beginsWithPosition(p)) {
 		out = append(out, leaf{path: join(prefix, p), node: n, conjunct: conjunct, scope: scope, under: under})
 	}
 	return out
+}
+
+// beginsWithPosition reports whether a path may begin with the position of an element. Within an $elemMatch that is one in an element of the
+// array, and not in the array itself, of which the joined path would speak.
+func beginsWithPosition(path string) bool {
+	first, _, _ := strings.Cut(path, ".")
+	return numeric(first)
 }
 
 // join returns the path of a path within another.

@@ -90,13 +90,16 @@ func (s *IndexScan) repeats() bool {
 }
 
 // ordered reports whether the entries come in the order of component i's values as sorting sees them: that of an array is the least
-// or greatest of its elements, so none of them must be out of bounds.
+// or greatest of its elements, so none of them must be out of bounds. Of elements without the field an index with places has nothing.
 func (s *IndexScan) ordered(i int) bool {
 	if c := s.Definition.Components[i]; !plain(c.Kind) || c.Wildcard {
 		return false
 	}
 	if s.Multikey>>i&1 == 0 {
 		return true
+	}
+	if hasSphere(s.Definition) {
+		return false
 	}
 	for n, list := range s.Bounds.Fields {
 		if s.Multikey>>n&1 != 0 && !full(list) {
@@ -171,4 +174,15 @@ func (s *IndexScan) Component(path string) int {
 		}
 	}
 	return -1
+}
+
+// Part returns which of the encoded values of an entry is that of a component: a wildcard has its path in front of its value.
+func (s *IndexScan) Part(component int) int {
+	part := component
+	for _, c := range s.Definition.Components[:component+1] {
+		if c.Wildcard {
+			part++
+		}
+	}
+	return part
 }

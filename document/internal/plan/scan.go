@@ -94,8 +94,9 @@ func (p *planner) options(x *Index, component int, found []leaf, first *option) 
 		}
 		cond, ok := b.conditionOf(&l)
 		// Of an element of an array that has none of the fields a sparse index holds nothing, although it holds the other elements: a
-		// condition that a missing field meets is no bound unless another one sees to it that there is an entry.
-		if !ok || d.Sparse && first == nil && cond.missing {
+		// condition that a missing field meets is no bound unless another one sees to it that there is an entry. One with places has no
+		// entry for such an element in any case.
+		if !ok || d.Sparse && first == nil && cond.missing || b.descends && cond.missing && hasSphere(d) {
 			continue
 		}
 		if l.scope != nil {

@@ -17,7 +17,7 @@ func (p *planner) wildcard(x *Index, component int, found []leaf) []option {
 	var out []option
 	byPath := map[string]int{}
 	for _, l := range found {
-		if l.compared != nil || !holds(d, component, l.path) || !scalar(l.node) {
+		if l.compared != nil || numeric(l.path) || !d.Holds(l.path) || !scalar(l.node) {
 			continue
 		}
 		cond, ok := b.condition(l.node)
@@ -26,7 +26,8 @@ func (p *planner) wildcard(x *Index, component int, found []leaf) []option {
 		}
 		at, seen := byPath[l.path]
 		_, exists := l.node.(*query.Exists)
-		if l.scope != nil || exists || cond.tight == covered {
+		ambiguous := b.descends && strings.Contains(l.path, ".") // a name may have the dot in it
+		if l.scope != nil || exists || cond.tight == covered || ambiguous {
 			cond.tight = inexact
 		}
 		if !seen || b.descends || exists {
@@ -45,41 +46,6 @@ func (p *planner) wildcard(x *Index, component int, found []leaf) []option {
 		out[at].leaves, out[at].conditions = append(out[at].leaves, l), append(out[at].conditions, cond)
 	}
 	return out
-}
-
-// holds reports whether a wildcard component has entries for the values at path.
-func holds(d *index.Definition, component int, path string) bool {
-	c := d.Components[component]
-	if c.Path != "" && !inside(path, c.Path) || numeric(path) {
-		return false
-	}
-	elements, err := d.WildcardProjection.Elements()
-	if err != nil || len(elements) == 0 {
-		return c.Path != "" || !inside(path, "_id")
-	}
-	including, listed := false, false
-	id := inside(path, "_id")
-	for _, e := range elements {
-		v := e.Value()
-		yes := v.Type == bsoncore.TypeBoolean && v.Boolean()
-		if n, ok := v.AsInt64OK(); ok {
-			yes = n != 0
-		}
-		if e.Key() == "_id" {
-			if id {
-				return yes
-			}
-			continue
-		}
-		including = including || yes
-		listed = listed || inside(path, e.Key())
-	}
-	return listed == including && !id
-}
-
-// inside reports whether path is at or below another.
-func inside(path, top string) bool {
-	return path == top || strings.HasPrefix(path, top) && path[len(top)] == '.'
 }
 
 func text(s string) bsoncore.Value {

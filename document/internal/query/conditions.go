@@ -21,8 +21,12 @@ func (c Condition) Holds(v bsoncore.Value) bool {
 // Conditions returns what Match asks of a document before anything that can fail: where one of them does not hold, the document does not
 // match. It matches where all do when the filter is nothing else.
 func (f *Filter) Conditions() (list []Condition, nothingElse bool) {
-	parts := []matcher{f.matcher}
-	switch m := f.matcher.(type) {
+	made := f.matcher
+	if late, ok := made.(*lateMatcher); ok {
+		made = late.matcher()
+	}
+	parts := []matcher{made}
+	switch m := made.(type) {
 	case *allOf:
 		parts = m.groups
 	case *field:

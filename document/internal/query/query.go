@@ -64,8 +64,29 @@ func newFilter(given, root Node, c *collation.Collation) *Filter {
 	return &Filter{Root: root, given: given, collation: c, matcher: compile(root, c)}
 }
 
-// With returns a filter whose tree is made of this one's nodes: what a planner leaves to be looked at.
-func (f *Filter) With(root Node) *Filter { return newFilter(root, root, f.collation) }
+// With returns a filter whose tree is made of this one's nodes: what a planner leaves to be looked at. Most of what a planner tries is never
+// carried out, so that it is made ready for matching when it is first matched.
+func (f *Filter) With(root Node) *Filter {
+	late := &lateMatcher{root: root, collation: f.collation}
+	return &Filter{Root: root, given: root, collation: f.collation, matcher: late}
+}
+
+// lateMatcher is made of a tree when it is first asked.
+type lateMatcher struct {
+	root      Node
+	collation *collation.Collation
+	once      sync.Once
+	made      matcher
+}
+
+func (m *lateMatcher) matcher() matcher {
+	m.once.Do(func() { m.made = compile(m.root, m.collation) })
+	return m.made
+}
+
+func (m *lateMatcher) match(o object, position *int) (bool, error) {
+	return m.matcher().match(o, position)
+}
 
 // Collation returns how strings are compared; nil is byte by byte.
 func (f *Filter) Collation() *collation.Collation { return f.collation }

@@ -1,0 +1,158 @@
+package differential
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+)
+
+// TestIndexesChangeNoAnswer needs no mongod: this server answers the same with indexes of all kinds as without any. There are conditions
+// and indexes here that a mongod answers differently with an index.
+func TestIndexesChangeNoAnswer(t *testing.T) {
+	us := ours(t)
+	for seed := *first; seed < *first+8; seed++ {
+		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
+			p := &indexed{t: t, generator: newGenerator(seed), us: us}
+			p.load()
+			for range 80 {
+				p.compare(p.collated(p.query()))
+			}
+		})
+	}
+}
+
+// indexed is two collections with the same documents, plain and indexed.
+type indexed struct {
+	generator
+	t     *testing.T
+	us    *peer
+	specs string   // of the indexes
+	whole []string // names of those that hold all documents in their order
+}
+
+// load makes both collections.
+func (p *indexed) load() {
+	docs := p.documents(40)
+	for i, d := range docs {
+		docs[i] = p.changed(d.(bson.D))
+	}
+	for _, name := range []string{"plain", "indexed"} {
+		p.run(doc("drop", name))
+		if text := outcome(p.t, p.run(doc("insert", name, "documents", docs)), true, true); strings.HasPrefix(text, "error") {
+			p.t.Fatal(text)
+		}
+	}
+	for i := range 1 + p.IntN(4) {
+		spec := append(p.spec(), bson.E{Key: "name", Value: fmt.Sprint(i)})
+		if p.run(doc("createIndexes", "indexed", "indexes", bson.A{spec}))["ok"] != 1.0 {
+			continue // not for these documents
+		}
+		text := shown(p.t, spec)
+		p.specs += text
+		if len(spec) == 2 && !strings.Contains(text, "hashed") && !strings.Contains(text, "2dsphere") && !strings.Contains(text, "$**") {
+			p.whole = append(p.whole, fmt.Sprint(i))
+		}
+	}
+}
+
+func (p *indexed) run(command bson.D) bson.M {
+	p.t.Helper()
+	answer, err := p.us.run(command)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return answer
+}
+
+// changed puts in what other documents of the generator do not have: deeper values, extremes, and names with dots.
+func (p *indexed) changed(d bson.D) bson.D {
+	if p.chance(8) {
+		d = append(d, bson.E{Key: pick(p.generator, "a.x", "o.x", "b.y", "a.x.y"), Value: p.value(1)})
+	}
+	for i := range d {
+		switch {
+		case slices.Contains([]string{"a", "b", "d"}, d[i].Key) && p.chance(3):
+			d[i].Value = p.value(4)
+		case d[i].Key == "n" && p.chance(10):
+			d[i].Value = pick[any](p.generator, bson.MinKey{}, bson.MaxKey{}, nil, bson.A{}, bson.A{nil}, bson.A{bson.A{}}, bson.Undefined{})
+		}
+	}
+	return d
+}
+
+// spec is an index without its name.
+func (p *indexed) spec() bson.D {
+	path := func() string {
+		return pick(p.generator, "a", "a.x", "b", "b.y", "c", "d", "d.x.y", "n", "s", "t", "o", "o.x", "o.y", "l")
+	}
+	key := doc(path(), pick[int32](p.generator, 1, -1))
+	if f := path(); f != key[0].Key {
+		key = append(key, bson.E{Key: f, Value: pick[int32](p.generator, 1, -1)})
+	}
+	switch p.IntN(12) {
+	case 0:
+		return doc("key", key, "sparse", true)
+	case 1, 2:
+		return doc("key", key, "partialFilterExpression", pick(p.generator, doc("a", doc("$exists", true)), doc("n", doc("$gt", int32(0))), doc("a", nil),
+			doc("b.y", doc("$lte", int32(3))), doc("$or", bson.A{doc("a", int32(1)), doc("n", doc("$gte", int32(2)))}), doc("a", doc("$in", bson.A{int32(1), "a"}))))
+	case 3:
+		return doc("key", key, "collation", p.generator.collation())
+	case 4:
+		return doc("key", doc(pick(p.generator, "n", "s", "t"), "hashed", path(), int32(1)))
+	case 5:
+		return doc("key", pick(p.generator, doc("p", "2dsphere", path(), int32(1)), doc(path(), int32(-1), "p", "2dsphere")))
+	case 6:
+		return doc("key", doc(pick(p.generator, "$**", "a.$**", "o.$**"), int32(1)))
+	case 7:
+		return doc("key", doc("$**", int32(1)), "wildcardProjection",
+			pick(p.generator, doc("a", doc("x", int32(1))), doc("a", int32(0), "o", doc("x", int32(0))), doc("a.x", 0.5, "_id", int32(1))))
+	case 8:
+		return doc("key", pick(p.generator, doc("n", int32(1), "a.$**", int32(1)), doc("o.$**", int32(-1), "s", int32(1)),
+			doc("a.$**", int32(1), "n", int32(-1), "s", int32(1)), doc("b", int32(1), "o.$**", int32(1), "t", int32(1))))
+	}
+	return doc("key", key)
+}
+
+// query is a command.
+func (p *indexed) query() bson.D {
+	filter := p.anyFilter(2)
+	switch p.IntN(6) {
+	case 0:
+		return doc("count", "", "query", filter)
+	case 1:
+		return doc("distinct", "", "key", pick(p.generator, "a", "n", "s", "a.x", "t", "b"), "query", filter)
+	case 2:
+		group := doc("_id", "$"+pick(p.generator, "n", "s", "a", "a.x", "t"), "k", doc("$sum", int32(1)), "m", doc("$max", "$n"))
+		return doc("aggregate", "", "pipeline", bson.A{doc("$match", filter), doc("$group", group), doc("$sort", doc("_id", int32(1)))}, "cursor", doc())
+	case 3:
+		return doc("find", "", "filter", filter, "sort", p.sort(), "batchSize", int32(1000), "skip", p.integer(3), "limit", p.integer(12))
+	case 4:
+		return doc("find", "", "filter", filter, "projection", doc(pick(p.generator, "s", "n", "a.x"), int32(1), "_id", int32(0)), "batchSize", int32(1000))
+	}
+	return doc("find", "", "filter", filter, "sort", doc("_id", int32(1)), "batchSize", int32(1000))
+}
+
+// compare asks both collections.
+func (p *indexed) compare(command bson.D) {
+	ordered := !slices.ContainsFunc(command, func(e bson.E) bool { return e.Key == "projection" })
+	ask := func(name string) string {
+		command[0].Value = name
+		answer := p.run(command)
+		cursor, _ := answer["cursor"].(bson.D)
+		for _, e := range cursor {
+			plain(e.Value) // which of several equal values is the first depends on the plan
+		}
+		return outcome(p.t, answer, ordered, true)
+	}
+	want := ask("plain")
+	if len(p.whole) > 0 && p.chance(3) && command[0].Key != "distinct" {
+		command = append(command, bson.E{Key: "hint", Value: pick(p.generator, p.whole...)})
+	}
+	got := ask("indexed")
+	if got != want && !strings.HasPrefix(want, "error") && !strings.HasPrefix(got, "error") { // an order that some documents have not is one
+		p.t.Errorf("%s\nwith:    %s\nwithout: %s\nindexes: %s", shown(p.t, command), around(got, want), around(want, got), p.specs)
+	}
+}
