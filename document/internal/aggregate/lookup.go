@@ -105,8 +105,9 @@ func (s *lookupStage) option(p *parser, name string, v value) (err error) {
 // preparePipeline checks the pipeline, and finds out how much of it is the same for all documents.
 func (s *lookupStage) preparePipeline() error {
 	declared := *s.o
+	declared.Let = slices.Clone(declared.Let)
 	for _, l := range s.let {
-		declared.Let = append(slices.Clone(declared.Let), expression.Variable{Name: l.name})
+		declared.Let = append(declared.Let, expression.Variable{Name: l.name})
 	}
 	inner, err := parsePipeline(s.pipeline, &declared, "$lookup")
 	if err != nil {
@@ -156,7 +157,7 @@ func (s *lookupStage) open(_ context.Context, x *run, in Cursor) (Cursor, error)
 	if s.pipeline == nil {
 		return &joinCursor{lookupOutput: out, x: x, in: in, foreign: path.Parse(s.foreign)}, nil
 	}
-	return &subPipelineCursor{lookupOutput: out, x: x, in: in}, nil
+	return &subPipelineCursor{lookupOutput: out, x: x, in: in, parsed: s.o.Call.Mark()}, nil
 }
 
 // lookupOutput makes the documents of a $lookup out of matches.
@@ -175,8 +176,8 @@ func (o *lookupOutput) rest() { o.buf, o.other, o.list = nil, nil, nil }
 func (o *lookupOutput) start() { o.list, _ = begin(o.list[:0]); o.n = 0 }
 
 func (o *lookupOutput) add(doc document) error {
-	if o.list = appendItem(o.list, o.n, documentValue(doc)); len(o.list) > maxDocument {
-		return mongoerror.New(mongoerror.Code(4568), "Total size of documents in %s matching pipeline's $lookup stage exceeds %d bytes", o.s.from, maxDocument)
+	if o.list = appendItem(o.list, o.n, documentValue(doc)); len(o.list) > maxBetween {
+		return mongoerror.New(mongoerror.Code(4568), "Total size of documents in %s matching pipeline's $lookup stage exceeds %d bytes", o.s.from, maxBetween)
 	}
 	o.n++
 	return nil
@@ -186,7 +187,7 @@ func (o *lookupOutput) add(doc document) error {
 func (o *lookupOutput) finish(doc document) (document, error) {
 	o.list = end(o.list, 0)
 	o.buf = appendSet(o.buf[:0], doc, o.s.as, value{Type: bsoncore.TypeArray, Data: o.list})
-	if len(o.buf) > maxDocument {
+	if len(o.buf) > maxBetween {
 		return nil, tooLarge(len(o.buf))
 	}
 	return o.buf, nil

@@ -106,7 +106,7 @@ func (c *windowCursor) set(doc document, values []value) (document, error) {
 		} else {
 			*buf = appendSet((*buf)[:0], doc, out.path, v)
 		}
-		if doc = *buf; len(doc) > maxDocument {
+		if doc = *buf; len(doc) > maxBetween {
 			return nil, tooLarge(len(doc))
 		}
 	}
