@@ -67,8 +67,21 @@ func TestStagesOfManyFields(t *testing.T) {
 		t.Error(err)
 	}
 	let := many(n, func(b []byte, name string, _ int) []byte { return appendField(b, name, text("$a")) })
-	if _, err := Parse([]document{fields("$lookup", object("from", text("o"), "let", let, "pipeline", array(), "as", text("l")))}, options()); err != nil {
+	long := array(object("$match", object("s", text(strings.Repeat("x", 4<<20)))))
+	if _, err := Parse([]document{fields("$lookup", object("from", text("o"), "let", let, "pipeline", long, "as", text("l")))}, options()); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestMentions: a stage that may use a variable of $lookup does not count as the same for all documents.
+func TestMentions(t *testing.T) {
+	names := map[string]bool{"a": true, "b_1": true, "\u00e9": true}
+	for s, want := range map[string]bool{
+		"": false, "$a": false, "$$a": true, "$$a.b": true, "$$ab": false, "$$b_1.x": true, "$$b_": false, "$$ROOT.a $$a": true, "$$$$a": true, "x$$\u00e9": true, "$$": false,
+	} {
+		if got := mentions(fields("$match", object("x", text(s), "y", text(s))), names); got != want {
+			t.Errorf("%q: %t", s, got)
+		}
 	}
 }
 

@@ -113,9 +113,9 @@ func (s *lookupStage) preparePipeline() error {
 	if err != nil {
 		return err
 	}
-	names := make([][]byte, 0, len(s.let))
+	names := make(map[string]bool, len(s.let))
 	for _, l := range s.let {
-		names = append(names, append([]byte("$$"), l.name...))
+		names[l.name] = true
 	}
 	for s.prefix < len(s.pipeline) && !mentions(s.pipeline[s.prefix], names) {
 		s.prefix++
@@ -129,8 +129,27 @@ func (s *lookupStage) preparePipeline() error {
 }
 
 // mentions reports whether a stage may use one of the variables.
-func mentions(stage document, names [][]byte) bool {
-	return slices.ContainsFunc(names, func(name []byte) bool { return bytes.Contains(stage, name) })
+func mentions(stage document, names map[string]bool) bool {
+	for rest := []byte(stage); len(names) > 0; {
+		_, behind, found := bytes.Cut(rest, []byte("$$"))
+		if !found {
+			return false
+		}
+		n := 0
+		for n < len(behind) && isOfName(behind[n]) {
+			n++
+		}
+		if names[string(behind[:n])] {
+			return true
+		}
+		rest = behind[n:]
+	}
+	return false
+}
+
+// isOfName reports whether a byte may be in the name of a variable.
+func isOfName(c byte) bool {
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c >= 0x80
 }
 
 // cacheable reports whether it pays to keep what these stages give: filters alone are better left to indexes, together with the
