@@ -10,6 +10,7 @@ import (
 
 	"github.com/pandodb/pando/document/internal/mongoerror"
 	"github.com/pandodb/pando/document/internal/scratch"
+	"github.com/pandodb/pando/vfs"
 	"github.com/pandodb/pando/vfs/memfs"
 )
 
@@ -215,4 +216,40 @@ func TestPartitionsOfDensifyAreBounded(t *testing.T) {
 			t.Errorf("%d bytes: %v", memory, err)
 		}
 	}
+}
+
+// TestManyWindowOutputsOpenFewFiles: thousands of outputs would need thousands of files. Where they do not fit into memory that is an error.
+func TestManyWindowOutputsOpenFewFiles(t *testing.T) {
+	m := numbers(300)
+	outputs := many(3000, func(b []byte, name string, _ int) []byte {
+		return appendField(b, name, object("$sum", text("$_id"), "window", object("documents", array(int32Value(-1), int32Value(1)))))
+	})
+	pipeline := []document{fields("$setWindowFields", object("sortBy", object("_id", int32Value(1)), "output", outputs))}
+	o, fsys := options(), &counting{FS: memfs.New()}
+	o.MemoryBytes = 10_000_000
+	var err error
+	if o.Scratch, err = scratch.Open(fsys, "scratch", 0); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := m.run(pipeline, o); !errors.Is(err, mongoerror.QueryExceededMemoryLimitNoDiskUseAllowed) {
+		t.Error(err)
+	}
+	if fsys.created > mostTapes+10 {
+		t.Errorf("%d files", fsys.created)
+	}
+	o.MemoryBytes = 200_000_000
+	if docs, err := m.run(pipeline, o); len(docs) != 300 || err != nil {
+		t.Errorf("%d documents, %v", len(docs), err)
+	}
+}
+
+// counting counts the files that are made.
+type counting struct {
+	vfs.FS
+	created int
+}
+
+func (c *counting) Create(name string) (vfs.File, error) {
+	c.created++
+	return c.FS.Create(name)
 }
