@@ -25,9 +25,10 @@ type accumulator interface {
 	reset()
 }
 
-// evictable is an accumulator that can give its inputs back, so that they are kept elsewhere for a while.
+// evictable is an accumulator that can give its inputs back, or such as make the same of what comes behind them, so that they are kept
+// elsewhere for a while. Those that have sort keys come with theirs.
 type evictable interface {
-	evict(emit func(v value) error) error
+	evict(emit func(key []byte, v value) error) error
 }
 
 // satiable is an accumulator that may have all that it takes.
@@ -140,6 +141,14 @@ func (a *extremeAccumulator) result() (value, error) {
 
 func (a *extremeAccumulator) reset() { a.v.Type = 0 }
 
+func (a *extremeAccumulator) evict(emit func(key []byte, v value) error) error {
+	v := a.v
+	if a.v = (value{}); v.Type == 0 {
+		return nil
+	}
+	return emit(nil, v)
+}
+
 // oneAccumulator keeps one of the values that it was given.
 type oneAccumulator struct {
 	kept
@@ -156,18 +165,39 @@ func (a *oneAccumulator) result() (value, error) {
 
 func (a *oneAccumulator) reset() { a.have, a.v.Type = false, 0 }
 
+func (a *oneAccumulator) evict(emit func(key []byte, v value) error) error {
+	v, have := a.v, a.have
+	if a.v, a.have = (value{}), false; !have {
+		return nil
+	}
+	return emit(nil, v)
+}
+
 // firstAccumulator is $first.
-type firstAccumulator struct{ oneAccumulator }
+type firstAccumulator struct {
+	oneAccumulator
+	given bool // the first one, to be kept elsewhere
+}
 
 func (a *firstAccumulator) add(_ []byte, v value) (int, error) {
-	if a.have {
+	if a.satisfied() {
 		return 0, nil
 	}
 	a.have = true
 	return a.set(v), nil
 }
 
-func (a *firstAccumulator) satisfied() bool { return a.have }
+func (a *firstAccumulator) satisfied() bool { return a.have || a.given }
+
+func (a *firstAccumulator) reset() {
+	a.oneAccumulator.reset()
+	a.given = false
+}
+
+func (a *firstAccumulator) evict(emit func(key []byte, v value) error) error {
+	a.given = a.satisfied()
+	return a.oneAccumulator.evict(emit)
+}
 
 // lastAccumulator is $last.
 type lastAccumulator struct{ oneAccumulator }
@@ -209,11 +239,11 @@ func (a *pushAccumulator) result() (value, error) {
 
 func (a *pushAccumulator) reset() { a.n, a.buf = 0, a.buf[:0] }
 
-func (a *pushAccumulator) evict(emit func(v value) error) error {
+func (a *pushAccumulator) evict(emit func(key []byte, v value) error) error {
 	whole, _ := a.result()
 	it := path.ElementsOf(whole.Data)
 	for _, v, ok := it.Next(); ok; _, v, ok = it.Next() {
-		if err := emit(v); err != nil {
+		if err := emit(nil, v); err != nil {
 			return err
 		}
 	}
@@ -255,9 +285,9 @@ func (a *setAccumulator) add(_ []byte, v value) (int, error) {
 func (a *setAccumulator) result() (value, error) { return array(a.values...), nil }
 func (a *setAccumulator) reset()                 { a.values, a.byHash, a.size = nil, nil, 0 }
 
-func (a *setAccumulator) evict(emit func(v value) error) error {
+func (a *setAccumulator) evict(emit func(key []byte, v value) error) error {
 	for _, v := range a.values {
-		if err := emit(v); err != nil {
+		if err := emit(nil, v); err != nil {
 			return err
 		}
 	}
@@ -311,3 +341,14 @@ func (a *mergeAccumulator) result() (value, error) {
 }
 
 func (a *mergeAccumulator) reset() { a.names, a.values, a.index, a.size = nil, nil, nil, 0 }
+
+func (a *mergeAccumulator) evict(emit func(key []byte, v value) error) error {
+	if len(a.names) == 0 {
+		return nil
+	}
+	merged, err := a.result()
+	if a.reset(); err != nil {
+		return err
+	}
+	return emit(nil, merged)
+}

@@ -10,7 +10,6 @@ package aggregate
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
@@ -109,7 +108,7 @@ func (o *Options) memory() int64 {
 }
 
 func (o *Options) expression() *expression.Options {
-	return &expression.Options{Collation: o.Collation, Let: o.Let, Now: o.Now, Call: o.Call, Unsorted: true, Unscored: true}
+	return &expression.Options{Collation: o.Collation, Let: o.Let, Now: o.Now, Call: o.Call, Long: true, Unsorted: true, Unscored: true}
 }
 
 // inCollection returns the options of a pipeline inside of the pipeline.
@@ -156,10 +155,8 @@ func (p *Pipeline) Leading() *Request { return p.leading }
 func (p *Pipeline) Run(ctx context.Context, env Environment) (Cursor, error) {
 	x := &run{env: env, o: p.o}
 	rest := p.steps[p.first:]
-	if n := len(rest); n > 0 {
-		if _, ok := rest[n-1].stage.(*facetStage); ok { // only what leaves the pipeline must be as short as a document
-			rest = append(slices.Clone(rest), step{stage: sizeStage{}})
-		}
+	if p.o.depth == 0 {
+		rest = sized(rest)
 	}
 	if len(p.steps) > 0 && p.steps[0].isSource() {
 		return openSteps(ctx, x, rest, nil)

@@ -250,11 +250,11 @@ func (c *bucketAutoCursor) emit(low, high value, accumulators []accumulator) (do
 		if v.Type == 0 {
 			v = null()
 		}
-		b = appendField(b, c.s.fields[i].field, v)
+		if b = appendField(b, c.s.fields[i].field, v); len(b) > maxBetween {
+			return nil, tooLarge(len(b))
+		}
 	}
-	if c.buf = end(b, start); len(c.buf) > maxDocument {
-		return nil, tooLarge(len(c.buf))
-	}
+	c.buf = end(b, start)
 	return c.buf, nil
 }
 

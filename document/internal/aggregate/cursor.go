@@ -10,8 +10,14 @@ import (
 	"github.com/pandodb/pando/document/internal/scratch"
 )
 
-// maxDocument is how large a document may grow between stages: BSON's limit and some room.
-const maxDocument = 16<<20 + 16<<10
+const (
+	// maxDocument is how large a document may be that leaves a pipeline: BSON's limit and some room.
+	maxDocument = 16<<20 + 16<<10
+	// maxBetween is how large it may be between stages, where MongoDB does not hold it against BSON's limit.
+	maxBetween = maxAccumulated
+	// maxHeld is how much of documents that are gone may lie in the stages that made them.
+	maxHeld = 64 << 20
+)
 
 // pollEvery is after how many documents a loop looks whether it is to end.
 const pollEvery = 256
@@ -53,6 +59,7 @@ type mapCursor struct {
 	buf   []byte                                                              // for what apply makes, where it keeps that
 	n     int
 
+	before   int                  // how many cursors in front keep a document that they have made
 	sequence *projection.Sequence // of a $project, $addFields or $unset and those before it
 	source   Cursor               // what the sequence reads
 }
@@ -74,10 +81,31 @@ func (c *mapCursor) Next(ctx context.Context) (document, error) {
 		if !keep {
 			continue
 		}
-		if len(out) > maxDocument {
+		if len(out) > maxBetween {
 			return nil, tooLarge(len(out))
 		}
 		return out, nil
+	}
+}
+
+// makersBefore is how many cursors, one behind the other, keep a document that they have made.
+func makersBefore(in Cursor) int {
+	for m, ok := in.(*mapCursor); ok; m, ok = m.in.(*mapCursor) {
+		if m.source != nil {
+			return m.before + 1
+		}
+	}
+	return 0
+}
+
+// made takes over a document that was made of that of the stages before: they give up theirs where long chains would hold too much.
+func (c *mapCursor) made(doc document) {
+	c.buf = doc
+	if c.before*len(doc) <= maxHeld {
+		return
+	}
+	for in, ok := c.in.(*mapCursor); ok; in, ok = in.in.(*mapCursor) {
+		in.buf = nil
 	}
 }
 

@@ -53,9 +53,10 @@ func (s *densifyStage) after(v value) value {
 func (s *densifyStage) open(_ context.Context, x *run, in Cursor) (Cursor, error) {
 	sorted := &sortCursor{in: in, sorter: scratch.NewSorter(x.o.Scratch, x.o.memory(), 0)}
 	sorted.key = func(dst []byte, doc document) ([]byte, error) { return s.sort.Append(dst, path.Document(doc)) }
-	c := &densifyCursor{s: s, in: sorted, byKey: map[string]*densified{}, collation: x.o.Collation}
+	c := &densifyCursor{s: s, in: sorted, byKey: map[string]*densified{}, collation: x.o.Collation, memory: max(x.o.memory(), defaultMemory)}
 	if s.extent == explicitEnds && s.partition == nil {
-		c.stateOf(fields())
+		_, err := c.stateOf(fields())
+		return c, err
 	}
 	return c, nil
 }
@@ -76,6 +77,8 @@ type densifyCursor struct {
 	ended  bool
 	tail   int
 	made   int
+	held   int64 // bytes of the partitions
+	memory int64 // that they may take
 	key    []byte
 	buf    []byte
 
@@ -88,7 +91,10 @@ type densified struct {
 	next   value // to be made; missing before the first document
 }
 
-func (c *densifyCursor) stateOf(partition document) *densified {
+// densifiedCost is about how many bytes a partition takes beside its fields and their key.
+const densifiedCost = 200
+
+func (c *densifyCursor) stateOf(partition document) (*densified, error) {
 	c.key = keyenc.Append(c.key[:0], documentValue(partition), false, c.collation)
 	d := c.byKey[string(c.key)]
 	if d == nil {
@@ -96,10 +102,13 @@ func (c *densifyCursor) stateOf(partition document) *densified {
 		if c.s.extent == explicitEnds {
 			d.next = c.s.low
 		}
+		if c.held += int64(len(partition)+len(c.key)) + densifiedCost; c.held > c.memory {
+			return nil, mongoerror.New(mongoerror.Code(6007200), "$densify exceeded memory limit of %d", c.memory)
+		}
 		c.byKey[string(c.key)] = d
 		c.list = append(c.list, d)
 	}
-	return d
+	return d, nil
 }
 
 // upTo returns the next document up to the one that was read: those that are made come first.
@@ -122,7 +131,10 @@ func (c *densifyCursor) Next(ctx context.Context) (document, error) {
 		if errors.Is(err, io.EOF) {
 			c.ended = true
 			if c.s.extent == explicitEnds && len(c.list) == 0 {
-				c.stateOf(fields()) // without a document there is no partition, but what lies between the ends is made
+				// Without a document there is no partition, but what lies between the ends is made.
+				if _, err := c.stateOf(fields()); err != nil {
+					return nil, err
+				}
 			}
 		} else if plain != nil || err != nil {
 			return plain, err
@@ -165,7 +177,11 @@ func (c *densifyCursor) read(ctx context.Context) (plain document, err error) {
 	if err != nil {
 		return nil, err
 	}
-	c.doc, c.v, c.state, c.fields = doc, v, c.stateOf(partition), partition
+	state, err := c.stateOf(partition)
+	if err != nil {
+		return nil, err
+	}
+	c.doc, c.v, c.state, c.fields = doc, v, state, partition
 	c.top = clone(v)
 	if c.base.Type == 0 {
 		c.base = c.top

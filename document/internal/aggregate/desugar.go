@@ -99,8 +99,16 @@ func (p *parser) bucket(spec value) ([]step, error) {
 	return p.together(bucketGroup(by, fallback, output, boundaries), fields("$sort", object("_id", int32Value(1))))
 }
 
+// longestRepeated is how long a $group may get by writing the expression of $bucket for each of its boundaries. Beyond that it is
+// evaluated once, for a variable.
+const longestRepeated = 1 << 20
+
 func bucketGroup(by, fallback, output value, boundaries []value) document {
 	var branches []value
+	whole := by
+	if len(by.Data)*len(boundaries) > longestRepeated {
+		by = text("$$value")
+	}
 	for i := range boundaries[1:] {
 		within := array(object("$gte", array(by, literal(boundaries[i]))), object("$lt", array(by, literal(boundaries[i+1]))))
 		branches = append(branches, object("case", object("$and", within), "then", literal(boundaries[i])))
@@ -110,7 +118,11 @@ func bucketGroup(by, fallback, output value, boundaries []value) document {
 		choose = append(choose, "default", literal(fallback))
 	}
 	b, start := begin(nil)
-	b = appendField(b, "_id", object("$switch", object(choose...)))
+	id := object("$switch", object(choose...))
+	if !by.Equal(whole) {
+		id = object("$let", object("vars", object("value", whole), "in", id))
+	}
+	b = appendField(b, "_id", id)
 	b = append(b, outputFields(output)...)
 	return fields("$group", documentValue(end(b, start)))
 }

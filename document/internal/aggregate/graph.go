@@ -160,7 +160,7 @@ func (c *graphCursor) Next(ctx context.Context) (document, error) {
 		list = appendItem(list, i, documentValue(found))
 	}
 	c.buf = appendSet(c.buf[:0], doc, c.s.as, value{Type: bsoncore.TypeArray, Data: end(list, at)})
-	if len(c.buf) > maxDocument {
+	if len(c.buf) > maxBetween {
 		return nil, tooLarge(len(c.buf))
 	}
 	return c.buf, nil

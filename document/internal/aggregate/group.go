@@ -222,11 +222,11 @@ func (c *groupCursor) emit(g *group) (document, error) {
 		if v.Type == 0 {
 			v = null()
 		}
-		b = appendField(b, c.table.s.fields[i].field, v)
+		if b = appendField(b, c.table.s.fields[i].field, v); len(b) > maxBetween {
+			return nil, tooLarge(len(b))
+		}
 	}
-	if c.buf = end(b, start); len(c.buf) > maxDocument {
-		return nil, tooLarge(len(c.buf))
-	}
+	c.buf = end(b, start)
 	return c.buf, nil
 }
 

@@ -20,13 +20,13 @@ type group struct {
 	hash         uint64
 	id           value
 	accumulators []accumulator
-	evicted      bool // a part of its arrays is in the sorter
+	evicted      bool // a part of what it has gathered is in the sorter
 }
 
 // groupTable is a hash table of groups with open addressing. When it has used up its memory it takes no new groups: their
 // inputs go into a sorter, and are accumulated group by group at the end. So every accumulator sees its inputs in order and
-// whole, and no partial result ever needs a form on disk. Arrays that go on growing are moved there too, as the inputs that
-// they were made of.
+// whole, and no partial result ever needs a form on disk. What goes on growing in the groups that there are is moved there too, as the
+// inputs that it was made of.
 type groupTable struct {
 	s       *groupStage
 	o       *Options
@@ -84,7 +84,11 @@ func (t *groupTable) add(doc document) error {
 		if err != nil {
 			return err
 		}
-		t.held += int64(grew)
+		if t.held += int64(grew); grew > 0 && t.held > t.o.memory() {
+			if err := t.relieve(); err != nil {
+				return err
+			}
+		}
 	}
 	if t.held > t.o.memory() {
 		return t.relieve()
@@ -145,7 +149,7 @@ func (t *groupTable) grow() {
 	}
 }
 
-// relieve makes the table use less memory from now on, and moves arrays out of it where that was not enough.
+// relieve makes the table use less memory from now on, and moves what has been gathered out of it where that was not enough.
 func (t *groupTable) relieve() error {
 	if t.o.Scratch == nil {
 		return mongoerror.New(mongoerror.QueryExceededMemoryLimitNoDiskUseAllowed,
@@ -169,9 +173,9 @@ func (t *groupTable) relieve() error {
 			if !ok {
 				continue
 			}
-			err := e.evict(func(v value) error {
+			err := e.evict(func(key []byte, v value) error {
 				g.evicted, freed = true, true
-				return t.spillRow(g.id, i, nil, v)
+				return t.spillRow(g.id, i, key, v)
 			})
 			if err != nil {
 				return err
@@ -201,23 +205,51 @@ func (t *groupTable) spillInputs(id value, doc document) error {
 				return err
 			}
 		}
-		b = appendItem(b, 2*i, value{Type: bsoncore.TypeBinary, Data: bsoncore.AppendBinary(nil, 0, key)})
-		if v.Type == 0 {
-			b = appendItem(b, 2*i+1, value{Type: bsoncore.TypeMinKey}) // stands for missing, as in replay
-			continue
+		if b = appendInput(b, 2*i, key, v); len(b) > longestRow {
+			t.row = b
+			return t.spillEach(id, doc)
 		}
-		b = appendItem(b, 2*i+1, array(v))
 	}
 	t.row = end(b, start)
 	return t.sorter.Add(t.key, t.row)
 }
 
+// longestRow is how long the inputs of all accumulators may be together; longer ones are rows of their own.
+const longestRow = 16 << 20
+
+// appendInput appends two items, the sort key of an input and the input.
+func appendInput(b []byte, i int, key []byte, v value) []byte {
+	b = appendItem(b, i, value{Type: bsoncore.TypeBinary, Data: bsoncore.AppendBinary(nil, 0, key)})
+	if v.Type == 0 {
+		return appendItem(b, i+1, value{Type: bsoncore.TypeMinKey}) // stands for missing, as in replay
+	}
+	return appendItem(b, i+1, array(v))
+}
+
+// spillEach is spillInputs with a row for each accumulator.
+func (t *groupTable) spillEach(id value, doc document) error {
+	for i, a := range t.s.fields {
+		v, err := t.x.eval(&a.input, doc)
+		if err != nil {
+			return err
+		}
+		key := []byte(nil)
+		if a.keys != nil {
+			if key, err = a.key(nil, doc); err != nil {
+				return err
+			}
+		}
+		if err := t.spillRow(id, i, key, v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // spillRow keeps one input of one accumulator.
 func (t *groupTable) spillRow(id value, field int, key []byte, v value) error {
 	b, start := begin(t.startRow(id, uint32(field)))
-	b = appendItem(b, 0, value{Type: bsoncore.TypeBinary, Data: bsoncore.AppendBinary(nil, 0, key)})
-	b = appendItem(b, 1, array(v))
-	t.row = end(b, start)
+	t.row = end(appendInput(b, 0, key, v), start)
 	return t.sorter.Add(t.key, t.row)
 }
 
@@ -274,8 +306,8 @@ func (t *groupTable) nextSpilled(ctx context.Context) (*group, error) {
 	}
 	for i, a := range resident.accumulators {
 		if e, ok := a.(evictable); ok {
-			err := e.evict(func(v value) error {
-				_, err := g.accumulators[i].add(nil, v)
+			err := e.evict(func(key []byte, v value) error {
+				_, err := g.accumulators[i].add(key, v)
 				return err
 			})
 			if err != nil {

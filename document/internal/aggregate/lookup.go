@@ -105,16 +105,17 @@ func (s *lookupStage) option(p *parser, name string, v value) (err error) {
 // preparePipeline checks the pipeline, and finds out how much of it is the same for all documents.
 func (s *lookupStage) preparePipeline() error {
 	declared := *s.o
+	declared.Let = slices.Clone(declared.Let)
 	for _, l := range s.let {
-		declared.Let = append(slices.Clone(declared.Let), expression.Variable{Name: l.name})
+		declared.Let = append(declared.Let, expression.Variable{Name: l.name})
 	}
 	inner, err := parsePipeline(s.pipeline, &declared, "$lookup")
 	if err != nil {
 		return err
 	}
-	names := make([][]byte, 0, len(s.let))
+	names := make(map[string]bool, len(s.let))
 	for _, l := range s.let {
-		names = append(names, append([]byte("$$"), l.name...))
+		names[l.name] = true
 	}
 	for s.prefix < len(s.pipeline) && !mentions(s.pipeline[s.prefix], names) {
 		s.prefix++
@@ -128,8 +129,27 @@ func (s *lookupStage) preparePipeline() error {
 }
 
 // mentions reports whether a stage may use one of the variables.
-func mentions(stage document, names [][]byte) bool {
-	return slices.ContainsFunc(names, func(name []byte) bool { return bytes.Contains(stage, name) })
+func mentions(stage document, names map[string]bool) bool {
+	for rest := []byte(stage); len(names) > 0; {
+		_, behind, found := bytes.Cut(rest, []byte("$$"))
+		if !found {
+			return false
+		}
+		n := 0
+		for n < len(behind) && isOfName(behind[n]) {
+			n++
+		}
+		if names[string(behind[:n])] {
+			return true
+		}
+		rest = behind[n:]
+	}
+	return false
+}
+
+// isOfName reports whether a byte may be in the name of a variable.
+func isOfName(c byte) bool {
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c >= 0x80
 }
 
 // cacheable reports whether it pays to keep what these stages give: filters alone are better left to indexes, together with the
@@ -156,7 +176,7 @@ func (s *lookupStage) open(_ context.Context, x *run, in Cursor) (Cursor, error)
 	if s.pipeline == nil {
 		return &joinCursor{lookupOutput: out, x: x, in: in, foreign: path.Parse(s.foreign)}, nil
 	}
-	return &subPipelineCursor{lookupOutput: out, x: x, in: in}, nil
+	return &subPipelineCursor{lookupOutput: out, x: x, in: in, parsed: s.o.Call.Mark()}, nil
 }
 
 // lookupOutput makes the documents of a $lookup out of matches.
@@ -175,8 +195,8 @@ func (o *lookupOutput) rest() { o.buf, o.other, o.list = nil, nil, nil }
 func (o *lookupOutput) start() { o.list, _ = begin(o.list[:0]); o.n = 0 }
 
 func (o *lookupOutput) add(doc document) error {
-	if o.list = appendItem(o.list, o.n, documentValue(doc)); len(o.list) > maxDocument {
-		return mongoerror.New(mongoerror.Code(4568), "Total size of documents in %s matching pipeline's $lookup stage exceeds %d bytes", o.s.from, maxDocument)
+	if o.list = appendItem(o.list, o.n, documentValue(doc)); len(o.list) > maxBetween {
+		return mongoerror.New(mongoerror.Code(4568), "Total size of documents in %s matching pipeline's $lookup stage exceeds %d bytes", o.s.from, maxBetween)
 	}
 	o.n++
 	return nil
@@ -186,7 +206,7 @@ func (o *lookupOutput) add(doc document) error {
 func (o *lookupOutput) finish(doc document) (document, error) {
 	o.list = end(o.list, 0)
 	o.buf = appendSet(o.buf[:0], doc, o.s.as, value{Type: bsoncore.TypeArray, Data: o.list})
-	if len(o.buf) > maxDocument {
+	if len(o.buf) > maxBetween {
 		return nil, tooLarge(len(o.buf))
 	}
 	return o.buf, nil

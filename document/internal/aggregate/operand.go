@@ -21,7 +21,41 @@ type operand struct {
 // extractor finds all top-level fields that operands need in one walk over a document.
 type extractor struct {
 	names  []string
+	places map[string]int // of names, when there are many
 	values []value
+}
+
+// manyNames is from how many names on they are found by a map.
+const manyNames = 16
+
+// place returns where a name is among those that are looked for, or -1.
+func (x *extractor) place(name []byte) int {
+	if x.places != nil {
+		if i, ok := x.places[string(name)]; ok {
+			return i
+		}
+		return -1
+	}
+	for i, want := range x.names {
+		if len(want) == len(name) && string(name) == want {
+			return i
+		}
+	}
+	return -1
+}
+
+// add adds a name.
+func (x *extractor) add(name string) {
+	x.names = append(x.names, name)
+	switch {
+	case x.places != nil:
+		x.places[name] = len(x.names) - 1
+	case len(x.names) > manyNames:
+		x.places = make(map[string]int, 2*manyNames)
+		for i, s := range x.names {
+			x.places[s] = i
+		}
+	}
 }
 
 // operand prepares an expression.
@@ -34,21 +68,17 @@ func (x *extractor) operand(e *expression.Expression) operand {
 		return operand{expression: e, slot: -1}
 	}
 	segments := strings.Split(name, ".")
-	o := operand{expression: e, slot: len(x.names), rest: segments[1:]}
-	for i, have := range x.names {
-		if have == segments[0] {
-			o.slot = i
-		}
-	}
-	if o.slot == len(x.names) {
-		x.names = append(x.names, segments[0])
+	o := operand{expression: e, slot: x.place([]byte(segments[0])), rest: segments[1:]}
+	if o.slot < 0 {
+		o.slot = len(x.names)
+		x.add(segments[0])
 	}
 	return o
 }
 
 // fork returns an extractor with values of its own.
 func (x *extractor) fork() *extractor {
-	return &extractor{names: x.names, values: make([]value, len(x.names))}
+	return &extractor{names: x.names, places: x.places, values: make([]value, len(x.names))}
 }
 
 // extract looks at a document.
@@ -60,13 +90,10 @@ func (x *extractor) extract(doc document) {
 	left := len(x.names)
 	it := path.ElementsOf(doc)
 	for name, v, ok := it.Next(); ok; name, v, ok = it.Next() {
-		for i, want := range x.names {
-			if len(want) == len(name) && string(name) == want && x.values[i].Type == 0 {
-				x.values[i] = v
-				if left--; left == 0 {
-					return
-				}
-				break
+		if i := x.place(name); i >= 0 && x.values[i].Type == 0 {
+			x.values[i] = v
+			if left--; left == 0 {
+				return
 			}
 		}
 	}

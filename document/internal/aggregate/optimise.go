@@ -194,8 +194,16 @@ func fieldsOf(e bsoncore.Element, m *matchStage) []string {
 
 // touched says which top-level fields a stage changes: those of names, or with except all but these.
 type touched struct {
-	names  []string
+	names  map[string]bool
 	except bool
+}
+
+func namesOf(list ...string) map[string]bool {
+	names := make(map[string]bool, len(list))
+	for _, name := range list {
+		names[name] = true
+	}
+	return names
 }
 
 func independent(names []string, t touched) bool {
@@ -203,7 +211,7 @@ func independent(names []string, t touched) bool {
 		return false
 	}
 	for _, name := range names {
-		if slices.Contains(t.names, name) != t.except {
+		if t.names[name] != t.except {
 			return false
 		}
 	}
@@ -214,15 +222,15 @@ func independent(names []string, t touched) bool {
 func touches(s *step) (t touched, ok bool) {
 	switch stage := s.stage.(type) {
 	case *unwindStage:
-		t.names = []string{stage.path[0]}
+		t.names = namesOf(stage.path[0])
 		if stage.index != nil {
-			t.names = append(t.names, stage.index[0])
+			t.names[stage.index[0]] = true
 		}
 		return t, true
 	case *lookupStage:
-		t.names = []string{stage.as[0]}
+		t.names = namesOf(stage.as[0])
 		if stage.unwind != nil && stage.unwind.index != nil {
-			t.names = append(t.names, stage.unwind.index[0])
+			t.names[stage.unwind.index[0]] = true
 		}
 		return t, true
 	case *projectStage:
@@ -234,14 +242,14 @@ func touches(s *step) (t touched, ok bool) {
 func (p *projectStage) touches(spec value) (t touched, ok bool) {
 	switch p.kind {
 	case addFields:
-		return touched{names: topLevel(spec)}, true
+		return touched{names: namesOf(topLevel(spec)...)}, true
 	case unset:
-		return touched{names: topLevelOf(spec)}, true
+		return touched{names: namesOf(topLevelOf(spec)...)}, true
 	case project:
 		if excludes(spec) {
-			return touched{names: topLevel(spec)}, true
+			return touched{names: namesOf(topLevel(spec)...)}, true
 		}
-		return touched{names: included(spec), except: true}, true
+		return touched{names: namesOf(included(spec)...), except: true}, true
 	}
 	return t, false
 }

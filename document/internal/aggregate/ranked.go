@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"math"
 	"slices"
-	"sort"
 
 	"github.com/pandodb/pando/document/internal/collation"
 	"github.com/pandodb/pando/document/internal/keyenc"
@@ -28,7 +27,7 @@ type rankedAccumulator struct {
 	backwards bool // $maxN: the result is the other way round
 	later     bool // of equal ones the last ones stay: over windows that lose documents
 	collation *collation.Collation
-	list      []ranked
+	list      rankedList
 	size      int
 	key       []byte
 }
@@ -41,29 +40,29 @@ func (a *rankedAccumulator) add(key []byte, v value) (int, error) {
 		a.key = keyenc.Append(a.key[:0], v, false, a.collation)
 		key = a.key
 	}
-	full := len(a.list) >= a.n
+	full := a.list.n >= a.n
 	switch {
 	case !full:
-	case !a.last && bytes.Compare(key, a.list[len(a.list)-1].key) >= 0:
+	case !a.last && bytes.Compare(key, a.list.last().key) >= 0:
 		return 0, nil
-	case a.last && bytes.Compare(key, a.list[0].key) < 0:
+	case a.last && bytes.Compare(key, a.list.first().key) < 0:
 		return 0, nil
-	case a.last && !a.later && bytes.Equal(key, a.list[0].key):
+	case a.last && !a.later && bytes.Equal(key, a.list.first().key):
 		return 0, nil
 	}
 	r := ranked{append([]byte(nil), key...), clone(v)}
 	before := a.size
 	a.size += len(key) + len(v.Data) + 72
-	if full {
-		drop := len(a.list) - 1
-		if a.last {
-			drop = 0
-		}
-		a.size -= len(a.list[drop].key) + len(a.list[drop].v.Data) + 72
-		a.list = slices.Delete(a.list, drop, drop+1)
+	switch {
+	case !full:
+	case a.last:
+		a.size -= len(a.list.first().key) + len(a.list.first().v.Data) + 72
+		a.list.dropFirst()
+	default:
+		a.size -= len(a.list.last().key) + len(a.list.last().v.Data) + 72
+		a.list.dropLast()
 	}
-	at := sort.Search(len(a.list), func(i int) bool { return bytes.Compare(a.list[i].key, key) > 0 })
-	a.list = slices.Insert(a.list, at, r)
+	a.list.insert(r)
 	if a.size > maxAccumulated {
 		return 0, accumulatedTooMuch(a.op)
 	}
@@ -72,14 +71,18 @@ func (a *rankedAccumulator) add(key []byte, v value) (int, error) {
 
 func (a *rankedAccumulator) result() (value, error) {
 	if a.single {
-		if len(a.list) == 0 {
+		if a.list.n == 0 {
 			return null(), nil
 		}
-		return a.list[0].v, nil
+		return a.list.first().v, nil
 	}
-	values := make([]value, len(a.list))
-	for i := range a.list {
-		values[i] = a.list[i].v
+	values := make([]value, 0, a.list.n)
+	err := a.list.all(func(r *ranked) error {
+		values = append(values, r.v)
+		return nil
+	})
+	if err != nil {
+		return value{}, err
 	}
 	if a.backwards {
 		slices.Reverse(values)
@@ -87,7 +90,15 @@ func (a *rankedAccumulator) result() (value, error) {
 	return array(values...), nil
 }
 
-func (a *rankedAccumulator) reset() { a.list, a.size = nil, 0 }
+func (a *rankedAccumulator) reset() { a.list, a.size = rankedList{}, 0 }
+
+func (a *rankedAccumulator) evict(emit func(key []byte, v value) error) error {
+	if err := a.list.all(func(r *ranked) error { return emit(r.key, r.v) }); err != nil {
+		return err
+	}
+	a.reset()
+	return nil
+}
 
 // endsAccumulator is $firstN and $lastN.
 type endsAccumulator struct {
@@ -101,8 +112,7 @@ type endsAccumulator struct {
 }
 
 func (a *endsAccumulator) add(_ []byte, v value) (int, error) {
-	if len(a.values) >= a.n && !a.last {
-		a.enough = true
+	if a.enough = a.enough || len(a.values) >= a.n && !a.last; a.enough {
 		return 0, nil
 	}
 	if v.Type == 0 {
@@ -133,6 +143,18 @@ func (a *endsAccumulator) result() (value, error) {
 }
 
 func (a *endsAccumulator) reset() { a.values, a.start, a.size, a.enough = nil, 0, 0, false }
+
+func (a *endsAccumulator) evict(emit func(key []byte, v value) error) error {
+	enough := a.enough || len(a.values) >= a.n && !a.last
+	for _, v := range slices.Concat(a.values[a.start:], a.values[:a.start]) {
+		if err := emit(nil, v); err != nil {
+			return err
+		}
+	}
+	a.reset()
+	a.enough = enough
+	return nil
+}
 
 // exactPercentiles is up to how many values percentiles are exact.
 const exactPercentiles = 100_000

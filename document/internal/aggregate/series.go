@@ -125,7 +125,9 @@ func (s series) down(v value) value {
 	}
 	scale := 1.0
 	for f <= s[0]*scale {
-		scale /= 10
+		if scale /= 10; scale == 0 { // no number of the series is as small
+			return like(v, 0)
+		}
 	}
 	for f > s[len(s)-1]*scale {
 		below := s[len(s)-1] * scale

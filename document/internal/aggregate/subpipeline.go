@@ -22,6 +22,7 @@ type subPipelineCursor struct {
 	doc     document      // at hand, when unwinding
 	inner   Cursor
 	index   int64
+	parsed  int // what the call kept of constants before the first document
 }
 
 // Next implements Cursor.
@@ -83,6 +84,7 @@ func (c *subPipelineCursor) matching(ctx context.Context, doc document) (Cursor,
 	if err != nil {
 		return nil, err
 	}
+	c.s.o.Call.Rewind(c.parsed) // the pipeline of the document before is gone
 	o := *c.s.o
 	o.Let = append(slices.Clone(o.Let), let...)
 	if c.s.prefix > 0 && !c.noCache {

@@ -2,6 +2,7 @@ package aggregate
 
 import (
 	"context"
+	"slices"
 
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 
@@ -155,10 +156,11 @@ func (p *parser) replaceWith(spec value) (stage, error) {
 }
 
 func (s *projectStage) open(_ context.Context, _ *run, in Cursor) (Cursor, error) {
-	c := &mapCursor{in: in, source: in}
-	c.apply = func(dst []byte, doc document) (_ document, _ bool, err error) {
-		c.buf, err = s.projection.Apply(dst, doc)
-		return c.buf, true, err
+	c := &mapCursor{in: in, source: in, before: makersBefore(in)}
+	c.apply = func(dst []byte, doc document) (document, bool, error) {
+		out, err := s.projection.Apply(dst, doc)
+		c.made(out)
+		return out, true, err
 	}
 	var before *projection.Sequence
 	if prior, ok := in.(*mapCursor); ok && prior.sequence != nil {
@@ -167,9 +169,10 @@ func (s *projectStage) open(_ context.Context, _ *run, in Cursor) (Cursor, error
 	sequence, ok := before.Then(s.projection)
 	if c.sequence = sequence; ok && sequence.Remembers() { // it takes the place of the cursors before
 		c.in = c.source
-		c.apply = func(dst []byte, doc document) (_ document, _ bool, err error) {
-			c.buf, err = sequence.Apply(dst, doc)
-			return c.buf, true, err
+		c.apply = func(dst []byte, doc document) (document, bool, error) {
+			out, err := sequence.Apply(dst, doc)
+			c.made(out)
+			return out, true, err
 		}
 	}
 	return c, nil
@@ -200,5 +203,40 @@ func (identityStage) open(_ context.Context, _ *run, in Cursor) (Cursor, error) 
 type sizeStage struct{}
 
 func (sizeStage) open(_ context.Context, _ *run, in Cursor) (Cursor, error) {
-	return &mapCursor{in: in, apply: func(_ []byte, doc document) (document, bool, error) { return doc, true, nil }}, nil
+	return &mapCursor{in: in, apply: func(_ []byte, doc document) (document, bool, error) {
+		if len(doc) > maxDocument {
+			return nil, false, tooLarge(len(doc))
+		}
+		return doc, true, nil
+	}}, nil
+}
+
+// sized puts the stage that bounds documents behind those that may make larger ones, but in front of one that writes them. Between stages they
+// may be larger.
+func sized(steps []step) []step {
+	n := len(steps)
+	if n > 0 && writes(steps[n-1].stage) {
+		n--
+	}
+	if !slices.ContainsFunc(steps[:n], func(s step) bool { return grows(s.stage) }) {
+		return steps
+	}
+	return slices.Insert(slices.Clone(steps), n, step{stage: sizeStage{}})
+}
+
+func writes(s stage) bool {
+	switch s.(type) {
+	case *outStage, *mergeStage:
+		return true
+	}
+	return false
+}
+
+// grows reports whether a stage may make larger documents than it is given.
+func grows(s stage) bool {
+	switch s.(type) {
+	case *matchStage, *sortStage, *limitStage, *skipStage, *sampleStage, *redactStage, identityStage:
+		return false
+	}
+	return true
 }

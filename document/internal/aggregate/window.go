@@ -120,15 +120,14 @@ func (s *windowStage) parseOutputs(p *parser, output document) error {
 	if err != nil {
 		return err
 	}
-	for i, e := range elements {
+	set := map[string]string{} // by the path of a field and by each path above it: the field
+	for _, e := range elements {
 		segments, err := path.Split(e.Key())
 		if err != nil {
 			return err
 		}
-		for _, other := range elements[:i] {
-			if a, b := other.Key()+".", e.Key()+"."; strings.HasPrefix(a, b) || strings.HasPrefix(b, a) {
-				return mongoerror.New(mongoerror.Code(6307900), "$setWindowFields 'output' specification contains two conflicting paths. Cannot specify both '%s' and '%s'", e.Key(), other.Key())
-			}
+		if other, ok := conflicting(set, e.Key()); ok {
+			return mongoerror.New(mongoerror.Code(6307900), "$setWindowFields 'output' specification contains two conflicting paths. Cannot specify both '%s' and '%s'", e.Key(), other)
 		}
 		if e.Value().Type != bsoncore.TypeEmbeddedDocument {
 			return mongoerror.New(mongoerror.FailedToParse, "The field '%s' must be an object", e.Key())
@@ -140,6 +139,25 @@ func (s *windowStage) parseOutputs(p *parser, output document) error {
 		s.outputs = append(s.outputs, &windowOutput{segments, f})
 	}
 	return nil
+}
+
+// conflicting adds a path to those of other fields. It is ok when one of them is the same, above it or below it.
+func conflicting(set map[string]string, path string) (other string, ok bool) {
+	if other, ok = set[path]; ok {
+		return other, true
+	}
+	for above := path; ; {
+		i := strings.LastIndexByte(above, '.')
+		if i < 0 {
+			break
+		}
+		if above = above[:i]; set[above] == above {
+			return above, true
+		}
+		set[above] = path
+	}
+	set[path] = path
+	return "", false
 }
 
 func (s *windowStage) parseFunction(p *parser, spec document) (*windowFunction, error) {

@@ -15,7 +15,15 @@ import (
 )
 
 func (s *windowStage) open(_ context.Context, x *run, in Cursor) (Cursor, error) {
-	return &windowCursor{s: s, o: x.o, in: in, sorter: scratch.NewSorter(x.o.Scratch, x.o.memory(), 0)}, nil
+	c := &windowCursor{s: s, o: x.o, in: in, sorter: scratch.NewSorter(x.o.Scratch, x.o.memory(), 0), top: new(extractor)}
+	for _, out := range s.outputs {
+		if len(out.path) > 1 {
+			c.top = nil
+			break
+		}
+		c.top.add(out.path[0])
+	}
+	return c, nil
 }
 
 // windowCursor sorts its input by partition and sort key, and then works on one partition at a time, which it keeps on tapes.
@@ -32,6 +40,8 @@ type windowCursor struct {
 	nextKey []byte // of the first document of the next partition
 	nextDoc []byte
 	buf     [2][]byte
+	top     *extractor // of the outputs, when all are top-level fields; else nil
+	found   []bool     // of these, in the document at hand
 }
 
 // partition is the documents of a partition, and what the functions need of them.
@@ -50,9 +60,15 @@ func (p *partition) close() error {
 	return errors.Join(list...)
 }
 
+// mostTapes is how many tapes of a partition may become files. Those of thousands of outputs would take all that the process may have open.
+const mostTapes = 500
+
 func (c *windowCursor) tape(p *partition) *scratch.Tape {
-	share := c.o.memory() / int64(3*len(c.s.outputs)+2)
-	t := scratch.NewTape(c.o.Scratch, share, "$setWindowFields")
+	share, space := c.o.memory()/int64(3*len(c.s.outputs)+2), c.o.Scratch
+	if len(p.tapes) >= mostTapes {
+		space = nil
+	}
+	t := scratch.NewTape(space, share, "$setWindowFields")
 	p.tapes = append(p.tapes, t)
 	return t
 }
@@ -89,8 +105,36 @@ func (c *windowCursor) Next(ctx context.Context) (document, error) {
 	return c.set(stored, values)
 }
 
+// setTop sets outputs that are all top-level fields.
+func (c *windowCursor) setTop(doc document, values []value) (document, error) {
+	c.found = append(c.found[:0], make([]bool, len(values))...)
+	b, start := begin(c.buf[0][:0])
+	it := path.ElementsOf(doc)
+	for name, v, ok := it.Next(); ok; name, v, ok = it.Next() {
+		if i := c.top.place(name); i >= 0 {
+			c.found[i], v = true, values[i]
+		}
+		if b = appendField(b, name, v); len(b) > maxBetween {
+			return nil, tooLarge(len(b))
+		}
+	}
+	for i, v := range values {
+		if c.found[i] {
+			continue
+		}
+		if b = appendField(b, c.top.names[i], v); len(b) > maxBetween {
+			return nil, tooLarge(len(b))
+		}
+	}
+	c.buf[0] = end(b, start)
+	return c.buf[0], nil
+}
+
 // set sets the outputs of a document.
 func (c *windowCursor) set(doc document, values []value) (document, error) {
+	if c.top != nil {
+		return c.setTop(doc, values)
+	}
 	for n, out := range c.s.outputs {
 		v := values[n]
 		buf := &c.buf[n%2]
@@ -106,7 +150,7 @@ func (c *windowCursor) set(doc document, values []value) (document, error) {
 		} else {
 			*buf = appendSet((*buf)[:0], doc, out.path, v)
 		}
-		if doc = *buf; len(doc) > maxDocument {
+		if doc = *buf; len(doc) > maxBetween {
 			return nil, tooLarge(len(doc))
 		}
 	}

@@ -118,7 +118,7 @@ func dateUnit(unit uint64) int64 {
 // appendDate appends the tail of a date in milliseconds, counted from another, and returns its head.
 func appendDate(dst []byte, ms, from int64) (byte, []byte) {
 	n, unit := ms-from, uint64(unitMilli)
-	if ms > dateLimit || ms < -dateLimit || n > 2*dateLimit || n < -2*dateLimit {
+	if ms > dateLimit || ms < -dateLimit || n >= 2*dateLimit || n < -2*dateLimit { // with the unit it has 64 bits
 		return headExact, binary.LittleEndian.AppendUint64(dst, uint64(ms))
 	}
 	switch {

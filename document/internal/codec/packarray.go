@@ -128,6 +128,7 @@ func (p *packer) packEmbedded(dst []byte, doc []byte, depth int) ([]byte, bool, 
 // packDocuments appends an array of documents that are all of one template. It is not ok when they are not.
 func (p *packer) packDocuments(dst []byte, array []byte, count, depth int) ([]byte, bool, error) {
 	var t *template
+	start := len(dst)
 	for pos := 4; pos < len(array)-1; {
 		e, _ := readElement(array, pos)
 		doc := array[e.value:e.next]
@@ -136,15 +137,63 @@ func (p *packer) packDocuments(dst []byte, array []byte, count, depth int) ([]by
 			if t, err = p.c.templateOf(doc, false); t == nil {
 				return dst, false, err
 			}
+			if t.arrays && !t.fitAll(array) {
+				return dst, false, nil
+			}
 			dst = binary.AppendUvarint(append(dst, arrayDocuments), uint64(t.number))
 			dst = binary.AppendUvarint(dst, uint64(count))
 		}
 		var ok bool
 		var err error
 		if dst, ok, err = p.pack(dst, t, doc, depth); !ok {
+			if t.arrays && err == nil { // packed again, at each level, it would take twice as long at each
+				p.doubt = true
+				return append(append(dst[:start], arrayWhole), array...), true, nil
+			}
 			return dst, false, err
 		}
 		pos = e.next
 	}
 	return dst, true, nil
+}
+
+// fitAll reports whether all documents of an array have the shape of t. It does not look into arrays.
+func (t *template) fitAll(array []byte) bool {
+	for pos := 4; pos < len(array)-1; {
+		e, _ := readElement(array, pos)
+		if !t.fits(array[e.value:e.next]) {
+			return false
+		}
+		pos = e.next
+	}
+	return true
+}
+
+// fits reports whether doc has the shape of t, which has no _id outside.
+func (t *template) fits(doc []byte) bool {
+	pos := 4
+	for i := range t.ops {
+		o := &t.ops[i]
+		if o.kind == kindLeave {
+			if pos >= len(doc) || doc[pos] != 0 {
+				return false
+			}
+			pos++
+			continue
+		}
+		value := pos + len(o.prefix)
+		if value > len(doc) || string(doc[pos:value]) != o.prefix {
+			return false
+		}
+		if o.kind == kindEnter {
+			pos = value + 4
+			continue
+		}
+		size := valueSize(o.typ, doc[value:])
+		if size < 0 || o.kind == kindBinary && doc[value+4] != o.subtype {
+			return false
+		}
+		pos = value + size
+	}
+	return pos == len(doc)-1
 }

@@ -104,6 +104,7 @@ type template struct {
 	number     int
 	outside    bool // the _id is left to the key
 	sound      bool // no name stands twice in one document, and all are UTF-8
+	arrays     bool // some field is an array
 	front      int  // bytes of bools, heads and fixed values, in this order; tails follow
 	bools      int  // bytes of bools
 	definition string
@@ -375,6 +376,7 @@ func (p *compiler) element(typ byte, path, name string, depth int) error {
 		p.shape = append(p.shape, o.subtype)
 	case kindString, kindArray:
 		o.column = p.c.column(path + name)
+		p.t.arrays = p.t.arrays || o.kind == kindArray
 	}
 	p.ops = append(p.ops, o)
 	if o.kind != kindEnter {

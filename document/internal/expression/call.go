@@ -13,6 +13,41 @@ type Call struct {
 	Cluster ClusterClock // of $$CLUSTER_TIME; nil: there is none
 	ctx     context.Context
 	at      uint64 // $$CLUSTER_TIME, once it was asked for
+	folded  int    // bytes of long constants that were computed while parsing
+}
+
+// What computed constants may take in all that a call parses: a short expression may stand for one of 16 MiB. Those of up to longConstant
+// bytes do not count.
+const (
+	longConstant = 1 << 10
+	maxFolded    = 32 << 20
+)
+
+// keeps reports whether a computed constant of n bytes is kept; else it is computed for each document.
+func (c *Call) keeps(n int) bool {
+	if c == nil || n <= longConstant {
+		return true
+	}
+	if c.folded+n > maxFolded {
+		return false
+	}
+	c.folded += n
+	return true
+}
+
+// Mark returns how much of what a call may keep is used, for Rewind when what is parsed from now on is needed no more.
+func (c *Call) Mark() (mark int) {
+	if c != nil {
+		mark = c.folded
+	}
+	return mark
+}
+
+// Rewind gives back what was used since a mark.
+func (c *Call) Rewind(mark int) {
+	if c != nil {
+		c.folded = min(c.folded, mark)
+	}
 }
 
 // ClusterClock tells the time of the newest write, as a timestamp; 0: it does not know.

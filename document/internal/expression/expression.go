@@ -39,6 +39,8 @@ type Options struct {
 
 	// Unscored refuses {$meta: "textScore"}: no search has given the documents scores.
 	Unscored bool
+	// Long lets a result be as long as what an evaluation may build, rather than as a document: for pipelines, where others may make it shorter.
+	Long bool
 	// Later leaves errors of constants to the evaluation: in an update that changes nothing they are none.
 	Later bool
 	// Redact defines $$DESCEND, $$PRUNE and $$KEEP, for Expression.Redact.
@@ -59,6 +61,7 @@ type Expression struct {
 	meta          func(kind string) bsoncore.Value
 	call          *Call
 	metas         []string
+	most          int // bytes of a result; 0: as many as a document may have
 }
 
 // Parse parses an operand: "$field", "$$variable", {$operator: ...}, {field: ...}, [...] or a constant; constants are folded.
@@ -75,7 +78,12 @@ func Parse(v bsoncore.Value, o *Options) (*Expression, error) {
 	if p.folding != nil && !o.Later {
 		return nil, p.folding
 	}
+	most := maxResult
+	if o.Long {
+		most = maxBuilt
+	}
 	return &Expression{
+		most: most,
 		root: root, slots: p.slots, external: p.external, externalSlots: p.externalSlots, current: p.currentSlot, meta: o.Meta, call: o.Call,
 		metas: p.metas,
 	}, nil

@@ -10,7 +10,7 @@ import (
 // scoped parses an operand in which the names are variables, and returns their slots.
 func (p *parser) scoped(v bsoncore.Value, names ...string) (n node, slots []int, err error) {
 	outer := len(p.scope)
-	defer func() { p.scope = p.scope[:outer] }()
+	defer p.leave(outer)
 	for _, name := range names {
 		slots = append(slots, p.declare(name))
 	}
@@ -109,7 +109,7 @@ func evalMap(n *loop, st *state, array []byte) (bsoncore.Value, error) {
 		if err != nil {
 			return bsoncore.Value{}, err
 		}
-		if err := st.push(st.settle(m, v)); err != nil {
+		if err := st.push(st.compact(m, v)); err != nil {
 			return bsoncore.Value{}, err
 		}
 	}
@@ -156,7 +156,7 @@ func evalFilter(n *loop, st *state, array []byte) (bsoncore.Value, error) {
 	if err != nil {
 		return bsoncore.Value{}, err
 	}
-	base := len(st.stack)
+	base, m := len(st.stack), st.mark()
 	defer func() { st.stack = st.stack[:base] }()
 	it := elementsOf(array)
 	for {
@@ -168,7 +168,6 @@ func evalFilter(n *loop, st *state, array []byte) (bsoncore.Value, error) {
 			return bsoncore.Value{}, err
 		}
 		st.variables[n.slot] = element
-		m := st.mark()
 		v, err := n.body.eval(st)
 		if err != nil {
 			return bsoncore.Value{}, err
@@ -270,7 +269,10 @@ func parseLet(p *parser, name string, v bsoncore.Value) (node, error) {
 		names, n.values = append(names, variable), append(n.values, operand)
 	}
 	outer, outerCurrent := len(p.scope), p.currentSlot
-	defer func() { p.scope, p.currentSlot = p.scope[:outer], outerCurrent }()
+	defer func() {
+		p.leave(outer)
+		p.currentSlot = outerCurrent
+	}()
 	for _, variable := range names {
 		slot := p.declare(variable)
 		n.slots = append(n.slots, slot)

@@ -112,6 +112,9 @@ func (n *unary) eval(st *state) (bsoncore.Value, error) {
 	if err != nil {
 		return bsoncore.Value{}, err
 	}
+	if err := st.charge(len(v.Data)); err != nil {
+		return bsoncore.Value{}, err
+	}
 	return n.apply(st, v)
 }
 
@@ -129,6 +132,9 @@ func (n *dyadic) eval(st *state) (bsoncore.Value, error) {
 	}
 	b, err := n.right.eval(st)
 	if err != nil {
+		return bsoncore.Value{}, err
+	}
+	if err := st.charge(len(a.Data) + len(b.Data)); err != nil {
 		return bsoncore.Value{}, err
 	}
 	return n.apply(st, a, b)
@@ -154,6 +160,9 @@ func (n *nary) evaluate(st *state, nullEnds bool) (bsoncore.Value, error) {
 			return bsoncore.Value{}, err
 		}
 		if err := st.push(v); err != nil {
+			return bsoncore.Value{}, err
+		}
+		if err := st.charge(len(v.Data)); err != nil {
 			return bsoncore.Value{}, err
 		}
 		if nullEnds && isNullish(v) {

@@ -12,6 +12,9 @@ import (
 	"github.com/pandodb/pando/document/internal/path"
 )
 
+// manyNames is from how many names on they are found by a map.
+const manyNames = 16
+
 // maxNesting bounds the nesting of an expression.
 const maxNesting = 200
 
@@ -21,12 +24,14 @@ type binding struct {
 	slot int // -1: a constant
 	// value of a constant
 	value bsoncore.Value
+	outer int // the place in scope of the one that it hides, when they are found by a map; -1: none
 }
 
 // parser turns BSON into nodes.
 type parser struct {
 	options       *Options
-	scope         []binding // inner ones last
+	scope         []binding      // inner ones last
+	innermost     map[string]int // where in scope a variable is, once there are many
 	slots         int
 	external      []string // the variables that EvalWith gives values, and their slots
 	externalSlots []int
@@ -40,7 +45,7 @@ func newParser(o *Options) *parser {
 	p := &parser{options: o, currentSlot: -1}
 	for _, v := range o.Let {
 		if v.Value.Type != 0 {
-			p.scope = append(p.scope, binding{name: v.Name, slot: -1, value: v.Value})
+			p.enter(binding{name: v.Name, slot: -1, value: v.Value})
 			continue
 		}
 		p.external, p.externalSlots = append(p.external, v.Name), append(p.externalSlots, p.declare(v.Name))
@@ -54,9 +59,61 @@ func newParser(o *Options) *parser {
 
 // declare brings a variable into scope and returns its slot.
 func (p *parser) declare(name string) int {
-	p.scope = append(p.scope, binding{name: name, slot: p.slots})
+	p.enter(binding{name: name, slot: p.slots})
 	p.slots++
 	return p.slots - 1
+}
+
+// enter brings a binding into scope.
+func (p *parser) enter(b binding) {
+	if p.innermost == nil && len(p.scope) == manyNames {
+		p.innermost = map[string]int{}
+		for i := range p.scope {
+			p.index(i)
+		}
+	}
+	p.scope = append(p.scope, b)
+	if p.innermost != nil {
+		p.index(len(p.scope) - 1)
+	}
+}
+
+// index makes a binding one that is found by the map.
+func (p *parser) index(i int) {
+	b := &p.scope[i]
+	b.outer = -1
+	if hidden, ok := p.innermost[b.name]; ok {
+		b.outer = hidden
+	}
+	p.innermost[b.name] = i
+}
+
+// leave takes the bindings behind the first n out of scope.
+func (p *parser) leave(n int) {
+	for i := len(p.scope) - 1; i >= n && p.innermost != nil; i-- {
+		if b := &p.scope[i]; b.outer >= 0 {
+			p.innermost[b.name] = b.outer
+		} else {
+			delete(p.innermost, b.name)
+		}
+	}
+	p.scope = p.scope[:n]
+}
+
+// bound returns the binding of a variable, nil when there is none.
+func (p *parser) bound(name string) *binding {
+	if p.innermost != nil {
+		if i, ok := p.innermost[name]; ok {
+			return &p.scope[i]
+		}
+		return nil
+	}
+	for i := len(p.scope) - 1; i >= 0; i-- {
+		if p.scope[i].name == name {
+			return &p.scope[i]
+		}
+	}
+	return nil
 }
 
 // operand parses anything that may stand for a value.
@@ -113,6 +170,7 @@ func (p *parser) object(v bsoncore.Value) (node, error) {
 		return p.operator(string(key), first)
 	}
 	n := &object{}
+	var many map[string]bool // the names, once there are many
 	it = elementsOf(v.Data)
 	for {
 		key, value, ok := it.next()
@@ -123,8 +181,17 @@ func (p *parser) object(v bsoncore.Value) (node, error) {
 		if err := path.CheckName(name); err != nil {
 			return nil, err
 		}
-		if slices.Contains(n.names, name) {
+		if many == nil && len(n.names) == manyNames {
+			many = make(map[string]bool, 2*manyNames)
+			for _, s := range n.names {
+				many[s] = true
+			}
+		}
+		if many[name] || many == nil && slices.Contains(n.names, name) {
 			return nil, mongoerror.New(16406, "duplicate field name specified in object literal: %s", brief(v))
+		}
+		if many != nil {
+			many[name] = true
 		}
 		operand, err := p.operand(value)
 		if err != nil {
@@ -201,6 +268,9 @@ func (p *parser) fold(n node) (node, error) {
 		p.later(err)
 		return n, nil
 	}
+	if !p.options.Call.keeps(len(v.Data)) {
+		return n, nil
+	}
 	return &constant{v}, nil
 }
 
@@ -267,13 +337,9 @@ func (p *parser) variable(s string) (node, error) {
 	case "REMOVE":
 		return &constant{}, nil
 	}
-	for _, b := range slices.Backward(p.scope) {
-		if b.name != name {
-			continue
-		}
-		if b.slot >= 0 {
-			return &variable{b.slot, segments}, nil
-		}
+	if b := p.bound(name); b != nil && b.slot >= 0 {
+		return &variable{b.slot, segments}, nil
+	} else if b != nil {
 		return p.constantPath(b.value, segments)
 	}
 	v, ok, err := p.builtin(name)

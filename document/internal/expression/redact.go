@@ -29,18 +29,23 @@ func (e *Expression) Redact(root bsoncore.Document, variables []Variable) (resul
 // redact returns what is left of a document; missing when nothing is.
 func (e *Expression) redact(st *state, v bsoncore.Value) (bsoncore.Value, error) {
 	st.variables[e.current] = v
+	m := st.mark()
 	decision, err := e.root.eval(st)
 	if err != nil {
 		return bsoncore.Value{}, err
 	}
-	switch {
-	case isString(decision) && string(stringOf(decision)) == "keep":
-		return v, nil
-	case isString(decision) && string(stringOf(decision)) == "prune":
-		return bsoncore.Value{}, nil
-	case !isString(decision) || string(stringOf(decision)) != "descend":
+	is := func(what string) bool { return isString(decision) && string(stringOf(decision)) == what }
+	keep, prune := is("keep"), is("prune")
+	if !keep && !prune && !is("descend") {
 		return bsoncore.Value{}, mongoerror.New(17053,
 			"$redact's expression should not return anything aside from the variables $$KEEP, $$DESCEND, and $$PRUNE, but returned %s", brief(decision))
+	}
+	st.compact(m, bsoncore.Value{}) // or many small documents would use up what an evaluation may build
+	switch {
+	case keep:
+		return v, nil
+	case prune:
+		return bsoncore.Value{}, nil
 	}
 	var names []string
 	var values []bsoncore.Value

@@ -1,6 +1,7 @@
 package expression
 
 import (
+	"errors"
 	"strings"
 	"sync/atomic"
 	"unicode/utf8"
@@ -33,13 +34,12 @@ func compileRegex(name, source, flags string) (*pattern, error) {
 	return &pattern{compiled, source, flags}, nil
 }
 
-// find returns the first match at or behind a byte, as pcre.Pattern.Find does.
-func (r *pattern) find(name string, s string, start int) ([]int, error) {
-	captures, err := r.Find(s, start)
-	if err != nil {
-		return nil, mongoerror.New(51156, "Error occurred while executing the regular expression in %s. Result code: -8", name)
+// failedMatch is the error of a match that the limits of patterns ended. Others stay as they are.
+func failedMatch(name string, err error) error {
+	if errors.Is(err, pcre.ErrLimit) {
+		return mongoerror.New(51156, "Error occurred while executing the regular expression in %s. Result code: -8", name)
 	}
-	return captures, nil
+	return err
 }
 
 // parseRegex parses {input: ..., regex: ..., options: ...}.
@@ -142,50 +142,52 @@ func regexOf(name string, regex, options bsoncore.Value, last *atomic.Pointer[pa
 }
 
 func matchRegex(st *state, name string, r *pattern, s string) (bsoncore.Value, error) {
+	work := len(s)
+	if _, linear := r.Linear(); !linear {
+		work = 32 * callWork // it may go on for half a second
+	}
+	if err := st.charge(work); err != nil {
+		return bsoncore.Value{}, err
+	}
 	if name != "$regexFindAll" {
-		f, err := r.find(name, s, 0)
+		f, err := r.Find(s, 0)
 		switch {
 		case err != nil:
-			return bsoncore.Value{}, err
+			return bsoncore.Value{}, failedMatch(name, err)
 		case name == "$regexMatch":
 			return st.boolean(f != nil), nil
 		case f == nil:
 			return null(), nil
 		}
-		return matchDocument(st, f, s)
+		return matchDocument(st, f, s, utf8.RuneCountInString(s[:f[0]]))
 	}
 	base := len(st.stack)
 	defer func() { st.stack = st.stack[:base] }()
-	for start := 0; start == 0 || start < len(s); {
-		f, err := r.find(name, s, start)
+	at, characters := 0, 0 // in front of the last match
+	err := r.All(s, func(f []int) error {
+		if f[0] < at {
+			at, characters = 0, 0
+		}
+		at, characters = f[0], characters+utf8.RuneCountInString(s[at:f[0]])
+		v, err := matchDocument(st, f, s, characters)
 		if err != nil {
-			return bsoncore.Value{}, err
+			return err
 		}
-		if f == nil {
-			break
-		}
-		v, err := matchDocument(st, f, s)
-		if err != nil {
-			return bsoncore.Value{}, err
-		}
-		if err := st.push(v); err != nil {
-			return bsoncore.Value{}, err
-		}
-		if start = f[1]; f[0] == start { // an empty match: go on behind the next character
-			_, n := utf8.DecodeRuneInString(s[start:])
-			start += max(n, 1)
-		}
+		return st.push(v)
+	})
+	if err != nil {
+		return bsoncore.Value{}, failedMatch(name, err)
 	}
 	return st.array(st.stack[base:])
 }
 
 // matchDocument is {match: ..., idx: ..., captures: [...]}.
-func matchDocument(st *state, f []int, s string) (bsoncore.Value, error) {
+func matchDocument(st *state, f []int, s string, index int) (bsoncore.Value, error) {
 	match, err := st.text(s[f[0]:f[1]])
 	if err != nil {
 		return bsoncore.Value{}, err
 	}
-	idx, err := st.int32(utf8.RuneCountInString(s[:f[0]]))
+	idx, err := st.int32(index)
 	if err != nil {
 		return bsoncore.Value{}, err
 	}

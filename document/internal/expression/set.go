@@ -162,21 +162,32 @@ func setDifference(st *state, name string, a, b bsoncore.Value, c *collation.Col
 	if err != nil {
 		return bsoncore.Value{}, err
 	}
-	seen := set // what is in b or was given already, in order; copied before it grows
-	var kept []bsoncore.Value
-	it := elementsOf(a.Data)
-	seen = slices.Clone(seen)
-	for {
-		_, v, ok := it.next()
-		if !ok {
-			return st.array(kept)
-		}
-		i, found := slices.BinarySearchFunc(seen, v, func(a, b bsoncore.Value) int { return order.Compare(a, b, c) })
-		if !found {
-			seen = slices.Insert(seen, i, v)
+	start := len(st.stack)
+	if err := st.pushAll(a.Data); err != nil {
+		return bsoncore.Value{}, err
+	}
+	elements := st.stack[start:]
+	again := repeated(elements, c)
+	kept := elements[:0]
+	for i, v := range elements {
+		if !again[i] && !has(set, v, c) {
 			kept = append(kept, v)
 		}
 	}
+	return st.array(kept)
+}
+
+// repeated tells of each value whether an equal one stands before it.
+func repeated(values []bsoncore.Value, c *collation.Collation) []bool {
+	sorted, again := make([]int32, len(values)), make([]bool, len(values))
+	for i := range sorted {
+		sorted[i] = int32(i)
+	}
+	slices.SortStableFunc(sorted, func(i, k int32) int { return order.Compare(values[i], values[k], c) })
+	for at := 1; at < len(sorted); at++ {
+		again[sorted[at]] = order.Equal(values[sorted[at-1]], values[sorted[at]], c)
+	}
+	return again
 }
 
 func setIsSubset(st *state, name string, a, b bsoncore.Value, c *collation.Collation) (bsoncore.Value, error) {

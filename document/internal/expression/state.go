@@ -1,6 +1,7 @@
 package expression
 
 import (
+	"cmp"
 	"encoding/binary"
 	"math"
 	"sync"
@@ -23,6 +24,7 @@ const (
 	maxStack        = maxBuilt / elementCost
 	maxSteps        = 1 << 24 // of loops in one evaluation: some seconds
 	callSteps       = 1 << 12 // of loops between two looks at whether anybody waits still: a millisecond
+	callWork        = 1 << 15 // of values that operators are given, and of 32 bytes of them, between two such looks
 	maxFoldedSteps  = 1 << 16 // of loops over constants, while parsing: beyond, they are evaluated when the time comes
 )
 
@@ -35,6 +37,8 @@ type state struct {
 	buf       []byte // values are carved off its end; a buffer that is full is left to those who refer to it
 	used      int    // bytes carved since the beginning
 	steps     int    // of loops that are left
+	credit    int    // of work before the next look at whether anybody waits still
+	most      int    // bytes of the result
 	truth     [2]byte
 	meta      func(kind string) bsoncore.Value
 	call      *Call
@@ -49,7 +53,7 @@ func newState(root bsoncore.Document, e *Expression) *state {
 		st.variables = make([]bsoncore.Value, e.slots)
 	}
 	st.variables = st.variables[:e.slots]
-	st.meta, st.call, st.steps = e.meta, e.call, maxSteps
+	st.meta, st.call, st.steps, st.credit, st.most = e.meta, e.call, maxSteps, callWork, cmp.Or(e.most, maxResult)
 	return st
 }
 
@@ -73,9 +77,9 @@ func (st *state) result(n node) (bsoncore.Value, error) {
 	if err != nil {
 		return bsoncore.Value{}, shorten(err)
 	}
-	if len(v.Data) > maxResult {
+	if len(v.Data) > st.most {
 		return bsoncore.Value{}, mongoerror.New(mongoerror.BSONObjectTooLarge,
-			"BSONObj size: %d (0x%X) is invalid. Size must be between 0 and %d(16MB)", len(v.Data), len(v.Data), maxResult)
+			"BSONObj size: %d (0x%X) is invalid. Size must be between 0 and %d(16MB)", len(v.Data), len(v.Data), st.most)
 	}
 	if st.used > 0 && len(v.Data) > 0 {
 		v.Data = append([]byte(nil), v.Data...)
@@ -87,6 +91,9 @@ func (st *state) result(n node) (bsoncore.Value, error) {
 func (st *state) alloc(n int) ([]byte, error) {
 	if st.used += n; st.used > maxBuilt {
 		return nil, errMemory(st.used)
+	}
+	if err := st.charge(n); err != nil {
+		return nil, err
 	}
 	start := len(st.buf)
 	if cap(st.buf)-start < n {
@@ -110,6 +117,15 @@ func (st *state) step() error {
 		return st.call.err()
 	}
 	return nil
+}
+
+// charge counts work: that of an operator which is given, or makes, so many bytes. A loop of few steps may be a lot of it.
+func (st *state) charge(bytes int) error {
+	if st.credit -= 1 + bytes/32; st.credit >= 0 {
+		return nil
+	}
+	st.credit = callWork
+	return st.call.err()
 }
 
 // push puts an argument on the stack.
@@ -141,6 +157,30 @@ func (st *state) settle(m mark, v bsoncore.Value) bsoncore.Value {
 		st.buf = st.buf[:len(m.buf)]
 	} else {
 		st.buf = st.buf[:0]
+	}
+	return v
+}
+
+// compact is settle for a value that others will lie beside: all but v is given up, however little it is, as there may be many of them. v
+// is moved to where what was built since the mark begins.
+func (st *state) compact(m mark, v bsoncore.Value) bsoncore.Value {
+	if st.used-m.used <= 2*len(v.Data) {
+		return v
+	}
+	st.used = m.used + len(v.Data)
+	start := len(m.buf)
+	end := start + len(v.Data)
+	switch {
+	case !sameBuffer(st.buf, m.buf):
+		v.Data = append([]byte(nil), v.Data...)
+		st.buf = st.buf[:0]
+	case end > cap(st.buf):
+		v.Data = append([]byte(nil), v.Data...)
+		st.buf = st.buf[:start]
+	default:
+		st.buf = st.buf[:end]
+		copy(st.buf[start:], v.Data)
+		v.Data = st.buf[start:end:end]
 	}
 	return v
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"math"
-	"slices"
 	"strconv"
 	"time"
 	"unicode/utf8"
@@ -20,22 +19,28 @@ func buildConcat(p *parser, name string, operands []node) (node, error) {
 	join := func(operands []node) *lazy {
 		return &lazy{operands, func(st *state, operands []node) (bsoncore.Value, error) { return evalConcat(st, name, operands) }}
 	}
-	for i := 0; i < len(operands); i++ {
+	var joined []node
+	for i := 0; i < len(operands); {
 		end := i
 		for end < len(operands) && allConstant(operands[end:end+1]) {
 			end++
 		}
 		if end-i < 2 || end-i == len(operands) {
+			end = max(end, i+1)
+			joined = append(joined, operands[i:end]...)
+			i = end
 			continue
 		}
 		v, err := evalConstant(join(operands[i:end]))
 		if err != nil {
 			p.later(err)
+			joined = append(joined, operands[i:]...)
 			break
 		}
-		operands = slices.Concat(operands[:i], []node{&constant{v}}, operands[end:])
+		joined = append(joined, &constant{v})
+		i = end
 	}
-	return join(operands), nil
+	return join(joined), nil
 }
 
 func evalConcat(st *state, name string, operands []node) (bsoncore.Value, error) {

@@ -56,16 +56,26 @@ func parseTrim(p *parser, name string, v bsoncore.Value) (node, error) {
 }
 
 func trim(name string, s, chars []byte) []byte {
+	has := func(char []byte) bool { return bytes.Contains(chars, char) }
+	if len(chars) > 2*len(spaces) {
+		set := map[string]bool{}
+		for rest := chars; len(rest) > 0; {
+			_, n := utf8.DecodeRune(rest)
+			set[string(rest[:n])] = true
+			rest = rest[n:]
+		}
+		has = func(char []byte) bool { return set[string(char)] }
+	}
 	for name != "$rtrim" && len(s) > 0 {
 		_, n := utf8.DecodeRune(s)
-		if !bytes.Contains(chars, s[:n]) {
+		if !has(s[:n]) {
 			break
 		}
 		s = s[n:]
 	}
 	for name != "$ltrim" && len(s) > 0 {
 		_, n := utf8.DecodeLastRune(s)
-		if !bytes.Contains(chars, s[len(s)-n:]) {
+		if !has(s[len(s)-n:]) {
 			break
 		}
 		s = s[:len(s)-n]

@@ -311,7 +311,7 @@ func ParseDecimal(s string) (d Decimal, ok bool) {
 	if digits[0] != '.' && (digits[0] < '0' || digits[0] > '9') {
 		return Decimal{}, false
 	}
-	x, _, err := apd.NewFromString(s)
+	x, _, err := apd.NewFromString(shortened(s))
 	if err != nil {
 		return Decimal{}, false
 	}
@@ -321,6 +321,49 @@ func ParseDecimal(s string) (d Decimal, ok bool) {
 		_, _ = c.Round(x, x)
 	}
 	return store(x), true
+}
+
+// shortened returns a number without most of the digits that are cut off: millions of them take long to read.
+func shortened(s string) string {
+	const long = 4 * precision
+	mantissa, exponent := s, 0
+	if i := strings.IndexAny(s, "eE"); i >= 0 {
+		var err error
+		if exponent, err = strconv.Atoi(s[i+1:]); err != nil {
+			return s
+		}
+		mantissa = s[:i]
+	}
+	if len(mantissa) < long {
+		return s
+	}
+	kept := make([]byte, 0, long)
+	point := false
+	for i, c := range []byte(mantissa) {
+		switch {
+		case i == 0 && (c == '+' || c == '-'):
+			kept = append(kept, c)
+		case c == '.' && !point:
+			point = true
+		case c < '0' || c > '9':
+			return "?" // which is no number either
+		case c == '0' && (len(kept) == 0 || len(kept) == 1 && kept[0] < '0'): // in front of all others
+			if point {
+				exponent--
+			}
+		case len(kept) < long/2:
+			kept = append(kept, c)
+			if point {
+				exponent--
+			}
+		case !point:
+			exponent++
+		}
+	}
+	if len(kept) == 0 || len(kept) == 1 && kept[0] < '0' {
+		kept = append(kept, '0')
+	}
+	return string(kept) + "E" + strconv.Itoa(exponent)
 }
 
 // String returns the number as MongoDB writes it: in full, or with an exponent where that is shorter.

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"github.com/dlclark/regexp2/v2"
 )
@@ -156,6 +157,50 @@ func (p *Pattern) Find(s string, start int) ([]int, error) {
 	if m == nil || err != nil {
 		return nil, limited(err)
 	}
+	return capturesOf(m), nil
+}
+
+// All gives visit every match, as Find has it, in the way of MongoDB: each is looked for behind the one before it, a character further where
+// that was empty, and none at the end of a text that is not empty. An error of visit ends it, and is its own.
+func (p *Pattern) All(s string, visit func(captures []int) error) error {
+	captures, err := p.Find(s, 0)
+	if captures == nil || err != nil {
+		return err
+	}
+	if err := visit(captures); err != nil {
+		return err
+	}
+	start := behind(s, captures)
+	if start >= len(s) {
+		return nil
+	}
+	re, err := p.full() // which goes on where it was, with the text taken apart once
+	if err != nil {
+		return err
+	}
+	m, err := re.FindStringMatchStartingAt(s, start)
+	for m != nil && err == nil {
+		captures := capturesOf(m)
+		if err := visit(captures); err != nil || behind(s, captures) >= len(s) {
+			return err
+		}
+		m, err = re.FindNextMatch(m)
+	}
+	return limited(err)
+}
+
+// behind returns where the next match is looked for.
+func behind(s string, captures []int) int {
+	end := captures[1]
+	if captures[0] < end {
+		return end
+	}
+	_, n := utf8.DecodeRuneInString(s[end:])
+	return end + max(n, 1)
+}
+
+// capturesOf returns where a match and its groups lie.
+func capturesOf(m *regexp2.Match) []int {
 	var captures []int
 	for i := range m.GroupCount() {
 		g := m.GroupByNumber(i)
@@ -166,7 +211,7 @@ func (p *Pattern) Find(s string, start int) ([]int, error) {
 		begin, length := g.ByteRange()
 		captures = append(captures, begin, begin+length)
 	}
-	return captures, nil
+	return captures
 }
 
 // limited is the error of a match; nil stays nil.

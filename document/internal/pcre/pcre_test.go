@@ -2,6 +2,7 @@ package pcre
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -103,4 +104,59 @@ func FuzzCompile(f *testing.F) {
 			t.Fatalf("/%s/%s in %q at %d: %v", pattern, options, s, start, got)
 		}
 	})
+}
+
+// TestAll: matches follow one another as MongoDB finds them: an empty one moves on by a character, and none is at the end of the text.
+func TestAll(t *testing.T) {
+	for _, c := range []struct {
+		pattern, options, s string
+		want                string
+	}{
+		{"a", "", "banana", "1-2 3-4 5-6"},
+		{"a*", "", "baac", "0-0 1-3 3-3"},
+		{"", "", "\u00e4b", "0-0 2-2"},
+		{"", "", "", "0-0"},
+		{"^a", "", "aa", "0-1"},
+		{"^a", "m", "a\na", "0-1 2-3"},
+		{"(a)|b", "", "ab", "0-1,0-1 1-2,-1--1"},
+		{"a(?=b)", "", "abab", "0-1 2-3"},
+		{"(?=b)", "", "abab", "1-1 3-3"},
+		{"a$", "", "aa\n", "1-2"},
+		{"x", "", "ab", ""},
+		{`\b`, "", "ab c", "0-0 2-2 3-3"},
+	} {
+		p, err := Compile(c.pattern, c.options)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		err = p.All(c.s, func(captures []int) error {
+			var groups []string
+			for i := 0; i < len(captures); i += 2 {
+				groups = append(groups, fmt.Sprintf("%d-%d", captures[i], captures[i+1]))
+			}
+			got = append(got, strings.Join(groups, ","))
+			return nil
+		})
+		if s := strings.Join(got, " "); err != nil || s != c.want {
+			t.Errorf("/%s/%s in %q: %s, %v; want %s", c.pattern, c.options, c.s, s, err, c.want)
+		}
+	}
+	p, err := Compile("a", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	end := errors.New("enough")
+	for want := range 3 {
+		n := 0
+		err := p.All("aaa", func([]int) error {
+			if n++; n > want {
+				return end
+			}
+			return nil
+		})
+		if err != end || n != want+1 {
+			t.Errorf("ended after %d matches: %v", n, err)
+		}
+	}
 }

@@ -15,7 +15,15 @@ type run struct {
 	kind      kind
 	doc       bsoncore.Document
 	variables []expression.Variable
+	start     int // of what is made, in the buffer that it is appended to
+	most      int // bytes that it may become by what is computed: a few bytes of a specification may stand for megabytes
 }
+
+// What a document may become: one that find returns, and one in a pipeline, where others may make it shorter.
+const (
+	maxReturned = 16<<20 + 16<<10
+	maxMade     = 100 << 20
+)
 
 // document appends what n makes of doc. What stays as it is is copied in bulk.
 func (r *run) document(dst, doc []byte, n *node) ([]byte, error) {
@@ -133,6 +141,9 @@ func (r *run) compute(dst []byte, name string, n *node) ([]byte, error) {
 	}
 	if err != nil || v.Type == 0 {
 		return dst, err
+	}
+	if n := len(dst) - r.start + len(v.Data); n > r.most {
+		return dst, mongoerror.New(mongoerror.BSONObjectTooLarge, "BSONObj size: %d (0x%X) is invalid. Size must be between 0 and %d", n, n, r.most)
 	}
 	dst = appendHeader(dst, v.Type, name)
 	return append(dst, v.Data...), nil

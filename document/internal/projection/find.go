@@ -119,6 +119,7 @@ func (m *elemMatch) append(dst []byte, doc bsoncore.Document) ([]byte, error) {
 // withPosition applies a projection and then leaves of the first array on the positional path only the element that the
 // query found.
 func (r *run) withPosition(dst []byte, p *Projection) ([]byte, error) {
+	r.start = 0
 	projected, err := r.document(nil, r.doc, p.tree)
 	if err != nil {
 		return dst, err

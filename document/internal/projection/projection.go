@@ -7,6 +7,8 @@
 package projection
 
 import (
+	"cmp"
+
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 
 	"github.com/pandodb/pando/document/internal/expression"
@@ -38,6 +40,7 @@ type Projection struct {
 	root       *expression.Expression // kind root
 	positional []string               // the path before .$, or nil
 	filter     *query.Filter          // of the query, for positional
+	most       int                    // bytes of what it makes
 }
 
 // Parse parses a projection of find: inclusion, exclusion, $slice, $elemMatch, positional $, expressions, $meta. An empty one
@@ -48,6 +51,7 @@ func Parse(spec bsoncore.Document, o *Options) (*Projection, error) {
 	}
 	p := newParser(o)
 	p.find = true
+	p.result.most = maxReturned
 	return p.parse(spec)
 }
 
@@ -71,7 +75,7 @@ func (p *Projection) ApplyWith(dst []byte, doc bsoncore.Document, variables []ex
 	if p == nil {
 		return append(dst, doc...), nil
 	}
-	r := run{doc: doc, variables: variables, kind: p.kind}
+	r := run{doc: doc, variables: variables, kind: p.kind, start: len(dst), most: cmp.Or(p.most, maxMade)}
 	switch {
 	case p.kind == root:
 		return r.replaceRoot(dst, p.root)

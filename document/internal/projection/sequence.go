@@ -13,6 +13,15 @@ import (
 type Sequence struct {
 	steps  []*Projection
 	places *places // nil: none is to be remembered
+	past   *past
+}
+
+// past is what the steps of a sequence do to fields, by their dotted paths. The sequence that goes on with one takes it over.
+type past struct {
+	steps int                 // that are taken in
+	gone  map[string]bool     // what some step removes, or computes, as that may be missing
+	again map[string][]string // what was gone when a later step set it
+	above map[string]bool     // the paths of the documents around that
 }
 
 // places is the levels of a document at which fields may have lost their places.
@@ -29,41 +38,57 @@ func (s *Sequence) Then(p *Projection) (longer *Sequence, ok bool) {
 	}
 	longer = new(Sequence)
 	if s != nil {
-		longer.steps = slices.Clone(s.steps)
+		longer.steps, longer.places, longer.past = slices.Clone(s.steps), s.places, s.past
+	}
+	if longer.past == nil || longer.past.steps != len(longer.steps) { // another sequence goes on with it already
+		longer.past = &past{gone: map[string]bool{}, again: map[string][]string{}, above: map[string]bool{}}
+		for _, step := range longer.steps {
+			longer.past.take(step)
+		}
 	}
 	longer.steps = append(longer.steps, p)
-	longer.remember()
+	if longer.past.take(p) {
+		longer.remember()
+	}
 	return longer, true
 }
 
 // Remembers reports whether applying the steps one by one may give another order of fields.
 func (s *Sequence) Remembers() bool { return s.places != nil }
 
-// remember finds the paths that one step may remove and a later one sets.
-func (s *Sequence) remember() {
-	var gone [][]string
-	isGone := func(path []string) bool {
-		return slices.ContainsFunc(gone, func(g []string) bool { return slices.Equal(g, path) })
-	}
-	var again [][]string
-	for _, p := range s.steps {
+// take takes in another step, and reports whether that may change which places are to be remembered.
+func (h *past) take(p *Projection) (news bool) {
+	h.steps++
+	if p.kind == addition && len(h.gone) > 0 {
 		p.tree.leaves(nil, func(path []string, _ *node) {
-			if p.kind != addition {
-				return
-			}
 			for n := 1; n <= len(path); n++ {
-				if isGone(path[:n]) {
-					again = append(again, slices.Clone(path[:n]))
+				name := joined(path[:n])
+				if _, known := h.again[name]; known || !h.gone[name] {
+					continue
+				}
+				h.again[name], news = slices.Clone(path[:n]), true
+				for above := 1; above < n; above++ {
+					h.above[joined(path[:above])] = true
 				}
 			}
 		})
-		p.tree.leaves(nil, func(path []string, _ *node) { gone = append(gone, slices.Clone(path)) }) // what is computed may be missing
 	}
-	for _, path := range again {
+	p.tree.leaves(nil, func(path []string, _ *node) {
+		name := joined(path)
+		news = news || h.above[name] && !h.gone[name]
+		h.gone[name] = true
+	})
+	return news
+}
+
+// remember finds the places of the paths that one step may remove and a later one sets.
+func (s *Sequence) remember() {
+	s.places = nil
+	for _, path := range s.past.again {
 		parent := path[:len(path)-1]
 		fresh := false // the document that the field is in is another one
 		for n := 1; n <= len(parent); n++ {
-			fresh = fresh || isGone(parent[:n])
+			fresh = fresh || s.past.gone[joined(parent[:n])]
 		}
 		if !fresh {
 			s.remembered(parent)
@@ -112,13 +137,14 @@ func (s *Sequence) Apply(dst []byte, doc bsoncore.Document) ([]byte, error) {
 func (p *places) document(dst, before, after []byte) []byte {
 	start := len(dst)
 	dst = append(dst, 0, 0, 0, 0)
+	was, is := finder{doc: before}, finder{doc: after}
 	if p.here {
 		for s := path.PlacesOf(before); ; {
 			old, ok := s.Next()
 			if !ok {
 				break
 			}
-			if e, ok := elementOf(after, old.Name); ok {
+			if e, ok := is.find(old.Name); ok {
 				dst = p.element(dst, old.Value, after[e.Start:e.End], e.Value, e.Name)
 			}
 		}
@@ -128,15 +154,38 @@ func (p *places) document(dst, before, after []byte) []byte {
 		if !ok {
 			return finish(dst, start)
 		}
-		old, was := elementOf(before, e.Name)
-		if !was || !p.here {
+		old, had := was.find(e.Name)
+		if !had || !p.here {
 			dst = p.element(dst, old.Value, after[e.Start:e.End], e.Value, e.Name)
 		}
 	}
 }
 
-func elementOf(doc, name []byte) (e path.Placed, ok bool) {
-	for s := path.PlacesOf(doc); ; {
+// finder finds the elements of a document: by a map when going over them has become long.
+type finder struct {
+	doc    []byte
+	passed int // elements
+	byName map[string]path.Placed
+}
+
+// manyPassed is how many elements a finder goes over before it makes a map.
+const manyPassed = 1024
+
+func (f *finder) find(name []byte) (e path.Placed, ok bool) {
+	if f.byName != nil {
+		e, ok = f.byName[string(name)]
+		return e, ok
+	}
+	if f.passed > manyPassed {
+		f.byName = map[string]path.Placed{}
+		for s := path.PlacesOf(f.doc); ; {
+			if e, ok = s.Next(); !ok {
+				return f.find(name)
+			}
+			f.byName[string(e.Name)] = e
+		}
+	}
+	for s := path.PlacesOf(f.doc); ; f.passed++ {
 		if e, ok = s.Next(); !ok || string(e.Name) == string(name) {
 			return e, ok
 		}

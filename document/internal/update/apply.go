@@ -135,32 +135,6 @@ func finish(dst []byte, start int) []byte {
 	return dst
 }
 
-// find returns the place of a name among the children, or -1.
-func (n *node) find(name []byte) int {
-	if len(n.names) <= 8 {
-		for i, s := range n.names {
-			if string(name) == s {
-				return i
-			}
-		}
-		return -1
-	}
-	low, high := 0, len(n.names)
-	s := string(name)
-	for low < high {
-		middle := int(uint(low+high) >> 1)
-		switch c := compareNames(n.names[middle], s); {
-		case c == 0:
-			return middle
-		case c < 0:
-			low = middle + 1
-		default:
-			high = middle
-		}
-	}
-	return -1
-}
-
 // withPosition puts what is under $ where the position is.
 func (r *run) withPosition(n *node) (*node, error) {
 	if n.positional == nil {
@@ -171,7 +145,7 @@ func (r *run) withPosition(n *node) (*node, error) {
 	}
 	name := strconv.Itoa(r.position)
 	wrapped := &node{names: []string{name}, children: []*node{n.positional}}
-	plain := &node{names: n.names, children: n.children}
+	plain := &node{names: n.names, children: n.children, places: n.places}
 	return merged(plain, wrapped, r.pathTo, nil)
 }
 

@@ -1,10 +1,12 @@
 package update
 
 import (
+	"math/rand/v2"
 	"slices"
 
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 
+	"github.com/pandodb/pando/document/internal/collation"
 	"github.com/pandodb/pando/document/internal/mongoerror"
 	"github.com/pandodb/pando/document/internal/order"
 	"github.com/pandodb/pando/document/internal/path"
@@ -133,9 +135,11 @@ func (r *run) addToSet(dst []byte, op *operation, old bsoncore.Value) ([]byte, b
 			"Cannot apply $addToSet to non-array field. Field named '%s' has non-array type %s", r.here(), mongoerror.TypeName(old.Type))
 	}
 	count := len(values)
+	set := newSet(values, (count+len(op.values))*len(op.values), r.u.collation)
 	for _, v := range op.values {
-		if !r.contains(values, v) {
+		if !set.has(v) {
 			values = append(values, v)
+			set.add(v)
 		}
 	}
 	if old.Type != 0 && len(values) == count {
@@ -144,8 +148,46 @@ func (r *run) addToSet(dst []byte, op *operation, old bsoncore.Value) ([]byte, b
 	return r.array(dst, values, op.depth)
 }
 
-func (r *run) contains(values []bsoncore.Value, v bsoncore.Value) bool {
-	return slices.ContainsFunc(values, func(o bsoncore.Value) bool { return order.Equal(o, v, r.u.collation) })
+// set is values among which others are looked for: by their hashes, where it would take long to compare each with all.
+type set struct {
+	values    []bsoncore.Value
+	collation *collation.Collation
+	seed      uint64
+	byHash    map[uint64][]bsoncore.Value
+}
+
+// fewCompared is how many comparisons are made rather than hashes.
+const fewCompared = 1024
+
+// newSet returns a set of values. comparisons is how many there would be.
+func newSet(values []bsoncore.Value, comparisons int, c *collation.Collation) *set {
+	s := &set{collation: c}
+	if comparisons <= fewCompared {
+		s.values = slices.Clip(values)
+		return s
+	}
+	s.seed, s.byHash = rand.Uint64(), make(map[uint64][]bsoncore.Value, len(values))
+	for _, v := range values {
+		s.add(v)
+	}
+	return s
+}
+
+func (s *set) add(v bsoncore.Value) {
+	if s.byHash == nil {
+		s.values = append(s.values, v)
+		return
+	}
+	hash := order.Hash(s.seed, v, s.collation)
+	s.byHash[hash] = append(s.byHash[hash], v)
+}
+
+func (s *set) has(v bsoncore.Value) bool {
+	among := s.values
+	if s.byHash != nil {
+		among = s.byHash[order.Hash(s.seed, v, s.collation)]
+	}
+	return slices.ContainsFunc(among, func(o bsoncore.Value) bool { return order.Equal(o, v, s.collation) })
 }
 
 // remove is $pop, $pull and $pullAll.
@@ -162,6 +204,10 @@ func (r *run) remove(dst []byte, op *operation, old bsoncore.Value) ([]byte, bso
 	}
 	values := elementsOf(nil, old)
 	kept := values[:0]
+	var set *set
+	if op.kind == opPullAll {
+		set = newSet(op.values, len(op.values)*len(values), r.u.collation)
+	}
 	for i, v := range values {
 		gone := false
 		var err error
@@ -171,7 +217,7 @@ func (r *run) remove(dst []byte, op *operation, old bsoncore.Value) ([]byte, bso
 		case op.kind == opPop:
 			gone = i == len(values)-1
 		case op.kind == opPullAll:
-			gone = r.contains(op.values, v)
+			gone = set.has(v)
 		default:
 			gone, err = op.pull.match(v, r.u.collation)
 		}

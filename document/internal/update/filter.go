@@ -90,7 +90,11 @@ func parseRestricted(doc bsoncore.Document, o *Options) (*query.Filter, error) {
 	if err := refuseWhole(doc); err != nil {
 		return nil, err
 	}
-	return query.Parse(doc, &query.Options{Collation: o.Collation, Let: o.Let, Now: o.Now, Call: o.Call})
+	f, err := query.Parse(doc, &query.Options{Collation: o.Collation, Let: o.Let, Now: o.Now, Call: o.Call})
+	if err == nil {
+		_, err = f.Positional() // which distances and schemas have not either
+	}
+	return f, err
 }
 
 func refuseWhole(doc []byte) error {

@@ -14,19 +14,26 @@ import (
 type node struct {
 	op         *operation
 	array      bool
-	names      []string // sorted by compareNames
-	children   []*node  // of names
+	names      []string       // in the order in which they are applied, once all are parsed
+	children   []*node        // of names
+	places     map[string]int // of names, when there are many
 	positional *node
 }
 
-// compareNames orders the fields of one document as they are applied, and so appended: positions by number, everything else
-// by bytes.
+// many is from how many children on they are found by a map.
+const many = 8
+
+// compareNames orders the fields of one document as MongoDB applies, and so appends them: by bytes, but what begins with a digit other than
+// 0 by its length first, so that positions are in the order of their numbers.
 func compareNames(a, b string) int {
-	if canonicalIndex(a) && canonicalIndex(b) && len(a) != len(b) {
+	if len(a) != len(b) && isPositive(a) && isPositive(b) {
 		return len(a) - len(b)
 	}
 	return strings.Compare(a, b)
 }
+
+// isPositive reports whether a name begins as a number above 0.
+func isPositive(s string) bool { return s != "" && s[0] >= '1' && s[0] <= '9' }
 
 // canonicalIndex reports whether s is a number as an array's positions are written: no leading zeros.
 func canonicalIndex(s string) bool {
@@ -54,9 +61,25 @@ func indexOf(s string) (int, bool) {
 	return int(n), err == nil
 }
 
+// find returns the place of a name among the children, or -1.
+func (n *node) find(name []byte) int {
+	if n.places != nil {
+		if i, ok := n.places[string(name)]; ok {
+			return i
+		}
+		return -1
+	}
+	for i, s := range n.names {
+		if string(name) == s {
+			return i
+		}
+	}
+	return -1
+}
+
 // child returns the child of a name.
 func (n *node) child(name string) *node {
-	if i, ok := slices.BinarySearchFunc(n.names, name, compareNames); ok {
+	if i := n.find([]byte(name)); i >= 0 {
 		return n.children[i]
 	}
 	return nil
@@ -64,13 +87,58 @@ func (n *node) child(name string) *node {
 
 // put adds or replaces the child of a name.
 func (n *node) put(name string, child *node) {
-	i, ok := slices.BinarySearchFunc(n.names, name, compareNames)
-	if ok {
+	if i := n.find([]byte(name)); i >= 0 {
 		n.children[i] = child
 		return
 	}
-	n.names = slices.Insert(n.names, i, name)
-	n.children = slices.Insert(n.children, i, child)
+	n.names, n.children = append(n.names, name), append(n.children, child)
+	switch {
+	case n.places != nil:
+		n.places[name] = len(n.names) - 1
+	case len(n.names) > many:
+		n.index()
+	}
+}
+
+// index makes the map of names.
+func (n *node) index() {
+	n.places = make(map[string]int, len(n.names))
+	for i, name := range n.names {
+		n.places[name] = i
+	}
+}
+
+// sort puts the children into the order in which they are applied.
+func (n *node) sort() {
+	if slices.IsSortedFunc(n.names, compareNames) {
+		return
+	}
+	type named struct {
+		name  string
+		child *node
+	}
+	list := make([]named, len(n.names))
+	for i, name := range n.names {
+		list[i] = named{name, n.children[i]}
+	}
+	slices.SortStableFunc(list, func(a, b named) int { return compareNames(a.name, b.name) })
+	for i, e := range list {
+		n.names[i], n.children[i] = e.name, e.child
+	}
+	if n.places != nil {
+		n.index()
+	}
+}
+
+// arrange sorts n and all below it.
+func (n *node) arrange() {
+	n.sort()
+	for _, child := range n.children {
+		child.arrange()
+	}
+	if n.positional != nil {
+		n.positional.arrange()
+	}
 }
 
 // isIdentifier reports whether a path's component is $[identifier], and returns the identifier.
@@ -131,6 +199,9 @@ func merged(a, b *node, at func(suffix []string) string, suffix []string) (*node
 		return nil, mongoerror.New(mongoerror.ConflictingUpdateOperators, "Update created a conflict at '%s'", at(suffix))
 	}
 	result := &node{array: a.array, names: slices.Clone(a.names), children: slices.Clone(a.children), positional: a.positional}
+	if a.places != nil {
+		result.index()
+	}
 	for i, name := range b.names {
 		child := b.children[i]
 		if other := result.child(name); other != nil {
@@ -146,6 +217,7 @@ func merged(a, b *node, at func(suffix []string) string, suffix []string) (*node
 		}
 		result.put(name, child)
 	}
+	result.sort()
 	if b.positional != nil {
 		if result.positional == nil {
 			result.positional = b.positional

@@ -39,6 +39,7 @@ func (u *Update) parseOperators(doc bsoncore.Document, o *Options) error {
 			}
 		}
 	}
+	u.root.arrange()
 	return u.checkFiltersUsed(doc)
 }
 

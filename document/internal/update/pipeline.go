@@ -11,6 +11,9 @@ import (
 	"github.com/pandodb/pando/document/internal/projection"
 )
 
+// maxStages is how many stages MongoDB takes.
+const maxStages = 1000
+
 // unknownStage is a code that has no name.
 const unknownStage mongoerror.Code = 40324
 
@@ -38,7 +41,11 @@ func (u *Update) parsePipeline(v bsoncore.Value, o *Options) error {
 		Collation: o.Collation, Let: o.Let, Now: o.Now, Call: o.Call, Later: true, Unsorted: true,
 	}}
 	var sequence *projection.Sequence
-	for _, stage := range elementsOf(nil, v) {
+	stages := elementsOf(nil, v)
+	if len(stages) > maxStages {
+		return mongoerror.New(mongoerror.FailedToParse, "Pipeline length must be no longer than %d stages", maxStages)
+	}
+	for _, stage := range stages {
 		if stage.Type != bsoncore.TypeEmbeddedDocument {
 			return mongoerror.StageNotAnObject()
 		}

@@ -67,6 +67,7 @@ func (u *Update) base(equalities bsoncore.Document) (bsoncore.Document, error) {
 			return nil, err
 		}
 	}
+	tree.arrange()
 	r := run{u: u, inserting: true, position: -1, anyID: true}
 	r.path = r.room[:0]
 	empty := bsoncore.NewDocumentBuilder().Build()
