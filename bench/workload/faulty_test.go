@@ -2,6 +2,7 @@ package workload
 
 import (
 	"bytes"
+	"errors"
 	"slices"
 	"strings"
 	"sync"
@@ -261,6 +262,56 @@ func TestWorkloadsNoticeWrongEngines(t *testing.T) {
 				t.Logf("%s: %s", f, got)
 			}
 		})
+	}
+}
+
+// A cell whose answers were found to be wrong has no number, though what was wrong came to light behind it only.
+func TestWrongEnginesHaveNoNumbers(t *testing.T) {
+	for _, w := range testable() {
+		for _, f := range []fault{ignoredUpdate, ignoredDelete, forgets} {
+			if !slices.Contains(noticed()[w.Name], f) || len(w.Stages) > 1 {
+				continue
+			}
+			for _, c := range cellsOf(t, w, faultyDriver(f)) {
+				if c.Failed == "" {
+					t.Errorf("%s, %s: %q has a number", w.Name, f, c.Name)
+				}
+			}
+		}
+	}
+}
+
+// The points of a line up to a failure stay: each of them was checked.
+func TestPointsBeforeAFailureStay(t *testing.T) {
+	r := &Run{}
+	r.amount("get", 1, "")
+	r.checked = len(r.Cells)
+	r.amount("get", 2, "")
+	r.fail(errors.New("wrong"))
+	if len(r.Cells) != 3 || r.Cells[0].Failed != "" || r.Cells[1].Failed != "wrong" || r.Cells[1].Value != 0 || r.Cells[2].Name != "" {
+		t.Errorf("%+v", r.Cells)
+	}
+}
+
+// However few records there are, the cells can be kept: what nothing was done for is no number.
+func TestFewRecords(t *testing.T) {
+	for _, w := range testable() {
+		spec := Spec{Engine: "memory", Workload: w.Name, Class: w.Class.String(), Dir: t.TempDir(),
+			Sizes: Sizes{Records: 50, Large: 700, Long: 3, Synced: 10, Growth: 300, Millis: 5, MemoryMB: 16}}
+		spec.Out = spec.Dir + ".cells"
+		d := faultyDriver(sound)
+		for spec.Stage = range w.Stages {
+			cells, err := Execute(spec, d, w)
+			if err == nil {
+				err = SaveCells(spec.Out, cells)
+			}
+			if err != nil {
+				t.Errorf("%s: %v", w.Name, err)
+			}
+			if n := len(cells); n > 0 && cells[n-1].Failed != "" && !strings.Contains(cells[n-1].Failed, "not supported") {
+				t.Errorf("%s: %s", w.Name, cells[n-1].Failed)
+			}
+		}
 	}
 }
 
