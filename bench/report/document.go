@@ -91,6 +91,9 @@ func drawings(list []chapter) []drawing {
 			files = append(files, drawing{fileName(c.name) + ".svg", c.name, c.name, barChart(c.name, bars)})
 		}
 		for _, n := range names {
+			if len(linesOf(lines[n])) == 0 {
+				continue // nor are there axes to it
+			}
 			files = append(files, drawing{fileName(c.name+" "+n) + ".svg", n, c.name, lineChart(n, lines[n])})
 		}
 	}

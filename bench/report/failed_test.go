@@ -65,3 +65,18 @@ func TestFailuresAreToldOnce(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// A line of which no engine has a point, since none did all of the work or the system does not tell the amount, has no chart.
+func TestLinesWithoutPoints(t *testing.T) {
+	cell := workload.Cell{Workload: "growth", Name: "load", Engine: "pando", Class: "relaxed", Size: 10_000, Ops: 1, User: 1, Cut: "half"}
+	amount := workload.Cell{Workload: "growth", Name: "write amplification", Engine: "pando", Class: "relaxed", Size: 10_000, Unit: "bytes"}
+	point := workload.Cell{Workload: "growth", Name: "get", Engine: "pando", Class: "relaxed", Size: 10_000, Ops: 1, User: 5}
+	r := &Result{Workloads: []Family{{"growth", "lines"}}, Engines: []Engine{{Name: "pando"}}, Cells: []workload.Cell{cell, amount, point}}
+	var names []string
+	for _, d := range drawings(chapters(r, Rows(r))) {
+		names = append(names, d.name)
+	}
+	if got := strings.Join(names, " "); got != "growth-get.svg" {
+		t.Errorf("%s", got)
+	}
+}
