@@ -340,7 +340,13 @@ func (c *Cell) percentiles(l *measure.Latency) {
 // engine puts off is not for free.
 func (r *Run) settle(c Cell) error {
 	before := measure.Now()
-	if err := r.store.Settle(); err != nil {
+	var err error
+	if r.docs != nil {
+		err = r.docs.Settle()
+	} else {
+		err = r.store.Settle()
+	}
+	if err != nil {
 		return fmt.Errorf("settle: %w", err)
 	}
 	more := cellBetween(c.Name+", settled", int(c.Ops), before, measure.Now())
