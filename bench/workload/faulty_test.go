@@ -315,6 +315,40 @@ func TestFewRecords(t *testing.T) {
 	}
 }
 
+// What an engine puts off is charged to what made it necessary: beside a cell of writes there is one with what is left to do behind it.
+func TestWhatIsPutOffIsCharged(t *testing.T) {
+	for _, w := range testable() {
+		var writes []string
+		switch w.Name {
+		case "kvstore-bench":
+			writes = []string{"single put, 64 B", "single put, 128 B", "single put, 256 B", "single put, 512 B"}
+		case "bplustree":
+			writes = []string{"insert, 1 goroutines", "update, 1 goroutines", "delete, 1 goroutines", "insert, 4 goroutines", "update, 4 goroutines", "delete, 4 goroutines"}
+		case "yoga":
+			writes = []string{"21+21 B: batches of 1,000", "text file, key = value"}
+		case "memory":
+			writes = []string{"load, 64 MiB budget"}
+		case "snapshots":
+			writes = []string{"update under a snapshot"}
+		}
+		cells := cellsOf(t, w, faultyDriver(sound))
+		at := func(name string) *Cell {
+			for i := range cells {
+				if cells[i].Name == name {
+					return &cells[i]
+				}
+			}
+			return nil
+		}
+		for _, name := range writes {
+			alone, settled := at(name), at(name+", settled")
+			if alone == nil || settled == nil || settled.Info || settled.Ops != alone.Ops || settled.Wall < alone.Wall {
+				t.Errorf("%s, %s: %+v, and with what was put off %+v", w.Name, name, alone, settled)
+			}
+		}
+	}
+}
+
 func TestSlowEnginesAreMarked(t *testing.T) {
 	for _, w := range All() {
 		if w.Name != "large" && w.Name != "growth" {
