@@ -57,7 +57,7 @@ type Entry struct {
 	Disk, Peak     Sample // bytes
 	Amplification  Sample // bytes written per byte of keys and values; where it is known
 	Ops            int64
-	Failed         string
+	Failed         string // why the rounds that have no number have none
 	Cut            string // what was done of what there was to do, when time ran out: not to be compared
 }
 
@@ -73,7 +73,7 @@ func Rows(r *Result) []*Row {
 	var rows []*Row
 	for _, c := range r.Cells {
 		if c.Name == "" {
-			continue // a workload that failed as a whole
+			continue // a workload that failed as a whole: see below
 		}
 		k := rowKey{c.Workload, c.Scale, c.Name, c.Class, c.Size}
 		row := index[k]
@@ -88,6 +88,13 @@ func Rows(r *Result) []*Row {
 		row.Info = row.Info || c.Info
 		groups[row][c.Engine] = append(groups[row][c.Engine], c)
 	}
+	for _, c := range r.failed() {
+		for _, row := range rows {
+			if c.Name == "" && row.of(c) && !slices.ContainsFunc(groups[row][c.Engine], func(x workload.Cell) bool { return x.Round == c.Round }) {
+				groups[row][c.Engine] = append(groups[row][c.Engine], c) // it would have come to this one
+			}
+		}
+	}
 	order(rows, r.Workloads)
 	for _, row := range rows {
 		for name, cells := range groups[row] {
@@ -97,24 +104,38 @@ func Rows(r *Result) []*Row {
 	return rows
 }
 
-// order sorts rows by workload and scale, and names those apart that have one workload at several scales.
+// of reports whether a cell is of the same workload, scale and class.
+func (r *Row) of(c workload.Cell) bool {
+	return r.Workload == c.Workload && r.Scale == c.Scale && r.Class == c.Class
+}
+
+// order sorts rows by workload, scale and class, and names those apart that have one workload at several scales, or in several classes.
 func order(rows []*Row, workloads []Family) {
-	at, scales := map[string]int{}, map[string][]string{}
+	at, scales, classes := map[string]int{}, map[string][]string{}, map[string][]string{}
 	for i, w := range workloads {
 		at[w.Name] = i
 	}
-	for _, row := range rows {
-		if !slices.Contains(scales[row.Workload], row.Scale) {
-			scales[row.Workload] = append(scales[row.Workload], row.Scale)
+	note := func(list map[string][]string, name, value string) {
+		if !slices.Contains(list[name], value) {
+			list[name] = append(list[name], value)
 		}
 	}
+	for _, row := range rows {
+		note(scales, row.Workload, row.Scale)
+		note(classes, row.Workload, row.Class)
+	}
 	slices.SortStableFunc(rows, func(a, b *Row) int {
-		w := scales[a.Workload]
-		return cmp.Or(cmp.Compare(at[a.Workload], at[b.Workload]), cmp.Compare(slices.Index(w, a.Scale), slices.Index(w, b.Scale)))
+		s, c := scales[a.Workload], classes[a.Workload]
+		return cmp.Or(cmp.Compare(at[a.Workload], at[b.Workload]), cmp.Compare(slices.Index(s, a.Scale), slices.Index(s, b.Scale)),
+			cmp.Compare(slices.Index(c, a.Class), slices.Index(c, b.Class)))
 	})
 	for _, row := range rows {
-		if len(scales[row.Workload]) > 1 {
+		name := row.Workload
+		if len(scales[name]) > 1 {
 			row.Workload += ", " + row.Scale
+		}
+		if len(classes[name]) > 1 {
+			row.Workload += ", " + row.Class
 		}
 	}
 }
@@ -155,7 +176,7 @@ func entryOf(cells []workload.Cell) *Entry {
 		if c.Cut != "" {
 			e.Cut = c.Cut
 		}
-		if c.Data == 0 {
+		if c.Data == 0 && c.Failed == "" {
 			e.Amplification = Sample{}
 		}
 	}
@@ -217,10 +238,12 @@ func (r *Row) Ratio() float64 {
 func (r *Row) RatioOf(engine string) float64 {
 	e := r.Engines[engine]
 	name, best := r.Best()
-	if e == nil || name == "" || r.Info || r.Judged(e).Rounds == 0 {
+	switch {
+	case e == nil || name == "" || r.Info:
 		return 0
-	}
-	if e.Cut != "" {
+	case r.Judged(e).Rounds == 0 && !isFailure(e.Failed):
+		return 0
+	case r.Judged(e).Rounds == 0 || e.Cut != "":
 		return lost
 	}
 	mine := r.Judged(e).Median

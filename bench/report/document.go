@@ -91,6 +91,9 @@ func drawings(list []chapter) []drawing {
 			files = append(files, drawing{fileName(c.name) + ".svg", c.name, c.name, barChart(c.name, bars)})
 		}
 		for _, n := range names {
+			if len(linesOf(lines[n])) == 0 {
+				continue // nor are there axes to it
+			}
 			files = append(files, drawing{fileName(c.name+" "+n) + ".svg", n, c.name, lineChart(n, lines[n])})
 		}
 	}
@@ -139,6 +142,7 @@ This one was made by
 		b.WriteString(strings.TrimSpace(notes) + "\n\n")
 	}
 	summary(&b, rows)
+	writeFailures(&b, r)
 	writeTargets(&b, rows)
 	method(&b, r, rows)
 	b.WriteString("## All cells\n\nEach entry is nanoseconds of processor time per operation, of the whole process with its background work, and in brackets of wall time; where a unit is named, the amount. Synced cells show wall time first. The best other engine is bold. Medians over the rounds.\n\n")
@@ -170,9 +174,12 @@ func behind(b *strings.Builder, rows []*Row) {
 	for _, row := range list {
 		best, s := row.Best()
 		engine, e := row.Mine()
-		mine := row.Judged(e)
+		mine, text := row.Judged(e), failedMark
+		if mine.Rounds > 0 {
+			text = number(mine.Median)
+		}
 		fmt.Fprintf(b, "| %s | %s | %s | %s%s | %s: %s | %.0f %%, %.0f %% |\n", row.Workload, cellName(row), ratioText(row.Ratio()),
-			number(mine.Median), row.layoutMark(engine), best, number(s.Median), mine.Spread(), s.Spread())
+			text, row.layoutMark(engine), best, number(s.Median), mine.Spread(), s.Spread())
 	}
 	b.WriteString("\n")
 	alone(b, rows)
@@ -224,6 +231,20 @@ func summary(b *strings.Builder, rows []*Row) {
 		fmt.Fprintf(b, " %d |", n)
 	}
 	b.WriteString("\n\n")
+}
+
+// writeFailures lists what went wrong, if anything did.
+func writeFailures(b *strings.Builder, r *Result) {
+	list := r.failed()
+	if len(list) == 0 {
+		return
+	}
+	b.WriteString("## What failed\n\nThere are no numbers of these, and where they are Pando's its cells count as lost.\n\n")
+	for _, c := range list {
+		reason, _, _ := strings.Cut(c.Failed, "\n")
+		fmt.Fprintf(b, "- %s in round %d of %s: %s\n", c.Engine, c.Round+1, strings.Trim(c.Workload+", "+c.Scale, ", "), reason)
+	}
+	b.WriteString("\n")
 }
 
 func method(b *strings.Builder, r *Result, rows []*Row) {

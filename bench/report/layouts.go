@@ -28,7 +28,7 @@ func isSubject(engine string) bool {
 }
 
 // Mine returns the layout of Pando that decides the row: the best one of those that did all of the work. Where none did, it is the first
-// that did some; where Pando has no number, there is none.
+// that did some; where Pando has no number, the first that failed, if one did.
 func (r *Row) Mine() (engine string, e *Entry) {
 	for _, l := range layouts() {
 		x := r.Engines[l.engine]
@@ -38,6 +38,11 @@ func (r *Row) Mine() (engine string, e *Entry) {
 		switch {
 		case e == nil, e.Cut != "" && x.Cut == "",
 			e.Cut == "" && x.Cut == "" && r.better(r.Judged(x).Median, r.Judged(e).Median):
+			engine, e = l.engine, x
+		}
+	}
+	for _, l := range layouts() {
+		if x := r.Engines[l.engine]; e == nil && x != nil && isFailure(x.Failed) {
 			engine, e = l.engine, x
 		}
 	}
@@ -55,7 +60,7 @@ func (r *Row) layoutMark(engine string) string {
 			name = l.name
 		}
 	}
-	if name == "" || measured == 1 && engine == Subject {
+	if name == "" || measured <= 1 && engine == Subject {
 		return ""
 	}
 	return " (" + name + ")"

@@ -22,6 +22,9 @@ func Merge(runs ...*Result) (*Result, error) {
 		if !r.Machine.same(all.Machine) {
 			return nil, fmt.Errorf("measurements of two machines cannot be joined: %+v and %+v", all.Machine, r.Machine)
 		}
+		if err := all.sameVersions(r.Engines); err != nil {
+			return nil, err
+		}
 		all.addCommand(r.Command)
 		all.Seconds += r.Seconds
 		all.addEngines(r.Engines)
@@ -34,6 +37,18 @@ func Merge(runs ...*Result) (*Result, error) {
 // same reports whether two measurements come from machines that are alike in what matters.
 func (m Machine) same(o Machine) bool {
 	return m.OS == o.OS && m.Arch == o.Arch && m.Go == o.Go && m.Cores == o.Cores && m.Processor == o.Processor
+}
+
+// sameVersions refuses further rounds of an engine that has become another one since.
+func (r *Result) sameVersions(more []Engine) error {
+	for _, e := range more {
+		for _, x := range r.Engines {
+			if x.Name == e.Name && x.Version != e.Version {
+				return fmt.Errorf("measurements of two versions of %s cannot be joined: %s and %s", e.Name, x.Version, e.Version)
+			}
+		}
+	}
+	return nil
 }
 
 // commandGap stands between the commands of a measurement, as the report shows them.
@@ -85,10 +100,10 @@ func (r *Result) Continue(earlier *Result) error {
 	return nil
 }
 
-// Has reports whether the engine has had this round of a workload.
-func (r *Result) Has(workload, scale, engine string, round int) bool {
+// Has reports whether the engine has had this round of a workload in a class.
+func (r *Result) Has(workload, scale, class, engine string, round int) bool {
 	for _, c := range r.Cells {
-		if c.Workload == workload && c.Scale == scale && c.Engine == engine && c.Round == round {
+		if partOf(c) == (part{workload, scale, class, engine}) && c.Round == round {
 			return true
 		}
 	}

@@ -37,7 +37,8 @@ func TestMergeMakesFurtherRounds(t *testing.T) {
 	if len(all.Engines) != 2 || len(all.Workloads) != 1 || all.Command != "pandobench run pando\n    pandobench run bbolt" || all.Seconds != 5 {
 		t.Errorf("engines %v, workloads %v, command %q, %v seconds", all.Engines, all.Workloads, all.Command, all.Seconds)
 	}
-	if !all.Has("large", "1,000 records", "pando", 2) || all.Has("large", "1,000 records", "pando", 3) || all.Has("large", "20 records", "pando", 1) {
+	has := func(scale string, round int) bool { return all.Has("large", scale, "relaxed", "pando", round) }
+	if !has("1,000 records", 2) || has("1,000 records", 3) || has("20 records", 1) {
 		t.Error("the rounds are not numbered on")
 	}
 }
@@ -87,5 +88,30 @@ func TestWhatWasCutShortIsNotCompared(t *testing.T) {
 	}
 	if got := ratio("pando", 10, 50); got != lost {
 		t.Errorf("ratio %v: Pando, which stored less, was not the loser", got)
+	}
+}
+
+func TestMergeKeepsVersionsApart(t *testing.T) {
+	other := measured("bbolt", "", 1)
+	other.Engines[0].Version = "v2"
+	if _, err := Merge(measured("bbolt", "", 1), other); err == nil {
+		t.Error("measurements of two versions were joined")
+	}
+}
+
+// A workload in two classes is two chapters, and no cell is compared with one of the other class.
+func TestClassesAreShownApart(t *testing.T) {
+	durable := measured("pando", "", 30)
+	durable.Cells[0].Class = "durable"
+	all, err := Merge(measured("pando", "", 10), durable, measured("bbolt", "", 20))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, c := range chapters(all, Rows(all)) {
+		got = append(got, fmt.Sprintf("%s: %s, %v", c.name, c.rows[0].Class, c.rows[0].Ratio()))
+	}
+	if want := "large, relaxed: relaxed, 0.5; large, durable: durable, 0"; strings.Join(got, "; ") != want {
+		t.Errorf("%s, want %s", strings.Join(got, "; "), want)
 	}
 }

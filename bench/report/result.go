@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 
 	"github.com/pandodb/pando/bench/engine"
@@ -100,16 +101,48 @@ func procNumber(file, name string) int64 {
 // Save writes the run into a file.
 func (r *Result) Save(name string) error { return jsonfile.Save(name, r) }
 
-// Load is the inverse of Save.
-func Load(name string) (*Result, error) { return jsonfile.Load[*Result](name) }
+// Load is the inverse of Save. A file with other cells is refused, such as one of pandobench wire.
+func Load(name string) (*Result, error) {
+	r, err := jsonfile.Load[Result](name)
+	if err != nil {
+		return nil, err
+	}
+	if slices.ContainsFunc(r.Cells, func(c workload.Cell) bool { return c.Engine == "" }) {
+		return nil, fmt.Errorf("%s holds no numbers of pandobench run", name)
+	}
+	return &r, nil
+}
 
-// Failures joins what went wrong. That an engine has no such operation, or cannot give a class, is not wrong.
+// Failures joins what went wrong.
 func (r *Result) Failures() error {
 	var errs []error
-	for _, c := range r.Cells {
-		if c.Failed != "" && c.Failed != engine.ErrUnsupported.Error() && c.Failed != workload.CannotGive {
-			errs = append(errs, fmt.Errorf("%s %s %s: %s", c.Engine, c.Workload, c.Name, c.Failed))
-		}
+	for _, c := range r.failed() {
+		errs = append(errs, fmt.Errorf("%s %s %s: %s", c.Engine, c.Workload, c.Name, c.Failed))
 	}
 	return errors.Join(errs...)
+}
+
+// isFailure reports whether the reason why a cell has no number tells that something went wrong. That an engine has no such operation, or
+// cannot give a class, is not wrong.
+func isFailure(reason string) bool {
+	return reason != "" && reason != engine.ErrUnsupported.Error() && reason != workload.CannotGive
+}
+
+// failed returns the cells of which something went wrong; of a workload that failed as a whole the one that stands for it.
+func (r *Result) failed() (list []workload.Cell) {
+	type failure struct {
+		part
+		round  int
+		reason string
+	}
+	whole := map[failure]bool{}
+	for _, c := range r.Cells {
+		whole[failure{partOf(c), c.Round, c.Failed}] = whole[failure{partOf(c), c.Round, c.Failed}] || c.Name == ""
+	}
+	for _, c := range r.Cells {
+		if isFailure(c.Failed) && (c.Name == "" || !whole[failure{partOf(c), c.Round, c.Failed}]) {
+			list = append(list, c)
+		}
+	}
+	return list
 }

@@ -59,6 +59,9 @@ func ratioText(x float64) string {
 // cutMark stands behind numbers of an engine that did not get everything done.
 const cutMark = "(part)"
 
+// failedMark stands in place of numbers that there are not since something went wrong.
+const failedMark = "failed"
+
 // entryText is "CPU (wall)" of an engine, or the amount.
 func entryText(row *Row, name string, best bool) string {
 	e := row.Engines[name]
@@ -66,6 +69,9 @@ func entryText(row *Row, name string, best bool) string {
 		return ""
 	}
 	if row.Judged(e).Rounds == 0 {
+		if isFailure(e.Failed) {
+			return failedMark
+		}
 		return "-"
 	}
 	var s string
@@ -79,6 +85,9 @@ func entryText(row *Row, name string, best bool) string {
 	}
 	if e.Cut != "" {
 		s += " " + cutMark
+	}
+	if isFailure(e.Failed) {
+		s += " (" + failedMark + " in a round)"
 	}
 	if best {
 		s = "**" + s + "**"

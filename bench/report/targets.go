@@ -141,7 +141,7 @@ func writeTargets(b *strings.Builder, rows []*Row) {
 				continue
 			}
 			engine, e := t.judged(row)
-			if e == nil || e.Cut != "" || row.Judged(e).Rounds == 0 {
+			if e == nil || e.Cut != "" || row.Judged(e).Rounds == 0 && !isFailure(e.Failed) {
 				continue
 			}
 			most, text, ok := t.limit(rows, row, engine)
@@ -149,14 +149,17 @@ func writeTargets(b *strings.Builder, rows []*Row) {
 				continue
 			}
 			known++
-			mine, answer := row.Judged(e).Median, "**no**"
-			if mine <= most {
+			mine, shown, answer := row.Judged(e), failedMark, "**no**"
+			if mine.Rounds > 0 {
+				shown = number(mine.Median)
+			}
+			if mine.Rounds > 0 && mine.Median <= most {
 				reached, answer = reached+1, "yes"
 			}
 			if text != "" {
 				text = " (" + text + ")"
 			}
-			fmt.Fprintf(&list, "| %s | %s | %s%s | %s%s | %s |\n", row.Workload, cellName(row), number(most), text, number(mine), row.layoutMark(engine), answer)
+			fmt.Fprintf(&list, "| %s | %s | %s%s | %s%s | %s |\n", row.Workload, cellName(row), number(most), text, shown, row.layoutMark(engine), answer)
 		}
 	}
 	if known == 0 {

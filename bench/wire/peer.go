@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	mongodtest "github.com/pandodb/pando/test/mongod"
@@ -211,6 +212,7 @@ func start(ctx context.Context, p peer, dir string) (*server, error) {
 		return nil, err
 	}
 	s.cmd = p.command(dir, port)
+	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C is for this process, which ends the server itself
 	var said strings.Builder
 	s.cmd.Stderr = &said
 	if err := s.cmd.Start(); err != nil {

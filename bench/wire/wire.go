@@ -94,8 +94,17 @@ type Result struct {
 // Save writes the run into a file.
 func (r *Result) Save(name string) error { return jsonfile.Save(name, r) }
 
-// Load is the inverse of Save.
-func Load(name string) (*Result, error) { return jsonfile.Load[*Result](name) }
+// Load is the inverse of Save. A file with other cells is refused, such as one of pandobench run.
+func Load(name string) (*Result, error) {
+	r, err := jsonfile.Load[Result](name)
+	if err != nil {
+		return nil, err
+	}
+	if slices.ContainsFunc(r.Cells, func(c Cell) bool { return c.Server == "" }) {
+		return nil, fmt.Errorf("%s holds no numbers of pandobench wire", name)
+	}
+	return &r, nil
+}
 
 // Failures joins what went wrong. That a peer could not be had is not wrong, as long as Pando was there.
 func (r *Result) Failures() error {
@@ -113,7 +122,21 @@ func (r *Result) Failures() error {
 	return errors.Join(errs...)
 }
 
-// Run measures all servers, round by round.
+// Check says what is wrong with sizes that the workloads cannot be carried out with.
+func (s Sizes) Check() error {
+	if s.Records%batchDocuments != 0 {
+		return fmt.Errorf("%d documents are no whole batches of %d", s.Records, batchDocuments)
+	}
+	if s.Records-singleUsers(s) < batchDocuments {
+		return fmt.Errorf("%d documents are too few for a batch of %d users besides %d that are inserted one by one", s.Records, batchDocuments, singleUsers(s))
+	}
+	if n, least := userCount(s), max(listed, s.Threads); n < least {
+		return fmt.Errorf("of %d documents and %d operations %d are users, and %d have to be: name more", s.Records, s.Ops, n, least)
+	}
+	return nil
+}
+
+// Run measures all servers, round by round. When ctx ends it, the result has the rounds that were whole by then.
 func Run(ctx context.Context, o Options) (*Result, error) {
 	dir, err := os.MkdirTemp(o.Dir, "wire-")
 	if err != nil {
@@ -142,10 +165,11 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 			slices.Reverse(order) // so that no server always follows the same one
 		}
 		for _, p := range order {
+			cells := one(ctx, o, p, filepath.Join(dir, "db"), round)
 			if err := ctx.Err(); err != nil {
-				return nil, err
+				return result, err // what the server had by then is no whole round
 			}
-			result.Cells = append(result.Cells, one(ctx, o, p, filepath.Join(dir, "db"), round)...)
+			result.Cells = append(result.Cells, cells...)
 			result.Seconds = time.Since(begin).Seconds()
 			if o.Save == nil {
 				continue

@@ -30,16 +30,17 @@ func bplustreeRun(goroutines int) func(*Run) error {
 		err = steps(
 			func() error { return r.puts(name("insert"), d, 0, n, goroutines, sampled, 0) },
 			func() error { return r.gets(name("select"), s, d, n, n, goroutines) },
+			func() error { return r.settleAfter(name("insert")) },
 			func() error { return r.puts(name("update"), d, 0, n/2, goroutines, sampled, 1) },
 		)
 		if err != nil {
 			return err
 		}
+		_, anonymous := measure.Memory()
+		if err := r.settleAfter(name("update")); err != nil {
+			return err
+		}
 		if goroutines == 1 {
-			_, anonymous := measure.Memory()
-			if err := s.Settle(); err != nil {
-				return err
-			}
 			r.amount("anonymous memory per 1,000 records", float64(anonymous)/float64(n), "KB")
 			r.amount("disk per 1,000 records", float64(measure.DiskBytes(r.Spec.Dir))/float64(n), "KB")
 		}
@@ -53,6 +54,7 @@ func bplustreeRun(goroutines int) func(*Run) error {
 				})
 			},
 			func() error { return r.scanRest(name("enumerate the rest"), d, n, n/2) },
+			func() error { return r.settleAfter(name("delete")) },
 		)
 	}
 }

@@ -82,8 +82,7 @@ func usersLoad(size func(Sizes) int) func(*Run) error {
 		return steps(
 			func() error { return r.docs.Create(0) },
 			func() error { return r.insertUsers("insert", 0, n) },
-			func() error { return r.section("settle after insert", n, r.docs.Settle) },
-			r.info,
+			func() error { return r.settleAfter("insert") },
 			func() error { return r.someUsers(n) },
 		)
 	}
@@ -210,6 +209,7 @@ func flightsLoad(r *Run) error {
 	}
 	return steps(
 		func() error { return r.section(kind+": insert", n, func() error { return r.docs.LoadFlights(t) }) },
+		func() error { return r.settleAfter(kind + ": insert") },
 		func() error { return r.section(kind+": compaction", n, r.docs.Compact) },
 		r.info,
 		func() error { return r.closeDocuments(kind + ": disk compacted") },
@@ -245,17 +245,23 @@ func manyLoad(r *Run) error {
 	if err := r.openDocuments(n * 1000); err != nil {
 		return err
 	}
-	return r.section("create and fill many collections", n*1000, func() error {
+	const name = "create and fill many collections"
+	users := Users(0, 1000) // which is not counted, as elsewhere
+	err := r.section(name, n*1000, func() error {
 		for i := range n {
 			if err := r.docs.Create(i); err != nil {
 				return err
 			}
-			if err := r.docs.Insert(i, Users(0, 1000)); err != nil {
+			if err := r.docs.Insert(i, users); err != nil {
 				return err
 			}
 		}
 		return nil
 	})
+	if err != nil {
+		return err
+	}
+	return r.settleAfter(name)
 }
 
 func manyOpen(r *Run) error {

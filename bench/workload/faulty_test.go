@@ -2,6 +2,7 @@ package workload
 
 import (
 	"bytes"
+	"errors"
 	"slices"
 	"strings"
 	"sync"
@@ -261,6 +262,90 @@ func TestWorkloadsNoticeWrongEngines(t *testing.T) {
 				t.Logf("%s: %s", f, got)
 			}
 		})
+	}
+}
+
+// A cell whose answers were found to be wrong has no number, though what was wrong came to light behind it only.
+func TestWrongEnginesHaveNoNumbers(t *testing.T) {
+	for _, w := range testable() {
+		for _, f := range []fault{ignoredUpdate, ignoredDelete, forgets} {
+			if !slices.Contains(noticed()[w.Name], f) || len(w.Stages) > 1 {
+				continue
+			}
+			for _, c := range cellsOf(t, w, faultyDriver(f)) {
+				if c.Failed == "" {
+					t.Errorf("%s, %s: %q has a number", w.Name, f, c.Name)
+				}
+			}
+		}
+	}
+}
+
+// The points of a line up to a failure stay: each of them was checked.
+func TestPointsBeforeAFailureStay(t *testing.T) {
+	r := &Run{}
+	r.amount("get", 1, "")
+	r.checked = len(r.Cells)
+	r.amount("get", 2, "")
+	r.fail(errors.New("wrong"))
+	if len(r.Cells) != 3 || r.Cells[0].Failed != "" || r.Cells[1].Failed != "wrong" || r.Cells[1].Value != 0 || r.Cells[2].Name != "" {
+		t.Errorf("%+v", r.Cells)
+	}
+}
+
+// However few records there are, the cells can be kept: what nothing was done for is no number.
+func TestFewRecords(t *testing.T) {
+	for _, w := range testable() {
+		spec := Spec{Engine: "memory", Workload: w.Name, Class: w.Class.String(), Dir: t.TempDir(),
+			Sizes: Sizes{Records: 50, Large: 700, Long: 3, Synced: 10, Growth: 300, Millis: 5, MemoryMB: 16}}
+		spec.Out = spec.Dir + ".cells"
+		d := faultyDriver(sound)
+		for spec.Stage = range w.Stages {
+			cells, err := Execute(spec, d, w)
+			if err == nil {
+				err = SaveCells(spec.Out, cells)
+			}
+			if err != nil {
+				t.Errorf("%s: %v", w.Name, err)
+			}
+			if n := len(cells); n > 0 && cells[n-1].Failed != "" && !strings.Contains(cells[n-1].Failed, "not supported") {
+				t.Errorf("%s: %s", w.Name, cells[n-1].Failed)
+			}
+		}
+	}
+}
+
+// What an engine puts off is charged to what made it necessary: beside a cell of writes there is one with what is left to do behind it.
+func TestWhatIsPutOffIsCharged(t *testing.T) {
+	for _, w := range testable() {
+		var writes []string
+		switch w.Name {
+		case "kvstore-bench":
+			writes = []string{"single put, 64 B", "single put, 128 B", "single put, 256 B", "single put, 512 B"}
+		case "bplustree":
+			writes = []string{"insert, 1 goroutines", "update, 1 goroutines", "delete, 1 goroutines", "insert, 4 goroutines", "update, 4 goroutines", "delete, 4 goroutines"}
+		case "yoga":
+			writes = []string{"21+21 B: batches of 1,000", "text file, key = value"}
+		case "memory":
+			writes = []string{"load, 64 MiB budget"}
+		case "snapshots":
+			writes = []string{"update under a snapshot"}
+		}
+		cells := cellsOf(t, w, faultyDriver(sound))
+		at := func(name string) *Cell {
+			for i := range cells {
+				if cells[i].Name == name {
+					return &cells[i]
+				}
+			}
+			return nil
+		}
+		for _, name := range writes {
+			alone, settled := at(name), at(name+", settled")
+			if alone == nil || settled == nil || settled.Info || settled.Ops != alone.Ops || settled.Wall < alone.Wall {
+				t.Errorf("%s, %s: %+v, and with what was put off %+v", w.Name, name, alone, settled)
+			}
+		}
 	}
 }
 

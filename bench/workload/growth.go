@@ -56,6 +56,7 @@ func growthRun(r *Run) error {
 		if err := clearDir(r.Spec.Dir); err != nil {
 			return err
 		}
+		r.checked = len(r.Cells)
 		if err := r.Save(); err != nil {
 			return err
 		}

@@ -21,14 +21,15 @@ func kvstoreRun(r *Run) error {
 	}
 	for at, size := range []int{64, 128, 256, 512} {
 		d := &Data{KeyBytes: 16, ValueBytes: size}
-		from := at * n
+		from, put := at*n, fmt.Sprintf("single put, %d B", size)
 		err := steps(
-			func() error { return r.puts(fmt.Sprintf("single put, %d B", size), d, from, n, 1, sampled, 0) },
+			func() error { return r.puts(put, d, from, n, 1, sampled, 0) },
 			func() error {
 				return r.loop(fmt.Sprintf("get after single puts, %d B", size), n, 1, sampled, func(w *worker, _ int) error {
 					return w.get(s, d, uint64(from+w.rng.IntN(n)))
 				})
 			},
+			func() error { return r.settleAfter(put) },
 		)
 		if err != nil {
 			return err

@@ -98,6 +98,7 @@ func (r *Run) past(start time.Time, limit time.Duration) bool {
 // the updates, these cells are marked, since what an engine puts off is then not all there is.
 func (r *Run) amplified(prefix string, d *Data, n, ops int) error {
 	name := prefix + "random update"
+	ops = max(ops, batchRecords) // a batch at least, of which there is something to tell
 	work := func() error { return r.updates(name, d, n, ops, batchRecords, 1) }
 	return r.limited(r.Spec.LoadLimit/updateShare, ops/batchRecords*batchRecords, "updates", work, func() error {
 		if err := r.settleAfter(name); err != nil {

@@ -94,6 +94,7 @@ func snapshotsRun(r *Run) error {
 		func() error { return r.gets("get of the new state", s, d, n, n/4, 1) },
 		func() error { return r.scan("scan of the old moment", old, d, n, false) },
 		func() error { return r.disk("disk under the snapshot") },
+		func() error { return r.settleAfter("update under a snapshot") },
 	)
 }
 

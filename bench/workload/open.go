@@ -17,7 +17,7 @@ func opening() []Workload {
 		{Name: "open", About: "open and first get, after a clean close", Class: engine.Relaxed,
 			Stages: []func(*Run) error{openFill(false), openFirst("open after a clean close")}},
 		{Name: "open-killed", About: "open and first get, after kill -9; what was lost", Class: engine.Relaxed,
-			Stages: []func(*Run) error{openFill(true), openFirst("open after kill -9")}},
+			Stages: []func(*Run) error{openFill(true), openFirst("open after kill -9")}, killed: 1},
 	}
 }
 

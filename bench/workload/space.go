@@ -95,7 +95,7 @@ func memoryRun(r *Run) error {
 	measure.ResetPeak()
 	return steps(
 		func() error { return r.load("load, 64 MiB budget", d, 0, n, batchRecords, 0) },
-		func() error { return s.Settle() },
+		func() error { return r.settleAfter("load, 64 MiB budget") },
 		func() error { return r.gets("get, 64 MiB budget", s, d, n, n/4, 1) },
 		func() error { return r.scan("scan, 64 MiB budget", s, d, n, false) },
 		func() error {

@@ -31,6 +31,8 @@ type Workload struct {
 	Stages []func(*Run) error
 	// Floor marks what the machine itself has a number for.
 	Floor bool
+	// killed is the stage that ends with a kill -9 of its own process, counted from 1; 0: there is none.
+	killed int
 	// Budget is what the engine is told to get by with, where it is not Sizes.MemoryMB for every workload alike; nil otherwise.
 	Budget func(Sizes) int64
 	// scale says how much there is to do, for workloads where it is not the number of records.
@@ -44,6 +46,9 @@ func (w Workload) Scale(s Sizes) string {
 	}
 	return fmt.Sprintf("%s records, budget of %d MiB", thousands(s.Records), s.MemoryMB)
 }
+
+// Kills reports whether a stage ends with a kill of its own process.
+func (w Workload) Kills(stage int) bool { return stage+1 == w.killed }
 
 // Bytes is about how much the records are that the workload stores.
 func (w Workload) Bytes(s Sizes) int64 {
@@ -168,6 +173,8 @@ type Run struct {
 	store  engine.Store
 	docs   engine.Documents
 	cut    string // of every cell from here on
+
+	checked int // so many cells stay whatever comes: they are points of a line, and all checks of them were passed
 
 	transactions bool // the engine will be asked for update transactions
 
@@ -335,7 +342,13 @@ func (c *Cell) percentiles(l *measure.Latency) {
 // engine puts off is not for free.
 func (r *Run) settle(c Cell) error {
 	before := measure.Now()
-	if err := r.store.Settle(); err != nil {
+	var err error
+	if r.docs != nil {
+		err = r.docs.Settle()
+	} else {
+		err = r.store.Settle()
+	}
+	if err != nil {
 		return fmt.Errorf("settle: %w", err)
 	}
 	more := cellBetween(c.Name+", settled", int(c.Ops), before, measure.Now())
@@ -379,7 +392,18 @@ func Execute(spec Spec, d engine.Driver, w Workload) (cells []Cell, err error) {
 		}
 	}
 	if err != nil {
-		r.add(Cell{Failed: err.Error()})
+		r.fail(err)
 	}
 	return r.Cells, nil
+}
+
+// fail takes the numbers away from the cells of a stage that has failed, since what is checked behind them is a part of them, and says why.
+func (r *Run) fail(err error) {
+	for i := range r.Cells {
+		if c := &r.Cells[i]; i >= r.checked && c.Failed == "" {
+			*c = Cell{Workload: c.Workload, Name: c.Name, Engine: c.Engine, Class: c.Class, Round: c.Round, Scale: c.Scale, Unit: c.Unit, Size: c.Size,
+				Info: c.Info, Failed: err.Error()}
+		}
+	}
+	r.add(Cell{Failed: err.Error()})
 }

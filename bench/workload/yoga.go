@@ -33,6 +33,7 @@ func yogaRun(r *Run) error {
 		func() error { return r.gets("21+21 B: get", s, d, n, n, 1) },
 		func() (err error) { file, err = r.textFile(n); return err },
 		func() error { return r.loadText("text file, key = value", file, n) },
+		func() error { return r.settleAfter("text file, key = value") },
 		func() error { return r.findText(file) },
 	)
 }

@@ -13,15 +13,15 @@ import (
 
 // changeRow is one change for machines.
 type changeRow struct {
-	Seq      uint64     `json:"seq"`
-	Kind     string     `json:"kind"`
-	Keyspace string     `json:"keyspace"`
-	Key      *string    `json:"key,omitempty"`
-	Value    *string    `json:"value,omitempty"`
-	End      *string    `json:"end,omitempty"`
-	Base64   string     `json:"base64,omitempty"`
-	Expires  *time.Time `json:"expires,omitempty"`
-	Last     bool       `json:"last"` // the last change of its commit
+	Seq      uint64  `json:"seq"`
+	Kind     string  `json:"kind"`
+	Keyspace string  `json:"keyspace"`
+	Key      *string `json:"key,omitempty"`
+	Value    *string `json:"value,omitempty"`
+	End      *string `json:"end,omitempty"`
+	Base64   string  `json:"base64,omitempty"`
+	Expires  string  `json:"expires,omitempty"` // a time.Time has no JSON beyond the year 9999
+	Last     bool    `json:"last"`              // the last change of its commit
 }
 
 func newChangeRow(c pando.Change) changeRow {
@@ -41,7 +41,7 @@ func newChangeRow(c pando.Change) changeRow {
 		}
 	}
 	if !c.Expires.IsZero() {
-		row.Expires = &c.Expires
+		row.Expires = c.Expires.Format(time.RFC3339Nano)
 	}
 	return row
 }

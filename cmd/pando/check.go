@@ -56,6 +56,10 @@ func (a *app) check(ctx context.Context, db *pando.DB) error {
 	if err != nil {
 		return err
 	}
+	return a.printReport(r)
+}
+
+func (a *app) printReport(r *pando.Report) (err error) {
 	outcome := "no damage"
 	if len(r.Damage) > 0 {
 		outcome, err = "DAMAGED", errDamage
@@ -75,6 +79,11 @@ func (a *app) check(ctx context.Context, db *pando.DB) error {
 			where = "keyspace " + row.Keyspace
 		}
 		if printing := a.print(nil, "%s: %s\n", where, row.Error); printing != nil {
+			return printing
+		}
+	}
+	if r.Truncated {
+		if printing := a.print(nil, "and more: only the first %s are listed\n", countOf(pando.MaxDamage, "damage")); printing != nil {
 			return printing
 		}
 	}

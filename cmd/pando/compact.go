@@ -10,8 +10,8 @@ func newCompactCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "compact DIR",
 		Short: "Rewrite everything as small as it gets",
-		Long: `Compact rewrites a database as small as it gets. It needs as much free space as the data takes meanwhile. An interrupted
-one leaves the database as it was.`,
+		Long: `Compact rewrites a database as small as it gets. It needs as much free space as the data takes meanwhile, at most. An interrupted
+one loses nothing, and what it has rewritten stays so; the next one begins at the start again.`,
 		Example: `  pando compact mydb
   pando compact mydb --zstd`,
 		Args: exactly(1),
@@ -26,7 +26,7 @@ one leaves the database as it was.`,
 			before := db.Metrics().SegmentBytes
 			bar := a.progress("compacting", before)
 			defer bar.end()
-			o.Progress = func(done, total int64) { bar.set(done * before / max(total, 1)) }
+			o.Progress = func(done, total int64) { bar.set(shareOf(before, done, total)) }
 			if err := db.Compact(cmd.Context(), o); err != nil {
 				return err
 			}
@@ -37,4 +37,9 @@ one leaves the database as it was.`,
 		})
 	}
 	return cmd
+}
+
+// shareOf is the part of whole that done is of total. As an integer the product would be too large from 3 GB on.
+func shareOf(whole, done, total int64) int64 {
+	return int64(float64(whole) * (float64(done) / float64(max(total, 1))))
 }

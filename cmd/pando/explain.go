@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -44,6 +45,9 @@ index and its bounds. --stats runs the query and says what that took. --json pri
 		if err != nil {
 			return err
 		}
+		if isPipeline(filter) && (o.Sort != nil || o.Projection != nil || o.Skip != 0 || o.Limit != 0) {
+			return usageError{errors.New("--sort, --projection, --skip and --limit are for a filter: a pipeline has stages for them")}
+		}
 		switch {
 		case all:
 			o.Verbosity = "allPlansExecution"
@@ -68,10 +72,15 @@ index and its bounds. --stats runs the query and says what that took. --json pri
 	return cmd
 }
 
+// isPipeline reports whether an argument is an array, not a filter.
+func isPipeline(filter any) bool {
+	text, _ := filter.(document.JSON)
+	return strings.HasPrefix(string(text), "[")
+}
+
 // explainAny explains a filter or, when it is an array, a pipeline.
 func explainAny(ctx context.Context, c *document.Collection, filter any, o *document.FindOptions) (bson.Raw, error) {
-	text, _ := filter.(document.JSON)
-	if !strings.HasPrefix(string(text), "[") {
+	if !isPipeline(filter) {
 		return c.Explain(ctx, filter, o)
 	}
 	verbosity := o.Verbosity

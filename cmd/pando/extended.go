@@ -80,6 +80,9 @@ func documentOf(key, value []byte) (bson.Raw, error) {
 	if len(value) == 0 || value[0] != '{' {
 		return nil, fmt.Errorf("%w: a document is a JSON object", importer.ErrSyntax)
 	}
+	if err := importer.WellFormed(value); err != nil {
+		return nil, fmt.Errorf("%w: it %w", importer.ErrSyntax, err)
+	}
 	var doc bson.Raw
 	if err := bson.UnmarshalExtJSON(value, false, &doc); err != nil {
 		return nil, fmt.Errorf("%w: no Extended JSON: %w", importer.ErrSyntax, err)

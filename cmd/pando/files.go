@@ -107,13 +107,16 @@ func (o *output) finish() error {
 	if o.file == nil {
 		return nil
 	}
-	if o.name != "" {
-		err = o.file.Sync()
+	if o.name == "" {
+		return o.file.Close()
 	}
-	if err = errors.Join(err, o.file.Close()); err != nil || o.name == "" {
-		return err
+	if err := errors.Join(o.file.Sync(), o.file.Close()); err != nil {
+		return errors.Join(err, os.Remove(o.name+partial))
 	}
-	return os.Rename(o.name+partial, o.name)
+	if err := os.Rename(o.name+partial, o.name); err != nil {
+		return errors.Join(err, os.Remove(o.name+partial))
+	}
+	return nil
 }
 
 // abandon removes the unfinished file.

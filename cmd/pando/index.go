@@ -56,6 +56,11 @@ func (f *indexFlags) register(cmd *cobra.Command) {
 // specification returns what createIndexes of MongoDB would be told.
 func (f *indexFlags) specification(keys string) (bson.Raw, error) {
 	if f.spec {
+		for _, name := range []string{"name", "unique", "sparse", "hidden", "partial", "ttl", "collation", "wildcard-projection"} {
+			if f.cmd.Flags().Changed(name) {
+				return nil, usageError{fmt.Errorf("--%s does not go with --spec: it belongs into the specification", name)}
+			}
+		}
 		return rawArgument("the specification", keys)
 	}
 	key, err := rawArgument("the keys", keys)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
@@ -34,6 +35,25 @@ func methods() map[string]func(m methodCall) error {
 	}
 }
 
+// mostArguments is how many arguments a method takes. What stands behind them is refused: to leave an option out without a word, such as
+// a collation, would change what a statement finds, or deletes.
+func mostArguments(name string) int {
+	switch name {
+	case "aggregate":
+		return manyArguments
+	case "updateOne", "updateMany", "replaceOne", "findOneAndUpdate", "findOneAndReplace":
+		return 3
+	case "find", "findOne", "distinct", "insertMany", "findOneAndDelete", "createIndex":
+		return 2
+	case "getIndexes", "drop", "stats":
+		return 0
+	}
+	return 1
+}
+
+// manyArguments is for what takes any number, each of them a stage.
+const manyArguments = math.MaxInt
+
 // chained are the methods behind which others may stand.
 func chained(name string) bool { return name == "find" || name == "aggregate" || name == "explain" }
 
@@ -45,6 +65,9 @@ func (s *session) onCollection(ctx context.Context, c *document.Collection, args
 	}
 	if len(rest) > 0 && !chained(args.name) {
 		return fmt.Errorf("%s has no method %s", args.name, rest[0].Name)
+	}
+	if err := args.atMost(mostArguments(args.name)); err != nil {
+		return err
 	}
 	return method(methodCall{s, ctx, c, args, rest})
 }
@@ -59,6 +82,9 @@ type ending struct {
 func (m methodCall) readChain(o *document.FindOptions) (e ending, err error) {
 	for _, call := range m.rest {
 		args := arguments{call.Name, call.Args}
+		if err := args.atMost(1); err != nil {
+			return e, err
+		}
 		switch call.Name {
 		case "sort":
 			o.Sort, err = args.required(0)
@@ -75,8 +101,7 @@ func (m methodCall) readChain(o *document.FindOptions) (e ending, err error) {
 		case "limit":
 			o.Limit, err = args.number(0)
 		case "hint":
-			v, wrong := args.value(0)
-			o.Hint, err = hintOf(v), wrong
+			o.Hint, err = args.hint(0)
 		case "count", "size", "itcount":
 			e.count = true
 		case "explain":

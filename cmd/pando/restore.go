@@ -53,8 +53,16 @@ func (a *app) restore(ctx context.Context, source, dir string) error {
 	})
 }
 
-// discard removes a directory, or what is in it where it was there before.
+// discard removes a directory that a restore has not finished, or what is in it where it was there before. What somebody else has made in
+// its place meanwhile stays: only what is unfinished can be our own.
 func discard(dir string, there bool) error {
+	db, err := pando.Open(dir, &pando.Options{ReadOnly: true})
+	if err == nil {
+		return db.Close()
+	}
+	if !errors.Is(err, pando.ErrUnfinished) && !errors.Is(err, pando.ErrNotFound) {
+		return nil
+	}
 	if !there {
 		return os.RemoveAll(dir)
 	}

@@ -127,6 +127,14 @@ func (s *session) onDatabase(ctx context.Context, args arguments, rest []shellte
 	if args.name != "aggregate" && len(rest) > 0 {
 		return fmt.Errorf("db.%s has no method %s", args.name, rest[0].Name)
 	}
+	most := map[string]int{"getName": 0, "getCollectionNames": 0, "createCollection": 2, "dropDatabase": 0, "aggregate": manyArguments}
+	n, known := most[args.name]
+	if !known {
+		return fmt.Errorf("db has no method %s: see help", args.name)
+	}
+	if err := args.atMost(n); err != nil {
+		return err
+	}
 	switch args.name {
 	case "getName":
 		_, err := fmt.Fprintln(s.printer.a.out, s.database)
@@ -141,21 +149,19 @@ func (s *session) onDatabase(ctx context.Context, args arguments, rest []shellte
 		return db.Create(ctx, name, args.document(1))
 	case "dropDatabase":
 		return db.Drop(ctx)
-	case "aggregate":
-		pipeline, err := args.pipeline(0)
-		if err != nil {
-			return err
-		}
-		if err := s.modifiers(rest, "pretty", "toArray"); err != nil {
-			return err
-		}
-		c, err := db.OpenAggregate(ctx, pipeline, nil)
-		if err != nil {
-			return err
-		}
-		return s.show(ctx, c)
 	}
-	return fmt.Errorf("db has no method %s: see help", args.name)
+	pipeline, err := args.pipeline(0)
+	if err != nil {
+		return err
+	}
+	if err := s.modifiers(rest, "pretty", "toArray"); err != nil {
+		return err
+	}
+	c, err := db.OpenAggregate(ctx, pipeline, nil)
+	if err != nil {
+		return err
+	}
+	return s.show(ctx, c)
 }
 
 // modifiers takes in calls that only say how to print.
@@ -182,6 +188,26 @@ type arguments struct {
 // wrong is the error of an argument.
 func (a arguments) wrong(i int, want string) error {
 	return fmt.Errorf("%s: argument %d is to be %s", a.name, i+1, want)
+}
+
+// atMost refuses more arguments than a method takes.
+func (a arguments) atMost(n int) error {
+	if len(a.values) > n {
+		return fmt.Errorf("%s takes %s at most, not %d", a.name, countOf(int64(n), "argument"), len(a.values))
+	}
+	return nil
+}
+
+// hint returns an argument that names an index.
+func (a arguments) hint(i int) (any, error) {
+	v, err := a.value(i)
+	if err != nil {
+		return nil, err
+	}
+	if h := hintOf(v); h != nil {
+		return h, nil
+	}
+	return nil, a.wrong(i, "the name of an index, or its keys")
 }
 
 // document returns an argument for where a document is asked for; nil when it is not given or null.
@@ -265,7 +291,11 @@ func (a arguments) pipeline(i int) (any, error) {
 	if i >= len(a.values) {
 		return []bson.Raw{}, nil
 	}
-	if strings.HasPrefix(a.values[i], "{") {
+	if !strings.HasPrefix(a.values[i], "{") {
+		if err := a.atMost(i + 1); err != nil {
+			return nil, err
+		}
+	} else {
 		a.values = append(append([]string(nil), a.values[:i]...), "["+strings.Join(a.values[i:], ",")+"]")
 	}
 	return a.documents(i)

@@ -80,16 +80,18 @@ func (s *session) script(ctx context.Context, in io.Reader) error {
 	lines := bufio.NewScanner(in)
 	lines.Buffer(nil, maxStatement)
 	var text strings.Builder
+	var extent shelltext.Extent
 	number, first := 0, 0
 	for lines.Scan() {
 		if number++; text.Len() == 0 {
 			first = number
 		}
-		text.WriteString(lines.Text() + "\n")
+		line := lines.Text() + "\n"
+		text.WriteString(line)
 		if text.Len() > maxStatement {
 			return fmt.Errorf("line %d: the statement is longer than %d bytes", first, maxStatement)
 		}
-		if shelltext.Open(text.String()) {
+		if extent.Add(line); extent.Open() {
 			continue
 		}
 		done, err := s.run(ctx, text.String())
@@ -100,6 +102,7 @@ func (s *session) script(ctx context.Context, in io.Reader) error {
 			return nil
 		}
 		text.Reset()
+		extent = shelltext.Extent{}
 	}
 	if err := lines.Err(); err != nil {
 		return err

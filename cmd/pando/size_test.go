@@ -46,6 +46,17 @@ func TestPrefixEnd(t *testing.T) {
 	}
 }
 
+// A share of much is no larger than that, and not negative.
+func TestShares(t *testing.T) {
+	for _, c := range []struct{ whole, done, total, want int64 }{
+		{0, 0, 0, 0}, {100, 1, 2, 50}, {100, 2, 2, 100}, {1 << 40, 1 << 39, 1 << 40, 1 << 39}, {8 << 40, 3 << 40, 4 << 40, 6 << 40}, {5, 5, 0, 25},
+	} {
+		if got := shareOf(c.whole, c.done, c.total); got != c.want {
+			t.Errorf("%d of %d of %d is %d, want %d", c.done, c.total, c.whole, got, c.want)
+		}
+	}
+}
+
 // FuzzSize: no text makes a size negative, or its parser panic.
 func FuzzSize(f *testing.F) {
 	f.Add("1.5GiB")

@@ -66,40 +66,84 @@ func (m methodCall) options(i int) (map[string]bson.RawValue, error) {
 	return members, err
 }
 
-// updateOptions reads the options of an update into o, and those of findOneAnd... into and.
+// What options of a statement are.
+const (
+	aBoolean   = "true or false"
+	aDocument  = "a document"
+	anIndex    = "the name of an index, or its keys"
+	someFilter = "an array of documents"
+	aSide      = `"before" or "after"`
+)
+
+// isOption reports whether a value is what an option is to be.
+func isOption(v bson.RawValue, want string) bool {
+	ok := false
+	switch want {
+	case aBoolean:
+		_, ok = v.BooleanOK()
+	case aDocument:
+		_, ok = v.DocumentOK()
+	case anIndex:
+		ok = hintOf(v) != nil
+	case someFilter:
+		_, ok = v.ArrayOK()
+	case aSide:
+		side, _ := v.StringValueOK()
+		ok = side == "before" || side == "after"
+	}
+	return ok
+}
+
+// updateOptions reads the options of an update into o, and those of findOneAnd... into and. One that is null is not given; of any other
+// value that an option cannot have nobody could say what is meant.
 func (m methodCall) updateOptions(i int, o *document.UpdateOptions, and *document.ModifyOptions) error {
+	known := map[string]string{"upsert": aBoolean, "sort": aDocument, "hint": anIndex, "collation": aDocument, "let": aDocument,
+		"bypassDocumentValidation": aBoolean, "arrayFilters": someFilter}
+	if and == nil {
+		and = new(document.ModifyOptions)
+	} else {
+		known["projection"], known["returnDocument"], known["new"], known["returnNewDocument"] = aDocument, aSide, aBoolean, aBoolean
+	}
 	given, err := m.options(i)
 	if err != nil {
 		return err
 	}
 	for name, v := range given {
-		doc, _ := v.DocumentOK()
+		want, ok := known[name]
 		switch {
-		case name == "upsert":
-			o.Upsert, _ = v.BooleanOK()
-		case name == "sort":
+		case !ok:
+			return fmt.Errorf("%s has no option %s", m.args.name, name)
+		case v.Type == bson.TypeNull || v.Type == bson.TypeUndefined:
+			continue
+		case !isOption(v, want):
+			return fmt.Errorf("%s: the option %s is to be %s", m.args.name, name, want)
+		}
+		doc, _ := v.DocumentOK()
+		yes, _ := v.BooleanOK()
+		switch name {
+		case "upsert":
+			o.Upsert = yes
+		case "sort":
 			o.Sort = doc
-		case name == "hint":
+		case "hint":
 			o.Hint = hintOf(v)
-		case name == "collation":
+		case "collation":
 			o.Collation = doc
-		case name == "let":
+		case "let":
 			o.Let = doc
-		case name == "bypassDocumentValidation":
-			o.SkipValidation, _ = v.BooleanOK()
-		case name == "arrayFilters":
+		case "bypassDocumentValidation":
+			o.SkipValidation = yes
+		case "arrayFilters":
 			if o.ArrayFilters, err = (arguments{m.args.name, []string{relaxedCanonical(v)}}).documents(0); err != nil {
 				return err
 			}
-		case name == "projection" && and != nil:
+		case "projection":
 			and.Projection = doc
-		case name == "returnDocument" && and != nil:
-			text, _ := v.StringValueOK()
-			and.New = text == "after"
-		case (name == "new" || name == "returnNewDocument") && and != nil:
-			and.New, _ = v.BooleanOK()
-		default:
-			return fmt.Errorf("%s has no option %s", m.args.name, name)
+		case "returnDocument":
+			side, _ := v.StringValueOK()
+			and.New = side == "after"
+		case "new", "returnNewDocument":
+			and.New = yes
 		}
 	}
 	return nil
@@ -123,6 +167,10 @@ func (m methodCall) change(i int) (any, error) {
 }
 
 func (m methodCall) update() error {
+	filter, err := m.args.required(0) // as in remove
+	if err != nil {
+		return err
+	}
 	change, err := m.change(1)
 	if err != nil {
 		return err
@@ -135,7 +183,7 @@ func (m methodCall) update() error {
 	if m.args.name == "replaceOne" {
 		run = m.c.Replace
 	}
-	result, err := run(m.ctx, m.args.document(0), change, o)
+	result, err := run(m.ctx, filter, change, o)
 	if err != nil {
 		return err
 	}
@@ -161,11 +209,17 @@ func (m methodCall) remove() error {
 // findAnd is findOneAndUpdate, findOneAndReplace and findOneAndDelete.
 func (m methodCall) findAnd() error {
 	and := &document.ModifyOptions{Remove: m.args.name == "findOneAndDelete"}
+	filter, err := m.args.required(0) // as in remove
+	if err != nil {
+		return err
+	}
 	var change any
-	var err error
 	next := 1
 	if !and.Remove {
 		if change, err = m.change(1); err != nil {
+			return err
+		}
+		if err := m.checkChange(1); err != nil {
 			return err
 		}
 		next = 2
@@ -176,8 +230,31 @@ func (m methodCall) findAnd() error {
 	}
 	and.Sort, and.Upsert, and.ArrayFilters, and.SkipValidation = o.Sort, o.Upsert, o.ArrayFilters, o.SkipValidation
 	and.Hint, and.Collation, and.Let = o.Hint, o.Collation, o.Let
-	doc, _, err := m.c.FindAndModify(m.ctx, m.args.document(0), change, and)
+	doc, _, err := m.c.FindAndModify(m.ctx, filter, change, and)
 	return m.printOne(doc, err)
+}
+
+// checkChange refuses a document without operators where one is to be changed, which would be replaced by it, and the other way round.
+func (m methodCall) checkChange(i int) error {
+	v, err := m.args.value(i)
+	if err != nil {
+		return err
+	}
+	operators := true // of a pipeline
+	if doc, ok := v.DocumentOK(); ok {
+		elements, err := doc.Elements()
+		if err != nil {
+			return err
+		}
+		operators = len(elements) > 0 && strings.HasPrefix(elements[0].Key(), "$")
+	}
+	switch {
+	case m.args.name == "findOneAndUpdate" && !operators:
+		return m.args.wrong(i, "a document of operators such as $set: findOneAndReplace replaces documents")
+	case m.args.name == "findOneAndReplace" && operators:
+		return m.args.wrong(i, "a document without operators: findOneAndUpdate has them")
+	}
+	return nil
 }
 
 func (m methodCall) createIndex() error {
@@ -234,13 +311,9 @@ func (m methodCall) getIndexes() error {
 }
 
 func (m methodCall) dropIndex() error {
-	v, err := m.args.value(0)
+	which, err := m.args.hint(0)
 	if err != nil {
 		return err
-	}
-	which := hintOf(v)
-	if which == nil {
-		return m.args.wrong(0, "the name of an index, or its keys")
 	}
 	return m.c.DropIndex(m.ctx, which)
 }

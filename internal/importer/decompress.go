@@ -17,6 +17,14 @@ var (
 	zstdMagic = []byte{0x28, 0xb5, 0x2f, 0xfd}
 )
 
+// skippableMagic begins, behind a byte from 0x50 to 0x5f, a frame that holds no data. pzstd writes one in front.
+const skippableMagic = "\x2a\x4d\x18"
+
+// isZstd reports whether a file that begins so is one of zstd.
+func isZstd(head []byte) bool {
+	return bytes.HasPrefix(head, zstdMagic) || len(head) == len(zstdMagic) && head[0]&0xf0 == 0x50 && string(head[1:]) == skippableMagic
+}
+
 // maxWindow bounds the memory that a zstd stream may ask for: what zstd --long=27 writes can be read.
 const maxWindow = 128 << 20
 
@@ -34,7 +42,7 @@ func Decompress(r io.Reader) (io.Reader, error) {
 			return nil, fmt.Errorf("read gzip: %w", err)
 		}
 		return z, nil
-	case bytes.HasPrefix(head, zstdMagic):
+	case isZstd(head):
 		z, err := zstd.NewReader(b, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxWindow))
 		if err != nil {
 			return nil, fmt.Errorf("read zstd: %w", err)

@@ -336,3 +336,17 @@ func TestPairsComeBack(t *testing.T) {
 		}
 	}
 }
+
+// What pzstd writes begins with a frame that holds no data.
+func TestFrameWithoutDataInFront(t *testing.T) {
+	encoder, err := zstd.NewWriter(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer encoder.Close()
+	file := encoder.EncodeAll([]byte("a\t1\nb\t2\n"), []byte{0x50, 0x2a, 0x4d, 0x18, 4, 0, 0, 0, 1, 2, 3, 4})
+	got, err := pairsOf(t, string(file), Options{Format: Lines})
+	if diff := cmp.Diff([]string{"a=1", "b=2"}, got); diff != "" || err != nil {
+		t.Errorf("%v, %s", err, diff)
+	}
+}

@@ -74,7 +74,7 @@ func appendText(dst, value []byte) ([]byte, error) {
 	}
 	switch value[0] {
 	case '"':
-		if err := wellFormed(value); err != nil {
+		if err := WellFormed(value); err != nil {
 			return dst, err
 		}
 		if bytes.IndexByte(value, '\\') < 0 {

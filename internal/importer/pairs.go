@@ -60,7 +60,7 @@ func (p *pairReader) Next() (key, value []byte, err error) {
 }
 
 func decodePair(line []byte) (key, value []byte, err error) {
-	if err := wellFormed(line); err != nil {
+	if err := WellFormed(line); err != nil {
 		return nil, nil, fmt.Errorf("%w: it %w", ErrSyntax, err)
 	}
 	var pair Pair

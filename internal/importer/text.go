@@ -8,15 +8,15 @@ import (
 	"unicode/utf8"
 )
 
-// Why JSON is not wellFormed.
+// Why JSON is not WellFormed.
 var (
 	errNotUTF8       = errors.New("is not UTF-8")
 	errHalfSurrogate = errors.New("has half of a surrogate pair in it")
 )
 
-// wellFormed refuses JSON with text that stands for no characters. Package json takes U+FFFD for each, so that different texts
+// WellFormed refuses JSON with text that stands for no characters. Packages json and bson take U+FFFD for each, so that different texts
 // would become one.
-func wellFormed(doc []byte) error {
+func WellFormed(doc []byte) error {
 	if !utf8.Valid(doc) {
 		return errNotUTF8
 	}

@@ -48,6 +48,8 @@ func (p *plan) child(ctx context.Context, j job) ([]workload.Cell, error) {
 		return cells, fmt.Errorf("killed: it needed more than its %d MiB of memory", j.memory>>20)
 	case lerr != nil:
 		return nil, errors.Join(fmt.Errorf("%v: %s", err, firstLines(stderr.String())), lerr)
+	case err != nil && !j.workload.Kills(j.spec.Stage):
+		return cells, fmt.Errorf("%w: %s", err, firstLines(stderr.String())) // with what it had saved by then
 	}
 	return cells, nil
 }

@@ -50,7 +50,7 @@ func (p *plan) jobs(dir string, have *report.Result) []job {
 		for _, w := range p.workloads {
 			for _, d := range order {
 				j := p.job(w, d, round)
-				if fits(d, w) && !have.Has(w.Name, j.spec.Scale, d.Name, round) {
+				if fits(d, w) && !have.Has(w.Name, j.spec.Scale, j.spec.Class, d.Name, round) {
 					j.spec.Dir, j.spec.Out = filepath.Join(dir, "db"), filepath.Join(dir, "cells")
 					list = append(list, j)
 				}

@@ -39,7 +39,7 @@ func TestARunGoesOnWhereAnEarlierOneStopped(t *testing.T) {
 	have := &report.Result{}
 	for i, j := range p.jobs("dir", have) {
 		if i == 0 || i == 2 { // Pando's first round, and bbolt's second
-			have.Cells = append(have.Cells, workload.Cell{Workload: "yoga", Engine: j.spec.Engine, Round: j.spec.Round, Scale: j.spec.Scale})
+			have.Cells = append(have.Cells, workload.Cell{Workload: "yoga", Engine: j.spec.Engine, Class: j.spec.Class, Round: j.spec.Round, Scale: j.spec.Scale})
 		}
 	}
 	if got, want := order(p, have), "yoga:bbolt yoga:pando"; got != want {
@@ -48,6 +48,23 @@ func TestARunGoesOnWhereAnEarlierOneStopped(t *testing.T) {
 	have.Cells[0].Scale = "1,000,000 records" // another measurement
 	if got, want := order(p, have), "yoga:pando yoga:bbolt yoga:pando"; got != want {
 		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+// A class is measured whatever there is of another one.
+func TestClassesAreMeasuredApart(t *testing.T) {
+	p, _, err := parseRun(strings.Fields("--quick --engines pando --workloads yoga --class durable"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	have := &report.Result{}
+	j := p.jobs("dir", have)[0]
+	have.Cells = []workload.Cell{{Workload: "yoga", Engine: "pando", Class: "relaxed", Scale: j.spec.Scale}}
+	if got, want := order(p, have), "yoga:pando"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if have.Cells[0].Class = "durable"; order(p, have) != "" {
+		t.Error("what there is is measured again")
 	}
 }
 
@@ -80,7 +97,7 @@ func TestWrongFlags(t *testing.T) {
 
 func TestChooseTakesPrefixes(t *testing.T) {
 	names := []string{"open", "open-killed", "yoga"}
-	got, err := choose(names, "open*,yoga", func(s string) string { return s })
+	got, err := choose(names, "open*,yoga,open,y*", func(s string) string { return s })
 	if err != nil || strings.Join(got, " ") != "open open-killed yoga" {
 		t.Errorf("%v, %v", got, err)
 	}

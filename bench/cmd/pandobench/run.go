@@ -189,6 +189,9 @@ func sizeFlags(flags *flag.FlagSet) func(*workload.Sizes) {
 	}
 }
 
+// leastDocuments is how many documents there have to be for every workload to have one.
+const leastDocuments = 10
+
 func override(field *int, value int) {
 	if value > 0 {
 		*field = value
@@ -209,6 +212,9 @@ func (p *plan) resize(name string, apply func(*workload.Sizes)) error {
 		return fmt.Errorf("size %q: want quick, medium or full", name)
 	}
 	apply(&p.sizes)
+	if p.sizes.Documents < leastDocuments {
+		return fmt.Errorf("--documents %d: want %d or more, as one workload has a tenth of them", p.sizes.Documents, leastDocuments)
+	}
 	if p.rounds == 0 {
 		p.rounds = rounds
 	}
@@ -230,12 +236,16 @@ func choose[T any](list []T, names string, name func(T) string) ([]T, error) {
 		return list, nil
 	}
 	var out []T
+	taken := map[string]bool{} // twice would be two rounds in one
 	for want := range strings.SplitSeq(names, ",") {
 		found := false
 		for _, x := range list {
 			prefix, open := strings.CutSuffix(want, "*")
-			if name(x) == want || open && strings.HasPrefix(name(x), prefix) {
-				out, found = append(out, x), true
+			if name(x) != want && (!open || !strings.HasPrefix(name(x), prefix)) {
+				continue
+			}
+			if found = true; !taken[name(x)] {
+				out, taken[name(x)] = append(out, x), true
 			}
 		}
 		if !found {

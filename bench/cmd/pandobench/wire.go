@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"strings"
+	"syscall"
 
 	"github.com/pandodb/pando/bench/wire"
 )
@@ -51,6 +52,9 @@ func wireCommand(args []string) error {
 	override(&o.Sizes.Ops, *ops)
 	override(&o.Sizes.Threads, *threads)
 	override(&o.Rounds, *rounds)
+	if err := o.Sizes.Check(); err != nil {
+		return misuse{fmt.Errorf("wire: %w", err)}
+	}
 	if *servers != "" {
 		o.Servers = strings.Split(*servers, ",")
 		if err := wire.CheckServers(o.Servers); err != nil {
@@ -60,7 +64,7 @@ func wireCommand(args []string) error {
 	if err := takesFile(*out); err != nil {
 		return err
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	o.Command = "pandobench wire"
 	flags.Visit(func(f *flag.Flag) {
@@ -75,10 +79,14 @@ func wireCommand(args []string) error {
 		o.Save = func(r *wire.Result) error { return r.Save(*out) }
 	}
 	result, err := wire.Run(ctx, o)
-	if err != nil {
+	interrupted := err != nil && ctx.Err() != nil && errors.Is(err, context.Canceled)
+	if err != nil && !interrupted {
 		return err
 	}
 	fmt.Print(wire.Table(result))
+	if interrupted {
+		return errors.Join(errInterrupted, result.Failures())
+	}
 	return result.Failures()
 }
 

@@ -76,7 +76,9 @@ func (p *parser) arguments(depth int) ([]string, error) {
 func (p *parser) construct(name string, args []string) error {
 	texts := make([]string, len(args))
 	for i, a := range args {
-		texts[i] = plain(a)
+		if texts[i] = plain(a); name == "RegExp" && a[0] != '"' {
+			return p.errorf("RegExp takes strings") // the Extended JSON of another one, as a pattern, would double at each level
+		}
 	}
 	one := strings.Join(texts, ",")
 	if len(args) > 1 && name != "Timestamp" && name != "BinData" && name != "RegExp" {

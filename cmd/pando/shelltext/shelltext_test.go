@@ -140,9 +140,38 @@ func TestParse(t *testing.T) {
 func TestOpen(t *testing.T) {
 	for text, want := range map[string]bool{
 		"db.a.find({": true, "db.a.find({})": false, "db.a.find({x: '}'": true, "db.a.find({x: '}'})": false, "db.a.find().": true, "show dbs": false,
+		`db.a.find({x: /\(/})`: false, `db.a.find({x: /O'Brien/i})`: false, `db.a.find({x: /[/(]\/"/})`: false, `db.a.find({x: /[\]/]/`: true,
+		"db.a.find() // (see below": false, "db.a.find({ // it's\n": true, "// a, b,": false, "/* it's": true, "/* ( */": false, "/* * /": true,
+		"db.a.find({x: /(/": true, "db.a.find({x: 'a\\'(\\\n'})": false, "db.a.find(/* ) */": true, "use a/b": false,
 	} {
 		if Open(text) != want {
 			t.Errorf("Open(%s) is not %v", text, want)
+		}
+	}
+}
+
+// What is a whole statement is never taken for open, whatever stands in its strings, patterns and comments.
+func TestStatementsAreNotOpen(t *testing.T) {
+	for _, text := range []string{
+		`db.people.find({name: /^\(/}).sort({a: 1})`, `db.people.find({name: /O'Brien/})`, "db.people.find({name: 'x'}) // the first (of two", "/* one\n(two */ show dbs",
+	} {
+		if _, err := Parse(text, now); err != nil || Open(text) {
+			t.Errorf("%s: open %v, %v", text, Open(text), err)
+		}
+	}
+}
+
+// A value grows with its text only: what stands in constructors that stand in each other is not escaped once more at each level.
+func TestConstructorsInEachOther(t *testing.T) {
+	const levels = 16
+	for _, name := range []string{"RegExp", "ObjectId", "UUID", "Date", "NumberLong", "NumberDecimal", "Double"} {
+		text := strings.Repeat(name+"(", levels) + `"a"` + strings.Repeat(")", levels)
+		got, err := Value(text, now)
+		if n := len(got); n > 100*len(text) {
+			t.Errorf("%s: %d bytes became %d", name, len(text), n)
+		}
+		if err != nil && len(err.Error()) > 100*len(text) {
+			t.Errorf("%s: %d bytes became an error of %d", name, len(text), len(err.Error()))
 		}
 	}
 }

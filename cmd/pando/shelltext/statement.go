@@ -129,29 +129,3 @@ func (p *parser) subscript() (string, error) {
 	}
 	return name, nil
 }
-
-// Open reports whether a text ends inside of brackets, or with an operator that wants more: then more lines are to follow.
-func Open(text string) bool {
-	depth, last := 0, byte(0)
-	for i := 0; i < len(text); i++ {
-		switch c := text[i]; c {
-		case '"', '\'':
-			for i++; i < len(text) && text[i] != c && text[i] != '\n'; i++ {
-				if text[i] == '\\' {
-					i++
-				}
-			}
-			last = c
-		case '{', '[', '(':
-			depth++
-			last = c
-		case '}', ']', ')':
-			depth--
-			last = c
-		case ' ', '\t', '\r', '\n':
-		default:
-			last = c
-		}
-	}
-	return depth > 0 || last == '.' || last == ','
-}

@@ -1,0 +1,95 @@
+package main
+
+import (
+	"bufio"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/pandodb/pando"
+)
+
+// TestOutputThatCannotGetItsName: nothing is left of a file that cannot be put into its place.
+func TestOutputThatCannotGetItsName(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "out.jsonl")
+	a := &app{}
+	o, err := a.createOutput(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(name, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := o.finish(); err == nil {
+		t.Error("a file took the place of a directory")
+	}
+	if _, err := os.Stat(name + partial); err == nil {
+		t.Error("the unfinished file is still there")
+	}
+}
+
+// TestDiscardSparesOthers: a restore that fails takes away what it has made, and no database that somebody else has made in its place.
+func TestDiscardSparesOthers(t *testing.T) {
+	for _, there := range []bool{false, true} {
+		dir := filepath.Join(t.TempDir(), "db")
+		db, err := pando.Open(dir, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := db.Put([]byte("k"), []byte("v")); err != nil {
+			t.Fatal(err)
+		}
+		if err := db.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if err := discard(dir, there); err != nil {
+			t.Fatal(err)
+		}
+		if db, err = pando.Open(dir, &pando.Options{MustExist: true}); err != nil {
+			t.Errorf("there before: %v: the database is gone: %v", there, err)
+			continue
+		}
+		if v, err := db.Get([]byte("k")); err != nil || string(v) != "v" {
+			t.Errorf("there before: %v: %q, %v", there, v, err)
+		}
+		if err := db.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestDiscardOwn: it takes the unfinished one away.
+func TestDiscardOwn(t *testing.T) {
+	for _, there := range []bool{false, true} {
+		dir := filepath.Join(t.TempDir(), "db")
+		if err := os.MkdirAll(filepath.Join(dir, "segments"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{"LOCK", "UNFINISHED"} {
+			if err := os.WriteFile(filepath.Join(dir, name), []byte("the copy was interrupted\n"), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := discard(dir, there); err != nil {
+			t.Fatal(err)
+		}
+		entries, err := os.ReadDir(dir)
+		if len(entries) > 0 || (err == nil) != there {
+			t.Errorf("there before: %v: %v, %v", there, entries, err)
+		}
+	}
+}
+
+// TestReportThatIsTruncated: who reads a check is told that there is more than is listed.
+func TestReportThatIsTruncated(t *testing.T) {
+	out := &strings.Builder{}
+	a := &app{out: bufio.NewWriter(out)}
+	r := &pando.Report{Damage: []pando.Damage{{Err: pando.ErrCorrupt}}, Truncated: true}
+	if err := a.printReport(r); err == nil {
+		t.Error("no damage")
+	}
+	if err := a.out.Flush(); err != nil || !strings.Contains(out.String(), "\nand more: only the first 10,000 damages are listed\nchecked ") {
+		t.Errorf("%q, %v", out.String(), err)
+	}
+}
