@@ -80,10 +80,11 @@ func (r *Reader) Close() error {
 	r.segment.pins--
 	r.l.mu.Unlock()
 	r.segment = nil
-	if r.l.Err() != nil {
-		return err
+	if r.l.Err() == nil {
+		// A file that cannot be removed stays, which is nothing to those who read on.
+		_ = errors.Join(r.l.sweep(), r.l.trimSpares(r.l.keepSpares()))
 	}
-	return errors.Join(err, r.l.sweep(), r.l.trimSpares(r.l.keepSpares()))
+	return err
 }
 
 // Next returns the next record; the payload is valid until the next call. io.EOF means that it has not been appended yet, or

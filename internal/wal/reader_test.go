@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/pandodb/pando/vfs"
+	"github.com/pandodb/pando/vfs/faultfs"
 	"github.com/pandodb/pando/vfs/osfs"
 )
 
@@ -305,6 +306,37 @@ func TestReaderMeetsWhatTheLogNeverHad(t *testing.T) {
 			}
 			must(t, l.Close())
 		}
+	})
+}
+
+// A reader goes on behind a segment whose file cannot be removed when he leaves it.
+func TestReaderLeavesAFileThatCannotBeRemoved(t *testing.T) {
+	inModes(t, func(t *testing.T, plain bool) {
+		faults := faultfs.New(newFS(t))
+		o := options(faults, plain)
+		o.SpareSegments = -1
+		l, err := Create(o, 1)
+		must(t, err)
+		var h history
+		must(t, h.append(t, l, 9000))
+		r, err := l.NewReader(1)
+		must(t, err)
+		for range 6 {
+			must(t, h.append(t, l, 9000))
+		}
+		must(t, l.Sync())
+		must(t, l.Recycle(Position{Segment: 2})) // the reader is in the first one still
+		faults.Set(faultfs.Rule{Ops: faultfs.Ops(faultfs.OpRemove), Times: -1})
+		for i := range h.seqs {
+			if seq, _, err := r.Next(); err != nil || seq != h.seqs[i] {
+				t.Fatalf("record %d of %d: %d, %v", i, len(h.seqs), seq, err)
+			}
+		}
+		if faults.Triggered() == 0 {
+			t.Error("nothing was to be removed")
+		}
+		must(t, r.Close())
+		must(t, l.Close())
 	})
 }
 
