@@ -71,3 +71,29 @@ func TestValueThatIsReadWronglyOnceDoesNotEndTheLog(t *testing.T) {
 		t.Error("nothing was read wrongly")
 	}
 }
+
+// What recovery writes over itself to make it durable is what the log holds, and not what a fault on the way from the disk has made of it.
+func TestLogThatIsReadWronglyOnceIsNotWrittenSo(t *testing.T) {
+	fsys := memfs.New()
+	db := openMem(t, fsys, Options{})
+	for i := range 20 {
+		must(t, db.Put([]byte{byte(i)}, incompressible(100)))
+	}
+	for skip, hit := 0, true; hit; skip++ {
+		image := fsys.KillImage()
+		faulty := faultfs.New(image)
+		faulty.Set(faultfs.Rule{Ops: faultfs.Ops(faultfs.OpReadAt), Name: "*.wal", Skip: skip, Fault: faultfs.FlipBit, Bit: 1000})
+		db, err := Open("db", &Options{FS: faulty, MemoryBytes: 1 << 20})
+		if hit = faulty.Triggered() > 0; err == nil {
+			defer db.Close()
+		}
+		again, err := Open("db", &Options{FS: image.KillImage(), MemoryBytes: 1 << 20})
+		if err != nil {
+			t.Fatalf("after read %d was wrong: %v", skip, err)
+		}
+		if n, err := again.Count(nil, nil); n != 20 || err != nil {
+			t.Errorf("after read %d was wrong: %d records, %v", skip, n, err)
+		}
+		must(t, again.Close())
+	}
+}
