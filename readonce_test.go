@@ -97,3 +97,27 @@ func TestLogThatIsReadWronglyOnceIsNotWrittenSo(t *testing.T) {
 		must(t, again.Close())
 	}
 }
+
+// Nor is a database refused for one wrong read of its root or its catalogue.
+func TestOpenBesideAWrongRead(t *testing.T) {
+	fsys := memfs.New()
+	db := openMem(t, fsys, Options{})
+	must(t, db.Put([]byte("key"), []byte("value")))
+	must(t, db.Checkpoint(t.Context()))
+	for _, name := range []string{root.Name, "*.seg"} {
+		for skip, hit := 0, true; hit; skip++ {
+			faulty := faultfs.New(fsys.KillImage())
+			faulty.Set(faultfs.Rule{Ops: faultfs.Ops(faultfs.OpReadAt), Name: name, Skip: skip, Fault: faultfs.FlipBit, Bit: 4196 * 8})
+			db, err := Open("db", &Options{FS: faulty, MemoryBytes: 1 << 20})
+			if hit = faulty.Triggered() > 0; err != nil {
+				t.Errorf("%s, read %d: %v", name, skip, err)
+				continue
+			}
+			faulty.Set()
+			if value, err := db.Get([]byte("key")); string(value) != "value" || err != nil {
+				t.Errorf("%s, read %d: %q, %v", name, skip, value, err)
+			}
+			must(t, db.Close())
+		}
+	}
+}
