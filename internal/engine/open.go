@@ -263,7 +263,11 @@ func (e *Engine) openStore(slot root.Slot) error {
 	if !slot.Catalogue.IsZero() {
 		once := so
 		once.MapBytes = 0 // to map a file for one blob takes longer than to read it
-		raw, err := segment.ReadBlob(once, slot.Catalogue)
+		var raw []byte
+		err := twice(func() (err error) {
+			raw, err = segment.ReadBlob(once, slot.Catalogue)
+			return err
+		})
 		if err != nil {
 			return fmt.Errorf("read the catalogue: %w", err)
 		}

@@ -88,10 +88,10 @@ func (f *File) renew() error {
 	if n, err := f.file.ReadAt(b, at); n < len(b) {
 		return err
 	}
-	if s, err := decodeSlot(b); err != nil || s != f.current {
+	if s, err := f.slot(b, int64(f.place)); err != nil || s != f.current {
 		return corrupt.New(Name, at, slotSize, "the slot in force has changed: %v", err)
 	}
-	_, err := f.file.WriteAt(b, at)
+	_, err := f.file.WriteAt(appendSlot(b[:0], f.current), at)
 	return err
 }
 

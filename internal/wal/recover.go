@@ -1,10 +1,12 @@
 package wal
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"runtime/debug"
 
+	"github.com/pandodb/pando/internal/corrupt"
 	"github.com/pandodb/pando/vfs"
 )
 
@@ -273,9 +275,11 @@ func (r *recovery) rewrite(segment uint64, low, high int64) (err error) {
 
 // writeAgain writes what a file holds in [low, high) over itself.
 func writeAgain(file vfs.File, low, high int64) error {
-	buf := make([]byte, min(high-low, againBytes))
+	n := min(high-low, againBytes)
+	buf, other := make([]byte, n), make([]byte, n)
 	for low < high {
-		b, err := readUpTo(file, buf[:min(int64(len(buf)), high-low)], low)
+		n = min(n, high-low)
+		b, err := readAlike(file, buf[:n], other[:n], low)
 		if err != nil {
 			return err
 		}
@@ -288,6 +292,25 @@ func writeAgain(file vfs.File, low, high int64) error {
 		low += int64(len(b))
 	}
 	return nil
+}
+
+// readAlike is readUpTo, twice: what a fault on the way from the disk makes of a read must not be written. Most faults are of one read, so the
+// next two may be alike.
+func readAlike(file vfs.File, b, other []byte, offset int64) ([]byte, error) {
+	for range 2 {
+		first, err := readUpTo(file, b, offset)
+		if err != nil {
+			return nil, err
+		}
+		second, err := readUpTo(file, other, offset)
+		if err != nil {
+			return nil, err
+		}
+		if bytes.Equal(first, second) {
+			return first, nil
+		}
+	}
+	return nil, fmt.Errorf("%d bytes at %d are read differently each time: %w", len(b), offset, corrupt.Err)
 }
 
 // open builds the log. Its last segment is sealed where the records end, unless there are none in it; the next record goes into a new

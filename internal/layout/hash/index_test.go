@@ -58,7 +58,7 @@ func TestFind(t *testing.T) {
 				list := make([]entry, n)
 				for i := range list {
 					list[i].hash = (number<<56 | hash(i)) & keptBits
-					list[i].at = segment.Piece{Segment: 1, Offset: uint32(64 + i), Length: 9}
+					list[i].at = segment.Piece{Segment: 1, Offset: uint32(64 + 9*i), Length: 9}
 				}
 				slices.SortStableFunc(list, byHash)
 				p := new(imager).append(nil, depth, number, list)

@@ -71,3 +71,53 @@ func TestValueThatIsReadWronglyOnceDoesNotEndTheLog(t *testing.T) {
 		t.Error("nothing was read wrongly")
 	}
 }
+
+// What recovery writes over itself to make it durable is what the log holds, and not what a fault on the way from the disk has made of it.
+func TestLogThatIsReadWronglyOnceIsNotWrittenSo(t *testing.T) {
+	fsys := memfs.New()
+	db := openMem(t, fsys, Options{})
+	for i := range 20 {
+		must(t, db.Put([]byte{byte(i)}, incompressible(100)))
+	}
+	for skip, hit := 0, true; hit; skip++ {
+		image := fsys.KillImage()
+		faulty := faultfs.New(image)
+		faulty.Set(faultfs.Rule{Ops: faultfs.Ops(faultfs.OpReadAt), Name: "*.wal", Skip: skip, Fault: faultfs.FlipBit, Bit: 1000})
+		db, err := Open("db", &Options{FS: faulty, MemoryBytes: 1 << 20})
+		if hit = faulty.Triggered() > 0; err == nil {
+			defer db.Close()
+		}
+		again, err := Open("db", &Options{FS: image.KillImage(), MemoryBytes: 1 << 20})
+		if err != nil {
+			t.Fatalf("after read %d was wrong: %v", skip, err)
+		}
+		if n, err := again.Count(nil, nil); n != 20 || err != nil {
+			t.Errorf("after read %d was wrong: %d records, %v", skip, n, err)
+		}
+		must(t, again.Close())
+	}
+}
+
+// Nor is a database refused for one wrong read of its root or its catalogue.
+func TestOpenBesideAWrongRead(t *testing.T) {
+	fsys := memfs.New()
+	db := openMem(t, fsys, Options{})
+	must(t, db.Put([]byte("key"), []byte("value")))
+	must(t, db.Checkpoint(t.Context()))
+	for _, name := range []string{root.Name, "*.seg"} {
+		for skip, hit := 0, true; hit; skip++ {
+			faulty := faultfs.New(fsys.KillImage())
+			faulty.Set(faultfs.Rule{Ops: faultfs.Ops(faultfs.OpReadAt), Name: name, Skip: skip, Fault: faultfs.FlipBit, Bit: 4196 * 8})
+			db, err := Open("db", &Options{FS: faulty, MemoryBytes: 1 << 20})
+			if hit = faulty.Triggered() > 0; err != nil {
+				t.Errorf("%s, read %d: %v", name, skip, err)
+				continue
+			}
+			faulty.Set()
+			if value, err := db.Get([]byte("key")); string(value) != "value" || err != nil {
+				t.Errorf("%s, read %d: %q, %v", name, skip, value, err)
+			}
+			must(t, db.Close())
+		}
+	}
+}
