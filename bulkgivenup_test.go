@@ -24,8 +24,8 @@ func longRecords(put func(key, value []byte) error) error {
 	return nil
 }
 
-// A batch or a transaction larger than memory that found the disk full while it was loaded, and was given up, once left its long values where
-// they were: their segments bore the numbers of commands that never came, and waited for these.
+// A batch or a transaction larger than memory that found the disk full while it was loaded, and was given up, once left its long values
+// where they were: their segments bore the numbers of commands that never came, and waited for these.
 func TestLargeBatchThatIsGivenUpGivesItsValuesBack(t *testing.T) {
 	for what, attempt := range map[string]func(db *DB, full func()) error{
 		"batch": func(db *DB, full func()) error {

@@ -88,8 +88,8 @@ func TestFeedBesideBatchesWhoseFilesHaveGone(t *testing.T) {
 	must(t, db.Close())
 }
 
-// Close, and a pause, leave a batch larger than memory in both root slots: whichever is damaged later, the batch is there. Once it was in one
-// of them alone, and without that one the database opened as it was before the batch.
+// Close, and a pause, leave a batch larger than memory in both root slots: whichever is damaged later, the batch is there. Once it was in
+// one of them alone, and without that one the database opened as it was before the batch.
 func TestLargeBatchOutlivesItsRootSlotAfterAPause(t *testing.T) {
 	const n = 3000
 	fill := func(db *DB) error {

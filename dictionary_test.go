@@ -83,8 +83,8 @@ func TestMemoryDoesNotGrowWithTheNumberOfCompactions(t *testing.T) {
 	noDamage(t, db)
 }
 
-// A dictionary that only a snapshot still reads keeps its number, also when it is of an earlier run of the program. The next Compact once took
-// that number for another dictionary, and failed as long as the snapshot was open.
+// A dictionary that only a snapshot still reads keeps its number, also when it is of an earlier run of the program. The next Compact once
+// took that number for another dictionary, and failed as long as the snapshot was open.
 func TestDictionaryOfAnEarlierRunThatASnapshotReads(t *testing.T) {
 	fsys, zstd := memfs.New(), Zstd
 	db := openMem(t, fsys, Options{})

@@ -8,8 +8,8 @@ import (
 	"github.com/pandodb/pando/vfs/memfs"
 )
 
-// OldestChange is where the changes can be asked for from, also after a kill: files of the log that wait to be used again were once taken for
-// log that is kept, though values and files of batches that it tells of had gone.
+// OldestChange is where the changes can be asked for from, also after a kill: files of the log that wait to be used again were once taken
+// for log that is kept, though values and files of batches that it tells of had gone.
 func TestChangesReachBackToOldestChangeAfterAKill(t *testing.T) {
 	fsys := memfs.New()
 	o := Options{KeepChanges: 64 << 10, Compression: None}

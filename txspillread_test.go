@@ -10,8 +10,8 @@ import (
 	"github.com/pandodb/pando/vfs/memfs"
 )
 
-// A transaction larger than memory reads its own writes from a file. Where that fails once the read fails, and the next one sees all of them:
-// those that were to be read then were once missing until the end of the transaction.
+// A transaction larger than memory reads its own writes from a file. Where that fails once the read fails, and the next one sees all of
+// them: those that were to be read then were once missing until the end of the transaction.
 func TestTransactionSeesItsWritesAfterAReadThatFailed(t *testing.T) {
 	for _, op := range []faultfs.Op{faultfs.OpOpen, faultfs.OpReadAt} {
 		for skip := range 6 {

@@ -26,8 +26,8 @@ type fullRun struct {
 	what   string
 }
 
-// TestDiskFullNowAndThen appends, syncs, recycles and shrinks while calls find no space, one or several in a row: what was appended is there
-// after a kill, and what was synced after a power cut.
+// TestDiskFullNowAndThen appends, syncs, recycles and shrinks while calls find no space, one or several in a row: what was appended is
+// there after a kill, and what was synced after a power cut.
 func TestDiskFullNowAndThen(t *testing.T) {
 	inModes(t, func(t *testing.T, plain bool) {
 		for i := range uint64(12 * *roundsFlag) {
@@ -58,7 +58,8 @@ func (r *fullRun) step() {
 	r.faults.Set()
 	if r.rng.IntN(3) == 0 {
 		ops := []faultfs.Op{faultfs.OpWriteAt, faultfs.OpWriteAt, faultfs.OpAllocate, faultfs.OpCreate, faultfs.OpRename, faultfs.OpTruncate}
-		r.faults.Set(faultfs.Rule{Ops: faultfs.Ops(ops[r.rng.IntN(len(ops))]), Skip: r.rng.IntN(5), Times: 1 + r.rng.IntN(3), Err: vfs.ErrNoSpace})
+		op := faultfs.Ops(ops[r.rng.IntN(len(ops))])
+		r.faults.Set(faultfs.Rule{Ops: op, Skip: r.rng.IntN(5), Times: 1 + r.rng.IntN(3), Err: vfs.ErrNoSpace})
 	}
 	var err error
 	switch n := r.rng.IntN(16); {

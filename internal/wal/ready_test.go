@@ -9,8 +9,8 @@ import (
 	"github.com/pandodb/pando/vfs/memfs"
 )
 
-// A long record that finds no space for all of its segments leaves those that are ready. A shorter one that finds none when it is written into
-// the first of them gives that up; those behind it once stayed, and what was appended to them could not be reached any more.
+// A long record that finds no space for all of its segments leaves those that are ready. A shorter one that finds none when it is written
+// into the first of them gives that up; those behind it once stayed, and what was appended to them could not be reached any more.
 func TestSegmentsBehindOneThatIsGivenUp(t *testing.T) {
 	inModes(t, func(t *testing.T, plain bool) {
 		disk := newFS(t)

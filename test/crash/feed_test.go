@@ -34,7 +34,8 @@ func agree(db *pando.DB, spaces map[string]*pando.Keyspace) error {
 			continue // it was dropped before the database was opened: its changes have no name
 		}
 		if got, err := ks.Get([]byte(at.key)); err != nil || string(got) != want {
-			return errors.Join(err, fmt.Errorf("the changes from %d tell of %d bytes in %q/%s, and there are %d", oldest, len(want), at.space, at.key, len(got)))
+			return errors.Join(err, fmt.Errorf("the changes from %d tell of %d bytes in %q/%s, and there are %d",
+				oldest, len(want), at.space, at.key, len(got)))
 		}
 	}
 	return nil

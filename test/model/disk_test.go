@@ -26,8 +26,8 @@ func newMemory() disk { return memory{memfs.New()} }
 func (m memory) afterKill() disk                        { return memory{m.KillImage()} }
 func (m memory) afterPowerCut(policy memfs.Policy) disk { return memory{m.CrashImage(policy)} }
 
-// system is a directory of the operating system, in which all names lie. Files are mapped, reserved and forgotten there, as nowhere else. Nothing
-// is ever lost there.
+// system is a directory of the operating system, in which all names lie. Files are mapped, reserved and forgotten there, as nowhere else.
+// Nothing is ever lost there.
 type system struct {
 	vfs.FS
 	root string
