@@ -150,3 +150,22 @@ func TestWritesWhileAnIndexBecomesUnique(t *testing.T) {
 		t.Errorf("a duplicate: %s", doc)
 	}
 }
+
+// Of a collMod that is refused nothing is done: the index was changed, and then the options were refused.
+func TestWhatIsRefusedChangesNoIndex(t *testing.T) {
+	s := open(t, memfs.New())
+	c := collection(t, s, "c", nil)
+	_, err := c.CreateIndex(ctx, document.Index{Keys: document.JSON(`{"a": 1}`), Name: "a"})
+	must(t, err)
+	for _, wrong := range []string{`"validator": {"$unknown": 1}`, `"validationLevel": "some"`, `"cappedSize": 10`, `"unknown": 1`} {
+		if err := c.Modify(ctx, document.JSON(`{"index": {"name": "a", "hidden": true}, `+wrong+`}`)); err == nil {
+			t.Errorf("%s is taken", wrong)
+		}
+		list, err := c.Indexes(ctx)
+		must(t, err)
+		if _, err := list[1].Spec.LookupErr("hidden"); err == nil {
+			t.Fatalf("%s is refused, and the index is hidden", wrong)
+		}
+	}
+	must(t, c.Modify(ctx, document.JSON(`{"validationLevel": "moderate", "index": {"name": "a", "hidden": true}}`)))
+}

@@ -70,10 +70,18 @@ type sessionRecord struct {
 	number  int64
 	entries []byte
 	apart   bool // the entries are in the store only
+	run     run  // the last entry, where it is known to be one
 
 	sought sync.Once
 	places []entryPlace // of the entries, by their statements: made when there are many, and one is sought
 	broken error        // why that could not be
+}
+
+// run is an entry of inserts that others may go on with.
+type run struct {
+	at          int // in the entries
+	first, last int64
+	known       bool
 }
 
 // entryPlace is where the entry of a run of statements is.
@@ -327,15 +335,19 @@ func (w *writer) did(i int, o Outcome) {
 // endRun writes the run of inserts that has come to its end.
 func (w *writer) endRun() {
 	if w.run {
-		w.entries = append(w.entries, entryInserts)
-		w.entries = binary.AppendVarint(w.entries, w.runFirst)
-		w.entries = binary.AppendVarint(w.entries, w.runLast)
+		w.entries = appendRun(w.entries, w.runFirst, w.runLast)
 		w.run = false
 	}
 }
 
+// appendRun appends the entry of a run of inserts.
+func appendRun(dst []byte, first, last int64) []byte {
+	return binary.AppendVarint(binary.AppendVarint(append(dst, entryInserts), first), last)
+}
+
 // storeStatements puts what the statements did into the commit, and returns what is to be remembered when it has succeeded.
 func (w *writer) storeStatements() (*sessionRecord, error) {
+	alone := w.run && len(w.entries) == 0
 	w.endRun()
 	if w.statements == nil || len(w.entries) == 0 {
 		return nil, nil
@@ -345,10 +357,16 @@ func (w *writer) storeStatements() (*sessionRecord, error) {
 		return nil, err
 	}
 	fresh := &sessionRecord{number: w.statements.number}
-	if before.number == fresh.number && !before.transaction() {
-		fresh.entries = append(fresh.entries, before.entries...)
+	if before.number != fresh.number || before.transaction() {
+		before = &sessionRecord{}
 	}
-	fresh.entries = append(fresh.entries, w.entries...)
+	fresh.run = run{at: len(before.entries), first: w.runFirst, last: w.runLast, known: alone}
+	if r := before.run; alone && r.known && r.last+1 == w.runFirst { // a commit for each insert would make many runs of one
+		fresh.run.at, fresh.run.first = r.at, r.first
+		fresh.entries = appendRun(append(fresh.entries, before.entries[:r.at]...), r.first, w.runLast)
+	} else {
+		fresh.entries = append(append(fresh.entries, before.entries...), w.entries...)
+	}
 	return fresh, w.putRecord(fresh)
 }
 

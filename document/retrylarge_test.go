@@ -106,3 +106,48 @@ func TestManyStatementsAreSentAgain(t *testing.T) {
 		t.Errorf("a statement that was not carried out: %+v, %v", o, err)
 	}
 }
+
+// A capped collection has a commit for each document of an insert, and each of them tells of all before it: they are told of as one run.
+func TestInsertsIntoACappedCollectionAreOneRun(t *testing.T) {
+	s := opened(t, &Options{Storage: pando.Options{FS: memfs.New(), MemoryBytes: 8 << 20}, TTLInterval: -1})
+	defer func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	c, err := s.Collection(context.Background(), "c", &CollectionOptions{Capped: true, SizeBytes: 1 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const n = 1000
+	insert := func(from, to int32) {
+		t.Helper()
+		var ids []int32
+		var docs []bson.D
+		for i := from; i < to; i++ {
+			ids, docs = append(ids, i), append(docs, bson.D{{Key: "_id", Value: i}})
+		}
+		if _, err := c.InsertMany(WithStatements(context.Background(), "session", 1, ids...), docs, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	insert(5, n)
+	if size := len(s.retries.bySession["session"].entries); size > 10 {
+		t.Errorf("%d bytes tell of the inserts", size)
+	}
+	insert(n+1, n+3) // not behind the others
+	if _, err := c.Update(WithStatements(context.Background(), "session", 1, n+3), bson.D{{Key: "_id", Value: 7}}, bson.D{{Key: "$set", Value: bson.D{{Key: "a", Value: 1}}}}, nil); err != nil {
+		t.Fatal(err)
+	}
+	insert(n+4, n+6)
+	for range 2 {
+		for id := range int32(n + 8) {
+			did := id >= 5 && id < n+6 && id != n
+			o, err := s.Outcome("session", 1, id)
+			if err != nil || (o != nil) != did || did && (o.Modified == 1) != (id == n+3) {
+				t.Fatalf("statement %d: %+v, %v", id, o, err)
+			}
+		}
+		s.retries = retries{} // what is in the store says the same
+	}
+}

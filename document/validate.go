@@ -119,9 +119,6 @@ func (c *Collection) Modify(ctx context.Context, changes any) error {
 			continue
 		}
 		if e.Key() == "index" {
-			if err := x.modifyIndex(ctx, e.Value(), dry); err != nil {
-				return err
-			}
 			continue
 		}
 		stored, err := x.settings.Load().modification(e)
@@ -135,10 +132,21 @@ func (c *Collection) Modify(ctx context.Context, changes any) error {
 		}
 		told.AppendValue(e.Key(), e.Value())
 	}
-	if !options && len(elements) > 0 {
+	var after *settings
+	if options || len(elements) == 0 {
+		if after, err = x.modified(rest.Build()); err != nil {
+			return err
+		}
+	}
+	if v, err := change.LookupErr("index"); err == nil { // behind what else may be refused: nothing is changed then
+		if err := x.modifyIndex(ctx, v, dry); err != nil {
+			return err
+		}
+	}
+	if after == nil {
 		return nil
 	}
-	return x.modifySettings(ctx, rest.Build(), told.Build())
+	return x.modifySettings(ctx, after, told.Build())
 }
 
 // modification checks a change of an option, and returns it as it is stored.
@@ -178,27 +186,32 @@ func (s *settings) modifiedBound(e bsoncore.Element, option string) (bsoncore.El
 	return b.Build().IndexErr(0)
 }
 
-// modifySettings replaces some of the options; told is how the log tells of it. The caller holds Store.schema.
-func (c *collection) modifySettings(ctx context.Context, change, told document) error {
-	before := c.settings.Load()
-	merged, err := mergeOptions(before.spec, change)
+// modified returns the options with some of them replaced.
+func (c *collection) modified(change document) (*settings, error) {
+	merged, err := mergeOptions(c.settings.Load().spec, change)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if merged, err = asCreated(merged); err != nil {
-		return err
+		return nil, err
 	}
 	after, err := parseSettings(merged)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if _, err := change.LookupErr("validator"); err == nil {
 		if err := after.checkValidator(); err != nil {
-			return err
+			return nil, err
 		}
 	}
+	return after, nil
+}
+
+// modifySettings replaces the options; told is how the log tells of it. The caller holds Store.schema.
+func (c *collection) modifySettings(ctx context.Context, after *settings, told document) error {
+	before := c.settings.Load()
 	c.settings.Store(after)
-	err = c.store.write(ctx, func(w *writer) error {
+	err := c.store.write(ctx, func(w *writer) error {
 		command := bsoncore.NewDocumentBuilder().AppendString("collMod", c.name.Load().String()).AppendDocument("options", told).Build()
 		return errors.Join(w.noteCommand(command, c.aboutModify(before.spec, nil)), w.putEntry(c))
 	})
