@@ -51,7 +51,7 @@ func Open(ctx context.Context, r Reader, c *Collection, p *plan.Plan, o *Options
 }
 
 func newRun(ctx context.Context, r Reader, c *Collection, p *plan.Plan, o *Options) *run {
-	x := &run{ctx: ctx, r: r, c: c, memory: DefaultMemory, view: c.Codec.NewView(), query: p.Query()}
+	x := &run{ctx: ctx, r: r, live: tracks(r), c: c, memory: DefaultMemory, view: c.Codec.NewView(), query: p.Query()}
 	if o != nil {
 		x.space, x.limit = o.Space, o.Steps
 		if o.Memory > 0 {
@@ -65,12 +65,13 @@ func (x *run) collation() *collation.Collation { return x.query.Collation }
 
 // Next moves to the next row; false: the end, or an error, which Err tells.
 func (c *Cursor) Next() bool {
-	c.row = row{}
-	if c.closed || c.x.err != nil || !c.root.next(&c.row) {
-		c.row = row{}
-		return false
+	for c.row = (row{}); !c.closed && c.x.err == nil && c.root.next(&c.row); {
+		if c.x.err == nil && c.x.complete(&c.row) {
+			return true
+		}
 	}
-	return c.x.err == nil
+	c.row = row{}
+	return false
 }
 
 // Key returns the key of the record, valid until the next move.
@@ -171,21 +172,27 @@ func (x *run) expand(dst, stored []byte) ([]byte, error) {
 	return out, nil
 }
 
-// document returns the document of a row, valid until the next call: that of the record, or one with the fields of an index. A row
-// of which the entry is not exact is read.
+// complete reads the record of a row that has an entry which is not exact. It reports whether there is one that matches: see read.
+func (x *run) complete(r *row) bool {
+	if r.doc != nil || r.stored != nil || r.inside || r.scan == nil {
+		return true
+	}
+	var ok bool
+	if x.buf, ok = x.read(x.buf[:0], r.key); !ok {
+		return false
+	}
+	r.stored = x.buf
+	return x.stands(r.stored)
+}
+
+// document returns the document of a row that is complete, valid until the next call: that of the record, or one with the fields of an
+// index.
 func (x *run) document(r *row) ([]byte, error) {
 	if r.doc != nil {
 		return r.doc, nil
 	}
 	if r.stored == nil && r.inside {
 		return r.scan.document(r.entry)
-	}
-	if r.stored == nil {
-		var ok bool
-		if x.buf, ok = x.read(x.buf[:0], r.key); !ok {
-			return nil, x.err
-		}
-		r.stored = x.buf
 	}
 	var err error
 	x.whole, err = x.expand(x.whole[:0], r.stored)

@@ -20,12 +20,12 @@ func (n *fetch) next(r *row) bool {
 		if r.stored == nil {
 			var ok bool
 			if n.record, ok = n.x.read(n.record[:0], r.key); !ok {
-				return false
+				continue
 			}
 			r.stored = n.record
 		}
 		n.st.Docs++
-		if n.s.Filter != nil && !n.x.matches(n.s.Filter, r.stored) {
+		if n.s.Filter != nil && !n.x.matches(n.s.Filter, r.stored) || !n.x.stands(r.stored) {
 			continue
 		}
 		if n.x.err != nil {

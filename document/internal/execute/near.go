@@ -61,7 +61,9 @@ func (n *near) collect() bool {
 	var r row
 	for in.next(&r) {
 		var ok bool
-		if n.record, ok = n.x.read(n.record[:0], r.key); !ok {
+		if n.record, ok = n.x.read(n.record[:0], r.key); !ok && n.x.err == nil {
+			continue
+		} else if !ok {
 			break
 		}
 		n.st.Docs++

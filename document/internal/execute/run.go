@@ -20,6 +20,7 @@ const stepsPerCheck = 256
 type run struct {
 	ctx    context.Context
 	r      Reader
+	live   bool // it is a transaction, which may write while it is read
 	c      *Collection
 	memory int64
 	space  *scratch.Space
@@ -95,9 +96,12 @@ func (x *run) test(f *query.Filter, doc path.Fields) bool {
 	return ok
 }
 
-// read reads a record.
+// read reads a record. It is not ok, without an error, where a transaction has deleted the record since it began to read.
 func (x *run) read(dst, key []byte) ([]byte, bool) {
 	out, err := x.r.GetTo(x.c.Records, dst, key)
+	if x.live && errors.Is(err, pando.ErrNotFound) {
+		return out, false
+	}
 	if errors.Is(err, pando.ErrNotFound) {
 		err = fmt.Errorf("%s: an index has an entry for a record that is not there: %w", x.c.Namespace, pando.ErrCorrupt)
 	}
@@ -105,6 +109,12 @@ func (x *run) read(dst, key []byte) ([]byte, bool) {
 		return out, x.fail(err)
 	}
 	return out, true
+}
+
+// stands reports whether a record that an entry led to matches the query still: a transaction may have changed it since it began to read.
+func (x *run) stands(stored []byte) bool {
+	f := x.query.Filter
+	return !x.live || f == nil || f.IsRandom() || x.matches(f, stored)
 }
 
 // keySet is a set of record keys in bounded memory.

@@ -75,6 +75,9 @@ func (n *sorter) fill() bool {
 // take adds a row.
 func (n *sorter) take(pattern *sortkey.Pattern, r *row) error {
 	var doc path.Fields
+	if !n.x.complete(r) {
+		return n.x.err
+	}
 	kind, body := byte(packedRecord), r.stored
 	if r.stored == nil {
 		made, err := n.x.document(r)

@@ -11,6 +11,7 @@ package query
 
 import (
 	"bytes"
+	"slices"
 	"sync"
 	"time"
 
@@ -90,6 +91,14 @@ func (m *lateMatcher) match(o object, position *int) (bool, error) {
 
 // Collation returns how strings are compared; nil is byte by byte.
 func (f *Filter) Collation() *collation.Collation { return f.collation }
+
+// IsRandom reports whether the filter matches at random, so that a second look may say something else.
+func (f *Filter) IsRandom() bool { return isRandom(f.Root) }
+
+func isRandom(n Node) bool {
+	_, random := n.(*Sample)
+	return random || slices.ContainsFunc(childrenOf(n), isRandom)
+}
 
 // Match reports whether the document matches. It decodes no more fields than the filter names. Errors come from $expr, and from
 // regular expressions that take too long.
