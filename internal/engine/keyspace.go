@@ -207,7 +207,8 @@ func (k *keyspaces) at(seq uint64) ([]*Keyspace, uint32) {
 }
 
 // begin chooses the number of the first keyspace that is created, where there was none yet: by chance, since the hash of a key is that of
-// its keyspace's number too. Who does not know the number cannot make keys that collide. It comes after recovery: the log may tell of numbers that were chosen before.
+// its keyspace's number too. Who does not know the number cannot make keys that collide. It comes after recovery: the log may tell of
+// numbers that were chosen before.
 func (k *keyspaces) begin() {
 	k.mu.Lock()
 	defer k.mu.Unlock()

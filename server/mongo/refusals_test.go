@@ -1,15 +1,11 @@
 package mongo
 
 import (
-	"runtime"
-	"strings"
 	"testing"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
-	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 
 	"github.com/pandodb/pando"
-	"github.com/pandodb/pando/server/wire"
 )
 
 // A cursor from outside of a transaction reads another moment than the transaction: who read from it there got what the transaction had
@@ -83,29 +79,5 @@ func TestAggregationsThatReadHaveNoWriteConcern(t *testing.T) {
 	reply := c.must("d", with(pipe("c", stage("$out", "o")), "writeConcern", cmd("w", 2, "wtimeout", 1)))
 	if _, err := reply.LookupErr("writeConcernError"); err != nil {
 		t.Errorf("of one that writes nothing is told: %s", reply)
-	}
-}
-
-// Of very many documents no list is made, in whatever part of the message they are: it would be many times as large as they are.
-func TestVeryManyStatementsTakeLittleMemory(t *testing.T) {
-	c := dial(t, newServer(t, nil))
-	docs := bsoncore.NewArrayBuilder()
-	for range 500_000 {
-		docs.AppendDocument([]byte{5, 0, 0, 0, 0})
-	}
-	body := bsoncore.NewDocumentBuilder().AppendString("insert", "c").AppendArray("documents", docs.Build()).AppendString("$db", "d").Build()
-	msg := wire.AppendMsg(nil, 1, 0, 0, body)
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	if _, err := c.conn.Write(msg); err != nil {
-		t.Fatal(err)
-	}
-	reply := c.receive()
-	runtime.ReadMemStats(&after)
-	if codeIn(reply) != 16 || !strings.Contains(textIn(reply, "errmsg"), "Got 500000 operations") {
-		t.Errorf("%s", reply)
-	}
-	if took := after.TotalAlloc - before.TotalAlloc; took > 4*uint64(len(msg)) {
-		t.Errorf("a message of %d bytes took %d", len(msg), took)
 	}
 }
