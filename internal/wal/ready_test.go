@@ -24,17 +24,17 @@ func TestSegmentsBehindOneThatIsGivenUp(t *testing.T) {
 			t.Fatalf("the third segment finds no space: %v", err)
 		}
 		faults.Set(faultfs.Rule{Ops: faultfs.Ops(faultfs.OpWriteAt), Err: vfs.ErrNoSpace, Name: baseName(2)})
-		if err := h.append(t, l, 4000); !errors.Is(err, vfs.ErrNoSpace) {
-			t.Fatalf("the segment that was ready finds no space: %v", err)
+		if err := h.append(t, l, 4000); !errors.Is(err, vfs.ErrNoSpace) || l.Err() != nil {
+			t.Fatalf("the segment that was ready finds no space: %v, %v", err, l.Err())
 		}
 		faults.Set()
 		for range 3 {
 			must(t, h.append(t, l, 4000))
 		}
 		must(t, l.Sync())
-		image := disk.CrashImage(memfs.Policy{})
+		cut, killed := disk.CrashImage(memfs.Policy{}), disk.KillImage()
 		must(t, l.Close())
-		for _, disk := range []*memfs.FS{disk, image} {
+		for _, disk := range []*memfs.FS{disk, cut, killed} {
 			l, _ := recoverAll(t, options(disk, plain), Position{Segment: 1}, &h, 0, len(h.seqs))
 			must(t, l.Close())
 		}

@@ -195,15 +195,9 @@ const allFields = 1<<32 - 1
 func (t *groupTable) spillInputs(id value, doc document) error {
 	b, start := begin(t.startRow(id, allFields))
 	for i, a := range t.s.fields {
-		v, err := t.x.eval(&a.input, doc)
+		key, v, err := t.input(a, doc)
 		if err != nil {
 			return err
-		}
-		key := []byte(nil)
-		if a.keys != nil {
-			if key, err = a.key(nil, doc); err != nil {
-				return err
-			}
 		}
 		if b = appendInput(b, 2*i, key, v); len(b) > longestRow {
 			t.row = b
@@ -212,6 +206,14 @@ func (t *groupTable) spillInputs(id value, doc document) error {
 	}
 	t.row = end(b, start)
 	return t.sorter.Add(t.key, t.row)
+}
+
+// input returns what an accumulator takes of a document, and where that stands in its order, if it has one.
+func (t *groupTable) input(a *accumulation, doc document) (key []byte, v value, err error) {
+	if v, err = t.x.eval(&a.input, doc); err == nil && a.keys != nil {
+		key, err = a.key(nil, doc)
+	}
+	return key, v, err
 }
 
 // longestRow is how long the inputs of all accumulators may be together; longer ones are rows of their own.
@@ -229,15 +231,9 @@ func appendInput(b []byte, i int, key []byte, v value) []byte {
 // spillEach is spillInputs with a row for each accumulator.
 func (t *groupTable) spillEach(id value, doc document) error {
 	for i, a := range t.s.fields {
-		v, err := t.x.eval(&a.input, doc)
+		key, v, err := t.input(a, doc)
 		if err != nil {
 			return err
-		}
-		key := []byte(nil)
-		if a.keys != nil {
-			if key, err = a.key(nil, doc); err != nil {
-				return err
-			}
 		}
 		if err := t.spillRow(id, i, key, v); err != nil {
 			return err
