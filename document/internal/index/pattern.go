@@ -180,24 +180,30 @@ func (p *parser) wildcardPattern() error {
 
 // takesIn reports whether values on a path may be among those of the wildcard component.
 func (w *wildcard) takesIn(parts []string) bool {
+	in, decided := w.decides(parts)
+	return in || !decided
+}
+
+// decides reports whether all that lies on a path is taken in, or all of it left out; !decided: that differs below the path.
+func (w *wildcard) decides(parts []string) (in, decided bool) {
 	if parts[0] == "_id" && !w.id {
-		return false
+		return false, true
 	}
 	if w.fields == nil {
-		return true
+		return true, true
 	}
 	b := w.fields.root
 	for _, name := range parts {
 		next := b.children[name]
 		if next == nil {
-			return !w.fields.include
+			return !w.fields.include, true
 		}
 		if next.children == nil {
-			return w.fields.include
+			return w.fields.include, true
 		}
 		b = next
 	}
-	return true
+	return false, false
 }
 
 // check looks at the options together.

@@ -35,23 +35,14 @@ type pair struct {
 // Holds reports whether an index with a wildcard component has an entry of that for each value at a path: it is neither left out, nor are
 // only parts of what is there taken in.
 func (d *Definition) Holds(path string) bool {
-	w := d.wildcard
-	parts := strings.Split(path, ".")
-	if w == nil || parts[0] == "_id" && !w.id {
+	if d.wildcard == nil {
 		return false
 	}
-	if w.fields == nil {
-		return true
+	in, decided := d.wildcard.decides(strings.Split(path, "."))
+	if !decided {
+		return !d.wildcard.fields.include // where fields are named, what is there itself is not among them
 	}
-	b := w.fields.root
-	for _, name := range parts {
-		next := b.children[name]
-		if next == nil || next.children == nil {
-			return (next == nil) != w.fields.include
-		}
-		b = next
-	}
-	return !w.fields.include
+	return in
 }
 
 // appendWildcard makes the keys of an index with a wildcard component.
