@@ -118,26 +118,3 @@ func TestExpiryIsPausedAndHurried(t *testing.T) {
 		wantIDs(t, "with a second to go", c)
 	})
 }
-
-// TestAPartialIndexExpiresWhatItHolds: documents that are not in a TTL index stay, however old they are.
-func TestAPartialIndexExpiresWhatItHolds(t *testing.T) {
-	s := open(t, memfs.New())
-	c := collection(t, s, "c", nil)
-	seconds := int32(60)
-	_, err := c.CreateIndex(ctx, document.Index{
-		Keys: document.JSON(`{"at": 1}`), ExpireAfterSeconds: &seconds,
-		Partial: document.JSON(`{"state": "DONE"}`), Collation: document.JSON(`{"locale": "en", "strength": 2}`),
-	})
-	must(t, err)
-	_, err = c.InsertMany(ctx, []any{
-		bson.D{{Key: "_id", Value: "done"}, {Key: "at", Value: time.Now().Add(-time.Hour)}, {Key: "state", Value: "done"}},
-		bson.D{{Key: "_id", Value: "fresh"}, {Key: "at", Value: time.Now()}, {Key: "state", Value: "done"}},
-		bson.D{{Key: "_id", Value: "open"}, {Key: "at", Value: time.Now().Add(-time.Hour)}, {Key: "state", Value: "open"}},
-		bson.D{{Key: "_id", Value: "without"}, {Key: "at", Value: time.Now().Add(-time.Hour)}},
-	}, nil)
-	must(t, err)
-	if n, err := s.DeleteExpired(ctx); n != 1 || err != nil {
-		t.Errorf("%d documents expired, %v; want 1", n, err)
-	}
-	wantIDs(t, "afterwards", c, "fresh", "open", "without")
-}
