@@ -23,6 +23,7 @@ type CompactOptions struct {
 // Compact rewrites everything as small as it gets: full leaves, no garbage. It needs as much free space as the live data
 // takes at most; readers and writers go on meanwhile. It does so in rounds, each of which is a checkpoint: when ctx ends it, or it fails,
 // nothing is lost, and those parts stay small that it has come to. Close ends it with ErrClosed, behind the round that it is in.
+// When it returns, the files are gone that no iterator, snapshot or transaction reads from any more.
 func (db *DB) Compact(ctx context.Context, o CompactOptions) error {
 	var codec *segment.Codec
 	if err := o.Compression.check(); err != nil {

@@ -85,6 +85,7 @@ func (e *Engine) Compact(ctx context.Context, codec *segment.Codec, progress fun
 			return err
 		}
 	}
+	e.epoch.Drain() // what nobody reads any more is gone when we return, though some read went on just now
 	if progress != nil {
 		progress(c.total, c.total)
 	}

@@ -105,6 +105,25 @@ func (d *Domain) Collect() (ran int) {
 	return d.collect()
 }
 
+// Drain waits until every reader that is inside now has left, and runs what was retired before the call. It must not be called inside of a
+// section or from a retired function. Sections are short, so it waits by yielding.
+func (d *Domain) Drain() {
+	d.collecting.Lock()
+	defer d.collecting.Unlock()
+	for last := d.phase.Load(); d.waits(last); {
+		if d.collect() == 0 {
+			runtime.Gosched()
+		}
+	}
+}
+
+// waits reports whether a function waits for the phases up to the given one.
+func (d *Domain) waits(phase uint64) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return len(d.retired) > 0 && d.retired[0].phase <= phase
+}
+
 // collect is Collect with d.collecting held.
 func (d *Domain) collect() (ran int) {
 	phase := d.phase.Load() // flipped only by us

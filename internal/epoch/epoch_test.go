@@ -151,3 +151,34 @@ func BenchmarkEnterExitParallel(b *testing.B) {
 		}
 	})
 }
+
+func TestDrainWaitsForReadersInsideAndForNoneLater(t *testing.T) {
+	d := New()
+	early := d.Enter()
+	ran := make(chan bool, 1)
+	d.Retire(func() { ran <- true })
+	drained := make(chan bool)
+	go func() {
+		d.Drain()
+		drained <- true
+	}()
+	for range 100 {
+		runtime.Gosched()
+		select {
+		case <-drained:
+			t.Fatal("drained while a reader was inside")
+		default:
+		}
+	}
+	for d.phase.Load() == 1 { // Drain has flipped it: a reader that comes now is not waited for
+		runtime.Gosched()
+	}
+	late := d.Enter()
+	early.Exit()
+	<-drained
+	if len(ran) != 1 {
+		t.Fatal("drained before what was retired ran")
+	}
+	late.Exit()
+	d.Drain() // with nothing to wait for
+}
