@@ -66,6 +66,13 @@ func TestAllocations(t *testing.T) {
 			}
 			it.Close()
 		})
+		measure(t, where+": a short walk to a value apart", 1, func() {
+			it := db.Iter(nil)
+			if !it.SeekGE(apart) || len(it.Value()) != 5000 {
+				t.Fatal(it.Err())
+			}
+			it.Close()
+		})
 		s := db.Snapshot()
 		measure(t, where+": GetTo of a snapshot", 0, func() {
 			if _, err := s.GetTo(dst, next()); err != nil {

@@ -122,7 +122,7 @@ func (i *Iterator) SeekLT(key []byte) bool {
 // Valid reports whether the iterator stands on a pair.
 func (i *Iterator) Valid() bool { return i.it != nil && i.it.Valid() }
 
-// Key returns the key of the pair, valid until the next move; nil where there is none. Where it is gone, since what the iterator reads was
+// Key returns the key of the pair, valid until the next move or Close; nil where there is none. Where it is gone, since what the iterator reads was
 // closed meanwhile, Err tells.
 func (i *Iterator) Key() []byte {
 	if i.it == nil {
@@ -131,7 +131,7 @@ func (i *Iterator) Key() []byte {
 	return i.it.Key()
 }
 
-// Value returns the value of the pair, valid until the next move. A value that lies apart is read now: nil, and Err, tell
+// Value returns the value of the pair, valid until the next move or Close. A value that lies apart is read now: nil, and Err, tell
 // that it cannot be, or that what the iterator reads was closed meanwhile.
 func (i *Iterator) Value() []byte {
 	if i.it == nil {

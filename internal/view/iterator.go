@@ -120,6 +120,7 @@ func (v *View) NewIterator(o *IteratorOptions) *Iterator {
 	it.o, it.view, it.now, it.stop, it.memory, it.batch = *o, v, o.Now, o.Stop, memory, &memory.batch
 	it.sources = openSources(memory, o.Overlay, v.Tables, o.Keyspace, o.Seq)
 	it.hole.start, it.hole.overlay = memory.hole, memory.overlay
+	it.value, memory.value = memory.value, nil
 	it.merged = len(it.sources) > 0
 	for i := range it.sources {
 		it.ranged = it.ranged || len(it.sources[i].ranges) > 0
@@ -495,6 +496,9 @@ func (it *Iterator) Close() error {
 	it.enterSettled()
 	err, memory, env := it.err, it.memory, it.view.env
 	memory.settled, memory.hole = it.settled.close(), it.hole.start
+	if cap(it.value) <= keptValue {
+		memory.value = it.value[:0]
+	}
 	*it = Iterator{}
 	env.giveBack(memory)
 	return err

@@ -56,7 +56,11 @@ type cursors struct {
 	settled layout.Cursor // closed, to be recycled; nil: there is none
 	hole    []byte        // of the iterator
 	overlay int           // sources that are of an overlay, which are the first
+	value   []byte        // of the iterator
 }
+
+// keptValue is how much memory for values that lie apart an iterator leaves to the next one.
+const keptValue = 64 << 10
 
 // next returns a cursor.
 func (c *cursors) next() *memtable.Cursor {
