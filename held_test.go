@@ -4,6 +4,10 @@ import (
 	"context"
 	"fmt"
 	"testing"
+	"testing/synctest"
+
+	"github.com/pandodb/pando/vfs/faultfs"
+	"github.com/pandodb/pando/vfs/memfs"
 )
 
 // Snapshots that are held while everything is overwritten many times go on showing their moment, long after the memtables of
@@ -84,5 +88,31 @@ func TestHeldSnapshotsOutliveTheirMemtables(t *testing.T) {
 	}
 	if r, err := db.Check(context.Background()); err != nil || r.Err() != nil {
 		t.Errorf("%v, %v", err, r.Err())
+	}
+}
+
+// Close writes nothing for snapshots that are still open: nobody reads them any more.
+func TestCloseWritesNothingForOpenSnapshots(t *testing.T) {
+	made := map[bool]int{}
+	for _, held := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			ffs := faultfs.New(memfs.New())
+			db, err := Open("db", &Options{FS: ffs, MemoryBytes: 1 << 20})
+			must(t, err)
+			must(t, db.Put([]byte("key"), make([]byte, 900)))
+			if held {
+				snap := db.Snapshot()
+				defer snap.Close()
+			}
+			must(t, db.Checkpoint(t.Context())) // what the snapshot has in memory has settled
+			synctest.Wait()
+			must(t, db.Put([]byte("key"), nil))
+			before := ffs.Count(faultfs.OpCreate)
+			must(t, db.Close())
+			made[held] = ffs.Count(faultfs.OpCreate) - before
+		})
+	}
+	if made[true] != made[false] {
+		t.Errorf("%d files are made with an open snapshot, %d without", made[true], made[false])
 	}
 }

@@ -104,13 +104,13 @@ func (e *Engine) settleLocked(ctx context.Context, w work) error {
 	if err := e.failure.Load(); err != nil {
 		return *err
 	}
-	if err := e.moveHeld(ctx); err != nil {
-		return err
-	}
 	v := e.current.Load()
 	group := v.Tables[1:]
 	if len(group) == 0 && w.frozen {
 		return nil
+	}
+	if err := e.moveHeld(ctx); err != nil {
+		return err
 	}
 	if w.compaction != nil {
 		group = nil

@@ -80,11 +80,20 @@ func (e *Engine) storeTwice() error {
 	if !e.unlogged || !e.root.Alone() {
 		return nil
 	}
-	if err := e.root.Store(e.root.Current()); err != nil {
-		return e.fail(err)
+	if err := e.storeRoot(e.root.Current()); err != nil {
+		return err
 	}
 	e.unlogged = false
 	return nil
+}
+
+// storeRoot stores a slot that changes nothing of what has settled: a full disk leaves the one in force as it is.
+func (e *Engine) storeRoot(slot root.Slot) error {
+	err := e.root.Store(slot)
+	if err == nil || isDiskFull(err) && e.root.Certain() {
+		return err
+	}
+	return e.fail(err)
 }
 
 // giveLogBack leaves the log as small as it gets: everything has settled, unless somebody has committed in the meantime.
@@ -133,11 +142,8 @@ func (e *Engine) renewLog() error {
 	}
 	e.visible.Store(e.lastSeq) // whatever becomes of the root: the next checkpoint settles it
 	slot.Log, slot.Seq, slot.Clock = root.Position(e.log.Position()), e.lastSeq, e.clock.high.Load()
-	if err := e.root.Store(slot); err != nil {
-		if isDiskFull(err) && e.root.Certain() {
-			return err
-		}
-		return e.fail(err)
+	if err := e.storeRoot(slot); err != nil {
+		return err
 	}
 	e.settledSeq.Store(e.lastSeq)
 	return e.log.Recycle(e.log.Position())

@@ -110,7 +110,7 @@ func (e *Engine) moveHeld(ctx context.Context) error {
 	}
 	e.heldMu.Unlock()
 	for _, h := range list {
-		if h.stays {
+		if h.stays || h.stop.Err() != nil { // of one that Close has stopped nobody reads any more
 			continue
 		}
 		err := h.move(ctx)

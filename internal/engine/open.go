@@ -371,7 +371,7 @@ func (e *Engine) loadCatalogue(slot root.Slot) (roots view.Roots, err error) {
 	if e.keyspaces.id(DefaultID) == nil {
 		e.keyspaces.restore(Spec{ID: DefaultID, Name: DefaultName}, 0)
 	}
-	return roots, nil
+	return roots.Clone(), nil // for the sake of the row that it makes
 }
 
 // loadDictionary reads a compression dictionary.
