@@ -103,7 +103,7 @@ func readPacked(s *segment.Store, dst []byte, r Ref) ([]byte, error) {
 	if err := checkChunk(r, h, raw); err != nil {
 		return dst, err
 	}
-	if h.Codec != segment.None && len(raw) <= cap(spare) {
+	if len(raw) <= cap(spare) && &raw[0] == &spare[:1][0] { // it has at least the length of a key
 		return grown[:len(dst)+int(r.Length)], nil
 	}
 	return append(grown, raw[:r.Length]...), nil

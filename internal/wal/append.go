@@ -267,12 +267,12 @@ func (l *Log) split(whole *frame, payload []byte, segments []*segment) []piece {
 	return pieces
 }
 
-// giveUp undoes a record of which only some frames were written. The one in the active segment must not be believed, nor may
-// those in the new segments: they get a new salt before anything else goes into them. Segments that are ready behind these go too, as
-// their headers name them. Where the first cannot be taken back, the others stay, for recovery to find. prepareMu is held.
+// giveUp undoes a record of which only some frames were written. The first must not be believed, wherever it is: recovery may find it in a
+// new segment when those behind it have gone already. They get a new salt before anything else goes into them. Segments that are ready behind
+// these go too, as their headers name them. Where the first cannot be taken back, the others stay, for recovery to find. prepareMu is held.
 func (l *Log) giveUp(written []piece, segments []*segment) error {
-	if len(written) > 0 && written[0].segment == l.active && l.Err() == nil {
-		if err := l.invalidate(l.active, written[0].offset); err != nil {
+	if len(written) > 0 && l.Err() == nil {
+		if err := l.invalidate(written[0].segment, written[0].offset); err != nil {
 			return errors.Join(err, release(segments))
 		}
 	}

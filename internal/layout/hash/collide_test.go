@@ -186,3 +186,18 @@ func TestRandomKeysOfOneHash(t *testing.T) {
 		}
 	}
 }
+
+// TestLastKeysOfOneHashGo: a delta of one change takes away all that there is in a page, so it may be much smaller than the page though the
+// keyspace is empty then. What has just been written is not read for that, nor told to be damaged.
+func TestLastKeysOfOneHashGo(t *testing.T) {
+	w := layouttest.NewWorld(t, config(), 1, 1<<20, 0)
+	w.Env.Damaged = func(err error) { t.Errorf("damaged: %v", err) }
+	w.Env.Dropped = func(err error) { t.Errorf("dropped: %v", err) }
+	var keys []string
+	for i := range 20 {
+		keys = append(keys, string(keyOfOneHash(t, i)))
+	}
+	w.Apply(nil, put("old", keys...), layout.ApplyOptions{})
+	w.Apply(nil, remove(keys...), layout.ApplyOptions{})
+	holds(t, w)
+}

@@ -30,7 +30,9 @@ func (m *imager) append(dst []byte, depth int, page uint64, list []entry) image 
 	for i := range list {
 		at := &list[i].at
 		longest, farthest = max(longest, at.Length), max(farthest, at.Offset)
-		m.number(at.Segment)
+		if len(m.segments) <= maxSegments { // of more, one too many says enough
+			m.number(at.Segment)
+		}
 	}
 	w := widths{length: bits.Len32(longest), segment: bits.Len(uint(len(m.segments))), offset: max(bits.Len32(farthest), 1)}
 	w = w.grow(depth)

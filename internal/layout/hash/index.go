@@ -235,17 +235,19 @@ func (p image) checkHead(depth int, number uint64) error {
 	if len(p) < imageHead || p.depth() != depth || p.page() != number {
 		return fmt.Errorf("no index page %d of depth %d in %d bytes", number, depth, len(p))
 	}
-	n, m, size := uint64(p.len()), uint64(p.segments()), uint64(8)
-	if m == 0 {
-		m = n
-	}
+	// Both numbers may be more than an int has where that has 32 bits.
+	n, segments, size := uint64(binary.LittleEndian.Uint32(p)), uint64(binary.LittleEndian.Uint32(p[4:])), uint64(8)
 	if w := p.widths(); !p.packed() {
 		size += 4
-	} else if !w.fit(depth) || p.segments() == 0 {
+	} else if !w.fit(depth) || segments == 0 {
 		return fmt.Errorf("index page of depth %d with parts of %+v bits", depth, w)
 	}
-	if p.segments() > maxSegments || uint64(len(p)) != imageHead+4*m+size*n {
-		return fmt.Errorf("index page of %d bytes with %d entries, %d segments", len(p), n, p.segments())
+	names := segments
+	if segments == 0 {
+		names = n
+	}
+	if segments > maxSegments || uint64(len(p)) != imageHead+4*names+size*n {
+		return fmt.Errorf("index page of %d bytes with %d entries, %d segments", len(p), n, segments)
 	}
 	return nil
 }

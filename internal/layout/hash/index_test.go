@@ -1,6 +1,7 @@
 package hash
 
 import (
+	"encoding/binary"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -150,10 +151,10 @@ func TestImages(t *testing.T) {
 func TestPackedImages(t *testing.T) {
 	const depth, number = 11, 1234
 	rng := rand.New(rand.NewPCG(5, 1))
-	random := func(segments, offset, length int) entry {
+	random := func(segments, offset, length int64) entry {
 		return entry{
 			hash:  (number<<(64-depth) | rng.Uint64()>>depth) & keptBits,
-			at:    segment.Piece{Segment: uint32(1 + rng.IntN(segments)), Offset: uint32(rng.IntN(offset)), Length: uint32(rng.IntN(length))},
+			at:    segment.Piece{Segment: uint32(1 + rng.Int64N(segments)), Offset: uint32(rng.Int64N(offset)), Length: uint32(rng.Int64N(length))},
 			apart: rng.IntN(4) == 0,
 		}
 	}
@@ -167,7 +168,7 @@ func TestPackedImages(t *testing.T) {
 	if want := imageHead + 4*8 + 8*len(list); len(p) != want || !p.packed() {
 		t.Fatalf("%d bytes for %d entries, want %d", len(p), len(list), want)
 	}
-	for name, limits := range map[string][3]int{
+	for name, limits := range map[string][3]int64{
 		"alike": {8, 1 << 24, 200}, "new segments": {9, 1 << 24, 200}, "many segments": {900, 1 << 24, 200}, "far away": {8, 1 << 31, 200}, "long": {8, 1 << 24, 1 << 17},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -301,5 +302,26 @@ func TestMerge(t *testing.T) {
 		if want := mergePlainly(list, ops); !slices.Equal(spare, want) || !slices.Equal(list, was) {
 			t.Fatalf("%+v with %+v: %+v, want %+v", list, ops, spare, want)
 		}
+	}
+}
+
+// TestImageOfImpossibleNumbers: numbers of entries and segments that add up to the length of the page only where an int wraps around.
+func TestImageOfImpossibleNumbers(t *testing.T) {
+	for _, c := range []struct{ entries, segments uint32 }{{1, 1<<32 - 2}, {1 << 31, 1}, {1<<32 - 1, 0}, {3, 1<<32 - 8}} {
+		p := make(image, imageHead+4)
+		binary.LittleEndian.PutUint32(p, c.entries)
+		binary.LittleEndian.PutUint32(p[4:], c.segments)
+		if err := p.checkHead(0, 0); err == nil {
+			t.Errorf("%d entries in %d segments are believed to fit into %d bytes", c.entries, c.segments, len(p))
+		}
+	}
+}
+
+// TestManySegmentsAreNotCounted: more segments than a page can number are not looked for among each other.
+func TestManySegmentsAreNotCounted(t *testing.T) {
+	var m imager
+	m.append(nil, 3, 5, spaced(5*maxSegments, 5*maxSegments))
+	if n := len(m.segments); n > maxSegments+1 {
+		t.Errorf("%d segments are numbered, a page has %d at most", n, maxSegments)
 	}
 }

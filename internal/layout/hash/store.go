@@ -50,7 +50,7 @@ func (p *pageWriter) store() error {
 	p.image = p.image[:0]
 	size := deltaHead + deltaEntry*len(p.ops) + segment.HeaderSize
 	fits := len(p.t.deltas) < a.o.MaxDeltas && 2*(p.t.deltaBytes()+size) <= int(p.t.base.Length)
-	if fits && !p.whole && !a.victimPage(&p.t) {
+	if fits && !p.whole && p.count > 0 && !a.victimPage(&p.t) {
 		return p.addDelta(p.ops)
 	}
 	a.w.Free(p.t.base)

@@ -74,11 +74,12 @@ func (w *windows) read(i int) error {
 		from = w.ends[i-1]
 	}
 	list := w.list[from:w.ends[i]]
-	size := 0
+	size := int64(0)
 	for j := range list {
-		size += int(list[j].at.Length)
+		size += int64(list[j].at.Length)
 	}
-	w.arena = slices.Grow(w.arena[:0], size)[:0]
+	// A window of more than most have gets its room as its records are found, which is not before they are there.
+	w.arena = slices.Grow(w.arena[:0], int(min(size, windowBytes+1<<lengthBits)))
 	w.items = w.items[:0]
 	for j := range list {
 		w.r.env.Store.PrefetchPiece(list[j].at)

@@ -3,31 +3,41 @@ package hash
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
 
+	"github.com/pandodb/pando/internal/corrupt"
 	"github.com/pandodb/pando/internal/layout"
 	"github.com/pandodb/pando/internal/layout/layouttest"
 	"github.com/pandodb/pando/internal/record"
+	"github.com/pandodb/pando/internal/segment"
 )
 
-// Keys whose 64-bit hashes are all equal can be written down without any search, since XXH3 multiplies by zero when eight bytes of the key
-// are those of its secret. A walk meets all of them, forward and back, though they do not fit into a page.
-func TestWalkOverManyKeysOfOneHash(t *testing.T) {
+// keyOfOneHash returns key i of those whose 64-bit hashes are all equal. They can be written down without any search, since XXH3 multiplies by
+// zero when eight bytes of the key are those of its secret.
+func keyOfOneHash(t *testing.T, i int) []byte {
+	t.Helper()
 	const secret = 0xbe4ba423396cfeb8
 	key := func(i int) []byte {
 		b := binary.LittleEndian.AppendUint64(nil, secret+layouttest.Keyspace)
 		b = binary.LittleEndian.AppendUint64(b, uint64(i))
 		return append(b, "sixteen bytes___"...)
 	}
-	if record.Hash(layouttest.Keyspace, key(1)) != record.Hash(layouttest.Keyspace, key(2)) {
+	if record.Hash(layouttest.Keyspace, key(i)) != record.Hash(layouttest.Keyspace, key(i+1)) {
 		t.Fatal("these hashes differ")
 	}
+	return key(i)
+}
+
+// A walk meets all keys of one hash, forward and back, though they do not fit into a page.
+func TestWalkOverManyKeysOfOneHash(t *testing.T) {
 	w := layouttest.NewWorld(t, config(), 1, 8<<20, 0)
 	var changes []layout.Change
 	for i := range 20 {
-		changes = append(changes, layout.Change{Key: key(i), Record: layouttest.Inline(string(bytes.Repeat([]byte{byte(i)}, 60<<10)))})
+		value := bytes.Repeat([]byte{byte(i)}, 60<<10)
+		changes = append(changes, layout.Change{Key: keyOfOneHash(t, i), Record: layouttest.Inline(string(value))})
 	}
 	w.Apply(nil, changes, layout.ApplyOptions{})
 	c := w.Root.NewCursor()
@@ -59,4 +69,27 @@ func TestKeptChunkIsBounded(t *testing.T) {
 			t.Errorf("%d bytes are kept for the next Apply, at most %d should be", n, most)
 		}
 	}
+}
+
+// A walk makes room for records that it has found, not for what an index page says of records which are nowhere.
+func TestWalkMakesNoRoomForWhatIsNotThere(t *testing.T) {
+	w := layouttest.NewWorld(t, config(), 1, 0, 0)
+	w.Apply(nil, put("old", "key"), layout.ApplyOptions{})
+	forgePage(t, w, 0, func(depth int, list []entry) []byte {
+		for i := range uint32(4000) {
+			list = append(list, entry{hash: list[0].hash, at: segment.Piece{Segment: 1000 + i, Offset: 64, Length: 1<<lengthBits - 1}})
+		}
+		return new(imager).append(nil, depth, 0, list)
+	})
+	walk := windows{r: w.Root.(*root)}
+	if err := walk.open(0); err != nil {
+		t.Fatal(err)
+	}
+	if err := walk.read(0); !errors.Is(err, corrupt.Err) {
+		t.Errorf("records of segments that are not there: %v", err)
+	}
+	if n := cap(walk.arena); n > 1<<20 {
+		t.Errorf("room for %d bytes", n)
+	}
+	drop(t, w)
 }
