@@ -81,7 +81,7 @@ func registered(t *testing.T, x *collection) []*secondary {
 	if err != nil {
 		t.Fatal(err)
 	}
-	list, err := x.register(t.Context(), []*index.Definition{def})
+	list, _, err := x.register(t.Context(), []*index.Definition{def})
 	if err != nil {
 		t.Fatal(err)
 	}
