@@ -173,6 +173,11 @@ func (tx *Tx) createIndexes(x *collection, defs []*index.Definition) ([]string, 
 		}
 	}
 	x.indexes.Store(&list)
+	for i, t := range tx.w.touched { // earlier writes left nothing that would have entries
+		if t.c == x {
+			tx.w.touched[i].indexes = &list
+		}
+	}
 	return namesOf(defs), nil
 }
 
