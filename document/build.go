@@ -20,12 +20,13 @@ import (
 
 // build is an index on its way.
 type build struct {
-	ctx  context.Context
-	stop context.CancelFunc
+	ctx   context.Context
+	stop  context.CancelFunc
+	ended chan struct{} // closed when the index is complete, or gone
 }
 
 func newBuild() *build {
-	b := new(build)
+	b := &build{ended: make(chan struct{})}
 	b.ctx, b.stop = context.WithCancel(context.Background())
 	return b
 }
@@ -39,6 +40,20 @@ func (b *build) abort() {
 
 // aborted reports whether a build was ended; of an index that nobody builds there is none.
 func (b *build) aborted() bool { return b != nil && b.ctx.Err() != nil }
+
+// wait waits until a build has ended, well or not.
+func (b *build) wait(ctx context.Context, s *Store) error {
+	select {
+	case <-b.ended:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-s.work.Done():
+		return errBuildClosed()
+	}
+}
+
+func errBuildClosed() error { return fmt.Errorf("build of an index: %w", ErrClosed) }
 
 // cancelBuilds ends all builds of a collection that is about to be dropped.
 func (c *collection) cancelBuilds() {
@@ -104,7 +119,7 @@ func building(ctx context.Context, s *Store, list []*secondary) error {
 		}
 	}
 	if s.work.Err() != nil {
-		return fmt.Errorf("build of an index: %w", ErrClosed)
+		return errBuildClosed()
 	}
 	return ctx.Err()
 }

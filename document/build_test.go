@@ -29,7 +29,7 @@ func TestBuildsGoOnBehindNewRecords(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	list := registered(t, x)
+	list := registered(t, x, false)
 	tx, err := s.db.Begin(true)
 	if err != nil {
 		t.Fatal(err)
@@ -60,7 +60,7 @@ func TestBuildsDoNotBringBackADroppedCollection(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	list := registered(t, x)
+	list := registered(t, x, false)
 	entry := nameKey(DefaultDatabase, "c")
 	x.dropped.Store(true)
 	if err := s.meta.Delete(entry); err != nil {
@@ -75,13 +75,14 @@ func TestBuildsDoNotBringBackADroppedCollection(t *testing.T) {
 }
 
 // registered puts an index of a into the list of those of a collection, which nobody builds.
-func registered(t *testing.T, x *collection) []*secondary {
+func registered(t *testing.T, x *collection, unique bool) []*secondary {
 	t.Helper()
-	def, err := index.Parse(bsoncore.NewDocumentBuilder().AppendDocument("key", bsoncore.NewDocumentBuilder().AppendInt32("a", 1).Build()).Build(), nil)
+	spec := bsoncore.NewDocumentBuilder().AppendDocument("key", bsoncore.NewDocumentBuilder().AppendInt32("a", 1).Build())
+	def, err := index.Parse(spec.AppendBoolean("unique", unique).Build(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	list, err := x.register(t.Context(), []*index.Definition{def})
+	list, _, err := x.register(t.Context(), []*index.Definition{def})
 	if err != nil {
 		t.Fatal(err)
 	}

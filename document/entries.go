@@ -29,6 +29,11 @@ func (w *writer) enter(c *collection, key []byte, old, doc document) error {
 		if err := m.entries(c, x, old, doc); err != nil {
 			return err
 		}
+		if x.def.Unique && !x.ready {
+			if err := w.leaveOthers(x, m, key); err != nil {
+				return err
+			}
+		}
 		if x.def.Distinct() {
 			if err := w.checkUnique(c, x, m, key, doc); err != nil {
 				return err
@@ -92,6 +97,29 @@ func (m *move) each(remove func(i int) error, add func(j int, replaces bool) err
 			j++
 		}
 	}
+	return nil
+}
+
+// leaveOthers makes a change leave the entries of other records alone: while a unique index is being built, a document may not have its
+// entries yet, and another one may have the same. If that is still so when the build comes to the document, it fails.
+func (w *writer) leaveOthers(x *secondary, m *move, record []byte) error {
+	kept := 0
+	for i, key := range m.old.Keys {
+		free, err := w.isFree(x, key, record)
+		if err != nil {
+			return err
+		}
+		j, stays := slices.BinarySearchFunc(m.new.Keys, key, bytes.Compare)
+		if !free && !stays {
+			continue
+		}
+		m.old.Keys[kept], m.old.Exact[kept] = key, m.old.Exact[i]
+		if !free {
+			m.old.Exact[kept] = m.new.Exact[j]
+		}
+		kept++
+	}
+	m.old.Keys, m.old.Exact = m.old.Keys[:kept], m.old.Exact[:kept]
 	return nil
 }
 

@@ -118,14 +118,31 @@ func (c *Collection) CreateIndexes(ctx context.Context, specs []bson.Raw, progre
 	if c.tx != nil {
 		return c.tx.createIndexes(x, defs)
 	}
-	fresh, err := x.register(ctx, defs)
-	if err != nil {
-		return nil, err
+	for {
+		fresh, other, err := x.register(ctx, defs)
+		if err != nil {
+			return nil, err
+		}
+		if other == nil {
+			return namesOf(defs), x.buildRegistered(ctx, fresh, progress)
+		}
+		if err := other.wait(ctx, c.store); err != nil {
+			return nil, err
+		}
 	}
-	if err := x.buildAll(ctx, fresh, progress); err != nil {
-		return nil, errors.Join(err, x.unregister(fresh))
+}
+
+// buildRegistered is buildAll, which leaves nothing when it fails.
+func (c *collection) buildRegistered(ctx context.Context, fresh []*secondary, progress func(done, total int64)) error {
+	defer func() {
+		for _, x := range fresh {
+			close(x.build.ended)
+		}
+	}()
+	if err := c.buildAll(ctx, fresh, progress); err != nil {
+		return errors.Join(err, c.unregister(fresh))
 	}
-	return namesOf(defs), nil
+	return nil
 }
 
 // createIndexes makes indexes of a collection that the transaction has created, and that is empty so far.
@@ -156,6 +173,11 @@ func (tx *Tx) createIndexes(x *collection, defs []*index.Definition) ([]string, 
 		}
 	}
 	x.indexes.Store(&list)
+	for i, t := range tx.w.touched { // earlier writes left nothing that would have entries
+		if t.c == x {
+			tx.w.touched[i].indexes = &list
+		}
+	}
 	return namesOf(defs), nil
 }
 
@@ -171,15 +193,19 @@ func namesOf(defs []*index.Definition) []string {
 const maxIndexes = 64
 
 // register puts new indexes into the list, so that all writes that begin from now on keep them up to date: those that are not there. All
-// are registered or none.
-func (c *collection) register(ctx context.Context, defs []*index.Definition) (fresh []*secondary, err error) {
+// are registered or none. Where one of them is being built by another call, none is, and other is that build: whether the index will be
+// there is known when it has ended.
+func (c *collection) register(ctx context.Context, defs []*index.Definition) (fresh []*secondary, other *build, err error) {
 	s := c.store
 	s.schema.Lock()
 	defer s.schema.Unlock()
 	list := *c.indexes.Load()
 	missing, err := c.missing(list, defs)
-	if err != nil || len(missing) == 0 {
-		return nil, err
+	if err != nil {
+		return nil, nil, err
+	}
+	if other := c.underway(list, defs); other != nil || len(missing) == 0 {
+		return nil, other, nil
 	}
 	for _, def := range missing {
 		x := &secondary{number: c.nextIndex.Add(1), def: def, build: newBuild()}
@@ -192,9 +218,19 @@ func (c *collection) register(ctx context.Context, defs []*index.Definition) (fr
 		err = c.changeIndexes(ctx, slices.Concat(list, fresh), nil, nil)
 	}
 	if err != nil {
-		return nil, errors.Join(err, c.dropEntries(fresh))
+		return nil, nil, errors.Join(err, c.dropEntries(fresh))
 	}
-	return fresh, nil
+	return fresh, nil, nil
+}
+
+// underway returns the build of one of some indexes that are, but for those that are missing, in the list; nil: none is being built.
+func (c *collection) underway(list []*secondary, defs []*index.Definition) *build {
+	for _, x := range list {
+		if !x.ready && x.build != nil && slices.ContainsFunc(defs, func(def *index.Definition) bool { return def.Name == x.def.Name }) {
+			return x.build
+		}
+	}
+	return nil
 }
 
 // changeIndexes replaces the list of indexes, in the catalogue and in memory, when no write is committing. The caller holds

@@ -47,8 +47,11 @@ func (c *collection) modifyIndex(ctx context.Context, v bsoncore.Value, dry bool
 	return nil
 }
 
-// modifyOne is modifyIndex for one index.
+// modifyOne is modifyIndex for one index. One that is being built is left as its build knows it.
 func (c *collection) modifyOne(ctx context.Context, x *secondary, spec, changes document, dry bool) error {
+	if !x.ready {
+		return mongoerror.New(mongoerror.BackgroundOperationInProgressForNamespace, "the index %s is being built", x.def.Name)
+	}
 	merged, err := mergeOptions(x.def.Spec, changes)
 	if err != nil {
 		return err
@@ -65,7 +68,7 @@ func (c *collection) modifyOne(ctx context.Context, x *secondary, spec, changes 
 	if err := def.CheckPrepared(); err != nil {
 		return err
 	}
-	fresh := &secondary{number: x.number, def: def, ks: x.ks, ready: x.ready, since: x.since, build: x.build}
+	fresh := &secondary{number: x.number, def: def, ks: x.ks, ready: true, since: x.since}
 	c.schema.Lock()
 	defer c.schema.Unlock()
 	fresh.multikey.Store(x.multikey.Load())
@@ -147,9 +150,6 @@ func (c *collection) mayBeUnique(ctx context.Context, x *secondary) error {
 	if !x.def.Prepared {
 		return mongoerror.New(mongoerror.InvalidOptions, "Cannot make index unique with 'prepareUnique=false'. Run collMod to set it first.")
 	}
-	if !x.ready {
-		return mongoerror.New(mongoerror.BackgroundOperationInProgressForNamespace, "the index %s is being built", x.def.Name)
-	}
 	for _, part := range x.def.Components {
 		if part.Kind != index.Ascending && part.Kind != index.Descending {
 			return mongoerror.New(mongoerror.CommandNotSupported, "an index that is not of ascending and descending fields cannot become unique: make a unique one, and drop the other")
@@ -171,7 +171,7 @@ func (c *collection) makeUnique(ctx context.Context, x, fresh *secondary, dry bo
 	}
 	defer read.Rollback()
 	if !dry {
-		fresh.number, fresh.build = c.nextIndex.Add(1), nil
+		fresh.number = c.nextIndex.Add(1)
 		if fresh.ks, err = c.store.db.Keyspace(indexName(c.number, fresh.number), c.indexOptionsOf(fresh.def)); err != nil {
 			return err
 		}

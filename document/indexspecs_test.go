@@ -99,6 +99,27 @@ func TestIndexesOfATransaction(t *testing.T) {
 	}
 }
 
+// TestIndexesBehindWritesOfATransaction: a collection that the transaction has emptied again gets indexes, and the commit knows of them.
+func TestIndexesBehindWritesOfATransaction(t *testing.T) {
+	s := open(t, memfs.New())
+	tx, err := s.Begin(ctx)
+	must(t, err)
+	c := tx.In(s.Database("test").Lookup("fresh"))
+	_, err = c.Insert(ctx, document.JSON(`{"_id": 1, "a": 1}`))
+	must(t, err)
+	_, err = c.Delete(ctx, document.JSON(`{"_id": 1}`), nil)
+	must(t, err)
+	_, err = c.CreateIndexes(ctx, specs(t, `{"key": {"a": 1}, "name": "a_1"}`), nil)
+	must(t, err)
+	_, err = c.Insert(ctx, document.JSON(`{"_id": 2, "a": 2}`))
+	must(t, err)
+	must(t, tx.Commit(ctx))
+	v, err := s.Database("test").Lookup("fresh").Validate(ctx)
+	if err != nil || v.Indexes[0].Entries != 1 || v.Indexes[0].Missing > 0 {
+		t.Errorf("%+v, %v; want an entry for the document that is there", v, err)
+	}
+}
+
 // TestChangesOfIndexes: what cannot be changed is refused, and not taken for done.
 func TestChangesOfIndexes(t *testing.T) {
 	s := open(t, memfs.New())

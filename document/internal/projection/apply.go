@@ -31,18 +31,18 @@ func (r *run) document(dst, doc []byte, n *node) ([]byte, error) {
 	dst = append(dst, 0, 0, 0, 0)
 	var few [16]bool
 	seen := few[:]
-	if len(n.names) > len(few) {
-		seen = make([]bool, len(n.names))
+	if len(n.names.List) > len(few) {
+		seen = make([]bool, len(n.names.List))
 	}
 	var err error
 	from := 4 // where what is not copied yet begins, when unnamed fields stay
-	left := len(n.names)
+	left := len(n.names.List)
 	for s := path.PlacesOf(doc); ; {
 		e, ok := s.Next()
 		if !ok {
 			break
 		}
-		i := n.find(e.Name)
+		i := n.names.Find(e.Name)
 		if i < 0 {
 			continue
 		}
@@ -57,7 +57,7 @@ func (r *run) document(dst, doc []byte, n *node) ([]byte, error) {
 		case child.makes() && r.kind == inclusion:
 			continue // it comes after what is included
 		case child.makes():
-			dst, err = r.compute(dst, n.names[i], child)
+			dst, err = r.compute(dst, n.names.List[i], child)
 			seen[i] = true
 		case r.kind == inclusion:
 			dst = append(dst, doc[e.Start:e.End]...)
@@ -88,9 +88,9 @@ func (r *run) additions(dst []byte, n *node, seen []bool) ([]byte, error) {
 			continue
 		}
 		if child.isLeaf() {
-			dst, err = r.compute(dst, n.names[i], child)
+			dst, err = r.compute(dst, n.names.List[i], child)
 		} else {
-			dst = appendHeader(dst, bsoncore.TypeEmbeddedDocument, n.names[i])
+			dst = appendHeader(dst, bsoncore.TypeEmbeddedDocument, n.names.List[i])
 			dst, err = r.create(dst, child)
 		}
 		if err != nil {

@@ -42,7 +42,7 @@ func (p *parser) parse(spec bsoncore.Document) (*Projection, error) {
 			r.kind = inclusion
 		}
 	}
-	at := r.tree.find([]byte("_id"))
+	at := r.tree.names.Find([]byte("_id"))
 	switch {
 	case r.kind == inclusion && p.id == 0 && at < 0:
 		return r, r.tree.insert([]string{"_id"}, new(node))
@@ -57,8 +57,8 @@ func (n *node) drop(at int) {
 	if at < 0 {
 		return
 	}
-	names, children := n.names, n.children
-	n.names, n.children, n.index = nil, nil, nil
+	names, children := n.names.List, n.children
+	n.names, n.children = path.Names{}, nil
 	for i, name := range names {
 		if i != at {
 			n.add(name, children[i])

@@ -14,19 +14,15 @@ import (
 // node is a node of the tree that a specification's paths make: one with children, or a leaf that says what becomes of a field.
 // Children are in the order of the specification, which is the order in which new fields are appended.
 type node struct {
-	names     []string
+	names     path.Names
 	children  []*node
-	index     map[string]int // of names, when there are many
-	computes  bool           // a leaf here or below makes a value
+	computes  bool // a leaf here or below makes a value
 	computed  *expression.Expression
 	elemMatch *elemMatch
 	meta      string
 	slice     *slice
 	// A leaf with nothing of these is a field to include or exclude.
 }
-
-// many is from how many children on they are found by a map.
-const many = 8
 
 // plain reports whether a leaf only includes or excludes.
 func (n *node) plain() bool {
@@ -39,35 +35,10 @@ func (n *node) makes() bool { return n.computed != nil || n.elemMatch != nil || 
 // isLeaf reports whether n has no children.
 func (n *node) isLeaf() bool { return len(n.children) == 0 }
 
-// find returns the place of a child, or -1.
-func (n *node) find(name []byte) int {
-	if n.index != nil {
-		if i, ok := n.index[string(name)]; ok {
-			return i
-		}
-		return -1
-	}
-	for i, s := range n.names {
-		if string(name) == s {
-			return i
-		}
-	}
-	return -1
-}
-
 // add appends a child.
 func (n *node) add(name string, child *node) {
-	n.names = append(n.names, name)
+	n.names.Add(name)
 	n.children = append(n.children, child)
-	switch {
-	case n.index != nil:
-		n.index[name] = len(n.names) - 1
-	case len(n.names) > many:
-		n.index = make(map[string]int, 2*many)
-		for i, s := range n.names {
-			n.index[s] = i
-		}
-	}
 }
 
 // insert puts a leaf at a path. No path may be another's beginning.
@@ -75,7 +46,7 @@ func (n *node) insert(path []string, leaf *node) error {
 	leaf.computes = leaf.computes || leaf.makes()
 	for i, name := range path {
 		n.computes = n.computes || leaf.computes
-		at := n.find([]byte(name))
+		at := n.names.Find([]byte(name))
 		last := i == len(path)-1
 		if at >= 0 && last {
 			return newError(errPathCollision, "Path collision at "+joined(path))
@@ -101,7 +72,7 @@ func (n *node) insert(path []string, leaf *node) error {
 // leaves calls each for every leaf under n.
 func (n *node) leaves(path []string, each func(path []string, leaf *node)) {
 	for i, child := range n.children {
-		below := append(path[:len(path):len(path)], n.names[i])
+		below := append(path[:len(path):len(path)], n.names.List[i])
 		if child.isLeaf() {
 			each(below, child)
 		} else {

@@ -94,17 +94,17 @@ func (r *run) document(dst, doc []byte, n *node) ([]byte, error) {
 	dst = append(dst, 0, 0, 0, 0)
 	var few [16]bool
 	done := few[:]
-	if len(n.names) > len(few) {
-		done = make([]bool, len(n.names))
+	if len(n.names.List) > len(few) {
+		done = make([]bool, len(n.names.List))
 	}
 	var failed failure
 	s := path.PlacesOf(doc)
-	for left := len(n.names); left > 0; {
+	for left := len(n.names.List); left > 0; {
 		e, ok := s.Next()
 		if !ok {
 			break
 		}
-		i := n.find(e.Name)
+		i := n.names.Find(e.Name)
 		if i < 0 || done[i] {
 			continue
 		}
@@ -112,12 +112,12 @@ func (r *run) document(dst, doc []byte, n *node) ([]byte, error) {
 		left--
 		dst = append(dst, doc[from:e.Start]...)
 		from = e.End
-		if dst, err = r.field(dst, n.names[i], n.children[i], e.Value); err != nil {
+		if dst, err = r.field(dst, n.names.List[i], n.children[i], e.Value); err != nil {
 			failed.note(err, i)
 		}
 	}
 	dst = append(dst, doc[from:len(doc)-1]...)
-	for i, name := range n.names {
+	for i, name := range n.names.List {
 		if done[i] || failed.err != nil && i > failed.at {
 			continue
 		}
@@ -144,8 +144,9 @@ func (r *run) withPosition(n *node) (*node, error) {
 		return nil, mongoerror.New(mongoerror.BadValue, "The positional operator did not find the match needed from the query.")
 	}
 	name := strconv.Itoa(r.position)
-	wrapped := &node{names: []string{name}, children: []*node{n.positional}}
-	plain := &node{names: n.names, children: n.children, places: n.places}
+	wrapped := new(node)
+	wrapped.put(name, n.positional)
+	plain := &node{names: n.names, children: n.children}
 	return merged(plain, wrapped, r.pathTo, nil)
 }
 
@@ -210,7 +211,7 @@ func (r *run) create(dst []byte, n *node) ([]byte, bsoncore.Type, error) {
 	}
 	start := len(dst)
 	dst = append(dst, 0, 0, 0, 0)
-	for i, name := range n.names {
+	for i, name := range n.names.List {
 		if dst, err = r.field(dst, name, n.children[i], bsoncore.Value{}); err != nil {
 			return dst, 0, err
 		}
@@ -257,7 +258,7 @@ func (r *run) elements(dst []byte, n *node, old bsoncore.Value) ([]byte, bsoncor
 // chosen merges the children of an array node whose filter an element passes; nil when there is none.
 func (r *run) chosen(n *node, v bsoncore.Value) (*node, error) {
 	var result *node
-	for i, identifier := range n.names {
+	for i, identifier := range n.names.List {
 		if identifier != "" {
 			ok, err := r.u.filters[identifier].match(v)
 			if err != nil {
@@ -304,7 +305,7 @@ func (r *run) positions(dst []byte, n *node, old bsoncore.Value) ([]byte, bsonco
 		return dst, 0, err
 	}
 	values := elementsOf(nil, old)
-	for i, name := range n.names {
+	for i, name := range n.names.List {
 		index, ok := indexOf(name)
 		if !ok {
 			if err := r.blocked(n.children[i], name, old); err != nil {
@@ -377,7 +378,7 @@ func appendItem(dst []byte, i int, v bsoncore.Value) []byte {
 
 // unviable returns the error of the first operation under n, none of whose fields can be in a value like v.
 func (r *run) unviable(n *node, v bsoncore.Value) error {
-	for i, name := range n.names {
+	for i, name := range n.names.List {
 		if err := r.blocked(n.children[i], name, v); err != nil {
 			return err
 		}
@@ -416,7 +417,7 @@ func (r *run) blockedUnder(n *node, name string, v bsoncore.Value, suffix []stri
 		return err
 	}
 	for i, child := range n.children {
-		if err := r.blockedUnder(child, name, v, append(suffix, n.names[i])); err != nil {
+		if err := r.blockedUnder(child, name, v, append(suffix, n.names.List[i])); err != nil {
 			return err
 		}
 	}

@@ -19,10 +19,10 @@ func (r *run) checkID(n *node, old, now bsoncore.Value) error {
 	changed := "_id"
 	value := old
 	for n.op == nil {
-		if len(n.names) == 0 {
+		if len(n.names.List) == 0 {
 			break
 		}
-		name := n.names[0]
+		name := n.names.List[0]
 		n = n.children[0]
 		next, _ := member(value, name)
 		if next.Type == 0 {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/pandodb/pando/document/internal/mongoerror"
+	"github.com/pandodb/pando/document/internal/path"
 )
 
 // node is a node of the tree that an update's paths make. There are three kinds: a leaf has an operation; an object node has
@@ -14,14 +15,10 @@ import (
 type node struct {
 	op         *operation
 	array      bool
-	names      []string       // in the order in which they are applied, once all are parsed
-	children   []*node        // of names
-	places     map[string]int // of names, when there are many
+	names      path.Names // in the order in which they are applied, once all are parsed
+	children   []*node    // of names
 	positional *node
 }
-
-// many is from how many children on they are found by a map.
-const many = 8
 
 // compareNames orders the fields of one document as MongoDB applies, and so appends them: by bytes, but what begins with a digit other than
 // 0 by its length first, so that positions are in the order of their numbers.
@@ -61,25 +58,9 @@ func indexOf(s string) (int, bool) {
 	return int(n), err == nil
 }
 
-// find returns the place of a name among the children, or -1.
-func (n *node) find(name []byte) int {
-	if n.places != nil {
-		if i, ok := n.places[string(name)]; ok {
-			return i
-		}
-		return -1
-	}
-	for i, s := range n.names {
-		if string(name) == s {
-			return i
-		}
-	}
-	return -1
-}
-
 // child returns the child of a name.
 func (n *node) child(name string) *node {
-	if i := n.find([]byte(name)); i >= 0 {
+	if i := n.names.Find([]byte(name)); i >= 0 {
 		return n.children[i]
 	}
 	return nil
@@ -87,46 +68,32 @@ func (n *node) child(name string) *node {
 
 // put adds or replaces the child of a name.
 func (n *node) put(name string, child *node) {
-	if i := n.find([]byte(name)); i >= 0 {
+	if i := n.names.Find([]byte(name)); i >= 0 {
 		n.children[i] = child
 		return
 	}
-	n.names, n.children = append(n.names, name), append(n.children, child)
-	switch {
-	case n.places != nil:
-		n.places[name] = len(n.names) - 1
-	case len(n.names) > many:
-		n.index()
-	}
-}
-
-// index makes the map of names.
-func (n *node) index() {
-	n.places = make(map[string]int, len(n.names))
-	for i, name := range n.names {
-		n.places[name] = i
-	}
+	n.names.Add(name)
+	n.children = append(n.children, child)
 }
 
 // sort puts the children into the order in which they are applied.
 func (n *node) sort() {
-	if slices.IsSortedFunc(n.names, compareNames) {
+	if slices.IsSortedFunc(n.names.List, compareNames) {
 		return
 	}
 	type named struct {
 		name  string
 		child *node
 	}
-	list := make([]named, len(n.names))
-	for i, name := range n.names {
+	list := make([]named, len(n.children))
+	for i, name := range n.names.List {
 		list[i] = named{name, n.children[i]}
 	}
 	slices.SortStableFunc(list, func(a, b named) int { return compareNames(a.name, b.name) })
+	n.names = path.Names{List: n.names.List[:0]}
 	for i, e := range list {
-		n.names[i], n.children[i] = e.name, e.child
-	}
-	if n.places != nil {
-		n.index()
+		n.names.Add(e.name)
+		n.children[i] = e.child
 	}
 }
 
@@ -154,7 +121,7 @@ func (n *node) insert(components []string, op *operation) error {
 	for i, component := range components {
 		identifier, isFilter := isIdentifier(component)
 		last := i == len(components)-1
-		if n.op != nil || n.array != isFilter && (n.array || len(n.names) > 0 || n.positional != nil) {
+		if n.op != nil || n.array != isFilter && (n.array || len(n.names.List) > 0 || n.positional != nil) {
 			return conflict(components, i)
 		}
 		n.array = isFilter
@@ -198,11 +165,8 @@ func merged(a, b *node, at func(suffix []string) string, suffix []string) (*node
 	if a.op != nil || b.op != nil || a.array != b.array {
 		return nil, mongoerror.New(mongoerror.ConflictingUpdateOperators, "Update created a conflict at '%s'", at(suffix))
 	}
-	result := &node{array: a.array, names: slices.Clone(a.names), children: slices.Clone(a.children), positional: a.positional}
-	if a.places != nil {
-		result.index()
-	}
-	for i, name := range b.names {
+	result := &node{array: a.array, names: a.names.Clone(), children: slices.Clone(a.children), positional: a.positional}
+	for i, name := range b.names.List {
 		child := b.children[i]
 		if other := result.child(name); other != nil {
 			component := name

@@ -55,7 +55,7 @@ func (t Targets) field(i int) Targets {
 	if t.n.positional != nil && i == t.position {
 		return Targets{t.n.positional, t.position}
 	}
-	for k, name := range t.n.names {
+	for k, name := range t.n.names.List {
 		if at, ok := indexOf(name); ok && at == i {
 			return Targets{t.n.children[k], t.position}
 		}

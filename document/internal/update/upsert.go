@@ -92,7 +92,7 @@ func (n *node) insertPlain(components []string, op *operation) error {
 		}
 		n = next
 	}
-	if n.op != nil || len(n.names) > 0 {
+	if n.op != nil || len(n.names.List) > 0 {
 		return conflict(components, len(components))
 	}
 	n.op = op
