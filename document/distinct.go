@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"math/rand/v2"
 	"slices"
 	"strings"
 
@@ -103,28 +104,40 @@ func (c *Collection) parseDistinct(field string, filter any, o *FindOptions) (*f
 // valueSet is different values.
 type valueSet struct {
 	collation *collation.Collation
-	byHash    map[uint64][]bsoncore.Value
+	seed      uint64         // of the hashes: nobody can know which values collide
+	last      map[uint64]int // by a hash: behind which place in list its newest value lies
+	before    []int          // the same for the value of that hash that came before; 0: none
 	list      []bsoncore.Value
-	size      int // of the values, in bytes
+	size      int // of the values as elements of an array, in bytes
 	most      int // 0: no bound
 }
 
 func newValueSet(c *collation.Collation) *valueSet {
-	return &valueSet{collation: c, byHash: map[uint64][]bsoncore.Value{}}
+	return &valueSet{collation: c, seed: rand.Uint64(), last: map[uint64]int{}}
 }
 
 // add takes a copy of a value that is not in the set.
 func (s *valueSet) add(v bsoncore.Value) {
-	h := order.Hash(0, v, s.collation)
-	for _, o := range s.byHash[h] {
-		if order.Equal(o, v, s.collation) {
+	h := order.Hash(s.seed, v, s.collation)
+	for i := s.last[h]; i > 0; i = s.before[i-1] {
+		if order.Equal(s.list[i-1], v, s.collation) {
 			return
 		}
 	}
+	s.size += 1 + decimalDigits(len(s.list)) + 1 + len(v.Data)
 	v.Data = slices.Clone(v.Data)
-	s.byHash[h] = append(s.byHash[h], v)
+	s.before = append(s.before, s.last[h])
 	s.list = append(s.list, v)
-	s.size += len(v.Data)
+	s.last[h] = len(s.list)
+}
+
+// decimalDigits is how many digits a number has that is not negative.
+func decimalDigits(n int) int {
+	digits := 1
+	for ; n > 9; n /= 10 {
+		digits++
+	}
+	return digits
 }
 
 // full is the error of values that take more than they may, or nil.

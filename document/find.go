@@ -42,7 +42,7 @@ type FindOptions struct {
 	ReturnKey bool
 	// ShowRecordID adds the key of a document's record, as $recordId.
 	ShowRecordID bool
-	// MaxBytes makes Distinct fail, with code 17217, when its values take more; 0: no bound.
+	// MaxBytes makes Distinct fail, with code 17217, when its values take more as elements of an array; 0: no bound.
 	MaxBytes int
 	// Verbosity of Explain: "queryPlanner" (the default), "executionStats" or "allPlansExecution".
 	Verbosity string

@@ -26,7 +26,8 @@ type batch struct {
 	outer, cursor, array int32 // where these documents begin
 	count                int
 	cut                  bool  // there was no room for more
-	conn                 *conn // gives room; nil: the batch is not cut short, as there is no other
+	whole                bool  // it is not cut short, as there is no other
+	conn                 *conn // gives room
 }
 
 // newBatch begins the answer of a command that gives a batch in a field.
@@ -42,6 +43,17 @@ func (r *request) newBatch(field string) *batch {
 func (b *batch) add(doc bson.Raw) {
 	b.out = bsoncore.AppendDocumentElement(b.out, itoa(b.count), bsoncore.Document(doc))
 	b.count++
+}
+
+// room reports whether the batch may be as long as it is now. A first document always may; a batch that has to be whole waits until it may.
+func (b *batch) room(ctx context.Context) (bool, error) {
+	switch {
+	case b.conn.fits(len(b.out)), b.count == 0:
+		return true, nil
+	case b.whole:
+		return true, b.conn.claim(ctx, maxBatchBytes)
+	}
+	return false, nil
 }
 
 // read takes documents from the cursor until the batch has n (-1: no limit), as many as there is room for in an answer, and reports whether the
@@ -62,7 +74,11 @@ func (c *cursor) read(ctx context.Context, n int64, b *batch) (end bool, err err
 			break
 		}
 		size := len(b.out) - at
-		if b.count > 0 && (before-int(b.array)+size > maxBatchBytes || b.conn != nil && !b.conn.fits(len(b.out))) {
+		room, err := b.room(ctx)
+		if err != nil {
+			return false, err
+		}
+		if b.count > 0 && (before-int(b.array)+size > maxBatchBytes || !room) {
 			if b.cut = true; c.hold(b.out[at:]) {
 				b.out = b.out[:before]
 			} else {
@@ -73,7 +89,7 @@ func (c *cursor) read(ctx context.Context, n int64, b *batch) (end bool, err err
 		if b.count++; b.count == 2 && n > 2 { // documents of a collection are much alike
 			b.out = slices.Grow(b.out, min(int(min(n, defaultBatch))*(size+8), mostReserved))
 		}
-		if b.count > 2 && b.conn != nil && cap(b.out)-len(b.out) < 2*size {
+		if b.count > 2 && cap(b.out)-len(b.out) < 2*size {
 			b.out = b.conn.larger(b.out)
 		}
 	}

@@ -122,11 +122,31 @@ func (c *conn) release() {
 }
 
 // An answer with a batch may have 16 MiB, and stays in memory until its client has taken it: clients that do not read would fill the
-// memory. So a batch that grows takes room from a budget of its own, and ends early where there is none: its client asks for the rest.
+// memory. So a batch that grows takes room from a budget of its own, and ends early where there is none: its client asks for the rest. What
+// is made of many documents and cannot end early waits for room. A single document goes out in any case.
 const (
 	freeAnswer = 256 << 10 // bytes of an answer that need no room
 	answerStep = 1 << 20   // how much room an answer takes at a time
 )
+
+// claim waits until an answer that cannot end early may grow to n bytes. It holds nothing while it waits, so that no two wait for each other;
+// who has room gives it back when the client has taken the answer, or after WriteTimeout.
+func (c *conn) claim(ctx context.Context, n int) (err error) {
+	if int64(n) <= freeAnswer+c.answered || c.answered == c.server.answers.total {
+		return nil
+	}
+	c.releaseAnswer()
+	c.answered, err = c.server.answers.take(ctx, int64(n))
+	return err
+}
+
+// keepRoom gives back what an answer of n bytes does not need.
+func (c *conn) keepRoom(n int) {
+	if spare := c.answered - max(int64(n)-freeAnswer, 0); spare >= answerStep {
+		c.answered -= spare
+		c.server.answers.give(spare)
+	}
+}
 
 // fits reports whether an answer may grow to n bytes.
 func (c *conn) fits(n int) bool {

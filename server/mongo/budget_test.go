@@ -4,9 +4,12 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"net"
 	"runtime"
+	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
@@ -174,11 +177,94 @@ func TestBatchesOfClientsThatDoNotRead(t *testing.T) {
 	if batches <= freely || found != docs {
 		t.Errorf("%d batches with %d documents; %d when there was room", batches, found, freely)
 	}
-	if values, _ := c.must("d", cmd("find", "c", "singleBatch", true, "batchSize", docs)).Lookup("cursor", "firstBatch").Array().Values(); len(values) != docs {
-		t.Errorf("a single batch has %d documents", len(values))
-	}
 	_ = deaf.conn.Close()
 	waitForAnswers(s)
+}
+
+// TestAnswersThatCannotEndEarlyWaitForRoom: a single batch and the values of a distinct cannot end early. Where the answers that nobody takes
+// leave no room, they wait for it, and are whole; small ones, and single documents, wait for nothing.
+func TestAnswersThatCannotEndEarlyWaitForRoom(t *testing.T) {
+	s := newServer(t, &Options{MaxMessageBytes: 4 << 20})
+	c := dial(t, s)
+	const docs, size = 30, 50_000
+	for i := range docs {
+		c.must("d", cmd("insert", "c", "documents", bson.A{cmd("_id", i, "b", bytes.Repeat([]byte{byte(i)}, size))}))
+	}
+	c.must("d", cmd("insert", "large", "documents", bson.A{cmd("_id", 1, "b", make([]byte, 1<<20))}))
+	for _, x := range []struct {
+		name    string
+		command bson.D
+		many    []string // where the answer has one for each document
+	}{
+		{"single batch", cmd("find", "c", "singleBatch", true, "batchSize", docs), []string{"cursor", "firstBatch"}},
+		{"distinct", cmd("distinct", "c", "key", "b"), []string{"values"}},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			if !s.answers.tryTake(s.answers.total) {
+				t.Fatal("somebody has answers")
+			}
+			waits := dial(t, s)
+			body, err := bson.Marshal(with(x.command, "$db", "d"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			waits.send(0, body)
+			for {
+				if _, waiting := s.answers.inUse(); waiting == 1 {
+					break
+				}
+				runtime.Gosched()
+			}
+			c.must("d", cmd("distinct", "c", "key", "_id"))
+			c.must("d", cmd("find", "large", "singleBatch", true))
+			c.must("d", cmd("findAndModify", "large", "update", cmd("$inc", cmd("n", 1))))
+			s.answers.give(s.answers.total)
+			if values, _ := waits.receive().Lookup(x.many...).Array().Values(); len(values) != docs {
+				t.Errorf("%d of %d", len(values), docs)
+			}
+			waitForAnswers(s)
+		})
+	}
+}
+
+// takenAnswer is the connection of a client at the moment when it is to take an answer.
+type takenAnswer struct {
+	net.Conn
+	take func()
+}
+
+func (c takenAnswer) Write(b []byte) (int, error) {
+	c.take()
+	return len(b), nil
+}
+
+func (takenAnswer) SetWriteDeadline(time.Time) error { return nil }
+
+// TestAnswersAreThereOnceWhileClientsTakeThem: while a client takes an answer that was compressed, there is only that one, and of the room
+// it has only what it needs.
+func TestAnswersAreThereOnceWhileClientsTakeThem(t *testing.T) {
+	s := newServer(t, nil)
+	c := &conn{server: s}
+	took := false
+	c.net = takenAnswer{take: func() {
+		took = true
+		if len(c.packed) == 0 || cap(c.out) > keptBuffer {
+			t.Errorf("%d bytes are compressed, and there are %d beside them", len(c.packed), cap(c.out))
+		}
+		if c.answered > answerStep {
+			t.Errorf("an answer of %d bytes has room for %d", len(c.packed), c.answered)
+		}
+	}}
+	if err := c.claim(t.Context(), maxBatchBytes); err != nil {
+		t.Fatal(err)
+	}
+	c.out = wire.AppendMsg(c.server.large.get(keptBuffer), 1, 1, 0, bsoncore.NewDocumentBuilder().AppendString("s", strings.Repeat("x", keptBuffer)).Build())
+	if err := c.send(&wire.Message{Compressor: wire.Snappy}, "find"); err != nil || !took {
+		t.Error(took, err)
+	}
+	if n, _ := s.answers.inUse(); n != 0 {
+		t.Errorf("%d bytes of room are gone", n)
+	}
 }
 
 // TestDocumentsThatWaitForABatch: a document that does not fit into a batch waits with its cursor as long as there is room for such ones,

@@ -45,7 +45,7 @@ type conn struct {
 	takeUntil time.Time                 // the deadline of writing
 	quiet     bool                      // the deadline of reading is gone: a message has come
 	held      int64                     // bytes of the budget for large messages
-	answered  int64                     // bytes of the budget for large batches
+	answered  int64                     // bytes of the budget for large answers
 	cursors   *int                      // that were opened here and are open; under cursorTable.mu. It is of its own, as cursors live longer
 }
 
@@ -224,6 +224,7 @@ func (c *conn) answer(m *wire.Message) error {
 			c.out = c.out[:wire.MsgBytes+len(reply)]
 			wire.BeginMsg(c.out, id, m.RequestID, flags)
 		} else {
+			c.fits(len(reply)) // it goes out in any case, and leaves less room to others
 			c.out = wire.AppendMsg(c.out[:0], id, m.RequestID, flags, reply)
 		}
 		if err := c.send(m, r.name); err != nil || !more {
@@ -278,7 +279,9 @@ func (c *conn) send(m *wire.Message, name string) error {
 			return err
 		}
 		out = c.packed
+		c.giveUpLarge() // or there would be two of them for as long as the client takes
 	}
+	c.keepRoom(len(out))
 	c.server.stats.bytesOut.Add(int64(len(out)))
 	if err := c.limitWrite(); err != nil {
 		return err

@@ -39,9 +39,7 @@ func (r *request) firstBatch(ns string, size int64, single bool, open func(ctx c
 		size = defaultBatch
 	}
 	b := r.newBatch("firstBatch")
-	if single {
-		b.conn = nil
-	}
+	b.whole = single
 	end, err := x.read(r.ctx, size, b)
 	if err != nil {
 		return nil, errors.Join(err, x.close())

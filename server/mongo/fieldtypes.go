@@ -22,7 +22,7 @@ type fieldType struct {
 // needed. A truth is a bool or a number.
 func typesOf(command string) []fieldType {
 	var list []fieldType
-	for word := range strings.FieldsSeq(typeTable(command)) {
+	for word := range strings.FieldsSeq(genericTypes + " " + typeTable(command)) {
 		name, kind, _ := strings.Cut(word, "=")
 		f := fieldType{name: name, expected: strings.TrimRight(kind, "!+"), needed: strings.HasSuffix(kind, "+"), notNull: strings.HasSuffix(kind, "!")}
 		f.types = typesNamed(f.expected)
@@ -53,6 +53,9 @@ func typesNamed(kind string) []bsoncore.Type {
 	}
 	return nil
 }
+
+// genericTypes is typeTable of fields that every command may have.
+const genericTypes = "txnNumber=long autocommit=bool startTransaction=bool"
 
 // typeTable is what MongoDB is strict about.
 func typeTable(command string) string {
@@ -133,10 +136,11 @@ func typeTableOfServer(command string) string {
 
 // knownField is a field of a command, found by its name.
 type knownField struct {
-	name    string
-	allowed bool       // the command knows it, or every command does; of others only the type is looked at
-	api     bool       // it is one of the Stable API
-	kind    *fieldType // nil: any type
+	name        string
+	allowed     bool       // the command knows it, or every command does; of others only the type is looked at
+	api         bool       // it is one of the Stable API
+	transaction bool       // it says what transaction the command is part of
+	kind        *fieldType // nil: any type
 }
 
 // knowFields makes the table of a command's fields, in which all is found at once that is to be known of a field that a client gives.
@@ -159,6 +163,9 @@ func (c *command) knowFields() {
 	}
 	for _, name := range []string{"apiVersion", "apiStrict", "apiDeprecationErrors"} {
 		at(name).api = true
+	}
+	for _, name := range []string{"autocommit", "startTransaction"} {
+		at(name).transaction = true
 	}
 	for i := range c.types {
 		f := &c.types[i]

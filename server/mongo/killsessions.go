@@ -170,7 +170,22 @@ const uuidBytes = 16
 
 // readUUID reads the UUID of a session's id.
 func readUUID(field string, doc bsoncore.Document) (string, error) {
-	id := doc.Lookup("id")
+	var id bsoncore.Value
+	for rest := doc[4 : len(doc)-1]; len(rest) > 0; {
+		name, v, after, ok := cutElement(rest)
+		if rest = after; !ok {
+			return "", document.NewError(document.FailedToParse, "%s cannot be read", field)
+		}
+		switch string(name) {
+		case "id":
+			id = v
+		case "uid":
+		case "txnNumber", "txnUUID": // of sessions that servers of a cluster begin
+			return "", document.NewError(codeInvalidOptions, "%s: internal sessions are not supported", field)
+		default:
+			return "", document.NewError(codeUnknownField, "BSON field '%s.%s' is an unknown field.", field, name)
+		}
+	}
 	subtype, data, isBinary := id.BinaryOK()
 	switch {
 	case id.Type == 0:

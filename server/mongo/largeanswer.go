@@ -60,13 +60,18 @@ func (c *conn) larger(out []byte) []byte {
 	return to
 }
 
-// sent gives up what a large answer was made in.
-func (c *conn) sent() {
+// giveUpLarge gives up what a large answer was made in.
+func (c *conn) giveUpLarge() {
 	if cap(c.out) > keptBuffer {
 		c.server.large.put(c.out)
 		c.out = c.kept
 	}
 	c.kept = nil
+}
+
+// sent gives up what is too large to be kept for the next answer.
+func (c *conn) sent() {
+	c.giveUpLarge()
 	if cap(c.packed) > keptBuffer {
 		c.packed = nil
 	}

@@ -203,6 +203,10 @@ func (r *request) count() (bsoncore.Document, error) {
 	return done(b), nil
 }
 
+// codeDistinctTooBig is of values that are more than may be gathered.
+const codeDistinctTooBig = document.Code(17217)
+
+// distinct gathers the values of most calls at once. Only where they are many it begins again, with the room that as many may take.
 func (r *request) distinct() (bsoncore.Document, error) {
 	c, err := r.collection()
 	if err != nil {
@@ -216,11 +220,18 @@ func (r *request) distinct() (bsoncore.Document, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := &document.FindOptions{Hint: r.raw("hint"), MaxBytes: maxBatchBytes}
+	o := &document.FindOptions{Hint: r.raw("hint"), MaxBytes: freeAnswer}
 	if o.Collation, err = r.optional("collation"); err != nil {
 		return nil, err
 	}
 	values, err := c.Distinct(r.ctx, key, filter, o)
+	if document.CodeOf(err) == codeDistinctTooBig { // for what needs no room
+		if err := r.conn.claim(r.ctx, maxBatchBytes); err != nil {
+			return nil, err
+		}
+		o.MaxBytes = maxBatchBytes
+		values, err = c.Distinct(r.ctx, key, filter, o)
+	}
 	if err != nil {
 		return nil, err
 	}

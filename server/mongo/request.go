@@ -35,9 +35,10 @@ type request struct {
 	db      string
 	legacy  bool // it came as OP_QUERY
 
-	spareArgs map[string]bsoncore.Value // an empty one, for args
-	mistyped  *fieldType                // the first field that is of a wrong type
-	versioned bool                      // it has a field of the Stable API
+	spareArgs     map[string]bsoncore.Value // an empty one, for args
+	mistyped      *fieldType                // the first field that is of a wrong type
+	versioned     bool                      // it has a field of the Stable API
+	transactional bool                      // it has a field of a transaction
 
 	session     *session
 	txnNumber   int64
@@ -216,7 +217,7 @@ func (r *request) parse() error {
 	if r.args, r.spareArgs = r.spareArgs, nil; r.args == nil {
 		r.args = make(map[string]bsoncore.Value, usualFields)
 	}
-	r.mistyped, r.versioned = nil, false
+	r.mistyped, r.versioned, r.transactional = nil, false, false
 	for rest := r.body[4 : len(r.body)-1]; len(rest) > 0; {
 		name, v, after, ok := cutElement(rest)
 		if !ok {
@@ -280,6 +281,7 @@ func (r *request) take(key []byte, v bsoncore.Value) error {
 		}
 	}
 	r.versioned = r.versioned || f.api
+	r.transactional = r.transactional || f.transaction
 	if f.kind != nil && r.mistyped == nil && f.kind.refuses(v) {
 		r.mistyped = f.kind
 	}

@@ -49,8 +49,8 @@ type Options struct {
 	// MaxTransactions bounds the transactions that are open. Default: 1,000.
 	MaxTransactions int
 	// MaxMessageBytes bounds the bytes of all large messages that are being read or carried out; others wait. It also bounds those of all
-	// large batches that clients have not taken yet; others are made shorter. An eighth of it is for documents that did not fit into a
-	// batch and wait for the next one. Default: 512 MiB.
+	// large answers that clients have not taken yet; other batches are made shorter, and what cannot be shorter waits. An eighth of it is for
+	// documents that did not fit into a batch and wait for the next one. Default: 512 MiB.
 	MaxMessageBytes int64
 	// MessageTimeout ends connections whose clients begin a message, or the first one, and do not complete it. Default: 30 seconds.
 	MessageTimeout time.Duration
@@ -103,7 +103,7 @@ type Server struct {
 	params    parameters
 	defaults  defaultConcerns
 	messages  budget // of large ones
-	answers   budget // of large batches
+	answers   budget // of large answers
 	waiting   budget // of documents that did not fit into them
 	large     largeBuffers
 

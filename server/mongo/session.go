@@ -225,6 +225,9 @@ func (r *request) joinSession() error {
 	if lsid != nil && r.server.o.Auth && !r.conn.auth.loggedIn() {
 		return nil // a stranger's session is not kept
 	}
+	if err := r.checkTransactionFields(); err != nil {
+		return err
+	}
 	if lsid == nil {
 		if r.has("txnNumber") {
 			return document.NewError(codeInvalidOptions, "Transaction number requires a session ID to be specified")
@@ -239,9 +242,6 @@ func (r *request) joinSession() error {
 		return err
 	}
 	if !r.has("txnNumber") {
-		if r.has("autocommit") || r.has("startTransaction") {
-			return document.NewError(codeInvalidOptions, "'autocommit' field requires a transaction number to also be specified")
-		}
 		return nil
 	}
 	if r.server.o.Standalone {
@@ -254,10 +254,28 @@ func (r *request) joinSession() error {
 	if r.has("autocommit") {
 		return nil // see inTransaction
 	}
-	if r.has("startTransaction") {
-		return document.NewError(codeInvalidOptions, "Specifying startTransaction without autocommit is not allowed")
-	}
 	r.retryable = true
+	return nil
+}
+
+// checkTransactionFields refuses fields of a transaction that do not fit together, with a session or without: what looks as if it were part
+// of a transaction must not be carried out alone.
+func (r *request) checkTransactionFields() error {
+	if !r.transactional {
+		return nil
+	}
+	auto, some := r.args["autocommit"].BooleanOK()
+	start, begins := r.args["startTransaction"].BooleanOK()
+	switch {
+	case some && !r.has("txnNumber"):
+		return document.NewError(codeInvalidOptions, "'autocommit' field requires a transaction number to also be specified")
+	case begins && !some:
+		return document.NewError(codeInvalidOptions, "'startTransaction' field requires 'autocommit' field to also be specified")
+	case some && auto:
+		return document.NewError(codeInvalidOptions, "Specifying autocommit=true is not allowed.")
+	case begins && !start:
+		return document.NewError(codeInvalidOptions, "Specifying startTransaction=false is not allowed.")
+	}
 	return nil
 }
 

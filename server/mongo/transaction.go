@@ -67,13 +67,6 @@ func (r *request) inTransaction(run func() (bsoncore.Document, error)) (bsoncore
 		}
 		return r.retryableWrite(run)
 	}
-	auto, err := r.flag("autocommit")
-	if err != nil {
-		return nil, err
-	}
-	if auto {
-		return nil, document.NewError(codeInvalidOptions, "Specifying autocommit=true is not allowed.")
-	}
 	start, err := r.flag("startTransaction")
 	if err != nil {
 		return nil, err

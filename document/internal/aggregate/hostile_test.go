@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/pandodb/pando/document/internal/mongoerror"
+	"github.com/pandodb/pando/document/internal/scratch"
+	"github.com/pandodb/pando/vfs/memfs"
 )
 
 // TestGranularityOfTheSmallestNumbers: below the least number that a double can be there is none of a series. Looking for it took for ever.
@@ -182,4 +184,68 @@ func TestManyRankedValues(t *testing.T) {
 			t.Errorf("%d values from %s to %s", a.list.n, a.list.first().key, a.list.last().key)
 		}
 	}
+}
+
+// pairs is a collection of many documents each of which has all of many values.
+func pairs(t *testing.T, documents, values int) *memory {
+	t.Helper()
+	list := make([]value, values)
+	for i := range list {
+		list[i] = int32Value(int32(i))
+	}
+	m := &memory{collections: map[string][]document{}}
+	for i := range documents {
+		doc := fields("_id", int32Value(int32(i)), "v", array(list...))
+		m.collections["c"] = append(m.collections["c"], doc)
+		m.collections["other"] = append(m.collections["other"], doc)
+	}
+	return m
+}
+
+// TestLookupHoldsNoMoreThanItsMemory: documents that are joined by many values each make many more pairs than there are documents. They are
+// joined fewer at a time, down to one, and the pairs are listed when their turn comes: all at once they were gigabytes.
+func TestLookupHoldsNoMoreThanItsMemory(t *testing.T) {
+	const documents, values, numbers = 40, 50, 1000
+	m := pairs(t, documents, values)
+	o := options()
+	o.MemoryBytes = numbers * numberBytes
+	var err error
+	if o.Scratch, err = scratch.Open(memfs.New(), "scratch", 0); err != nil {
+		t.Fatal(err)
+	}
+	for _, more := range []string{"", `, {"$unwind": "$r"}, {"$group": {"_id": "$_id", "r": {"$push": "$r"}}}`} {
+		pipeline := parseJSON(t, `[{"$lookup": {"from": "other", "localField": "v", "foreignField": "v", "as": "r"}}`+more+`]`)
+		p, err := Parse(pipeline, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := p.Run(t.Context(), m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := 0
+		err = drain(t.Context(), c, func(doc document) error {
+			found++
+			if n := len(elementsOf(t, get(doc, []string{"r"}))); n != documents {
+				t.Errorf("%d are joined with the document %s", n, get(doc, []string{"_id"}))
+			}
+			if j, ok := c.(*joinCursor); ok && !j.alone && j.noted > numbers+values {
+				t.Errorf("there are %d numbers of documents", j.noted)
+			}
+			return nil
+		})
+		if err != nil || found != documents {
+			t.Errorf("%d documents, %v", found, err)
+		}
+	}
+}
+
+// elementsOf returns the values of an array.
+func elementsOf(t *testing.T, v value) []value {
+	t.Helper()
+	values, err := v.Array().Values()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return values
 }

@@ -36,18 +36,22 @@ type joinCursor struct {
 	batch   []joined
 	arena   []byte
 	ended   bool
-	next    int // in batch
-	ready   int // how many of batch are joined
-	match   int // in batch[next], when unwinding
+	next    int   // in batch
+	ready   int   // how many of batch are joined
+	match   int   // in batch[next], when unwinding
+	numbers []int // of the matches of batch[next], once they are asked for
 	wanted  wantedTable
 	matches *scratch.Tape
+
+	together int   // how many documents of a batch are joined at a time; 0: all
+	alone    bool  // it is one: what has any of its values has them all
+	noted    int64 // how many numbers of documents are in wanted
 }
 
-// joined is a document with the values by which it is joined, and the numbers of its matches.
+// joined is a document with the values by which it is joined.
 type joined struct {
-	doc     document
-	values  []int // in wanted
-	matches []int
+	doc    document
+	values []int // in wanted
 }
 
 // wantedTable is the distinct values of a batch, and which documents have them.
@@ -83,10 +87,13 @@ func (c *joinCursor) Next(ctx context.Context) (document, error) {
 
 // emit returns the next document made of j, and nil when there is none (left).
 func (c *joinCursor) emit(j *joined) (document, error) {
+	if c.match == 0 { // not before: together the numbers may be many more than what has been found
+		c.numbers = c.wanted.matches(c.numbers[:0], j.values)
+	}
 	if c.s.unwind == nil {
 		c.next++
 		c.start()
-		for _, m := range j.matches {
+		for _, m := range c.numbers {
 			doc, err := c.matches.At(int64(m))
 			if err != nil {
 				return nil, err
@@ -97,19 +104,19 @@ func (c *joinCursor) emit(j *joined) (document, error) {
 		}
 		return c.finish(j.doc)
 	}
-	if len(j.matches) == 0 {
+	if len(c.numbers) == 0 {
 		c.next++
 		if !c.s.unwind.preserve {
 			return nil, nil
 		}
 		return c.unwound(j.doc, value{}, 0), nil
 	}
-	doc, err := c.matches.At(int64(j.matches[c.match]))
+	doc, err := c.matches.At(int64(c.numbers[c.match]))
 	if err != nil {
 		return nil, err
 	}
 	i := c.match
-	if c.match++; c.match == len(j.matches) {
+	if c.match++; c.match == len(c.numbers) {
 		c.match = 0
 		c.next++
 	}
@@ -148,10 +155,14 @@ func (c *joinCursor) fill(ctx context.Context) error {
 // takes less of the batch at a time.
 func (c *joinCursor) join(ctx context.Context) error {
 	n := len(c.batch) - c.ready
+	if c.together > 0 {
+		n = min(n, c.together)
+	}
 	for {
 		err := c.joinSome(ctx, c.batch[c.ready:c.ready+n])
 		if errors.Is(err, mongoerror.QueryExceededMemoryLimitNoDiskUseAllowed) && n > 1 {
 			n /= 2
+			c.together = n
 			continue
 		}
 		if err != nil {
@@ -182,16 +193,18 @@ func (c *joinCursor) joinSome(ctx context.Context, batch []joined) error {
 			c.found(v, n)
 			return false
 		})
+		if !c.alone && c.noted > c.x.o.memory()/numberBytes {
+			return mongoerror.New(mongoerror.QueryExceededMemoryLimitNoDiskUseAllowed, "$lookup has found %d pairs of documents", c.noted)
+		}
 		return c.matches.Append(doc)
 	})
 	if err != nil {
 		return joinClose(err, found)
 	}
-	for i := range batch {
-		batch[i].matches = c.wanted.matches(batch[i].values)
-	}
 	return nil
 }
+
+const numberBytes = 8 // of a document in wanted
 
 // want gathers the values of the batch.
 func (c *joinCursor) want(batch []joined) {
@@ -205,6 +218,10 @@ func (c *joinCursor) want(batch []joined) {
 		slices.Sort(j.values)
 		j.values = slices.Compact(j.values)
 	}
+	c.noted = 0
+	if c.alone = len(batch) == 1; c.alone {
+		batch[0].values = batch[0].values[:min(len(batch[0].values), 1)]
+	}
 }
 
 // found notes that the document number n of the other collection has a value.
@@ -213,9 +230,13 @@ func (c *joinCursor) found(v value, n int) {
 		v = null()
 	}
 	if i := c.wanted.find(c.wanted.hash(v, c.s.o), v, c.s.o); i >= 0 {
+		if c.alone {
+			i = 0
+		}
 		list := c.wanted.docs[i]
 		if len(list) == 0 || list[len(list)-1] != n {
 			c.wanted.docs[i] = append(list, n)
+			c.noted++
 		}
 	}
 }
@@ -248,14 +269,13 @@ func (t *wantedTable) add(v value, o *Options) int {
 	return len(t.values) - 1
 }
 
-// matches returns the numbers of the documents that have one of the values, in their order.
-func (t *wantedTable) matches(values []int) []int {
-	if len(values) == 1 {
-		return t.docs[values[0]]
-	}
-	var list []int
+// matches appends the numbers of the documents that have one of the values, in their order.
+func (t *wantedTable) matches(list, values []int) []int {
 	for _, i := range values {
 		list = append(list, t.docs[i]...)
+	}
+	if len(values) == 1 {
+		return list
 	}
 	slices.Sort(list)
 	return slices.Compact(list)
