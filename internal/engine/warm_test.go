@@ -18,6 +18,8 @@ func TestMemoryIsBackBeforeLogFilesGo(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer e.Close()
+	e.cancel() // the worker, who settles and collects memory too, or gives it to the memtable in front: then there is none for a moment
+	e.worker.Wait()
 	var enc command.Encoder
 	for enc.Data() < e.sizes.memtable*3/4 {
 		enc.Put(DefaultID, make([]byte, 1+enc.Count()), make([]byte, 100), 0)
@@ -25,8 +27,6 @@ func TestMemoryIsBackBeforeLogFilesGo(t *testing.T) {
 	if err := e.Commit(&commit.Request{Commands: enc.Payload(), Count: enc.Count(), Bytes: enc.Data()}); err != nil {
 		t.Fatal(err)
 	}
-	e.cancel() // the worker, who collects memory too, or gives it to the memtable in front: then there is none for a moment
-	e.worker.Wait()
 	e.foreseen.Wait()
 	removed := 0
 	fsys.OnCall(func(op faultfs.Op, name string) error {

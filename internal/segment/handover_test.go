@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/pandodb/pando/vfs/faultfs"
@@ -65,9 +66,13 @@ func TestHandOverWaitsForWhatIsBeingWritten(t *testing.T) {
 	s := sparingStore(t, fsys, 2)
 	var writing sync.WaitGroup
 	begun := make(chan struct{})
+	var handedOver atomic.Bool
 	for n := range uint64(4) {
 		writing.Go(func() {
-			for i := range uint64(1000) {
+			for i, late := uint64(0), 0; late < 100; i++ {
+				if handedOver.Load() {
+					late++
+				}
 				p, err := s.AppendValue(1, None, noise(10*n+i%10, 100_000))
 				if err == nil && i%10 == 9 {
 					err = s.Remove(p.Segment)
@@ -90,6 +95,7 @@ func TestHandOverWaitsForWhatIsBeingWritten(t *testing.T) {
 	}
 	s.HandOver()
 	before := fsys.Mutations()
+	handedOver.Store(true)
 	writing.Wait()
 	if n := fsys.Mutations() - before; n > 0 {
 		t.Errorf("%d calls changed what is stored behind it", n)

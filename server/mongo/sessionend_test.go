@@ -127,7 +127,7 @@ func TestSessionsOfCommandsThatRunDoNotEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.send(0, body)
-	for sessionOf(s, 's') == nil {
+	for x := sessionOf(s, 's'); x == nil || !s.ops.sessions()[x]; x = sessionOf(s, 's') { // it is there before it is known to be that of the command
 		other.must("admin", cmd("ping", 1))
 	}
 	s.sessions.expire(time.Now().Add(time.Hour))
