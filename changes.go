@@ -22,6 +22,7 @@ const (
 	ChangeNote                              // nothing changed; Value is what a Note of the batch or transaction says
 )
 
+// String returns a word for the kind, such as "put" or "deleteRange".
 func (k ChangeKind) String() string {
 	switch k {
 	case ChangePut:

@@ -227,6 +227,7 @@ type salvageSink struct {
 // salvageBatch is how many bytes wait for a commit.
 const salvageBatch = 64 << 10
 
+// Keyspace makes the keyspace for what has this number. One that cannot be made so is named after the number, with the options of a new one.
 func (s *salvageSink) Keyspace(id uint32, name string, options []byte) error {
 	var o *KeyspaceOptions
 	if e, err := engine.ReadOptions(options); err == nil && (e.Layout == Tree || e.Layout == Hash) {
@@ -253,6 +254,7 @@ func compressionOf(codec segment.Codec) *Compression {
 	return nil
 }
 
+// Put stores a pair.
 func (s *salvageSink) Put(id uint32, key, val []byte, expiry uint64) error {
 	if err := s.batch.state.put(s.keyspaces[id], key, val, expiry); err != nil {
 		return err
@@ -260,6 +262,7 @@ func (s *salvageSink) Put(id uint32, key, val []byte, expiry uint64) error {
 	return s.flushFull()
 }
 
+// Delete removes a key that an older version of the data has brought back.
 func (s *salvageSink) Delete(id uint32, key []byte) error {
 	if err := s.batch.state.delete(s.keyspaces[id], key); err != nil {
 		return err
@@ -267,6 +270,7 @@ func (s *salvageSink) Delete(id uint32, key []byte) error {
 	return s.flushFull()
 }
 
+// DeleteRange is Delete for the keys in [lo, hi).
 func (s *salvageSink) DeleteRange(id uint32, lo, hi []byte) error {
 	if err := s.batch.state.deleteRange(s.keyspaces[id], lo, hi); err != nil {
 		return err
@@ -274,6 +278,7 @@ func (s *salvageSink) DeleteRange(id uint32, lo, hi []byte) error {
 	return s.flushFull()
 }
 
+// PutReader stores a long value as a stream. What came before it is committed first: streams are commits of their own.
 func (s *salvageSink) PutReader(id uint32, key []byte, r io.Reader, expiry uint64) error {
 	if err := s.flush(); err != nil {
 		return err

@@ -72,7 +72,7 @@ func (c *collection) makeCappedID() (*secondary, error) {
 		return nil, err
 	}
 	x := &secondary{number: c.nextIndex.Add(1), def: def, ready: true}
-	x.ks, err = c.store.db.Keyspace(indexName(c.number, x.number), c.indexOptions())
+	x.ks, err = c.store.makeKeyspace(indexName(c.number, x.number), c.indexOptions())
 	return x, err
 }
 

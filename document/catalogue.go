@@ -194,6 +194,15 @@ func (s *Store) removeLeftovers(cat *catalogue, all []pando.KeyspaceInfo) error 
 	return nil
 }
 
+// makeKeyspace makes the keyspace of something new. A database that only reads makes none: it is the only one that does not find it.
+func (s *Store) makeKeyspace(name string, o *pando.KeyspaceOptions) (*pando.Keyspace, error) {
+	ks, err := s.db.Keyspace(name, o)
+	if errors.Is(err, pando.ErrNotFound) {
+		return nil, pando.ErrReadOnly
+	}
+	return ks, err
+}
+
 // refersTo reports whether a collection that has not been used yet has a keyspace: the one of its records or, with isIndex, one of those of
 // its indexes.
 func (c *catalogue) refersTo(number uint32, of string, isIndex bool) bool {

@@ -233,7 +233,7 @@ func (s *Store) makeCollection(ns namespace, settings *settings, uuid []byte) (*
 	if err := c.collateIDs(); err != nil {
 		return nil, err
 	}
-	c.records, err = s.db.Keyspace(recordsName(c.number), &pando.KeyspaceOptions{LeafBytes: recordLeaf, Compression: &settings.compression})
+	c.records, err = s.makeKeyspace(recordsName(c.number), &pando.KeyspaceOptions{LeafBytes: recordLeaf, Compression: &settings.compression})
 	if err != nil {
 		return nil, err
 	}

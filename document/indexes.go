@@ -163,7 +163,7 @@ func (tx *Tx) createIndexes(x *collection, defs []*index.Definition) ([]string, 
 	for _, def := range missing {
 		i := &secondary{number: x.nextIndex.Add(1), def: def, ready: true}
 		var err error
-		if i.ks, err = tx.store.db.Keyspace(indexName(x.number, i.number), x.indexOptionsOf(def)); err != nil {
+		if i.ks, err = tx.store.makeKeyspace(indexName(x.number, i.number), x.indexOptionsOf(def)); err != nil {
 			return nil, err
 		}
 		list = append(list, i)
@@ -209,7 +209,7 @@ func (c *collection) register(ctx context.Context, defs []*index.Definition) (fr
 	}
 	for _, def := range missing {
 		x := &secondary{number: c.nextIndex.Add(1), def: def, build: newBuild()}
-		if x.ks, err = s.db.Keyspace(indexName(c.number, x.number), c.indexOptionsOf(def)); err != nil {
+		if x.ks, err = s.makeKeyspace(indexName(c.number, x.number), c.indexOptionsOf(def)); err != nil {
 			break
 		}
 		fresh = append(fresh, x)

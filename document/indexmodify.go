@@ -172,7 +172,7 @@ func (c *collection) makeUnique(ctx context.Context, x, fresh *secondary, dry bo
 	defer read.Rollback()
 	if !dry {
 		fresh.number = c.nextIndex.Add(1)
-		if fresh.ks, err = c.store.db.Keyspace(indexName(c.number, fresh.number), c.indexOptionsOf(fresh.def)); err != nil {
+		if fresh.ks, err = c.store.makeKeyspace(indexName(c.number, fresh.number), c.indexOptionsOf(fresh.def)); err != nil {
 			return err
 		}
 		defer func() {

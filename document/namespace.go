@@ -11,6 +11,7 @@ import (
 // namespace is the full name of a collection.
 type namespace struct{ database, collection string }
 
+// String joins both with a dot, as MongoDB writes it.
 func (n namespace) String() string { return n.database + "." + n.collection }
 
 // document is bsoncore.Document under a shorter name: raw BSON.

@@ -196,6 +196,7 @@ type LockedError struct {
 	Own  bool   // the exclusive holder is this process
 }
 
+// Error tells who holds the lock, as far as that is known.
 func (e *LockedError) Error() string {
 	switch {
 	case e.Own:

@@ -100,12 +100,26 @@ func (r *Result) Continue(earlier *Result) error {
 	return nil
 }
 
-// Has reports whether the engine has had this round of a workload in a class.
+// Has reports whether the engine has had this round of a workload in a class. One that failed has to be measured again.
 func (r *Result) Has(workload, scale, class, engine string, round int) bool {
+	had := false
 	for _, c := range r.Cells {
-		if partOf(c) == (part{workload, scale, class, engine}) && c.Round == round {
-			return true
+		if partOf(c) != (part{workload, scale, class, engine}) || c.Round != round {
+			continue
 		}
+		if isFailure(c.Failed) {
+			return false
+		}
+		had = true
 	}
-	return false
+	return had
+}
+
+// Add takes the cells of one engine's round of a workload in, instead of those that an attempt which failed has left.
+func (r *Result) Add(cells []workload.Cell) {
+	if len(cells) == 0 {
+		return
+	}
+	r.Cells = slices.DeleteFunc(r.Cells, func(c workload.Cell) bool { return partOf(c) == partOf(cells[0]) && c.Round == cells[0].Round })
+	r.Cells = append(r.Cells, cells...)
 }

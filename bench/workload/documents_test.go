@@ -32,6 +32,22 @@ func (s *shelf) Settle() error                                 { time.Sleep(s.pu
 func (s *shelf) Compact() error                                { return nil }
 func (s *shelf) Close() error                                  { return nil }
 
+// The scale is what is stored, of which only equal amounts are compared.
+func TestScalesOfDocuments(t *testing.T) {
+	t.Setenv(DataVariable, "")
+	want := map[string]string{"documents": "200 users", "documents-large": "2,000 users", "documents-durable": "200 users",
+		"documents-flights": "666 made up flights", "documents-many": "3 collections"}
+	for _, w := range documents() {
+		if got := w.Scale(Sizes{Documents: 2000, Collections: 3}); got != want[w.Name] {
+			t.Errorf("%s: %q, want %q", w.Name, got, want[w.Name])
+		}
+	}
+	t.Setenv(DataVariable, t.TempDir())
+	if got := flightsScale(Sizes{Documents: 2000}); got != "real flights" {
+		t.Errorf("%q", got)
+	}
+}
+
 // Engines of documents are charged with what they put off, as all others: to fill a collection is compared with and without it.
 func TestWhatDocumentsPutOffIsCharged(t *testing.T) {
 	t.Setenv(DataVariable, "")

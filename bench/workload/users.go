@@ -57,11 +57,22 @@ func Users(from, to int) []engine.User {
 	return list
 }
 
+// madeUp is how many flights are made up where there is no real data.
+func madeUp(s Sizes) int { return s.Documents / 3 }
+
+// flightsScale says which flights there are.
+func flightsScale(s Sizes) string {
+	if os.Getenv(DataVariable) == "" {
+		return thousands(madeUp(s)) + " made up flights"
+	}
+	return "real flights"
+}
+
 // flightTable returns the flights of the real data, or made up ones where there is none, and what to call them.
 func flightTable(s Sizes) (*engine.Table, string, error) {
 	dir := os.Getenv(DataVariable)
 	if dir == "" {
-		return madeUpFlights(s.Documents / 3), "made up flights", nil
+		return madeUpFlights(madeUp(s)), "made up flights", nil
 	}
 	file, err := os.Open(filepath.Join(dir, "flights.csv.zst"))
 	if err != nil {

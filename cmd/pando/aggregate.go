@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -70,14 +71,18 @@ func pipelineArgument(text string) (pipeline any, writes bool, err error) {
 		extended = "[" + extended + "]" // one stage
 	}
 	var holder struct {
-		Stages []bson.D `bson:"stages"`
+		Stages []bson.RawValue `bson:"stages"`
 	}
 	if err := bson.UnmarshalExtJSON([]byte(`{"stages":`+extended+`}`), false, &holder); err != nil {
-		return nil, false, usageError{err}
+		return nil, false, usageError{fmt.Errorf("the pipeline: %w", err)}
 	}
-	if n := len(holder.Stages); n > 0 && len(holder.Stages[n-1]) > 0 {
-		last := holder.Stages[n-1][0].Key
-		writes = last == "$out" || last == "$merge"
+	for i, stage := range holder.Stages {
+		doc, ok := stage.DocumentOK()
+		if !ok {
+			return nil, false, usageError{fmt.Errorf("the pipeline: stage %d is no document", i+1)}
+		}
+		first, err := doc.IndexErr(0)
+		writes = err == nil && (first.Key() == "$out" || first.Key() == "$merge")
 	}
 	return document.JSON(extended), writes, nil
 }

@@ -75,8 +75,8 @@ func (s *source) close() {
 	_ = s.in.Close()
 }
 
-// run reads the file, commits its records batch by batch, and prints what that took. Nothing is made of a file without a
-// record that can be read.
+// run reads the file, commits its records batch by batch, and prints what that took. Nothing is made of a file of which nothing can be
+// read; of an empty one an empty keyspace.
 func (l *loader) run(ctx context.Context, dir string) error {
 	src, err := l.open(ctx)
 	if err != nil {

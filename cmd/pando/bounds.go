@@ -73,6 +73,7 @@ type limitFlag int64
 // unlimited is a limit that nobody has set.
 const unlimited = limitFlag(-1)
 
+// String is the default in help texts: none, for no limit.
 func (l *limitFlag) String() string {
 	if *l == unlimited {
 		return ""

@@ -110,6 +110,7 @@ func formats() map[string]document.Format {
 	return map[string]document.Format{"template": document.Template, "bson": document.BSON, "json": document.AsJSON}
 }
 
+// String is the default in help texts.
 func (f *formatFlag) String() string {
 	for name, format := range formats() {
 		if format == document.Format(*f) {

@@ -43,7 +43,7 @@ func applyConfig(flags *pflag.FlagSet, text []byte, except ...string) error {
 			continue
 		}
 		if err := flags.Set(name, string(e.Value().Data)); err != nil {
-			return fmt.Errorf("line %d: %w", line, err)
+			return fmt.Errorf("line %d: %w", line, plainFlagError(err))
 		}
 	}
 	return p.Error()

@@ -162,7 +162,7 @@ func TestConfigRefused(t *testing.T) {
 		{"a list", "addr = ['a', 'b']", "line 1: addr: want a string"},
 		{"a size that is none", "memory = 'much'", "line 1: "},
 		{"a negative size", "memory = -1", "line 1: "},
-		{"a profile that is not known", "profile = 'fast'", "want durable or relaxed"},
+		{"a profile that is not known", "profile = 'fast'", `line 1: --profile: want durable or relaxed, not "fast"`},
 		{"no directory", "auth = true", "--dir says where"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

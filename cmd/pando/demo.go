@@ -20,6 +20,9 @@ directory, which it removes; with DIR, absent or empty, it works there and leave
   pando demo tour && pando scan tour/db -k flights --limit 3`,
 		Args: between(0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if a.json {
+				return usageError{errors.New("demo shows what commands print to people: it does not go with --json")}
+			}
 			if len(args) == 1 {
 				vacant, err := isVacant(args[0])
 				if err != nil {

@@ -87,10 +87,25 @@ func jsonArgument(what, text string) (any, error) {
 	return document.JSON(extended), nil
 }
 
+// documentArgument is jsonArgument for what cannot be an array.
+func documentArgument(what, text string) (any, error) {
+	doc, err := jsonArgument(what, text)
+	if isArray(doc) {
+		return nil, usageError{fmt.Errorf("%s: an array is no document", what)}
+	}
+	return doc, err
+}
+
+// isArray reports whether an argument is an array, not a document.
+func isArray(arg any) bool {
+	text, _ := arg.(document.JSON)
+	return strings.HasPrefix(string(text), "[")
+}
+
 // hintArgument reads what names an index: its name, or its keys as a document.
 func hintArgument(text string) (any, error) {
 	if strings.HasPrefix(strings.TrimSpace(text), "{") {
-		return jsonArgument("--hint", text)
+		return documentArgument("--hint", text)
 	}
 	if text == "" {
 		return nil, nil

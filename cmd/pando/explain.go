@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/spf13/cobra"
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -34,10 +33,10 @@ index and its bounds. --stats runs the query and says what that took. --json pri
 	database.register(cmd)
 	find.register(cmd)
 	cmd.Flags().BoolVar(&stats, "stats", false, "run the query, and tell what it read")
-	cmd.Flags().BoolVar(&all, "all-plans", false, "tell of the plans that were not chosen too")
+	cmd.Flags().BoolVar(&all, "all-plans", false, "with --json, tell of the plans that were not chosen too")
 	cmd.Flags().BoolVar(&printer.canonical, "canonical", false, "with --json, print canonical Extended JSON")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		filter, err := filterArgument(args)
+		filter, err := filterArgument(args, jsonArgument)
 		if err != nil {
 			return err
 		}
@@ -45,7 +44,7 @@ index and its bounds. --stats runs the query and says what that took. --json pri
 		if err != nil {
 			return err
 		}
-		if isPipeline(filter) && (o.Sort != nil || o.Projection != nil || o.Skip != 0 || o.Limit != 0) {
+		if isArray(filter) && (o.Sort != nil || o.Projection != nil || o.Skip != 0 || o.Limit != 0) {
 			return usageError{errors.New("--sort, --projection, --skip and --limit are for a filter: a pipeline has stages for them")}
 		}
 		switch {
@@ -72,15 +71,9 @@ index and its bounds. --stats runs the query and says what that took. --json pri
 	return cmd
 }
 
-// isPipeline reports whether an argument is an array, not a filter.
-func isPipeline(filter any) bool {
-	text, _ := filter.(document.JSON)
-	return strings.HasPrefix(string(text), "[")
-}
-
 // explainAny explains a filter or, when it is an array, a pipeline.
 func explainAny(ctx context.Context, c *document.Collection, filter any, o *document.FindOptions) (bson.Raw, error) {
-	if !isPipeline(filter) {
+	if !isArray(filter) {
 		return c.Explain(ctx, filter, o)
 	}
 	verbosity := o.Verbosity

@@ -30,19 +30,19 @@ func (f *findFlags) options() (*document.FindOptions, error) {
 	}
 	o := &document.FindOptions{Skip: f.skip, Limit: f.limit}
 	var errs [4]error
-	o.Sort, errs[0] = jsonArgument("--sort", f.sort)
-	o.Projection, errs[1] = jsonArgument("--projection", f.projection)
+	o.Sort, errs[0] = documentArgument("--sort", f.sort)
+	o.Projection, errs[1] = documentArgument("--projection", f.projection)
 	o.Hint, errs[2] = hintArgument(f.hint)
-	o.Collation, errs[3] = jsonArgument("--collation", f.collation)
+	o.Collation, errs[3] = documentArgument("--collation", f.collation)
 	return o, errors.Join(errs[:]...)
 }
 
-// filterArgument reads the filter that may be the last of the arguments.
-func filterArgument(args []string) (any, error) {
+// filterArgument reads what may be the last of the arguments.
+func filterArgument(args []string, read func(what, text string) (any, error)) (any, error) {
 	if len(args) < 3 {
 		return nil, nil
 	}
-	return jsonArgument("the filter", args[2])
+	return read("the filter", args[2])
 }
 
 func newFindCommand(a *app) *cobra.Command {
@@ -67,7 +67,7 @@ MongoDB's, as Extended JSON or as one writes it in a shell: unquoted names, sing
 	printer.register(cmd)
 	cmd.Flags().BoolVar(&count, "count", false, "print how many there are instead")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		filter, err := filterArgument(args)
+		filter, err := filterArgument(args, documentArgument)
 		if err != nil {
 			return err
 		}

@@ -118,7 +118,10 @@ func indexNameOf(keys bson.Raw) (string, error) {
 
 // rawArgument reads a document of the command line.
 func rawArgument(what, text string) (bson.Raw, error) {
-	v, err := jsonArgument(what, text)
+	if text == "" {
+		return nil, usageError{fmt.Errorf("%s: nothing is no document", what)}
+	}
+	v, err := documentArgument(what, text)
 	if err != nil {
 		return nil, err
 	}

@@ -210,21 +210,24 @@ func (m methodCall) aggregate() error {
 	if err != nil {
 		return err
 	}
+	if err := m.modifiers(m.rest, "pretty", "toArray", "explain"); err != nil {
+		return err
+	}
 	for _, call := range m.rest {
 		if call.Name != "explain" {
 			continue
 		}
-		verbosity := "queryPlanner"
-		if args := (arguments{call.Name, call.Args}); len(call.Args) > 0 {
+		args, verbosity := arguments{call.Name, call.Args}, "queryPlanner"
+		if err := args.atMost(1); err != nil {
+			return err
+		}
+		if len(call.Args) > 0 {
 			if verbosity, err = args.text(0); err != nil {
 				return err
 			}
 		}
 		plan, err := m.c.ExplainAggregate(m.ctx, pipeline, nil, verbosity)
 		return m.printExplain(plan, err)
-	}
-	if err := m.modifiers(m.rest, "pretty", "toArray"); err != nil {
-		return err
 	}
 	c, err := m.c.OpenAggregate(m.ctx, pipeline, nil)
 	if err != nil {

@@ -67,6 +67,7 @@ func (w *writeFlags) options(mustExist bool) pando.Options {
 // profileFlag is a profile on the command line.
 type profileFlag pando.Profile
 
+// String is the default in help texts.
 func (p *profileFlag) String() string { return pando.Profile(*p).String() }
 
 // Type is the placeholder in help texts.
@@ -122,6 +123,7 @@ func (l *layoutFlag) register(cmd *cobra.Command) {
 	cmd.Flags().Var(l, "layout", "of a keyspace that is made: tree, or hash, which is for access by key and keeps no order (default: tree)")
 }
 
+// String is the default in help texts.
 func (l *layoutFlag) String() string {
 	if l.options == nil {
 		return ""

@@ -55,8 +55,7 @@ func (s *session) command(ctx context.Context, words []string) (done bool, err e
 		_, err = a.out.WriteString(shellHelp)
 		return false, err
 	case "db":
-		_, err = fmt.Fprintln(a.out, s.database)
-		return false, err
+		return false, a.print(s.database, "%s\n", s.database)
 	case "it":
 		if s.cursor == nil {
 			return false, errors.New("there is no answer to go on with")
@@ -90,7 +89,9 @@ func (s *session) list(ctx context.Context, what string) error {
 		return fmt.Errorf("show %s: there are dbs and collections to show", what)
 	}
 	for _, name := range names {
-		fmt.Fprintln(s.printer.a.out, name)
+		if printing := s.printer.a.print(name, "%s\n", name); printing != nil {
+			return printing
+		}
 	}
 	return err
 }
@@ -137,8 +138,7 @@ func (s *session) onDatabase(ctx context.Context, args arguments, rest []shellte
 	}
 	switch args.name {
 	case "getName":
-		_, err := fmt.Fprintln(s.printer.a.out, s.database)
-		return err
+		return s.printer.a.print(s.database, "%s\n", s.database)
 	case "getCollectionNames":
 		return s.list(ctx, "collections")
 	case "createCollection":

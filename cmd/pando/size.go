@@ -21,6 +21,7 @@ var units = []struct {
 // sizeFlag is a number of bytes on the command line.
 type sizeFlag int64
 
+// String is the default in help texts: none, for a size that the database chooses.
 func (s *sizeFlag) String() string {
 	if *s == 0 {
 		return ""

@@ -293,8 +293,7 @@ func (m methodCall) createIndex() error {
 		return err
 	}
 	bar.end()
-	_, err = fmt.Fprintln(m.printer.a.out, names[0])
-	return err
+	return m.printer.a.print(names[0], "%s\n", names[0])
 }
 
 func (m methodCall) getIndexes() error {

@@ -25,6 +25,7 @@ func New(file string, offset, length int64, reason string, args ...any) *Error {
 	return &Error{File: file, Offset: offset, Length: length, Reason: fmt.Sprintf(reason, args...)}
 }
 
+// Error tells where the damage is, and what is wrong there.
 func (e *Error) Error() string {
 	extent := ""
 	if e.Length > 0 {

@@ -37,10 +37,13 @@ func (c *Chunk) All() iter.Seq2[[]byte, []byte] {
 	}
 }
 
-// fill takes records in until there are size bytes of them, or the input ends.
+// endBytes is what it takes to say where a record is.
+const endBytes = 2 * 8
+
+// fill takes records in until there are size bytes of them and of their ends, or the input ends.
 func (c *Chunk) fill(r Reader, size int) {
 	c.data, c.ends, c.err = append(c.data[:0], 0)[:0], c.ends[:0], nil // not nil: a key of no bytes is one
-	for len(c.data) < size {
+	for len(c.data)+c.Len()*endBytes < size {
 		key, value, err := r.Next()
 		if err != nil {
 			c.err = err

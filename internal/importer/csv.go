@@ -22,6 +22,7 @@ type csvReader struct {
 	columns []string
 	names   [][]byte // of the columns as JSON, with the colon
 	parts   []int    // the columns that make the key
+	last    int      // line of the last record
 	key     []byte
 	object  []byte
 }
@@ -41,6 +42,7 @@ func newCSVReader(r io.Reader, key []string) (*csvReader, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the header: %w", describeCSV(err))
 	}
+	c.last, _ = c.r.FieldPos(len(header) - 1)
 	seen := map[string]int{}
 	for i, name := range header {
 		if _, twice := seen[name]; twice || !utf8.ValidString(name) {
@@ -60,6 +62,7 @@ func newCSVReader(r io.Reader, key []string) (*csvReader, error) {
 	return c, nil
 }
 
+// Next makes a JSON object of the next line. It is that of Reader.
 func (c *csvReader) Next() (key, value []byte, err error) {
 	c.limit.left = MaxRecordBytes
 	fields, err := c.r.Read()
@@ -67,8 +70,12 @@ func (c *csvReader) Next() (key, value []byte, err error) {
 		if errors.Is(err, io.EOF) {
 			return nil, nil, io.EOF
 		}
+		if errors.Is(err, ErrRecordTooLong) { // its own line is not known: it may have begun long ago
+			err = fmt.Errorf("behind line %d: %w", c.last, err)
+		}
 		return nil, nil, describeCSV(err)
 	}
+	c.last, _ = c.r.FieldPos(len(fields) - 1)
 	if err := c.buildKey(fields); err != nil {
 		return nil, nil, err
 	}
@@ -133,6 +140,7 @@ type recordLimit struct {
 	left int
 }
 
+// Read reads on as long as the record may become longer.
 func (l *recordLimit) Read(p []byte) (int, error) {
 	if l.left <= 0 {
 		return 0, tooLong(MaxRecordBytes)

@@ -41,6 +41,7 @@ const (
 	Lines                       // key, separator, value
 )
 
+// String returns the name that ParseFormat takes.
 func (f Format) String() string {
 	switch f {
 	case JSONLines:
@@ -110,6 +111,7 @@ type reader struct {
 	err     error  // what ended the records
 }
 
+// Next opens the source when it is called first. It is that of Reader; behind an error it answers the same one again.
 func (r *reader) Next() (key, value []byte, err error) {
 	if r.records == nil && r.err == nil {
 		var plain io.Reader

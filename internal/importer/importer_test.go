@@ -140,7 +140,7 @@ func TestRecordsAreBounded(t *testing.T) {
 		source := &endless{part: "x"}
 		r := NewReader(io.MultiReader(strings.NewReader(tc.head), source), Options{Format: tc.f})
 		_, _, err := r.Next()
-		if !errors.Is(err, ErrRecordTooLong) {
+		if !errors.Is(err, ErrRecordTooLong) || !strings.Contains(err.Error(), "line 1: ") {
 			t.Errorf("%v: got %v", tc.f, err)
 		}
 		if source.given > MaxRecordBytes+1<<20 {
@@ -280,6 +280,23 @@ func TestChunksHoldEveryRecordInOrder(t *testing.T) {
 		if i != n || !errors.Is(failed, ErrNoKey) {
 			t.Errorf("size %d: %d records, then %v", size, i, failed)
 		}
+	}
+}
+
+// Records of no bytes take memory too: what says where they are.
+func TestChunksOfEmptyRecordsAreBounded(t *testing.T) {
+	const n, size = 10_000, 1000
+	records := 0
+	for c, err := range Chunks(t.Context(), NewReader(strings.NewReader(strings.Repeat("\t\n", n)), Options{Format: Lines}), size) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if records += c.Len(); c.Len() > size {
+			t.Fatalf("a chunk of %d records, where %d bytes are wanted", c.Len(), size)
+		}
+	}
+	if records != n {
+		t.Errorf("%d records, want %d", records, n)
 	}
 }
 

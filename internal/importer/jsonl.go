@@ -13,6 +13,7 @@ type jsonReader struct {
 	compact bytes.Buffer
 }
 
+// Next returns the next line without its white space. It is that of Reader.
 func (j *jsonReader) Next() (key, value []byte, err error) {
 	line, err := j.next()
 	if err != nil {

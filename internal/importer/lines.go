@@ -72,6 +72,7 @@ type textReader struct {
 	separator []byte
 }
 
+// Next cuts the next line at its first separator. It is that of Reader.
 func (t *textReader) Next() (key, value []byte, err error) {
 	line, err := t.next()
 	if err != nil {

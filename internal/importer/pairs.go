@@ -48,6 +48,7 @@ func Text(member string, b []byte, list *string) *string {
 // pairReader reads exported pairs.
 type pairReader struct{ *lines }
 
+// Next decodes the next line. It is that of Reader.
 func (p *pairReader) Next() (key, value []byte, err error) {
 	line, err := p.next()
 	if err != nil {

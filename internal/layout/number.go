@@ -11,6 +11,7 @@ const (
 	Hash
 )
 
+// String returns the name of the layout, as the command line takes it.
 func (n Number) String() string {
 	switch n {
 	case Tree:

@@ -45,6 +45,7 @@ type VersionError struct {
 	Found, Supported uint32
 }
 
+// Error tells both versions.
 func (e *VersionError) Error() string {
 	return fmt.Sprintf("the database has format %d; this version of Pando knows up to %d", e.Found, e.Supported)
 }

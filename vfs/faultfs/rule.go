@@ -40,6 +40,7 @@ var opNames = [opCount]string{
 	"lock", "unlock", "read", "write", "size", "truncate", "allocate", "sync", "map", "unmap", "close",
 }
 
+// String returns the name of the call.
 func (o Op) String() string {
 	if o < opCount {
 		return opNames[o]

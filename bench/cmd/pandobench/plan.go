@@ -111,7 +111,7 @@ func (p *plan) run(ctx context.Context, result *report.Result, save func() error
 		if ctx.Err() != nil {
 			return errInterrupted // what the engine had by then is no whole round
 		}
-		result.Cells = append(result.Cells, cells...)
+		result.Add(cells)
 		result.Seconds = seconds + time.Since(start).Seconds()
 		show.done(j, cells)
 		if err := save(); err != nil {

@@ -51,6 +51,28 @@ func TestARunGoesOnWhereAnEarlierOneStopped(t *testing.T) {
 	}
 }
 
+// A round that failed is measured again, and what it leaves then takes the place of the failure.
+func TestFailedRoundsAreMeasuredAgain(t *testing.T) {
+	p, _, err := parseRun(strings.Fields("--quick --engines pando,bbolt --workloads yoga"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	have := &report.Result{}
+	cell := func(j job, failed string) workload.Cell {
+		return workload.Cell{Workload: "yoga", Engine: j.spec.Engine, Class: j.spec.Class, Scale: j.spec.Scale, Failed: failed}
+	}
+	jobs := p.jobs("dir", have)
+	have.Add([]workload.Cell{cell(jobs[0], ""), cell(jobs[0], "stopped after 20m0s")})
+	have.Add([]workload.Cell{cell(jobs[1], workload.CannotGive)})
+	if got, want := order(p, have), "yoga:pando"; got != want {
+		t.Fatalf("got %q, want %q", got, want)
+	}
+	have.Add([]workload.Cell{cell(jobs[0], "")})
+	if got := order(p, have); got != "" || len(have.Cells) != 2 || have.Failures() != nil {
+		t.Errorf("%q is to be measured, %d cells, %v", got, len(have.Cells), have.Failures())
+	}
+}
+
 // A class is measured whatever there is of another one.
 func TestClassesAreMeasuredApart(t *testing.T) {
 	p, _, err := parseRun(strings.Fields("--quick --engines pando --workloads yoga --class durable"))

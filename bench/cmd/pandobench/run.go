@@ -101,7 +101,7 @@ func parseRun(args []string) (*plan, output, error) {
 	data := flags.String("data", os.Getenv(workload.DataVariable), "directory with flights.csv.zst; empty: flights are made up")
 	flags.StringVar(&p.dir, "dir", "", "directory for the databases; empty: a temporary one")
 	flags.StringVar(&out.name, "json", "", "file for the numbers; one that is there is replaced")
-	keep := flags.String("append", "", "file for the numbers; what one that is there has of the rounds is not measured again")
+	keep := flags.String("append", "", "file for the numbers; rounds that one which is there has are not measured again, unless they failed")
 	flags.DurationVar(&p.enough, "for", 0, "begin no workload after this time, once every one has had a round")
 	flags.DurationVar(&p.limit, "limit", 20*time.Minute, "an engine that takes longer in one workload is stopped")
 	flags.DurationVar(&p.loadLimit, "load-limit", 0, "in large and growth: an engine that has not loaded everything by then goes on with what it has, and is not compared; updates get a third of it, reads a tenth")
