@@ -116,3 +116,42 @@ func TestCloseWritesNothingForOpenSnapshots(t *testing.T) {
 		t.Errorf("%d files are made with an open snapshot, %d without", made[true], made[false])
 	}
 }
+
+// Snapshots of one moment that outlive its memtables are merged once, however many there are.
+func TestSnapshotsOfOneMomentShareWhatTheyKeep(t *testing.T) {
+	made := map[int]int{}
+	for _, n := range []int{1, 20} {
+		synctest.Test(t, func(t *testing.T) {
+			ffs := faultfs.New(memfs.New())
+			db, err := Open("db", &Options{FS: ffs, MemoryBytes: 1 << 20})
+			must(t, err)
+			settle := func(value string) {
+				must(t, db.Put([]byte("key"), []byte(value)))
+				must(t, db.Checkpoint(t.Context()))
+				synctest.Wait()
+			}
+			must(t, db.Put([]byte("key"), []byte("first")))
+			var list []*Snapshot
+			for range n {
+				list = append(list, db.Snapshot())
+			}
+			settle("second") // what they have in memory has settled, and leaves it when more settles
+			before := ffs.Count(faultfs.OpCreate)
+			settle("third")
+			made[n] = ffs.Count(faultfs.OpCreate) - before
+			for _, snap := range list {
+				if v, err := snap.Get([]byte("key")); string(v) != "first" || err != nil {
+					t.Errorf("%q, %v", v, err)
+				}
+				must(t, snap.Close())
+			}
+			if m := db.Metrics(); m.Segments > 2 {
+				t.Errorf("%d segments are left", m.Segments)
+			}
+			must(t, db.Close())
+		})
+	}
+	if made[20] != made[1] {
+		t.Errorf("%d files are made beside 20 snapshots, %d beside one", made[20], made[1])
+	}
+}

@@ -405,7 +405,7 @@ func (s *settlement) publish() {
 	s.advance()
 	e.unlogged = e.log == nil
 	e.settledSeq.Store(s.seq)
-	e.keyspaces.settled(s.seq)
+	dropped := e.keyspaces.settled(s.seq)
 	e.counters.settledBytes.Add(written)
 	// Writers go on to the next memtable as soon as nothing is settling: the memory of the one that has settled has to be there by then,
 	// or one more takes fresh memory. Files of the log take their time.
@@ -416,6 +416,7 @@ func (s *settlement) publish() {
 		}
 		e.dropSpills()
 	}
+	e.forgetDropped(dropped)
 }
 
 // settledChanges hands the merged changes of a group of memtables to a layout. It counts values apart as live that the new

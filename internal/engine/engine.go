@@ -88,6 +88,7 @@ type Engine struct {
 	lastErr   error                   // of the last one that ended; on mu
 	doomed    []doomedSegment         // on mu
 	outdated  []doomedDictionary      // on mu
+	forgotten []doomedKeyspace        // in the order in which they were dropped; under settling
 	recent    []*view.Table           // settled tables kept for open optimistic transactions; on mu
 	starts    map[*Start]struct{}     // open optimistic transactions; on mu
 	loose     map[uint64]struct{}     // numbers of the spill files that no commit has taken over; on mu

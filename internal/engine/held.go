@@ -109,11 +109,17 @@ func (e *Engine) moveHeld(ctx context.Context) error {
 		list = append(list, h)
 	}
 	e.heldMu.Unlock()
+	moved := map[moment]*view.View{}
+	defer func() {
+		for _, v := range moved {
+			v.Unref()
+		}
+	}()
 	for _, h := range list {
 		if h.stays || h.stop.Err() != nil { // of one that Close has stopped nobody reads any more
 			continue
 		}
-		err := h.move(ctx)
+		err := h.move(ctx, moved)
 		if err != nil && (ctx.Err() != nil || e.failure.Load() != nil) {
 			return fmt.Errorf("settle a held snapshot: %w", err)
 		}
@@ -125,8 +131,15 @@ func (e *Engine) moveHeld(ctx context.Context) error {
 	return nil
 }
 
-// move gives the snapshot roots of its own when its memtables are not in use any more.
-func (h *Held) move(ctx context.Context) error {
+// moment is what snapshots have in common that show the same.
+type moment struct {
+	view *view.View
+	seq  uint64
+}
+
+// move gives the snapshot roots of its own when its memtables are not in use any more. It shares them with others of its moment, which are
+// in moved.
+func (h *Held) move(ctx context.Context, moved map[moment]*view.View) error {
 	h.mu.Lock()
 	if h.given {
 		h.mu.Unlock()
@@ -138,16 +151,21 @@ func (h *Held) move(ctx context.Context) error {
 	if !h.e.keepsSettled(old.View) {
 		return nil
 	}
-	v, err := h.e.privateView(ctx, old)
-	if err != nil {
-		return err
+	at := moment{old.View, old.Seq}
+	v := moved[at]
+	if v == nil {
+		var err error
+		if v, err = h.e.privateView(ctx, old); err != nil {
+			return err
+		}
+		moved[at] = v
 	}
 	h.mu.Lock()
 	if h.given {
 		h.mu.Unlock()
-		v.Unref()
 		return nil
 	}
+	v.Ref()
 	h.snap = Snapshot{View: v, Seq: old.Seq, e: h.e}
 	h.mu.Unlock()
 	old.View.Unref() // what h held
@@ -169,7 +187,7 @@ func (e *Engine) keepsSettled(v *view.View) bool {
 	return false
 }
 
-// privateView merges the memtables of a snapshot into roots that only it refers to.
+// privateView merges the memtables of a snapshot into roots that only it, and others of its moment, refer to.
 func (e *Engine) privateView(ctx context.Context, s Snapshot) (*view.View, error) {
 	w := e.store.NewWriter(segment.Nodes, 0)
 	roots := s.View.Roots.Clone()

@@ -62,7 +62,7 @@ type keyspaces struct {
 	byName  map[string]*Keyspace
 	byID    map[uint32]*Keyspace
 	nextID  uint32
-	dropped map[uint32]*Keyspace // those dropped in this run, for the change feed and for what goes on reading or frees them
+	dropped map[uint32]*Keyspace // those dropped in this run, as long as the change feed, a view or what frees them may ask for them
 	events  []keyspaceEvent      // what has not settled, oldest first
 }
 
@@ -135,15 +135,30 @@ func (k *keyspaces) undo(seq uint64) {
 	}
 }
 
-// settled forgets what happened up to a command that a stored root has.
-func (k *keyspaces) settled(seq uint64) {
+// settled forgets what happened up to a command that a stored root has, and returns the keyspaces that were dropped by then.
+func (k *keyspaces) settled(seq uint64) (dropped []*Keyspace) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	later := slices.IndexFunc(k.events, func(ev keyspaceEvent) bool { return ev.seq > seq })
 	if later < 0 {
 		later = len(k.events)
 	}
+	for _, ev := range k.events[:later] {
+		if ev.dropped {
+			dropped = append(dropped, ev.ks)
+		}
+	}
 	k.events = slices.Delete(k.events, 0, later)
+	return dropped
+}
+
+// forget forgets keyspaces that were dropped.
+func (k *keyspaces) forget(list []doomedKeyspace) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, d := range list {
+		delete(k.dropped, d.id.ID)
+	}
 }
 
 func (k *keyspaces) named(name string) *Keyspace {
@@ -158,7 +173,7 @@ func (k *keyspaces) id(id uint32) *Keyspace {
 	return k.byID[id]
 }
 
-// known returns the keyspace with an id, be it one that was dropped in this run; nil when there was none.
+// known returns the keyspace with an id, be it one that was dropped in this run and is not forgotten; nil when there was none.
 func (k *keyspaces) known(id uint32) *Keyspace {
 	k.mu.RLock()
 	defer k.mu.RUnlock()

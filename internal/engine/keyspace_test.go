@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/pandodb/pando/internal/command"
 	"github.com/pandodb/pando/internal/corrupt"
 	"github.com/pandodb/pando/internal/segment"
 	"github.com/pandodb/pando/vfs/memfs"
@@ -141,4 +142,62 @@ func makeKeyspace(t *testing.T, e *Engine, name string) uint32 {
 		t.Fatal(err)
 	}
 	return ks.ID
+}
+
+// Keyspaces that were dropped are forgotten as soon as nobody can ask for them any more, neither who reads an
+// earlier moment nor who reads the log.
+func TestDroppedKeyspacesAreForgotten(t *testing.T) {
+	e := openNumbered(t, memfs.New())
+	round := func() (names int) {
+		commitOf(t, e, func(enc *command.Encoder) {
+			for i := range byte(100) { // more than a segment of the log takes
+				enc.Put(DefaultID, []byte{i}, make([]byte, 900), 0)
+			}
+		})
+		if err := e.Checkpoint(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		e.keyspaces.mu.RLock()
+		defer e.keyspaces.mu.RUnlock()
+		return len(e.keyspaces.dropped)
+	}
+	var read *Keyspace
+	var held Held
+	const rounds = 20
+	for i := range rounds {
+		id := makeKeyspace(t, e, "comes and goes")
+		commitOf(t, e, func(enc *command.Encoder) { enc.Put(id, []byte("key"), []byte{byte(i)}, 0) })
+		if i == rounds/2 {
+			read = e.keyspaces.id(id)
+			s, err := e.Snapshot()
+			if err == nil {
+				err = e.Hold(&held, s)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := e.DropKeyspace("comes and goes"); err != nil {
+			t.Fatal(err)
+		}
+		if n := round(); n > 4 && read == nil {
+			t.Errorf("round %d: %d keyspaces are known that were dropped", i, n)
+		}
+	}
+	if e.NameOf(read.ID) != read.Name {
+		t.Errorf("keyspace %d, which somebody reads, is called %q", read.ID, e.NameOf(read.ID))
+	}
+	s, err := held.Use()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v, err := s.Get(nil, nil, read, []byte("key")); err != nil || len(v) != 1 || v[0] != rounds/2 {
+		t.Errorf("a snapshot of a keyspace that was dropped: %v, %v", v, err)
+	}
+	s.Release()
+	held.End(ErrClosed)
+	round()
+	if n := round(); n > 4 {
+		t.Errorf("%d keyspaces are known that were dropped, and nobody reads", n)
+	}
 }

@@ -2,6 +2,8 @@ package engine
 
 import (
 	"errors"
+	"math"
+	"slices"
 
 	"github.com/pandodb/pando/internal/segment"
 	"github.com/pandodb/pando/internal/view"
@@ -18,6 +20,9 @@ type doomedSegment = doomed[uint32]
 
 // doomedDictionary is a compression dictionary that is to be forgotten.
 type doomedDictionary = doomed[uint16]
+
+// doomedKeyspace is one that was dropped, and is to be forgotten. No view knows it that is not older than generation.
+type doomedKeyspace = doomed[*Keyspace]
 
 // publish makes a view the current one. The caller holds mu.
 func (e *Engine) publish(tables []*view.Table, roots view.Roots) {
@@ -55,13 +60,40 @@ func (e *Engine) unreachable() (segments []uint32, dictionaries []uint16) {
 	if len(e.doomed) == 0 && len(e.outdated) == 0 {
 		return nil, nil
 	}
+	oldest := e.oldestView()
+	segments, e.doomed = takeBefore(e.doomed, oldest)
+	dictionaries, e.outdated = takeBefore(e.outdated, oldest)
+	return segments, dictionaries
+}
+
+// oldestView returns the generation of the oldest view that somebody may read. The caller holds mu.
+func (e *Engine) oldestView() uint64 {
 	oldest := e.generated + 1
 	for v := range e.views {
 		oldest = min(oldest, v.Generation)
 	}
-	segments, e.doomed = takeBefore(e.doomed, oldest)
-	dictionaries, e.outdated = takeBefore(e.outdated, oldest)
-	return segments, dictionaries
+	return oldest
+}
+
+// forgetDropped forgets the keyspaces that were dropped, of which the new roots have nothing any more, and those before them, as far as
+// neither a view nor the log, whose readers ask for names, has anything of them. The caller is settling.
+func (e *Engine) forgetDropped(dropped []*Keyspace) {
+	e.mu.Lock()
+	for _, ks := range dropped {
+		e.forgotten = append(e.forgotten, doomedKeyspace{ks, e.generated})
+	}
+	oldest := e.oldestView()
+	e.mu.Unlock()
+	logged := uint64(math.MaxUint64)
+	if e.log != nil {
+		logged = e.log.OldestRead()
+	}
+	n := slices.IndexFunc(e.forgotten, func(d doomedKeyspace) bool { return d.generation > oldest || d.id.droppedBy.Load() >= logged })
+	if n < 0 {
+		n = len(e.forgotten)
+	}
+	e.keyspaces.forget(e.forgotten[:n])
+	e.forgotten = slices.Delete(e.forgotten, 0, n)
 }
 
 // takeBefore takes off a list what no view reads when oldest is the oldest one.

@@ -206,6 +206,24 @@ func TestBothSlotsDamaged(t *testing.T) {
 	}
 }
 
+// A slot that the device does not give back costs those who make do with what is left that slot, and not the other one too.
+func TestSlotsBesideOneThatCannotBeRead(t *testing.T) {
+	for slot := range 2 {
+		ffs := faultfs.New(newFS(t))
+		f, err := Create(ffs, testDir, exampleSlot())
+		must(t, err)
+		must(t, f.Close())
+		ffs.Set(faultfs.Rule{Ops: faultfs.Ops(faultfs.OpReadAt), Skip: slot})
+		slots, damage, err := Slots(ffs, testDir)
+		if err != nil || len(slots) != 1 || len(damage) != 1 || slots[0].Generation != uint64(2-slot) {
+			t.Errorf("slot %d cannot be read: there are %v and %v, %v", slot, slots, damage, err)
+		}
+		if leaks := ffs.Leaks(); len(leaks) > 0 {
+			t.Errorf("left open: %v", leaks)
+		}
+	}
+}
+
 func TestNewerVersion(t *testing.T) {
 	fsys := newFS(t)
 	content, _, _ := written(t)

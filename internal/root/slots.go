@@ -1,8 +1,10 @@
 package root
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"path/filepath"
 
 	"github.com/pandodb/pando/internal/corrupt"
@@ -10,16 +12,19 @@ import (
 )
 
 // Slots reads the root file in dir for a tool that has to make do with what is left of it: the slots that verify, the newer one
-// first, and for each that does not, what is wrong with it. An undamaged slot of another version is a *VersionError, a missing
-// file fs.ErrNotExist.
+// first, and for each that does not, or that the device does not give back, what is wrong with it. An undamaged slot of another version is a
+// *VersionError, a missing file fs.ErrNotExist.
 func Slots(fsys vfs.FS, dir string) (slots []Slot, damage []error, err error) {
-	b, err := vfs.ReadFile(fsys, filepath.Join(dir, Name), mostRead)
+	file, err := fsys.Open(filepath.Join(dir, Name))
 	if err != nil {
 		return nil, nil, fmt.Errorf("read %s: %w", Name, err)
 	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	if size, err := file.Size(); err != nil || size > mostRead {
+		return nil, nil, fmt.Errorf("read %s of %d bytes: %w", Name, size, cmp.Or(err, vfs.ErrTooLarge))
+	}
 	for i := range int64(fileSize / slotSize) {
-		from := min(i*slotSize, int64(len(b)))
-		slot, err := decodeSlot(b[from:min(from+slotSize, int64(len(b)))])
+		slot, err := readSlot(file, i)
 		if version := (*VersionError)(nil); errors.As(err, &version) {
 			return nil, nil, version
 		}
@@ -33,6 +38,16 @@ func Slots(fsys vfs.FS, dir string) (slots []Slot, damage []error, err error) {
 		slots[0], slots[1] = slots[1], slots[0]
 	}
 	return slots, damage, nil
+}
+
+// readSlot reads one slot, alone: a sector that fails is no reason to go without the other one.
+func readSlot(file vfs.File, place int64) (Slot, error) {
+	b := make([]byte, slotSize)
+	n, err := file.ReadAt(b, place*slotSize)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return Slot{}, err
+	}
+	return decodeSlot(b[:n])
 }
 
 // mostRead is the length from which on a file is certainly no root file, whatever was appended to it.

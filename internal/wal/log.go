@@ -191,6 +191,19 @@ func (l *Log) Oldest() (Position, uint64) {
 	return Position{Segment: s.segment, Offset: s.start}, s.before + 1
 }
 
+// OldestRead returns the number of the oldest record that a Reader may still come to: it may be in a segment that was recycled meanwhile.
+func (l *Log) OldestRead() uint64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	before := l.segments[0].before
+	for _, s := range l.retired {
+		if s.pins > 0 {
+			before = min(before, s.before)
+		}
+	}
+	return before + 1
+}
+
 // Close syncs what was appended and releases the files. When something was synced that no frame in the log tells of, it adds
 // a mark that does, so that damage to the last records is told from a torn tail. The log cannot be used afterwards.
 // On a log that has failed it only releases the files.
