@@ -1,6 +1,7 @@
 package root
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -10,21 +11,24 @@ import (
 )
 
 // Slots reads the root file in dir for a tool that has to make do with what is left of it: the slots that verify, the newer one
-// first, and for each that does not, what is wrong with it. An undamaged slot of another version is a *VersionError, a missing
-// file fs.ErrNotExist.
+// first, and for each that does not, or that the device does not give back, what is wrong with it. An undamaged slot of another version is a
+// *VersionError, a missing file fs.ErrNotExist.
 func Slots(fsys vfs.FS, dir string) (slots []Slot, damage []error, err error) {
-	b, err := vfs.ReadFile(fsys, filepath.Join(dir, Name), mostRead)
+	file, err := fsys.Open(filepath.Join(dir, Name))
 	if err != nil {
 		return nil, nil, fmt.Errorf("read %s: %w", Name, err)
 	}
-	for i := range int64(fileSize / slotSize) {
-		from := min(i*slotSize, int64(len(b)))
-		slot, err := decodeSlot(b[from:min(from+slotSize, int64(len(b)))])
+	defer func() { err = errors.Join(err, file.Close()) }()
+	if size, err := file.Size(); err != nil || size > mostRead {
+		return nil, nil, fmt.Errorf("read %s: %w", Name, cmp.Or(err, vfs.ErrTooLarge))
+	}
+	for place := range int64(fileSize / slotSize) {
+		slot, err := (&File{file: file}).slot(nil, place)
 		if version := (*VersionError)(nil); errors.As(err, &version) {
 			return nil, nil, version
 		}
 		if err != nil {
-			damage = append(damage, corrupt.New(Name, i*slotSize, slotSize, "slot: %v", err))
+			damage = append(damage, corrupt.New(Name, place*slotSize, slotSize, "slot: %v", err))
 			continue
 		}
 		slots = append(slots, slot)
