@@ -86,7 +86,7 @@ func (e *Engine) open() error {
 	e.cacheSize.Store(e.sizes.cache - e.sizes.inner)
 	e.cache.Resize(e.cacheSize.Load())
 	if err := e.openStore(slot); err != nil {
-		return err
+		return e.unlessUnread(err)
 	}
 	roots, err := e.loadCatalogue(slot)
 	if err != nil {

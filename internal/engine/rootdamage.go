@@ -53,6 +53,15 @@ func (e *Engine) distrustOlder(slot root.Slot, table []segment.Info) error {
 	return err
 }
 
+// unlessUnread puts what the device says of the root slot that it does not give back in the place of damage: the other one is an older state then,
+// and the slot may be there again later.
+func (e *Engine) unlessUnread(err error) error {
+	if unread := e.root.Unread(); unread != nil && errors.Is(err, corrupt.Err) {
+		return unread
+	}
+	return err
+}
+
 // mayHoldBulk reports whether a record of the log stands for a bulk load that is not known to have failed.
 func (e *Engine) mayHoldBulk(payload []byte) (bool, error) {
 	d := command.NewDecoder(payload)

@@ -1,6 +1,7 @@
 package root
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -33,10 +34,11 @@ type File struct {
 	file     vfs.File
 	readOnly bool
 	current  Slot
-	place    int  // of current: 0 or 1
-	damaged  bool // as Open found it, until a Store has repaired it
-	alone    bool // no other slot than current is known to lead to the same sequence number
-	storing  bool // a Store has begun and was not found durable
+	place    int   // of current: 0 or 1
+	damaged  bool  // as Open found it, until a Store has repaired it
+	unread   error // why the device did not give the other slot back then
+	alone    bool  // no other slot than current is known to lead to the same sequence number
+	storing  bool  // a Store has begun and was not found durable
 	failure  error
 }
 
@@ -118,10 +120,7 @@ func open(opener func(string) (vfs.File, error), dir string, readOnly bool) (*Fi
 // load reads both slots and picks the newer one that verifies.
 func (f *File) load() error {
 	b := make([]byte, fileSize)
-	n, err := f.file.ReadAt(b, 0)
-	if err != nil && !errors.Is(err, io.EOF) {
-		return err
-	}
+	n, _ := f.file.ReadAt(b, 0) // what is missing is asked for again
 	size, err := f.file.Size()
 	if err != nil {
 		return err
@@ -135,6 +134,8 @@ func (f *File) load() error {
 		}
 	}
 	switch {
+	case err0 != nil && err1 != nil && (unread(err0) || unread(err1)):
+		return errors.Join(err0, err1)
 	case err0 != nil && err1 != nil:
 		if errors.Is(err0, errMagic) && (errors.Is(err1, errMagic) || errors.Is(err1, errShort)) {
 			return ErrNotDatabase
@@ -151,6 +152,9 @@ func (f *File) load() error {
 	}
 	f.damaged = err0 != nil || err1 != nil || size != fileSize
 	f.alone = err0 != nil || err1 != nil || first.Seq != second.Seq
+	if err := cmp.Or(err0, err1); unread(err) {
+		f.unread = fmt.Errorf("read %s: %w", Name, err)
+	}
 	return nil
 }
 
@@ -163,13 +167,28 @@ func (f *File) slot(b []byte, place int64) (Slot, error) {
 	}
 	again := make([]byte, slotSize)
 	n, failed := f.file.ReadAt(again, place*slotSize)
-	if failed != nil && !errors.Is(failed, io.EOF) {
-		return s, err
+	if n < slotSize && failed != nil && !errors.Is(failed, io.EOF) {
+		return s, &unreadSlot{failed}
 	}
 	return decodeSlot(again[:n])
 }
 
-// Damaged reports whether Open found a slot that did not verify, or a file of the wrong length, and no Store has repaired that since.
+// unreadSlot says that the device does not give a slot back. Like one that does not verify it may be the one in force, or not.
+type unreadSlot struct{ error }
+
+func (u *unreadSlot) Unwrap() error { return u.error }
+
+func unread(err error) bool {
+	slot := (*unreadSlot)(nil)
+	return errors.As(err, &slot)
+}
+
+// Unread returns why the device did not give back one of the two slots when the file was opened, nil where it did. That may pass, so if the
+// other one turns out to be no longer in force, this is what is wrong.
+func (f *File) Unread() error { return f.unread }
+
+// Damaged reports whether Open found a slot that did not verify, or could not be read, or a file of the wrong length, and no Store has repaired
+// that since.
 // The slot in force is intact; the other one was being stored when the power went, or was damaged on the disk.
 func (f *File) Damaged() bool {
 	f.mu.Lock()

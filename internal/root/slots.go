@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"path/filepath"
 
 	"github.com/pandodb/pando/internal/corrupt"
@@ -23,13 +22,13 @@ func Slots(fsys vfs.FS, dir string) (slots []Slot, damage []error, err error) {
 	if size, err := file.Size(); err != nil || size > mostRead {
 		return nil, nil, fmt.Errorf("read %s of %d bytes: %w", Name, size, cmp.Or(err, vfs.ErrTooLarge))
 	}
-	for i := range int64(fileSize / slotSize) {
-		slot, err := readSlot(file, i)
+	for place := range int64(fileSize / slotSize) {
+		slot, err := (&File{file: file}).slot(nil, place)
 		if version := (*VersionError)(nil); errors.As(err, &version) {
 			return nil, nil, version
 		}
 		if err != nil {
-			damage = append(damage, corrupt.New(Name, i*slotSize, slotSize, "slot: %v", err))
+			damage = append(damage, corrupt.New(Name, place*slotSize, slotSize, "slot: %v", err))
 			continue
 		}
 		slots = append(slots, slot)
@@ -38,16 +37,6 @@ func Slots(fsys vfs.FS, dir string) (slots []Slot, damage []error, err error) {
 		slots[0], slots[1] = slots[1], slots[0]
 	}
 	return slots, damage, nil
-}
-
-// readSlot reads one slot, alone: a sector that fails is no reason to go without the other one.
-func readSlot(file vfs.File, place int64) (Slot, error) {
-	b := make([]byte, slotSize)
-	n, err := file.ReadAt(b, place*slotSize)
-	if err != nil && !errors.Is(err, io.EOF) {
-		return Slot{}, err
-	}
-	return decodeSlot(b[:n])
 }
 
 // mostRead is the length from which on a file is certainly no root file, whatever was appended to it.

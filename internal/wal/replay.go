@@ -305,10 +305,14 @@ func (p *planner) beyond(i int) []found {
 	return rest
 }
 
+// searchEffort limits the bytes of torn payloads that are looked at on the search for frames: so many times the length of the segment. A crash
+// leaves one or two of them; a file made with ill intent could have as many as frames fit into it, each to the end of the segment.
+const searchEffort = 4
+
 // search looks for frames of this segment at offset and everywhere after it, raises the claim by theirs, and reports whether
 // there are any. The header of a frame is proof enough of its claim: the payload may be torn.
 func (p *planner) search(f *found, c *content, offset int64) (any bool) {
-	data := c.data
+	data, effort := c.data, searchEffort*int64(len(c.data))
 	limit := min(f.header.limit(), int64(len(data)))
 	for offset+frameHeader <= limit {
 		if c.hole <= offset && offset < c.holeEnd {
@@ -330,8 +334,12 @@ func (p *planner) search(f *found, c *content, offset int64) (any bool) {
 			any = true
 			p.raise(fr.claim)
 			// Where the payload is torn, the next frame may be anywhere.
-			if end := offset + frameHeader + fr.length; end <= limit && fr.payloadMatches(data[offset+frameHeader:end]) {
-				step = fr.room()
+			if end := offset + frameHeader + fr.length; end <= limit && effort > 0 {
+				if fr.payloadMatches(data[offset+frameHeader : end]) {
+					step = fr.room()
+				} else {
+					effort -= fr.length
+				}
 			}
 		}
 		offset += step

@@ -171,6 +171,7 @@ func (s *salvager) segment(f salvaged, data []byte) (ended bool, err error) {
 	if f.end != 0 {
 		limit = min(limit, f.end)
 	}
+	effort := searchEffort * int64(len(data))
 	for offset := int64(firstFrame); limit-offset >= minRoom || f.end != 0 && offset < limit; {
 		fr, payload, ok := frameAt(&f.header, data, offset, limit)
 		if !ok || !s.fits(&fr) {
@@ -182,6 +183,9 @@ func (s *salvager) segment(f salvaged, data []byte) (ended bool, err error) {
 				return true, nil // a torn tail
 			}
 			s.hole(here)
+			if effort -= int64(len(payload)); effort < 0 {
+				break
+			}
 			offset += alignment
 			continue
 		}

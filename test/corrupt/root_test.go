@@ -11,6 +11,7 @@ import (
 
 	"github.com/pandodb/pando"
 	"github.com/pandodb/pando/internal/segment"
+	"github.com/pandodb/pando/vfs"
 	"github.com/pandodb/pando/vfs/memfs"
 )
 
@@ -99,6 +100,73 @@ func damageSlots(t *testing.T) (refused int) {
 		}
 	}
 	return refused
+}
+
+// unreadSlot is a file system on a device that does not give one slot of ROOT back.
+type unreadSlot struct {
+	vfs.FS
+	slot int64
+}
+
+type unreadFile struct {
+	vfs.File
+	from int64
+}
+
+func (u unreadSlot) Open(name string) (vfs.File, error) { return u.spoil(u.FS.Open(name)) }
+
+func (u unreadSlot) OpenReadWrite(name string) (vfs.File, error) {
+	return u.spoil(u.FS.OpenReadWrite(name))
+}
+
+func (u unreadSlot) spoil(f vfs.File, err error) (vfs.File, error) {
+	if err != nil {
+		return nil, err
+	}
+	if size, err := f.Size(); err != nil || size != 2*slotBytes {
+		return f, err // it is not ROOT
+	}
+	return &unreadFile{f, u.slot * slotBytes}, nil
+}
+
+const slotBytes = 4096
+
+func (f *unreadFile) ReadAt(b []byte, offset int64) (int, error) {
+	if offset < f.from+slotBytes && f.from < offset+int64(len(b)) {
+		return 0, errDevice
+	}
+	return f.File.ReadAt(b, offset)
+}
+
+// A slot that the device does not give back keeps nobody out when it is not the one in force. When it is, the device is what is wrong, and not
+// the database: all of it is there when the slot can be read again.
+func TestRootSlotThatCannotBeRead(t *testing.T) {
+	intact, want := recycled(t)
+	opened := 0
+	for slot := range int64(2) {
+		for _, readOnly := range []bool{true, false} {
+			fsys := intact.KillImage()
+			o := options(unreadSlot{fsys, slot})
+			o.ReadOnly = readOnly
+			db, err := pando.Open(dir, o)
+			if err != nil {
+				if !errors.Is(err, errDevice) || errors.Is(err, pando.ErrCorrupt) {
+					t.Errorf("slot %d: %v", slot, err)
+				}
+				db, err = pando.Open(dir, options(fsys))
+				must(t, err)
+			} else {
+				opened++
+			}
+			if got := read(t, db); !same(got, want) {
+				t.Errorf("slot %d cannot be read: %d keys, want %d", slot, len(got), len(want))
+			}
+			must(t, db.Close())
+		}
+	}
+	if opened < 2 {
+		t.Error("nobody came in beside the slot that is not in force")
+	}
 }
 
 // Without ROOT, and then without any catalogue either.
