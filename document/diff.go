@@ -2,6 +2,7 @@ package document
 
 import (
 	"bytes"
+	"slices"
 	"strconv"
 
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
@@ -107,21 +108,21 @@ type documentDiff struct{ removed, updated, inserted, within []byte }
 // appendAnyDiff is appendDocumentDiff for documents of which nothing is known.
 func appendAnyDiff(dst []byte, old, doc document, t update.Targets) ([]byte, bool) {
 	d := documentDiff{}
-	was, now := elementsOf(old), elementsOf(doc)
-	for _, e := range was {
-		if position(now, e.Key()) < 0 {
+	was, now := fieldsOf(old), fieldsOf(doc)
+	for _, e := range was.list {
+		if now.position(e.Key()) < 0 {
 			d.removed = bsoncore.AppendBooleanElement(d.removed, e.Key(), false)
 		}
 	}
 	last := -1 // position, in the old document, of the newest field that has kept its place
-	for _, e := range now {
-		at := position(was, e.Key())
+	for _, e := range now.list {
+		at := was.position(e.Key())
 		if at < 0 || at < last || d.inserted != nil {
 			d.inserted = bsoncore.AppendValueElement(d.inserted, e.Key(), e.Value())
 			continue
 		}
 		last = at
-		d.value(e.Key(), was[at].Value(), e.Value(), t)
+		d.value(e.Key(), was.list[at].Value(), e.Value(), t)
 	}
 	at, dst := bsoncore.AppendDocumentStart(dst)
 	for _, part := range []struct {
@@ -231,9 +232,35 @@ func elementsOf(doc document) []bsoncore.Element {
 	return elements
 }
 
+// fields is the elements of a document, and where each name is first.
+type fields struct {
+	list   []bsoncore.Element
+	places map[string]int // of names, when there are many
+}
+
+// fewFields is up to how many fields are looked at one by one.
+const fewFields = 16
+
+func fieldsOf(doc document) fields {
+	f := fields{list: elementsOf(doc)}
+	if len(f.list) > fewFields {
+		f.places = make(map[string]int, len(f.list))
+		for i, e := range slices.Backward(f.list) {
+			f.places[e.Key()] = i
+		}
+	}
+	return f
+}
+
 // position returns where a field is, or -1.
-func position(elements []bsoncore.Element, name string) int {
-	for i, e := range elements {
+func (f *fields) position(name string) int {
+	if f.places != nil {
+		if i, ok := f.places[name]; ok {
+			return i
+		}
+		return -1
+	}
+	for i, e := range f.list {
 		if e.Key() == name {
 			return i
 		}

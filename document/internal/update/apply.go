@@ -34,7 +34,8 @@ type run struct {
 	padded    int  // bytes of nulls put into arrays so far
 	path      []step
 	room      [8]step
-	digits    [16]byte // of a new number
+	digits    [16]byte                            // of a new number
+	fields    map[*byte]map[string]bsoncore.Value // of documents, by their first byte, in which much is renamed
 }
 
 // step is a component of the path to the element at hand: a name, or a position.

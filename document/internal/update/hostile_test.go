@@ -101,6 +101,21 @@ func TestManyFields(t *testing.T) {
 	}
 }
 
+// TestManyRenames: and so do renames, also within a document.
+func TestManyRenames(t *testing.T) {
+	const many = 50_000
+	var fields, renames []byte
+	for i := range many {
+		fields = bsoncore.AppendInt32Element(fields, fmt.Sprint("f", i), int32(i))
+		renames = bsoncore.AppendStringElement(renames, fmt.Sprint("d.f", i), fmt.Sprint("g", i))
+	}
+	doc := bsoncore.BuildDocument(nil, bsoncore.AppendDocumentElement(nil, "d", bsoncore.BuildDocument(nil, fields)))
+	out := made(t, doc, bsoncore.BuildDocument(nil, bsoncore.AppendDocumentElement(nil, "$rename", bsoncore.BuildDocument(nil, renames))))
+	if last, err := out.LookupErr(fmt.Sprint("g", many-1)); err != nil || last.AsInt64() != many-1 {
+		t.Errorf("the last is %v, %v", last, err)
+	}
+}
+
 // TestLargeSets: so it is with arrays that count as sets.
 func TestLargeSets(t *testing.T) {
 	const many = 100_000

@@ -18,6 +18,7 @@ type node struct {
 	names      path.Names // in the order in which they are applied, once all are parsed
 	children   []*node    // of names
 	positional *node
+	padded     map[int]*node // those children that are positions with zeros in front, once all are parsed
 }
 
 // compareNames orders the fields of one document as MongoDB applies, and so appends them: by bytes, but what begins with a digit other than
@@ -97,11 +98,17 @@ func (n *node) sort() {
 	}
 }
 
-// arrange sorts n and all below it.
+// arrange sorts n and all below it, and notes what is padded.
 func (n *node) arrange() {
 	n.sort()
-	for _, child := range n.children {
+	for i, child := range n.children {
 		child.arrange()
+		if at, ok := indexOf(n.names.List[i]); ok && !canonicalIndex(n.names.List[i]) {
+			if n.padded == nil {
+				n.padded = map[int]*node{}
+			}
+			n.padded[at] = child
+		}
 	}
 	if n.positional != nil {
 		n.positional.arrange()

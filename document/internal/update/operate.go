@@ -112,7 +112,7 @@ func (r *run) renamed(op *operation) (v bsoncore.Value, found bool, err error) {
 	v = bsoncore.Value{Type: bsoncore.TypeEmbeddedDocument, Data: r.doc}
 	array := ""
 	for i, name := range op.source {
-		next, at := member(v, name)
+		next, at := r.member(v, name)
 		if next.Type == 0 {
 			if at < 0 && i > 0 {
 				return v, false, mongoerror.New(mongoerror.PathNotViable,
@@ -134,11 +134,39 @@ func (r *run) renamed(op *operation) (v bsoncore.Value, found bool, err error) {
 		if to.Type == bsoncore.TypeArray {
 			return v, false, r.renameInArray("destination", op.target, op.target[i-1])
 		}
-		if to, _ = member(to, name); to.Type == 0 {
+		if to, _ = r.member(to, name); to.Type == 0 {
 			break
 		}
 	}
 	return v, true, nil
+}
+
+// fewRenames is up to how many renames look through the fields of a document one by one.
+const fewRenames = 8
+
+// member is member for both ends of a $rename. Where there are many, each field is looked at once for all of them.
+func (r *run) member(v bsoncore.Value, name string) (m bsoncore.Value, at int) {
+	if r.u.renames <= fewRenames || v.Type != bsoncore.TypeEmbeddedDocument {
+		return member(v, name)
+	}
+	fields := r.fields[&v.Data[0]]
+	if fields == nil {
+		fields = map[string]bsoncore.Value{}
+		for s := path.PlacesOf(v.Data); ; {
+			e, ok := s.Next()
+			if !ok {
+				break
+			}
+			if _, there := fields[string(e.Name)]; !there {
+				fields[string(e.Name)] = e.Value
+			}
+		}
+		if r.fields == nil {
+			r.fields = map[*byte]map[string]bsoncore.Value{}
+		}
+		r.fields[&v.Data[0]] = fields
+	}
+	return fields[name], 0
 }
 
 func (r *run) renameInArray(which string, components []string, array string) error {

@@ -114,6 +114,7 @@ func (u *Update) parseRename(op *operation, path string, v bsoncore.Value) error
 	if v.Type != bsoncore.TypeString {
 		return mongoerror.New(mongoerror.BadValue, "The 'to' field for $rename must be a string: %s", notation.Element(path, v))
 	}
+	u.renames++
 	target := v.StringValue()
 	if strings.ContainsRune(target, 0) {
 		return mongoerror.New(mongoerror.BadValue, "The 'to' field for $rename cannot contain an embedded null byte")

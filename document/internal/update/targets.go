@@ -1,5 +1,7 @@
 package update
 
+import "strconv"
+
 // Targets is what an update writes to, at some place in a document: a change is told as it was asked for, {"o": {...}} where $set
 // named o, and {"o.x": ...} where it named o.x. The zero Targets is of a place of which nothing is known, such as any in a replacement
 // or behind a pipeline.
@@ -55,10 +57,9 @@ func (t Targets) field(i int) Targets {
 	if t.n.positional != nil && i == t.position {
 		return Targets{t.n.positional, t.position}
 	}
-	for k, name := range t.n.names.List {
-		if at, ok := indexOf(name); ok && at == i {
-			return Targets{t.n.children[k], t.position}
-		}
+	var room [20]byte
+	if k := t.n.names.Find(strconv.AppendInt(room[:0], int64(i), 10)); k >= 0 {
+		return Targets{t.n.children[k], t.position}
 	}
-	return Targets{}
+	return Targets{t.n.padded[i], t.position}
 }

@@ -38,6 +38,7 @@ type Update struct {
 	collation   *collation.Collation
 	timestamp   func() uint64
 	positional  bool
+	renames     int
 }
 
 // Parse parses a document of operators, a replacement document, or an array of pipeline stages. The update keeps referring to
