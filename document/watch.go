@@ -89,6 +89,9 @@ func (s *Store) openChangeStream(ctx context.Context, ns namespace, spec documen
 	o := &WatchOptions{Collation: a.Collation}
 	for _, e := range elementsOf(spec) {
 		v, ok := e.Value(), true
+		if v.Type == bsoncore.TypeNull && maybeNull(e.Key()) {
+			continue
+		}
 		switch e.Key() {
 		case "fullDocument":
 			if o.FullDocument, ok = v.StringValueOK(); !ok {
@@ -131,6 +134,15 @@ func (s *Store) openChangeStream(ctx context.Context, ns namespace, spec documen
 		}
 	}
 	return s.openStream(ctx, ns, rest, o)
+}
+
+// maybeNull reports whether null is for an option of $changeStream as if it were not there. The others are truths.
+func maybeNull(option string) bool {
+	switch option {
+	case "fullDocument", "fullDocumentBeforeChange", "resumeAfter", "startAfter", "startAtOperationTime":
+		return true
+	}
+	return false
 }
 
 // check refuses options that contradict each other, or that are unknown.

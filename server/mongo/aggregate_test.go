@@ -38,3 +38,13 @@ func TestExplainOfAnAggregationKnowsItsOptions(t *testing.T) {
 	}
 	c.refused("d", cmd("explain", cmd("aggregate", "c", "pipeline", bson.A{}, "let", 1)), 14)
 }
+
+// TestOptionsOfChangeStreamsThatAreNull: drivers send null for what a program leaves open, as for the token of a stream that begins.
+func TestOptionsOfChangeStreamsThatAreNull(t *testing.T) {
+	c := dial(t, newServer(t, nil))
+	watch := func(spec bson.D) bson.D { return pipe("c", stage("$changeStream", spec)) }
+	c.must("d", watch(cmd("resumeAfter", nil, "startAfter", nil, "startAtOperationTime", nil, "fullDocument", nil, "fullDocumentBeforeChange", nil)))
+	for _, truth := range []string{"showExpandedEvents", "allChangesForCluster"} {
+		c.refused("d", watch(cmd(truth, nil)), 14)
+	}
+}

@@ -324,6 +324,7 @@ func TestCursorsAndSessionsBelongToUsers(t *testing.T) {
 	more, kill := cmd("getMore", id, "collection", "c", "batchSize", 1), cmd("killCursors", "c", "cursors", bson.A{id})
 	bob.refused("d", more, 13)
 	bob.refused("d", kill, 13)
+	bob.refused("e", kill, 13) // where he may close those of others
 	root.refused("d", more, 13)
 	ann.must("d", more)
 	ann.must("d", kill)

@@ -168,11 +168,9 @@ func ruleExplain(r *request, g *grants) bool {
 	return x.allowed(g)
 }
 
-// ruleKillCursors lets everybody close their own cursors.
+// ruleKillCursors lets everybody close their own cursors, and those of others on collections for which they may: whatever collection the
+// command names.
 func ruleKillCursors(r *request, g *grants) bool {
-	if g.allows(r.db, r.targetName(), "killCursors") {
-		return true
-	}
 	array, isArray := r.args["cursors"].ArrayOK()
 	if !isArray {
 		return true // it will be refused
@@ -181,12 +179,9 @@ func ruleKillCursors(r *request, g *grants) bool {
 	if err != nil {
 		return true
 	}
-	t := &r.server.cursors
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for _, v := range values {
-		id, _ := v.Int64OK()
-		if x := t.byID[id]; x != nil && x.user != r.conn.auth.userDigest() {
+	for _, ns := range r.server.cursors.foreign(values, r.conn.auth.userDigest()) {
+		db, name, _ := strings.Cut(ns, ".")
+		if !g.allows(db, name, "killCursors") {
 			return false
 		}
 	}

@@ -78,7 +78,7 @@ func (r *request) checkVersion() error {
 	}
 	if version == "" {
 		if r.has("apiStrict") || r.has("apiDeprecationErrors") {
-			return document.NewError(document.Code(9), "Provided apiStrict and/or apiDeprecationErrors without passing apiVersion")
+			return document.NewError(document.Code(4886600), "Provided apiStrict and/or apiDeprecationErrors without passing apiVersion")
 		}
 		return nil
 	}

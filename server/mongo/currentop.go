@@ -200,7 +200,11 @@ func shown(r *request) bsoncore.Document {
 	}
 	const most = 4 << 10
 	if len(r.body) > most {
-		return bsoncore.NewDocumentBuilder().AppendValue(r.name, r.target).AppendString("$truncated", "too long").Build()
+		target := r.target
+		if len(target.Data) > most {
+			target = bsoncore.Value{Type: bsoncore.TypeNull}
+		}
+		return bsoncore.NewDocumentBuilder().AppendValue(r.name, target).AppendString("$truncated", "too long").Build()
 	}
 	return append(bsoncore.Document(nil), redacted(r.name, r.body)...)
 }

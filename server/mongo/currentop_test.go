@@ -2,9 +2,11 @@ package mongo
 
 import (
 	"math"
+	"strings"
 	"testing"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 )
 
 // TestCurrentOpFilters: the fields of the command that are no options are a filter.
@@ -137,5 +139,27 @@ func TestOperationsAreFoundByTheNumberThatIsTold(t *testing.T) {
 	}
 	if last.op.id != 4 {
 		t.Errorf("the last one has number %d, the first that nobody has is 4", last.op.id)
+	}
+}
+
+// TestLongCommandsAreShownShort: of a long command there is what it works on, unless that is long too, as what explain is to explain: one such
+// command kept currentOp from telling of any.
+func TestLongCommandsAreShownShort(t *testing.T) {
+	long := strings.Repeat("x", 1<<20)
+	for _, x := range []struct {
+		command bson.D
+		want    string
+	}{
+		{cmd("find", "c", "comment", long), `{"find": "c","$truncated": "too long"}`},
+		{cmd("explain", cmd("find", "c", "comment", long)), `{"explain": null,"$truncated": "too long"}`},
+	} {
+		body, err := bson.Marshal(x.command)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := &request{name: x.command[0].Key, body: body, target: bsoncore.Document(body).Index(0).Value()}
+		if got := shown(r).String(); got != x.want {
+			t.Errorf("%.200s, want %s", got, x.want)
+		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 
 	"github.com/pandodb/pando/document"
 )
@@ -155,6 +156,20 @@ func (t *cursorTable) kill(id int64) bool {
 	}
 	t.end(c)
 	return true
+}
+
+// foreign returns what those of some cursors read that are another user's.
+func (t *cursorTable) foreign(ids []bsoncore.Value, user string) []string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var list []string
+	for _, v := range ids {
+		id, _ := v.Int64OK()
+		if c := t.byID[id]; c != nil && c.user != user {
+			list = append(list, c.ns)
+		}
+	}
+	return list
 }
 
 // end closes a cursor that has left the table.

@@ -131,6 +131,7 @@ func TestStableVersionRefusesWhatIsNotInIt(t *testing.T) {
 	strict := func(command bson.D) bson.D {
 		return append(command, bson.E{Key: "apiVersion", Value: "1"}, bson.E{Key: "apiStrict", Value: true})
 	}
+	c.refused("d", cmd("find", "c", "apiStrict", true), 4886600)
 	c.must("admin", cmd("testVersion2", 1))
 	c.refused("admin", strict(cmd("testVersion2", 1)), 323)
 	c.refused("admin", strict(cmd("aggregate", 1, "pipeline", bson.A{bson.D{{Key: "$listLocalSessions", Value: bson.D{}}}}, "cursor", bson.D{})), 323)

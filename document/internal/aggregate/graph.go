@@ -131,9 +131,13 @@ type search struct {
 	asked    wantedTable // values that were looked for
 	visited  wantedTable // _ids of the documents found
 	docs     []document
-	size     int
+	size     int // of docs
+	wanted   int // bytes of what was asked for
 	frontier []value
 }
+
+// askedCost is about how many bytes a value takes that was looked for, beside its own.
+const askedCost = 64
 
 // Next implements Cursor.
 func (c *graphCursor) Next(ctx context.Context) (document, error) {
@@ -147,6 +151,9 @@ func (c *graphCursor) Next(ctx context.Context) (document, error) {
 		return nil, err
 	}
 	visitAll(start, nil, func(v value) { g.ask(v, c.s.o) })
+	if err := c.within(g); err != nil {
+		return nil, err
+	}
 	for depth := int64(0); len(g.frontier) > 0; depth++ {
 		if err := c.level(ctx, g, depth); err != nil {
 			return nil, err
@@ -172,7 +179,16 @@ func (g *search) ask(v value, o *Options) {
 	v = clone(v)
 	if g.asked.add(v, o) == n {
 		g.frontier = append(g.frontier, v)
+		g.wanted += askedCost + len(v.Data)
 	}
+}
+
+// within is the error of a search that takes more memory than it may: its documents, or what has been looked for.
+func (c *graphCursor) within(g *search) error {
+	if most := max(c.x.o.memory(), defaultMemory); int64(g.size) > most || int64(g.wanted) > most {
+		return mongoerror.New(mongoerror.Code(40099), "$graphLookup reached maximum memory consumption")
+	}
+	return nil
 }
 
 // level finds the documents that the frontier leads to, and the next frontier.
@@ -205,10 +221,8 @@ func (c *graphCursor) level(ctx context.Context, g *search, depth int64) error {
 			kept = append(document(nil), doc...)
 		}
 		g.docs = append(g.docs, kept)
-		if g.size += len(kept) + len(id.Data) + 100; int64(g.size) > max(c.x.o.memory(), defaultMemory) {
-			return mongoerror.New(mongoerror.Code(40099), "$graphLookup reached maximum memory consumption")
-		}
-		return nil
+		g.size += len(kept) + len(id.Data) + 100
+		return c.within(g)
 	})
 	if err != nil {
 		return joinClose(err, found)

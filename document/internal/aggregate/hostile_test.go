@@ -249,3 +249,18 @@ func elementsOf(t *testing.T, v value) []value {
 	}
 	return values
 }
+
+// TestGraphLookupOfTooMuch: what a search looks for counts against its memory as what it finds does.
+func TestGraphLookupOfTooMuch(t *testing.T) {
+	const n, around = 1000, 20 // bytes of an element beside its text, and some
+	long := strings.Repeat("x", defaultMemory/n-around)
+	var values []value
+	for i := range n {
+		values = append(values, text(fmt.Sprintf("%s%04d", long, i)))
+	}
+	m := &memory{collections: map[string][]document{"c": {fields("_id", int32Value(1), "v", array(values...))}}}
+	pipeline := parseJSON(t, `[{"$graphLookup": {"from": "other", "startWith": "$v", "connectFromField": "v", "connectToField": "_id", "as": "r"}}]`)
+	if _, err := m.run(pipeline, options()); mongoerror.CodeOf(err) != 40099 {
+		t.Error(err)
+	}
+}
