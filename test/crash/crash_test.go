@@ -282,10 +282,10 @@ func second(image *memfs.FS, profile pando.Profile, states []state, least, most 
 		ffs := faultfs.New(base)
 		stop := rng.IntN(40)
 		var again *memfs.FS
-		calls := 0
+		var calls atomic.Int64 // of the background too
 		policy := images(rng.Uint64())[rng.IntN(6)]
 		ffs.OnCall(func(faultfs.Op, string) error {
-			if calls++; calls == stop+1 {
+			if calls.Add(1) == int64(stop+1) {
 				again = base.CrashImage(policy)
 			}
 			return nil
