@@ -25,6 +25,8 @@ type app struct {
 	json   bool
 	memory sizeFlag
 	chatty bool
+
+	scratch string // directory that a command which reads documents has made for itself; empty: none
 }
 
 // run runs one command line and returns its exit code.
