@@ -22,12 +22,19 @@ const noTTL = -1
 // readingStore opens the documents of a database beside other readers. What a query spills goes to the system's directory for
 // temporary files.
 func (a *app) readingStore(dir string, fn func(s *document.Store) error) (err error) {
-	scratch, err := os.MkdirTemp("", "pando-query-")
-	if err != nil {
+	if a.scratch, err = os.MkdirTemp("", "pando-query-"); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(scratch)) }()
-	return a.usingStore(dir, document.Options{Storage: pando.Options{ReadOnly: true, MustExist: true}, ScratchDir: scratch}, fn)
+	defer func() { err = errors.Join(err, a.discardScratch()) }()
+	return a.usingStore(dir, document.Options{Storage: pando.Options{ReadOnly: true, MustExist: true}, ScratchDir: a.scratch}, fn)
+}
+
+// discardScratch removes what readingStore has made.
+func (a *app) discardScratch() error {
+	if a.scratch == "" {
+		return nil
+	}
+	return os.RemoveAll(a.scratch)
 }
 
 // writingStore opens the documents of a database for itself.

@@ -3,8 +3,8 @@
 //
 // It promises that a command that ends, in whatever way, leaves a database that opens: what it had committed is there, a batch
 // wholly or not at all. Results go to the standard output, everything else to the standard error; the exit code tells what
-// happened (0 done, 1 failed, 2 wrong usage, 3 not found, 4 damage found). Commands that only read take a shared lock, write
-// nothing, and work on what a crash left. None takes memory that grows with the data.
+// happened (0 done, 1 failed, 2 wrong usage, 3 not found, 4 damage found, 141 nobody reads the output any more). Commands that
+// only read take a shared lock, write nothing, and work on what a crash left. None takes memory that grows with the data.
 package main
 
 import (

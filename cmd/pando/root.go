@@ -25,6 +25,8 @@ type app struct {
 	json   bool
 	memory sizeFlag
 	chatty bool
+
+	scratch string // directory that a command which reads documents has made for itself; empty: none
 }
 
 // run runs one command line and returns its exit code.
@@ -55,7 +57,7 @@ func newRoot(a *app) *cobra.Command {
 		Long: `Pando is a database in one directory: documents with MongoDB's query language, and ordered keys and values. This program works on
 such a directory by itself, or serves it to MongoDB's drivers.
 
-Exit codes: 0 done, 1 failed, 2 wrong usage, 3 not found, 4 damage found.`,
+Exit codes: 0 done, 1 failed, 2 wrong usage, 3 not found, 4 damage found, 141 nobody reads the output any more.`,
 		Example: `  pando put mydb hello world
   pando get mydb hello
   pando import mydb flights.csv --collection flights

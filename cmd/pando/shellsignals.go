@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"os"
 	"os/signal"
 	"sync"
@@ -55,11 +57,12 @@ func (w *signalWatch) came(terminate bool) {
 	case w.cancel != nil:
 		w.cancel()
 	case terminate:
-		code := exitCode(w.s.store.Close())
-		if term.Restore(w.terminal, w.before) != nil {
-			code = exitFailed
+		a := w.s.printer.a
+		err := errors.Join(w.s.store.Close(), a.discardScratch(), term.Restore(w.terminal, w.before))
+		if err != nil {
+			fmt.Fprintln(a.err, message(context.Background(), "pando shell", err))
 		}
-		os.Exit(code)
+		os.Exit(exitCode(err))
 	}
 }
 
