@@ -218,3 +218,37 @@ func TestCloseEndsCompact(t *testing.T) {
 	c.holds(t, db, "after a close")
 	must(t, db.Close())
 }
+
+// Before its first round, and between them, Compact goes over all that there is, which may take as long as many rounds. Close ends that at once.
+func TestCloseEndsCompactBetweenRounds(t *testing.T) {
+	c := newCompactable(t, Options{MemoryBytes: 1 << 20, Compression: None})
+	closed := make(chan error)
+	asked := &asks{Context: t.Context(), at: 3, then: func() {
+		go func() { closed <- c.db.Close() }()
+		for err := error(nil); err == nil; _, err = c.db.Has(nil) {
+			runtime.Gosched()
+		}
+	}}
+	wantErr(t, "Compact", c.db.Compact(asked, CompactOptions{}), ErrClosed)
+	must(t, <-closed)
+	if asked.n > asked.at+1 {
+		t.Errorf("Compact has gone on for %d steps", asked.n-asked.at)
+	}
+	c.db = openIn(t, c.fs, c.o)
+	c.holds(t, c.db, "closed before the first round")
+	must(t, c.db.Close())
+}
+
+// asks is a context that does something when it is asked for its error for the time at, and counts how often it is.
+type asks struct {
+	context.Context
+	n, at int
+	then  func()
+}
+
+func (a *asks) Err() error {
+	if a.n++; a.n == a.at {
+		a.then()
+	}
+	return a.Context.Err()
+}

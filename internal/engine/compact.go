@@ -68,14 +68,15 @@ func (e *Engine) Compact(ctx context.Context, codec *segment.Codec, progress fun
 	e.store.SealValues()
 	c := &compaction{e: e, codec: codec, progress: progress, learnt: map[uint32][]byte{}}
 	defer e.compacted.Store(0)
-	if err := c.begin(ctx); err != nil {
+	between := untilClosed{ctx, e}
+	if err := c.begin(between); err != nil {
 		return err
 	}
 	for c.at.keyspace < c.end {
 		if e.closed.Load() { // Close waits
 			return ErrClosed
 		}
-		if err := c.learn(ctx); err != nil {
+		if err := c.learn(between); err != nil {
 			return err
 		}
 		if err := e.settle(ctx, work{compaction: c}); err != nil {
@@ -90,6 +91,20 @@ func (e *Engine) Compact(ctx context.Context, codec *segment.Codec, progress fun
 		progress(c.total, c.total)
 	}
 	return nil
+}
+
+// untilClosed is the context of what is done between the rounds: Close ends it at once. Those who go over a root ask for its Err.
+type untilClosed struct {
+	context.Context
+	e *Engine
+}
+
+// Err implements context.Context.
+func (c untilClosed) Err() error {
+	if c.e.closed.Load() {
+		return ErrClosed
+	}
+	return c.Context.Err()
 }
 
 // begin finds out what there is to do.
