@@ -135,7 +135,7 @@ func (f *File) load() error {
 	}
 	switch {
 	case err0 != nil && err1 != nil && (unread(err0) || unread(err1)):
-		return errors.Join(err0, err1)
+		return fmt.Errorf("neither slot can be read: %w; %w", err0, err1)
 	case err0 != nil && err1 != nil:
 		if errors.Is(err0, errMagic) && (errors.Is(err1, errMagic) || errors.Is(err1, errShort)) {
 			return ErrNotDatabase

@@ -2,6 +2,7 @@ package wal
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -90,6 +91,7 @@ func surveyBy(o *Options, look func(o *Options, segment uint64) (found, error)) 
 	return files, nil
 }
 
+// inspect looks at one file. Where the device does not give one copy of the header back the other one will do, if it is that of a segment in use.
 func inspect(o *Options, segment uint64) (f found, err error) {
 	file, err := o.FS.Open(o.path(segment))
 	if err != nil {
@@ -104,17 +106,19 @@ func inspect(o *Options, segment uint64) (f found, err error) {
 	if size < leastMapped {
 		head = max(head, size)
 	}
-	front, err := readUpTo(file, make([]byte, head), 0)
-	if err != nil {
-		return f, err
+	front, unread := readUpTo(file, make([]byte, head), 0)
+	if unread != nil {
+		front, unread = readUpTo(file, make([]byte, headerLength), 0)
 	}
 	var back []byte
 	if size >= MinSegmentBytes {
-		if back, err = readUpTo(file, make([]byte, headerLength), size-blockSize); err != nil {
-			return f, err
-		}
+		back, err = readUpTo(file, make([]byte, headerLength), size-blockSize)
+		unread = cmp.Or(unread, err)
 	}
 	f, err = judge(o.Database, segment, size, front, back)
+	if unread != nil && (err != nil || f.condition != inUse) {
+		return f, unread
+	}
 	if size < leastMapped {
 		f.content = front
 	}

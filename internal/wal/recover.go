@@ -115,7 +115,7 @@ func (r *recovery) load(f found) (c content, err error) {
 	if err := r.unload(); err != nil {
 		return c, err
 	}
-	n := min(f.size, f.header.size)
+	n := min(f.size, f.header.limit())
 	if n <= int64(len(f.content)) {
 		return content{data: f.content[:n]}, nil
 	}
@@ -153,12 +153,17 @@ func (r *recovery) unload() error {
 	return err
 }
 
-// readInto reads the first n bytes of a segment into the buffer.
+// readInto reads the first n bytes of a segment into the buffer, without the header, at which nobody looks again: it may lie where the device
+// gives nothing back.
 func (r *recovery) readInto(file vfs.File, n int64) ([]byte, error) {
 	if int64(cap(r.buf)) < n {
 		r.buf = make([]byte, n)
 	}
-	return readUpTo(file, r.buf[:n], 0)
+	if n <= firstFrame {
+		return r.buf[:n], nil
+	}
+	frames, err := readUpTo(file, r.buf[firstFrame:n], firstFrame)
+	return r.buf[:firstFrame+len(frames)], err
 }
 
 // settle makes durable what was delivered and is not known to be so. It may stand only in the cache of the system: after a

@@ -1,6 +1,7 @@
 package wal
 
 import (
+	"bytes"
 	"errors"
 	"testing"
 
@@ -65,5 +66,38 @@ func TestSalvageOfLogsThatCannotBeRead(t *testing.T) {
 	}
 	if who, err := Databases(&spoilt{FS: intact, name: dir + "/" + names[0], whole: true}, dir); err != nil || len(who) != 1 {
 		t.Errorf("databases: %v, %v", who, err)
+	}
+}
+
+// A segment has its header twice, so that a sector that cannot be read under one of them keeps nobody from recovering the log.
+func TestRecoverWithHalfOfTheHeaders(t *testing.T) {
+	intact, want := aLongLog(t)
+	names, err := intact.List(dir)
+	must(t, err)
+	for _, name := range names {
+		name = dir + "/" + name
+		info, err := intact.Stat(name)
+		must(t, err)
+		for _, at := range []int64{0, info.Size - blockSize} {
+			disk := intact.KillImage()
+			bad := &spoilt{FS: disk, name: name, from: at, to: at + blockSize}
+			records := 0
+			l, _, err := Recover(options(bad, true), Position{Segment: 1}, func(seq uint64, got []byte, _ bool) error {
+				records++
+				if !bytes.Equal(got, payload(seq, want.size[seq])) {
+					t.Errorf("record %d has another payload", seq)
+				}
+				return nil
+			})
+			if err != nil || records != len(want.size) {
+				t.Errorf("%s, header at %d: %d records, want %d: %v", name, at, records, len(want.size), err)
+				continue
+			}
+			must(t, l.Close())
+		}
+		both := &spoilt{FS: intact, name: name, from: 100, to: info.Size - blockSize + 1}
+		if _, err := Replay(options(both, true), Position{Segment: 1}, func(uint64, []byte, bool) error { return nil }); !errors.Is(err, errDevice) {
+			t.Errorf("%s, neither header: %v", name, err)
+		}
 	}
 }

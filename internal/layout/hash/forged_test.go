@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -419,5 +420,32 @@ func TestRecordThatManyEntriesReferTo(t *testing.T) {
 			t.Errorf("its key: %v", err)
 		}
 		drop(t, w)
+	}
+}
+
+// TestRecordThatManyChangesReferTo is the same of a delta, for one who looks a single key up and reads no more of the page than that takes.
+func TestRecordThatManyChangesReferTo(t *testing.T) {
+	for _, drops := range []bool{false, true} { // what the base has of this hash
+		w := layouttest.NewWorld(t, config(), 1, 0, 0)
+		w.Apply(nil, put("old", names(0, 300)...), layout.ApplyOptions{})
+		r, m := w.Root.(*root), new(reader)
+		b, err := r.load(new(segment.Buffer), 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		hash := keyHash("name000007")
+		if err := r.lookUp(m, b, 0, hash); err != nil || len(m.found) != 1 {
+			t.Fatalf("%d places, %v", len(m.found), err)
+		}
+		ops := slices.Repeat([]op{{entry: entry{hash: hash & keptBits, at: m.found[0]}, flags: opAdd}}, 100)
+		if drops {
+			ops[0].flags |= opDrop
+		}
+		slot := &b.slots[0]
+		slot.deltas = []segment.Pointer{w.Forge(segment.KindIndexDelta, appendDelta(nil, ops))}
+		m.found = m.found[:0]
+		if err := r.lookUp(m, b, 0, hash); !errors.Is(err, corrupt.Err) || len(m.found) > 0 {
+			t.Errorf("drops %v: a record is to be read %d times, %v", drops, len(m.found), err)
+		}
 	}
 }

@@ -155,7 +155,7 @@ func (p *pageWriter) run(n int) error {
 	if err != nil {
 		return err
 	}
-	return p.writeMoved()
+	return p.writeMoved(nil)
 }
 
 // runChanges makes the changes up to one. Entries that no change belongs to stay as they are.
@@ -293,6 +293,9 @@ func (p *pageWriter) look(hash uint64, fresh []entry) error {
 			kept[len(kept)-1].at.Segment = moving
 			moves++
 		}
+		if err := p.writeMany(kept); err != nil {
+			return err
+		}
 	}
 	p.after = kept
 	if moves == 0 {
@@ -314,10 +317,7 @@ func (p *pageWriter) look(hash uint64, fresh []entry) error {
 			p.moved = append(p.moved, move{op: i, length: p.ops[i].at.Length})
 		}
 	}
-	if len(p.again.raw) >= piecesBytes {
-		return p.writeMoved()
-	}
-	return nil
+	return p.writeMany(nil)
 }
 
 // replaced reports whether the record of a key that was read last is a tombstone, or not the first of this key that comes by.
@@ -407,9 +407,17 @@ func (p *pageWriter) tombstone(key []byte) (segment.Piece, error) {
 	return at, err
 }
 
-// writeMoved writes the records that were read to be written anew.
-func (p *pageWriter) writeMoved() error {
-	if len(p.moved) == 0 {
+// writeMany is writeMoved when there is enough to write.
+func (p *pageWriter) writeMany(kept []entry) error {
+	if len(p.again.raw) < piecesBytes {
+		return nil
+	}
+	return p.writeMoved(kept)
+}
+
+// writeMoved writes the records that were read to be written anew: those of p.moved, and then those of some entries that are not in p.ops yet.
+func (p *pageWriter) writeMoved(kept []entry) error {
+	if len(p.again.ends) == 0 {
 		return nil
 	}
 	at, err := p.a.appendPieces(&p.again)
@@ -422,5 +430,12 @@ func (p *pageWriter) writeMoved() error {
 		at.Offset += at.Length
 	}
 	p.moved = p.moved[:0]
+	for i := range kept {
+		if e := &kept[i]; e.at.Segment == moving {
+			at.Length = e.at.Length
+			e.at = at
+			at.Offset += at.Length
+		}
+	}
 	return nil
 }

@@ -144,15 +144,25 @@ func (r *root) lookUp(m *reader, b *body, q, hash uint64) error {
 			return r.badBlob(t.deltas[i], err)
 		}
 		if all {
-			return nil
+			return r.foundApart(m, t.deltas[i])
 		}
 	}
 	p, err := r.readBase(m, t, q)
 	m.take(p, hash)
-	if err == nil && len(m.found) > fewAlike {
-		if damage := apart(slices.Clone(m.found)); damage != nil {
-			m.found, err = m.found[:0], r.badBlob(t.base, damage)
-		}
+	if err == nil {
+		err = r.foundApart(m, t.base)
 	}
 	return err
+}
+
+// foundApart tells which of m.found lie in the same place, or returns nil: see fewAlike. p is the oldest blob that said where they lie.
+func (r *root) foundApart(m *reader, p segment.Pointer) error {
+	if len(m.found) <= fewAlike {
+		return nil
+	}
+	if damage := apart(slices.Clone(m.found)); damage != nil {
+		m.found = m.found[:0]
+		return r.badBlob(p, damage)
+	}
+	return nil
 }

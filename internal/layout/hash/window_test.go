@@ -93,3 +93,31 @@ func TestWalkMakesNoRoomForWhatIsNotThere(t *testing.T) {
 	}
 	drop(t, w)
 }
+
+// Records of one hash, of which there may be any number, are written anew in several blobs: one of all of them may be longer than a blob can be.
+func TestManyKeysOfOneHashMove(t *testing.T) {
+	w := layouttest.NewWorld(t, config(), 1, 0, 0)
+	var changes []layout.Change
+	for i := range 20 {
+		value := bytes.Repeat([]byte{byte(i)}, 60<<10)
+		changes = append(changes, layout.Change{Key: keyOfOneHash(t, i), Record: layouttest.Inline(string(value))})
+	}
+	w.Apply(nil, changes, layout.ApplyOptions{})
+	old := w.Segments(func(uint32) bool { return true })
+	for _, o := range []layout.ApplyOptions{{Victims: old}, {Rewrite: &layout.Stretch{}}} {
+		// One of them is written over, and one is deleted, while the others move.
+		w.Apply(nil, append(put("new", string(keyOfOneHash(t, 7))), remove(string(keyOfOneHash(t, 11)))...), o)
+		holds(t, w)
+	}
+	for _, s := range w.Env.Store.Segments() {
+		err := w.Env.Store.Scan(t.Context(), s.ID, func(_ segment.Pointer, h segment.Header, raw []byte) error {
+			if len(raw) > 2*piecesBytes {
+				t.Errorf("segment %d: a blob of %d bytes", s.ID, len(raw))
+			}
+			return nil
+		}, nil)
+		if err != nil {
+			t.Error(err)
+		}
+	}
+}
