@@ -76,7 +76,8 @@ func (i *Index) spec() (document, error) {
 }
 
 // CreateIndex makes an index and returns its name. Making one that is there already does nothing, and one that another call is making
-// waits for that. Readers and writers go on meanwhile. It fails with DuplicateKey, naming the values, when a unique index would hold them twice.
+// waits for that. Readers and writers go on meanwhile. It fails with DuplicateKey, naming the values, when a unique index would hold them
+// twice.
 func (c *Collection) CreateIndex(ctx context.Context, i Index) (string, error) {
 	spec, err := i.spec()
 	if err != nil {

@@ -267,11 +267,14 @@ func (d *Definition) add(e *Entries, values []bsoncore.Value) error {
 }
 
 // Values returns the values of a document, one for each component, of which it has a key: the key by itself does not tell numbers of
-// different types apart, nor strings that are equal by a collation. What the document does not have is null. ok is false when the
-// document has no such key.
+// different types apart, nor strings that are equal by a collation. That of a geometry is one of its cells. What the document does not
+// have is null. ok is false when the document has no such key.
 func (d *Definition) Values(doc bsoncore.Document, key []byte) (values []bsoncore.Value, ok bool) {
-	e := &Entries{wanted: key}
-	if d.kind == wild || d.expand(e, doc) != nil || e.values == nil {
+	e, enter := &Entries{wanted: key}, d.expand
+	if d.kind == sphere {
+		enter = d.appendSphere
+	}
+	if d.kind == wild || enter(e, doc) != nil || e.values == nil {
 		return nil, false
 	}
 	for i, v := range e.values {
