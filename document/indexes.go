@@ -119,17 +119,23 @@ func (c *Collection) CreateIndexes(ctx context.Context, specs []bson.Raw, progre
 	if c.tx != nil {
 		return c.tx.createIndexes(x, defs)
 	}
-	for {
+	for waited := (*build)(nil); ; {
 		fresh, other, err := x.register(ctx, defs)
-		if err != nil {
+		switch {
+		case err != nil:
 			return nil, err
-		}
-		if other == nil {
-			return namesOf(defs), x.buildRegistered(ctx, fresh, progress)
+		case other == nil:
+			if err := x.buildRegistered(ctx, fresh, progress); err != nil {
+				return nil, err
+			}
+			return namesOf(defs), nil
+		case other == waited:
+			return nil, mongoerror.New(mongoerror.IndexBuildAborted, "Index build failed: an index could not be built before, and not be taken back; drop it")
 		}
 		if err := other.wait(ctx, c.store); err != nil {
 			return nil, err
 		}
+		waited = other
 	}
 }
 
