@@ -65,3 +65,27 @@ func TestWhoMakesAnIndexOnceMoreWaitsForIt(t *testing.T) {
 		t.Errorf("%+v, %v; want an index that is ready", list, err)
 	}
 }
+
+// TestAnIndexThatIsLeftBehindByItsBuild is not waited for again and again.
+func TestAnIndexThatIsLeftBehindByItsBuild(t *testing.T) {
+	s := opened(t, &Options{Storage: pando.Options{FS: memfs.New()}, TTLInterval: -1})
+	defer s.Close()
+	c := s.Database(DefaultDatabase).Lookup("c")
+	if _, err := c.Insert(t.Context(), JSON(`{"a": 1}`)); err != nil {
+		t.Fatal(err)
+	}
+	x, err := c.use()
+	if err != nil {
+		t.Fatal(err)
+	}
+	close(registered(t, x, false)[0].build.ended)
+	if _, err := c.CreateIndex(t.Context(), Index{Keys: JSON(`{"a": 1}`)}); CodeOf(err) != 276 {
+		t.Errorf("%v, want IndexBuildAborted", err)
+	}
+	if err := c.DropIndex(t.Context(), "a_1"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.CreateIndex(t.Context(), Index{Keys: JSON(`{"a": 1}`)}); err != nil {
+		t.Errorf("once it is dropped: %v", err)
+	}
+}

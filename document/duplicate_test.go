@@ -28,6 +28,8 @@ func TestDuplicateKeysAreThoseOfTheDocument(t *testing.T) {
 			`{"a.b":{"$numberDouble":"1.0"},"c":"x"}`},
 		{document.Index{Keys: document.JSON(`{"a": 1}`), Collation: insensitive}, `{"a": "stra\u00dfe"}`, `{"a": "STRASSE"}`, `{"a":"STRASSE"}`},
 		{document.Index{Keys: document.JSON(`{"a": 1}`), Collation: insensitive}, `{"a": {"b": "x"}}`, `{"a": ["y", {"b": "X"}]}`, `{"a":{"b":"X"}}`},
+		{document.Index{Keys: document.JSON(`{"a": 1, "g": "2dsphere"}`)}, `{"a": 1, "g": [1, 2]}`, `{"a": 1, "g": {"type": "Point", "coordinates": [1, 2]}}`,
+			`{"a":{"$numberInt":"1"},"g":{"$numberLong":"1153886977999749120"}}`},
 	} {
 		test.index.Unique = true
 		ways := map[string]func(c *document.Collection) error{

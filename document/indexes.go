@@ -75,8 +75,9 @@ func (i *Index) spec() (document, error) {
 	return b.Build(), nil
 }
 
-// CreateIndex makes an index and returns its name. Making one that is there already does nothing. Readers and writers go on
-// meanwhile. It fails with DuplicateKey, naming the values, when a unique index would hold them twice.
+// CreateIndex makes an index and returns its name. Making one that is there already does nothing, and one that another call is making
+// waits for that. Readers and writers go on meanwhile. It fails with DuplicateKey, naming the values, when a unique index would hold them
+// twice.
 func (c *Collection) CreateIndex(ctx context.Context, i Index) (string, error) {
 	spec, err := i.spec()
 	if err != nil {
@@ -118,17 +119,23 @@ func (c *Collection) CreateIndexes(ctx context.Context, specs []bson.Raw, progre
 	if c.tx != nil {
 		return c.tx.createIndexes(x, defs)
 	}
-	for {
+	for waited := (*build)(nil); ; {
 		fresh, other, err := x.register(ctx, defs)
-		if err != nil {
+		switch {
+		case err != nil:
 			return nil, err
-		}
-		if other == nil {
-			return namesOf(defs), x.buildRegistered(ctx, fresh, progress)
+		case other == nil:
+			if err := x.buildRegistered(ctx, fresh, progress); err != nil {
+				return nil, err
+			}
+			return namesOf(defs), nil
+		case other == waited:
+			return nil, mongoerror.New(mongoerror.IndexBuildAborted, "Index build failed: an index could not be built before, and not be taken back; drop it")
 		}
 		if err := other.wait(ctx, c.store); err != nil {
 			return nil, err
 		}
+		waited = other
 	}
 }
 

@@ -190,6 +190,12 @@ func (c *Component) down(v bsoncore.Value, at int) (bsoncore.Value, int) {
 
 // expandArray makes the keys of each element of an array.
 func (d *Definition) expandArray(e *Entries, level int, array bsoncore.Value, through uint64, whole bool, missing int) error {
+	f := &e.frames[level]
+	for i := range d.Components {
+		if c := &d.Components[i]; through&(1<<i) != 0 && f.at[i] < len(c.parts) {
+			f.positional[i] = c.positionalOf(array.Data, f.at[i])
+		}
+	}
 	elements := path.ElementsOf(array.Data)
 	_, element, ok := elements.Next()
 	if !ok {
@@ -203,6 +209,17 @@ func (d *Definition) expandArray(e *Entries, level int, array bsoncore.Value, th
 	return nil
 }
 
+// positionalOf returns the element of an array that the path goes on with, if it names one.
+func (c *Component) positionalOf(array []byte, at int) (p positional) {
+	v, ok := path.Lookup(array, c.parts[at])
+	if ok {
+		p.element = v
+		p.found, p.at = c.down(v, at+1)
+	}
+	return p
+}
+
+// expandElement makes the keys of one element.
 func (d *Definition) expandElement(e *Entries, level int, array, element bsoncore.Value, through uint64, whole bool, missing int) error {
 	f := e.frame(level+1, len(d.Components))
 	for i := range d.Components {
@@ -217,11 +234,7 @@ func (d *Definition) expandElement(e *Entries, level int, array, element bsoncor
 			}
 			continue
 		}
-		if v, ok := path.Lookup(array.Data, c.parts[f.at[i]]); ok {
-			p := &f.positional[i]
-			p.element = v
-			p.found, p.at = c.down(v, f.at[i]+1)
-		}
+		f.positional[i] = e.frames[level].positional[i]
 	}
 	var doc []byte // of other elements nothing is looked up
 	if element.Type == bsoncore.TypeEmbeddedDocument {
@@ -254,11 +267,14 @@ func (d *Definition) add(e *Entries, values []bsoncore.Value) error {
 }
 
 // Values returns the values of a document, one for each component, of which it has a key: the key by itself does not tell numbers of
-// different types apart, nor strings that are equal by a collation. What the document does not have is null. ok is false when the
-// document has no such key.
+// different types apart, nor strings that are equal by a collation. That of a geometry is one of its cells. What the document does not
+// have is null. ok is false when the document has no such key.
 func (d *Definition) Values(doc bsoncore.Document, key []byte) (values []bsoncore.Value, ok bool) {
-	e := &Entries{wanted: key}
-	if d.kind == wild || d.expand(e, doc) != nil || e.values == nil {
+	e, enter := &Entries{wanted: key}, d.expand
+	if d.kind == sphere {
+		enter = d.appendSphere
+	}
+	if d.kind == wild || enter(e, doc) != nil || e.values == nil {
 		return nil, false
 	}
 	for i, v := range e.values {

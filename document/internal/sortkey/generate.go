@@ -106,6 +106,9 @@ func down(v bsoncore.Value, segments []string) (found bsoncore.Value, rest []str
 
 // elements goes on with each element of an array, which the parts of through have met.
 func (g *generator) elements(array []byte, l *level, through []int, whole bool) error {
+	for _, i := range through { // the level itself has no use for its positions any more
+		l.positions[i] = positionOf(array, l.rest[i])
+	}
 	it := path.ElementsOf(array)
 	_, v, ok := it.Next()
 	if !ok {
@@ -119,6 +122,19 @@ func (g *generator) elements(array []byte, l *level, through []int, whole bool) 
 	return nil
 }
 
+// positionOf returns the element of an array that the rest of a path names, as the names of elements are their positions.
+func positionOf(array []byte, rest []string) (p position) {
+	if len(rest) == 0 {
+		return p
+	}
+	v, ok := path.Lookup(array, rest[0])
+	if ok {
+		p.element = v
+		p.found, p.rest = down(v, rest[1:])
+	}
+	return p
+}
+
 func (g *generator) element(array []byte, element bsoncore.Value, l *level, through []int, whole bool) error {
 	below := l.below()
 	for _, i := range through {
@@ -129,11 +145,7 @@ func (g *generator) element(array []byte, element bsoncore.Value, l *level, thro
 			}
 			continue
 		}
-		if v, ok := path.Lookup(array, l.rest[i][0]); ok { // the names of an array's elements are their positions
-			p := &below.positions[i]
-			p.element = v
-			p.found, p.rest = down(v, l.rest[i][1:])
-		}
+		below.positions[i] = l.positions[i]
 	}
 	var doc path.Document // of other elements nothing is looked up
 	if element.Type == bsoncore.TypeEmbeddedDocument {

@@ -151,3 +151,24 @@ func BenchmarkAppend(b *testing.B) {
 		}
 	}
 }
+
+// TestManyElements: which of the documents in an array counts is found in time by their number. By its square it would be minutes.
+func TestManyElements(t *testing.T) {
+	const many = 90_000
+	array := bsoncore.NewArrayBuilder()
+	for i := range int32(many) {
+		array.AppendDocument(bsoncore.NewDocumentBuilder().AppendInt32("a", many-i).Build())
+	}
+	order := bsoncore.NewDocumentBuilder()
+	for _, field := range []string{"d.a", "d.b", "d.c", "d.e", "d.f", "d.g", "d.89999.x"} {
+		order.AppendInt32(field, 1)
+	}
+	p, err := Parse(order.Build(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	values, err := p.Values(path.Document(bsoncore.NewDocumentBuilder().AppendArray("d", array.Build()).Build()))
+	if err != nil || values[0].AsInt64() != 1 {
+		t.Errorf("%v, %v; want the last element", values, err)
+	}
+}
