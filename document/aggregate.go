@@ -78,6 +78,7 @@ func (s *Store) aggregate(ctx context.Context, c *Collection, pipeline any, o *A
 		return s.openChangeStream(ctx, ns, spec, stages[1:], o)
 	}
 	call := s.newCall()
+	call.By(ctx)
 	p, _, err := c.parsePipeline(stages, o, call)
 	if err != nil {
 		return nil, err
@@ -85,7 +86,6 @@ func (s *Store) aggregate(ctx context.Context, c *Collection, pipeline any, o *A
 	env := c.environment()
 	env.special, env.call, env.unchecked = o.Special, call, o.SkipValidation
 	env.host, env.usage = o.Host, o.Usage
-	call.By(ctx)
 	run, err := p.Run(ctx, env)
 	if err != nil {
 		return nil, errors.Join(err, env.close())

@@ -47,7 +47,7 @@ func (p *parser) commute(operands []node, apply func(st *state, values []bsoncor
 		}
 	}
 	if len(constants) > 1 && len(others) > 0 {
-		if v, err := evalConstant(&nary{constants, apply}); err != nil {
+		if v, err := p.evalConstant(&nary{constants, apply}); err != nil {
 			p.later(err)
 		} else {
 			constants = []node{&constant{v}}
@@ -263,7 +263,7 @@ func evalExp(st *state, name string, v bsoncore.Value) (bsoncore.Value, error) {
 		return null(), err
 	}
 	if n.IsDecimal() {
-		return st.number(number.FromDecimal(n.Decimal().Exp()))
+		return st.decimal(n.Decimal().Exp)
 	}
 	return st.double(number.Exp(n.Float64()))
 }
@@ -283,9 +283,9 @@ func evalLogarithm(st *state, name string, v bsoncore.Value) (bsoncore.Value, er
 	}
 	switch {
 	case n.IsDecimal() && name == "$ln":
-		return st.number(number.FromDecimal(n.Decimal().Ln()))
+		return st.decimal(n.Decimal().Ln)
 	case n.IsDecimal():
-		return st.number(number.FromDecimal(n.Decimal().Log10()))
+		return st.decimal(n.Decimal().Log10)
 	case name == "$ln":
 		return st.double(number.Log(n.Float64()))
 	}
@@ -303,7 +303,7 @@ func evalLog(st *state, name string, a, b bsoncore.Value) (bsoncore.Value, error
 	case y.Sign() <= 0 && !y.IsNaN() || y.Float64() == 1:
 		return bsoncore.Value{}, mongoerror.New(28759, "%s's base must be a positive number not equal to 1, but is %s", name, y)
 	case x.IsDecimal() || y.IsDecimal():
-		return st.number(number.FromDecimal(x.Decimal().Log(y.Decimal())))
+		return st.decimal(func() number.Decimal { return x.Decimal().Log(y.Decimal()) })
 	}
 	return st.double(number.Log(x.Float64()) / number.Log(y.Float64()))
 }
@@ -317,7 +317,7 @@ func evalSqrt(st *state, name string, v bsoncore.Value) (bsoncore.Value, error) 
 	case n.Sign() < 0:
 		return bsoncore.Value{}, mongoerror.New(28714, "%s's argument must be greater than or equal to 0", name)
 	case n.IsDecimal():
-		return st.number(number.FromDecimal(n.Decimal().Sqrt()))
+		return st.decimal(n.Decimal().Sqrt)
 	}
 	return st.double(math.Sqrt(n.Float64()))
 }
@@ -331,7 +331,7 @@ func evalPow(st *state, name string, a, b bsoncore.Value) (bsoncore.Value, error
 	case x.IsZero() && (y.Sign() < 0 || (x.IsDecimal() || y.IsDecimal()) && y.Decimal().Negative()): // -0 is negative among decimals
 		return bsoncore.Value{}, mongoerror.New(28764, "%s cannot take a base of 0 and a negative exponent", name)
 	case x.IsDecimal() || y.IsDecimal():
-		return st.number(number.FromDecimal(x.Decimal().Pow(y.Decimal())))
+		return st.decimal(func() number.Decimal { return x.Decimal().Pow(y.Decimal()) })
 	case !x.IsInteger() || !y.IsInteger():
 		return st.double(number.Power(x.Float64(), y.Float64()))
 	}

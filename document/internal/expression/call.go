@@ -14,6 +14,7 @@ type Call struct {
 	ctx     context.Context
 	at      uint64 // $$CLUSTER_TIME, once it was asked for
 	folded  int    // bytes of long constants that were computed while parsing
+	spent   int    // work of computing constants while parsing
 }
 
 // What computed constants may take in all that a call parses: a short expression may stand for one of 16 MiB. Those of up to longConstant
@@ -22,6 +23,20 @@ const (
 	longConstant = 1 << 10
 	maxFolded    = 32 << 20
 )
+
+// maxFoldedWork is how much work is spent on constants while parsing, as state.charge counts it: that of a thousand functions of decimals. A
+// message may have a million of them, and while it is parsed nobody looks whether anybody waits for it.
+const maxFoldedWork = 1 << 21
+
+// affords reports whether constants are computed yet; else that is done for each document.
+func (c *Call) affords() bool { return c == nil || c.spent < maxFoldedWork }
+
+// spend counts work on constants.
+func (c *Call) spend(work int) {
+	if c != nil {
+		c.spent += work
+	}
+}
 
 // keeps reports whether a computed constant of n bytes is kept; else it is computed for each document.
 func (c *Call) keeps(n int) bool {
@@ -43,10 +58,10 @@ func (c *Call) Mark() (mark int) {
 	return mark
 }
 
-// Rewind gives back what was used since a mark.
+// Rewind gives back what was used since a mark, and the work of it.
 func (c *Call) Rewind(mark int) {
 	if c != nil {
-		c.folded = min(c.folded, mark)
+		c.folded, c.spent = min(c.folded, mark), 0
 	}
 }
 

@@ -177,26 +177,64 @@ func TestComputedConstantsAreBounded(t *testing.T) {
 	}
 }
 
+// TestComputingConstantsEnds: while a message is parsed nobody looks whether anybody waits for it. So of a million constants that take long most
+// are left to the evaluation.
+func TestComputingConstantsEnds(t *testing.T) {
+	const many = 3000
+	list := strings.Repeat(`, {"$ln": {"$numberDecimal": "2"}}`, many)[2:]
+	call := new(Call)
+	e := parse(t, `[`+list+`]`, &Options{Call: call})
+	if _, ok := e.Constant(); ok || call.spent > maxFoldedWork+callWork {
+		t.Errorf("all is computed: %v, with work of %d", ok, call.spent)
+	}
+	v, err := e.Eval(bsoncore.Document{5, 0, 0, 0, 0})
+	values, _ := v.Array().Values()
+	if err != nil || len(values) != many || !values[0].Equal(values[many-1]) {
+		t.Errorf("%d values, %v", len(values), err)
+	}
+	call.Rewind(0)
+	if _, ok := parse(t, `{"$ln": 2}`, &Options{Call: call}).Constant(); !ok {
+		t.Error("what is parsed anew is not computed any more")
+	}
+}
+
 // TestWorkEndsWithTheCall: an evaluation ends soon when nobody waits for it any more, also where a few rounds of a loop are all the work.
 func TestWorkEndsWithTheCall(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	call := new(Call)
-	call.By(ctx)
+	of := func(text string) *Expression {
+		call.By(context.Background())
+		defer call.By(ctx)
+		return parse(t, text, &Options{Call: call})
+	}
 	list := `{"$map": {"input": {"$range": ["$zero", 3000]}, "in": "some text that is not so short as to be nothing"}}`
-	doc := bsoncore.Document(value(t, `{"zero": 0, "text": "aaaaaaaaaaaaaaa!"}`).Data)
+	doc := bsoncore.Document(value(t, `{"zero": 0, "text": "aaaaaaaaaaaaaaa!", "half": {"$numberDecimal": "0.5"}}`).Data)
 	for _, work := range []string{
 		`{"$size": {"$range": ["$zero", 100000]}}`, `{"$in": ["x", "$$list"]}`, `{"$indexOfArray": ["$$list", "x"]}`, `{"$setUnion": ["$$list", []]}`, `{"$last": "$$list"}`,
 		`{"$max": "$$list"}`, `{"$concatArrays": ["$$list", "$$list"]}`, `{"$strLenCP": {"$reduce": {"input": [1], "initialValue": "", "in": {"$toString": {"$size": "$$list"}}}}}`,
 		`{"$regexMatch": {"input": "$text", "regex": "^(?=(a+)+b)"}}`,
 	} {
-		e := parse(t, `{"$let": {"vars": {"list": `+list+`}, "in": {"$size": {"$map": {"input": {"$range": [0, 500]}, "in": `+work+`}}}}}`, &Options{Call: call})
+		e := of(`{"$let": {"vars": {"list": ` + list + `}, "in": {"$size": {"$map": {"input": {"$range": [0, 500]}, "in": ` + work + `}}}}}`)
 		if _, err := e.Eval(doc); !errors.Is(err, context.Canceled) {
 			t.Errorf("%s: %v", work, err)
 		}
 	}
+	for _, function := range []string{
+		`{"$exp": "$half"}`, `{"$ln": "$half"}`, `{"$log10": "$half"}`, `{"$log": ["$half", 3]}`, `{"$pow": ["$half", "$half"]}`, `{"$sqrt": "$half"}`,
+		`{"$sin": "$half"}`, `{"$atanh": "$half"}`, `{"$atan2": ["$half", 1]}`,
+	} {
+		e := of(`{"$size": {"$map": {"input": {"$range": [0, 20]}, "in": ` + function + `}}}`)
+		if _, err := e.Eval(doc); !errors.Is(err, context.Canceled) {
+			t.Errorf("%s: %v", function, err)
+		}
+	}
+	if _, err := Parse(value(t, `[{"$ln": 2}, {"$ln": 3}]`), &Options{Call: call}); !errors.Is(err, context.Canceled) {
+		t.Errorf("constants are computed for nobody: %v", err)
+	}
+	e := of(`{"$size": ` + list + `}`)
 	call.By(context.Background())
-	if v, err := parse(t, `{"$size": `+list+`}`, &Options{Call: call}).Eval(doc); err != nil || v.AsInt64() != 3000 {
+	if v, err := e.Eval(doc); err != nil || v.AsInt64() != 3000 {
 		t.Error(v, err)
 	}
 }

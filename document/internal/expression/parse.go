@@ -260,7 +260,14 @@ func (p *parser) fold(n node) (node, error) {
 	case *constant, *fieldPath, *variable:
 		return n, nil
 	}
-	v, err := evalConstant(n)
+	if err := p.options.Call.err(); err != nil {
+		p.later(err)
+		return n, nil
+	}
+	if !p.options.Call.affords() {
+		return n, nil
+	}
+	v, err := p.evalConstant(n)
 	if mongoerror.CodeOf(err) == mongoerror.ExceededTimeLimit {
 		return n, nil
 	}
@@ -282,11 +289,12 @@ func (p *parser) later(err error) {
 }
 
 // evalConstant evaluates what does not depend on anything.
-func evalConstant(n node) (bsoncore.Value, error) {
+func (p *parser) evalConstant(n node) (bsoncore.Value, error) {
 	st := newState(nil, &Expression{})
 	defer st.release()
 	st.steps = maxFoldedSteps
 	v, err := st.result(n)
+	p.options.Call.spend(callWork - st.credit)
 	if err == nil && v.Type == bsoncore.TypeBoolean { // its byte belongs to the state
 		v.Data = append([]byte(nil), v.Data...)
 	}
@@ -384,7 +392,7 @@ func textValue(s string) bsoncore.Value {
 
 // constantPath is a path of a constant.
 func (p *parser) constantPath(v bsoncore.Value, segments []string) (node, error) {
-	value, err := evalConstant(&lazy{apply: func(st *state, _ []node) (bsoncore.Value, error) { return resolve(st, v, segments) }})
+	value, err := p.evalConstant(&lazy{apply: func(st *state, _ []node) (bsoncore.Value, error) { return resolve(st, v, segments) }})
 	return &constant{value}, err
 }
 

@@ -201,16 +201,14 @@ func evalTrigonometric(st *state, name string, v bsoncore.Value) (bsoncore.Value
 	if !n.IsDecimal() {
 		return st.double(a.of(n.Float64()))
 	}
-	d := n.Decimal()
-	switch name {
+	switch d := n.Decimal(); name {
 	case "$degreesToRadians":
-		d = d.Radians()
+		return st.decimal(d.Radians)
 	case "$radiansToDegrees":
-		d = d.Degrees()
+		return st.decimal(d.Degrees)
 	default:
-		d = d.Trigonometric(name[1:])
+		return st.decimal(func() number.Decimal { return d.Trigonometric(name[1:]) })
 	}
-	return st.number(number.FromDecimal(d))
 }
 
 func evalAtan2(st *state, name string, a, b bsoncore.Value) (bsoncore.Value, error) {
@@ -224,7 +222,7 @@ func evalAtan2(st *state, name string, a, b bsoncore.Value) (bsoncore.Value, err
 	case !second:
 		return bsoncore.Value{}, mongoerror.New(51045, "%s only supports numeric types, not %s", name, typeName(b))
 	case x.IsDecimal() || y.IsDecimal():
-		return st.number(number.FromDecimal(x.Decimal().Atan2(y.Decimal())))
+		return st.decimal(func() number.Decimal { return x.Decimal().Atan2(y.Decimal()) })
 	}
 	return st.double(math.Atan2(x.Float64(), y.Float64()))
 }

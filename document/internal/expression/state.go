@@ -128,6 +128,15 @@ func (st *state) charge(bytes int) error {
 	return st.call.err()
 }
 
+// decimal is a function of decimals, of which all 34 digits are computed: that may take milliseconds.
+func (st *state) decimal(compute func() number.Decimal) (bsoncore.Value, error) {
+	const work = callWork / 16
+	if err := st.charge(32 * work); err != nil {
+		return bsoncore.Value{}, err
+	}
+	return st.number(number.FromDecimal(compute()))
+}
+
 // push puts an argument on the stack.
 func (st *state) push(v bsoncore.Value) error {
 	if len(st.stack) >= maxStack {

@@ -31,7 +31,7 @@ func buildConcat(p *parser, name string, operands []node) (node, error) {
 			i = end
 			continue
 		}
-		v, err := evalConstant(join(operands[i:end]))
+		v, err := p.evalConstant(join(operands[i:end]))
 		if err != nil {
 			p.later(err)
 			joined = append(joined, operands[i:]...)
