@@ -63,10 +63,13 @@ func (l *held) Close() error {
 	return l.release()
 }
 
-// release closes the descriptors, with which the locks end.
+// release unlocks, and closes the descriptors. Closing alone would do, were it not for a process that is being started just now: it has copies
+// of all descriptors until it runs its program, and with them the locks.
 func (l *held) release() error {
+	unlock(l.file)
 	err := l.file.Close()
 	if l.dir != nil {
+		unlock(l.dir)
 		err = both(err, l.dir.Close())
 	}
 	return err

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -99,6 +100,47 @@ func TestSharedLockWithoutWritePermission(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A process that is being started has the descriptors of the one that starts it for a moment: they keep nobody out once the lock is given up.
+func TestLockEndsBesideCopiesOfItsDescriptors(t *testing.T) {
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	fsys, name := osfs.New(), filepath.Join(dir, "LOCK")
+	l, err := fsys.Lock(name, vfs.Exclusive)
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Skip(err)
+	}
+	for _, entry := range list {
+		if target, _ := os.Readlink("/proc/self/fd/" + entry.Name()); target != name && target != dir {
+			continue
+		}
+		fd, err := strconv.Atoi(entry.Name())
+		if err != nil {
+			t.Fatal(err)
+		}
+		copied, err := unix.Dup(fd)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer unix.Close(copied)
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	again, err := fsys.Lock(name, vfs.Exclusive)
+	if err != nil {
+		t.Fatalf("the lock is not free: %v", err)
+	}
+	if err := again.Close(); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -136,3 +136,6 @@ func flock(f *os.File, mode vfs.LockMode) error {
 	}
 	return retry(func() error { return unix.Flock(int(f.Fd()), how) })
 }
+
+// unlock gives up what flock has taken. Where it fails the lock ends with the descriptor.
+func unlock(f *os.File) { _ = retry(func() error { return unix.Flock(int(f.Fd()), unix.LOCK_UN) }) }

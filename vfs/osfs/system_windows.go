@@ -80,4 +80,10 @@ func lock(name string, mode vfs.LockMode) (io.Closer, error) {
 	return l, nil
 }
 
+// unlock gives up what lock has taken. Where it fails the lock ends with the handle.
+func unlock(f *os.File) {
+	where := windows.Overlapped{OffsetHigh: lockOffsetHigh}
+	_ = windows.UnlockFileEx(windows.Handle(f.Fd()), 0, lockLength, 0, &where)
+}
+
 func openFile(name string, flag int) (*os.File, error) { return os.OpenFile(name, flag, fileMode) }
