@@ -158,9 +158,9 @@ func relaxedCanonical(v bson.RawValue) string {
 	return strings.TrimSuffix(strings.TrimPrefix(string(text), `{"v":`), "}")
 }
 
-// change returns the update of an argument: a document or a pipeline.
+// change returns the update of an argument: a document or, where documents are not replaced, a pipeline.
 func (m methodCall) change(i int) (any, error) {
-	if i < len(m.args.values) && strings.HasPrefix(m.args.values[i], "[") {
+	if m.args.name != "replaceOne" && i < len(m.args.values) && strings.HasPrefix(m.args.values[i], "[") {
 		return m.args.documents(i)
 	}
 	return m.args.required(i)
