@@ -11,8 +11,11 @@ import (
 	"github.com/pandodb/pando/bench/measure"
 )
 
-// documentsBatch is how many documents go into one commit.
-const documentsBatch = 16_000
+const (
+	documentsBatch  = 16_000 // documents that go into one commit
+	collectionUsers = 1000   // users in each of many collections
+	userBytes       = 250    // about, of a user as BSON
+)
 
 // documents is what a program does that stores documents: users with an index of their unique email and one of their city, and
 // a table of flights. Engines are package document of Pando, and SQLite with native columns and with JSON.
@@ -38,7 +41,7 @@ func documents() []Workload {
 // openDocuments opens the engine for about n users.
 func (r *Run) openDocuments(n int) (err error) {
 	r.docs, err = r.Driver.OpenDocuments(engine.Options{
-		Dir: r.Spec.Dir, Class: r.Class, MemoryBytes: int64(r.Sizes.MemoryMB) << 20, Writers: 1, DataBytes: int64(n) * 250,
+		Dir: r.Spec.Dir, Class: r.Class, MemoryBytes: int64(r.Sizes.MemoryMB) << 20, Writers: 1, DataBytes: int64(n) * userBytes,
 	})
 	if err != nil {
 		return fmt.Errorf("open: %w", err)
@@ -155,11 +158,9 @@ func (r *Run) readBesideWriter(n, reads int) error {
 	var stop atomic.Bool
 	var wg sync.WaitGroup
 	var werr error
-	inserted := 0
 	wg.Go(func() {
 		for at := n; !stop.Load() && werr == nil; at += 1000 {
 			werr = r.docs.Insert(0, Users(at, at+1000))
-			inserted += 1000
 		}
 	})
 	err := r.readUsers("read by primary key beside a writer", n, reads, 1, r.byID)
@@ -243,12 +244,12 @@ func flightsFilter(r *Run) error {
 
 func manyLoad(r *Run) error {
 	n := r.Sizes.Collections
-	if err := r.openDocuments(n * 1000); err != nil {
+	if err := r.openDocuments(n * collectionUsers); err != nil {
 		return err
 	}
 	const name = "create and fill many collections"
-	users := Users(0, 1000) // which is not counted, as elsewhere
-	err := r.section(name, n*1000, func() error {
+	users := Users(0, collectionUsers) // which is not counted, as elsewhere
+	err := r.section(name, n*collectionUsers, func() error {
 		for i := range n {
 			if err := r.docs.Create(i); err != nil {
 				return err
@@ -270,7 +271,7 @@ func manyOpen(r *Run) error {
 	return steps(
 		func() error {
 			return r.section("open with many collections, first read", 1, func() error {
-				if err := r.openDocuments(n * 1000); err != nil {
+				if err := r.openDocuments(n * collectionUsers); err != nil {
 					return err
 				}
 				return r.byID(1)

@@ -42,6 +42,11 @@ func TestScalesOfDocuments(t *testing.T) {
 			t.Errorf("%s: %q, want %q", w.Name, got, want[w.Name])
 		}
 	}
+	for _, w := range documents() {
+		if got := w.Bytes(Sizes{Documents: 2000, Collections: 3, Records: 1}); got != 3000*userBytes {
+			t.Errorf("%s: %d bytes", w.Name, got)
+		}
+	}
 	t.Setenv(DataVariable, t.TempDir())
 	if got := flightsScale(Sizes{Documents: 2000}); got != "real flights" {
 		t.Errorf("%q", got)

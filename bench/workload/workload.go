@@ -52,6 +52,9 @@ func (w Workload) Kills(stage int) bool { return stage+1 == w.killed }
 
 // Bytes is about how much the records are that the workload stores.
 func (w Workload) Bytes(s Sizes) int64 {
+	if w.Documents {
+		return int64(max(s.Documents, s.Collections*collectionUsers)) * userBytes
+	}
 	switch w.Name {
 	case "large":
 		return recordData().Bytes(s.Large)

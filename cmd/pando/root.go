@@ -71,7 +71,7 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 3 not found, 4 damage found, 141 no
 			if len(args) == 0 {
 				return usageError{errors.New("no command given")}
 			}
-			if near := root.SuggestionsFor(args[0]); len(near) > 0 {
+			if near := root.SuggestionsFor(args[0]); args[0] != "" && len(near) > 0 {
 				return usageError{fmt.Errorf("there is no command %q; near to it is %s", args[0], strings.Join(near, ", "))}
 			}
 			return usageError{fmt.Errorf("there is no command %q", args[0])}

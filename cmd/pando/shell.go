@@ -24,8 +24,11 @@ const shellPage = 20
 // historyVariable is the environment variable that names the history file; empty is none.
 const historyVariable = "PANDO_HISTORY"
 
-// maxStatement bounds a statement over several lines.
+// maxStatement bounds a statement, over several lines too.
 const maxStatement = 32 << 20
+
+// byteOrderMark begins files of some editors.
+const byteOrderMark = "\ufeff"
 
 func newShellCommand(a *app) *cobra.Command {
 	var (
@@ -87,9 +90,12 @@ func (s *session) script(ctx context.Context, in io.Reader) error {
 			first = number
 		}
 		line := lines.Text() + "\n"
+		if number == 1 {
+			line = strings.TrimPrefix(line, byteOrderMark)
+		}
 		text.WriteString(line)
 		if text.Len() > maxStatement {
-			return fmt.Errorf("line %d: the statement is longer than %d bytes", first, maxStatement)
+			return tooLong(first)
 		}
 		if extent.Add(line); extent.Open() {
 			continue
@@ -104,7 +110,13 @@ func (s *session) script(ctx context.Context, in io.Reader) error {
 		text.Reset()
 		extent = shelltext.Extent{}
 	}
-	if err := lines.Err(); err != nil {
+	if text.Len() == 0 {
+		first = number + 1
+	}
+	switch err := lines.Err(); {
+	case errors.Is(err, bufio.ErrTooLong):
+		return tooLong(first)
+	case err != nil:
 		return err
 	}
 	if strings.TrimSpace(text.String()) == "" {
@@ -115,6 +127,11 @@ func (s *session) script(ctx context.Context, in io.Reader) error {
 		err = fmt.Errorf("line %d: %w", first, err)
 	}
 	return err
+}
+
+// tooLong is the error of a statement that would take too much memory.
+func tooLong(line int) error {
+	return fmt.Errorf("line %d: the statement is longer than %d bytes", line, maxStatement)
 }
 
 // interactive reads statements from a terminal. An error is printed; Ctrl-C ends the statement that runs, Ctrl-D the shell.

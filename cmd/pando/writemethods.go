@@ -108,6 +108,7 @@ func (m methodCall) updateOptions(i int, o *document.UpdateOptions, and *documen
 	if err != nil {
 		return err
 	}
+	sides := 0 // options that say which document is returned
 	for name, v := range given {
 		want, ok := known[name]
 		switch {
@@ -142,9 +143,14 @@ func (m methodCall) updateOptions(i int, o *document.UpdateOptions, and *documen
 		case "returnDocument":
 			side, _ := v.StringValueOK()
 			and.New = side == "after"
+			sides++
 		case "new", "returnNewDocument":
 			and.New = yes
+			sides++
 		}
+	}
+	if sides > 1 {
+		return fmt.Errorf("%s: of the options returnDocument, returnNewDocument and new one is to be given", m.args.name)
 	}
 	return nil
 }
@@ -158,9 +164,9 @@ func relaxedCanonical(v bson.RawValue) string {
 	return strings.TrimSuffix(strings.TrimPrefix(string(text), `{"v":`), "}")
 }
 
-// change returns the update of an argument: a document or a pipeline.
+// change returns the update of an argument: a document or, where documents are not replaced, a pipeline.
 func (m methodCall) change(i int) (any, error) {
-	if i < len(m.args.values) && strings.HasPrefix(m.args.values[i], "[") {
+	if m.args.name != "replaceOne" && i < len(m.args.values) && strings.HasPrefix(m.args.values[i], "[") {
 		return m.args.documents(i)
 	}
 	return m.args.required(i)

@@ -130,7 +130,7 @@ func (p *parser) number() error {
 		p.at++
 		digits += p.text[at:p.at] + p.name(func(r rune) bool { return r < 0x80 && isDigit(byte(r)) })
 	}
-	text, ok := asJSON(digits)
+	text, ok := asJSON(digits, sign)
 	if !ok {
 		p.at = start
 		return p.unexpected("a number")
@@ -139,8 +139,8 @@ func (p *parser) number() error {
 	return nil
 }
 
-// asJSON returns a number without a sign as JSON has it.
-func asJSON(digits string) (string, bool) {
+// asJSON returns a number without its sign as JSON has it.
+func asJSON(digits, sign string) (string, bool) {
 	if strings.HasPrefix(digits, "0x") || strings.HasPrefix(digits, "0X") {
 		v, err := strconv.ParseUint(digits[2:], 16, 63)
 		return strconv.FormatUint(v, 10), err == nil
@@ -153,7 +153,7 @@ func asJSON(digits string) (string, bool) {
 		if !ok || len(digits) > 400 {
 			return "", false
 		}
-		if !v.IsInt64() {
+		if signed, ok := new(big.Int).SetString(sign+digits, 10); !ok || !signed.IsInt64() {
 			return v.String() + ".0", true // as a double has it
 		}
 		return v.String(), true

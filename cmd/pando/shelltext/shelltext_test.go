@@ -49,6 +49,7 @@ func TestValue(t *testing.T) {
 func TestNumbersKeepTheirKind(t *testing.T) {
 	for text, want := range map[string]bson.Type{
 		"5": bson.TypeInt32, "5.0": bson.TypeDouble, "5000000000": bson.TypeInt64, "12345678901234567890": bson.TypeDouble, "1e3": bson.TypeDouble,
+		"9223372036854775808": bson.TypeDouble, "-9223372036854775808": bson.TypeInt64, "-9223372036854775809": bson.TypeDouble,
 	} {
 		got, err := Value(text, now)
 		var doc bson.Raw
