@@ -11,18 +11,24 @@ import (
 
 // Close waits for running calls, settles what was committed, and gives everything up. Iterators and snapshots that are
 // still open answer with ErrClosed from now on; the memory that they read from is freed when they are closed. The directory is left to
-// whoever opens it next: nothing of this engine changes what lies there any more.
+// whoever opens it next: nothing of this engine changes what lies there any more. Who closes it while somebody else does waits for that, and
+// is told how it went.
 func (e *Engine) Close() error {
 	e.stopHeld()
 	e.mu.Lock()
 	if e.closed.Load() {
 		e.mu.Unlock()
-		return nil
+		return e.closing.wait()
 	}
 	e.closed.Store(true)
 	e.stopped.Set(ErrClosed)
 	e.changed.Broadcast() // a leader who waits for the worker gives up
 	e.mu.Unlock()
+	return e.closing.end(e.close())
+}
+
+// close does the work of Close, once.
+func (e *Engine) close() error {
 	e.feed.close()
 	e.running.Wait()
 	e.cancel()
@@ -33,6 +39,30 @@ func (e *Engine) Close() error {
 	err := e.finish()
 	e.pipeline.Release()
 	return errors.Join(err, e.abandon())
+}
+
+// closing is a Close on its way.
+type closing struct {
+	ended chan struct{} // closed behind it
+	err   error         // with which it has ended
+}
+
+// end notes how it has ended.
+func (c *closing) end(err error) error {
+	c.err = err
+	close(c.ended)
+	return err
+}
+
+// wait returns how it ends, and nil where it has ended before: closing twice is no error.
+func (c *closing) wait() error {
+	select {
+	case <-c.ended:
+		return nil
+	default:
+	}
+	<-c.ended
+	return c.err
 }
 
 // finish settles everything, if it still may. The caller leads.

@@ -66,6 +66,7 @@ type Engine struct {
 	visible  atomic.Uint64 // highest sequence number that readers may see
 	failure  atomic.Pointer[error]
 	closed   atomic.Bool
+	closing  closing
 	stopped  view.Stop // stops iterators
 	ahead    ahead     // the leader's
 	sink     uint64    // keeps prefetches; the leader's

@@ -48,7 +48,7 @@ func open(o Options, unfinished bool) (*Engine, error) {
 		o: o, unfinished: unfinished, sizes: sizesFor(o.MemoryBytes), epoch: epoch.New(), keyspaces: newKeyspaces(),
 		views: map[*view.View]struct{}{}, starts: map[*Start]struct{}{}, loose: map[uint64]struct{}{}, stuck: map[uint32]time.Time{},
 		values: valueHolds{holds: map[*ValueHold]struct{}{}},
-		kick:   make(chan struct{}, 1), kickSync: make(chan struct{}, 1),
+		kick:   make(chan struct{}, 1), kickSync: make(chan struct{}, 1), closing: closing{ended: make(chan struct{})},
 	}
 	e.ctx, e.cancel = context.WithCancel(context.Background())
 	e.changed = sync.NewCond(&e.mu)
