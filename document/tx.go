@@ -324,7 +324,10 @@ func (tx *Tx) write(fn func(w *writer) error) error {
 	}
 	before := tx.tx.Savepoint()
 	touched, raised := len(tx.w.touched), len(tx.w.raised)
-	err := fn(tx.w)
+	err := tx.w.whatIsGone(fn(tx.w))
+	if isConflict(err) {
+		err = conflict(err)
+	}
 	if err != nil {
 		tx.w.touched, tx.w.raised = tx.w.touched[:touched], tx.w.raised[:raised]
 		return errors.Join(err, tx.tx.RollbackTo(before))

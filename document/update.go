@@ -370,10 +370,14 @@ func (ch *change) apply(ctx context.Context, x *collection, keys [][]byte) error
 		}
 		return ch.all(w, x, keys)
 	})
-	if errors.Is(err, errDropped) {
-		return nil // then there is nothing to change
+	switch {
+	case !errors.Is(err, errDropped):
+		return err
+	case ch.c.tx != nil:
+		return conflict(err)
 	}
-	return err
+	ch.matched, ch.modified = matched, modified // there is nothing to change
+	return nil
 }
 
 // all changes the documents under some keys. It reads them first: a read behind a write has to look through what was written.

@@ -141,7 +141,7 @@ func (s *Store) writeOnce(ctx context.Context, fn func(w *writer) error) (err er
 	}()
 	w.statements, _ = ctx.Value(statementsKey{}).(*statements)
 	if err := fn(w); err != nil {
-		return err
+		return w.whatIsGone(err)
 	}
 	record, err := w.storeStatements()
 	if err != nil {
@@ -183,6 +183,20 @@ func (w *writer) release() {
 	clear(w.touched)
 	*w = writer{touched: w.touched[:0], buf: w.buf[:0], note: w.note[:0], diff: w.diff[:0], entries: w.entries[:0]}
 	spareWriters.Put(w)
+}
+
+// whatIsGone says of a write that has met a keyspace which was dropped whether the collection is gone, or only an index of it: the lists of
+// indexes are changed before what these hold is dropped.
+func (w *writer) whatIsGone(err error) error {
+	if !errors.Is(err, pando.ErrDropped) {
+		return err
+	}
+	for _, t := range w.touched {
+		if !t.c.dropped.Load() && t.c.indexes.Load() != t.indexes {
+			return errSchemaChanged
+		}
+	}
+	return err
 }
 
 // forgetCounts is for a commit that failed: what it counted of capped collections was not written.
