@@ -6,6 +6,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 
+	"github.com/pandodb/pando/document/internal/expression"
 	"github.com/pandodb/pando/document/internal/index"
 	"github.com/pandodb/pando/document/internal/keyenc"
 	"github.com/pandodb/pando/document/internal/order"
@@ -48,7 +49,9 @@ type planner struct {
 	n        float64     // records; below 0: not counted yet
 	// known is which part of the records passes conditions, where an index tells.
 	known map[query.Node]float64
-	err   error
+	// constants is for the expressions that are parsed, whose constants are not all computed where they are many.
+	constants expression.Call
+	err       error
 }
 
 // candidate is a whole plan and what it costs.
