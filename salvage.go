@@ -48,10 +48,10 @@ type Loss = salvage.Loss
 //
 // opts are for the new database: its budget, compression and file system, which is that of dir too. Its profile is ignored: all
 // is on stable storage when Salvage returns. Damage is no error: an error says that there is nothing to recover (ErrNotFound where dir
-// is empty, ErrNotDatabase where nothing in it says which database it was), that somebody has dir open for writing (ErrLocked), that
-// target holds something (fs.ErrExist) or lies inside of a database (ErrNotDatabase), or that the new database could not be written, which
-// is removed again then. A process or system that ends meanwhile leaves a part, to which Open
-// answers ErrUnfinished: remove it.
+// is empty or not there, ErrNotDatabase where nothing in it says which database it was), that somebody has dir open for writing
+// (ErrLocked), that target holds something (fs.ErrExist) or lies inside of a database (ErrNotDatabase), or that the new database
+// could not be written, which is removed again then. A process or system that ends meanwhile leaves a part, to which Open answers
+// ErrUnfinished: remove it.
 func Salvage(ctx context.Context, dir, target string, opts *Options) (*SalvageReport, error) {
 	return SalvageWith(ctx, dir, target, opts, nil)
 }
@@ -92,11 +92,11 @@ func runSalvage(ctx context.Context, dir, target string, o *Options, finish func
 		return nil, err
 	}
 	found, err := o.FS.List(dir)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && len(found) == 0 {
+		return nil, ErrNotFound
+	}
 	if err != nil {
 		return nil, err
-	}
-	if len(found) == 0 {
-		return nil, ErrNotFound
 	}
 	begun, err := markUnfinished(o.FS, target)
 	if err != nil && !begun {

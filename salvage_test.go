@@ -77,3 +77,16 @@ func TestSalvageOfWhatIsWhole(t *testing.T) {
 		}
 	}
 }
+
+// Where there is nothing there is nothing to salvage, and nothing is made.
+func TestSalvageOfNothing(t *testing.T) {
+	fsys := memfs.New()
+	must(t, fsys.MkdirAll("empty"))
+	for _, dir := range []string{"empty", "absent"} {
+		_, err := Salvage(t.Context(), dir, "saved", &Options{FS: fsys})
+		wantErr(t, dir, err, ErrNotFound)
+		if _, err := fsys.List("saved"); err == nil {
+			t.Errorf("%s: a database was made", dir)
+		}
+	}
+}

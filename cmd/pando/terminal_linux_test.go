@@ -32,6 +32,7 @@ func openTerminal(t *testing.T) (keyboard, terminal *os.File) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { terminal.Close() })
 	return keyboard, terminal
 }
 
