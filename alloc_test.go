@@ -59,20 +59,7 @@ func TestAllocations(t *testing.T) {
 			_, _ = it.Key(), it.Value()
 		})
 		it.Close()
-		measure(t, where+": a short walk", 2, func() {
-			it := db.Iter(nil)
-			if !it.SeekGE(next()) || !it.Next() && it.Err() != nil {
-				t.Fatal(it.Err())
-			}
-			it.Close()
-		})
-		measure(t, where+": a short walk to a value apart", 1, func() {
-			it := db.Iter(nil)
-			if !it.SeekGE(apart) || len(it.Value()) != 5000 {
-				t.Fatal(it.Err())
-			}
-			it.Close()
-		})
+		measureWalks(t, where, db, next, apart)
 		s := db.Snapshot()
 		measure(t, where+": GetTo of a snapshot", 0, func() {
 			if _, err := s.GetTo(dst, next()); err != nil {
@@ -91,6 +78,23 @@ func TestAllocations(t *testing.T) {
 		}
 	}
 	measureWrites(t, db, keys, dst)
+}
+
+func measureWalks(t *testing.T, where string, db *DB, next func() []byte, apart []byte) {
+	measure(t, where+": a short walk", 2, func() {
+		it := db.Iter(nil)
+		if !it.SeekGE(next()) || !it.Next() && it.Err() != nil {
+			t.Fatal(it.Err())
+		}
+		it.Close()
+	})
+	measure(t, where+": a short walk to a value apart", 1, func() {
+		it := db.Iter(nil)
+		if !it.SeekGE(apart) || len(it.Value()) != 5000 {
+			t.Fatal(it.Err())
+		}
+		it.Close()
+	})
 }
 
 func measureWrites(t *testing.T, db *DB, keys [][]byte, dst []byte) {
