@@ -26,11 +26,20 @@ func process() int {
 	// for itself; a server whose log it read goes on.
 	signal.Ignore(syscall.SIGPIPE)
 	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	signal.Notify(signals, endings()...)
 	go func() {
 		<-signals
 		signal.Stop(signals) // a second Ctrl-C ends a command that does not heed the first: before anybody can see that it heeds it
 		cancel()
 	}()
 	return run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
+}
+
+// endings lists the signals that tell a process to end. That its terminal is closed is one, unless it was started to outlive it, as with nohup.
+func endings() []os.Signal {
+	list := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) {
+		list = append(list, syscall.SIGHUP)
+	}
+	return list
 }

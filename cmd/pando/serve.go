@@ -34,7 +34,7 @@ func newServeCommand(a *app) *cobra.Command {
 		Use:   "serve --dir DIR",
 		Short: "Serve documents to MongoDB's drivers and tools",
 		Long: `Serve opens the database in a directory, and creates it where there is none, and answers clients that speak MongoDB's wire
-protocol: drivers, mongosh, mongodump and the like. It runs until it is told to end, with Ctrl-C, SIGTERM or the command shutdown:
+protocol: drivers, mongosh, mongodump and the like. It runs until it is told to end, with Ctrl-C, SIGTERM, SIGHUP or the command shutdown:
 then it lets running commands end and settles the database. A second Ctrl-C ends it at once.
 
 The flags of the server may stand in a configuration file in TOML, under their own names without the dashes in front; the

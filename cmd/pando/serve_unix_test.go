@@ -218,9 +218,12 @@ func wantStored(t *testing.T, dir string, settled bool, ids ...int) {
 // TestShutdown: a server that is told to end finishes what runs, takes nothing new, settles the store, gives back its lock, and exits
 // with 0. The health check and systemd hear of it.
 func TestShutdown(t *testing.T) {
-	for _, which := range []os.Signal{syscall.SIGTERM, os.Interrupt} {
+	for _, which := range []os.Signal{syscall.SIGTERM, os.Interrupt, syscall.SIGHUP} {
 		t.Run(fmt.Sprint(which), func(t *testing.T) {
 			t.Parallel()
+			if which == syscall.SIGHUP && signal.Ignored(which) {
+				t.Skip("what this process starts is to outlive the terminal")
+			}
 			dir, notify := filepath.Join(t.TempDir(), "db"), filepath.Join(t.TempDir(), "n")
 			systemd, err := net.ListenPacket("unixgram", notify)
 			if err != nil {

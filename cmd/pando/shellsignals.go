@@ -7,13 +7,12 @@ import (
 	"os"
 	"os/signal"
 	"sync"
-	"syscall"
 
 	"golang.org/x/term"
 )
 
-// signalWatch brings signals to the statement that runs. While none does, SIGTERM closes the store and ends the process: nothing
-// else gets the line editor to return.
+// signalWatch brings signals to the statement that runs. While none does, all but Ctrl-C close the store and end the process:
+// nothing else gets the line editor to return.
 type signalWatch struct {
 	s        *session
 	signals  chan os.Signal
@@ -27,16 +26,16 @@ type signalWatch struct {
 
 // watchSignals begins to watch. The standard input is a terminal.
 func (s *session) watchSignals() (*signalWatch, error) {
-	const atOnce = 8 // no SIGTERM is lost behind signals that nobody took yet
+	const atOnce = 8 // none is lost behind signals that nobody took yet
 	w := &signalWatch{s: s, signals: make(chan os.Signal, atOnce), terminal: int(os.Stdin.Fd())}
 	var err error
 	if w.before, err = term.GetState(w.terminal); err != nil {
 		return nil, err
 	}
-	signal.Notify(w.signals, os.Interrupt, syscall.SIGTERM)
+	signal.Notify(w.signals, endings()...)
 	go func() {
 		for sig := range w.signals {
-			w.came(sig == syscall.SIGTERM)
+			w.came(sig != os.Interrupt)
 		}
 	}()
 	return w, nil

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -38,6 +39,17 @@ func openTerminal(t *testing.T) (keyboard, terminal *os.File) {
 
 // TestTerminatedShell: a shell that waits for a line when it is told to end leaves nothing behind.
 func TestTerminatedShell(t *testing.T) {
+	for _, which := range []syscall.Signal{syscall.SIGTERM, syscall.SIGHUP} {
+		t.Run(fmt.Sprint(which), func(t *testing.T) {
+			if signal.Ignored(which) {
+				t.Skip("what this process starts is to outlive the terminal")
+			}
+			terminateShell(t, which)
+		})
+	}
+}
+
+func terminateShell(t *testing.T, which syscall.Signal) {
 	dir, temporary := filepath.Join(t.TempDir(), "db"), t.TempDir()
 	if code := run(t.Context(), []string{"shell", dir}, strings.NewReader("db.c.insertOne({})"), io.Discard, os.Stderr); code != exitDone {
 		t.Fatalf("exit code %d", code)
@@ -53,7 +65,7 @@ func TestTerminatedShell(t *testing.T) {
 	if greeting, err := bufio.NewReader(keyboard).ReadString('\n'); err != nil || !strings.HasPrefix(greeting, "Pando shell") {
 		t.Fatalf("%q, %v", greeting, err)
 	}
-	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+	if err := cmd.Process.Signal(which); err != nil {
 		t.Fatal(err)
 	}
 	if err := cmd.Wait(); err != nil {
