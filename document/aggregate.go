@@ -111,7 +111,7 @@ func (c *Collection) parsePipeline(stages []document, o *AggregateOptions, call 
 	if err != nil {
 		return nil, ns, err
 	}
-	let, err := toVariables(o.Let)
+	let, err := toVariables(o.Let, call)
 	if err != nil {
 		return nil, ns, err
 	}
@@ -208,7 +208,9 @@ func (c *Collection) ExplainAggregate(ctx context.Context, pipeline any, o *Aggr
 	if err != nil {
 		return nil, err
 	}
-	p, below, err := c.parsePipeline(stages, o, c.store.newCall())
+	call := c.store.newCall()
+	call.By(ctx)
+	p, below, err := c.parsePipeline(stages, o, call)
 	if err != nil {
 		return nil, err
 	}
@@ -218,7 +220,7 @@ func (c *Collection) ExplainAggregate(ctx context.Context, pipeline any, o *Aggr
 		options.Sort = bson.Raw(lead.Sort)
 	}
 	inner := &Collection{store: c.store, ns: below, tx: c.tx}
-	q, err := inner.parseFind(bson.Raw(lead.Filter), options)
+	q, err := inner.parseFind(ctx, bson.Raw(lead.Filter), options)
 	if err != nil {
 		return nil, err
 	}

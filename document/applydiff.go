@@ -21,7 +21,7 @@ func (c *Collection) ApplyDiff(ctx context.Context, filter any, diff bson.Raw, o
 	if err := checkSpec(document(diff)); err != nil {
 		return nil, err
 	}
-	ch, err := c.parseChange(filter, bsoncore.Value{}, o)
+	ch, err := c.parseChange(ctx, filter, bsoncore.Value{}, o)
 	if err != nil {
 		return nil, err
 	}

@@ -200,7 +200,7 @@ func (c *Collection) Tail(ctx context.Context, filter any, o *FindOptions) (*Cur
 	if !x.settings.Load().capped {
 		return nil, NewError(BadValue, "error processing query: tailable cursor requested on non capped collection %s", c.ns)
 	}
-	q, err := c.parseFind(filter, o)
+	q, err := c.parseFind(ctx, filter, o)
 	if err != nil {
 		return nil, err
 	}

@@ -19,7 +19,7 @@ func (c *Collection) Delete(ctx context.Context, filter any, o *DeleteOptions) (
 	if o == nil {
 		o = new(DeleteOptions)
 	}
-	ch, err := c.parseDelete(filter, o)
+	ch, err := c.parseDelete(ctx, filter, o)
 	if err != nil {
 		return 0, err
 	}
@@ -28,12 +28,12 @@ func (c *Collection) Delete(ctx context.Context, filter any, o *DeleteOptions) (
 }
 
 // parseDelete parses a delete, unless there is nothing here that can be deleted so.
-func (c *Collection) parseDelete(filter any, o *DeleteOptions) (*change, error) {
+func (c *Collection) parseDelete(ctx context.Context, filter any, o *DeleteOptions) (*change, error) {
 	if c.view() != nil {
 		return nil, onView(c.ns)
 	}
 	if c.tx != nil && c.IsTimeSeries() {
 		return nil, seriesInTransaction(c.ns, "delete from")
 	}
-	return c.parseChange(filter, bsoncore.Value{}, &UpdateOptions{Many: o.Many, Hint: o.Hint, Collation: o.Collation, Let: o.Let})
+	return c.parseChange(ctx, filter, bsoncore.Value{}, &UpdateOptions{Many: o.Many, Hint: o.Hint, Collation: o.Collation, Let: o.Let})
 }

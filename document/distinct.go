@@ -20,7 +20,7 @@ import (
 
 // Distinct returns the different values of a field among the documents that match, elements of arrays one by one, in their order.
 func (c *Collection) Distinct(ctx context.Context, field string, filter any, o *FindOptions) ([]bson.RawValue, error) {
-	q, err := c.parseDistinct(field, filter, o)
+	q, err := c.parseDistinct(ctx, field, filter, o)
 	if err != nil {
 		return nil, err
 	}
@@ -80,7 +80,7 @@ func (c *Collection) distinctInView(ctx context.Context, q *findQuery, set *valu
 }
 
 // parseDistinct parses the query of Distinct: the order and the number of the documents mean nothing to it.
-func (c *Collection) parseDistinct(field string, filter any, o *FindOptions) (*findQuery, error) {
+func (c *Collection) parseDistinct(ctx context.Context, field string, filter any, o *FindOptions) (*findQuery, error) {
 	own := &FindOptions{}
 	if o != nil {
 		own = &FindOptions{Hint: o.Hint, Collation: o.Collation, Let: o.Let, Verbosity: o.Verbosity}
@@ -88,10 +88,10 @@ func (c *Collection) parseDistinct(field string, filter any, o *FindOptions) (*f
 	if _, err := path.Split(field); err != nil {
 		return nil, err
 	}
-	q, err := c.parseFind(filter, own)
+	q, err := c.parseFind(ctx, filter, own)
 	if CodeOf(err) == mongoerror.OptionNotSupportedOnView { // of which MongoDB learns after it has read the query
 		own.Collation = nil
-		_, reading := c.parseFind(filter, own)
+		_, reading := c.parseFind(ctx, filter, own)
 		return nil, cmp.Or(reading, err)
 	}
 	if err != nil {

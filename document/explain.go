@@ -14,7 +14,7 @@ import (
 // Explain returns how a query would be carried out, or, with a Verbosity above queryPlanner, how it was, in the shape of MongoDB's
 // explain.
 func (c *Collection) Explain(ctx context.Context, filter any, o *FindOptions) (bson.Raw, error) {
-	q, err := c.parseFind(filter, o)
+	q, err := c.parseFind(ctx, filter, o)
 	if err != nil {
 		return nil, err
 	}
@@ -27,7 +27,7 @@ func (c *Collection) Explain(ctx context.Context, filter any, o *FindOptions) (b
 
 // ExplainCount is Explain for Count.
 func (c *Collection) ExplainCount(ctx context.Context, filter any, o *FindOptions) (bson.Raw, error) {
-	q, err := c.parseFind(filter, o)
+	q, err := c.parseFind(ctx, filter, o)
 	if err != nil {
 		return nil, err
 	}
@@ -41,7 +41,7 @@ func (c *Collection) ExplainCount(ctx context.Context, filter any, o *FindOption
 
 // ExplainDistinct is Explain for Distinct.
 func (c *Collection) ExplainDistinct(ctx context.Context, field string, filter any, o *FindOptions) (bson.Raw, error) {
-	q, err := c.parseDistinct(field, filter, o)
+	q, err := c.parseDistinct(ctx, field, filter, o)
 	if err != nil {
 		return nil, err
 	}
@@ -54,7 +54,7 @@ func (c *Collection) ExplainDistinct(ctx context.Context, field string, filter a
 
 // ExplainStatement is Explain for an update or delete: how it would find its documents. Nothing is written.
 func (c *Collection) ExplainStatement(ctx context.Context, s *Statement, verbosity string) (bson.Raw, error) {
-	ch, err := c.parseStatement(s)
+	ch, err := c.parseStatement(ctx, s)
 	if err != nil {
 		return nil, err
 	}
@@ -66,7 +66,7 @@ func (c *Collection) ExplainModify(ctx context.Context, filter, u any, o *Modify
 	if o == nil {
 		o = new(ModifyOptions)
 	}
-	ch, err := c.parseModify(filter, u, o)
+	ch, err := c.parseModify(ctx, filter, u, o)
 	if err != nil {
 		return nil, err
 	}

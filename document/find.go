@@ -109,7 +109,7 @@ func (c *Collection) OpenFind(ctx context.Context, filter any, o *FindOptions) (
 			return cursor, err
 		}
 	}
-	q, err := c.parseFind(spec, o)
+	q, err := c.parseFind(ctx, spec, o)
 	if err != nil {
 		return nil, err
 	}
@@ -168,8 +168,9 @@ func (f *found) rest() {
 func (f *found) close() error { return f.m.close() }
 
 // parseFind parses a query.
-func (c *Collection) parseFind(filter any, o *FindOptions) (*findQuery, error) {
+func (c *Collection) parseFind(ctx context.Context, filter any, o *FindOptions) (*findQuery, error) {
 	q := &findQuery{now: c.store.clock.Now(), call: c.store.newCall()}
+	q.call.By(ctx)
 	if o != nil {
 		q.options = *o
 	}
@@ -204,7 +205,7 @@ func (c *Collection) parseFind(filter any, o *FindOptions) (*findQuery, error) {
 	if q.Collation, err = c.collation(q.options.Collation); err != nil {
 		return nil, err
 	}
-	if q.let, err = toVariables(q.options.Let); err != nil {
+	if q.let, err = toVariables(q.options.Let, q.call); err != nil {
 		return nil, err
 	}
 	q.FilterSpec, q.Let = q.spec, q.let
@@ -299,8 +300,8 @@ func (c *Collection) collation(v any) (*collation.Collation, error) {
 	return nil, nil
 }
 
-// toVariables reads a document of variables.
-func toVariables(v any) ([]expression.Variable, error) {
+// toVariables reads a document of variables, which are computed for a call.
+func toVariables(v any, call *expression.Call) ([]expression.Variable, error) {
 	doc, err := toOptional(v)
 	if doc == nil || err != nil {
 		return nil, err
@@ -308,7 +309,7 @@ func toVariables(v any) ([]expression.Variable, error) {
 	var list []expression.Variable
 	for _, e := range elementsOf(doc) {
 		value := e.Value()
-		x, err := expression.Parse(value, nil)
+		x, err := expression.Parse(value, &expression.Options{Call: call})
 		if err != nil {
 			return nil, err
 		}
@@ -325,7 +326,7 @@ func toVariables(v any) ([]expression.Variable, error) {
 
 // Count returns how many documents match. nil counts all, without looking at them.
 func (c *Collection) Count(ctx context.Context, filter any, o *FindOptions) (int64, error) {
-	q, err := c.parseFind(filter, o)
+	q, err := c.parseFind(ctx, filter, o)
 	if err != nil {
 		return 0, err
 	}

@@ -37,7 +37,7 @@ func (c *Collection) FindAndModify(ctx context.Context, filter, u any, o *Modify
 	if o == nil {
 		o = new(ModifyOptions)
 	}
-	ch, err := c.parseModify(filter, u, o)
+	ch, err := c.parseModify(ctx, filter, u, o)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -86,7 +86,7 @@ func (c *Collection) FindAndModify(ctx context.Context, filter, u any, o *Modify
 }
 
 // parseModify parses a FindAndModify, unless there is nothing here that can be changed so.
-func (c *Collection) parseModify(filter, u any, o *ModifyOptions) (*change, error) {
+func (c *Collection) parseModify(ctx context.Context, filter, u any, o *ModifyOptions) (*change, error) {
 	if c.view() != nil {
 		return nil, onView(c.ns)
 	}
@@ -100,7 +100,7 @@ func (c *Collection) parseModify(filter, u any, o *ModifyOptions) (*change, erro
 			return nil, err
 		}
 	}
-	ch, err := c.parseChange(filter, v, &UpdateOptions{
+	ch, err := c.parseChange(ctx, filter, v, &UpdateOptions{
 		Sort: o.Sort, Upsert: o.Upsert, ArrayFilters: o.ArrayFilters, Hint: o.Hint, Collation: o.Collation, Let: o.Let, SkipValidation: o.SkipValidation,
 	})
 	if err != nil {

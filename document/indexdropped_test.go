@@ -23,7 +23,7 @@ func changing(t *testing.T, c *Collection, use func(*Collection) *Collection, me
 	if err != nil {
 		t.Fatal(err)
 	}
-	ch, err := use(c).parseChange(JSON(`{}`), u, &UpdateOptions{Many: true})
+	ch, err := use(c).parseChange(t.Context(), JSON(`{}`), u, &UpdateOptions{Many: true})
 	if err != nil {
 		t.Fatal(err)
 	}

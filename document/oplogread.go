@@ -330,7 +330,7 @@ func oplogOrder(q *findQuery) (int, bool) {
 
 // tailOplog is Tail on the oplog.
 func (c *Collection) tailOplog(ctx context.Context, filter any, options *FindOptions) (*Cursor, error) {
-	q, err := c.parseFind(filter, options)
+	q, err := c.parseFind(ctx, filter, options)
 	if err != nil {
 		return nil, err
 	}

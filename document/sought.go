@@ -2,6 +2,7 @@ package document
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"sync"
 
@@ -17,14 +18,14 @@ import (
 // that it leads to.
 
 // parseSought parses the query of a change. Where it is an _id and nothing else, as mostly, its filter is left out: see parseFilter.
-func (c *Collection) parseSought(filter any, o *UpdateOptions) (*findQuery, error) {
+func (c *Collection) parseSought(ctx context.Context, filter any, o *UpdateOptions) (*findQuery, error) {
 	spec, err := encodeDocument(filter)
 	if err != nil {
 		return nil, err
 	}
 	options := &FindOptions{Sort: o.Sort, Hint: o.Hint, Collation: o.Collation, Let: o.Let}
 	if o.Upsert || soughtID(spec, options).Type == 0 {
-		return c.parseFind(spec, options)
+		return c.parseFind(ctx, spec, options)
 	}
 	if err := checkSpec(spec); err != nil {
 		return nil, err

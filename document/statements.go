@@ -22,7 +22,7 @@ type Statement struct {
 // for each statement.
 func (c *Collection) ApplyMany(ctx context.Context, list []Statement, report func(i int, r *UpdateResult, err error) bool) {
 	for at := 0; at < len(list); {
-		group, err := c.nextGroup(list[at:])
+		group, err := c.nextGroup(ctx, list[at:])
 		if err != nil {
 			if !report(at, nil, err) {
 				return
@@ -78,7 +78,7 @@ func (s *grouped) alone(ctx context.Context) (*UpdateResult, error) {
 }
 
 // nextGroup parses the first of some statements, and those behind it that can share a commit with it. An error is that of the first.
-func (c *Collection) nextGroup(list []Statement) ([]*grouped, error) {
+func (c *Collection) nextGroup(ctx context.Context, list []Statement) ([]*grouped, error) {
 	var group []*grouped
 	x, err := c.use()
 	if err != nil {
@@ -86,7 +86,7 @@ func (c *Collection) nextGroup(list []Statement) ([]*grouped, error) {
 	}
 	for i := range list[:min(len(list), changeChunk)] {
 		s := &list[i]
-		ch, err := c.parseStatement(s)
+		ch, err := c.parseStatement(ctx, s)
 		if err != nil && i == 0 {
 			return nil, err
 		}
@@ -105,16 +105,16 @@ func (c *Collection) nextGroup(list []Statement) ([]*grouped, error) {
 }
 
 // parseStatement parses an update or a delete.
-func (c *Collection) parseStatement(s *Statement) (*change, error) {
+func (c *Collection) parseStatement(ctx context.Context, s *Statement) (*change, error) {
 	if s.Update == nil {
 		o := &s.Options
-		return c.parseDelete(s.Filter, &DeleteOptions{Many: o.Many, Hint: o.Hint, Collation: o.Collation, Let: o.Let})
+		return c.parseDelete(ctx, s.Filter, &DeleteOptions{Many: o.Many, Hint: o.Hint, Collation: o.Collation, Let: o.Let})
 	}
 	v, err := toUpdate(s.Update)
 	if err != nil {
 		return nil, err
 	}
-	return c.parseUpdate(s.Filter, v, &s.Options)
+	return c.parseUpdate(ctx, s.Filter, v, &s.Options)
 }
 
 // sharedAttempts is how often a group is tried that other commits overtake. After that each statement has a commit of its own, for

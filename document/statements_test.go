@@ -321,7 +321,7 @@ func TestAnIndexYoungerThanTheCommitIsNotAsked(t *testing.T) {
 		t.Fatal(err)
 	}
 	ask := func(w *writer) ([][]byte, error) {
-		ch, err := c.parseStatement(&Statement{Filter: bson.D{{Key: "u", Value: 2}}})
+		ch, err := c.parseStatement(t.Context(), &Statement{Filter: bson.D{{Key: "u", Value: 2}}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -125,12 +125,12 @@ type change struct {
 }
 
 // parseChange parses the query and update of a change.
-func (c *Collection) parseChange(filter any, u bsoncore.Value, o *UpdateOptions) (*change, error) {
+func (c *Collection) parseChange(ctx context.Context, filter any, u bsoncore.Value, o *UpdateOptions) (*change, error) {
 	filters, err := toFilters(o.ArrayFilters)
 	if err != nil {
 		return nil, err
 	}
-	q, err := c.parseSought(filter, o)
+	q, err := c.parseSought(ctx, filter, o)
 	if err != nil {
 		if wrong := checkUpdate(u, o, filters); wrong != nil {
 			return nil, wrong // MongoDB looks at the update first
@@ -195,7 +195,7 @@ func (c *Collection) update(ctx context.Context, filter any, u bsoncore.Value, o
 	if o == nil {
 		o = new(UpdateOptions)
 	}
-	ch, err := c.parseUpdate(filter, u, o)
+	ch, err := c.parseUpdate(ctx, filter, u, o)
 	if err != nil {
 		return nil, err
 	}
@@ -203,14 +203,14 @@ func (c *Collection) update(ctx context.Context, filter any, u bsoncore.Value, o
 }
 
 // parseUpdate parses an update, unless there is nothing here that can be updated so.
-func (c *Collection) parseUpdate(filter any, u bsoncore.Value, o *UpdateOptions) (*change, error) {
+func (c *Collection) parseUpdate(ctx context.Context, filter any, u bsoncore.Value, o *UpdateOptions) (*change, error) {
 	if c.view() != nil {
 		return nil, onView(c.ns)
 	}
 	if err := c.checkSeriesUpdate(filter, u, o); err != nil {
 		return nil, err
 	}
-	return c.parseChange(filter, u, o)
+	return c.parseChange(ctx, filter, u, o)
 }
 
 // carryOut changes what matches, or inserts a document where nothing does and upsert is set.

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io/fs"
 	"time"
 
 	"github.com/pandodb/pando"
@@ -358,7 +357,7 @@ func (s *storm) salvage() {
 	s.drawn++
 	o := s.options
 	_, err := pando.Salvage(ctx, "backup0", fmt.Sprint("saved", s.drawn), &pando.Options{FS: o.FS, MemoryBytes: o.MemoryBytes})
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, pando.ErrNotDatabase) || errors.Is(err, pando.ErrUnfinished) {
+	if errors.Is(err, pando.ErrNotFound) || errors.Is(err, pando.ErrNotDatabase) || errors.Is(err, pando.ErrUnfinished) {
 		return
 	}
 	if s.judge("salvage", err) {
