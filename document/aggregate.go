@@ -77,8 +77,7 @@ func (s *Store) aggregate(ctx context.Context, c *Collection, pipeline any, o *A
 		}
 		return s.openChangeStream(ctx, ns, spec, stages[1:], o)
 	}
-	call := s.newCall()
-	call.By(ctx)
+	call := s.newCall(ctx)
 	p, _, err := c.parsePipeline(stages, o, call)
 	if err != nil {
 		return nil, err
@@ -208,9 +207,7 @@ func (c *Collection) ExplainAggregate(ctx context.Context, pipeline any, o *Aggr
 	if err != nil {
 		return nil, err
 	}
-	call := c.store.newCall()
-	call.By(ctx)
-	p, below, err := c.parsePipeline(stages, o, call)
+	p, below, err := c.parsePipeline(stages, o, c.store.newCall(ctx))
 	if err != nil {
 		return nil, err
 	}

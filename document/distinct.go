@@ -12,6 +12,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 
 	"github.com/pandodb/pando/document/internal/collation"
+	"github.com/pandodb/pando/document/internal/expression"
 	"github.com/pandodb/pando/document/internal/mongoerror"
 	"github.com/pandodb/pando/document/internal/order"
 	"github.com/pandodb/pando/document/internal/path"
@@ -45,7 +46,6 @@ func (c *Collection) distinct(ctx context.Context, q *findQuery, set *valueSet) 
 	if x == nil || err != nil {
 		return err
 	}
-	q.call.By(ctx)
 	m, err := c.open(ctx, x, q)
 	if err != nil {
 		return err
@@ -124,20 +124,11 @@ func (s *valueSet) add(v bsoncore.Value) {
 			return
 		}
 	}
-	s.size += 1 + decimalDigits(len(s.list)) + 1 + len(v.Data)
+	s.size += expression.ElementBytes(len(s.list), v)
 	v.Data = slices.Clone(v.Data)
 	s.before = append(s.before, s.last[h])
 	s.list = append(s.list, v)
 	s.last[h] = len(s.list)
-}
-
-// decimalDigits is how many digits a number has that is not negative.
-func decimalDigits(n int) int {
-	digits := 1
-	for ; n > 9; n /= 10 {
-		digits++
-	}
-	return digits
 }
 
 // full is the error of values that take more than they may, or nil.

@@ -94,7 +94,6 @@ func (c *Collection) explain(ctx context.Context, x *collection, q *findQuery) (
 
 // explainPlan plans a query, and runs it when its statistics are wanted. It returns the plan's stages, too.
 func (c *Collection) explainPlan(ctx context.Context, x *collection, q *findQuery) (raw bson.Raw, root plan.Stage, err error) {
-	q.call.By(ctx)
 	verbosity, err := parseVerbosity(q.options.Verbosity)
 	if err != nil {
 		return nil, nil, err

@@ -129,7 +129,6 @@ func (c *Collection) OpenFind(ctx context.Context, filter any, o *FindOptions) (
 	if q.wantsMeta() {
 		return c.openMeta(ctx, x, q)
 	}
-	q.call.By(ctx)
 	m, err := c.open(ctx, x, q)
 	if err != nil {
 		return nil, err
@@ -169,8 +168,7 @@ func (f *found) close() error { return f.m.close() }
 
 // parseFind parses a query.
 func (c *Collection) parseFind(ctx context.Context, filter any, o *FindOptions) (*findQuery, error) {
-	q := &findQuery{now: c.store.clock.Now(), call: c.store.newCall()}
-	q.call.By(ctx)
+	q := &findQuery{now: c.store.clock.Now(), call: c.store.newCall(ctx)}
 	if o != nil {
 		q.options = *o
 	}
@@ -346,6 +344,5 @@ func (c *Collection) Count(ctx context.Context, filter any, o *FindOptions) (int
 	if x == nil || err != nil {
 		return 0, err
 	}
-	q.call.By(ctx)
 	return c.count(ctx, x, q)
 }

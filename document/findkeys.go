@@ -29,7 +29,6 @@ func (c *Collection) openKeyed(ctx context.Context, x *collection, q *findQuery)
 		}
 		k.fields = fields
 	}
-	q.call.By(ctx)
 	m, err := c.open(ctx, x, q)
 	if err != nil {
 		return nil, err

@@ -108,7 +108,6 @@ func (c *Collection) openMeta(ctx context.Context, x *collection, q *findQuery) 
 	}
 	w := &withMeta{near: q.near(), sorted: sorted, apply: q.Projection, capped: x.settings.Load().capped}
 	q.Projection, q.Project = nil, nil
-	q.call.By(ctx)
 	m, err := c.open(ctx, x, q)
 	if err != nil {
 		return nil, err

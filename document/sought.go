@@ -30,7 +30,7 @@ func (c *Collection) parseSought(ctx context.Context, filter any, o *UpdateOptio
 	if err := checkSpec(spec); err != nil {
 		return nil, err
 	}
-	q := &findQuery{now: c.store.clock.Now(), call: c.store.newCall(), spec: spec, project: whole}
+	q := &findQuery{now: c.store.clock.Now(), call: c.store.newCall(ctx), spec: spec, project: whole}
 	q.FilterSpec = spec
 	q.Collation, err = c.collation(nil)
 	return q, err

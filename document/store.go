@@ -234,12 +234,14 @@ func (s *Store) LastTime() bson.Timestamp {
 	return bson.Timestamp{T: uint32(last >> 32), I: uint32(last)}
 }
 
-// newCall makes the call that a query is parsed for.
-func (s *Store) newCall() *expression.Call {
-	if s.options.History < 0 { // nor is there a replica set
-		return new(expression.Call)
+// newCall makes the call that a query is parsed for, and first carried out.
+func (s *Store) newCall(ctx context.Context) *expression.Call {
+	call := new(expression.Call)
+	if s.options.History >= 0 { // else there is no replica set either
+		call.Cluster = (*clusterClock)(s)
 	}
-	return &expression.Call{Cluster: (*clusterClock)(s)}
+	call.By(ctx)
+	return call
 }
 
 // clusterClock is the store as expressions see it. It implements expression.ClusterClock.

@@ -299,8 +299,7 @@ func (st *stream) transform(ctx context.Context, doc document) (document, error)
 	if err != nil {
 		return nil, err
 	}
-	call := st.store.newCall()
-	call.By(ctx)
+	call := st.store.newCall(ctx)
 	p, err := aggregate.Parse(st.stages, &aggregate.Options{
 		Database: st.ns.database, Collection: "changes", Collation: c, Now: st.store.clock.Now(), Call: call,
 	})

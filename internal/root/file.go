@@ -176,6 +176,7 @@ func (f *File) slot(b []byte, place int64) (Slot, error) {
 // unreadSlot says that the device does not give a slot back. Like one that does not verify it may be the one in force, or not.
 type unreadSlot struct{ error }
 
+// Unwrap returns what the device has said.
 func (u *unreadSlot) Unwrap() error { return u.error }
 
 func unread(err error) bool {

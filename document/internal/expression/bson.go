@@ -163,13 +163,13 @@ func appendArray(dst []byte, values []bsoncore.Value) []byte {
 	return dst
 }
 
-// digits returns how many decimal digits a number that is not negative has.
-func digits(i int) int {
-	n := 1
-	for ; i >= 10; i /= 10 {
-		n++
+// ElementBytes returns how many bytes a value takes as the element of an array at a position.
+func ElementBytes(at int, v bsoncore.Value) int {
+	digits := 1
+	for ; at >= 10; at /= 10 {
+		digits++
 	}
-	return n
+	return 1 + digits + 1 + len(v.Data)
 }
 
 // nesting returns how deep documents and arrays lie in v, at most limit+1.

@@ -249,7 +249,7 @@ func text[T string | []byte](st *state, s T) (bsoncore.Value, error) {
 func (st *state) array(values []bsoncore.Value) (bsoncore.Value, error) {
 	size := 5
 	for i, v := range values {
-		size += 2 + digits(i) + len(v.Data)
+		size += ElementBytes(i, v)
 		if size > maxBuilt {
 			return bsoncore.Value{}, errMemory(size)
 		}
