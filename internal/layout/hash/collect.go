@@ -154,8 +154,10 @@ func (c *chunk) sort() {
 	c.order, c.other = from, to
 }
 
-// sortBits is how many bits of a hash are sorted by: all that pages keep.
-const sortBits = 40
+const (
+	sortBits   = 40 // bits of a hash that are sorted by: all that pages keep
+	sortedBits = (1<<sortBits - 1) << (64 - sortBits)
+)
 
 // writePieces writes the records of the changes from one on.
 func (a *applier) writePieces(from int) error {

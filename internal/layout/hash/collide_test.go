@@ -8,6 +8,7 @@ import (
 	"github.com/pandodb/pando/internal/layout"
 	"github.com/pandodb/pando/internal/layout/layouttest"
 	"github.com/pandodb/pando/internal/record"
+	"github.com/pandodb/pando/vfs/faultfs"
 )
 
 // keysOfOneHash are keys whose hashes in the keyspace of the tests have the same first 36 bits: each line those of one hash.
@@ -199,5 +200,21 @@ func TestLastKeysOfOneHashGo(t *testing.T) {
 	}
 	w.Apply(nil, put("old", keys...), layout.ApplyOptions{})
 	w.Apply(nil, remove(keys...), layout.ApplyOptions{})
+	holds(t, w)
+}
+
+// TestManyKeysOfOneHashChange: however many keys of one hash change at once, each of their old records is read once.
+func TestManyKeysOfOneHashChange(t *testing.T) {
+	w, ffs, _ := failing(t)
+	var keys []string
+	for i := range 300 {
+		keys = append(keys, string(keyOfOneHash(t, i)))
+	}
+	w.Apply(nil, put("old", keys...), layout.ApplyOptions{})
+	reads := ffs.Count(faultfs.OpReadAt)
+	w.Apply(nil, append(put("new", keys[:100]...), remove(keys[100:200]...)...), layout.ApplyOptions{})
+	if reads = ffs.Count(faultfs.OpReadAt) - reads; reads > len(keys)+10 {
+		t.Errorf("%d reads for %d records", reads, len(keys))
+	}
 	holds(t, w)
 }

@@ -1,7 +1,10 @@
 package hash
 
 import (
+	"bytes"
+	"cmp"
 	"fmt"
+	"sort"
 	"unsafe"
 
 	"github.com/pandodb/pando/internal/prefetch"
@@ -214,16 +217,20 @@ func (p *pageWriter) take(first, end int) {
 func (p *pageWriter) put(to int) error {
 	a := p.a
 	hash := a.chunk.order[a.next].hash & keptBits
+	end := a.next
+	for end < to && a.chunk.order[end].hash&keptBits == hash {
+		end++
+	}
+	unsure, err := p.without(end)
+	if err != nil {
+		return err
+	}
+	p.t.open = p.t.open || unsure
 	var fresh []entry // in the order in which they come; there is one but for hashes that are the same
 	var one [1]entry
 	fresh = one[:0]
-	for ; a.next < to && a.chunk.order[a.next].hash&keptBits == hash; a.next++ {
+	for ; a.next < end; a.next++ {
 		c, key, expiry := a.chunk.change(a.next)
-		unsure, err := p.without(key)
-		if err != nil {
-			return err
-		}
-		p.t.open = p.t.open || unsure
 		e := entry{hash: hash, at: c.at, apart: c.flags&changeApart != 0}
 		if c.removes() {
 			if !unsure {
@@ -368,16 +375,21 @@ func (p *pageWriter) read(e entry, victim bool) (stays, moved bool, err error) {
 	return true, true, nil
 }
 
-// without takes the entries of a key out of p.after, and frees their records. unsure tells that some could not be read. Of a page that cannot
-// be read itself nothing is taken away: there may be other keys of the same hash, and they would go too.
-func (p *pageWriter) without(key []byte) (unsure bool, err error) {
+// without takes the entries of the keys of the changes up to one, all of which are of the hash at hand, out of p.after, and frees their records.
+// Each record is read once, however many changes there are. unsure tells that some could not be read. Of a page that cannot be read itself
+// nothing is taken away: there may be other keys of the same hash, and they would go too.
+func (p *pageWriter) without(end int) (unsure bool, err error) {
 	a := p.a
 	if p.beside != nil {
 		return true, nil
 	}
 	left := p.after[:0]
 	for _, e := range p.after {
-		same, err := a.root.readRecord(&a.s, e.at, key)
+		_, key, err := a.root.readPiece(&a.s, e.at)
+		changed := err == nil && a.changed(record.Hash(a.root.keyspace, key), key, end)
+		if err == nil && !changed {
+			err = a.root.sameHash(e.at, key, e.hash)
+		}
 		if err != nil && !segment.IsUnreadable(err) {
 			return false, err
 		}
@@ -385,7 +397,7 @@ func (p *pageWriter) without(key []byte) (unsure bool, err error) {
 			a.tellDamage(err)
 			unsure = true
 		}
-		if err != nil || !same {
+		if !changed {
 			left = append(left, e)
 			continue
 		}
@@ -396,6 +408,16 @@ func (p *pageWriter) without(key []byte) (unsure bool, err error) {
 	}
 	p.after = left
 	return unsure, nil
+}
+
+// changed reports whether one of the next changes, up to one, is of a key with a hash. Those of one hash are in the order in which they came:
+// sorted by key.
+func (a *applier) changed(hash uint64, key []byte, end int) bool {
+	_, found := sort.Find(end-a.next, func(i int) int {
+		_, other, _ := a.chunk.change(a.next + i)
+		return cmp.Or(cmp.Compare(hash&sortedBits, a.chunk.order[a.next+i].hash&sortedBits), bytes.Compare(key, other))
+	})
+	return found
 }
 
 // tombstone writes a record that says that there is no key.
