@@ -6,7 +6,9 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"slices"
+	"strconv"
 	"testing"
 
 	"github.com/pandodb/pando/internal/cache"
@@ -109,7 +111,9 @@ func TestWalksByParts(t *testing.T) {
 			for range 3000 {
 				byParts += walkSomewhere(t, r, live, random)
 			}
-			if byParts < 1000 {
+			// Parts are read out of mapped files. There are none where addresses are short.
+			const mapped = strconv.IntSize > 32 && runtime.GOOS != "windows"
+			if mapped && byParts < 1000 {
 				t.Errorf("parts were read %d times in 3000 walks", byParts)
 			}
 		})
