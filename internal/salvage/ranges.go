@@ -115,3 +115,17 @@ func (k *lostKeys) within(lo, hi []byte, fn func(lo, hi []byte) error) error {
 	}
 	return nil
 }
+
+// successor is the key that follows on key, as the end of a stretch: nil where none does.
+func successor(key []byte) []byte {
+	if len(key) < record.MaxKey {
+		return append(bytes.Clone(key), 0)
+	}
+	// None can be longer: the next one is higher in the last byte that is not the highest.
+	for n := len(key); n > 0; n-- {
+		if last := key[n-1]; last < 0xff {
+			return append(bytes.Clone(key[:n-1]), last+1)
+		}
+	}
+	return nil
+}

@@ -163,3 +163,26 @@ func TestLostHashesAgainstAModel(t *testing.T) {
 		t.Error("all hashes are not all keys")
 	}
 }
+
+// The end of a stretch is a key itself, even behind one that is as long as a key can be.
+func TestSuccessor(t *testing.T) {
+	long := strings.Repeat("k", record.MaxKey-2)
+	for key, want := range map[string]string{
+		"":                "\x00",
+		"k":               "k\x00",
+		"k\xff":           "k\xff\x00",
+		long + "k":        long + "k\x00",
+		long + "kk":       long + "kl",
+		long + "k\xff":    long + "l",
+		long + "\xff\xff": long[1:] + "l",
+		long + "\xff\xfe": long + "\xff\xff",
+		long + "\x00\xff": long + "\x01",
+	} {
+		if got := successor([]byte(key)); string(got) != want {
+			t.Errorf("behind %d bytes that end with %q come %d that end with %q", len(key), key[max(len(key)-2, 0):], len(got), got[max(len(got)-2, 0):])
+		}
+	}
+	if got := successor(bytes.Repeat([]byte{0xff}, record.MaxKey)); got != nil {
+		t.Errorf("behind the last key comes one of %d bytes", len(got))
+	}
+}

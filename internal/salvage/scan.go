@@ -142,7 +142,9 @@ func (r *rescue) forget(it *page.Iterator, keys *lostKeys, id uint32, raw []byte
 		if err := keys.within(from, last, remove); err != nil {
 			return err
 		}
-		from = successor(last)
+		if from = successor(last); from == nil {
+			return nil
+		}
 	}
 	if it.Err() != nil {
 		return nil

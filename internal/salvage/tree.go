@@ -168,9 +168,6 @@ func (w *watched) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// successor is the key that follows on key.
-func successor(key []byte) []byte { return append(bytes.Clone(key), 0) }
-
 // longValue returns the reference to a long value, given its index blob.
 func longValue(p segment.Pointer, h segment.Header, content []byte) (value.Ref, bool) {
 	if len(content) < 8 {

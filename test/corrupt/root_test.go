@@ -1,6 +1,7 @@
 package corrupt
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -233,6 +234,35 @@ func TestSalvageWithoutCatalogues(t *testing.T) {
 		}
 		must(t, db.Close())
 	}
+}
+
+// TestSalvageOfTheLongestKeys: what a leaf says of keys that are as long as they can be is said of the keys between them, too.
+func TestSalvageOfTheLongestKeys(t *testing.T) {
+	fsys, o, db := uncompressed(t)
+	last := bytes.Repeat([]byte{0xff}, pando.MaxKeyBytes)
+	want := map[string]string{string(last): "of the last key", string(last[:9]) + "z": "between"}
+	want[string(bytes.Repeat([]byte{'k'}, pando.MaxKeyBytes))] = "of another long key"
+	for key, value := range want {
+		must(t, db.Put([]byte(key), []byte(value)))
+	}
+	must(t, db.Checkpoint(context.Background()))
+	db.Snapshot() // keeps what is replaced
+	for key := range want {
+		must(t, db.Put([]byte(key), []byte("lost")))
+	}
+	must(t, db.Close())
+	must(t, vfs.RemoveAll(fsys, dir+"/wal"))
+	if damageValues(t, fsys, []byte("lost")) == 0 {
+		t.Fatal("the values are not where they were looked for")
+	}
+	report, err := pando.Salvage(t.Context(), dir, "new", o)
+	must(t, err)
+	db, err = pando.Open("new", o)
+	must(t, err)
+	if got := read(t, db); !same(got, want) {
+		t.Errorf("%d keys of %d\n%s", len(got), len(want), report)
+	}
+	must(t, db.Close())
 }
 
 // lastKind returns the kind of the last blob of a segment file.
