@@ -58,10 +58,11 @@ func (src *source) read(a *applier, lo, hi []byte) ([]byte, error) {
 
 // bounded tells whether the keys of the pinned page, which was looked at when it was made, lie in [lo, hi).
 func (src *source) bounded(a *applier, lo, hi []byte) error {
-	for _, i := range []int{0, src.page.Len() - 1} {
-		if i < 0 {
-			continue
-		}
+	n := src.page.Len()
+	if n == 0 {
+		return nil // deltas have removed all that there was
+	}
+	for _, i := range []int{0, n - 1} {
 		a.edge = src.page.AppendKey(a.edge[:0], i)
 		if err := within(a.edge, lo, hi); err != nil {
 			return a.root.badLeaf(src.b, src.i, err)
