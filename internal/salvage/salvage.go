@@ -7,8 +7,8 @@
 // The order of work is that of trust. The newest root that verifies is walked first, or, where the file ROOT does not help,
 // the newest catalogue that can be found. Then, for the keys that this does not give, value blobs and leaves are taken in the
 // order in which they were written. The log comes last. What comes later overwrites what came earlier, so that the new
-// database itself keeps the newest version, and memory stays bounded: one log segment, one blob, and the bounds of what is
-// lost.
+// database itself keeps the newest version, and memory stays bounded: one log segment, one blob, the bounds of what is
+// lost, and a few words for each value of more than a megabyte.
 //
 // Failures: ErrNotDatabase when nothing says which database it was, errors of a newer format, of the context and of the sink.
 // Damage is no failure.

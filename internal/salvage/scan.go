@@ -17,14 +17,7 @@ func (r *rescue) scan() error {
 		return nil
 	}
 	if r.blind || len(r.lost) > 0 {
-		chunks := map[uint64]bool{}
-		err := r.eachBlob(func(p segment.Pointer, h segment.Header, raw []byte) error {
-			if h.Kind != segment.KindValue && h.Kind != segment.KindValueIndex {
-				return nil
-			}
-			return r.valueBlob(p, h, raw, chunks)
-		})
-		if err != nil {
+		if err := r.scanValues(); err != nil {
 			return err
 		}
 	}
@@ -58,10 +51,38 @@ func (r *rescue) eachBlob(fn func(p segment.Pointer, h segment.Header, raw []byt
 	return nil
 }
 
-// valueBlob takes a value whose key is lost. A blob does not say whether it is a value or the last chunk of a long one, which
-// its index would complete: one that follows on a chunk of the same key is not believed to be a value. chunks holds the
-// hashes of the keys of long values whose index has not been met.
-func (r *rescue) valueBlob(p segment.Pointer, h segment.Header, raw []byte, chunks map[uint64]bool) error {
+// scanValues takes the values whose keys are lost. Of a long one the last chunk looks like a value: where those lie is found out first.
+func (r *rescue) scanValues() error {
+	v := values{chunks: map[uint64]bool{}, last: map[segment.Pointer]bool{}}
+	err := r.eachBlob(func(_ segment.Pointer, h segment.Header, raw []byte) error {
+		if h.Kind != segment.KindValueIndex {
+			return nil
+		}
+		if ref, err := value.LastChunk(raw); err == nil {
+			v.last[ref.Pointer] = true
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return r.eachBlob(func(p segment.Pointer, h segment.Header, raw []byte) error {
+		if h.Kind != segment.KindValue && h.Kind != segment.KindValueIndex || v.last[p] {
+			return nil
+		}
+		return r.valueBlob(p, h, raw, &v)
+	})
+}
+
+// values is what scanValues knows of chunks.
+type values struct {
+	last   map[segment.Pointer]bool // the last ones of long values
+	chunks map[uint64]bool          // the hashes of the keys of long values whose index has not been met
+}
+
+// valueBlob takes a value whose key is lost. A blob does not say whether it is a value or the last chunk of a long one, whose index may be
+// lost: one that follows on a chunk of the same key is not believed to be a value.
+func (r *rescue) valueBlob(p segment.Pointer, h segment.Header, raw []byte, v *values) error {
 	key, content, err := value.Owner(raw)
 	if err != nil || !r.lostIn(h.Keyspace).has(key) {
 		return nil
@@ -71,7 +92,7 @@ func (r *rescue) valueBlob(p segment.Pointer, h segment.Header, raw []byte, chun
 	}
 	hash := record.Hash(h.Keyspace, key)
 	if h.Kind == segment.KindValueIndex {
-		delete(chunks, hash)
+		delete(v.chunks, hash)
 		ref, ok := longValue(p, h, content)
 		if !ok {
 			return nil
@@ -79,9 +100,9 @@ func (r *rescue) valueBlob(p segment.Pointer, h segment.Header, raw []byte, chun
 		return r.putOlder(h.Keyspace, key, record.Record{Kind: record.Apart, Value: value.AppendRef(nil, ref)})
 	}
 	if len(content) == value.ChunkBytes {
-		chunks[hash] = true
+		v.chunks[hash] = true
 	}
-	if chunks[hash] {
+	if v.chunks[hash] {
 		return nil
 	}
 	return r.putOlder(h.Keyspace, key, record.Record{Kind: record.Inline, Value: content})

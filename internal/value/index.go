@@ -68,6 +68,16 @@ func (x index) chunk(i int) Ref {
 	return r
 }
 
+// LastChunk returns where the last chunk of a long value lies, given the payload of its index. Who does not know the index takes that chunk for
+// a value.
+func LastChunk(raw []byte) (Ref, error) {
+	x, err := decodeIndex(raw)
+	if err != nil {
+		return Ref{}, err
+	}
+	return x.chunk(x.count() - 1), nil
+}
+
 // readIndex reads the index of a long value; it lies in buf.
 func readIndex(s *segment.Store, r Ref, buf *segment.Buffer) (index, error) {
 	raw, h, err := s.Read(r.Pointer, buf)

@@ -265,6 +265,27 @@ func TestSalvageOfTheLongestKeys(t *testing.T) {
 	must(t, db.Close())
 }
 
+// TestSalvageOfAPartOfALongValue: where a long value has lost its beginning, and its key, its end does not pass for a value.
+func TestSalvageOfAPartOfALongValue(t *testing.T) {
+	fsys, o, db := uncompressed(t)
+	long := append(distinct(1), make([]byte, 1<<20)...)
+	must(t, db.Put([]byte("long"), long))
+	must(t, db.Put([]byte("short"), []byte("lost")))
+	must(t, db.Close())
+	must(t, vfs.RemoveAll(fsys, dir+"/wal"))
+	if damageValues(t, fsys, []byte("lost")) == 0 || damageValues(t, fsys, distinct(1)) == 0 {
+		t.Fatal("the values are not where they were looked for")
+	}
+	report, err := pando.Salvage(t.Context(), dir, "new", o)
+	must(t, err)
+	db, err = pando.Open("new", o)
+	must(t, err)
+	if got := read(t, db); len(got) > 0 || len(report.Lost) == 0 {
+		t.Errorf("%d keys, of the long one %d bytes\n%s", len(got), len(got["long"]), report)
+	}
+	must(t, db.Close())
+}
+
 // lastKind returns the kind of the last blob of a segment file.
 func lastKind(file []byte) (kind segment.Kind) {
 	const kindAt, storedAt = 8, 16
