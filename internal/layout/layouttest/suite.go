@@ -24,6 +24,7 @@ func Run(t *testing.T, c Config) {
 	t.Run("Bulk", func(t *testing.T) { testBulk(t, c) })
 	t.Run("Large", func(t *testing.T) { testLarge(t, c) })
 	t.Run("Stretches", func(t *testing.T) { testStretches(t, c) })
+	t.Run("Stripes", func(t *testing.T) { testStripes(t, c) })
 	t.Run("Abort", func(t *testing.T) { testAbort(t, c) })
 	t.Run("Free", func(t *testing.T) { testFree(t, c) })
 	t.Run("Cancel", func(t *testing.T) { testCancel(t, c) })
@@ -79,15 +80,20 @@ func shapes() []shape {
 	}
 }
 
-func testRandom(t *testing.T, c Config) {
-	seeds := []uint64{1, 2, 3}
-	if c.Seed != 0 {
-		seeds = []uint64{c.Seed}
-	} else if testing.Short() {
-		seeds = seeds[:1]
+// seeds are those of the random programs.
+func (c Config) seeds() []uint64 {
+	switch {
+	case c.Seed != 0:
+		return []uint64{c.Seed}
+	case testing.Short():
+		return []uint64{1}
 	}
+	return []uint64{1, 2, 3}
+}
+
+func testRandom(t *testing.T, c Config) {
 	for _, s := range shapes() {
-		for _, seed := range seeds {
+		for _, seed := range c.seeds() {
 			t.Run(fmt.Sprintf("%s/%d", s.name, seed), func(t *testing.T) { random(t, c, s, seed) })
 		}
 	}
