@@ -9,6 +9,7 @@ import (
 
 	"github.com/pandodb/pando/document/internal/mongoerror"
 	"github.com/pandodb/pando/document/internal/number"
+	"github.com/pandodb/pando/document/internal/order"
 	"github.com/pandodb/pando/document/internal/scratch"
 )
 
@@ -174,7 +175,7 @@ func (s *fillState) at(_ context.Context, i int64) (value, error) {
 		return value{}, err
 	}
 	if i > 0 {
-		if before, err := s.xAt(i - 1); err != nil || number.Subtract(x, before).Sign() == 0 {
+		if before, err := s.xAt(i - 1); err != nil || order.Equal(x.Value(), before.Value(), nil) {
 			return value{}, orRepeated(err)
 		}
 	}

@@ -80,18 +80,27 @@ func parseDateAdd(p *parser, name string, v bsoncore.Value) (node, error) {
 			}
 			amount = -amount
 		}
-		if tooManyUnits(amount, unit) {
-			return bsoncore.Value{}, mongoerror.New(errCodeDateAmount, "invalid %s 'amount' parameter value: %d %s", name, amount, unit)
-		}
-		sum, ok := dateAdd(ms, amount, unit, location)
-		switch {
-		case !ok && unit == "millisecond":
-			return bsoncore.Value{}, mongoerror.New(mongoerror.DurationOverflow, "%s overflowed", name)
-		case !ok:
-			return bsoncore.Value{}, mongoerror.New(errCodeDateOverflow, "%s overflowed", name)
+		sum, err := DateAdd(name, ms, amount, unit, location)
+		if err != nil {
+			return bsoncore.Value{}, err
 		}
 		return st.date(sum)
 	}})
+}
+
+// DateAdd adds an amount of units to a date in milliseconds since 1970, as $dateAdd does, for the operator or stage of a name.
+func DateAdd(name string, ms, amount int64, unit string, location *time.Location) (int64, error) {
+	if tooManyUnits(amount, unit) {
+		return 0, mongoerror.New(errCodeDateAmount, "invalid %s 'amount' parameter value: %d %s", name, amount, unit)
+	}
+	sum, ok := dateAdd(ms, amount, unit, location)
+	switch {
+	case !ok && unit == "millisecond":
+		return 0, mongoerror.New(mongoerror.DurationOverflow, "%s overflowed", name)
+	case !ok:
+		return 0, mongoerror.New(errCodeDateOverflow, "%s overflowed", name)
+	}
+	return sum, nil
 }
 
 // errCodeDateOverflow is of calculations that lead beyond the dates there are.
