@@ -3,6 +3,8 @@ package aggregate
 import (
 	"testing"
 
+	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
+
 	"github.com/pandodb/pando/document/internal/mongoerror"
 )
 
@@ -68,6 +70,16 @@ func TestDensifyAtTheEdgesOfTypes(t *testing.T) {
 	gives(t, `[{"$documents": [{"_id": 1, "t": `+last+`}, {"_id": 2, "t": `+last+`}]},
 		{"$densify": {"field": "t", "range": {"step": 1, "unit": "day", "bounds": "full"}}}, {"$project": {"t": 0}}]`, `{_id: 1}
 {_id: 2}`)
+}
+
+// TestLookupTakesUndefinedForNull: as a filter for null does.
+func TestLookupTakesUndefinedForNull(t *testing.T) {
+	m := &memory{collections: map[string][]document{
+		"c": {fields("_id", int32Value(1)), fields("_id", int32Value(2), "k", int32Value(5))},
+		"o": {fields("_id", int32Value(8), "k", value{Type: bsoncore.TypeUndefined}), fields("_id", int32Value(9), "k", int32Value(5))},
+	}}
+	expect(t, m, `[{"$lookup": {"from": "o", "localField": "k", "foreignField": "k", "as": "l"}}, {"$project": {"l._id": 1}}]`, `{_id: 1, l: [{_id: 8}]}
+{_id: 2, l: [{_id: 9}]}`)
 }
 
 // withoutCollection runs a pipeline that begins with documents of its own.
