@@ -276,6 +276,6 @@ func fromParts(st *state, z *zone, names []string, operands []node, iso bool) (b
 		first := monday.AddDate(0, 0, int(parts[8]-1)*7+int(parts[9]-1))
 		y, month, day = first.Year(), int(first.Month()), first.Day()
 	}
-	t := readOnClock(y, month, day, int(parts[3]), int(parts[4]), 0, 0, location)
-	return st.date(t.UnixMilli() + parts[5]*1000 + parts[6])
+	t := readOnClock(y, month, day, int(parts[3]), int(parts[4]), int(parts[5]+parts[6]/1000), 0, location) // of the clock, as hours are
+	return st.date(t.UnixMilli() + parts[6]%1000)
 }
