@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"io"
+	"time"
 
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 
 	"github.com/pandodb/pando/document/internal/collation"
+	"github.com/pandodb/pando/document/internal/expression"
 	"github.com/pandodb/pando/document/internal/keyenc"
 	"github.com/pandodb/pando/document/internal/mongoerror"
 	"github.com/pandodb/pando/document/internal/number"
@@ -32,7 +34,7 @@ const (
 // densifyStage is $densify.
 type densifyStage struct {
 	field     []string
-	partition [][]string
+	partition []partitionField
 	step      number.Number
 	unit      string
 	extent    extent
@@ -40,14 +42,33 @@ type densifyStage struct {
 	sort      *sortkey.Pattern
 }
 
-// after returns the value one step behind v.
+// partitionField is a field that all documents of a partition have.
+type partitionField struct {
+	segments []string
+	value    *expression.Expression
+}
+
+// after returns the value one step behind v; what lies behind the last date is behind all others too.
 func (s *densifyStage) after(v value) value {
 	if s.unit != "" {
 		n, _ := s.step.Int64()
-		return dateValue(addUnits(v.DateTime(), n, s.unit))
+		ms, err := expression.DateAdd("$densify", v.DateTime(), n, s.unit, time.UTC)
+		if err != nil {
+			return value{Type: bsoncore.TypeMaxKey}
+		}
+		return dateValue(ms)
+	}
+	n, _ := number.Of(s.widened(v))
+	return number.Add(n, s.step).Value()
+}
+
+// widened returns v as a document that is made has it: of the step's type, where that is the wider one.
+func (s *densifyStage) widened(v value) value {
+	if s.unit != "" {
+		return v
 	}
 	n, _ := number.Of(v)
-	return number.Add(n, s.step).Value()
+	return n.Widen(number.Widest(n.Type(), s.step.Type())).Value()
 }
 
 func (s *densifyStage) open(_ context.Context, x *run, in Cursor) (Cursor, error) {
@@ -187,14 +208,8 @@ func (c *densifyCursor) read(ctx context.Context) (plain document, err error) {
 		c.base = c.top
 	}
 	if c.state.next.Type == 0 {
-		switch {
-		case c.s.extent == byPartition:
+		if c.state.next = c.base; c.s.extent == byPartition {
 			c.state.next = c.top
-		case c.s.unit != "":
-			c.state.next = c.base
-		default:
-			n, _ := number.Of(c.base)
-			c.state.next = n.Widen(number.Widest(n.Type(), c.s.step.Type())).Value()
 		}
 	}
 	return nil, nil
@@ -203,8 +218,12 @@ func (c *densifyCursor) read(ctx context.Context) (plain document, err error) {
 // partition makes the fields that all documents of a partition have.
 func (c *densifyCursor) partition(doc document) (document, error) {
 	out := fields()
-	for _, segments := range c.s.partition {
-		out = appendSet(nil, out, segments, get(doc, segments))
+	for _, f := range c.s.partition {
+		v, err := f.value.Eval(doc)
+		if err != nil {
+			return nil, err
+		}
+		out = appendSet(nil, out, f.segments, v)
 	}
 	return out, nil
 }
@@ -215,7 +234,7 @@ func (c *densifyCursor) make(d *densified, fields document) (document, error) {
 	if c.made++; c.made > maxDensified {
 		return nil, mongoerror.New(mongoerror.Code(5897900), "Generated %d documents in $densify, which is over the limit of %d. Increase the 'internalQueryMaxAllowedDensifyDocs' parameter to allow more generated documents", c.made, maxDensified)
 	}
-	c.buf = appendSet(c.buf[:0], fields, c.s.field, d.next)
+	c.buf = appendSet(c.buf[:0], fields, c.s.field, c.s.widened(d.next))
 	d.next = c.s.after(d.next)
 	return c.buf, nil
 }

@@ -5,6 +5,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 
+	"github.com/pandodb/pando/document/internal/expression"
 	"github.com/pandodb/pando/document/internal/mongoerror"
 	"github.com/pandodb/pando/document/internal/number"
 	"github.com/pandodb/pando/document/internal/order"
@@ -63,7 +64,7 @@ func (p *parser) densify(spec value) (stage, error) {
 	if s.field, err = path.Split(field.StringValue()); err != nil {
 		return nil, err
 	}
-	if err := s.parsePartition(partition); err != nil {
+	if err := s.parsePartition(p, partition); err != nil {
 		return nil, err
 	}
 	if err := s.parseRange(ranged.Document()); err != nil {
@@ -71,8 +72,8 @@ func (p *parser) densify(spec value) (stage, error) {
 	}
 	b, start := begin(nil)
 	if s.extent != full {
-		for _, segments := range s.partition {
-			b = appendField(b, strings.Join(segments, "."), int32Value(1))
+		for _, f := range s.partition {
+			b = appendField(b, strings.Join(f.segments, "."), int32Value(1))
 		}
 	}
 	b = end(appendField(b, field.StringValue(), int32Value(1)), start)
@@ -80,7 +81,7 @@ func (p *parser) densify(spec value) (stage, error) {
 	return s, err
 }
 
-func (s *densifyStage) parsePartition(v value) error {
+func (s *densifyStage) parsePartition(p *parser, v value) error {
 	if v.Type == 0 {
 		return nil
 	}
@@ -100,7 +101,11 @@ func (s *densifyStage) parsePartition(v value) error {
 		if a, b := strings.Join(s.field, ".")+".", name+"."; strings.HasPrefix(a, b) || strings.HasPrefix(b, a) {
 			return mongoerror.New(mongoerror.Code(5733306), "DocGenerator cannot include field that is being densified")
 		}
-		s.partition = append(s.partition, segments)
+		e, err := expression.Parse(text("$"+name), p.o.expression())
+		if err != nil {
+			return err
+		}
+		s.partition = append(s.partition, partitionField{segments, e})
 	}
 	return nil
 }

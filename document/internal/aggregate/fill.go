@@ -6,7 +6,6 @@ import (
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 
 	"github.com/pandodb/pando/document/internal/mongoerror"
-	"github.com/pandodb/pando/document/internal/path"
 )
 
 // fillSpec is the arguments of $fill.
@@ -117,13 +116,10 @@ func partitionFields(v value) (value, error) {
 		if !ok {
 			return value{}, mongoerror.New(mongoerror.TypeMismatch, "BSON field '$fill.partitionByFields' must be an array of strings")
 		}
-		if strings.HasPrefix(name, "$") {
-			return value{}, mongoerror.New(mongoerror.InvalidPipelineOperator, "Unrecognized expression '%s'", name)
+		if strings.IndexByte(name, 0) >= 0 {
+			return value{}, mongoerror.New(mongoerror.Code(16411), "FieldPath field names may not contain '\\0'.")
 		}
-		if _, err := path.Split(name); err != nil {
-			return value{}, err
-		}
-		b = appendField(b, strings.ReplaceAll(name, ".", "_"), text("$"+name))
+		b = appendField(b, name, text("$"+name)) // which is not taken when the name is a path, as in MongoDB
 	}
 	return documentValue(end(b, start)), nil
 }

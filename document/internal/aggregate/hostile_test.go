@@ -264,3 +264,14 @@ func TestGraphLookupOfTooMuch(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestGrowingIntegrals: each window that only grows takes the time of what is new in it. By its square it would be minutes.
+func TestGrowingIntegrals(t *testing.T) {
+	const n = 100_000
+	docs, err := numbers(n).run(parseJSON(t, `[{"$setWindowFields": {"sortBy": {"_id": 1}, "output": {"i": {"$integral": {"input": "$_id"}, "window": {"documents": ["unbounded", "current"]}}}}},
+		{"$match": {"_id": {"$in": [0, 1, 2, 99999]}}}, {"$project": {"i": 1}}]`), options())
+	const want = "{_id: 0, i: 0}\n{_id: 1, i: 0.5d}\n{_id: 2, i: 2d}\n{_id: 99999, i: 4999900000.5d}"
+	if got := shown(docs); err != nil || got != want {
+		t.Errorf("%s, %v, want\n%s", got, err, want)
+	}
+}

@@ -226,7 +226,7 @@ func (c *joinCursor) want(batch []joined) {
 
 // found notes that the document number n of the other collection has a value.
 func (c *joinCursor) found(v value, n int) {
-	if v.Type == 0 {
+	if v.Type == 0 || v.Type == bsoncore.TypeUndefined {
 		v = null()
 	}
 	if i := c.wanted.find(c.wanted.hash(v, c.s.o), v, c.s.o); i >= 0 {

@@ -101,6 +101,12 @@ func integer(v value) (int64, bool) {
 	return n.Int64()
 }
 
+// int32Of reads an integer of any numeric type that 32 bits hold.
+func int32Of(v value) (int64, bool) {
+	i, exact := integer(v)
+	return i, exact && i == int64(int32(i))
+}
+
 // float reads a number as a double.
 func float(v value) (float64, bool) {
 	n, ok := number.Of(v)

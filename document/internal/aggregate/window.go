@@ -54,6 +54,7 @@ type bounds struct {
 type bound struct {
 	unbounded, current bool
 	offset             int64         // of positions
+	whole              bool          // offset is all of delta
 	delta              number.Number // of values
 }
 
@@ -345,7 +346,7 @@ func (s *windowStage) rangeBounds(p *parser, f *windowFunction, v, unit value) e
 			return err
 		}
 		f.bounds.unit = name
-		if !f.bounds.lower.delta.IsInteger() || !f.bounds.upper.delta.IsInteger() {
+		if !f.bounds.lower.whole || !f.bounds.upper.whole {
 			return mongoerror.New(mongoerror.FailedToParse, "With 'unit', range-based bounds must be an integer")
 		}
 	}
@@ -363,9 +364,9 @@ func (p *parser) bound(v value, ranged bool) (bound, error) {
 	if name, ok := v.StringValueOK(); ok {
 		switch name {
 		case "unbounded":
-			return bound{unbounded: true, delta: number.Int32(0)}, nil
+			return bound{unbounded: true, whole: true, delta: number.Int32(0)}, nil
 		case "current":
-			return bound{current: true, delta: number.Int32(0)}, nil
+			return bound{current: true, whole: true, delta: number.Int32(0)}, nil
 		}
 		return bound{}, mongoerror.New(mongoerror.FailedToParse, "Window bounds must be 'unbounded', 'current', or a number: %s", v)
 	}
@@ -377,12 +378,9 @@ func (p *parser) bound(v value, ranged bool) (bound, error) {
 	if !ok {
 		return bound{}, mongoerror.New(mongoerror.FailedToParse, "Numeric window bounds must be a constant number: %s", v)
 	}
-	i, exact := n.Int64()
-	if !ranged && (!exact || i != int64(int32(i))) {
+	i, whole := int32Of(c)
+	if !ranged && !whole {
 		return bound{}, mongoerror.New(mongoerror.FailedToParse, "Numeric document-based bounds must be an integer")
 	}
-	if exact && ranged && !n.IsInteger() {
-		return bound{delta: n}, nil
-	}
-	return bound{offset: i, delta: n}, nil
+	return bound{offset: i, whole: whole, delta: n}, nil
 }

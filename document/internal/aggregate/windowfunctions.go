@@ -9,6 +9,7 @@ import (
 
 	"github.com/pandodb/pando/document/internal/mongoerror"
 	"github.com/pandodb/pando/document/internal/number"
+	"github.com/pandodb/pando/document/internal/order"
 	"github.com/pandodb/pando/document/internal/scratch"
 )
 
@@ -174,7 +175,7 @@ func (s *fillState) at(_ context.Context, i int64) (value, error) {
 		return value{}, err
 	}
 	if i > 0 {
-		if before, err := s.xAt(i - 1); err != nil || number.Subtract(x, before).Sign() == 0 {
+		if before, err := s.xAt(i - 1); err != nil || order.Equal(x.Value(), before.Value(), nil) {
 			return value{}, orRepeated(err)
 		}
 	}
@@ -410,10 +411,12 @@ func (s *derivativeState) at(_ context.Context, i int64) (value, error) {
 	return number.Divide(number.Subtract(y1, y0), dx).Value(), nil
 }
 
-// integralState is $integral: the sum of the trapezoids of the window.
+// integralState is $integral: the sum of the trapezoids of the window. While a window only grows they are added to those of the last one.
 type integralState struct {
 	*slidingState
-	scale scale
+	scale  scale
+	sum    number.Number
+	x0, y0 number.Number // the last point
 }
 
 func (s *integralState) at(ctx context.Context, i int64) (value, error) {
@@ -421,24 +424,27 @@ func (s *integralState) at(ctx context.Context, i int64) (value, error) {
 	if err != nil || first == last {
 		return null(), err
 	}
-	sum := number.Int32(0)
-	var x0, y0 number.Number
-	have := false
-	for ; first < last; first++ {
+	if first != s.from || last < s.to {
+		s.from, s.to = first, first
+	}
+	for ; s.to < last; s.to++ {
 		if s.n++; s.n%pollEvery == 0 && ctx.Err() != nil {
 			return value{}, ctx.Err()
 		}
-		x, y, err := s.point(first)
+		x, y, err := s.point(s.to)
 		if err != nil {
 			return value{}, err
 		}
-		if have {
-			area := number.Divide(number.Multiply(number.Subtract(x, x0), number.Add(y, y0)), number.Double(2))
+		if s.to == s.from {
+			s.sum = number.Int32(0)
+		} else {
+			area := number.Divide(number.Multiply(number.Subtract(x, s.x0), number.Add(y, s.y0)), number.Double(2))
 			s.scale.note(area.Value())
-			sum = number.Add(sum, area)
+			s.sum = number.Add(s.sum, area)
 		}
-		x0, y0, have = x, y, true
+		s.x0, s.y0 = x, y
 	}
+	sum := s.sum
 	if !s.f.bounds.lower.unbounded {
 		sum = s.scale.applied(sum)
 	}

@@ -46,8 +46,8 @@ func (s *windowStage) parseShift(p *parser, f *windowFunction, v, window value) 
 	case list["by"].Type == 0:
 		return mongoerror.New(mongoerror.FailedToParse, "'$shift' requires 'by' as an integer value")
 	}
-	by, exact := integer(list["by"])
-	if !exact {
+	by, whole := int32Of(list["by"])
+	if !whole {
 		return mongoerror.New(mongoerror.FailedToParse, "'$shift:by' field must be an integer, but found by: %s", list["by"])
 	}
 	f.by, f.fallback = by, null()

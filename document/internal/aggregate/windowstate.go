@@ -2,6 +2,7 @@ package aggregate
 
 import (
 	"context"
+	"time"
 
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 
@@ -144,7 +145,11 @@ func (w *window) around(i, n int64) (first, last int64, err error) {
 	case b.lower.current: // the document itself, not those of the same value
 		w.first = i
 	case !b.lower.unbounded:
-		w.first, err = w.advance(w.first, n, func(o value) bool { return order.Compare(o, b.lower.from(v, b.unit), nil) < 0 })
+		low, err := b.lower.from(v, b.unit)
+		if err != nil {
+			return 0, 0, err
+		}
+		w.first, err = w.advance(w.first, n, func(o value) bool { return order.Compare(o, low, nil) < 0 })
 		if err != nil {
 			return 0, 0, err
 		}
@@ -155,7 +160,11 @@ func (w *window) around(i, n int64) (first, last int64, err error) {
 	case b.upper.unbounded:
 		w.last = n
 	default:
-		w.last, err = w.advance(w.last, n, func(o value) bool { return order.Compare(o, b.upper.from(v, b.unit), nil) <= 0 })
+		high, err := b.upper.from(v, b.unit)
+		if err != nil {
+			return 0, 0, err
+		}
+		w.last, err = w.advance(w.last, n, func(o value) bool { return order.Compare(o, high, nil) <= 0 })
 		if err != nil {
 			return 0, 0, err
 		}
@@ -201,12 +210,13 @@ func (b *bounds) check(v value) error {
 }
 
 // from returns the end of a window around v.
-func (b *bound) from(v value, unit string) value {
+func (b *bound) from(v value, unit string) (value, error) {
 	if unit != "" {
-		return dateValue(addUnits(v.DateTime(), b.offset, unit))
+		ms, err := expression.DateAdd("$setWindowFields", v.DateTime(), b.offset, unit, time.UTC)
+		return dateValue(ms), err
 	}
 	n, _ := number.Of(v)
-	return number.Add(n, b.delta).Value()
+	return number.Add(n, b.delta).Value(), nil
 }
 
 // windowAccumulator is an accumulator over a window.

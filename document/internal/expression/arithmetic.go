@@ -59,14 +59,15 @@ func (p *parser) commute(operands []node, apply func(st *state, values []bsoncor
 // add adds numbers, and milliseconds to at most one date.
 func add(st *state, name string, values []bsoncore.Value) (bsoncore.Value, error) {
 	var sum number.Sum
-	date, start := false, int64(0)
+	date := false
 	for _, v := range values {
 		switch {
 		case sum.AddValue(v):
 		case v.Type == bsoncore.TypeDateTime && date:
 			return bsoncore.Value{}, mongoerror.New(16612, "only one date allowed in an %s expression", name)
 		case v.Type == bsoncore.TypeDateTime:
-			date, start = true, millis(v)
+			date = true
+			sum.Add(number.Int64(millis(v)))
 		case isNullish(v):
 			return null(), nil
 		default:
@@ -76,32 +77,11 @@ func add(st *state, name string, values []bsoncore.Value) (bsoncore.Value, error
 	if !date {
 		return st.number(sum.Result())
 	}
-	n := sum.Result()
-	switch {
-	case n.IsDecimal():
-		n, start = number.FromDecimal(n.Decimal().Add(number.DecimalFromInt(start)).Quantize(0, number.HalfEven)), 0
-	case n.Type() == bsoncore.TypeDouble:
-		n = number.Double(wholeMillis(n.Float64(), start))
-	}
-	ms, exact := n.Int64()
-	total := number.Add(number.Int64(start), number.Int64(ms))
-	if !exact || total.Type() != bsoncore.TypeInt64 {
+	ms, ok := sum.Whole()
+	if !ok {
 		return bsoncore.Value{}, mongoerror.New(mongoerror.Overflow, "date overflow in %s", name)
 	}
-	ms, _ = total.Int64()
 	return st.date(ms)
-}
-
-// wholeMillis rounds milliseconds that are added to a date to whole ones; of two that are as near, to the one that makes the date nearer
-// to 1970.
-func wholeMillis(ms float64, start int64) float64 {
-	switch {
-	case math.Abs(ms-math.Trunc(ms)) != 0.5:
-		return math.Round(ms)
-	case float64(start)+ms > 0:
-		return math.Floor(ms)
-	}
-	return math.Ceil(ms)
 }
 
 // millis returns a date's milliseconds since 1970.
@@ -274,22 +254,22 @@ func evalLogarithm(st *state, name string, v bsoncore.Value) (bsoncore.Value, er
 	if done {
 		return null(), err
 	}
-	if n.Sign() <= 0 && !n.IsNaN() {
-		code := mongoerror.Code(28766)
-		if name == "$log10" {
-			code = 28761
+	if n.IsDecimal() && n.Sign() > 0 {
+		if name == "$ln" {
+			return st.decimal(n.Decimal().Ln)
 		}
-		return bsoncore.Value{}, mongoerror.New(code, "%s's argument must be a positive number, but is %s", name, n)
-	}
-	switch {
-	case n.IsDecimal() && name == "$ln":
-		return st.decimal(n.Decimal().Ln)
-	case n.IsDecimal():
 		return st.decimal(n.Decimal().Log10)
-	case name == "$ln":
-		return st.double(number.Log(n.Float64()))
 	}
-	return st.double(number.Log10(n.Float64()))
+	switch f := n.Float64(); { // NaN is a double of each type, as in MongoDB
+	case f <= 0 && name == "$ln":
+		return bsoncore.Value{}, mongoerror.New(28766, "%s's argument must be a positive number, but is %s", name, n)
+	case f <= 0:
+		return bsoncore.Value{}, mongoerror.New(28761, "%s's argument must be a positive number, but is %s", name, n)
+	case name == "$ln":
+		return st.double(number.Log(f))
+	default:
+		return st.double(number.Log10(f))
+	}
 }
 
 func evalLog(st *state, name string, a, b bsoncore.Value) (bsoncore.Value, error) {
@@ -297,15 +277,20 @@ func evalLog(st *state, name string, a, b bsoncore.Value) (bsoncore.Value, error
 	if done {
 		return null(), err
 	}
-	switch {
-	case x.Sign() <= 0 && !x.IsNaN():
-		return bsoncore.Value{}, mongoerror.New(28758, "%s's argument must be a positive number, but is %s", name, x)
-	case y.Sign() <= 0 && !y.IsNaN() || y.Float64() == 1:
-		return bsoncore.Value{}, mongoerror.New(28759, "%s's base must be a positive number not equal to 1, but is %s", name, y)
-	case x.IsDecimal() || y.IsDecimal():
-		return st.decimal(func() number.Decimal { return x.Decimal().Log(y.Decimal()) })
+	if x.IsDecimal() || y.IsDecimal() {
+		argument, base := x.Decimal(), y.Decimal()
+		if argument.Sign() > 0 && base.Sign() > 0 && base.Compare(number.DecimalFromInt(1)) != 0 {
+			return st.decimal(func() number.Decimal { return argument.Log(base) })
+		}
 	}
-	return st.double(number.Log(x.Float64()) / number.Log(y.Float64()))
+	argument, base := x.Float64(), y.Float64() // NaN is a double of each type, as in MongoDB
+	switch {
+	case argument <= 0:
+		return bsoncore.Value{}, mongoerror.New(28758, "%s's argument must be a positive number, but is %s", name, x)
+	case base <= 0 || base == 1:
+		return bsoncore.Value{}, mongoerror.New(28759, "%s's base must be a positive number not equal to 1, but is %s", name, y)
+	}
+	return st.double(number.Log(argument) / number.Log(base))
 }
 
 func evalSqrt(st *state, name string, v bsoncore.Value) (bsoncore.Value, error) {

@@ -80,36 +80,50 @@ func parseDateAdd(p *parser, name string, v bsoncore.Value) (node, error) {
 			}
 			amount = -amount
 		}
-		if most := maxUnits(unit); amount > most || amount < -most {
-			return bsoncore.Value{}, mongoerror.New(5976500, "invalid %s 'amount' parameter value: %d %s", name, amount, unit)
-		}
-		sum, ok := dateAdd(ms, amount, unit, location)
-		switch {
-		case !ok && unit == "millisecond":
-			return bsoncore.Value{}, mongoerror.New(mongoerror.DurationOverflow, "%s overflowed", name)
-		case !ok:
-			return bsoncore.Value{}, mongoerror.New(errCodeDateOverflow, "%s overflowed", name)
+		sum, err := DateAdd(name, ms, amount, unit, location)
+		if err != nil {
+			return bsoncore.Value{}, err
 		}
 		return st.date(sum)
 	}})
 }
 
+// DateAdd adds an amount of units to a date in milliseconds since 1970, as $dateAdd does, for the operator or stage of a name.
+func DateAdd(name string, ms, amount int64, unit string, location *time.Location) (int64, error) {
+	if tooManyUnits(amount, unit) {
+		return 0, mongoerror.New(errCodeDateAmount, "invalid %s 'amount' parameter value: %d %s", name, amount, unit)
+	}
+	sum, ok := dateAdd(ms, amount, unit, location)
+	switch {
+	case !ok && unit == "millisecond":
+		return 0, mongoerror.New(mongoerror.DurationOverflow, "%s overflowed", name)
+	case !ok:
+		return 0, mongoerror.New(errCodeDateOverflow, "%s overflowed", name)
+	}
+	return sum, nil
+}
+
 // errCodeDateOverflow is of calculations that lead beyond the dates there are.
 const errCodeDateOverflow mongoerror.Code = 5166406
 
-// maxUnits is how many units MongoDB takes for an amount: about as many as there are between the first date and the last.
-func maxUnits(unit string) int64 {
+// errCodeDateAmount is of amounts that lead further than from the first date to the last.
+const errCodeDateAmount mongoerror.Code = 5976500
+
+// tooManyUnits reports whether an amount is more than MongoDB takes: about as many as there are between the first date and the last.
+func tooManyUnits(amount int64, unit string) bool {
 	const days = math.MaxUint64/(24*3600*1000) + 1
-	if m := monthsOf(unit); m > 0 {
-		return (days/365+1)*12/m - 1
+	var most int64
+	switch m := monthsOf(unit); {
+	case unit == "millisecond":
+		return false
+	case m > 0:
+		most = (days/365+1)*12/m - 1
+	case unit == "week" || unit == "day":
+		most = days/(ofUnit(unit)/ofUnit("day")) - 1
+	default:
+		most = days*(ofUnit("day")/ofUnit(unit)) - 1
 	}
-	switch unit {
-	case "millisecond":
-		return math.MaxInt64
-	case "week", "day":
-		return days/(ofUnit(unit)/ofUnit("day")) - 1
-	}
-	return days*(ofUnit("day")/ofUnit(unit)) - 1
+	return amount > most || amount < -most
 }
 
 // milliseconds returns a moment in milliseconds since 1970; ok is false for one that no date can be.
@@ -307,44 +321,15 @@ func binSize(name string, n node, v bsoncore.Value) (int64, error) {
 // error when they are too large, or the bin begins before the first date there is.
 func dateTrunc(ms, size int64, unit string, location *time.Location, first time.Weekday) (begin int64, code mongoerror.Code) {
 	const (
-		referenceYear = 2000
-		binTooLarge   = mongoerror.Code(5439005)
-		tooEarly      = mongoerror.Code(5439000)
+		overflow    = mongoerror.Code(5439002)
+		binTooLarge = mongoerror.Code(5439005)
+		tooEarly    = mongoerror.Code(5439000)
 	)
-	dated := func(t time.Time) (int64, mongoerror.Code) {
-		if ms, ok := milliseconds(t); ok {
-			return ms, 0
-		}
-		return 0, errCodeDateOverflow
-	}
-	t := at(ms, location)
-	if m := monthsOf(unit); m > 0 {
-		if size > math.MaxInt32 {
-			return 0, binTooLarge
-		}
-		months := int64(t.Year()-referenceYear)*12 + int64(t.Month()) - 1
-		months = floorDiv(months, m*size) * m * size
-		year := floorDiv(months, 12)
-		return dated(readOnClock(int(referenceYear+year), int(months-year*12+1), 1, 0, 0, 0, 0, location))
-	}
-	if unit == "day" || unit == "week" {
-		reference := dayNumber(time.Date(referenceYear, 1, 1, 0, 0, 0, 0, time.UTC))
-		if unit == "week" {
-			// The first such weekday at or after the begin of the year.
-			reference += (int64(first) - int64(time.Saturday) + 7) % 7
-			if size > math.MaxInt32 {
-				return 0, binTooLarge
-			}
-			size *= 7
-		}
-		if size > math.MaxInt32 {
-			return 0, binTooLarge
-		}
-		days := floorDiv(dayNumber(t)-reference, size)*size + reference
-		return dated(readOnClock(1970, 1, 1+int(days), 0, 0, 0, 0, location))
+	if monthsOf(unit) > 0 || unit == "day" || unit == "week" {
+		return calendarTrunc(at(ms, location), size, unit, first)
 	}
 	if size > math.MaxInt64/ofUnit(unit) {
-		return 0, binTooLarge
+		return 0, overflow
 	}
 	length := ofUnit(unit) * size
 	reference := time.Date(referenceYear, 1, 1, 0, 0, 0, 0, location).UnixMilli()
@@ -356,4 +341,45 @@ func dateTrunc(ms, size int64, unit string, location *time.Location, first time.
 		return 0, binTooLarge
 	}
 	return reference + bins*length, 0
+}
+
+// referenceYear is the year that bins begin with.
+const referenceYear = 2000
+
+// calendarTrunc is dateTrunc for units that begin at midnight.
+func calendarTrunc(t time.Time, size int64, unit string, first time.Weekday) (begin int64, code mongoerror.Code) {
+	const (
+		mostUnits   = 100_000_000_000 // in a bin
+		binTooLarge = mongoerror.Code(5439006)
+	)
+	if size > mostUnits {
+		return 0, binTooLarge
+	}
+	reference, months := dayNumber(time.Date(referenceYear, 1, 1, 0, 0, 0, 0, time.UTC)), monthsOf(unit)
+	var units int64 // since the reference
+	switch {
+	case months > 0:
+		units = floorDiv(int64(t.Year()-referenceYear)*12+int64(t.Month())-1, months)
+	case unit == "day":
+		units = dayNumber(t) - reference
+	default:
+		// The first such weekday at or after the begin of the year.
+		reference += (int64(first) - int64(time.Saturday) + 7) % 7
+		units = floorDiv(dayNumber(t)-reference, 7)
+	}
+	if units = floorDiv(units, size) * size; tooManyUnits(units, unit) {
+		return 0, errCodeDateAmount
+	}
+	year, month, day := int64(referenceYear), int64(1), int64(1)
+	if months > 0 {
+		year += floorDiv(units*months, 12)
+		month += units*months - floorDiv(units*months, 12)*12
+	} else {
+		year, day = 1970, 1+reference+units*(ofUnit(unit)/ofUnit("day"))
+	}
+	ms, ok := milliseconds(readOnClock(int(year), int(month), int(day), 0, 0, 0, 0, t.Location()))
+	if !ok {
+		return 0, errCodeDateOverflow
+	}
+	return ms, 0
 }

@@ -230,6 +230,19 @@ func partOf(st *state, name string, n node, missing int64) (i int64, ok bool, er
 }
 
 func fromParts(st *state, z *zone, names []string, operands []node, iso bool) (bsoncore.Value, error) {
+	var parts [10]int64
+	evaluate := func(from, to int, missing int64) (ok bool, err error) {
+		for i := from; i < to; i++ {
+			if parts[i], ok, err = partOf(st, names[i], operands[i], missing); !ok || err != nil {
+				return false, err
+			}
+		}
+		return true, nil
+	}
+	// The order decides which of two wrong parts is the error, and whether null comes before one.
+	if ok, err := evaluate(3, 7, 0); !ok || err != nil {
+		return null(), err
+	}
 	named, err := optional(st, operands[10])
 	if err != nil {
 		return bsoncore.Value{}, err
@@ -238,20 +251,12 @@ func fromParts(st *state, z *zone, names []string, operands []node, iso bool) (b
 	if err != nil || !ok {
 		return null(), err
 	}
-	var parts [10]int64
-	for i := range parts {
-		missing := int64(1)
-		if i >= 3 && i < 7 {
-			missing = 0
-		}
-		part, ok, err := partOf(st, names[i], operands[i], missing)
-		if err != nil {
-			return bsoncore.Value{}, err
-		}
-		if !ok {
-			return null(), nil
-		}
-		parts[i] = part
+	first := 0
+	if iso {
+		first = 7
+	}
+	if ok, err := evaluate(first, first+3, 1); !ok || err != nil {
+		return null(), err
 	}
 	switch {
 	case iso && (parts[7] < 1 || parts[7] > mostYear):
@@ -271,6 +276,6 @@ func fromParts(st *state, z *zone, names []string, operands []node, iso bool) (b
 		first := monday.AddDate(0, 0, int(parts[8]-1)*7+int(parts[9]-1))
 		y, month, day = first.Year(), int(first.Month()), first.Day()
 	}
-	t := readOnClock(y, month, day, int(parts[3]), int(parts[4]), 0, 0, location)
-	return st.date(t.UnixMilli() + parts[5]*1000 + parts[6])
+	t := readOnClock(y, month, day, int(parts[3]), int(parts[4]), int(parts[5]+parts[6]/1000), 0, location) // of the clock, as hours are
+	return st.date(t.UnixMilli() + parts[6]%1000)
 }

@@ -152,6 +152,9 @@ func (n *loop) limit(st *state) (int64, error) {
 }
 
 func evalFilter(n *loop, st *state, array []byte) (bsoncore.Value, error) {
+	if len(array) <= bsoncore.EmptyDocumentLength {
+		return st.array(nil) // whatever the limit is
+	}
 	limit, err := n.limit(st)
 	if err != nil {
 		return bsoncore.Value{}, err

@@ -99,7 +99,9 @@ func roundingPlaces(name string, v bsoncore.Value) (int64, error) {
 	}
 	places, exact := n.Int64()
 	switch {
-	case !exact:
+	case !exact && n.Type() == bsoncore.TypeDouble && (n.IsNaN() || places == math.MaxInt64 || places == math.MinInt64):
+		return 0, mongoerror.New(31109, "Can't coerce out of range value %s to long", n)
+	case !exact || places != int64(int32(places)):
 		return 0, mongoerror.New(51082, "precision argument to  %s must be a integral value", name)
 	case places < leastPlaces || places > mostPlaces:
 		return 0, mongoerror.New(51083, "cannot apply %s with precision value %d value must be in [%d, %d]", name, places, leastPlaces, mostPlaces)

@@ -2,6 +2,7 @@ package expression
 
 import (
 	"slices"
+	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 
@@ -9,7 +10,6 @@ import (
 	"github.com/pandodb/pando/document/internal/mongoerror"
 	"github.com/pandodb/pando/document/internal/number"
 	"github.com/pandodb/pando/document/internal/order"
-	"github.com/pandodb/pando/document/internal/path"
 )
 
 // nOf is $firstN, $lastN, $minN and $maxN over an array. The latter two pass over null and missing values.
@@ -87,15 +87,12 @@ func sortBy(v bsoncore.Value, c *collation.Collation) (func(a, b bsoncore.Value)
 		if !ok {
 			break
 		}
-		path, err := path.Split(string(key))
-		if err != nil {
-			return nil, err
-		}
+		names := strings.Split(string(key), ".")
 		direction, ok := sortDirection(value)
-		if !ok {
+		if !ok || slices.Contains(names, "") {
 			return nil, mongoerror.New(2942505, "Invalid sort clause: %s", brief(v))
 		}
-		keys = append(keys, sortKey{path, direction})
+		keys = append(keys, sortKey{names, direction})
 	}
 	if len(keys) == 0 {
 		return nil, mongoerror.New(2942505, "Invalid sort clause: %s", brief(v))

@@ -1,6 +1,7 @@
 package expression
 
 import (
+	"encoding/binary"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -106,7 +107,7 @@ func dateOf(v bsoncore.Value) (ms int64, err error) {
 		return int64(seconds) * 1000, nil
 	case bsoncore.TypeObjectID:
 		id, _ := v.ObjectIDOK()
-		return int64(uint32(id[0])<<24|uint32(id[1])<<16|uint32(id[2])<<8|uint32(id[3])) * 1000, nil
+		return int64(int32(binary.BigEndian.Uint32(id[:]))) * 1000, nil // MongoDB's seconds of an id have a sign
 	}
 	return 0, mongoerror.New(16006, "can't convert from BSON type %s to Date", typeName(v))
 }

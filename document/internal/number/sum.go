@@ -127,6 +127,17 @@ func (s *Sum) exact() (i int64, ok bool) {
 	return i, ok
 }
 
+// Whole returns the sum rounded to a whole number, as $add has it of dates; ok is false when there is none of 64 bits.
+func (s *Sum) Whole() (i int64, ok bool) {
+	switch {
+	case s.decimal:
+		return FromDecimal(s.Decimal().Quantize(0, HalfEven)).Int64()
+	case !s.moved:
+		return s.integers, true
+	}
+	return s.doubles.whole()
+}
+
 // Float64 returns the sum as a double.
 func (s *Sum) Float64() float64 {
 	switch {
@@ -192,6 +203,18 @@ func (c *compensated) result() float64 {
 		return c.plain
 	}
 	return c.sum
+}
+
+// whole rounds both halves, the second with the fraction of the first.
+func (c *compensated) whole() (i int64, ok bool) {
+	switch {
+	case c.sum == 0x1p63: // one more than there is: what is missing has to lead back
+		return math.MaxInt64 + (int64(math.Round(c.rest)) + 1), c.rest < -0.5
+	case !(c.sum >= -0x1p63 && c.sum < 0x1p63) || c.sum == -0x1p63 && c.rest <= -0.5:
+		return 0, false
+	}
+	whole := math.Round(c.sum)
+	return int64(whole) + int64(math.Round((c.sum-whole)+c.rest)), true
 }
 
 // Average is a running mean as $avg has it: a double, or a decimal when one was added. The zero Average has no result.

@@ -145,7 +145,7 @@ func (d Decimal) Pow(o Decimal) Decimal {
 	// The exponent of the result decides about overflow before digits are computed in vain.
 	_, _ = c.Log10(&z, d.Abs().load(&x))
 	_, _ = c.Mul(&z, &z, o.load(&y))
-	if size, err := z.Float64(); err == nil && (size > 6200 || size < -6200) {
+	if size, _ := z.Float64(); size > 6200 || size < -6200 { // infinite when it is no double
 		negative := uint64(0)
 		if d.Negative() && odd {
 			negative = signBit

@@ -47,6 +47,7 @@ type Pattern struct {
 	linear *regexp.Regexp // nil: the pattern needs the other engine
 	ends   bool           // linear takes a newline at the end into the match
 	full   func() (*regexp2.Regexp, error)
+	reset  int // the group of full in which the match begins, 0: none
 }
 
 // Compile compiles a pattern. Of the options it looks at i, m, s and x.
@@ -103,6 +104,7 @@ func (p *Pattern) compileFull() (*regexp2.Regexp, error) {
 		return nil, problem(err)
 	}
 	re.MatchTimeout = matchTimeout
+	p.reset = t.reset
 	return re, nil
 }
 
@@ -157,7 +159,7 @@ func (p *Pattern) Find(s string, start int) ([]int, error) {
 	if m == nil || err != nil {
 		return nil, limited(err)
 	}
-	return capturesOf(m), nil
+	return p.capturesOf(m), nil
 }
 
 // All gives visit every match, as Find has it, in the way of MongoDB: each is looked for behind the one before it, a character further where
@@ -180,9 +182,14 @@ func (p *Pattern) All(s string, visit func(captures []int) error) error {
 	}
 	m, err := re.FindStringMatchStartingAt(s, start)
 	for m != nil && err == nil {
-		captures := capturesOf(m)
-		if err := visit(captures); err != nil || behind(s, captures) >= len(s) {
-			return err
+		if begin, _ := m.ByteRange(); begin >= start { // not so only where \K has left nothing of the match before
+			captures := p.capturesOf(m)
+			if err := visit(captures); err != nil {
+				return err
+			}
+			if start = behind(s, captures); start >= len(s) {
+				return nil
+			}
 		}
 		m, err = re.FindNextMatch(m)
 	}
@@ -200,16 +207,22 @@ func behind(s string, captures []int) int {
 }
 
 // capturesOf returns where a match and its groups lie.
-func capturesOf(m *regexp2.Match) []int {
+func (p *Pattern) capturesOf(m *regexp2.Match) []int {
 	var captures []int
 	for i := range m.GroupCount() {
 		g := m.GroupByNumber(i)
-		if len(g.Captures) == 0 {
-			captures = append(captures, -1, -1)
-			continue
+		begin, end := -1, -1
+		if len(g.Captures) > 0 {
+			var length int
+			begin, length = g.ByteRange()
+			end = begin + length
 		}
-		begin, length := g.ByteRange()
-		captures = append(captures, begin, begin+length)
+		switch {
+		case i == 0 || i != p.reset:
+			captures = append(captures, begin, end)
+		case begin >= 0:
+			captures[0] = min(begin, captures[1]) // a lookahead may be further on
+		}
 	}
 	return captures
 }

@@ -42,6 +42,17 @@ func TestFind(t *testing.T) {
 		{"(?<x>a)(b)", "", "ab", 0, []int{0, 2, 0, 1, 1, 2}, true},
 		{"c", "", "ab", 0, nil, true},
 		{`\i\y\_`, "", "aiy_", 0, []int{1, 4}, true},
+		{`[\_\z\K8]+`, "", "a_zK8", 0, []int{1, 5}, true},
+		{`(?=.)[\_\z\K8]+`, "", "a_zK8", 0, []int{1, 5}, false},
+		{`[\H]+`, "", "\t\u2000a\n\u2001", 0, []int{4, 6}, true},
+		{`(?=.)[^\H]+`, "", "ab\t\u2000\u3000c", 0, []int{2, 9}, false},
+		{`[\V]+`, "", "\n\u2028\ta\r", 0, []int{4, 6}, true},
+		{`a\Kb`, "", "bab", 0, []int{2, 3}, false},
+		{`a\K(X)(b)\2`, "", "aXbb", 0, []int{1, 4, 1, 2, 2, 3}, false},
+		{`(?<x>foo\K)(?<y>bar)`, "", "xfoobar", 0, []int{4, 7, 1, 4, 4, 7}, false},
+		{`(?:a\Kb)+`, "", "ababab", 0, []int{5, 6}, false},
+		{`b\Ka|(a)`, "", "aba", 0, []int{0, 1, 0, 1}, false},
+		{`(?=ab\K)a`, "", "ab", 0, []int{1, 1}, false},
 	} {
 		p, err := Compile(c.pattern, c.options)
 		if err != nil {
@@ -124,6 +135,9 @@ func TestAll(t *testing.T) {
 		{"a$", "", "aa\n", "1-2"},
 		{"x", "", "ab", ""},
 		{`\b`, "", "ab c", "0-0 2-2 3-3"},
+		{`[\_]`, "", "_a_", "0-1 2-3"},
+		{`a\Kb`, "", "abab", "1-2 3-4"},
+		{`a\K`, "", "aaa", "1-1 3-3"},
 	} {
 		p, err := Compile(c.pattern, c.options)
 		if err != nil {

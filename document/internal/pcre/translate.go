@@ -19,6 +19,8 @@ type translator struct {
 	at     int
 	out    strings.Builder
 	begins bool // there is a ^
+	groups int  // that capture, so far
+	reset  int  // which of them stands for \K, 0: none
 	ends   bool // the end is written as an optional newline
 	depth  int  // groups that are open
 	names  map[string]bool
@@ -37,12 +39,15 @@ const (
 	notDigitClass = `\x00-/:-\x{10ffff}`
 	notWordClass  = "\\x00-/:-@\\[-\\^`{-\\x{10ffff}"
 	notSpaceClass = `\x00-\x08\x0e-\x1f!-\x{10ffff}`
+
+	notVerticalClass   = `\x00-\x09\x0e-\x{84}\x{86}-\x{2027}\x{202a}-\x{10ffff}`
+	notHorizontalClass = `\x00-\x08\x0a-\x1f!-\x{9f}\x{a1}-\x{167f}\x{1681}-\x{180d}\x{180f}-\x{1fff}\x{200b}-\x{202e}\x{2030}-\x{205e}\x{2060}-\x{2fff}\x{3001}-\x{10ffff}`
 )
 
 // translate returns the pattern for the engine. ok is false when it needs the backtracking one.
 func (t *translator) translate() (pattern string, ok bool) {
 	t.out.Reset()
-	t.at, t.depth, t.names, t.refused = 0, 0, map[string]bool{}, nil
+	t.at, t.depth, t.groups, t.reset, t.names, t.refused = 0, 0, 0, 0, map[string]bool{}, nil
 	for strings.HasPrefix(t.src[t.at:], "(*UTF8)") || strings.HasPrefix(t.src[t.at:], "(*UTF)") {
 		t.at += strings.IndexByte(t.src[t.at:], ')') + 1
 	}
@@ -169,13 +174,44 @@ func (t *translator) escape() bool {
 		t.hexadecimal()
 	case 'F', 'I', 'J', 'M', 'O', 'T', 'Y', '_', 'i', 'j', 'm', 'q', 'y':
 		t.out.WriteByte(c) // means nothing, and so itself
-	case '1', '2', '3', '4', '5', '6', '7', '8', '9', 'K', 'G', 'R', 'X', 'k', 'g':
+	case 'K':
+		t.resetMatch()
+		return false
+	case '1', '2', '3', '4', '5', '6', '7', '8', '9':
+		t.reference()
+		return false
+	case 'G', 'R', 'X', 'k', 'g':
 		t.out.WriteString(`\` + string(c))
 		return false
 	default:
 		t.out.WriteString(`\` + string(c))
 	}
 	return true
+}
+
+// resetGroup is the name of the empty group that stands for \K, which the engine does not know. No group of PCRE's can have it.
+const resetGroup = "\u00ea"
+
+// resetMatch translates \K.
+func (t *translator) resetMatch() {
+	if t.reset == 0 {
+		t.groups++
+		t.reset = t.groups
+	}
+	t.out.WriteString("(?<" + resetGroup + ">)")
+}
+
+// reference translates \1: a group behind that of \K has a number more.
+func (t *translator) reference() {
+	from := t.at - 1
+	for t.at < len(t.src) && t.src[t.at] >= '0' && t.src[t.at] <= '9' {
+		t.at++
+	}
+	digits := t.src[from:t.at]
+	if n, err := strconv.Atoi(digits); err == nil && t.reset > 0 && n >= t.reset {
+		digits = strconv.Itoa(n + 1)
+	}
+	t.out.WriteString(`\` + digits)
 }
 
 // write writes a class, in which the backtracking engine knows no \x{...}.
@@ -315,6 +351,12 @@ func (t *translator) classEscape() {
 		t.write(horizontalClass)
 	case 'v':
 		t.write(verticalClass)
+	case 'H':
+		t.write(notHorizontalClass)
+	case 'V':
+		t.write(notVerticalClass)
+	case 'A', 'B', 'C', 'F', 'G', 'I', 'J', 'K', 'M', 'O', 'R', 'T', 'X', 'Y', 'Z', '_', 'g', 'i', 'j', 'k', 'm', 'q', 'y', 'z', '8', '9':
+		t.out.WriteByte(c) // means nothing here, and so itself
 	case 'b':
 		t.out.WriteString(`\x08`)
 	case 'e':
@@ -348,9 +390,15 @@ func (t *translator) group() bool {
 		return false
 	}
 	if !strings.HasPrefix(rest, "(?") {
+		t.groups++
 		return true
 	}
+	if strings.HasPrefix(rest, "(?'") {
+		t.groups++
+		return false
+	}
 	if name, ok := nameOf(rest); ok {
+		t.groups++
 		if t.names[name] {
 			t.refused = errTwice
 		}

@@ -1,0 +1,104 @@
+package aggregate
+
+import (
+	"testing"
+
+	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
+
+	"github.com/pandodb/pando/document/internal/mongoerror"
+)
+
+// TestFarBoundsOfWindows: a bound in units of time is any whole number of 32 bits, and leads to a date, or is an error.
+func TestFarBoundsOfWindows(t *testing.T) {
+	source := `{"$documents": [{"_id": 1, "t": {"$date": "1970-01-01T00:00:00Z"}}, {"_id": 2, "t": {"$date": "1970-01-02T00:00:00Z"}}]}`
+	windowed := func(bounds string) string {
+		return `[` + source + `, {"$setWindowFields": {"sortBy": {"t": 1}, "output": {"n": {"$sum": 1, "window": ` + bounds + `}}}},
+			{"$project": {"n": 1}}]`
+	}
+	const both = `{_id: 1, n: 2}
+{_id: 2, n: 1}`
+	gives(t, windowed(`{"range": [0.0, {"$numberDecimal": "1"}], "unit": "day"}`), both)
+	gives(t, windowed(`{"range": [0, 200000000], "unit": "year"}`), both)
+	for bounds, code := range map[string]mongoerror.Code{
+		`{"range": [0, 1.5], "unit": "day"}`:                                 9,
+		`{"range": [0, {"$numberLong": "2147483648"}], "unit": "second"}`:    9,
+		`{"range": [0, 500000000], "unit": "year"}`:                          5166406,
+		`{"range": [0, 2000000000], "unit": "year"}`:                         5976500,
+		`{"documents": [0, {"$numberLong": "2147483648"}]}`:                  9,
+		`{"range": [0, {"$numberDecimal": "NaN"}], "unit": "millisecond"}`:   9,
+		`{"range": [{"$numberDouble": "-Infinity"}, 0], "unit": "quarter"}`:  9,
+		`{"range": [-2000000000, {"$numberLong": "-1"}], "unit": "quarter"}`: 5166406,
+	} {
+		fails(t, windowed(bounds), code)
+	}
+	fails(t, `[`+source+`, {"$setWindowFields": {"sortBy": {"t": 1}, "output": {"s": {"$shift": {"output": "$t", "by": 2147483648.0}}}}}]`, 9)
+}
+
+// TestLinearFillTellsCloseValuesApart: only values that are equal are repeated, not those whose difference is no number, or is rounded.
+func TestLinearFillTellsCloseValuesApart(t *testing.T) {
+	filled := `, {"$fill": {"sortBy": {"x": 1}, "output": {"y": {"method": "linear"}}}}, {"$project": {"y": 1}}]`
+	gives(t, `[{"$documents": [{"_id": 1, "x": {"$numberLong": "9007199254740993"}, "y": 1}, {"_id": 2, "x": 9007199254740992.0, "y": 2}]}`+filled,
+		`{_id: 2, y: 2}
+{_id: 1, y: 1}`)
+	gives(t, `[{"$documents": [{"_id": 1, "x": {"$numberDouble": "NaN"}, "y": 1}, {"_id": 2, "x": 5, "y": 2}]}`+filled,
+		`{_id: 1, y: 1}
+{_id: 2, y: 2}`)
+	fails(t, `[{"$documents": [{"x": 1}, {"x": 1.0}]}`+filled, 6050106)
+}
+
+// TestFillIsPartitionedByNames: a path as partition could be taken for the name of another field.
+func TestFillIsPartitionedByNames(t *testing.T) {
+	fails(t, `[{"$documents": [{"o": {"x": 1}}]}, {"$fill": {"sortBy": {"_id": 1}, "partitionByFields": ["o.x"], "output": {"y": {"method": "locf"}}}}]`, 16412)
+	fails(t, `[{"$fill": {"sortBy": {"_id": 1}, "partitionByFields": ["o\u0000"], "output": {"y": {"method": "locf"}}}}]`, 16411)
+}
+
+// TestDensifyPartitionsByWhatAPathLeadsTo: into arrays too, as in expressions.
+func TestDensifyPartitionsByWhatAPathLeadsTo(t *testing.T) {
+	gives(t, `[{"$documents": [{"n": 1, "o": [{"k": 1}, {"k": 2}]}, {"n": 3, "o": [{"k": 1}, {"k": 2}]}, {"n": 5, "o": [{"k": 3}]}]},
+		{"$densify": {"field": "n", "partitionByFields": ["o.k"], "range": {"step": 1, "bounds": "partition"}}}]`,
+		`{n: 1, o: [{k: 1}, {k: 2}]}
+{o: {k: [1, 2]}, n: 2}
+{n: 3, o: [{k: 1}, {k: 2}]}
+{n: 5, o: [{k: 3}]}`)
+}
+
+// TestDensifyAtTheEdgesOfTypes: a value that the step's type rounds is there once, and behind the last date is none.
+func TestDensifyAtTheEdgesOfTypes(t *testing.T) {
+	gives(t, `[{"$documents": [{"n": 0.1}]}, {"$densify": {"field": "n", "range": {"step": {"$numberDecimal": "1.5"}, "bounds": "full"}}}]`,
+		`{n: 0.1d}`)
+	last := `{"$date": {"$numberLong": "9223372036854775806"}}`
+	gives(t, `[{"$documents": [{"_id": 1, "t": `+last+`}, {"_id": 2, "t": `+last+`}]},
+		{"$densify": {"field": "t", "range": {"step": 1, "unit": "day", "bounds": "full"}}}, {"$project": {"t": 0}}]`, `{_id: 1}
+{_id: 2}`)
+}
+
+// TestLookupTakesUndefinedForNull: as a filter for null does.
+func TestLookupTakesUndefinedForNull(t *testing.T) {
+	m := &memory{collections: map[string][]document{
+		"c": {fields("_id", int32Value(1)), fields("_id", int32Value(2), "k", int32Value(5))},
+		"o": {fields("_id", int32Value(8), "k", value{Type: bsoncore.TypeUndefined}), fields("_id", int32Value(9), "k", int32Value(5))},
+	}}
+	expect(t, m, `[{"$lookup": {"from": "o", "localField": "k", "foreignField": "k", "as": "l"}}, {"$project": {"l._id": 1}}]`, `{_id: 1, l: [{_id: 8}]}
+{_id: 2, l: [{_id: 9}]}`)
+}
+
+// withoutCollection runs a pipeline that begins with documents of its own.
+func withoutCollection(t *testing.T, pipeline string) ([]document, error) {
+	t.Helper()
+	return numbers(0).run(parseJSON(t, pipeline), &Options{Database: "test", Now: goldenNow})
+}
+
+func gives(t *testing.T, pipeline, want string) {
+	t.Helper()
+	docs, err := withoutCollection(t, pipeline)
+	if got := shown(docs); err != nil || got != want {
+		t.Errorf("%s:\n%s, %v, want\n%s", pipeline, got, err, want)
+	}
+}
+
+func fails(t *testing.T, pipeline string, code mongoerror.Code) {
+	t.Helper()
+	if _, err := withoutCollection(t, pipeline); mongoerror.CodeOf(err) != code {
+		t.Errorf("%s: %v, want the code %d", pipeline, err, code)
+	}
+}
