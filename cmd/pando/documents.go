@@ -79,6 +79,32 @@ func (d databaseFlag) existing(ctx context.Context, s *document.Store, name stri
 	return nil, fmt.Errorf("collection %s.%s: %w", string(d), name, pando.ErrNotFound)
 }
 
+// reading opens a collection or view that is there, beside other readers.
+func (d databaseFlag) reading(ctx context.Context, a *app, dir, name string, fn func(c *document.Collection) error) error {
+	return a.readingStore(dir, d.finding(ctx, name, fn))
+}
+
+// writing is reading for those who write, into it or beside it. Where it is not there nothing is written, though the store of a writer
+// begins with a catalogue: so a reader looks first.
+func (d databaseFlag) writing(ctx context.Context, a *app, dir, name string, storage pando.Options, fn func(c *document.Collection) error) error {
+	err := d.reading(ctx, a, dir, name, func(*document.Collection) error { return nil })
+	if err != nil {
+		return err
+	}
+	return a.writingStore(dir, storage, d.finding(ctx, name, fn))
+}
+
+// finding returns what calls fn with a collection or view of a store.
+func (d databaseFlag) finding(ctx context.Context, name string, fn func(c *document.Collection) error) func(s *document.Store) error {
+	return func(s *document.Store) error {
+		c, err := d.existing(ctx, s, name)
+		if err != nil {
+			return err
+		}
+		return fn(c)
+	}
+}
+
 // jsonArgument reads a document or an array of the command line, which may be written as in the shell; empty is nil.
 func jsonArgument(what, text string) (any, error) {
 	if text == "" {
