@@ -42,7 +42,7 @@ func (a *app) openInput(name string) (io.ReadCloser, int64, error) {
 // interruptible returns what r gives until ctx ends or it is closed, also while a read waits for input: that read is left behind.
 func interruptible(ctx context.Context, r io.Reader) io.ReadCloser {
 	out, in := io.Pipe()
-	context.AfterFunc(ctx, func() { _ = out.CloseWithError(context.Cause(ctx)) })
+	context.AfterFunc(ctx, func() { _ = in.CloseWithError(context.Cause(ctx)) }) // reads answer so; closing out would be "closed pipe" to them
 	go func() {
 		_, err := io.Copy(in, r)
 		_ = in.CloseWithError(err)
