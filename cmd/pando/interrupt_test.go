@@ -128,6 +128,21 @@ func interruptSilent(t *testing.T, args ...string) {
 	}
 }
 
+// TestInterruptedRestore: who interrupts a restore while it checks the copy is told that the copy is there.
+func TestInterruptedRestore(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "db")
+	var out, errOut bytes.Buffer
+	if code := run(t.Context(), []string{"put", dir, "k", "v"}, nil, &out, &errOut); code != exitDone {
+		t.Fatalf("exit code %d: %q", code, errOut.String())
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	err := (&app{err: &errOut}).checkRestored(ctx, dir)
+	if err == nil || !strings.Contains(message(ctx, "pando restore", err), "is restored, but was not checked to its end: ") {
+		t.Errorf("%v", err)
+	}
+}
+
 // TestKilled: a process that is killed while it loads leaves a database that reads, and whose batches are whole.
 func TestKilled(t *testing.T) {
 	self, err := os.Executable()
