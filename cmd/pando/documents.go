@@ -19,14 +19,20 @@ import (
 // noTTL keeps commands from deleting expired documents on the side: that is for programs that run.
 const noTTL = -1
 
+// noPlaceToSpill is MongoDB's code, QueryExceededMemoryLimitNoDiskUseAllowed, of a query that would have to spill and must not.
+const noPlaceToSpill document.Code = 292
+
 // readingStore opens the documents of a database beside other readers. What a query spills goes to the system's directory for
-// temporary files.
+// temporary files; where nothing can be made there, only a query that spills fails.
 func (a *app) readingStore(dir string, fn func(s *document.Store) error) (err error) {
-	if a.scratch, err = os.MkdirTemp("", "pando-query-"); err != nil {
-		return err
-	}
+	scratch, unmade := os.MkdirTemp("", "pando-query-")
+	a.scratch = scratch // empty if it is not made: there is no space then
 	defer func() { err = errors.Join(err, a.discardScratch()) }()
-	return a.usingStore(dir, document.Options{Storage: pando.Options{ReadOnly: true, MustExist: true}, ScratchDir: a.scratch}, fn)
+	err = a.usingStore(dir, document.Options{Storage: pando.Options{ReadOnly: true, MustExist: true}, ScratchDir: scratch}, fn)
+	if unmade != nil && document.CodeOf(err) == noPlaceToSpill {
+		err = fmt.Errorf("%w; there is no place for what it would spill: %w", err, unmade)
+	}
+	return err
 }
 
 // discardScratch removes what readingStore has made.
