@@ -48,6 +48,30 @@ func TestBackupByAReaderIsNeverShort(t *testing.T) {
 	}
 }
 
+// A segment that is not there is damage to a backup too, and not just a file that cannot be found.
+func TestBackupWithoutASegment(t *testing.T) {
+	fsys := memfs.New()
+	db, err := Open("db", &Options{FS: fsys, MemoryBytes: 1 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(db.Put([]byte("key"), make([]byte, 4<<10)), db.Close()); err != nil {
+		t.Fatal(err)
+	}
+	const ofTheValue = "segments/00000001.seg"
+	if err := fsys.Remove(filepath.Join("db", ofTheValue)); err != nil {
+		t.Fatal(err)
+	}
+	if db, err = Open("db", &Options{FS: fsys, ReadOnly: true, MemoryBytes: 1 << 20}); err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	var damage *CorruptError
+	if err := db.Backup(t.Context(), "backup"); !errors.As(err, &damage) || damage.File != ofTheValue {
+		t.Errorf("%v", err)
+	}
+}
+
 // Backup replaces root and log in its directory. It once did so under the feet of whoever had that directory open, the
 // database that was being backed up included.
 func TestBackupOntoAnOpenDatabaseIsRefused(t *testing.T) {

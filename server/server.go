@@ -183,7 +183,7 @@ func advertised(asked string, got net.Addr) string {
 }
 
 // listenUnix opens the Unix socket, if there is to be one. One that a killed process left behind is removed; one on which somebody
-// answers is not.
+// answers is not, nor is anything else.
 func (s *Server) listenUnix() error {
 	path := s.config.Socket
 	if path == "" {
@@ -191,6 +191,9 @@ func (s *Server) listenUnix() error {
 	}
 	if c, err := net.Dial("unix", path); err == nil {
 		return errors.Join(fmt.Errorf("listen on %s: another server does", path), c.Close())
+	}
+	if s.isOther(path) {
+		return fmt.Errorf("listen on %s: it is there, and no socket", path)
 	}
 	if err := s.fs.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("listen on %s: %w", path, err)
@@ -201,6 +204,24 @@ func (s *Server) listenUnix() error {
 	}
 	s.listeners = append(s.listeners, l)
 	return nil
+}
+
+// isOther reports whether something is there that is no socket: a socket has no bytes, and cannot be opened. To open it for writing, too, does
+// not wait for the other end of a pipe.
+func (s *Server) isOther(path string) bool {
+	info, err := s.fs.Stat(path)
+	if err != nil {
+		return false
+	}
+	if info.Dir || info.Size > 0 {
+		return true
+	}
+	f, err := s.fs.OpenReadWrite(path)
+	if err != nil {
+		return false
+	}
+	_ = f.Close() // nothing was written
+	return true
 }
 
 // maxPEM is the largest file of certificates that is read.

@@ -184,6 +184,37 @@ func lasting(t *testing.T) (addr string) {
 	}
 }
 
+// TestSocketInThePlaceOfSomethingElse: what a killed server has left gives way to the socket, and nothing else does.
+func TestSocketInThePlaceOfSomethingElse(t *testing.T) {
+	left := filepath.Join(t.TempDir(), "left")
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Net: "unix", Name: left})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.SetUnlinkOnClose(false)
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := ping(t, connect(t, "unix", start(t, Config{Addr: "none", Socket: left}).Addrs()[0])); err != nil {
+		t.Error(err)
+	}
+	file, empty, dir := filepath.Join(t.TempDir(), "file"), filepath.Join(t.TempDir(), "empty"), t.TempDir()
+	if err := errors.Join(os.WriteFile(file, []byte("notes"), 0o600), os.WriteFile(empty, nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{file, empty, dir} {
+		s, err := Start(Config{Dir: filepath.Join(t.TempDir(), "db"), Addr: "none", Socket: path}, nil)
+		if err == nil {
+			err = s.Close()
+		} else if !strings.Contains(err.Error(), "no socket") {
+			t.Error(err)
+		}
+		if _, gone := os.Stat(path); gone != nil {
+			t.Errorf("%v, %v", gone, err)
+		}
+	}
+}
+
 // TestSocketInTheDatabase: a socket may lie in the directory of the database, also in one that is to be made.
 func TestSocketInTheDatabase(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "db")

@@ -100,8 +100,9 @@ func (r *Result) Continue(earlier *Result) error {
 	return nil
 }
 
-// Has reports whether the engine has had this round of a workload in a class. One that failed has to be measured again.
-func (r *Result) Has(workload, scale, class, engine string, round int) bool {
+// Has reports whether the engine has had this round of a workload in a class, with lines up to so many records; 0: it has no lines. One that
+// failed has to be measured again. So does one whose lines end earlier, unless the engine could not get any further.
+func (r *Result) Has(workload, scale, class, engine string, round, largest int) bool {
 	had := false
 	for _, c := range r.Cells {
 		if partOf(c) != (part{workload, scale, class, engine}) || c.Round != round {
@@ -110,7 +111,7 @@ func (r *Result) Has(workload, scale, class, engine string, round int) bool {
 		if isFailure(c.Failed) {
 			return false
 		}
-		had = true
+		had = had || c.Size >= int64(largest) || c.Cut != "" || c.Failed != ""
 	}
 	return had
 }

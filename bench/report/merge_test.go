@@ -37,7 +37,7 @@ func TestMergeMakesFurtherRounds(t *testing.T) {
 	if len(all.Engines) != 2 || len(all.Workloads) != 1 || all.Command != "pandobench run pando\n    pandobench run bbolt" || all.Seconds != 5 {
 		t.Errorf("engines %v, workloads %v, command %q, %v seconds", all.Engines, all.Workloads, all.Command, all.Seconds)
 	}
-	has := func(scale string, round int) bool { return all.Has("large", scale, "relaxed", "pando", round) }
+	has := func(scale string, round int) bool { return all.Has("large", scale, "relaxed", "pando", round, 0) }
 	if !has("1,000 records", 2) || has("1,000 records", 3) || has("20 records", 1) {
 		t.Error("the rounds are not numbered on")
 	}

@@ -12,8 +12,8 @@ import (
 // updates, with what they write. An engine that does not load a size within the limit of time gets no larger one.
 func growth() []Workload {
 	return []Workload{{Name: "growth", About: "cost against the number of records", Class: engine.Relaxed, Floor: true,
-		Stages: []func(*Run) error{growthRun},
-		scale:  func(s Sizes) string { return fmt.Sprintf("budget of %d MiB", s.MemoryMB) }}}
+		Stages: []func(*Run) error{growthRun}, Largest: func(s Sizes) int { return s.Growth },
+		scale: func(s Sizes) string { return fmt.Sprintf("budget of %d MiB", s.MemoryMB) }}}
 }
 
 // Sizes of the lines, and operations at each: enough to measure at the small ones.

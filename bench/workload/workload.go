@@ -35,6 +35,8 @@ type Workload struct {
 	killed int
 	// Budget is what the engine is told to get by with, where it is not Sizes.MemoryMB for every workload alike; nil otherwise.
 	Budget func(Sizes) int64
+	// Largest is the number of records at the last point of a workload that measures lines; nil where there are none.
+	Largest func(Sizes) int
 	// scale says how much there is to do, for workloads where it is not the number of records.
 	scale func(Sizes) string
 }

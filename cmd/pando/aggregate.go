@@ -39,11 +39,7 @@ its line. A pipeline that ends in $out or $merge writes; any other only reads.`,
 		if err != nil {
 			return err
 		}
-		run := func(s *document.Store) error {
-			c, err := database.existing(cmd.Context(), s, args[1])
-			if err != nil {
-				return err
-			}
+		run := func(c *document.Collection) error {
 			cursor, err := c.OpenAggregate(cmd.Context(), pipeline, &document.AggregateOptions{Hint: h})
 			if err != nil {
 				return err
@@ -51,9 +47,9 @@ its line. A pipeline that ends in $out or $merge writes; any other only reads.`,
 			return printer.printAll(cmd.Context(), cursor)
 		}
 		if writes {
-			return a.writingStore(args[0], pando.Options{MustExist: true}, run)
+			return database.writing(cmd.Context(), a, args[0], args[1], pando.Options{MustExist: true}, run)
 		}
-		return a.readingStore(args[0], run)
+		return database.reading(cmd.Context(), a, args[0], args[1], run)
 	}
 	return cmd
 }

@@ -33,7 +33,7 @@ func (a *app) backup(ctx context.Context, dir, target string) error {
 	}
 	err := a.reading(dir, copyTo)
 	if errors.Is(err, pando.ErrReadOnly) {
-		err = a.using(dir, pando.Options{MustExist: true}, copyTo)
+		err = a.using(dir, keepingChanges(), copyTo)
 	}
 	return err
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"math"
 	"time"
 
 	"github.com/pandodb/pando"
@@ -64,8 +63,7 @@ what a crash has left is settled, and nothing else is written.`,
 	cmd.Flags().Uint64Var(&from, "from", 1, "the first sequence number `SEQ`")
 	cmd.Flags().Var(&limit, "limit", "print at most `N` changes (default: all)")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		o := pando.Options{MustExist: true, KeepChanges: math.MaxInt64} // what is kept stays
-		return a.using(args[0], o, func(db *pando.DB) error {
+		return a.using(args[0], keepingChanges(), func(db *pando.DB) error {
 			encoder := newEncoder(a.out)
 			n := limitFlag(0)
 			for c, err := range db.Changes(cmd.Context(), pando.ChangesOptions{From: from}) {

@@ -11,14 +11,15 @@ func newCompactCommand(a *app) *cobra.Command {
 		Use:   "compact DIR",
 		Short: "Rewrite everything as small as it gets",
 		Long: `Compact rewrites a database as small as it gets. It needs as much free space as the data takes meanwhile, at most. An interrupted
-one loses nothing, and what it has rewritten stays so; the next one begins at the start again.`,
+one loses nothing, and what it has rewritten stays so; the next one begins at the start again. What the log keeps for the changes command
+stays.`,
 		Example: `  pando compact mydb
   pando compact mydb --zstd`,
 		Args: exactly(1),
 	}
 	cmd.Flags().BoolVar(&smallest, "zstd", false, "compress with zstd instead of S2: smaller, slower to write")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return a.using(args[0], pando.Options{MustExist: true}, func(db *pando.DB) error {
+		return a.using(args[0], keepingChanges(), func(db *pando.DB) error {
 			var o pando.CompactOptions
 			if smallest {
 				o.Compression = pando.Zstd

@@ -19,14 +19,20 @@ import (
 // noTTL keeps commands from deleting expired documents on the side: that is for programs that run.
 const noTTL = -1
 
+// noPlaceToSpill is MongoDB's code, QueryExceededMemoryLimitNoDiskUseAllowed, of a query that would have to spill and must not.
+const noPlaceToSpill document.Code = 292
+
 // readingStore opens the documents of a database beside other readers. What a query spills goes to the system's directory for
-// temporary files.
+// temporary files; where nothing can be made there, only a query that spills fails.
 func (a *app) readingStore(dir string, fn func(s *document.Store) error) (err error) {
-	if a.scratch, err = os.MkdirTemp("", "pando-query-"); err != nil {
-		return err
-	}
+	scratch, unmade := os.MkdirTemp("", "pando-query-")
+	a.scratch = scratch // empty if it is not made: there is no space then
 	defer func() { err = errors.Join(err, a.discardScratch()) }()
-	return a.usingStore(dir, document.Options{Storage: pando.Options{ReadOnly: true, MustExist: true}, ScratchDir: a.scratch}, fn)
+	err = a.usingStore(dir, document.Options{Storage: pando.Options{ReadOnly: true, MustExist: true}, ScratchDir: scratch}, fn)
+	if unmade != nil && document.CodeOf(err) == noPlaceToSpill {
+		err = fmt.Errorf("%w; there is no place for what it would spill: %w", err, unmade)
+	}
+	return err
 }
 
 // discardScratch removes what readingStore has made.
@@ -77,6 +83,32 @@ func (d databaseFlag) existing(ctx context.Context, s *document.Store, name stri
 		}
 	}
 	return nil, fmt.Errorf("collection %s.%s: %w", string(d), name, pando.ErrNotFound)
+}
+
+// reading opens a collection or view that is there, beside other readers.
+func (d databaseFlag) reading(ctx context.Context, a *app, dir, name string, fn func(c *document.Collection) error) error {
+	return a.readingStore(dir, d.finding(ctx, name, fn))
+}
+
+// writing is reading for those who write, into it or beside it. Where it is not there nothing is written, though the store of a writer
+// begins with a catalogue: so a reader looks first.
+func (d databaseFlag) writing(ctx context.Context, a *app, dir, name string, storage pando.Options, fn func(c *document.Collection) error) error {
+	err := d.reading(ctx, a, dir, name, func(*document.Collection) error { return nil })
+	if err != nil {
+		return err
+	}
+	return a.writingStore(dir, storage, d.finding(ctx, name, fn))
+}
+
+// finding returns what calls fn with a collection or view of a store.
+func (d databaseFlag) finding(ctx context.Context, name string, fn func(c *document.Collection) error) func(s *document.Store) error {
+	return func(s *document.Store) error {
+		c, err := d.existing(ctx, s, name)
+		if err != nil {
+			return err
+		}
+		return fn(c)
+	}
 }
 
 // jsonArgument reads a document or an array of the command line, which may be written as in the shell; empty is nil.

@@ -53,11 +53,7 @@ index and its bounds. --stats runs the query and says what that took. --json pri
 		case stats:
 			o.Verbosity = "executionStats"
 		}
-		return a.readingStore(args[0], func(s *document.Store) error {
-			c, err := database.existing(cmd.Context(), s, args[1])
-			if err != nil {
-				return err
-			}
+		return database.reading(cmd.Context(), a, args[0], args[1], func(c *document.Collection) error {
 			plan, err := explainAny(cmd.Context(), c, filter, o)
 			if err != nil {
 				return err

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/klauspost/compress/gzip"
@@ -42,7 +43,7 @@ func (a *app) openInput(name string) (io.ReadCloser, int64, error) {
 // interruptible returns what r gives until ctx ends or it is closed, also while a read waits for input: that read is left behind.
 func interruptible(ctx context.Context, r io.Reader) io.ReadCloser {
 	out, in := io.Pipe()
-	context.AfterFunc(ctx, func() { _ = out.CloseWithError(context.Cause(ctx)) })
+	context.AfterFunc(ctx, func() { _ = in.CloseWithError(context.Cause(ctx)) }) // reads answer so; closing out would be "closed pipe" to them
 	go func() {
 		_, err := io.Copy(in, r)
 		_ = in.CloseWithError(err)
@@ -62,18 +63,22 @@ type output struct {
 // partial is what the name of an unfinished file ends in.
 const partial = ".partial"
 
-// createOutput creates a file, or takes the standard output; a name that ends in .gz or .zst is compressed.
+// createOutput creates a file, or takes the standard output; a name that ends in .gz or .zst is compressed. Of what is there under the name a
+// link goes on leading to its file, and the file keeps who may read it.
 func (a *app) createOutput(name string) (*output, error) {
 	if name == standard {
 		return &output{Writer: a.out, buffer: a.out}, nil
 	}
 	o := &output{}
 	var err error
-	if info, statErr := os.Stat(name); statErr == nil && !info.Mode().IsRegular() {
-		o.file, err = os.OpenFile(name, os.O_WRONLY, 0) // a device or a pipe
-	} else {
+	switch info, statErr := os.Stat(name); {
+	case statErr != nil:
 		o.name = name
-		o.file, err = os.Create(name + partial)
+		o.file, err = os.Create(o.name + partial)
+	case info.Mode().IsRegular():
+		err = o.replace(name, info.Mode().Perm())
+	default:
+		o.file, err = os.OpenFile(name, os.O_WRONLY, 0) // a device or a pipe
 	}
 	if err != nil {
 		return nil, err
@@ -93,6 +98,20 @@ func (a *app) createOutput(name string) (*output, error) {
 		o.Writer = o.encoder
 	}
 	return o, nil
+}
+
+// replace creates the file that is to take the place of one with a mode.
+func (o *output) replace(name string, mode os.FileMode) (err error) {
+	if o.name, err = filepath.EvalSymlinks(name); err != nil {
+		return err
+	}
+	if o.file, err = os.Create(o.name + partial); err != nil {
+		return err
+	}
+	if err = o.file.Chmod(mode); err != nil { // before there is anything in it
+		return errors.Join(err, o.abandon())
+	}
+	return nil
 }
 
 // finish completes the file.

@@ -29,6 +29,38 @@ func TestOutputThatCannotGetItsName(t *testing.T) {
 	}
 }
 
+// TestOutputReplacesWhatALinkLeadsTo: the link stays, and no more people may read the file than before.
+func TestOutputReplacesWhatALinkLeadsTo(t *testing.T) {
+	dir := t.TempDir()
+	file, link := filepath.Join(dir, "file"), filepath.Join(t.TempDir(), "link")
+	if err := os.WriteFile(file, []byte("old"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(file, link); err != nil {
+		t.Skip(err)
+	}
+	o, err := (&app{}).createOutput(link)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := o.Write([]byte("new")); err != nil {
+		t.Fatal(err)
+	}
+	if err := o.finish(); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(file)
+	if err != nil || string(text) != "new" {
+		t.Errorf("%q, %v", text, err)
+	}
+	if info, err := os.Lstat(link); err != nil || info.Mode().Type() != os.ModeSymlink {
+		t.Errorf("the link: %v, %v", info, err)
+	}
+	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("the file: %v, %v", info, err)
+	}
+}
+
 // TestDiscardSparesOthers: a restore that fails takes away what it has made, and no database that somebody else has made in its place.
 func TestDiscardSparesOthers(t *testing.T) {
 	for _, there := range []bool{false, true} {

@@ -75,11 +75,7 @@ MongoDB's, as Extended JSON or as one writes it in a shell: unquoted names, sing
 		if err != nil {
 			return err
 		}
-		return a.readingStore(args[0], func(s *document.Store) error {
-			c, err := database.existing(cmd.Context(), s, args[1])
-			if err != nil {
-				return err
-			}
+		return database.reading(cmd.Context(), a, args[0], args[1], func(c *document.Collection) error {
 			if count {
 				o.Sort, o.Projection = nil, nil
 				n, err := c.Count(cmd.Context(), filter, o)

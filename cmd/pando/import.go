@@ -20,11 +20,11 @@ func newImportCommand(a *app) *cobra.Command {
 
 A record of JSON lines is stored as its line without white space. A record of CSV is stored as a JSON object, in which numbers
 are numbers and values that are empty or NA are left out. Its key is the text of the field that --key names, or of several,
-joined by "/"; a number that has an exponent stands there without it. Without --key records are numbered, behind the highest number
-that is there. The format "pairs" is what export writes as JSON lines.
+joined by "/"; of JSON lines, a number that has an exponent stands there without it. Without --key records are numbered, behind the highest
+number that is there. The format "pairs" is what export writes as JSON lines.
 
-With --collection each record is a document: JSON lines are read as Extended JSON, whose _id is kept, and --key makes an _id for
-those that have none. Otherwise they get one.
+With --collection each record is a document: JSON lines are read as Extended JSON, whose _id is kept. Those without one get one, or,
+with --key, their key as _id; then none may have one already.
 
 Records are committed in batches of about 1 MiB. What an interrupted import had committed stays.`,
 		Example: `  pando import mydb packages.jsonl.zst -k packages --key _id

@@ -193,11 +193,7 @@ func newIndexListCommand(a *app) *cobra.Command {
 	}
 	database.register(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return a.readingStore(args[0], func(s *document.Store) error {
-			c, err := database.existing(cmd.Context(), s, args[1])
-			if err != nil {
-				return err
-			}
+		return database.reading(cmd.Context(), a, args[0], args[1], func(c *document.Collection) error {
 			list, err := c.Indexes(cmd.Context())
 			if err != nil {
 				return err
@@ -280,11 +276,7 @@ func newIndexDropCommand(a *app) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return a.writingStore(args[0], write.options(true), func(s *document.Store) error {
-			c, err := database.existing(cmd.Context(), s, args[1])
-			if err != nil {
-				return err
-			}
+		return database.writing(cmd.Context(), a, args[0], args[1], write.options(true), func(c *document.Collection) error {
 			return c.DropIndex(cmd.Context(), which)
 		})
 	}

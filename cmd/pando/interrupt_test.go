@@ -105,16 +105,41 @@ func TestSilentScript(t *testing.T) {
 	interruptSilent(t, "shell", filepath.Join(t.TempDir(), "db"))
 }
 
-// interruptSilent interrupts a command whose input never comes.
+// silentInput never comes, and calls asked when somebody waits for it.
+type silentInput struct {
+	asked func()
+	over  <-chan struct{}
+}
+
+func (s silentInput) Read([]byte) (int, error) {
+	s.asked()
+	<-s.over
+	return 0, io.EOF
+}
+
+// interruptSilent interrupts a command whose input never comes, and wants it to say so.
 func interruptSilent(t *testing.T, args ...string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer cancel()
-	pr, pw := io.Pipe()
-	defer pw.Close()
+	ctx, cancel := context.WithCancel(t.Context())
 	var out, errOut bytes.Buffer
-	if code := run(ctx, args, pr, &out, &errOut); code != exitFailed {
+	code := run(ctx, args, silentInput{cancel, t.Context().Done()}, &out, &errOut)
+	if code != exitFailed || !strings.HasSuffix(errOut.String(), "interrupted\n") {
 		t.Fatalf("exit code %d: %q", code, errOut.String())
+	}
+}
+
+// TestInterruptedRestore: who interrupts a restore while it checks the copy is told that the copy is there.
+func TestInterruptedRestore(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "db")
+	var out, errOut bytes.Buffer
+	if code := run(t.Context(), []string{"put", dir, "k", "v"}, nil, &out, &errOut); code != exitDone {
+		t.Fatalf("exit code %d: %q", code, errOut.String())
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	err := (&app{err: &errOut}).checkRestored(ctx, dir)
+	if err == nil || !strings.Contains(message(ctx, "pando restore", err), "is restored, but was not checked to its end: ") {
+		t.Errorf("%v", err)
 	}
 }
 

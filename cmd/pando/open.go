@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 
 	"github.com/pandodb/pando"
 	"github.com/spf13/cobra"
@@ -38,6 +39,12 @@ func (a *app) using(dir string, o pando.Options, fn func(db *pando.DB) error) (e
 		}
 	}()
 	return fn(db)
+}
+
+// keepingChanges are the options of commands that open a database for writing, and are not those of a writer: nothing is forgotten of what the
+// log holds for the changes command, and for change streams.
+func keepingChanges() pando.Options {
+	return pando.Options{MustExist: true, KeepChanges: math.MaxInt64}
 }
 
 // complete fills in the options that belong to every command.

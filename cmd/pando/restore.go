@@ -41,10 +41,15 @@ func (a *app) restore(ctx context.Context, source, dir string) error {
 		}
 		return errors.Join(err, discard(dir, there)) // what is in it now is our own, and unfinished
 	}
+	return a.checkRestored(ctx, dir)
+}
+
+// checkRestored checks a copy that is complete, and prints what it holds.
+func (a *app) checkRestored(ctx context.Context, dir string) error {
 	return a.reading(dir, func(db *pando.DB) error {
 		r, err := a.verify(ctx, db)
 		if err != nil {
-			return err
+			return fmt.Errorf("%s is restored, but was not checked to its end: %w", dir, err)
 		}
 		if err := r.Err(); err != nil {
 			return fmt.Errorf("the backup is damaged: %w", err)

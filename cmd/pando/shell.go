@@ -68,7 +68,7 @@ is empty. "help" lists what there is.`,
 			}
 			in := interruptible(cmd.Context(), a.in)
 			defer in.Close()
-			return s.script(cmd.Context(), in)
+			return s.script(cmd.Context(), answered{in, a.out})
 		}
 		if readOnly {
 			return a.readingStore(args[0], work)
@@ -76,6 +76,20 @@ is empty. "help" lists what there is.`,
 		return a.writingStore(args[0], write.options(false), work)
 	}
 	return cmd
+}
+
+// answered is an input that gives nothing more before all answers to what it gave are out: a program at the other end may be waiting for them.
+type answered struct {
+	io.Reader
+	out *bufio.Writer
+}
+
+// Read writes out what was printed, and reads on.
+func (a answered) Read(p []byte) (int, error) {
+	if err := a.out.Flush(); err != nil {
+		return 0, err
+	}
+	return a.Reader.Read(p)
 }
 
 // script runs statements until one fails.

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pandodb/pando/internal/corrupt"
 	"github.com/pandodb/pando/internal/progress"
 	"github.com/pandodb/pando/internal/root"
 	"github.com/pandodb/pando/internal/segment"
@@ -257,6 +258,9 @@ func (e *Engine) copySegment(ctx context.Context, id uint32, dir string) (waits 
 	from := filepath.Join(e.o.Dir, segment.DirName, segment.FileName(id))
 	to := filepath.Join(dir, segment.FileName(id))
 	have, err := fsys.Stat(from)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = corrupt.New(segment.FilePath(id), 0, 0, "the file is missing")
+	}
 	if err != nil {
 		return false, err
 	}

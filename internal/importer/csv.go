@@ -33,7 +33,7 @@ func newCSVReader(r io.Reader, key []string) (*csvReader, error) {
 	if head, err := text.Peek(len(byteOrderMark)); err == nil && bytes.Equal(head, byteOrderMark) {
 		_, _ = text.Discard(len(head)) // which is there; before a quote the mark would make the header malformed
 	}
-	c := &csvReader{r: csv.NewReader(text), limit: limit}
+	c := &csvReader{r: csv.NewReader(&returnKeeper{r: text}), limit: limit}
 	c.r.ReuseRecord = true
 	header, err := c.r.Read()
 	if errors.Is(err, io.EOF) {

@@ -56,6 +56,8 @@ func TestReaders(t *testing.T) {
 		{"csv", "\ufeffa,b,c\n1,x,007\n-2.5e3,NA,\n\"say \"\"hi\"\"\",<b>,0\n", Options{CSV, []string{"a"}, ""},
 			[]string{`1={"a":1,"b":"x","c":"007"}`, `-2.5e3={"a":-2.5e3}`, `say "hi"={"a":"say \"hi\"","b":"<b>","c":0}`}},
 		{"csv with a mark and quotes", "\ufeff\"a\",\"b\"\n1,x\n", Options{CSV, []string{"a"}, ""}, []string{`1={"a":1,"b":"x"}`}},
+		{"csv keeps the ends of lines that are inside of a value", "a,\"b\r\nc\"\r\n\"\r\n\"\"\r\n\r\r\n\n\",\"\r\"\r\n1,\"\"\r\n\"2\",3\r", Options{Format: CSV},
+			[]string{`={"a":"\r\n\"\r\n\r\r\n\n","b\r\nc":"\r"}`, `={"a":1}`, `={"a":2,"b\r\nc":3}`}},
 		{"surrogate pairs", `{"_id":"\ud83d\ude00\\\ud83d\ude00"}`, Options{JSONLines, id, ""},
 			[]string{"\U0001f600\\\U0001f600=" + `{"_id":"\ud83d\ude00\\\ud83d\ude00"}`}},
 		{"csv without key", "a,b\n1,2\n", Options{Format: CSV}, []string{`={"a":1,"b":2}`}},

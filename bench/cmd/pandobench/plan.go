@@ -50,7 +50,7 @@ func (p *plan) jobs(dir string, have *report.Result) []job {
 		for _, w := range p.workloads {
 			for _, d := range order {
 				j := p.job(w, d, round)
-				if fits(d, w) && !have.Has(w.Name, j.spec.Scale, j.spec.Class, d.Name, round) {
+				if fits(d, w) && !p.had(j, have) {
 					j.spec.Dir, j.spec.Out = filepath.Join(dir, "db"), filepath.Join(dir, "cells")
 					list = append(list, j)
 				}
@@ -58,6 +58,15 @@ func (p *plan) jobs(dir string, have *report.Result) []job {
 		}
 	}
 	return list
+}
+
+// had reports whether a job was done by an earlier run with the same file.
+func (p *plan) had(j job, have *report.Result) bool {
+	largest := 0
+	if j.workload.Largest != nil {
+		largest = j.workload.Largest(p.sizes)
+	}
+	return have.Has(j.spec.Workload, j.spec.Scale, j.spec.Class, j.spec.Engine, j.spec.Round, largest)
 }
 
 func (p *plan) job(w workload.Workload, d engine.Driver, round int) job {

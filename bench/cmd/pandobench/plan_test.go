@@ -73,6 +73,30 @@ func TestFailedRoundsAreMeasuredAgain(t *testing.T) {
 	}
 }
 
+// Shorter lines are not those that are asked for, longer ones have them in them. An engine that got no further does not get any further again.
+func TestLinesAreMeasuredAsFarAsIsAskedFor(t *testing.T) {
+	p, _, err := parseRun(strings.Fields("--size medium --engines pando --workloads growth --rounds 1 --growth 1000000"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	scale := p.jobs("dir", &report.Result{})[0].spec.Scale
+	for _, c := range []struct {
+		cell workload.Cell
+		want string
+	}{
+		{workload.Cell{Size: 100_000}, "growth:pando"},
+		{workload.Cell{Size: 1_000_000}, ""},
+		{workload.Cell{Size: 10_000_000}, ""},
+		{workload.Cell{Size: 100_000, Cut: "3 of 100,000 records in 1s"}, ""},
+		{workload.Cell{Failed: workload.CannotGive}, ""},
+	} {
+		c.cell.Workload, c.cell.Engine, c.cell.Class, c.cell.Scale = "growth", "pando", "relaxed", scale
+		if got := order(p, &report.Result{Cells: []workload.Cell{c.cell}}); got != c.want {
+			t.Errorf("%+v: %q is to be measured, want %q", c.cell, got, c.want)
+		}
+	}
+}
+
 // A class is measured whatever there is of another one.
 func TestClassesAreMeasuredApart(t *testing.T) {
 	p, _, err := parseRun(strings.Fields("--quick --engines pando --workloads yoga --class durable"))
