@@ -9,6 +9,15 @@ import (
 	"github.com/pandodb/pando/document/internal/update"
 )
 
+func parsedValue(t *testing.T, text string) bsoncore.Value {
+	t.Helper()
+	var v struct{ V bson.RawValue }
+	if err := bson.UnmarshalExtJSON([]byte(`{"v": `+text+`}`), false, &v); err != nil {
+		t.Fatal(err)
+	}
+	return bsoncore.Value{Type: bsoncore.Type(v.V.Type), Data: v.V.Value}
+}
+
 // Change streams tell of operators what these named, of pipelines what is small, as MongoDB does; and what the oplog has of either
 // makes the document.
 func TestUpdatesAreToldAsTheyWereAskedFor(t *testing.T) {
@@ -51,13 +60,7 @@ func TestUpdatesAreToldAsTheyWereAskedFor(t *testing.T) {
 		{`[{"$set": {"l": {"$reverseArray": "$l"}}}]`, ``, `{"l": [4, 3, 2, 1]}`, ``, ``},
 		{`[{"$set": {"d": {"$slice": ["$d", 1]}}}]`, ``, `{}`, ``, `[{"field": "d", "newSize": 1}]`},
 	} {
-		parse := func(text string) bsoncore.Value {
-			var v struct{ V bson.RawValue }
-			if err := bson.UnmarshalExtJSON([]byte(`{"v": `+text+`}`), false, &v); err != nil {
-				t.Fatal(err)
-			}
-			return bsoncore.Value{Type: bsoncore.Type(v.V.Type), Data: v.V.Value}
-		}
+		parse := func(text string) bsoncore.Value { return parsedValue(t, text) }
 		o := &update.Options{}
 		if test.filters != "" {
 			o.ArrayFilters, _ = arrayStages(parse(test.filters).Array())
