@@ -270,7 +270,7 @@ func (c *collection) fillIndexes(e *entry) error {
 
 // openIndex makes the index of an entry.
 func (c *collection) openIndex(i indexEntry) (*secondary, error) {
-	def, err := index.Parse(document(i.Spec), c.settings.Load().collation)
+	def, err := index.Parse(document(i.Spec), nil) // a specification that is stored names its collation, if it has one
 	if err != nil {
 		return nil, fmt.Errorf("index %s: %w", i.Spec, err)
 	}

@@ -40,7 +40,11 @@ const (
 
 // appendDiff appends what makes doc of old, an update of some targets.
 func appendDiff(dst []byte, old, doc document, t update.Targets) []byte {
-	dst, _ = appendDocumentDiff(dst, old, doc, t)
+	start := len(dst)
+	dst, differ := appendDocumentDiff(dst, old, doc, t)
+	if !differ {
+		dst, _ = appendSame(dst[:start], doc, t)
+	}
 	return dst
 }
 
@@ -124,6 +128,11 @@ func appendAnyDiff(dst []byte, old, doc document, t update.Targets) ([]byte, boo
 		last = at
 		d.value(e.Key(), was.list[at].Value(), e.Value(), t)
 	}
+	return d.appendTo(dst)
+}
+
+// appendTo appends the diff, and reports whether there is anything in it.
+func (d *documentDiff) appendTo(dst []byte) ([]byte, bool) {
 	at, dst := bsoncore.AppendDocumentStart(dst)
 	for _, part := range []struct {
 		name     string

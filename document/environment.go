@@ -9,6 +9,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 
 	"github.com/pandodb/pando/document/internal/aggregate"
+	"github.com/pandodb/pando/document/internal/index"
 	"github.com/pandodb/pando/document/internal/mongoerror"
 )
 
@@ -158,13 +159,17 @@ func (l looked) unchanged(now *collection) error {
 
 func (s *Store) fillCollection(ctx context.Context, temporary *Collection, old looked, docs aggregate.Cursor, unchecked bool) error {
 	if old.c != nil {
-		var specs []bson.Raw
+		var defs []*index.Definition
 		for _, x := range *old.indexes {
 			if x.ready {
-				specs = append(specs, bson.Raw(x.def.Spec))
+				defs = append(defs, x.def)
 			}
 		}
-		if _, err := temporary.CreateIndexes(ctx, specs, nil); err != nil {
+		x, err := temporary.make(ctx)
+		if err == nil {
+			err = x.createIndexes(ctx, defs, nil)
+		}
+		if err != nil {
 			return err
 		}
 	}

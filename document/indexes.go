@@ -119,21 +119,26 @@ func (c *Collection) CreateIndexes(ctx context.Context, specs []bson.Raw, progre
 	if c.tx != nil {
 		return c.tx.createIndexes(x, defs)
 	}
+	if err := x.createIndexes(ctx, defs, progress); err != nil {
+		return nil, err
+	}
+	return namesOf(defs), nil
+}
+
+// createIndexes makes indexes that have been checked.
+func (c *collection) createIndexes(ctx context.Context, defs []*index.Definition, progress func(done, total int64)) error {
 	for waited := (*build)(nil); ; {
-		fresh, other, err := x.register(ctx, defs)
+		fresh, other, err := c.register(ctx, defs)
 		switch {
 		case err != nil:
-			return nil, err
+			return err
 		case other == nil:
-			if err := x.buildRegistered(ctx, fresh, progress); err != nil {
-				return nil, err
-			}
-			return namesOf(defs), nil
+			return c.buildRegistered(ctx, fresh, progress)
 		case other == waited:
-			return nil, mongoerror.New(mongoerror.IndexBuildAborted, "Index build failed: an index could not be built before, and not be taken back; drop it")
+			return mongoerror.New(mongoerror.IndexBuildAborted, "Index build failed: an index could not be built before, and not be taken back; drop it")
 		}
 		if err := other.wait(ctx, c.store); err != nil {
-			return nil, err
+			return err
 		}
 		waited = other
 	}

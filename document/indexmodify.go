@@ -61,7 +61,7 @@ func (c *collection) modifyOne(ctx context.Context, x *secondary, spec, changes 
 			return err
 		}
 	}
-	def, err := index.Parse(merged, c.settings.Load().collation)
+	def, err := index.Parse(merged, nil) // it names its collation, if it has one
 	if err != nil {
 		return err
 	}

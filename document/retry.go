@@ -197,8 +197,21 @@ func (t *retries) isNew(session string, number int64) bool {
 	return r != nil && r.number < number
 }
 
-// manyEntries is from how many bytes of entries on they are not gone over for each statement that is sought.
+// manyEntries is from how many bytes of entries on they are not gone over for each statement that is sought, and not written anew for each
+// statement that could share a commit.
 const manyEntries = 4 << 10
+
+// isLong reports whether the entries of the numbered write that a context names have become many.
+func (t *retries) isLong(ctx context.Context) bool {
+	s, ok := ctx.Value(statementsKey{}).(*statements)
+	if !ok {
+		return false
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	r := t.known(s.session)
+	return r != nil && r.number == s.number && (r.apart || len(r.entries) > manyEntries)
+}
 
 // find looks for a statement.
 func (r *sessionRecord) find(id int32) (*Outcome, error) {

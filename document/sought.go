@@ -9,6 +9,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 
 	"github.com/pandodb/pando"
+	"github.com/pandodb/pando/document/internal/execute"
 	"github.com/pandodb/pando/document/internal/path"
 	"github.com/pandodb/pando/document/internal/query"
 )
@@ -120,6 +121,27 @@ func (ch *change) onlyKey(w *writer, x *collection) (keys [][]byte, err error) {
 	key, err := i.recordOf(x, value)
 	ch.key = append(ch.key[:0], key...)
 	return [][]byte{ch.key}, err
+}
+
+// firstKey returns the key of the first record that matches by what the commit at hand sees, as a plan finds it; none: nothing matches.
+// The commit reads the record again, and is overtaken by whoever changes that.
+func (ch *change) firstKey(ctx context.Context, w *writer, x *collection) (keys [][]byte, err error) {
+	if err := ch.parseFilter(); err != nil {
+		return nil, err
+	}
+	q := *ch.query
+	q.Limit = 1
+	at := &moment{store: w.store, reader: execute.FromTx(w.tx.Unchecked()), seq: w.began}
+	m, err := at.open(ctx, x, &q)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, m.close()) }()
+	if m.next() {
+		ch.key = append(ch.key[:0], m.key()...)
+		keys = [][]byte{ch.key}
+	}
+	return keys, m.err()
 }
 
 // matches reports whether a document matches, and at which position of an array.

@@ -2,6 +2,8 @@ package document
 
 import (
 	"context"
+	"errors"
+	"slices"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
@@ -18,8 +20,9 @@ type Statement struct {
 // ApplyMany carries out statements in their order, each as Apply or Delete would do it, and tells report what became of it, with a
 // result that may be nil beside an error. After an error it goes on if report says so. Neighbours that each ask for one document, by
 // nothing but its _id or the fields of a unique index, share a commit as long as none of them fails: a commit waits for a sync of the
-// log, which costs more than a change does. Such a group is carried out as a whole or not at all. A context of WithStatements has one id
-// for each statement.
+// log, which costs more than a change does. So do neighbours that ask for one document in any way, when what WithStatements keeps of those
+// before them is long: each commit writes it anew. Such a group is carried out as a whole or not at all. A context of WithStatements has
+// one id for each statement.
 func (c *Collection) ApplyMany(ctx context.Context, list []Statement, report func(i int, r *UpdateResult, err error) bool) {
 	for at := 0; at < len(list); {
 		group, err := c.nextGroup(ctx, list[at:])
@@ -60,6 +63,7 @@ func statementsFrom(ctx context.Context, list []Statement, from, n int) context.
 type grouped struct {
 	*change
 	upserts  bool
+	planned  bool           // a plan may look for its document
 	inserted bsoncore.Value // _id of the document that it inserted; Type 0: none
 }
 
@@ -93,15 +97,23 @@ func (c *Collection) nextGroup(ctx context.Context, list []Statement) ([]*groupe
 		if err != nil {
 			return group, nil // it has its turn when those before it have been carried out
 		}
-		alone := ch.many || x == nil || !ch.needsNoPlan(x)
+		planned := x == nil || !ch.needsNoPlan(x)
+		alone := ch.many || x == nil || planned && !c.sharesPlans(ctx, x)
 		if i == 0 || !alone {
-			group = append(group, &grouped{change: ch, upserts: s.Options.Upsert && ch.u != nil})
+			group = append(group, &grouped{change: ch, upserts: s.Options.Upsert && ch.u != nil, planned: planned})
 		}
 		if alone {
 			break
 		}
 	}
 	return group, nil
+}
+
+// sharesPlans reports whether statements for which a plan is needed are to share a commit: where it is worth it, but not in a transaction,
+// which is one, and not where inserts have to come one after the other.
+func (c *Collection) sharesPlans(ctx context.Context, x *collection) bool {
+	settings := x.settings.Load()
+	return c.tx == nil && c.at == nil && !settings.capped && settings.series == nil && c.store.retries.isLong(ctx)
 }
 
 // parseStatement parses an update or a delete.
@@ -128,8 +140,10 @@ func (c *Collection) carryOutTogether(ctx context.Context, group []*grouped) boo
 	if x == nil || err != nil || ctx.Err() != nil {
 		return false
 	}
-	x.groups.Lock() // two groups have a document in common more often than not, and would overtake each other again and again
-	defer x.groups.Unlock()
+	if !slices.ContainsFunc(group, func(s *grouped) bool { return s.planned }) { // plans may take long
+		x.groups.Lock() // two groups have a document in common more often than not, and would overtake each other again and again
+		defer x.groups.Unlock()
+	}
 	buffers := spareChanges.Get().(*changeBuffers)
 	defer buffers.release()
 	for range sharedAttempts {
@@ -157,6 +171,9 @@ func (s *grouped) within(ctx context.Context, w *writer, x *collection) error {
 	s.query.call.By(ctx)
 	s.matched, s.modified, s.inserted = 0, 0, bsoncore.Value{}
 	keys, err := s.onlyKey(w, x)
+	if s.planned && errors.Is(err, errNeedsPlan) {
+		keys, err = s.firstKey(ctx, w, x)
+	}
 	if err != nil {
 		return err
 	}

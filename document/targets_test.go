@@ -9,11 +9,21 @@ import (
 	"github.com/pandodb/pando/document/internal/update"
 )
 
+func parsedValue(t *testing.T, text string) bsoncore.Value {
+	t.Helper()
+	var v struct{ V bson.RawValue }
+	if err := bson.UnmarshalExtJSON([]byte(`{"v": `+text+`}`), false, &v); err != nil {
+		t.Fatal(err)
+	}
+	return bsoncore.Value{Type: bsoncore.Type(v.V.Type), Data: v.V.Value}
+}
+
 // Change streams tell of operators what these named, of pipelines what is small, as MongoDB does; and what the oplog has of either
 // makes the document.
 func TestUpdatesAreToldAsTheyWereAskedFor(t *testing.T) {
 	const doc = `{"_id": 1, "l": [1, 2, 3, 4], "e": [], "o": {"l": [1, 2, 3], "y": 1, "z": "zzzzzzzzzzzzzzzzzzzzzzzz"}, "a": 1,
-		"d": [{"x": 1, "y": "yyyyyyyyyyyyyyyyyyyyyy"}, {"x": 2, "y": "yyyyyyyyyyyyyyyyyyyyyy"}]}`
+		"d": [{"x": 1, "y": "yyyyyyyyyyyyyyyyyyyyyy"}, {"x": 2, "y": "yyyyyyyyyyyyyyyyyyyyyy"}],
+		"m": [{"l": [1]}, {"l": [1]}], "null": [null], "nan": {"$numberDouble": "NaN"}}`
 	for _, test := range []struct{ update, filters, updated, removed, truncated string }{
 		{`{"$pop": {"l": 1}}`, ``, `{"l": [1, 2, 3]}`, ``, ``},
 		{`{"$pop": {"o.l": 1}}`, ``, `{"o.l": [1, 2]}`, ``, ``},
@@ -24,6 +34,13 @@ func TestUpdatesAreToldAsTheyWereAskedFor(t *testing.T) {
 		{`{"$push": {"l": {"$each": [9], "$slice": 7}}}`, ``, `{"l.4": 9}`, ``, ``},
 		{`{"$push": {"l": {"$each": [9], "$slice": -4}}}`, ``, `{"l": [2, 3, 4, 9]}`, ``, ``},
 		{`{"$push": {"l": {"$each": [], "$slice": 2}}}`, ``, `{"l": [1, 2]}`, ``, ``},
+		{`{"$push": {"l": {"$each": [9], "$slice": 4}}}`, ``, `{"l": [1, 2, 3, 4]}`, ``, ``},
+		{`{"$push": {"o.l": {"$each": [], "$sort": 1}}, "$set": {"a": 1}}`, ``, `{"o.l": [1, 2, 3]}`, ``, ``},
+		{`{"$push": {"m.1.l": {"$each": [9], "$slice": 1}}}`, ``, `{"m.1.l": [1]}`, ``, ``},
+		{`{"$push": {"m.$[].l": {"$each": [9], "$slice": 1}}}`, ``, `{"m": [{"l": [1]}, {"l": [1]}]}`, ``, ``},
+		{`{"$push": {"m.$[i].l": {"$each": [9], "$slice": 1}, "m.$[j].w": {"$each": []}}}`, `[{"i.l": 1}, {"j.x": 7}]`, `{"m": [{"l": [1]}, {"l": [1]}]}`, ``, ``},
+		{`{"$unset": {"null.0": ""}}`, ``, `{"null.0": null}`, ``, ``},
+		{`{"$inc": {"nan": 1}}`, ``, `{"nan": {"$numberDouble": "NaN"}}`, ``, ``},
 		{`{"$addToSet": {"l": 9}}`, ``, `{"l": [1, 2, 3, 4, 9]}`, ``, ``},
 		{`{"$pullAll": {"l": [4]}}`, ``, `{"l": [1, 2, 3]}`, ``, ``},
 		{`{"$set": {"l": [1, 2]}}`, ``, `{"l": [1, 2]}`, ``, ``},
@@ -43,13 +60,7 @@ func TestUpdatesAreToldAsTheyWereAskedFor(t *testing.T) {
 		{`[{"$set": {"l": {"$reverseArray": "$l"}}}]`, ``, `{"l": [4, 3, 2, 1]}`, ``, ``},
 		{`[{"$set": {"d": {"$slice": ["$d", 1]}}}]`, ``, `{}`, ``, `[{"field": "d", "newSize": 1}]`},
 	} {
-		parse := func(text string) bsoncore.Value {
-			var v struct{ V bson.RawValue }
-			if err := bson.UnmarshalExtJSON([]byte(`{"v": `+text+`}`), false, &v); err != nil {
-				t.Fatal(err)
-			}
-			return bsoncore.Value{Type: bsoncore.Type(v.V.Type), Data: v.V.Value}
-		}
+		parse := func(text string) bsoncore.Value { return parsedValue(t, text) }
 		o := &update.Options{}
 		if test.filters != "" {
 			o.ArrayFilters, _ = arrayStages(parse(test.filters).Array())

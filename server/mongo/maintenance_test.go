@@ -77,3 +77,17 @@ func TestDefaultWriteConcern(t *testing.T) {
 		}
 	}
 }
+
+// reIndex makes the indexes that are there: one without a collation gets none, though its collection has one.
+func TestReIndexKeepsIndexesWithoutACollation(t *testing.T) {
+	c := dial(t, newServer(t, &Options{Standalone: true}))
+	c.must("d", cmd("create", "c", "collation", cmd("locale", "en", "strength", 2)))
+	c.must("d", cmd("createIndexes", "c", "indexes", bson.A{
+		cmd("key", cmd("own", 1), "name", "own", "collation", cmd("locale", "simple")), cmd("key", cmd("taken", 1), "name", "taken"),
+	}))
+	before := c.must("d", cmd("listIndexes", "c")).Lookup("cursor", "firstBatch").String()
+	c.must("d", cmd("reIndex", "c"))
+	if after := c.must("d", cmd("listIndexes", "c")).Lookup("cursor", "firstBatch").String(); after != before {
+		t.Errorf("%s\nbecame %s", before, after)
+	}
+}

@@ -19,6 +19,19 @@ func (t Targets) Known() bool { return t.n != nil }
 // Whole reports whether the value at this place is written as one.
 func (t Targets) Whole() bool { return t.n != nil && t.n.op != nil }
 
+// Rewrites reports whether the value at this place is written as one by an operator that counts as a change even where the value stays what
+// it was.
+func (t Targets) Rewrites() bool {
+	if !t.Whole() {
+		return false
+	}
+	switch t.n.op.kind {
+	case opPush, opInc, opMul, opUnset, opCurrentDate:
+		return true
+	}
+	return false
+}
+
 // Appends reports whether the value at this place is an array that gets more elements at its end, and perhaps loses some.
 func (t Targets) Appends() bool {
 	if !t.Whole() || t.n.op.kind != opPush {
