@@ -11,6 +11,15 @@ import (
 
 const codeIncompleteHistory = document.Code(217)
 
+// checkRetryable refuses a txnNumber where nothing makes use of it.
+func (r *request) checkRetryable() error {
+	switch r.command.name {
+	case "insert", "update", "delete", "findAndModify":
+		return nil
+	}
+	return document.NewError(document.Code(50768), "txnNumber may only be provided for multi-document transactions and retryable write commands. autocommit:false was not provided, and %s is not a retryable write command.", r.name)
+}
+
 // retryableWrite runs a command that its client sends again when it does not hear of its outcome. The session is locked.
 func (r *request) retryableWrite(run func() (bsoncore.Document, error)) (bsoncore.Document, error) {
 	s := r.session
