@@ -185,7 +185,10 @@ func TestCappedOutsideOfTransactions(t *testing.T) {
 			return err
 		}},
 		{20, func(c *document.Collection) error {
-			_, err := c.Delete(ctx, document.JSON(`{}`), nil)
+			n, err := c.Delete(ctx, document.JSON(`{}`), nil)
+			if n > 0 {
+				t.Errorf("%d documents are said to be deleted", n)
+			}
 			return err
 		}},
 	} {
