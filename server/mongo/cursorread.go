@@ -31,6 +31,9 @@ func (r *request) firstBatch(ns string, size int64, single bool, open func(ctx c
 	if r.txn != nil {
 		x.txnNumber = r.txnNumber
 	}
+	if n := int64(len(r.body)); n > freeCommand {
+		x.command = min(n, r.server.cursors.commands.total)
+	}
 	x.noTimeout, _ = r.flag("noCursorTimeout")
 	if set != nil {
 		set(x)
