@@ -190,7 +190,7 @@ func ruleKillCursors(r *request, g *grants) bool {
 
 func ruleCreate(r *request, g *grants) bool {
 	c := r.targetName()
-	if !g.allows(r.db, c, "createCollection") && (r.has("capped") || !g.allows(r.db, c, "insert")) {
+	if !g.allows(r.db, c, "createCollection") && (r.has("capped") || r.has("viewOn") || !g.allows(r.db, c, "insert")) {
 		return false
 	}
 	return r.viewAllowed(g)
