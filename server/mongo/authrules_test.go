@@ -101,7 +101,14 @@ func pipelineCases() []ruleCase {
 		{"d", pipe("c", stage("$changeStream", bson.D{})), "read readWrite dbOwner"},
 		{"d", pipe(1, stage("$changeStream", bson.D{})), "read readWrite dbOwner"},
 		{"admin", pipe(1, stage("$changeStream", bson.D{{Key: "allChangesForCluster", Value: true}})), ""},
-		{"admin", pipe(1, stage("$currentOp", bson.D{})), ""},
+		{"d", pipe("c", stage("$collStats", bson.D{{Key: "count", Value: bson.D{}}})), "read readWrite dbAdmin dbOwner"},
+		{"admin", pipe(1, stage("$currentOp", bson.D{})), allRoles},
+		{"admin", pipe(1, stage("$currentOp", cmd("allUsers", true))), ""},
+		{"d", pipe(1, stage("$listLocalSessions", bson.D{})), allRoles},
+		{"d", pipe(1, stage("$listLocalSessions", cmd("allUsers", true))), ""},
+		{"d", pipe(1, stage("$listLocalSessions", cmd("users", list(cmd("user", "root", "db", "admin"))))), ""},
+		{"config", pipe("system.sessions", stage("$listSessions", bson.D{})), allRoles},
+		{"config", pipe("system.sessions", stage("$listSessions", cmd("allUsers", true))), ""},
 	}
 }
 

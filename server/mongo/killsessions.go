@@ -74,31 +74,40 @@ func (r *request) killAllSessions() (bsoncore.Document, error) {
 
 // ownerOfSessions reads the name of a user whose sessions are to end.
 func (r *request) ownerOfSessions(doc bsoncore.Document) (roleName, error) {
-	args := argsOf(doc)
-	var name roleName
-	for _, field := range []struct {
-		name string
-		into *string
-	}{{"user", &name.Role}, {"db", &name.DB}} {
-		path := r.command.name + "." + field.name
-		v, given := args[field.name]
-		if !given {
-			return name, missingField(path)
-		}
-		var isText bool
-		if *field.into, isText = v.StringValueOK(); !isText {
-			return name, wrongType(path, v, "string")
-		}
-		delete(args, field.name)
-	}
-	for field := range args {
-		return name, document.NewError(codeUnknownField, "BSON field '%s.%s' is an unknown field.", r.command.name, field)
+	name, err := userNamed(r.command.name, doc)
+	if err != nil {
+		return name, err
 	}
 	if u, err := r.server.users.find(r.ctx, name); u == nil {
 		if err == nil {
 			err = document.NewError(document.Code(11), "Could not find user \"%s\" for db \"%s\"", name.Role, name.DB)
 		}
 		return name, err
+	}
+	return name, nil
+}
+
+// userNamed reads the name of a user, {user: name, db: database}, in a field of a command.
+func userNamed(field string, doc bsoncore.Document) (roleName, error) {
+	args := argsOf(doc)
+	var name roleName
+	for _, part := range []struct {
+		name string
+		into *string
+	}{{"user", &name.Role}, {"db", &name.DB}} {
+		path := field + "." + part.name
+		v, given := args[part.name]
+		if !given {
+			return name, missingField(path)
+		}
+		var isText bool
+		if *part.into, isText = v.StringValueOK(); !isText {
+			return name, wrongType(path, v, "string")
+		}
+		delete(args, part.name)
+	}
+	for other := range args {
+		return name, document.NewError(codeUnknownField, "BSON field '%s.%s' is an unknown field.", field, other)
 	}
 	return name, nil
 }
