@@ -228,3 +228,29 @@ func BenchmarkAuthorise(b *testing.B) {
 		})
 	}
 }
+
+// TestWhoMayMakeWhat: to write into a collection that is not there yet makes it, but no view, and a capped one takes more than to make a plain
+// one, as on a mongod.
+func TestWhoMayMakeWhat(t *testing.T) {
+	s, root := guarded(t)
+	plain, view, capped := cmd("create", "plain"), cmd("create", "view", "viewOn", "plain", "pipeline", bson.A{}), cmd("create", "capped", "capped", true, "size", 4096)
+	for i, x := range []struct {
+		action  string
+		allowed []bson.D
+	}{
+		{"insert", []bson.D{plain}},
+		{"createCollection", []bson.D{plain, view}},
+		{"convertToCapped", nil},
+	} {
+		role, privilege := fmt.Sprint("role", i), cmd("resource", cmd("db", "d", "collection", ""), "actions", bson.A{"find", x.action})
+		root.must("d", cmd("createRole", role, "roles", bson.A{}, "privileges", list(privilege)))
+		c := loggedIn(t, s, root, "d", fmt.Sprint("user", i), bson.A{role})
+		for _, command := range []bson.D{plain, view, capped} {
+			allowed := slices.ContainsFunc(x.allowed, func(d bson.D) bool { return d[0] == command[0] })
+			if reply := c.run("d", command); (codeIn(reply) != 13) != allowed {
+				t.Errorf("%s: %v: allowed is to be %v: %s", x.action, command, allowed, reply)
+			}
+			root.run("d", cmd("drop", command[0].Value))
+		}
+	}
+}
