@@ -113,10 +113,16 @@ func (c *Collection) getCapped(_ context.Context, x *collection, dst []byte, id 
 	return x.codec.Decode(dst, record)
 }
 
+// cappedInTransaction is the error of a write to a capped collection in a transaction, as on a mongod: how much there is in one is counted as
+// commits come, and what an open transaction does to it is not known to others that make room.
+func cappedInTransaction(c *collection) error {
+	return NewError(Code(263), "Collection '%s' is a capped collection. Writes in transactions are not allowed on capped collections.", c.name.Load())
+}
+
 // insertCapped makes room for a document, and returns the key of its record. The caller has the turn.
 func (w *writer) insertCapped(c *collection, doc document, id bsoncore.Value) ([]byte, error) {
 	if w.owner != nil {
-		return nil, NewError(Code(263), "Collection '%s' is a capped collection. Writes in transactions are not allowed on capped collections.", c.name.Load())
+		return nil, cappedInTransaction(c)
 	}
 	entry := c.key(nil, id)
 	if there, err := w.tx.In(c.idIndex().ks).Has(entry); err != nil || there {

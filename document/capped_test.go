@@ -164,3 +164,38 @@ func TestCappedCountsAttemptsOnce(t *testing.T) {
 	close(ended)
 	must(t, <-updated)
 }
+
+// TestCappedOutsideOfTransactions: what a transaction deletes or makes larger was counted before it had committed, so that others made too
+// much room, or too little. The codes are those of a mongod.
+func TestCappedOutsideOfTransactions(t *testing.T) {
+	s := open(t, memfs.New())
+	c := collection(t, s, "c", &document.CollectionOptions{Capped: true, SizeBytes: 100_000})
+	_, err := c.Insert(ctx, document.JSON(`{"_id": 1}`))
+	must(t, err)
+	for _, x := range []struct {
+		code document.Code
+		try  func(c *document.Collection) error
+	}{
+		{263, func(c *document.Collection) error {
+			_, err := c.Insert(ctx, document.JSON(`{"_id": 2}`))
+			return err
+		}},
+		{263, func(c *document.Collection) error {
+			_, err := c.Update(ctx, document.JSON(`{}`), document.JSON(`{"$set": {"x": 1}}`), nil)
+			return err
+		}},
+		{20, func(c *document.Collection) error {
+			n, err := c.Delete(ctx, document.JSON(`{}`), nil)
+			if n > 0 {
+				t.Errorf("%d documents are said to be deleted", n)
+			}
+			return err
+		}},
+	} {
+		err := s.Transaction(ctx, func(tx *document.Tx) error { return x.try(tx.In(c)) })
+		if document.CodeOf(err) != x.code {
+			t.Errorf("%v, want an error with code %d", err, x.code)
+		}
+	}
+	expect(t, "all", find(t, c, `{}`, nil), `{"_id":1}`+"\n")
+}

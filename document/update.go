@@ -370,14 +370,16 @@ func (ch *change) apply(ctx context.Context, x *collection, keys [][]byte) error
 		}
 		return ch.all(w, x, keys)
 	})
+	if err != nil {
+		ch.matched, ch.modified = matched, modified // nothing of it remains
+	}
 	switch {
 	case !errors.Is(err, errDropped):
 		return err
 	case ch.c.tx != nil:
 		return conflict(err)
 	}
-	ch.matched, ch.modified = matched, modified // there is nothing to change
-	return nil
+	return nil // there is nothing to change
 }
 
 // all changes the documents under some keys. It reads them first: a read behind a write has to look through what was written.

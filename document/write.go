@@ -306,6 +306,9 @@ func (w *writer) replace(c *collection, key []byte, old, doc document, op operat
 	if s := c.settings.Load().series; s != nil {
 		return w.replaceMeasurement(c, s, key, old, doc)
 	}
+	if w.owner != nil && c.settings.Load().capped {
+		return cappedInTransaction(c)
+	}
 	c.capped.known.Store(false)
 	if err := w.claim(c, key); err != nil {
 		return err
@@ -325,6 +328,9 @@ func (w *writer) replace(c *collection, key []byte, old, doc document, op operat
 
 // remove deletes a document.
 func (w *writer) remove(c *collection, key []byte, old document) error {
+	if w.owner != nil && c.settings.Load().capped {
+		return NewError(Code(20), "Cannot remove from capped collection '%s' in a transaction.", c.name.Load())
+	}
 	if err := w.claim(c, key); err != nil {
 		return err
 	}

@@ -64,17 +64,18 @@ func (r *request) sourceAllowed(g *grants, db, collection, name string, spec bso
 	case "$documents":
 		return true, true
 	case "$collStats":
-		return true, g.allows(db, collection, "collStats") && (options.Lookup("count").Type == 0 || g.allows(db, collection, "find"))
+		return true, g.allows(db, collection, "collStats")
 	case "$indexStats":
 		return true, g.allows(db, collection, "indexStats")
 	case "$planCacheStats":
 		return true, g.allows(db, collection, "planCacheRead")
 	case "$listSearchIndexes":
 		return true, g.allows(db, collection, "listSearchIndexes")
-	case "$currentOp":
-		return true, g.allowsCluster("inprog")
+	case "$currentOp": // everybody sees their own commands, and their own sessions
+		all, isBool := options.Lookup("allUsers").BooleanOK()
+		return true, g.allowsCluster("inprog") || !(isBool && all)
 	case "$listSessions", "$listLocalSessions":
-		return true, g.allowsCluster("listSessions")
+		return true, g.allowsCluster("listSessions") || r.onlyOwnSessions(name, options)
 	case "$changeStream":
 		if v, err := options.LookupErr("allChangesForCluster"); err == nil && truth(v) {
 			db, collection = "", ""

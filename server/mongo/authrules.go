@@ -189,8 +189,11 @@ func ruleKillCursors(r *request, g *grants) bool {
 }
 
 func ruleCreate(r *request, g *grants) bool {
-	c := r.targetName()
-	if !g.allows(r.db, c, "createCollection") && (r.has("capped") || !g.allows(r.db, c, "insert")) {
+	c, capped := r.targetName(), r.has("capped") && truth(r.args["capped"])
+	if capped && !g.allows(r.db, c, "convertToCapped") {
+		return false
+	}
+	if !g.allows(r.db, c, "createCollection") && (capped || r.has("viewOn") || !g.allows(r.db, c, "insert")) {
 		return false
 	}
 	return r.viewAllowed(g)

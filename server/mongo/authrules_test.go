@@ -101,7 +101,14 @@ func pipelineCases() []ruleCase {
 		{"d", pipe("c", stage("$changeStream", bson.D{})), "read readWrite dbOwner"},
 		{"d", pipe(1, stage("$changeStream", bson.D{})), "read readWrite dbOwner"},
 		{"admin", pipe(1, stage("$changeStream", bson.D{{Key: "allChangesForCluster", Value: true}})), ""},
-		{"admin", pipe(1, stage("$currentOp", bson.D{})), ""},
+		{"d", pipe("c", stage("$collStats", bson.D{{Key: "count", Value: bson.D{}}})), "read readWrite dbAdmin dbOwner"},
+		{"admin", pipe(1, stage("$currentOp", bson.D{})), allRoles},
+		{"admin", pipe(1, stage("$currentOp", cmd("allUsers", true))), ""},
+		{"d", pipe(1, stage("$listLocalSessions", bson.D{})), allRoles},
+		{"d", pipe(1, stage("$listLocalSessions", cmd("allUsers", true))), ""},
+		{"d", pipe(1, stage("$listLocalSessions", cmd("users", list(cmd("user", "root", "db", "admin"))))), ""},
+		{"config", pipe("system.sessions", stage("$listSessions", bson.D{})), allRoles},
+		{"config", pipe("system.sessions", stage("$listSessions", cmd("allUsers", true))), ""},
 	}
 }
 
@@ -219,5 +226,31 @@ func BenchmarkAuthorise(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+// TestWhoMayMakeWhat: to write into a collection that is not there yet makes it, but no view, and a capped one takes more than to make a plain
+// one, as on a mongod.
+func TestWhoMayMakeWhat(t *testing.T) {
+	s, root := guarded(t)
+	plain, view, capped := cmd("create", "plain"), cmd("create", "view", "viewOn", "plain", "pipeline", bson.A{}), cmd("create", "capped", "capped", true, "size", 4096)
+	for i, x := range []struct {
+		action  string
+		allowed []bson.D
+	}{
+		{"insert", []bson.D{plain}},
+		{"createCollection", []bson.D{plain, view}},
+		{"convertToCapped", nil},
+	} {
+		role, privilege := fmt.Sprint("role", i), cmd("resource", cmd("db", "d", "collection", ""), "actions", bson.A{"find", x.action})
+		root.must("d", cmd("createRole", role, "roles", bson.A{}, "privileges", list(privilege)))
+		c := loggedIn(t, s, root, "d", fmt.Sprint("user", i), bson.A{role})
+		for _, command := range []bson.D{plain, view, capped} {
+			allowed := slices.ContainsFunc(x.allowed, func(d bson.D) bool { return d[0] == command[0] })
+			if reply := c.run("d", command); (codeIn(reply) != 13) != allowed {
+				t.Errorf("%s: %v: allowed is to be %v: %s", x.action, command, allowed, reply)
+			}
+			root.run("d", cmd("drop", command[0].Value))
+		}
 	}
 }

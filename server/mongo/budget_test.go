@@ -313,6 +313,34 @@ func TestDocumentsThatWaitForABatch(t *testing.T) {
 	s.answers.give(s.answers.total)
 }
 
+// TestCursorsOfLargeCommands: what cursors keep of large commands has only so much room. A cursor that does not find it is refused, small ones
+// go on, and the room comes back, however a cursor ends.
+func TestCursorsOfLargeCommands(t *testing.T) {
+	s := newServer(t, &Options{MaxMessageBytes: 1 << 20})
+	c := dial(t, s)
+	c.must("d", cmd("insert", "c", "documents", bson.A{cmd("_id", 1), cmd("_id", 2)}))
+	find := func(size int) bson.D {
+		return cmd("find", "c", "filter", cmd("a", cmd("$ne", strings.Repeat("x", size))), "batchSize", 1)
+	}
+	const large = 100 << 10 // two of them have room in a quarter of the bytes
+	var open []int64
+	for range 2 {
+		open = append(open, c.must("d", find(large)).Lookup("cursor", "id").Int64())
+	}
+	c.refused("d", find(large), 261)
+	c.refused("d", cmd("aggregate", "c", "pipeline", bson.A{cmd("$match", find(large)[1].Value)}, "cursor", cmd("batchSize", 1)), 261)
+	c.must("d", with(find(large), "singleBatch", true)) // keeps nothing
+	c.must("d", find(10))
+	c.must("d", cmd("getMore", open[0], "collection", "c"))
+	c.must("d", cmd("killCursors", "c", "cursors", bson.A{open[1]}))
+	c.must("d", find(1<<20)) // larger than all the room: it takes all
+	c.refused("d", find(large), 261)
+	c.must("d", cmd("drop", "c"))
+	if n, _ := s.cursors.commands.inUse(); n != 0 {
+		t.Errorf("%d bytes are kept for nobody", n)
+	}
+}
+
 // waitForAnswers waits until no answer holds room.
 func waitForAnswers(s *Server) {
 	for {

@@ -36,10 +36,22 @@ func (r *request) parseConcerns() error {
 		return nil
 	}
 	spec, isDocument := v.DocumentOK()
-	if !isDocument {
+	switch {
+	case !isDocument:
 		return wrongType(r.name+".writeConcern", v, "object")
+	case !r.command.takesWriteConcern():
+		return document.NewError(codeInvalidOptions, "Command does not support writeConcern")
 	}
 	return r.concern.parse(spec)
+}
+
+// takesWriteConcern reports whether a client may say what is to be true of what the command does: of what writes nothing, nothing is.
+func (c *command) takesWriteConcern() bool {
+	switch c.name {
+	case "abortTransaction", "appendOplogNote", "setDefaultRWConcern", "setFeatureCompatibilityVersion", "setClusterParameter", "setUserWriteBlockMode":
+		return true
+	}
+	return c.write
 }
 
 func (w *writeConcern) parse(spec bsoncore.Document) error {

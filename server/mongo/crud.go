@@ -209,6 +209,9 @@ func (r *request) findAndModify() (bsoncore.Document, error) {
 	if before, err := r.doneBefore(0); err != nil {
 		return nil, err
 	} else if before != nil {
+		if err := before.fits(o); err != nil {
+			return nil, err
+		}
 		return before.findAndModify(o.Remove, r.statement.of(0)), nil
 	}
 	if err := r.server.fails.beforeWrite(r); err != nil {

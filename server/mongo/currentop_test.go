@@ -106,6 +106,11 @@ func TestTop(t *testing.T) {
 			t.Errorf("%s: %d, want %d", name, got[name], n)
 		}
 	}
+	long := strings.Repeat("x", longestNamespace)
+	c.must("d", cmd("find", long)) // there is nothing, and nothing is remembered of a name that may have megabytes
+	if got := counts("d." + long); got != nil {
+		t.Errorf("of a name that no collection has: %v", got)
+	}
 	c.must("d", cmd("drop", "c"))
 	if got := counts("d.c"); got != nil {
 		t.Errorf("of a collection that has been dropped: %v", got)

@@ -36,6 +36,8 @@ type cursor struct {
 	limited bool          // the command that opened it has said how long it may take
 	left    time.Duration // of that; only the command that has it pinned looks
 
+	command int64 // bytes of what opened it that are not free: see keptCommands
+
 	mu      sync.Mutex // held while it is read from
 	held    bson.Raw   // a document that did not fit into the last batch
 	waiting *budget    // of documents like that one
@@ -52,9 +54,21 @@ type cursorTable struct {
 	byID   map[int64]*cursor
 	opened int64
 	timed  int64
+
+	commands budget // of the bytes of large commands that have opened the cursors
 }
 
-func (t *cursorTable) init(s *Server) { t.server, t.byID = s, map[int64]*cursor{} }
+// A cursor keeps the command that has opened it, and what was made of that: a list of a hundred thousand values becomes twenty times as large
+// as it came. So large commands have only so much room together, and a cursor that does not find it is not opened.
+const (
+	freeCommand  = 4 << 10 // bytes of a command that need no room
+	keptCommands = 4       // what part of MaxMessageBytes is for the others
+)
+
+func (t *cursorTable) init(s *Server) {
+	t.server, t.byID = s, map[int64]*cursor{}
+	t.commands.init(s.o.MaxMessageBytes / keptCommands)
+}
 
 // add takes a cursor and gives it an id.
 func (t *cursorTable) add(c *cursor) error {
@@ -76,6 +90,9 @@ func (t *cursorTable) add(c *cursor) error {
 		}
 		c.id = int64(binary.LittleEndian.Uint64(b[:]) >> 1)
 	}
+	if c.command > 0 && !t.commands.tryTake(c.command) {
+		return document.NewError(document.Code(261), "too many open cursors: the large commands that have opened them take too much memory")
+	}
 	c.used = t.server.clock.Now()
 	c.created = c.used
 	t.byID[c.id] = c
@@ -94,6 +111,7 @@ func (t *cursorTable) forget(id int64) bool {
 		return false
 	}
 	delete(t.byID, id)
+	t.commands.give(c.command)
 	*c.quota--
 	if c.owner != nil {
 		c.owner.cursors--

@@ -79,6 +79,7 @@ func TestTheTimeOfACommandIsThatOfItsCursorToo(t *testing.T) {
 	c.must("admin", cmd("configureFailPoint", "maxTimeAlwaysTimeOut", "mode", "alwaysOn"))
 	c.refused("d", cmd("getMore", limited, "collection", "c"), 50)
 	c.refused("d", cmd("find", "c", "maxTimeMS", 60_000), 50)
+	c.refused("d", cmd("getMore", free, "collection", "c", "maxTimeMS", 0), 2) // it waits for nothing
 	c.must("d", cmd("getMore", free, "collection", "c"))
 	c.must("admin", cmd("configureFailPoint", "maxTimeAlwaysTimeOut", "mode", "off"))
 	c.must("d", cmd("find", "c", "maxTimeMS", 60_000))

@@ -31,6 +31,9 @@ func (r *request) firstBatch(ns string, size int64, single bool, open func(ctx c
 	if r.txn != nil {
 		x.txnNumber = r.txnNumber
 	}
+	if n := int64(len(r.body)); n > freeCommand {
+		x.command = min(n, r.server.cursors.commands.total)
+	}
 	x.noTimeout, _ = r.flag("noCursorTimeout")
 	if set != nil {
 		set(x)
@@ -94,7 +97,7 @@ func (r *request) getMore() (bsoncore.Document, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := r.mayRead(x, r.db+"."+name, wait); err != nil {
+	if err := r.mayRead(x, r.db+"."+name); err != nil {
 		return nil, errors.Join(err, r.server.cursors.unpin(x, false))
 	}
 	if err := r.server.fails.applyToGetMore(r, x); err != nil {
@@ -117,7 +120,7 @@ func (r *request) getMore() (bsoncore.Document, error) {
 }
 
 // mayRead checks that a getMore is made by whom the cursor belongs to.
-func (r *request) mayRead(x *cursor, ns string, wait int64) error {
+func (r *request) mayRead(x *cursor, ns string) error {
 	switch {
 	case ns != x.ns:
 		return document.NewError(codeUnauthorized, "Requested getMore on namespace '%s', but cursor belongs to a different namespace %s", ns, x.ns)
@@ -135,7 +138,7 @@ func (r *request) mayRead(x *cursor, ns string, wait int64) error {
 		return document.NewError(document.Code(50739), "Cannot run getMore on cursor %d, which was not created in a transaction, in transaction %d", x.id, r.txnNumber)
 	case x.txnNumber >= 0 && r.txnNumber != x.txnNumber:
 		return document.NewError(document.Code(50741), "Cannot run getMore on cursor %d, which was created in transaction %d, in transaction %d", x.id, x.txnNumber, r.txnNumber)
-	case wait > 0 && !(x.tailable && x.await) && !x.changes:
+	case r.has("maxTimeMS") && !(x.tailable && x.await) && !x.changes:
 		return document.NewError(document.BadValue, "cannot set maxTimeMS on getMore command for a non-awaitData cursor")
 	}
 	return nil

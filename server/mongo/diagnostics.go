@@ -373,20 +373,15 @@ func (r *request) fsync() (bsoncore.Document, error) {
 
 // specialStage answers aggregation stages whose rows come from the server.
 func (r *request) specialStage(_ context.Context, stage string, spec bson.RawValue) ([]bson.Raw, bool, error) {
-	var rows []bson.Raw
 	switch stage {
 	case "$currentOp":
 		rows, err := r.currentOpStage(spec)
 		return rows, true, err
 	case "$listSessions", "$listLocalSessions":
-		for _, id := range r.server.sessions.list() {
-			row := bsoncore.NewDocumentBuilder().AppendDocument("_id", id).AppendDateTime("lastUse", r.server.clock.Now().UnixMilli()).Build()
-			rows = append(rows, bson.Raw(row))
-		}
-	default:
-		return nil, false, nil
+		rows, err := r.sessionStage(stage, spec)
+		return rows, true, err
 	}
-	return rows, true, nil
+	return nil, false, nil
 }
 
 // listCursor makes what opens a cursor over documents that are there already.

@@ -72,7 +72,7 @@ func typeTable(command string) string {
 	case "insert":
 		return "ordered=bool stmtId=int stmtIds=array bypassDocumentValidation=truth"
 	case "update", "delete":
-		return "ordered=bool stmtId=int bypassDocumentValidation=truth"
+		return "ordered=bool stmtId=int stmtIds=array bypassDocumentValidation=truth"
 	case "getMore":
 		return "collection=string+ term=long"
 	case "killCursors":
@@ -83,7 +83,7 @@ func typeTable(command string) string {
 	case "createIndexes":
 		return "indexes=array ignoreUnknownIndexOptions=truth"
 	case "findAndModify":
-		return "arrayFilters=array hint=any"
+		return "arrayFilters=array hint=any stmtId=int"
 	case "collMod":
 		return "validationLevel=string validationAction=string viewOn=string pipeline=array timeseries=object validator=object index=object " +
 			"changeStreamPreAndPostImages=object"

@@ -2,7 +2,6 @@ package mongo
 
 import (
 	"crypto/sha256"
-	"slices"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
@@ -11,39 +10,49 @@ import (
 )
 
 func (r *request) killSessions() (bsoncore.Document, error) {
-	return ok(), r.eachSession(func(id string, _ bsoncore.Document) error {
-		r.server.killSession(id)
+	ids := map[string]bool{}
+	err := r.eachSession(func(id string, _ bsoncore.Document) error {
+		ids[id] = true
 		return nil
 	})
+	if err != nil {
+		return nil, err
+	}
+	r.server.killSessions(ids)
+	return ok(), nil
 }
 
-// killSession ends what a session has open: the commands that it runs, its transaction and its cursors. What it has written stays known, as on
-// a mongod: its client may send it again.
-func (s *Server) killSession(id string) {
-	s.ops.killSession(id)
-	s.sessions.kill(id)
+// killSessions ends what sessions have open: the commands that they run, their transactions and their cursors. What they have written stays
+// known, as on a mongod: their clients may send it again.
+func (s *Server) killSessions(ids map[string]bool) {
+	s.ops.killSessions(ids)
+	for id := range ids {
+		s.sessions.kill(id)
+	}
 }
 
-// killMatching ends the sessions for whose ids one of the conditions holds, all when there are none, but for the command's own.
-func (r *request) killMatching(conditions []func(id string) bool) {
+// sessionChoice is which sessions are to end. There may be as many of them as of wishes, so each is looked up.
+type sessionChoice struct {
+	all   bool
+	ids   map[string]bool
+	users map[string]bool // by the hashes of their names
+}
+
+func (c *sessionChoice) has(id string) bool { return c.all || c.ids[id] || c.users[id[uuidBytes:]] }
+
+// killChosen ends the sessions of a choice, but for the command's own.
+func (r *request) killChosen(choice *sessionChoice) {
 	t := &r.server.sessions
+	ids := map[string]bool{}
 	t.mu.Lock()
-	var ids []string
 	for id := range t.byID {
 		own := r.session != nil && id == r.session.id
-		if !own && (len(conditions) == 0 || slices.ContainsFunc(conditions, func(is func(string) bool) bool { return is(id) })) {
-			ids = append(ids, id)
+		if !own && choice.has(id) {
+			ids[id] = true
 		}
 	}
 	t.mu.Unlock()
-	for _, id := range ids {
-		r.server.killSession(id)
-	}
-}
-
-// ofUser is the condition that a session is that of a user.
-func ofUser(digest string) func(id string) bool {
-	return func(id string) bool { return id[uuidBytes:] == digest }
+	r.server.killSessions(ids)
 }
 
 func (r *request) killAllSessions() (bsoncore.Document, error) {
@@ -51,39 +60,23 @@ func (r *request) killAllSessions() (bsoncore.Document, error) {
 	if err != nil {
 		return nil, err
 	}
-	var users []func(id string) bool
+	choice := sessionChoice{all: len(docs) == 0, users: map[string]bool{}}
 	for _, doc := range docs {
 		name, err := r.ownerOfSessions(doc)
 		if err != nil {
 			return nil, err
 		}
-		users = append(users, ofUser(digestOf(name.Role, name.DB)))
+		choice.users[digestOf(name.Role, name.DB)] = true
 	}
-	r.killMatching(users)
+	r.killChosen(&choice)
 	return ok(), nil
 }
 
 // ownerOfSessions reads the name of a user whose sessions are to end.
 func (r *request) ownerOfSessions(doc bsoncore.Document) (roleName, error) {
-	args := argsOf(doc)
-	var name roleName
-	for _, field := range []struct {
-		name string
-		into *string
-	}{{"user", &name.Role}, {"db", &name.DB}} {
-		path := r.command.name + "." + field.name
-		v, given := args[field.name]
-		if !given {
-			return name, missingField(path)
-		}
-		var isText bool
-		if *field.into, isText = v.StringValueOK(); !isText {
-			return name, wrongType(path, v, "string")
-		}
-		delete(args, field.name)
-	}
-	for field := range args {
-		return name, document.NewError(codeUnknownField, "BSON field '%s.%s' is an unknown field.", r.command.name, field)
+	name, err := userNamed(r.command.name, doc)
+	if err != nil {
+		return name, err
 	}
 	if u, err := r.server.users.find(r.ctx, name); u == nil {
 		if err == nil {
@@ -94,59 +87,92 @@ func (r *request) ownerOfSessions(doc bsoncore.Document) (roleName, error) {
 	return name, nil
 }
 
+// userNamed reads the name of a user, {user: name, db: database}, in a field of a command.
+func userNamed(field string, doc bsoncore.Document) (roleName, error) {
+	args := argsOf(doc)
+	var name roleName
+	for _, part := range []struct {
+		name string
+		into *string
+	}{{"user", &name.Role}, {"db", &name.DB}} {
+		path := field + "." + part.name
+		v, given := args[part.name]
+		if !given {
+			return name, missingField(path)
+		}
+		var isText bool
+		if *part.into, isText = v.StringValueOK(); !isText {
+			return name, wrongType(path, v, "string")
+		}
+		delete(args, part.name)
+	}
+	for other := range args {
+		return name, document.NewError(codeUnknownField, "BSON field '%s.%s' is an unknown field.", field, other)
+	}
+	return name, nil
+}
+
 func (r *request) killAllSessionsByPattern() (bsoncore.Document, error) {
 	docs, err := r.documents(r.name)
 	if err != nil {
 		return nil, err
 	}
-	var patterns []func(id string) bool
+	choice := sessionChoice{all: len(docs) == 0, ids: map[string]bool{}, users: map[string]bool{}}
 	for _, doc := range docs {
-		matches, err := r.sessionPattern(doc)
-		if err != nil {
+		if err := r.addPattern(&choice, doc); err != nil {
 			return nil, err
 		}
-		patterns = append(patterns, matches)
 	}
-	r.killMatching(patterns)
+	r.killChosen(&choice)
 	return ok(), nil
 }
 
-// sessionPattern reads a pattern of sessions: one session, or those of a user by the hash of the name, or neither, which is all sessions.
-func (r *request) sessionPattern(doc bsoncore.Document) (func(id string) bool, error) {
+// addPattern adds the sessions of a pattern: one session, or those of a user by the hash of the name, or neither, which is all sessions.
+func (r *request) addPattern(choice *sessionChoice, doc bsoncore.Document) error {
 	args, path := argsOf(doc), r.command.name+"."
 	for field := range args {
 		switch field {
 		case "lsid", "uid":
 		case "users", "roles": // for whom to act, which is for the servers of a cluster, and no choice of sessions
-			return nil, document.NewError(codeNotSupported, "%s: '%s' in a pattern is not supported", r.command.name, field)
+			return document.NewError(codeNotSupported, "%s: '%s' in a pattern is not supported", r.command.name, field)
 		default:
-			return nil, document.NewError(codeUnknownField, "BSON field '%s%s' is an unknown field.", path, field)
+			return document.NewError(codeUnknownField, "BSON field '%s%s' is an unknown field.", path, field)
 		}
 	}
-	matches := func(string) bool { return true }
-	if v, given := args["uid"]; given {
-		digest, err := readUserDigest(path+"uid", v)
-		if err != nil {
-			return nil, err
+	user, ofUser := args["uid"]
+	digest := ""
+	if ofUser {
+		var err error
+		if digest, err = readUserDigest(path+"uid", user); err != nil {
+			return err
 		}
-		matches = ofUser(digest)
 	}
-	if v, given := args["lsid"]; given {
-		lsid, isDoc := v.DocumentOK()
-		if !isDoc {
-			return nil, wrongType(path+"lsid", v, "object")
-		}
-		uuid, err := readUUID(path+"lsid", lsid)
-		if err != nil {
-			return nil, err
-		}
-		digest, err := readUserDigest(path+"lsid.uid", argsOf(lsid)["uid"])
-		if err != nil {
-			return nil, err
-		}
-		matches = func(id string) bool { return id == uuid+digest }
+	v, one := args["lsid"]
+	switch {
+	case one:
+		id, err := readSession(path+"lsid", v)
+		choice.ids[id] = err == nil
+		return err
+	case ofUser:
+		choice.users[digest] = true
+	default:
+		choice.all = true
 	}
-	return matches, nil
+	return nil
+}
+
+// readSession reads the id of a session, its user's included.
+func readSession(path string, v bsoncore.Value) (string, error) {
+	lsid, isDoc := v.DocumentOK()
+	if !isDoc {
+		return "", wrongType(path, v, "object")
+	}
+	uuid, err := readUUID(path, lsid)
+	if err != nil {
+		return "", err
+	}
+	digest, err := readUserDigest(path+".uid", argsOf(lsid)["uid"])
+	return uuid + digest, err
 }
 
 // readUserDigest reads what tells users apart: a hash, also of nobody's name.

@@ -58,12 +58,12 @@ func (t *operationTable) kill(id int64) bool {
 	return true
 }
 
-// killSession ends the commands of a session.
-func (t *operationTable) killSession(id string) {
+// killSessions ends the commands of some sessions.
+func (t *operationTable) killSessions(ids map[string]bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, op := range t.byID {
-		if s := op.session.Load(); s != nil && s.id == id {
+		if s := op.session.Load(); s != nil && ids[s.id] {
 			op.request.cancel(errKilled)
 		}
 	}

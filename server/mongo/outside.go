@@ -6,8 +6,8 @@ import (
 	"github.com/pandodb/pando/document"
 )
 
-// outsideTransactions refuses what a transaction must not touch: the databases and collections that the server keeps for itself, and
-// cursors that wait. MongoDB does so, and what is written there is not part of any snapshot.
+// outsideTransactions refuses the databases and collections that the server keeps for itself, which a transaction must not touch. MongoDB
+// does so, and what is written there is not part of any snapshot.
 func (r *request) outsideTransactions() error {
 	switch r.db {
 	case "local":
@@ -15,12 +15,17 @@ func (r *request) outsideTransactions() error {
 	case "config":
 		return document.NewError(codeNotInTransaction, "Cannot run command against the config database in a transaction.")
 	}
+	if name, _ := r.target.StringValueOK(); name == "system.profile" {
+		return document.NewError(codeNotInTransaction, "Cannot run command against the '%s.%s' collection in a transaction.", r.db, name)
+	}
+	return nil
+}
+
+// refusedInside refuses what ends the transaction that tries it: other collections that are not for clients, and cursors that wait.
+func (r *request) refusedInside() error {
 	name, ok := r.target.StringValueOK()
 	if !ok {
 		return nil
-	}
-	if name == "system.profile" {
-		return document.NewError(codeNotInTransaction, "Cannot run command against the '%s.%s' collection in a transaction.", r.db, name)
 	}
 	switch r.command.name {
 	case "find", "aggregate", "distinct":

@@ -63,9 +63,14 @@ func (p *profiles) of(db string) profileSetting {
 	return s
 }
 
+// set keeps the setting of a database, unless it is the one of those that have none: names of databases cost a client nothing.
 func (p *profiles) set(db string, s profileSetting) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if s.level == 0 && s.slow == defaultSlow && s.rate == 1 && s.filter == nil {
+		delete(p.byDatabase, db)
+		return
+	}
 	if p.byDatabase == nil {
 		p.byDatabase = map[string]profileSetting{}
 	}

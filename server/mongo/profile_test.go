@@ -96,3 +96,18 @@ func TestADroppedDatabaseIsNotProfiled(t *testing.T) {
 	c.must("d", cmd("profile", 0))
 	c.must("d", cmd("drop", "system.profile"))
 }
+
+// TestProfileThatIsOffIsNotKept: who asks for the settings of databases that are not there leaves nothing behind, nor who switches one off.
+func TestProfileThatIsOffIsNotKept(t *testing.T) {
+	s := newServer(t, nil)
+	c := dial(t, s)
+	for _, level := range []int{-1, 0, 2, 0, -1} {
+		c.must("d", cmd("profile", level))
+	}
+	c.must("other", cmd("profile", 0, "slowms", 5))
+	s.profile.mu.Lock()
+	defer s.profile.mu.Unlock()
+	if _, kept := s.profile.byDatabase["d"]; kept || len(s.profile.byDatabase) != 1 {
+		t.Errorf("%d settings are kept", len(s.profile.byDatabase))
+	}
+}

@@ -49,6 +49,9 @@ func (r *request) checkReadConcern() error {
 			return document.NewError(codeInvalidOptions, "Unrecognized option in readConcern: %s", name)
 		}
 	}
+	if err := r.mayReadAt(level); err != nil {
+		return err
+	}
 	switch {
 	case after != nil && at != nil:
 		return document.NewError(codeInvalidOptions, "Specifying a timestamp for readConcern snapshot in a causally consistent session is not allowed.")
@@ -64,6 +67,22 @@ func (r *request) checkReadConcern() error {
 		return r.checkTime(atTime, *at)
 	}
 	return nil
+}
+
+// mayReadAt refuses a read concern of a command that does not read documents, or not by it: what is not kept must not be promised.
+func (r *request) mayReadAt(level string) error {
+	if level == "" || level == "local" || r.has("autocommit") { // in a transaction it is the transaction's
+		return nil
+	}
+	switch r.command.name {
+	case "find", "aggregate", "distinct", "getMore":
+		return nil
+	case "count":
+		if level != "snapshot" {
+			return nil
+		}
+	}
+	return document.NewError(codeInvalidOptions, "Command %s does not support { readConcern: { level: \"%s\", provenance: \"clientSupplied\" } } :: caused by :: read concern not supported", r.name, level)
 }
 
 // checkTime refuses a time that cannot have been heard of: from an answer of this server's, or, as drivers pass on the newest that they have

@@ -53,3 +53,35 @@ func TestTimesOfReadConcerns(t *testing.T) {
 	c.must("d", cmd("find", "c", "readConcern", cmd("afterClusterTime", future), "$clusterTime", heard))
 	c.refused("d", cmd("find", "c", "readConcern", cmd("level", "snapshot", "atClusterTime", future), "$clusterTime", heard), 239)
 }
+
+// TestConcernsOfCommandsThatHaveNone: a command that does not read documents has no moment to read them at, and one that writes nothing has
+// nothing to wait for. The codes are those of a mongod.
+func TestConcernsOfCommandsThatHaveNone(t *testing.T) {
+	c := filled(t, 1, nil)
+	read := func(level string) bson.D { return cmd("readConcern", cmd("level", level)) }
+	write := cmd("writeConcern", cmd("w", 1))
+	insert := cmd("insert", "c", "documents", bson.A{bson.D{}})
+	for _, x := range []struct {
+		command, concern bson.D
+		code             int32
+	}{
+		{insert, read("local"), 0},
+		{insert, read("majority"), 72},
+		{insert, read("linearizable"), 72},
+		{cmd("listCollections", 1), read("available"), 72},
+		{cmd("count", "c"), read("linearizable"), 0},
+		{cmd("count", "c"), read("snapshot"), 72},
+		{cmd("find", "c"), read("snapshot"), 0},
+		{cmd("find", "c"), write, 72},
+		{cmd("getMore", int64(1), "collection", "c"), write, 72},
+		{cmd("aggregate", "c", "pipeline", bson.A{}, "cursor", bson.D{}), write, 0},
+		{cmd("ping", 1), cmd("writeConcern", bson.D{}), 72},
+		{cmd("create", "made"), write, 0},
+	} {
+		if reply := c.run("d", append(x.command, x.concern...)); codeIn(reply) != x.code {
+			t.Errorf("%v with %v: code %d is wanted: %s", x.command, x.concern, x.code, reply)
+		}
+	}
+	c.must("d", inTransaction('t', 1, insert, "startTransaction", true, "readConcern", cmd("level", "majority")))
+	c.must("admin", inTransaction('t', 1, cmd("abortTransaction", 1), "writeConcern", cmd("w", "majority")))
+}

@@ -1,6 +1,7 @@
 package mongo
 
 import (
+	"strings"
 	"testing"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -272,4 +273,18 @@ func TestNumbersOfIndexesAreEqual(t *testing.T) {
 	c.refused("d", create(1, unheard), 197)
 	c.must("d", append(create(1, unheard), bson.E{Key: "ignoreUnknownIndexOptions", Value: true}))
 	c.must("d", cmd("dropIndexes", "c", "index", cmd("t", 1.0)))
+}
+
+// TestNamesThatNoDatabaseCanHave are refused by every command: reads found nothing, and users were made that nobody could be.
+func TestNamesThatNoDatabaseCanHave(t *testing.T) {
+	c := dial(t, newServer(t, nil))
+	for _, name := range []string{"", "a.b", "a b", "a/b", `a\b`, `a"b`, "a\x00b", strings.Repeat("x", 64)} {
+		for _, command := range []bson.D{
+			cmd("find", "c"), cmd("ping", 1), cmd("dropDatabase", 1), cmd("createUser", "u", "pwd", "p", "roles", bson.A{}),
+			cmd("update", "c", "updates", bson.A{cmd("q", bson.D{}, "u", bson.D{}, "upsert", true)}),
+		} {
+			c.refused(name, command, 73)
+		}
+	}
+	c.must("$external", cmd("usersInfo", 1))
 }

@@ -11,6 +11,15 @@ import (
 
 const codeIncompleteHistory = document.Code(217)
 
+// checkRetryable refuses a txnNumber where nothing makes use of it.
+func (r *request) checkRetryable() error {
+	switch r.command.name {
+	case "insert", "update", "delete", "findAndModify":
+		return nil
+	}
+	return document.NewError(document.Code(50768), "txnNumber may only be provided for multi-document transactions and retryable write commands. autocommit:false was not provided, and %s is not a retryable write command.", r.name)
+}
+
 // retryableWrite runs a command that its client sends again when it does not hear of its outcome. The session is locked.
 func (r *request) retryableWrite(run func() (bsoncore.Document, error)) (bsoncore.Document, error) {
 	s := r.session
@@ -47,15 +56,21 @@ func (s *statementNumbers) of(i int32) int32 {
 // numberStatements reads the numbers of n statements.
 func (r *request) numberStatements(n int) error {
 	r.statement = statementNumbers{}
+	if r.has("stmtIds") {
+		return r.readStatementNumbers(n)
+	}
 	if !r.retryable {
 		return nil
 	}
 	first, err := r.number("stmtId")
-	if err != nil {
-		return err
-	}
-	if r.statement.first = int32(first); !r.has("stmtIds") {
-		return nil
+	r.statement.first = int32(first)
+	return err
+}
+
+// readStatementNumbers reads the numbers that a client gives to n statements, which have to make sense where they are of no use, too.
+func (r *request) readStatementNumbers(n int) error {
+	if r.has("stmtId") {
+		return document.NewError(codeInvalidOptions, "May not specify both stmtId and stmtIds in write command.")
 	}
 	array, _ := r.args["stmtIds"].ArrayOK()
 	values, err := array.Values()
@@ -117,6 +132,26 @@ func (o *outcome) update() *document.UpdateResult {
 		return &document.UpdateResult{UpsertedID: o.UpsertedID}
 	}
 	return &document.UpdateResult{Matched: o.N, Modified: o.Modified}
+}
+
+// fits refuses to answer a findAndModify with the outcome of another command, which its client has sent under the same number: it has no
+// document to return, or tells of an upsert that was not asked for.
+func (o *outcome) fits(want *document.ModifyOptions) error {
+	upserted := o.UpsertedID.Type != 0
+	code := document.Code(0)
+	switch {
+	case upserted && !want.Upsert:
+		code = 40608
+	case upserted || o.Document != nil:
+		return nil
+	case want.Remove:
+		code = 40607
+	case want.New:
+		code = 40611
+	default:
+		code = 40612
+	}
+	return document.NewError(code, "findAndModify retry request is not compatible with previous write in the transaction")
 }
 
 // findAndModify returns the outcome as the answer of findAndModify, which says that it is about the statement once more.

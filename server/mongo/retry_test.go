@@ -67,6 +67,8 @@ func TestNumbersOfStatements(t *testing.T) {
 		t.Errorf("one again, and one that is new: %s", reply)
 	}
 	c.refused("d", insert(3, bson.A{6, 7}, "stmtIds", bson.A{1}), 16)
+	c.refused("d", with(insert(3, bson.A{6}, "stmtIds", bson.A{1}), "stmtId", 1), 72)
+	c.refused("d", cmd("insert", "c", "documents", bson.A{cmd("_id", 6)}, "stmtIds", bson.A{1, 2}), 16) // of no use, and wrong
 	if n := c.must("d", cmd("count", "c")).Lookup("n").Int32(); n != 5 {
 		t.Errorf("%d documents", n)
 	}
@@ -74,6 +76,39 @@ func TestNumbersOfStatements(t *testing.T) {
 	c.must("d", modify)
 	if reply := c.must("d", modify); reply.Lookup("retriedStmtId").Int32() != 8 {
 		t.Errorf("findAndModify: %s", reply)
+	}
+}
+
+// A number that a client gives to another command is not answered with what the first one did, as far as that can be told. The codes are those
+// of a mongod.
+func TestFindAndModifyUnderTheNumberOfAnotherCommand(t *testing.T) {
+	c := dial(t, newServer(t, nil))
+	set := cmd("$set", cmd("a", 1))
+	update := func(id int, upsert bool) bson.D {
+		return cmd("update", "c", "updates", bson.A{cmd("q", cmd("_id", id), "u", set, "upsert", upsert)})
+	}
+	modify := func(more ...any) bson.D { return with(cmd("findAndModify", "c", "query", cmd("_id", 1)), more...) }
+	c.must("d", cmd("insert", "c", "documents", bson.A{cmd("_id", 1), cmd("_id", 2)}))
+	number := int64(0)
+	for _, x := range []struct {
+		first, second bson.D
+		code          int32
+	}{
+		{update(1, false), modify("update", set), 40612},
+		{update(2, false), modify("update", set, "new", true), 40611},
+		{cmd("delete", "c", "deletes", bson.A{cmd("q", cmd("_id", 2), "limit", 1)}), modify("remove", true), 40607},
+		{update(3, true), modify("update", set), 40608},
+		{update(4, true), modify("remove", true), 40608},
+	} {
+		number++
+		c.must("d", inSession('s', x.first, "txnNumber", number))
+		c.refused("d", inSession('s', x.second, "txnNumber", number), x.code)
+	}
+	number++
+	c.must("d", inSession('s', update(5, true), "txnNumber", number))
+	reply := c.must("d", inSession('s', cmd("delete", "c", "deletes", bson.A{cmd("q", cmd("_id", 1), "limit", 1)}), "txnNumber", number))
+	if _, err := reply.LookupErr("upserted"); err == nil {
+		t.Errorf("a delete tells of an upsert: %s", reply)
 	}
 }
 

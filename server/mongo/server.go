@@ -50,7 +50,8 @@ type Options struct {
 	MaxTransactions int
 	// MaxMessageBytes bounds the bytes of all large messages that are being read or carried out; others wait. It also bounds those of all
 	// large answers that clients have not taken yet; other batches are made shorter, and what cannot be shorter waits. An eighth of it is for
-	// documents that did not fit into a batch and wait for the next one. Default: 512 MiB.
+	// documents that did not fit into a batch and wait for the next one, and a quarter for the large commands that open cursors have come from.
+	// Default: 512 MiB.
 	MaxMessageBytes int64
 	// MessageTimeout ends connections whose clients begin a message, or the first one, and do not complete it. Default: 30 seconds.
 	MessageTimeout time.Duration

@@ -167,17 +167,6 @@ func (t *sessionTable) closeAll() {
 	}
 }
 
-// list returns the ids of the sessions.
-func (t *sessionTable) list() []bsoncore.Document {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	docs := make([]bsoncore.Document, 0, len(t.byID))
-	for _, s := range t.byID {
-		docs = append(docs, s.doc)
-	}
-	return docs
-}
-
 // sessionID reads a session's id: {id: UUID, uid: hash of the user}.
 func (r *request) sessionID(field string, doc bsoncore.Document) (string, error) {
 	const most = 128 // bytes: the session keeps them

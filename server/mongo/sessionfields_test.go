@@ -51,3 +51,42 @@ func TestSessionsOfServersAreRefused(t *testing.T) {
 		c.refused("admin", cmd("endSessions", bson.A{x.session}), x.code)
 	}
 }
+
+// TestWhatNoTransactionCanBeLeavesItAsItIs: what is refused because of what it is, and not because of what it has found, ends no
+// transaction and begins none, and its number is there for another one. The codes are those of a mongod.
+func TestWhatNoTransactionCanBeLeavesItAsItIs(t *testing.T) {
+	c := dial(t, newServer(t, nil))
+	find, commit := cmd("find", "c"), cmd("commitTransaction", 1)
+	level := func(name string) bson.D { return cmd("level", name) }
+	for _, x := range []struct {
+		db      string
+		command bson.D
+		code    int32
+	}{
+		{"d", cmd("count", "c"), 263},
+		{"d", cmd("drop", "c"), 263},
+		{"local", find, 263},
+		{"config", find, 263},
+		{"d", cmd("find", "system.profile"), 263},
+		{"d", cmd("insert", "c", "documents", bson.A{bson.D{}}, "writeConcern", cmd("w", 1)), 72},
+	} {
+		c.refused(x.db, inTransaction('s', 1, x.command, "startTransaction", true), x.code)
+	}
+	c.refused("d", inTransaction('s', 1, find, "startTransaction", true, "readConcern", level("linearizable")), 72)
+	c.refused("admin", inTransaction('s', 1, commit, "startTransaction", true), 263)
+
+	c.must("d", inTransaction('s', 1, cmd("insert", "c", "documents", bson.A{cmd("_id", 1)}), "startTransaction", true))
+	for _, command := range []bson.D{cmd("count", "c"), cmd("find", "system.profile")} {
+		c.refused("d", inTransaction('s', 1, command), 263)
+		c.refused("d", inTransaction('s', 2, command, "startTransaction", true), 263)
+	}
+	c.refused("local", inTransaction('s', 1, find), 263)
+	c.refused("d", inTransaction('s', 1, find, "readConcern", level("local")), 72)
+	c.refused("admin", inTransaction('s', 1, commit, "readConcern", level("local")), 72)
+	c.must("d", inTransaction('s', 1, find, "readConcern", bson.D{}))
+	c.must("admin", inTransaction('s', 1, commit))
+	if n := c.must("d", cmd("count", "c")).Lookup("n").AsInt64(); n != 1 {
+		t.Errorf("%d documents", n)
+	}
+	c.refused("d", inTransaction('s', 1, cmd("count", "c")), 263) // also when it has ended
+}

@@ -41,11 +41,6 @@ func (r *request) useSnapshot() (func(), error) {
 	if level != "snapshot" || r.has("autocommit") {
 		return func() {}, nil
 	}
-	switch r.command.name {
-	case "find", "aggregate", "distinct", "getMore":
-	default:
-		return nil, document.NewError(codeInvalidOptions, "Command %s does not support { readConcern: { level: \"snapshot\", provenance: \"clientSupplied\" } } :: caused by :: read concern not supported", r.name)
-	}
 	t := &r.server.snapshots
 	t.mu.Lock()
 	defer t.mu.Unlock()

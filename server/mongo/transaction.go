@@ -51,6 +51,9 @@ func (r *request) inTransaction(run func() (bsoncore.Document, error)) (bsoncore
 	if r.session == nil || !r.has("txnNumber") {
 		return run()
 	}
+	if err := r.checkInTransaction(); err != nil {
+		return nil, err
+	}
 	s, err := r.lockSession()
 	if err != nil {
 		return nil, err
@@ -60,34 +63,18 @@ func (r *request) inTransaction(run func() (bsoncore.Document, error)) (bsoncore
 		return nil, err
 	}
 	if !r.has("autocommit") {
-		switch r.command.name {
-		case "insert", "update", "delete", "findAndModify":
-		default:
-			return nil, document.NewError(document.Code(50768), "txnNumber may only be provided for multi-document transactions and retryable write commands. autocommit:false was not provided, and %s is not a retryable write command.", r.name)
-		}
 		return r.retryableWrite(run)
 	}
-	start, err := r.flag("startTransaction")
-	if err != nil {
+	if err := r.joinTransaction(); err != nil {
 		return nil, err
 	}
-	if err := r.joinTransaction(start); err != nil {
-		return nil, err
-	}
-	if r.name == "commitTransaction" || r.name == "abortTransaction" {
+	if r.endsTransaction() {
 		return run()
 	}
-	if !r.command.inTxn {
-		if start {
-			r.txn.abort()
-		}
-		return nil, document.NewError(document.Code(263), "Cannot run '%s' in a multi-document transaction.", r.name)
+	var reply bsoncore.Document
+	if err = r.refusedInside(); err == nil {
+		reply, err = run()
 	}
-	if err := r.outsideTransactions(); err != nil {
-		r.txn.abort()
-		return nil, err
-	}
-	reply, err := run()
 	if (err != nil || r.failed) && r.txn.state == txnRunning {
 		r.txn.abort()
 		err = transient(err)
@@ -95,10 +82,50 @@ func (r *request) inTransaction(run func() (bsoncore.Document, error)) (bsoncore
 	return reply, err
 }
 
+// endsTransaction reports whether the command is one that ends its transaction.
+func (r *request) endsTransaction() bool {
+	return r.command.name == "commitTransaction" || r.command.name == "abortTransaction"
+}
+
+// checkInTransaction refuses a command that no transaction, and no retryable write, can be. That leaves the session as it is: a transaction
+// that is open goes on, and none begins.
+func (r *request) checkInTransaction() error {
+	switch {
+	case !r.has("autocommit"):
+		return r.checkRetryable()
+	case !r.command.inTxn:
+		return document.NewError(codeNotInTransaction, "Cannot run '%s' in a multi-document transaction.", r.name)
+	}
+	if err := r.outsideTransactions(); err != nil {
+		return err
+	}
+	begins := r.has("startTransaction")
+	if begins && (r.endsTransaction() || r.command.name == "killCursors") { // a new transaction has no cursors
+		return document.NewError(codeNotInTransaction, "Cannot run %s as the first operation of a transaction", r.name)
+	}
+	if r.concern.given && !r.endsTransaction() {
+		return document.NewError(codeInvalidOptions, "writeConcern is not allowed within a multi-statement transaction")
+	}
+	if !begins {
+		if len(r.readConcern) > emptyDocument {
+			return document.NewError(codeInvalidOptions, "Only the first command in a transaction may specify a readConcern")
+		}
+		return nil
+	}
+	if r.readConcern == nil { // of most: to look for something in vain costs an error
+		return nil
+	}
+	level, given := r.readConcern.Lookup("level").StringValueOK()
+	if given && level != "local" && level != "majority" && level != "snapshot" {
+		return document.NewError(codeInvalidOptions, "The readConcern level must be either 'local' (default), 'majority' or 'snapshot' in order to run in a transaction")
+	}
+	return nil
+}
+
 // joinTransaction finds or starts the transaction of a command. The session is locked.
-func (r *request) joinTransaction(start bool) error {
+func (r *request) joinTransaction() error {
 	s := r.session
-	if start {
+	if r.has("startTransaction") { // which is true: see checkTransactionFields
 		return r.startTransaction()
 	}
 	x := s.txn
@@ -110,35 +137,17 @@ func (r *request) joinTransaction(start bool) error {
 	case x.state == txnCommitted && r.name != "commitTransaction":
 		return document.NewError(document.Code(256), "Transaction %d has been committed.", r.txnNumber)
 	}
-	if r.name != "commitTransaction" && r.name != "abortTransaction" {
-		if r.readConcern != nil {
-			return document.NewError(codeInvalidOptions, "Only the first command in a transaction may specify a readConcern")
-		}
-		if r.concern.given {
-			return document.NewError(codeInvalidOptions, "writeConcern is not allowed within a multi-statement transaction")
-		}
-	}
 	r.txn = x
 	return nil
 }
 
 func (r *request) startTransaction() error {
 	s := r.session
-	switch r.command.name {
-	case "commitTransaction", "abortTransaction", "killCursors": // a new transaction has no cursors
-		return document.NewError(document.Code(263), "Cannot run %s as the first operation of a transaction", r.name)
-	}
 	if r.txnNumber < s.number {
 		return document.NewError(document.Code(225), "Cannot start transaction %d on session because a newer transaction %d has already started.", r.txnNumber, s.number)
 	}
 	if r.txnNumber == s.number {
 		return document.NewError(document.Code(117), "Cannot start a transaction at given transaction number %d: a transaction with the same number is in progress or has ended", r.txnNumber)
-	}
-	if r.concern.given {
-		return document.NewError(codeInvalidOptions, "writeConcern is not allowed within a multi-statement transaction")
-	}
-	if level, ok := r.readConcern.Lookup("level").StringValueOK(); ok && level != "local" && level != "majority" && level != "snapshot" {
-		return document.NewError(codeInvalidOptions, "The readConcern level must be either 'local' (default), 'majority' or 'snapshot' in order to run in a transaction")
 	}
 	if s.txn != nil && s.txn.state == txnRunning {
 		s.txn.abort()

@@ -155,9 +155,6 @@ func (r *request) named() (roleName, error) {
 	if !isText {
 		return roleName{}, wrongType(r.name+"."+r.name, r.target, "string")
 	}
-	if r.db == "" || strings.ContainsAny(r.db, ".\x00") {
-		return roleName{}, document.NewError(document.Code(73), "Invalid database name: '%s'", printable(r.db))
-	}
 	return roleName{Role: text, DB: r.db}, nil
 }
 

@@ -78,7 +78,7 @@ func (r *request) written(w *writeResult, updates bool) bsoncore.Document {
 		}
 		b.AppendArray("retriedStmtIds", list.Build())
 	}
-	if w.upserted != nil {
+	if updates && w.upserted != nil { // a delete may find an upsert under its number
 		b.AppendArray("upserted", w.upserted.Build())
 	}
 	if updates {
