@@ -51,6 +51,10 @@ func (e *Engine) OldestChange() uint64 {
 // findGone looks for commands in the log that refer to what an earlier run has given up. Only one that kept no changes did so, and it left no
 // more of the log than the segment that it ended in: it is enough to look at as much as that, and at as much again behind each find.
 func (e *Engine) findGone() {
+	if e.enter() != nil {
+		return // nobody can ask for changes any more
+	}
+	defer e.leave()
 	_, from := e.log.Oldest()
 	for from > 0 {
 		from = e.findGoneFrom(from)
