@@ -36,3 +36,69 @@ func TestChangesReachBackToOldestChangeAfterAKill(t *testing.T) {
 		}
 	}
 }
+
+// Without KeepChanges the feed is told of what the log happens to have: OldestChange is behind what that refers to and has gone, in the
+// run that has given it up and in later ones, with KeepChanges too.
+func TestOldestChangeIsBehindWhatHasGone(t *testing.T) {
+	apart := func(t *testing.T, db *DB) {
+		for round := range byte(3) {
+			must(t, db.Put([]byte("long"), bytes.Repeat([]byte{round}, 5_000)))
+		}
+		must(t, db.Compact(t.Context(), CompactOptions{}))
+	}
+	bulk := func(t *testing.T, db *DB) {
+		must(t, db.Put([]byte("before"), nil))
+		putMany(t, db)
+	}
+	const kept = 1 << 20
+	for name, run := range map[string]struct {
+		before, o Options
+		do        func(t *testing.T, db *DB)
+	}{
+		"bulk":  {Options{}, Options{}, bulk},
+		"apart": {Options{}, Options{}, apart},
+		"bench": {Options{KeepChanges: kept}, Options{Profile: Bench, KeepChanges: kept}, apart},
+	} {
+		t.Run(name, func(t *testing.T) {
+			fsys := memfs.New()
+			for i, o := range []Options{run.before, run.o, run.before, {KeepChanges: kept}, {KeepChanges: kept}} {
+				db := openMem(t, fsys, o)
+				endsWith(t, db, "b")
+				if i == 1 {
+					run.do(t, db)
+				}
+				must(t, db.Put([]byte("b"), nil))
+				endsWith(t, db, "b")
+				must(t, db.Close())
+			}
+		})
+	}
+}
+
+// putMany commits a batch that goes to a file.
+func putMany(t *testing.T, db *DB) {
+	b := db.NewBatch()
+	for i := range 2000 {
+		must(t, b.Put(fmt.Append(nil, "many", i), make([]byte, 100)))
+	}
+	must(t, db.Write(b))
+}
+
+// endsWith checks that the feed can be read from the oldest change on, and ends with a change of a key, if there is any.
+func endsWith(t *testing.T, db *DB, key string) {
+	t.Helper()
+	oldest := db.OldestChange()
+	if oldest > db.LastSeq() {
+		return
+	}
+	last := ""
+	for c, err := range db.Changes(t.Context(), ChangesOptions{From: oldest}) {
+		if err != nil {
+			t.Errorf("changes from %d of %d: %v", oldest, db.LastSeq(), err)
+		}
+		last = string(c.Key)
+	}
+	if last != key {
+		t.Errorf("the last change is of %q, not of %q", last, key)
+	}
+}

@@ -70,6 +70,8 @@ func (w *writes) put(k *Keyspace, key, val []byte, expiry uint64) error {
 	}
 	ref, err := w.hold.Store(k.ks, key, val)
 	if err != nil {
+		w.size -= int64(len(key) + len(val))
+		w.count--
 		return keyspaceError("put into", k.ks, err)
 	}
 	w.enc.PutApart(k.ks.ID, key, value.AppendRef(nil, ref), expiry)

@@ -193,6 +193,7 @@ type settlement struct {
 	total        int64 // bytes of changes to merge, for progress
 	merged       int64
 	dead         []uint32
+	gone         uint64 // the newest command that may refer to values in a dead segment
 }
 
 func (e *Engine) newSettlement(ctx context.Context, v *view.View, group []*view.Table, w work) *settlement {
@@ -378,6 +379,7 @@ func (s *settlement) publish() {
 	e := s.e
 	written := s.writer.Written()
 	s.writer.Commit()
+	e.reach.raise(s.gone)
 	e.mu.Lock()
 	current := e.current.Load()
 	tables := current.Tables[:len(current.Tables)-len(s.group)]

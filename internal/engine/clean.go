@@ -344,6 +344,9 @@ func (s *settlement) finishCatalogue(c *root.Catalogue) error {
 		if i.Live <= 0 {
 			dead[i.ID] = true
 			s.dead = append(s.dead, i.ID)
+			if i.Class == segment.Values {
+				s.gone = max(s.gone, i.LastSeq)
+			}
 		}
 	}
 	for _, i := range table {

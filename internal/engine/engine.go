@@ -128,6 +128,7 @@ type Engine struct {
 	littered      atomic.Bool     // values were given up since the last sweep
 	spills        atomic.Uint64   // number of the newest spill file
 	keptSpills    keptSpills      // of the change feed
+	reach         reach           // likewise
 	earlier       earlierNames    // likewise
 	kick          chan struct{}   // wakes the worker
 	kickSync      chan struct{}   // wakes keepSynced

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"math"
 	"sync"
 
 	"github.com/pandodb/pando/internal/command"
@@ -154,24 +153,6 @@ func (e *Engine) handOutSpilled(ctx context.Context, c command.Command, seq, las
 		return wrongCount(number, found, count)
 	}
 	return err
-}
-
-// oldestChange is the sequence number from which on the log may still be asked for changes.
-func (e *Engine) oldestChange() uint64 {
-	if e.log == nil || e.o.KeepChanges == 0 {
-		return math.MaxUint64
-	}
-	_, seq := e.log.Oldest()
-	return seq
-}
-
-// OldestChange returns the sequence number of the oldest command that the log still has, with all that comes after it.
-func (e *Engine) OldestChange() uint64 {
-	if e.log == nil {
-		return e.visible.Load() + 1
-	}
-	_, seq := e.log.Oldest()
-	return max(seq, e.keptSpills.gone.Load()+1)
 }
 
 // LastSeq returns the sequence number of the newest command that readers see.

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"slices"
 	"sync"
-	"sync/atomic"
 
 	"github.com/pandodb/pando/internal/command"
 	"github.com/pandodb/pando/internal/spill"
@@ -150,7 +149,6 @@ func (e *Engine) ReadSpill(s *Spill, from int64, fn func(d command.Decoder, coun
 type keptSpills struct {
 	mu   sync.Mutex
 	list []keptSpill
-	gone atomic.Uint64 // the log may still have what refers to files that have gone, up to here
 }
 
 // keptSpill is one of them, to which no record of the log behind last refers.
@@ -174,7 +172,7 @@ func (e *Engine) dropSpills() {
 		if err := e.removeSpill(k.number); err != nil {
 			e.o.Logger.Warn("a spill file stays until the next open", "error", err)
 		}
-		e.keptSpills.gone.Store(max(e.keptSpills.gone.Load(), k.last))
+		e.reach.raise(k.last)
 		return true
 	})
 }

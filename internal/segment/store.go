@@ -276,6 +276,9 @@ func (s *Store) Damage() []error {
 	return slices.Clone(s.damage)
 }
 
+// Has reports whether there is a segment.
+func (s *Store) Has(id uint32) bool { return s.files.Load().find(id) != nil }
+
 // lookup returns the file of a segment, acquired.
 func (s *Store) lookup(id uint32) (*file, error) {
 	for {

@@ -21,6 +21,7 @@ type Reader struct {
 	last    uint64 // the record before offset; 0: not known, or none
 	from    uint64
 	limit   uint64
+	missed  uint64 // records up to it were never in the log; 0: that is not known of any
 
 	window      []byte // of the file, from windowStart on
 	windowStart int64
@@ -66,6 +67,9 @@ func (r *Reader) open(offset int64) (err error) {
 // Limit makes Next return io.EOF before any record above upTo. At first there is no limit.
 func (r *Reader) Limit(upTo uint64) { r.limit = upTo }
 
+// Missed is the last of the records that were never in the log, when Next has failed for the want of them; else 0.
+func (r *Reader) Missed() uint64 { return r.missed }
+
 // Close lets go of the segment.
 func (r *Reader) Close() error {
 	if r.segment == nil {
@@ -110,6 +114,7 @@ func (r *Reader) Next() (seq uint64, payload []byte, err error) {
 			return 0, nil, io.EOF
 		}
 		if r.misses(&f) {
+			r.missed = f.before()
 			return 0, nil, fmt.Errorf("log: records %d to %d were never in it: %w", r.last+1, f.before(), ErrRecycled)
 		}
 		r.offset += f.room()

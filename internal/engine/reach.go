@@ -1,0 +1,127 @@
+package engine
+
+import (
+	"errors"
+	"io/fs"
+	"math"
+	"sync"
+	"sync/atomic"
+
+	"github.com/pandodb/pando/internal/command"
+	"github.com/pandodb/pando/internal/segment"
+	"github.com/pandodb/pando/internal/spill"
+	"github.com/pandodb/pando/internal/value"
+	"github.com/pandodb/pando/internal/wal"
+)
+
+// How far back the change feed reaches: as far as the log does, and as what the log refers to is there. That goes earlier than the log where
+// nobody keeps it for the feed.
+
+// reach is up to where what the log refers to may have gone.
+type reach struct {
+	once sync.Once // for what went before the database was opened
+	gone atomic.Uint64
+}
+
+// raise notes that what a command refers to has gone.
+func (r *reach) raise(seq uint64) {
+	for old := r.gone.Load(); old < seq && !r.gone.CompareAndSwap(old, seq); old = r.gone.Load() {
+	}
+}
+
+// oldestChange is the sequence number from which on the log may still be asked for changes.
+func (e *Engine) oldestChange() uint64 {
+	if e.log == nil || e.o.KeepChanges == 0 {
+		return math.MaxUint64
+	}
+	_, seq := e.log.Oldest()
+	return seq
+}
+
+// OldestChange returns the sequence number of the oldest command that the log still has, with all that comes after it.
+func (e *Engine) OldestChange() uint64 {
+	if e.log == nil {
+		return e.visible.Load() + 1
+	}
+	e.reach.once.Do(e.findGone)
+	_, seq := e.log.Oldest()
+	return max(seq, e.reach.gone.Load()+1)
+}
+
+// findGone looks for commands in the log that refer to what an earlier run has given up. Only one that kept no changes did so, and it left no
+// more of the log than the segment that it ended in: it is enough to look at as much as that, and at as much again behind each find.
+func (e *Engine) findGone() {
+	if e.enter() != nil {
+		return // nobody can ask for changes any more
+	}
+	defer e.leave()
+	_, from := e.log.Oldest()
+	for from > 0 {
+		from = e.findGoneFrom(from)
+	}
+}
+
+// findGoneFrom is findGone from a command on. It returns from where to go on, 0: that is all.
+func (e *Engine) findGoneFrom(from uint64) uint64 {
+	reader, err := e.log.NewReader(from)
+	if err == nil {
+		defer reader.Close()
+		reader.Limit(e.visible.Load())
+		err = e.findGoneIn(reader)
+	}
+	if !errors.Is(err, wal.ErrRecycled) {
+		return 0 // whoever reads the changes is told of damage
+	}
+	e.reach.raise(reader.Missed())
+	if _, oldest := e.log.Oldest(); oldest > from {
+		return oldest // it was recycled meanwhile
+	}
+	if next := e.reach.gone.Load() + 1; next > from {
+		return next
+	}
+	return 0
+}
+
+func (e *Engine) findGoneIn(reader *wal.Reader) error {
+	for left := e.sizes.logSegment; left > 0; {
+		last, payload, err := reader.Next()
+		if err != nil {
+			return err
+		}
+		left -= int64(len(payload))
+		d := command.NewDecoder(payload)
+		for d.Next() {
+			if c := d.Command(); e.refersToGone(&c) {
+				e.reach.raise(last)
+				left = e.sizes.logSegment
+				break
+			}
+		}
+	}
+	return nil
+}
+
+// refersToGone reports whether what a command refers to is not there any more.
+func (e *Engine) refersToGone(c *command.Command) bool {
+	switch c.Op {
+	case command.Bulk:
+		number, _ := c.Spilled()
+		_, err := e.o.FS.Stat(e.path(spill.Name(number)))
+		return errors.Is(err, fs.ErrNotExist)
+	case command.PutApart:
+		ref, err := value.DecodeRef(c.Value)
+		if err != nil {
+			return false
+		}
+		return errors.Is(value.Walk(e.store, ref, e.isThere), segment.ErrUnknownSegment)
+	}
+	return false
+}
+
+// isThere fails when the segment of a blob is not there.
+func (e *Engine) isThere(p segment.Pointer, _ segment.Kind) error {
+	if !e.store.Has(p.Segment) {
+		return segment.ErrUnknownSegment
+	}
+	return nil
+}
