@@ -11,8 +11,9 @@ import (
 
 // Limits.
 const (
-	MaxDocumentBytes = 16 << 20 // of one document as BSON
-	MaxDepth         = 100      // of documents and arrays in each other
+	MaxDocumentBytes  = 16 << 20 // of one document as BSON
+	MaxDepth          = 100      // of documents and arrays in each other
+	MaxNamespaceBytes = 255      // of a collection's name with its database's in front
 )
 
 // checkDocument is checkBSON with the limit on the size.

@@ -150,11 +150,17 @@ func (d *documentDiff) appendTo(dst []byte) ([]byte, bool) {
 // value compares two values of a field of a document with targets.
 func (d *documentDiff) value(name string, old, now bsoncore.Value, t update.Targets) {
 	diff, how := valueDiff(old, now, t.Field(name))
+	d.field(name, now, diff, how)
+}
+
+// field tells what became of a field.
+func (d *documentDiff) field(name string, now bsoncore.Value, diff document, how valueChange) {
 	switch how {
 	case replaced:
 		d.updated = bsoncore.AppendValueElement(d.updated, name, now)
 	case changed:
 		d.within = bsoncore.AppendDocumentElement(d.within, string(diffWithin)+name, diff)
+	case unchanged:
 	}
 }
 
@@ -196,19 +202,14 @@ func arrayDiff(old, now []bsoncore.Element, t update.Targets) document {
 	}
 	differ := 0
 	for i, e := range now {
-		place, element := strconv.Itoa(i), t.Element(i)
+		element := t.Element(i)
 		diff, how := document(nil), replaced
 		if i < len(old) {
 			diff, how = valueDiff(old[i].Value(), e.Value(), element)
 		} else if t.Known() && !t.Whole() && !element.Known() && e.Value().Type == bsoncore.TypeNull {
 			continue // it makes room for an element behind it, which says as much
 		}
-		switch how {
-		case replaced:
-			b.AppendValue(string(diffElement)+place, e.Value())
-		case changed:
-			b.AppendDocument(string(diffWithin)+place, diff)
-		case unchanged:
+		if !tellElement(b, i, e.Value(), diff, how) {
 			continue
 		}
 		if differ++; i < len(old) && t.Appends() || differ > 1 && t.Every() {
@@ -216,6 +217,19 @@ func arrayDiff(old, now []bsoncore.Element, t update.Targets) document {
 		}
 	}
 	return b.Build()
+}
+
+// tellElement adds what became of an element to the diff of an array, and reports whether that is anything.
+func tellElement(b *bsoncore.DocumentBuilder, i int, now bsoncore.Value, diff document, how valueChange) bool {
+	switch how {
+	case replaced:
+		b.AppendValue(string(diffElement)+strconv.Itoa(i), now)
+	case changed:
+		b.AppendDocument(string(diffWithin)+strconv.Itoa(i), diff)
+	case unchanged:
+		return false
+	}
+	return true
 }
 
 // appendNested appends a document made of elements.

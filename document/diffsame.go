@@ -1,8 +1,6 @@
 package document
 
 import (
-	"strconv"
-
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 
 	"github.com/pandodb/pando/document/internal/update"
@@ -15,12 +13,8 @@ import (
 func appendSame(dst []byte, doc document, t update.Targets) ([]byte, bool) {
 	d := documentDiff{}
 	for _, e := range elementsOf(doc) {
-		switch diff, how := sameValue(e.Value(), t.Field(e.Key())); how {
-		case replaced:
-			d.updated = bsoncore.AppendValueElement(d.updated, e.Key(), e.Value())
-		case changed:
-			d.within = bsoncore.AppendDocumentElement(d.within, string(diffWithin)+e.Key(), diff)
-		}
+		diff, how := sameValue(e.Value(), t.Field(e.Key()))
+		d.field(e.Key(), e.Value(), diff, how)
 	}
 	return d.appendTo(dst)
 }
@@ -45,16 +39,12 @@ func sameValue(v bsoncore.Value, t update.Targets) (document, valueChange) {
 func sameArray(list []bsoncore.Element, t update.Targets) (document, valueChange) {
 	b, told := bsoncore.NewDocumentBuilder().AppendBoolean(diffArray, true), 0
 	for i, e := range list {
-		place, element := strconv.Itoa(i), t.Element(i)
+		element := t.Element(i)
 		if t.Every() && !element.Known() {
 			return nil, replaced // nobody knows which elements were written
 		}
-		switch diff, how := sameValue(e.Value(), element); how {
-		case replaced:
-			b.AppendValue(string(diffElement)+place, e.Value())
-		case changed:
-			b.AppendDocument(string(diffWithin)+place, diff)
-		case unchanged:
+		diff, how := sameValue(e.Value(), element)
+		if !tellElement(b, i, e.Value(), diff, how) {
 			continue
 		}
 		if told++; told > 1 && t.Every() {

@@ -17,9 +17,6 @@ func (n namespace) String() string { return n.database + "." + n.collection }
 // document is bsoncore.Document under a shorter name: raw BSON.
 type document = bsoncore.Document
 
-// maxNamespace is the longest full name, in bytes.
-const maxNamespace = 255
-
 // check refuses names under which MongoDB makes no collection.
 func (n namespace) check() error {
 	if err := checkDatabaseName(n.database); err != nil {
@@ -33,8 +30,8 @@ func (n namespace) check() error {
 		return mongoerror.New(mongoerror.InvalidNamespace, "Collection names cannot end with '.': %s", n.collection)
 	case strings.HasPrefix(n.collection, "system.") && !n.ofSystem():
 		return mongoerror.New(mongoerror.InvalidNamespace, "Invalid system namespace: %s", n)
-	case len(n.String()) > maxNamespace:
-		return mongoerror.New(mongoerror.InvalidNamespace, "Fully qualified namespace is too long. Namespace: %s Max: %d", n, maxNamespace)
+	case len(n.String()) > MaxNamespaceBytes:
+		return mongoerror.New(mongoerror.InvalidNamespace, "Fully qualified namespace is too long. Namespace: %s Max: %d", n, MaxNamespaceBytes)
 	}
 	return nil
 }
@@ -72,9 +69,15 @@ func (n namespace) ofSystem() bool {
 // maxDatabaseName is the longest name of a database, in bytes.
 const maxDatabaseName = 63
 
+// checkDatabaseName refuses names under which MongoDB makes no database.
 func checkDatabaseName(name string) error {
-	if name == "" || len(name) > maxDatabaseName || strings.ContainsAny(name, "/\\. \"$*<>:|?\x00") {
+	if !IsDatabaseName(name) || strings.ContainsAny(name, "$*<>:|?") {
 		return mongoerror.New(mongoerror.InvalidNamespace, "Invalid database name: '%s'", name)
 	}
 	return nil
+}
+
+// IsDatabaseName reports whether a database can have a name. There are some that can be asked for and not be made: $external is one.
+func IsDatabaseName(name string) bool {
+	return name != "" && len(name) <= maxDatabaseName && !strings.ContainsAny(name, "/\\. \"\x00")
 }

@@ -19,14 +19,7 @@ type clockMark struct {
 }
 
 // raise lifts the mark.
-func (c *clockMark) raise(to uint64) {
-	for {
-		old := c.high.Load()
-		if to <= old || c.high.CompareAndSwap(old, to) {
-			return
-		}
-	}
-}
+func (c *clockMark) raise(to uint64) { raise(&c.high, to) }
 
 // clockDelay is how much a jump back of the clock can give back to expired records at most.
 const clockDelay = time.Second

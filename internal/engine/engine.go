@@ -182,6 +182,12 @@ func (e *Engine) fail(cause error) error {
 	return *e.failure.Load()
 }
 
+// raise stores a number where that is lower; others may raise it at the same time.
+func raise(v *atomic.Uint64, to uint64) {
+	for old := v.Load(); old < to && !v.CompareAndSwap(old, to); old = v.Load() {
+	}
+}
+
 // Threshold is the length above which a value lies apart.
 func (e *Engine) Threshold() int { return e.o.ValueThreshold }
 

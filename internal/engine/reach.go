@@ -24,10 +24,7 @@ type reach struct {
 }
 
 // raise notes that what a command refers to has gone.
-func (r *reach) raise(seq uint64) {
-	for old := r.gone.Load(); old < seq && !r.gone.CompareAndSwap(old, seq); old = r.gone.Load() {
-	}
-}
+func (r *reach) raise(seq uint64) { raise(&r.gone, seq) }
 
 // oldestChange is the sequence number from which on the log may still be asked for changes.
 func (e *Engine) oldestChange() uint64 {

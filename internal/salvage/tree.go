@@ -160,6 +160,7 @@ type watched struct {
 	err  error
 }
 
+// Read reads on.
 func (w *watched) Read(p []byte) (int, error) {
 	n, err := w.from.Read(p)
 	if err != nil && !errors.Is(err, io.EOF) {

@@ -104,7 +104,7 @@ func (r *request) authorise() error {
 	if !r.server.o.Auth {
 		return nil
 	}
-	if r.has("autocommit") && r.db == adminDB && r.command.name != "commitTransaction" && r.command.name != "abortTransaction" {
+	if r.has("autocommit") && r.db == adminDB && !r.endsTransaction() {
 		return document.NewError(document.Code(263), "Cannot run command against the 'admin' database in a transaction.")
 	}
 	if err := r.refresh(); err != nil {

@@ -1,8 +1,6 @@
 package mongo
 
 import (
-	"strings"
-
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 
 	"github.com/pandodb/pando/document"
@@ -44,13 +42,10 @@ func commandTable() map[string]*command {
 	return table
 }
 
-// longestDatabase is the longest name of a database, in bytes.
-const longestDatabase = 63
-
 // admit checks what has to hold before a command runs: login, database, types, transaction, Stable API. Strangers learn nothing of what
 // is wrong.
 func (r *request) admit() error {
-	if r.db == "" || len(r.db) > longestDatabase || strings.ContainsAny(r.db, "/\\. \"\x00") {
+	if !document.IsDatabaseName(r.db) {
 		return document.NewError(codeInvalidNamespace, "Invalid database name: '%s'", printable(r.db))
 	}
 	if r.command.admin && r.db != "admin" {

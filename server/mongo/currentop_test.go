@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/pandodb/pando/document"
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 )
 
@@ -106,7 +108,7 @@ func TestTop(t *testing.T) {
 			t.Errorf("%s: %d, want %d", name, got[name], n)
 		}
 	}
-	long := strings.Repeat("x", longestNamespace)
+	long := strings.Repeat("x", document.MaxNamespaceBytes)
 	c.must("d", cmd("find", long)) // there is nothing, and nothing is remembered of a name that may have megabytes
 	if got := counts("d." + long); got != nil {
 		t.Errorf("of a name that no collection has: %v", got)

@@ -329,5 +329,5 @@ func resumableCode(code document.Code) bool {
 
 // retriesWrite reports whether the command is one that its driver sends again after such an error.
 func (r *request) retriesWrite() bool {
-	return r.retryable || r.name == "commitTransaction" || r.name == "abortTransaction"
+	return r.retryable || r.endsTransaction()
 }

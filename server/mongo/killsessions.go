@@ -31,7 +31,7 @@ func (s *Server) killSessions(ids map[string]bool) {
 	}
 }
 
-// sessionChoice is which sessions are to end. There may be as many of them as of wishes, so each is looked up.
+// sessionChoice is which sessions are meant: to end, or to be listed. There may be as many of them as of wishes, so each is looked up.
 type sessionChoice struct {
 	all   bool
 	ids   map[string]bool

@@ -9,14 +9,13 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
+
+	"github.com/pandodb/pando/document"
 )
 
-// maxUsed is how many collections the server keeps the usage of, and longestNamespace how long their names are, in bytes: names cost a
-// client nothing, those that no collection can have included.
-const (
-	maxUsed          = 10_000
-	longestNamespace = 255
-)
+// maxUsed is how many collections the server keeps the usage of, none of which has a name that no collection can have: names cost a client
+// nothing.
+const maxUsed = 10_000
 
 // usage is how much one collection has been used.
 type usage struct{ read, write, query, getmore, insert, update, remove, command tally }
@@ -55,7 +54,7 @@ func (t *statistics) use(r *request, failed bool, took time.Duration) {
 	}
 	u := t.byCollection[string(name)]
 	if u == nil {
-		if failed || len(t.byCollection) == maxUsed || len(name) > longestNamespace || bytes.IndexByte(name, 0) >= 0 { // no field of an answer has such a name
+		if failed || len(t.byCollection) == maxUsed || len(name) > document.MaxNamespaceBytes || bytes.IndexByte(name, 0) >= 0 { // no field of an answer has such a name
 			return
 		}
 		u = new(usage)

@@ -84,7 +84,7 @@ func (r *request) inTransaction(run func() (bsoncore.Document, error)) (bsoncore
 
 // endsTransaction reports whether the command is one that ends its transaction.
 func (r *request) endsTransaction() bool {
-	return r.command.name == "commitTransaction" || r.command.name == "abortTransaction"
+	return r.name == "commitTransaction" || r.name == "abortTransaction"
 }
 
 // checkInTransaction refuses a command that no transaction, and no retryable write, can be. That leaves the session as it is: a transaction
