@@ -12,7 +12,7 @@ import (
 // updates, with what they write. An engine that does not load a size within the limit of time gets no larger one.
 func growth() []Workload {
 	return []Workload{{Name: "growth", About: "cost against the number of records", Class: engine.Relaxed, Floor: true,
-		Stages: []func(*Run) error{growthRun}, Largest: func(s Sizes) int { return s.Growth },
+		Stages: []func(*Run) error{growthRun}, Largest: func(s Sizes) int { return s.Growth }, Limited: true,
 		scale: func(s Sizes) string { return fmt.Sprintf("budget of %d MiB", s.MemoryMB) }}}
 }
 

@@ -15,7 +15,7 @@ import (
 // and nobody is compared with them, since less data is cheaper. Reads stop after a tenth of that limit: they are a sample anyway.
 func large() []Workload {
 	return []Workload{{Name: "large", About: "a memory budget of a quarter of the data", Class: engine.Relaxed,
-		Stages: []func(*Run) error{largeRun}, Budget: largeBudget,
+		Stages: []func(*Run) error{largeRun}, Budget: largeBudget, Limited: true,
 		scale: func(s Sizes) string {
 			return fmt.Sprintf("%s records, budget of %d MiB", thousands(s.Large), largeBudget(s)>>20)
 		}}}

@@ -15,7 +15,9 @@ import (
 func mixed() []Workload {
 	return []Workload{
 		{Name: "mixed", About: "one writer at full speed, one reader: throughput of both, latency of the reader", Class: engine.Relaxed,
-			Stages: []func(*Run) error{mixedRun}},
+			Stages: []func(*Run) error{mixedRun}, scale: func(s Sizes) string {
+				return fmt.Sprintf("%s records, budget of %d MiB, for %v", thousands(s.Records), s.MemoryMB, s.length())
+			}},
 		{Name: "snapshots", About: "a snapshot held while everything is overwritten twice", Class: engine.Relaxed,
 			Stages: []func(*Run) error{snapshotsRun}},
 	}
@@ -35,7 +37,7 @@ func mixedRun(r *Run) error {
 	go func() {
 		w := &worker{rng: newRand(1)}
 		var last uint64
-		for !stop.Load() {
+		for begun := false; !begun || !stop.Load(); begun = true { // once at least, however late the system lets it begin
 			batch := w.batchOf(d, 100, 1, func(int) uint64 { last = w.rng.Uint64N(uint64(n)); return last })
 			if err := s.Write(batch); err != nil {
 				failed <- err
@@ -46,7 +48,7 @@ func mixedRun(r *Run) error {
 		failed <- r.written("writer", d, 1, []uint64{last})
 	}()
 	reader := &worker{rng: newRand(2), latency: measure.NewLatency()}
-	end := time.Now().Add(time.Duration(r.Sizes.Millis) * time.Millisecond)
+	end := time.Now().Add(r.Sizes.length())
 	for err == nil && time.Now().Before(end) {
 		err = reader.run(0, 100, 1, func(w *worker, _ int) error { return w.get(s, d, w.rng.Uint64N(uint64(n))) })
 	}

@@ -35,6 +35,8 @@ type Workload struct {
 	killed int
 	// Budget is what the engine is told to get by with, where it is not Sizes.MemoryMB for every workload alike; nil otherwise.
 	Budget func(Sizes) int64
+	// Limited marks what ends its loads at Spec.LoadLimit.
+	Limited bool
 	// Largest is the number of records at the last point of a workload that measures lines; nil where there are none.
 	Largest func(Sizes) int
 	// scale says how much there is to do, for workloads where it is not the number of records.
@@ -128,6 +130,9 @@ type Sizes struct {
 	Documents   int `json:"documents"`   // users, in the largest of the documents workloads
 	Collections int `json:"collections"` // of 1,000 users each
 }
+
+// length is how long a cell takes that runs for a time.
+func (s Sizes) length() time.Duration { return time.Duration(s.Millis) * time.Millisecond }
 
 // Quick, Medium and Full are the named sizes.
 func Quick() Sizes {

@@ -77,6 +77,9 @@ func (p *plan) job(w workload.Workload, d engine.Driver, round int) job {
 	if p.class != "" {
 		j.spec.Class = p.class
 	}
+	if w.Limited && p.loadLimit > 0 {
+		j.spec.Scale += fmt.Sprintf(", loads limited to %v", p.loadLimit)
+	}
 	if p.memoryOf != nil {
 		budget := int64(p.sizes.MemoryMB) << 20
 		if w.Budget != nil {

@@ -51,6 +51,38 @@ func TestARunGoesOnWhereAnEarlierOneStopped(t *testing.T) {
 	}
 }
 
+// Of a time, or with a limit, other than before it is another measurement.
+func TestTimesAndLimitsArePartOfTheScale(t *testing.T) {
+	const flags = "--quick --engines pando --workloads mixed,large,growth,yoga --load-limit "
+	first, _, err := parseRun(strings.Fields(flags + "30s"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	have := &report.Result{}
+	for _, j := range first.jobs("dir", have) {
+		c := workload.Cell{Workload: j.spec.Workload, Engine: j.spec.Engine, Class: j.spec.Class, Scale: j.spec.Scale}
+		if j.workload.Largest != nil {
+			c.Size = int64(j.workload.Largest(first.sizes))
+		}
+		have.Cells = append(have.Cells, c)
+	}
+	if got := order(first, have); got != "" {
+		t.Errorf("%q is measured again", got)
+	}
+	limited, _, err := parseRun(strings.Fields(flags + "60s"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := order(limited, have), "large:pando growth:pando"; got != want {
+		t.Errorf("with another limit %q is measured, want %q", got, want)
+	}
+	longer := *first
+	longer.sizes.Millis *= 10
+	if got, want := order(&longer, have), "mixed:pando"; got != want {
+		t.Errorf("for another time %q is measured, want %q", got, want)
+	}
+}
+
 // A round that failed is measured again, and what it leaves then takes the place of the failure.
 func TestFailedRoundsAreMeasuredAgain(t *testing.T) {
 	p, _, err := parseRun(strings.Fields("--quick --engines pando,bbolt --workloads yoga"))
