@@ -88,13 +88,13 @@ func TestShellWithoutAnEditor(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		converse(t, cmd, keyboard, out)
+		converse(t, cmd, keyboard, terminal, out)
 	})
 	t.Run("dumb", func(t *testing.T) {
 		keyboard, terminal := openTerminal(t)
 		cmd := shellOn(t, terminal, "TERM=dumb")
 		cmd.Stdout = terminal
-		converse(t, cmd, keyboard, keyboard)
+		converse(t, cmd, keyboard, terminal, keyboard)
 	})
 }
 
@@ -109,9 +109,12 @@ func shellOn(t *testing.T, terminal *os.File, variable string) *exec.Cmd {
 }
 
 // converse types a statement, waits for its answer, and has the shell end.
-func converse(t *testing.T, cmd *exec.Cmd, keyboard io.Writer, out io.Reader) {
+func converse(t *testing.T, cmd *exec.Cmd, keyboard io.Writer, terminal io.Closer, out io.Reader) {
 	t.Helper()
 	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if err := terminal.Close(); err != nil { // it is the shell's now: who reads what it shows reads to an end when that has ended
 		t.Fatal(err)
 	}
 	if _, err := io.WriteString(keyboard, "db.c.countDocuments()\n"); err != nil {
