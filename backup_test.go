@@ -192,3 +192,22 @@ func TestSomebodyElsesFilesStay(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestFilesBesideABackupStay: a note that somebody puts beside a backup neither keeps it from being brought up to date nor goes.
+func TestFilesBesideABackupStay(t *testing.T) {
+	fsys := memfs.New()
+	db := openMem(t, fsys, Options{})
+	must(t, db.Backup(t.Context(), "backup"))
+	must(t, vfs.WriteFile(fsys, "backup/notes.txt", []byte("of today")))
+	must(t, db.Put([]byte("key"), []byte("value")))
+	must(t, db.Backup(t.Context(), "backup"))
+	if text, err := vfs.ReadFile(fsys, "backup/notes.txt", 100); err != nil || string(text) != "of today" {
+		t.Errorf("the note: %q, %v", text, err)
+	}
+	copied, err := Open("backup", &Options{FS: fsys, ReadOnly: true, MemoryBytes: 1 << 20})
+	must(t, err)
+	defer copied.Close()
+	if _, err := copied.Get([]byte("key")); err != nil {
+		t.Error(err)
+	}
+}

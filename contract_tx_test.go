@@ -44,6 +44,20 @@ func TestUpdateThatFails(t *testing.T) {
 	}
 }
 
+// TestUpdateThatFindsItsTransactionEnded: who ends it within the function is told so, and what was committed there is there.
+func TestUpdateThatFindsItsTransactionEnded(t *testing.T) {
+	db := openMem(t, memfs.New(), Options{})
+	for name, end := range map[string]func(tx *Tx) error{"commit": (*Tx).Commit, "rollback": (*Tx).Rollback} {
+		wantErr(t, name, db.Update(func(tx *Tx) error {
+			must(t, tx.Put([]byte(name), nil))
+			return end(tx)
+		}), ErrTxDone)
+		if there, err := db.Has([]byte(name)); there != (name == "commit") || err != nil {
+			t.Errorf("%s: there %v, %v", name, there, err)
+		}
+	}
+}
+
 // TestIteratorsOfATransaction see what was written before they were made, and end with the transaction.
 func TestIteratorsOfATransaction(t *testing.T) {
 	db := openMem(t, memfs.New(), Options{})

@@ -48,9 +48,10 @@ func WithProgress(ctx context.Context, tell func(done, total int64)) context.Con
 // adding what is new and removing what is not needed any more. One that failed, or was ended by ctx, is made again the same way; until
 // then Open answers ErrUnfinished to it, unless the earlier backup is still whole.
 //
-// dir is refused with ErrNotDatabase when it holds anything else or lies inside of the database, with ErrLocked when it is open, and
-// with another error when it holds another database or was written to since it was made a backup. A database that is opened with
-// ReadOnly answers ErrReadOnly when a crash has left changes in its log which have not settled: open it for writing once.
+// dir is refused with ErrNotDatabase when it holds something and no backup, or lies inside of the database, with ErrLocked when it is
+// open, and with another error when it holds another database or was written to since it was made a backup. Other files beside a
+// backup stay. A database that is opened with ReadOnly answers ErrReadOnly when a crash has left changes in its log which have not
+// settled: open it for writing once.
 func (db *DB) Backup(ctx context.Context, dir string) error { return db.e.Backup(ctx, dir) }
 
 // Damage is one thing that Check found wrong. Err says what and where: errors.As with a *CorruptError gives file and offset.

@@ -36,7 +36,7 @@ type settings struct {
 	pipeline bsoncore.Array
 }
 
-// spec returns the options as MongoDB's create command has them.
+// spec returns the options as MongoDB's create command has them, which refuses those that contradict each other: nothing is left out here.
 func (o *CollectionOptions) spec() (document, error) {
 	if o == nil {
 		return emptyDocument(), nil
@@ -45,10 +45,12 @@ func (o *CollectionOptions) spec() (document, error) {
 	add := func(name string, v any) { d = append(d, bson.E{Key: name, Value: v}) }
 	if o.Capped {
 		add("capped", true)
+	}
+	if o.Capped || o.SizeBytes != 0 {
 		add("size", o.SizeBytes)
-		if o.MaxDocuments > 0 {
-			add("max", o.MaxDocuments)
-		}
+	}
+	if o.MaxDocuments != 0 {
+		add("max", o.MaxDocuments)
 	}
 	if o.Validator != nil {
 		v, err := toDocument(o.Validator)
@@ -74,6 +76,9 @@ func (o *CollectionOptions) spec() (document, error) {
 		add("changeStreamPreAndPostImages", bson.D{{Key: "enabled", Value: true}})
 	}
 	if o.ViewOn != "" {
+		add("viewOn", o.ViewOn)
+	}
+	if o.ViewOn != "" || o.Pipeline != nil {
 		stages, err := toPipeline(o.Pipeline)
 		if err != nil {
 			return nil, err
@@ -82,7 +87,6 @@ func (o *CollectionOptions) spec() (document, error) {
 		for i, stage := range stages {
 			list[i] = bson.Raw(stage)
 		}
-		add("viewOn", o.ViewOn)
 		add("pipeline", list)
 	}
 	var own bson.D

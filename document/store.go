@@ -63,6 +63,9 @@ func Open(dir string, o *Options) (*Store, error) {
 	if o != nil {
 		options = *o
 	}
+	if err := options.check(); err != nil { // before anything is made
+		return nil, fmt.Errorf("open %s: %w", dir, err)
+	}
 	storage := options.Storage
 	if options.History == 0 {
 		options.History = defaultHistory
@@ -94,14 +97,25 @@ func Open(dir string, o *Options) (*Store, error) {
 	return s, nil
 }
 
+// check refuses options that make no sense.
+func (o *Options) check() error {
+	if o.QueryMemoryBytes < 0 || o.ScratchBytes < 0 {
+		return fmt.Errorf("%w: QueryMemoryBytes and ScratchBytes must not be negative", pando.ErrOptions)
+	}
+	return nil
+}
+
 // New returns the store in an open database, with the defaults. Closing it leaves the database open.
 func New(db *pando.DB) (*Store, error) { return NewWith(db, nil) }
 
-// NewWith is New with options.
+// NewWith is New with options; those that make no sense are pando.ErrOptions.
 func NewWith(db *pando.DB, o *Options) (*Store, error) {
 	s := &Store{db: db, clock: clock.System()}
 	if o != nil {
 		s.options = *o
+	}
+	if err := s.options.check(); err != nil {
+		return nil, err
 	}
 	if s.options.QueryMemoryBytes == 0 {
 		s.options.QueryMemoryBytes = defaultQueryMemory

@@ -104,6 +104,17 @@ func TestTheDocumentedFile(t *testing.T) {
 	}
 }
 
+// TestFileWithAByteOrderMark: some editors put one in front.
+func TestFileWithAByteOrderMark(t *testing.T) {
+	s, err := settingsOf(t, "\ufeffdir = 'd'\r\nauth = true\r\n")
+	if err != nil || s.Dir != "d" || !s.Auth {
+		t.Errorf("%+v, %v", s.Config, err)
+	}
+	if _, err := settingsOf(t, "\ufeff\nnothing = 1"); err == nil || !strings.Contains(err.Error(), "line 2") {
+		t.Error(err)
+	}
+}
+
 // TestFlagsOverrideTheFile: whatever the file says, the command line wins.
 func TestFlagsOverrideTheFile(t *testing.T) {
 	const other = `

@@ -13,6 +13,8 @@ import (
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
 	"github.com/pandodb/pando"
+	"github.com/pandodb/pando/internal/engine"
+	"github.com/pandodb/pando/vfs/osfs"
 )
 
 // standard is the name that means the standard input or output.
@@ -69,12 +71,15 @@ func (a *app) createOutput(name string) (*output, error) {
 	if name == standard {
 		return &output{Writer: a.out, buffer: a.out}, nil
 	}
+	if name == "" {
+		return nil, usageError{errors.New("no file is named")}
+	}
 	o := &output{}
 	var err error
 	switch info, statErr := os.Stat(name); {
 	case statErr != nil:
 		o.name = name
-		o.file, err = os.Create(o.name + partial)
+		err = o.create()
 	case info.Mode().IsRegular():
 		err = o.replace(name, info.Mode().Perm())
 	default:
@@ -100,12 +105,25 @@ func (a *app) createOutput(name string) (*output, error) {
 	return o, nil
 }
 
+// create creates the unfinished file. Inside of a database it might take the place of one of its files, ROOT for instance.
+func (o *output) create() (err error) {
+	whole, err := filepath.Abs(o.name)
+	if err != nil {
+		return err
+	}
+	if at := engine.Above(osfs.New(), whole); at != "" {
+		return fmt.Errorf("%s would lie inside of a database, where all is in use: %s", o.name, at)
+	}
+	o.file, err = os.Create(o.name + partial)
+	return err
+}
+
 // replace creates the file that is to take the place of one with a mode.
 func (o *output) replace(name string, mode os.FileMode) (err error) {
 	if o.name, err = filepath.EvalSymlinks(name); err != nil {
 		return err
 	}
-	if o.file, err = os.Create(o.name + partial); err != nil {
+	if err = o.create(); err != nil {
 		return err
 	}
 	if err = o.file.Chmod(mode); err != nil { // before there is anything in it

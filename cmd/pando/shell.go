@@ -42,8 +42,8 @@ func newShellCommand(a *app) *cobra.Command {
 		Short: "Work on collections by hand",
 		Long: `Shell reads statements such as db.flights.find({carrier: "UA"}).limit(3) and carries them out on a database, which it creates
 where there is none. On a terminal it has a history and completes commands, collections, fields and operators with the Tab key. A
-statement may take several lines, and goes on while a bracket is open. When the standard input is no terminal, or with --eval, it
-runs the statements and ends with the first that fails.
+statement may take several lines, and goes on while a bracket is open. When the standard input or output is no terminal, or a dumb
+one (TERM), or with --eval, it runs the statements and ends with the first that fails.
 
 The history is kept in pando/history in the user's directory for configuration; PANDO_HISTORY names another file, or none when it
 is empty. "help" lists what there is.`,
@@ -60,7 +60,7 @@ is empty. "help" lists what there is.`,
 		work := func(store *document.Store) error {
 			s := &session{store: store, database: string(database), printer: documentPrinter{a: a}}
 			defer s.forget()
-			if f, ok := a.in.(*os.File); ok && len(evaluate) == 0 && term.IsTerminal(int(f.Fd())) {
+			if f, ok := a.in.(*os.File); ok && len(evaluate) == 0 && term.IsTerminal(int(f.Fd())) && answersEditor() {
 				return s.interactive(cmd.Context())
 			}
 			if len(evaluate) > 0 {
@@ -76,6 +76,12 @@ is empty. "help" lists what there is.`,
 		return a.writingStore(args[0], write.options(false), work)
 	}
 	return cmd
+}
+
+// answersEditor reports whether the standard output is a terminal that tells the line editor where its cursor stands. It asks before each line,
+// and waits for the answer for ever, with a keyboard on which Ctrl-C and Ctrl-D do nothing.
+func answersEditor() bool {
+	return term.IsTerminal(int(os.Stdout.Fd())) && os.Getenv("TERM") != "dumb"
 }
 
 // answered is an input that gives nothing more before all answers to what it gave are out: a program at the other end may be waiting for them.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"io"
 	"os"
@@ -11,6 +12,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -73,5 +75,63 @@ func terminateShell(t *testing.T, which syscall.Signal) {
 	}
 	if left, err := os.ReadDir(temporary); err != nil || len(left) > 0 {
 		t.Errorf("it leaves %v, %v", left, err)
+	}
+}
+
+// TestShellWithoutAnEditor: statements are carried out as they are typed where the terminal cannot tell the line editor anything, because the
+// output goes elsewhere or since it is a dumb one.
+func TestShellWithoutAnEditor(t *testing.T) {
+	t.Run("output elsewhere", func(t *testing.T) {
+		keyboard, terminal := openTerminal(t)
+		cmd := shellOn(t, terminal, "TERM=xterm")
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		converse(t, cmd, keyboard, terminal, out)
+	})
+	t.Run("dumb", func(t *testing.T) {
+		keyboard, terminal := openTerminal(t)
+		cmd := shellOn(t, terminal, "TERM=dumb")
+		cmd.Stdout = terminal
+		converse(t, cmd, keyboard, terminal, keyboard)
+	})
+}
+
+// shellOn returns a shell whose keyboard is a terminal.
+func shellOn(t *testing.T, terminal *os.File, variable string) *exec.Cmd {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // so that a test that fails ends
+	t.Cleanup(cancel)
+	cmd := exec.CommandContext(ctx, "pando", "shell", filepath.Join(t.TempDir(), "db"))
+	cmd.Env = append(os.Environ(), variable, historyVariable+"=")
+	cmd.Stdin = terminal
+	return cmd
+}
+
+// converse types a statement, waits for its answer, and has the shell end.
+func converse(t *testing.T, cmd *exec.Cmd, keyboard io.Writer, terminal io.Closer, out io.Reader) {
+	t.Helper()
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if err := terminal.Close(); err != nil { // it is the shell's now: who reads what it shows reads to an end when that has ended
+		t.Fatal(err)
+	}
+	if _, err := io.WriteString(keyboard, "db.c.countDocuments()\n"); err != nil {
+		t.Fatal(err)
+	}
+	for lines := bufio.NewScanner(out); ; {
+		if !lines.Scan() {
+			t.Fatal("there is no answer: ", lines.Err())
+		}
+		if strings.TrimSpace(lines.Text()) == "0" {
+			break
+		}
+	}
+	if _, err := io.WriteString(keyboard, "exit\n"); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Error(err)
 	}
 }

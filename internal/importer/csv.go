@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -23,6 +25,7 @@ type csvReader struct {
 	names   [][]byte // of the columns as JSON, with the colon
 	parts   []int    // the columns that make the key
 	last    int      // line of the last record
+	oneLine bool     // a carriage return stands inside of the header, and no record has come yet
 	key     []byte
 	object  []byte
 }
@@ -50,6 +53,7 @@ func newCSVReader(r io.Reader, key []string) (*csvReader, error) {
 		}
 		seen[name] = i
 		c.columns = append(c.columns, name)
+		c.oneLine = c.oneLine || strings.Contains(name, "\r")
 		c.names = append(c.names, append(appendString(nil, name), ':'))
 	}
 	for _, name := range key {
@@ -68,13 +72,14 @@ func (c *csvReader) Next() (key, value []byte, err error) {
 	fields, err := c.r.Read()
 	if err != nil {
 		if errors.Is(err, io.EOF) {
-			return nil, nil, io.EOF
+			return nil, nil, c.end()
 		}
 		if errors.Is(err, ErrRecordTooLong) { // its own line is not known: it may have begun long ago
 			err = fmt.Errorf("behind line %d: %w", c.last, err)
 		}
 		return nil, nil, describeCSV(err)
 	}
+	c.oneLine = false
 	c.last, _ = c.r.FieldPos(len(fields) - 1)
 	if err := c.buildKey(fields); err != nil {
 		return nil, nil, err
@@ -99,6 +104,14 @@ func (c *csvReader) Next() (key, value []byte, err error) {
 	}
 	c.object = append(c.object, '}')
 	return c.key, c.object, nil
+}
+
+// end returns what ends the input. A file whose lines end in carriage returns alone is all header: its records would go without a word.
+func (c *csvReader) end() error {
+	if c.oneLine {
+		return at(c.last, fmt.Errorf("%w: carriage returns alone end no lines, newlines do", ErrSyntax))
+	}
+	return io.EOF
 }
 
 // buildKey joins the texts of the columns that make the key.
@@ -150,8 +163,24 @@ func (l *recordLimit) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// isNumber reports whether text is a number of JSON, which "007" and "+1" are not: they would not come back as they were.
+// isNumber reports whether text is a number of JSON, which "007" and "+1" are not: they would not come back as they were. Nor would what no
+// double is near, as 12e4567: it is part of a hash, or the like.
 func isNumber(text string) bool {
+	return isJSONNumber(text) && (len(text) < longNumber && !strings.ContainsAny(text, "eE") || isNearDouble(text))
+}
+
+// longNumber is a length below which numbers without an exponent are in the range of doubles.
+const longNumber = 300
+
+// isNearDouble reports whether a number is neither beyond the largest double, nor takes the smallest for zero.
+func isNearDouble(text string) bool {
+	f, err := strconv.ParseFloat(text, 64)
+	digits, _, _ := strings.Cut(strings.ToLower(text), "e")
+	return err == nil && (f != 0 || !strings.ContainsAny(digits, "123456789"))
+}
+
+// isJSONNumber reports whether text is written as JSON writes numbers.
+func isJSONNumber(text string) bool {
 	rest := text
 	if rest[0] == '-' {
 		rest = rest[1:]

@@ -44,6 +44,7 @@ func TestReaders(t *testing.T) {
 			[]string{`a b={"_id":"a b","n":1.50,"x":[1,{"_id":"no"}]}`}},
 		{"last line without newline, empty lines, mark", "\ufeff{\"_id\":1}\r\n\n{\"_id\":2}", Options{JSONLines, id, ""},
 			[]string{`1={"_id":1}`, `2={"_id":2}`}},
+		{"lines of white space", "{\"_id\":1}\n \t\r\n  \n {\"_id\":2}\n\t", Options{JSONLines, id, ""}, []string{`1={"_id":1}`, `2={"_id":2}`}},
 		{"several fields, numbers in decimal", `{"b":{"y":[]},"m":1e3,"y":2013,"t":true}`, Options{JSONLines, []string{"y", "m", "t"}, ""},
 			[]string{`2013/1000/true={"b":{"y":[]},"m":1e3,"y":2013,"t":true}`}},
 		{"numbers keep every digit", `{"_id":12345678901234567891e0}` + "\n" + `{"_id":-1.25E-3}` + "\n" + `{"_id":10.50e1}` + "\n" + `{"_id":0.0e7}` + "\n" +
@@ -61,10 +62,15 @@ func TestReaders(t *testing.T) {
 		{"surrogate pairs", `{"_id":"\ud83d\ude00\\\ud83d\ude00"}`, Options{JSONLines, id, ""},
 			[]string{"\U0001f600\\\U0001f600=" + `{"_id":"\ud83d\ude00\\\ud83d\ude00"}`}},
 		{"csv without key", "a,b\n1,2\n", Options{Format: CSV}, []string{`={"a":1,"b":2}`}},
+		{"csv with texts that look like numbers beyond all doubles", "a,b\n1e400,-12e4567\n1e-400,0e-400\n1e308," + strings.Repeat("9", 400) + "\n",
+			Options{Format: CSV}, []string{`={"a":"1e400","b":"-12e4567"}`, `={"a":"1e-400","b":0e-400}`, `={"a":1e308,"b":"` + strings.Repeat("9", 400) + `"}`}},
+		{"csv with a carriage return in a name", "\"a\rb\"\n1\n", Options{Format: CSV}, []string{`={"a\rb":1}`}},
 		{"lines", "a\tb\tc\n\tempty key\nempty value\t\n", Options{Format: Lines}, []string{"a=b\tc", "=empty key", "empty value="}},
 		{"lines with another separator", "a => b\n", Options{Format: Lines, Separator: " => "}, []string{"a=b"}},
 		{"pairs", `{"key":"a","value":""}` + "\n" + `{"key":"/w==","value":"gA==","base64":"key,value"} `, Options{Format: Pairs},
 			[]string{"a=", "\xff=\x80"}},
+		{"lines of white space between pairs", " \n{\"key\":\"a\",\"value\":\"\"}\n \n", Options{Format: Pairs}, []string{"a="}},
+		{"lines of white space are keys and values", " \t \n", Options{Format: Lines}, []string{" = "}},
 	}
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
@@ -103,6 +109,7 @@ func TestRefused(t *testing.T) {
 		{"id,b\n1,2\n\n3\n", Options{CSV, id, ""}, ErrSyntax, "line 4"},
 		{"id,b\nNA,2\n", Options{CSV, id, ""}, ErrNoKey, `line 2: record has no key: column "id" is empty`},
 		{"id,b\n1,\xe9t\xe9\n", Options{CSV, id, ""}, ErrSyntax, "not UTF-8"},
+		{"id,b\r1,2\r3,4\r", Options{Format: CSV}, ErrSyntax, "line 1: record is malformed: carriage returns alone"},
 		{"id,b\n1,\"open\n", Options{CSV, id, ""}, ErrSyntax, "line"},
 		{"a b\n", Options{Format: Lines}, ErrNoKey, "line 1"},
 		{`{"key":"a"}`, Options{Format: Pairs}, ErrSyntax, "no value"},

@@ -15,7 +15,7 @@ type jsonReader struct {
 
 // Next returns the next line without its white space. It is that of Reader.
 func (j *jsonReader) Next() (key, value []byte, err error) {
-	line, err := j.next()
+	line, err := j.nextJSON()
 	if err != nil {
 		return nil, nil, err
 	}

@@ -41,6 +41,16 @@ func (l *lines) next() ([]byte, error) {
 	}
 }
 
+// nextJSON is next, but passes over lines of nothing but white space, which is none of what JSON says.
+func (l *lines) nextJSON() ([]byte, error) {
+	for {
+		line, err := l.next()
+		if err != nil || len(bytes.TrimLeft(line, " \t\r")) > 0 {
+			return line, err
+		}
+	}
+}
+
 // read returns the next line without its newline.
 func (l *lines) read() ([]byte, error) {
 	line, err := l.r.ReadSlice('\n')

@@ -50,7 +50,7 @@ type pairReader struct{ *lines }
 
 // Next decodes the next line. It is that of Reader.
 func (p *pairReader) Next() (key, value []byte, err error) {
-	line, err := p.next()
+	line, err := p.nextJSON()
 	if err != nil {
 		return nil, nil, err
 	}
