@@ -10,7 +10,6 @@ require (
 	github.com/rogpeppe/go-internal v1.16.0
 	github.com/schollz/progressbar/v3 v3.19.1
 	github.com/spf13/cobra v1.10.2
-	github.com/tidwall/btree v1.8.2
 	github.com/zeebo/xxh3 v1.1.0
 	go.uber.org/goleak v1.3.0
 	golang.org/x/sys v0.49.0
@@ -19,29 +18,29 @@ require (
 )
 
 require (
-	github.com/inconshreveable/mousetrap v1.1.0
-	github.com/klauspost/cpuid/v2 v2.2.10
-	github.com/mitchellh/colorstring v0.0.0-20190213212951-d06e56a500db
-	github.com/pmezard/go-difflib v1.0.0
-	github.com/rivo/uniseg v0.4.7
+	github.com/VictoriaMetrics/metrics v1.44.0
+	github.com/cockroachdb/apd/v3 v3.2.3
+	github.com/dlclark/regexp2/v2 v2.12.0
+	github.com/golang/geo v0.0.0-20260818125358-b200a1149890
+	github.com/lmittmann/tint v1.2.1
+	github.com/pelletier/go-toml/v2 v2.4.3
+	github.com/reeflective/readline v1.3.0
+	github.com/santhosh-tekuri/jsonschema/v6 v6.0.3
 	github.com/spf13/pflag v1.0.9
-	golang.org/x/tools v0.51.0
+	github.com/xdg-go/scram v1.4.0
+	go.mongodb.org/mongo-driver/v2 v2.9.3
+	golang.org/x/text v0.43.0
 )
 
 require (
-	github.com/VictoriaMetrics/metrics v1.44.0 // indirect
-	github.com/cockroachdb/apd/v3 v3.2.3 // indirect
-	github.com/dlclark/regexp2/v2 v2.12.0 // indirect
-	github.com/golang/geo v0.0.0-20260818125358-b200a1149890 // indirect
-	github.com/jedib0t/go-pretty/v6 v6.8.3 // indirect
-	github.com/lmittmann/tint v1.2.1 // indirect
-	github.com/pelletier/go-toml/v2 v2.4.3 // indirect
-	github.com/reeflective/readline v1.3.0 // indirect
-	github.com/santhosh-tekuri/jsonschema/v6 v6.0.3 // indirect
+	github.com/inconshreveable/mousetrap v1.1.0 // indirect
+	github.com/klauspost/cpuid/v2 v2.2.10 // indirect
+	github.com/mitchellh/colorstring v0.0.0-20190213212951-d06e56a500db // indirect
+	github.com/pmezard/go-difflib v1.0.0 // indirect
+	github.com/rivo/uniseg v0.4.7 // indirect
+	github.com/stretchr/testify v1.10.0 // indirect
 	github.com/valyala/fastrand v1.1.0 // indirect
 	github.com/valyala/histogram v1.2.0 // indirect
-	github.com/xdg-go/scram v1.4.0 // indirect
 	github.com/xdg-go/stringprep v1.0.4 // indirect
-	go.mongodb.org/mongo-driver/v2 v2.9.3 // indirect
-	golang.org/x/text v0.43.0 // indirect
+	golang.org/x/tools v0.51.0 // indirect
 )
