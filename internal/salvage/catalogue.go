@@ -141,9 +141,12 @@ func (r *rescue) loadDictionaries() error {
 	return r.ctx.Err()
 }
 
-// missingSegments lists the files that the catalogue knows and that are not there, or not whole.
-func (r *rescue) missingSegments() {
+// damagedSegments lists the files that the catalogue knows and that are not there, or not whole. One that it does not know, and whose header
+// block does not verify, a crash has left half made, unless there may be a newer catalogue: what the log refers to in it is looked for anyway.
+func (r *rescue) damagedSegments() {
+	known := map[uint32]bool{}
 	for _, want := range r.catalogue.Segments {
+		known[want.ID] = true
 		i := slices.IndexFunc(r.segments, func(s segment.Surveyed) bool { return s.ID == want.ID })
 		name := segment.FilePath(want.ID)
 		switch {
@@ -151,6 +154,11 @@ func (r *rescue) missingSegments() {
 			r.report.lose(Loss{}, corrupt.New(name, 0, want.Size, "%v", fs.ErrNotExist))
 		case want.Class == segment.Nodes && r.segments[i].Size < want.Size:
 			r.report.lose(Loss{}, corrupt.New(name, r.segments[i].Size, want.Size-r.segments[i].Size, "the file is too short"))
+		}
+	}
+	for _, s := range r.segments {
+		if s.Damage != nil && (known[s.ID] || r.doubtful) {
+			r.report.lose(Loss{File: segment.FilePath(s.ID), Length: segment.FileHeaderSize}, s.Damage)
 		}
 	}
 }

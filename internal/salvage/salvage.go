@@ -104,7 +104,7 @@ func (r *rescue) run() error {
 	if err := r.loadDictionaries(); err != nil {
 		return err
 	}
-	r.missingSegments()
+	r.damagedSegments()
 	if err := r.readNames(); err != nil {
 		return err
 	}
@@ -159,12 +159,9 @@ func (r *rescue) survey() ([]root.Slot, []error, error) {
 	}
 	var table []segment.Info
 	for _, s := range all {
-		switch {
-		case s.Damage == nil && s.Database != r.database:
+		if s.Damage == nil && s.Database != r.database {
 			r.report.lose(Loss{File: segment.FilePath(s.ID)}, errors.New("the file belongs to another database"))
 			continue
-		case s.Damage != nil:
-			r.report.lose(Loss{File: segment.FilePath(s.ID), Length: segment.FileHeaderSize}, s.Damage)
 		}
 		r.segments = append(r.segments, s)
 		table = append(table, s.Info)

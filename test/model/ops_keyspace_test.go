@@ -20,6 +20,10 @@ func (w *world) opCreateKeyspace() {
 	if hashed(name) {
 		o = &pando.KeyspaceOptions{Layout: pando.Hash, Compression: &c}
 	}
+	w.create(name, o)
+}
+
+func (w *world) create(name string, o *pando.KeyspaceOptions) {
 	ks, err := w.db.Keyspace(name, o)
 	w.must(err, "open keyspace")
 	w.ks[name] = ks

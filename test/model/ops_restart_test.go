@@ -86,7 +86,7 @@ func (w *world) opPowerCut() {
 }
 
 func (w *world) opReadOnly() {
-	if _, ok := w.fs.(memory); !ok {
+	if _, ok := w.fs.(system); ok {
 		return // it is locked
 	}
 	o := w.opts

@@ -28,9 +28,14 @@ type world struct {
 	values []*heldValue
 	events []event // every change so far
 
+	keyOf   func() []byte // what key and value return, where it is there
+	valueOf func() []byte
+
 	feedSeq   uint64
 	feedState State
 	step      int
+	shape     string       // what a shaped program is like
+	beside    <-chan error // what goes on beside its next step
 	trace     []string
 	conflicts int
 }
@@ -117,6 +122,9 @@ func (w *world) name() string {
 }
 
 func (w *world) key() []byte {
+	if w.keyOf != nil {
+		return w.keyOf()
+	}
 	switch r := w.rng.IntN(100); {
 	case r < 2:
 		return []byte{}
@@ -136,6 +144,9 @@ func (w *world) key() []byte {
 }
 
 func (w *world) value() []byte {
+	if w.valueOf != nil {
+		return w.valueOf()
+	}
 	t := w.opts.ValueThreshold
 	n := 0
 	switch r := w.rng.IntN(1000); {
@@ -463,8 +474,20 @@ func (w *world) checkEverything() {
 	w.must(r.Err(), "check found damage")
 }
 
-// run runs one program and reports how it failed.
+// run runs one random program.
 func run(t *testing.T, fs disk, seed uint64, ops int) {
+	t.Helper()
+	program(t, fs, seed, func(w *world) {
+		for w.step = range ops {
+			o := w.pick()
+			w.trace = append(w.trace, o.name)
+			o.run(w)
+		}
+	})
+}
+
+// program does what body does in a world of its own, compares everything at its end, and reports how it failed.
+func program(t *testing.T, fs disk, seed uint64, body func(*world)) {
 	t.Helper()
 	var w *world
 	defer func() {
@@ -477,15 +500,14 @@ func run(t *testing.T, fs disk, seed uint64, ops int) {
 			t.Logf("seed %d, step %d", seed, w.step)
 			panic(x)
 		}
+		if w != nil {
+			w.db.Close()
+		}
 		from := max(len(w.trace)-15, 0)
-		t.Fatalf("seed %d (profile %v, threshold %d), step %d: %s\nlast operations: %s", seed, w.opts.Profile, w.opts.ValueThreshold, w.step, f.msg, strings.Join(w.trace[from:], " "))
+		t.Fatalf("seed %d (profile %v, threshold %d), step %d: %s\n%s\nlast operations: %s", seed, w.opts.Profile, w.opts.ValueThreshold, w.step, f.msg, w.shape, strings.Join(w.trace[from:], " "))
 	}()
 	w = newWorld(seed, fs)
-	for w.step = range ops {
-		o := w.pick()
-		w.trace = append(w.trace, o.name)
-		o.run(w)
-	}
+	body(w)
 	w.checkEverything()
 	w.dropHeld()
 	w.must(w.db.Close(), "close")

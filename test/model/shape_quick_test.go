@@ -1,0 +1,5 @@
+//go:build !slow
+
+package model
+
+const usualShapes = 24
