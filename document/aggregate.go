@@ -110,7 +110,8 @@ func (c *Collection) parsePipeline(stages []document, o *AggregateOptions, call 
 	if err != nil {
 		return nil, ns, err
 	}
-	let, err := toVariables(o.Let, call)
+	now := s.clock.Now()
+	let, err := toVariables(o.Let, now, call)
 	if err != nil {
 		return nil, ns, err
 	}
@@ -126,7 +127,7 @@ func (c *Collection) parsePipeline(stages []document, o *AggregateOptions, call 
 		below, prefix = ns, nil // it is about the view itself
 	}
 	options := &aggregate.Options{
-		Database: below.database, Collection: below.collection, Collation: collation, Let: let, Now: s.clock.Now(), Call: call, Hint: hint,
+		Database: below.database, Collection: below.collection, Collation: collation, Let: let, Now: now, Call: call, Hint: hint,
 		Scratch: s.scratch, MemoryBytes: s.options.QueryMemoryBytes,
 	}
 	if o.NoSpill {

@@ -50,6 +50,8 @@ func asCreated(spec document) (document, error) {
 			if err := appendBound(b, name, name, v); err != nil {
 				return nil, err
 			}
+		case name == "collation" && isDocument && len(doc) == len(emptyDocument()):
+			return nil, mongoerror.New(codeMissingField, "BSON field 'create.collation.locale' is missing but a required field")
 		case name == "collation" && isDocument:
 			c, err := collation.Parse(doc)
 			if err != nil {
@@ -163,6 +165,8 @@ func appendBound(b *bsoncore.DocumentBuilder, name, given string, v bsoncore.Val
 const (
 	clusteredNotUnique mongoerror.Code = 5979700
 	clusteredLegacy    mongoerror.Code = 5979703
+	clusteredVersion   mongoerror.Code = 5979704
+	clusteredDropped   mongoerror.Code = 5979800
 	clusteredSize      mongoerror.Code = 6049200
 )
 
@@ -189,7 +193,7 @@ func appendClustered(b *bsoncore.DocumentBuilder, v bsoncore.Value, spec documen
 			return mongoerror.New(codeUnknownField, "BSON field 'create.%s' is an unknown field.", key)
 		}
 	}
-	key, unique := doc.Lookup("key"), doc.Lookup("unique")
+	key, unique, version := doc.Lookup("key"), doc.Lookup("unique"), doc.Lookup("v")
 	pattern, isDocument := key.DocumentOK()
 	switch {
 	case key.Type == 0:
@@ -200,8 +204,10 @@ func appendClustered(b *bsoncore.DocumentBuilder, v bsoncore.Value, spec documen
 		return wrongType("create.key", key, "object")
 	case !truthy(unique):
 		return mongoerror.New(clusteredNotUnique, "The clusteredIndex option requires unique: true to be specified")
-	case !isIDPattern(pattern) || !isOne(pattern.Lookup("_id")):
+	case !isIDPattern(pattern) || !isNumber(pattern.Lookup("_id"), 1):
 		return mongoerror.New(mongoerror.InvalidIndexSpecificationOption, "The clusteredIndex option is only supported for key: {_id: 1}")
+	case version.Type != 0 && !isNumber(version, 2):
+		return mongoerror.New(clusteredVersion, "Invalid clusteredIndex specification %s; cannot create a clusteredIndex with v=%s", notation.Document(doc), version)
 	case spec.Lookup("size").Type != 0:
 		return mongoerror.New(clusteredSize, "'size' field for capped collections is not allowed on clustered collections. Did you mean 'capped: true' with 'expireAfterSeconds'?")
 	}
@@ -210,13 +216,13 @@ func appendClustered(b *bsoncore.DocumentBuilder, v bsoncore.Value, spec documen
 	return nil
 }
 
-// isOne reports whether a value is the number 1.
-func isOne(v bsoncore.Value) bool {
+// isNumber reports whether a value is a whole number, of whatever type.
+func isNumber(v bsoncore.Value, want int64) bool {
 	if f, isDouble := v.DoubleOK(); isDouble {
-		return f == 1
+		return f == float64(want)
 	}
 	n, isInt := v.AsInt64OK()
-	return isInt && n == 1
+	return isInt && n == want
 }
 
 func idPattern() document { return bsoncore.NewDocumentBuilder().AppendInt32("_id", 1).Build() }

@@ -203,7 +203,7 @@ func (c *Collection) parseFind(ctx context.Context, filter any, o *FindOptions) 
 	if q.Collation, err = c.collation(q.options.Collation); err != nil {
 		return nil, err
 	}
-	if q.let, err = toVariables(q.options.Let, q.call); err != nil {
+	if q.let, err = toVariables(q.options.Let, q.now, q.call); err != nil {
 		return nil, err
 	}
 	q.FilterSpec, q.Let = q.spec, q.let
@@ -298,8 +298,8 @@ func (c *Collection) collation(v any) (*collation.Collation, error) {
 	return nil, nil
 }
 
-// toVariables reads a document of variables, which are computed for a call.
-func toVariables(v any, call *expression.Call) ([]expression.Variable, error) {
+// toVariables reads a document of variables, which are computed for a call before it looks at a document: each may use those in front of it.
+func toVariables(v any, now time.Time, call *expression.Call) ([]expression.Variable, error) {
 	doc, err := toOptional(v)
 	if doc == nil || err != nil {
 		return nil, err
@@ -307,12 +307,20 @@ func toVariables(v any, call *expression.Call) ([]expression.Variable, error) {
 	var list []expression.Variable
 	for _, e := range elementsOf(doc) {
 		value := e.Value()
-		x, err := expression.Parse(value, &expression.Options{Call: call})
+		x, err := expression.Parse(value, &expression.Options{Let: list, Now: now, Call: call})
 		if err != nil {
 			return nil, err
 		}
+		if fields, whole := x.Fields(); whole || len(fields) > 0 {
+			return nil, mongoerror.New(mongoerror.Code(4890500), "Command let Expression tried to access a field, but this is not allowed because "+
+				"Command let Expressions run before the query examines any documents.")
+		}
 		if value, err = x.Eval(emptyDocument()); err != nil {
 			return nil, err
+		}
+		switch e.Key() {
+		case "NOW", "CLUSTER_TIME":
+			return nil, mongoerror.New(mongoerror.Code(4738901), "Attempt to set internal constant: %s", e.Key())
 		}
 		if err := expression.CheckVariable(e.Key()); err != nil {
 			return nil, mongoerror.New(mongoerror.FailedToParse, "Invalid 'let' parameter :: caused by :: %s", err.Message)

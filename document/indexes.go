@@ -404,6 +404,9 @@ func (c *collection) selectIndexes(which bsoncore.Value) ([]*secondary, error) {
 		}
 	}
 	s := c.settings.Load().series
+	if own, is := document(c.settings.Load().spec).Lookup("clusteredIndex").DocumentOK(); is && (byName && own.Lookup("name").StringValue() == name || byKeys && isIDPattern(keys)) {
+		return nil, mongoerror.New(clusteredDropped, "It is illegal to drop the clusteredIndex")
+	}
 	switch {
 	case s.hasIndex() && (byName && name == s.order.Name || byKeys && sameSpec(keys, s.order.Keys)):
 		return nil, mongoerror.New(mongoerror.InvalidOptions, "cannot drop the index %s: it is the order of the records", s.order.Name)

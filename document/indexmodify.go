@@ -26,6 +26,9 @@ func (c *collection) modifyIndex(ctx context.Context, v bsoncore.Value, dry bool
 		return mongoerror.New(mongoerror.InvalidOptions, "dry run mode requires an index modification with unique: true.")
 	}
 	which, err := spec.LookupErr("name")
+	if err == nil && spec.Lookup("keyPattern").Type != 0 {
+		return mongoerror.New(mongoerror.InvalidOptions, "Cannot specify both key pattern and name.")
+	}
 	if err != nil {
 		if which, err = spec.LookupErr("keyPattern"); err != nil {
 			return mongoerror.New(mongoerror.InvalidOptions, "must specify either index name or key pattern")

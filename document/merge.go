@@ -130,6 +130,10 @@ func (c *Collection) merge(ctx context.Context, m *aggregate.Merge, filter, doc 
 		if there, err := c.Count(ctx, s.Filter, &FindOptions{Limit: 1, Collation: s.Options.Collation}); err != nil {
 			return err
 		} else if there == 0 {
+			u := bsoncore.Value{Type: m.Pipeline.Type, Data: m.Pipeline.Data}
+			if _, err := c.parseChange(ctx, s.Filter, u, &s.Options); err != nil { // what is wrong with it is so for all documents
+				return err
+			}
 			return insert()
 		}
 	}

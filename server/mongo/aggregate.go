@@ -73,6 +73,8 @@ func (r *request) aggregate() (bsoncore.Document, error) {
 	}
 	if explain, err := r.flag("explain"); err != nil {
 		return nil, err
+	} else if explain && r.txn != nil {
+		return nil, document.NewError(codeNotInTransaction, "Explain for the aggregate command cannot run within a multi-document transaction")
 	} else if explain {
 		return r.explainAggregate(name, stages, o, "queryPlanner")
 	}

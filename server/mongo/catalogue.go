@@ -86,6 +86,8 @@ func (r *request) createOptions() (bson.Raw, error) {
 	}
 	for _, e := range elements[1:] {
 		switch key := e.Key(); {
+		case key == "autoIndexId" && r.db != "local" && !truth(e.Value()) && e.Value().Type != bsoncore.TypeNull:
+			return nil, document.NewError(document.Code(50001), "autoIndexId:false is not allowed for collection %s because it can be replicated", r.namespace())
 		case generic(key), e.Value().Type == bsoncore.TypeNull, key == "flags", key == "temp", key == "autoIndexId", key == "encryptedFields":
 		default:
 			options.AppendValue(key, e.Value())

@@ -50,6 +50,7 @@ func (r *request) batch(field string) ([]bsoncore.Document, bool, error) {
 	if err := r.numberStatements(len(list)); err != nil {
 		return nil, false, err
 	}
+	r.tried = len(list)
 	ordered, err := r.ordered()
 	return list, ordered || r.txn != nil, err // a transaction has ended with the first error
 }

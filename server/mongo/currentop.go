@@ -155,6 +155,7 @@ func (r *request) describe(op *operation, user *roleName) bson.D {
 	return append(d, bson.D{
 		{Key: "secs_running", Value: int64(took.Seconds())}, {Key: "microsecs_running", Value: took.Microseconds()},
 		{Key: "op", Value: x.kind()}, {Key: "ns", Value: x.namespace()}, {Key: "command", Value: bson.Raw(shown(x))},
+		{Key: "numYields", Value: int32(0)}, {Key: "locks", Value: bson.D{}}, {Key: "waitingForLock", Value: false}, {Key: "lockStats", Value: bson.D{}},
 	}...)
 }
 
@@ -181,12 +182,27 @@ func (r *request) appendNamespace(dst []byte) []byte {
 	if r.command.name == "getMore" {
 		of = r.args["collection"]
 	}
-	dst = append(append(dst, r.db...), '.')
 	const around = 4 + 1 // the length before a string, and the zero behind it
-	if of.Type == bsoncore.TypeString && len(of.Data) > around {
+	isText := of.Type == bsoncore.TypeString && len(of.Data) > around
+	if isText && r.command.name == "dataSize" { // which is given the database, too
+		return append(dst, of.Data[4:len(of.Data)-1]...)
+	}
+	dst = append(append(dst, r.db...), '.')
+	if isText && r.command.onCollection() {
 		return append(dst, of.Data[4:len(of.Data)-1]...)
 	}
 	return append(dst, noCollection...)
+}
+
+// onCollection reports whether a text that stands first in the command is the name of a collection: not that of a user, or of a log.
+func (c *command) onCollection() bool {
+	switch c.name {
+	case "aggregate", "count", "distinct", "find", "getMore", "killCursors", "insert", "update", "delete", "findAndModify", "mapReduce",
+		"create", "drop", "collMod", "createIndexes", "dropIndexes", "listIndexes", "reIndex", "convertToCapped", "cloneCollectionAsCapped",
+		"collStats", "validate", "compact", "planCacheClear", "planCacheClearFilters", "planCacheListFilters", "planCacheSetFilter":
+		return true
+	}
+	return false
 }
 
 // noCollection stands for the collection of a command that names none.

@@ -170,3 +170,20 @@ func TestLongCommandsAreShownShort(t *testing.T) {
 		}
 	}
 }
+
+// TestTopHasCollectionsOnly: a command may begin with a text that names no collection, but a user or a log; that was told as one.
+func TestTopHasCollectionsOnly(t *testing.T) {
+	c := dial(t, newServer(t, nil))
+	c.must("d", cmd("insert", "c", "documents", bson.A{cmd("_id", 1)}))
+	c.must("d", cmd("dataSize", "d.c"))
+	c.must("d", cmd("createUser", "ada", "pwd", "x", "roles", bson.A{}))
+	c.must("d", cmd("usersInfo", "ada"))
+	c.must("admin", cmd("getLog", "global"))
+	c.must("admin", cmd("renameCollection", "d.c", "to", "d.e"))
+	elements, _ := c.must("admin", cmd("top", 1)).Lookup("totals").Document().Elements()
+	for _, e := range elements {
+		if name := e.Key(); name != "note" && name != "d.c" {
+			t.Errorf("top tells of %s", name)
+		}
+	}
+}

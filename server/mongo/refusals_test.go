@@ -81,3 +81,52 @@ func TestAggregationsThatReadHaveNoWriteConcern(t *testing.T) {
 		t.Errorf("of one that writes nothing is told: %s", reply)
 	}
 }
+
+// TestRefusedAsOnAMongod has what was carried out, with the codes of a mongod.
+func TestRefusedAsOnAMongod(t *testing.T) {
+	c := filled(t, 3, nil)
+	key := cmd("_id", 1)
+	c.must("d", cmd("create", "clustered", "clusteredIndex", cmd("key", key, "unique", true, "name", "mine")))
+	field := cmd("v", cmd("$add", bson.A{"$_id", 1}))
+	for _, x := range []struct {
+		command bson.D
+		want    int32
+	}{
+		{cmd("dropIndexes", "clustered", "index", "mine"), 5979800},
+		{cmd("dropIndexes", "clustered", "index", key), 5979800},
+		{cmd("create", "e", "clusteredIndex", cmd("key", key, "unique", true, "v", 1)), 5979704},
+		{cmd("create", "e", "collation", bson.D{}), 40414},
+		{cmd("create", "e", "autoIndexId", false), 50001},
+		{cmd("collMod", "c", "index", cmd("name", "_id_", "keyPattern", key, "hidden", true)), 72},
+		{cmd("find", "c", "let", field), 4890500},
+		{cmd("aggregate", "c", "pipeline", bson.A{}, "cursor", bson.D{}, "let", field), 4890500},
+		{cmd("find", "c", "let", cmd("NOW", 1)), 4738901},
+		{cmd("find", "c", "let", cmd("v", "$$w", "w", 1)), 17276},
+		{cmd("aggregate", "c", "pipeline", bson.A{cmd("$merge", cmd("into", "e", "whenMatched", bson.A{cmd("$match", bson.D{})}))}, "cursor", bson.D{}), 72},
+	} {
+		c.refused("d", x.command, x.want)
+	}
+	explain := cmd("aggregate", "c", "pipeline", bson.A{}, "explain", true)
+	c.refused("d", inTransaction('x', 1, explain, "startTransaction", true), 263)
+	if n := c.must("d", cmd("count", "e")).Lookup("n").AsInt64(); n != 0 {
+		t.Errorf("a $merge that cannot be has inserted %d documents", n)
+	}
+}
+
+// TestVariablesOfACommand: each may use those in front of it, and $$NOW, which is the same everywhere in the command.
+func TestVariablesOfACommand(t *testing.T) {
+	c := filled(t, 3, nil)
+	let := cmd("one", 1, "two", cmd("$add", bson.A{"$$one", "$$one"}), "now", "$$NOW")
+	same := cmd("$expr", cmd("$and", bson.A{cmd("$eq", bson.A{"$_id", "$$two"}), cmd("$eq", bson.A{"$$now", "$$NOW"})}))
+	if n := len(ids(t, c.must("d", cmd("find", "c", "filter", same, "let", let)), "firstBatch")); n != 1 {
+		t.Errorf("find returns %d documents", n)
+	}
+	pipeline := bson.A{cmd("$match", same)}
+	if n := len(ids(t, c.must("d", cmd("aggregate", "c", "pipeline", pipeline, "cursor", bson.D{}, "let", let)), "firstBatch")); n != 1 {
+		t.Errorf("aggregate returns %d documents", n)
+	}
+	updates := bson.A{cmd("q", same, "u", bson.A{cmd("$set", cmd("at", "$$now"))})}
+	if n := c.must("d", cmd("update", "c", "updates", updates, "let", let)).Lookup("nModified").AsInt64(); n != 1 {
+		t.Errorf("update changes %d documents", n)
+	}
+}

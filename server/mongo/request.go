@@ -44,6 +44,7 @@ type request struct {
 	txnNumber   int64
 	retryable   bool // a retryable write
 	failed      bool // a statement has: the answer tells of it
+	tried       int  // statements that a write command has come to
 	statement   statementNumbers
 	refused     map[int]error // statements of an update or delete by their numbers, and why
 	unheard     bool          // the client is not to hear of the outcome

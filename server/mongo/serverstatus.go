@@ -24,6 +24,7 @@ func (r *request) serverStatus() (bsoncore.Document, error) {
 	for _, n := range counters {
 		total += n
 	}
+	running, latencies := s.running(), s.stats.allLatencies()
 	resident, virtual := memoryInUse()
 	d := bson.D{
 		{Key: "host", Value: s.o.Address}, {Key: "version", Value: serverVersion}, {Key: "process", Value: "pando"}, {Key: "pid", Value: int64(0)},
@@ -33,10 +34,13 @@ func (r *request) serverStatus() (bsoncore.Document, error) {
 		{Key: "connections", Value: bson.D{{Key: "current", Value: int32(stats.Connections)}, {Key: "available", Value: int32(1 << 20)}, {Key: "totalCreated", Value: stats.ConnectionsMade}, {Key: "active", Value: int32(1)}}},
 		{Key: "logicalSessionRecordCache", Value: bson.D{{Key: "activeSessionsCount", Value: int32(stats.Sessions)}}},
 		{Key: "network", Value: bson.D{{Key: "bytesIn", Value: stats.BytesIn}, {Key: "bytesOut", Value: stats.BytesOut}, {Key: "numRequests", Value: total}}},
-		{Key: "opcounters", Value: bson.D{
-			{Key: "insert", Value: counters["insert"]}, {Key: "query", Value: counters["find"]}, {Key: "update", Value: counters["update"]},
-			{Key: "delete", Value: counters["delete"]}, {Key: "getmore", Value: counters["getMore"]}, {Key: "command", Value: total},
+		{Key: "globalLock", Value: bson.D{
+			{Key: "totalTime", Value: up.Microseconds()},
+			{Key: "currentQueue", Value: readersAndWriters(0, 0)}, // nothing waits for a lock
+			{Key: "activeClients", Value: running},
 		}},
+		{Key: "opLatencies", Value: latencies},
+		{Key: "opcounters", Value: s.stats.opcounters(counters)},
 		{Key: "storageEngine", Value: bson.D{{Key: "name", Value: "pando"}, {Key: "supportsCommittedReads", Value: true}, {Key: "persistent", Value: true}, {Key: "readOnly", Value: false}}},
 		{Key: "mem", Value: bson.D{{Key: "bits", Value: int32(64)}, {Key: "resident", Value: int32(resident >> 20)}, {Key: "virtual", Value: int32(virtual >> 20)}, {Key: "supported", Value: true}}},
 		{Key: "metrics", Value: bson.D{
@@ -56,6 +60,50 @@ func (r *request) serverStatus() (bsoncore.Document, error) {
 		}})
 	}
 	return encode(append(d, bson.E{Key: "ok", Value: 1.0}))
+}
+
+// opcounters are what MongoDB counts: statements of writes rather than their commands, and as commands what is counted nowhere else.
+func (t *statistics) opcounters(commands map[string]int64) bson.D {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	others := int64(0)
+	for name, n := range commands {
+		switch name {
+		case "insert", "find", "update", "delete", "getMore", "unknown":
+		default:
+			others += n
+		}
+	}
+	return bson.D{
+		{Key: "insert", Value: t.statements["insert"]}, {Key: "query", Value: commands["find"]}, {Key: "update", Value: t.statements["update"]},
+		{Key: "delete", Value: t.statements["delete"]}, {Key: "getmore", Value: commands["getMore"]}, {Key: "command", Value: others},
+	}
+}
+
+// allLatencies is how many commands there were, and the microseconds that they took.
+func (t *statistics) allLatencies() bson.D {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.all.latencies()
+}
+
+// running counts the commands that run, as MongoDB counts those with a lock.
+func (s *Server) running() bson.D {
+	readers, writers := int32(0), int32(0)
+	s.ops.mu.Lock()
+	defer s.ops.mu.Unlock()
+	for _, op := range s.ops.byID {
+		if op.request.command != nil && op.request.command.write {
+			writers++
+		} else {
+			readers++
+		}
+	}
+	return readersAndWriters(readers, writers)
+}
+
+func readersAndWriters(readers, writers int32) bson.D {
+	return bson.D{{Key: "total", Value: readers + writers}, {Key: "readers", Value: readers}, {Key: "writers", Value: writers}}
 }
 
 // memoryInUse returns how much memory the process has, and how many addresses. Where the system does not tell, it is what the Go runtime

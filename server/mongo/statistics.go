@@ -16,6 +16,8 @@ type statistics struct {
 	mu                sync.Mutex
 	byCommand         map[string]*commandCounts
 	byCollection      map[string]*usage
+	all               usage            // of all commands
+	statements        map[string]int64 // of write commands, by their names
 }
 
 // commandCounts is what the server counts of one command.
@@ -53,6 +55,15 @@ func (s *Server) account(r *request, reply bsoncore.Document, err error, took ti
 	}
 	c.total += took
 	c.latency[bucket]++
+	if r.command != nil {
+		t.all.add(r.command.name, r.kind(), took)
+	}
+	if r.tried > 0 {
+		if t.statements == nil {
+			t.statements = map[string]int64{}
+		}
+		t.statements[name] += int64(r.tried)
+	}
 	if r.command != nil && r.args != nil {
 		t.use(r, err != nil, took)
 	}

@@ -113,6 +113,10 @@ func (t *statistics) latencies(namespace string) bson.D {
 	if known := t.byCollection[namespace]; known != nil {
 		u = *known
 	}
+	return u.latencies()
+}
+
+func (u *usage) latencies() bson.D {
 	latency := func(x tally) bson.D {
 		return bson.D{{Key: "latency", Value: x.total.Microseconds()}, {Key: "ops", Value: x.count}}
 	}

@@ -11,6 +11,7 @@ import (
 type writeResult struct {
 	n, modified int64
 	errors      *bsoncore.ArrayBuilder
+	failed      int // the number of the last statement that failed
 	told        int // bytes of texts and keys in errors
 	upserted    *bsoncore.ArrayBuilder
 	upserts     int // bytes of upserted
@@ -33,6 +34,7 @@ func (w *writeResult) take(i int, result *document.UpdateResult) {
 
 // fail notes the error of a statement.
 func (w *writeResult) fail(i int, err error) {
+	w.failed = i
 	if w.errors == nil {
 		w.errors = bsoncore.NewArrayBuilder()
 	}
@@ -63,6 +65,9 @@ func (w *writeResult) upsert(i int, id bson.RawValue) {
 
 // written makes the answer of a write command. A client that has asked for w: 0 and waits all the same is told how many, and no more.
 func (r *request) written(w *writeResult, updates bool) bsoncore.Document {
+	if ordered, _ := r.ordered(); w.errors != nil && (ordered || r.txn != nil) {
+		r.tried = w.failed + 1
+	}
 	b := bsoncore.NewDocumentBuilder().AppendInt32("n", int32(w.n))
 	if r.concern.none { // not in a transaction
 		return done(b)

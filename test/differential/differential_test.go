@@ -206,7 +206,7 @@ func outcome(t *testing.T, answer bson.M, ordered, ignoreOrder bool) string {
 	}
 	if cursor, ok := answer["cursor"].(bson.D); ok {
 		for _, e := range cursor {
-			if e.Key == "firstBatch" {
+			if e.Key == "firstBatch" || e.Key == "nextBatch" {
 				list = e.Value.(bson.A)
 			}
 		}

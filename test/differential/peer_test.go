@@ -32,9 +32,12 @@ func dial(addr string) (*peer, error) {
 	return &peer{conn: c, reader: wire.NewReader(c)}, nil
 }
 
-// run sends a command and returns the answer, whether ok or an error.
+// run sends a command and returns the answer, whether ok or an error. It may say on which database; there is one otherwise.
 func (p *peer) run(command bson.D) (bson.M, error) {
-	body, err := bson.Marshal(append(command, bson.E{Key: "$db", Value: "differential"}))
+	if command[len(command)-1].Key != "$db" {
+		command = append(command, bson.E{Key: "$db", Value: "differential"})
+	}
+	body, err := bson.Marshal(command)
 	if err != nil {
 		return nil, err
 	}

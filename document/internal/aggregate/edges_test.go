@@ -34,6 +34,19 @@ func TestFarBoundsOfWindows(t *testing.T) {
 	fails(t, `[`+source+`, {"$setWindowFields": {"sortBy": {"t": 1}, "output": {"s": {"$shift": {"output": "$t", "by": 2147483648.0}}}}}]`, 9)
 }
 
+// TestDerivativeOfDecimals has the results of a MongoDB server: a slope in a unit has all digits of a decimal.
+func TestDerivativeOfDecimals(t *testing.T) {
+	for _, test := range []struct{ from, to, want string }{
+		{`{"$numberDecimal": "1.5"}`, `{"$numberDecimal": "2"}`, `{"$numberDecimal":"0.8108108108108108108108108108108107"}`},
+		{`0`, `{"$numberDecimal": "1"}`, `{"$numberDecimal":"1.621621621621621621621621621621622"}`},
+		{`0`, `3`, `4.864864864865d`},
+	} {
+		gives(t, `[{"$documents": [{"_id": 1, "t": {"$date": "2021-03-13T22:00:00Z"}, "v": `+test.from+`}, {"_id": 2, "t": {"$date": "2021-03-13T22:37:00Z"}, "v": `+test.to+`}]},
+			{"$setWindowFields": {"sortBy": {"t": 1}, "output": {"d": {"$derivative": {"input": "$v", "unit": "hour"}, "window": {"documents": [-1, 0]}}}}},
+			{"$match": {"_id": 2}}, {"$project": {"d": 1}}]`, `{_id: 2, d: `+test.want+`}`)
+	}
+}
+
 // TestLinearFillTellsCloseValuesApart: only values that are equal are repeated, not those whose difference is no number, or is rounded.
 func TestLinearFillTellsCloseValuesApart(t *testing.T) {
 	filled := `, {"$fill": {"sortBy": {"x": 1}, "output": {"y": {"method": "linear"}}}}, {"$project": {"y": 1}}]`

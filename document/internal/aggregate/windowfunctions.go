@@ -405,10 +405,11 @@ func (s *derivativeState) at(_ context.Context, i int64) (value, error) {
 	if dx.Sign() == 0 {
 		return null(), nil
 	}
-	if s.f.unit != "" {
-		dx = number.Divide(dx, number.Double(s.f.unitMillis))
+	slope := number.Divide(number.Subtract(y1, y0), dx)
+	if s.f.unit != "" { // in this order, as a time in units may have a fraction that no double has, and a decimal slope is exact beyond that
+		slope = number.Multiply(slope, number.Double(s.f.unitMillis))
 	}
-	return number.Divide(number.Subtract(y1, y0), dx).Value(), nil
+	return slope.Value(), nil
 }
 
 // integralState is $integral: the sum of the trapezoids of the window. While a window only grows they are added to those of the last one.

@@ -269,11 +269,11 @@ func (d Decimal) Quantize(places int, how Rounding) Decimal {
 	return store(&rounded)
 }
 
-// padded returns d with zeros up to 34 digits.
+// padded returns d with zeros up to 34 digits, or as many as the lowest exponent leaves room for.
 func (d Decimal) padded() Decimal {
 	var x apd.Decimal
 	d.load(&x)
-	zeros := precision - x.NumDigits()
+	zeros := min(precision-x.NumDigits(), int64(x.Exponent-minExponent))
 	if zeros <= 0 || x.Form != apd.Finite {
 		return d
 	}

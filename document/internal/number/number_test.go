@@ -246,6 +246,19 @@ func TestTranscendental(t *testing.T) {
 		{"sqrt 2", d("2").Sqrt(), "1.414213562373095048801688724209698"},
 		{"sqrt 4", d("4").Sqrt(), "2"},
 		{"2^0.5", d("2").Pow(d("0.5")), "1.414213562373095048801688724209698"},
+		{"the least^1", d("1E-6176").Pow(d("1")), "1E-6176"},
+		{"the greatest^-1", d("9.999999999999999999999999999999999E+6144").Pow(d("-1")), "1.0000000000000000000000000000000E-6145"},
+		{"1E+6144^-1", d("1E+6144").Pow(d("-1")), "1.00000000000000000000000000000000E-6144"},
+		{"inf^the least", d("Infinity").Pow(d("1E-6176")), "Infinity"},
+		{"inf^-1", d("Infinity").Pow(d("-1")), "0E-6176"},
+		{"-inf^odd", d("-Infinity").Pow(d("9223372036854775807")), "-Infinity"},
+		{"-inf^even", d("-Infinity").Pow(d("9223372036854775808")), "Infinity"},
+		{"-inf^-3", d("-Infinity").Pow(d("-3")), "0E-6176"},
+		{"0.5^inf", d("0.5").Pow(d("Infinity")), "0E-6176"},
+		{"0.5^-inf", d("0.5").Pow(d("-Infinity")), "Infinity"},
+		{"-2^inf", d("-2").Pow(d("Infinity")), "Infinity"},
+		{"-2^-inf", d("-2").Pow(d("-Infinity")), "0E-6176"},
+		{"0^-inf", d("0").Pow(d("-Infinity")), "Infinity"},
 		{"sin 1", d("1").Trigonometric("sin"), "0.8414709848078965066525023216302990"},
 		{"tan 1", d("1").Trigonometric("tan"), "1.557407724654902230506974807458360"},
 		{"asin 0.5", d("0.5").Trigonometric("asin"), "0.5235987755982988730771072305465838"},
@@ -324,6 +337,7 @@ func TestPower(t *testing.T) {
 		{0.1, 10, 1.0000000000000006e-10}, {1 << 62, 2.5, 4.567192616659072e+46}, {1 << 62, -2.5, 2.1895288505075267e-47},
 		{2, 0.5, math.Sqrt2}, {10, 22, 1e22}, {-3, 3, -27}, {1.5, 1, 1.5}, {2, -1074, math.Pow(2, -1074)}, {10, 308, 1e308},
 		{0, 5, 0}, {5, 0, 1}, {1e300, 2, math.Inf(1)},
+		{1, math.NaN(), 1}, {1, math.Inf(1), 1}, {1, math.Inf(-1), 1}, {-1, math.Inf(1), 1}, {-1, math.Inf(-1), 1}, {0.5, math.Inf(-1), math.Inf(1)},
 	} {
 		if got := Power(test.x, test.y); got != test.want {
 			t.Errorf("%g^%g is %v, want %v", test.x, test.y, got, test.want)

@@ -7,7 +7,7 @@ import "math"
 // available precision", 1971).
 func Power(x, y float64) float64 {
 	plain := math.Pow(x, y)
-	if plain == 0 || math.IsInf(plain, 0) || math.IsNaN(plain) || math.Abs(plain) < 0x1p-1000 || x == 0 || y == 0 {
+	if plain == 0 || math.IsInf(plain, 0) || math.IsNaN(plain) || math.Abs(plain) < 0x1p-1000 || x == 0 || y == 0 || x == 1 || math.IsInf(y, 0) {
 		return plain
 	}
 	result := exponential(logarithm(math.Abs(x)).times(pair{y, 0}))

@@ -128,8 +128,17 @@ func (d Decimal) Pow(o Decimal) Decimal {
 		return Decimal{} // with the lowest exponent
 	case o.IsInf() && d.Abs().Compare(one) == 0:
 		return one.padded()
-	case d.IsInf() || o.IsInf() || d.Sign() == 0:
+	case d.Sign() == 0: // o is negative
 		return fullDecimal(math.Pow(d.Float64(), o.Float64()))
+	case d.IsInf() && o.Sign() < 0, o.IsInf() && (d.Abs().Compare(one) > 0) != (o.Sign() > 0):
+		return Decimal{}
+	case o.IsInf():
+		return Decimal{hi: infinityBits}
+	case d.IsInf(): // no double tells whether a long exponent is odd, nor one below all doubles from 0
+		if _, odd := o.parity(); d.Negative() && odd {
+			return Decimal{hi: infinityBits | signBit}
+		}
+		return Decimal{hi: infinityBits}
 	}
 	integral, odd := o.parity()
 	switch {
