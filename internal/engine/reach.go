@@ -153,7 +153,14 @@ func (e *Engine) refersToGone(c *command.Command) bool {
 	switch c.Op {
 	case command.Bulk:
 		number, _ := c.Spilled()
-		_, err := e.o.FS.Stat(e.path(spill.Name(number)))
+		err := spill.Read(e.o.FS, e.o.Dir, number, func(f spill.Frame) error {
+			for d := command.NewDecoder(f.Payload); d.Next(); {
+				if c := d.Command(); c.Op == command.PutApart && e.refersToGone(&c) {
+					return fs.ErrNotExist // a value of the batch went before its file
+				}
+			}
+			return nil
+		})
 		return errors.Is(err, fs.ErrNotExist)
 	case command.PutApart:
 		ref, err := value.DecodeRef(c.Value)
