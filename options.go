@@ -92,7 +92,8 @@ type Options struct {
 	// do not wait for a sync. Default: 8 MiB.
 	SyncBytes int64
 
-	// KeepChanges is how many bytes of log are kept, beyond what recovery needs, for those who read Changes. Default: 0.
+	// KeepChanges is how many bytes of log are kept, beyond what recovery needs, for those who read Changes, and as many again of what the
+	// log alone refers to: long values that were replaced, and large batches. Where these are more, less of the log is. Default: 0.
 	KeepChanges int64
 
 	// Logger hears about recovery, checkpoints that fail, and damage. Default: silence.

@@ -60,7 +60,7 @@ func (e *Engine) CarrySpilled(s *Spill, validate func() error) error {
 	e.counters.userBytes.Add(s.Size())
 	e.visible.Store(last)
 	e.feed.notify()
-	e.keepSpill(s.number, last)
+	e.keepSpill(s.number, last, s.file.Size())
 	e.dropSpills() // or this one at once, where nobody may ask for it
 	return nil
 }
@@ -80,8 +80,8 @@ func (e *Engine) takeBack(s *Spill) error {
 	if err := spill.MarkFailed(e.o.FS, e.o.Dir, old); err != nil {
 		return e.fail(err)
 	}
-	e.keepSpill(old, e.lastSeq)
-	e.visible.Store(e.lastSeq) // of which readers see no more than before
+	e.keepSpill(old, e.lastSeq, 0) // a mark
+	e.visible.Store(e.lastSeq)     // of which readers see no more than before
 	e.feed.notify()
 	return nil
 }
@@ -250,6 +250,7 @@ func (e *Engine) sweepSpills() error {
 		return err
 	}
 	e.spills.Store(e.lastSeq << spillBits)
+	e.keptSpills.earlier = e.lastSeq
 	for _, n := range numbers {
 		e.spills.Store(max(e.spills.Load(), n))
 		keep := e.o.KeepChanges > 0
@@ -259,7 +260,11 @@ func (e *Engine) sweepSpills() error {
 			}
 		}
 		if keep {
-			e.keepSpill(n, e.lastSeq)
+			info, err := e.o.FS.Stat(e.path(spill.Name(n)))
+			if err != nil {
+				return fmt.Errorf("look at the file of a batch: %w", err)
+			}
+			e.keepSpill(n, e.lastSeq, info.Size)
 		} else if err := e.removeSpill(n); err != nil {
 			return err
 		}

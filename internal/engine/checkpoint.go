@@ -413,6 +413,7 @@ func (s *settlement) publish() {
 	// or one more takes fresh memory. Files of the log take their time.
 	e.epoch.Collect()
 	if e.log != nil {
+		e.limitKept(s.seq)
 		if err := e.log.Recycle(s.through); err != nil {
 			e.o.Logger.Warn("log is not recycled", "error", err)
 		}

@@ -1,9 +1,11 @@
 package engine
 
 import (
+	"cmp"
 	"errors"
 	"io/fs"
 	"math"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -15,12 +17,13 @@ import (
 )
 
 // How far back the change feed reaches: as far as the log does, and as what the log refers to is there. That goes earlier than the log where
-// nobody keeps it for the feed.
+// nobody keeps it for the feed, or where it takes too much room.
 
 // reach is up to where what the log refers to may have gone.
 type reach struct {
 	once sync.Once // for what went before the database was opened
 	gone atomic.Uint64
+	kept atomic.Uint64 // what commands before it refer to is not kept for the feed
 }
 
 // raise notes that what a command refers to has gone.
@@ -32,7 +35,53 @@ func (e *Engine) oldestChange() uint64 {
 		return math.MaxUint64
 	}
 	_, seq := e.log.Oldest()
-	return seq
+	return max(seq, e.reach.kept.Load())
+}
+
+// keptFor is what is there for the sake of commands in the log up to a number, of which it is the last one: the dead bytes of a segment, or
+// the file of a batch.
+type keptFor struct {
+	last  uint64
+	bytes int64
+}
+
+// limitKept bounds what is there for the sake of the log alone as the log itself is bounded: a record of a hundred bytes may refer to a value of
+// a gigabyte, which was replaced at once. Where that is more than Options.KeepChanges, the feed reaches back as far as so much of it does.
+// The log goes first, and what it referred to with the next checkpoint: whoever opens the database after a crash looks no further for what has
+// gone than into the first segment of the log. The caller has settled everything up to a sequence number.
+func (e *Engine) limitKept(settled uint64) {
+	if e.o.KeepChanges == 0 {
+		return
+	}
+	from := e.affordable(settled)
+	if from > 0 && e.placeSpills() {
+		from = e.affordable(settled)
+	}
+	if from > 0 {
+		raise(&e.reach.kept, from)
+		e.log.KeepFrom(from)
+	}
+}
+
+// affordable is the first command such that what it and later ones refer to may be kept; 0: all may be kept that is.
+func (e *Engine) affordable(settled uint64) uint64 {
+	oldest := e.oldestChange()
+	kept := e.keptSpills.since(oldest)
+	for _, i := range e.store.Segments() {
+		if i.Class == segment.Values && i.LastSeq >= oldest && i.LastSeq <= settled {
+			kept = append(kept, keptFor{i.LastSeq, i.Size - max(i.Live, 0)})
+		}
+	}
+	slices.SortFunc(kept, func(a, b keptFor) int { return cmp.Compare(b.last, a.last) })
+	var bytes int64
+	for i, k := range kept {
+		// What a crash has left goes as one: it is only known that no command behind the crash refers to it.
+		if bytes >= e.o.KeepChanges && k.last < kept[i-1].last {
+			return k.last + 1
+		}
+		bytes += k.bytes
+	}
+	return 0
 }
 
 // OldestChange returns the sequence number of the oldest command that the log still has, with all that comes after it.
@@ -45,8 +94,9 @@ func (e *Engine) OldestChange() uint64 {
 	return max(seq, e.reach.gone.Load()+1)
 }
 
-// findGone looks for commands in the log that refer to what an earlier run has given up. Only one that kept no changes did so, and it left no
-// more of the log than the segment that it ended in: it is enough to look at as much as that, and at as much again behind each find.
+// findGone looks for commands in the log that refer to what an earlier run has given up. It left no more of the log behind that than the
+// segment where it ends, see limitKept, or where it kept no changes the one that it ended in itself: it is enough to look at as much as that,
+// whatever the budget was then, and at as much again behind each find.
 func (e *Engine) findGone() {
 	if e.enter() != nil {
 		return // nobody can ask for changes any more
@@ -80,7 +130,7 @@ func (e *Engine) findGoneFrom(from uint64) uint64 {
 }
 
 func (e *Engine) findGoneIn(reader *wal.Reader) error {
-	for left := e.sizes.logSegment; left > 0; {
+	for left := int64(mostLogSegment); left > 0; {
 		last, payload, err := reader.Next()
 		if err != nil {
 			return err
@@ -90,7 +140,7 @@ func (e *Engine) findGoneIn(reader *wal.Reader) error {
 		for d.Next() {
 			if c := d.Command(); e.refersToGone(&c) {
 				e.reach.raise(last)
-				left = e.sizes.logSegment
+				left = mostLogSegment
 				break
 			}
 		}
@@ -103,7 +153,14 @@ func (e *Engine) refersToGone(c *command.Command) bool {
 	switch c.Op {
 	case command.Bulk:
 		number, _ := c.Spilled()
-		_, err := e.o.FS.Stat(e.path(spill.Name(number)))
+		err := spill.Read(e.o.FS, e.o.Dir, number, func(f spill.Frame) error {
+			for d := command.NewDecoder(f.Payload); d.Next(); {
+				if c := d.Command(); c.Op == command.PutApart && e.refersToGone(&c) {
+					return fs.ErrNotExist // a value of the batch went before its file
+				}
+			}
+			return nil
+		})
 		return errors.Is(err, fs.ErrNotExist)
 	case command.PutApart:
 		ref, err := value.DecodeRef(c.Value)

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"errors"
+	"io"
 	"slices"
 	"sync"
 
@@ -147,17 +148,82 @@ func (e *Engine) ReadSpill(s *Spill, from int64, fn func(d command.Decoder, coun
 
 // keptSpills are the files of bulk loads that the change feed may be asked for as long as the log has what refers to them.
 type keptSpills struct {
-	mu   sync.Mutex
-	list []keptSpill
+	mu      sync.Mutex
+	list    []keptSpill
+	earlier uint64 // the last command of earlier runs, to which all of their files belong until placeSpills; then 0
 }
 
 // keptSpill is one of them, to which no record of the log behind last refers.
-type keptSpill struct{ number, last uint64 }
+type keptSpill struct {
+	number, last uint64
+	bytes        int64
+}
 
-func (e *Engine) keepSpill(number, last uint64) {
+func (e *Engine) keepSpill(number, last uint64, bytes int64) {
 	e.keptSpills.mu.Lock()
 	defer e.keptSpills.mu.Unlock()
-	e.keptSpills.list = append(e.keptSpills.list, keptSpill{number, last})
+	e.keptSpills.list = append(e.keptSpills.list, keptSpill{number, last, bytes})
+}
+
+// since returns what the files take to which a record of the log from oldest on may refer.
+func (k *keptSpills) since(oldest uint64) []keptFor {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	var list []keptFor
+	for _, s := range k.list {
+		if s.last >= oldest {
+			list = append(list, keptFor{s.last, s.bytes})
+		}
+	}
+	return list
+}
+
+// placeSpills finds out which records of the log refer to the files of earlier runs, and reports whether it did. It reads all of the log of those
+// runs, so it is left until some of the files are to go before others.
+func (e *Engine) placeSpills() bool {
+	k := &e.keptSpills
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	before := k.earlier
+	if k.earlier = 0; before == 0 {
+		return false
+	}
+	places, err := e.bulksInLog(before)
+	if err != nil {
+		return false // they stay together; whoever reads the changes will be told
+	}
+	for i := range k.list {
+		if s := &k.list[i]; s.last == before && s.bytes > 0 { // else it is a mark, to which a root slot may refer
+			s.last = places[s.number]
+		}
+	}
+	return true
+}
+
+// bulksInLog returns the sequence numbers of the bulk loads that the log tells of up to one, by the numbers of their files.
+func (e *Engine) bulksInLog(upTo uint64) (map[uint64]uint64, error) {
+	_, oldest := e.log.Oldest()
+	reader, err := e.log.NewReader(oldest)
+	if err != nil {
+		return nil, err
+	}
+	defer reader.Close()
+	reader.Limit(upTo)
+	places := map[uint64]uint64{}
+	for {
+		seq, payload, err := reader.Next()
+		if errors.Is(err, io.EOF) {
+			return places, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		if d := command.NewDecoder(payload); d.Next() && d.Command().Op == command.Bulk { // which is alone in its record
+			c := d.Command()
+			number, _ := c.Spilled()
+			places[number] = seq
+		}
+	}
 }
 
 // dropSpills removes the files to which nothing in the log refers any more.

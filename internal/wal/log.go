@@ -38,6 +38,7 @@ type Log struct {
 	ready    []*segment // follow the active one; empty and durable
 	retired  []*segment // recycled while a Reader was in them
 	spares   []uint64   // numbers of files that may be used again
+	wanted   uint64     // no reader wants a record below it
 	next     uint64     // number of the next segment; no number is ever used twice
 }
 
@@ -57,6 +58,7 @@ type segment struct {
 	base     int64  // bytes of the log before it
 	before   uint64 // the last record that begins before it
 	pins     int    // readers in it
+	spent    bool   // its file is not to be used again
 
 	passed    atomic.Int64 // what lies before it is not mapped: it was written with calls, or has been detached
 	forgotten int64        // the system has been told that what lies before it is not going to be read; guarded by syncMu

@@ -7,6 +7,13 @@ import (
 	"slices"
 )
 
+// KeepFrom tells that readers want no record below seq: Recycle keeps no segment for them that holds only such ones.
+func (l *Log) KeepFrom(seq uint64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.wanted = max(l.wanted, seq)
+}
+
 // Recycle tells that recovery will never start below before. Segments that lie wholly below it are used again or removed,
 // except for the last Options.KeepBytes of them, which readers may still want, and for those in which a reader is.
 // The segment of before itself is always kept.
@@ -27,8 +34,12 @@ func (l *Log) retire(before Position) error {
 		if s == l.active || s.segment >= before.Segment {
 			continue
 		}
-		if kept >= l.o.KeepBytes {
+		unwanted := l.segments[i+1].before < l.wanted
+		if unwanted || kept >= l.o.KeepBytes {
 			n = i + 1
+			for _, s := range l.segments[:n] {
+				s.spent = unwanted // after a kill, a file that waits to be used again would pass for log that is kept
+			}
 			break
 		}
 		kept += s.end - s.start
@@ -50,7 +61,7 @@ func (l *Log) sweep() error {
 		if s.pins > 0 {
 			return false
 		}
-		if s.size == l.o.SegmentBytes {
+		if s.size == l.o.SegmentBytes && !s.spent {
 			l.spares = append(l.spares, s.segment)
 		} else {
 			odd = append(odd, s.segment)

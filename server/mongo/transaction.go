@@ -13,7 +13,7 @@ import (
 // transaction is a multi-document transaction.
 type transaction struct {
 	number  int64
-	tx      *document.Tx
+	tx      *document.Tx // nil when it has ended
 	started time.Time
 	state   txnState
 	session *session
@@ -34,13 +34,14 @@ func (x *transaction) abort() {
 	x.leave(txnAborted)
 }
 
-// leave notes how the transaction has ended, and closes its cursors: nobody can read from them any more.
+// leave notes how the transaction has ended, and closes its cursors: nobody can read from them any more. What its session goes on knowing is
+// that alone: the collections that the transaction has seen, and what it has told change streams, would stay in memory as long as the session.
 func (x *transaction) leave(state txnState) {
 	if x.state == txnRunning {
 		x.server.transactions.Add(-1)
 		x.server.cursors.endTransaction(x.session, x.number)
 	}
-	x.state = state
+	x.state, x.tx = state, nil
 }
 
 // inTransaction runs the command, alone in its session when that matters, and inside of its transaction if it has one.

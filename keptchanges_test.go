@@ -1,0 +1,100 @@
+package pando
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/pandodb/pando/vfs/memfs"
+)
+
+// What the log refers to is kept for the feed as the log itself is: no more than KeepChanges bytes of it and one segment or file, however
+// short the records are that refer to it, and at least as much. From OldestChange on the feed has everything, in this run, after a kill and
+// in later runs.
+func TestWhatTheLogRefersToIsKeptWithinKeepChanges(t *testing.T) {
+	const kept = 512 << 10
+	// The log, what it refers to, with one that is large, and what goes with the next checkpoint; live data, and as much garbage again.
+	const most = 2*kept + 2*(3<<20/2) + 4<<20
+	for name, change := range map[string]func(t *testing.T, db *DB, rng *rand.Rand){
+		"values": func(t *testing.T, db *DB, rng *rand.Rand) {
+			for range 20 {
+				must(t, db.Put(fmt.Append(nil, rng.IntN(3)), random(rng, 20_000+rng.IntN(60_000))))
+			}
+		},
+		"values in chunks": func(t *testing.T, db *DB, rng *rand.Rand) {
+			must(t, db.Put([]byte("a"), random(rng, 3<<20/2)))
+		},
+		"batches": func(t *testing.T, db *DB, rng *rand.Rand) {
+			b := db.NewBatch()
+			for i := range 400 {
+				must(t, b.Put(fmt.Append(nil, i), random(rng, 900)))
+			}
+			must(t, db.Write(b))
+		},
+		"all of them, and short ones": func(t *testing.T, db *DB, rng *rand.Rand) {
+			for range rng.IntN(400) {
+				must(t, db.Put(fmt.Append(nil, rng.IntN(100)), random(rng, rng.IntN(900))))
+			}
+			switch rng.IntN(4) {
+			case 0:
+				putMany(t, db)
+			case 1:
+				must(t, db.Delete(fmt.Append(nil, rng.IntN(3))))
+			default:
+				must(t, db.Put(fmt.Append(nil, rng.IntN(3)), random(rng, 1100+rng.IntN(400_000))))
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			seed := rand.Uint64()
+			t.Logf("seed %d", seed)
+			rng := rand.New(rand.NewPCG(seed, 0))
+			fsys := memfs.New()
+			o := Options{KeepChanges: kept, Compression: None}
+			db := openMem(t, fsys, o)
+			for round := range 30 {
+				change(t, db, rng)
+				switch round % 10 {
+				case 4:
+					fsys = fsys.KillImage()
+					db = openMem(t, fsys, o)
+					feedIsWhole(t, db, 0)
+				case 9:
+					must(t, db.Close())
+					db = openMem(t, fsys, o)
+					feedIsWhole(t, db, 0)
+				}
+				must(t, db.Checkpoint(t.Context()))
+				if n := fsys.Used(); n > most {
+					t.Fatalf("round %d: the database takes %d bytes", round, n)
+				}
+				feedIsWhole(t, db, kept)
+			}
+		})
+	}
+}
+
+// feedIsWhole checks that the feed can be read from the oldest change on, and has so many bytes at least if so many were written.
+func feedIsWhole(t *testing.T, db *DB, least int) {
+	t.Helper()
+	oldest, n := db.OldestChange(), 0
+	for c, err := range db.Changes(t.Context(), ChangesOptions{From: oldest}) {
+		if err != nil {
+			t.Fatalf("changes from %d of %d: %v", oldest, db.LastSeq(), err)
+		}
+		n += len(c.Key) + len(c.Value)
+	}
+	if oldest > 1 && n < least {
+		t.Fatalf("changes from %d of %d: there are only %d bytes", oldest, db.LastSeq(), n)
+	}
+}
+
+// random returns n bytes that nothing makes shorter.
+func random(rng *rand.Rand, n int) []byte {
+	b := make([]byte, 0, n+8)
+	for len(b) < n {
+		b = binary.LittleEndian.AppendUint64(b, rng.Uint64())
+	}
+	return b[:n]
+}
