@@ -68,7 +68,7 @@ func asCreated(spec document) (document, error) {
 			if err := checkIDIndex(doc, spec); err != nil {
 				return nil, err
 			}
-		case (name == "validator" || name == "storageEngine") && isDocument && len(doc) == len(emptyDocument()):
+		case (name == "validator" || name == "storageEngine" || name == "indexOptionDefaults") && isDocument && len(doc) == len(emptyDocument()):
 		case name == "changeStreamPreAndPostImages" && isDocument && !truthy(doc.Lookup("enabled")):
 		case name == "timeseries", name == "expireAfterSeconds":
 		default:
@@ -80,6 +80,27 @@ func asCreated(spec document) (document, error) {
 	}
 	if err := appendSeriesOptions(b, spec); err != nil {
 		return nil, err
+	}
+	if view {
+		return ofView(b.Build())
+	}
+	return b.Build(), nil
+}
+
+// ofView returns what a view keeps of the options that it is created with. The others are checked, as those of a collection are, and
+// say nothing about a view.
+func ofView(spec document) (document, error) {
+	if _, err := parseSettings(spec); err != nil {
+		return nil, err
+	}
+	b := bsoncore.NewDocumentBuilder()
+	for _, e := range elementsOf(spec) {
+		switch e.Key() {
+		case "viewOn", "pipeline", "collation":
+			b.AppendValue(e.Key(), e.Value())
+		case "changeStreamPreAndPostImages": // what is switched off is not there any more
+			return nil, mongoerror.New(mongoerror.InvalidOptions, "option not supported on a view: %s", e.Key())
+		}
 	}
 	return b.Build(), nil
 }

@@ -27,7 +27,14 @@ func TestOptionsOfANewCollection(t *testing.T) {
 		{`{"clusteredIndex":{"key":{"_id":1},"unique":true}}`,
 			`{"clusteredIndex":{"v":{"$numberInt":"2"},"key":{"_id":{"$numberInt":"1"}},"name":"_id_","unique":true}}`,
 			`{"v":{"$numberInt":"2"},"key":{"_id":{"$numberInt":"1"}},"name":"_id_","unique":true,"clustered":true}`},
-		{`{"validator":{},"storageEngine":{},"changeStreamPreAndPostImages":{"enabled":false}}`, `{}`, ``},
+		{`{"validator":{},"storageEngine":{},"indexOptionDefaults":{},"changeStreamPreAndPostImages":{"enabled":false}}`, `{}`, ``},
+		// Spring Data says with every create whether the collection is capped.
+		{`{"capped":false,"timeseries":{"timeField":"t"}}`,
+			`{"timeseries":{"timeField":"t","granularity":"seconds","bucketMaxSpanSeconds":{"$numberInt":"3600"}}}`, ``},
+		// A view keeps what it is, and nothing that only a collection has.
+		{`{"viewOn":"x","validator":{"a":1},"validationLevel":"off","validationAction":"warn","storageEngine":{"wiredTiger":{}},` +
+			`"indexOptionDefaults":{"storageEngine":{}},"changeStreamPreAndPostImages":{"enabled":false},"collation":{"locale":"simple"}}`,
+			`{"viewOn":"x","pipeline":[]}`, ``},
 	} {
 		var given bson.Raw
 		if err := bson.UnmarshalExtJSON([]byte(c.given), false, &given); err != nil {
@@ -54,6 +61,9 @@ func TestOptionsOfANewCollection(t *testing.T) {
 		`{"idIndex":{"key":{"_id":1},"name":"_id_","collation":{"locale":"en"}}}`: mongoerror.BadValue,
 		`{"idIndex":{"key":{"_id":1},"name":"_id_","unique":true}}`:               mongoerror.InvalidIndexSpecificationOption,
 		`{"idIndex":{"key":{"_id":1},"name":"_id_"},"viewOn":"x"}`:                mongoerror.InvalidOptions,
+		`{"viewOn":"x","changeStreamPreAndPostImages":{"enabled":true}}`:          mongoerror.InvalidOptions,
+		`{"viewOn":"x","validationLevel":"bogus"}`:                                mongoerror.BadValue,
+		`{"capped":true,"timeseries":{"timeField":"t"}}`:                          mongoerror.InvalidOptions,
 		`{"capped":true,"size":0}`:                                                outOfRange, `{"capped":true,"size":5,"max":2147483648}`: outOfRange,
 	} {
 		var raw bson.Raw

@@ -306,6 +306,9 @@ func checkSeriesOptions(options []bsoncore.Element) error {
 		switch e.Key() {
 		case "timeseries", "expireAfterSeconds", "collation", "storageEngine", "indexOptionDefaults":
 		default:
+			if e.Key() == "capped" && !truthy(e.Value()) { // says what is so anyway: Spring Data sends it with every create
+				continue
+			}
 			return mongoerror.New(mongoerror.InvalidOptions, "'timeseries' is not allowed with '%s'", e.Key())
 		}
 	}

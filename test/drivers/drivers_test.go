@@ -162,6 +162,15 @@ func TestNode(t *testing.T) {
 	}
 }
 
+// TestSpring runs what applications do with Spring Data.
+func TestSpring(t *testing.T) {
+	need(t, "java", "mvn")
+	t.Parallel()
+	dir := copied(t, "spring")
+	fetched(t, dir, "mvn", "-q", "-B", "compile", "exec:help") // the help brings the plugin that runs programs
+	must(t, dir, 6*time.Minute, "mvn", "-q", "-B", "exec:java", "-Dexec.args=mongodb://"+serve(t))
+}
+
 // TestJava runs the synchronous Java driver.
 func TestJava(t *testing.T) {
 	need(t, "java", "mvn")
