@@ -97,7 +97,8 @@ func (db *DB) Changes(ctx context.Context, o ChangesOptions) iter.Seq2[Change, e
 // the next change.
 func (db *DB) OldestChange() uint64 { return db.e.OldestChange() }
 
-// LastSeq returns the sequence number of the newest change that readers see.
+// LastSeq returns the sequence number of the newest change that readers see. There need not be a change with that number: the database puts
+// commands into its log of which Changes tells nothing. To read what there is, let Changes come to its end without Follow.
 func (db *DB) LastSeq() uint64 { return db.e.LastSeq() }
 
 // change translates a command of the log. Commands that change nothing a user sees are left out.

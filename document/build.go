@@ -74,6 +74,9 @@ func (c *collection) buildAll(ctx context.Context, list []*secondary, progress f
 	if errors.Is(err, pando.ErrDropped) || errors.Is(err, errDropped) {
 		return mongoerror.New(mongoerror.IndexBuildAborted, "Index build failed: collection dropped")
 	}
+	if errors.Is(err, pando.ErrKeyTooLarge) {
+		return keyTooLong(*c.name.Load(), err)
+	}
 	if err != nil {
 		return err
 	}

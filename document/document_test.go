@@ -499,4 +499,9 @@ func TestKeysThatAreTooLong(t *testing.T) {
 		}
 	}
 	expect(t, "nothing was written", find(t, c, `{}`, nil), "")
+	_, err = c.Insert(ctx, bson.D{{Key: "_id", Value: 1}, {Key: "w", Value: long}})
+	must(t, err)
+	if _, err := c.CreateIndex(ctx, document.Index{Keys: document.JSON(`{"w": 1}`)}); document.CodeOf(err) != 17280 || !errors.Is(err, pando.ErrKeyTooLarge) {
+		t.Errorf("an index of what is there: %v", err)
+	}
 }

