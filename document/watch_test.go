@@ -116,9 +116,6 @@ func TestChangeStreamsGoOnAfterTheStoreWasClosed(t *testing.T) {
 	}
 }
 
-// A stream may read a commit before the transaction that made it knows.
-// A stream that had told of changes which a power cut took, as it may without a sync, once went on in silence until there were as many
-// new ones, and never told of those.
 // Close may end the log with a command of which no change tells. A stream that was opened then once waited for a change with its number.
 func TestStreamsOfAStoreThatWasClosedDoNotWait(t *testing.T) {
 	fs := memfs.New()
@@ -155,6 +152,8 @@ func TestStreamsOfAStoreThatWasClosedDoNotWait(t *testing.T) {
 	}
 }
 
+// A stream that had told of changes which a power cut took, as it may without a sync, once went on in silence until there were as many
+// new ones, and never told of those.
 func TestChangeStreamsDoNotGoOnBehindWhatIsLost(t *testing.T) {
 	relaxed := func(fs *memfs.FS) *document.Store {
 		storage := pando.Options{FS: fs, MemoryBytes: 8 << 20, Profile: pando.Relaxed, SyncInterval: time.Hour}
@@ -187,6 +186,7 @@ func TestChangeStreamsDoNotGoOnBehindWhatIsLost(t *testing.T) {
 	}
 }
 
+// A stream may read a commit before the transaction that made it knows.
 func TestStreamsKnowWhatATransactionCreates(t *testing.T) {
 	s := open(t, memfs.New())
 	w, err := s.Database("test").OpenWatch(ctx, nil, nil)

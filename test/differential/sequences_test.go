@@ -11,10 +11,10 @@ import (
 	"github.com/pandodb/pando/test/mongod"
 )
 
-// programs is a sequence of commands in which each finds what those before have left: collections of all kinds, that are altered, renamed
+// sequence is one of commands in which each finds what those before have left: collections of all kinds, that are altered, renamed
 // and dropped on the way, cursors that stay open, and transactions of two sessions beside each other. After each write the contents,
-// the indexes and the counts are compared too. After a difference a program ends, as all that follows would differ.
-type programs struct {
+// the indexes and the counts are compared too. After a difference it ends, as all that follows would differ.
+type sequence struct {
 	generator
 	pair
 	cursors  [2][]int64 // that are open, of ours and of theirs, one beside the other
@@ -32,28 +32,28 @@ type session struct {
 	written bool
 }
 
-// kept are the names that a program uses: of collections of the kinds that creations lists, at first.
+// kept are the names that a sequence uses: of collections of the kinds that creations lists, at first.
 var kept = []string{"plain", "capped", "clustered", "valid", "collated", "view", "series"}
 
-func TestPrograms(t *testing.T) {
+func TestSequencesOfCommands(t *testing.T) {
 	t.Parallel()
 	them, us := theirSet(t), ours(t)
 	known := knownDifferences(t)
 	from, steps := *first, *calls/3
 	for seed := from; seed < from+uint64(*seeds); seed++ {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
-			p := &programs{generator: newGenerator(seed), pair: pair{t: t, us: us, them: them, known: known}}
-			for i := range p.sessions {
+			q := &sequence{generator: newGenerator(seed), pair: pair{t: t, us: us, them: them, known: known}}
+			for i := range q.sessions {
 				id := make([]byte, 16)
 				id[0], id[15] = byte(i), byte(seed)
 				copy(id[1:], fmt.Sprint(seed))
-				p.sessions[i] = &session{id: bson.Binary{Subtype: 4, Data: id}}
+				q.sessions[i] = &session{id: bson.Binary{Subtype: 4, Data: id}}
 			}
-			defer p.end()
-			p.start()
+			defer q.end()
+			q.start()
 			for range steps {
-				if p.step(); p.differs {
-					t.Log("the program:\n" + strings.Join(p.log, "\n"))
+				if q.step(); q.differs {
+					t.Log("the commands:\n" + strings.Join(q.log, "\n"))
 					return
 				}
 			}
@@ -68,56 +68,56 @@ func theirSet(t *testing.T) *peer {
 		t.Skip("neither PANDO_MONGOD names a mongod, nor does PANDO_DRIVERS=1 ask to fetch one")
 	}
 	addr := mongod.Start(t, "--setParameter", "internalQueryForceClassicEngine=true", "--replSet", "rs0", "--oplogSize", "64")
-	p, err := dial(addr)
+	q, err := dial(addr)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = p.conn.Close() })
+	t.Cleanup(func() { _ = q.conn.Close() })
 	set := doc("_id", "rs0", "members", bson.A{doc("_id", int32(0), "host", addr)})
-	if answer, err := p.run(doc("replSetInitiate", set, "$db", "admin")); err != nil || answer["ok"] != 1.0 {
+	if answer, err := q.run(doc("replSetInitiate", set, "$db", "admin")); err != nil || answer["ok"] != 1.0 {
 		t.Fatal(answer, err)
 	}
 	for {
-		if answer, err := p.run(doc("hello", int32(1))); err != nil {
+		if answer, err := q.run(doc("hello", int32(1))); err != nil {
 			t.Fatal(err)
 		} else if answer["isWritablePrimary"] == true {
-			return p
+			return q
 		}
 	}
 }
 
 // ask sends a command to both servers, and compares what outcome keeps of the answers, with the labels of errors.
-func (p *programs) ask(command bson.D, ordered bool) (us, them bson.M) {
-	p.t.Helper()
-	p.log = append(p.log, shown(p.t, command))
-	return p.compare(command, command, ordered)
+func (q *sequence) ask(command bson.D, ordered bool) (us, them bson.M) {
+	q.t.Helper()
+	q.log = append(q.log, shown(q.t, command))
+	return q.compare(command, command, ordered)
 }
 
 // compare is ask with a command for each, which have cursors of their own.
-func (p *programs) compare(ourCommand, theirCommand bson.D, ordered bool) (us, them bson.M) {
-	p.t.Helper()
+func (q *sequence) compare(ourCommand, theirCommand bson.D, ordered bool) (us, them bson.M) {
+	q.t.Helper()
 	var texts [2]string
 	var answers [2]bson.M
 	for i, c := range []bson.D{ourCommand, theirCommand} {
-		answer, err := []*peer{p.us, p.them}[i].run(c)
+		answer, err := []*peer{q.us, q.them}[i].run(c)
 		if err != nil {
-			p.t.Fatalf("%v\n%s", err, strings.Join(p.log, "\n"))
+			q.t.Fatalf("%v\n%s", err, strings.Join(q.log, "\n"))
 		}
 		answers[i] = answer
-		texts[i] = outcome(p.t, answer, ordered, true) + fmt.Sprint(" ", answer["errorLabels"], " ", cursorOf(answer) != 0)
+		texts[i] = outcome(q.t, answer, ordered, true) + fmt.Sprint(" ", answer["errorLabels"], " ", cursorOf(answer) != 0)
 	}
 	if texts[0] == texts[1] {
 		return answers[0], answers[1]
 	}
-	p.differs = true
-	text := fmt.Sprintf("%s\nours:   %s\ntheirs: %s", shown(p.t, ourCommand), around(texts[0], texts[1]), around(texts[1], texts[0]))
-	for part, reason := range p.known {
+	q.differs = true
+	text := fmt.Sprintf("%s\nours:   %s\ntheirs: %s", shown(q.t, ourCommand), around(texts[0], texts[1]), around(texts[1], texts[0]))
+	for part, reason := range q.known {
 		if strings.Contains(text, part) {
-			p.t.Logf("known (%s): %s", reason, text)
+			q.t.Logf("known (%s): %s", reason, text)
 			return answers[0], answers[1]
 		}
 	}
-	p.t.Errorf("%s\n%v\n%v", text, answers[0]["errmsg"], answers[1]["errmsg"])
+	q.t.Errorf("%s\n%v\n%v", text, answers[0]["errmsg"], answers[1]["errmsg"])
 	return answers[0], answers[1]
 }
 
@@ -133,42 +133,42 @@ func cursorOf(answer bson.M) (id int64) {
 }
 
 // start makes the collections, each with documents and indexes of its own.
-func (p *programs) start() {
+func (q *sequence) start() {
 	for _, name := range append([]string{"out"}, kept...) {
-		p.both(doc("drop", name), true)
+		q.both(doc("drop", name), true)
 	}
 	for _, name := range kept {
-		p.ask(p.creation(name), true)
+		q.ask(q.creation(name), true)
 		if name != "view" && name != "series" {
-			p.ask(doc("insert", name, "documents", p.documents(12), "ordered", false), true)
-			p.ask(doc("createIndexes", name, "indexes", bson.A{append(p.index(), bson.E{Key: "name", Value: "i"})}), true)
+			q.ask(doc("insert", name, "documents", q.documents(12), "ordered", false), true)
+			q.ask(doc("createIndexes", name, "indexes", bson.A{append(q.index(), bson.E{Key: "name", Value: "i"})}), true)
 		}
 	}
-	p.ask(doc("insert", "series", "documents", seriesGenerator{generator: p.generator}.measurements(10), "ordered", false), true)
+	q.ask(doc("insert", "series", "documents", seriesGenerator{generator: q.generator}.measurements(10), "ordered", false), true)
 }
 
 // end aborts the transactions that are open: mongod would wait for them when collections are dropped.
-func (p *programs) end() {
-	for _, s := range p.sessions {
-		p.both(doc("abortTransaction", int32(1), "lsid", doc("id", s.id), "txnNumber", s.number, "autocommit", false, "$db", "admin"), true)
+func (q *sequence) end() {
+	for _, s := range q.sessions {
+		q.both(doc("abortTransaction", int32(1), "lsid", doc("id", s.id), "txnNumber", s.number, "autocommit", false, "$db", "admin"), true)
 	}
 }
 
 // creation is the command that makes a collection of a name's kind.
-func (p *programs) creation(name string) bson.D {
+func (q *sequence) creation(name string) bson.D {
 	c := doc("create", name)
 	switch name {
 	case "capped":
-		return append(c, doc("capped", true, "size", int32(100_000), "max", 8+p.integer(8))...)
+		return append(c, doc("capped", true, "size", int32(100_000), "max", 8+q.integer(8))...)
 	case "clustered":
 		return append(c, doc("clusteredIndex", doc("key", doc("_id", int32(1)), "unique", true))...)
 	case "valid":
-		return append(c, doc("validator", pick(p.generator, doc("n", doc("$not", doc("$gt", int32(50)))), doc("$jsonSchema", p.schema(1))),
-			"validationLevel", pick(p.generator, "strict", "moderate"), "validationAction", pick(p.generator, "error", "error", "warn"))...)
+		return append(c, doc("validator", pick(q.generator, doc("n", doc("$not", doc("$gt", int32(50)))), doc("$jsonSchema", q.schema(1))),
+			"validationLevel", pick(q.generator, "strict", "moderate"), "validationAction", pick(q.generator, "error", "error", "warn"))...)
 	case "collated":
 		return append(c, doc("collation", doc("locale", "en", "strength", int32(2)))...)
 	case "view":
-		return append(c, doc("viewOn", pick(p.generator, "plain", "clustered", "valid"), "pipeline", bson.A{doc("$match", doc("_id", doc("$lt", int32(40)))), doc("$set", doc("w", "$n"))})...)
+		return append(c, doc("viewOn", pick(q.generator, "plain", "clustered", "valid"), "pipeline", bson.A{doc("$match", doc("_id", doc("$lt", int32(40)))), doc("$set", doc("w", "$n"))})...)
 	case "series":
 		return append(c, doc("timeseries", doc("timeField", "t", "metaField", "m"))...)
 	}
@@ -176,83 +176,83 @@ func (p *programs) creation(name string) bson.D {
 }
 
 // state compares a collection as it is now.
-func (p *programs) state(name string) {
+func (q *sequence) state(name string) {
 	if name == "capped" {
-		p.ask(doc("find", name, "batchSize", int32(1000)), true)
+		q.ask(doc("find", name, "batchSize", int32(1000)), true)
 	} else {
-		p.ask(doc("find", name, "sort", doc("_id", int32(1)), "batchSize", int32(1000)), true)
+		q.ask(doc("find", name, "sort", doc("_id", int32(1)), "batchSize", int32(1000)), true)
 	}
-	if !p.sessions[0].open && !p.sessions[1].open { // mongod counts what is not committed yet
-		p.ask(doc("count", name), true)
+	if !q.sessions[0].open && !q.sessions[1].open { // mongod counts what is not committed yet
+		q.ask(doc("count", name), true)
 	}
 	if name != "series" { // whose first index is the order of its records
-		p.ask(doc("listIndexes", name), false)
+		q.ask(doc("listIndexes", name), false)
 	}
 }
 
-func (p *programs) step() {
-	name := pick(p.generator, kept...)
-	switch p.IntN(12) {
+func (q *sequence) step() {
+	name := pick(q.generator, kept...)
+	switch q.IntN(12) {
 	case 0:
-		p.alter(name)
+		q.alter(name)
 	case 1, 2:
-		p.open(name)
+		q.open(name)
 	case 3, 4:
-		p.readOn()
+		q.readOn()
 	case 5, 6, 7:
-		p.inSession()
+		q.inSession()
 	default:
 		switch {
-		case p.sessions[0].open || p.sessions[1].open: // with which it may conflict: mongod waits for it, where Pando lets it go first
-			p.ask(p.read(name), true)
+		case q.sessions[0].open || q.sessions[1].open: // with which it may conflict: mongod waits for it, where Pando lets it go first
+			q.ask(q.read(name), true)
 			return
-		case len(p.from) > 0: // whether a cursor sees it depends on the plan
-			p.readOn()
+		case len(q.from) > 0: // whether a cursor sees it depends on the plan
+			q.readOn()
 			return
 		case name == "series": // which series_test.go writes to
 			return
 		}
-		p.ask(p.write(name), true)
-		if p.state(name); name == "plain" {
-			p.state("view")
+		q.ask(q.write(name), true)
+		if q.state(name); name == "plain" {
+			q.state("view")
 		}
 	}
 }
 
 // alter changes what is there beside documents. Cursors on a collection that is dropped end with other codes.
-func (p *programs) alter(name string) {
-	if len(p.from) > 0 || p.sessions[0].open || p.sessions[1].open {
+func (q *sequence) alter(name string) {
+	if len(q.from) > 0 || q.sessions[0].open || q.sessions[1].open {
 		return
 	}
-	index := append(p.index(), bson.E{Key: "name", Value: pick(p.generator, "i", "k")})
-	c := pick(p.generator,
+	index := append(q.index(), bson.E{Key: "name", Value: pick(q.generator, "i", "k")})
+	c := pick(q.generator,
 		doc("createIndexes", name, "indexes", bson.A{index}), doc("createIndexes", name, "indexes", bson.A{index}),
-		doc("dropIndexes", name, "index", pick[any](p.generator, "i", "k", "*", doc("_id", int32(1)), bson.A{"i", "k"})),
-		doc("collMod", name, "validator", pick(p.generator, doc(), doc("n", doc("$exists", true)))),
-		doc("collMod", name, "index", doc("name", "i", "hidden", p.chance(2))),
-		doc("collMod", name, "validationLevel", pick(p.generator, "off", "strict", "moderate")),
-		doc("collMod", "view", "viewOn", "plain", "pipeline", bson.A{doc("$match", p.filter(1))}),
+		doc("dropIndexes", name, "index", pick[any](q.generator, "i", "k", "*", doc("_id", int32(1)), bson.A{"i", "k"})),
+		doc("collMod", name, "validator", pick(q.generator, doc(), doc("n", doc("$exists", true)))),
+		doc("collMod", name, "index", doc("name", "i", "hidden", q.chance(2))),
+		doc("collMod", name, "validationLevel", pick(q.generator, "off", "strict", "moderate")),
+		doc("collMod", "view", "viewOn", "plain", "pipeline", bson.A{doc("$match", q.filter(1))}),
 		doc("convertToCapped", "plain", "size", int32(100_000)),
-		p.creation("other"),
-		doc("aggregate", name, "pipeline", bson.A{doc("$match", p.filter(1)), doc("$out", pick(p.generator, "out", name))}, "cursor", doc()))
-	if c[0].Value == "series" && strings.Contains(shown(p.t, c), "$**") || c[0].Key == "createIndexes" && c[0].Value == "series" && p.chance(2) {
+		q.creation("other"),
+		doc("aggregate", name, "pipeline", bson.A{doc("$match", q.filter(1)), doc("$out", pick(q.generator, "out", name))}, "cursor", doc()))
+	if c[0].Value == "series" && strings.Contains(shown(q.t, c), "$**") || c[0].Key == "createIndexes" && c[0].Value == "series" && q.chance(2) {
 		return // which no longer are refused since 7.0
 	}
 	if c[0].Key == "create" || c[0].Key == "convertToCapped" || c[0].Key == "aggregate" && name == "series" {
 		return
 	}
-	p.ask(c, true)
-	if p.state(name); p.chance(3) && name != "view" && name != "series" {
-		p.ask(doc("drop", name), true)
-		p.ask(p.creation(name), true)
-		p.ask(doc("insert", name, "documents", p.documents(6), "ordered", false), true)
-		p.state(name)
+	q.ask(c, true)
+	if q.state(name); q.chance(3) && name != "view" && name != "series" {
+		q.ask(doc("drop", name), true)
+		q.ask(q.creation(name), true)
+		q.ask(doc("insert", name, "documents", q.documents(6), "ordered", false), true)
+		q.state(name)
 	}
 }
 
 // write is a command that changes documents. A collection whose documents come in different orders is changed by _id only where not all are.
-func (p *programs) write(name string) bson.D {
-	g := p.generator
+func (q *sequence) write(name string) bson.D {
+	g := q.generator
 	one := doc("_id", pick[any](g, g.integer(14), g.integer(14), doc("$in", bson.A{g.integer(14)}), 1000+g.integer(4)))
 	switch g.IntN(7) {
 	case 0:
@@ -278,8 +278,8 @@ func (p *programs) write(name string) bson.D {
 }
 
 // read is a command whose answer has an order.
-func (p *programs) read(name string) bson.D {
-	g := p.generator
+func (q *sequence) read(name string) bson.D {
+	g := q.generator
 	let := doc("v", g.integer(6), "now", "$$NOW")
 	byVariable := doc("$expr", doc(pick(g, "$lt", "$eq", "$gte"), bson.A{"$_id", "$$v"}))
 	switch g.IntN(5) {
@@ -296,72 +296,72 @@ func (p *programs) read(name string) bson.D {
 }
 
 // open opens a cursor, which stays open if it has more.
-func (p *programs) open(name string) {
-	g := p.generator
+func (q *sequence) open(name string) {
+	g := q.generator
 	// A sort that has to see everything first, so that no write is seen later.
 	c := pick(g, doc("find", name, "sort", doc("n", int32(1), "_id", int32(1)), "batchSize", g.integer(4)),
 		doc("aggregate", name, "pipeline", bson.A{doc("$sort", doc("n", int32(1), "_id", int32(1))), doc("$project", doc("n", int32(1)))}, "cursor", doc("batchSize", g.integer(4))))
-	us, them := p.ask(c, true)
+	us, them := q.ask(c, true)
 	if ourID, theirID := cursorOf(us), cursorOf(them); ourID != 0 && theirID != 0 {
-		p.cursors[0], p.cursors[1], p.from = append(p.cursors[0], ourID), append(p.cursors[1], theirID), append(p.from, name)
+		q.cursors[0], q.cursors[1], q.from = append(q.cursors[0], ourID), append(q.cursors[1], theirID), append(q.from, name)
 	}
 }
 
 // readOn reads on from a cursor, or kills it; now and then it is one that is none.
-func (p *programs) readOn() {
-	if len(p.from) == 0 {
+func (q *sequence) readOn() {
+	if len(q.from) == 0 {
 		return
 	}
-	i := p.IntN(len(p.from))
-	name := p.from[i]
-	size := pick[any](p.generator, p.integer(4), int32(1000), p.integer(4)-1)
+	i := q.IntN(len(q.from))
+	name := q.from[i]
+	size := pick[any](q.generator, q.integer(4), int32(1000), q.integer(4)-1)
 	command := func(id int64) bson.D {
 		return doc("getMore", id, "collection", name, "batchSize", size)
 	}
-	ends := p.chance(6)
+	ends := q.chance(6)
 	if ends {
 		command = func(id int64) bson.D { return doc("killCursors", name, "cursors", bson.A{id}) }
 	}
-	p.log = append(p.log, shown(p.t, command(int64(i))))
-	us, _ := p.compare(command(p.cursors[0][i]), command(p.cursors[1][i]), true)
+	q.log = append(q.log, shown(q.t, command(int64(i))))
+	us, _ := q.compare(command(q.cursors[0][i]), command(q.cursors[1][i]), true)
 	if ends || us["ok"] == 1.0 && cursorOf(us) == 0 {
-		for of := range p.cursors {
-			p.cursors[of] = append(p.cursors[of][:i:i], p.cursors[of][i+1:]...)
+		for of := range q.cursors {
+			q.cursors[of] = append(q.cursors[of][:i:i], q.cursors[of][i+1:]...)
 		}
-		p.from = append(p.from[:i:i], p.from[i+1:]...)
+		q.from = append(q.from[:i:i], q.from[i+1:]...)
 	}
 }
 
 // unlike reports whether a write to a collection in a transaction fails in other ways than in mongod: of a capped collection only what would
 // change something does here, of a time series each statement, and of a view what is wrong with the update comes later.
-func (p *programs) unlike(name string) bool {
+func (q *sequence) unlike(name string) bool {
 	return name == "capped" || name == "series" || name == "view"
 }
 
 // inSession goes on with a transaction, begins one, or ends it. Only one of two that are open writes: of a conflict mongod tells at once, where
 // Pando may tell at the commit.
-func (p *programs) inSession() {
-	i := p.IntN(2)
-	s, other := p.sessions[i], p.sessions[1-i]
+func (q *sequence) inSession() {
+	i := q.IntN(2)
+	s, other := q.sessions[i], q.sessions[1-i]
 	part := func(c bson.D) bson.D {
 		return append(c, doc("lsid", doc("id", s.id), "txnNumber", s.number, "autocommit", false)...)
 	}
-	if s.open && p.chance(3) {
-		end := part(doc(pick(p.generator, "commitTransaction", "commitTransaction", "abortTransaction"), int32(1)))
+	if s.open && q.chance(3) {
+		end := part(doc(pick(q.generator, "commitTransaction", "commitTransaction", "abortTransaction"), int32(1)))
 		end = append(end, bson.E{Key: "$db", Value: "admin"})
-		for range 1 + p.IntN(2) { // the second time it is repeated
-			p.ask(end, true)
+		for range 1 + q.IntN(2) { // the second time it is repeated
+			q.ask(end, true)
 		}
 		s.open, s.written = false, false
 		for _, name := range []string{"plain", "clustered", "valid", "collated"} {
-			p.state(name)
+			q.state(name)
 		}
 		return
 	}
-	name := pick(p.generator, "plain", "clustered", "valid", "collated", "view", "capped", "series")
-	c := p.read(name)
-	if p.chance(2) && !(other.open && other.written) && !p.unlike(name) {
-		s.written, c = true, p.write(name)
+	name := pick(q.generator, "plain", "clustered", "valid", "collated", "view", "capped", "series")
+	c := q.read(name)
+	if q.chance(2) && !(other.open && other.written) && !q.unlike(name) {
+		s.written, c = true, q.write(name)
 	}
 	begins := !s.open
 	if begins {
@@ -370,9 +370,9 @@ func (p *programs) inSession() {
 	if c = part(c); begins {
 		c = append(c, bson.E{Key: "startTransaction", Value: true})
 	}
-	us, _ := p.ask(c, true)
+	us, _ := q.ask(c, true)
 	if us["ok"] != 1.0 || us["writeErrors"] != nil {
-		p.ask(append(part(doc("abortTransaction", int32(1))), bson.E{Key: "$db", Value: "admin"}), true)
+		q.ask(append(part(doc("abortTransaction", int32(1))), bson.E{Key: "$db", Value: "admin"}), true)
 		s.open = false
 	}
 	if !s.open {
