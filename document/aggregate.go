@@ -5,6 +5,7 @@ import (
 	"errors"
 	"iter"
 	"slices"
+	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
@@ -31,6 +32,8 @@ type AggregateOptions struct {
 	Host string
 	// Usage, if set, returns what $collStats says of the time that a collection's commands took.
 	Usage func(namespace string) bson.D
+
+	now time.Time // of the find whose view this is; zero: the pipeline has a moment of its own
 }
 
 // Aggregate runs a pipeline over the collection, for a range loop. A document is valid for its step only.
@@ -110,7 +113,10 @@ func (c *Collection) parsePipeline(stages []document, o *AggregateOptions, call 
 	if err != nil {
 		return nil, ns, err
 	}
-	now := s.clock.Now()
+	now := o.now
+	if now.IsZero() {
+		now = s.clock.Now()
+	}
 	let, err := toVariables(o.Let, now, call)
 	if err != nil {
 		return nil, ns, err
@@ -172,7 +178,7 @@ func (c *Collection) findInView(ctx context.Context, q *findQuery) (*Cursor, err
 	if q.Limit > 0 {
 		stage("$limit", q.Limit)
 	}
-	o := &AggregateOptions{Collation: q.options.Collation, Let: q.options.Let, NoSpill: q.options.NoSpill, Hint: hint}
+	o := &AggregateOptions{Collation: q.options.Collation, Let: q.options.Let, NoSpill: q.options.NoSpill, Hint: hint, now: q.now}
 	inner, err := c.OpenAggregate(ctx, stages, o)
 	if err != nil {
 		return nil, err
@@ -332,7 +338,7 @@ func (e *environment) Find(ctx context.Context, database, collection string, r *
 
 // query makes a query of a request.
 func (e *environment) query(r *aggregate.Request) (q *findQuery, err error) {
-	q = &findQuery{now: e.store.clock.Now(), let: r.Let, call: e.call, project: whole}
+	q = &findQuery{now: r.Now, let: r.Let, call: e.call, project: whole}
 	q.spec = r.Filter
 	if q.spec == nil {
 		q.spec = emptyDocument()
@@ -380,7 +386,7 @@ func (e *environment) findInView(ctx context.Context, below namespace, stages []
 		add("$limit", bsoncore.Value{Type: bsoncore.TypeInt64, Data: bsoncore.AppendInt64(nil, r.Limit)})
 	}
 	p, err := aggregate.Parse(stages, &aggregate.Options{
-		Database: below.database, Collection: below.collection, Collation: r.Collation, Let: r.Let, Now: e.store.clock.Now(), Call: e.call,
+		Database: below.database, Collection: below.collection, Collation: r.Collation, Let: r.Let, Now: r.Now, Call: e.call,
 		Scratch: e.store.scratch, MemoryBytes: e.store.options.QueryMemoryBytes,
 	})
 	if err != nil {

@@ -14,8 +14,8 @@ type Options struct {
 	// Storage says how to open the database underneath. Only Open looks at it. Its ValueThreshold is 4 KiB by default.
 	Storage pando.Options
 
-	// History is how many bytes of the log are kept for change streams to resume from, as pando.Options.KeepChanges says. Default: 64 MiB with Open; with New what
-	// the database was opened with. Negative: none; then change streams see only what happens while they run.
+	// History is how many bytes of the log are kept for change streams to resume from, as pando.Options.KeepChanges says. Default: 64 MiB
+	// with Open; with New what the database was opened with. Negative: none; then change streams see only what happens while they run.
 	History int64
 
 	// QueryMemoryBytes bounds what one sort or group of a query holds in memory; beyond that it spills. Default: 100 MiB.

@@ -36,6 +36,7 @@ type Request struct {
 	Hint         bsoncore.Value
 	Collation    *collation.Collation
 	Let          []expression.Variable
+	Now          time.Time // what $$NOW is, in all of a pipeline
 
 	// Grouped tells that nothing is asked of the documents but the values of Fields, by their paths: fields may come in any order.
 	Grouped bool

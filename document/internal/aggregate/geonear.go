@@ -183,7 +183,7 @@ func (s *geoNearStage) open(ctx context.Context, x *run, _ Cursor) (Cursor, erro
 		return nil, err
 	}
 	in, err := x.env.Find(ctx, x.o.Database, x.o.Collection,
-		&Request{Filter: filter, Hint: x.o.Hint, Collation: x.o.Collation, Let: x.o.Let})
+		&Request{Filter: filter, Hint: x.o.Hint, Collation: x.o.Collation, Let: x.o.Let, Now: x.o.Now})
 	if err != nil {
 		return nil, err
 	}

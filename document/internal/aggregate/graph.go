@@ -203,7 +203,7 @@ func (c *graphCursor) level(ctx context.Context, g *search, depth int64) error {
 		conditions = append(conditions, documentValue(c.s.restrict))
 	}
 	filter := fields("$and", array(conditions...))
-	found, err := c.x.env.Find(ctx, c.s.o.Database, c.s.from, &Request{Filter: filter, Collation: c.s.o.Collation, Let: c.s.o.Let})
+	found, err := c.x.env.Find(ctx, c.s.o.Database, c.s.from, &Request{Filter: filter, Collation: c.s.o.Collation, Let: c.s.o.Let, Now: c.s.o.Now})
 	if err != nil {
 		return err
 	}

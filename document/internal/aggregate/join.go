@@ -182,7 +182,7 @@ func (c *joinCursor) joinSome(ctx context.Context, batch []joined) error {
 	}
 	c.matches = scratch.NewTape(c.x.o.Scratch, c.x.o.memory(), "$lookup")
 	found, err := c.x.env.Find(ctx, c.s.o.Database, c.s.from, &Request{
-		Filter: equals(c.s.foreign, c.wanted.values), Collation: c.s.o.Collation, Let: c.s.o.Let,
+		Filter: equals(c.s.foreign, c.wanted.values), Collation: c.s.o.Collation, Let: c.s.o.Let, Now: c.s.o.Now,
 	})
 	if err != nil {
 		return err

@@ -10,7 +10,7 @@ import (
 
 // lead takes the first stages into the request to the collection, and returns the number of those that it has taken.
 func lead(steps []step, o *Options) (*Request, int) {
-	r := &Request{Hint: o.Hint, Collation: o.Collation, Let: o.Let}
+	r := &Request{Hint: o.Hint, Collation: o.Collation, Let: o.Let, Now: o.Now}
 	n := 0
 	if len(steps) > 0 && steps[0].isSource() {
 		return r, 0
