@@ -68,3 +68,26 @@ func TestAReadHasOneMoment(t *testing.T) {
 		}
 	}
 }
+
+// TestNowIsKnownEverywhere: in the pipelines of change streams, and of updates whose filter cannot be parsed, which is then what is wrong.
+func TestNowIsKnownEverywhere(t *testing.T) {
+	s := opened(t, &Options{Storage: pando.Options{FS: memfs.New()}, TTLInterval: -1})
+	defer s.Close()
+	c := s.Database(DefaultDatabase).Lookup("c")
+	late := bson.D{{Key: "$match", Value: bson.D{{Key: "$expr", Value: bson.D{{Key: "$lt", Value: bson.A{time.UnixMilli(0), "$$NOW"}}}}}}}
+	w, err := c.OpenWatch(t.Context(), bson.A{late}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	if _, err := c.Insert(t.Context(), bson.D{{Key: "_id", Value: 1}}); err != nil {
+		t.Fatal(err)
+	}
+	if !w.Next(t.Context()) {
+		t.Errorf("no event: %v", w.Err())
+	}
+	stamp := bson.A{bson.D{{Key: "$set", Value: bson.D{{Key: "at", Value: "$$NOW"}}}}}
+	if _, err := c.Update(t.Context(), bson.D{{Key: "a", Value: bson.D{{Key: "$bogus", Value: 1}}}}, stamp, nil); CodeOf(err) != 2 {
+		t.Errorf("an update with a wrong filter: %v", err)
+	}
+}

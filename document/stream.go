@@ -327,7 +327,7 @@ type oneEvent struct {
 // Find implements aggregate.Environment.
 func (e oneEvent) Find(_ context.Context, _, _ string, r *aggregate.Request) (aggregate.Cursor, error) {
 	if r != nil && r.Filter != nil {
-		f, err := query.Parse(r.Filter, &query.Options{Collation: r.Collation, Let: r.Let, Call: e.call})
+		f, err := query.Parse(r.Filter, &query.Options{Collation: r.Collation, Let: r.Let, Now: r.Now, Call: e.call})
 		if err != nil {
 			return nil, err
 		}

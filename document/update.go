@@ -6,6 +6,7 @@ import (
 	"errors"
 	"math"
 	"slices"
+	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
@@ -132,7 +133,7 @@ func (c *Collection) parseChange(ctx context.Context, filter any, u bsoncore.Val
 	}
 	q, err := c.parseSought(ctx, filter, o)
 	if err != nil {
-		if wrong := checkUpdate(u, o, filters); wrong != nil {
+		if wrong := checkUpdate(u, o, filters, c.store.clock.Now()); wrong != nil {
 			return nil, wrong // MongoDB looks at the update first
 		}
 		return nil, err
@@ -163,11 +164,11 @@ func (c *Collection) parseChange(ctx context.Context, filter any, u bsoncore.Val
 }
 
 // checkUpdate returns what is wrong with an update, as far as that can be told without its query.
-func checkUpdate(u bsoncore.Value, o *UpdateOptions, filters []document) error {
+func checkUpdate(u bsoncore.Value, o *UpdateOptions, filters []document, now time.Time) error {
 	if u.Type == 0 || u.Type == bsoncore.TypeArray && o.Let != nil {
 		return nil
 	}
-	parsed, err := update.Parse(u, &update.Options{ArrayFilters: filters})
+	parsed, err := update.Parse(u, &update.Options{ArrayFilters: filters, Now: now})
 	if err == nil && parsed.Replacement() && o.Many {
 		return manyReplaced()
 	}

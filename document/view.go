@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
@@ -55,6 +56,7 @@ func parseView(ns namespace, settings *settings) (*view, error) {
 		}
 	}
 	o := &aggregate.Options{Database: ns.database, Collection: settings.viewOn, Collation: settings.collation}
+	o.Now = time.Unix(0, 0) // any will do: it is parsed again for each call
 	if _, err := aggregate.Parse(stages, o); err != nil {
 		return nil, err
 	}
