@@ -23,7 +23,7 @@ func (c *ticking) Now() time.Time { return time.UnixMilli(1e12 + c.looks.Add(1))
 // TestAReadHasOneMoment: $$NOW is the same in all of a pipeline, also where a part of it is answered by the collection, in the views and the
 // other collections that it reads, and in the variables of the command.
 func TestAReadHasOneMoment(t *testing.T) {
-	s := opened(t, &Options{Storage: pando.Options{FS: memfs.New()}, TTLInterval: -1})
+	s := opened(t, &Options{Storage: pando.Options{FS: memfs.New()}, TTLInterval: -1, clock: &ticking{Clock: clock.System()}})
 	defer s.Close()
 	db := s.Database(DefaultDatabase)
 	if _, err := db.Lookup("c").Insert(t.Context(), bson.D{{Key: "_id", Value: 1}}); err != nil {
@@ -34,7 +34,6 @@ func TestAReadHasOneMoment(t *testing.T) {
 	if _, err := s.Collection(t.Context(), "v", &CollectionOptions{ViewOn: "c", Pipeline: bson.A{d("$set", d("seen", "$$NOW"))}}); err != nil {
 		t.Fatal(err)
 	}
-	s.clock = &ticking{Clock: clock.System()}
 	lookup := bson.D{{Key: "from", Value: "v"}, {Key: "let", Value: d("outer", "$$NOW")}, {Key: "as", Value: "found"},
 		{Key: "pipeline", Value: bson.A{d("$match", d("$expr", d("$eq", bson.A{"$$outer", "$$NOW"})))}}}
 	for name, pipeline := range map[string]bson.A{

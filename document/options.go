@@ -6,6 +6,7 @@ import (
 
 	"github.com/pandodb/pando"
 	"github.com/pandodb/pando/document/internal/codec"
+	"github.com/pandodb/pando/internal/clock"
 	"github.com/pandodb/pando/vfs"
 )
 
@@ -33,6 +34,8 @@ type Options struct {
 	// FS and ScratchDir say where queries spill. Default: those of the database, with Open; with New queries do not spill.
 	FS         vfs.FS
 	ScratchDir string
+
+	clock clock.Clock // of tests; nil: the system's
 }
 
 const (

@@ -114,6 +114,9 @@ func NewWith(db *pando.DB, o *Options) (*Store, error) {
 	if o != nil {
 		s.options = *o
 	}
+	if s.options.clock != nil {
+		s.clock = s.options.clock
+	}
 	if err := s.options.check(); err != nil {
 		return nil, err
 	}
