@@ -33,7 +33,7 @@ type AggregateOptions struct {
 	// Usage, if set, returns what $collStats says of the time that a collection's commands took.
 	Usage func(namespace string) bson.D
 
-	now time.Time // of the find whose view this is; zero: the pipeline has a moment of its own
+	now time.Time // of the find whose view this is; zero: see nowIn
 }
 
 // Aggregate runs a pipeline over the collection, for a range loop. A document is valid for its step only.
@@ -113,10 +113,7 @@ func (c *Collection) parsePipeline(stages []document, o *AggregateOptions, call 
 	if err != nil {
 		return nil, ns, err
 	}
-	now := o.now
-	if now.IsZero() {
-		now = s.clock.Now()
-	}
+	now := s.nowIn(o.now)
 	let, err := toVariables(o.Let, now, call)
 	if err != nil {
 		return nil, ns, err

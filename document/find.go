@@ -46,6 +46,8 @@ type FindOptions struct {
 	MaxBytes int
 	// Verbosity of Explain: "queryPlanner" (the default), "executionStats" or "allPlansExecution".
 	Verbosity string
+
+	now time.Time // of the update whose filter this is; zero: see nowIn
 }
 
 // findQuery is a query, parsed.
@@ -168,10 +170,11 @@ func (f *found) close() error { return f.m.close() }
 
 // parseFind parses a query.
 func (c *Collection) parseFind(ctx context.Context, filter any, o *FindOptions) (*findQuery, error) {
-	q := &findQuery{now: c.store.clock.Now(), call: c.store.newCall(ctx)}
+	q := &findQuery{call: c.store.newCall(ctx)}
 	if o != nil {
 		q.options = *o
 	}
+	q.now = c.store.nowIn(q.options.now)
 	var err error
 	if q.spec, err = toDocument(filter); err != nil {
 		return nil, err

@@ -101,7 +101,7 @@ func separates(def *index.Definition, fields []string, by *collation.Collation) 
 func (c *Collection) merging(m *aggregate.Merge, filter, doc document, unchecked bool) Statement {
 	raw := bson.Raw(doc)
 	s := Statement{Filter: bson.Raw(filter), Options: UpdateOptions{
-		Upsert: m.WhenNotMatched == "insert", Collation: c.collationOf(m), SkipValidation: unchecked,
+		Upsert: m.WhenNotMatched == "insert", Collation: c.collationOf(m), SkipValidation: unchecked, now: m.Now,
 	}}
 	switch m.WhenMatched {
 	case "replace":

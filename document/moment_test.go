@@ -54,6 +54,16 @@ func TestAReadHasOneMoment(t *testing.T) {
 			}
 		}
 	}
+	if _, err := db.Lookup("c").Insert(t.Context(), bson.D{{Key: "_id", Value: 2}}); err != nil {
+		t.Fatal(err)
+	}
+	merge := bson.D{{Key: "into", Value: "c"}, {Key: "whenMatched", Value: bson.A{d("$set", bson.D{{Key: "at", Value: "$$NOW"}, {Key: "as", Value: "$$new.seen"}})}}}
+	for _, err := range db.Lookup("v").Aggregate(t.Context(), bson.A{d("$merge", merge)}, nil) {
+		t.Fatal(err)
+	}
+	if n, err := db.Lookup("c").Count(t.Context(), d("$expr", d("$eq", bson.A{"$at", "$as"})), nil); n != 2 || err != nil {
+		t.Errorf("of 2 documents that were merged %d have the moment of the pipeline, %v", n, err)
+	}
 	for of, earlier := range map[string]string{"c": "$$now", "v": "$seen"} {
 		o := &FindOptions{Let: d("now", "$$NOW"), Projection: d("same", d("$eq", bson.A{earlier, "$$NOW"}))}
 		n := 0
@@ -62,7 +72,7 @@ func TestAReadHasOneMoment(t *testing.T) {
 				t.Errorf("find in %s: %s, %v", of, doc, err)
 			}
 		}
-		if n != 1 {
+		if n != 2 {
 			t.Errorf("find in %s: %d documents", of, n)
 		}
 	}

@@ -24,14 +24,14 @@ func (c *Collection) parseSought(ctx context.Context, filter any, o *UpdateOptio
 	if err != nil {
 		return nil, err
 	}
-	options := &FindOptions{Sort: o.Sort, Hint: o.Hint, Collation: o.Collation, Let: o.Let}
+	options := &FindOptions{Sort: o.Sort, Hint: o.Hint, Collation: o.Collation, Let: o.Let, now: o.now}
 	if o.Upsert || soughtID(spec, options).Type == 0 {
 		return c.parseFind(ctx, spec, options)
 	}
 	if err := checkSpec(spec); err != nil {
 		return nil, err
 	}
-	q := &findQuery{now: c.store.clock.Now(), call: c.store.newCall(ctx), spec: spec, project: whole}
+	q := &findQuery{now: c.store.nowIn(o.now), call: c.store.newCall(ctx), spec: spec, project: whole}
 	q.FilterSpec = spec
 	q.Collation, err = c.collation(nil)
 	return q, err

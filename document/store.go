@@ -105,6 +105,14 @@ func (o *Options) check() error {
 	return nil
 }
 
+// nowIn returns what $$NOW is in a call: the time at which it begins, or that of the call of which it is a part, unless that is zero.
+func (s *Store) nowIn(whole time.Time) time.Time {
+	if whole.IsZero() {
+		return s.clock.Now()
+	}
+	return whole
+}
+
 // New returns the store in an open database, with the defaults. Closing it leaves the database open.
 func New(db *pando.DB) (*Store, error) { return NewWith(db, nil) }
 

@@ -30,6 +30,8 @@ type UpdateOptions struct {
 	Hint, Collation, Let any
 	// SkipValidation stores documents that the collection's validator refuses.
 	SkipValidation bool
+
+	now time.Time // of the $merge that this is a part of; zero: see nowIn
 }
 
 // UpdateResult says what an update did.

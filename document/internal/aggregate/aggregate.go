@@ -78,6 +78,7 @@ type Merge struct {
 	Let            []expression.Variable // evaluated for the document
 	WhenNotMatched string                // insert, discard, fail
 	Collation      *collation.Collation  // of On
+	Now            time.Time             // what $$NOW is in Pipeline
 }
 
 // Alone reports whether documents are merged one by one, since what becomes of one has to be known, or has variables of its own.

@@ -105,7 +105,7 @@ type letVariable struct {
 }
 
 func (p *parser) merge(spec value) (stage, error) {
-	s := &mergeStage{database: p.o.Database, merge: Merge{On: []string{"_id"}, WhenMatched: "merge", WhenNotMatched: "insert", Collation: p.o.Collation}}
+	s := &mergeStage{database: p.o.Database, merge: Merge{On: []string{"_id"}, WhenMatched: "merge", WhenNotMatched: "insert", Collation: p.o.Collation, Now: p.o.Now}}
 	switch spec.Type {
 	case bsoncore.TypeString:
 		s.collection = spec.StringValue()
