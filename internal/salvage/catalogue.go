@@ -141,12 +141,13 @@ func (r *rescue) loadDictionaries() error {
 	return r.ctx.Err()
 }
 
-// damagedSegments lists the files that the catalogue knows and that are not there, or not whole. One that it does not know, and whose header
-// block does not verify, a crash has left half made, unless there may be a newer catalogue: what the log refers to in it is looked for anyway.
+// damagedSegments lists the files that the catalogue knows and that are not there, or not whole. One in which it knows of nothing that lives,
+// and whose header block does not verify, a crash has left half made, unless there may be a newer catalogue: what the log refers to in it
+// is looked for anyway.
 func (r *rescue) damagedSegments() {
-	known := map[uint32]bool{}
+	live := map[uint32]bool{}
 	for _, want := range r.catalogue.Segments {
-		known[want.ID] = true
+		live[want.ID] = want.Live > 0
 		i := slices.IndexFunc(r.segments, func(s segment.Surveyed) bool { return s.ID == want.ID })
 		name := segment.FilePath(want.ID)
 		switch {
@@ -157,7 +158,7 @@ func (r *rescue) damagedSegments() {
 		}
 	}
 	for _, s := range r.segments {
-		if s.Damage != nil && (known[s.ID] || r.doubtful) {
+		if s.Damage != nil && (live[s.ID] || r.doubtful) {
 			r.report.lose(Loss{File: segment.FilePath(s.ID), Length: segment.FileHeaderSize}, s.Damage)
 		}
 	}
