@@ -15,9 +15,7 @@ import (
 func mixed() []Workload {
 	return []Workload{
 		{Name: "mixed", About: "one writer at full speed, one reader: throughput of both, latency of the reader", Class: engine.Relaxed,
-			Stages: []func(*Run) error{mixedRun}, scale: func(s Sizes) string {
-				return fmt.Sprintf("%s records, budget of %d MiB, for %v", thousands(s.Records), s.MemoryMB, s.length())
-			}},
+			Stages: []func(*Run) error{mixedRun}, scale: func(s Sizes) string { return fmt.Sprintf("%s, for %v", s.records(), s.length()) }},
 		{Name: "snapshots", About: "a snapshot held while everything is overwritten twice", Class: engine.Relaxed,
 			Stages: []func(*Run) error{snapshotsRun}},
 	}
@@ -37,13 +35,16 @@ func mixedRun(r *Run) error {
 	go func() {
 		w := &worker{rng: newRand(1)}
 		var last uint64
-		for begun := false; !begun || !stop.Load(); begun = true { // once at least, however late the system lets it begin
+		for {
 			batch := w.batchOf(d, 100, 1, func(int) uint64 { last = w.rng.Uint64N(uint64(n)); return last })
 			if err := s.Write(batch); err != nil {
 				failed <- err
 				return
 			}
 			written.Add(int64(len(batch)))
+			if stop.Load() { // looked at behind a write: there is one at least, however late the system lets this begin
+				break
+			}
 		}
 		failed <- r.written("writer", d, 1, []uint64{last})
 	}()

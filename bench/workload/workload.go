@@ -48,6 +48,11 @@ func (w Workload) Scale(s Sizes) string {
 	if w.scale != nil {
 		return w.scale(s)
 	}
+	return s.records()
+}
+
+// records says how many records there are, and within what budget.
+func (s Sizes) records() string {
 	return fmt.Sprintf("%s records, budget of %d MiB", thousands(s.Records), s.MemoryMB)
 }
 

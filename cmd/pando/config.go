@@ -14,7 +14,7 @@ import (
 // applyConfig sets the flags that a configuration file names and the command line does not. The file is TOML: the names are those of the
 // flags, and the values are written as on the command line. except are flags that a file may not set. Errors name the line.
 func applyConfig(flags *pflag.FlagSet, text []byte, except ...string) error {
-	text = bytes.TrimPrefix(text, []byte("\ufeff")) // which editors put in front of what they take for UTF-8
+	text = bytes.TrimPrefix(text, []byte(byteOrderMark))
 	var whole map[string]any
 	if err := toml.Unmarshal(text, &whole); err != nil {
 		var at *toml.DecodeError

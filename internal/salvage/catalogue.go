@@ -117,6 +117,7 @@ func (r *rescue) scanFailed(id uint32, err error) error {
 // sinkError marks an error of the new database, which ends the run.
 type sinkError struct{ error }
 
+// Unwrap returns the error that is marked.
 func (e *sinkError) Unwrap() error { return e.error }
 
 func fromSink(err error) error {

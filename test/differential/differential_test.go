@@ -22,15 +22,20 @@ var (
 	calls = flag.Int("calls", 150, "calls for each of them")
 )
 
+// firstSeed is where the seeds of a run begin.
+func firstSeed() uint64 {
+	if *fresh {
+		return uint64(time.Now().UnixNano())
+	}
+	return *first
+}
+
 // TestSameAnswers compares the answers of both servers to the same calls.
 func TestSameAnswers(t *testing.T) {
 	t.Parallel()
 	them, us := theirs(t), ours(t)
 	known := knownDifferences(t)
-	from := *first
-	if *fresh {
-		from = uint64(time.Now().UnixNano())
-	}
+	from := firstSeed()
 	for seed := from; seed < from+uint64(*seeds); seed++ {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
 			p := &pair{t: t, us: us, them: them, known: known}

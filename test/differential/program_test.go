@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
@@ -29,10 +28,7 @@ var ctx = context.Background()
 // and the store is opened again. Whatever was done, an index refuses a write only when it could not be made of what would be there, both
 // collections answer every query the same, by whichever index, and each index holds what its documents say and nothing else.
 func TestProgramsOfWritesKeepIndexesRight(t *testing.T) {
-	from := *first
-	if *fresh {
-		from = uint64(time.Now().UnixNano())
-	}
+	from := firstSeed()
 	for seed := from; seed < from+uint64(*programs); seed++ {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
 			p := &program{t: t, generator: newGenerator(seed), fs: memfs.New(), specs: map[string]bson.D{}}

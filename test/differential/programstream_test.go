@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
@@ -19,10 +18,7 @@ import (
 // there then, each document before a change is what the second store has, and what an update is said to have changed leads to the
 // document after it. The stream goes on over restarts and power cuts, and from each of its tokens tells the same again.
 func TestStreamsTellAllThatProgramsOfWritesDo(t *testing.T) {
-	from := *first
-	if *fresh {
-		from = uint64(time.Now().UnixNano())
-	}
+	from := firstSeed()
 	for seed := from; seed < from+uint64(*programs); seed++ {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
 			p := &program{t: t, generator: newGenerator(seed), fs: memfs.New(), specs: map[string]bson.D{}}

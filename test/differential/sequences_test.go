@@ -39,7 +39,7 @@ func TestSequencesOfCommands(t *testing.T) {
 	t.Parallel()
 	them, us := theirSet(t), ours(t)
 	known := knownDifferences(t)
-	from, steps := *first, *calls/3
+	from, steps := firstSeed(), *calls/3
 	for seed := from; seed < from+uint64(*seeds); seed++ {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
 			q := &sequence{generator: newGenerator(seed), pair: pair{t: t, us: us, them: them, known: known}}

@@ -164,18 +164,20 @@ func TestNode(t *testing.T) {
 
 // TestSpring runs what applications do with Spring Data.
 func TestSpring(t *testing.T) {
-	need(t, "java", "mvn")
-	t.Parallel()
-	dir := copied(t, "spring")
-	fetched(t, dir, "mvn", "-q", "-B", "compile", "exec:help") // the help brings the plugin that runs programs
-	must(t, dir, 6*time.Minute, "mvn", "-q", "-B", "exec:java", "-Dexec.args=mongodb://"+serve(t))
+	runMaven(t, "spring")
 }
 
 // TestJava runs the synchronous Java driver.
 func TestJava(t *testing.T) {
+	runMaven(t, "java")
+}
+
+// runMaven runs the program of a directory against a server of its own.
+func runMaven(t *testing.T, name string) {
+	t.Helper()
 	need(t, "java", "mvn")
 	t.Parallel()
-	dir := copied(t, "java")
+	dir := copied(t, name)
 	fetched(t, dir, "mvn", "-q", "-B", "compile", "exec:help") // the help brings the plugin that runs programs
 	must(t, dir, 6*time.Minute, "mvn", "-q", "-B", "exec:java", "-Dexec.args=mongodb://"+serve(t))
 }

@@ -7,7 +7,6 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"testing"
 
 	"github.com/anishathalye/porcupine"
@@ -115,9 +114,7 @@ func documentHistory(t *testing.T, profile pando.Profile, seed uint64) {
 	stop := make(chan struct{})
 	var beside, clients sync.WaitGroup
 	beside.Go(func() { b.beside(stop) })
-	var clock atomic.Int64
-	var mu sync.Mutex
-	var ops []porcupine.Operation
+	var h recorder
 	for c := range 8 {
 		clients.Go(func() {
 			rng := rand.New(rand.NewPCG(seed, uint64(c)))
@@ -129,25 +126,17 @@ func documentHistory(t *testing.T, profile pando.Profile, seed uint64) {
 				case "add", "transfer", "transfer once", "transfer of a snapshot":
 					i.v -= 5
 				}
-				call := clock.Add(1)
-				o, err := b.carry(i)
-				end := clock.Add(1)
-				if err != nil {
+				if err := h.note(c, i, func() (any, error) { return b.carry(i) }); err != nil {
 					t.Errorf("%+v: %v", i, err)
 					return
 				}
-				mu.Lock()
-				ops = append(ops, porcupine.Operation{ClientId: c, Input: i, Call: call, Output: o, Return: end})
-				mu.Unlock()
 			}
 		})
 	}
 	clients.Wait()
 	close(stop)
 	beside.Wait()
-	if !porcupine.CheckOperations(bank, ops) {
-		t.Errorf("seed %d: the history of %d operations is not linearizable", seed, len(ops))
-	}
+	h.check(t, bank, seed)
 	if profile != pando.Bench { // which keeps no log
 		b.follow(stream)
 	}

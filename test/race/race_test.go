@@ -158,12 +158,39 @@ func TestLinearizable(t *testing.T) {
 	}
 }
 
+// recorder is the history of several clients.
+type recorder struct {
+	clock atomic.Int64
+	mu    sync.Mutex
+	ops   []porcupine.Operation
+}
+
+// note carries out what a client asks for, and notes what came of it unless that is an error.
+func (r *recorder) note(client int, input any, carry func() (output any, err error)) error {
+	call := r.clock.Add(1)
+	output, err := carry()
+	end := r.clock.Add(1)
+	if err != nil {
+		return err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.ops = append(r.ops, porcupine.Operation{ClientId: client, Input: input, Call: call, Output: output, Return: end})
+	return nil
+}
+
+// check checks that one order of all operations explains what they returned.
+func (r *recorder) check(t *testing.T, model porcupine.Model, seed uint64) {
+	t.Helper()
+	if !porcupine.CheckOperations(model, r.ops) {
+		t.Errorf("seed %d: the history of %d operations is not linearizable", seed, len(r.ops))
+	}
+}
+
 func history(t *testing.T, profile pando.Profile, seed uint64) {
 	db := open(t, memfs.New(), profile)
 	defer db.Close()
-	var clock atomic.Int64
-	var mu sync.Mutex
-	var ops []porcupine.Operation
+	var h recorder
 	var wg sync.WaitGroup
 	stop := make(chan struct{})
 	wg.Go(func() {
@@ -186,25 +213,17 @@ func history(t *testing.T, profile pando.Profile, seed uint64) {
 			for n := range 120 {
 				i := in{op: []string{"get", "put", "both", "update", "optimistic"}[rng.IntN(5)], a: rng.IntN(registers), v: c*1000 + n + 1}
 				i.b = (i.a + 1) % registers
-				call := clock.Add(1)
-				o, err := carry(db, i)
-				end := clock.Add(1)
-				if err != nil {
+				if err := h.note(c, i, func() (any, error) { return carry(db, i) }); err != nil {
 					t.Error(err)
 					return
 				}
-				mu.Lock()
-				ops = append(ops, porcupine.Operation{ClientId: c, Input: i, Call: call, Output: o, Return: end})
-				mu.Unlock()
 			}
 		})
 	}
 	clients.Wait()
 	close(stop)
 	wg.Wait()
-	if !porcupine.CheckOperations(model, ops) {
-		t.Errorf("seed %d: the history of %d operations is not linearizable", seed, len(ops))
-	}
+	h.check(t, model, seed)
 }
 
 func carry(db *pando.DB, i in) (o out, err error) {
