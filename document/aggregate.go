@@ -131,7 +131,7 @@ func (c *Collection) parsePipeline(stages []document, o *AggregateOptions, call 
 	}
 	options := &aggregate.Options{
 		Database: below.database, Collection: below.collection, Collation: collation, Let: let, Now: now, Call: call, Hint: hint,
-		Scratch: s.scratch, MemoryBytes: s.options.QueryMemoryBytes,
+		Scratch: s.scratch, MemoryBytes: s.options.QueryMemoryBytes, Shared: s.held,
 	}
 	if o.NoSpill {
 		options.Scratch = nil
@@ -384,7 +384,7 @@ func (e *environment) findInView(ctx context.Context, below namespace, stages []
 	}
 	p, err := aggregate.Parse(stages, &aggregate.Options{
 		Database: below.database, Collection: below.collection, Collation: r.Collation, Let: r.Let, Now: r.Now, Call: e.call,
-		Scratch: e.store.scratch, MemoryBytes: e.store.options.QueryMemoryBytes,
+		Scratch: e.store.scratch, MemoryBytes: e.store.options.QueryMemoryBytes, Shared: e.store.held,
 	})
 	if err != nil {
 		return nil, err

@@ -34,7 +34,7 @@
 //
 // Store.DB is the database underneath, for backups, checks, compaction and metrics; Salvage saves what damage has left, and makes the
 // indexes anew where they would tell of something else. Documents expire by TTL indexes, within Options.TTLInterval or by DeleteExpired.
-// What a query sorts and groups beyond Options.QueryMemoryBytes spills to files.
+// What a query sorts and groups beyond Options.QueryMemoryBytes, and all of them beyond Options.TotalQueryMemoryBytes, spills to files.
 //
 // # For servers
 //

@@ -22,6 +22,10 @@ type Options struct {
 	// QueryMemoryBytes bounds what one sort or group of a query holds in memory; beyond that it spills. Default: 100 MiB.
 	QueryMemoryBytes int64
 
+	// TotalQueryMemoryBytes bounds what the sorts and groups of all queries hold together, beside 256 KiB for each: those that find nothing
+	// left spill sooner, and where they must not, they fail. Default: five times QueryMemoryBytes.
+	TotalQueryMemoryBytes int64
+
 	// ScratchBytes bounds the bytes of all spilled sorts and groups together. Default: no limit.
 	ScratchBytes int64
 
@@ -41,6 +45,7 @@ type Options struct {
 const (
 	defaultHistory     = 64 << 20
 	defaultQueryMemory = 100 << 20
+	defaultQueries     = 5 // how many of them may hold all that one may
 	defaultTTLInterval = time.Minute
 	// Documents of a few kilobytes are what applications mostly store: beside their keys they cost one sync, not two, when they are
 	// written, and no further read, with decompression, when they are found.

@@ -32,7 +32,7 @@ func TestOptionsThatContradict(t *testing.T) {
 func TestBoundsThatAreNegative(t *testing.T) {
 	fs := memfs.New()
 	db := open(t, fs).DB()
-	for _, o := range []document.Options{{QueryMemoryBytes: -1}, {ScratchBytes: -1}} {
+	for _, o := range []document.Options{{QueryMemoryBytes: -1}, {TotalQueryMemoryBytes: -1}, {ScratchBytes: -1}} {
 		o.Storage = pando.Options{FS: fs, MemoryBytes: 1 << 20}
 		if _, err := document.Open("new", &o); !errors.Is(err, pando.ErrOptions) {
 			t.Errorf("open: %v", err)

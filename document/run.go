@@ -95,7 +95,7 @@ func (c *collection) orDropped(err error) error {
 
 // queryOptions bounds the memory of a query.
 func (s *Store) queryOptions(q *findQuery) *execute.Options {
-	o := &execute.Options{Memory: s.options.QueryMemoryBytes, Space: s.scratch}
+	o := &execute.Options{Memory: s.options.QueryMemoryBytes, Shared: s.held, Space: s.scratch}
 	if q.options.NoSpill {
 		o.Space = nil
 	}

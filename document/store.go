@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
@@ -32,7 +33,8 @@ type Store struct {
 	options Options
 	log     *slog.Logger
 	clock   clock.Clock
-	scratch *scratch.Space // nil: queries do not spill
+	scratch *scratch.Space  // nil: queries do not spill
+	held    *scratch.Memory // by the sorts and groups of queries
 	ids     idSource
 	times   timestamps
 	retries retries
@@ -99,8 +101,8 @@ func Open(dir string, o *Options) (*Store, error) {
 
 // check refuses options that make no sense.
 func (o *Options) check() error {
-	if o.QueryMemoryBytes < 0 || o.ScratchBytes < 0 {
-		return fmt.Errorf("%w: QueryMemoryBytes and ScratchBytes must not be negative", pando.ErrOptions)
+	if o.QueryMemoryBytes < 0 || o.TotalQueryMemoryBytes < 0 || o.ScratchBytes < 0 {
+		return fmt.Errorf("%w: QueryMemoryBytes, TotalQueryMemoryBytes and ScratchBytes must not be negative", pando.ErrOptions)
 	}
 	return nil
 }
@@ -131,6 +133,10 @@ func NewWith(db *pando.DB, o *Options) (*Store, error) {
 	if s.options.QueryMemoryBytes == 0 {
 		s.options.QueryMemoryBytes = defaultQueryMemory
 	}
+	if s.options.TotalQueryMemoryBytes == 0 {
+		s.options.TotalQueryMemoryBytes = min(s.options.QueryMemoryBytes, math.MaxInt64/defaultQueries) * defaultQueries
+	}
+	s.held = scratch.NewMemory(s.options.TotalQueryMemoryBytes, scratch.DefaultOwn)
 	if s.options.TTLInterval == 0 {
 		s.options.TTLInterval = defaultTTLInterval
 	}

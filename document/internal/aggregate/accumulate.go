@@ -337,6 +337,10 @@ func (a *accumulation) ranked(n int) accumulator {
 	return r
 }
 
+// sequential reports whether an accumulator has to see all its inputs one after the other: which of several equal values $bottomN and $maxN
+// keep depends on what was there when each came. The others make the same of what two of them have made of two halves.
+func (a *accumulation) sequential() bool { return a.op == "$bottomN" || a.op == "$maxN" }
+
 // feed evaluates the arguments for a document and adds them. key is a buffer.
 func (a *accumulation) feed(to accumulator, x *extractor, doc document, key []byte) (grew int, _ []byte, err error) {
 	if s, ok := to.(satiable); ok && s.satisfied() {

@@ -94,8 +94,9 @@ type Options struct {
 	Now                  time.Time
 	Call                 *expression.Call // who waits for the next document
 	Hint                 bsoncore.Value
-	Scratch              *scratch.Space // nil: stages that exceed their memory fail
-	MemoryBytes          int64          // for each blocking stage; 0 = 100 MiB
+	Scratch              *scratch.Space  // nil: stages that exceed their memory fail
+	MemoryBytes          int64           // for each blocking stage; 0 = 100 MiB
+	Shared               *scratch.Memory // of which all stages take theirs
 
 	depth int // of pipelines within pipelines
 }
@@ -107,6 +108,11 @@ func (o *Options) memory() int64 {
 		return o.MemoryBytes
 	}
 	return defaultMemory
+}
+
+// allowance is what a blocking stage may use.
+func (o *Options) allowance() scratch.Allowance {
+	return scratch.Allowance{Space: o.Scratch, Memory: o.memory(), Shared: o.Shared}
 }
 
 func (o *Options) expression() *expression.Options {

@@ -89,7 +89,7 @@ func bucketCount(v value) (int64, error) {
 }
 
 func (s *bucketAutoStage) open(_ context.Context, x *run, in Cursor) (Cursor, error) {
-	return &bucketAutoCursor{s: s, o: x.o, in: in, sorter: scratch.NewSorter(x.o.Scratch, x.o.memory(), 0), x: s.x.fork()}, nil
+	return &bucketAutoCursor{s: s, o: x.o, in: in, sorter: scratch.NewSorter(x.o.allowance(), 0), x: s.x.fork()}, nil
 }
 
 // bucketAutoCursor sorts its input by the value to group by, and cuts it into buckets of about the same number of documents.

@@ -72,7 +72,7 @@ func (s *densifyStage) widened(v value) value {
 }
 
 func (s *densifyStage) open(_ context.Context, x *run, in Cursor) (Cursor, error) {
-	sorted := &sortCursor{in: in, sorter: scratch.NewSorter(x.o.Scratch, x.o.memory(), 0)}
+	sorted := &sortCursor{in: in, sorter: scratch.NewSorter(x.o.allowance(), 0)}
 	sorted.key = func(dst []byte, doc document) ([]byte, error) { return s.sort.Append(dst, path.Document(doc)) }
 	c := &densifyCursor{s: s, in: sorted, byKey: map[string]*densified{}, collation: x.o.Collation, memory: max(x.o.memory(), defaultMemory)}
 	if s.extent == explicitEnds && s.partition == nil {

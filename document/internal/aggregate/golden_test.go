@@ -104,9 +104,25 @@ func TestGoldenSpilled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	replay(t, func(o *Options) { o.Scratch, o.MemoryBytes = space, 300 })
+	for _, memory := range []int64{100, 200, 300, 400, 500, 600} { // which groups are moved, and when, is another each time
+		replay(t, func(o *Options) { o.Scratch, o.MemoryBytes = space, memory })
+	}
 	if names, err := fsys.List("scratch"); err != nil || len(names) > 0 || space.Used() != 0 {
 		t.Errorf("left behind: %v %v, %d bytes", names, err, space.Used())
+	}
+}
+
+// TestGoldenShared replays it with memory for a stage or two of those that a pipeline has, and looks whether all of it is given back.
+func TestGoldenShared(t *testing.T) {
+	fsys := memfs.New()
+	space, err := scratch.Open(fsys, "scratch", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	shared := scratch.NewMemory(1000, 1)
+	replay(t, func(o *Options) { o.Scratch, o.MemoryBytes, o.Shared = space, 600, shared })
+	if names, err := fsys.List("scratch"); err != nil || len(names) > 0 || shared.Held() != 0 {
+		t.Errorf("left behind: %v %v, %d bytes of memory", names, err, shared.Held())
 	}
 }
 

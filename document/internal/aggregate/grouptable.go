@@ -34,6 +34,7 @@ type groupTable struct {
 	seed    uint64   // of the hashes: nobody can know which keys collide
 	slots   []uint32 // number of a group, plus one
 	groups  []group
+	share   scratch.Share
 	held    int64
 	closed  bool
 	sorter  *scratch.Sorter
@@ -50,7 +51,7 @@ type pendingRow struct {
 }
 
 func newGroupTable(s *groupStage, o *Options) *groupTable {
-	return &groupTable{s: s, o: o, x: s.x.fork(), seed: rand.Uint64(), slots: make([]uint32, 64)}
+	return &groupTable{s: s, o: o, share: o.allowance().Share(), x: s.x.fork(), seed: rand.Uint64(), slots: make([]uint32, 64)}
 }
 
 const groupCost = 96 // bytes of a group beside its accumulators
@@ -79,18 +80,24 @@ func (t *groupTable) add(doc document) error {
 		}
 	}
 	for i, a := range t.s.fields {
+		if g.evicted && a.sequential() {
+			if err := t.spillInput(g.id, i, doc); err != nil {
+				return err
+			}
+			continue
+		}
 		var grew int
 		grew, t.key, err = a.feed(g.accumulators[i], t.x, doc, t.key)
 		if err != nil {
 			return err
 		}
-		if t.held += int64(grew); grew > 0 && t.held > t.o.memory() {
+		if t.held += int64(grew); grew > 0 && !t.share.Fits(t.held) {
 			if err := t.relieve(); err != nil {
 				return err
 			}
 		}
 	}
-	if t.held > t.o.memory() {
+	if !t.share.Fits(t.held) {
 		return t.relieve()
 	}
 	return nil
@@ -156,13 +163,15 @@ func (t *groupTable) relieve() error {
 			"Exceeded memory limit for $group, but didn't allow external sort. Pass allowDiskUse:true to opt in.")
 	}
 	if t.sorter == nil {
-		t.sorter = scratch.NewSorter(t.o.Scratch, t.o.memory()/2, 0)
+		a := t.o.allowance()
+		a.Memory /= 2
+		t.sorter = scratch.NewSorter(a, 0)
 	}
 	if !t.closed {
 		t.closed = true
 		return nil
 	}
-	if t.held < t.o.memory()+t.o.memory()/4 {
+	if most := t.share.Most(); t.held < most+most/4 {
 		return nil
 	}
 	freed := false
@@ -230,16 +239,21 @@ func appendInput(b []byte, i int, key []byte, v value) []byte {
 
 // spillEach is spillInputs with a row for each accumulator.
 func (t *groupTable) spillEach(id value, doc document) error {
-	for i, a := range t.s.fields {
-		key, v, err := t.input(a, doc)
-		if err != nil {
-			return err
-		}
-		if err := t.spillRow(id, i, key, v); err != nil {
+	for i := range t.s.fields {
+		if err := t.spillInput(id, i, doc); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// spillInput keeps what one accumulator takes of a document.
+func (t *groupTable) spillInput(id value, field int, doc document) error {
+	key, v, err := t.input(t.s.fields[field], doc)
+	if err != nil {
+		return err
+	}
+	return t.spillRow(id, field, key, v)
 }
 
 // spillRow keeps one input of one accumulator.
@@ -352,6 +366,7 @@ func (t *groupTable) replay(g *group, row []byte) error {
 
 func (t *groupTable) close() error {
 	t.groups, t.slots = nil, nil
+	t.share.Shrink(0)
 	if t.sorter == nil {
 		return nil
 	}

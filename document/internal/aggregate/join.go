@@ -180,7 +180,7 @@ func (c *joinCursor) joinSome(ctx context.Context, batch []joined) error {
 			return err
 		}
 	}
-	c.matches = scratch.NewTape(c.x.o.Scratch, c.x.o.memory(), "$lookup")
+	c.matches = scratch.NewTape(c.x.o.allowance(), "$lookup")
 	found, err := c.x.env.Find(ctx, c.s.o.Database, c.s.from, &Request{
 		Filter: equals(c.s.foreign, c.wanted.values), Collation: c.s.o.Collation, Let: c.s.o.Let, Now: c.s.o.Now,
 	})

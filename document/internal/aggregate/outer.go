@@ -191,7 +191,7 @@ func facetPipeline(e bsoncore.Element) ([]document, error) {
 func (s *facetStage) open(_ context.Context, x *run, in Cursor) (Cursor, error) {
 	c := &lazyCursor{in: in}
 	c.start = func(ctx context.Context) (Cursor, error) {
-		tape := scratch.NewTape(x.o.Scratch, x.o.memory(), "$facet")
+		tape := scratch.NewTape(x.o.allowance(), "$facet")
 		doc, err := s.run(ctx, x, in, tape)
 		if closed := tape.Close(); err == nil {
 			err = closed

@@ -108,11 +108,12 @@ type endsAccumulator struct {
 	values []value
 	start  int // where the oldest of the last n values is
 	size   int
+	gone   int  // of the first n, those that are kept elsewhere
 	enough bool // there was a value too many
 }
 
 func (a *endsAccumulator) add(_ []byte, v value) (int, error) {
-	if a.enough = a.enough || len(a.values) >= a.n && !a.last; a.enough {
+	if a.enough = a.enough || a.gone+len(a.values) >= a.n && !a.last; a.enough {
 		return 0, nil
 	}
 	if v.Type == 0 {
@@ -142,17 +143,18 @@ func (a *endsAccumulator) result() (value, error) {
 	return array(append(slices.Clone(a.values[a.start:]), a.values[:a.start]...)...), nil
 }
 
-func (a *endsAccumulator) reset() { a.values, a.start, a.size, a.enough = nil, 0, 0, false }
+func (a *endsAccumulator) reset() { a.values, a.start, a.size, a.gone, a.enough = nil, 0, 0, 0, false }
 
 func (a *endsAccumulator) evict(emit func(key []byte, v value) error) error {
-	enough := a.enough || len(a.values) >= a.n && !a.last
 	for _, v := range slices.Concat(a.values[a.start:], a.values[:a.start]) {
 		if err := emit(nil, v); err != nil {
 			return err
 		}
 	}
-	a.reset()
-	a.enough = enough
+	if !a.last {
+		a.gone += len(a.values)
+	}
+	a.values, a.start, a.size = nil, 0, 0
 	return nil
 }
 

@@ -30,7 +30,7 @@ func (p *parser) sort(spec value) (stage, error) {
 }
 
 func (s *sortStage) open(_ context.Context, x *run, in Cursor) (Cursor, error) {
-	c := &sortCursor{in: in, sorter: scratch.NewSorter(x.o.Scratch, x.o.memory(), s.limit)}
+	c := &sortCursor{in: in, sorter: scratch.NewSorter(x.o.allowance(), s.limit)}
 	at := new(fieldsAt)
 	for _, part := range s.pattern.Parts() {
 		if part.Meta == "randVal" {
@@ -146,7 +146,7 @@ func (s *sampleStage) open(_ context.Context, x *run, in Cursor) (Cursor, error)
 		return &limitCursor{Cursor: in}, nil
 	}
 	return &sortCursor{
-		in: in, sorter: scratch.NewSorter(x.o.Scratch, x.o.memory(), s.size),
+		in: in, sorter: scratch.NewSorter(x.o.allowance(), s.size),
 		key: func(dst []byte, _ document) ([]byte, error) {
 			return bsoncore.AppendInt64(dst, rand.Int64()), nil
 		},

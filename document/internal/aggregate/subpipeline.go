@@ -134,7 +134,7 @@ func (c *subPipelineCursor) cached(ctx context.Context, p *Pipeline) (Cursor, er
 		if err != nil {
 			return nil, err
 		}
-		c.cache = scratch.NewTape(c.x.o.Scratch, c.x.o.memory(), "$lookup")
+		c.cache = scratch.NewTape(c.x.o.allowance(), "$lookup")
 		full := false
 		err = drain(ctx, in, func(doc document) error {
 			err := c.cache.Append(doc)

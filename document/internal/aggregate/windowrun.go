@@ -15,7 +15,7 @@ import (
 )
 
 func (s *windowStage) open(_ context.Context, x *run, in Cursor) (Cursor, error) {
-	c := &windowCursor{s: s, o: x.o, in: in, sorter: scratch.NewSorter(x.o.Scratch, x.o.memory(), 0), top: new(extractor)}
+	c := &windowCursor{s: s, o: x.o, in: in, sorter: scratch.NewSorter(x.o.allowance(), 0), top: new(extractor)}
 	for _, out := range s.outputs {
 		if len(out.path) > 1 {
 			c.top = nil
@@ -64,11 +64,12 @@ func (p *partition) close() error {
 const mostTapes = 500
 
 func (c *windowCursor) tape(p *partition) *scratch.Tape {
-	share, space := c.o.memory()/int64(3*len(c.s.outputs)+2), c.o.Scratch
+	a := c.o.allowance()
+	a.Memory /= int64(3*len(c.s.outputs) + 2)
 	if len(p.tapes) >= mostTapes {
-		space = nil
+		a.Space = nil
 	}
-	t := scratch.NewTape(space, share, "$setWindowFields")
+	t := scratch.NewTape(a, "$setWindowFields")
 	p.tapes = append(p.tapes, t)
 	return t
 }

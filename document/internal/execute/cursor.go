@@ -10,6 +10,7 @@ import (
 	"github.com/pandodb/pando/document/internal/collation"
 	"github.com/pandodb/pando/document/internal/plan"
 	"github.com/pandodb/pando/document/internal/projection"
+	"github.com/pandodb/pando/document/internal/scratch"
 )
 
 // Cursor walks over the rows of a plan. It is used by one goroutine at a time, and must be closed.
@@ -51,11 +52,11 @@ func Open(ctx context.Context, r Reader, c *Collection, p *plan.Plan, o *Options
 }
 
 func newRun(ctx context.Context, r Reader, c *Collection, p *plan.Plan, o *Options) *run {
-	x := &run{ctx: ctx, r: r, live: tracks(r), c: c, memory: DefaultMemory, view: c.Codec.NewView(), query: p.Query()}
+	x := &run{ctx: ctx, r: r, live: tracks(r), c: c, allowed: scratch.Allowance{Memory: DefaultMemory}, view: c.Codec.NewView(), query: p.Query()}
 	if o != nil {
-		x.space, x.limit = o.Space, o.Steps
+		x.allowed.Space, x.allowed.Shared, x.limit = o.Space, o.Shared, o.Steps
 		if o.Memory > 0 {
-			x.memory = o.Memory
+			x.allowed.Memory = o.Memory
 		}
 	}
 	return x

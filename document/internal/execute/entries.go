@@ -127,6 +127,7 @@ func inside(b *plan.Bounds, key []byte) bool {
 
 func (n *entries) close() {
 	n.st.Done = true
+	n.seen.release()
 	n.release()
 }
 

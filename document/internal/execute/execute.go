@@ -42,9 +42,10 @@ const DefaultMemory = 100 << 20
 
 // Options of Open. nil means the zero value.
 type Options struct {
-	Memory int64          // bytes that each blocking stage may hold; 0: DefaultMemory
-	Space  *scratch.Space // where sorts spill; nil: they fail instead
-	Steps  int64          // entries and records after which the run ends with ErrSteps; 0: no limit
+	Memory int64           // bytes that each blocking stage may hold; 0: DefaultMemory
+	Shared *scratch.Memory // of which all stages take theirs
+	Space  *scratch.Space  // where sorts spill; nil: they fail instead
+	Steps  int64           // entries and records after which the run ends with ErrSteps; 0: no limit
 }
 
 // ErrSteps is what ends a run after Options.Steps.

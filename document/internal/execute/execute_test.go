@@ -253,9 +253,13 @@ func TestJoinsBeyondMemory(t *testing.T) {
 			for _, stage := range []string{"SORT_MERGE", "AND_HASH", "OR"} {
 				met[stage] = met[stage] || strings.Contains(text, stage)
 			}
-			docs, _, err := f.run(r, p, &execute.Options{Memory: 2000, Space: space})
+			shared := scratch.NewMemory(4000, 100)
+			docs, _, err := f.run(r, p, &execute.Options{Memory: 2000, Space: space, Shared: shared})
 			if err != nil {
 				t.Fatalf("%v: %v\n%s", one.filter, err, p)
+			}
+			if held := shared.Held(); held != 0 {
+				t.Errorf("%d bytes of memory are left\n%s", held, p)
 			}
 			seen := map[string]bool{}
 			for _, doc := range docs {

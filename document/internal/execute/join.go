@@ -47,7 +47,10 @@ func (n *or) next(r *row) bool {
 	return false
 }
 
-func (n *or) close() { closeAll(n.in) }
+func (n *or) close() {
+	n.given.seen.release()
+	closeAll(n.in)
+}
 
 // merge gives the rows of inputs that are in one order, in that order, each record once.
 type merge struct {
@@ -124,7 +127,10 @@ func (n *merge) pull(i int) {
 	}
 }
 
-func (n *merge) close() { closeAll(n.in) }
+func (n *merge) close() {
+	n.given.seen.release()
+	closeAll(n.in)
+}
 
 // sortKey appends the values of an entry by which a merge orders, so that bytes compare as the order has it.
 func (n *entries) sortKey(dst, entry []byte, s *plan.SortMerge) ([]byte, error) {
@@ -215,20 +221,32 @@ func (n *andHash) collect() bool {
 				continue
 			}
 			if !next.fits(n.x, r.key) {
-				n.keys = nil
+				next.release()
+				n.keep(nil)
 				closeAll(n.in[:len(n.in)-1])
 				return n.x.err == nil
 			}
 			next.add(r.key)
 		}
 		in.close()
-		n.keys = next
+		n.keep(next)
 		n.st.Memory = max(n.st.Memory, next.bytes)
 	}
 	return n.x.err == nil
 }
 
-func (n *andHash) close() { closeAll(n.in) }
+func (n *andHash) close() {
+	n.keep(nil)
+	closeAll(n.in)
+}
+
+// keep has another set of keys, or none, in place of the one that there is.
+func (n *andHash) keep(keys *keySet) {
+	if n.keys != nil {
+		n.keys.release()
+	}
+	n.keys = keys
+}
 
 // andSorted gives the records that all inputs give, which are in the order of record keys.
 type andSorted struct {

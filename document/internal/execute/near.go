@@ -54,7 +54,7 @@ func (n *near) next(r *row) bool {
 
 // collect sorts what is in the ring.
 func (n *near) collect() bool {
-	n.out = scratch.NewSorter(n.x.space, n.x.memory, 0)
+	n.out = scratch.NewSorter(n.x.allowed, 0)
 	scan := n.s.Within(n.radius)
 	st := &plan.Stats{Stage: scan}
 	in := newEntries(n.x, scan, st, -1)

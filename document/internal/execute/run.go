@@ -18,19 +18,18 @@ const stepsPerCheck = 256
 
 // run is the execution of one plan.
 type run struct {
-	ctx    context.Context
-	r      Reader
-	live   bool // it is a transaction, which may write while it is read
-	c      *Collection
-	memory int64
-	space  *scratch.Space
-	steps  int
-	limit  int64 // of steps; 0: none
-	err    error
-	view   *codec.View // of whatever record is looked at
-	buf    []byte      // of records that are read for a look only
-	whole  []byte      // of documents that are decoded for a look only
-	query  *plan.Query
+	ctx     context.Context
+	r       Reader
+	live    bool // it is a transaction, which may write while it is read
+	c       *Collection
+	allowed scratch.Allowance // of each blocking stage
+	steps   int
+	limit   int64 // of steps; 0: none
+	err     error
+	view    *codec.View // of whatever record is looked at
+	buf     []byte      // of records that are read for a look only
+	whole   []byte      // of documents that are decoded for a look only
+	query   *plan.Query
 }
 
 // row is what a stage gives. Its bytes are valid until the stage's next step.
@@ -121,6 +120,8 @@ func (x *run) stands(stored []byte) bool {
 type keySet struct {
 	keys  map[string]struct{}
 	bytes int64
+	share scratch.Share
+	full  bool
 }
 
 // keyOverhead is about what a key in a set takes beside its bytes.
@@ -132,9 +133,25 @@ func (s *keySet) has(key []byte) bool {
 	return ok
 }
 
-// fits reports whether there is room for a key.
+// fits reports whether there is room for a key. Once there was none there is none for ever, though others may have given memory back: a key
+// that was told by other means must not become one that has not been seen.
 func (s *keySet) fits(x *run, key []byte) bool {
-	return s.bytes+int64(len(key))+keyOverhead <= x.memory
+	if s.full {
+		return false
+	}
+	if s.keys == nil {
+		s.share = x.allowed.Share()
+	}
+	s.full = !s.share.Fits(s.bytes + int64(len(key)) + keyOverhead)
+	return !s.full
+}
+
+// release gives the memory back. Nobody asks for keys any more.
+func (s *keySet) release() {
+	if s.keys != nil {
+		s.share.Shrink(0)
+	}
+	s.keys, s.full = nil, true
 }
 
 // add puts a key in.

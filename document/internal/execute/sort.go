@@ -55,7 +55,7 @@ func (n *sorter) fill() bool {
 	if err != nil {
 		return n.x.fail(err)
 	}
-	n.out = scratch.NewSorter(n.x.space, n.x.memory, n.s.Limit)
+	n.out = scratch.NewSorter(n.x.allowed, n.s.Limit)
 	var r row
 	for n.in.next(&r) {
 		n.st.Works++

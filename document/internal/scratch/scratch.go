@@ -1,7 +1,7 @@
 // Package scratch is where queries put what does not fit into their memory: sorted runs and tapes, in files that vanish with the
 // query.
 //
-// It promises bounded memory, that equal keys keep their order of arrival, and that what comes back is what was put in: every
+// It promises bounded memory, for each and for all together, that equal keys keep their order of arrival, and that what comes back is what was put in: every
 // block has a checksum, and damage is an error that wraps ErrDamaged. A full disk, or a space that has used up its limit, is an
 // error that wraps vfs.ErrNoSpace. Nothing here is durable: files are never synced, they are removed by Close, and those of a
 // killed process by Open. The directory is made with the first file. Without a space, exceeding the memory fails with QueryExceededMemoryLimitNoDiskUseAllowed.
@@ -18,7 +18,6 @@ import (
 	"strings"
 	"sync/atomic"
 
-	"github.com/pandodb/pando/document/internal/mongoerror"
 	"github.com/pandodb/pando/vfs"
 )
 
@@ -73,10 +72,4 @@ func (s *Space) reserve(n int64) error {
 		return fmt.Errorf("scratch files would exceed their limit of %d bytes: %w", s.limit, vfs.ErrNoSpace)
 	}
 	return nil
-}
-
-// exceeded is the error of somebody who needs to spill and must not.
-func exceeded(what string, memory int64) error {
-	return mongoerror.New(mongoerror.QueryExceededMemoryLimitNoDiskUseAllowed,
-		"%s exceeded memory limit of %d bytes, but did not opt in to external sorting. Aborting operation. Pass allowDiskUse:true to opt in.", what, memory)
 }

@@ -19,8 +19,8 @@ const (
 // Sorter collects records and gives them back in the order of their keys, in bounded memory. It is for one goroutine.
 type Sorter struct {
 	space   *Space
+	share   Share
 	limit   int64
-	memory  int64
 	entries entries
 	chunk   []byte // where the next record goes
 	held    int64
@@ -83,10 +83,10 @@ func (e *entries) Pop() any {
 	return last
 }
 
-// NewSorter returns a sorter that holds at most memory bytes and spills sorted runs into s; with a nil Space exceeding it fails with
+// NewSorter returns a sorter that holds what a allows and spills sorted runs into its Space; without one, needing more fails with
 // QueryExceededMemoryLimitNoDiskUseAllowed. limit, when above 0, keeps only the first limit records (top-k).
-func NewSorter(s *Space, memory int64, limit int64) *Sorter {
-	return &Sorter{space: s, memory: memory, limit: limit}
+func NewSorter(a Allowance, limit int64) *Sorter {
+	return &Sorter{space: a.Space, share: a.Share(), limit: limit}
 }
 
 // Add takes a copy of a record. Keys are compared as bytes; equal keys keep their order of arrival.
@@ -116,10 +116,10 @@ func (s *Sorter) append(data, key []byte) {
 
 // room spills when a record of n bytes would exceed the memory.
 func (s *Sorter) room(n int) error {
-	if s.held+int64(n)+entryOverhead <= s.memory || len(s.entries) == 0 && s.space != nil {
-		return nil
+	if need := s.held + int64(n) + entryOverhead; !s.share.Fits(need) && (len(s.entries) > 0 || s.space == nil) {
+		return s.spill(need)
 	}
-	return s.spill()
+	return nil
 }
 
 func (s *Sorter) addLimited(key, value []byte) error {
@@ -145,8 +145,8 @@ func (s *Sorter) addLimited(key, value []byte) error {
 	top.data = append(append(top.data[:0], key...), value...)
 	top.prefix, top.key, top.number = prefixOf(key), uint32(len(key)), s.number
 	heap.Fix(&s.entries, 0)
-	if s.held > s.memory {
-		return s.spill()
+	if !s.share.Fits(s.held) {
+		return s.spill(s.held)
 	}
 	return nil
 }
@@ -155,10 +155,10 @@ func (s *Sorter) sortEntries() {
 	slices.SortFunc(s.entries, func(a, b entry) int { return a.compare(&b) })
 }
 
-// spill writes what is held as a sorted run.
-func (s *Sorter) spill() error {
+// spill writes what is held as a sorted run, since need bytes do not fit.
+func (s *Sorter) spill(need int64) error {
 	if s.space == nil {
-		return exceeded("Sort", s.memory)
+		return s.share.Exceeded("Sort", need)
 	}
 	s.sortEntries()
 	f, err := s.space.create()
@@ -183,7 +183,7 @@ func (s *Sorter) spill() error {
 	s.spilled += f.size
 	clear(s.entries)
 	s.entries, s.chunk, s.held, s.number = s.entries[:0], nil, 0, 0
-	return nil
+	return s.reduce(mostFanIn)
 }
 
 // Sort ends the adding; then Next walks.
@@ -192,45 +192,66 @@ func (s *Sorter) Sort() error {
 		s.sortEntries()
 		return nil
 	}
-	if err := s.spill(); err != nil {
+	if err := s.spill(s.held); err != nil {
 		return err
 	}
 	s.entries = nil
-	fanIn := int(min(max(s.memory/(2*blockBytes), leastFanIn), mostFanIn))
-	for len(s.runs) > fanIn {
-		if err := s.mergePass(fanIn); err != nil {
-			return err
-		}
+	if err := s.reduce(s.fanIn()); err != nil {
+		return err
 	}
+	s.share.Shrink(int64(len(s.runs)) * blockBytes)
 	var err error
 	s.merge, err = newMerger(s.runs)
 	return err
 }
 
-// mergePass makes one run of each fanIn neighbours. The order of the runs stays that of arrival.
-func (s *Sorter) mergePass(fanIn int) error {
-	var merged []*file
-	for len(s.runs) > 0 {
-		n := min(fanIn, len(s.runs))
-		f, err := s.mergeRuns(s.runs[:n])
-		if f != nil {
-			merged = append(merged, f)
-		}
-		if err != nil {
-			s.runs = append(merged, s.runs...)
+// fanIn is how many runs may be merged at once.
+func (s *Sorter) fanIn() int {
+	return int(min(max(s.share.Most()/(2*blockBytes), leastFanIn), mostFanIn))
+}
+
+// reduce merges neighbours until no more than most runs are left, which are files that are open: always those that are the least to write
+// anew. The order of the runs stays that of arrival.
+func (s *Sorter) reduce(most int) error {
+	for len(s.runs) > most {
+		n := min(len(s.runs)-most+1, s.fanIn())
+		if err := s.mergeAt(s.least(n), n); err != nil {
 			return err
 		}
-		for len(s.runs) > 0 && n > 0 {
-			err := s.runs[0].close()
-			s.runs, n = s.runs[1:], n-1
-			if err != nil {
-				s.runs = append(merged, s.runs...)
-				return err
-			}
+	}
+	return nil
+}
+
+// least is where those n neighbours begin that have the fewest bytes together.
+func (s *Sorter) least(n int) (at int) {
+	var size int64
+	for _, f := range s.runs[:n] {
+		size += f.size
+	}
+	least := size
+	for i := n; i < len(s.runs); i++ {
+		if size += s.runs[i].size - s.runs[i-n].size; size < least {
+			least, at = size, i-n+1
 		}
 	}
-	s.runs = merged
-	return nil
+	return at
+}
+
+// mergeAt makes one run of n of them.
+func (s *Sorter) mergeAt(i, n int) error {
+	old := slices.Clone(s.runs[i : i+n])
+	merged, err := s.mergeRuns(old)
+	if err != nil {
+		if merged != nil {
+			err = errors.Join(err, merged.close())
+		}
+		return err
+	}
+	s.runs = slices.Replace(s.runs, i, i+n, merged)
+	for _, f := range old {
+		err = errors.Join(err, f.close())
+	}
+	return err
 }
 
 func (s *Sorter) mergeRuns(runs []*file) (*file, error) {
@@ -284,6 +305,7 @@ func (s *Sorter) Close() error {
 		list = append(list, f.close())
 	}
 	s.runs, s.merge, s.entries, s.chunk, s.held = nil, nil, nil, nil, 0
+	s.share.Shrink(0)
 	return errors.Join(list...)
 }
 

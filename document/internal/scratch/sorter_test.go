@@ -73,7 +73,11 @@ func TestSorterIsAStableSort(t *testing.T) {
 			records = append(records, pair{key, fmt.Sprintf("%d%0*d", i, rapid.IntRange(0, 60).Draw(t, "padding"), 0)})
 		}
 		limit := rapid.SampledFrom([]int64{0, 0, 1, 7, 100}).Draw(t, "limit")
-		s1 := NewSorter(s, rapid.Int64Range(0, 20_000).Draw(t, "memory"), limit)
+		a := Allowance{Space: s, Memory: rapid.Int64Range(0, 20_000).Draw(t, "memory")}
+		if rapid.Bool().Draw(t, "shared") {
+			a.Shared = NewMemory(rapid.Int64Range(0, 10_000).Draw(t, "limit of all"), rapid.Int64Range(0, 1000).Draw(t, "own"))
+		}
+		s1 := NewSorter(a, limit)
 		got := sorted(t, s1, records)
 		slices.SortStableFunc(records, func(a, b pair) int { return bytes.Compare([]byte(a.key), []byte(b.key)) })
 		if limit > 0 {
@@ -88,11 +92,14 @@ func TestSorterIsAStableSort(t *testing.T) {
 		if names, _ := fsys.List("scratch"); len(names) != 0 || s.Used() != 0 {
 			t.Fatalf("left behind: %v, %d bytes", names, s.Used())
 		}
+		if a.Shared != nil && a.Shared.Held() != 0 {
+			t.Fatalf("%d bytes are left of the memory of all", a.Shared.Held())
+		}
 	})
 }
 
 func TestSorterWithoutSpaceFailsBeyondItsMemory(t *testing.T) {
-	s := NewSorter(nil, 1000, 0)
+	s := NewSorter(Allowance{Memory: 1000}, 0)
 	var err error
 	for range 100 {
 		if err = s.Add([]byte("key"), []byte("value")); err != nil {
@@ -105,7 +112,7 @@ func TestSorterWithoutSpaceFailsBeyondItsMemory(t *testing.T) {
 }
 
 func TestTopKNeedsMemoryForItsRecordsOnly(t *testing.T) {
-	s := NewSorter(nil, 10_000, 10)
+	s := NewSorter(Allowance{Memory: 10_000}, 10)
 	for i := range uint32(100_000) {
 		if err := s.Add(binary.BigEndian.AppendUint32(nil, i*2654435761), make([]byte, 100)); err != nil {
 			t.Fatal(err)
@@ -115,7 +122,7 @@ func TestTopKNeedsMemoryForItsRecordsOnly(t *testing.T) {
 
 func TestDamageIsAnError(t *testing.T) {
 	fsys := memfs.New()
-	s := NewSorter(space(t, fsys, 0), 1000, 0)
+	s := NewSorter(Allowance{Space: space(t, fsys, 0), Memory: 1000}, 0)
 	for i := range 1000 {
 		if err := s.Add([]byte(fmt.Sprint(i)), make([]byte, 50)); err != nil {
 			t.Fatal(err)
@@ -137,7 +144,7 @@ func TestDamageIsAnError(t *testing.T) {
 func TestLimitOfTheSpace(t *testing.T) {
 	fsys := memfs.New()
 	sp := space(t, fsys, 10_000)
-	s := NewSorter(sp, 1000, 0)
+	s := NewSorter(Allowance{Space: sp, Memory: 1000}, 0)
 	var err error
 	for range 1000 {
 		if err = s.Add([]byte("key"), make([]byte, 50)); err != nil {
@@ -154,7 +161,7 @@ func TestLimitOfTheSpace(t *testing.T) {
 
 func TestOpenRemovesWhatAKilledProcessLeft(t *testing.T) {
 	fsys := memfs.New()
-	tape := NewTape(space(t, fsys, 0), 0, "test")
+	tape := NewTape(Allowance{Space: space(t, fsys, 0)}, "test")
 	if err := tape.Append([]byte("value")); err != nil || files(t, fsys) != 1 {
 		t.Fatal(err)
 	}
@@ -198,7 +205,7 @@ func TestDirectoryIsThereForFilesOnly(t *testing.T) {
 func TestTape(t *testing.T) {
 	for _, memory := range []int64{0, 50_000, 1 << 30} {
 		fsys := memfs.New()
-		tape := NewTape(space(t, fsys, 0), memory, "test")
+		tape := NewTape(Allowance{Space: space(t, fsys, 0), Memory: memory}, "test")
 		const n = 20_000
 		for i := range n {
 			if err := tape.Append([]byte(fmt.Sprint(i, " is the value"))); err != nil {
@@ -223,7 +230,7 @@ func TestTape(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := NewTape(nil, 10, "test").Append(make([]byte, 100)); !errors.Is(err, mongoerror.QueryExceededMemoryLimitNoDiskUseAllowed) {
+	if err := NewTape(Allowance{Memory: 10}, "test").Append(make([]byte, 100)); !errors.Is(err, mongoerror.QueryExceededMemoryLimitNoDiskUseAllowed) {
 		t.Fatal(err)
 	}
 }
@@ -232,7 +239,7 @@ func BenchmarkSorter(b *testing.B) {
 	r := rand.New(rand.NewPCG(1, 2))
 	value := make([]byte, 200)
 	for b.Loop() {
-		s := NewSorter(nil, 1<<30, 0)
+		s := NewSorter(Allowance{Memory: 1 << 30}, 0)
 		for range 100_000 {
 			if err := s.Add(binary.BigEndian.AppendUint64(nil, r.Uint64()), value); err != nil {
 				b.Fatal(err)

@@ -12,8 +12,8 @@ const cachedBlocks = 4
 // them there, then in a file. It is for one goroutine. All Append must come before the first At.
 type Tape struct {
 	space  *Space
+	share  Share
 	what   string
-	memory int64
 	held   int64
 	values [][]byte
 	chunk  []byte
@@ -35,9 +35,9 @@ type cachedBlock struct {
 	lastUse int64
 }
 
-// NewTape returns an empty tape. what names it in the error when a nil space forbids it to grow beyond memory bytes.
-func NewTape(s *Space, memory int64, what string) *Tape {
-	return &Tape{space: s, memory: memory, what: what}
+// NewTape returns an empty tape. what names it in the error when it may not spill and needs more than a allows.
+func NewTape(a Allowance, what string) *Tape {
+	return &Tape{space: a.Space, share: a.Share(), what: what}
 }
 
 // Len returns how many values were appended.
@@ -49,7 +49,7 @@ func (t *Tape) Append(value []byte) error {
 	if t.file != nil {
 		return t.write(value)
 	}
-	if t.held += int64(len(value)) + entryOverhead/2; t.held > t.memory {
+	if t.held += int64(len(value)) + entryOverhead/2; !t.share.Fits(t.held) {
 		if err := t.spill(); err != nil {
 			return err
 		}
@@ -67,7 +67,7 @@ func (t *Tape) Append(value []byte) error {
 // spill moves what is held into a file.
 func (t *Tape) spill() error {
 	if t.space == nil {
-		return exceeded(t.what, t.memory)
+		return t.share.Exceeded(t.what, t.held)
 	}
 	var err error
 	if t.file, err = t.space.create(); err != nil {
@@ -82,6 +82,7 @@ func (t *Tape) spill() error {
 	}
 	t.count++
 	t.values, t.chunk, t.held = nil, nil, 0
+	t.share.Shrink(0)
 	return nil
 }
 
@@ -148,7 +149,8 @@ func (t *Tape) block(n int) (*cachedBlock, error) {
 // Close removes the file. Closing twice is no error.
 func (t *Tape) Close() error {
 	f := t.file
-	t.file, t.values, t.chunk, t.cache, t.blocks, t.count = nil, nil, nil, nil, nil, 0
+	t.file, t.values, t.chunk, t.cache, t.blocks, t.count, t.held = nil, nil, nil, nil, nil, 0, 0
+	t.share.Shrink(0)
 	if f == nil {
 		return nil
 	}

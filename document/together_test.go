@@ -1,0 +1,98 @@
+package document_test
+
+import (
+	"bytes"
+	"errors"
+	"io/fs"
+	"testing"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/pandodb/pando"
+	"github.com/pandodb/pando/document"
+	"github.com/pandodb/pando/vfs/memfs"
+)
+
+// TestOpenSortsShareTheirMemory opens more cursors over sorts and groups than there is memory for: those that come late spill, or fail where
+// they must not, all give the same, and when they are closed everything has been given back.
+func TestOpenSortsShareTheirMemory(t *testing.T) {
+	files := memfs.New()
+	s, err := document.Open("db", &document.Options{
+		Storage: pando.Options{FS: files, MemoryBytes: 8 << 20}, TTLInterval: -1, QueryMemoryBytes: 8 << 20, TotalQueryMemoryBytes: 5 << 20,
+	})
+	must(t, err)
+	defer func() { must(t, s.Close()) }()
+	c := collection(t, s, "c", nil)
+	const count = 2000
+	var docs []any
+	for i := range count {
+		docs = append(docs, bson.D{{Key: "_id", Value: i}, {Key: "k", Value: i * 7919 % count}, {Key: "p", Value: bytes.Repeat([]byte{'x'}, 1000)}})
+	}
+	_, err = c.InsertMany(ctx, docs, nil)
+	must(t, err)
+	spilled := func() int {
+		names, err := files.List("db/scratch")
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			t.Fatal(err)
+		}
+		return len(names)
+	}
+	order := document.JSON(`{"k": 1}`)
+	pipelines := []any{
+		document.JSON(`[{"$sort": {"k": 1}}, {"$project": {"k": 1}}]`),
+		document.JSON(`[{"$group": {"_id": "$k", "k": {"$first": "$k"}, "p": {"$push": "$p"}}}, {"$sort": {"_id": 1}}]`),
+		document.JSON(`[{"$setWindowFields": {"sortBy": {"k": 1}, "output": {"n": {"$sum": 1}}}}]`),
+	}
+	var cursors []*document.Cursor
+	closeAll := func() {
+		for _, cursor := range cursors {
+			must(t, cursor.Close())
+		}
+		cursors = nil
+		if n := spilled(); n != 0 {
+			t.Errorf("%d files are left behind", n)
+		}
+	}
+	begin := func(cursor *document.Cursor, err error) {
+		t.Helper()
+		must(t, err)
+		cursors = append(cursors, cursor)
+		if !cursor.Next(ctx) {
+			t.Fatal(cursor.Err())
+		}
+	}
+	for range 3 { // what a round leaves taken would be missing in the next one
+		begin(c.OpenFind(ctx, nil, &document.FindOptions{Sort: order}))
+		if n := spilled(); n != 0 {
+			t.Fatalf("the first one has spilled to %d files", n)
+		}
+		for _, p := range pipelines {
+			begin(c.OpenAggregate(ctx, p, nil))
+		}
+		if spilled() == 0 {
+			t.Error("none has spilled, though there is not as much memory")
+		}
+		refused, err := c.OpenFind(ctx, nil, &document.FindOptions{Sort: order, NoSpill: true})
+		if err == nil {
+			for refused.Next(ctx) {
+			}
+			err = errors.Join(refused.Err(), refused.Close())
+		}
+		if document.CodeOf(err) != document.Code(292) {
+			t.Errorf("one that must not spill: %v", err)
+		}
+		for i, cursor := range cursors {
+			n := 1
+			for ; cursor.Next(ctx); n++ {
+				k, err := cursor.Current().LookupErr("k")
+				if err != nil || k.AsInt64() != int64(n) {
+					t.Fatalf("cursor %d: document %d has k %v, %v", i, n, k, err)
+				}
+			}
+			if err := cursor.Err(); n != count || err != nil {
+				t.Fatalf("cursor %d: %d documents, %v", i, n, err)
+			}
+		}
+		closeAll()
+	}
+}
