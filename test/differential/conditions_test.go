@@ -63,6 +63,11 @@ func (g generator) anyFilter(depth int) bson.D {
 		return doc("$expr", g.sound())
 	case 1:
 		return doc("p", g.within(), pick(g, "n", "a", "b.y"), g.anyCondition(1))
+	case 2:
+		if g.chance(2) {
+			return doc("q", g.around())
+		}
+		return doc("q", g.around(), pick(g, "n", "a", "b.y"), g.anyCondition(1))
 	}
 	f := bson.D{}
 	for range 1 + g.IntN(3) {

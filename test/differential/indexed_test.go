@@ -52,7 +52,7 @@ func (p *indexed) load() {
 		}
 		text := shown(p.t, spec)
 		p.specs += text
-		if len(spec) == 2 && !strings.Contains(text, "hashed") && !strings.Contains(text, "2dsphere") && !strings.Contains(text, "$**") {
+		if len(spec) == 2 && !strings.Contains(text, "hashed") && !strings.Contains(text, `"2d`) && !strings.Contains(text, "$**") {
 			p.whole = append(p.whole, fmt.Sprint(i))
 		}
 	}
@@ -72,6 +72,9 @@ func (g generator) changed(d bson.D) bson.D {
 	if g.chance(8) {
 		d = append(d, bson.E{Key: pick(g, "a.x", "o.x", "b.y", "a.x.y"), Value: g.value(1)})
 	}
+	if g.chance(2) {
+		d = append(d, bson.E{Key: "q", Value: g.spot()})
+	}
 	for i := range d {
 		switch {
 		case slices.Contains([]string{"a", "b", "d"}, d[i].Key) && g.chance(3):
@@ -83,6 +86,38 @@ func (g generator) changed(d bson.D) bson.D {
 	return d
 }
 
+// spot is what a flat index takes: coordinates in a list or a document, several of them, now and then none, or beyond its bounds.
+func (g generator) spot() any {
+	x, y := float64(g.IntN(12))/2-1, float64(g.IntN(12))/2-1
+	switch g.IntN(12) {
+	case 0:
+		return doc("x", x, "y", y)
+	case 1:
+		return bson.A{bson.A{x, y}, bson.A{y, x}}
+	case 2:
+		return bson.A{int32(g.IntN(5)), int64(g.IntN(5))}
+	case 3:
+		return pick[any](g, bson.A{}, nil, bson.A{bson.A{x, y}, doc("lng", y, "lat", y)}, bson.A{x, y, "more"})
+	case 4:
+		if g.chance(8) {
+			return pick[any](g, bson.A{200.0, y}, bson.A{x}, "nowhere", doc("x", x), bson.A{x, "y"})
+		}
+	}
+	return bson.A{x, y}
+}
+
+// around is an area of the plane. Its edges are off the spots, as those of square are.
+func (g generator) around() bson.D {
+	x, y := float64(g.IntN(8))/2-0.75, float64(g.IntN(8))/2-0.75
+	return doc("$geoWithin", some(g,
+		func() bson.D { return doc("$box", bson.A{bson.A{x, y}, bson.A{x + 2, y + 1.5}}) },
+		func() bson.D { return doc("$center", bson.A{bson.A{x, y}, pick(g, 0.3, 1.1, 2.6)}) },
+		func() bson.D { return doc("$centerSphere", bson.A{bson.A{x, y}, pick(g, 0.01, 0.04)}) },
+		func() bson.D {
+			return doc("$polygon", bson.A{bson.A{x, y}, bson.A{x + 3, y + 0.5}, bson.A{x + 1, y + 2.5}})
+		}))
+}
+
 // spec is an index without its name.
 func (g generator) spec() bson.D {
 	path := func() string {
@@ -92,7 +127,10 @@ func (g generator) spec() bson.D {
 	if f := path(); f != key[0].Key {
 		key = append(key, bson.E{Key: f, Value: pick[int32](g, 1, -1)})
 	}
-	switch g.IntN(12) {
+	switch g.IntN(13) {
+	case 9:
+		flat := doc("key", pick(g, doc("q", "2d"), doc("q", "2d", path(), int32(1))))
+		return append(flat, pick(g, doc(), doc(), doc("bits", 1+g.integer(32)), doc("min", -10.0, "max", 10.0))...)
 	case 0:
 		return doc("key", key, "sparse", true)
 	case 1, 2:
