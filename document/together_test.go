@@ -3,6 +3,7 @@ package document_test
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io/fs"
 	"testing"
 
@@ -82,17 +83,20 @@ func TestOpenSortsShareTheirMemory(t *testing.T) {
 			t.Errorf("one that must not spill: %v", err)
 		}
 		for i, cursor := range cursors {
-			n := 1
-			for ; cursor.Next(ctx); n++ {
-				k, err := cursor.Current().LookupErr("k")
-				if err != nil || k.AsInt64() != int64(n) {
-					t.Fatalf("cursor %d: document %d has k %v, %v", i, n, k, err)
-				}
-			}
-			if err := cursor.Err(); n != count || err != nil {
+			if n, err := counted(cursor, 1); n != count || err != nil {
 				t.Fatalf("cursor %d: %d documents, %v", i, n, err)
 			}
 		}
 		closeAll()
 	}
+}
+
+// counted reads the rest of a cursor whose documents have the numbers from n on as k.
+func counted(cursor *document.Cursor, n int) (int, error) {
+	for ; cursor.Next(ctx); n++ {
+		if k, err := cursor.Current().LookupErr("k"); err != nil || k.AsInt64() != int64(n) {
+			return n, errors.Join(err, fmt.Errorf("document %d has k %v", n, k))
+		}
+	}
+	return n, cursor.Err()
 }

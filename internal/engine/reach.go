@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 
 	"github.com/pandodb/pando/internal/command"
+	"github.com/pandodb/pando/internal/corrupt"
 	"github.com/pandodb/pando/internal/segment"
 	"github.com/pandodb/pando/internal/spill"
 	"github.com/pandodb/pando/internal/value"
@@ -167,15 +168,29 @@ func (e *Engine) refersToGone(c *command.Command) bool {
 		if err != nil {
 			return false
 		}
-		return errors.Is(value.Walk(e.store, ref, e.isThere), segment.ErrUnknownSegment)
+		return e.hasGone(ref)
 	}
 	return false
 }
 
-// isThere fails when the segment of a blob is not there.
-func (e *Engine) isThere(p segment.Pointer, _ segment.Kind) error {
-	if !e.store.Has(p.Segment) {
-		return segment.ErrUnknownSegment
+// hasGone reports whether a value is not there any more. The file of a segment of which nothing lives may be there and hold other values: it
+// was removed, and used again under another name, and a power cut has brought the old name back.
+func (e *Engine) hasGone(ref value.Ref) bool {
+	dead := false
+	look := func(p segment.Pointer, _ segment.Kind) error {
+		live, ok := e.store.LiveIn(p.Segment)
+		if !ok {
+			return segment.ErrUnknownSegment
+		}
+		dead = dead || live <= 0
+		return nil
 	}
-	return nil
+	err := look(ref.Pointer, segment.KindValue)
+	if err == nil {
+		err = value.Walk(e.store, ref, look)
+	}
+	if err == nil && dead {
+		err = value.Verify(e.store, ref)
+	}
+	return errors.Is(err, segment.ErrUnknownSegment) || dead && errors.Is(err, corrupt.Err)
 }

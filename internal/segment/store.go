@@ -276,8 +276,14 @@ func (s *Store) Damage() []error {
 	return slices.Clone(s.damage)
 }
 
-// Has reports whether there is a segment.
-func (s *Store) Has(id uint32) bool { return s.files.Load().find(id) != nil }
+// LiveIn returns how many bytes of a segment roots refer to. ok is false where there is no such segment.
+func (s *Store) LiveIn(id uint32) (live int64, ok bool) {
+	f := s.files.Load().find(id)
+	if f == nil {
+		return 0, false
+	}
+	return f.live.Load(), true
+}
 
 // lookup returns the file of a segment, acquired.
 func (s *Store) lookup(id uint32) (*file, error) {
