@@ -47,6 +47,19 @@ func Load[T any](name string) (v T, err error) {
 	return v, nil
 }
 
+// LoadAll loads several files, as load does one.
+func LoadAll[T any](names []string, load func(name string) (T, error)) ([]T, error) {
+	var list []T
+	for _, name := range names {
+		v, err := load(name)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, v)
+	}
+	return list, nil
+}
+
 func compressed(name string) bool { return strings.HasSuffix(name, ".gz") }
 
 func pack(text []byte) ([]byte, error) {

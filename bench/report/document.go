@@ -136,7 +136,6 @@ This one was made by
 
 `)
 	fmt.Fprintf(&b, "    %s\n    pandobench report bench/numbers/engines/*.json.gz --out docs --notes bench/notes.md\n\n", r.Command)
-	b.WriteString("The files of numbers are kept, so that the last command works without the others; a test sees to it that it makes this page.\n")
 	fmt.Fprintf(&b, "Engines in C need `-tags cgo_rivals,lmdb,rocksdb` and Debian's liblmdb-dev and librocksdb-dev. %s\n\n", machineText(r))
 	behind(&b, rows)
 	if notes != "" {

@@ -113,6 +113,17 @@ func Load(name string) (*Result, error) {
 	return &r, nil
 }
 
+// LoadAll loads files of numbers of which each has some.
+func LoadAll(names []string) ([]*Result, error) {
+	return jsonfile.LoadAll(names, func(name string) (*Result, error) {
+		r, err := Load(name)
+		if err == nil && len(r.Cells) == 0 {
+			err = fmt.Errorf("%s holds no numbers of pandobench run", name)
+		}
+		return r, err
+	})
+}
+
 // Failures joins what went wrong.
 func (r *Result) Failures() error {
 	var errs []error

@@ -12,13 +12,9 @@ func TestPageIsMadeOfTheNumbers(t *testing.T) {
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no numbers: %v", err)
 	}
-	var runs []*Result
-	for _, name := range files {
-		r, err := Load(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		runs = append(runs, r)
+	runs, err := LoadAll(files)
+	if err != nil {
+		t.Fatal(err)
 	}
 	notes, err := os.ReadFile("../notes-server.md")
 	if err != nil {

@@ -125,7 +125,6 @@ client and the server share the processors here, a third of mongod's processor t
 		fmt.Fprintf(&b, "    %s\n", r.Command)
 	}
 	b.WriteString("    pandobench wire --report docs/benchmarks-server.md --notes bench/notes-server.md bench/numbers/servers/*.json.gz\n\n")
-	b.WriteString("The file of numbers is kept, so that the last command works without the first; a test sees to it that it makes this page.\n\n")
 	m := runs[0].Machine
 	fmt.Fprintf(&b, "`pandobench` is `go run ./cmd/pandobench` in `bench/`. The machine: %d cores (%s), %.0f GiB of memory, %s/%s, %s, kernel %s.\n\n",
 		m.Cores, m.Processor, m.MemoryGiB, m.OS, m.Arch, m.Go, m.Kernel)

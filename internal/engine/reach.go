@@ -185,7 +185,7 @@ func (e *Engine) hasGone(ref value.Ref) bool {
 		dead = dead || live <= 0
 		return nil
 	}
-	err := look(ref.Pointer, segment.KindValue)
+	err := look(ref.Pointer, segment.KindValue) // first: to tell where chunks lie, Walk reads what may not be there
 	if err == nil {
 		err = value.Walk(e.store, ref, look)
 	}

@@ -33,16 +33,9 @@ func reportCommand(args []string) error {
 	if len(inputs) == 0 {
 		return misuse{errors.New("report: want a file of numbers, or several of different workloads")}
 	}
-	var runs []*report.Result
-	for _, name := range inputs {
-		r, err := report.Load(name)
-		if err != nil {
-			return err
-		}
-		if len(r.Cells) == 0 {
-			return fmt.Errorf("%s holds no numbers of pandobench run", name)
-		}
-		runs = append(runs, r)
+	runs, err := report.LoadAll(inputs)
+	if err != nil {
+		return err
 	}
 	result, err := report.Merge(runs...)
 	if err != nil {

@@ -94,20 +94,12 @@ func wireReport(page, notes string, inputs []string) error {
 	if len(inputs) == 0 {
 		return misuse{errors.New("wire --report: want files of numbers")}
 	}
-	var runs []*wire.Result
-	for _, name := range inputs {
-		r, err := wire.Load(name)
-		if err != nil {
-			return err
-		}
-		if len(r.Cells) == 0 {
-			return fmt.Errorf("%s holds no numbers of pandobench wire", name)
-		}
-		runs = append(runs, r)
+	runs, err := wire.LoadAll(inputs)
+	if err != nil {
+		return err
 	}
 	var remarks []byte
 	if notes != "" {
-		var err error
 		if remarks, err = os.ReadFile(notes); err != nil {
 			return err
 		}
