@@ -16,12 +16,14 @@ import (
 // beside newer pairs, changed ones and deleted ones, as a sorted list says.
 func TestWalksOverSettledAndUnsettled(t *testing.T) {
 	for _, odd := range []int{1, 20} {
-		t.Run(fmt.Sprint(odd), func(t *testing.T) { walksOverSettledAndUnsettled(t, odd) })
+		for _, apart := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%d/%t", odd, apart), func(t *testing.T) { walksOverSettledAndUnsettled(t, odd, apart) })
+		}
 	}
 }
 
-// walksOverSettledAndUnsettled has fewer pairs that cannot be decoded with others the higher odd is.
-func walksOverSettledAndUnsettled(t *testing.T, odd int) {
+// walksOverSettledAndUnsettled has fewer pairs that cannot be decoded with others the higher odd is. Those others lie apart, or those few do.
+func walksOverSettledAndUnsettled(t *testing.T, odd int, apart bool) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 1))
@@ -33,7 +35,7 @@ func walksOverSettledAndUnsettled(t *testing.T, odd int) {
 	want := map[string][]byte{}
 	put := func(i int) {
 		key, value := fmt.Appendf(nil, "some prefix %06d", i), fmt.Appendf(nil, "value %d %d", i, rng.Uint32())
-		if i%(13*odd) == 0 {
+		if (i%(13*odd) == 0) != apart {
 			value = bytes.Repeat(value, 200) // lies apart
 		}
 		if i%(17*odd) == 0 {

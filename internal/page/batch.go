@@ -27,24 +27,24 @@ type Batch struct {
 	used  uint // bytes of keys
 }
 
-// Fill makes Pairs begin with the entries of p from number from on, before number to: up to the first whose value does not lie in the
-// page, or expires, or which does not fit. It returns how many those are, 0 for a page of so few entries that it is not worth it. The pairs are
-// valid for as long as the page.
-func (b *Batch) Fill(p Page, from, to int) int {
+// Fill makes Pairs begin with the entries of p from number from on, before number to: up to the first of another kind than kind, Inline or
+// Apart, or which expires, or which does not fit. It returns how many those are, 0 for a page of so few entries that it is not worth it. The
+// values of pairs that lie apart are the references to them. The pairs are valid for as long as the page.
+func (b *Batch) Fill(p Page, from, to int, kind record.Kind) int {
 	b.Reset()
-	return b.Add(0, p, from, to)
+	return b.add(0, p, p.offsets()[from:min(to, from+BatchMost)], uint(kind-record.Inline)*pageformat.FlagApart)
 }
 
 // Reset gives up the memory of keys that Add has taken.
 func (b *Batch) Reset() { b.used = 0 }
 
-// Add is Fill for the pairs behind the first n, which stay as they are.
+// Add is Fill with Inline for the pairs behind the first n, which stay as they are.
 func (b *Batch) Add(n int, p Page, from, to int) int {
-	return b.add(n, p, p.offsets()[from:min(to, from+BatchMost-n)])
+	return b.add(n, p, p.offsets()[from:min(to, from+BatchMost-n)], 0)
 }
 
-// add is Add for the entries at some offsets.
-func (b *Batch) add(n int, p Page, offsets []uint32) int {
+// add is Add for the entries at some offsets, up to the first that has other flags than those.
+func (b *Batch) add(n int, p Page, offsets []uint32, flags uint) int {
 	prefix, entries := p.Prefix(), p.entries()
 	if p.Len() < fewWords {
 		return 0 // there are not enough bytes behind the entries for copyWord
@@ -54,7 +54,7 @@ func (b *Batch) add(n int, p Page, offsets []uint32) int {
 	for i, offset := range offsets {
 		data, suffixLen, meta := decodeCommon(unsafe.Add(entries, offset))
 		length := shared + suffixLen
-		if suffixLen >= 0x80 || meta&(pageformat.FlagApart|pageformat.FlagExpiry|pageformat.FlagTombstone) != 0 || length > room {
+		if suffixLen >= 0x80 || meta&(pageformat.FlagApart|pageformat.FlagExpiry|pageformat.FlagTombstone) != flags || length > room {
 			b.used = batchKeys - room
 			return i
 		}

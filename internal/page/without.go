@@ -50,7 +50,7 @@ func (b *Batch) Without(n, most int, p Page, from, to int, keys [][]byte) (added
 			break
 		}
 	}
-	if added := b.add(n, p, t.chosen[:end.added()]); added < end.added() {
+	if added := b.add(n, p, t.chosen[:end.added()], 0); added < end.added() {
 		end = t.taken[added&(BatchMost-1)]
 	}
 	return end.added(), end.entry(), end.key()

@@ -211,7 +211,7 @@ func (m *mapped) copyTo(b []byte, offset int64) (ok bool) {
 
 const (
 	// aheadLeast is the length from which on what is to be copied is asked for ahead of the copy.
-	aheadLeast = 16 << 10
+	aheadLeast = 8 << 10
 	// aheadBytes is how far ahead, and aheadStep how much at a time: less comes too late, and of more some is lost on the way.
 	aheadBytes = 4 << 10
 	aheadStep  = 2 << 10

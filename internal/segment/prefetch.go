@@ -16,7 +16,7 @@ const (
 	// the processor's innermost cache at once: out of the second one a get takes a twelfth longer. allBytes bounds what is asked for of a
 	// blob of which all will be read.
 	nearBytes = 640
-	allBytes  = 8 << 10
+	allBytes  = 16 << 10
 	nearPart  = parts.Least / 2
 	// shares is how finely Prefetch is told where in a page a key lies.
 	shares = 1 << 8

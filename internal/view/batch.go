@@ -23,35 +23,57 @@ func (it *Iterator) here() *record.Pair { return &it.batch.Pairs[it.n&(page.Batc
 // decodeForward shows the entry of the settled page to which a fast step has led, and decodes some of those behind it.
 func (it *Iterator) decodeForward() bool {
 	s := &it.settled
-	n := it.batch.Fill(s.page, s.at, min(s.at+it.grow(), it.run))
-	if n == 0 {
-		it.loadEntry()
-		return it.plain && it.expiry == 0 || it.takeRare()
+	to := min(s.at+it.grow(), it.run)
+	for kind := record.Inline; kind <= record.Apart; kind++ {
+		if n := it.batch.Fill(s.page, s.at, to, kind); n > 0 {
+			it.begin, it.n = s.at, 0
+			it.holds(n, kind)
+			return true
+		}
 	}
-	it.begin, it.n = s.at, 0
-	it.holds(n)
-	return true
+	it.loadEntry()
+	return it.plain && it.expiry == 0 || it.takeRare()
 }
 
 // decodeBackward is decodeForward for the walk backward. What the batch cannot have in the midst of the entries is before it.
 func (it *Iterator) decodeBackward() bool {
 	s := &it.settled
-	for from := max(s.at+1-it.grow(), it.floor); from <= s.at; from++ {
-		n := it.batch.Fill(s.page, from, s.at+1)
-		if from+n > s.at {
-			it.begin, it.n = from, n-1
-			it.holds(n)
+	from := max(s.at+1-it.grow(), it.floor)
+	for kind := record.Inline; kind <= record.Apart; kind++ {
+		if n := it.fillBackward(from, kind); n > 0 {
+			it.holds(n, kind)
 			return true
 		}
-		from += n
 	}
 	it.loadEntry()
 	return it.plain && it.expiry == 0 || it.takeBackward(true)
 }
 
-// holds notes that the batch has n pairs whose values lie in it.
-func (it *Iterator) holds(n int) {
-	it.ready, it.plain, it.kind, it.expiry = n, it.fast && !it.o.KeysOnly, record.Inline, 0
+// fillBackward fills the batch with entries of a kind up to that which the settled source stands on, none of them before from, and
+// returns how many those are; 0: that one is of another kind.
+func (it *Iterator) fillBackward(from int, kind record.Kind) int {
+	s := &it.settled
+	for ; from <= s.at; from++ {
+		n := it.batch.Fill(s.page, from, s.at+1, kind)
+		if from+n > s.at {
+			it.begin, it.n = from, n-1
+			return n
+		}
+		from += n
+	}
+	return 0
+}
+
+// holds notes that the batch has n pairs of a kind: Inline, or settled ones that are Apart.
+func (it *Iterator) holds(n int, kind record.Kind) {
+	it.ready, it.plain, it.kind, it.expiry, it.read = n, it.fast && kind == record.Inline && !it.o.KeysOnly, kind, 0, noPair
+}
+
+// alone leaves nothing in the batch but the pair that the iterator stands on.
+func (it *Iterator) alone() {
+	p := *it.here()
+	it.begin, it.n, it.ready = it.begin+it.n, 0, 0
+	it.batch.Pairs[0] = p
 }
 
 // loadEntry decodes the entry of the settled page under the cursor alone, and shows it.
@@ -68,7 +90,7 @@ func (it *Iterator) showEntry() {
 
 // show shows a pair to which merged sources lead. It is alone in the batch, where n and ready are 0.
 func (it *Iterator) show(key []byte, r record.Record) {
-	it.plain, it.apart, it.at, it.kind, it.expiry = false, false, onPair, r.Kind, r.Expiry
+	it.plain, it.read, it.at, it.kind, it.expiry = false, noPair, onPair, r.Kind, r.Expiry
 	p := &it.batch.Pairs[0]
 	p.Key, p.Value = key, r.Value
 }
@@ -77,7 +99,7 @@ func (it *Iterator) show(key []byte, r record.Record) {
 // stalls the processor longer than all the rest of the step.
 
 func (it *Iterator) showInline(key, value []byte) bool {
-	it.plain, it.apart, it.at, it.kind, it.expiry = false, false, onPair, record.Inline, 0
+	it.plain, it.read, it.at, it.kind, it.expiry = false, noPair, onPair, record.Inline, 0
 	p := &it.batch.Pairs[0]
 	p.Key, p.Value = key, value
 	return true
@@ -86,7 +108,7 @@ func (it *Iterator) showInline(key, value []byte) bool {
 func (it *Iterator) showSettled() {
 	s := &it.settled
 	it.plain = s.kind == record.Inline && !it.o.KeysOnly
-	it.apart, it.at, it.kind, it.expiry = false, onPair, s.kind, s.expiry
+	it.read, it.at, it.kind, it.expiry = noPair, onPair, s.kind, s.expiry
 	p := &it.batch.Pairs[0]
 	p.Key, p.Value = s.key, s.value
 }

@@ -69,6 +69,9 @@ const (
 	afterLast
 )
 
+// noPair is no number of a pair of a batch.
+const noPair = -1
+
 // Iterator walks over the pairs of one keyspace as one view shows them. It is used by one goroutine at a time.
 //
 // While nothing unsettled is in its way it steps inside the layout's pages directly, and forward over memtables without range deletes it
@@ -78,10 +81,10 @@ type Iterator struct {
 	batch *page.Batch // the pairs that follow each other where the iterator stands
 	n     int         // the one that it stands on
 	ready int         // how many there are
+	read  int         // the one whose value, which lies apart, is in value; noPair: none
 	stop  *Stop
 	fast  bool // standing on a settled pair: it lies in settled's page, which is held
 	plain bool // the value in the batch lies in settled's page, and is what Value returns
-	apart bool // value holds the bytes of the current pair
 	at    position
 	kind  record.Kind
 

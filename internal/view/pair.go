@@ -30,7 +30,7 @@ func (it *Iterator) pairForward() bool {
 				it.speedUpFrom(from)
 			}
 			it.n = 0
-			it.holds(n)
+			it.holds(n, record.Inline)
 			it.noteForward(it.batch.Pairs[0].Key)
 			return true
 		}

@@ -31,6 +31,7 @@ type settled struct {
 	short        bool     // few pairs will be looked at
 	back         bool     // the walk has come to the page from behind it
 	told         int      // the entry of page with which those end, in the direction of the walk, whose values were asked for
+	looked       int      // the entry of page whose value was read last; before one was, that before the first of the walk
 }
 
 // record is the record under the cursor.
@@ -81,7 +82,10 @@ func (s *settled) arriveFrom(ok, back, fromLower bool) bool {
 		return false
 	}
 	s.page, s.at = s.cursor.Window()
-	s.back, s.told = back, s.at
+	s.back, s.told, s.looked = back, s.at, s.at-1
+	if back {
+		s.looked = s.at + 1
+	}
 	s.first, s.limit = 0, s.page.Len()
 	prefix := s.page.Prefix()
 	s.prefix = len(prefix)
