@@ -315,10 +315,15 @@ func BenchmarkSettled(b *testing.B) {
 	})
 }
 
-// BenchmarkValuesApart reads values of 2 KB, more of them than the processor's caches hold: in a walk, and sixteen keys at a time as a query
-// by an index does. Every value is looked at as a whole. One operation is one value.
+// BenchmarkValuesApart reads values of 2 and of 16 KB, more of them than the processor's caches hold: in walks, and sixteen keys at a time as a
+// query by an index does. Every value is looked at as a whole, but in "keys", which looks at one in 64. One operation is one pair.
 func BenchmarkValuesApart(b *testing.B) {
-	const n, length = 40_000, 2000
+	for _, length := range []int{2000, 16_000} {
+		b.Run(fmt.Sprintf("%d bytes", length), func(b *testing.B) { benchValuesApart(b, 80_000_000/length, length) })
+	}
+}
+
+func benchValuesApart(b *testing.B, n, length int) {
 	db := benchDB(b)
 	value := make([]byte, length)
 	batch := db.NewBatch()
@@ -343,19 +348,22 @@ func BenchmarkValuesApart(b *testing.B) {
 			sum += int(value[i])
 		}
 	}
-	walk := func(b *testing.B, step func(*pando.Iterator) bool) {
+	walk := func(b *testing.B, step func(*pando.Iterator) bool, oneIn int) {
 		for left := b.N; left > 0; {
 			it := db.Default().Iter(nil)
 			for ; left > 0 && step(it); left-- {
-				look(it.Value())
+				if left%oneIn == 0 {
+					look(it.Value())
+				}
 			}
 			if err := it.Close(); err != nil {
 				b.Fatal(err)
 			}
 		}
 	}
-	b.Run("walk", func(b *testing.B) { walk(b, (*pando.Iterator).Next) })
-	b.Run("backwards", func(b *testing.B) { walk(b, (*pando.Iterator).Prev) })
+	b.Run("walk", func(b *testing.B) { walk(b, (*pando.Iterator).Next, 1) })
+	b.Run("backwards", func(b *testing.B) { walk(b, (*pando.Iterator).Prev, 1) })
+	b.Run("keys", func(b *testing.B) { walk(b, (*pando.Iterator).Next, 64) })
 	b.Run("many", func(b *testing.B) {
 		var r pando.Reader
 		if err := r.Open(db); err != nil {

@@ -96,7 +96,13 @@ type Scan struct {
 	From    []byte // first key, inclusive; nil: from the end that the direction begins with
 	Reverse bool
 	Limit   int // the walk stops after so many records; 0: never
+	// ValueOneIn is for who looks at the value of one record in so many, beginning with the first; 0: at each. An engine that can go by
+	// the others without reading them does, and shows nil for them.
+	ValueOneIn int
 }
+
+// WantsValue says whether the value of the n-th record of the walk, counted from 0, is looked at.
+func (s Scan) WantsValue(n int) bool { return s.ValueOneIn < 2 || n%s.ValueOneIn == 0 }
 
 // Visit is called for every record of a scan; key and value are valid during the call only. False ends the walk.
 type Visit func(key, value []byte) bool

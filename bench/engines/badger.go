@@ -199,13 +199,15 @@ func (r badgerReader) Scan(s engine.Scan, visit engine.Visit) error {
 		it.Seek(s.From)
 	}
 	more := true
-	for n := 1; more && it.Valid(); it.Next() {
+	for n := 0; more && it.Valid(); it.Next() {
 		item := it.Item()
-		err := item.Value(func(v []byte) error {
-			more = visit(item.Key(), v) && n != s.Limit
+		show := func(value []byte) error {
+			more = visit(item.Key(), value) && n+1 != s.Limit
 			return nil
-		})
-		if err != nil {
+		}
+		if !s.WantsValue(n) {
+			_ = show(nil) // it has no error
+		} else if err := item.Value(show); err != nil {
 			return err
 		}
 		n++

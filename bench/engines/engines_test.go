@@ -148,6 +148,31 @@ func scans(t *testing.T, s engine.Store) {
 	if got := len(collect(t, s, engine.Scan{Limit: 300})); got != 300 {
 		t.Errorf("scan of 300: %d", got)
 	}
+	wanted(t, s, all)
+}
+
+// wanted walks over all records for the values of some, which have to be theirs; those of the others may be left out, and nothing else.
+func wanted(t *testing.T, s engine.Store, all []string) {
+	t.Helper()
+	walk := engine.Scan{ValueOneIn: 3}
+	var keys []string
+	var values [][]byte
+	must(t, s.Scan(walk, func(k, v []byte) bool {
+		keys, values = append(keys, string(k)), append(values, bytes.Clone(v))
+		return true
+	}))
+	if !slices.Equal(keys, all) {
+		t.Errorf("scan for one value in %d: %d records, not those of a scan for each", walk.ValueOneIn, len(keys))
+	}
+	for n, k := range keys {
+		want, found, err := s.Get(nil, []byte(k))
+		if must(t, err); !found {
+			t.Fatalf("scan for one value in %d: %s, which is not there", walk.ValueOneIn, k)
+		}
+		if !bytes.Equal(values[n], want) && (walk.WantsValue(n) || len(values[n]) > 0) {
+			t.Errorf("scan for one value in %d: %s has %d bytes, want the %d of its value", walk.ValueOneIn, k, len(values[n]), len(want))
+		}
+	}
 }
 
 func snapshot(t *testing.T, d engine.Driver, s engine.Store) {

@@ -196,8 +196,12 @@ func goleveldbScan(r goleveldbReader, s engine.Scan, visit engine.Visit) error {
 		step = it.Prev
 	}
 	ok := position(it, it.Seek, s)
-	for n := 1; ok; n++ {
-		if !visit(it.Key(), it.Value()) || n == s.Limit {
+	for n := 0; ok; n++ {
+		var value []byte
+		if s.WantsValue(n) {
+			value = it.Value()
+		}
+		if !visit(it.Key(), value) || n+1 == s.Limit {
 			break
 		}
 		ok = step()

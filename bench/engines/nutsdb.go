@@ -191,12 +191,15 @@ func (r nutsdbReader) Scan(s engine.Scan, visit engine.Visit) error {
 			it.Next()
 		}
 	}
-	for n := 1; it.Valid(); n++ {
-		v, err := it.Value()
-		if err != nil {
-			return err
+	for n := 0; it.Valid(); n++ {
+		var value []byte
+		if s.WantsValue(n) {
+			var err error
+			if value, err = it.Value(); err != nil {
+				return err
+			}
 		}
-		if !visit(it.Key(), v) || n == s.Limit {
+		if !visit(it.Key(), value) || n+1 == s.Limit {
 			break
 		}
 		it.Next()

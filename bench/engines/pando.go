@@ -170,8 +170,12 @@ func pandoScan(it *pando.Iterator, r engine.Scan, visit engine.Visit) error {
 		step = it.Prev
 	}
 	ok := position(it, it.SeekGE, r)
-	for n := 1; ok; n++ {
-		if !visit(it.Key(), it.Value()) || n == r.Limit {
+	for n := 0; ok; n++ {
+		var value []byte
+		if r.WantsValue(n) {
+			value = it.Value()
+		}
+		if !visit(it.Key(), value) || n+1 == r.Limit {
 			break
 		}
 		ok = step()

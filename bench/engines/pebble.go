@@ -242,8 +242,12 @@ func pebbleScan(r pebble.Reader, s engine.Scan, visit engine.Visit) (err error) 
 		step = it.Prev
 	}
 	ok := position(it, it.SeekGE, s)
-	for n := 1; ok; n++ {
-		if !visit(it.Key(), it.Value()) || n == s.Limit {
+	for n := 0; ok; n++ {
+		var value []byte
+		if s.WantsValue(n) {
+			value = it.Value()
+		}
+		if !visit(it.Key(), value) || n+1 == s.Limit {
 			break
 		}
 		ok = step()

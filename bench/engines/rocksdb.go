@@ -63,15 +63,17 @@ static char *pr_put(rocksdb_t *db, rocksdb_writeoptions_t *wo, const char *k, si
 	return err;
 }
 
-// pr_step copies records from the iterator's place on into dst, packed as above, and moves on. It stops when the next record
+// pr_step copies records from the iterator's place on into dst, packed as above, and moves on. It asks for the value of one in one_in
+// records, of the whole walk, of which done lie behind, and leaves those of the others empty. It stops when the next record
 // has no room; need then tells how much it takes if not even one fitted.
-static int pr_step(rocksdb_iterator_t *it, int reverse, int max, char *dst, size_t room, size_t *used, size_t *need) {
+static int pr_step(rocksdb_iterator_t *it, int reverse, int done, int one_in, int max, char *dst, size_t room, size_t *used, size_t *need) {
 	int n = 0;
 	*used = 0;
 	*need = 0;
 	while (n < max && rocksdb_iter_valid(it)) {
-		size_t kn, vn;
-		const char *k = rocksdb_iter_key(it, &kn), *v = rocksdb_iter_value(it, &vn);
+		size_t kn, vn = 0;
+		const char *k = rocksdb_iter_key(it, &kn), *v = dst;
+		if ((done + n) % one_in == 0) v = rocksdb_iter_value(it, &vn);
 		if (*used + 8 + kn + vn > room) {
 			if (n == 0) *need = 8 + kn + vn;
 			break;
@@ -294,13 +296,14 @@ func (r rocksdbReader) walk(it *C.rocksdb_iterator_t, s engine.Scan, visit engin
 	kept := r.chunks.Get().(*[]byte)
 	defer r.chunks.Put(kept)
 	buf := *kept
+	done := 0
 	for left := s.Limit; ; {
 		want := rocksdbChunk
 		if s.Limit > 0 {
 			want = min(want, left)
 		}
 		var used, need C.size_t
-		n := int(C.pr_step(it, reverse, C.int(want), chars(buf), C.size_t(len(buf)), &used, &need))
+		n := int(C.pr_step(it, reverse, C.int(done), C.int(max(s.ValueOneIn, 1)), C.int(want), chars(buf), C.size_t(len(buf)), &used, &need))
 		if n == 0 && need > 0 {
 			buf = make([]byte, 2*need)
 			*kept = buf
@@ -314,6 +317,7 @@ func (r rocksdbReader) walk(it *C.rocksdb_iterator_t, s engine.Scan, visit engin
 			}
 			p = p[kn+vn:]
 		}
+		done += n
 		if left -= n; n == 0 || s.Limit > 0 && left == 0 {
 			break
 		}

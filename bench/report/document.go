@@ -253,7 +253,8 @@ func method(b *strings.Builder, r *Result, rows []*Row) {
 - Every engine gets a fresh process and a fresh directory for every workload. Engines take turns within a round, in reverse
   order in every other round. Shown are medians; the spread is the range over the rounds in per cent of the median.
 - Keys and values are the same for all, made by a generator that costs a few nanoseconds. Every value read is checked; of
-  values above 4 KB one word in 31; scans check all keys' order, their number, and one whole record in 64. After writes some of
+  values above 4 KB one word in 31; scans check all keys' order, their number, one whole record in 64, and of each value of 1 KB or more
+  one word in every line of the processor's caches. "One value in 64" is a scan by keys that asks for no other values. After writes some of
   the records are looked at. What an engine acknowledged has to be there after kill -9, or its cell fails. Tests run every workload
   on engines that are wrong on purpose.
 - Processor time is that of the process (getrusage), background threads and garbage collection included. What an engine puts

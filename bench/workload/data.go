@@ -95,6 +95,30 @@ func (d *Data) Check(value []byte, i uint64) error {
 	return checkTail(value, i)
 }
 
+// lineWords is how many words a line of the processor's caches has.
+const lineWords = 8
+
+// CheckLines says what is wrong with a value of record i, going by one word of each line that it takes in the processor's caches: all of
+// the value has to come from memory, as for a program that uses it, and little is computed.
+func (d *Data) CheckLines(value []byte, i uint64) error {
+	if d.JSON || len(value) != d.ValueBytes || len(value) < 8 {
+		return d.Check(value, i)
+	}
+	s, words, head := stream(i, binary.LittleEndian.Uint64(value)), len(value)/8, 0
+	if len(value) > longValue {
+		if binary.LittleEndian.Uint64(value[8:]) != s {
+			return fmt.Errorf("record %d: wrong value at byte 8", i)
+		}
+		s, head = noiseFrom(s), longHead/8
+	}
+	for k := head + 1; k < words; k += lineWords {
+		if binary.LittleEndian.Uint64(value[8*k:]) != word(s+golden*uint64(k-head)) {
+			return fmt.Errorf("record %d: wrong value at byte %d", i, 8*k)
+		}
+	}
+	return nil
+}
+
 // checkTail checks the last bytes, those that do not make a whole word included.
 func checkTail(value []byte, i uint64) error {
 	at := len(value) &^ 7

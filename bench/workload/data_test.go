@@ -27,6 +27,34 @@ func TestValuesAreCheckedToTheLastByte(t *testing.T) {
 	}
 }
 
+// A walk that goes by lines sees damage in each of them.
+func TestValuesAreCheckedInEachLine(t *testing.T) {
+	for _, n := range []int{8, 100, 1000, 4000, 4096, 4097, 16_000} {
+		d := &Data{KeyBytes: 16, ValueBytes: n}
+		v := d.Value(nil, 7, 3)
+		if err := d.CheckLines(v, 7); err != nil {
+			t.Fatalf("%d bytes: %v", n, err)
+		}
+		if n > 8 && d.CheckLines(v, 8) == nil {
+			t.Errorf("%d bytes: the value of another record passes", n)
+		}
+		if d.CheckLines(v[:n-1], 7) == nil {
+			t.Errorf("%d bytes: a byte less passes", n)
+		}
+		for at := 8; at+128 <= n; at += 64 {
+			for k := range 64 {
+				v[at+k] ^= 1
+			}
+			if d.CheckLines(v, 7) == nil {
+				t.Errorf("%d bytes: damage to the 64 from %d on passes", n, at)
+			}
+			for k := range 64 {
+				v[at+k] ^= 1
+			}
+		}
+	}
+}
+
 func TestDocuments(t *testing.T) {
 	d := &Data{KeyBytes: 16, ValueBytes: 200, JSON: true}
 	v := d.Value(nil, 7, 3)

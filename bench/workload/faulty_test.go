@@ -29,6 +29,7 @@ const (
 	doubleRecord  fault = "a scan shows a record twice"
 	swapped       fault = "a scan shows two records in the wrong order"
 	scanValue     fault = "a scan shows a value with a changed bit"
+	scanOthers    fault = "a scan shows another record's value"
 	scanEndsEarly fault = "a scan ends before it is through"
 	seekTooFar    fault = "a seek begins behind the record"
 	movingTime    fault = "a snapshot shows what was written after it"
@@ -144,6 +145,8 @@ func (m *memory) Scan(s engine.Scan, visit engine.Visit) error {
 			list[3], list[4] = list[4], list[3]
 		case scanValue:
 			list[0].Value = flip(list[0].Value)
+		case scanOthers:
+			list[5].Value = list[6].Value
 		case scanEndsEarly:
 			list = list[:10]
 		}
@@ -151,7 +154,10 @@ func (m *memory) Scan(s engine.Scan, visit engine.Visit) error {
 	if s.Limit > 0 {
 		list = list[:min(len(list), s.Limit)]
 	}
-	for _, op := range list {
+	for n, op := range list {
+		if !s.WantsValue(n) {
+			op.Value = nil
+		}
 		if !visit(op.Key, op.Value) {
 			break
 		}
@@ -218,7 +224,11 @@ func noticed() map[string][]fault {
 	values := []fault{wrongValue, othersValue, shortValue, lostRecord}
 	writes := []fault{ignoredPut, ignoredUpdate}
 	scans := []fault{skippedRecord, doubleRecord, swapped, scanValue, scanEndsEarly}
+	apart := slices.Concat(values, writes, scans, []fault{scanOthers, seekTooFar, ignoredDelete})
 	return map[string][]fault{
+		"values-1k":       apart,
+		"values-4k":       apart,
+		"values-16k":      apart,
 		"lmdb-micro":      slices.Concat(values, writes, scans, []fault{ignoredDelete, halfBatch, ghostRecord, seekTooFar}),
 		"lmdb-micro-seq":  slices.Concat(values, scans, []fault{ignoredPut, ignoredDelete, halfBatch}),
 		"lmdb-micro-100k": slices.Concat(values, []fault{ignoredUpdate, ignoredDelete}),

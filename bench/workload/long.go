@@ -30,6 +30,9 @@ func (d *Data) noiseAt(s uint64) []byte {
 	return d.noise[at : at+d.ValueBytes-longHead]
 }
 
+// noiseFrom is what the words of noiseAt are made from: word k of it is word(noiseFrom(s) + golden*k).
+func noiseFrom(s uint64) uint64 { return (s%longPlaces + 1) * golden }
+
 // long puts version v of the long value of record i into dst[:0].
 func (d *Data) long(dst []byte, i, v uint64) []byte {
 	dst = grow(dst, d.ValueBytes)

@@ -90,7 +90,7 @@ func TestWithoutOrderThereAreNoOrderedCells(t *testing.T) {
 
 // What a scan notices in other engines gets notice: but for faults of the scans themselves nothing may go unnoticed.
 func TestWorkloadsNoticeWrongEnginesWithoutOrder(t *testing.T) {
-	ofScans := []fault{skippedRecord, doubleRecord, swapped, scanValue, scanEndsEarly, seekTooFar, blindWalk}
+	ofScans := []fault{skippedRecord, doubleRecord, swapped, scanValue, scanOthers, scanEndsEarly, seekTooFar, blindWalk}
 	notices := noticed()
 	for _, w := range testable() {
 		if w.Name == "queue" {

@@ -39,6 +39,7 @@ func valuesOf(kilo int) func(*Run) error {
 			func() error { return r.settleAfter(name("insert")) },
 			func() error { return r.gets(name("get"), s, d, n, n, 1) },
 			func() error { return r.scan(name("full scan"), s, d, n, false) },
+			func() error { return r.scanSome(name("full scan, one value in 64"), d, n) },
 			func() error { return r.seeks(name("seek + 10 records"), d, n, n/10, 10) },
 			func() error { return r.puts(name("overwrite"), d, 0, n/2, 1, sampled, 1) },
 			func() error { return r.settleAfter(name("overwrite")) },
