@@ -25,6 +25,9 @@ func large(n int) *memory {
 
 // TestOnlyWhatLeavesAPipelineIsShort: documents may be longer than 16 MiB between stages, as in MongoDB, but not behind the last one.
 func TestOnlyWhatLeavesAPipelineIsShort(t *testing.T) {
+	if testing.Short() {
+		t.Skip("one goroutine and much memory, which take minutes beside a race detector that has nothing to find")
+	}
 	m, o := large(20), options()
 	var err error
 	if o.Scratch, err = scratch.Open(memfs.New(), "scratch", 0); err != nil {

@@ -31,6 +31,9 @@ func TestLargeSets(t *testing.T) {
 
 // TestLoopsReclaim: what each round of a loop leaves behind is little, and given back all the same.
 func TestLoopsReclaim(t *testing.T) {
+	if testing.Short() {
+		t.Skip("one goroutine and much memory, which take minutes beside a race detector that has nothing to find")
+	}
 	const garbage = `{"$size": {"$range": [{"$ifNull": ["$zero", 0]}, 3000]}}`
 	for expression, want := range map[string]string{
 		`{"$sum": {"$map": {"input": {"$range": [0, 5000]}, "in": ` + garbage + `}}}`:                                                                                                                                          `int {"$numberInt":"15000000"}`,
