@@ -189,8 +189,8 @@ func (it *Iterator) prev() bool {
 func (it *Iterator) NextWanted(wanted func(value []byte) bool) bool {
 	for {
 		if it.fast && it.err == nil && !it.stop.stopped.Load() {
-			s := &it.settled
-			for s.at = it.begin + it.n; s.at+1 < it.run; {
+			s, here := &it.settled, it.begin+it.n
+			for s.at = here; s.at+1 < it.run; {
 				_, value, ok := s.page.Inline(s.at + 1)
 				if !ok {
 					break
@@ -201,7 +201,9 @@ func (it *Iterator) NextWanted(wanted func(value []byte) bool) bool {
 					return true
 				}
 			}
-			it.loadEntry() // for the step that leaves the run
+			if s.at != here {
+				it.loadEntry() // for the step that leaves the run; else the batch goes on, whose values may lie apart
+			}
 		}
 		if !it.Next() {
 			return false
