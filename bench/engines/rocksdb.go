@@ -296,11 +296,10 @@ func (r rocksdbReader) walk(it *C.rocksdb_iterator_t, s engine.Scan, visit engin
 	kept := r.chunks.Get().(*[]byte)
 	defer r.chunks.Put(kept)
 	buf := *kept
-	done := 0
-	for left := s.Limit; ; {
+	for done := 0; ; {
 		want := rocksdbChunk
 		if s.Limit > 0 {
-			want = min(want, left)
+			want = min(want, s.Limit-done)
 		}
 		var used, need C.size_t
 		n := int(C.pr_step(it, reverse, C.int(done), C.int(max(s.ValueOneIn, 1)), C.int(want), chars(buf), C.size_t(len(buf)), &used, &need))
@@ -317,8 +316,7 @@ func (r rocksdbReader) walk(it *C.rocksdb_iterator_t, s engine.Scan, visit engin
 			}
 			p = p[kn+vn:]
 		}
-		done += n
-		if left -= n; n == 0 || s.Limit > 0 && left == 0 {
+		if done += n; n == 0 || done == s.Limit {
 			break
 		}
 	}

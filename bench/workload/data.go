@@ -86,13 +86,20 @@ func (d *Data) Check(value []byte, i uint64) error {
 	if len(value) > longValue {
 		return d.checkLong(value, i)
 	}
-	s, at := stream(i, binary.LittleEndian.Uint64(value)), 8
-	for s += golden; at+8 <= len(value); s, at = s+golden, at+8 {
+	if err := checkWords(value, i, 8, stream(i, binary.LittleEndian.Uint64(value))+golden, 1); err != nil {
+		return err
+	}
+	return checkTail(value, i)
+}
+
+// checkWords checks one word in step, from byte at on, which is made from s; those that follow are made from s and multiples of golden.
+func checkWords(value []byte, i uint64, at int, s uint64, step int) error {
+	for stride := uint64(step) * golden; at+8 <= len(value); at, s = at+8*step, s+stride {
 		if binary.LittleEndian.Uint64(value[at:]) != word(s) {
 			return fmt.Errorf("record %d: wrong value at byte %d", i, at)
 		}
 	}
-	return checkTail(value, i)
+	return nil
 }
 
 // lineWords is how many words a line of the processor's caches has.
@@ -104,19 +111,14 @@ func (d *Data) CheckLines(value []byte, i uint64) error {
 	if d.JSON || len(value) != d.ValueBytes || len(value) < 8 {
 		return d.Check(value, i)
 	}
-	s, words, head := stream(i, binary.LittleEndian.Uint64(value)), len(value)/8, 0
+	s, head := stream(i, binary.LittleEndian.Uint64(value)), 0
 	if len(value) > longValue {
 		if binary.LittleEndian.Uint64(value[8:]) != s {
 			return fmt.Errorf("record %d: wrong value at byte 8", i)
 		}
-		s, head = noiseFrom(s), longHead/8
+		s, head = noiseFrom(s), longHead
 	}
-	for k := head + 1; k < words; k += lineWords {
-		if binary.LittleEndian.Uint64(value[8*k:]) != word(s+golden*uint64(k-head)) {
-			return fmt.Errorf("record %d: wrong value at byte %d", i, 8*k)
-		}
-	}
-	return nil
+	return checkWords(value, i, head+8, s+golden, lineWords)
 }
 
 // checkTail checks the last bytes, those that do not make a whole word included.

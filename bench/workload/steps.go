@@ -111,7 +111,7 @@ const (
 )
 
 // walkOf is a walk over records of d.
-func walkOf(d *Data) walk { return walk{d: d, values: d.ValueBytes >= lookedAt} }
+func walkOf(d *Data) *walk { return &walk{d: d, values: d.ValueBytes >= lookedAt} }
 
 func (w *walk) visit(key, value []byte) bool {
 	head := binary.BigEndian.Uint64(key)
@@ -165,9 +165,7 @@ func (r *Run) scan(name string, from engine.Reader, d *Data, n int, reverse bool
 	if r.Driver.NoOrder {
 		return r.readAll(name, from, d, n)
 	}
-	w := walkOf(d)
-	w.reverse = reverse
-	return r.walkOver(name, from, &w, engine.Scan{Reverse: reverse}, n)
+	return r.walkOver(name, from, d, reverse, n)
 }
 
 // scanSome is a scan that goes by keys, and looks at the value of one record in checkedOneIn only. It is made as often as shows as many
@@ -195,8 +193,7 @@ func (r *Run) scanRest(name string, d *Data, n, gone int) error {
 	if r.Driver.NoOrder {
 		return r.deleted(d, n, gone, 1)
 	}
-	w := walkOf(d)
-	return r.walkOver(name, r.store, &w, engine.Scan{}, n-gone)
+	return r.walkOver(name, r.store, d, false, n-gone)
 }
 
 // readAll gets every record once, unmeasured, in place of a walk that checks what is there: nothing that the walk notices may go
@@ -214,12 +211,13 @@ func (r *Run) readAll(name string, from engine.Reader, d *Data, n int) error {
 	return nil
 }
 
-func (r *Run) walkOver(name string, from engine.Reader, w *walk, s engine.Scan, n int) error {
-	return r.section(name, n, func() error { return w.over(from, s, n) })
+func (r *Run) walkOver(name string, from engine.Reader, d *Data, reverse bool, n int) error {
+	return r.section(name, n, func() error { return walkOf(d).over(from, engine.Scan{Reverse: reverse}, n) })
 }
 
 // over walks, and expects n records.
 func (w *walk) over(from engine.Reader, s engine.Scan, n int) error {
+	w.reverse = s.Reverse
 	if err := from.Scan(s, w.visit); err != nil {
 		return err
 	}

@@ -72,7 +72,7 @@ func (it *Iterator) holds(n int, kind record.Kind) {
 // alone leaves nothing in the batch but the pair that the iterator stands on.
 func (it *Iterator) alone() {
 	p := *it.here()
-	it.begin, it.n, it.ready = it.begin+it.n, 0, 0
+	it.begin, it.n, it.ready, it.read = it.begin+it.n, 0, 0, noPair
 	it.batch.Pairs[0] = p
 }
 

@@ -434,7 +434,8 @@ func (it *Iterator) take(ok bool, otherwise position) bool {
 	return true
 }
 
-// takeRare shows the settled pair to which a fast step has led, whose value lies apart or which expires, or goes on behind it.
+// takeRare shows the settled pair to which a fast step has led, which expires or whose value lies apart and no batch takes, or goes on behind
+// it.
 func (it *Iterator) takeRare() bool {
 	if !it.merged {
 		return it.takeForward(true)
