@@ -37,11 +37,11 @@ func Decompress(r io.Reader) (io.Reader, error) {
 	}
 	switch {
 	case bytes.HasPrefix(head, gzipMagic):
-		z, err := gzip.NewReader(b)
-		if err != nil {
+		m := &members{in: b}
+		if err := m.begin(); err != nil {
 			return nil, fmt.Errorf("read gzip: %w", err)
 		}
-		return z, nil
+		return m, nil
 	case isZstd(head):
 		z, err := zstd.NewReader(b, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxWindow))
 		if err != nil {
@@ -50,4 +50,40 @@ func Decompress(r io.Reader) (io.Reader, error) {
 		return z, nil
 	}
 	return b, nil
+}
+
+// members gives the text of a gzip file, member by member. It does not leave that to gzip.Reader, to which a file that is cut off in the
+// name within a member's header has ended in front of that member.
+type members struct {
+	in   *bufio.Reader
+	text gzip.Reader // of the present one
+}
+
+// begin reads the header of the next member.
+func (m *members) begin() error {
+	err := m.text.Reset(m.in)
+	if errors.Is(err, io.EOF) {
+		return io.ErrUnexpectedEOF
+	}
+	m.text.Multistream(false)
+	return err
+}
+
+// Read implements io.Reader.
+func (m *members) Read(p []byte) (int, error) {
+	for {
+		n, err := m.text.Read(p)
+		if !errors.Is(err, io.EOF) {
+			return n, err
+		}
+		if n > 0 {
+			return n, nil
+		}
+		if _, err := m.in.Peek(1); err != nil {
+			return 0, err
+		}
+		if err := m.begin(); err != nil {
+			return 0, err
+		}
+	}
 }

@@ -10,6 +10,7 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"testing/iotest"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/klauspost/compress/gzip"
@@ -220,6 +221,33 @@ func TestDecompress(t *testing.T) {
 	if r, err := Decompress(strings.NewReader(zst.String()[:zst.Len()-3])); err == nil {
 		if _, err := io.ReadAll(r); err == nil {
 			t.Error("a zstd stream without its end was read")
+		}
+	}
+}
+
+// A gzip file that is cut off anywhere is told from a whole one: also in the header of a member, where the name of the file stands.
+func TestDecompressCutGzip(t *testing.T) {
+	var file bytes.Buffer
+	ends := map[int]string{0: ""} // what is whole, and what is in it
+	for range 2 {
+		g := gzip.NewWriter(&file)
+		g.Name, g.Comment, g.Extra = "words.txt", "a comment", []byte("extra")
+		fmt.Fprint(g, "some text\n")
+		g.Close()
+		ends[file.Len()] = strings.Repeat("some text\n", len(ends))
+	}
+	for cut := range file.Len() + 1 {
+		var got []byte
+		r, err := Decompress(bytes.NewReader(file.Bytes()[:cut]))
+		if err == nil {
+			got, err = io.ReadAll(iotest.OneByteReader(r))
+		}
+		want, whole := ends[cut]
+		if whole && (err != nil || string(got) != want) {
+			t.Errorf("%d bytes: %q, %v", cut, got, err)
+		}
+		if !whole && cut > 1 && !errors.Is(err, io.ErrUnexpectedEOF) { // one byte is taken for text
+			t.Errorf("%d bytes of %d: %q, %v", cut, file.Len(), got, err)
 		}
 	}
 }
