@@ -2,10 +2,14 @@ package main
 
 import (
 	"bufio"
+	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/pandodb/pando"
 )
@@ -110,6 +114,46 @@ func TestDiscardOwn(t *testing.T) {
 		if len(entries) > 0 || (err == nil) != there {
 			t.Errorf("there before: %v: %v, %v", there, entries, err)
 		}
+	}
+}
+
+// TestFailedRestoreSparesALink: a link that leads nowhere is somebody's, and stays when nothing can be restored to it.
+func TestFailedRestoreSparesALink(t *testing.T) {
+	dir := t.TempDir()
+	source, link := filepath.Join(dir, "db"), filepath.Join(dir, "link")
+	if err := os.Symlink(filepath.Join(dir, "nowhere"), link); err != nil {
+		t.Skip(err)
+	}
+	db, err := pando.Open(source, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if code := run(t.Context(), []string{"restore", source, link}, strings.NewReader(""), io.Discard, io.Discard); code != exitFailed {
+		t.Errorf("exit code %d", code)
+	}
+	if info, err := os.Lstat(link); err != nil || info.Mode().Type() != os.ModeSymlink {
+		t.Errorf("the link: %v, %v", info, err)
+	}
+}
+
+// TestTableOfOddNames: each row of a table is one line, whatever a name has in it.
+func TestTableOfOddNames(t *testing.T) {
+	out := &strings.Builder{}
+	a := &app{out: bufio.NewWriter(out)}
+	if err := errors.Join(a.table([][]string{{"NAME", "N"}, {"a\nb", "1"}, {"a\tb", "2"}, {"\x1b[2J", "3"}, {"a b", "4"}}), a.out.Flush()); err != nil {
+		t.Fatal(err)
+	}
+	const want = `NAME       N
+"a\nb"     1
+"a\tb"     2
+"\x1b[2J"  3
+a b        4
+`
+	if diff := cmp.Diff(want, out.String()); diff != "" {
+		t.Error(diff)
 	}
 }
 

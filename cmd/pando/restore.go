@@ -33,8 +33,8 @@ func (a *app) restore(ctx context.Context, source, dir string) error {
 	if !vacant {
 		return fmt.Errorf("%s is not empty: a backup is restored into a new directory", dir)
 	}
-	_, err = os.Stat(dir)
-	there := err == nil
+	_, err = os.Lstat(dir)
+	there := err == nil // also where it is a link that leads nowhere, which is somebody's
 	if err := a.backup(ctx, source, dir); err != nil {
 		if errors.Is(err, pando.ErrLocked) {
 			return err // somebody writes to the backup, or restores to the same place
@@ -72,6 +72,9 @@ func discard(dir string, there bool) error {
 		return os.RemoveAll(dir)
 	}
 	entries, err := os.ReadDir(dir)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
 	for _, e := range entries {
 		err = errors.Join(err, os.RemoveAll(filepath.Join(dir, e.Name())))
 	}
