@@ -92,7 +92,7 @@ func (s *settings) flags() *pflag.FlagSet {
 	f.Var(&s.history, "history", "`SIZE` of the log kept for change streams and the oplog (default 256MiB)")
 	f.BoolVar(&c.TestCommands, "test-commands", false, "allow configureFailPoint, for the tests of drivers")
 	f.StringVar(&s.logLevel, "log-level", "info", "`LEVEL`: debug, info, warn or error")
-	f.StringVar(&s.logFormat, "log-format", "", "`FORMAT`: text, json, or colour for people (default: colour on a terminal, else text)")
+	f.StringVar(&s.logFormat, "log-format", "", "`FORMAT`: text, json, or colour for people (default: colour on a terminal that is not dumb, unless NO_COLOR is set; else text)")
 	return f
 }
 
@@ -124,7 +124,7 @@ func (s *settings) log(a *app) (*slog.Logger, error) {
 	format := s.logFormat
 	if f, isFile := a.err.(*os.File); format == "" && a.json {
 		format = "json"
-	} else if format == "" && isFile && term.IsTerminal(int(f.Fd())) {
+	} else if format == "" && isFile && term.IsTerminal(int(f.Fd())) && wantsColour() {
 		format = "colour"
 	}
 	switch format {
@@ -137,6 +137,9 @@ func (s *settings) log(a *app) (*slog.Logger, error) {
 	}
 	return nil, fmt.Errorf("log-format is text, json or colour, not %q", s.logFormat)
 }
+
+// wantsColour reports whether nothing in the environment says that colours are not wanted, or not understood.
+func wantsColour() bool { return os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" }
 
 // serve runs until the command is told to end.
 func serve(cmd *cobra.Command, c server.Config, log *slog.Logger) error {

@@ -135,3 +135,28 @@ func converse(t *testing.T, cmd *exec.Cmd, keyboard io.Writer, terminal io.Close
 		t.Error(err)
 	}
 }
+
+// TestColourOfTheLog: the log of a server has colours on a terminal, but where the environment says that they are not wanted, or not understood.
+func TestColourOfTheLog(t *testing.T) {
+	for _, c := range []struct {
+		term, noColor, format string
+		coloured              bool
+	}{
+		{"xterm", "", "", true}, {"", "", "", true},
+		{"xterm", "1", "", false}, {"dumb", "", "", false},
+		{"dumb", "1", "colour", true}, {"xterm", "", "text", false},
+	} {
+		t.Setenv("TERM", c.term)
+		t.Setenv("NO_COLOR", c.noColor)
+		keyboard, terminal := openTerminal(t)
+		log, err := (&settings{logLevel: "info", logFormat: c.format}).log(&app{err: terminal})
+		if err != nil {
+			t.Fatal(err)
+		}
+		log.Info("hello")
+		line, err := bufio.NewReader(keyboard).ReadString('\n')
+		if err != nil || strings.Contains(line, "\x1b[") != c.coloured {
+			t.Errorf("%+v: %q, %v", c, line, err)
+		}
+	}
+}
