@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"text/tabwriter"
+	"unicode"
 
 	"github.com/pandodb/pando/internal/importer"
 	"github.com/spf13/cobra"
@@ -28,11 +30,18 @@ func (a *app) print(v any, format string, args ...any) error {
 	return err
 }
 
-// table prints rows of cells in columns.
+// table prints rows of cells in columns. A cell that would break its line, such as a name with a newline in it, is quoted.
 func (a *app) table(rows [][]string) error {
 	w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
 	for _, row := range rows {
-		fmt.Fprintln(w, strings.Join(row, "\t"))
+		cells := make([]string, len(row))
+		for i, cell := range row {
+			if strings.ContainsFunc(cell, unicode.IsControl) {
+				cell = strconv.Quote(cell)
+			}
+			cells[i] = cell
+		}
+		fmt.Fprintln(w, strings.Join(cells, "\t"))
 	}
 	return w.Flush()
 }
