@@ -9,6 +9,8 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"github.com/pandodb/pando/document/internal/mongoerror"
+
 	"github.com/pandodb/pando/document/internal/aggregate"
 	"github.com/pandodb/pando/document/internal/expression"
 )
@@ -58,7 +60,7 @@ func newCursor(_ context.Context, s source) *Cursor {
 }
 
 // Next moves to the next document and reports whether there is one. Of a cursor that does not end (Tail, Watch) it waits for the
-// next, until ctx is done.
+// next, until ctx is done: then the stream has ended with ctx's error. Who wants to go on later uses TryNext and Wait.
 func (c *Cursor) Next(ctx context.Context) bool {
 	for {
 		if c.TryNext(ctx) {
@@ -151,8 +153,13 @@ func (c *Cursor) Rest() {
 	}
 }
 
-// Decode unmarshals the current document.
-func (c *Cursor) Decode(v any) error { return bson.Unmarshal(c.current, v) }
+// Decode unmarshals the current document. There is none before Next has returned true.
+func (c *Cursor) Decode(v any) error {
+	if c.current == nil {
+		return mongoerror.New(mongoerror.BadValue, "the cursor stands on no document")
+	}
+	return bson.Unmarshal(c.current, v)
+}
 
 // Err returns the error that ended the stream.
 func (c *Cursor) Err() error { return c.err }

@@ -76,6 +76,9 @@ func encodeDocument(v any) (bsoncore.Document, error) {
 		if err := bson.UnmarshalExtJSON([]byte(v), false, &raw); err != nil {
 			return nil, mongoerror.New(mongoerror.FailedToParse, "not a JSON document: %v", err)
 		}
+		if more := behind(string(v)); more != "" {
+			return nil, mongoerror.New(mongoerror.FailedToParse, "not a JSON document: %.20q follows its end", more)
+		}
 		return bsoncore.Document(raw), nil
 	}
 	if r := reflect.ValueOf(v); (r.Kind() == reflect.Pointer || r.Kind() == reflect.Map) && r.IsNil() {
@@ -96,6 +99,28 @@ func encodeDocument(v any) (bsoncore.Document, error) {
 func opens(text JSON, bracket byte) bool {
 	s := strings.TrimLeft(string(text), " \t\r\n")
 	return s != "" && s[0] == bracket
+}
+
+// behind returns what follows the first document or array in a text that was parsed, but for white space: the parser does not look there,
+// and a filter with a bracket too many would be one without its second half.
+func behind(text string) string {
+	depth, quoted := 0, false
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '{' || c == '[':
+			depth++
+		case c == '}' || c == ']':
+			if depth--; depth == 0 {
+				return strings.Trim(text[i+1:], " \t\r\n")
+			}
+		}
+	}
+	return ""
 }
 
 func emptyDocument() bsoncore.Document { return bsoncore.Document{5, 0, 0, 0, 0} }
@@ -144,6 +169,9 @@ func toPipeline(v any) ([]bsoncore.Document, error) {
 		}
 		if err := bson.UnmarshalExtJSON(wrapped, false, &holder); err != nil {
 			return nil, mongoerror.New(mongoerror.FailedToParse, "not a JSON array of stages: %v", err)
+		}
+		if more := behind(string(text)); more != "" {
+			return nil, mongoerror.New(mongoerror.FailedToParse, "not a JSON array of stages: %.20q follows its end", more)
 		}
 		stages = holder.P
 		v = stages
@@ -268,7 +296,7 @@ func encodeDocuments(v any) ([]document, error) {
 		return list, nil
 	}
 	r := reflect.ValueOf(v)
-	if r.Kind() != reflect.Slice && r.Kind() != reflect.Array {
+	if r.Kind() != reflect.Slice && r.Kind() != reflect.Array || isDocument(v) { // a bson.D is a slice too, of what would be documents as well
 		return nil, mongoerror.New(mongoerror.TypeMismatch, "documents to insert are a slice, not a %T", v)
 	}
 	list := make([]document, r.Len())

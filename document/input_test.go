@@ -56,6 +56,79 @@ func TestWhatIsNoDocument(t *testing.T) {
 	}
 }
 
+// What follows a document or pipeline of JSON is refused: a filter with a bracket too many would be one without its second half.
+func TestWhatFollowsJSON(t *testing.T) {
+	c := collection(t, open(t, memfs.New()), "c", nil)
+	for _, end := range []string{"", " \r\n\t", "}", "]", " x", "{}", `, "b": 2}`, `"`, "\ufeff"} {
+		for _, text := range []string{`{"a": 1}`, `{"a": ["}", "\\\"", "\\\\", {"b": []}]}`} {
+			_, err := c.Insert(ctx, document.JSON(text+end))
+			if wrong := strings.TrimSpace(end) != ""; errors.Is(err, document.FailedToParse) != wrong || !wrong && err != nil {
+				t.Errorf("%s: %v", text+end, err)
+			}
+			stages := `[{"$match": ` + text + `}]` + end
+			cursor, err := c.OpenAggregate(ctx, document.JSON(stages), nil)
+			if wrong := strings.TrimSpace(end) != ""; errors.Is(err, document.FailedToParse) != wrong || !wrong && err != nil {
+				t.Errorf("%s: %v", stages, err)
+			}
+			if err == nil {
+				must(t, cursor.Close())
+			}
+		}
+	}
+	if n, err := c.Delete(ctx, document.JSON(`{}, "a": 5}`), &document.DeleteOptions{Many: true}); n != 0 || !errors.Is(err, document.FailedToParse) {
+		t.Errorf("%d deleted, %v", n, err)
+	}
+}
+
+// What is easily passed by mistake is refused: no update, and one document in place of a slice of them, whose fields are no documents.
+func TestMistakenForOthers(t *testing.T) {
+	c := collection(t, open(t, memfs.New()), "c", nil)
+	_, err := c.Insert(ctx, document.JSON(`{"_id": 1}`))
+	must(t, err)
+	_, updated := c.Update(ctx, nil, nil, nil)
+	_, applied := c.Apply(ctx, nil, nil, nil)
+	_, _, modified := c.FindAndModify(ctx, nil, nil, nil)
+	for what, err := range map[string]error{"update": updated, "apply": applied, "find and modify": modified} {
+		if !errors.Is(err, document.BadValue) {
+			t.Errorf("%s with nil: %v", what, err)
+		}
+	}
+	for _, docs := range []any{bson.D{{Key: "a", Value: 1}}, bson.Raw{5, 0, 0, 0, 0}, bson.M{"a": 1}, nil} {
+		if n, err := c.InsertMany(ctx, docs, nil); n != 0 || !errors.Is(err, document.TypeMismatch) {
+			t.Errorf("insert many of a %T: %d, %v", docs, n, err)
+		}
+	}
+	cursor, err := c.OpenFind(ctx, nil, nil)
+	must(t, err)
+	if err := cursor.Decode(new(bson.M)); !errors.Is(err, document.BadValue) {
+		t.Errorf("decode before the first document: %v", err)
+	}
+	must(t, cursor.Close())
+}
+
+// Names that are not UTF-8 are refused: lists and events with them would be no BSON.
+func TestNamesThatAreNotUTF8(t *testing.T) {
+	const name = "a\xff"
+	s := open(t, memfs.New())
+	c := collection(t, s, "c", nil)
+	_, opened := s.Collection(ctx, name, nil)
+	_, inserted := s.Database("test").Lookup(name).Insert(ctx, bson.D{})
+	_, other := s.Database(name).Lookup("c").Insert(ctx, bson.D{})
+	renamed, moved := c.Rename(ctx, "test", name, false), c.Rename(ctx, name, "c", false)
+	_, out := c.OpenAggregate(ctx, bson.A{bson.D{{Key: "$out", Value: name}}}, nil)
+	for what, err := range map[string]error{"open": opened, "insert": inserted, "database": other, "rename": renamed, "move": moved, "view": s.Database("test").Create(ctx, name, bson.D{{Key: "viewOn", Value: "c"}})} {
+		if document.CodeOf(err) != 73 {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if out == nil {
+		t.Error("a pipeline writes to it")
+	}
+	if list, err := s.Databases(ctx); len(list) != 1 || err != nil {
+		t.Errorf("databases: %q, %v", list, err)
+	}
+}
+
 // A context that has ended writes nothing, and makes no collection.
 func TestWritesInAContextThatHasEnded(t *testing.T) {
 	s := open(t, memfs.New())

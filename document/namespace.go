@@ -2,6 +2,7 @@ package document
 
 import (
 	"strings"
+	"unicode/utf8"
 
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 
@@ -44,6 +45,8 @@ func (n namespace) checkSpelling() error {
 		return mongoerror.New(mongoerror.InvalidNamespace, "Invalid namespace specified '%s': the collection's name is empty", n)
 	case strings.ContainsAny(n.collection, "\x00$"):
 		return mongoerror.New(mongoerror.InvalidNamespace, "Invalid collection name: %q contains '$' or a zero byte", n.collection)
+	case !utf8.ValidString(n.collection): // events, lists and messages would be no BSON
+		return mongoerror.New(mongoerror.InvalidNamespace, "Invalid collection name: %q is not UTF-8", n.collection)
 	case strings.HasPrefix(n.collection, "."):
 		return mongoerror.New(mongoerror.InvalidNamespace, "Collection names cannot start with '.': %s", n.collection)
 	}
@@ -72,12 +75,12 @@ const maxDatabaseName = 63
 // checkDatabaseName refuses names under which MongoDB makes no database.
 func checkDatabaseName(name string) error {
 	if !IsDatabaseName(name) || strings.ContainsAny(name, "$*<>:|?") {
-		return mongoerror.New(mongoerror.InvalidNamespace, "Invalid database name: '%s'", name)
+		return mongoerror.New(mongoerror.InvalidNamespace, "Invalid database name: '%s'", strings.ToValidUTF8(name, "\ufffd"))
 	}
 	return nil
 }
 
 // IsDatabaseName reports whether a database can have a name. There are some that can be asked for and not be made: $external is one.
 func IsDatabaseName(name string) bool {
-	return name != "" && len(name) <= maxDatabaseName && !strings.ContainsAny(name, "/\\. \"\x00")
+	return name != "" && len(name) <= maxDatabaseName && !strings.ContainsAny(name, "/\\. \"\x00") && utf8.ValidString(name)
 }

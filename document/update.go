@@ -77,6 +77,9 @@ func (c *Collection) Apply(ctx context.Context, filter, u any, o *UpdateOptions)
 
 // toUpdate returns an update as a BSON value: a document, or an array of stages.
 func toUpdate(u any) (bsoncore.Value, error) {
+	if u == nil { // which is no pipeline either: an empty one changes nothing, as if nothing was to change
+		return bsoncore.Value{}, mongoerror.New(mongoerror.BadValue, "nil is no update")
+	}
 	if v, ok := u.(bson.RawValue); ok {
 		u = bsoncore.Value{Type: bsoncore.Type(v.Type), Data: v.Value}
 	}
