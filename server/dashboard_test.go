@@ -6,12 +6,15 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"reflect"
 	"regexp"
 	"strconv"
 	"strings"
 	"testing"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/pandodb/pando"
 )
 
 // get asks the server's HTTP address for a path.
@@ -93,6 +96,21 @@ func TestMetrics(t *testing.T) {
 			t.Errorf("the bucket of %d microseconds holds %v, the one before %v", us, v, last)
 		}
 		last = v
+	}
+}
+
+// TestMetricsOfTheStorage: what the storage counts is exported, all of it but the profile, which is no number.
+func TestMetricsOfTheStorage(t *testing.T) {
+	s := start(t, Config{Addr: "127.0.0.1:0", HTTP: "127.0.0.1:0"})
+	newPeer(t, s).must("d", cmd("insert", "c", "documents", bson.A{bson.D{}}))
+	exported := 0
+	for name := range scrape(t, s) {
+		if strings.HasPrefix(name, "pando_storage_") {
+			exported++
+		}
+	}
+	if counted := reflect.TypeFor[pando.Metrics]().NumField() - 1; exported != counted {
+		t.Errorf("%d numbers are exported, of %d", exported, counted)
 	}
 }
 

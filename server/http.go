@@ -84,7 +84,9 @@ func (s *Server) engineMetrics(gauge func(string, float64)) {
 		{"write_amplification", m.WriteAmplification}, {"segment_bytes", float64(m.SegmentBytes)}, {"live_bytes", float64(m.LiveBytes)},
 		{"log_bytes", float64(m.LogSize)}, {"memtable_bytes", float64(m.MemtableBytes)}, {"cache_bytes", float64(m.CacheBytes)},
 		{"cache_used_bytes", float64(m.CacheUsed)}, {"cache_misses_total", float64(m.CacheMisses)}, {"cache_evictions_total", float64(m.CacheEvictions)},
-		{"inner_bytes", float64(m.InnerBytes)}, {"held_views", float64(m.Readers)}, {"last_seq", float64(m.LastSeq)},
+		{"inner_bytes", float64(m.InnerBytes)}, {"held_views", float64(m.Readers)}, {"oldest_view_checkpoints", float64(m.OldestReader)},
+		{"last_seq", float64(m.LastSeq)}, {"settled_seq", float64(m.Settled)}, {"memtables", float64(m.MemtableCount)},
+		{"segments", float64(m.Segments)}, {"space_amplification", m.SpaceAmplification},
 	} {
 		gauge("pando_storage_"+g.name, g.v)
 	}
