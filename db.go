@@ -68,7 +68,8 @@ func open(dir string, o *Options, opener func(engine.Options) (*engine.Engine, e
 // snapshots and transactions that are still open answer with ErrClosed afterwards. When it returns nil all that was
 // acknowledged is durable, but for PutUnsynced: where the profile acknowledges earlier than that, closing a database that has
 // failed is ErrFailed. Closing twice is no error: who does so while another Close is at work waits for it, and returns what it does. Closing
-// what was never open is ErrClosed.
+// what was never open is ErrClosed. It waits for the function of an Update that is at work, too, whose transaction is closed by then, and for
+// the present step of a loop over Changes: neither may close the database itself.
 func (db *DB) Close() error {
 	if db == nil || db.e == nil {
 		return ErrClosed

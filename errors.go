@@ -10,7 +10,8 @@ import (
 
 // Errors of opening a database.
 var (
-	// ErrLocked means that another process has the database open, or this one has already; the error names the process id.
+	// ErrLocked means that another process has the database open, or this one has already; the error names the process id of one that
+	// writes, but not of those that only read.
 	ErrLocked = engine.ErrLocked
 	// ErrNotDatabase means that the directory holds something else than a database, or is a file.
 	ErrNotDatabase = engine.ErrNotDatabase
@@ -52,7 +53,8 @@ var (
 	ErrBatchLost = engine.ErrBatchLost
 	// ErrSavepoint means that a savepoint is of another transaction, or of a future that was rolled back.
 	ErrSavepoint = errors.New("the savepoint is not of this transaction's past")
-	// ErrName means that a keyspace name is empty, longer than MaxNameBytes or not UTF-8.
+	// ErrName means that a keyspace name is empty, longer than MaxNameBytes or not UTF-8, or that the default keyspace was to be
+	// dropped.
 	ErrName = engine.ErrName
 	// ErrNoOrder means that a range, or a place in the order of keys, was asked of a keyspace whose layout, Hash, keeps no order. The error
 	// says what was attempted on which keyspace; nothing was read or written.

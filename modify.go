@@ -29,7 +29,7 @@ var ErrUnchanged = errors.New("leave the key unchanged")
 // Modify reads the value of key, has fn make a new one of it, and stores that. No other write comes in between, and fn is
 // called once. When fn returns nil without an error the key is deleted; when it returns ErrUnchanged nothing is written and
 // Modify returns nil; any other error is returned. old is valid during the call, found tells whether the key is there. It is an
-// Update: fn must not write to the database itself, as that would wait for Modify to end.
+// Update: fn must not write to the database itself, nor close it, as that would wait for Modify to end.
 func (k *Keyspace) Modify(key []byte, fn func(old []byte, found bool) (value []byte, err error)) error {
 	err := k.db.updateIn(k, func(tx *Tx) error {
 		old, err := tx.Get(key)
