@@ -22,7 +22,8 @@ func newPutCommand(a *app) *cobra.Command {
 file, or the standard input for -, holds: up to 1 GiB, in little memory.`,
 		Example: `  pando put mydb hello world
   pando put mydb logo --file logo.png -k images
-  date | pando put mydb now --file -`,
+  date | pando put mydb now --file -
+  pando put mydb -- balance -5`,
 		Args: between(2, 3),
 	}
 	ks.register(cmd)

@@ -124,8 +124,13 @@ func newHelpCommand() *cobra.Command {
 	}
 }
 
-// plainFlagError says of the value of a flag just what it should have been.
+// plainFlagError says of the value of a flag just what it should have been, and of a key or value that is taken for flags, such as -5, how
+// it is passed.
 func plainFlagError(err error) error {
+	var unknown *pflag.NotExistError
+	if errors.As(err, &unknown) && unknown.GetSpecifiedShortnames() != "" {
+		return fmt.Errorf("%w: arguments that begin with - stand behind --", err)
+	}
 	var flag *pflag.InvalidValueError
 	if !errors.As(err, &flag) {
 		return err
