@@ -49,6 +49,28 @@ func TestWhoChangesAViewMayReadWhatItShows(t *testing.T) {
 	root.must("d", cmd("collMod", "c", "validationLevel", "strict"))
 }
 
+// Who may not read a view may define it, as on a mongod: the role restore restores views. Once they may read it they may not change it, and what
+// the system keeps they show to nobody.
+func TestWhoMayNotReadAViewMayDefineIt(t *testing.T) {
+	s, root := guarded(t)
+	root.must("d", cmd("insert", "c", "documents", list(cmd("_id", 1))))
+	bob := loggedIn(t, s, root, "admin", "bob", list("restore"))
+	reads := list(lookup("c"))
+	bob.must("d", cmd("create", "v", "viewOn", "c", "pipeline", reads))
+	bob.must("d", cmd("collMod", "v", "viewOn", "c", "pipeline", list()))
+	bob.refused("d", cmd("find", "v"), 13)
+	cam := loggedIn(t, s, root, "admin", "cam", list("dbAdmin", cmd("role", "dbAdmin", "db", "d")))
+	cam.must("d", cmd("create", "of cam", "viewOn", "c", "pipeline", reads))
+	cam.refused("admin", cmd("create", "v", "viewOn", "system.users", "pipeline", list()), 13)
+	cam.refused("admin", cmd("create", "v", "viewOn", "c", "pipeline", list(lookup("system.users"))), 13)
+	bob.refused("d", cmd("create", "w", "viewOn", "c", "pipeline", list(lookup("system.js"))), 13)
+	bob.refused("d", cmd("create", "w", "viewOn", "c", "pipeline", list(lookup(cmd("db", "e", "coll", "c")))), 13)
+	root.must("d", cmd("createRole", "reads", "privileges", list(on("d", "v", "find")), "roles", list()))
+	root.must("admin", cmd("grantRolesToUser", "bob", "roles", list(cmd("role", "reads", "db", "d"))))
+	bob.must("d", cmd("find", "v"))
+	bob.refused("d", cmd("collMod", "v", "viewOn", "c", "pipeline", reads), 13)
+}
+
 // Users that are changed by entries of an oplog are changed at once, whichever database the command was sent to.
 func TestEntriesOfAnOplogChangeUsersAtOnce(t *testing.T) {
 	for _, db := range []string{"admin", "elsewhere"} {

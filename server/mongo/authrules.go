@@ -203,11 +203,15 @@ func ruleCollMod(r *request, g *grants) bool {
 	return g.allows(r.db, r.targetName(), "collMod") && r.viewAllowed(g)
 }
 
-// viewAllowed asks of those who define a view that they may read what it shows: whoever may read the view will.
+// viewAllowed asks of those who define a view, and may read it, that they may read what it shows. Others, who restore a database for
+// instance, learn nothing by it; but the collections of the system are shown by nobody who may not read them.
 func (r *request) viewAllowed(g *grants) bool {
 	on, isText := r.args["viewOn"].StringValueOK()
 	if !isText {
 		return true
+	}
+	if !g.allows(r.db, r.targetName(), "find") {
+		g = &grants{privileges: append(slices.Clone(g.privileges), onDatabase(r.db, "find"))}
 	}
 	stages, _ := r.args["pipeline"].ArrayOK()
 	return r.pipelineAllowed(g, r.db, on, stages, 0)

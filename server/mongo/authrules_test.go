@@ -56,7 +56,7 @@ func commandCases() []ruleCase {
 		{"d", cmd("delete", "nothing", "deletes", list(cmd("q", bson.D{}, "limit", 0))), "readWrite dbOwner"},
 		{"d", cmd("findAndModify", "c", "update", stage("$set", bson.D{{Key: "a", Value: 1}})), "readWrite dbOwner"},
 		{"d", cmd("create", "made", "capped", true, "size", 4096), "readWrite dbAdmin dbOwner"},
-		{"d", cmd("create", "view", "viewOn", "c", "pipeline", list(lookup("c"))), "readWrite dbOwner"},
+		{"d", cmd("create", "view", "viewOn", "c", "pipeline", list(lookup("c"))), "readWrite dbAdmin dbOwner"},
 		{"d", cmd("createIndexes", "c", "indexes", list(cmd("key", bson.D{{Key: "a", Value: 1}}, "name", "a_1"))), "readWrite dbAdmin dbOwner"},
 		{"d", cmd("listIndexes", "c"), "read readWrite dbAdmin dbOwner"},
 		{"d", cmd("listCollections", 1), "read readWrite dbAdmin dbOwner"},
