@@ -3,6 +3,7 @@ package pando
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/pandodb/pando/vfs/memfs"
@@ -161,6 +162,27 @@ func TestIteratorGivenUp(t *testing.T) {
 		}
 		if !it.Next() || string(it.Key()) != "k012" || !other.Prev() || string(other.Key()) != "k196" {
 			t.Errorf("disturbed: %q, %v, %q, %v", it.Key(), it.Err(), other.Key(), other.Err())
+		}
+	})
+}
+
+// A walk over keys only asks about each pair without its value, wherever that lies.
+func TestWantedOfKeysOnly(t *testing.T) {
+	states(t, fillEven, func(t *testing.T, db *DB) {
+		it := db.Iter(&IterOptions{KeysOnly: true})
+		asked := 0
+		for it.NextWanted(func(value []byte) bool {
+			if asked++; value != nil {
+				t.Errorf("at pair %d it is asked about %q", asked, value)
+			}
+			return asked%7 == 0
+		}) {
+			if want := fmt.Sprintf("k%03d", 2*(asked-1)); string(it.Key()) != want || it.Value() != nil {
+				t.Errorf("at %q %q, want %s", it.Key(), it.Value(), want)
+			}
+		}
+		if must(t, it.Close()); asked != 100 {
+			t.Errorf("it is asked about %d pairs", asked)
 		}
 	})
 }

@@ -86,8 +86,8 @@ func (i *Iterator) Next() bool {
 
 // NextWanted moves to the next pair whose value wanted does not turn down. That takes a part of the time of looking at each pair, and
 // those that are turned down are as good as not there: a long walk can be ended, or cancelled, by wanting one pair now and then. wanted
-// must not use the iterator, nor keep the value. A value that lies apart and cannot be read is not shown to it: the walk stops there,
-// and Err tells.
+// must not use the iterator, nor keep the value, which is nil where only keys were asked for. A value that lies apart and cannot be read
+// is not shown to it: the walk stops there, and Err tells.
 func (i *Iterator) NextWanted(wanted func(value []byte) bool) bool {
 	if i.it == nil {
 		return i.none()

@@ -188,7 +188,7 @@ func (it *Iterator) prev() bool {
 // NextWanted moves to the next pair whose value wanted does not turn down, and passes over the others without a look at their keys.
 func (it *Iterator) NextWanted(wanted func(value []byte) bool) bool {
 	for {
-		if it.fast && it.err == nil && !it.stop.stopped.Load() {
+		if it.fast && it.err == nil && !it.stop.stopped.Load() && !it.o.KeysOnly {
 			s, here := &it.settled, it.begin+it.n
 			for s.at = here; s.at+1 < it.run; {
 				_, value, ok := s.page.Inline(s.at + 1)

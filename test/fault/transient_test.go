@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 
@@ -60,6 +59,7 @@ type flaky struct {
 	db      *pando.DB
 	want    map[string][]byte
 	unsure  map[string]bool // their last write failed
+	hiccups int             // so many there were
 }
 
 const flakyKeys = 3000
@@ -72,20 +72,21 @@ func newFlaky(t *testing.T, seed uint64, kind trouble) *flaky {
 	}
 	var mu sync.Mutex // calls come from the worker too
 	draw, oneIn := rand.New(rand.NewPCG(seed, 6)), 5+f.rng.IntN(60)
-	ops := faultfs.Ops(faultfs.OpReadAt, faultfs.OpOpen, faultfs.OpMap)
-	var failing atomic.Bool
-	f.fs.OnCall(func(op faultfs.Op, _ string) error {
+	hiccup := func(string, int64, int64) bool {
 		mu.Lock()
 		defer mu.Unlock()
-		if failing.Load() && ops&faultfs.Ops(op) != 0 && draw.IntN(oneIn) == 0 {
-			return faultfs.ErrInjected
+		if draw.IntN(oneIn) > 0 {
+			return false
 		}
-		return nil
-	})
+		f.hiccups++
+		return true
+	}
 	f.open()
 	f.fail = func(on bool) {
 		f.failing = on
-		failing.Store(on && kind == hiccups)
+		if on && kind == hiccups {
+			f.device.fails(hiccup)
+		}
 		if !on {
 			f.fs.Set()
 			f.device.fails(nil)
@@ -199,5 +200,8 @@ func (f *flaky) run() {
 	f.check()
 	if err := f.db.Close(); err != nil {
 		f.t.Errorf("seed %d: %v", f.seed, err)
+	}
+	if f.kind == hiccups && f.hiccups == 0 {
+		f.t.Errorf("seed %d: no read has failed", f.seed)
 	}
 }
