@@ -23,8 +23,11 @@ import (
 // up, and the changes that are kept have to lead from one of his versions to the last one.
 func TestCrashMixture(t *testing.T) {
 	n := 4
-	if *deep {
+	switch {
+	case *deep:
 		n = 2000
+	case testing.Short():
+		n = 1 // the race detector makes it ten times as long
 	}
 	for i := range n {
 		seed := *seedFlag + uint64(i)
