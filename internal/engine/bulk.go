@@ -72,16 +72,19 @@ func (e *Engine) takeBack(s *Spill) error {
 	if !s.taken || e.failure.Load() != nil {
 		return nil
 	}
-	old, number := s.number, e.spills.Add(1)
-	if err := s.file.Renumber(number); err != nil {
-		return e.fail(err) // else the next root would pass a batch off as committed to those who read the changes
+	number := s.number
+	if s.logged == number {
+		number = e.spills.Add(1)
+		if err := s.file.Renumber(number); err != nil {
+			return e.fail(err) // else the next root would pass a batch off as committed to those who read the changes
+		}
 	}
 	s.giveBack(number)
-	if err := spill.MarkFailed(e.o.FS, e.o.Dir, old); err != nil {
+	if err := spill.MarkFailed(e.o.FS, e.o.Dir, s.logged); err != nil {
 		return e.fail(err)
 	}
-	e.keepSpill(old, e.lastSeq, 0) // a mark
-	e.visible.Store(e.lastSeq)     // of which readers see no more than before
+	e.keepSpill(s.logged, e.lastSeq, 0) // a mark
+	e.visible.Store(e.lastSeq)          // of which readers see no more than before
 	e.feed.notify()
 	return nil
 }
@@ -101,13 +104,18 @@ func (e *Engine) settleBehind() error {
 	return e.awaitSettled(0)
 }
 
-// logBulk tells the change feed of a bulk load, which is about to put its roots in force: from now on the file is the engine's.
+// logBulk tells the change feed of a bulk load, which is about to put its roots in force: from now on the file is the engine's. Where nobody keeps
+// changes the file has not been synced, and a power cut may leave its name with nothing in it, which is what marks a load that failed. The log
+// then gives the batch a number that no file has: its changes are gone, and it is known to have been carried out all the same.
 func (e *Engine) logBulk(s *Spill, last uint64) error {
 	if e.log == nil || s.taken {
 		return nil
 	}
+	if s.logged = s.number; e.o.KeepChanges == 0 {
+		s.logged = e.spills.Add(1)
+	}
 	var enc command.Encoder
-	enc.Bulk(s.number, uint64(s.file.Count()))
+	enc.Bulk(s.logged, uint64(s.file.Count()))
 	if _, err := e.log.Append(last, enc.Payload()); err != nil {
 		return e.appendFailed(err)
 	}

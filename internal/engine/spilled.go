@@ -24,9 +24,10 @@ type Spill struct {
 	e      *Engine
 	file   *spill.Writer
 	number uint64
-	frame  int  // bytes of commands that make a frame of their own
-	most   int  // that a frame holds at the most
-	taken  bool // a bulk load has taken the file over, which is the engine's from then on
+	logged uint64 // the number by which the log knows the batch, see logBulk
+	frame  int    // bytes of commands that make a frame of their own
+	most   int    // that a frame holds at the most
+	taken  bool   // a bulk load has taken the file over, which is the engine's from then on
 }
 
 // NewSpill makes a file for the commands of a batch.
@@ -110,7 +111,7 @@ func (s *Spill) take() {
 	s.e.takeOver(s.number)
 }
 
-// giveBack makes the file, which has another number now, the batch's again.
+// giveBack makes the file, which may have another number now, the batch's again.
 func (s *Spill) giveBack(number uint64) {
 	s.number, s.taken = number, false
 	s.e.loosen(number)
