@@ -23,7 +23,8 @@ type Options struct {
 	QueryMemoryBytes int64
 
 	// TotalQueryMemoryBytes bounds what the sorts and groups of all queries hold together, beside 256 KiB for each: those that find nothing
-	// left spill sooner, and where they must not, they fail. Default: five times QueryMemoryBytes.
+	// left spill sooner, and where they must not, they fail. The partitions of $densify and the searches of $graphLookup, which cannot, take
+	// up to 100 MiB of it, or QueryMemoryBytes where that is more. Default: five times QueryMemoryBytes.
 	TotalQueryMemoryBytes int64
 
 	// ScratchBytes bounds the bytes of all spilled sorts and groups together. Default: no limit.

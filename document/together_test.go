@@ -2,6 +2,7 @@ package document_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -99,4 +100,60 @@ func counted(cursor *document.Cursor, n int) (int, error) {
 		}
 	}
 	return n, cursor.Err()
+}
+
+// TestUnspillableStagesShareTheirMemory opens cursors over what cannot spill until there is no memory left. However they end, what they held
+// can be had again.
+func TestUnspillableStagesShareTheirMemory(t *testing.T) {
+	s, err := document.Open("db", &document.Options{
+		Storage: pando.Options{FS: memfs.New(), MemoryBytes: 8 << 20}, TTLInterval: -1, QueryMemoryBytes: 4 << 20, TotalQueryMemoryBytes: 4 << 20,
+	})
+	must(t, err)
+	defer func() { must(t, s.Close()) }()
+	c := collection(t, s, "c", nil)
+	var docs []any
+	for i := range 5000 {
+		docs = append(docs, bson.D{{Key: "_id", Value: i}, {Key: "next", Value: i + 1}})
+	}
+	_, err = c.InsertMany(ctx, docs, nil)
+	must(t, err)
+	dense := document.JSON(`[{"$densify": {"field": "_id", "partitionByFields": ["next"], "range": {"step": 9000, "bounds": [0, 9000]}}}, {"$skip": 4000}]`)
+	search := document.JSON(`[{"$limit": 1}, {"$graphLookup": {"from": "c", "startWith": {"$range": [0, 5000]}, "connectFromField": "next", "connectToField": "_id", "as": "r"}}]`)
+	run := func(stages any) error {
+		for _, err := range c.Aggregate(ctx, stages, nil) {
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	for round := range 4 {
+		var cursors []*document.Cursor
+		for {
+			cursor, err := c.OpenAggregate(ctx, dense, nil)
+			must(t, err)
+			cursors = append(cursors, cursor)
+			if !cursor.Next(ctx) {
+				break
+			}
+		}
+		if err := cursors[len(cursors)-1].Err(); document.CodeOf(err) != 6007200 {
+			t.Fatalf("round %d: %v", round, err)
+		}
+		err := run(search)
+		if document.CodeOf(err) != 40099 {
+			t.Errorf("round %d, with %d cursors open: %v", round, len(cursors), err)
+		}
+		for i, cursor := range cursors {
+			stopped, stop := context.WithCancel(ctx)
+			if i%2 == 0 {
+				stop()
+			}
+			for i%3 > 0 && cursor.Next(stopped) {
+			}
+			stop()
+			must(t, cursor.Close())
+		}
+		must(t, run(search))
+	}
 }

@@ -3,9 +3,9 @@
 // It promises the documents, their order where a stage defines one, and the error codes of MongoDB's server. A pipeline reads
 // through an Environment and has no other way to the outside. Stages stream; those that must see all of their input first
 // ($sort, $group, $setWindowFields, ...) keep at most Options.MemoryBytes each and spill the rest into Options.Scratch, or fail
-// with QueryExceededMemoryLimitNoDiskUseAllowed where there is none. A Pipeline is immutable and safe for concurrent use; the
-// cursors that it opens are for one goroutine each. Errors that the input provokes are *mongoerror.Error; those of the
-// environment and of the scratch space pass through.
+// with QueryExceededMemoryLimitNoDiskUseAllowed where there is none; what $densify and $graphLookup keep cannot be spilled. A
+// Pipeline is immutable and safe for concurrent use; the cursors that it opens are for one goroutine each. Errors that the input
+// provokes are *mongoerror.Error; those of the environment and of the scratch space pass through.
 package aggregate
 
 import (
@@ -113,6 +113,12 @@ func (o *Options) memory() int64 {
 // allowance is what a blocking stage may use.
 func (o *Options) allowance() scratch.Allowance {
 	return scratch.Allowance{Space: o.Scratch, Memory: o.memory(), Shared: o.Shared}
+}
+
+// unspillable is what a stage may use that can only fail when it needs more: as much as in MongoDB, where those that spill have less, but out
+// of the same memory.
+func (o *Options) unspillable() scratch.Allowance {
+	return scratch.Allowance{Memory: max(o.memory(), defaultMemory), Shared: o.Shared}
 }
 
 func (o *Options) expression() *expression.Options {

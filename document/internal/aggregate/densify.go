@@ -74,7 +74,7 @@ func (s *densifyStage) widened(v value) value {
 func (s *densifyStage) open(_ context.Context, x *run, in Cursor) (Cursor, error) {
 	sorted := &sortCursor{in: in, sorter: scratch.NewSorter(x.o.allowance(), 0)}
 	sorted.key = func(dst []byte, doc document) ([]byte, error) { return s.sort.Append(dst, path.Document(doc)) }
-	c := &densifyCursor{s: s, in: sorted, byKey: map[string]*densified{}, collation: x.o.Collation, memory: max(x.o.memory(), defaultMemory)}
+	c := &densifyCursor{s: s, in: sorted, byKey: map[string]*densified{}, collation: x.o.Collation, share: x.o.unspillable().Share()}
 	if s.extent == explicitEnds && s.partition == nil {
 		_, err := c.stateOf(fields())
 		return c, err
@@ -98,8 +98,8 @@ type densifyCursor struct {
 	ended  bool
 	tail   int
 	made   int
-	held   int64 // bytes of the partitions
-	memory int64 // that they may take
+	held   int64         // bytes of the partitions
+	share  scratch.Share // that they take
 	key    []byte
 	buf    []byte
 
@@ -123,8 +123,8 @@ func (c *densifyCursor) stateOf(partition document) (*densified, error) {
 		if c.s.extent == explicitEnds {
 			d.next = c.s.low
 		}
-		if c.held += int64(len(partition)+len(c.key)) + densifiedCost; c.held > c.memory {
-			return nil, mongoerror.New(mongoerror.Code(6007200), "$densify exceeded memory limit of %d", c.memory)
+		if c.held += int64(len(partition)+len(c.key)) + densifiedCost; !c.share.Fits(c.held) {
+			return nil, mongoerror.New(mongoerror.Code(6007200), "$densify exceeded memory limit of %d: its partitions need %d bytes", c.share.Most(), c.held)
 		}
 		c.byKey[string(c.key)] = d
 		c.list = append(c.list, d)
@@ -240,4 +240,8 @@ func (c *densifyCursor) make(d *densified, fields document) (document, error) {
 }
 
 // Close implements Cursor.
-func (c *densifyCursor) Close() error { return c.in.Close() }
+func (c *densifyCursor) Close() error {
+	c.byKey, c.list = nil, nil
+	c.share.Shrink(0)
+	return c.in.Close()
+}

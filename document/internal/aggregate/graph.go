@@ -9,6 +9,7 @@ import (
 	"github.com/pandodb/pando/document/internal/expression"
 	"github.com/pandodb/pando/document/internal/mongoerror"
 	"github.com/pandodb/pando/document/internal/path"
+	"github.com/pandodb/pando/document/internal/scratch"
 )
 
 // graphStage is $graphLookup.
@@ -115,15 +116,16 @@ func (s *graphStage) option(p *parser, name string, v value) (err error) {
 }
 
 func (s *graphStage) open(_ context.Context, x *run, in Cursor) (Cursor, error) {
-	return &graphCursor{s: s, x: x, in: in}, nil
+	return &graphCursor{s: s, x: x, in: in, share: x.o.unspillable().Share()}, nil
 }
 
 // graphCursor searches breadth first for each document of its input.
 type graphCursor struct {
-	s   *graphStage
-	x   *run
-	in  Cursor
-	buf []byte
+	s     *graphStage
+	x     *run
+	in    Cursor
+	share scratch.Share // of one search
+	buf   []byte
 }
 
 // search is what one search has found.
@@ -131,13 +133,12 @@ type search struct {
 	asked    wantedTable // values that were looked for
 	visited  wantedTable // _ids of the documents found
 	docs     []document
-	size     int // of docs
-	wanted   int // bytes of what was asked for
+	held     int64 // bytes of docs, their _ids, and what was asked for
 	frontier []value
 }
 
-// askedCost is about how many bytes a value takes that was looked for, beside its own.
-const askedCost = 64
+// wantedCost is about how many bytes a value takes in a wantedTable, beside its own, with a place in a list.
+const wantedCost = 200
 
 // Next implements Cursor.
 func (c *graphCursor) Next(ctx context.Context) (document, error) {
@@ -145,6 +146,7 @@ func (c *graphCursor) Next(ctx context.Context) (document, error) {
 	if err != nil {
 		return nil, err
 	}
+	defer c.share.Shrink(0) // nothing of a search is kept
 	g := &search{asked: newWantedTable(0), visited: newWantedTable(0)}
 	start, err := c.s.startWith.Eval(doc)
 	if err != nil {
@@ -179,16 +181,16 @@ func (g *search) ask(v value, o *Options) {
 	v = clone(v)
 	if g.asked.add(v, o) == n {
 		g.frontier = append(g.frontier, v)
-		g.wanted += askedCost + len(v.Data)
+		g.held += wantedCost + int64(len(v.Data))
 	}
 }
 
-// within is the error of a search that takes more memory than it may: its documents, or what has been looked for.
+// within is the error of a search that takes more memory than it may. It cannot spill, whether that is allowed or not.
 func (c *graphCursor) within(g *search) error {
-	if most := max(c.x.o.memory(), defaultMemory); int64(g.size) > most || int64(g.wanted) > most {
-		return mongoerror.New(mongoerror.Code(40099), "$graphLookup reached maximum memory consumption")
+	if c.share.Fits(g.held) {
+		return nil
 	}
-	return nil
+	return mongoerror.New(mongoerror.Code(40099), "$graphLookup reached maximum memory consumption: a search needs %d bytes", g.held)
 }
 
 // level finds the documents that the frontier leads to, and the next frontier.
@@ -221,7 +223,7 @@ func (c *graphCursor) level(ctx context.Context, g *search, depth int64) error {
 			kept = append(document(nil), doc...)
 		}
 		g.docs = append(g.docs, kept)
-		g.size += len(kept) + len(id.Data) + 100
+		g.held += wantedCost + int64(len(kept)+len(id.Data))
 		return c.within(g)
 	})
 	if err != nil {

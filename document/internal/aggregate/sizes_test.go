@@ -214,7 +214,7 @@ func TestPartitionsOfDensifyAreBounded(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c.(*densifyCursor).memory = memory
+		c.(*densifyCursor).share = scratch.Allowance{Memory: memory}.Share()
 		if err := drain(context.Background(), c, func(document) error { return nil }); mongoerror.CodeOf(err) != code {
 			t.Errorf("%d bytes: %v", memory, err)
 		}

@@ -1,0 +1,5 @@
+//go:build !slow
+
+package document_test
+
+const shapedSeeds = 3
