@@ -112,6 +112,13 @@ func TestLetMayGivePathsAnotherStart(t *testing.T) {
 	}
 }
 
+// TestMatchOfNothingComesFirst: a stage in front of a filter that nothing passes has no document to fail at.
+func TestMatchOfNothingComesFirst(t *testing.T) {
+	failing := `[{"$documents": [{"a": "x"}]}, {"$set": {"e": {"$toInt": "$a"}}}, {"$match": `
+	gives(t, failing+`{"$nor": [{}, {"a": 1}]}}]`, "")
+	fails(t, failing+`{"$or": [{}, {"e": 1}]}}]`, mongoerror.ConversionFailure)
+}
+
 // TestLookupTakesUndefinedForNull: as a filter for null does.
 func TestLookupTakesUndefinedForNull(t *testing.T) {
 	m := &memory{collections: map[string][]document{
