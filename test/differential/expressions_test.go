@@ -202,7 +202,8 @@ func (g generator) array(depth int) any {
 	case 0:
 		return doc(pick(g, "$concatArrays", "$setUnion", "$setIntersection", "$setDifference"), bson.A{one, two})
 	case 1:
-		return doc("$map", doc("input", one, "as", "e", "in", pick[any](g, doc("$add", bson.A{"$$e", int32(1)}), doc("v", "$$e", "n", "$n"), "$$e.x")))
+		return doc("$map", doc("input", one, "as", "e", "in", pick[any](g, doc("$add", bson.A{"$$e", int32(1)}), doc("v", "$$e", "n", "$n"), "$$e.x",
+			doc("$map", doc("input", two, "as", "CURRENT", "in", bson.A{"$x", "$$ROOT.n", "$$e"})))))
 	case 2:
 		return doc("$filter", doc("input", one, "as", "e", "cond", doc(pick(g, "$gt", "$lte", "$ne"), bson.A{pick(g, "$$e", "$$e.x"), g.expression(0)})))
 	case 3:
@@ -216,7 +217,7 @@ func (g generator) array(depth int) any {
 	case 7:
 		return doc("$sortArray", doc("input", one, "sortBy", pick[any](g, int32(1), int32(-1), doc("x", int32(1), "y", int32(-1)))))
 	case 8:
-		return doc("$zip", doc("inputs", bson.A{one, two}, "useLongestLength", true, "defaults", bson.A{nil, int32(0)}))
+		return doc("$zip", doc("inputs", bson.A{one, two}, "useLongestLength", true, "defaults", pick(g, bson.A{nil, int32(0)}, bson.A{"$none", g.expression(0)})))
 	case 9:
 		return doc("$zip", doc("inputs", bson.A{one, two}))
 	case 10:
@@ -226,7 +227,7 @@ func (g generator) array(depth int) any {
 	case 12:
 		return doc("$split", bson.A{g.stringy(depth - 1), pick[any](g, ",", "a", g.stringy(0))})
 	case 13:
-		return doc("$regexFindAll", doc("input", g.stringy(depth-1), "regex", pick(g, "a", "(a)|(b)", "[ab]", "b$")))
+		return doc("$regexFindAll", doc("input", g.stringy(depth-1), "regex", pick(g, "a", "(a)|(b)", "[ab]", "b$", "(?P<x>.)", "(?P<x>.)(?P=x)?", `\p{^L}`, `(.)(.)?\g{-1}?`)))
 	case 14:
 		list := bson.A{doc("x", one), doc("x", g.anything(0)), doc("x", g.array(0)), doc("x", g.integer(3)), g.anything(0)}
 		return doc("$sortArray", doc("input", list, "sortBy", doc(pick(g, "x", "x", "x.0", "x.x"), pick(g, int32(1), int32(-1)))))

@@ -115,7 +115,10 @@ func (g generator) windows() bson.D {
 		func() bson.D {
 			return doc(pick(g, "$covariancePop", "$covarianceSamp"), bson.A{"$_id", g.numeric(0)}, "window", doc("documents", bson.A{"unbounded", "current"}))
 		},
-		func() bson.D { return doc(pick(g, "$rank", "$denseRank", "$documentNumber"), doc()) },
+		func() bson.D {
+			spec[0].Value = doc(pick(g, "_id", "a", "n", "o.x"), pick[int32](g, 1, -1))
+			return doc(pick(g, "$rank", "$denseRank", "$documentNumber"), doc())
+		},
 		func() bson.D {
 			return doc("$shift", doc("output", g.expression(1), "by", g.integer(5)-2, "default", "none"))
 		},

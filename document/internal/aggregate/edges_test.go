@@ -5,6 +5,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 
+	"github.com/pandodb/pando/document/internal/expression"
 	"github.com/pandodb/pando/document/internal/mongoerror"
 )
 
@@ -83,6 +84,39 @@ func TestDensifyAtTheEdgesOfTypes(t *testing.T) {
 	gives(t, `[{"$documents": [{"_id": 1, "t": `+last+`}, {"_id": 2, "t": `+last+`}]},
 		{"$densify": {"field": "t", "range": {"step": 1, "unit": "day", "bounds": "full"}}}, {"$project": {"t": 0}}]`, `{_id: 1}
 {_id: 2}`)
+}
+
+// TestRanksCompareValues: null and a missing value are sorted as one, and arrays by an element; ranks tell them apart.
+func TestRanksCompareValues(t *testing.T) {
+	for op, want := range map[string]string{"$rank": "1, 2, 3, 3, 5", "$denseRank": "1, 2, 3, 3, 4"} {
+		gives(t, `[{"$documents": [{"_id": 1, "m": null}, {"_id": 2}, {"_id": 3, "m": [1, 2]}, {"_id": 4, "m": [1.0, 2]}, {"_id": 5, "m": [1, 3]}]},
+			{"$setWindowFields": {"sortBy": {"m": 1}, "output": {"r": {"`+op+`": {}}}}}, {"$group": {"_id": null, "l": {"$push": "$r"}}}]`,
+			`{_id: null, l: [`+want+`]}`)
+	}
+	gives(t, `[{"$documents": [{"_id": 1, "o": [1]}, {"_id": 2, "o": 5}, {"_id": 3}]},
+		{"$setWindowFields": {"sortBy": {"o.x": 1}, "output": {"r": {"$rank": {}}}}}, {"$project": {"r": 1}}]`, `{_id: 1, r: 1}
+{_id: 2, r: 2}
+{_id: 3, r: 2}`)
+}
+
+// TestLetMayGivePathsAnotherStart: $field is $$CURRENT.field, whatever that is.
+func TestLetMayGivePathsAnotherStart(t *testing.T) {
+	gives(t, `[{"$documents": [{"_id": 1, "a": 1, "o": {"a": 2}}, {"_id": 2, "a": 3}]}, {"$lookup": {"let": {"CURRENT": "$o"}, "as": "r",
+		"pipeline": [{"$documents": [{"a": 7}]}, {"$project": {"x": "$a", "y": "$$ROOT.a"}}]}}, {"$project": {"r": 1}}]`,
+		`{_id: 1, r: [{x: 2, y: 7}]}
+{_id: 2, r: [{y: 7}]}`)
+	docs, err := numbers(1).run(parseJSON(t, `[{"$documents": [{}]}, {"$project": {"x": "$a.b", "y": {"$getField": "a"}, "z": "$$CURRENT"}}]`), &Options{Database: "test",
+		Let: []expression.Variable{{Name: "CURRENT", Value: documentValue(fields("a", int32Value(5)))}}})
+	if got, want := shown(docs), `{y: 5, z: {a: 5}}`; err != nil || got != want {
+		t.Errorf("%s, %v, want %s", got, err, want)
+	}
+}
+
+// TestMatchOfNothingComesFirst: a stage in front of a filter that nothing passes has no document to fail at.
+func TestMatchOfNothingComesFirst(t *testing.T) {
+	failing := `[{"$documents": [{"a": "x"}]}, {"$set": {"e": {"$toInt": "$a"}}}, {"$match": `
+	gives(t, failing+`{"$nor": [{}, {"a": 1}]}}]`, "")
+	fails(t, failing+`{"$or": [{}, {"e": 1}]}}]`, mongoerror.ConversionFailure)
 }
 
 // TestLookupTakesUndefinedForNull: as a filter for null does.

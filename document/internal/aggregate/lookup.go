@@ -128,8 +128,11 @@ func (s *lookupStage) preparePipeline() error {
 	return nil
 }
 
-// mentions reports whether a stage may use one of the variables.
+// mentions reports whether a stage may use one of the variables: CURRENT is used by every path.
 func mentions(stage document, names map[string]bool) bool {
+	if names["CURRENT"] {
+		return true
+	}
 	for rest := []byte(stage); len(names) > 0; {
 		_, behind, found := bytes.Cut(rest, []byte("$$"))
 		if !found {

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
+
+	"github.com/pandodb/pando/document/internal/query"
 )
 
 // maxPasses bounds the optimiser on long pipelines; what is not moved then stays correct.
@@ -188,6 +190,9 @@ func fieldsOf(e bsoncore.Element, m *matchStage) []string {
 	names, whole := one.filter.Fields()
 	if whole {
 		return nil
+	}
+	if _, constant := one.filter.Root.(*query.Always); constant {
+		return []string{} // what matches nothing does so in front of the stage, which then has nothing to fail at
 	}
 	return names
 }

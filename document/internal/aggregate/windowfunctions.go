@@ -1,12 +1,12 @@
 package aggregate
 
 import (
-	"bytes"
 	"context"
 	"math"
 
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 
+	"github.com/pandodb/pando/document/internal/collation"
 	"github.com/pandodb/pando/document/internal/mongoerror"
 	"github.com/pandodb/pando/document/internal/number"
 	"github.com/pandodb/pando/document/internal/order"
@@ -16,8 +16,9 @@ import (
 // rankState is $rank, $denseRank and $documentNumber.
 type rankState struct {
 	f           *windowFunction
-	keys        *scratch.Tape
-	last        []byte
+	docs        *scratch.Tape
+	collation   *collation.Collation
+	last        value
 	rank, dense int64
 }
 
@@ -27,13 +28,18 @@ func (s *rankState) at(_ context.Context, i int64) (value, error) {
 	if s.f.op == "$documentNumber" {
 		return shortest(i + 1), nil
 	}
-	key, err := s.keys.At(i)
+	doc, err := s.docs.At(i)
 	if err != nil {
 		return value{}, err
 	}
-	if i == 0 || !bytes.Equal(key, s.last) {
+	// Values are compared, not what they are sorted by: null and a missing value are two, and so are arrays with the same least element.
+	v, err := s.f.x.Eval(doc)
+	if err != nil {
+		return value{}, err
+	}
+	if i == 0 || order.Compare(v, s.last, s.collation) != 0 {
 		s.rank, s.dense = i+1, s.dense+1
-		s.last = append(s.last[:0], key...)
+		s.last = clone(v)
 	}
 	if s.f.op == "$rank" {
 		return shortest(s.rank), nil

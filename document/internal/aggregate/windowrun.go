@@ -47,7 +47,6 @@ type windowCursor struct {
 // partition is the documents of a partition, and what the functions need of them.
 type partition struct {
 	docs      *scratch.Tape
-	keys      *scratch.Tape // sort keys
 	functions []windowState
 	tapes     []*scratch.Tape
 }
@@ -239,7 +238,7 @@ func (c *windowCursor) nextPartition(ctx context.Context) error {
 	}
 	p := new(partition)
 	c.part, c.next = p, 0
-	p.docs, p.keys = c.tape(p), c.tape(p)
+	p.docs = c.tape(p)
 	rest, err := keyenc.Skip(c.nextKey, false)
 	if err != nil {
 		return err
@@ -263,7 +262,7 @@ func (c *windowCursor) nextPartition(ctx context.Context) error {
 		if n%pollEvery == 0 && ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if err := c.take(p, c.nextKey[len(prefix):], c.nextDoc); err != nil {
+		if err := c.take(p, c.nextDoc); err != nil {
 			return err
 		}
 		if err := c.read(); err != nil {
@@ -273,11 +272,8 @@ func (c *windowCursor) nextPartition(ctx context.Context) error {
 	return nil
 }
 
-func (c *windowCursor) take(p *partition, key, doc []byte) error {
+func (c *windowCursor) take(p *partition, doc []byte) error {
 	if err := p.docs.Append(doc); err != nil {
-		return err
-	}
-	if err := p.keys.Append(key); err != nil {
 		return err
 	}
 	for _, f := range p.functions {

@@ -17,7 +17,7 @@ import (
 func (f *windowFunction) state(c *windowCursor, p *partition, id value) (windowState, error) {
 	switch f.op {
 	case "$rank", "$denseRank", "$documentNumber":
-		return &rankState{f: f, keys: p.keys}, nil
+		return &rankState{f: f, docs: p.docs, collation: c.o.Collation}, nil
 	case "$shift":
 		return &shiftState{chosen{f, p.docs}}, nil
 	case "$first", "$last":

@@ -57,7 +57,7 @@ type Expression struct {
 	slots         int      // how many variables an evaluation needs
 	external      []string // the variables that EvalWith gives values, and their slots
 	externalSlots []int
-	current       int // the slot of $$CURRENT, -1 when that is the root
+	current       int // the slot of what $redact looks at, -1 when there is none
 	meta          func(kind string) bsoncore.Value
 	call          *Call
 	metas         []string
@@ -84,7 +84,7 @@ func Parse(v bsoncore.Value, o *Options) (*Expression, error) {
 	}
 	return &Expression{
 		most: most,
-		root: root, slots: p.slots, external: p.external, externalSlots: p.externalSlots, current: p.currentSlot, meta: o.Meta, call: o.Call,
+		root: root, slots: p.slots, external: p.external, externalSlots: p.externalSlots, current: p.redacted, meta: o.Meta, call: o.Call,
 		metas: p.metas,
 	}, nil
 }

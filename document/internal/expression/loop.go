@@ -271,17 +271,10 @@ func parseLet(p *parser, name string, v bsoncore.Value) (node, error) {
 		}
 		names, n.values = append(names, variable), append(n.values, operand)
 	}
-	outer, outerCurrent := len(p.scope), p.currentSlot
-	defer func() {
-		p.leave(outer)
-		p.currentSlot = outerCurrent
-	}()
+	outer := len(p.scope)
+	defer func() { p.leave(outer) }()
 	for _, variable := range names {
-		slot := p.declare(variable)
-		n.slots = append(n.slots, slot)
-		if variable == "CURRENT" {
-			p.currentSlot = slot
-		}
+		n.slots = append(n.slots, p.declare(variable))
 	}
 	n.in, err = p.operand(raw[1])
 	return n, err

@@ -205,6 +205,10 @@ func evalBSONSize(st *state, name string, v bsoncore.Value) (bsoncore.Value, err
 // fieldName reads a constant name of a field, which must be a string.
 // The codes are those for a path, for what is no constant, and for what is no string.
 func (p *parser) fieldName(v bsoncore.Value, name string, codes [3]mongoerror.Code) (string, error) {
+	if isString(v) && string(stringOf(v)) == "$" {
+		_, err := p.path("$")
+		return "", err
+	}
 	if isString(v) && bytes.HasPrefix(stringOf(v), []byte("$")) {
 		return "", mongoerror.New(codes[0], "%s is a field path reference which is not allowed in this context. Did you mean {$literal: %s}?", brief(v), brief(v))
 	}
@@ -236,11 +240,14 @@ func parseGetField(p *parser, name string, v bsoncore.Value) (node, error) {
 	if err != nil {
 		return nil, err
 	}
-	inputNode := p.current(nil)
+	var inputNode node
 	if input.Type != 0 {
-		if inputNode, err = p.operand(input); err != nil {
-			return nil, err
-		}
+		inputNode, err = p.operand(input)
+	} else {
+		inputNode, err = p.current(nil)
+	}
+	if err != nil {
+		return nil, err
 	}
 	return p.fold(&unary{inputNode, func(_ *state, v bsoncore.Value) (bsoncore.Value, error) {
 		switch {

@@ -35,14 +35,14 @@ type parser struct {
 	slots         int
 	external      []string // the variables that EvalWith gives values, and their slots
 	externalSlots []int
-	currentSlot   int // what field paths start from when $$CURRENT is not the root; -1: the root
+	redacted      int // the slot of what $redact looks at, which is $$CURRENT; -1: there is none
 	depth         int
 	metas         []string
 	folding       error // the first error of a constant: errors of parsing come first, wherever they are
 }
 
 func newParser(o *Options) *parser {
-	p := &parser{options: o, currentSlot: -1}
+	p := &parser{options: o, redacted: -1}
 	for _, v := range o.Let {
 		if v.Value.Type != 0 {
 			p.enter(binding{name: v.Name, slot: -1, value: v.Value})
@@ -51,8 +51,7 @@ func newParser(o *Options) *parser {
 		p.external, p.externalSlots = append(p.external, v.Name), append(p.externalSlots, p.declare(v.Name))
 	}
 	if o.Redact {
-		p.currentSlot = p.slots
-		p.slots++
+		p.redacted = p.declare("CURRENT")
 	}
 	return p
 }
@@ -313,15 +312,23 @@ func (p *parser) path(s string) (node, error) {
 	if err != nil {
 		return nil, err
 	}
-	return p.current(segments), nil
+	return p.current(segments)
 }
 
-// current is a path of $$CURRENT.
-func (p *parser) current(segments []string) node {
-	if p.currentSlot >= 0 {
-		return &variable{p.currentSlot, segments}
+// current is a path of $$CURRENT, which is the root where nothing gives that variable another value, as any other may be given one.
+func (p *parser) current(segments []string) (node, error) {
+	if b := p.bound("CURRENT"); b != nil {
+		return p.pathOf(b, segments)
 	}
-	return &fieldPath{segments}
+	return &fieldPath{segments}, nil
+}
+
+// pathOf is a path of a variable.
+func (p *parser) pathOf(b *binding, segments []string) (node, error) {
+	if b.slot >= 0 {
+		return &variable{b.slot, segments}, nil
+	}
+	return p.constantPath(b.value, segments)
 }
 
 // variable parses what comes behind "$$".
@@ -341,14 +348,12 @@ func (p *parser) variable(s string) (node, error) {
 	case "ROOT":
 		return &fieldPath{segments}, nil
 	case "CURRENT":
-		return p.current(segments), nil
+		return p.current(segments)
 	case "REMOVE":
 		return &constant{}, nil
 	}
-	if b := p.bound(name); b != nil && b.slot >= 0 {
-		return &variable{b.slot, segments}, nil
-	} else if b != nil {
-		return p.constantPath(b.value, segments)
+	if b := p.bound(name); b != nil {
+		return p.pathOf(b, segments)
 	}
 	v, ok, err := p.builtin(name)
 	if err != nil {

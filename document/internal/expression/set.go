@@ -49,18 +49,16 @@ func buildSet(p *parser, name string, operands []node) (node, error) {
 	switch name {
 	case "$setUnion", "$setIntersection":
 		return &stopping{nary{p.commute(operands, apply), apply}}, nil
-	case "$setEquals": // those that are known are compared first
-		slices.SortStableFunc(operands, func(a, b node) int {
-			_, first := isConstant(a)
-			_, second := isConstant(b)
-			switch {
-			case first == second:
-				return 0
-			case first:
-				return -1
-			}
-			return 1
+	case "$setEquals": // the first that is known is what others are compared with, in their order
+		known := slices.IndexFunc(operands, func(n node) bool {
+			_, ok := isConstant(n)
+			return ok
 		})
+		if known > 0 {
+			first := operands[known]
+			copy(operands[1:], operands[:known])
+			operands[0] = first
+		}
 	}
 	return &nary{operands, apply}, nil
 }

@@ -25,13 +25,42 @@ func nOf(st *state, name string, n int64, array []byte, c *collation.Collation) 
 		all = slices.DeleteFunc(all, isNullish)
 		slices.SortStableFunc(all, func(a, b bsoncore.Value) int { return order.Compare(a, b, c) })
 	case "$maxN":
-		all = slices.DeleteFunc(all, isNullish)
-		slices.SortStableFunc(all, func(a, b bsoncore.Value) int { return order.Compare(a, b, c) })
-		slices.Reverse(all) // of equal ones the last comes first
+		all = greatest(slices.DeleteFunc(all, isNullish), n, c)
 	case "$lastN":
 		return st.array(all[max(0, int64(len(all))-n):])
 	}
 	return st.array(all[:min(n, int64(len(all)))])
+}
+
+// greatest returns the n greatest values, in place, the greatest first, and of equal ones the last. Which of those that are equal to the
+// least of them it takes is MongoDB's choice, which looks at one after the other: a value goes in while there is room, and a
+// greater one then takes the place of the first.
+func greatest(all []bsoncore.Value, n int64, c *collation.Collation) []bsoncore.Value {
+	ascending := func(a, b bsoncore.Value) int { return order.Compare(a, b, c) }
+	if n < int64(len(all)) {
+		sorted := slices.Clone(all)
+		slices.SortFunc(sorted, ascending)
+		least := sorted[int64(len(all))-n]
+		taken, replaced := all[:0], 0
+		for _, v := range all {
+			if relation := ascending(v, least); relation > 0 || relation == 0 && int64(len(taken)-replaced) < n {
+				if int64(len(taken)-replaced) == n {
+					replaced++
+				}
+				taken = append(taken, v)
+			}
+		}
+		all = slices.DeleteFunc(taken, func(v bsoncore.Value) bool {
+			gone := replaced > 0 && ascending(v, least) == 0
+			if gone {
+				replaced--
+			}
+			return gone
+		})
+	}
+	slices.SortStableFunc(all, ascending)
+	slices.Reverse(all)
+	return all
 }
 
 // sortKey is a component of $sortArray's sortBy.
@@ -221,14 +250,17 @@ func (n *zip) eval(st *state) (bsoncore.Value, error) {
 			return bsoncore.Value{}, err
 		}
 	}
-	row := make([]bsoncore.Value, len(inputs))
+	row := make([]bsoncore.Value, 0, len(inputs))
 	for range length {
+		row = row[:0]
 		for i := range inputs {
 			_, v, ok := inputs[i].next()
 			if !ok {
-				v = defaults[i]
+				if v = defaults[i]; v.Type == 0 && len(n.defaults) > 0 {
+					continue // a default that is missing takes no place, where null stands for one that is not given
+				}
 			}
-			row[i] = v
+			row = append(row, v)
 		}
 		v, err := st.array(row)
 		if err != nil {

@@ -19,16 +19,24 @@ func (d Decimal) Sqrt() Decimal {
 	if d.IsNaN() || d.Sign() < 0 {
 		return Decimal{hi: nanBits}
 	}
-	if d.IsInf() || d.Sign() == 0 {
+	if d.IsInf() {
 		return d
 	}
 	d.load(&x)
 	ideal := int32(math.Floor(float64(x.Exponent) / 2))
-	c := context34()
-	condition, _ := c.Sqrt(&z, &x)
-	if !condition.Inexact() {
-		strip(&z, ideal)
+	if d.Sign() == 0 {
+		x.Exponent = ideal
+		return store(&x)
 	}
+	c := context34()
+	_, _ = c.Sqrt(&z, &x)
+	// Whether the result is exact apd tells of its last step only.
+	var square apd.Decimal
+	c = workingContext(working)
+	if _, _ = c.Mul(&square, &z, &z); square.Cmp(&x) != 0 {
+		return store(&z).padded()
+	}
+	strip(&z, ideal)
 	return store(&z)
 }
 

@@ -68,6 +68,7 @@ func TestFind(t *testing.T) {
 func TestWhatIsNoPattern(t *testing.T) {
 	for pattern, says := range map[string]string{
 		"(": "missing closing parenthesis", "*a": "quantifier does not follow a repeatable item", "(?<x>a)(?<x>b)": "two named subpatterns",
+		`(a)\g{2}`: "undefined group", `(a)\g`: `\g`, `(a)\k{x}`: "undefined group", "(?P=x)": "undefined group",
 		"[a": "missing terminating ]", "[z-a]": "range out of order",
 		"[[:x:]]": "unknown POSIX class name", "[[:^x:]]": "unknown POSIX class name", "[[::]]": "unknown POSIX class name",
 		"[[.x.]]": "POSIX collating elements", "[=x=]": "POSIX collating elements", "[:alpha:]": "POSIX named classes are supported only within a class",
@@ -138,6 +139,19 @@ func TestAll(t *testing.T) {
 		{`[\_]`, "", "_a_", "0-1 2-3"},
 		{`a\Kb`, "", "abab", "1-2 3-4"},
 		{`a\K`, "", "aaa", "1-1 3-3"},
+		{"(?P<x>.)", "", "ab", "0-1,0-1 1-2,1-2"},
+		{`\p{^L}`, "", "1a2", "0-1 2-3"},
+		{`[\p{^L}b]`, "", "1ab", "0-1 2-3"},
+		{`\P{^L}`, "", "1ab", "1-2 2-3"},
+		{"(?P<x>.)(?P=x)", "", "aabb", "0-2,0-1 2-4,2-3"},
+		{`(?<x>.)\k{x}`, "", "aabb", "0-2,0-1 2-4,2-3"},
+		{`(?<x>.)\k<x>`, "", "aabb", "0-2,0-1 2-4,2-3"},
+		{`(?<x>.)\g{x}`, "", "aabb", "0-2,0-1 2-4,2-3"},
+		{`(.)\g1`, "", "aabb", "0-2,0-1 2-4,2-3"},
+		{`(.)\g{1}1`, "", "aa1b", "0-3,0-1"},
+		{`(.)(.)\g{-1}`, "", "abb", "0-3,0-1,1-2"},
+		{`(.)(.)\g-2`, "", "aba", "0-3,0-1,1-2"},
+		{`a\K(.)\g{1}`, "", "abb", "1-3,1-2"},
 	} {
 		p, err := Compile(c.pattern, c.options)
 		if err != nil {

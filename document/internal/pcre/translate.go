@@ -172,6 +172,8 @@ func (t *translator) escape() bool {
 		t.control()
 	case 'x':
 		t.hexadecimal()
+	case 'p', 'P':
+		t.property(c)
 	case 'F', 'I', 'J', 'M', 'O', 'T', 'Y', '_', 'i', 'j', 'm', 'q', 'y':
 		t.out.WriteByte(c) // means nothing, and so itself
 	case 'K':
@@ -180,7 +182,10 @@ func (t *translator) escape() bool {
 	case '1', '2', '3', '4', '5', '6', '7', '8', '9':
 		t.reference()
 		return false
-	case 'G', 'R', 'X', 'k', 'g':
+	case 'k', 'g':
+		t.namedReference(c)
+		return false
+	case 'G', 'R', 'X':
 		t.out.WriteString(`\` + string(c))
 		return false
 	default:
@@ -212,6 +217,36 @@ func (t *translator) reference() {
 		digits = strconv.Itoa(n + 1)
 	}
 	t.out.WriteString(`\` + digits)
+}
+
+// namedReference translates \k{name}, \g{name}, \g{1}, \g1 and \g{-1}, which counts back from the groups so far. What else begins with
+// \k, as \k<name>, the engine knows; what else begins with \g it does not.
+func (t *translator) namedReference(c byte) {
+	rest := t.src[t.at:]
+	name, end := strings.TrimLeft(rest, "-"), 0
+	if inside, braced := strings.CutPrefix(rest, "{"); braced {
+		name, _, _ = strings.Cut(inside, "}")
+		end = len(name) + 2
+	} else {
+		end = len(rest) - len(strings.TrimLeft(name, "0123456789"))
+		name = rest[:end]
+	}
+	n, err := strconv.Atoi(name)
+	switch {
+	case end == 0 || end > len(rest) || name == "" || err == nil && c == 'k':
+		t.out.WriteString(`\` + string(c))
+		return
+	case err != nil:
+		t.out.WriteString(`\k<` + name + ">")
+	case n < 0:
+		fmt.Fprintf(&t.out, `(?:\%d)`, t.groups+1+n)
+	default:
+		if t.reset > 0 && n >= t.reset {
+			n++
+		}
+		fmt.Fprintf(&t.out, `(?:\%d)`, n)
+	}
+	t.at += end
 }
 
 // write writes a class, in which the backtracking engine knows no \x{...}.
@@ -365,9 +400,22 @@ func (t *translator) classEscape() {
 		t.control()
 	case 'x':
 		t.hexadecimal()
+	case 'p', 'P':
+		t.property(c)
 	default:
 		t.out.WriteString(`\` + string(c))
 	}
+}
+
+// property translates the beginning of \p{L}: of \p{^L}, which the engine that backtracks does not know, to \P{L}.
+func (t *translator) property(c byte) {
+	if rest, negated := strings.CutPrefix(t.src[t.at:], "{^"); negated {
+		c ^= 'p' ^ 'P'
+		t.at = len(t.src) - len(rest)
+		t.out.WriteString(`\` + string(c) + "{")
+		return
+	}
+	t.out.WriteString(`\` + string(c))
 }
 
 // group translates the beginning of a group, and a comment.
@@ -380,6 +428,11 @@ func (t *translator) group() bool {
 		}
 		t.at += end + 1
 		return true
+	}
+	if name, behind, ended := strings.Cut(strings.TrimPrefix(rest, "(?P="), ")"); ended && strings.HasPrefix(rest, "(?P=") {
+		t.out.WriteString(`\k<` + name + ">")
+		t.at = len(t.src) - len(behind)
+		return false
 	}
 	t.out.WriteByte('(')
 	t.at++
@@ -403,6 +456,8 @@ func (t *translator) group() bool {
 			t.refused = errTwice
 		}
 		t.names[name] = true
+		t.out.WriteString("?<" + name + ">") // the engine that backtracks knows no (?P<name>
+		t.at += strings.IndexByte(rest, '>')
 		return true
 	}
 	flags := inlineFlags(rest)
