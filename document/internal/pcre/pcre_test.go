@@ -68,7 +68,8 @@ func TestFind(t *testing.T) {
 func TestWhatIsNoPattern(t *testing.T) {
 	for pattern, says := range map[string]string{
 		"(": "missing closing parenthesis", "*a": "quantifier does not follow a repeatable item", "(?<x>a)(?<x>b)": "two named subpatterns",
-		`(a)\g{2}`: "undefined group", `(a)\g`: `\g`, `(a)\k{x}`: "undefined group", "(?P=x)": "undefined group",
+		`(a)\g{2}`: "undefined group", `(a)\g`: `\g`, `(a)\g-`: `\g`, `(a)\g{-2}`: `\g`, `(a)\g{0}`: `\g`, `(a)\g{}`: `\g`, `(a)\g{1`: `\g`,
+		`(a)\k{x}`: "undefined group", "(?P=x)": "undefined group",
 		"[a": "missing terminating ]", "[z-a]": "range out of order",
 		"[[:x:]]": "unknown POSIX class name", "[[:^x:]]": "unknown POSIX class name", "[[::]]": "unknown POSIX class name",
 		"[[.x.]]": "POSIX collating elements", "[=x=]": "POSIX collating elements", "[:alpha:]": "POSIX named classes are supported only within a class",

@@ -219,29 +219,28 @@ func (t *translator) reference() {
 	t.out.WriteString(`\` + digits)
 }
 
-// namedReference translates \k{name}, \g{name}, \g{1}, \g1 and \g{-1}, which counts back from the groups so far. What else begins with
+// namedReference translates \k{name}, \g{name}, \g{1}, \g1, \g-1 and \g{-1}, which counts back from the groups so far. What else begins with
 // \k, as \k<name>, the engine knows; what else begins with \g it does not.
 func (t *translator) namedReference(c byte) {
 	rest := t.src[t.at:]
-	name, end := strings.TrimLeft(rest, "-"), 0
+	end := len(rest) - len(strings.TrimLeft(strings.TrimPrefix(rest, "-"), "0123456789"))
+	name := rest[:end]
 	if inside, braced := strings.CutPrefix(rest, "{"); braced {
 		name, _, _ = strings.Cut(inside, "}")
 		end = len(name) + 2
-	} else {
-		end = len(rest) - len(strings.TrimLeft(name, "0123456789"))
-		name = rest[:end]
 	}
 	n, err := strconv.Atoi(name)
+	if n < 0 {
+		n += t.groups + 1
+	}
 	switch {
-	case end == 0 || end > len(rest) || name == "" || err == nil && c == 'k':
+	case name == "" || name == "-" || end > len(rest) || err == nil && (c == 'k' || n < 1):
 		t.out.WriteString(`\` + string(c))
 		return
 	case err != nil:
 		t.out.WriteString(`\k<` + name + ">")
-	case n < 0:
-		fmt.Fprintf(&t.out, `(?:\%d)`, t.groups+1+n)
 	default:
-		if t.reset > 0 && n >= t.reset {
+		if name[0] != '-' && t.reset > 0 && n >= t.reset {
 			n++
 		}
 		fmt.Fprintf(&t.out, `(?:\%d)`, n)
