@@ -48,6 +48,9 @@ func (c *collection) parseIndexes(specs []bson.Raw) ([]*index.Definition, error)
 		if def.TTL >= 0 && c.settings.Load().capped { // who follows it would lose the place
 			return nil, mongoerror.New(mongoerror.CannotCreateIndex, "Cannot create TTL index on a capped collection")
 		}
+		if isIDIndex(def) && c.settings.Load().series == nil {
+			def.Name = "_id_" // whatever name was asked for
+		}
 	}
 	return defs, nil
 }

@@ -2,6 +2,7 @@ package document_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -46,6 +47,19 @@ func TestIndexesOfOneCall(t *testing.T) {
 		t.Errorf("the index finds nothing: %v", cursor.Err())
 	}
 	must(t, cursor.Close())
+}
+
+// TestTheIndexOfIDHasItsName, whatever another one that is asked for would have, also where that is taken.
+func TestTheIndexOfIDHasItsName(t *testing.T) {
+	s := open(t, memfs.New())
+	c := collection(t, s, "c", nil)
+	names, err := c.CreateIndexes(ctx, specs(t, `{"key": {"a": 1}, "name": "mine"}`), nil)
+	must(t, err)
+	more, err := c.CreateIndexes(ctx, specs(t, `{"key": {"_id": 1}, "name": "mine"}`), nil)
+	must(t, err)
+	if names = append(names, more...); !slices.Equal(names, []string{"mine", "_id_"}) {
+		t.Errorf("the names are %q", names)
+	}
 }
 
 // TestIndexesThatMakeNoCollection: what cannot be understood makes no collection either.

@@ -19,17 +19,13 @@ import (
 // To look for more: go test ./test/model -run TestWalks -walk.seed N -walks 5000.
 var (
 	walkSeed = flag.Uint64("walk.seed", 1, "the first seed of the programs of walks")
-	walks    = flag.Int("walks", 0, "how many programs of walks to run; 0 picks a number that takes a second or two")
+	walks    = flag.Int("walks", 5, "how many programs of walks to run: as many take a second or two")
 )
 
 // TestWalks runs programs that hold many iterators at once, of all that can be read, while what they show is changed, settled, cleaned up and
 // dropped. Each goes on at times, by a way of walking that it keeps to for a while; and what it has handed out stays as it is until then.
 func TestWalks(t *testing.T) {
-	n := *walks
-	if n == 0 {
-		n = 5
-	}
-	for i := range uint64(n) {
+	for i := range uint64(*walks) {
 		seed := *walkSeed + i
 		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {
 			t.Parallel()
