@@ -44,7 +44,8 @@ type Loss = salvage.Loss
 // them it knows more.
 //
 // Everything outside of the damage comes over as it was. Where a part of a keyspace is lost, older versions of it are looked
-// for; SalvageReport.Older counts the records that were found there. They may have been changed or deleted since.
+// for; SalvageReport.Older counts the records that were found there. They may have been changed or deleted since. The log ends where
+// Open would end it: in front of a commit that was never known to be synced and of which a value is missing. That is in the report.
 //
 // opts are for the new database: its budget, compression and file system, which is that of dir too. Its profile is ignored: all
 // is on stable storage when Salvage returns. Damage is no error: an error says that there is nothing to recover (ErrNotFound where dir

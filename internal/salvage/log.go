@@ -2,11 +2,14 @@ package salvage
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 
 	"github.com/pandodb/pando/internal/command"
 	"github.com/pandodb/pando/internal/corrupt"
 	"github.com/pandodb/pando/internal/record"
+	"github.com/pandodb/pando/internal/segment"
+	"github.com/pandodb/pando/internal/value"
 	"github.com/pandodb/pando/internal/wal"
 )
 
@@ -16,7 +19,7 @@ func (r *rescue) readNames() error { return wal.Salvage(r.ctx, r.logOptions(0), 
 // nameReader takes in which keyspaces were created and dropped.
 type nameReader struct{ r *rescue }
 
-func (n *nameReader) Record(_, _ uint64, payload []byte) error {
+func (n *nameReader) Record(_, _ uint64, payload []byte, _ bool) error {
 	d := command.NewDecoder(payload)
 	for d.Next() {
 		switch c := d.Command(); c.Op {
@@ -73,7 +76,7 @@ func (p *player) lose(err error) {
 	p.r.report.lose(Loss{}, err)
 }
 
-func (p *player) Record(seq, before uint64, payload []byte) error {
+func (p *player) Record(seq, before uint64, payload []byte, synced bool) error {
 	p.any = true
 	settled := seq <= p.r.catalogue.Seq && !p.r.blind
 	if settled && len(p.r.lost) == 0 {
@@ -81,6 +84,12 @@ func (p *player) Record(seq, before uint64, payload []byte) error {
 	}
 	if !settled && before > p.last && !p.r.blind {
 		p.lose(corrupt.New(LogDir, 0, 0, "commands %d to %d are neither settled nor in the log", p.last+1, before))
+	}
+	if !settled && !synced && !p.r.blind {
+		if err := p.arrived(payload); err != nil {
+			p.lose(fmt.Errorf("log: record %d, and what follows it, was not known to be synced, and a value of it is not there: %w", seq, err))
+			return wal.ErrCut
+		}
 	}
 	p.last = max(p.last, seq)
 	if _, err := command.Count(payload); err != nil {
@@ -99,6 +108,26 @@ func (p *player) Record(seq, before uint64, payload []byte) error {
 		}
 	}
 	return p.r.ctx.Err()
+}
+
+// arrived looks whether the values that a record refers to are there. In a power cut the record may reach the disk before a value: Open ends
+// the log in front of such a record, and reads what was there before it. A value that the device does not give back may have arrived.
+func (p *player) arrived(payload []byte) error {
+	d := command.NewDecoder(payload)
+	for d.Next() {
+		c := d.Command()
+		if c.Op != command.PutApart {
+			continue
+		}
+		ref, err := value.DecodeRef(c.Value)
+		if err == nil {
+			err = value.Verify(p.r.store, ref)
+		}
+		if err != nil && !errors.Is(err, segment.ErrUnreadable) {
+			return err
+		}
+	}
+	return nil
 }
 
 // carryOut does one command. What was settled before concerns only the keys that the trees did not give.

@@ -2,6 +2,7 @@ package wal
 
 import (
 	"context"
+	"errors"
 	"path/filepath"
 	"slices"
 
@@ -26,11 +27,12 @@ func Databases(fsys vfs.FS, dir string) (map[[16]byte]int, error) {
 	return found, nil
 }
 
-// Salvaged takes in what Salvage finds. An error of either method ends it.
+// Salvaged takes in what Salvage finds. An error of either method ends it, and is returned, except for ErrCut.
 type Salvaged interface {
 	// Record is called for each record, in the order in which they were appended. before is the number of the record that
-	// was appended before it, as far as its frame tells; payload is valid during the call.
-	Record(seq, before uint64, payload []byte) error
+	// was appended before it, as far as its frame tells; payload is valid during the call. synced says that the log knows the
+	// record to have been durable.
+	Record(seq, before uint64, payload []byte, synced bool) error
 	// Lost is called for each stretch that cannot be read, with the sequence numbers of the commands in it: all above after
 	// and up to last, which is 0 where it is not known.
 	Lost(after, last uint64, err error) error
@@ -49,7 +51,10 @@ func Salvage(ctx context.Context, o Options, to Salvaged) error {
 		return err
 	}
 	s := salvager{to: to, io: recovery{o: o}}
-	if err := s.run(ctx, readable(files, o.Database)); err != nil {
+	switch err := s.run(ctx, readable(files, o.Database)); {
+	case errors.Is(err, ErrCut):
+		return nil
+	case err != nil:
 		return err
 	}
 	if name, any := unknown(o.Dir, files); any {
@@ -192,7 +197,8 @@ func (s *salvager) segment(f salvaged, data []byte) (ended bool, err error) {
 		if err := s.endGap(fr.before()); err != nil {
 			return false, err
 		}
-		if err := s.take(&fr, payload, at(f.segment, offset)); err != nil {
+		synced := at(f.segment, offset+fr.room()) <= f.claim
+		if err := s.take(&fr, payload, at(f.segment, offset), synced); err != nil {
 			return false, err
 		}
 		offset += fr.room()
@@ -237,7 +243,7 @@ func claims(h *header, data []byte, offset int64) place {
 }
 
 // take delivers a record when it is complete.
-func (s *salvager) take(fr *frame, payload []byte, here place) error {
+func (s *salvager) take(fr *frame, payload []byte, here place, synced bool) error {
 	before := fr.before()
 	switch fr.kind {
 	case kindMark:
@@ -261,7 +267,7 @@ func (s *salvager) take(fr *frame, payload []byte, here place) error {
 		payload, before, s.partial.open = s.partial.data, s.partial.before, false
 	}
 	s.last = fr.seq
-	return s.to.Record(fr.seq, before, payload)
+	return s.to.Record(fr.seq, before, payload, synced)
 }
 
 // hole notes that the log cannot be read from here on.

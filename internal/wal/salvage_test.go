@@ -19,7 +19,7 @@ type collected struct {
 	size map[uint64]int
 }
 
-func (c *collected) Record(seq, before uint64, got []byte) error {
+func (c *collected) Record(seq, before uint64, got []byte, _ bool) error {
 	if len(c.seqs) > 0 && before < c.seqs[len(c.seqs)-1] {
 		c.t.Errorf("record %d comes after %d, its frame says %d", seq, c.seqs[len(c.seqs)-1], before)
 	}

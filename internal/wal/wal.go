@@ -39,8 +39,8 @@ var (
 	ErrClosed = errors.New("the log is closed")
 	// ErrTooLarge says that a payload exceeds MaxPayload.
 	ErrTooLarge = errors.New("record is too large for the log")
-	// ErrCut is what a callback of Recover returns for a record that refers to something which did not survive. Such a
-	// record ends the log, unless it is known to have been synced: then it is corruption.
+	// ErrCut is what a callback of Recover or Salvage returns for a record that refers to something which did not survive. Such a
+	// record ends the log. To Recover it is corruption if it is known to have been synced.
 	ErrCut = errors.New("record refers to something that did not survive")
 	// ErrVersion says that a segment was written in a format that this version does not know.
 	ErrVersion = errors.New("log format is not supported")
