@@ -9,10 +9,9 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
-	"github.com/pandodb/pando/document/internal/mongoerror"
-
 	"github.com/pandodb/pando/document/internal/aggregate"
 	"github.com/pandodb/pando/document/internal/expression"
+	"github.com/pandodb/pando/document/internal/mongoerror"
 )
 
 // Cursor is a stream of documents. It reads the store as it was when it was opened. It is used by one goroutine at a time and must be
