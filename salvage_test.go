@@ -176,3 +176,29 @@ func TestSalvageOfNothing(t *testing.T) {
 		}
 	}
 }
+
+// A bit that flips once on the way from the disk costs Salvage a value at most, and not what the log has behind it.
+func TestSalvageReadsOnceMoreBeforeItEndsTheLog(t *testing.T) {
+	fsys := memfs.New()
+	db := openMem(t, fsys, Options{Profile: Relaxed, SyncInterval: time.Hour, SyncBytes: 1 << 30})
+	for i := range 20 {
+		must(t, db.Put(fmt.Append(nil, i), bytes.Repeat(fmt.Append(nil, i), 2000)))
+	}
+	image := fsys.KillImage()
+	must(t, db.Close())
+	for read := 0; ; read++ {
+		flips := faultfs.New(image.KillImage())
+		flips.Set(faultfs.Rule{Name: "*.seg", Fault: faultfs.FlipBit, Skip: read, Bit: 4321})
+		saved, err := Salvage(t.Context(), "db", "saved", &Options{FS: flips, MemoryBytes: 1 << 20})
+		must(t, err)
+		if saved.Records < 19 {
+			t.Errorf("with a flip in read %d: %s", read, saved)
+		}
+		if flips.Triggered() == 0 {
+			if saved.Records != 20 || read < 20 {
+				t.Errorf("%d records after %d reads", saved.Records, read)
+			}
+			return
+		}
+	}
+}

@@ -1,6 +1,6 @@
 // Package corrupt defines the one error with which every layer reports bytes that are not what was written.
 //
-// It promises that errors.Is finds Err, and errors.As the place, through whatever layers wrap it. It reads and repairs nothing, and is
+// It promises that errors.Is finds Err, and errors.As the place, through whatever layers wrap it. It repairs nothing, and is
 // not for devices that fail: those have errors of their own.
 package corrupt
 
@@ -36,3 +36,13 @@ func (e *Error) Error() string {
 
 // Is makes errors.Is(err, Err) true.
 func (e *Error) Is(target error) bool { return target == Err }
+
+// Twice reads once more what seems to be damaged, before somebody gives it up, or goes on without what lies behind it: what failed once may be
+// a fault of the way from the disk.
+func Twice(read func() error) error {
+	err := read()
+	if errors.Is(err, Err) {
+		err = read()
+	}
+	return err
+}

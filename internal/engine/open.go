@@ -264,7 +264,7 @@ func (e *Engine) openStore(slot root.Slot) error {
 		once := so
 		once.MapBytes = 0 // to map a file for one blob takes longer than to read it
 		var raw []byte
-		err := twice(func() (err error) {
+		err := corrupt.Twice(func() (err error) {
 			raw, err = segment.ReadBlob(once, slot.Catalogue)
 			return err
 		})
@@ -379,7 +379,7 @@ func (e *Engine) loadDictionary(d root.Dictionary) error {
 	var buf segment.Buffer
 	var raw []byte
 	var header segment.Header
-	err := twice(func() (err error) {
+	err := corrupt.Twice(func() (err error) {
 		raw, header, err = e.store.Read(d.Pointer, &buf)
 		return err
 	})

@@ -160,7 +160,7 @@ func (r *replay) survived(c *command.Command, synced bool) (bulk bool, err error
 	if err != nil {
 		return false, err
 	}
-	err = twice(func() error { return value.Verify(r.e.store, ref) })
+	err = corrupt.Twice(func() error { return value.Verify(r.e.store, ref) })
 	if errors.Is(err, segment.ErrUnreadable) {
 		// The device does not tell whether it is there. It may have been acknowledged, and so may what follows: who reads it is told.
 		r.e.o.Logger.Warn("a value that the log refers to cannot be read", "error", err)
@@ -173,17 +173,7 @@ func (r *replay) survived(c *command.Command, synced bool) (bulk bool, err error
 		return false, nil
 	}
 	r.renewed = true
-	return false, twice(func() error { return value.Renew(r.e.store, ref) })
-}
-
-// twice reads once more what seems to be damaged: what failed once may be a fault of the way from the disk, and a log that ends for it is without
-// what was acknowledged.
-func twice(read func() error) error {
-	err := read()
-	if errors.Is(err, corrupt.Err) {
-		err = read()
-	}
-	return err
+	return false, corrupt.Twice(func() error { return value.Renew(r.e.store, ref) })
 }
 
 // settling makes the values durable that were renewed: the log is going to say of the records which refer to them that they are.

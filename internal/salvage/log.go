@@ -19,6 +19,7 @@ func (r *rescue) readNames() error { return wal.Salvage(r.ctx, r.logOptions(0), 
 // nameReader takes in which keyspaces were created and dropped.
 type nameReader struct{ r *rescue }
 
+// Record implements wal.Salvaged.
 func (n *nameReader) Record(_, _ uint64, payload []byte, _ bool) error {
 	d := command.NewDecoder(payload)
 	for d.Next() {
@@ -32,6 +33,7 @@ func (n *nameReader) Record(_, _ uint64, payload []byte, _ bool) error {
 	return nil
 }
 
+// Lost implements wal.Salvaged: what is lost names nothing.
 func (n *nameReader) Lost(uint64, uint64, error) error { return nil }
 
 // replay carries out what the log tells, over what was found elsewhere.
@@ -60,6 +62,7 @@ type player struct {
 	last uint64 // everything up to this command is settled, was carried out, or is lost
 }
 
+// Lost implements wal.Salvaged.
 func (p *player) Lost(after, last uint64, err error) error {
 	p.any = true
 	if last != 0 && last <= p.last {
@@ -76,6 +79,7 @@ func (p *player) lose(err error) {
 	p.r.report.lose(Loss{}, err)
 }
 
+// Record implements wal.Salvaged.
 func (p *player) Record(seq, before uint64, payload []byte, synced bool) error {
 	p.any = true
 	settled := seq <= p.r.catalogue.Seq && !p.r.blind
@@ -121,7 +125,7 @@ func (p *player) arrived(payload []byte) error {
 		}
 		ref, err := value.DecodeRef(c.Value)
 		if err == nil {
-			err = value.Verify(p.r.store, ref)
+			err = corrupt.Twice(func() error { return value.Verify(p.r.store, ref) })
 		}
 		if err != nil && !errors.Is(err, segment.ErrUnreadable) {
 			return err

@@ -274,13 +274,12 @@ func (a *applier) oldGroup(old *group, g int, anew bool) (*body, error) {
 	return b, nil
 }
 
-// loadGroup returns the body of group g of the root at hand. One that seems to be damaged is read once more before it is given up: what failed
-// once may be a fault of the way from the disk.
-func (a *applier) loadGroup(g int) (*body, error) {
-	b, err := a.root.load(&a.buf, g)
-	if errors.Is(err, corrupt.Err) {
+// loadGroup returns the body of group g of the root at hand.
+func (a *applier) loadGroup(g int) (b *body, err error) {
+	err = corrupt.Twice(func() (err error) {
 		b, err = a.root.load(&a.buf, g)
-	}
+		return err
+	})
 	return b, err
 }
 
