@@ -48,7 +48,7 @@ func (c *collection) parseIndexes(specs []bson.Raw) ([]*index.Definition, error)
 		if def.TTL >= 0 && c.settings.Load().capped { // who follows it would lose the place
 			return nil, mongoerror.New(mongoerror.CannotCreateIndex, "Cannot create TTL index on a capped collection")
 		}
-		if isIDIndex(def) && c.settings.Load().series == nil {
+		if c.ownsID(def) {
 			def.Name = "_id_" // whatever name was asked for
 		}
 	}
@@ -92,9 +92,9 @@ func (c *collection) missing(list []*secondary, defs []*index.Definition) ([]*in
 
 // isThere reports whether an equal index is there already, and fails where another one is in the way.
 func (c *collection) isThere(list []*secondary, def *index.Definition) (bool, error) {
-	if s := c.settings.Load().series; s == nil && isIDIndex(def) {
+	if c.ownsID(def) {
 		return true, nil
-	} else if s.hasIndex() {
+	} else if s := c.settings.Load().series; s.hasIndex() {
 		if same, err := compareIndexes(s.order, def); same || err != nil {
 			return same, err
 		}
@@ -112,7 +112,12 @@ func (c *collection) isThere(list []*secondary, def *index.Definition) (bool, er
 	return false, nil
 }
 
-// isIDIndex reports whether a definition is that of the index of _id, which is always there.
+// ownsID reports whether a definition is that of the index of _id, and the collection one that always has it.
+func (c *collection) ownsID(def *index.Definition) bool {
+	return c.settings.Load().series == nil && isIDIndex(def)
+}
+
+// isIDIndex reports whether a definition is that of the index of _id, which is always there but in a time series.
 func isIDIndex(def *index.Definition) bool {
 	return len(def.Components) == 1 && def.Components[0].Path == "_id" && def.Components[0].Kind == index.Ascending
 }

@@ -76,7 +76,7 @@ func encodeDocument(v any) (bsoncore.Document, error) {
 		if err := bson.UnmarshalExtJSON([]byte(v), false, &raw); err != nil {
 			return nil, mongoerror.New(mongoerror.FailedToParse, "not a JSON document: %v", err)
 		}
-		if more := behind(string(v)); more != "" {
+		if more := behind(v); more != "" {
 			return nil, mongoerror.New(mongoerror.FailedToParse, "not a JSON document: %.20q follows its end", more)
 		}
 		return bsoncore.Document(raw), nil
@@ -103,7 +103,7 @@ func opens(text JSON, bracket byte) bool {
 
 // behind returns what follows the first document or array in a text that was parsed, but for white space: the parser does not look there,
 // and a filter with a bracket too many would be one without its second half.
-func behind(text string) string {
+func behind(text JSON) string {
 	depth, quoted := 0, false
 	for i := 0; i < len(text); i++ {
 		switch c := text[i]; {
@@ -116,7 +116,7 @@ func behind(text string) string {
 			depth++
 		case c == '}' || c == ']':
 			if depth--; depth == 0 {
-				return strings.Trim(text[i+1:], " \t\r\n")
+				return strings.Trim(string(text[i+1:]), " \t\r\n")
 			}
 		}
 	}
@@ -170,7 +170,7 @@ func toPipeline(v any) ([]bsoncore.Document, error) {
 		if err := bson.UnmarshalExtJSON(wrapped, false, &holder); err != nil {
 			return nil, mongoerror.New(mongoerror.FailedToParse, "not a JSON array of stages: %v", err)
 		}
-		if more := behind(string(text)); more != "" {
+		if more := behind(text); more != "" {
 			return nil, mongoerror.New(mongoerror.FailedToParse, "not a JSON array of stages: %.20q follows its end", more)
 		}
 		stages = holder.P
