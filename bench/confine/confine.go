@@ -2,8 +2,8 @@
 // that they read or map included, so that an engine that leaves its caching to the system is measured with as little memory as one
 // that has a cache of its own.
 //
-// It uses control groups of version 2 (cgroups(7), "Control Group v2" in the kernel's documentation), and needs a group that this
-// process may divide: it is root in a system where the memory controller is one of version 2, or the group was delegated to it, as by
+// It uses control groups (cgroups(7), and "Control Group v2" and "Memory Resource Controller" in the kernel's documentation). It needs
+// a group that this process may divide: it is root, or the group was delegated to it, as with version 2 by
 //
 //	systemd-run --user --scope -p Delegate=yes pandobench run ...
 //

@@ -14,14 +14,52 @@ const (
 )
 
 func TestLocate(t *testing.T) {
-	for _, c := range []struct{ name, mounts, groups, want string }{
-		{"version 2", mountsOfTwo, "0::/user.slice/run-1.scope\n", "/sys/fs/cgroup/user.slice/run-1.scope"},
-		{"both, with the process in the root of version 2", mountsOfOne + mountsOfTwo, "4:memory:/a\n0::/\n", "/sys/fs/cgroup"},
-		{"version 1 only", mountsOfOne, "4:memory:/a\n", ""},
+	for _, c := range []struct{ name, mounts, groups, one, two string }{
+		{"version 2", mountsOfTwo, "0::/user.slice/run-1.scope\n", "", "/sys/fs/cgroup/user.slice/run-1.scope"},
+		{"both", mountsOfOne + mountsOfTwo, "4:memory:/a\n0::/\n", "/sys/fs/cgroup/memory/a", "/sys/fs/cgroup"},
+		{"version 1 only", mountsOfOne, "3:cpu,cpuacct:/b\n4:hugetlb,memory:/a\n", "/sys/fs/cgroup/memory/a", ""},
+		{"version 1, of which a part is mounted", strings.Replace(mountsOfOne, " / ", " /box ", 1), "4:memory:/box/a\n", "/sys/fs/cgroup/memory/a", ""},
+		{"version 1 without memory", strings.Replace(mountsOfOne, "rw,memory", "rw,cpu", 1) + mountsOfTwo, "4:cpu:/a\n0::/\n", "", "/sys/fs/cgroup"},
 	} {
-		got, err := locate(c.mounts, c.groups)
-		if got != c.want || (err == nil) != (c.want != "") {
-			t.Errorf("%s: %q, %v, want %q", c.name, got, err, c.want)
+		if one := locateOne(c.mounts, c.groups); one != c.one {
+			t.Errorf("%s: %q of version 1, want %q", c.name, one, c.one)
+		}
+		two, err := locate(c.mounts, c.groups)
+		if two != c.two || (err == nil) != (c.two != "") {
+			t.Errorf("%s: %q of version 2, %v, want %q", c.name, two, err, c.two)
+		}
+	}
+}
+
+// In version 1 a command enters the group by itself.
+func TestConfineInVersionOne(t *testing.T) {
+	g, err := within(t.TempDir(), 7)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{versionOne.limit, versionOne.swap, members} {
+		if err := os.WriteFile(filepath.Join(g.dir, name), nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cmd := exec.Command("sh", "-c", "echo $$ $GOMEMLIMIT")
+	if err := g.Confine(cmd, 200<<20); err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	entered, err := os.ReadFile(filepath.Join(g.dir, members))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := strings.TrimSpace(string(entered)) + " 188743680\n"; string(out) != want || strings.TrimSpace(string(entered)) == "" {
+		t.Errorf("the command says %q, entered is %q", out, entered)
+	}
+	for name, want := range map[string]string{versionOne.limit: "209715200", versionOne.swap: "209715200"} {
+		if text, _ := os.ReadFile(filepath.Join(g.dir, name)); string(text) != want {
+			t.Errorf("%s has %q, want %q", name, text, want)
 		}
 	}
 }

@@ -289,7 +289,7 @@ func memoryText(r *Result) string {
 	const budget = "Every engine is told the same budget for its caches and memtables"
 	switch limited := strings.Contains(scalesOf(r), "memory limited"); {
 	case limited:
-		return budget + ".\n  Where \"memory limited\" is written, the process had no more than that from outside (cgroup v2), page cache included."
+		return budget + ".\n  Where \"memory limited\" is written, the process had no more than that from outside (a control group), page cache included."
 	case r.Unlimited != "":
 		return budget + ";\n  the page cache is outside of it, and is not limited here: " + r.Unlimited + "."
 	}

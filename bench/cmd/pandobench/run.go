@@ -105,7 +105,7 @@ func parseRun(args []string) (*plan, output, error) {
 	flags.DurationVar(&p.enough, "for", 0, "begin no workload after this time, once every one has had a round")
 	flags.DurationVar(&p.limit, "limit", 20*time.Minute, "an engine that takes longer in one workload is stopped")
 	flags.DurationVar(&p.loadLimit, "load-limit", 0, "in large and growth: an engine that has not loaded everything by then goes on with what it has, and is not compared; updates get a third of it, reads a tenth")
-	memoryLimit := flags.String("memory-limit", "", "memory of each engine's process, page cache included: MiB, or auto for what the engine is told plus a quarter, at least 64 MiB; needs cgroup v2; empty: no limit")
+	memoryLimit := flags.String("memory-limit", "", "memory of each engine's process, page cache included: MiB, or auto for what the engine is told plus a quarter, at least 64 MiB; needs control groups of Linux; empty: no limit")
 	if err := parse(flags, args, aboutRun); err != nil {
 		return nil, out, err
 	}
