@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	_ "time/tzdata" // the names of time zones, for systems that have none: most containers, and Windows
 )
 
 func main() {
