@@ -17,7 +17,7 @@ type Config struct {
 	Socket  string // path of a Unix socket to listen on too
 	HTTP    string // address for /health and /metrics; empty: none
 	Profile string // durable (the default) or relaxed
-	Memory  int64  // bytes for caches and memtables; 0: an eighth of the machine's
+	Memory  int64  // bytes for caches and memtables; 0: an eighth of the machine's, or of the container's
 
 	Auth   bool // clients have to log in
 	NoAuth bool // they need not, although the address can be reached from other machines

@@ -113,6 +113,7 @@ func (s *Server) open() error {
 	}
 	s.store, err = document.Open(s.config.Dir, &document.Options{
 		Storage: pando.Options{Profile: profile, MemoryBytes: s.config.Memory, FS: s.fs}, History: s.config.History, Logger: s.log,
+		TotalQueryMemoryBytes: queryBytes(),
 	})
 	return err
 }
@@ -122,7 +123,7 @@ func (s *Server) answer(address string, tune func(o *mongo.Options)) (err error)
 	o := &mongo.Options{
 		Standalone: s.config.Standalone, SetName: s.config.SetName, Address: address, Auth: s.config.Auth,
 		TestCommands: s.config.TestCommands, MaxCursors: s.config.MaxCursors, Version: s.config.Version, Logger: s.log,
-		Shutdown: s.config.Shutdown,
+		Shutdown: s.config.Shutdown, MaxMessageBytes: messageBytes(),
 	}
 	if tune != nil {
 		tune(o)

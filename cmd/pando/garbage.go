@@ -17,7 +17,7 @@ const (
 	garbageShare    = 16 // part of the memory for caches and buffers
 	leastGarbage    = 4 << 20
 	mostGarbage     = 64 << 20
-	memoryShare     = 8   // of the machine's: what serve takes when it is not told
+	memoryShare     = 8   // of the machine's, or the container's: what serve takes when it is not told
 	usualGarbage    = 100 // per cent of what is in use
 	leastHeap       = 4 << 20
 	garbageVariable = "GOGC" // who sets it knows better
@@ -26,7 +26,7 @@ const (
 // garbageFor is how much garbage may gather in a server with so much memory for caches and buffers; 0: with the usual amount.
 func garbageFor(memory int64) int64 {
 	if memory == 0 {
-		memory = offheap.PhysicalMemory() / memoryShare
+		memory = offheap.AvailableMemory() / memoryShare
 	}
 	return min(max(memory/garbageShare, leastGarbage), mostGarbage)
 }

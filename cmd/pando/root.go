@@ -85,7 +85,7 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 3 not found, 4 damage found, 141 no
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{plainFlagError(err)} })
 	flags := root.PersistentFlags()
 	flags.BoolVar(&a.json, "json", false, "print JSON for machines")
-	flags.Var(&a.memory, "memory", "memory `SIZE` for caches and buffers, such as 64MiB (default: an eighth of the machine's, 64MiB to 1GiB)")
+	flags.Var(&a.memory, "memory", "memory `SIZE` for caches and buffers, such as 64MiB (default: an eighth of the machine's, or of the container's, 64MiB to 1GiB)")
 	flags.BoolVar(&a.chatty, "verbose", false, "tell about recovery and other events on the standard error")
 	root.SetHelpCommand(newHelpCommand())
 	root.AddCommand(

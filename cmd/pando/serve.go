@@ -78,7 +78,7 @@ func (s *settings) flags() *pflag.FlagSet {
 	f.StringVar(&c.Socket, "socket", "", "`PATH` of a Unix socket to listen on too")
 	f.StringVar(&c.HTTP, "http", "", "`HOST:PORT` for /health and /metrics (default: none)")
 	f.Var(&s.profile, "profile", "what an acknowledged write survives: durable (power cuts) or relaxed (killed processes)")
-	f.Var(&s.memory, "memory", "memory `SIZE` for caches and buffers, such as 64MiB (default: an eighth of the machine's, 64MiB to 1GiB)")
+	f.Var(&s.memory, "memory", "memory `SIZE` for caches and buffers, such as 64MiB (default: an eighth of the machine's, or of the container's, 64MiB to 1GiB)")
 	f.BoolVar(&c.Auth, "auth", false, "clients have to log in")
 	f.BoolVar(&c.NoAuth, "no-auth", false, "clients need not log in, although other machines reach the address")
 	f.StringVar(&c.TLSCert, "tls-cert", "", "PEM `FILE` with the server's certificate")

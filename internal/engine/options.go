@@ -74,7 +74,8 @@ const (
 	leastMemory   = 1 << 20
 	defaultLeast  = 64 << 20
 	defaultMost   = 1 << 30
-	defaultShare  = 8 // of the machine's memory
+	defaultShare  = 8 // of the memory of the machine, or of the container
+	smallShare    = 4 // of it where the least would be more
 	mostMemtable  = 128 << 20
 	leastMemtable = 256 << 10
 	// orderedMemtable is how many bytes of records whose keys came in order wait to be settled together. They have nothing to gain from
@@ -83,10 +84,19 @@ const (
 	orderedMemtable = 32 << 20
 )
 
+// defaultMemory is the budget in a process that may have so much memory; 0: that is not known.
+func defaultMemory(available int64) int64 {
+	least := int64(defaultLeast)
+	if available > 0 {
+		least = min(least, available/smallShare)
+	}
+	return min(max(available/defaultShare, least), defaultMost)
+}
+
 // withDefaults fills in what the caller left open and checks the rest.
 func (o Options) withDefaults() (Options, error) {
 	if o.MemoryBytes == 0 {
-		o.MemoryBytes = min(max(offheap.PhysicalMemory()/defaultShare, defaultLeast), defaultMost)
+		o.MemoryBytes = defaultMemory(offheap.AvailableMemory())
 	}
 	if o.ValueThreshold == 0 {
 		o.ValueThreshold = 1024

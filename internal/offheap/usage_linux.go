@@ -4,22 +4,12 @@ import (
 	"os"
 	"strconv"
 	"strings"
-
-	"golang.org/x/sys/unix"
 )
 
 // Usage returns how many bytes of memory the process has, and how many bytes of addresses; 0 when the system does not tell.
 func Usage() (resident, virtual int64) {
-	fd, err := unix.Open("/proc/self/statm", unix.O_RDONLY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return 0, 0
-	}
-	text := make([]byte, 256)
-	n, err := unix.Read(fd, text)
-	if unix.Close(fd) != nil || err != nil {
-		return 0, 0
-	}
-	fields := strings.Fields(string(text[:n])) // in pages: addresses, memory, and more
+	text, _ := readFile("/proc/self/statm")
+	fields := strings.Fields(text) // in pages: addresses, memory, and more
 	if len(fields) < 2 {
 		return 0, 0
 	}

@@ -70,11 +70,11 @@ func (s *Server) info() bsoncore.Document {
 }
 
 func (r *request) hostInfo() (bsoncore.Document, error) {
-	memory := offheap.PhysicalMemory() >> 20
+	memory, limit := offheap.PhysicalMemory()>>20, offheap.AvailableMemory()>>20
 	return encode(bson.D{
 		{Key: "system", Value: bson.D{
 			{Key: "currentTime", Value: r.server.clock.Now()}, {Key: "hostname", Value: r.server.o.Address}, {Key: "cpuAddrSize", Value: int32(64)},
-			{Key: "memSizeMB", Value: memory}, {Key: "memLimitMB", Value: memory}, {Key: "numCores", Value: int32(runtime.NumCPU())}, {Key: "cpuArch", Value: runtime.GOARCH}, {Key: "numaEnabled", Value: false},
+			{Key: "memSizeMB", Value: memory}, {Key: "memLimitMB", Value: limit}, {Key: "numCores", Value: int32(runtime.NumCPU())}, {Key: "cpuArch", Value: runtime.GOARCH}, {Key: "numaEnabled", Value: false},
 		}},
 		{Key: "os", Value: bson.D{{Key: "type", Value: runtime.GOOS}, {Key: "name", Value: runtime.GOOS}, {Key: "version", Value: ""}}},
 		{Key: "extra", Value: bson.D{}}, {Key: "ok", Value: 1.0},
