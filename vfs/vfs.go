@@ -62,6 +62,12 @@ type FS interface {
 	Lock(name string, mode LockMode) (io.Closer, error)
 }
 
+// HandleLimiter is what an FS may be besides: one that knows how many files there may be open at a time.
+type HandleLimiter interface {
+	// MostHandles is how many the process may have, with what it has open elsewhere; 0 where the system does not tell.
+	MostHandles() int
+}
+
 // File is an open file. ReadAt, WriteAt, Sync and Size may be called concurrently. After Close every method fails with
 // fs.ErrClosed.
 type File interface {

@@ -13,6 +13,9 @@
 // on, wrapped; one of reading is ErrUnreadable, and damage too where it does not pass. After a failed sync the store accepts no more
 // writes (ErrFailed) and goes on reading. After HandOver it changes nothing in its directory (ErrClosed), and goes on reading too.
 //
+// Of its files no more are open than half of what the process may have, at most 4,096: one that nobody has read for a while is closed, and
+// opened again when it is wanted.
+//
 // It never starts a goroutine, never retries a sync, and never reads more of a file than the blob that was asked for.
 //
 // Cost: Read is one pread of the exact blob, or a copy out of a mapping of the file where the blob is believed to be in the page

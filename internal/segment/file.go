@@ -120,8 +120,11 @@ const (
 	orphan               // was found by Open outside of the table
 )
 
-// closing is added to a file's references to keep new readers out. The readers that are inside go on.
-const closing = 1 << 40
+// What is added to a file's references to keep new readers out.
+const (
+	closing = 1 << 40 // for good. The readers that are inside go on
+	resting = 1 << 39 // while its handle is closed: they wait until that has been done
+)
 
 // file is one segment file. Its numbers may be read and changed at any time; its handle is opened when first needed.
 type file struct {
@@ -132,8 +135,9 @@ type file struct {
 	fsys  vfs.FS
 
 	failures *failures // of the store
+	handles  *handles  // likewise
 
-	references atomic.Int64 // readers and writers inside, plus closing
+	references atomic.Int64 // readers and writers inside, plus closing and resting
 	drained    chan struct{}
 
 	opening sync.Mutex
@@ -141,6 +145,11 @@ type file struct {
 	mapped  atomic.Pointer[mapped]
 	// unmappable tells that there is no use in trying to map the file.
 	unmappable atomic.Bool
+	// read is set by readers, and taken away by who looks for a handle to close.
+	read atomic.Bool
+	// growing is set while blobs may be added: the handle stays open.
+	growing atomic.Bool
+	rested  bool // the handle was closed for want of readers; guarded by opening
 
 	size    atomic.Int64 // end of what may be read
 	live    atomic.Int64
@@ -158,23 +167,32 @@ type file struct {
 func (s *Store) newFile(id uint32, class Class) *file {
 	base := FileName(id)
 	return &file{
-		id: id, class: class, fsys: s.options.FS, failures: &s.failures,
+		id: id, class: class, fsys: s.options.FS, failures: &s.failures, handles: &s.handles,
 		name: DirName + "/" + base, path: s.path(base),
 		drained: make(chan struct{}, 1),
 	}
 }
 
-// acquire keeps the file open until release. It fails when the file is being closed.
+// acquire keeps the file open until release. It fails when the file is being closed for good.
 func (f *file) acquire() bool {
-	if f.references.Add(1) < closing {
-		return true
+	for {
+		n := f.references.Add(1)
+		if n < resting {
+			return true
+		}
+		f.release()
+		if n >= closing {
+			return false
+		}
+		f.awaitRest()
 	}
-	f.release()
-	return false
 }
 
-func (f *file) release() {
-	if f.references.Add(-1) == closing {
+func (f *file) release() { f.leave(1) }
+
+// leave takes from the references what was added to them.
+func (f *file) leave(n int64) {
+	if f.references.Add(-n) == closing {
 		select {
 		case f.drained <- struct{}{}:
 		default: // somebody who came too late left after the last one who was inside
@@ -187,11 +205,7 @@ func (f *file) close() error {
 	if f.references.Add(closing) != closing {
 		<-f.drained
 	}
-	err := f.unmap()
-	if handle := f.handle.Swap(nil); handle != nil {
-		err = errors.Join(err, (*handle).Close())
-	}
-	if err != nil {
+	if err := errors.Join(f.unmap(), f.dismiss()); err != nil {
 		return fmt.Errorf("close %s: %w", f.name, err)
 	}
 	return nil
@@ -202,20 +216,28 @@ func (f *file) open() (vfs.File, error) {
 	if h := f.handle.Load(); h != nil {
 		return *h, nil
 	}
+	h, fresh, err := f.reopen()
+	if fresh {
+		f.handles.opened()
+	}
+	return h, err
+}
+
+// reopen opens the handle. It is not fresh where somebody else was first.
+func (f *file) reopen() (h vfs.File, fresh bool, err error) {
 	f.opening.Lock()
 	defer f.opening.Unlock()
 	if h := f.handle.Load(); h != nil {
-		return *h, nil
+		return *h, false, nil
 	}
-	h, err := f.fsys.Open(f.path)
-	if err != nil {
-		return nil, err
+	if h, err = f.fsys.Open(f.path); err != nil {
+		return nil, false, err
 	}
 	f.handle.Store(&h)
-	return h, nil
+	return h, true, nil
 }
 
-// opened returns the handle of a file that this process made.
+// opened returns the handle of a file that this process made, and is not done with.
 func (f *file) opened() (vfs.File, error) {
 	h := f.handle.Load()
 	if h == nil {

@@ -38,5 +38,6 @@ func (s *Store) HandOver() {
 	}
 	s.sealValues()
 	s.giveBack()
+	s.handles.keepAll()
 	s.door.shut.Store(true)
 }

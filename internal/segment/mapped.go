@@ -90,7 +90,7 @@ func (s *Store) mapFile(f *file) *mapped {
 		mapping: mapping, data: mapping.Bytes(), all: &s.mappings,
 		warm: make([]atomic.Uint64, (length+64*warmPage-1)/(64*warmPage)),
 	}
-	if !f.earlier {
+	if !f.earlier && !f.rested {
 		m.note(0, int(f.size.Load())) // what was written a while ago, and went since, waits for the device once
 	}
 	f.mapped.Store(m)

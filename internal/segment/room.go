@@ -80,6 +80,9 @@ func (s *Store) reserve(length int) (room, error) {
 
 // begin makes f the current segment. The caller holds mu.
 func (v *valueLog) begin(f *file) {
+	if v.current != nil {
+		v.current.growing.Store(false)
+	}
 	v.current, v.reserved, v.filled = f, 0, 0
 	if f != nil {
 		v.reserved, v.filled = f.left, f.left
@@ -129,7 +132,7 @@ func (v *valueLog) fillAhead(end int64) int64 {
 // caller holds mu.
 func (v *valueLog) leave() {
 	f, reserved := v.current, v.reserved
-	v.begin(nil)
+	defer v.begin(nil) // until then the handle stays open
 	if reserved == 0 || f.writers.Load() > 0 {
 		return
 	}

@@ -98,6 +98,7 @@ func (w *Writer) makeRoom(to *stream, begin, length int) error {
 		if err := to.write(begin); err != nil {
 			return err
 		}
+		to.file.growing.Store(false)
 	}
 	f, err := w.store.add(w.class, w.keyspace)
 	if err != nil {

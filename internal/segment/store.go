@@ -91,6 +91,7 @@ type Store struct {
 	spare        sync.Pool // *Buffer
 	mappings     mappings
 	failures     failures
+	handles      handles
 	failure      atomic.Pointer[error]
 	door         door
 	closed       atomic.Bool
@@ -136,6 +137,8 @@ func Open(o Options, table []Info, nextID uint32) (*Store, error) {
 func newStore(o Options) *Store {
 	s := &Store{options: o, dir: filepath.Join(o.Dir, DirName), databaseHash: xxh3.Hash(o.Database[:])}
 	s.files.Store(newFileTable(nil))
+	s.handles.files = &s.files
+	s.handles.most.Store(handlesFor(o.FS))
 	if o.Ahead && !o.ReadOnly {
 		s.values.zeros = make([]byte, stretchBytes)
 	}
@@ -296,6 +299,9 @@ func (s *Store) lookup(id uint32) (*file, error) {
 			return nil, ErrUnknownSegment
 		}
 		if f.acquire() {
+			if !f.read.Load() { // a store would take the line from other readers each time
+				f.read.Store(true)
+			}
 			return f, nil
 		}
 		// It is being closed, so it has left the table already: look again.
@@ -328,10 +334,12 @@ func (s *Store) add(class Class, keyspace uint32) (*file, error) {
 		return nil, errors.Join(err, handle.Close(), s.options.FS.Remove(f.path))
 	}
 	f.handle.Store(&handle)
+	f.growing.Store(true)
 	f.size.Store(FileHeaderSize)
 	files := maps.Clone(s.files.Load().all)
 	files[f.id] = f
 	s.files.Store(newFileTable(files))
+	s.handles.opened()
 	return f, nil
 }
 

@@ -285,6 +285,7 @@ func (w *Writer) Commit() {
 	}
 	w.store.values.mu.Lock() // Segments sees all of it or nothing
 	for _, f := range w.made {
+		f.growing.Store(false)
 		f.state.Store(listed)
 	}
 	files := w.store.files.Load()

@@ -170,6 +170,14 @@ func (f *FS) untrack(key any) {
 	delete(f.open, key)
 }
 
+// MostHandles implements vfs.HandleLimiter, with what the base says.
+func (f *FS) MostHandles() int {
+	if l, ok := f.base.(vfs.HandleLimiter); ok {
+		return l.MostHandles()
+	}
+	return 0
+}
+
 // Create is vfs.FS.Create.
 func (f *FS) Create(name string) (vfs.File, error) { return f.openWith(OpCreate, name, f.base.Create) }
 

@@ -83,6 +83,12 @@ func (f *FS) Used() int64 {
 	return f.used
 }
 
+// mostHandles is so small that whoever closes files which nobody reads does so in every test. There may be more.
+const mostHandles = 8
+
+// MostHandles implements vfs.HandleLimiter.
+func (f *FS) MostHandles() int { return mostHandles }
+
 // place is where a name points: its directory, its last element, and what is there (nil = nothing).
 type place struct {
 	dir  *directory

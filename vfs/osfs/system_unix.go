@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 
@@ -48,6 +49,15 @@ func openFile(name string, flag int) (f *os.File, err error) {
 		return nil
 	})
 	return f, pathError("open", name, err)
+}
+
+// MostHandles implements vfs.HandleLimiter.
+func (system) MostHandles() int {
+	var limit unix.Rlimit
+	if unix.Getrlimit(unix.RLIMIT_NOFILE, &limit) != nil {
+		return 0
+	}
+	return int(min(uint64(limit.Cur), math.MaxInt32))
 }
 
 func syncDir(dir string) error {
