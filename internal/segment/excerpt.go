@@ -57,7 +57,7 @@ func (s *Store) ReadExcerpt(p Pointer, key []byte, buf *Buffer) (raw []byte, h H
 // out of the mapping does not do: see open and read.
 func (x *Excerpt) find(s *Store, f *file, key []byte) (done bool, err error) {
 	defer f.release()
-	m := f.mapped.Load()
+	m := s.mappingOf(f)
 	if m == nil {
 		return false, nil
 	}
@@ -156,7 +156,7 @@ func (s *Store) ReadParts(x *Excerpt, from, end int) (raw []byte, ok bool, err e
 	if err != nil {
 		return nil, false, err
 	}
-	ok, err = x.readGuarded(f, parts.Range{First: from, End: end})
+	ok, err = x.readGuarded(s, f, parts.Range{First: from, End: end})
 	s.prefetchPart(x, end)
 	if err != nil {
 		return nil, ok, corrupt.New(f.name, int64(x.p.Offset), int64(x.p.Length), "%v", err)
@@ -165,9 +165,9 @@ func (s *Store) ReadParts(x *Excerpt, from, end int) (raw []byte, ok bool, err e
 }
 
 // readGuarded is read, and not done where the memory faults. It lets go of the file as find does.
-func (x *Excerpt) readGuarded(f *file, r parts.Range) (done bool, err error) {
+func (x *Excerpt) readGuarded(s *Store, f *file, r parts.Range) (done bool, err error) {
 	defer f.release()
-	m := f.mapped.Load()
+	m := s.mappingOf(f)
 	if m == nil {
 		return false, nil
 	}

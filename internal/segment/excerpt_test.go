@@ -42,7 +42,7 @@ func partedStore(t *testing.T, codec Codec) (s *Store, p Pointer, raw []byte, ke
 	if h := mustRead(t, s, p, raw); h.Codec != codec {
 		t.Fatalf("codec %d", h.Codec)
 	}
-	mappingOf(t, s, p)
+	mappingAt(t, s, p)
 	return s, p, raw, keys
 }
 
@@ -75,7 +75,7 @@ func readExcerpts(t *testing.T, codec Codec) {
 // Where a part is not known to be in the system's page cache, and where a leaf has no parts, the whole of it is read.
 func TestReadExcerptOfAll(t *testing.T) {
 	s, p, raw, keys := partedStore(t, Stencil)
-	m := mappingOf(t, s, p)
+	m := mappingAt(t, s, p)
 	for i := range m.warm {
 		m.warm[i].Store(0)
 	}
@@ -198,7 +198,7 @@ func readParts(t *testing.T, codec Codec) {
 	}
 
 	// What is not known to be in the system's page cache is not read by parts.
-	m := mappingOf(t, s, p)
+	m := mappingAt(t, s, p)
 	for i := range m.warm {
 		m.warm[i].Store(0)
 	}

@@ -37,11 +37,15 @@ type mapped struct {
 	data    []byte
 	warm    []atomic.Uint64 // a bit for each page
 	all     *mappings
+	paging  *paging // of the store
 	sampled atomic.Int64
 }
 
 // fill reads what lies at offset of f. The caller is inside.
 func (s *Store) fill(f *file, b []byte, offset int64) error {
+	if s.paging.withCalls() {
+		return f.readAt(b, offset)
+	}
 	m := f.mapped.Load()
 	if m == nil && !f.unmappable.Load() {
 		m = s.mapFile(f)
@@ -87,7 +91,7 @@ func (s *Store) mapFile(f *file) *mapped {
 		return nil
 	}
 	m := &mapped{
-		mapping: mapping, data: mapping.Bytes(), all: &s.mappings,
+		mapping: mapping, data: mapping.Bytes(), all: &s.mappings, paging: &s.paging,
 		warm: make([]atomic.Uint64, (length+64*warmPage-1)/(64*warmPage)),
 	}
 	if !f.earlier && !f.rested {
@@ -128,7 +132,7 @@ func (s *Store) IsNear(p Pointer) bool {
 		return false // reading says why
 	}
 	defer f.release()
-	m := f.mapped.Load()
+	m := s.mappingOf(f)
 	return m != nil && m.holds(int64(p.Offset), int(p.Length))
 }
 
@@ -155,12 +159,16 @@ func (m *mapped) note(offset int64, n int) {
 	}
 }
 
-// age looks through the marks when there was a sufficient number of reads.
+// age looks through the marks when there was a sufficient number of reads, and now and then whether memory is short.
 func (m *mapped) age(offset int64) {
 	if offset/warmPage%sampleOneIn != 0 {
 		return
 	}
-	if m.sampled.Add(1) < int64(len(m.data)/warmPage*turnReads/sampleOneIn) {
+	n := m.sampled.Add(1)
+	if n%(lookReads/sampleOneIn) == 0 {
+		m.paging.look()
+	}
+	if n < int64(len(m.data)/warmPage*turnReads/sampleOneIn) {
 		return
 	}
 	m.sampled.Store(0)

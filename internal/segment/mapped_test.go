@@ -45,8 +45,8 @@ func mappedStore(t *testing.T) (*Store, []Pointer, [][]byte) {
 	return s, pointers, contents
 }
 
-// mappingOf is the mapping of the file of p; the test ends where there is none.
-func mappingOf(t *testing.T, s *Store, p Pointer) *mapped {
+// mappingAt is the mapping of the file of p; the test ends where there is none.
+func mappingAt(t *testing.T, s *Store, p Pointer) *mapped {
 	t.Helper()
 	m := s.files.Load().find(p.Segment).mapped.Load()
 	if m == nil {
@@ -57,7 +57,7 @@ func mappingOf(t *testing.T, s *Store, p Pointer) *mapped {
 
 func TestReadMapped(t *testing.T) {
 	s, pointers, contents := mappedStore(t)
-	m := mappingOf(t, s, pointers[0])
+	m := mappingAt(t, s, pointers[0])
 	var buf Buffer
 	for i, p := range pointers {
 		if !m.holds(int64(p.Offset), int(p.Length)) {
@@ -86,7 +86,7 @@ func TestWhatWasWrittenIsMarked(t *testing.T) {
 	after := mustAppend(t, w, KindLeaf, None, noise(2, 20_000))
 	must(t, w.Flush())
 	w.Commit()
-	m := mappingOf(t, s, before)
+	m := mappingAt(t, s, before)
 	for _, p := range []Pointer{before, after} {
 		if !m.holds(int64(p.Offset), int(p.Length)) {
 			t.Errorf("the blob at %d is not marked", p.Offset)
@@ -119,7 +119,7 @@ func (m *mapped) turn() {
 
 func TestMarksAreForgotten(t *testing.T) {
 	s, pointers, _ := mappedStore(t)
-	m := mappingOf(t, s, pointers[0])
+	m := mappingAt(t, s, pointers[0])
 	m.mapping = plainMapping{m.mapping}
 	m.turn()
 	for i := range m.warm {
@@ -132,7 +132,7 @@ func TestMarksAreForgotten(t *testing.T) {
 // Where the system tells what lies in memory the marks of that stay, and no others come to be.
 func TestMarksOfWhatIsResidentStay(t *testing.T) {
 	s, pointers, _ := mappedStore(t)
-	m := mappingOf(t, s, pointers[0])
+	m := mappingAt(t, s, pointers[0])
 	marked := func(page int64) bool { return m.warm[page/64].Load()>>(page%64)&1 != 0 }
 	pages := int64(len(m.data)) / warmPage
 	before := make([]bool, pages)
@@ -156,7 +156,7 @@ func TestReadMappedFault(t *testing.T) {
 	}
 	s, pointers, _ := mappedStore(t)
 	p := pointers[len(pointers)-1]
-	mappingOf(t, s, p)
+	mappingAt(t, s, p)
 	if err := os.Truncate(s.files.Load().find(p.Segment).path, FileHeaderSize); err != nil {
 		t.Fatal(err)
 	}

@@ -64,7 +64,7 @@ func (s *Store) prefetchPart(x *Excerpt, i int) {
 // mappedIn is the mapping of a segment; nil: there is none.
 func (s *Store) mappedIn(id uint32) *mapped {
 	if f := s.files.Load().find(id); f != nil {
-		return f.mapped.Load()
+		return s.mappingOf(f)
 	}
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/pandodb/pando/internal/clock"
 	"github.com/pandodb/pando/internal/corrupt"
+	"github.com/pandodb/pando/internal/offheap"
 	"github.com/pandodb/pando/vfs"
 	"github.com/zeebo/xxh3"
 )
@@ -92,6 +93,7 @@ type Store struct {
 	mappings     mappings
 	failures     failures
 	handles      handles
+	paging       paging
 	failure      atomic.Pointer[error]
 	door         door
 	closed       atomic.Bool
@@ -145,6 +147,7 @@ func newStore(o Options) *Store {
 	if s.failures.clock = o.Clock; o.Clock == nil {
 		s.failures.clock = clock.System()
 	}
+	s.paging.init(s.failures.clock, offheap.MajorFaults, s.forgetMarks)
 	return s
 }
 

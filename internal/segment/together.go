@@ -34,7 +34,7 @@ func (s *Store) ReadTogether(list []Request) {
 			continue
 		}
 		r.Buf.stored = resize(r.Buf.stored, int(r.P.Length))
-		if m := r.file.mapped.Load(); m != nil && m.holds(int64(r.P.Offset), int(r.P.Length)) {
+		if m := s.mappingOf(r.file); m != nil && m.holds(int64(r.P.Offset), int(r.P.Length)) {
 			r.from = m
 			m.prefetch(r.P, 0, nearBytes) // the rest the processor fetches by itself once it sees that bytes are read in order
 		}

@@ -23,7 +23,7 @@ func TestReadTogether(t *testing.T) {
 	s, pointers, contents := mappedStore(t)
 	list := requests(pointers)
 	for round := range 3 {
-		if m := mappingOf(t, s, pointers[0]); round == 1 {
+		if m := mappingAt(t, s, pointers[0]); round == 1 {
 			m.warm[0].Store(0b101) // some pages have to be read with a call
 		}
 		list[4].P.Sum++ // damaged
@@ -51,7 +51,7 @@ func TestReadTogetherFault(t *testing.T) {
 		t.Skip("cutting a mapped file is not possible everywhere")
 	}
 	s, pointers, contents := mappedStore(t)
-	mappingOf(t, s, pointers[0])
+	mappingAt(t, s, pointers[0])
 	const left = 5
 	size := int64(pointers[left].Offset)
 	if err := os.Truncate(s.files.Load().find(pointers[0].Segment).path, size); err != nil {
