@@ -66,7 +66,12 @@ func begin(c Config, log *slog.Logger, tune func(o *mongo.Options)) (*Server, er
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	s := &Server{config: c, log: log, clock: clock.System(), fs: osfs.New(), slots: make(chan struct{}, c.MaxConnections), ready: make(chan struct{})}
+	s := &Server{config: c, log: log, clock: clock.System(), fs: osfs.New(), ready: make(chan struct{})}
+	most := connections(c.MaxConnections, s.fs)
+	if most < c.MaxConnections {
+		log.Warn("fewer connections than max-connections are taken: the process may have too few files open", "limit", most)
+	}
+	s.slots = make(chan struct{}, most)
 	if err := s.begin(tune); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
@@ -269,7 +274,7 @@ func (s *Server) accept(l net.Listener) {
 		case s.slots <- struct{}{}:
 		default:
 			s.refused.add(1)
-			s.log.Warn("connection refused: too many", "limit", s.config.MaxConnections)
+			s.log.Warn("connection refused: too many", "limit", cap(s.slots))
 			_ = c.Close() // the client sees the connection end
 			continue
 		}

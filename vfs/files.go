@@ -28,6 +28,20 @@ func WriteFile(fsys FS, name string, data []byte) error {
 	return nil
 }
 
+// SyncDir is fsys.SyncDir, and tells whether it was tried. If it was not, what it was to make durable is as it was before; else a failure
+// leaves that unknown.
+func SyncDir(fsys FS, dir string) (tried bool, err error) {
+	o, ok := fsys.(DirOpener)
+	if !ok {
+		return true, fsys.SyncDir(dir)
+	}
+	d, err := o.OpenDir(dir)
+	if err != nil {
+		return false, err
+	}
+	return true, errors.Join(d.Sync(), d.Close())
+}
+
 func writeSynced(fsys FS, name string, data []byte) error {
 	f, err := fsys.Create(name)
 	if err != nil {

@@ -68,6 +68,19 @@ type HandleLimiter interface {
 	MostHandles() int
 }
 
+// DirOpener is what an FS may be besides: one that opens a directory before it syncs it, so that it is known whether it has tried to.
+type DirOpener interface {
+	// OpenDir opens a directory. It fails, and nothing was done, where the process has as many files open as it may have.
+	OpenDir(dir string) (Dir, error)
+}
+
+// Dir is an open directory.
+type Dir interface {
+	// Sync is FS.SyncDir of the directory.
+	Sync() error
+	io.Closer
+}
+
 // File is an open file. ReadAt, WriteAt, Sync and Size may be called concurrently. After Close every method fails with
 // fs.ErrClosed.
 type File interface {

@@ -34,6 +34,7 @@ type valueLog struct {
 	zeros   []byte     // of a stretch; never changed
 	filling sync.Mutex // held by who writes zeros, from the moment that he takes his place
 	syncing sync.Mutex // one SyncValues at a time; taken before mu
+	unnamed bool       // files were synced whose names were not; guarded by syncing
 }
 
 // room is a place for a value.

@@ -371,7 +371,7 @@ func (s *Store) Failed() bool { return s.failure.Load() != nil }
 // fail makes the store refuse every further write.
 func (s *Store) fail(err error) { s.failure.CompareAndSwap(nil, &err) }
 
-// syncNames makes the names of all files durable that were created before the call.
+// syncNames makes the names of all files durable that were created before the call. When it could not even try it can be called again.
 func (s *Store) syncNames() error {
 	s.names.mu.Lock()
 	defer s.names.mu.Unlock()
@@ -379,13 +379,15 @@ func (s *Store) syncNames() error {
 	if created == s.names.synced && s.names.parent {
 		return nil
 	}
-	err := s.options.FS.SyncDir(s.dir)
+	tried, err := vfs.SyncDir(s.options.FS, s.dir)
 	if err == nil && !s.names.parent {
-		err = s.options.FS.SyncDir(s.options.Dir) // an earlier run may have been killed before it did
+		tried, err = vfs.SyncDir(s.options.FS, s.options.Dir) // an earlier run may have been killed before it did
 	}
 	if err != nil {
 		err = fmt.Errorf("sync directory %s: %w", DirName, err)
-		s.fail(err)
+		if tried {
+			s.fail(err)
+		}
 		return err
 	}
 	s.names.synced, s.names.parent = created, true

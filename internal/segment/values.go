@@ -179,10 +179,11 @@ func (s *Store) SyncValues() error {
 	if err != nil {
 		return err
 	}
-	if !named {
+	if v.unnamed = v.unnamed || !named; v.unnamed {
 		if err := s.syncNames(); err != nil {
 			return err
 		}
+		v.unnamed = false
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()

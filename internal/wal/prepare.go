@@ -161,8 +161,12 @@ func (l *Log) makeFile(s *segment, spare *uint64) (err error) {
 	if err := s.file.Sync(); err != nil {
 		return l.unlessFull(fmt.Errorf("sync: %w", err))
 	}
-	if err := l.o.FS.SyncDir(l.o.Dir); err != nil {
-		return l.unlessFull(fmt.Errorf("sync directory: %w", err))
+	if tried, err := vfs.SyncDir(l.o.FS, l.o.Dir); err != nil {
+		err = fmt.Errorf("sync directory: %w", err)
+		if !tried {
+			return err
+		}
+		return l.unlessFull(err)
 	}
 	return l.mapFile(s)
 }

@@ -22,16 +22,22 @@ const (
 	manyRecords = 80_000 // in more files than that, several times as many
 )
 
-func init() { children["PANDO_FILES_DIR"] = withFewFiles }
+func init() {
+	children["PANDO_FILES_DIR"] = withFewFiles
+	children["PANDO_HOGGED_DIR"] = withoutFiles
+}
+
+// mayOpen limits how many files this process may have open.
+func mayOpen(n uint64) error {
+	return syscall.Setrlimit(syscall.RLIMIT_NOFILE, &syscall.Rlimit{Cur: n, Max: n})
+}
 
 // withFewFiles loads a database of many files, reads all of it at random, verifies it and compacts it.
 func withFewFiles(dir string) int {
-	limit := syscall.Rlimit{Cur: fewFiles, Max: fewFiles}
-	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
+	files, err := 0, mayOpen(fewFiles)
+	if err == nil {
+		files, err = loadAndRead(dir)
 	}
-	files, err := loadAndRead(dir)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
@@ -91,5 +97,96 @@ func TestDatabaseOfMoreFilesThanTheProcessMayOpen(t *testing.T) {
 	var files int
 	if _, err := fmt.Sscan(string(out), &files); err != nil || files < 2*fewFiles {
 		t.Errorf("%d segment files, want more than %d: the test shows nothing (%v)", files, 2*fewFiles, err)
+	}
+}
+
+// withoutFiles writes to a database while others have all files that the process may open, until that fails, and goes on when they give
+// them back. It prints how many writes failed.
+func withoutFiles(dir string) int {
+	failed, err := 0, mayOpen(fewFiles)
+	if err == nil {
+		failed, err = writeWithoutFiles(dir)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	fmt.Println(failed)
+	return 0
+}
+
+func writeWithoutFiles(dir string) (failed int, err error) {
+	open := func() (*pando.DB, error) {
+		return pando.Open(dir, &pando.Options{MemoryBytes: 1 << 20, ValueThreshold: 64 << 10})
+	}
+	db, err := open()
+	if err != nil {
+		return 0, err
+	}
+	stored := map[int]bool{}
+	value := make([]byte, 10_000)
+	key := func(i int) []byte { return fmt.Appendf(nil, "%08d", i) }
+	put := func(i int) error {
+		err := db.Put(key(i), value)
+		stored[i] = err == nil
+		return err
+	}
+	var others []*os.File
+	for {
+		f, err := os.Open(os.DevNull)
+		if err != nil {
+			break
+		}
+		others = append(others, f)
+	}
+	for i := range 200 {
+		// One is free now and then, for a moment: a file that is made needs another one to be durable.
+		if i%10 == 0 {
+			if err := others[0].Close(); err != nil {
+				return 0, err
+			}
+		}
+		if err := put(i); err != nil {
+			failed++
+		}
+		if i%10 == 0 {
+			if f, err := os.Open(os.DevNull); err == nil {
+				others[0] = f
+			}
+		}
+	}
+	for _, f := range others {
+		_ = f.Close() // some are closed
+	}
+	if err := put(200); err != nil {
+		return 0, fmt.Errorf("with files again: %w", err)
+	}
+	if err := db.Close(); err != nil {
+		return 0, err
+	}
+	if db, err = open(); err != nil {
+		return 0, err
+	}
+	for i, there := range stored {
+		if has, err := db.Has(key(i)); err != nil || there && !has {
+			return 0, fmt.Errorf("record %d: stored %v, there %v, %w", i, there, has, err)
+		}
+	}
+	return failed, db.Close()
+}
+
+// Others that have all files which the process may open keep writers waiting for one, and no longer than that.
+func TestWritersGoOnWhenThereAreFilesAgain(t *testing.T) {
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), "PANDO_HOGGED_DIR="+filepath.Join(t.TempDir(), "db"))
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%v: %s", err, stderr.String())
+	}
+	var failed int
+	if _, err := fmt.Sscan(string(out), &failed); err != nil || failed == 0 {
+		t.Errorf("%d writes failed, want some: the test shows nothing (%v)", failed, err)
 	}
 }

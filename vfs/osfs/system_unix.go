@@ -60,19 +60,37 @@ func (system) MostHandles() int {
 	return int(min(uint64(limit.Cur), math.MaxInt32))
 }
 
-func syncDir(dir string) error {
-	d, err := openFile(dir, os.O_RDONLY)
+// OpenDir implements vfs.DirOpener.
+func (system) OpenDir(dir string) (vfs.Dir, error) {
+	f, err := openFile(dir, os.O_RDONLY)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	err = d.Sync()
+	return directory{f}, nil
+}
+
+// directory is an open directory.
+type directory struct{ f *os.File }
+
+func (d directory) Sync() error {
+	err := d.f.Sync()
 	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOTSUP) {
 		// File systems without a call for it (some network and FUSE ones) keep entries on their own terms.
-		if info, statErr := d.Stat(); statErr == nil && info.IsDir() {
+		if info, statErr := d.f.Stat(); statErr == nil && info.IsDir() {
 			err = nil
 		}
 	}
-	return both(err, d.Close())
+	return explain(err)
+}
+
+func (d directory) Close() error { return d.f.Close() }
+
+func syncDir(dir string) error {
+	d, err := system{}.OpenDir(dir)
+	if err != nil {
+		return err
+	}
+	return both(d.Sync(), d.Close())
 }
 
 // lockTries bounds how often a lock file may be replaced between our open and our check.
