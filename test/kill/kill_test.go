@@ -25,7 +25,7 @@ import (
 
 var (
 	rounds = flag.Int("rounds", 20, "how many processes to kill")
-	slow   = flag.Bool("slow", false, "the slow tests too")
+	slow   = flag.Bool("slow", false, "the slow tests too, as with the build tag of that name")
 )
 
 const writers = 4

@@ -1,0 +1,5 @@
+//go:build slow
+
+package kill
+
+func init() { *slow = true }
