@@ -3,13 +3,15 @@ package server
 import "github.com/pandodb/pando/vfs"
 
 const (
-	// filesShare is the part of the files that the process may have open which connections may take. The store takes up to half of them for its
-	// segments, and has to find one for its log whoever connects.
-	filesShare       = 3 // in eighths
+	// storeFiles is the most that a store has open of its segments; where there are few files in all it has half of them.
+	storeFiles = 4096
+	// otherShare is the part of all files that is left for the rest: the log, what queries spill, backups.
+	otherShare       = 8
 	leastConnections = 8
 )
 
-// connections is how many connections a server takes that is to take so many, as far as there are files for them.
+// connections is how many connections a server takes that is to take so many, as far as the process may have files open for them: whoever
+// connects, the store has to find one for its log.
 func connections(wanted int, fsys vfs.FS) int {
 	limited, ok := fsys.(vfs.HandleLimiter)
 	if !ok {
@@ -19,5 +21,5 @@ func connections(wanted int, fsys vfs.FS) int {
 	if files <= 0 {
 		return wanted
 	}
-	return min(wanted, max(files/8*filesShare, leastConnections))
+	return min(wanted, max(files-min(files/2, storeFiles)-files/otherShare, leastConnections))
 }

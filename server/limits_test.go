@@ -17,7 +17,7 @@ func (l limited) MostHandles() int { return l.most }
 
 func TestConnectionsLeaveFilesForTheStore(t *testing.T) {
 	for _, c := range []struct{ files, wanted, want int }{
-		{1 << 20, 20_000, 20_000}, {1024, 20_000, 384}, {1024, 100, 100}, {0, 20_000, 20_000}, {10, 20_000, leastConnections},
+		{1 << 20, 20_000, 20_000}, {20_000, 20_000, 13_404}, {1024, 20_000, 384}, {1024, 100, 100}, {0, 20_000, 20_000}, {10, 20_000, leastConnections},
 	} {
 		if got := connections(c.wanted, limited{memfs.New(), c.files}); got != c.want {
 			t.Errorf("%d of %d files: %d, want %d", c.wanted, c.files, got, c.want)

@@ -60,6 +60,7 @@ func Start(c Config, log *slog.Logger) (*Server, error) { return begin(c, log, n
 
 // begin is Start. tune, if there is one, changes what is not for everybody to set.
 func begin(c Config, log *slog.Logger, tune func(o *mongo.Options)) (*Server, error) {
+	asked := c.MaxConnections
 	if err := c.complete(); err != nil {
 		return nil, err
 	}
@@ -68,7 +69,7 @@ func begin(c Config, log *slog.Logger, tune func(o *mongo.Options)) (*Server, er
 	}
 	s := &Server{config: c, log: log, clock: clock.System(), fs: osfs.New(), ready: make(chan struct{})}
 	most := connections(c.MaxConnections, s.fs)
-	if most < c.MaxConnections {
+	if most < asked {
 		log.Warn("fewer connections than max-connections are taken: the process may have too few files open", "limit", most)
 	}
 	s.slots = make(chan struct{}, most)
