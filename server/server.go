@@ -69,12 +69,12 @@ func begin(c Config, log *slog.Logger, tune func(o *mongo.Options)) (*Server, er
 	}
 	s := &Server{config: c, log: log, clock: clock.System(), fs: osfs.New(), ready: make(chan struct{})}
 	most := connections(c.MaxConnections, s.fs)
-	if most < asked {
-		log.Warn("fewer connections than max-connections are taken: the process may have too few files open", "limit", most)
-	}
 	s.slots = make(chan struct{}, most)
 	if err := s.begin(tune); err != nil {
 		return nil, errors.Join(err, s.Close())
+	}
+	if most < asked {
+		log.Warn("fewer connections than max-connections are taken: the process may have too few files open", "limit", most)
 	}
 	s.notify("READY=1")
 	log.Info("serving", "dir", c.Dir, "addresses", s.Addrs(), "http", s.HTTPAddr(), "profile", c.Profile, "auth", c.Auth, "tls", c.TLSCert != "")
