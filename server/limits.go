@@ -13,11 +13,7 @@ const (
 // connections is how many connections a server takes that is to take so many, as far as the process may have files open for them: whoever
 // connects, the store has to find one for its log.
 func connections(wanted int, fsys vfs.FS) int {
-	limited, ok := fsys.(vfs.HandleLimiter)
-	if !ok {
-		return wanted
-	}
-	files := limited.MostHandles()
+	files := vfs.MostHandles(fsys)
 	if files <= 0 {
 		return wanted
 	}

@@ -28,6 +28,14 @@ func WriteFile(fsys FS, name string, data []byte) error {
 	return nil
 }
 
+// MostHandles is how many files the process may have open, as far as fsys knows; 0 where it does not.
+func MostHandles(fsys FS) int {
+	if l, ok := fsys.(HandleLimiter); ok {
+		return l.MostHandles()
+	}
+	return 0
+}
+
 // SyncDir is fsys.SyncDir, and tells whether it was tried. If it was not, what it was to make durable is as it was before; else a failure
 // leaves that unknown.
 func SyncDir(fsys FS, dir string) (tried bool, err error) {

@@ -105,9 +105,14 @@ func locate(mounts, groups string) (string, error) {
 	return "", errors.New("this process is in no cgroup of version 2")
 }
 
+// newGroup describes a group inside of dir that is yet to be made.
+func newGroup(f files, dir string, pid int) *Group {
+	return &Group{files: f, parent: dir, dir: filepath.Join(dir, fmt.Sprintf("pandobench-engine-%d", pid))}
+}
+
 // within makes a group of version 1 inside of dir.
 func within(dir string, pid int) (*Group, error) {
-	g := &Group{files: versionOne, parent: dir, dir: filepath.Join(dir, fmt.Sprintf("pandobench-engine-%d", pid))}
+	g := newGroup(versionOne, dir, pid)
 	if err := os.Mkdir(g.dir, 0o755); err != nil {
 		return nil, fmt.Errorf("no group can be made: %w", err)
 	}
@@ -119,7 +124,7 @@ func divide(dir string, pid int) (*Group, error) {
 	if !lists(filepath.Join(dir, "cgroup.controllers"), "memory") {
 		return nil, errors.New("the group of this process has no memory controller (it was not delegated)")
 	}
-	g := &Group{files: versionTwo, parent: dir, dir: filepath.Join(dir, fmt.Sprintf("pandobench-engine-%d", pid))}
+	g := newGroup(versionTwo, dir, pid)
 	if !lists(filepath.Join(dir, "cgroup.subtree_control"), "memory") {
 		// A group that has processes cannot hand controllers down: this process makes room for itself first.
 		g.own = filepath.Join(dir, fmt.Sprintf("pandobench-%d", pid))

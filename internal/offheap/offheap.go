@@ -9,6 +9,8 @@
 // blocks from the Go heap instead; Free then overwrites the start of the block, so that the race detector reports
 // whoever still reads it.
 //
+// Besides, it tells what the system says of memory: how much there is, how much the process may have and has, and for how many pages it waited.
+//
 // It fails when the system has no memory or address space left, with an error that says how much was asked for.
 // Costs: one to four system calls for Alloc, one for Free, Release, Populate, Split and Move; no lock, no global state.
 package offheap

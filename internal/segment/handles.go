@@ -34,11 +34,7 @@ type handles struct {
 
 // handlesFor is how many files a Store in fsys keeps open: half of those that the process may have.
 func handlesFor(fsys vfs.FS) int64 {
-	limited, ok := fsys.(vfs.HandleLimiter)
-	if !ok {
-		return usualHandles
-	}
-	n := limited.MostHandles()
+	n := vfs.MostHandles(fsys)
 	if n <= 0 {
 		return usualHandles
 	}

@@ -9,9 +9,9 @@ import (
 )
 
 // Where memory is short the system takes pages of mappings back as fast as they come. A read out of a mapping then waits for the device
-// once for each page of 4 KiB, and its thread with it, where a call asks for all of a blob at once: with half of the data in memory, a load
-// took twice as much processor time, and a scan four times. So a Store looks now and then how often the process has had to wait for pages.
-// When that is often, blobs are read with calls for a while.
+// once for each page of 4 KiB, and its thread with it, where a call asks for all of a blob at once: in a process with 91 MiB of memory and
+// 140 MB of segments a load took 1.7 times as much processor time as with calls, and a scan almost four times. So a Store looks now and then
+// how often the process has had to wait for pages. When that is often, blobs are read with calls for a while.
 
 const (
 	// lookReads is how many reads out of a mapping there are between two looks, about.

@@ -165,10 +165,9 @@ func (s *Store) SyncValues() error {
 	v.mu.Unlock()
 
 	var err error
-	named := true
 	for _, f := range files {
 		if err == nil && f.dirty.Load() {
-			named = false
+			v.unnamed = true
 			err = s.syncFile(f)
 		}
 		f.release()
@@ -179,7 +178,7 @@ func (s *Store) SyncValues() error {
 	if err != nil {
 		return err
 	}
-	if v.unnamed = v.unnamed || !named; v.unnamed {
+	if v.unnamed {
 		if err := s.syncNames(); err != nil {
 			return err
 		}

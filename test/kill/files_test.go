@@ -23,8 +23,8 @@ const (
 )
 
 func init() {
-	children["PANDO_FILES_DIR"] = withFewFiles
-	children["PANDO_HOGGED_DIR"] = withoutFiles
+	children["PANDO_FILES_DIR"] = withFewFiles(loadAndRead)
+	children["PANDO_HOGGED_DIR"] = withFewFiles(writeWithoutFiles)
 }
 
 // mayOpen limits how many files this process may have open.
@@ -32,20 +32,41 @@ func mayOpen(n uint64) error {
 	return syscall.Setrlimit(syscall.RLIMIT_NOFILE, &syscall.Rlimit{Cur: n, Max: n})
 }
 
-// withFewFiles loads a database of many files, reads all of it at random, verifies it and compacts it.
-func withFewFiles(dir string) int {
-	files, err := 0, mayOpen(fewFiles)
-	if err == nil {
-		files, err = loadAndRead(dir)
+// withFewFiles makes a process of what may have few files open, which prints the number that comes of it.
+func withFewFiles(run func(dir string) (int, error)) func(dir string) int {
+	return func(dir string) int {
+		n, err := 0, mayOpen(fewFiles)
+		if err == nil {
+			n, err = run(dir)
+		}
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		fmt.Println(n)
+		return 0
 	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	fmt.Println(files)
-	return 0
 }
 
+// printed runs such a process, which the variable names, and returns its number.
+func printed(t *testing.T, variable string) int {
+	t.Helper()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), variable+"="+filepath.Join(t.TempDir(), "db"))
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%v: %s", err, stderr.String())
+	}
+	var n int
+	if _, err := fmt.Sscan(string(out), &n); err != nil {
+		t.Fatalf("%q: %v", out, err)
+	}
+	return n
+}
+
+// loadAndRead loads a database of many files, reads all of it at random, verifies it and compacts it. It returns how many files there were.
 func loadAndRead(dir string) (files int, err error) {
 	db, err := pando.Open(dir, &pando.Options{Profile: pando.Relaxed, MemoryBytes: 1 << 20})
 	if err != nil {
@@ -86,35 +107,13 @@ func loadAndRead(dir string) (files int, err error) {
 
 // A process may have fewer files open than its database has.
 func TestDatabaseOfMoreFilesThanTheProcessMayOpen(t *testing.T) {
-	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), "PANDO_FILES_DIR="+filepath.Join(t.TempDir(), "db"))
-	var stderr bytes.Buffer
-	cmd.Stderr = &stderr
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatalf("%v: %s", err, stderr.String())
-	}
-	var files int
-	if _, err := fmt.Sscan(string(out), &files); err != nil || files < 2*fewFiles {
-		t.Errorf("%d segment files, want more than %d: the test shows nothing (%v)", files, 2*fewFiles, err)
+	if files := printed(t, "PANDO_FILES_DIR"); files < 2*fewFiles {
+		t.Errorf("%d segment files, want more than %d: the test shows nothing", files, 2*fewFiles)
 	}
 }
 
-// withoutFiles writes to a database while others have all files that the process may open, until that fails, and goes on when they give
-// them back. It prints how many writes failed.
-func withoutFiles(dir string) int {
-	failed, err := 0, mayOpen(fewFiles)
-	if err == nil {
-		failed, err = writeWithoutFiles(dir)
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	fmt.Println(failed)
-	return 0
-}
-
+// writeWithoutFiles writes to a database while others have all files that the process may open, until that fails, and goes on when they
+// give them back. It returns how many writes failed.
 func writeWithoutFiles(dir string) (failed int, err error) {
 	open := func() (*pando.DB, error) {
 		return pando.Open(dir, &pando.Options{MemoryBytes: 1 << 20, ValueThreshold: 64 << 10})
@@ -177,16 +176,7 @@ func writeWithoutFiles(dir string) (failed int, err error) {
 
 // Others that have all files which the process may open keep writers waiting for one, and no longer than that.
 func TestWritersGoOnWhenThereAreFilesAgain(t *testing.T) {
-	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), "PANDO_HOGGED_DIR="+filepath.Join(t.TempDir(), "db"))
-	var stderr bytes.Buffer
-	cmd.Stderr = &stderr
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatalf("%v: %s", err, stderr.String())
-	}
-	var failed int
-	if _, err := fmt.Sscan(string(out), &failed); err != nil || failed == 0 {
-		t.Errorf("%d writes failed, want some: the test shows nothing (%v)", failed, err)
+	if printed(t, "PANDO_HOGGED_DIR") == 0 {
+		t.Error("no write failed: the test shows nothing")
 	}
 }

@@ -171,12 +171,7 @@ func (f *FS) untrack(key any) {
 }
 
 // MostHandles implements vfs.HandleLimiter, with what the base says.
-func (f *FS) MostHandles() int {
-	if l, ok := f.base.(vfs.HandleLimiter); ok {
-		return l.MostHandles()
-	}
-	return 0
-}
+func (f *FS) MostHandles() int { return vfs.MostHandles(f.base) }
 
 // Create is vfs.FS.Create.
 func (f *FS) Create(name string) (vfs.File, error) { return f.openWith(OpCreate, name, f.base.Create) }

@@ -72,6 +72,7 @@ func (system) OpenDir(dir string) (vfs.Dir, error) {
 // directory is an open directory.
 type directory struct{ f *os.File }
 
+// Sync implements vfs.Dir.
 func (d directory) Sync() error {
 	err := d.f.Sync()
 	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOTSUP) {
@@ -83,6 +84,7 @@ func (d directory) Sync() error {
 	return explain(err)
 }
 
+// Close implements vfs.Dir.
 func (d directory) Close() error { return d.f.Close() }
 
 func syncDir(dir string) error {
