@@ -81,7 +81,7 @@ func (m *moment) farthest(size int64) int {
 		return math.MaxInt
 	}
 	z := m.store.db.Metrics()
-	return int((size + int64(z.LastSeq-min(z.Settled, z.LastSeq))) * passedPerSeek)
+	return int(min((size+int64(z.LastSeq-min(z.Settled, z.LastSeq)))*passedPerSeek, math.MaxInt))
 }
 
 // draw returns so many documents of a collection, drawn at random, in any order, and all if there are no more; nil when they are many, or

@@ -38,7 +38,7 @@ func TestValidateComparesIndexesWithDocuments(t *testing.T) {
 		}
 	}
 	for i := range 4 {
-		if _, err := c.Insert(ctx, bson.D{{Key: "_id", Value: i}, {Key: "n", Value: 1 << (40 * (i % 2)) * (i + 1)}, {Key: "list", Value: bson.A{1, 2, i}}, {Key: "s", Value: "x"}}); err != nil {
+		if _, err := c.Insert(ctx, bson.D{{Key: "_id", Value: i}, {Key: "n", Value: int64(1) << (40 * (i % 2)) * int64(i+1)}, {Key: "list", Value: bson.A{1, 2, i}}, {Key: "s", Value: "x"}}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -87,7 +87,7 @@ func surveyBy(o *Options, look func(o *Options, segment uint64) (found, error)) 
 		}
 		files = append(files, f)
 	}
-	slices.SortFunc(files, func(a, b found) int { return int(int64(a.segment) - int64(b.segment)) })
+	slices.SortFunc(files, func(a, b found) int { return cmp.Compare(a.segment, b.segment) })
 	return files, nil
 }
 

@@ -259,7 +259,7 @@ func TestPercentiles(t *testing.T) {
 	a := &percentileAccumulator{p: []float64{0, 0.01, 0.5, 0.999, 1}}
 	const n = 1_000_000
 	for i := range n {
-		if _, err := a.add(nil, doubleValue(float64(i*7919%n))); err != nil {
+		if _, err := a.add(nil, doubleValue(float64(int64(i)*7919%n))); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -106,7 +106,7 @@ const longestRepeated = 1 << 20
 func bucketGroup(by, fallback, output value, boundaries []value) document {
 	var branches []value
 	whole := by
-	if len(by.Data)*len(boundaries) > longestRepeated {
+	if int64(len(by.Data))*int64(len(boundaries)) > longestRepeated {
 		by = text("$$value")
 	}
 	for i := range boundaries[1:] {

@@ -190,7 +190,7 @@ func evalRange(st *state, name string, values []bsoncore.Value) (bsoncore.Value,
 	}
 	steps := max(0, (end-start+step-sign(step))/step)
 	if steps*elementCost > maxBuilt {
-		return bsoncore.Value{}, errMemory(int(steps) * elementCost)
+		return bsoncore.Value{}, errMemory(steps * elementCost)
 	}
 	base := len(st.stack)
 	defer func() { st.stack = st.stack[:base] }()

@@ -23,3 +23,17 @@ func TestDatesByTheClock(t *testing.T) {
 		}
 	}
 }
+
+// TestDatesOfManySeconds: parts of a date carry over, also where they are more than an int of 32 bits holds.
+func TestDatesOfManySeconds(t *testing.T) {
+	for _, test := range []struct{ expression, want string }{
+		{`{"$toLong": {"$dateFromParts": {"year": 1970, "second": 3000000000}}}`, `long {"$numberLong":"3000000000000"}`},
+		{`{"$toLong": {"$dateFromParts": {"year": 1970, "minute": 1, "millisecond": 5000000000001}}}`, `long {"$numberLong":"5000000060001"}`},
+		{`{"$toLong": {"$dateFromParts": {"year": 1970, "second": -3000000001, "timezone": "+01"}}}`, `long {"$numberLong":"-3000003601000"}`},
+	} {
+		v, err := evaluate(value(t, test.expression), value(t, `{}`))
+		if got := outcome(v, err); got != test.want {
+			t.Errorf("%s: got %s, want %s (%v)", test.expression, got, test.want, err)
+		}
+	}
+}

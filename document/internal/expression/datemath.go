@@ -142,11 +142,8 @@ func dateAdd(ms, amount int64, unit string, location *time.Location) (int64, boo
 		return milliseconds(onDay(int(year), int(month), min(t.Day(), lastDay), t))
 	}
 	if unit == "day" || unit == "week" {
-		days := amount * (ofUnit(unit) / ofUnit("day"))
-		if days != int64(int(days)) {
-			return 0, false
-		}
-		return milliseconds(onDay(t.Year(), int(t.Month()), t.Day()+int(days), t))
+		year, month, day := dateOfDay(dayNumber(t) + amount*(ofUnit(unit)/ofUnit("day")))
+		return milliseconds(onDay(year, month, day, t))
 	}
 	if length := ofUnit(unit); amount > math.MaxInt64/length || amount < math.MinInt64/length {
 		return 0, false
@@ -370,14 +367,14 @@ func calendarTrunc(t time.Time, size int64, unit string, first time.Weekday) (be
 	if units = floorDiv(units, size) * size; tooManyUnits(units, unit) {
 		return 0, errCodeDateAmount
 	}
-	year, month, day := int64(referenceYear), int64(1), int64(1)
+	var year, month, day int
 	if months > 0 {
-		year += floorDiv(units*months, 12)
-		month += units*months - floorDiv(units*months, 12)*12
+		years := floorDiv(units*months, 12)
+		year, month, day = int(referenceYear+years), int(1+units*months-years*12), 1
 	} else {
-		year, day = 1970, 1+reference+units*(ofUnit(unit)/ofUnit("day"))
+		year, month, day = dateOfDay(reference + units*(ofUnit(unit)/ofUnit("day")))
 	}
-	ms, ok := milliseconds(readOnClock(int(year), int(month), int(day), 0, 0, 0, 0, t.Location()))
+	ms, ok := milliseconds(readOnClock(year, month, day, 0, 0, 0, 0, t.Location()))
 	if !ok {
 		return 0, errCodeDateOverflow
 	}

@@ -276,6 +276,8 @@ func fromParts(st *state, z *zone, names []string, operands []node, iso bool) (b
 		first := monday.AddDate(0, 0, int(parts[8]-1)*7+int(parts[9]-1))
 		y, month, day = first.Year(), int(first.Month()), first.Day()
 	}
-	t := readOnClock(y, month, day, int(parts[3]), int(parts[4]), int(parts[5]+parts[6]/1000), 0, location) // of the clock, as hours are
+	seconds := parts[5] + parts[6]/1000 // of the clock, as hours are; more than an int of 32 bits holds
+	hour, minute := int(parts[3]+seconds/3600), int(parts[4]+seconds%3600/60)
+	t := readOnClock(y, month, day, hour, minute, int(seconds%60), 0, location)
 	return st.date(t.UnixMilli() + parts[6]%1000)
 }

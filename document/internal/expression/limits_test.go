@@ -36,6 +36,29 @@ func TestLimits(t *testing.T) {
 	}
 }
 
+// TestLengthsOfManyOperands: the length of what would be built may be above 2^32, of which an int of 32 bits has what is left over.
+func TestLengthsOfManyOperands(t *testing.T) {
+	const length = 1 << 16
+	part := strings.Repeat("a", length)
+	again := []string{"$s"}
+	for len(again) < 1<<32/(length+5)+1 {
+		again = append(again, "$s")
+	}
+	doc, err := bson.Marshal(bson.D{
+		{Key: "s", Value: part}, {Key: "concat", Value: bson.D{{Key: "$concat", Value: again}}},
+		{Key: "replace", Value: bson.D{{Key: "$replaceAll", Value: bson.D{{Key: "input", Value: "$s"}, {Key: "find", Value: "a"}, {Key: "replacement", Value: "$s"}}}}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	operand := bsoncore.Value{Type: bsoncore.TypeEmbeddedDocument, Data: doc}
+	for _, name := range []string{"concat", "replace"} {
+		if _, err := evaluate(bsoncore.Document(doc).Lookup(name), operand); mongoerror.CodeOf(err) != mongoerror.ExceededMemoryLimit {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 // TestReduceReclaims: a loop may leave more garbage than it may keep.
 func TestReduceReclaims(t *testing.T) {
 	expression := `{"$size": {"$reduce": {"input": {"$range": [0, 5000]}, "initialValue": [], "in": {"$concatArrays": ["$$value", [{"$add": ["$$this", 0.5]}]]}}}}`

@@ -104,7 +104,7 @@ func (st *state) alloc(n int) ([]byte, error) {
 	return st.buf[start : start+n : start+n], nil
 }
 
-func errMemory(used int) error {
+func errMemory[T int | int64](used T) error {
 	return mongoerror.New(mongoerror.ExceededMemoryLimit, "expression used too much memory: %d bytes, and may use %d", used, maxBuilt)
 }
 

@@ -46,7 +46,7 @@ func buildConcat(p *parser, name string, operands []node) (node, error) {
 func evalConcat(st *state, name string, operands []node) (bsoncore.Value, error) {
 	base := len(st.stack)
 	defer func() { st.stack = st.stack[:base] }()
-	length := 0
+	var length int64
 	for _, n := range operands {
 		v, err := n.eval(st)
 		switch {
@@ -57,7 +57,7 @@ func evalConcat(st *state, name string, operands []node) (bsoncore.Value, error)
 		case !isString(v):
 			return bsoncore.Value{}, mongoerror.New(16702, "%s only supports strings, not %s", name, typeName(v))
 		}
-		length += len(v.Data)
+		length += int64(len(v.Data))
 		if err := st.push(v); err != nil {
 			return bsoncore.Value{}, err
 		}

@@ -110,8 +110,8 @@ func parseReplace(p *parser, name string, v bsoncore.Value) (node, error) {
 			times = -1
 		}
 		s, find, replacement := stringOf(values[0]), stringOf(values[1]), stringOf(values[2])
-		if n := bytes.Count(s, find); times < 0 && n*len(replacement) > maxBuilt {
-			return bsoncore.Value{}, errMemory(n * len(replacement))
+		if n := int64(bytes.Count(s, find)) * int64(len(replacement)); times < 0 && n > maxBuilt {
+			return bsoncore.Value{}, errMemory(n)
 		}
 		return text(st, bytes.Replace(s, find, replacement, times))
 	}})

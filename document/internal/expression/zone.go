@@ -148,6 +148,12 @@ func dayNumber(t time.Time) int64 {
 	return floorDiv(t.Unix()+int64(offset), 24*3600)
 }
 
+// dateOfDay returns the date of a dayNumber, which an int of 32 bits may not hold, as it holds each of the three.
+func dateOfDay(n int64) (year, month, day int) {
+	y, m, d := time.Unix(n*(24*3600), 0).UTC().Date()
+	return y, int(m), d
+}
+
 func floorDiv(a, b int64) int64 {
 	q := a / b
 	if a%b != 0 && (a < 0) != (b < 0) {

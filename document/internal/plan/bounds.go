@@ -136,13 +136,13 @@ func (b *Bounds) Cover(limit int) (list []Range, exact bool) {
 	}
 	list = []Range{{}}
 	i := 0
-	for ; i < len(b.Ranges) && b.points[i] && len(list)*len(b.Ranges[i]) <= limit; i++ {
+	for ; i < len(b.Ranges) && b.points[i] && len(b.Ranges[i]) <= limit/len(list); i++ {
 		list = extend(list, b.Ranges[i])
 	}
 	exact = b.Lower == nil && b.Upper == nil
 	if i < len(b.Ranges) && !open(b.Ranges[i]) {
 		ranges := b.Ranges[i]
-		if len(list)*len(ranges) > limit {
+		if len(ranges) > limit/len(list) {
 			ranges, exact = []Range{{ranges[0].Lo, ranges[len(ranges)-1].Hi}}, false
 		}
 		list = extend(list, ranges)

@@ -118,7 +118,7 @@ func (s *IndexScan) explode(keys []key) []*IndexScan {
 	prefixes := [][][]index.Interval{nil}
 	for i := 0; i < len(s.Bounds.Fields); i++ {
 		list := s.Bounds.Fields[i]
-		if len(list) == 0 || !points(list) || len(prefixes)*len(list) > maxExploded {
+		if len(list) == 0 || !points(list) || len(list) > maxExploded/len(prefixes) {
 			break
 		}
 		var next [][][]index.Interval

@@ -135,7 +135,7 @@ func (r *run) addToSet(dst []byte, op *operation, old bsoncore.Value) ([]byte, b
 			"Cannot apply $addToSet to non-array field. Field named '%s' has non-array type %s", r.here(), mongoerror.TypeName(old.Type))
 	}
 	count := len(values)
-	set := newSet(values, (count+len(op.values))*len(op.values), r.u.collation)
+	set := newSet(values, int64(count+len(op.values))*int64(len(op.values)), r.u.collation)
 	for _, v := range op.values {
 		if !set.has(v) {
 			values = append(values, v)
@@ -160,7 +160,7 @@ type set struct {
 const fewCompared = 1024
 
 // newSet returns a set of values. comparisons is how many there would be.
-func newSet(values []bsoncore.Value, comparisons int, c *collation.Collation) *set {
+func newSet(values []bsoncore.Value, comparisons int64, c *collation.Collation) *set {
 	s := &set{collation: c}
 	if comparisons <= fewCompared {
 		s.values = slices.Clip(values)
@@ -206,7 +206,7 @@ func (r *run) remove(dst []byte, op *operation, old bsoncore.Value) ([]byte, bso
 	kept := values[:0]
 	var set *set
 	if op.kind == opPullAll {
-		set = newSet(op.values, len(op.values)*len(values), r.u.collation)
+		set = newSet(op.values, int64(len(op.values))*int64(len(values)), r.u.collation)
 	}
 	for i, v := range values {
 		gone := false
