@@ -39,16 +39,30 @@ func MostHandles(fsys FS) int {
 // SyncDir is fsys.SyncDir, and tells whether it was tried. If it was not, what it was to make durable is as it was before; else a failure
 // leaves that unknown.
 func SyncDir(fsys FS, dir string) (tried bool, err error) {
-	o, ok := fsys.(DirOpener)
-	if !ok {
-		return true, fsys.SyncDir(dir)
-	}
-	d, err := o.OpenDir(dir)
+	d, err := OpenDir(fsys, dir)
 	if err != nil {
 		return false, err
 	}
 	return true, errors.Join(d.Sync(), d.Close())
 }
+
+// OpenDir opens a directory for who syncs it again and again, and must be able to where no more files can be opened. Where fsys is no
+// DirOpener each Sync is a SyncDir of the path.
+func OpenDir(fsys FS, dir string) (Dir, error) {
+	if o, ok := fsys.(DirOpener); ok {
+		return o.OpenDir(dir)
+	}
+	return pathDir{fsys, dir}, nil
+}
+
+// pathDir is a directory that is not open.
+type pathDir struct {
+	fsys FS
+	path string
+}
+
+func (d pathDir) Sync() error { return d.fsys.SyncDir(d.path) }
+func (pathDir) Close() error  { return nil }
 
 func writeSynced(fsys FS, name string, data []byte) error {
 	f, err := fsys.Create(name)

@@ -113,6 +113,51 @@ func TestFilesThatAreReadStayOpen(t *testing.T) {
 	}
 }
 
+// fewHandles is a file system in which no directory can be opened while there is no handle left for it.
+type fewHandles struct {
+	vfs.FS
+	none bool
+}
+
+// OpenDir implements vfs.DirOpener.
+func (f *fewHandles) OpenDir(dir string) (vfs.Dir, error) {
+	if f.none {
+		return nil, errors.New("too many open files")
+	}
+	return vfs.OpenDir(f.FS, dir)
+}
+
+// A value that is there can be made durable, though no directory can be opened any more: it is open, or the value is refused, and that passes.
+func TestValuesAreDurableWithoutAnotherHandle(t *testing.T) {
+	base := newFS(t)
+	fsys := &fewHandles{FS: base, none: true}
+	o := testOptions(fsys)
+	o.SegmentBytes = 8 << 10
+	s := open(t, o, nil, 1)
+	if _, err := s.AppendValue(1, None, noise(1, 5000)); err == nil || s.Failed() {
+		t.Fatalf("a value that could not be made durable was taken: %v", err)
+	}
+	fsys.none = false
+	content := noise(2, 5000)
+	p, err := s.AppendValue(1, None, content)
+	must(t, err)
+	for seed := uint64(3); seed < 10; seed++ {
+		fsys.none = true
+		must(t, s.SyncValues())
+		p, err = s.AppendValue(1, None, noise(seed, 5000)) // in another file, mostly
+		must(t, err)
+		content = noise(seed, 5000)
+	}
+	must(t, s.SyncValues())
+	after := open(t, testOptions(base.CrashImage(memfs.Policy{Unsynced: memfs.None})), s.Segments(), s.NextID())
+	mustRead(t, after, p, content)
+	must(t, after.Close())
+	must(t, s.Close())
+	if err := s.SyncValues(); err == nil {
+		t.Error("values were synced behind Close")
+	}
+}
+
 // What is written stays open until it is durable: a sync through another handle might not hear of a write that failed.
 func TestFilesInWorkStayOpen(t *testing.T) {
 	base := newFS(t)

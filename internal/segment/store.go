@@ -99,14 +99,6 @@ type Store struct {
 	closed       atomic.Bool
 }
 
-// nameSync tells whether names of new files still wait for a sync of the directory.
-type nameSync struct {
-	created atomic.Uint64
-	mu      sync.Mutex
-	synced  uint64
-	parent  bool // the name of the directory itself was synced
-}
-
 // Open opens the segments in o.Dir, making the directory when it is missing. table and nextID are those of the catalogue
 // and root slot in force; a new database has none, and any nextID.
 //
@@ -323,6 +315,9 @@ func (s *Store) add(class Class, keyspace uint32) (*file, error) {
 	}
 	f := s.newFile(uint32(s.next), class)
 	s.next++ // even when what follows fails: a number is never used twice
+	if err := s.openNames(); err != nil {
+		return nil, fmt.Errorf("create %s: %w", f.name, err)
+	}
 	handle := s.reuse(f)
 	if handle == nil {
 		var err error
@@ -370,29 +365,6 @@ func (s *Store) Failed() bool { return s.failure.Load() != nil }
 
 // fail makes the store refuse every further write.
 func (s *Store) fail(err error) { s.failure.CompareAndSwap(nil, &err) }
-
-// syncNames makes the names of all files durable that were created before the call. When it could not even try it can be called again.
-func (s *Store) syncNames() error {
-	s.names.mu.Lock()
-	defer s.names.mu.Unlock()
-	created := s.names.created.Load()
-	if created == s.names.synced && s.names.parent {
-		return nil
-	}
-	tried, err := vfs.SyncDir(s.options.FS, s.dir)
-	if err == nil && !s.names.parent {
-		tried, err = vfs.SyncDir(s.options.FS, s.options.Dir) // an earlier run may have been killed before it did
-	}
-	if err != nil {
-		err = fmt.Errorf("sync directory %s: %w", DirName, err)
-		if tried {
-			s.fail(err)
-		}
-		return err
-	}
-	s.names.synced, s.names.parent = created, true
-	return nil
-}
 
 // Remove takes a segment out of the table, waits for the readers that are inside, and deletes the file, or keeps it for values to come.
 // The caller makes sure that no root that may still be asked for refers to it. After HandOver the file stays, for the next Open to remove.
@@ -449,7 +421,7 @@ func (s *Store) Close() error {
 	s.files.Store(newFileTable(nil))
 	s.mu.Unlock()
 
-	var errs []error
+	errs := []error{s.names.close()}
 	for _, f := range files {
 		errs = append(errs, f.close())
 	}
