@@ -46,6 +46,19 @@ func SyncDir(fsys FS, dir string) (tried bool, err error) {
 	return true, errors.Join(d.Sync(), d.Close())
 }
 
+// HoldDir returns an FS that keeps to a directory, and what to close when nothing in it is used any more; where fsys is no DirHolder fsys itself.
+func HoldDir(fsys FS, dir string) (FS, io.Closer, error) {
+	holder, ok := fsys.(DirHolder)
+	if !ok {
+		return fsys, io.NopCloser(nil), nil
+	}
+	held, err := holder.HoldDir(dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	return held, held, nil
+}
+
 // OpenDir opens a directory for who syncs it again and again, and must be able to where no more files can be opened. Where fsys is no
 // DirOpener each Sync is a SyncDir of the path.
 func OpenDir(fsys FS, dir string) (Dir, error) {

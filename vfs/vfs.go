@@ -81,6 +81,20 @@ type Dir interface {
 	io.Closer
 }
 
+// DirHolder is what an FS may be besides: one that can keep to a directory.
+type DirHolder interface {
+	// HoldDir returns an FS for which the name of a directory, and all names in it, stay those of the directory that is there now, also
+	// when the process changes its working directory, or that directory is moved, or another one put in its place. Other names are as
+	// before. After Close names in the directory fail with fs.ErrClosed where the system kept it open; open files stay open.
+	HoldDir(dir string) (HeldFS, error)
+}
+
+// HeldFS is an FS that keeps to a directory until it is closed.
+type HeldFS interface {
+	FS
+	io.Closer
+}
+
 // File is an open file. ReadAt, WriteAt, Sync and Size may be called concurrently. After Close every method fails with
 // fs.ErrClosed.
 type File interface {

@@ -230,7 +230,7 @@ func (e *Engine) abandon() error {
 		e.leaveInOrder()
 		errs = append(errs, e.lock.Close())
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, e.home.leave())...)
 }
 
 // releaseResources frees what views are made of: nobody can read any more.
@@ -244,5 +244,8 @@ func (e *Engine) releaseResources() {
 	}
 	if e.cache != nil {
 		e.cache.Close()
+	}
+	if err := e.home.leave(); err != nil {
+		e.o.Logger.Warn("close the directory", "error", err)
 	}
 }

@@ -47,6 +47,7 @@ import (
 type Engine struct {
 	o       Options
 	sizes   sizes
+	home    home
 	lock    io.Closer
 	epoch   *epoch.Domain
 	cache   *cache.Cache

@@ -123,6 +123,10 @@ func (e *Engine) openRoot() (root.Slot, error) {
 			return root.Slot{}, err
 		}
 	}
+	if fsys, err = e.home.hold(fsys, dir); err != nil {
+		return root.Slot{}, err
+	}
+	e.o.FS = fsys
 	if e.lock, err = fsys.Lock(e.path(LockName), mode); err != nil {
 		return root.Slot{}, err
 	}

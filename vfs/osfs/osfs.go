@@ -3,7 +3,8 @@
 // It promises what package vfs says, with the strongest call that the system has for it: fdatasync, fallocate, mmap and
 // flock on Linux; F_FULLFSYNC, F_PREALLOCATE, msync, mmap and flock on macOS; fsync, msync, mmap and flock on FreeBSD, where no
 // space is reserved; FlushFileBuffers and LockFileEx on Windows, where Map is not supported. It never caches, never retries a
-// failed sync, and keeps no state but what is open. EINTR is retried; every other failure is returned with the path, the
+// failed sync, and keeps no state but what is open: a file system from HoldDir has its directory open, and looks names up from there (openat
+// and its like; on Windows, where a directory with open files cannot be moved, by the whole path). EINTR is retried; every other failure is returned with the path, the
 // operation and the system's error in it.
 //
 // Cost: one system call a call, and no allocation in ReadAt and WriteAt.
@@ -15,6 +16,8 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
+	"slices"
 
 	"github.com/pandodb/pando/vfs"
 )
@@ -28,57 +31,57 @@ const (
 // New returns the file system of the operating system.
 func New() vfs.FS { return system{} }
 
-type system struct{}
-
-func (system) Create(name string) (vfs.File, error) {
-	return open("create", name, os.O_RDWR|os.O_CREATE|os.O_TRUNC)
+type system struct {
+	home *home // nil: all names are looked up from the working directory
 }
 
-func (system) Open(name string) (vfs.File, error) { return open("open", name, os.O_RDONLY) }
+func (s system) Create(name string) (vfs.File, error) {
+	return s.open("create", name, os.O_RDWR|os.O_CREATE|os.O_TRUNC)
+}
 
-func (system) OpenReadWrite(name string) (vfs.File, error) { return open("open", name, os.O_RDWR) }
+func (s system) Open(name string) (vfs.File, error) { return s.open("open", name, os.O_RDONLY) }
 
-func (system) Remove(name string) error { return explain(os.Remove(name)) }
+func (s system) OpenReadWrite(name string) (vfs.File, error) { return s.open("open", name, os.O_RDWR) }
 
-func (system) Rename(oldName, newName string) error { return explain(os.Rename(oldName, newName)) }
+func (s system) Remove(name string) error { return explain(s.remove(name)) }
 
-func (system) MkdirAll(dir string) error { return explain(os.MkdirAll(dir, dirMode)) }
+func (s system) Rename(oldName, newName string) error { return explain(s.rename(oldName, newName)) }
 
-func (system) Link(oldName, newName string) error {
-	err := os.Link(oldName, newName)
+func (s system) MkdirAll(dir string) error { return explain(s.mkdirAll(filepath.Clean(dir))) }
+
+func (s system) Link(oldName, newName string) error {
+	err := s.link(oldName, newName)
 	if err != nil && linkUnsupported(err) {
 		return alsoIs(err, errors.ErrUnsupported)
 	}
 	return explain(err)
 }
 
-func (system) List(dir string) ([]string, error) {
-	entries, err := os.ReadDir(dir)
+func (s system) List(dir string) ([]string, error) {
+	d, err := s.openFile(dir, os.O_RDONLY)
 	if err != nil {
 		return nil, explain(err)
 	}
-	names := make([]string, len(entries)) // ReadDir has sorted them
-	for i, e := range entries {
-		names[i] = e.Name()
+	names, err := d.Readdirnames(-1)
+	if err = both(err, d.Close()); err != nil {
+		return nil, explain(err)
 	}
+	slices.Sort(names)
 	return names, nil
 }
 
-func (system) Stat(name string) (vfs.Info, error) {
-	info, err := os.Stat(name)
-	if err != nil {
-		return vfs.Info{}, explain(err)
-	}
-	return vfs.Info{Size: info.Size(), Dir: info.IsDir()}, nil
+func (s system) Stat(name string) (vfs.Info, error) {
+	info, err := s.stat(name)
+	return info, explain(err)
 }
 
-func (system) SyncDir(dir string) error { return explain(syncDir(dir)) }
+func (s system) SyncDir(dir string) error { return explain(s.syncDir(dir)) }
 
-func (system) Lock(name string, mode vfs.LockMode) (io.Closer, error) {
+func (s system) Lock(name string, mode vfs.LockMode) (io.Closer, error) {
 	if mode != vfs.Shared && mode != vfs.Exclusive {
 		return nil, fmt.Errorf("lock %s: unknown mode %d", name, mode)
 	}
-	c, err := lock(name, mode)
+	c, err := s.lock(name, mode)
 	if err != nil {
 		return nil, explain(err)
 	}
@@ -88,8 +91,8 @@ func (system) Lock(name string, mode vfs.LockMode) (io.Closer, error) {
 // errDirectory is the cause when a directory is opened as a file.
 var errDirectory = errors.New("is a directory")
 
-func open(op, name string, flag int) (vfs.File, error) {
-	f, err := openFile(name, flag)
+func (s system) open(op, name string, flag int) (vfs.File, error) {
+	f, err := s.openFile(name, flag)
 	if err != nil {
 		return nil, explain(err)
 	}

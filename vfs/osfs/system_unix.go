@@ -33,24 +33,6 @@ func retry(call func() error) error {
 	}
 }
 
-// openFile is os.OpenFile for files that are never waited for: that asks the runtime's poller first whether it takes them, which costs five
-// system calls, and a poller where the process has none yet. O_NONBLOCK is for what has no place in a database: to open a pipe would wait
-// for somebody at its other end. It is taken back, or os.NewFile would ask the poller.
-func openFile(name string, flag int) (f *os.File, err error) {
-	err = retry(func() error {
-		fd, err := unix.Open(name, flag|unix.O_CLOEXEC|unix.O_NONBLOCK, uint32(fileMode))
-		if err != nil {
-			return err
-		}
-		if _, err := unix.FcntlInt(uintptr(fd), unix.F_SETFL, flag); err != nil {
-			return both(err, unix.Close(fd))
-		}
-		f = os.NewFile(uintptr(fd), name)
-		return nil
-	})
-	return f, pathError("open", name, err)
-}
-
 // MostHandles implements vfs.HandleLimiter.
 func (system) MostHandles() int {
 	var limit unix.Rlimit
@@ -61,8 +43,8 @@ func (system) MostHandles() int {
 }
 
 // OpenDir implements vfs.DirOpener.
-func (system) OpenDir(dir string) (vfs.Dir, error) {
-	f, err := openFile(dir, os.O_RDONLY)
+func (s system) OpenDir(dir string) (vfs.Dir, error) {
+	f, err := s.openFile(dir, os.O_RDONLY)
 	if err != nil {
 		return nil, err
 	}
@@ -87,8 +69,8 @@ func (d directory) Sync() error {
 // Close implements vfs.Dir.
 func (d directory) Close() error { return d.f.Close() }
 
-func syncDir(dir string) error {
-	d, err := system{}.OpenDir(dir)
+func (s system) syncDir(dir string) error {
+	d, err := s.OpenDir(dir)
 	if err != nil {
 		return err
 	}
@@ -98,14 +80,14 @@ func syncDir(dir string) error {
 // lockTries bounds how often a lock file may be replaced between our open and our check.
 const lockTries = 16
 
-func lock(name string, mode vfs.LockMode) (io.Closer, error) {
+func (s system) lock(name string, mode vfs.LockMode) (io.Closer, error) {
 	for range lockTries {
-		f, err := openLock(name, mode)
+		f, err := s.openLock(name, mode)
 		if err != nil {
 			return nil, err
 		}
 		l := &held{file: f, exclusive: mode == vfs.Exclusive}
-		replaced, err := l.take(name, mode)
+		replaced, err := l.take(s, name, mode)
 		if err == nil && !replaced {
 			l.sign()
 			return l, nil
@@ -117,10 +99,10 @@ func lock(name string, mode vfs.LockMode) (io.Closer, error) {
 	return nil, pathError("lock", name, errors.New("the lock file keeps being replaced"))
 }
 
-func openLock(name string, mode vfs.LockMode) (*os.File, error) {
-	f, err := openFile(name, os.O_RDWR|os.O_CREATE)
+func (s system) openLock(name string, mode vfs.LockMode) (*os.File, error) {
+	f, err := s.openFile(name, os.O_RDWR|os.O_CREATE)
 	if err != nil && mode == vfs.Shared && (errors.Is(err, fs.ErrPermission) || errors.Is(err, unix.EROFS)) {
-		if reader, err := openFile(name, os.O_RDONLY); err == nil {
+		if reader, err := s.openFile(name, os.O_RDONLY); err == nil {
 			return reader, nil
 		}
 	}
@@ -128,21 +110,21 @@ func openLock(name string, mode vfs.LockMode) (*os.File, error) {
 }
 
 // take locks the file and then its directory. It reports replaced when name no longer stands for the locked file.
-func (l *held) take(name string, mode vfs.LockMode) (replaced bool, err error) {
+func (l *held) take(s system, name string, mode vfs.LockMode) (replaced bool, err error) {
 	if err := flock(l.file, mode); err != nil {
 		if err == unix.EWOULDBLOCK {
 			return false, lockedBy(name, l.file)
 		}
 		return false, pathError("lock", name, err)
 	}
-	mine, err := l.file.Stat()
-	if err != nil {
-		return false, err
+	var mine unix.Stat_t
+	if err := retry(func() error { return unix.Fstat(int(l.file.Fd()), &mine) }); err != nil {
+		return false, pathError("stat", name, err)
 	}
-	if now, err := os.Stat(name); err != nil || !os.SameFile(mine, now) {
+	if now, err := s.status(name); err != nil || now.Dev != mine.Dev || now.Ino != mine.Ino {
 		return true, nil
 	}
-	dir, err := openFile(filepath.Dir(name), os.O_RDONLY)
+	dir, err := s.openFile(filepath.Dir(name), os.O_RDONLY)
 	if err != nil {
 		return false, nil // a directory that may be searched but not read: the file's lock has to do
 	}

@@ -34,8 +34,8 @@ func linkUnsupported(err error) bool {
 		errors.Is(err, windows.ERROR_NOT_SAME_DEVICE) || errors.Is(err, windows.ERROR_TOO_MANY_LINKS)
 }
 
-func syncDir(dir string) error {
-	path, err := windows.UTF16PtrFromString(dir)
+func (s system) syncDir(dir string) error {
+	path, err := windows.UTF16PtrFromString(s.whole(dir))
 	if err != nil {
 		return pathError("sync directory", dir, err)
 	}
@@ -58,8 +58,8 @@ const (
 	lockLength     = 1
 )
 
-func lock(name string, mode vfs.LockMode) (io.Closer, error) {
-	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, fileMode)
+func (s system) lock(name string, mode vfs.LockMode) (io.Closer, error) {
+	f, err := s.openFile(name, os.O_RDWR|os.O_CREATE)
 	if err != nil {
 		return nil, err
 	}
@@ -85,5 +85,3 @@ func unlock(f *os.File) {
 	where := windows.Overlapped{OffsetHigh: lockOffsetHigh}
 	_ = windows.UnlockFileEx(windows.Handle(f.Fd()), 0, lockLength, 0, &where)
 }
-
-func openFile(name string, flag int) (*os.File, error) { return os.OpenFile(name, flag, fileMode) }

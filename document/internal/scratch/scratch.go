@@ -13,6 +13,7 @@ package scratch
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"path/filepath"
 	"strings"
@@ -29,6 +30,7 @@ const suffix = ".scratch"
 // Space is a directory for temporary files. It is safe for concurrent use.
 type Space struct {
 	fs     vfs.FS
+	held   io.Closer // what fs keeps open
 	dir    string
 	limit  int64
 	used   atomic.Int64
@@ -38,21 +40,37 @@ type Space struct {
 
 // Open makes dir ready, removing what a killed process left in it. limit bounds the bytes of all files together; 0: none.
 func Open(fsys vfs.FS, dir string, limit int64) (*Space, error) {
-	names, err := fsys.List(dir)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("look for old scratch files: %w", err)
+	s := &Space{dir: dir, limit: limit}
+	var err error
+	// The directory is made when it is needed, which may be when its name leads elsewhere.
+	switch s.fs, s.held, err = vfs.HoldDir(fsys, filepath.Dir(filepath.Clean(dir))); {
+	case errors.Is(err, fs.ErrNotExist):
+		s.fs, s.held = fsys, io.NopCloser(nil)
+	case err != nil:
+		return nil, fmt.Errorf("make room for scratch files: %w", err)
 	}
-	s := &Space{fs: fsys, dir: dir, limit: limit}
+	if err := s.sweep(); err != nil {
+		return nil, errors.Join(err, s.held.Close())
+	}
+	return s, nil
+}
+
+// sweep removes the files that are there.
+func (s *Space) sweep() error {
+	names, err := s.fs.List(s.dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("look for old scratch files: %w", err)
+	}
 	for _, name := range names {
 		if !strings.HasSuffix(name, suffix) {
 			continue
 		}
-		if err := fsys.Remove(filepath.Join(dir, name)); err != nil {
-			return nil, fmt.Errorf("remove the old scratch file %s: %w", name, err)
+		if err := s.fs.Remove(filepath.Join(s.dir, name)); err != nil {
+			return fmt.Errorf("remove the old scratch file %s: %w", name, err)
 		}
 		s.made.Store(true)
 	}
-	return s, nil
+	return nil
 }
 
 // Close removes the directory if it was made for this space, unless files are in it still. One that stays does no harm.
@@ -60,6 +78,7 @@ func (s *Space) Close() {
 	if s.made.Load() {
 		_ = s.fs.Remove(s.dir)
 	}
+	_ = s.held.Close()
 }
 
 // Used returns the bytes of all files.
