@@ -67,7 +67,9 @@ func (l *Log) write(s *segment, offset int64, f *frame, payload []byte) error {
 		return l.unlessFull(fmt.Errorf("%s: fill: %w", baseName(s.segment), err))
 	}
 	if err := s.store(offset, f, payload); err != nil {
-		return l.fail(fmt.Errorf("%s: store %d bytes at %d: %w", baseName(s.segment), f.room(), offset, err))
+		if err := l.storeByCall(s, offset, f, payload, err); err != nil {
+			return err
+		}
 	}
 	s.detach(offset + f.room())
 	return nil
@@ -146,8 +148,8 @@ func (l *Log) fill(s *segment, offset, room int64) error {
 	return nil
 }
 
-// store copies one frame into the mapping. The pages of a mapping fault when the device fails or the file was cut from outside; such a
-// fault becomes an error here.
+// store copies one frame into the mapping, its header last. The pages of a mapping fault when the device fails, when the file was cut from
+// outside, and where a file system writes everything to a new place (btrfs) when it has none; such a fault becomes an error here.
 func (s *segment) store(offset int64, f *frame, payload []byte) (err error) {
 	b := s.data[offset : offset+f.room()]
 	old := debug.SetPanicOnFault(true)
@@ -155,10 +157,35 @@ func (s *segment) store(offset int64, f *frame, payload []byte) (err error) {
 		debug.SetPanicOnFault(old)
 		err = vfs.Fault(recover(), s.data)
 	}()
-	f.put(b, &s.header, offset)
 	copy(b[frameHeader:], payload)
 	clear(b[frameHeader+f.length:]) // no stale bytes in the padding
+	f.put(b, &s.header, offset)
 	return nil
+}
+
+// storeByCall writes a frame whose pages have faulted with calls, which tell a full disk from a device that fails, and may find room where
+// the mapping has found none. The header comes last: before it nothing says that the rest is a record.
+func (l *Log) storeByCall(s *segment, offset int64, f *frame, payload []byte, fault error) error {
+	failed := func(err error) error {
+		return fmt.Errorf("%s: store %d bytes at %d: %w", baseName(s.segment), f.room(), offset, errors.Join(fault, err))
+	}
+	if size, err := s.file.Size(); err != nil || size < s.size {
+		return l.fail(failed(err)) // who writes to a file that was cut makes it long again, and what was there is lost
+	}
+	b := make([]byte, f.room())
+	copy(b[frameHeader:], payload)
+	f.put(b, &s.header, offset)
+	if _, err := s.file.WriteAt(b[frameHeader:], offset+frameHeader); err != nil {
+		return l.unlessFull(failed(err))
+	}
+	n, err := s.file.WriteAt(b[:frameHeader], offset)
+	switch {
+	case err == nil:
+		return nil
+	case n == 0:
+		return l.unlessFull(failed(err))
+	}
+	return errors.Join(failed(err), l.invalidate(s, offset))
 }
 
 // writePlain writes one frame with one call. When that fails, what may have got into the file is made invalid: a record
