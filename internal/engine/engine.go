@@ -24,6 +24,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -173,7 +174,10 @@ func (e *Engine) usable() error {
 
 // fail makes every later write answer with ErrFailed.
 func (e *Engine) fail(cause error) error {
-	err := fmt.Errorf("%w: %w", ErrFailed, cause)
+	err := cause
+	if !errors.Is(err, ErrFailed) { // the log says so by itself
+		err = fmt.Errorf("%w: %w", ErrFailed, cause)
+	}
 	if e.failure.CompareAndSwap(nil, &err) {
 		if e.log != nil {
 			e.log.Fail(cause) // Close must not sync records whose values may be lost

@@ -167,10 +167,14 @@ func (s *segment) store(offset int64, f *frame, payload []byte) (err error) {
 // the mapping has found none. The header comes last: before it nothing says that the rest is a record.
 func (l *Log) storeByCall(s *segment, offset int64, f *frame, payload []byte, fault error) error {
 	failed := func(err error) error {
-		return fmt.Errorf("%s: store %d bytes at %d: %w", baseName(s.segment), f.room(), offset, errors.Join(fault, err))
+		return fmt.Errorf("%s: store %d bytes at %d: %w; %w", baseName(s.segment), f.room(), offset, fault, err)
 	}
-	if size, err := s.file.Size(); err != nil || size < s.size {
-		return l.fail(failed(err)) // who writes to a file that was cut makes it long again, and what was there is lost
+	size, err := s.file.Size()
+	if err == nil && size < s.size { // a call would make it long again, and what was there is lost
+		err = fmt.Errorf("the file was cut to %d bytes", size)
+	}
+	if err != nil {
+		return l.fail(failed(err))
 	}
 	b := make([]byte, f.room())
 	copy(b[frameHeader:], payload)

@@ -124,7 +124,9 @@ func (l *Log) Err() error {
 
 // fail poisons the log with its first failure, and returns that.
 func (l *Log) fail(err error) error {
-	err = fmt.Errorf("%w: %w", ErrFailed, err)
+	if !errors.Is(err, ErrFailed) {
+		err = fmt.Errorf("%w: %w", ErrFailed, err)
+	}
 	l.failure.CompareAndSwap(nil, &err)
 	return l.Err()
 }
