@@ -73,8 +73,8 @@ type Options struct {
 	MustExist bool
 
 	// MemoryBytes is the budget for memtables, page cache and inner nodes together. Default: an eighth of the
-	// machine's memory, or on Linux of what the control group of the process, such as a container, may have: at least 64 MiB, or a quarter
-	// where there is little, and at most 1 GiB. Lower it to run beside other things, raise it when the working set is larger.
+	// machine's memory, or on Linux of what the control group of the process, such as a container, may have, or of half of its addresses:
+	// at least 64 MiB, or a quarter where there is little, and at most 1 GiB. Lower it to run beside other things, raise it when the working set is larger.
 	// The least is 1 MiB. Files of data are mapped besides, up to eight times as much: the system counts what was read of
 	// them as resident memory of the process, but it is its page cache, which it takes back when it needs it.
 	MemoryBytes int64

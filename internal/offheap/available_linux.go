@@ -14,18 +14,34 @@ import (
 const controlGroups = "/sys/fs/cgroup"
 
 // AvailableMemory returns the memory in bytes that this process may have: that of the machine or, where that is less, what its control
-// groups have, as in a container. It is 0 when the system does not tell.
+// groups have, as in a container, or half of the addresses that it may have. It is 0 when the system does not tell.
 func AvailableMemory() int64 {
 	physical := PhysicalMemory()
 	own, _ := readFile("/proc/self/cgroup") // none: there are no control groups
-	limit := groupLimit(controlGroups, own)
+	limit := min(groupLimit(controlGroups, own), addressLimit(strconv.IntSize, unix.Getrlimit)/2)
 	switch {
-	case limit == math.MaxInt64:
+	case limit >= math.MaxInt64/2:
 		return physical
 	case physical == 0:
 		return limit
 	}
 	return min(physical, limit)
+}
+
+// addressLimit is how many bytes of addresses the process may have, by the bits of a word and by its own limits (ulimit -v and -d). Mapped
+// files take some of them as well as memory, and a Go program has more of both than it uses.
+func addressLimit(bits int, limitOf func(which int, limit *unix.Rlimit) error) int64 {
+	least := uint64(math.MaxInt64)
+	if bits == 32 {
+		least = 1 << 32
+	}
+	for _, which := range []int{unix.RLIMIT_AS, unix.RLIMIT_DATA} {
+		var limit unix.Rlimit
+		if limitOf(which, &limit) == nil {
+			least = min(least, limit.Cur)
+		}
+	}
+	return int64(least)
 }
 
 // groupLimit is the least limit of memory of the control groups that own lists, as /proc/self/cgroup does, and of those around them, as

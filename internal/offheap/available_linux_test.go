@@ -5,6 +5,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 func TestLimitsOfControlGroups(t *testing.T) {
@@ -39,6 +41,34 @@ func TestLimitsOfControlGroups(t *testing.T) {
 		if got := groupLimit(root, c.own); got != c.want {
 			t.Errorf("%s: %d, want %d", c.name, got, c.want)
 		}
+	}
+}
+
+func TestLimitsOfAddresses(t *testing.T) {
+	const none = math.MaxUint64
+	for _, c := range []struct {
+		bits            int
+		addresses, data uint64
+		want            int64
+	}{
+		{64, none, none, math.MaxInt64},
+		{64, 3 << 30, none, 3 << 30},
+		{64, 3 << 30, 2 << 30, 2 << 30},
+		{32, none, none, 4 << 30},
+		{32, 1 << 30, none, 1 << 30},
+	} {
+		got := addressLimit(c.bits, func(which int, limit *unix.Rlimit) error {
+			if limit.Cur = c.addresses; which == unix.RLIMIT_DATA {
+				limit.Cur = c.data
+			}
+			return nil
+		})
+		if got != c.want {
+			t.Errorf("%+v: %d", c, got)
+		}
+	}
+	if got := addressLimit(64, func(int, *unix.Rlimit) error { return unix.EPERM }); got != math.MaxInt64 {
+		t.Errorf("limits that are not told: %d", got)
 	}
 }
 
