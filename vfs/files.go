@@ -46,14 +46,18 @@ func SyncDir(fsys FS, dir string) (tried bool, err error) {
 	return true, errors.Join(d.Sync(), d.Close())
 }
 
-// HoldDir returns an FS that keeps to a directory, and what to close when nothing in it is used any more; where fsys is no DirHolder fsys itself.
+// HoldDir returns an FS that keeps to a directory, and what to close when nothing in it is used any more. That is fsys itself where it is no
+// DirHolder, and where the directory may be searched but not read, and so not be opened.
 func HoldDir(fsys FS, dir string) (FS, io.Closer, error) {
 	holder, ok := fsys.(DirHolder)
 	if !ok {
 		return fsys, io.NopCloser(nil), nil
 	}
 	held, err := holder.HoldDir(dir)
-	if err != nil {
+	switch {
+	case errors.Is(err, fs.ErrPermission):
+		return fsys, io.NopCloser(nil), nil
+	case err != nil:
 		return nil, nil, err
 	}
 	return held, held, nil
