@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"runtime/debug"
+	"slices"
 
 	"github.com/pandodb/pando/vfs"
 )
@@ -246,12 +247,13 @@ func (l *Log) appendOver(whole *frame, payload []byte) error {
 	}
 	pieces := l.split(whole, payload, segments)
 	rest := payload
-	for i := range pieces {
+	for i := range slices.Backward(pieces) { // without the first one nobody believes the others, and there is nothing to be taken back
 		p := &pieces[i]
-		if err := l.write(p.segment, p.offset, &p.frame, rest[:p.frame.length]); err != nil {
-			return errors.Join(err, l.giveUp(pieces[:i], segments))
+		begin := int64(len(rest)) - p.frame.length
+		if err := l.write(p.segment, p.offset, &p.frame, rest[begin:]); err != nil {
+			return errors.Join(err, l.giveUp(segments))
 		}
-		rest = rest[p.frame.length:]
+		rest = rest[:begin]
 	}
 	begun := pieces[0].segment == l.active
 	if begun {
@@ -298,15 +300,10 @@ func (l *Log) split(whole *frame, payload []byte, segments []*segment) []piece {
 	return pieces
 }
 
-// giveUp undoes a record of which only some frames were written. The first must not be believed, wherever it is: recovery may find it in a
-// new segment when those behind it have gone already. They get a new salt before anything else goes into them. Segments that are ready behind
-// these go too, as their headers name them. Where the first cannot be taken back, the others stay, for recovery to find. prepareMu is held.
-func (l *Log) giveUp(written []piece, segments []*segment) error {
-	if len(written) > 0 && l.Err() == nil {
-		if err := l.invalidate(written[0].segment, written[0].offset); err != nil {
-			return errors.Join(err, release(segments))
-		}
-	}
+// giveUp undoes a record of which not all frames were written. Those that were get a new salt before anything else goes into their segments.
+// Segments that are ready behind these go too, as their headers name them. Where it is not known whether the first was written, the others
+// stay, for recovery to find. prepareMu is held.
+func (l *Log) giveUp(segments []*segment) error {
 	if l.Err() != nil {
 		return release(segments)
 	}
