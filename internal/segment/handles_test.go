@@ -144,7 +144,7 @@ func TestValuesAreDurableWithoutAnotherHandle(t *testing.T) {
 	for seed := uint64(3); seed < 10; seed++ {
 		fsys.none = true
 		must(t, s.SyncValues())
-		p, err = s.AppendValue(1, None, noise(seed, 5000)) // in another file, mostly
+		p, err = s.AppendValue(1, None, noise(seed, 5000)) // in another file: two take more than a segment
 		must(t, err)
 		content = noise(seed, 5000)
 	}

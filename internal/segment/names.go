@@ -15,16 +15,16 @@ type nameSync struct {
 	created atomic.Uint64
 	mu      sync.Mutex
 	synced  uint64
-	dirs    []vfs.Dir // that of the segments; and in front, until it was synced, the one that has its name: an earlier run may not have
-	named   bool      // ... been able to
+	named   bool        // the name of the directory itself was synced, which an earlier run may have been killed before
+	dirs    []vfs.Dir   // what is open: the directory and, in front of it until named, the one that has its name
+	ready   atomic.Bool // there is something in dirs: openNames need not wait for a sync to see it
 	closed  bool
-	ready   atomic.Bool // the directories are open
 }
 
 // openNames makes sure that syncNames can be tried.
 func (s *Store) openNames() error {
 	if s.names.ready.Load() {
-		return nil // without waiting for a sync
+		return nil
 	}
 	s.names.mu.Lock()
 	defer s.names.mu.Unlock()

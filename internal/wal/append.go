@@ -104,16 +104,29 @@ func (l *Log) writeLong(s *segment, offset int64, f *frame, payload []byte) erro
 	if _, err := s.file.WriteAt(l.nothing()[:blockSize], (end-1)&^(blockSize-1)); err != nil {
 		return l.unlessFull(failed(err))
 	}
-	if _, err := s.file.WriteAt(payload, offset+frameHeader); err != nil {
-		return l.unlessFull(failed(err))
-	}
 	head := l.head[:]
 	f.put(head, &s.header, offset)
-	if _, err := s.file.WriteAt(head, offset); err != nil {
-		return errors.Join(failed(err), l.invalidate(s, offset))
+	if err := l.writeHeaderLast(s, offset, head, payload, failed); err != nil {
+		return err
 	}
 	s.passed.Store(end)
 	return nil
+}
+
+// writeHeaderLast writes the header of a frame behind what follows it: before it nothing says that the rest is a record. failed says of an
+// error what was attempted.
+func (l *Log) writeHeaderLast(s *segment, offset int64, head, rest []byte, failed func(error) error) error {
+	if _, err := s.file.WriteAt(rest, offset+frameHeader); err != nil {
+		return l.unlessFull(failed(err))
+	}
+	n, err := s.file.WriteAt(head, offset)
+	switch {
+	case err == nil:
+		return nil
+	case n == 0 && errors.Is(err, vfs.ErrNoSpace):
+		return failed(err) // there is nothing to be taken back, and may be no room to do it
+	}
+	return errors.Join(failed(err), l.invalidate(s, offset))
 }
 
 // nothing returns fillBytes zeroes.
@@ -165,7 +178,7 @@ func (s *segment) store(offset int64, f *frame, payload []byte) (err error) {
 }
 
 // storeByCall writes a frame whose pages have faulted with calls, which tell a full disk from a device that fails, and may find room where
-// the mapping has found none. The header comes last: before it nothing says that the rest is a record.
+// the mapping has found none.
 func (l *Log) storeByCall(s *segment, offset int64, f *frame, payload []byte, fault error) error {
 	failed := func(err error) error {
 		return fmt.Errorf("%s: store %d bytes at %d: %w; %w", baseName(s.segment), f.room(), offset, fault, err)
@@ -180,17 +193,7 @@ func (l *Log) storeByCall(s *segment, offset int64, f *frame, payload []byte, fa
 	b := make([]byte, f.room())
 	copy(b[frameHeader:], payload)
 	f.put(b, &s.header, offset)
-	if _, err := s.file.WriteAt(b[frameHeader:], offset+frameHeader); err != nil {
-		return l.unlessFull(failed(err))
-	}
-	n, err := s.file.WriteAt(b[:frameHeader], offset)
-	switch {
-	case err == nil:
-		return nil
-	case n == 0:
-		return l.unlessFull(failed(err))
-	}
-	return errors.Join(failed(err), l.invalidate(s, offset))
+	return l.writeHeaderLast(s, offset, b[:frameHeader], b[frameHeader:], failed)
 }
 
 // writePlain writes one frame with one call. When that fails, what may have got into the file is made invalid: a record

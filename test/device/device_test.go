@@ -35,7 +35,7 @@ type volume struct {
 	image, dir string
 }
 
-// each runs a test on each file system that was asked for. Some cannot be shut down.
+// each runs a test on each file system that was asked for, but for those that cannot do what it needs.
 func each(t *testing.T, without []string, test func(t *testing.T, v *volume)) {
 	if *filesystems == "" {
 		t.Skip("it mounts file systems, and is to be asked for: see -filesystems")

@@ -24,7 +24,7 @@ const keys = 3000
 
 func key(n int) []byte { return fmt.Appendf(nil, "%08d", n%keys) }
 
-// value is that of the n-th write: from a few bytes to more than a segment of the log.
+// value is that of the n-th write: small ones, and some that lie apart, of up to many pages.
 func value(n int) []byte {
 	length := []int{20, 100, 150, 3000}[n%4]
 	if n%301 == 0 {
