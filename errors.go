@@ -72,8 +72,9 @@ var (
 var (
 	// ErrCorrupt means that bytes on the disk are not what was written. errors.As with a *CorruptError tells where.
 	ErrCorrupt = corrupt.Err
-	// ErrDiskFull means that the write found no space. Nothing was written, what was there is intact, reads go on, and
-	// writes work again as soon as there is space.
+	// ErrDiskFull means that the write found no space, or would leave less than checkpoints may need to give back what is deleted: then
+	// commits that delete at least as many keys as they put go on. Nothing was written, what was there is intact, reads go on, and writes
+	// work again as soon as there is space.
 	ErrDiskFull = engine.ErrDiskFull
 	// ErrFailed means that a sync failed earlier. Nothing more is acknowledged until the database is opened again, since
 	// the operating system may have dropped what it could not write.

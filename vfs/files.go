@@ -36,6 +36,14 @@ func MostHandles(fsys FS) int {
 	return 0
 }
 
+// Free is how many bytes more may be written to files in dir, as far as fsys knows; false where it does not.
+func Free(fsys FS, dir string) (bytes int64, known bool) {
+	if t, ok := fsys.(SpaceTeller); ok {
+		return t.Free(dir)
+	}
+	return 0, false
+}
+
 // SyncDir is fsys.SyncDir, and tells whether it was tried. If it was not, what it was to make durable is as it was before; else a failure
 // leaves that unknown.
 func SyncDir(fsys FS, dir string) (tried bool, err error) {

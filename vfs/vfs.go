@@ -68,6 +68,13 @@ type HandleLimiter interface {
 	MostHandles() int
 }
 
+// SpaceTeller is what an FS may be besides: one that knows how much room there is.
+type SpaceTeller interface {
+	// Free is how many bytes more may be written to files in dir, by this process, before writes fail with ErrNoSpace, as far as the system
+	// knows: quotas of users may allow less. It is false where the system does not tell.
+	Free(dir string) (bytes int64, known bool)
+}
+
 // DirOpener is what an FS may be besides: one that opens a directory before it syncs it, so that it is known whether it has tried to.
 type DirOpener interface {
 	// OpenDir opens a directory. It fails, and nothing was done, where the process has as many files open as it may have.

@@ -9,6 +9,7 @@ import (
 	"github.com/pandodb/pando/internal/command"
 	"github.com/pandodb/pando/internal/commit"
 	"github.com/pandodb/pando/internal/corrupt"
+	"github.com/pandodb/pando/internal/segment"
 	"github.com/pandodb/pando/internal/spill"
 	"github.com/pandodb/pando/internal/view"
 )
@@ -152,6 +153,9 @@ func (e *Engine) loadOnce(spilled *Spill, first, last uint64) (*settlement, erro
 	s.seq = last
 	s.keyspaces, s.next = e.keyspaces.at(last)
 	err := s.mergeSpilled(spilled.number, first, last)
+	if err == nil && segment.LiveBytes(s.writer.Table()) > segment.LiveBytes(before) && !e.enoughSpace() {
+		err = e.tooLittleSpace()
+	}
 	if err == nil {
 		err = e.logBulk(spilled, last)
 	}

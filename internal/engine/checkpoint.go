@@ -75,6 +75,8 @@ func (e *Engine) freezeFront() (frozen bool, err error) {
 // work is what a round of settling does besides merging the frozen memtables.
 type work struct {
 	frozen     bool        // nothing, if somebody else has settled meanwhile what was frozen
+	sparing    bool        // it has met a full disk, and writes no more than it has to
+	squeeze    bool        // it writes anew what deletes have left full of what is deleted
 	compaction *compaction // go on with it, and leave what is frozen to others
 }
 
@@ -117,7 +119,7 @@ func (e *Engine) settleLocked(ctx context.Context, w work) error {
 	}
 	s := e.newSettlement(ctx, v, group, w)
 	err := s.carryOut()
-	for s.giveVictimsUp(err) {
+	for s.giveVictimsUp(err) || s.trySparing(err, &w) {
 		s = e.newSettlement(ctx, v, group, w)
 		err = s.carryOut()
 	}
@@ -126,6 +128,7 @@ func (e *Engine) settleLocked(ctx context.Context, w work) error {
 	}
 	s.publish()
 	e.counters.checkpoints.Add(1)
+	s.noteSpace()
 	return nil
 }
 
@@ -188,6 +191,8 @@ type settlement struct {
 	dictionaries []dictionary // as the new catalogue lists them
 	trained      []trained
 	renewal      renewal
+	sparing      bool  // the disk has little room: when room bytes have been written, no more is than has to be
+	room, moving int64 // and the cleaner moves no more than so many bytes of a class
 	copied       bool  // values were copied, to which nothing refers when the round fails
 	storing      bool  // the root file is being written to: which root the next open finds is not known
 	total        int64 // bytes of changes to merge, for progress
@@ -216,6 +221,7 @@ func (e *Engine) newSettlement(ctx context.Context, v *view.View, group []*view.
 		}
 	}
 	s.keyspaces, s.next = e.keyspaces.at(s.seq)
+	s.sparing, s.room, s.moving = e.sparing(w, len(group) > 0)
 	for _, t := range group {
 		s.total += int64(t.Bytes())
 	}
@@ -288,7 +294,7 @@ func (s *settlement) apply(ks *Keyspace, stretch *layout.Stretch) error {
 	}
 	fresh, err := e.layouts[ks.Layout].Apply(s.ctx, old, ranges, changes, s.writer, layout.ApplyOptions{
 		Now: e.Now(), Codec: codec, Dictionary: dictionary, LeafBytes: int(ks.LeafBytes), NoFilters: ks.NoFilters,
-		Victims: s.victims, Rewrite: stretch,
+		Victims: s.victims, Rewrite: stretch, Sparing: s.sparing, Room: s.room,
 	})
 	if err = cmp.Or(err, changes.err, changes.failed); err != nil {
 		return err

@@ -25,6 +25,7 @@ import (
 type cleanPolicy struct {
 	garbage float64 // clean while more than this share of all bytes is dead
 	empty   float64 // a segment with less than this share of live bytes is a victim whatever the total
+	full    float64 // one with more than this is none
 	budget  int64   // live bytes to move in one round
 }
 
@@ -49,7 +50,7 @@ func chooseVictims(infos []segment.Info, p cleanPolicy) []uint32 {
 		share := float64(i.Live) / float64(max(i.Size, 1))
 		tooMuchGarbage := float64(size-live) > p.garbage*float64(size)
 		switch {
-		case i.Live <= 0 || share > 0.95:
+		case i.Live <= 0 || share > p.full:
 			continue // gone without work, or not worth any
 		case share >= p.empty && !tooMuchGarbage, i.Live > p.budget:
 			return victims
@@ -64,14 +65,30 @@ func chooseVictims(infos []segment.Info, p cleanPolicy) []uint32 {
 // garbageMost is the share of dead bytes that the cleaner lets be.
 const garbageMost = 0.4
 
+// garbageMost is how much it lets be now: while the disk is nearly full, nothing.
+func (e *Engine) garbageMost() float64 {
+	if e.space.short.Load() {
+		return 0
+	}
+	return garbageMost
+}
+
 // policy is how hard the cleaner works in this round: in the background its share is that of what was written for the round, of so many
 // bytes. What is left of the nodes in a segment is moved sooner than values are: much of it would be written anew before long in any case,
 // and deltas are joined on the way.
 func (s *settlement) policy(class segment.Class, written int64) cleanPolicy {
-	p := cleanPolicy{garbage: garbageMost, empty: 0.15, budget: written + s.e.sizes.segment/2}
+	p := cleanPolicy{garbage: garbageMost, empty: 0.15, full: 0.95, budget: written + s.e.sizes.segment/2}
 	if class == segment.Nodes {
 		p.garbage, p.empty = 0.25, 0.4
 	}
+	short := s.e.space.short.Load()
+	if short { // what is moved makes garbage of nodes, which is more than is gained from what is nearly full
+		p.full = 0.75
+	}
+	if short && len(s.group) == 0 { // and so it does however little is moved
+		p.budget = s.moving
+	}
+	p.garbage, p.budget = min(p.garbage, s.e.garbageMost()), min(p.budget, s.moving)
 	return p
 }
 
@@ -350,7 +367,7 @@ func (s *settlement) finishCatalogue(c *root.Catalogue) error {
 		}
 	}
 	for _, i := range table {
-		if s.tried().Has(i.ID) && i.Live > 0 { // what is left in it cannot be found, or read: another round would find no more
+		if s.tried().Has(i.ID) && i.Live > 0 && !s.sparing { // what is left in it cannot be found, or read: another round would find no more
 			s.leaveAlone(i.ID, s.passing[i.ID])
 		}
 		if !dead[i.ID] {

@@ -178,7 +178,7 @@ func (s *settlement) stretch(ks *Keyspace) *layout.Stretch {
 
 // roundBytes is how much a round is to do: less when somebody may be waiting for its end.
 func (e *Engine) roundBytes() int64 {
-	if len(e.current.Load().Tables) > 1 || e.waiting.Load() > 0 {
+	if len(e.current.Load().Tables) > 1 || e.waiting.Load() > 0 || e.space.short.Load() {
 		return e.sizes.haste
 	}
 	return e.sizes.round
@@ -236,6 +236,11 @@ func holdsGarbage(i segment.Info) bool {
 // are written once, after that; it moves as many in a round as it would replace of leaves.
 func (s *settlement) choose(class segment.Class, infos []segment.Info, written int64) (victims []uint32) {
 	c := s.work.compaction
+	if s.work.squeeze && class == segment.Nodes {
+		if victims = s.hollowSegments(infos, s.policy(class, written)); len(victims) > 0 {
+			return victims
+		}
+	}
 	if c == nil || class == segment.Nodes || c.moved {
 		return chooseVictims(infos, s.policy(class, written))
 	}

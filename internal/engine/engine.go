@@ -122,6 +122,7 @@ type Engine struct {
 	lastDictionary uint16 // the highest number given in this run, or found by it; under settling
 	drained        bool   // the current view is given up; on mu
 
+	space         diskSpace
 	values        valueHolds
 	valuesGivenUp atomic.Int64    // bytes that were given up since they were last reason for a sweep
 	valuesWritten atomic.Int64    // bytes of values apart that were written, of all times

@@ -59,6 +59,8 @@ func open(o Options, unfinished bool) (*Engine, error) {
 	}
 	if !o.ReadOnly {
 		e.fitCache()
+		e.space.settledWith(startingCheckpoint * int64(e.sizes.memtable))
+		e.keepSpace()
 		e.worker.Go(e.work)
 		if e.log != nil {
 			e.worker.Go(e.keepClock)

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -57,7 +58,7 @@ func (h *ValueHold) Committed() { h.stored = 0 }
 // waiting for a checkpoint.
 func (h *ValueHold) GiveUp() {
 	h.Release()
-	if e := h.e; e.valuesGivenUp.Add(h.stored) >= min(e.sizes.segment, mostGivenUp) {
+	if e := h.e; e.valuesGivenUp.Add(h.stored) >= min(e.sizes.segment, mostGivenUp) || h.stored > 0 && e.space.short.Load() {
 		e.valuesGivenUp.Store(0)
 		e.litter()
 	}
@@ -88,7 +89,7 @@ func (e *Engine) unheldValues() uint32 {
 // Store writes a value.
 func (h *ValueHold) Store(ks *Keyspace, key, val []byte) (value.Ref, error) {
 	e := h.e
-	if err := e.usable(); err != nil {
+	if err := cmp.Or(e.usable(), e.spaceForValue()); err != nil {
 		return value.Ref{}, err
 	}
 	codec := e.valueCodec(ks)
@@ -104,7 +105,7 @@ func (h *ValueHold) Store(ks *Keyspace, key, val []byte) (value.Ref, error) {
 // Stream writes a value of any length without keeping it in memory.
 func (h *ValueHold) Stream(ks *Keyspace, key []byte, r io.Reader) (value.Ref, error) {
 	e := h.e
-	if err := e.usable(); err != nil {
+	if err := cmp.Or(e.usable(), e.spaceForValue()); err != nil {
 		return value.Ref{}, err
 	}
 	codec := e.valueCodec(ks)

@@ -54,7 +54,7 @@ func (e *Engine) work() {
 		}
 		if seq != quietSeq {
 			quietSeq, quietSince, settledSince, shrunk, cleaned, garbage = seq, now, now, false, false, math.MaxInt64
-		} else if now.Sub(quietSince) >= patience(e.current.Load().Tables[0].Bytes(), e.sizes.memtable) && !settled && !now.Before(retryDue) {
+		} else if now.Sub(quietSince) >= e.patienceNow() && !settled && !now.Before(retryDue) {
 			if err := e.settleQuietly(ctx); err != nil && ctx.Err() == nil {
 				e.o.Logger.Error("checkpoint failed; it is tried again", "error", err)
 				retryDue = now.Add(retryDelay)
@@ -77,11 +77,12 @@ func (e *Engine) cleanLeft(ctx context.Context, before int64) (done bool, left i
 		return false, before // most of it goes by itself
 	}
 	left, much := e.garbage()
-	if !much || left >= before {
+	squeeze := left >= before && e.maySqueeze()
+	if !squeeze && (!much || left >= before) {
 		return true, left
 	}
 	e.store.SealValues() // the cleaner leaves the segment alone that values go to, and where there is little else that has all the garbage
-	err := e.settle(ctx, work{})
+	err := e.settle(ctx, work{squeeze: squeeze})
 	if err != nil && ctx.Err() == nil {
 		e.o.Logger.Error("cleaning failed; the next checkpoint tries again", "error", err)
 	}
@@ -98,7 +99,7 @@ func (e *Engine) garbage() (dead int64, much bool) {
 		size += i.Size
 		dead += i.Size - max(i.Live, 0)
 	}
-	return dead, float64(dead) > garbageMost*float64(size)
+	return dead, float64(dead) > e.garbageMost()*float64(size)
 }
 
 // patience is how long a pause in writing must be for what is in a memtable to settle. A leaf is written whole however little of it has

@@ -81,6 +81,9 @@ func (e *Engine) carry(r *commit.Request) error {
 		r.Seq = e.lastSeq
 		return nil
 	}
+	if err := e.spaceFor(r.Commands); err != nil {
+		return err
+	}
 	if err := e.makeRoom(r.Count, r.Bytes); err != nil {
 		return err
 	}
@@ -306,7 +309,8 @@ func (e *Engine) makeRoom(records, bytes int) error {
 
 // goesOn reports whether the memtable in front may take a batch: else what is behind it has to settle first.
 func (e *Engine) goesOn(front *view.Table, records, bytes int) bool {
-	return e.takes(front.Table, records, bytes) && !e.valuesDue(front.Len()) && !e.logDue()
+	return e.takes(front.Table, records, bytes) && !e.valuesDue(front.Len()) && !e.logDue() &&
+		(front.Len() == 0 || int64(front.Bytes()) < e.shortTable())
 }
 
 // logPerMemtable is how many times as many bytes as a memtable has come to the log before the memtable settles, whatever it holds. Notes

@@ -56,6 +56,11 @@ type ApplyOptions struct {
 	// MaxDeltas is the number of delta blobs a leaf may have, or half as many more where nobody reads it; 0: DefaultMaxDeltas, negative:
 	// none.
 	MaxDeltas int
+	// Sparing tells that the disk has little room, and Room how many bytes the writer may have written before no more is than has to be: what
+	// can be put beside what is there is, though it be more than there should be, and victims may stay where they are. Not every layout has
+	// what can.
+	Sparing bool
+	Room    int64
 	// Fanout is the number of children an inner node may have; 0: DefaultFanout.
 	Fanout int
 	// Victims are the segments that are being emptied: every blob of the layout that lies in one is written anew. Values

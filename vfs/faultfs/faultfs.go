@@ -173,6 +173,9 @@ func (f *FS) untrack(key any) {
 // MostHandles implements vfs.HandleLimiter, with what the base says.
 func (f *FS) MostHandles() int { return vfs.MostHandles(f.base) }
 
+// Free implements vfs.SpaceTeller, with what the base says.
+func (f *FS) Free(dir string) (bytes int64, known bool) { return vfs.Free(f.base, dir) }
+
 // Create is vfs.FS.Create.
 func (f *FS) Create(name string) (vfs.File, error) { return f.openWith(OpCreate, name, f.base.Create) }
 

@@ -78,7 +78,7 @@ func (f *FS) walk(n *node, visit func(*node)) {
 
 // imageOf finishes a file system around a copied tree.
 func (f *FS) imageOf(root *node, pid int) *FS {
-	g := &FS{root: root, stamp: f.stamp, locks: map[string]*lockState{}, capacity: f.capacity, pid: pid}
+	g := &FS{root: root, stamp: f.stamp, locks: map[string]*lockState{}, capacity: f.capacity, tells: f.tells, pid: pid}
 	counted := map[*node]bool{}
 	var count func(d *directory)
 	count = func(d *directory) {

@@ -46,7 +46,8 @@ type FS struct {
 	locks    map[string]*lockState
 	capacity int64 // bytes; 0 = unlimited
 	used     int64
-	pid      int // stands in lock files; a killed process's image is opened by the next
+	tells    bool // how much room there is
+	pid      int  // stands in lock files; a killed process's image is opened by the next
 }
 
 // node is a file or a directory, whatever names it has.
@@ -74,6 +75,20 @@ func (f *FS) SetCapacity(bytes int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.capacity = bytes
+}
+
+// TellSpace makes Free tell how much of the capacity is left. Until then nobody knows, as with a quota.
+func (f *FS) TellSpace() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.tells = true
+}
+
+// Free implements vfs.SpaceTeller.
+func (f *FS) Free(string) (bytes int64, known bool) {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	return max(f.capacity-f.used, 0), f.tells && f.capacity > 0
 }
 
 // Used is the space that files take, counted like the capacity. Directories and names are free.

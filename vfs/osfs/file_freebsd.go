@@ -1,6 +1,8 @@
 package osfs
 
 import (
+	"os"
+
 	"golang.org/x/sys/unix"
 )
 
@@ -18,3 +20,11 @@ func (f *file) sync() error {
 
 // allocate moves the end only: ZFS, on which most of these systems run, writes elsewhere anyway and refuses to reserve.
 func (f *file) allocate(size int64) error { return f.extend(size) }
+
+// reservedToo is how many blocks are free with those that UFS keeps for root, if that is who we are; else 0.
+func reservedToo(stat *unix.Statfs_t) int64 {
+	if os.Geteuid() != 0 {
+		return 0
+	}
+	return int64(stat.Bfree)
+}

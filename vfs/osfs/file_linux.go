@@ -110,3 +110,12 @@ func (f *file) Sole(length int64) bool {
 	page := int64(os.Getpagesize())
 	return err == nil && stat.Nlink <= 1 && int64(found.Cache) >= (length+page-1)/page
 }
+
+// reservedToo is how many blocks are free with those that ext2, ext3 and ext4 keep for root, if that is who we are; else 0. Some more ext4
+// keeps for itself (s_resv_clusters): a fiftieth, and 4,096 at most. Other file systems mean something else by the difference.
+func reservedToo(stat *unix.Statfs_t) int64 {
+	if stat.Type != unix.EXT4_SUPER_MAGIC || os.Geteuid() != 0 {
+		return 0
+	}
+	return int64(stat.Bfree) - int64(min(stat.Blocks/50, 4096))
+}

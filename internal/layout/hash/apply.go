@@ -151,11 +151,14 @@ func (r *root) depthOf(records int64) int {
 
 // depthFor returns the depth with so many changes, and the number of entries that there are: those of all pages are looked at before it
 // changes, for a root that says too many would make pages without end. Where a page cannot be read the depth stays what it is: nobody can tell
-// which entries would go where.
+// which entries would go where. So it does while the disk has little room, for to change it is to write the whole index.
 func (a *applier) depthFor(changes int64) (depth int, count int64, err error) {
 	count = a.root.count
 	if depth = a.root.depthOf(count + changes); depth == a.root.depth || len(a.root.groups) == 0 {
 		return depth, count, nil
+	}
+	if a.o.Sparing {
+		return a.root.depth, count, nil
 	}
 	there := int64(0)
 	for q := range uint64(1) << a.root.depth {

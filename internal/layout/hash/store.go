@@ -48,9 +48,7 @@ func (p *pageWriter) finish(b *body, handle uint64) error {
 func (p *pageWriter) store() error {
 	a := p.a
 	p.image = p.image[:0]
-	size := deltaHead + deltaEntry*len(p.ops) + segment.HeaderSize
-	fits := len(p.t.deltas) < a.o.MaxDeltas && 2*(p.t.deltaBytes()+size) <= int(p.t.base.Length)
-	if fits && !p.whole && p.count > 0 && !a.victimPage(&p.t) {
+	if p.takesDelta() && !p.whole && p.count > 0 && !a.victimPage(&p.t) {
 		return p.addDelta(p.ops)
 	}
 	a.w.Free(p.t.base)
@@ -67,6 +65,18 @@ func (p *pageWriter) store() error {
 	var err error
 	p.t.base, err = p.write(segment.KindIndex, p.image)
 	return err
+}
+
+// sparingDeltas is how many deltas a page has before it is written anew while the disk has little room.
+const sparingDeltas = 64
+
+// takesDelta reports whether the changes at hand may become a delta of the page: there are few of them, and they are shorter than the page.
+func (p *pageWriter) takesDelta() bool {
+	a, total := p.a, p.t.deltaBytes()+deltaHead+deltaEntry*len(p.ops)+segment.HeaderSize
+	if a.o.Sparing && a.w.Written() >= a.o.Room {
+		return len(p.t.deltas) < sparingDeltas && total <= int(p.t.base.Length)
+	}
+	return len(p.t.deltas) < a.o.MaxDeltas && 2*total <= int(p.t.base.Length)
 }
 
 // addDelta writes a delta.

@@ -16,6 +16,7 @@ func testStripes(t *testing.T, c Config) {
 		{"cold", 0, layout.ApplyOptions{LeafBytes: 600, Fanout: 8}, 0, 30, 0},
 		{"few", 64 << 10, layout.ApplyOptions{LeafBytes: 4000, MaxDeltas: 16}, 0, 200, 0},
 		{"evicted", 1 << 20, layout.ApplyOptions{LeafBytes: 2000, Fanout: 8, Codec: segment.S2}, 2000, 100, 0},
+		{"sparing", 64 << 10, layout.ApplyOptions{LeafBytes: 4000, MaxDeltas: 3, Sparing: true, Room: 2000}, 0, 100, 0},
 		{"defaults", 1 << 20, layout.ApplyOptions{}, 0, 400, 0},
 	} {
 		for _, seed := range c.seeds() {

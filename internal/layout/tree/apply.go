@@ -351,7 +351,7 @@ func (a *applier) passRanges(key []byte) {
 // victimsUnder reports whether a blob of child i may lie in a segment that is being emptied. A large tree has far more children than such
 // segments have blobs, and only nodes of which that is not known have to be read for it.
 func (a *applier) victimsUnder(b *body, i int) bool {
-	if a.o.Victims.Empty() {
+	if a.o.Victims.Empty() || a.spares() {
 		return false
 	}
 	if b.level == 0 {
@@ -360,9 +360,14 @@ func (a *applier) victimsUnder(b *body, i int) bool {
 	return b.children[i].mayLieIn(a.o.Victims)
 }
 
+// victim reports whether what lies there is to be moved. A leaf that is moved may take some of its neighbours along, which makes much more of
+// it than lies in the segment: so that ends where the room does, and what is left stays.
 func (a *applier) victim(p segment.Pointer) bool {
-	return !p.IsZero() && a.o.Victims.Has(p.Segment)
+	return !p.IsZero() && a.o.Victims.Has(p.Segment) && !a.spares()
 }
+
+// spares reports whether no more is written from now on than has to be.
+func (a *applier) spares() bool { return a.o.Sparing && a.w.Written() >= a.o.Room }
 
 // free frees a blob of the old tree.
 func (a *applier) free(p segment.Pointer) { a.w.Free(p) }

@@ -15,8 +15,21 @@ func (a *applier) deltaWorth(b *body, i int, join bool) bool {
 	if len(deltas) >= a.mostDeltas(b, i) && !join || a.batch.size() > deltaMost || b.slots[i].whole {
 		return false
 	}
-	total := lengths(deltas) + int64(a.batch.size()) + segment.HeaderSize + segment.PointerSize
-	return 2*total <= int64(b.slots[i].ptr.Length)
+	return 2*a.deltaBytes(b, i) <= int64(b.slots[i].ptr.Length)
+}
+
+// deltaBytes is how many bytes the deltas of leaf i take with one of the batch at hand.
+func (a *applier) deltaBytes(b *body, i int) int64 {
+	return lengths(b.deltasOf(i)) + int64(a.batch.size()) + segment.HeaderSize + segment.PointerSize
+}
+
+// putsOff reports whether leaf i, which ought to be written anew, gets a delta nevertheless, because the disk has little room. It has as
+// many then as it may, and has them joined where it has more, as long as they take less than it does.
+func (a *applier) putsOff(b *body, i int) (yes, join bool) {
+	if !a.spares() || a.batch.size() > deltaMost || b.slots[i].whole {
+		return false, false
+	}
+	return a.deltaBytes(b, i) <= int64(b.slots[i].ptr.Length), len(b.deltasOf(i)) >= deltasMost
 }
 
 // mostDeltas is how many deltas leaf i may have. Where its count is open, records were overwritten, and nobody has read the leaf

@@ -27,8 +27,8 @@ func (a *applier) mergeLeaf(b *body, i int, lo, hi []byte) (changed bool, err er
 		return true, a.rewrite(source{}, lo, hi)
 	}
 	move, join := a.victim(b.slots[i].ptr), a.victimDelta(b, i)
-	if 2*len(b.deltasOf(i)) >= a.mostDeltas(b, i) {
-		move = move || join // it would be written before long in any case
+	if 2*len(b.deltasOf(i)) >= a.mostDeltas(b, i) && !a.o.Sparing {
+		move = move || join // it would be written before long in any case; but a segment of deltas has some of very many leaves
 	}
 	alone := a.leaf.b.Count() == 0 && !a.touched(lo, hi) && !a.input.below(hi) && !a.anew && !move
 	count, _ := splitCount(b.counts[i].Load())
@@ -43,6 +43,11 @@ func (a *applier) mergeLeaf(b *body, i int, lo, hi []byte) (changed bool, err er
 			if done, changed, err := a.writeDelta(b, i, lo, hi, join); done || err != nil {
 				return changed, err
 			}
+		}
+	}
+	if off, full := a.putsOff(b, i); alone && off {
+		if done, changed, err := a.writeDelta(b, i, lo, hi, join || full); done || err != nil {
+			return changed, err
 		}
 	}
 	return true, a.rewrite(source{b: b, i: i}, lo, hi)

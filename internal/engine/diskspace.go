@@ -1,0 +1,213 @@
+package engine
+
+import (
+	"fmt"
+	"math"
+	"sync/atomic"
+	"time"
+
+	"github.com/pandodb/pando/internal/command"
+	"github.com/pandodb/pando/internal/record"
+	"github.com/pandodb/pando/internal/segment"
+	"github.com/pandodb/pando/vfs"
+)
+
+// diskSpace keeps a database from filling its disk to the last byte. Nothing could be deleted from it any more then: what is deleted
+// gives its space back when it has settled, and to settle takes space first. So what adds is refused as long as there is less free than
+// checkpoints may need, and what deletes goes on. That takes a file system that tells how much there is; where others fill it, or a quota
+// ends sooner than the file system, it is as full as they leave it.
+type diskSpace struct {
+	next  atomic.Int64 // of the bytes that were handed over, where the file system is asked again
+	short atomic.Bool  // there was too little when it was asked last
+	free  atomic.Int64 // what there was then
+	keep  atomic.Int64 // what checkpoints need beside what is in memory
+	again atomic.Int64 // Unix nanoseconds: before that nobody waits for a checkpoint that may make room
+	most  int64        // bytes that the one of the last checkpoints wrote which wrote most; under settling
+	// When deletes have settled while there was little, much may still lie in segments of nodes below this number that a leaf would be written
+	// without. 0: nothing.
+	hollow atomic.Uint32
+}
+
+// The file system is asked again when a quarter of what is left over has been written, within these limits; after each checkpoint; and each
+// time while there is too little.
+const (
+	askLeast = 64 << 10
+	askMost  = 16 << 20
+)
+
+// someMore is the part of what is needed by which there has to be more before there is enough again, after there was too little: else the
+// next writer would meet with the same.
+const someMore = 8
+
+// handedOver is how many bytes commits and values have brought.
+func (e *Engine) handedOver() int64 { return e.counters.userBytes.Load() + e.valuesWritten.Load() }
+
+// spaceFor sees to it that a commit leaves as much space as checkpoints need, or else deletes. What may give space back is done before it
+// is refused, and before what is kept for those that delete comes to its end. The caller leads.
+func (e *Engine) spaceFor(commands []byte) error {
+	d := &e.space
+	if !d.short.Load() && e.handedOver() < d.next.Load() || e.enoughSpace() {
+		return nil
+	}
+	refused := adds(commands, e.shortens)
+	if !refused && d.free.Load() >= e.spaceNeeded()*3/4 {
+		d.again.Store(0) // what it deletes may be what makes room
+		return nil
+	}
+	if e.mayMakeSpace() {
+		if err := e.makeSpace(); err != nil && (refused || !isDiskFull(err)) {
+			return err
+		}
+	}
+	if refused && d.short.Load() {
+		return e.tooLittleSpace()
+	}
+	return nil
+}
+
+// spaceForValue is spaceFor before a value apart is written: where the commit that comes next would be refused without further ado, so is
+// the value. Anybody may call it.
+func (e *Engine) spaceForValue() error {
+	if !e.space.short.Load() || e.enoughSpace() || e.mayMakeSpace() {
+		return nil
+	}
+	return e.tooLittleSpace()
+}
+
+// mayMakeSpace reports whether the last attempt to make space that was in vain was long enough ago.
+func (e *Engine) mayMakeSpace() bool { return e.o.Clock.Now().UnixNano() >= e.space.again.Load() }
+
+func (e *Engine) tooLittleSpace() error {
+	const mb = 1e6
+	return fmt.Errorf("%w: of the disk %.1f MB are free, and checkpoints may need %.1f MB to give back what is deleted",
+		ErrDiskFull, float64(e.space.free.Load())/mb, float64(e.spaceNeeded())/mb)
+}
+
+// shorteningMost is how many puts of a commit are compared with what they replace.
+const shorteningMost = 64
+
+// adds reports whether commands put more keys than they delete, those left out that become shorter. What drops or deletes more than a key does
+// not, whatever comes with it.
+func adds(commands []byte, shortens func(*command.Command) bool) bool {
+	added, puts := 0, 0
+	d := command.NewDecoder(commands)
+	for d.Next() {
+		c := d.Command()
+		switch c.Op {
+		case command.Put, command.PutApart:
+			puts++
+			if puts > shorteningMost || !shortens(&c) {
+				added++
+			}
+		case command.Delete:
+			added--
+		case command.DeleteRange, command.DropKeyspace:
+			return false
+		}
+	}
+	return added > 0
+}
+
+// shortens reports whether a put replaces what is longer, in a record.
+func (e *Engine) shortens(c *command.Command) bool {
+	ks := e.keyspaces.id(c.Keyspace)
+	if ks == nil || c.Op != command.Put {
+		return false
+	}
+	g := e.epoch.Enter()
+	v, seq := e.acquire()
+	v.Ref()
+	g.Exit()
+	defer v.Unref()
+	scratch := e.scratch.get()
+	defer e.scratch.put(scratch)
+	r, ok, err := e.find(scratch, v, nil, ks, record.Hash(ks.ID, c.Key), c.Key, seq)
+	return err == nil && ok && (r.Kind == record.Apart || len(c.Value) < len(r.Value))
+}
+
+// enoughSpace asks the file system. Anybody may call it.
+func (e *Engine) enoughSpace() bool {
+	d := &e.space
+	written, needed := e.handedOver(), e.spaceNeeded()
+	if d.short.Load() {
+		needed += needed / someMore
+	}
+	free, known := vfs.Free(e.o.FS, e.path(segment.DirName))
+	if !known {
+		free = math.MaxInt64
+	}
+	over := free - needed
+	d.free.Store(free)
+	d.next.Store(written + min(max(over/4, askLeast), askMost))
+	if short := over < 0; d.short.Swap(short) != short {
+		e.tellOfSpace(short)
+	}
+	return over >= 0
+}
+
+func (e *Engine) tellOfSpace(short bool) {
+	if short {
+		e.o.Logger.Warn("the disk is nearly full: writes that add are refused", "free", e.space.free.Load(), "needed", e.spaceNeeded())
+	} else {
+		e.o.Logger.Info("there is room on the disk again")
+	}
+	e.wakeWorker()
+}
+
+// spaceNeeded is how many bytes have to be free for what is in memory to settle, and for more to be deleted.
+func (e *Engine) spaceNeeded() int64 { return e.space.keep.Load() + e.unsettled() }
+
+// unsettled is how many bytes there are in memtables. Anybody may call it.
+func (e *Engine) unsettled() int64 {
+	defer e.epoch.Enter().Exit()
+	n := int64(0)
+	for _, t := range e.current.Load().Tables {
+		n += int64(t.Bytes())
+	}
+	return n
+}
+
+// startingCheckpoint is how many memtables a checkpoint is taken to write until there has been one.
+const startingCheckpoint = 2
+
+// forgetting is after how many checkpoints the largest of them counts for little more than a third.
+const forgetting = 256
+
+// mostSlack bounds what is kept for the sake of much data alone.
+const mostSlack = 8 << 30
+
+// keepSpace says anew what checkpoints need. That is twice what one of the last has written, for leaves that get deltas at the same time are
+// written anew at about the same time; of a large database an eighth at least, or the cleaner would move nearly all of it for a little room;
+// and what it moves. A small database needs little. The caller has settling, or nobody else is there yet.
+func (e *Engine) keepSpace() {
+	size := e.segmentBytes()
+	checkpoint := max(min(2*e.space.most, size/4), min(size/8, mostSlack))
+	e.space.keep.Store(checkpoint + min(2*e.sizes.segment, size/8))
+	e.space.next.Store(0) // a checkpoint takes more than what was handed over for it
+}
+
+// settledWith takes note of what a checkpoint has written.
+func (d *diskSpace) settledWith(bytes int64) { d.most = max(bytes, d.most-d.most/forgetting) }
+
+func (e *Engine) segmentBytes() (n int64) {
+	for _, i := range e.store.Segments() {
+		n += i.Size
+	}
+	return n
+}
+
+// shortTable is how many bytes a memtable may have before it settles while there is too little space: the log of it takes some, too.
+func (e *Engine) shortTable() int64 {
+	if !e.space.short.Load() {
+		return math.MaxInt64
+	}
+	return max(e.space.free.Load()/4, leastMemtable/2)
+}
+
+// patienceNow is how long a pause in writing must be for what is in the memtable in front to settle.
+func (e *Engine) patienceNow() time.Duration {
+	if e.space.short.Load() {
+		return idleDelay
+	}
+	return patience(e.current.Load().Tables[0].Bytes(), e.sizes.memtable)
+}
