@@ -93,6 +93,9 @@ func TestDiskThatOthersFill(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+	if m := db.Metrics(); m.DiskFree > 2<<20 || m.DiskNeeded <= m.DiskFree {
+		t.Errorf("%d bytes free, %d needed", m.DiskFree, m.DiskNeeded)
+	}
 	ok(ks.Put(key(0), nil)) // less than there was
 	ok(ks.Delete(key(0)))
 	ok(ks.DeleteRange(key(1), key(100)))

@@ -120,6 +120,9 @@ func (r *Report) Err() error {
 //	SpaceAmplification float64 // all files over what is in use; 0 when nothing is
 //	Segments           int     // number of segment files
 //
+//	DiskFree   int64 // bytes free on its disk, and below 0 where the system does not tell
+//	DiskNeeded int64 // of these, what checkpoints may need: where less is free, what adds is refused (ErrDiskFull)
+//
 //	MemtableBytes  int64 // bytes in memtables, of what has not settled
 //	MemtableCount  int   // number
 //	CacheBytes     int64 // budget of the page cache in bytes

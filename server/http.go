@@ -87,6 +87,7 @@ func (s *Server) engineMetrics(gauge func(string, float64)) {
 		{"inner_bytes", float64(m.InnerBytes)}, {"held_views", float64(m.Readers)}, {"oldest_view_checkpoints", float64(m.OldestReader)},
 		{"last_seq", float64(m.LastSeq)}, {"settled_seq", float64(m.Settled)}, {"memtables", float64(m.MemtableCount)},
 		{"segments", float64(m.Segments)}, {"space_amplification", m.SpaceAmplification},
+		{"disk_free_bytes", float64(m.DiskFree)}, {"disk_needed_bytes", float64(m.DiskNeeded)},
 	} {
 		gauge("pando_storage_"+g.name, g.v)
 	}

@@ -60,6 +60,9 @@ func statsTable(dir string, m pando.Metrics, rows []keyspaceRow) [][]string {
 	if m.SpaceAmplification > 0 {
 		table = append(table, []string{"files over use", fmt.Sprintf("%.2f", m.SpaceAmplification)})
 	}
+	if m.DiskFree >= 0 {
+		table = append(table, []string{"disk", fmt.Sprintf("%s free, of which checkpoints may need %s", formatSize(m.DiskFree), formatSize(m.DiskNeeded))})
+	}
 	return append(table,
 		[]string{"page cache", fmt.Sprintf("%s of %s", formatSize(m.CacheUsed), formatSize(m.CacheBytes))},
 		[]string{"inner nodes", formatSize(m.InnerBytes)})

@@ -40,6 +40,9 @@ func (e *Engine) collect(until time.Time) error {
 	defer e.waiting.Add(-1)
 	size := e.segmentBytes()
 	for vain := 0; vain < 2*mostVain && !e.enoughSpace() && e.o.Clock.Now().Before(until); vain++ {
+		if e.closed.Load() {
+			return ErrClosed // Close waits
+		}
 		squeeze := vain >= mostVain
 		if squeeze && !e.maySqueeze() {
 			return nil

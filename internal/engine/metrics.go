@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/pandodb/pando/internal/segment"
+	"github.com/pandodb/pando/vfs"
 )
 
 // counters are what the engine counts as it runs.
@@ -46,6 +47,9 @@ type Metrics struct {
 	SpaceAmplification float64
 	Segments           int // number of segment files
 
+	DiskFree   int64 // bytes free on its disk, and below 0 where the system does not tell
+	DiskNeeded int64 // of these, what checkpoints may need: where less is free, what adds is refused
+
 	MemtableBytes  int64 // in memtables, of what has not settled
 	MemtableCount  int   // number
 	CacheBytes     int64 // budget of the page cache
@@ -82,6 +86,10 @@ func (e *Engine) Metrics() Metrics {
 		m.MemtableCount++
 	}
 	e.sizesNow(&m, e.store.Segments())
+	m.DiskNeeded, m.DiskFree = e.spaceNeeded(), -1
+	if free, known := vfs.Free(e.o.FS, e.path(segment.DirName)); known {
+		m.DiskFree = free
+	}
 	lag, held := e.OldestView()
 	m.OldestReader, m.Readers = lag, held
 	return m

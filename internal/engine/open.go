@@ -57,10 +57,10 @@ func open(o Options, unfinished bool) (*Engine, error) {
 	if err := e.open(); err != nil {
 		return nil, errors.Join(fmt.Errorf("open %s: %w", o.Dir, err), e.abandon())
 	}
+	e.space.settledWith(startingCheckpoint * int64(e.sizes.memtable))
+	e.keepSpace()
 	if !o.ReadOnly {
 		e.fitCache()
-		e.space.settledWith(startingCheckpoint * int64(e.sizes.memtable))
-		e.keepSpace()
 		e.worker.Go(e.work)
 		if e.log != nil {
 			e.worker.Go(e.keepClock)
