@@ -34,6 +34,9 @@ func TestCrashMixture(t *testing.T) {
 		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				m := &mixture{t: t, seed: seed, rng: rand.New(rand.NewPCG(seed, 21)), base: memfs.New(), history: []version{{}}}
+				if seed%2 == 0 { // else it is full without a warning
+					m.base.TellSpace()
+				}
 				m.run()
 			})
 		})

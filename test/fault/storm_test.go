@@ -90,6 +90,9 @@ func newStorm(t *testing.T, seed uint64) *storm {
 	}
 	s.model = newStormModel(profile)
 	s.plug(memfs.New())
+	if seed%2 == 0 { // else it is full without a warning
+		s.base.TellSpace()
+	}
 	return s
 }
 
