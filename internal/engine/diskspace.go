@@ -35,8 +35,7 @@ const (
 	askMost  = 16 << 20
 )
 
-// someMore is the part of what is needed by which there has to be more before there is enough again, after there was too little: else the
-// next writer would meet with the same.
+// someMore is the part of what is needed by which there has to be more before there is enough again.
 const someMore = 8
 
 // handedOver is how many bytes commits and values have brought.
@@ -79,8 +78,8 @@ func (e *Engine) mayMakeSpace() bool { return e.o.Clock.Now().UnixNano() >= e.sp
 
 func (e *Engine) tooLittleSpace() error {
 	const mb = 1e6
-	return fmt.Errorf("%w: of the disk %.1f MB are free, and checkpoints may need %.1f MB to give back what is deleted",
-		ErrDiskFull, float64(e.space.free.Load())/mb, float64(e.spaceNeeded())/mb)
+	return fmt.Errorf("%w: %.1f MB of the disk are free, and %.1f MB are kept for checkpoints, or nothing could be deleted",
+		ErrDiskFull, float64(e.space.free.Load())/mb, float64(e.spaceWanted())/mb)
 }
 
 // shorteningMost is how many puts of a commit are compared with what they replace.
@@ -128,15 +127,12 @@ func (e *Engine) shortens(c *command.Command) bool {
 // enoughSpace asks the file system. Anybody may call it.
 func (e *Engine) enoughSpace() bool {
 	d := &e.space
-	written, needed := e.handedOver(), e.spaceNeeded()
-	if d.short.Load() {
-		needed += needed / someMore
-	}
+	written, wanted := e.handedOver(), e.spaceWanted()
 	free, known := vfs.Free(e.o.FS, e.path(segment.DirName))
 	if !known {
 		free = math.MaxInt64
 	}
-	over := free - needed
+	over := free - wanted
 	d.free.Store(free)
 	d.next.Store(written + min(max(over/4, askLeast), askMost))
 	if short := over < 0; d.short.Swap(short) != short {
@@ -152,6 +148,16 @@ func (e *Engine) tellOfSpace(short bool) {
 		e.o.Logger.Info("there is room on the disk again")
 	}
 	e.wakeWorker()
+}
+
+// spaceWanted is how many bytes have to be free for what adds. After there was too little that is some more than is needed: else the next
+// writer would meet with the same again.
+func (e *Engine) spaceWanted() int64 {
+	needed := e.spaceNeeded()
+	if e.space.short.Load() {
+		needed += needed / someMore
+	}
+	return needed
 }
 
 // spaceNeeded is how many bytes have to be free for what is in memory to settle, and for more to be deleted.

@@ -122,6 +122,7 @@ const (
 	APIStrictError                            Code = 323
 	APIDeprecationError                       Code = 324
 	MechanismUnavailable                      Code = 334
+	UnsupportedOpQueryCommand                 Code = 352
 	CannotConvertIndexToUnique                Code = 359
 	CollectionUUIDMismatch                    Code = 361
 	NotWritablePrimary                        Code = 10107
@@ -135,6 +136,7 @@ const (
 	BackgroundOperationInProgressForNamespace Code = 12587
 	StaleConfig                               Code = 13388
 	NotPrimaryNoSecondaryOk                   Code = 13435
+	OutOfDiskSpace                            Code = 14031
 	InvalidPipelineOperatorOptions            Code = 40602
 	NotARetryableWriteCommand                 Code = 50768
 	RoleAlreadyExists                         Code = 51002
@@ -268,6 +270,7 @@ var names = map[Code]string{
 	APIStrictError:                            "APIStrictError",
 	APIDeprecationError:                       "APIDeprecationError",
 	MechanismUnavailable:                      "MechanismUnavailable",
+	UnsupportedOpQueryCommand:                 "UnsupportedOpQueryCommand",
 	CannotConvertIndexToUnique:                "CannotConvertIndexToUnique",
 	CollectionUUIDMismatch:                    "CollectionUUIDMismatch",
 	NotWritablePrimary:                        "NotWritablePrimary",
@@ -280,5 +283,6 @@ var names = map[Code]string{
 	BackgroundOperationInProgressForNamespace: "BackgroundOperationInProgressForNamespace",
 	StaleConfig:                               "StaleConfig",
 	NotPrimaryNoSecondaryOk:                   "NotPrimaryNoSecondaryOk",
+	OutOfDiskSpace:                            "OutOfDiskSpace",
 	NotARetryableWriteCommand:                 "NotARetryableWriteCommand",
 }
