@@ -27,6 +27,7 @@ type cleanPolicy struct {
 	empty   float64 // a segment with less than this share of live bytes is a victim whatever the total
 	full    float64 // one with more than this is none
 	budget  int64   // live bytes to move in one round
+	alone   int64   // as many may be moved where it is a single victim
 }
 
 // chooseVictims picks the segments to empty: the emptiest first, as long as the budget lasts and there is reason to. It is a
@@ -52,7 +53,9 @@ func chooseVictims(infos []segment.Info, p cleanPolicy) []uint32 {
 		switch {
 		case i.Live <= 0 || share > p.full:
 			continue // gone without work, or not worth any
-		case share >= p.empty && !tooMuchGarbage, i.Live > p.budget:
+		case share >= p.empty && !tooMuchGarbage:
+			return victims
+		case i.Live > p.budget && (len(victims) > 0 || i.Live > p.alone):
 			return victims
 		}
 		victims = append(victims, i.ID)
@@ -86,7 +89,7 @@ func (s *settlement) policy(class segment.Class, written int64) cleanPolicy {
 		p.full = 0.75
 	}
 	if short && len(s.group) == 0 { // and so it does however little is moved
-		p.budget = s.moving
+		p.budget, p.alone = s.moving, 2*s.moving
 	}
 	p.garbage, p.budget = min(p.garbage, s.e.garbageMost()), min(p.budget, s.moving)
 	return p

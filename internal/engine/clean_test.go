@@ -34,6 +34,9 @@ func TestChooseVictims(t *testing.T) {
 		{"a nearly empty one goes whatever the total", []segment.Info{seg(1, 1000, 1000), seg(2, 100, 10)}, background, []uint32{2}},
 		{"an empty one needs no work", []segment.Info{seg(1, 100, 0), seg(2, 100, 100)}, background, nil},
 		{"the budget ends it", []segment.Info{seg(1, 1000, 150), seg(2, 1000, 160), seg(3, 1000, 170)}, background, []uint32{1}},
+		{"beyond the budget, but alone", []segment.Info{seg(1, 1000, 250), seg(2, 1000, 260)}, cleanPolicy{full: 0.95, budget: 200, alone: 300}, []uint32{1}},
+		{"not alone", []segment.Info{seg(1, 1000, 150), seg(2, 1000, 260)}, cleanPolicy{full: 0.95, budget: 200, alone: 300}, []uint32{1}},
+		{"too much even alone", []segment.Info{seg(1, 1000, 350)}, cleanPolicy{full: 0.95, budget: 200, alone: 300}, nil},
 		{"equal shares: the oldest first", []segment.Info{seg(9, 100, 10), seg(4, 100, 10)}, cleanPolicy{full: 0.95, garbage: 0, empty: 0.5, budget: 10}, []uint32{4}},
 		{"compaction takes all that holds garbage", []segment.Info{seg(1, 100, 90), seg(2, 100, 99), seg(3, 100, 20)}, cleanPolicy{full: 0.95, empty: 0.95, budget: 1 << 40}, []uint32{3, 1}},
 	} {

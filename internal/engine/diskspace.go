@@ -20,9 +20,8 @@ type diskSpace struct {
 	next  atomic.Int64 // of the bytes that were handed over, where the file system is asked again
 	short atomic.Bool  // there was too little when it was asked last
 	free  atomic.Int64 // what there was then
-	keep  atomic.Int64 // what checkpoints need beside what is in memory
 	again atomic.Int64 // Unix nanoseconds: before that nobody waits for a checkpoint that may make room
-	most  int64        // bytes that the one of the last checkpoints wrote which wrote most; under settling
+	most  atomic.Int64 // bytes that the one of the last checkpoints wrote which wrote most; changed under settling
 	// When deletes have settled while there was little, much may still lie in segments of nodes below this number that a leaf would be written
 	// without. 0: nothing.
 	hollow atomic.Uint32
@@ -161,7 +160,7 @@ func (e *Engine) spaceWanted() int64 {
 }
 
 // spaceNeeded is how many bytes have to be free for what is in memory to settle, and for more to be deleted.
-func (e *Engine) spaceNeeded() int64 { return e.space.keep.Load() + e.unsettled() }
+func (e *Engine) spaceNeeded() int64 { return e.spaceKept() + e.unsettled() }
 
 // unsettled is how many bytes there are in memtables. Anybody may call it.
 func (e *Engine) unsettled() int64 {
@@ -182,18 +181,19 @@ const forgetting = 256
 // mostSlack bounds what is kept for the sake of much data alone.
 const mostSlack = 8 << 30
 
-// keepSpace says anew what checkpoints need. That is twice what one of the last has written, for leaves that get deltas at the same time are
-// written anew at about the same time; of a large database an eighth at least, or the cleaner would move nearly all of it for a little room;
-// and what it moves. A small database needs little. The caller has settling, or nobody else is there yet.
-func (e *Engine) keepSpace() {
+// spaceKept is how many bytes checkpoints may need beside what is in memory. That is twice what one of the last has written, for leaves that
+// get deltas at the same time are written anew at about the same time; of a large database an eighth at least, or the cleaner would move
+// nearly all of it for a little room; and what it moves. A small database needs little.
+func (e *Engine) spaceKept() int64 {
 	size := e.segmentBytes()
-	checkpoint := max(min(2*e.space.most, size/4), min(size/8, mostSlack))
-	e.space.keep.Store(checkpoint + min(2*e.sizes.segment, size/8))
-	e.space.next.Store(0) // a checkpoint takes more than what was handed over for it
+	return max(min(2*e.space.most.Load(), size/4), min(size/8, mostSlack)) + min(2*e.sizes.segment, size/8)
 }
 
 // settledWith takes note of what a checkpoint has written.
-func (d *diskSpace) settledWith(bytes int64) { d.most = max(bytes, d.most-d.most/forgetting) }
+func (d *diskSpace) settledWith(bytes int64) {
+	most := d.most.Load()
+	d.most.Store(max(bytes, most-most/forgetting))
+}
 
 func (e *Engine) segmentBytes() (n int64) {
 	for _, i := range e.store.Segments() {

@@ -72,8 +72,8 @@ func (e *Engine) maySqueeze() bool {
 // merged all is for the cleaner, for what it begins with and does not come to the end of is in vain.
 func (e *Engine) sparing(w work, merges bool) (yes bool, room, moving int64) {
 	e.enoughSpace()
-	free, keep, unsettled := e.space.free.Load(), e.space.keep.Load(), e.unsettled()
-	left := max(free-unsettled, 0)
+	free := e.space.free.Load()
+	left := max(free-e.unsettled(), 0)
 	switch {
 	case w.sparing:
 	case merges:
@@ -81,7 +81,7 @@ func (e *Engine) sparing(w work, merges bool) (yes bool, room, moving int64) {
 	default:
 		room, moving = left-left/8, left/3
 	}
-	return w.sparing || free < 2*(unsettled+keep), room, moving
+	return w.sparing || free < 2*e.spaceNeeded(), room, moving
 }
 
 // trySparing reports whether a round that has found the disk full may be tried once more, and write less.
@@ -102,7 +102,7 @@ func (s *settlement) noteSpace() {
 	if len(s.group) > 0 && s.sparing {
 		d.hollow.Store(s.firstNew)
 	}
-	s.e.keepSpace()
+	d.next.Store(0) // a checkpoint takes more than what was handed over for it
 }
 
 // hollowSegments picks segments to empty of those in which leaves may be hollow, though little is dead in them. When there are no more of

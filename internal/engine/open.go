@@ -58,7 +58,6 @@ func open(o Options, unfinished bool) (*Engine, error) {
 		return nil, errors.Join(fmt.Errorf("open %s: %w", o.Dir, err), e.abandon())
 	}
 	e.space.settledWith(startingCheckpoint * int64(e.sizes.memtable))
-	e.keepSpace()
 	if !o.ReadOnly {
 		e.fitCache()
 		e.worker.Go(e.work)
