@@ -140,7 +140,7 @@ func (e *Engine) load(spilled *Spill, first, last uint64) error {
 	e.floor = last // open optimistic transactions cannot be checked against what passed no memtable
 	e.mu.Unlock()
 	s.publish()
-	e.space.next.Store(0)
+	e.space.stale()
 	e.unlogged = true
 	e.counters.checkpoints.Add(1)
 	return nil

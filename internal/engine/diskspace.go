@@ -21,6 +21,8 @@ type diskSpace struct {
 	short atomic.Bool  // there was too little when it was asked last
 	free  atomic.Int64 // what there was then
 	again atomic.Int64 // Unix nanoseconds: before that nobody waits for a checkpoint that may make room
+	size  atomic.Int64 // bytes of all segments when they were last added up
+	aged  atomic.Int64 // of the bytes that were handed over, where they are added up again
 	most  atomic.Int64 // bytes that the one of the last checkpoints wrote which wrote most; changed under settling
 	// When deletes have settled while there was little, much may still lie in segments of nodes below this number that a leaf would be written
 	// without. 0: nothing.
@@ -33,6 +35,9 @@ const (
 	askLeast = 64 << 10
 	askMost  = 16 << 20
 )
+
+// agedBy is how many bytes are handed over until segments are added up again, if there is no checkpoint.
+const agedBy = 1 << 20
 
 // someMore is the part of what is needed by which there has to be more before there is enough again.
 const someMore = 8
@@ -185,8 +190,19 @@ const mostSlack = 8 << 30
 // get deltas at the same time are written anew at about the same time; of a large database an eighth at least, or the cleaner would move
 // nearly all of it for a little room; and what it moves. A small database needs little.
 func (e *Engine) spaceKept() int64 {
-	size := e.segmentBytes()
+	d := &e.space
+	if written := e.handedOver(); written >= d.aged.Load() {
+		d.size.Store(e.segmentBytes()) // of a large database that takes longer than a commit
+		d.aged.Store(written + agedBy)
+	}
+	size := d.size.Load()
 	return max(min(2*e.space.most.Load(), size/4), min(size/8, mostSlack)) + min(2*e.sizes.segment, size/8)
+}
+
+// stale has the file system asked, and segments added up, when it matters next: a checkpoint takes more than what was handed over for it.
+func (d *diskSpace) stale() {
+	d.aged.Store(0)
+	d.next.Store(0)
 }
 
 // settledWith takes note of what a checkpoint has written.

@@ -102,7 +102,7 @@ func (s *settlement) noteSpace() {
 	if len(s.group) > 0 && s.sparing {
 		d.hollow.Store(s.firstNew)
 	}
-	d.next.Store(0) // a checkpoint takes more than what was handed over for it
+	d.stale()
 }
 
 // hollowSegments picks segments to empty of those in which leaves may be hollow, though little is dead in them. When there are no more of
