@@ -241,7 +241,7 @@ func (w *Writer) Sync() error {
 		return w.poison(err)
 	}
 	for i := w.synced; i < len(w.made); i++ {
-		if err := w.store.syncFile(w.made[i]); err != nil {
+		if err := w.syncMade(w.made[i]); err != nil {
 			return w.poison(err)
 		}
 	}
@@ -255,6 +255,16 @@ func (w *Writer) Sync() error {
 		return w.poison(err)
 	}
 	return nil
+}
+
+// syncMade syncs a segment. From when it does not count as dirty any more, which is before the sync, until the sync has ended, nothing but a
+// reader inside keeps the handle of one that is full from being closed for the sake of others.
+func (w *Writer) syncMade(f *file) error {
+	if !f.acquire() {
+		return fmt.Errorf("sync %s: %w", f.name, ErrClosed)
+	}
+	defer f.release()
+	return w.store.syncFile(f)
 }
 
 // Table is what Store.Segments would return after Commit.
