@@ -68,14 +68,6 @@ func chooseVictims(infos []segment.Info, p cleanPolicy) []uint32 {
 // garbageMost is the share of dead bytes that the cleaner lets be.
 const garbageMost = 0.4
 
-// garbageMost is how much it lets be now: while the disk is nearly full, nothing.
-func (e *Engine) garbageMost() float64 {
-	if e.space.short.Load() {
-		return 0
-	}
-	return garbageMost
-}
-
 // policy is how hard the cleaner works in this round: in the background its share is that of what was written for the round, of so many
 // bytes. What is left of the nodes in a segment is moved sooner than values are: much of it would be written anew before long in any case,
 // and deltas are joined on the way.
@@ -84,14 +76,13 @@ func (s *settlement) policy(class segment.Class, written int64) cleanPolicy {
 	if class == segment.Nodes {
 		p.garbage, p.empty = 0.25, 0.4
 	}
-	short := s.e.space.short.Load()
-	if short { // what is moved makes garbage of nodes, which is more than is gained from what is nearly full
-		p.full = 0.75
+	if s.e.space.short.Load() {
+		p.garbage, p.full = 0, 0.75 // what is moved makes garbage of nodes, which is more than is gained from what is nearly full
+		if len(s.group) == 0 {      // and so it does however little is moved
+			p.budget, p.alone = s.moving, 2*s.moving
+		}
 	}
-	if short && len(s.group) == 0 { // and so it does however little is moved
-		p.budget, p.alone = s.moving, 2*s.moving
-	}
-	p.garbage, p.budget = min(p.garbage, s.e.garbageMost()), min(p.budget, s.moving)
+	p.budget = min(p.budget, s.moving)
 	return p
 }
 

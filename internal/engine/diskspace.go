@@ -211,12 +211,7 @@ func (d *diskSpace) settledWith(bytes int64) {
 	d.most.Store(max(bytes, most-most/forgetting))
 }
 
-func (e *Engine) segmentBytes() (n int64) {
-	for _, i := range e.store.Segments() {
-		n += i.Size
-	}
-	return n
-}
+func (e *Engine) segmentBytes() int64 { return segment.Bytes(e.store.Segments()) }
 
 // shortTable is how many bytes a memtable may have before it settles while there is too little space: the log of it takes some, too.
 func (e *Engine) shortTable() int64 {

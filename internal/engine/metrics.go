@@ -96,11 +96,7 @@ func (e *Engine) Metrics() Metrics {
 }
 
 func (e *Engine) sizesNow(m *Metrics, infos []segment.Info) {
-	m.LiveBytes = segment.LiveBytes(infos)
-	for _, i := range infos {
-		m.SegmentBytes += i.Size
-		m.Segments++
-	}
+	m.Segments, m.SegmentBytes, m.LiveBytes = len(infos), segment.Bytes(infos), segment.LiveBytes(infos)
 	if e.log != nil {
 		m.LogSize = e.log.Size()
 	}

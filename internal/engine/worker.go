@@ -94,12 +94,13 @@ func (e *Engine) garbage() (dead int64, much bool) {
 	if e.o.ReadOnly {
 		return 0, false
 	}
-	size := int64(0)
-	for _, i := range e.store.Segments() {
-		size += i.Size
-		dead += i.Size - max(i.Live, 0)
+	list := e.store.Segments()
+	size := segment.Bytes(list)
+	dead = size - segment.LiveBytes(list)
+	if e.space.short.Load() {
+		return dead, dead > 0 // it lets nothing be
 	}
-	return dead, float64(dead) > e.garbageMost()*float64(size)
+	return dead, float64(dead) > garbageMost*float64(size)
 }
 
 // patience is how long a pause in writing must be for what is in a memtable to settle. A leaf is written whole however little of it has

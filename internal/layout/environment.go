@@ -70,6 +70,9 @@ type ApplyOptions struct {
 	Rewrite *Stretch
 }
 
+// Spares reports whether no more is written from now on than has to be: there is little room, and the writer has used up its share.
+func (o *ApplyOptions) Spares(w *segment.Writer) bool { return o.Sparing && w.Written() >= o.Room }
+
 // Stretch is a part of a keyspace that an Apply writes anew. What is large is so written in several Applies, between which others settle.
 type Stretch struct {
 	// From is where it begins: what the stretch before it had for Next, nil for the start of the keyspace. Only the layout knows what the

@@ -63,6 +63,15 @@ type Info struct {
 	LastSeq uint64 // highest sequence number that refers to a value in it (SetLastSeq)
 }
 
+// Bytes is what all segments of the list take.
+func Bytes(list []Info) int64 {
+	bytes := int64(0)
+	for _, i := range list {
+		bytes += i.Size
+	}
+	return bytes
+}
+
 // LiveBytes is what all segments of the list have in use.
 func LiveBytes(list []Info) int64 {
 	live := int64(0)

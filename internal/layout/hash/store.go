@@ -73,7 +73,7 @@ const sparingDeltas = 64
 // takesDelta reports whether the changes at hand may become a delta of the page: there are few of them, and they are shorter than the page.
 func (p *pageWriter) takesDelta() bool {
 	a, total := p.a, p.t.deltaBytes()+deltaHead+deltaEntry*len(p.ops)+segment.HeaderSize
-	if a.o.Sparing && a.w.Written() >= a.o.Room {
+	if a.o.Spares(a.w) {
 		return len(p.t.deltas) < sparingDeltas && total <= int(p.t.base.Length)
 	}
 	return len(p.t.deltas) < a.o.MaxDeltas && 2*total <= int(p.t.base.Length)

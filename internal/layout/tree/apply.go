@@ -366,8 +366,7 @@ func (a *applier) victim(p segment.Pointer) bool {
 	return !p.IsZero() && a.o.Victims.Has(p.Segment) && !a.spares()
 }
 
-// spares reports whether no more is written from now on than has to be.
-func (a *applier) spares() bool { return a.o.Sparing && a.w.Written() >= a.o.Room }
+func (a *applier) spares() bool { return a.o.Spares(a.w) }
 
 // free frees a blob of the old tree.
 func (a *applier) free(p segment.Pointer) { a.w.Free(p) }
