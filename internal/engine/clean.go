@@ -28,9 +28,10 @@ type cleanPolicy struct {
 	full    float64 // one with more than this is none
 	budget  int64   // live bytes to move in one round
 	alone   int64   // as many may be moved where it is a single victim
+	oldest  bool    // the oldest first
 }
 
-// chooseVictims picks the segments to empty: the emptiest first, as long as the budget lasts and there is reason to. It is a
+// chooseVictims picks the segments to empty: the emptiest first, or the oldest, as long as the budget lasts and there is reason to. It is a
 // pure function of the table. Only sealed segments whose every reference has settled may be in infos.
 func chooseVictims(infos []segment.Info, p cleanPolicy) []uint32 {
 	var size, live int64
@@ -41,7 +42,7 @@ func chooseVictims(infos []segment.Info, p cleanPolicy) []uint32 {
 	byShare := slices.Clone(infos)
 	sort.Slice(byShare, func(a, b int) bool {
 		x, y := byShare[a], byShare[b]
-		if l, r := float64(x.Live)*float64(y.Size), float64(y.Live)*float64(x.Size); l != r {
+		if l, r := float64(x.Live)*float64(y.Size), float64(y.Live)*float64(x.Size); l != r && !p.oldest {
 			return l < r
 		}
 		return x.ID < y.ID

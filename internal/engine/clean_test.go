@@ -38,6 +38,7 @@ func TestChooseVictims(t *testing.T) {
 		{"not alone", []segment.Info{seg(1, 1000, 150), seg(2, 1000, 260)}, cleanPolicy{full: 0.95, budget: 200, alone: 300}, []uint32{1}},
 		{"too much even alone", []segment.Info{seg(1, 1000, 350)}, cleanPolicy{full: 0.95, budget: 200, alone: 300}, nil},
 		{"equal shares: the oldest first", []segment.Info{seg(9, 100, 10), seg(4, 100, 10)}, cleanPolicy{full: 0.95, garbage: 0, empty: 0.5, budget: 10}, []uint32{4}},
+		{"the oldest first, however much is in use", []segment.Info{seg(3, 100, 10), seg(1, 100, 100), seg(2, 100, 50)}, cleanPolicy{full: 1, garbage: -1, budget: 150, oldest: true}, []uint32{1, 2}},
 		{"compaction takes all that holds garbage", []segment.Info{seg(1, 100, 90), seg(2, 100, 99), seg(3, 100, 20)}, cleanPolicy{full: 0.95, empty: 0.95, budget: 1 << 40}, []uint32{3, 1}},
 	} {
 		before := slices.Clone(c.infos)

@@ -27,6 +27,7 @@ type diskSpace struct {
 	// When deletes have settled while there was little, much may still lie in segments of nodes below this number that a leaf would be written
 	// without. 0: nothing.
 	hollow atomic.Uint32
+	vain   int // rounds of collect that were not worth it, one behind the other; of the one who leads
 }
 
 // The file system is asked again when a quarter of what is left over has been written, within these limits; after each checkpoint; and each

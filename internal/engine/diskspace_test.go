@@ -1,10 +1,18 @@
 package engine
 
 import (
+	"encoding/binary"
+	"errors"
+	"math/rand/v2"
 	"slices"
+	"sync/atomic"
 	"testing"
+	"time"
 
+	"github.com/pandodb/pando/internal/clock"
 	"github.com/pandodb/pando/internal/command"
+	"github.com/pandodb/pando/internal/commit"
+	"github.com/pandodb/pando/vfs/memfs"
 )
 
 func TestAdds(t *testing.T) {
@@ -37,5 +45,69 @@ func TestAdds(t *testing.T) {
 		if got := adds(e.Payload(), shortens); got != c.want {
 			t.Errorf("%s: %t", c.name, got)
 		}
+	}
+}
+
+// hasty is a clock by which each round of making room takes all the time that there is.
+type hasty struct {
+	clock.Clock
+	asked atomic.Int64
+}
+
+func (h *hasty) Now() time.Time {
+	return time.Unix(1_700_000_000, 0).Add(time.Duration(h.asked.Add(1)) * makingRoom / 2)
+}
+
+// What writers do to make room is not in vain because it takes them long: the next one goes on where it was, until there is room for nearly as many
+// as were deleted.
+func TestMakingRoomThatTakesLong(t *testing.T) {
+	fsys := memfs.New()
+	fsys.SetCapacity(12 << 20)
+	fsys.TellSpace()
+	e, err := Open(Options{FS: fsys, Dir: "db", MemoryBytes: 1 << 20, Clock: &hasty{Clock: clock.System()}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	ks, err := e.OpenKeyspace("k", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rnd := rand.NewChaCha8([32]byte{})
+	write := func(op command.Op, key []byte) error {
+		c := command.Command{Op: op, Keyspace: ks.ID, Key: key}
+		if op == command.Put {
+			c.Value = make([]byte, 100)
+			_, _ = rnd.Read(c.Value)
+		}
+		var enc command.Encoder
+		enc.Add(c)
+		return e.Commit(&commit.Request{Commands: enc.Payload(), Count: enc.Count(), Bytes: enc.Data()})
+	}
+	fill := func() (keys [][]byte) {
+		for refused := 0; refused < 50; {
+			key := binary.BigEndian.AppendUint64(nil, rnd.Uint64())
+			switch err := write(command.Put, key); {
+			case errors.Is(err, ErrDiskFull):
+				refused++
+			case err != nil:
+				t.Fatal(err)
+			default:
+				keys, refused = append(keys, key), 0
+			}
+		}
+		return keys
+	}
+	keys := fill()
+	for i, key := range keys {
+		if i%3 == 0 {
+			continue
+		}
+		if err := write(command.Delete, key); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if room := len(fill()); room < len(keys)/2 {
+		t.Errorf("of %d records two thirds were deleted, and there was room for %d", len(keys), room)
 	}
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/pandodb/pando/internal/segment"
 )
 
-// What writers do to make room takes no longer than makingRoom, and where it was in vain nobody tries again for so many times as long, unless
-// something has been deleted.
+// What writers do to make room takes no longer than makingRoom: the next one goes on with it. Where it was in vain nobody tries again for so
+// many times as long, unless something has been deleted.
 const (
 	makingRoom = 2 * time.Second
 	restAfter  = 3
@@ -22,11 +22,12 @@ const (
 // makeSpace settles what is in memory, makes room with what has been deleted, and takes note of when that was in vain. The caller leads.
 func (e *Engine) makeSpace() error {
 	begun := e.o.Clock.Now()
+	vain := false
 	err := e.settleBehind()
 	if err == nil {
-		err = e.collect(begun.Add(makingRoom))
+		vain, err = e.collect(begun.Add(makingRoom))
 	}
-	if err != nil || !e.enoughSpace() {
+	if enough := e.enoughSpace(); err != nil || vain && !enough {
 		now := e.o.Clock.Now()
 		e.space.again.Store(now.Add(restAfter * now.Sub(begun)).UnixNano())
 	}
@@ -34,31 +35,35 @@ func (e *Engine) makeSpace() error {
 }
 
 // collect has the cleaner go on until there is enough space, or it gains nothing. Then it empties segments in which leaves may be hollow, on
-// the same terms.
-func (e *Engine) collect(until time.Time) error {
+// the same terms, and reports when that is in vain, too. When its time is up, which is not before there was a round, the next call goes on
+// where it was.
+func (e *Engine) collect(until time.Time) (vain bool, err error) {
 	e.waiting.Add(1)
 	defer e.waiting.Add(-1)
+	rounds := &e.space.vain
 	size := e.segmentBytes()
-	for vain := 0; vain < 2*mostVain && !e.enoughSpace() && e.o.Clock.Now().Before(until); vain++ {
+	for first := true; !e.enoughSpace() && (first || e.o.Clock.Now().Before(until)); first = false {
+		if *rounds >= 2*mostVain || *rounds >= mostVain && e.space.hollow.Load() == 0 {
+			*rounds = 0
+			return true, nil
+		}
 		if e.closed.Load() {
-			return ErrClosed // Close waits
+			return false, ErrClosed // Close waits
 		}
-		squeeze := vain >= mostVain
-		if squeeze && !e.maySqueeze() {
-			return nil
-		}
+		squeeze := *rounds >= mostVain && e.maySqueeze()
 		e.store.SealValues()
 		if err := e.settle(e.ctx, work{squeeze: squeeze}); err != nil {
-			return err
+			return false, err
 		}
+		*rounds++
 		if now := e.segmentBytes(); now < size-size/worthRound {
-			vain, size = -1, now
+			*rounds, size = 0, now
 			if squeeze {
-				vain = mostVain - 1
+				*rounds = mostVain
 			}
 		}
 	}
-	return nil
+	return false, nil
 }
 
 // maySqueeze reports whether there may be hollow leaves, and some space to write them without what has been deleted.
@@ -105,12 +110,13 @@ func (s *settlement) noteSpace() {
 	d.stale()
 }
 
-// hollowSegments picks segments to empty of those in which leaves may be hollow, though little is dead in them. When there are no more of
-// them nothing is hollow any more.
+// hollowSegments picks segments to empty of those in which leaves may be hollow, though little is dead in them: the oldest first, for most has
+// been deleted from their leaves since, and what was written a moment ago for the same reason would be moved time and again. When there are
+// no more of them nothing is hollow any more.
 func (s *settlement) hollowSegments(infos []segment.Info, p cleanPolicy) []uint32 {
 	below := s.e.space.hollow.Load()
 	infos = slices.DeleteFunc(slices.Clone(infos), func(i segment.Info) bool { return i.ID >= below })
-	p.full, p.garbage = 1, -1
+	p.full, p.garbage, p.oldest = 1, -1, true
 	victims := chooseVictims(infos, p)
 	if len(victims) == 0 {
 		s.e.space.hollow.Store(0)
