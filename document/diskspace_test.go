@@ -13,6 +13,21 @@ import (
 	"github.com/pandodb/pando/vfs/memfs"
 )
 
+// fillDisk inserts documents with texts of so many bytes until there is no more room, and says how many.
+func fillDisk(t *testing.T, docs *document.Collection, size int) (n int) {
+	t.Helper()
+	text := make([]byte, size)
+	rnd := rand.NewChaCha8([32]byte{1: byte(size)})
+	for ; ; n++ {
+		_, _ = rnd.Read(text)
+		_, err := docs.Insert(ctx, bson.M{"n": n, "r": int64(rnd.Uint64() >> 1), "text": text})
+		if errors.Is(err, pando.ErrDiskFull) {
+			return n
+		}
+		must(t, err)
+	}
+}
+
 // On a disk that is nearly full documents can be deleted, and collections, indexes and databases dropped, which makes room for others.
 func TestDeletingOnANearlyFullDisk(t *testing.T) {
 	fs := memfs.New()
@@ -29,20 +44,7 @@ func TestDeletingOnANearlyFullDisk(t *testing.T) {
 	must(t, err)
 	_, err = all.Insert(ctx, bson.M{"a": 1})
 	must(t, err)
-	text := make([]byte, 900)
-	rnd := rand.NewChaCha8([32]byte{})
-	fill := func() (n int) {
-		for {
-			_, _ = rnd.Read(text)
-			_, err := docs.Insert(ctx, bson.M{"n": n, "text": text})
-			if errors.Is(err, pando.ErrDiskFull) {
-				return n
-			}
-			must(t, err)
-			n++
-		}
-	}
-	n := fill()
+	n := fillDisk(t, docs, 900)
 	must(t, collection(t, s, "dropped", nil).Drop(ctx))
 	must(t, elsewhere.Drop(ctx))
 	must(t, docs.DropIndex(ctx, "n_1"))
@@ -52,7 +54,35 @@ func TestDeletingOnANearlyFullDisk(t *testing.T) {
 		t.Errorf("%d of %d documents deleted", deleted, n)
 	}
 	must(t, s.DB().Checkpoint(ctx))
-	if more := fill(); more < n/3 {
+	if more := fillDisk(t, docs, 900); more < n/3 {
 		t.Errorf("after %d of %d documents were deleted there was room for %d", deleted, n, more)
+	}
+}
+
+// So they can all over a collection and its index: what a delete of many replaces is not kept by its own walk.
+func TestDeletingManyOnANearlyFullDisk(t *testing.T) {
+	fs := memfs.New()
+	fs.SetCapacity(32 << 20)
+	fs.TellSpace()
+	s, err := document.Open("db", &document.Options{
+		Storage: pando.Options{FS: fs, MemoryBytes: 2 << 20, Profile: pando.Relaxed}, TTLInterval: -1, History: 1 << 20})
+	must(t, err)
+	defer func() { must(t, s.Close()) }()
+	docs := collection(t, s, "docs", nil)
+	_, err = docs.CreateIndex(ctx, document.Index{Keys: bson.D{{Key: "r", Value: 1}}})
+	must(t, err)
+	n := fillDisk(t, docs, 200)
+	for rest := range 2 {
+		deleted, err := docs.Delete(ctx, document.JSON(fmt.Sprintf(`{"n": {"$mod": [3, %d]}}`, rest)), &document.DeleteOptions{Many: true})
+		must(t, err)
+		if deleted < int64(n/3) {
+			t.Errorf("%d of %d documents deleted", deleted, n)
+		}
+	}
+	if more := fillDisk(t, docs, 200); more < n/3 {
+		t.Errorf("after two thirds of %d documents were deleted there was room for %d", n, more)
+	}
+	if left, err := docs.Count(ctx, document.JSON(`{"n": {"$mod": [3, 2]}}`), nil); err != nil || left < int64(n/3) {
+		t.Errorf("%d of %d documents are left, %v", left, n, err)
 	}
 }

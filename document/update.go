@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"math"
-	"slices"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -293,9 +291,6 @@ func (ch *change) missing() (document, error) {
 	return doc, checkDocument(doc)
 }
 
-// changeChunk is how many documents one commit of an update or delete of many takes.
-const changeChunk = 256
-
 // run carries the change out. It looks for documents in a snapshot; each is read again by the commit that changes it, and left
 // alone when it does not match any more.
 func (ch *change) run(ctx context.Context) error {
@@ -326,40 +321,9 @@ func (ch *change) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer m.close()
-	var keys [][]byte
-	flush := func(ctx context.Context) error {
-		for some := range slices.Chunk(keys, changeChunk) {
-			if err := ch.apply(ctx, x, some); err != nil {
-				return err
-			}
-		}
-		keys = keys[:0]
-		return nil
-	}
-	chunk, fullCtx := 1, ctx
-	switch {
-	case ch.many && ch.c.tx != nil:
-		chunk = math.MaxInt // a walk through what the transaction sees would come upon what it has changed
-	case ch.many:
-		chunk, fullCtx = changeChunk, moreFollow(ctx)
-	}
-	for m.next() {
-		keys = append(keys, bytes.Clone(m.key()))
-		if len(keys) < chunk {
-			continue
-		}
-		if err := flush(fullCtx); err != nil {
-			return err
-		}
-		if !ch.many && ch.matched > 0 {
-			return nil
-		}
-	}
-	if err := m.err(); err != nil {
-		return err
-	}
-	return flush(ctx)
+	w := &changeWalk{ch: ch, x: x, m: m}
+	defer w.end()
+	return w.run(ctx)
 }
 
 // apply changes the documents under some keys with one commit; nil: under the only key that can match.
