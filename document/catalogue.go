@@ -388,5 +388,9 @@ func (d *definitions) Close() error {
 // Store implements codec.Templates. The template comes before every record that needs it in the log, so that whatever survives a
 // crash can be read; it need not be synced before the record is.
 func (t *templates) Store(number uint32, definition []byte) error {
-	return t.c.store.meta.PutUnsynced(templateKeyOf(t.c.number, number), definition)
+	err := t.c.store.meta.PutUnsynced(templateKeyOf(t.c.number, number), definition)
+	if errors.Is(err, pando.ErrDiskFull) {
+		return fmt.Errorf("%w: %w", codec.ErrNoRoom, err) // the document may take the place of a longer one all the same
+	}
+	return err
 }

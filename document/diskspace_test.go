@@ -59,19 +59,25 @@ func TestDeletingOnANearlyFullDisk(t *testing.T) {
 	}
 }
 
-// So they can all over a collection and its index: what a delete of many replaces is not kept by its own walk.
-func TestDeletingManyOnANearlyFullDisk(t *testing.T) {
+// full returns a collection with an index of which the disk is nearly full, and how many documents it has.
+func full(t *testing.T) (docs *document.Collection, n int) {
+	t.Helper()
 	fs := memfs.New()
 	fs.SetCapacity(32 << 20)
 	fs.TellSpace()
 	s, err := document.Open("db", &document.Options{
 		Storage: pando.Options{FS: fs, MemoryBytes: 2 << 20, Profile: pando.Relaxed}, TTLInterval: -1, History: 1 << 20})
 	must(t, err)
-	defer func() { must(t, s.Close()) }()
-	docs := collection(t, s, "docs", nil)
+	t.Cleanup(func() { must(t, s.Close()) })
+	docs = collection(t, s, "docs", nil)
 	_, err = docs.CreateIndex(ctx, document.Index{Keys: bson.D{{Key: "r", Value: 1}}})
 	must(t, err)
-	n := fillDisk(t, docs, 200)
+	return docs, fillDisk(t, docs, 200)
+}
+
+// So they can all over a collection and its index: what a delete of many replaces is not kept by its own walk.
+func TestDeletingManyOnANearlyFullDisk(t *testing.T) {
+	docs, n := full(t)
 	for rest := range 2 {
 		deleted, err := docs.Delete(ctx, document.JSON(fmt.Sprintf(`{"n": {"$mod": [3, %d]}}`, rest)), &document.DeleteOptions{Many: true})
 		must(t, err)
@@ -84,5 +90,18 @@ func TestDeletingManyOnANearlyFullDisk(t *testing.T) {
 	}
 	if left, err := docs.Count(ctx, document.JSON(`{"n": {"$mod": [3, 2]}}`), nil); err != nil || left < int64(n/3) {
 		t.Errorf("%d of %d documents are left, %v", left, n, err)
+	}
+}
+
+// And they can be made shorter, many with one call, though they get a shape that there was none of.
+func TestShorteningManyOnANearlyFullDisk(t *testing.T) {
+	docs, n := full(t)
+	r, err := docs.Update(ctx, document.JSON(`{"n": {"$mod": [2, 0]}}`), document.JSON(`{"$unset": {"text": 1}}`), &document.UpdateOptions{Many: true})
+	must(t, err)
+	if r.Modified < int64(n/2) {
+		t.Errorf("%d of %d documents were modified", r.Modified, n)
+	}
+	if more := fillDisk(t, docs, 200); more < n/5 {
+		t.Errorf("after half of %d documents were made shorter there was room for %d", n, more)
 	}
 }

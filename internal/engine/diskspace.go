@@ -87,8 +87,8 @@ func (e *Engine) tooLittleSpace() error {
 		ErrDiskFull, float64(e.space.free.Load())/mb, float64(e.spaceWanted())/mb)
 }
 
-// shorteningMost is how many puts of a commit are compared with what they replace.
-const shorteningMost = 64
+// shorteningMost is how many puts of a commit are compared with what they replace: an update of many documents takes fewer at a time.
+const shorteningMost = 1024
 
 // adds reports whether commands put more keys than they delete, those left out that become shorter. What drops or deletes more than a key does
 // not, whatever comes with it.

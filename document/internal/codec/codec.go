@@ -64,9 +64,13 @@ type Templates interface {
 	Definitions() Definitions
 	// Store writes a template, such that no crash takes it and leaves a record that is written after it. It is called under a
 	// lock of the codec, and must not call it. After an error it may be called with the same number and another definition,
-	// which then takes the place of what is there.
+	// which then takes the place of what is there. After one that wraps ErrNoRoom documents are written without
+	// what it was to store.
 	Store(number uint32, definition []byte) error
 }
+
+// ErrNoRoom is the error of Templates where there is no space for one more.
+var ErrNoRoom = errors.New("no room for a template")
 
 // Definitions is stored templates, one after the other.
 type Definitions interface {

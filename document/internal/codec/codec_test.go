@@ -277,6 +277,32 @@ func TestWideShapesHaveNoTemplate(t *testing.T) {
 	}
 }
 
+// TestFullStore: what there is no room for documents do without, until there is some.
+func TestFullStore(t *testing.T) {
+	doc := document(bson.D{{Key: "a", Value: int32(1)}, {Key: "s", Value: "again"}})
+	store := newMemory()
+	c := open(t, Template, store)
+	store.full = true
+	var first, last []byte
+	for i := range 10 {
+		record, err := c.Encode(nil, doc)
+		if err != nil {
+			t.Fatal(err)
+		}
+		same(t, record, doc, c, open(t, Template, store.clone()))
+		switch i {
+		case 0:
+			first = record
+		case 4:
+			store.full = false
+		}
+		last = record
+	}
+	if templates, parts := store.templates(); templates != 1 || parts == 0 || len(last) >= len(first) {
+		t.Errorf("%d templates, %d parts of dictionaries, %d bytes after %d", templates, parts, len(last), len(first))
+	}
+}
+
 // TestFailedStore: nothing refers to what the store did not take.
 func TestFailedStore(t *testing.T) {
 	doc := document(bson.D{{Key: "a", Value: int32(1)}, {Key: "s", Value: "again"}})

@@ -3,6 +3,7 @@ package codec
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"hash/maphash"
 	"math/bits"
@@ -237,7 +238,11 @@ func (c *Codec) promote(col *column, hash uint64, s []byte) (int, error) {
 		part = last
 		definition = appendPart(nil, col, last.first, append(d.since(last.first), col.waiting...))
 	}
-	if err := c.store.Store(dictionaryNumber+part.number, definition); err != nil {
+	err := c.store.Store(dictionaryNumber+part.number, definition)
+	if errors.Is(err, ErrNoRoom) {
+		return -1, nil // all that wait are in the next one that is tried
+	}
+	if err != nil {
 		return -1, fmt.Errorf("codec: store part %d of the dictionaries: %w", part.number, err)
 	}
 	part.size = len(definition)

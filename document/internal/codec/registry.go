@@ -79,7 +79,11 @@ func (c *Codec) define(shape, doc []byte) (*template, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := c.store.Store(uint32(number), definition); err != nil {
+	err = c.store.Store(uint32(number), definition)
+	if errors.Is(err, ErrNoRoom) {
+		return nil, nil
+	}
+	if err != nil {
 		return nil, fmt.Errorf("codec: store template %d: %w", number, err)
 	}
 	c.defined += len(definition)

@@ -3,6 +3,7 @@ package codec
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -14,7 +15,8 @@ var errStore = errors.New("the store is full")
 type memory struct {
 	mu   sync.Mutex
 	kept map[uint32][]byte
-	left int // how many more it takes before it fails; negative: any number
+	left int  // how many more it takes before it fails; negative: any number
+	full bool // it has no room
 
 	unreadable uint32 // the number of a definition that cannot be read; 0: none
 	read       int    // definitions
@@ -68,6 +70,9 @@ func (d *definitions) Close() error {
 func (m *memory) Store(number uint32, definition []byte) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if m.full {
+		return fmt.Errorf("store: %w", ErrNoRoom)
+	}
 	if m.left == 0 {
 		return errStore
 	}
