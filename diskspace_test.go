@@ -51,6 +51,21 @@ func TestDiskThatTheDatabaseFills(t *testing.T) {
 	}
 }
 
+// From one that is small beside the budget, too, which has files, and keeps in memory, what the disk is too small for.
+func TestSmallDiskBesideALargeBudget(t *testing.T) {
+	for _, layout := range []pando.Layout{pando.Tree, pando.Hash} {
+		t.Run(layout.String(), func(t *testing.T) {
+			t.Parallel()
+			f := filling.New(t, 1, 100)
+			f.Open("db", pando.Options{FS: smallDisk(24 << 20), Profile: pando.Relaxed, MemoryBytes: 1 << 30}, layout)
+			f.Fill()
+			f.Thin()
+			f.Check()
+			f.Close()
+		})
+	}
+}
+
 // What adds is refused while others leave too little room, and what deletes is not, be it one record, a range or a keyspace; and a batch
 // larger than memory as the others.
 func TestDiskThatOthersFill(t *testing.T) {

@@ -93,6 +93,31 @@ func TestDeletingManyOnANearlyFullDisk(t *testing.T) {
 	}
 }
 
+// Where there is no memory for the keys of all that a delete finds it goes on as elsewhere, a chunk at a time.
+func TestDeletingManyWithoutMemoryForKeys(t *testing.T) {
+	fs := memfs.New()
+	fs.TellSpace()
+	s, err := document.Open("db", &document.Options{Storage: pando.Options{FS: fs, MemoryBytes: 2 << 20}, TTLInterval: -1, QueryMemoryBytes: 1 << 10})
+	must(t, err)
+	defer func() { must(t, s.Close()) }()
+	docs := collection(t, s, "docs", nil)
+	const n = 3000
+	list := make([]any, n)
+	for i := range list {
+		list[i] = bson.M{"n": i}
+	}
+	_, err = docs.InsertMany(ctx, list, nil)
+	must(t, err)
+	must(t, s.DB().Checkpoint(ctx))
+	fs.SetCapacity(fs.Used() + 2<<20)
+	fillDisk(t, collection(t, s, "other", nil), 200)
+	deleted, err := docs.Delete(ctx, document.JSON(`{"n": {"$mod": [3, 0]}}`), &document.DeleteOptions{Many: true})
+	left, failed := docs.Count(ctx, nil, nil)
+	if err != nil || failed != nil || deleted != n/3 || left != n-n/3 {
+		t.Errorf("%d deleted, %v; %d left, %v", deleted, err, left, failed)
+	}
+}
+
 // And they can be made shorter, many with one call, though they get a shape that there was none of.
 func TestShorteningManyOnANearlyFullDisk(t *testing.T) {
 	docs, n := full(t)

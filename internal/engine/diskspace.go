@@ -3,6 +3,7 @@ package engine
 import (
 	"fmt"
 	"math"
+	"path/filepath"
 	"sync/atomic"
 	"time"
 
@@ -165,8 +166,12 @@ func (e *Engine) spaceWanted() int64 {
 	return needed
 }
 
-// spaceNeeded is how many bytes have to be free for what is in memory to settle, and for more to be deleted.
-func (e *Engine) spaceNeeded() int64 { return e.spaceKept() + e.unsettled() }
+// spaceNeeded is how many bytes have to be free for what is in memory to settle, and for more to be deleted. What is in memory may take its
+// own size and, where it is much beside what there is, so that there are as many changes as records in a leaf, that of what it replaces.
+func (e *Engine) spaceNeeded() int64 {
+	kept, unsettled := e.spaceKept(), e.unsettled()
+	return kept + unsettled + min(unsettled, e.space.size.Load())
+}
 
 // unsettled is how many bytes there are in memtables. Anybody may call it.
 func (e *Engine) unsettled() int64 {
@@ -198,6 +203,26 @@ func (e *Engine) spaceKept() int64 {
 	}
 	size := d.size.Load()
 	return max(min(2*e.space.most.Load(), size/4), min(size/8, mostSlack)) + min(2*e.sizes.segment, size/8)
+}
+
+// segmentsLeast is how many segment files there should be on a full disk at least, and twice as many of the log: what is garbage goes by files,
+// and they are emptied into what is free.
+const segmentsLeast = 32
+
+// fitFiles makes files smaller than the budget has them where there is a small disk for them.
+func (e *Engine) fitFiles() {
+	room, known := vfs.Free(e.o.FS, e.o.Dir)
+	if !known || room >= segmentsLeast*max(e.sizes.segment, 2*e.sizes.logSegment) {
+		return
+	}
+	names, _ := e.o.FS.List(e.path(segment.DirName)) // of a new database there are none
+	for _, name := range names {
+		if info, err := e.o.FS.Stat(filepath.Join(e.path(segment.DirName), name)); err == nil {
+			room += info.Size
+		}
+	}
+	e.sizes.segment = min(e.sizes.segment, max(room/segmentsLeast, leastSegment))
+	e.sizes.logSegment = min(e.sizes.logSegment, max(room/segmentsLeast/2, leastLogSegment)&^(logBlock-1))
 }
 
 // stale has the file system asked, and segments added up, when it matters next: a checkpoint takes more than what was handed over for it.

@@ -134,6 +134,7 @@ func (e *Engine) openRoot() (root.Slot, error) {
 	if err := e.refuseUnfinished(); err != nil {
 		return root.Slot{}, err
 	}
+	e.fitFiles()
 	if create && !fresh && !e.orderly() {
 		// The directory may have come here without being made durable. A fresh one has been, just now.
 		if err := vfs.MkdirAllSync(fsys, dir); err != nil {

@@ -130,7 +130,10 @@ const (
 	// logBlock is what the size of a log segment is a multiple of.
 	logBlock = 4 << 10
 	// mostLogSegment bounds a log segment: of one that is filled, one that is ready and two that wait to be used again most may be empty.
-	mostLogSegment = 8 << 20
+	mostLogSegment  = 8 << 20
+	leastLogSegment = 64 << 10
+	// leastSegment is the smallest size of a segment file.
+	leastSegment = 256 << 10
 )
 
 // sizes are the thresholds that follow from the memory budget, so that a small budget reaches every one of them soon.
@@ -161,7 +164,7 @@ const mappedShare = 8
 
 func sizesFor(memory int64) sizes {
 	table := min(max(memory/5, leastMemtable), mostMemtable)
-	logSegment := min(max(memory/16, 64<<10), mostLogSegment) &^ (logBlock - 1)
+	logSegment := min(max(memory/16, leastLogSegment), mostLogSegment) &^ (logBlock - 1)
 	rest := max(memory-2*table-table/2-2*logSegment, 256<<10)
 	most := max(memory-table/frontSteps-2*logSegment, rest)
 	return sizes{
@@ -170,7 +173,7 @@ func sizesFor(memory int64) sizes {
 		cache:      rest,
 		most:       most,
 		inner:      rest * 7 / 8,
-		segment:    min(max(memory/4, 256<<10), 64<<20),
+		segment:    min(max(memory/4, leastSegment), 64<<20),
 		mapped:     mappedShare * memory,
 		logSegment: logSegment,
 		bulk:       table / 4,
