@@ -19,10 +19,11 @@ type Options struct {
 	// with Open; with New what the database was opened with. Negative: none; then change streams see only what happens while they run.
 	History int64
 
-	// QueryMemoryBytes bounds what one sort or group of a query holds in memory; beyond that it spills. Default: 100 MiB.
+	// QueryMemoryBytes bounds what one sort or group of a query holds in memory; beyond that it spills. On a nearly full disk it bounds the keys
+	// that an update or delete of many looks for before it begins; beyond that it begins. Default: 100 MiB.
 	QueryMemoryBytes int64
 
-	// TotalQueryMemoryBytes bounds what the sorts and groups of all queries hold together, beside 256 KiB for each: those that find nothing
+	// TotalQueryMemoryBytes bounds what the sorts, groups and such keys of all queries hold together, beside 256 KiB for each: those that find nothing
 	// left spill sooner, and where they must not, they fail. The partitions of $densify and the searches of $graphLookup, which cannot, take
 	// up to 100 MiB of it, or QueryMemoryBytes where that is more. Default: five times QueryMemoryBytes.
 	TotalQueryMemoryBytes int64

@@ -39,16 +39,16 @@ func chooseVictims(infos []segment.Info, p cleanPolicy) []uint32 {
 		size += i.Size
 		live += i.Live
 	}
-	byShare := slices.Clone(infos)
-	sort.Slice(byShare, func(a, b int) bool {
-		x, y := byShare[a], byShare[b]
+	ordered := slices.Clone(infos)
+	sort.Slice(ordered, func(a, b int) bool {
+		x, y := ordered[a], ordered[b]
 		if l, r := float64(x.Live)*float64(y.Size), float64(y.Live)*float64(x.Size); l != r && !p.oldest {
 			return l < r
 		}
 		return x.ID < y.ID
 	})
 	var victims []uint32
-	for _, i := range byShare {
+	for _, i := range ordered {
 		share := float64(i.Live) / float64(max(i.Size, 1))
 		tooMuchGarbage := float64(size-live) > p.garbage*float64(size)
 		switch {

@@ -202,7 +202,7 @@ func (e *Engine) spaceKept() int64 {
 		d.aged.Store(written + agedBy)
 	}
 	size := d.size.Load()
-	return max(min(2*e.space.most.Load(), size/4), min(size/8, mostSlack)) + min(2*e.sizes.segment, size/8)
+	return max(min(2*d.most.Load(), size/4), min(size/8, mostSlack)) + min(2*e.sizes.segment, size/8)
 }
 
 // segmentsLeast is how many segment files there should be on a full disk at least, and twice as many of the log: what is garbage goes by files,
@@ -211,12 +211,16 @@ const segmentsLeast = 32
 
 // fitFiles makes files smaller than the budget has them where there is a small disk for them.
 func (e *Engine) fitFiles() {
+	enough := segmentsLeast * max(e.sizes.segment, 2*e.sizes.logSegment)
 	room, known := vfs.Free(e.o.FS, e.o.Dir)
-	if !known || room >= segmentsLeast*max(e.sizes.segment, 2*e.sizes.logSegment) {
+	if !known || room >= enough || e.o.ReadOnly {
 		return
 	}
 	names, _ := e.o.FS.List(e.path(segment.DirName)) // of a new database there are none
 	for _, name := range names {
+		if room >= enough {
+			return // a large database, of which it is not worth asking for more files
+		}
 		if info, err := e.o.FS.Stat(filepath.Join(e.path(segment.DirName), name)); err == nil {
 			room += info.Size
 		}

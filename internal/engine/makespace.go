@@ -27,7 +27,7 @@ func (e *Engine) makeSpace() error {
 	if err == nil {
 		vain, err = e.collect(begun.Add(makingRoom))
 	}
-	if enough := e.enoughSpace(); err != nil || vain && !enough {
+	if err != nil || vain {
 		now := e.o.Clock.Now()
 		e.space.again.Store(now.Add(restAfter * now.Sub(begun)).UnixNano())
 	}
@@ -40,26 +40,25 @@ func (e *Engine) makeSpace() error {
 func (e *Engine) collect(until time.Time) (vain bool, err error) {
 	e.waiting.Add(1)
 	defer e.waiting.Add(-1)
-	rounds := &e.space.vain
-	size := e.segmentBytes()
+	d, size := &e.space, e.segmentBytes()
 	for first := true; !e.enoughSpace() && (first || e.o.Clock.Now().Before(until)); first = false {
-		if *rounds >= 2*mostVain || *rounds >= mostVain && e.space.hollow.Load() == 0 {
-			*rounds = 0
+		if d.vain >= 2*mostVain || d.vain >= mostVain && d.hollow.Load() == 0 {
+			d.vain = 0
 			return true, nil
 		}
 		if e.closed.Load() {
 			return false, ErrClosed // Close waits
 		}
-		squeeze := *rounds >= mostVain && e.maySqueeze()
+		squeeze := d.vain >= mostVain && e.maySqueeze()
 		e.store.SealValues()
 		if err := e.settle(e.ctx, work{squeeze: squeeze}); err != nil {
 			return false, err
 		}
-		*rounds++
+		d.vain++
 		if now := e.segmentBytes(); now < size-size/worthRound {
-			*rounds, size = 0, now
+			d.vain, size = 0, now
 			if squeeze {
-				*rounds = mostVain
+				d.vain = mostVain
 			}
 		}
 	}
