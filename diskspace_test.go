@@ -55,8 +55,7 @@ func TestDiskThatTheDatabaseFills(t *testing.T) {
 func TestSmallDiskBesideALargeBudget(t *testing.T) {
 	for _, layout := range []pando.Layout{pando.Tree, pando.Hash} {
 		t.Run(layout.String(), func(t *testing.T) {
-			t.Parallel()
-			f := filling.New(t, 1, 100)
+			f := filling.New(t, 1, 100) // one at a time: with 32 bits there are no addresses for two such budgets
 			f.Open("db", pando.Options{FS: smallDisk(24 << 20), Profile: pando.Relaxed, MemoryBytes: 1 << 30}, layout)
 			f.Fill()
 			f.Thin()

@@ -38,6 +38,8 @@ var (
 	ErrBusy = errors.New("no free frame in the page cache at the moment")
 	// ErrTooLarge means that the page is larger than a chunk of the cache.
 	ErrTooLarge = errors.New("page is too large for the page cache")
+	// ErrNoMemory means that the system has neither memory nor addresses for the cache, be it a small part of its budget.
+	ErrNoMemory = errors.New("no memory for the page cache")
 	// ErrClosed means that the cache has been closed.
 	ErrClosed = errors.New("page cache is closed")
 )
@@ -70,10 +72,11 @@ func (f frame) index() uint { return uint(f & (framesPerChunk - 1)) }
 // Cache is the page cache. All methods are safe for concurrent use, apart from Close.
 type Cache struct {
 	epoch   *epoch.Domain
-	bytes   int64             // the budget
-	shift   uint              // a chunk is 1<<shift bytes
-	sizes   []int             // of the frames of each class
-	strides []atomic.Uint32   // by chunk: distance of its frames in bytes, noFrames when it has none
+	bytes   int64           // the budget
+	shift   uint            // a chunk is 1<<shift bytes
+	sizes   []int           // of the frames of each class
+	strides []atomic.Uint32 // by chunk: distance of its frames in bytes, noFrames when it has none
+	alloc   func(n int) ([]byte, error)
 	slab    []byte            // set before the first chunk gets frames
 	base    unsafe.Pointer    // of slab
 	source  func([]byte) bool // see TakeFrom
@@ -93,7 +96,7 @@ type Cache struct {
 	chunks   []chunk // none before the first Insert
 	warm     []int   // chunks without frames whose memory has been touched
 	lowest   int     // no chunk below it is cold
-	limit    int     // chunks that the budget allows to be in memory
+	limit    int     // chunks that the budget allows to be in memory, and that there is memory for
 	resident int     // chunks that are in memory
 	draining int     // chunks that lose their frames
 	moved    int     // chunks with moved
@@ -120,9 +123,10 @@ type Stats struct {
 }
 
 // New returns an empty cache of at most so many bytes, which is also the most that Resize may later ask for. Address space is
-// reserved by the first Insert, memory taken as pages come in.
+// reserved by the first Insert, memory taken as pages come in. Where the addresses of the process do not suffice, as with 32 bits, or the
+// system promises no more than it has, the cache is smaller, for good; Limit tells.
 func New(bytes int64, d *epoch.Domain) *Cache {
-	c := &Cache{epoch: d, shift: chunkShift(bytes)}
+	c := &Cache{epoch: d, shift: chunkShift(bytes), alloc: offheap.Alloc}
 	n := int(min(max(bytes, 0)>>c.shift, maxChunks))
 	c.classes = newClasses(1 << c.shift)
 	c.sizes = make([]int, len(c.classes))
@@ -327,7 +331,8 @@ func (c *Cache) Limit() int64 {
 // which it uses little: as huge pages they would take several times the memory, and longer to be had than all that is read into them.
 const firstPages = 4 << 20
 
-// allocate makes sure that the block of memory exists. c.mu is held.
+// allocate makes sure that the block of memory exists: of all that the budget may become or, where that is not to be had, of a quarter of it,
+// and so on, so that a process of few addresses has some left for memtables and files. c.mu is held.
 func (c *Cache) allocate() error {
 	if c.closed {
 		return ErrClosed
@@ -335,12 +340,18 @@ func (c *Cache) allocate() error {
 	if c.base != nil || c.most == 0 {
 		return nil
 	}
-	slab, err := offheap.Alloc(c.most << c.shift)
+	n := c.most
+	slab, err := c.alloc(n << c.shift)
+	for err != nil && n > 1 {
+		n = max(n/4, 1)
+		slab, err = c.alloc(n << c.shift)
+	}
 	if err != nil {
-		return fmt.Errorf("page cache: %w", err)
+		return fmt.Errorf("%w: %w", ErrNoMemory, err)
 	}
 	offheap.Split(slab[:min(len(slab), firstPages)])
-	c.chunks = make([]chunk, c.most)
+	c.chunks = make([]chunk, n)
+	c.limit = min(c.limit, n)
 	c.slab, c.base = slab, unsafe.Pointer(unsafe.SliceData(slab))
 	return nil
 }

@@ -419,3 +419,39 @@ func TestInsertBuilder(t *testing.T) {
 		t.Fatalf("%v %v", r, ok)
 	}
 }
+
+// Where the system does not give as much as the budget, the cache takes what there is; and where there is nothing it says so.
+func TestLessMemoryThanTheBudget(t *testing.T) {
+	c, d := newCache(t, 4<<20)
+	given := c.alloc
+	c.alloc = func(n int) ([]byte, error) {
+		if n > 1<<20 {
+			return nil, errors.New("no memory")
+		}
+		return given(n)
+	}
+	for _, budget := range []int64{4 << 20, 64 << 10, 4 << 20} {
+		c.Resize(budget)
+		for n := range uint64(400) {
+			if _, err := c.Insert(content(n, 4000), 1); err != nil && !errors.Is(err, ErrBusy) {
+				t.Fatalf("budget of %d bytes, page %d: %v", budget, n, err)
+			}
+		}
+		want := min(budget, 1<<20)
+		if s := c.Stats(); s.Limit != want || s.Bytes > want || s.PageBytes < want/2 {
+			t.Errorf("budget of %d bytes, of which there are %d: %+v", budget, 1<<20, s)
+		}
+		if err := c.audit(); err != nil {
+			t.Error(err)
+		}
+	}
+
+	none := New(4<<20, d)
+	none.alloc = func(int) ([]byte, error) { return nil, errors.New("no memory") }
+	if _, err := none.Insert(content(1, 100), 1); !errors.Is(err, ErrNoMemory) {
+		t.Errorf("no memory: %v", err)
+	}
+	if err := none.Close(); err != nil {
+		t.Error(err)
+	}
+}

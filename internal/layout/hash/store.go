@@ -36,9 +36,10 @@ func (p *pageWriter) finish(b *body, handle uint64) error {
 	}
 	p.r.makeRoom(&p.t, handle)
 	h, err := p.r.env.Cache.InsertBytes(p.image)
-	if err == nil {
+	switch {
+	case err == nil:
 		b.handles[i].Store(uint64(h))
-	} else if !errors.Is(err, cache.ErrBusy) && !errors.Is(err, cache.ErrTooLarge) {
+	case !errors.Is(err, cache.ErrBusy) && !errors.Is(err, cache.ErrTooLarge) && !errors.Is(err, cache.ErrNoMemory):
 		return err
 	}
 	return nil
