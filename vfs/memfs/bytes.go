@@ -1,58 +1,16 @@
+//go:build !race
+
 package memfs
 
-import "encoding/binary"
+import "bytes"
 
-// The functions of this file touch memory that a program may store to at the same moment through a mapping, as the kernel
-// does with pages of a real one. The race detector must not see these accesses: it would blame programs for what every
-// system allows. They are plain loops because the built-in copy reports itself to the detector wherever it is called.
+// With the race detector these functions are loops that it does not see: see bytes_race.go.
 
-const word = 8
+func copyBytes(dst, src []byte) { copy(dst, src) }
 
-//go:norace
-func copyBytes(dst, src []byte) {
-	n := min(len(dst), len(src))
-	dst, src = dst[:n], src[:n]
-	for len(src) >= word && len(dst) >= word {
-		binary.LittleEndian.PutUint64(dst, binary.LittleEndian.Uint64(src))
-		dst, src = dst[word:], src[word:]
-	}
-	//lint:ignore S1001 the race detector would see copy
-	for i := range src {
-		dst[i] = src[i]
-	}
-}
+func sameBytes(a, b []byte) bool { return bytes.Equal(a, b) }
 
-//go:norace
-func sameBytes(a, b []byte) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for len(a) >= word && len(b) >= word {
-		if binary.LittleEndian.Uint64(a) != binary.LittleEndian.Uint64(b) {
-			return false
-		}
-		a, b = a[word:], b[word:]
-	}
-	for i := range a {
-		if a[i] != b[i] {
-			return false
-		}
-	}
-	return true
-}
-
-//go:norace
+// zeroBytes asks whether the first byte is 0, and each one the same as the one before it.
 func zeroBytes(b []byte) bool {
-	for len(b) >= word {
-		if binary.LittleEndian.Uint64(b) != 0 {
-			return false
-		}
-		b = b[word:]
-	}
-	for _, x := range b {
-		if x != 0 {
-			return false
-		}
-	}
-	return true
+	return len(b) == 0 || b[0] == 0 && bytes.Equal(b[1:], b[:len(b)-1])
 }

@@ -1,5 +1,0 @@
-//go:build !slow
-
-package fault
-
-const usualSeeds = 8
