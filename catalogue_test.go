@@ -35,6 +35,9 @@ func TestReopenTwiceAfterEverythingWasDeleted(t *testing.T) {
 // The same happened, with data in the database, when the catalogue was the first blob of a new segment: what comes before it had filled
 // one up.
 func TestReopenTwiceWithTheCatalogueInASegmentOfItsOwn(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long, and of one goroutine: nothing for the race detector")
+	}
 	const step = 50 // bytes; a catalogue has more, so one of the databases has no room left for it
 	for total := 230_000; total < 270_000; total += step {
 		image, records := compactedTo(t, total)

@@ -65,6 +65,9 @@ func TestCloseGivesDeadValuesBack(t *testing.T) {
 
 // Whatever fails while Close cleans, nothing is lost.
 func TestCloseThatFailsToCleanLosesNothing(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long, and of one goroutine: nothing for the race detector")
+	}
 	broken := errors.New("broken")
 	for _, failure := range []error{broken, vfs.ErrNoSpace} {
 		triggered := true

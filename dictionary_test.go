@@ -39,6 +39,9 @@ func fillWords(t *testing.T, k *Keyspace, n int) {
 // Each Compact with zstd trains a dictionary. The coders of those before are let go, though a snapshot may still read what was compressed
 // with them, and they themselves with the last one that may.
 func TestMemoryDoesNotGrowWithTheNumberOfCompactions(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long, and of one goroutine: nothing for the race detector")
+	}
 	ctx := context.Background()
 	zstd := Zstd
 	db := small(t, t.TempDir(), Options{Profile: Relaxed})

@@ -133,6 +133,9 @@ func (w *gapWorld) write(to gapWriter, s *gapState) {
 }
 
 func TestWalksOverGaps(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long, and of one goroutine: nothing for the race detector")
+	}
 	for seed := range uint64(8) {
 		db := openMem(t, memfs.New(), Options{Profile: Relaxed, MemoryBytes: 8 << 20})
 		w := &gapWorld{t: t, db: db, rng: rand.New(rand.NewPCG(seed, 3))}

@@ -15,6 +15,9 @@ import (
 // TestKeysThatShareLongBeginnings: leaves store what their keys have in common once. Keys that do not have it come between them, in
 // batches that make leaves and in single changes that make deltas, and no leaf becomes larger than what can be read.
 func TestKeysThatShareLongBeginnings(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long, and of one goroutine: nothing for the race detector")
+	}
 	for _, leaf := range []int{4 << 10, 32 << 10, 256 << 10} {
 		t.Run(fmt.Sprint(leaf), func(t *testing.T) {
 			const seed = 1

@@ -15,6 +15,9 @@ import (
 // TestWalksOverSettledAndUnsettled: long stretches of settled pairs, with some that lie apart or expire, are walked over in any order
 // beside newer pairs, changed ones and deleted ones, as a sorted list says.
 func TestWalksOverSettledAndUnsettled(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long, and of one goroutine: nothing for the race detector")
+	}
 	for _, odd := range []int{1, 20} {
 		for _, apart := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%d/%t", odd, apart), func(t *testing.T) { walksOverSettledAndUnsettled(t, odd, apart) })

@@ -185,6 +185,9 @@ func TestMeasurementsExpire(t *testing.T) {
 // TestTimeSeriesAnswersAsAPlainCollection compares a time series with a plain collection of the same documents, after inserts, changes
 // of metas and deletes: with metas that an index is in the order of, and then with arrays and long texts, too.
 func TestTimeSeriesAnswersAsAPlainCollection(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long, and of one goroutine: nothing for the race detector")
+	}
 	seed := rand.Uint64()
 	t.Log("seed", seed)
 	for _, metas := range [][]any{

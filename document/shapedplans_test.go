@@ -20,6 +20,9 @@ import (
 // they read. It asks as of now, of a snapshot of which the indexes have been dropped and made otherwise since, in a transaction behind its
 // writes, and after the store was opened again or salvaged.
 func TestPlansOverShapedData(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long, and of one goroutine: nothing for the race detector")
+	}
 	for seed := range uint64(shapedSeeds) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			s := &shaped{t: t, Rand: rand.New(rand.NewPCG(seed, 1)), fs: memfs.New(), dir: "db", indexes: map[string]document.Index{}}

@@ -34,6 +34,9 @@ func decode(payload []byte) ([]Command, error) {
 // What was added behind a mark is decoded as it was added, also where it names no keyspace because it is the one before the mark, and into
 // a command that has been used before.
 func TestSince(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long, and of one goroutine: nothing for the race detector")
+	}
 	all := aBatch()
 	for at := range all {
 		e := encode(all[:at])

@@ -99,6 +99,9 @@ func (r *rounds) close() {
 // Between any two rounds of a compaction there is a whole database: it has the dictionaries with which leaves were compressed before, and
 // those that are used now, and the checkpoints that follow keep them.
 func TestRoundsOfACompactionLeaveWholeDatabases(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long, and of one goroutine: nothing for the race detector")
+	}
 	r := openRounds(t, memfs.New())
 	var images []*memfs.FS
 	none := segment.None
@@ -143,6 +146,9 @@ func TestRoundsOfACompactionLeaveWholeDatabases(t *testing.T) {
 // A compaction that is broken off again and again leaves no more dictionaries than two for each keyspace, and one that gets to its end
 // leaves one, and nothing where it was.
 func TestCompactionsThatAreBrokenOff(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long, and of one goroutine: nothing for the race detector")
+	}
 	r := openRounds(t, memfs.New())
 	r.fill(0)
 	if _, err := r.compact(t.Context(), nil); err != nil {

@@ -2,4 +2,4 @@
 
 package corrupt
 
-const defaultStride = 400
+const defaultStride = 1000

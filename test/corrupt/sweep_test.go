@@ -346,6 +346,9 @@ func TestSwappedBlocks(t *testing.T) {
 }
 
 func TestGarbageAndMissingFiles(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long, and of one goroutine: nothing for the race detector")
+	}
 	w := newSweep(t)
 	for _, name := range w.s.files {
 		for _, n := range []int{1, 100, 5000} {

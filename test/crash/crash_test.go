@@ -25,7 +25,7 @@ import (
 
 var (
 	seedFlag = flag.Uint64("seed", 1, "seed of the random workloads and images")
-	every    = flag.Int("every", 0, "look at each n-th call; 0 picks a step that takes seconds")
+	every    = flag.Int("every", 0, "look at each n-th call; 0 picks a step that takes seconds, or minutes with the tag slow")
 	deep     = flag.Bool("deep", false, "more workloads, every call, and every call of each recovery")
 )
 
@@ -318,7 +318,7 @@ func TestCrashRelaxed(t *testing.T) { crashAll(t, pando.Relaxed) }
 func TestCrashBench(t *testing.T)   { crashAll(t, pando.Bench) }
 
 func crashAll(t *testing.T, profile pando.Profile) {
-	n := 3
+	n := usualSeeds
 	if *deep {
 		n = 50
 	}
@@ -357,7 +357,7 @@ type camera struct {
 func newCamera(base *memfs.FS, r *recorder, rng *rand.Rand) *camera {
 	step := *every
 	if step == 0 {
-		step = 5
+		step = usualStep
 		if *deep {
 			step = 1
 		}

@@ -22,7 +22,7 @@ import (
 // crash, on a disk that is full at times. Maintenance runs beside him. What a crash leaves is read, opened in several ways, checked and backed
 // up, and the changes that are kept have to lead from one of his versions to the last one.
 func TestCrashMixture(t *testing.T) {
-	n := 4
+	n := usualMixtures
 	switch {
 	case *deep:
 		n = 2000

@@ -22,7 +22,7 @@ import (
 	"github.com/pandodb/pando/vfs/memfs"
 )
 
-var deep = flag.Bool("deep", false, "every call instead of every seventh one, and more storms")
+var deep = flag.Bool("deep", false, "every call instead of one of many, and more storms")
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
@@ -266,7 +266,7 @@ func TestEveryCallFails(t *testing.T) {
 	for name, work := range workloads {
 		for kind, rule := range kinds {
 			t.Run(name+"/"+kind, func(t *testing.T) {
-				step := 7
+				step := usualCallStep
 				if *deep {
 					step = 1
 				}

@@ -162,6 +162,9 @@ func firstOf(first, next error) error {
 // TestEveryReadFails fails each call that reads once, and each from one on, under everything that reads. The answer is right, or an
 // error which says what happened, and afterwards nothing is open, and everything is still there.
 func TestEveryReadFails(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long, and of one goroutine: nothing for the race detector")
+	}
 	s, err := makeStored()
 	if err != nil {
 		t.Fatal(err)
@@ -179,7 +182,7 @@ func TestEveryReadFails(t *testing.T) {
 					continue // those write, or tell of writes
 				}
 				t.Run(fmt.Sprintf("%s/%s/readOnly=%v", name, kind, readOnly), func(t *testing.T) {
-					step, stride := 23, 1000
+					step, stride := usualReadStep, 1000
 					if *deep {
 						step, stride = 1, 40
 					}

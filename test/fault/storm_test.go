@@ -39,7 +39,7 @@ func TestStorm(t *testing.T) {
 	case testing.Short():
 		n = 2 // the race detector makes them ten times as long
 	default:
-		n = usualSeeds
+		n = usualStorms
 	}
 	for i := range uint64(n) {
 		seed := *stormSeed + i

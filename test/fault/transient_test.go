@@ -18,7 +18,7 @@ import (
 // TestReadsThatFailNowAndThen writes, settles, cleans and opens again while some reads of the device fail, or bring a wrong bit: what was
 // acknowledged is there when they work again. What one read calls damage must not be given up for good.
 func TestReadsThatFailNowAndThen(t *testing.T) {
-	for seed := range uint64(10) {
+	for seed := range uint64(usualSectors) {
 		newFlaky(t, seed, hiccups).run()
 		newFlaky(t, seed, flips).run()
 	}
@@ -43,7 +43,7 @@ const (
 
 var (
 	flakySeed  = flag.Uint64("flaky.seed", 0, "the first seed of the sectors that fail")
-	flakySeeds = flag.Int("flaky.seeds", 10, "how many seeds there are")
+	flakySeeds = flag.Int("flaky.seeds", usualSectors, "how many seeds there are")
 )
 
 // flaky is a database on a device that fails to read at times.

@@ -24,7 +24,7 @@ import (
 )
 
 var (
-	rounds = flag.Int("rounds", 20, "how many processes to kill")
+	rounds = flag.Int("rounds", usualRounds, "how many processes to kill")
 	slow   = flag.Bool("slow", false, "the slow tests too, as with the build tag of that name")
 )
 

@@ -2,4 +2,6 @@
 
 package kill
 
+const usualRounds = 40
+
 func init() { *slow = true }

@@ -104,7 +104,7 @@ func TestGoldenSpilled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sizes := []int64{100, 200, 300, 400, 500, 600} // which groups are moved, and when, is another each time
+	sizes := spilledSizes
 	if testing.Short() {
 		sizes = sizes[:1] // the race detector has nothing to find here
 	}

@@ -172,6 +172,9 @@ func TestRankedLists(t *testing.T) {
 
 // TestManyRankedValues: each that is added takes about as long as the one before, however many there are.
 func TestManyRankedValues(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long, and of one goroutine: nothing for the race detector")
+	}
 	const n = 200_000
 	for _, last := range []bool{false, true} {
 		a := &rankedAccumulator{op: "$topN", n: n, last: last}

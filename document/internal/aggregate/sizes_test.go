@@ -178,6 +178,9 @@ func gathered(t *testing.T, table *groupTable) (total int) {
 
 // TestLongInputsOfManyAccumulators: what the accumulators of a group get of one document may be long together.
 func TestLongInputsOfManyAccumulators(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long, and of one goroutine: nothing for the race detector")
+	}
 	m := large(6)
 	for i, doc := range m.collections["c"] {
 		m.collections["c"][i] = appendSet(nil, doc, []string{"k"}, int32Value(int32(i%3)))

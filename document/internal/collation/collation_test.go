@@ -42,6 +42,9 @@ func mustParse(t testing.TB, spec string) *Collation {
 var orders []byte
 
 func TestOrderIsThatOfMongoDB(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long, and of one goroutine: nothing for the race detector")
+	}
 	for line := range bytes.Lines(orders) {
 		var want struct {
 			Spec   json.RawMessage

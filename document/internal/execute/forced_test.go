@@ -33,6 +33,9 @@ var programs = flag.Int("programs", 60, "generated collections to hold plans aga
 // TestEveryPlanGivesTheSame: generated documents, indexes of all kinds and queries; every plan that the planner knows of has to give
 // what a look at each document gives.
 func TestEveryPlanGivesTheSame(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long, and of one goroutine: nothing for the race detector")
+	}
 	met := map[string]int{}
 	for seed := range uint64(*programs) {
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {

@@ -44,6 +44,9 @@ func motley(t testing.TB, f *fixture, rng *rand.Rand, n int) (docs []bsoncore.Do
 // TestScansAgreeWithMatch: a scan, which looks at a few bytes of most records only, gives and counts what Match finds among the documents,
 // settled and not, and tells that it has looked at all.
 func TestScansAgreeWithMatch(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long, and of one goroutine: nothing for the race detector")
+	}
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	f := newFixture(t, codec.Template)

@@ -52,6 +52,9 @@ func TestLoopsReclaim(t *testing.T) {
 
 // TestRedactReclaims: nor do the many documents in a document use up what an evaluation may build.
 func TestRedactReclaims(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long, and of one goroutine: nothing for the race detector")
+	}
 	e := parse(t, `{"$cond": [{"$gt": [{"$size": {"$range": [{"$ifNull": ["$zero", 0]}, 3000]}}, 5]}, "$$DESCEND", "$$PRUNE"]}`, &Options{Redact: true})
 	inner := bsoncore.BuildDocument(nil, bsoncore.AppendInt32Element(nil, "a", 1))
 	at, list := bsoncore.AppendArrayElementStart(nil, "list")
@@ -157,6 +160,9 @@ func TestLongTrims(t *testing.T) {
 
 // TestComputedConstantsAreBounded: a call does not keep long constants without end that short expressions stand for.
 func TestComputedConstantsAreBounded(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long, and of one goroutine: nothing for the race detector")
+	}
 	call, kept := new(Call), 0
 	for range 100 {
 		e := parse(t, `{"$range": [0, 100000]}`, &Options{Call: call})

@@ -75,6 +75,9 @@ func holds(t *testing.T, w *layouttest.World) {
 // TestKeysOfOneHash does each thing that can be done to one of several keys of one hash, with pages of one record and of all of them, in
 // memory and not. A delta cannot say which of several it means, so the page has to be written anew.
 func TestKeysOfOneHash(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long, and of one goroutine: nothing for the race detector")
+	}
 	for _, line := range keysOfOneHash()[:3] {
 		x, y := line[0], line[1]
 		for name, changes := range map[string][]layout.Change{
@@ -108,6 +111,9 @@ func TestKeysOfOneHash(t *testing.T) {
 // TestKeysOfOneHashMove empties the segments in which some of the keys of one hash lie, while other keys of their page change: those that
 // come before them in it and those that come behind.
 func TestKeysOfOneHashMove(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long, and of one goroutine: nothing for the race detector")
+	}
 	for seed := range uint64(20) {
 		w := layouttest.NewWorld(t, config(), seed, int64(seed%2)<<20, 4<<10)
 		w.Apply(nil, put("old", names(0, 100)...), layout.ApplyOptions{})

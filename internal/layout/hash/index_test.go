@@ -37,6 +37,9 @@ func sameAsPlain(t *testing.T, p image, hash uint64) {
 
 // TestFind searches pages of every kind of unevenness: where an entry should be says nothing in most of them.
 func TestFind(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long, and of one goroutine: nothing for the race detector")
+	}
 	rng := rand.New(rand.NewPCG(1, 1))
 	within := func(bits int) func(int) uint64 { // of what follows the page's number: only the last so many differ
 		return func(int) uint64 { return rng.Uint64() >> (64 - bits) << (64 - hashBits) }

@@ -118,6 +118,9 @@ func TestFilterThatCouldNotBeRead(t *testing.T) {
 // TestChangesBesideDamage applies random changes to trees of which blobs are damaged: nothing keeps them from settling, and no answer is
 // wrong, nor is any when it turns out later that the damage was one of reading.
 func TestChangesBesideDamage(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long, and of one goroutine: nothing for the race detector")
+	}
 	told := 0
 	for seed := range uint64(100) {
 		w := layouttest.NewWorld(t, config(), seed, int64(seed%2)<<16, 0)

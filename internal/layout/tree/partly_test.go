@@ -88,6 +88,9 @@ func inOrder(changes map[string]layout.Change) []layout.Change {
 // TestWalksByParts: a walk that begins in the middle of a leaf of which parts are read goes over the same records as any other, forward
 // and back, wherever it turns, and whichever way the leaf is read once it has begun.
 func TestWalksByParts(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long, and of one goroutine: nothing for the race detector")
+	}
 	alike := func(i int) []byte { return fmt.Appendf(nil, "prefix/%06d", i) }
 	for _, c := range []struct {
 		name  string

@@ -1,0 +1,5 @@
+//go:build !slow
+
+package kill
+
+const usualRounds = 8
