@@ -76,8 +76,8 @@ type Options struct {
 	// machine's memory, or on Linux of what the control group of the process, such as a container, may have, or of half of its addresses:
 	// at least 64 MiB, or a quarter where there is little, and at most 1 GiB. Lower it to run beside other things, raise it when the working set is larger.
 	// The least is 1 MiB. Files of data are mapped besides, up to eight times as much: the system counts what was read of
-	// them as resident memory of the process, but it is its page cache, which it takes back when it needs it. A process needs at least
-	// twice as many addresses: with 32 bits, or where they are limited (ulimit -v), writing ends without them.
+	// them as resident memory of the process, but it is its page cache, which it takes back when it needs it. A process needs about
+	// three times as many addresses: where they are fewer, as with 32 bits or a limit (ulimit -v), writes may fail.
 	MemoryBytes int64
 
 	// ValueThreshold is the length in bytes above which a value lies apart from its key: written once, and never moved

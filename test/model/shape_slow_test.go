@@ -2,4 +2,4 @@
 
 package model
 
-const usualShapes = 2000
+const usualShapes = 1000
