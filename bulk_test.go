@@ -22,7 +22,7 @@ func small(t *testing.T, dir string, o Options) *DB {
 // A batch of any size is one commit, whatever the memory.
 func TestBatchLargerThanMemory(t *testing.T) {
 	if testing.Short() {
-		t.Skip("long, and of one goroutine: nothing for the race detector")
+		t.Skip("long, and starts no goroutines: little for the race detector")
 	}
 	for _, profile := range []Profile{Durable, Relaxed, Bench} {
 		t.Run(profile.String(), func(t *testing.T) {

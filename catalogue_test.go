@@ -36,7 +36,7 @@ func TestReopenTwiceAfterEverythingWasDeleted(t *testing.T) {
 // one up.
 func TestReopenTwiceWithTheCatalogueInASegmentOfItsOwn(t *testing.T) {
 	if testing.Short() {
-		t.Skip("long, and of one goroutine: nothing for the race detector")
+		t.Skip("long, and starts no goroutines: little for the race detector")
 	}
 	const step = 50 // bytes; a catalogue has more, so one of the databases has no room left for it
 	for total := 230_000; total < 270_000; total += step {

@@ -66,7 +66,7 @@ func TestCloseGivesDeadValuesBack(t *testing.T) {
 // Whatever fails while Close cleans, nothing is lost.
 func TestCloseThatFailsToCleanLosesNothing(t *testing.T) {
 	if testing.Short() {
-		t.Skip("long, and of one goroutine: nothing for the race detector")
+		t.Skip("long, and starts no goroutines: little for the race detector")
 	}
 	broken := errors.New("broken")
 	for _, failure := range []error{broken, vfs.ErrNoSpace} {

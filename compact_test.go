@@ -28,7 +28,7 @@ func fillJSON(t *testing.T, k *Keyspace, n, version int) {
 // Compact gives the smallest files with zstd and a dictionary, which later checkpoints and the next open go on using.
 func TestCompactWithDictionary(t *testing.T) {
 	if testing.Short() {
-		t.Skip("long, and of one goroutine: nothing for the race detector")
+		t.Skip("long, and starts no goroutines: little for the race detector")
 	}
 	ctx := context.Background()
 	dir := t.TempDir()

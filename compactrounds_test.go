@@ -113,7 +113,7 @@ func TestWritersGetPastMemtablesWhileCompactRuns(t *testing.T) {
 // What several rounds make is as small as what one makes, which a larger budget has, and so do others that begin where one was broken off.
 func TestCompactInRoundsIsAsSmallAsInOne(t *testing.T) {
 	if testing.Short() {
-		t.Skip("long, and of one goroutine: nothing for the race detector")
+		t.Skip("long, and starts no goroutines: little for the race detector")
 	}
 	for _, codec := range []Compression{None, Zstd} {
 		sizes, rounds := map[string]int64{}, map[string]int64{}
@@ -162,7 +162,7 @@ func TestCompactInRoundsIsAsSmallAsInOne(t *testing.T) {
 // Wherever a crash ends a Compact, what there was is there; and so it is wherever its context does.
 func TestCompactThatDoesNotGetToItsEnd(t *testing.T) {
 	if testing.Short() {
-		t.Skip("long, and of one goroutine: nothing for the race detector")
+		t.Skip("long, and starts no goroutines: little for the race detector")
 	}
 	c := newCompactable(t, Options{MemoryBytes: 1 << 20, Compression: Zstd})
 	defer c.db.Close()

@@ -40,7 +40,7 @@ func fillWords(t *testing.T, k *Keyspace, n int) {
 // with them, and they themselves with the last one that may.
 func TestMemoryDoesNotGrowWithTheNumberOfCompactions(t *testing.T) {
 	if testing.Short() {
-		t.Skip("long, and of one goroutine: nothing for the race detector")
+		t.Skip("long, and starts no goroutines: little for the race detector")
 	}
 	ctx := context.Background()
 	zstd := Zstd

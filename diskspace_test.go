@@ -54,7 +54,7 @@ func TestDiskThatTheDatabaseFills(t *testing.T) {
 // From one that is small beside the budget, too, which has files, and keeps in memory, what the disk is too small for.
 func TestSmallDiskBesideALargeBudget(t *testing.T) {
 	if testing.Short() {
-		t.Skip("long, and of one goroutine: nothing for the race detector")
+		t.Skip("long, and starts no goroutines: little for the race detector")
 	}
 	for _, layout := range []pando.Layout{pando.Tree, pando.Hash} {
 		t.Run(layout.String(), func(t *testing.T) {

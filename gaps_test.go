@@ -134,7 +134,7 @@ func (w *gapWorld) write(to gapWriter, s *gapState) {
 
 func TestWalksOverGaps(t *testing.T) {
 	if testing.Short() {
-		t.Skip("long, and of one goroutine: nothing for the race detector")
+		t.Skip("long, and starts no goroutines: little for the race detector")
 	}
 	for seed := range uint64(8) {
 		db := openMem(t, memfs.New(), Options{Profile: Relaxed, MemoryBytes: 8 << 20})

@@ -16,7 +16,7 @@ import (
 // batches that make leaves and in single changes that make deltas, and no leaf becomes larger than what can be read.
 func TestKeysThatShareLongBeginnings(t *testing.T) {
 	if testing.Short() {
-		t.Skip("long, and of one goroutine: nothing for the race detector")
+		t.Skip("long, and starts no goroutines: little for the race detector")
 	}
 	for _, leaf := range []int{4 << 10, 32 << 10, 256 << 10} {
 		t.Run(fmt.Sprint(leaf), func(t *testing.T) {

@@ -16,7 +16,7 @@ import (
 // beside newer pairs, changed ones and deleted ones, as a sorted list says.
 func TestWalksOverSettledAndUnsettled(t *testing.T) {
 	if testing.Short() {
-		t.Skip("long, and of one goroutine: nothing for the race detector")
+		t.Skip("long, and starts no goroutines: little for the race detector")
 	}
 	for _, odd := range []int{1, 20} {
 		for _, apart := range []bool{false, true} {

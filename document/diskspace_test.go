@@ -31,7 +31,7 @@ func fillDisk(t *testing.T, docs *document.Collection, size int) (n int) {
 // On a disk that is nearly full documents can be deleted, and collections, indexes and databases dropped, which makes room for others.
 func TestDeletingOnANearlyFullDisk(t *testing.T) {
 	if testing.Short() {
-		t.Skip("long, and of one goroutine: nothing for the race detector")
+		t.Skip("long, and starts no goroutines: little for the race detector")
 	}
 	fs := memfs.New()
 	fs.SetCapacity(48 << 20)
@@ -81,7 +81,7 @@ func full(t *testing.T) (docs *document.Collection, n int) {
 // So they can all over a collection and its index: what a delete of many replaces is not kept by its own walk.
 func TestDeletingManyOnANearlyFullDisk(t *testing.T) {
 	if testing.Short() {
-		t.Skip("long, and of one goroutine: nothing for the race detector")
+		t.Skip("long, and starts no goroutines: little for the race detector")
 	}
 	docs, n := full(t)
 	for rest := range 2 {
@@ -127,7 +127,7 @@ func TestDeletingManyWithoutMemoryForKeys(t *testing.T) {
 // And they can be made shorter, many with one call, though they get a shape that there was none of.
 func TestShorteningManyOnANearlyFullDisk(t *testing.T) {
 	if testing.Short() {
-		t.Skip("long, and of one goroutine: nothing for the race detector")
+		t.Skip("long, and starts no goroutines: little for the race detector")
 	}
 	docs, n := full(t)
 	r, err := docs.Update(ctx, document.JSON(`{"n": {"$mod": [2, 0]}}`), document.JSON(`{"$unset": {"text": 1}}`), &document.UpdateOptions{Many: true})

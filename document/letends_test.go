@@ -15,7 +15,7 @@ import (
 // A message may have very many variables, each of which takes milliseconds to compute: whoever hangs up, or has no more time, ends that.
 func TestComputingVariablesEnds(t *testing.T) {
 	if testing.Short() {
-		t.Skip("long, and of one goroutine: nothing for the race detector")
+		t.Skip("long, and starts no goroutines: little for the race detector")
 	}
 	s := opened(t, &Options{Storage: pando.Options{FS: memfs.New()}})
 	defer s.Close()

@@ -64,7 +64,7 @@ func TestPositions(t *testing.T) {
 // By their positions all documents are as likely, those that have not settled, and none that are deleted, wherever their keys lie.
 func TestSampleByPositionIsDrawnFromAll(t *testing.T) {
 	if testing.Short() {
-		t.Skip("long, and of one goroutine: nothing for the race detector")
+		t.Skip("long, and starts no goroutines: little for the race detector")
 	}
 	s := opened(t, &Options{Storage: pando.Options{FS: memfs.New()}})
 	defer s.Close()

@@ -186,7 +186,7 @@ func TestMeasurementsExpire(t *testing.T) {
 // of metas and deletes: with metas that an index is in the order of, and then with arrays and long texts, too.
 func TestTimeSeriesAnswersAsAPlainCollection(t *testing.T) {
 	if testing.Short() {
-		t.Skip("long, and of one goroutine: nothing for the race detector")
+		t.Skip("long, and starts no goroutines: little for the race detector")
 	}
 	seed := rand.Uint64()
 	t.Log("seed", seed)

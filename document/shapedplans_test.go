@@ -21,7 +21,7 @@ import (
 // writes, and after the store was opened again or salvaged.
 func TestPlansOverShapedData(t *testing.T) {
 	if testing.Short() {
-		t.Skip("long, and of one goroutine: nothing for the race detector")
+		t.Skip("long, and starts no goroutines: little for the race detector")
 	}
 	for seed := range uint64(shapedSeeds) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {

@@ -72,11 +72,10 @@ func (f frame) index() uint { return uint(f & (framesPerChunk - 1)) }
 // Cache is the page cache. All methods are safe for concurrent use, apart from Close.
 type Cache struct {
 	epoch   *epoch.Domain
-	bytes   int64           // the budget
-	shift   uint            // a chunk is 1<<shift bytes
-	sizes   []int           // of the frames of each class
-	strides []atomic.Uint32 // by chunk: distance of its frames in bytes, noFrames when it has none
-	alloc   func(n int) ([]byte, error)
+	bytes   int64             // the budget
+	shift   uint              // a chunk is 1<<shift bytes
+	sizes   []int             // of the frames of each class
+	strides []atomic.Uint32   // by chunk: distance of its frames in bytes, noFrames when it has none
 	slab    []byte            // set before the first chunk gets frames
 	base    unsafe.Pointer    // of slab
 	source  func([]byte) bool // see TakeFrom
@@ -91,12 +90,13 @@ type Cache struct {
 
 	mu       sync.Mutex
 	closed   bool
+	alloc    func(n int) ([]byte, error) // offheap.Alloc, but in tests
 	classes  []class
-	most     int     // chunks that the largest budget allows
+	most     int     // chunks that the largest budget allows, and that there is memory for
 	chunks   []chunk // none before the first Insert
 	warm     []int   // chunks without frames whose memory has been touched
 	lowest   int     // no chunk below it is cold
-	limit    int     // chunks that the budget allows to be in memory, and that there is memory for
+	limit    int     // chunks that the budget allows to be in memory
 	resident int     // chunks that are in memory
 	draining int     // chunks that lose their frames
 	moved    int     // chunks with moved
@@ -350,8 +350,8 @@ func (c *Cache) allocate() error {
 		return fmt.Errorf("%w: %w", ErrNoMemory, err)
 	}
 	offheap.Split(slab[:min(len(slab), firstPages)])
+	c.most, c.limit = n, min(c.limit, n)
 	c.chunks = make([]chunk, n)
-	c.limit = min(c.limit, n)
 	c.slab, c.base = slab, unsafe.Pointer(unsafe.SliceData(slab))
 	return nil
 }

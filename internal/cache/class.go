@@ -66,7 +66,7 @@ func (c *Cache) classOf(size int) int {
 // Frame is how much memory a page of size bytes takes in the cache; 0 if there are no frames so large.
 func (c *Cache) Frame(size int) int {
 	k := c.classOf(size)
-	if k < 0 || c.most == 0 {
+	if k < 0 || len(c.strides) == 0 {
 		return 0
 	}
 	return c.sizes[k]

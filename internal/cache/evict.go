@@ -281,9 +281,6 @@ func (c *Cache) Resize(bytes int64) {
 	c.mu.Lock()
 	c.crowded.Store(false)
 	c.limit = int(min(max(bytes, 0)>>c.shift, int64(c.most)))
-	if c.base != nil {
-		c.limit = min(c.limit, len(c.chunks))
-	}
 	excess := c.resident - c.limit
 	for ; excess > 0 && len(c.warm) > 0; excess-- {
 		c.release(c.warm[len(c.warm)-1])

@@ -35,7 +35,7 @@ func decode(payload []byte) ([]Command, error) {
 // a command that has been used before.
 func TestSince(t *testing.T) {
 	if testing.Short() {
-		t.Skip("long, and of one goroutine: nothing for the race detector")
+		t.Skip("long, and starts no goroutines: little for the race detector")
 	}
 	all := aBatch()
 	for at := range all {

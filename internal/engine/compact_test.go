@@ -100,7 +100,7 @@ func (r *rounds) close() {
 // those that are used now, and the checkpoints that follow keep them.
 func TestRoundsOfACompactionLeaveWholeDatabases(t *testing.T) {
 	if testing.Short() {
-		t.Skip("long, and of one goroutine: nothing for the race detector")
+		t.Skip("long, and starts no goroutines: little for the race detector")
 	}
 	r := openRounds(t, memfs.New())
 	var images []*memfs.FS
@@ -147,7 +147,7 @@ func TestRoundsOfACompactionLeaveWholeDatabases(t *testing.T) {
 // leaves one, and nothing where it was.
 func TestCompactionsThatAreBrokenOff(t *testing.T) {
 	if testing.Short() {
-		t.Skip("long, and of one goroutine: nothing for the race detector")
+		t.Skip("long, and starts no goroutines: little for the race detector")
 	}
 	r := openRounds(t, memfs.New())
 	r.fill(0)

@@ -110,7 +110,7 @@ func TestSetIsBounded(t *testing.T) {
 // Random programs: a gap is never said to be where a key was put since its sequence number, and what readers have taken stays as it is.
 func TestRandomGaps(t *testing.T) {
 	if testing.Short() {
-		t.Skip("long, and of one goroutine: nothing for the race detector")
+		t.Skip("long, and starts no goroutines: little for the race detector")
 	}
 	for seed := range uint64(4) {
 		rng := rand.New(rand.NewPCG(seed, 1))

@@ -170,7 +170,7 @@ func TestLinesAreBoundedAsTheyAreAskedToBe(t *testing.T) {
 // The longest line of Pairs is that of a value of 1 GiB; a line of 64 MiB was once too long for those who read it.
 func TestLongPairsComeBack(t *testing.T) {
 	if testing.Short() {
-		t.Skip("long, and of one goroutine: nothing for the race detector")
+		t.Skip("long, and starts no goroutines: little for the race detector")
 	}
 	value := bytes.Repeat([]byte{0xff}, MaxRecordBytes/4*3+1<<20)
 	line, err := json.Marshal(NewPair([]byte("key"), value))

@@ -102,7 +102,7 @@ func cut(table *parts.Table, stored []byte, r parts.Range) []byte {
 
 func TestStencil(t *testing.T) {
 	if testing.Short() {
-		t.Skip("long, and of one goroutine: nothing for the race detector")
+		t.Skip("long, and starts no goroutines: little for the race detector")
 	}
 	rng := rand.New(rand.NewPCG(1, 2))
 	for name, entries := range map[string][]entry{

@@ -188,7 +188,7 @@ func (b *beside) readAll() {
 // What was written to a page that is damaged on the disk once never settled, so that the log grew until no writer got on.
 func TestWritesBesideDamageSettle(t *testing.T) {
 	if testing.Short() {
-		t.Skip("long, and of one goroutine: nothing for the race detector")
+		t.Skip("long, and starts no goroutines: little for the race detector")
 	}
 	for seed := range uint64(20) {
 		b := newBeside(t, seed)
@@ -217,7 +217,7 @@ func TestWritesBesideDamageSettle(t *testing.T) {
 // More than deltas can hold comes behind a damaged leaf, as it does where keys ascend.
 func TestAppendingBehindADamagedLeaf(t *testing.T) {
 	if testing.Short() {
-		t.Skip("long, and of one goroutine: nothing for the race detector")
+		t.Skip("long, and starts no goroutines: little for the race detector")
 	}
 	fsys, o, db := uncompressed(t)
 	k, _ := twoKeyspaces(t, db)

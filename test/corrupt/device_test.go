@@ -70,7 +70,7 @@ func TestSalvageOfABackupLosesNothing(t *testing.T) {
 // A salvage that fails removes what it has made, so that it can be tried again, and nothing is left open.
 func TestSalvageThatFailsLeavesNothing(t *testing.T) {
 	if testing.Short() {
-		t.Skip("long, and of one goroutine: nothing for the race detector")
+		t.Skip("long, and starts no goroutines: little for the race detector")
 	}
 	many := memfs.New() // more than a batch holds in memory
 	db, err := pando.Open(dir, options(many))

@@ -347,7 +347,7 @@ func TestSwappedBlocks(t *testing.T) {
 
 func TestGarbageAndMissingFiles(t *testing.T) {
 	if testing.Short() {
-		t.Skip("long, and of one goroutine: nothing for the race detector")
+		t.Skip("long, and starts no goroutines: little for the race detector")
 	}
 	w := newSweep(t)
 	for _, name := range w.s.files {

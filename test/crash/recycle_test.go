@@ -44,7 +44,7 @@ func longValues(seed uint64, n int, base *memfs.FS) []commit {
 // A file that is used again for other values makes no difference to what a crash leaves.
 func TestCrashWithRecycledFiles(t *testing.T) {
 	if testing.Short() {
-		t.Skip("long, and of one goroutine: nothing for the race detector")
+		t.Skip("long, and starts no goroutines: little for the race detector")
 	}
 	for _, profile := range []pando.Profile{pando.Durable, pando.Relaxed, pando.Bench} {
 		t.Run(profile.String(), func(t *testing.T) {

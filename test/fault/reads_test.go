@@ -163,7 +163,7 @@ func firstOf(first, next error) error {
 // error which says what happened, and afterwards nothing is open, and everything is still there.
 func TestEveryReadFails(t *testing.T) {
 	if testing.Short() {
-		t.Skip("long, and of one goroutine: nothing for the race detector")
+		t.Skip("long, and starts no goroutines: little for the race detector")
 	}
 	s, err := makeStored()
 	if err != nil {

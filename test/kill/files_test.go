@@ -108,7 +108,7 @@ func loadAndRead(dir string) (files int, err error) {
 // A process may have fewer files open than its database has.
 func TestDatabaseOfMoreFilesThanTheProcessMayOpen(t *testing.T) {
 	if testing.Short() {
-		t.Skip("long, and of one goroutine: nothing for the race detector")
+		t.Skip("long, and starts no goroutines: little for the race detector")
 	}
 	if files := printed(t, "PANDO_FILES_DIR"); files < 2*fewFiles {
 		t.Errorf("%d segment files, want more than %d: the test shows nothing", files, 2*fewFiles)

@@ -173,7 +173,7 @@ func TestRankedLists(t *testing.T) {
 // TestManyRankedValues: each that is added takes about as long as the one before, however many there are.
 func TestManyRankedValues(t *testing.T) {
 	if testing.Short() {
-		t.Skip("long, and of one goroutine: nothing for the race detector")
+		t.Skip("long, and starts no goroutines: little for the race detector")
 	}
 	const n = 200_000
 	for _, last := range []bool{false, true} {

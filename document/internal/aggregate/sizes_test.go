@@ -179,7 +179,7 @@ func gathered(t *testing.T, table *groupTable) (total int) {
 // TestLongInputsOfManyAccumulators: what the accumulators of a group get of one document may be long together.
 func TestLongInputsOfManyAccumulators(t *testing.T) {
 	if testing.Short() {
-		t.Skip("long, and of one goroutine: nothing for the race detector")
+		t.Skip("long, and starts no goroutines: little for the race detector")
 	}
 	m := large(6)
 	for i, doc := range m.collections["c"] {

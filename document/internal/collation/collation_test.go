@@ -43,7 +43,7 @@ var orders []byte
 
 func TestOrderIsThatOfMongoDB(t *testing.T) {
 	if testing.Short() {
-		t.Skip("long, and of one goroutine: nothing for the race detector")
+		t.Skip("long, and starts no goroutines: little for the race detector")
 	}
 	for line := range bytes.Lines(orders) {
 		var want struct {

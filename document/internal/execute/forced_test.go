@@ -34,7 +34,7 @@ var programs = flag.Int("programs", 60, "generated collections to hold plans aga
 // what a look at each document gives.
 func TestEveryPlanGivesTheSame(t *testing.T) {
 	if testing.Short() {
-		t.Skip("long, and of one goroutine: nothing for the race detector")
+		t.Skip("long, and starts no goroutines: little for the race detector")
 	}
 	met := map[string]int{}
 	for seed := range uint64(*programs) {

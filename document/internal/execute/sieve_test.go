@@ -45,7 +45,7 @@ func motley(t testing.TB, f *fixture, rng *rand.Rand, n int) (docs []bsoncore.Do
 // settled and not, and tells that it has looked at all.
 func TestScansAgreeWithMatch(t *testing.T) {
 	if testing.Short() {
-		t.Skip("long, and of one goroutine: nothing for the race detector")
+		t.Skip("long, and starts no goroutines: little for the race detector")
 	}
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)

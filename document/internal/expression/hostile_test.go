@@ -53,7 +53,7 @@ func TestLoopsReclaim(t *testing.T) {
 // TestRedactReclaims: nor do the many documents in a document use up what an evaluation may build.
 func TestRedactReclaims(t *testing.T) {
 	if testing.Short() {
-		t.Skip("long, and of one goroutine: nothing for the race detector")
+		t.Skip("long, and starts no goroutines: little for the race detector")
 	}
 	e := parse(t, `{"$cond": [{"$gt": [{"$size": {"$range": [{"$ifNull": ["$zero", 0]}, 3000]}}, 5]}, "$$DESCEND", "$$PRUNE"]}`, &Options{Redact: true})
 	inner := bsoncore.BuildDocument(nil, bsoncore.AppendInt32Element(nil, "a", 1))
@@ -161,7 +161,7 @@ func TestLongTrims(t *testing.T) {
 // TestComputedConstantsAreBounded: a call does not keep long constants without end that short expressions stand for.
 func TestComputedConstantsAreBounded(t *testing.T) {
 	if testing.Short() {
-		t.Skip("long, and of one goroutine: nothing for the race detector")
+		t.Skip("long, and starts no goroutines: little for the race detector")
 	}
 	call, kept := new(Call), 0
 	for range 100 {

@@ -15,7 +15,7 @@ import (
 // TestLimits: what explodes ends with an error before it has taken the memory.
 func TestLimits(t *testing.T) {
 	if testing.Short() {
-		t.Skip("long, and of one goroutine: nothing for the race detector")
+		t.Skip("long, and starts no goroutines: little for the race detector")
 	}
 	for _, test := range []struct {
 		name, expression string

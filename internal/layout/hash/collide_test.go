@@ -76,7 +76,7 @@ func holds(t *testing.T, w *layouttest.World) {
 // memory and not. A delta cannot say which of several it means, so the page has to be written anew.
 func TestKeysOfOneHash(t *testing.T) {
 	if testing.Short() {
-		t.Skip("long, and of one goroutine: nothing for the race detector")
+		t.Skip("long, and starts no goroutines: little for the race detector")
 	}
 	for _, line := range keysOfOneHash()[:3] {
 		x, y := line[0], line[1]
@@ -112,7 +112,7 @@ func TestKeysOfOneHash(t *testing.T) {
 // come before them in it and those that come behind.
 func TestKeysOfOneHashMove(t *testing.T) {
 	if testing.Short() {
-		t.Skip("long, and of one goroutine: nothing for the race detector")
+		t.Skip("long, and starts no goroutines: little for the race detector")
 	}
 	for seed := range uint64(20) {
 		w := layouttest.NewWorld(t, config(), seed, int64(seed%2)<<20, 4<<10)

@@ -161,7 +161,7 @@ func truthfulReads(t *testing.T, w *layouttest.World, since map[string]bool) {
 // TestRecordThatMakesNoSense changes, deletes, moves and drops a record that verifies and makes no sense, and others beside it.
 func TestRecordThatMakesNoSense(t *testing.T) {
 	if testing.Short() {
-		t.Skip("long, and of one goroutine: nothing for the race detector")
+		t.Skip("long, and starts no goroutines: little for the race detector")
 	}
 	for name := range nonsense(layouttest.NewWorld(t, config(), 1, 0, 0), "") {
 		for what, act := range map[string]func(w *layouttest.World, key string, at segment.Piece) (since map[string]bool){
@@ -253,7 +253,7 @@ func liveIn(w *layouttest.World, id uint32) int64 {
 // them: they were once believed as soon as their heads made sense, and merging changes into entries without order ended in a panic.
 func TestIndexPageThatMakesNoSense(t *testing.T) {
 	if testing.Short() {
-		t.Skip("long, and of one goroutine: nothing for the race detector")
+		t.Skip("long, and starts no goroutines: little for the race detector")
 	}
 	exchange := func(x, y []byte) {
 		for i := range x {

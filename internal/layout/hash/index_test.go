@@ -38,7 +38,7 @@ func sameAsPlain(t *testing.T, p image, hash uint64) {
 // TestFind searches pages of every kind of unevenness: where an entry should be says nothing in most of them.
 func TestFind(t *testing.T) {
 	if testing.Short() {
-		t.Skip("long, and of one goroutine: nothing for the race detector")
+		t.Skip("long, and starts no goroutines: little for the race detector")
 	}
 	rng := rand.New(rand.NewPCG(1, 1))
 	within := func(bits int) func(int) uint64 { // of what follows the page's number: only the last so many differ

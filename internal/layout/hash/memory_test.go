@@ -40,7 +40,7 @@ func readAll(t *testing.T, w *layouttest.World, r layout.Root) {
 // TestGroupsAreCounted: the memory of groups is counted once each, whatever was applied, aborted or dropped.
 func TestGroupsAreCounted(t *testing.T) {
 	if testing.Short() {
-		t.Skip("long, and of one goroutine: nothing for the race detector")
+		t.Skip("long, and starts no goroutines: little for the race detector")
 	}
 	for seed := range uint64(3) {
 		c := config()

@@ -119,7 +119,7 @@ func TestFilterThatCouldNotBeRead(t *testing.T) {
 // wrong, nor is any when it turns out later that the damage was one of reading.
 func TestChangesBesideDamage(t *testing.T) {
 	if testing.Short() {
-		t.Skip("long, and of one goroutine: nothing for the race detector")
+		t.Skip("long, and starts no goroutines: little for the race detector")
 	}
 	told := 0
 	for seed := range uint64(100) {

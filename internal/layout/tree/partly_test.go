@@ -89,7 +89,7 @@ func inOrder(changes map[string]layout.Change) []layout.Change {
 // and back, wherever it turns, and whichever way the leaf is read once it has begun.
 func TestWalksByParts(t *testing.T) {
 	if testing.Short() {
-		t.Skip("long, and of one goroutine: nothing for the race detector")
+		t.Skip("long, and starts no goroutines: little for the race detector")
 	}
 	alike := func(i int) []byte { return fmt.Appendf(nil, "prefix/%06d", i) }
 	for _, c := range []struct {
