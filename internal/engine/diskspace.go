@@ -22,13 +22,14 @@ type diskSpace struct {
 	short atomic.Bool  // there was too little when it was asked last
 	free  atomic.Int64 // what there was then
 	again atomic.Int64 // Unix nanoseconds: before that nobody waits for a checkpoint that may make room
+	vain  atomic.Int64 // bytes that were free when it was in vain last to make room
 	size  atomic.Int64 // bytes of all segments when they were last added up
 	aged  atomic.Int64 // of the bytes that were handed over, where they are added up again
 	most  atomic.Int64 // bytes that the one of the last checkpoints wrote which wrote most; changed under settling
 	// When deletes have settled while there was little, much may still lie in segments of nodes below this number that a leaf would be written
 	// without. 0: nothing.
 	hollow atomic.Uint32
-	vain   int // rounds of collect that were not worth it, one behind the other; of the one who leads
+	idle   int // rounds of collect that were not worth it, one behind the other; of the one who leads
 }
 
 // The file system is asked again when a quarter of what is left over has been written, within these limits; after each checkpoint; and each
@@ -37,6 +38,10 @@ const (
 	askLeast = 64 << 10
 	askMost  = 16 << 20
 )
+
+// losing is the part of what is needed by which there is less than after the last attempt to make space that was in vain, so that those who
+// delete make another, however long ago that was: they would go on to the end of the disk beside what they have left dead meanwhile.
+const losing = 8
 
 // agedBy is how many bytes are handed over until segments are added up again, if there is no checkpoint.
 const agedBy = 1 << 20
@@ -58,6 +63,9 @@ func (e *Engine) spaceFor(commands []byte) error {
 	if !refused && d.free.Load() >= e.spaceNeeded()*3/4 {
 		d.again.Store(0) // what it deletes may be what makes room
 		return nil
+	}
+	if !refused && d.free.Load() < d.vain.Load()-e.spaceNeeded()/losing {
+		d.again.Store(0)
 	}
 	if e.mayMakeSpace() {
 		if err := e.makeSpace(); err != nil && (refused || !isDiskFull(err)) {
@@ -189,12 +197,19 @@ const startingCheckpoint = 2
 // forgetting is after how many checkpoints the largest of them counts for little more than a third.
 const forgetting = 256
 
-// mostSlack bounds what is kept for the sake of much data alone.
-const mostSlack = 8 << 30
+// What is kept for the sake of much data alone is the part slack of it, up to mostSlack.
+const (
+	slack     = 5
+	mostSlack = 8 << 30
+)
 
 // spaceKept is how many bytes checkpoints may need beside what is in memory. That is twice what one of the last has written, for leaves that
-// get deltas at the same time are written anew at about the same time; of a large database an eighth at least, or the cleaner would move
-// nearly all of it for a little room; and what it moves. A small database needs little.
+// get deltas at the same time are written anew at about the same time; a fifth of all at least; and what the cleaner moves. A small database
+// needs little.
+//
+// The fifth is what deletes live on until they give space back: each takes about as much, for what tells of it, as the record that goes, and
+// the fuller the segments are, the more the cleaner moves for a little room. With an eighth, random deletes of small records have met the end
+// of the disk on the way.
 func (e *Engine) spaceKept() int64 {
 	d := &e.space
 	if written := e.handedOver(); written >= d.aged.Load() {
@@ -202,7 +217,7 @@ func (e *Engine) spaceKept() int64 {
 		d.aged.Store(written + agedBy)
 	}
 	size := d.size.Load()
-	return max(min(2*d.most.Load(), size/4), min(size/8, mostSlack)) + min(2*e.sizes.segment, size/8)
+	return max(min(2*d.most.Load(), size/4), min(size/slack, mostSlack)) + min(2*e.sizes.segment, size/8)
 }
 
 // segmentsLeast is how many segment files there should be on a full disk at least, and twice as many of the log: what is garbage goes by files,

@@ -111,3 +111,48 @@ func TestMakingRoomThatTakesLong(t *testing.T) {
 		t.Errorf("of %d records two thirds were deleted, and there was room for %d", len(keys), room)
 	}
 }
+
+// Who deletes makes another attempt at making space when much has gone since the last one that was in vain, and not before, however long ago
+// that was.
+func TestDeletesMakeSpaceAgain(t *testing.T) {
+	fsys := memfs.New()
+	fsys.TellSpace()
+	e, err := Open(Options{FS: fsys, Dir: "db", MemoryBytes: 1 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	ks, err := e.OpenKeyspace("k", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write := func(op command.Op, key int, size int) {
+		t.Helper()
+		var enc command.Encoder
+		enc.Add(command.Command{Op: op, Keyspace: ks.ID, Key: binary.BigEndian.AppendUint32(nil, uint32(key)), Value: make([]byte, size)})
+		if err := e.Commit(&commit.Request{Commands: enc.Payload(), Count: enc.Count(), Bytes: enc.Data()}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range 10_000 {
+		write(command.Put, i, 100)
+	}
+	if err := e.Checkpoint(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	fsys.SetCapacity(fsys.Used() + e.spaceNeeded()/2)
+	e.enoughSpace()
+	free := e.space.free.Load()
+	for i, c := range []struct {
+		lost int64
+		want bool
+	}{{0, false}, {e.spaceNeeded() / losing * 2, true}} {
+		e.space.vain.Store(free + c.lost)
+		e.space.again.Store(time.Now().Add(time.Hour).UnixNano())
+		before := e.counters.checkpoints.Load()
+		write(command.Delete, i, 0)
+		if made := e.counters.checkpoints.Load() > before; made != c.want {
+			t.Errorf("%d bytes less are free than when it was in vain: made space %t", c.lost, made)
+		}
+	}
+}

@@ -29,6 +29,7 @@ func (e *Engine) makeSpace() error {
 	}
 	if err != nil || vain {
 		now := e.o.Clock.Now()
+		e.space.vain.Store(e.space.free.Load())
 		e.space.again.Store(now.Add(restAfter * now.Sub(begun)).UnixNano())
 	}
 	return err
@@ -42,23 +43,23 @@ func (e *Engine) collect(until time.Time) (vain bool, err error) {
 	defer e.waiting.Add(-1)
 	d, size := &e.space, e.segmentBytes()
 	for first := true; !e.enoughSpace() && (first || e.o.Clock.Now().Before(until)); first = false {
-		if d.vain >= 2*mostVain || d.vain >= mostVain && d.hollow.Load() == 0 {
-			d.vain = 0
+		if d.idle >= 2*mostVain || d.idle >= mostVain && d.hollow.Load() == 0 {
+			d.idle = 0
 			return true, nil
 		}
 		if e.closed.Load() {
 			return false, ErrClosed // Close waits
 		}
-		squeeze := d.vain >= mostVain && e.maySqueeze()
+		squeeze := d.idle >= mostVain && e.maySqueeze()
 		e.store.SealValues()
 		if err := e.settle(e.ctx, work{squeeze: squeeze}); err != nil {
 			return false, err
 		}
-		d.vain++
+		d.idle++
 		if now := e.segmentBytes(); now < size-size/worthRound {
-			d.vain, size = 0, now
+			d.idle, size = 0, now
 			if squeeze {
-				d.vain = mostVain
+				d.idle = mostVain
 			}
 		}
 	}
