@@ -22,14 +22,14 @@ type diskSpace struct {
 	short atomic.Bool  // there was too little when it was asked last
 	free  atomic.Int64 // what there was then
 	again atomic.Int64 // Unix nanoseconds: before that nobody waits for a checkpoint that may make room
-	vain  atomic.Int64 // bytes that were free when it was in vain last to make room
+	left  atomic.Int64 // bytes that were free when that was in vain last
 	size  atomic.Int64 // bytes of all segments when they were last added up
 	aged  atomic.Int64 // of the bytes that were handed over, where they are added up again
 	most  atomic.Int64 // bytes that the one of the last checkpoints wrote which wrote most; changed under settling
 	// When deletes have settled while there was little, much may still lie in segments of nodes below this number that a leaf would be written
 	// without. 0: nothing.
 	hollow atomic.Uint32
-	idle   int // rounds of collect that were not worth it, one behind the other; of the one who leads
+	vain   int // rounds of collect that were not worth it, one behind the other; of the one who leads
 }
 
 // The file system is asked again when a quarter of what is left over has been written, within these limits; after each checkpoint; and each
@@ -39,8 +39,8 @@ const (
 	askMost  = 16 << 20
 )
 
-// losing is the part of what is needed by which there is less than after the last attempt to make space that was in vain, so that those who
-// delete make another, however long ago that was: they would go on to the end of the disk beside what they have left dead meanwhile.
+// losing is the part of what is needed that goes after an attempt to make space that was in vain until those who delete make another, however
+// short a time that takes: they would go on to the end of the disk beside what they have left dead meanwhile.
 const losing = 8
 
 // agedBy is how many bytes are handed over until segments are added up again, if there is no checkpoint.
@@ -64,10 +64,8 @@ func (e *Engine) spaceFor(commands []byte) error {
 		d.again.Store(0) // what it deletes may be what makes room
 		return nil
 	}
-	if !refused && d.free.Load() < d.vain.Load()-e.spaceNeeded()/losing {
-		d.again.Store(0)
-	}
-	if e.mayMakeSpace() {
+	losesMuch := !refused && d.free.Load() < d.left.Load()-e.spaceNeeded()/losing
+	if losesMuch || e.mayMakeSpace() {
 		if err := e.makeSpace(); err != nil && (refused || !isDiskFull(err)) {
 			return err
 		}

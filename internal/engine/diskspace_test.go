@@ -112,8 +112,8 @@ func TestMakingRoomThatTakesLong(t *testing.T) {
 	}
 }
 
-// Who deletes makes another attempt at making space when much has gone since the last one that was in vain, and not before, however long ago
-// that was.
+// Who deletes makes another attempt at making space when much has gone since the last one that was in vain, however short a time ago that
+// was, and not before.
 func TestDeletesMakeSpaceAgain(t *testing.T) {
 	fsys := memfs.New()
 	fsys.TellSpace()
@@ -128,11 +128,9 @@ func TestDeletesMakeSpaceAgain(t *testing.T) {
 	}
 	write := func(op command.Op, key int, size int) {
 		t.Helper()
-		var enc command.Encoder
-		enc.Add(command.Command{Op: op, Keyspace: ks.ID, Key: binary.BigEndian.AppendUint32(nil, uint32(key)), Value: make([]byte, size)})
-		if err := e.Commit(&commit.Request{Commands: enc.Payload(), Count: enc.Count(), Bytes: enc.Data()}); err != nil {
-			t.Fatal(err)
-		}
+		commitOf(t, e, func(enc *command.Encoder) {
+			enc.Add(command.Command{Op: op, Keyspace: ks.ID, Key: binary.BigEndian.AppendUint32(nil, uint32(key)), Value: make([]byte, size)})
+		})
 	}
 	for i := range 10_000 {
 		write(command.Put, i, 100)
@@ -147,7 +145,7 @@ func TestDeletesMakeSpaceAgain(t *testing.T) {
 		lost int64
 		want bool
 	}{{0, false}, {e.spaceNeeded() / losing * 2, true}} {
-		e.space.vain.Store(free + c.lost)
+		e.space.left.Store(free + c.lost)
 		e.space.again.Store(time.Now().Add(time.Hour).UnixNano())
 		before := e.counters.checkpoints.Load()
 		write(command.Delete, i, 0)

@@ -8,7 +8,7 @@ import (
 )
 
 // What writers do to make room takes no longer than makingRoom: the next one goes on with it. Where it was in vain nobody tries again for so
-// many times as long, unless something has been deleted.
+// many times as long, unless something has been deleted, or, of those who delete, much space has gone.
 const (
 	makingRoom = 2 * time.Second
 	restAfter  = 3
@@ -29,7 +29,7 @@ func (e *Engine) makeSpace() error {
 	}
 	if err != nil || vain {
 		now := e.o.Clock.Now()
-		e.space.vain.Store(e.space.free.Load())
+		e.space.left.Store(e.space.free.Load())
 		e.space.again.Store(now.Add(restAfter * now.Sub(begun)).UnixNano())
 	}
 	return err
@@ -43,23 +43,23 @@ func (e *Engine) collect(until time.Time) (vain bool, err error) {
 	defer e.waiting.Add(-1)
 	d, size := &e.space, e.segmentBytes()
 	for first := true; !e.enoughSpace() && (first || e.o.Clock.Now().Before(until)); first = false {
-		if d.idle >= 2*mostVain || d.idle >= mostVain && d.hollow.Load() == 0 {
-			d.idle = 0
+		if d.vain >= 2*mostVain || d.vain >= mostVain && d.hollow.Load() == 0 {
+			d.vain = 0
 			return true, nil
 		}
 		if e.closed.Load() {
 			return false, ErrClosed // Close waits
 		}
-		squeeze := d.idle >= mostVain && e.maySqueeze()
+		squeeze := d.vain >= mostVain && e.maySqueeze()
 		e.store.SealValues()
 		if err := e.settle(e.ctx, work{squeeze: squeeze}); err != nil {
 			return false, err
 		}
-		d.idle++
+		d.vain++
 		if now := e.segmentBytes(); now < size-size/worthRound {
-			d.idle, size = 0, now
+			d.vain, size = 0, now
 			if squeeze {
-				d.idle = mostVain
+				d.vain = mostVain
 			}
 		}
 	}
