@@ -29,7 +29,7 @@ func TestPageIsMadeOfTheNumbers(t *testing.T) {
 // What the notes say of another machine is what the report makes of its numbers.
 func TestNotesTellOfTheOtherMachine(t *testing.T) {
 	dir := t.TempDir()
-	notes := writePage(t, "../numbers/engines-xeon", dir)
+	notes := writePage(t, "../numbers/engines-epyc", dir)
 	page, err := os.ReadFile(filepath.Join(dir, "benchmarks.md"))
 	if err != nil {
 		t.Fatal(err)
