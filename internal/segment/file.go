@@ -142,6 +142,7 @@ type file struct {
 
 	opening sync.Mutex
 	handle  atomic.Pointer[vfs.File]
+	place   int // among the open files; guarded by handles.mu
 	mapped  atomic.Pointer[mapped]
 	// unmappable tells that there is no use in trying to map the file.
 	unmappable atomic.Bool
@@ -218,7 +219,7 @@ func (f *file) open() (vfs.File, error) {
 	}
 	h, fresh, err := f.reopen()
 	if fresh {
-		f.handles.opened()
+		f.handles.enough()
 	}
 	return h, err
 }
@@ -233,7 +234,7 @@ func (f *file) reopen() (h vfs.File, fresh bool, err error) {
 	if h, err = f.fsys.Open(f.path); err != nil {
 		return nil, false, err
 	}
-	f.handle.Store(&h)
+	f.admit(h)
 	return h, true, nil
 }
 

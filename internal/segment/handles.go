@@ -25,11 +25,13 @@ const (
 
 // handles bounds how many files of a Store are open.
 type handles struct {
-	files *atomic.Pointer[fileTable] // of the store
-	most  atomic.Int64
-	open  atomic.Int64
-	mu    sync.Mutex // held by who closes others; taken after all other locks
-	hand  int        // the place in the table from which on the next one is looked for; under mu
+	most     atomic.Int64
+	sweeping sync.Mutex // held by who closes others; taken after all other locks but mu
+
+	mu    sync.Mutex   // taken after all other locks
+	files []*file      // that are open, in any order
+	hand  int          // the place in files of the one that was looked at last
+	open  atomic.Int64 // how many files there are
 }
 
 // handlesFor is how many files a Store in fsys keeps open: half of those that the process may have.
@@ -41,30 +43,50 @@ func handlesFor(fsys vfs.FS) int64 {
 	return int64(min(max(n/2, leastHandles), mostHandles))
 }
 
-// opened counts a handle, and closes others where there are too many.
-func (x *handles) opened() {
-	if x.open.Add(1) <= x.most.Load() || !x.mu.TryLock() {
+// enough closes handles where there are too many.
+func (x *handles) enough() {
+	if x.open.Load() <= x.most.Load() || !x.sweeping.TryLock() {
 		return // or somebody is at it
 	}
-	defer x.mu.Unlock()
-	files := x.files.Load().places
-	enough := x.most.Load() - x.most.Load()/sweepShare
-	for range 2 * len(files) { // once to take the marks away, and once more
-		if x.open.Load() <= enough {
+	defer x.sweeping.Unlock()
+	least := x.most.Load() - x.most.Load()/sweepShare
+	for range 2 * x.open.Load() { // once to take the marks away, and once more
+		if x.open.Load() <= least {
 			return
 		}
-		x.hand = (x.hand + 1) % len(files)
-		if f := files[x.hand]; f != nil && f.handle.Load() != nil && !f.read.Swap(false) {
+		if f := x.next(); f != nil && !f.read.Swap(false) {
 			f.rest()
 		}
 	}
 }
 
-// keepAll leaves all files open that are: their names may be another's from now on.
-func (x *handles) keepAll() {
+// next is the open file that the hand comes to, or nil where there is none.
+func (x *handles) next() *file {
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	if len(x.files) == 0 {
+		return nil
+	}
+	x.hand = (x.hand + 1) % len(x.files)
+	return x.files[x.hand]
+}
+
+// keepAll leaves all files open that are: their names may be another's from now on.
+func (x *handles) keepAll() {
+	x.sweeping.Lock()
+	defer x.sweeping.Unlock()
 	x.most.Store(math.MaxInt64)
+}
+
+// admit gives the file its handle, which may be closed from now on when nobody is inside. The caller calls enough when it holds no lock of the file's.
+func (f *file) admit(h vfs.File) {
+	x := f.handles
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	f.handle.Store(&h)
+	f.place = len(x.files)
+	x.files = append(x.files, f)
+	x.open.Add(1)
 }
 
 // rest closes the handle of a file in which nobody is inside, to which nothing is added any more, and of which nothing waits for a sync: a
@@ -88,12 +110,29 @@ func (f *file) rest() {
 
 // dismiss closes the handle, if there is one.
 func (f *file) dismiss() error {
+	h := f.expel()
+	if h == nil {
+		return nil
+	}
+	return (*h).Close()
+}
+
+// expel takes the handle from the file.
+func (f *file) expel() *vfs.File {
+	x := f.handles
+	x.mu.Lock()
+	defer x.mu.Unlock()
 	h := f.handle.Swap(nil)
 	if h == nil {
 		return nil
 	}
-	f.handles.open.Add(-1)
-	return (*h).Close()
+	last := len(x.files) - 1
+	moved := x.files[last]
+	x.files[f.place], moved.place = moved, f.place
+	x.files[last] = nil
+	x.files = x.files[:last]
+	x.open.Add(-1)
+	return h
 }
 
 // awaitRest returns when nobody closes the handle.

@@ -59,6 +59,24 @@ func (all *written) mustRead(t testing.TB, s *Store, i int) {
 	mustRead(t, s, all.pointers[i], all.contents[i])
 }
 
+// onlyOpenListed makes sure that the files in which others to close are looked for are those that are open.
+func onlyOpenListed(t testing.TB, s *Store) {
+	t.Helper()
+	for i, f := range s.handles.files {
+		if f.place != i || f.handle.Load() == nil {
+			t.Errorf("%s is at %d of the open files, by itself at %d; open: %v", f.name, i, f.place, f.handle.Load() != nil)
+		}
+	}
+	for _, f := range s.files.Load().all {
+		if f.handle.Load() != nil && !slices.Contains(s.handles.files, f) {
+			t.Errorf("%s is open, and not among the open files", f.name)
+		}
+	}
+	if n := s.handles.open.Load(); int(n) != len(s.handles.files) {
+		t.Errorf("%d open files are counted, of %d", n, len(s.handles.files))
+	}
+}
+
 // However many files a store has, few are open, and all can be read.
 func TestOpenFilesStayWithinTheirBound(t *testing.T) {
 	fsys := faultfs.New(newFS(t))
@@ -85,6 +103,7 @@ func stayWithinBound(t *testing.T, fsys vfs.FS, dir string, open func() int) {
 			t.Fatalf("%d files are open", n)
 		}
 	}
+	onlyOpenListed(t, s)
 	must(t, s.Close())
 	if n := s.handles.open.Load(); n != 0 {
 		t.Errorf("%d files are open behind Close, by the count", n)
@@ -262,6 +281,7 @@ func TestHandlesAreClosedBesideReadersAndWriters(t *testing.T) {
 		})
 	}
 	wg.Wait()
+	onlyOpenListed(t, s)
 	must(t, s.Close())
 	if n := s.handles.open.Load(); n != 0 {
 		t.Errorf("%d files are open behind Close, by the count", n)

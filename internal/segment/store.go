@@ -140,7 +140,6 @@ func Open(o Options, table []Info, nextID uint32) (*Store, error) {
 func newStore(o Options) *Store {
 	s := &Store{options: o, dir: filepath.Join(o.Dir, DirName), databaseHash: xxh3.Hash(o.Database[:])}
 	s.files.Store(newFileTable(nil))
-	s.handles.files = &s.files
 	s.handles.most.Store(handlesFor(o.FS))
 	if o.Ahead && !o.ReadOnly {
 		s.values.zeros = make([]byte, stretchBytes)
@@ -250,7 +249,9 @@ func (s *Store) loadOrphan(id uint32) (*file, error) {
 	remove := stat.Size < FileHeaderSize // nothing can be in it
 	if !remove {
 		block := make([]byte, FileHeaderSize)
+		f.acquire()
 		err := f.readAt(block, 0)
+		f.release()
 		if err != nil && !errors.Is(err, ErrUnreadable) {
 			return nil, errors.Join(err, f.close())
 		}
@@ -340,13 +341,13 @@ func (s *Store) add(class Class, keyspace uint32) (*file, error) {
 		err = fmt.Errorf("create %s: write header block: %w", f.name, err)
 		return nil, errors.Join(err, handle.Close(), s.options.FS.Remove(f.path))
 	}
-	f.handle.Store(&handle)
 	f.growing.Store(true)
 	f.size.Store(FileHeaderSize)
+	f.admit(handle)
 	files := maps.Clone(s.files.Load().all)
 	files[f.id] = f
 	s.files.Store(newFileTable(files))
-	s.handles.opened()
+	s.handles.enough()
 	return f, nil
 }
 
