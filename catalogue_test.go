@@ -38,18 +38,22 @@ func TestReopenTwiceWithTheCatalogueInASegmentOfItsOwn(t *testing.T) {
 	if testing.Short() {
 		t.Skip("long, and starts no goroutines: little for the race detector")
 	}
-	const step = 50 // bytes; a catalogue has more, so one of the databases has no room left for it
-	for total := 230_000; total < 270_000; total += step {
+	const (
+		step = 50 // bytes; a catalogue has more, so one of the databases has no room left for it
+		leap = 20 * step
+	)
+	total, last := 230_000, uint32(0)
+	for {
+		image, _ := compactedTo(t, total)
+		at := catalogueOf(t, image).Offset
+		if at < last { // it has come to the begin of another segment
+			break
+		}
+		total, last = total+leap, at
+	}
+	for total -= leap; total < 270_000; total += step {
 		image, records := compactedTo(t, total)
-		slots, err := root.OpenReadOnly(image, "db")
-		if err != nil {
-			t.Fatal(err)
-		}
-		at := slots.Current().Catalogue
-		if err := slots.Close(); err != nil {
-			t.Fatal(err)
-		}
-		if at.Offset != segment.FileHeaderSize {
+		if catalogueOf(t, image).Offset != segment.FileHeaderSize {
 			continue
 		}
 		for range 2 {
@@ -65,6 +69,17 @@ func TestReopenTwiceWithTheCatalogueInASegmentOfItsOwn(t *testing.T) {
 		return
 	}
 	t.Error("the catalogue never was alone in its segment: the test tests nothing")
+}
+
+// catalogueOf is where the catalogue of a database lies.
+func catalogueOf(t *testing.T, image *memfs.FS) segment.Pointer {
+	t.Helper()
+	slots, err := root.OpenReadOnly(image, "db")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer slots.Close()
+	return slots.Current().Catalogue
 }
 
 // compactedTo returns what a killed process leaves of a database with values of so many bytes, which has just been written anew, and how

@@ -115,7 +115,7 @@ func TestCompactInRoundsIsAsSmallAsInOne(t *testing.T) {
 	if testing.Short() {
 		t.Skip("long, and starts no goroutines: little for the race detector")
 	}
-	for _, codec := range []Compression{None, Zstd} {
+	for _, codec := range roundsCodecs {
 		sizes, rounds := map[string]int64{}, map[string]int64{}
 		for name, memory := range map[string]int64{"one": 128 << 20, "several": 1 << 20, "after one broken off": 1 << 20} {
 			c := newCompactable(t, Options{MemoryBytes: memory, Compression: None})

@@ -51,6 +51,7 @@ func TestCursorHoarding(t *testing.T) {
 
 // TestIdleCursors: cursors that nobody reads from are closed, and what they hold is given back.
 func TestIdleCursors(t *testing.T) {
+	t.Parallel()
 	s := startTuned(t, Config{Addr: "127.0.0.1:0"}, func(o *mongo.Options) { o.CursorTimeout = time.Millisecond })
 	p := newPeer(t, s)
 	p.must("d", cmd("insert", "c", "documents", bson.A{bson.D{}, bson.D{}, bson.D{}}))
@@ -135,6 +136,7 @@ func session(n int) bson.D {
 // TestTransactionsLeftOpen: there are as many as there may be; the others are told to try again; those that are forgotten end, and
 // what they hold is given back.
 func TestTransactionsLeftOpen(t *testing.T) {
+	t.Parallel()
 	const most = 5
 	begin := func(i int) bson.D {
 		return cmd("insert", "c", "documents", bson.A{bson.D{{Key: "_id", Value: i}}}, "lsid", session(i), "txnNumber", int64(1), "startTransaction", true, "autocommit", false)

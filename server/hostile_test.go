@@ -21,6 +21,7 @@ import (
 
 // TestSlowClients: who begins and does not go on, or goes on a byte at a time, loses the connection, though it never falls silent.
 func TestSlowClients(t *testing.T) {
+	t.Parallel()
 	s := startTuned(t, Config{Addr: "127.0.0.1:0"}, hasty)
 	h := newHonest(t, s)
 	whole := message(t, 1, "admin", cmd("ping", 1, "comment", string(make([]byte, 1<<20))))
@@ -72,6 +73,7 @@ func TestSlowClients(t *testing.T) {
 
 // TestAnswersNotTaken: who asks and asks and does not read the answers loses the connection.
 func TestAnswersNotTaken(t *testing.T) {
+	t.Parallel()
 	s := startTuned(t, Config{Addr: "127.0.0.1:0"}, hasty)
 	h := newHonest(t, s)
 	p := newPeer(t, s)
@@ -89,6 +91,7 @@ func TestAnswersNotTaken(t *testing.T) {
 // TestClientsThatLeave: a command whose client has gone does not go on for ever, nor hold the connection, also when the client had sent
 // other commands behind it.
 func TestClientsThatLeave(t *testing.T) {
+	t.Parallel()
 	s := start(t, Config{Addr: "127.0.0.1:0"})
 	h := newHonest(t, s)
 	h.must("d", cmd("create", "capped", "capped", true, "size", 4096))

@@ -236,6 +236,7 @@ func TestTLSExpiredServer(t *testing.T) {
 
 // TestPlainOnTLS: who speaks plainly to the port of TLS gets no answer but an alert, and neither does who says nothing.
 func TestPlainOnTLS(t *testing.T) {
+	t.Parallel()
 	s, a := secured(t, hasty)
 	h := honestTLS(t, s, a)
 	peers := map[string]*peer{} // all at once, as some wait for the time for a handshake to pass

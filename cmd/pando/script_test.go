@@ -17,6 +17,7 @@ func TestMain(m *testing.M) {
 
 // TestScripts runs testdata/script: one script for each command, one for errors, and the main job on the extract.
 func TestScripts(t *testing.T) {
+	t.Parallel() // beside TestShutdown, which waits
 	extract, err := filepath.Abs("../../examples/data")
 	if err != nil {
 		t.Fatal(err)

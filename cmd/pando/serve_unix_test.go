@@ -218,6 +218,7 @@ func wantStored(t *testing.T, dir string, settled bool, ids ...int) {
 // TestShutdown: a server that is told to end finishes what runs, takes nothing new, settles the store, gives back its lock, and exits
 // with 0. The health check and systemd hear of it.
 func TestShutdown(t *testing.T) {
+	t.Parallel()
 	for _, which := range []os.Signal{syscall.SIGTERM, os.Interrupt, syscall.SIGHUP} {
 		t.Run(fmt.Sprint(which), func(t *testing.T) {
 			t.Parallel()

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -50,8 +51,8 @@ func TestSince(t *testing.T) {
 			for d.NextTo(into) {
 				got = append(got, *into)
 			}
-			if diff := cmp.Diff(all[at:], got); diff != "" || d.Err() != nil {
-				t.Errorf("behind %d commands, into a %s one: %v\n%s", at, name, d.Err(), diff)
+			if !reflect.DeepEqual(all[at:], got) || d.Err() != nil { // a cmp.Diff of each takes seconds
+				t.Errorf("behind %d commands, into a %s one: %v\n%s", at, name, d.Err(), cmp.Diff(all[at:], got))
 			}
 		}
 	}

@@ -190,7 +190,7 @@ func TestWritesBesideDamageSettle(t *testing.T) {
 	if testing.Short() {
 		t.Skip("long, and starts no goroutines: little for the race detector")
 	}
-	for seed := range uint64(20) {
+	for seed := range uint64(usualBeside) {
 		b := newBeside(t, seed)
 		for range 150 {
 			b.step()

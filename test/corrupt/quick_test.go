@@ -2,4 +2,7 @@
 
 package corrupt
 
-const defaultStride = 1000
+const (
+	defaultStride = 1700
+	usualBeside   = 6 // seeds of writes beside damage
+)

@@ -2,4 +2,7 @@
 
 package corrupt
 
-const defaultStride = 150
+const (
+	defaultStride = 150
+	usualBeside   = 40
+)

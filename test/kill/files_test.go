@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	fewFiles    = 80     // that the process may have open
-	manyRecords = 80_000 // in more files than that, several times as many
+	fewFiles    = 60     // that the process may have open
+	manyRecords = 50_000 // in more files than that, several times as many
 )
 
 func init() {

@@ -2,6 +2,9 @@
 
 package kill
 
-const usualRounds = 40
+const (
+	usualRounds = 40
+	usualBudget = 64 << 20
+)
 
 func init() { *slow = true }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/pandodb/pando/internal/layout"
 	"github.com/pandodb/pando/internal/record"
@@ -147,13 +148,14 @@ func (w *World) verifySeeks(root layout.Root, m Model, now uint64) {
 	all := m.Keys(nil, nil, now)
 	for range 40 {
 		key := w.Key()
-		from := m.Keys(key, nil, now)
+		at, _ := slices.BinarySearch(all, string(key))
+		from := all[at:]
 		ok := c.SeekGE(key)
 		for ok && c.Record().Expired(now) {
 			ok = c.Next()
 		}
 		w.expect(c, ok, from, 0, fmt.Sprintf("SeekGE(%x)", key))
-		below := all[:len(all)-len(from)]
+		below := all[:at]
 		ok = c.SeekLT(key)
 		for ok && c.Record().Expired(now) {
 			ok = c.Prev()

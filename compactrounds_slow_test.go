@@ -1,0 +1,5 @@
+//go:build slow
+
+package pando
+
+var roundsCodecs = []Compression{None, S2, Zstd}

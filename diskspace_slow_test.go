@@ -1,0 +1,5 @@
+//go:build slow
+
+package pando_test
+
+const usualFillings = 3
