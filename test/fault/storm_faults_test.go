@@ -211,6 +211,7 @@ func (s *storm) findKeyspaces() {
 		err := s.db.DropKeyspace(name)
 		if s.model.dropped(name); s.judge("drop what may be lost", err) {
 			s.model.made(name, err)
+			s.model.tables[name].unknown = true
 		}
 	}
 }

@@ -29,6 +29,7 @@ type table struct {
 	possible map[string][]cell // what each key may hold, the newest first; more than one after a write that failed
 	earlier  map[string][]cell // what each held since all was durable, which a profile that may lose the last writes may bring back
 	vague    bool              // to make it, or to drop it, failed: it may be there or not
+	unknown  bool              // nobody knows what it holds, if it is there
 }
 
 func newTable() *table { return &table{possible: map[string][]cell{}, earlier: map[string][]cell{}} }
@@ -128,7 +129,7 @@ func (m *stormModel) lost() {
 func (m *stormModel) find(there []string) (unknown []string, err error) {
 	for _, name := range there {
 		switch t := m.tables[name]; {
-		case m.moved[name]:
+		case m.moved[name] || t != nil && t.unknown:
 			unknown = append(unknown, name)
 		case t == nil:
 			return nil, fmt.Errorf("keyspace %q is there again", name)
