@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/pandodb/pando/vfs/faultfs"
 	"github.com/pandodb/pando/vfs/memfs"
 )
 
@@ -100,5 +101,32 @@ func endsWith(t *testing.T, db *DB, key string) {
 	}
 	if last != key {
 		t.Errorf("the last change is of %q, not of %q", last, key)
+	}
+}
+
+// Where what would tell what has gone cannot be read for a while OldestChange looks again: it once took all to be there from then on.
+func TestOldestChangeLooksAgainWhereReadsFailed(t *testing.T) {
+	long := func(t *testing.T, db *DB) {
+		for round := range byte(3) {
+			must(t, db.Put([]byte("long"), bytes.Repeat([]byte{round}, 5_000)))
+		}
+		must(t, db.Compact(t.Context(), CompactOptions{}))
+	}
+	for files, do := range map[string]func(t *testing.T, db *DB){"*.wal": long, "*.spill": putMany} {
+		t.Run(files, func(t *testing.T) {
+			fsys := faultfs.New(memfs.New())
+			db := openMem(t, fsys, Options{})
+			do(t, db)
+			must(t, db.Put([]byte("b"), nil))
+			must(t, db.Close())
+			db = openMem(t, fsys, Options{KeepChanges: 1 << 20})
+			fsys.Set(faultfs.Rule{Ops: faultfs.Ops(faultfs.OpReadAt, faultfs.OpOpen), Name: files, Times: -1})
+			_ = db.OldestChange()
+			if fsys.Triggered() == 0 {
+				t.Error("nothing was read")
+			}
+			fsys.Set()
+			endsWith(t, db, "b")
+		})
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/pandodb/pando/internal/command"
+	"github.com/pandodb/pando/internal/corrupt"
 	"github.com/pandodb/pando/internal/segment"
 	"github.com/pandodb/pando/internal/spill"
 	"github.com/pandodb/pando/internal/wal"
@@ -164,31 +165,46 @@ func (e *Engine) NameOf(id uint32) string {
 	if ks := e.keyspaces.known(id); ks != nil {
 		return ks.Name
 	}
-	e.earlier.once.Do(func() { e.earlier.names = e.createdInLog() })
-	return e.earlier.names[id]
+	return e.earlierName(id)
 }
 
 // earlierNames are those of the keyspaces that the log tells of. To read all of it takes long, so that is done once, when a name is asked for
 // that nobody else knows: that can only be of a keyspace which was dropped before this run.
 type earlierNames struct {
-	once  sync.Once
-	names map[uint32]string
+	mu    sync.Mutex
+	names map[uint32]string // nil until they were read
 }
 
-// createdInLog returns the names of the keyspaces whose creation the log has.
-func (e *Engine) createdInLog() map[uint32]string {
+func (e *Engine) earlierName(id uint32) string {
+	e.earlier.mu.Lock()
+	defer e.earlier.mu.Unlock()
+	if e.earlier.names != nil {
+		return e.earlier.names[id]
+	}
+	names, err := e.createdInLog()
+	if err == nil || errors.Is(err, corrupt.Err) { // else the device may give it back the next time; whoever reads the changes is told
+		e.earlier.names = names
+	}
+	return names[id]
+}
+
+// createdInLog returns the names of the keyspaces whose creation the log has; with an error those that it came to.
+func (e *Engine) createdInLog() (map[uint32]string, error) {
 	names := map[uint32]string{}
 	_, oldest := e.log.Oldest()
 	reader, err := e.log.NewReader(oldest)
 	if err != nil {
-		return names // whoever reads the changes will be told
+		return names, err
 	}
 	defer reader.Close()
 	reader.Limit(e.visible.Load())
 	for {
 		_, payload, err := reader.Next()
+		if errors.Is(err, io.EOF) {
+			return names, nil
+		}
 		if err != nil {
-			return names
+			return names, err
 		}
 		d := command.NewDecoder(payload)
 		if d.Next() && d.Command().Op == command.CreateKeyspace { // which is alone in its commit

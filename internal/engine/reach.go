@@ -3,6 +3,7 @@ package engine
 import (
 	"cmp"
 	"errors"
+	"io"
 	"io/fs"
 	"math"
 	"slices"
@@ -22,9 +23,10 @@ import (
 
 // reach is up to where what the log refers to may have gone.
 type reach struct {
-	once sync.Once // for what went before the database was opened
-	gone atomic.Uint64
-	kept atomic.Uint64 // what commands before it refer to is not kept for the feed
+	mu    sync.Mutex
+	found bool // what went before the database was opened; guarded by mu
+	gone  atomic.Uint64
+	kept  atomic.Uint64 // what commands before it refer to is not kept for the feed
 }
 
 // raise notes that what a command refers to has gone.
@@ -90,27 +92,38 @@ func (e *Engine) OldestChange() uint64 {
 	if e.log == nil {
 		return e.visible.Load() + 1
 	}
-	e.reach.once.Do(e.findGone)
+	e.lookForGone()
 	_, seq := e.log.Oldest()
 	return max(seq, e.reach.gone.Load()+1)
 }
 
-// findGone looks for commands in the log that refer to what an earlier run has given up. It left no more of the log behind that than the
-// segment where it ends, see limitKept, or where it kept no changes the one that it ended in itself: it is enough to look at as much as that,
-// whatever the budget was then, and at as much again behind each find.
-func (e *Engine) findGone() {
-	if e.enter() != nil {
-		return // nobody can ask for changes any more
-	}
-	defer e.leave()
-	_, from := e.log.Oldest()
-	for from > 0 {
-		from = e.findGoneFrom(from)
+// lookForGone has findGone look once; and again, while the device does not give something back, whenever it is called.
+func (e *Engine) lookForGone() {
+	e.reach.mu.Lock()
+	defer e.reach.mu.Unlock()
+	if !e.reach.found {
+		err := e.findGone()
+		e.reach.found = err == nil || errors.Is(err, corrupt.Err) // whoever reads the changes is told of damage
 	}
 }
 
+// findGone looks for commands in the log that refer to what an earlier run has given up. It left no more of the log behind that than the
+// segment where it ends, see limitKept, or where it kept no changes the one that it ended in itself: it is enough to look at as much as that,
+// whatever the budget was then, and at as much again behind each find. Its error is one of reading.
+func (e *Engine) findGone() (err error) {
+	if e.enter() != nil {
+		return nil // nobody can ask for changes any more
+	}
+	defer e.leave()
+	_, from := e.log.Oldest()
+	for from > 0 && err == nil {
+		from, err = e.findGoneFrom(from)
+	}
+	return err
+}
+
 // findGoneFrom is findGone from a command on. It returns from where to go on, 0: that is all.
-func (e *Engine) findGoneFrom(from uint64) uint64 {
+func (e *Engine) findGoneFrom(from uint64) (next uint64, err error) {
 	reader, err := e.log.NewReader(from)
 	if err == nil {
 		defer reader.Close()
@@ -118,28 +131,36 @@ func (e *Engine) findGoneFrom(from uint64) uint64 {
 		err = e.findGoneIn(reader)
 	}
 	if !errors.Is(err, wal.ErrRecycled) {
-		return 0 // whoever reads the changes is told of damage
+		return 0, err
 	}
 	e.reach.raise(reader.Missed())
 	if _, oldest := e.log.Oldest(); oldest > from {
-		return oldest // it was recycled meanwhile
+		return oldest, nil // it was recycled meanwhile
 	}
 	if next := e.reach.gone.Load() + 1; next > from {
-		return next
+		return next, nil
 	}
-	return 0
+	return 0, nil
 }
 
 func (e *Engine) findGoneIn(reader *wal.Reader) error {
 	for left := int64(mostLogSegment); left > 0; {
 		last, payload, err := reader.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
 		if err != nil {
 			return err
 		}
 		left -= int64(len(payload))
 		d := command.NewDecoder(payload)
 		for d.Next() {
-			if c := d.Command(); e.refersToGone(&c) {
+			c := d.Command()
+			gone, err := e.refersToGone(&c)
+			if err != nil {
+				return err
+			}
+			if gone {
 				e.reach.raise(last)
 				left = mostLogSegment
 				break
@@ -149,33 +170,40 @@ func (e *Engine) findGoneIn(reader *wal.Reader) error {
 	return nil
 }
 
-// refersToGone reports whether what a command refers to is not there any more.
-func (e *Engine) refersToGone(c *command.Command) bool {
+// refersToGone reports whether what a command refers to is not there any more. What is damaged is there, and the device may not give back
+// what would tell.
+func (e *Engine) refersToGone(c *command.Command) (gone bool, err error) {
 	switch c.Op {
 	case command.Bulk:
 		number, _ := c.Spilled()
-		err := spill.Read(e.o.FS, e.o.Dir, number, func(f spill.Frame) error {
+		err = spill.Read(e.o.FS, e.o.Dir, number, func(f spill.Frame) error {
 			for d := command.NewDecoder(f.Payload); d.Next(); {
-				if c := d.Command(); c.Op == command.PutApart && e.refersToGone(&c) {
-					return fs.ErrNotExist // a value of the batch went before its file
+				c := d.Command()
+				if c.Op != command.PutApart {
+					continue
+				}
+				if gone, err := e.refersToGone(&c); gone || err != nil {
+					return cmp.Or(err, fs.ErrNotExist) // a value of the batch went before its file
 				}
 			}
 			return nil
 		})
-		return errors.Is(err, fs.ErrNotExist)
+		gone = errors.Is(err, fs.ErrNotExist)
 	case command.PutApart:
-		ref, err := value.DecodeRef(c.Value)
-		if err != nil {
-			return false
+		var ref value.Ref
+		if ref, err = value.DecodeRef(c.Value); err == nil {
+			gone, err = e.hasGone(ref)
 		}
-		return e.hasGone(ref)
 	}
-	return false
+	if gone || errors.Is(err, corrupt.Err) {
+		err = nil
+	}
+	return gone, err
 }
 
 // hasGone reports whether a value is not there any more. The file of a segment of which nothing lives may be there and hold other values: it
 // was removed, and used again under another name, and a power cut has brought the old name back.
-func (e *Engine) hasGone(ref value.Ref) bool {
+func (e *Engine) hasGone(ref value.Ref) (gone bool, err error) {
 	dead := false
 	look := func(p segment.Pointer, _ segment.Kind) error {
 		live, ok := e.store.LiveIn(p.Segment)
@@ -185,12 +213,12 @@ func (e *Engine) hasGone(ref value.Ref) bool {
 		dead = dead || live <= 0
 		return nil
 	}
-	err := look(ref.Pointer, segment.KindValue) // first: to tell where chunks lie, Walk reads what may not be there
+	err = look(ref.Pointer, segment.KindValue) // first: to tell where chunks lie, Walk reads what may not be there
 	if err == nil {
 		err = value.Walk(e.store, ref, look)
 	}
 	if err == nil && dead {
 		err = value.Verify(e.store, ref)
 	}
-	return errors.Is(err, segment.ErrUnknownSegment) || dead && errors.Is(err, corrupt.Err)
+	return errors.Is(err, segment.ErrUnknownSegment) || dead && errors.Is(err, corrupt.Err), err
 }
