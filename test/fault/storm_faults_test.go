@@ -83,7 +83,7 @@ func (s *storm) begin() {
 		if n -= f.weight; n >= 0 {
 			continue
 		}
-		names := []string{"", "*.seg", "*.log", "ROOT*", "0*", "[!0]*"}
+		names := []string{"", "*.seg", "*.wal", "ROOT*", "0*", "[!0]*"}
 		rule := faultfs.Rule{Name: names[s.rng.IntN(len(names))], Skip: s.rng.IntN(1 + 1<<s.rng.IntN(9)), Times: []int{1, 2, 10, -1}[s.rng.IntN(4)]}
 		s.fault, s.since, s.troubled = f.name, time.Now(), true
 		if f.begin(s, &rule) {
