@@ -166,8 +166,11 @@ func (r *replay) survived(c *command.Command, synced bool) (bulk bool, err error
 		r.e.o.Logger.Warn("a value that the log refers to cannot be read", "error", err)
 		return false, nil
 	}
-	if err != nil {
+	if errors.Is(err, corrupt.Err) || errors.Is(err, segment.ErrUnknownSegment) {
 		return false, fmt.Errorf("%w: %w", wal.ErrCut, err)
+	}
+	if err != nil {
+		return false, err // its file does not open, where there are no handles left, say: that tells nothing of the value
 	}
 	if r.e.o.ReadOnly {
 		return false, nil
