@@ -115,7 +115,8 @@ func (p *player) Record(seq, before uint64, payload []byte, synced bool) error {
 }
 
 // arrived looks whether the values that a record refers to are there. In a power cut the record may reach the disk before a value: Open ends
-// the log in front of such a record, and reads what was there before it. A value that the device does not give back may have arrived.
+// the log in front of such a record, and reads what was there before it. A value that the device does not give back, or whose file does not
+// open, may have arrived.
 func (p *player) arrived(payload []byte) error {
 	d := command.NewDecoder(payload)
 	for d.Next() {
@@ -124,10 +125,11 @@ func (p *player) arrived(payload []byte) error {
 			continue
 		}
 		ref, err := value.DecodeRef(c.Value)
-		if err == nil {
-			err = corrupt.Twice(func() error { return value.Verify(p.r.store, ref) })
+		if err != nil {
+			return err
 		}
-		if err != nil && !errors.Is(err, segment.ErrUnreadable) {
+		err = corrupt.Twice(func() error { return value.Verify(p.r.store, ref) })
+		if errors.Is(err, corrupt.Err) || errors.Is(err, segment.ErrUnknownSegment) {
 			return err
 		}
 	}
