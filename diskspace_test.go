@@ -22,6 +22,10 @@ func smallDisk(bytes int64) *memfs.FS {
 
 // From a disk that the database has filled itself records can be deleted, and that makes room for others, again and again.
 func TestDiskThatTheDatabaseFills(t *testing.T) {
+	rounds := 2
+	if testing.Short() {
+		rounds = 1 // the race detector makes it ten times as long
+	}
 	for _, test := range []struct {
 		layout  pando.Layout
 		profile pando.Profile
@@ -38,7 +42,7 @@ func TestDiskThatTheDatabaseFills(t *testing.T) {
 			t.Parallel()
 			o := pando.Options{FS: smallDisk(12 << 20), Profile: test.profile, MemoryBytes: 1 << 20}
 			f := filling.New(t, 1, test.size)
-			for range usualFillings {
+			for range rounds {
 				f.Open("db", o, test.layout)
 				f.Again()
 				f.Close()

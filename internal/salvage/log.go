@@ -129,7 +129,7 @@ func (p *player) arrived(payload []byte) error {
 			return err
 		}
 		err = corrupt.Twice(func() error { return value.Verify(p.r.store, ref) })
-		if errors.Is(err, corrupt.Err) || errors.Is(err, segment.ErrUnknownSegment) {
+		if errors.Is(err, corrupt.Err) && !errors.Is(err, segment.ErrUnreadable) {
 			return err
 		}
 	}

@@ -221,12 +221,8 @@ func verify(t *testing.T, db *pando.DB, round int, last *[writers]int) {
 	}
 }
 
-const (
-	// budget is what the loader may use.
-	budget = usualBudget
-	// manyLoaded is how many records of 400 bytes it writes: six times as much.
-	manyLoaded = budget / 80
-)
+// budget is what the loader may use; it writes many times as much.
+const budget = 64 << 20
 
 // loader fills a database, reads it in every way, and prints the most memory that the process ever had.
 func loader(dir string) int {
@@ -247,7 +243,7 @@ func loader(dir string) int {
 	rng := rand.New(rand.NewPCG(1, 2))
 	buf := make([]byte, 400)
 	var held []*pando.Snapshot
-	for i := range manyLoaded {
+	for i := range 800_000 {
 		for j := range 50 {
 			buf[j*8] = byte(rng.Uint32())
 		}
@@ -255,7 +251,7 @@ func loader(dir string) int {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}
-		if i%(manyLoaded/8) == 0 && os.Getenv("PANDO_MEMORY_HELD") != "" {
+		if i%100_000 == 0 && os.Getenv("PANDO_MEMORY_HELD") != "" {
 			held = append(held, db.Snapshot())
 		}
 	}
@@ -263,7 +259,7 @@ func loader(dir string) int {
 	for range db.Range(nil, nil) {
 		n++
 	}
-	for range manyLoaded / 16 {
+	for range 50_000 {
 		_, _ = db.Get(fmt.Appendf(nil, "%016x", rng.Uint64()))
 		it := db.Iter(nil)
 		if rng.IntN(50) == 0 {

@@ -2,7 +2,4 @@
 
 package kill
 
-const (
-	usualRounds = 8
-	usualBudget = 24 << 20
-)
+const usualRounds = 8

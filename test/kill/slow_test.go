@@ -2,9 +2,6 @@
 
 package kill
 
-const (
-	usualRounds = 40
-	usualBudget = 64 << 20
-)
+const usualRounds = 40
 
 func init() { *slow = true }

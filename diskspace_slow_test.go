@@ -1,5 +1,0 @@
-//go:build slow
-
-package pando_test
-
-const usualFillings = 3
