@@ -9,7 +9,6 @@ import (
 	"sync"
 
 	"github.com/pandodb/pando/internal/command"
-	"github.com/pandodb/pando/internal/corrupt"
 	"github.com/pandodb/pando/internal/segment"
 	"github.com/pandodb/pando/internal/spill"
 	"github.com/pandodb/pando/internal/wal"
@@ -182,7 +181,7 @@ func (e *Engine) earlierName(id uint32) string {
 		return e.earlier.names[id]
 	}
 	names, err := e.createdInLog()
-	if err == nil || errors.Is(err, corrupt.Err) { // else the device may give it back the next time; whoever reads the changes is told
+	if final(err) {
 		e.earlier.names = names
 	}
 	return names[id]

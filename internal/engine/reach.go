@@ -103,9 +103,13 @@ func (e *Engine) lookForGone() {
 	defer e.reach.mu.Unlock()
 	if !e.reach.found {
 		err := e.findGone()
-		e.reach.found = err == nil || errors.Is(err, corrupt.Err) // whoever reads the changes is told of damage
+		e.reach.found = final(err)
 	}
 }
+
+// final reports whether who has read the log and got err would learn no more by reading it again: that was all, or damage, of which whoever
+// reads the changes is told. The device may give back the next time what it did not.
+func final(err error) bool { return err == nil || errors.Is(err, corrupt.Err) }
 
 // findGone looks for commands in the log that refer to what an earlier run has given up. It left no more of the log behind that than the
 // segment where it ends, see limitKept, or where it kept no changes the one that it ended in itself: it is enough to look at as much as that,
@@ -156,54 +160,57 @@ func (e *Engine) findGoneIn(reader *wal.Reader) error {
 		d := command.NewDecoder(payload)
 		for d.Next() {
 			c := d.Command()
-			gone, err := e.refersToGone(&c)
-			if err != nil {
-				return err
-			}
-			if gone {
+			err := e.refersTo(&c)
+			if errors.Is(err, errGone) {
 				e.reach.raise(last)
 				left = mostLogSegment
 				break
+			}
+			if err != nil {
+				return err
 			}
 		}
 	}
 	return nil
 }
 
-// refersToGone reports whether what a command refers to is not there any more. What is damaged is there, and the device may not give back
-// what would tell.
-func (e *Engine) refersToGone(c *command.Command) (gone bool, err error) {
+// errGone is what errors.Is finds where what the log refers to is not there any more.
+var errGone = errors.New("what the log refers to has gone")
+
+// refersTo looks for what a command refers to. It is errGone where that is not there any more, and another error where what would tell cannot
+// be read. What is damaged is there.
+func (e *Engine) refersTo(c *command.Command) (err error) {
 	switch c.Op {
 	case command.Bulk:
 		number, _ := c.Spilled()
 		err = spill.Read(e.o.FS, e.o.Dir, number, func(f spill.Frame) error {
 			for d := command.NewDecoder(f.Payload); d.Next(); {
-				c := d.Command()
-				if c.Op != command.PutApart {
-					continue
-				}
-				if gone, err := e.refersToGone(&c); gone || err != nil {
-					return cmp.Or(err, fs.ErrNotExist) // a value of the batch went before its file
+				if c := d.Command(); c.Op == command.PutApart {
+					if err := e.refersTo(&c); err != nil {
+						return err // a value of the batch may have gone before its file
+					}
 				}
 			}
 			return nil
 		})
-		gone = errors.Is(err, fs.ErrNotExist)
 	case command.PutApart:
 		var ref value.Ref
 		if ref, err = value.DecodeRef(c.Value); err == nil {
-			gone, err = e.hasGone(ref)
+			err = e.lookForValue(ref)
 		}
 	}
-	if gone || errors.Is(err, corrupt.Err) {
-		err = nil
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return errGone
+	case errors.Is(err, corrupt.Err):
+		return nil
 	}
-	return gone, err
+	return err
 }
 
-// hasGone reports whether a value is not there any more. The file of a segment of which nothing lives may be there and hold other values: it
-// was removed, and used again under another name, and a power cut has brought the old name back.
-func (e *Engine) hasGone(ref value.Ref) (gone bool, err error) {
+// lookForValue is errGone where a value is not there any more. The file of a segment of which nothing lives may be there and hold other values:
+// it was removed, and used again under another name, and a power cut has brought the old name back.
+func (e *Engine) lookForValue(ref value.Ref) error {
 	dead := false
 	look := func(p segment.Pointer, _ segment.Kind) error {
 		live, ok := e.store.LiveIn(p.Segment)
@@ -213,12 +220,15 @@ func (e *Engine) hasGone(ref value.Ref) (gone bool, err error) {
 		dead = dead || live <= 0
 		return nil
 	}
-	err = look(ref.Pointer, segment.KindValue) // first: to tell where chunks lie, Walk reads what may not be there
+	err := look(ref.Pointer, segment.KindValue) // first: to tell where chunks lie, Walk reads what may not be there
 	if err == nil {
 		err = value.Walk(e.store, ref, look)
 	}
 	if err == nil && dead {
 		err = value.Verify(e.store, ref)
 	}
-	return errors.Is(err, segment.ErrUnknownSegment) || dead && errors.Is(err, corrupt.Err), err
+	if errors.Is(err, segment.ErrUnknownSegment) || dead && errors.Is(err, corrupt.Err) {
+		return errGone
+	}
+	return err
 }

@@ -166,7 +166,7 @@ func (r *replay) survived(c *command.Command, synced bool) (bulk bool, err error
 		r.e.o.Logger.Warn("a value that the log refers to cannot be read", "error", err)
 		return false, nil
 	}
-	if errors.Is(err, corrupt.Err) || errors.Is(err, segment.ErrUnknownSegment) {
+	if errors.Is(err, corrupt.Err) {
 		return false, fmt.Errorf("%w: %w", wal.ErrCut, err)
 	}
 	if err != nil {

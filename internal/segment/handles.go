@@ -28,10 +28,9 @@ type handles struct {
 	most     atomic.Int64
 	sweeping sync.Mutex // held by who closes others; taken after all other locks but mu
 
-	mu    sync.Mutex   // taken after all other locks
-	files []*file      // that are open, in any order
-	hand  int          // the place in files of the one that was looked at last
-	open  atomic.Int64 // how many files there are
+	mu    sync.Mutex // taken after all other locks
+	files []*file    // that are open, in any order
+	hand  int        // the place in files of the one that was looked at last
 }
 
 // handlesFor is how many files a Store in fsys keeps open: half of those that the process may have.
@@ -45,26 +44,34 @@ func handlesFor(fsys vfs.FS) int64 {
 
 // enough closes handles where there are too many.
 func (x *handles) enough() {
-	if x.open.Load() <= x.most.Load() || !x.sweeping.TryLock() {
+	most := x.most.Load()
+	if x.open() <= most || !x.sweeping.TryLock() {
 		return // or somebody is at it
 	}
 	defer x.sweeping.Unlock()
-	least := x.most.Load() - x.most.Load()/sweepShare
-	for range 2 * x.open.Load() { // once to take the marks away, and once more
-		if x.open.Load() <= least {
+	for range 2 * x.open() { // once to take the marks away, and once more
+		f := x.next(most - most/sweepShare)
+		if f == nil {
 			return
 		}
-		if f := x.next(); f != nil && !f.read.Swap(false) {
+		if !f.read.Swap(false) {
 			f.rest()
 		}
 	}
 }
 
-// next is the open file that the hand comes to, or nil where there is none.
-func (x *handles) next() *file {
+// open is how many files are open.
+func (x *handles) open() int64 {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if len(x.files) == 0 {
+	return int64(len(x.files))
+}
+
+// next is the open file that the hand comes to, or nil where there are no more than enough.
+func (x *handles) next(enough int64) *file {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if int64(len(x.files)) <= enough {
 		return nil
 	}
 	x.hand = (x.hand + 1) % len(x.files)
@@ -78,7 +85,8 @@ func (x *handles) keepAll() {
 	x.most.Store(math.MaxInt64)
 }
 
-// admit gives the file its handle, which may be closed from now on when nobody is inside. The caller calls enough when it holds no lock of the file's.
+// admit gives the file its handle, which may be closed from now on when nobody is inside. The caller calls enough when it holds no lock of the
+// file's.
 func (f *file) admit(h vfs.File) {
 	x := f.handles
 	x.mu.Lock()
@@ -86,7 +94,6 @@ func (f *file) admit(h vfs.File) {
 	f.handle.Store(&h)
 	f.place = len(x.files)
 	x.files = append(x.files, f)
-	x.open.Add(1)
 }
 
 // rest closes the handle of a file in which nobody is inside, to which nothing is added any more, and of which nothing waits for a sync: a
@@ -131,7 +138,6 @@ func (f *file) expel() *vfs.File {
 	x.files[f.place], moved.place = moved, f.place
 	x.files[last] = nil
 	x.files = x.files[:last]
-	x.open.Add(-1)
 	return h
 }
 

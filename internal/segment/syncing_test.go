@@ -55,7 +55,7 @@ func TestFileThatIsSyncedStaysOpen(t *testing.T) {
 	for i := range full.pointers {
 		full.mustRead(t, s, i)
 	}
-	if n := s.handles.open.Load(); n > 8+4 {
+	if n := s.handles.open(); n > 8+4 {
 		t.Errorf("%d files are open", n)
 	}
 }
