@@ -2,4 +2,5 @@
 
 package pando
 
+// roundsCodecs are all of them here.
 var roundsCodecs = []Compression{None, S2, Zstd}

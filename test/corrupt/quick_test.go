@@ -3,6 +3,6 @@
 package corrupt
 
 const (
-	defaultStride = 1700
+	defaultStride = 1000
 	usualBeside   = 6 // seeds of writes beside damage
 )

@@ -5,6 +5,6 @@ package fault
 const (
 	usualStorms   = 4
 	usualSectors  = 4  // seeds of sectors that fail now and then
-	usualCallStep = 29 // each call so far apart fails
-	usualReadStep = 67
+	usualCallStep = 17 // each call so far apart fails
+	usualReadStep = 41
 )
