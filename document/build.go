@@ -177,7 +177,7 @@ func (b *builder) collect(from []byte, n int) (count int, next []byte, err error
 	view := b.c.codec.NewView()
 	var entries index.Entries
 	for count < n && it.Next() {
-		if err := view.Reset(it.Value()); err != nil {
+		if err := lookAt(view, it); err != nil {
 			return 0, nil, err
 		}
 		record := span{from: len(b.arena)}

@@ -174,7 +174,7 @@ func (w *writer) countCapped(c *collection) error {
 	view := c.codec.NewView()
 	var buf []byte
 	for it.Next() {
-		if err := view.Reset(it.Value()); err != nil {
+		if err := lookAt(view, it); err != nil {
 			return err
 		}
 		var err error
@@ -233,6 +233,15 @@ type viewer interface {
 	Document(dst []byte) ([]byte, error)
 }
 
+// lookAt makes a view show the record on which an iterator stands. That one cannot be read now says nothing of what it is.
+func lookAt(v viewer, it *pando.Iterator) error {
+	stored := it.Value()
+	if len(stored) == 0 && it.Err() != nil {
+		return it.Err()
+	}
+	return v.Reset(stored)
+}
+
 // next implements source. It does not wait: ok is false when there is nothing yet.
 func (t *tail) next(ctx context.Context) (doc document, ok bool, err error) {
 	t.query.call.By(ctx)
@@ -246,7 +255,7 @@ func (t *tail) next(ctx context.Context) (doc document, ok bool, err error) {
 			return nil, false, err
 		}
 		t.last = append(t.last[:0], t.it.Key()...)
-		if err := t.view.Reset(t.it.Value()); err != nil {
+		if err := lookAt(t.view, t.it); err != nil {
 			return nil, false, err
 		}
 		match, err := t.query.Filter.Match(t.view)

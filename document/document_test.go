@@ -14,6 +14,7 @@ import (
 
 	"github.com/pandodb/pando"
 	"github.com/pandodb/pando/document"
+	"github.com/pandodb/pando/vfs"
 	"github.com/pandodb/pando/vfs/memfs"
 )
 
@@ -22,7 +23,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 var ctx = context.Background()
 
 // open opens a store in memory, which is closed at the end of the test.
-func open(t testing.TB, fs *memfs.FS) *document.Store {
+func open(t testing.TB, fs vfs.FS) *document.Store {
 	t.Helper()
 	s, err := document.Open("db", &document.Options{Storage: pando.Options{FS: fs, MemoryBytes: 8 << 20}, TTLInterval: -1})
 	if err != nil {

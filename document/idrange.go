@@ -2,8 +2,8 @@ package document
 
 import (
 	"bytes"
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
@@ -85,11 +85,13 @@ func (d *direct) nextInRange(ctx context.Context, dst []byte) (out []byte, ok bo
 	}
 	out = dst
 	if ok = d.it.Next(); ok {
-		if out, err = d.document(dst, d.it.Value()); err == nil {
-			d.left--
+		record := d.it.Value()
+		if d.it.Err() == nil {
+			out, err = d.document(dst, record)
 		}
+		d.left--
 	}
-	if err = errors.Join(d.it.Err(), err); err != nil {
+	if err = cmp.Or(d.it.Err(), err); err != nil {
 		return dst, false, fmt.Errorf("%s: %w", d.x.name.Load(), err)
 	}
 	return out, ok, nil

@@ -1,6 +1,7 @@
 package document
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math"
@@ -116,14 +117,15 @@ func estimate(ctx context.Context, ks *pando.Keyspace, see func(value []byte) er
 // walk looks at so many pairs of an iterator, and closes it.
 func walk(ctx context.Context, it *pando.Iterator, most int64, see func(value []byte) error) (n, size int64, err error) {
 	for n < most && err == nil && it.Next() {
+		value := it.Value()
 		n++
-		size += int64(len(it.Key()) + len(it.Value()))
-		err = ctx.Err()
+		size += int64(len(it.Key()) + len(value))
+		err = cmp.Or(ctx.Err(), it.Err())
 		if see != nil && err == nil {
-			err = see(it.Value())
+			err = see(value)
 		}
 	}
-	return n, size, errors.Join(err, it.Err(), it.Close())
+	return n, size, errors.Join(cmp.Or(err, it.Err()), it.Close())
 }
 
 // StorageStats describes sizes as MongoDB's collStats does, in units of so many bytes.

@@ -76,7 +76,7 @@ func (v *Validation) compare(ctx context.Context, c *collection, snap *pando.Sna
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if err := view.Reset(it.Value()); err != nil {
+		if err := lookAt(view, it); err != nil {
 			return err
 		}
 		for i, x := range list {

@@ -306,11 +306,10 @@ func (n *entries) leap(key []byte) {
 // row fills a row from an entry.
 func (n *entries) row(r *row, key, value []byte) bool {
 	switch {
+	case len(value) == 0 && (n.records || n.unique) && n.it != nil && n.it.Err() != nil:
+		return n.x.fail(n.it.Err())
 	case n.records:
 		*r = row{key: key, stored: value, entry: key, scan: n}
-		if n.it != nil && n.it.Err() != nil {
-			return n.x.fail(n.it.Err())
-		}
 		return true
 	case n.unique:
 		if len(value) == 0 {

@@ -103,6 +103,9 @@ func (n *collectionScan) next(r *row) bool {
 		}
 		n.st.Docs++
 		value := n.it.Value()
+		if len(value) == 0 && n.it.Err() != nil {
+			break
+		}
 		if !n.matches(value) {
 			if n.x.err != nil {
 				return false
@@ -111,7 +114,7 @@ func (n *collectionScan) next(r *row) bool {
 		}
 		n.st.Advanced++
 		*r = row{key: n.it.Key(), stored: value}
-		return n.it.Err() == nil || n.x.fail(n.it.Err())
+		return true
 	}
 	if err := n.it.Err(); err != nil {
 		n.x.fail(err)
