@@ -45,4 +45,7 @@ func TestTimeOfTheCluster(t *testing.T) {
 	if _, err := collection(t, bare, "c", nil).OpenFind(ctx, document.JSON(`{"$expr": "$$CLUSTER_TIME"}`), nil); document.CodeOf(err) != 51144 {
 		t.Errorf("without a history: %v", err)
 	}
+	if _, err := bare.OpenWatch(ctx, nil, nil); document.CodeOf(err) != 40573 {
+		t.Errorf("a change stream without a history: %v", err)
+	}
 }

@@ -16,7 +16,8 @@ type Options struct {
 	Storage pando.Options
 
 	// History is how many bytes of the log are kept for change streams to resume from, as pando.Options.KeepChanges says. Default: 64 MiB
-	// with Open; with New what the database was opened with. Negative: none; then change streams see only what happens while they run.
+	// with Open; with New what the database was opened with, and where that is 0 change streams see only what happens while they run.
+	// Negative: writes do not say what they do, which makes the log smaller, and there are no change streams.
 	History int64
 
 	// QueryMemoryBytes bounds what one sort or group of a query holds in memory; beyond that it spills. On a nearly full disk it bounds the keys

@@ -115,6 +115,9 @@ func (s *Store) openStream(ctx context.Context, ns namespace, stages []document,
 	if err := errors.Join(s.usable(), ctx.Err(), o.check()); err != nil {
 		return nil, err
 	}
+	if s.options.History < 0 { // no write says what it does
+		return nil, mongoerror.New(mongoerror.Code(40573), "The $changeStream stage is only supported on replica sets; Options.History is negative")
+	}
 	if ns.database == "admin" || ns.database == "config" || ns.database == localDatabase {
 		return nil, mongoerror.New(mongoerror.InvalidNamespace, "$changeStream may not be opened on the internal %s database", ns.database)
 	}
