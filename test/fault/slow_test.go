@@ -3,8 +3,9 @@
 package fault
 
 const (
-	usualStorms   = 100
-	usualSectors  = 20
-	usualCallStep = 7
-	usualReadStep = 23
+	usualDocumentStorms = 40
+	usualStorms         = 100
+	usualSectors        = 20
+	usualCallStep       = 7
+	usualReadStep       = 23
 )

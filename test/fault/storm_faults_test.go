@@ -8,7 +8,6 @@ import (
 	"github.com/pandodb/pando"
 	"github.com/pandodb/pando/vfs"
 	"github.com/pandodb/pando/vfs/faultfs"
-	"github.com/pandodb/pando/vfs/memfs"
 )
 
 // stormFaults are the kinds of faults, each as often as its weight says. A kind completes a rule, or sets up its fault itself and returns
@@ -16,56 +15,56 @@ import (
 var stormFaults = []struct {
 	name   string
 	weight int
-	begin  func(s *storm, rule *faultfs.Rule) bool
+	begin  func(s *stormDevice, rule *faultfs.Rule) bool
 }{
-	{"sectors", 3, func(s *storm, _ *faultfs.Rule) bool {
+	{"sectors", 3, func(s *stormDevice, _ *faultfs.Rule) bool {
 		s.beside.Store(true)
 		spread, salt := uint64(2+s.rng.IntN(1<<s.rng.IntN(9))), s.rng.Uint64()
-		s.device.fails(func(name string, from, to int64) bool {
+		s.sectors.fails(func(name string, from, to int64) bool {
 			return inSegment(name) && badSector(name, from, to, spread, salt)
 		})
 		return false
 	}},
-	{"segments cannot be opened", 1, func(s *storm, rule *faultfs.Rule) bool {
+	{"segments cannot be opened", 1, func(s *stormDevice, rule *faultfs.Rule) bool {
 		s.beside.Store(true)
 		rule.Ops, rule.Name, rule.Times = faultfs.Ops(faultfs.OpOpen), "*.seg", -1
 		return true
 	}},
-	{"reads", 1, func(s *storm, rule *faultfs.Rule) bool {
+	{"reads", 1, func(s *stormDevice, rule *faultfs.Rule) bool {
 		s.beside.Store(true)
 		rule.Ops = oneOf(s.rng, faultfs.OpReadAt, faultfs.OpSize, faultfs.OpStat, faultfs.OpList, faultfs.OpOpen)
 		return true
 	}},
-	{"full", 1, func(s *storm, _ *faultfs.Rule) bool {
+	{"full", 1, func(s *stormDevice, _ *faultfs.Rule) bool {
 		s.base.SetCapacity(s.base.Used() + s.rng.Int64N(1<<(10+s.rng.IntN(11))))
 		return false
 	}},
-	{"no space", 1, func(s *storm, rule *faultfs.Rule) bool {
+	{"no space", 1, func(s *stormDevice, rule *faultfs.Rule) bool {
 		rule.Err = vfs.ErrNoSpace
 		rule.Ops = oneOf(s.rng, faultfs.OpCreate, faultfs.OpLink, faultfs.OpMkdirAll, faultfs.OpWriteAt, faultfs.OpAllocate, faultfs.OpRename,
 			faultfs.OpTruncate)
 		return true
 	}},
-	{"short writes", 1, func(s *storm, rule *faultfs.Rule) bool {
+	{"short writes", 1, func(s *stormDevice, rule *faultfs.Rule) bool {
 		rule.Fault, rule.Ops = faultfs.ShortWrite, faultfs.Ops(faultfs.OpWriteAt)
 		if s.rng.IntN(2) == 0 {
 			rule.Err = vfs.ErrNoSpace
 		}
 		return true
 	}},
-	{"syncs", 1, func(s *storm, rule *faultfs.Rule) bool {
+	{"syncs", 1, func(s *stormDevice, rule *faultfs.Rule) bool {
 		if rule.Ops = oneOf(s.rng, faultfs.OpSync, faultfs.OpSyncDir); rule.Ops == faultfs.Ops(faultfs.OpSync) {
 			rule.Fault = []faultfs.Fault{faultfs.Fail, faultfs.DropSync, faultfs.DropSyncOnce}[s.rng.IntN(3)]
 		}
 		return true
 	}},
-	{"calls", 3, func(s *storm, rule *faultfs.Rule) bool {
+	{"calls", 3, func(s *stormDevice, rule *faultfs.Rule) bool {
 		rule.Ops = oneOf(s.rng, faultfs.OpCreate, faultfs.OpRemove, faultfs.OpRemove, faultfs.OpRename, faultfs.OpLink, faultfs.OpMkdirAll,
 			faultfs.OpWriteAt, faultfs.OpTruncate, faultfs.OpAllocate, faultfs.OpOpenReadWrite, faultfs.OpMap, faultfs.OpUnmap, faultfs.OpClose,
 			faultfs.OpLock)
 		return true
 	}},
-	{"none", 1, func(*storm, *faultfs.Rule) bool { return false }},
+	{"none", 1, func(*stormDevice, *faultfs.Rule) bool { return false }},
 }
 
 func oneOf(rng *rand.Rand, ops ...faultfs.Op) faultfs.OpSet {
@@ -73,7 +72,7 @@ func oneOf(rng *rand.Rand, ops ...faultfs.Op) faultfs.OpSet {
 }
 
 // begin draws a fault, which is in force until calm.
-func (s *storm) begin() {
+func (s *stormDevice) begin() {
 	sum := 0
 	for _, f := range stormFaults {
 		sum += f.weight
@@ -97,16 +96,16 @@ func (s *storm) begin() {
 }
 
 // calm ends the fault.
-func (s *storm) calm() {
+func (s *stormDevice) calm() {
 	s.fs.Set()
-	s.device.fails(nil)
+	s.sectors.fails(nil)
 	s.base.SetCapacity(0)
 	s.note("%q is over after %v", s.fault, time.Since(s.since))
 	s.fault = ""
 }
 
 // judge looks at an error, and reports whether there is one. It has to say what it comes from.
-func (s *storm) judge(what string, err error) bool {
+func (s *stormDevice) judge(what string, err error) bool {
 	s.t.Helper()
 	if err == nil {
 		return false
@@ -130,88 +129,4 @@ func (s *storm) judge(what string, err error) bool {
 		s.fatalf("%s: an error without a fault: %v", what, err)
 	}
 	return true
-}
-
-func (s *storm) open() error {
-	var err error
-	o := s.options
-	s.db, err = pando.Open("db", &o)
-	s.note("open: %v", err)
-	s.failed, s.troubled = false, s.fault != ""
-	return err
-}
-
-// reopen closes the database and opens it again, without the fault at the latest.
-func (s *storm) reopen() {
-	s.t.Helper()
-	err := s.db.Close()
-	s.judge("close", err)
-	s.noLeaks("")
-	switch {
-	case err == nil && !s.failed:
-		s.model.settled()
-		if s.rng.IntN(3) == 0 && !s.damages() {
-			s.loseSlot()
-		}
-	case s.options.Profile == pando.Bench: // what has not settled is nowhere
-		s.model.lost()
-	}
-	s.comeUp()
-}
-
-// comeUp opens the database, without the fault at the latest.
-func (s *storm) comeUp() {
-	s.t.Helper()
-	if err := s.open(); err != nil {
-		s.judge("open", err)
-		s.noLeaks("")
-		s.calm()
-		s.must("open", s.open())
-	}
-	s.findKeyspaces()
-}
-
-// cutPower opens what a power cut, or a kill, leaves, which ends the fault. Another one may begin.
-func (s *storm) cutPower() {
-	s.t.Helper()
-	policy := memfs.Policy{
-		Unsynced: []memfs.Unsynced{memfs.None, memfs.Random, memfs.Random}[s.rng.IntN(3)], Seed: s.rng.Uint64(), Torn: 512 << (3 * s.rng.IntN(2)),
-		Reordered: s.rng.IntN(2) == 0, Stale: s.rng.IntN(2) == 0,
-	}
-	image, kill := s.base.CrashImage(policy), s.rng.IntN(3) == 0
-	if kill {
-		image = s.base.KillImage()
-	}
-	s.note("power cut: %+v, or a kill: %t", policy, kill)
-	s.judge("close", s.db.Close())
-	s.noLeaks("")
-	s.plug(image)
-	s.calm()
-	if !kill || s.options.Profile == pando.Bench {
-		s.model.lost()
-	}
-	if s.rng.IntN(2) == 0 {
-		s.begin()
-	}
-	s.comeUp()
-}
-
-// findKeyspaces finds out which keyspaces there are.
-func (s *storm) findKeyspaces() {
-	s.t.Helper()
-	infos, err := s.db.Keyspaces()
-	s.must("keyspaces", err)
-	var there []string
-	for _, i := range infos {
-		there = append(there, i.Name)
-	}
-	unknown, err := s.model.find(there)
-	s.must("keyspaces", err)
-	for _, name := range unknown {
-		err := s.db.DropKeyspace(name)
-		if s.model.dropped(name); s.judge("drop what may be lost", err) {
-			s.model.made(name, err)
-			s.model.tables[name].unknown = true
-		}
-	}
 }

@@ -11,14 +11,11 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/pandodb/pando"
-	"github.com/pandodb/pando/vfs/faultfs"
 	"github.com/pandodb/pando/vfs/memfs"
 )
 
@@ -58,37 +55,21 @@ const (
 
 // storm is a database on a device with faults, and what it ought to hold.
 type storm struct {
-	t       *testing.T
-	seed    uint64
-	rng     *rand.Rand
-	base    *memfs.FS
-	device  *sectors
-	fs      *faultfs.FS
+	stormDevice
 	options pando.Options
 	db      *pando.DB
 	model   *stormModel
 	drawn   int // numbers of values and files
-
-	fault    string // in force; empty: none
-	since    time.Time
-	lossy    bool        // faults last so long that what cannot be read may be taken for lost
-	beside   atomic.Bool // leaves could not be read: what was written to them has settled beside them
-	doubtful atomic.Bool // a value that a power cut may have taken could not be read when the log was: it may turn out to be damaged
-	failed   bool        // the database takes no more writes
-	troubled bool        // there was a fault since the database was opened
-
-	mu    sync.Mutex
-	trace []string
 }
 
 func newStorm(t *testing.T, seed uint64) *storm {
-	s := &storm{t: t, seed: seed, rng: rand.New(rand.NewPCG(seed, 11))}
+	s := &storm{stormDevice: stormDevice{t: t, seed: seed, rng: rand.New(rand.NewPCG(seed, 11))}}
 	s.lossy = s.rng.IntN(4) == 0
-	profile := []pando.Profile{pando.Durable, pando.Durable, pando.Relaxed, pando.Bench}[s.rng.IntN(4)]
+	s.profile = []pando.Profile{pando.Durable, pando.Durable, pando.Relaxed, pando.Bench}[s.rng.IntN(4)]
 	s.options = pando.Options{
-		MemoryBytes: 1 << 20, ValueThreshold: 300, Profile: profile, KeepChanges: int64(s.rng.IntN(2)) << 19, Logger: slog.New(stormLog{s}),
+		MemoryBytes: 1 << 20, ValueThreshold: 300, Profile: s.profile, KeepChanges: int64(s.rng.IntN(2)) << 19, Logger: slog.New(stormLog{&s.stormDevice}),
 	}
-	s.model = newStormModel(profile)
+	s.model = newStormModel(s.profile)
 	s.plug(memfs.New())
 	if seed%2 == 0 { // else it is full without a warning
 		s.base.TellSpace()
@@ -98,11 +79,7 @@ func newStorm(t *testing.T, seed uint64) *storm {
 
 // plug puts the database on a device.
 func (s *storm) plug(base *memfs.FS) {
-	s.base, s.device = base, &sectors{FS: base}
-	s.fs = faultfs.New(s.device)
-	if s.lossy {
-		s.fs = faultfs.New(wholly{s.device})
-	}
+	s.stormDevice.plug(base)
 	s.options.FS = s.fs
 }
 
@@ -186,9 +163,6 @@ func (s *storm) recover() {
 	time.Sleep(forgotten)
 }
 
-// damages reports whether the faults may have damaged something for good.
-func (s *storm) damages() bool { return s.lossy || s.doubtful.Load() }
-
 // end deletes everything, after which nothing may be left.
 func (s *storm) end() {
 	s.t.Helper()
@@ -246,42 +220,8 @@ func (s *storm) noLitter() {
 	s.noLeaks("")
 }
 
-// noLeaks looks for what is still open of files whose names have a part.
-func (s *storm) noLeaks(part string) {
-	s.t.Helper()
-	leaks := slices.DeleteFunc(s.fs.Leaks(), func(l string) bool { return !strings.Contains(l, part) })
-	if len(leaks) > 0 {
-		s.fatalf("left open: %v", leaks)
-	}
-}
-
-func (s *storm) note(format string, args ...any) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.trace = append(s.trace, time.Now().Format("15:04:05.000 ")+fmt.Sprintf(format, args...))
-	if len(s.trace) > 300 {
-		s.trace = s.trace[100:]
-	}
-}
-
-func (s *storm) fatalf(format string, args ...any) {
-	s.t.Helper()
-	s.mu.Lock()
-	trace := strings.Join(s.trace, "\n")
-	s.mu.Unlock()
-	s.t.Fatalf("%s\nseed %d, %v, fault %q for %v (again: -storm.seed %d -storm.seeds 1): %s", trace, s.seed, s.options.Profile, s.fault,
-		time.Since(s.since), s.seed, fmt.Sprintf(format, args...))
-}
-
-func (s *storm) must(what string, err error) {
-	s.t.Helper()
-	if err != nil {
-		s.fatalf("%s: %v", what, err)
-	}
-}
-
 // stormLog notes what the database tells.
-type stormLog struct{ s *storm }
+type stormLog struct{ s *stormDevice }
 
 func (l stormLog) Enabled(context.Context, slog.Level) bool { return true }
 func (l stormLog) WithAttrs([]slog.Attr) slog.Handler       { return l }
@@ -290,7 +230,7 @@ func (l stormLog) Handle(_ context.Context, r slog.Record) error {
 	line := r.Message
 	r.Attrs(func(a slog.Attr) bool { line += " " + a.String(); return true })
 	l.s.note("log: %s", line)
-	if strings.Contains(r.Message, "a value that the log refers to") && l.s.options.Profile != pando.Durable {
+	if strings.Contains(r.Message, "a value that the log refers to") && l.s.profile != pando.Durable {
 		l.s.doubtful.Store(true)
 	}
 	if strings.Contains(r.Message, "lost to damage") && !l.s.beside.Load() {

@@ -1,0 +1,410 @@
+package fault
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/pandodb/pando"
+	"github.com/pandodb/pando/document"
+)
+
+// docSteps are what a step of a storm may be, each as often as its weight says.
+var docSteps = []struct {
+	weight int
+	do     func(s *docStorm)
+}{
+	{30, (*docStorm).insert},
+	{6, (*docStorm).insertMany},
+	{10, (*docStorm).replace},
+	{12, (*docStorm).update},
+	{4, (*docStorm).updateMany},
+	{6, (*docStorm).delete},
+	{2, (*docStorm).deleteMany},
+	{4, (*docStorm).findAndModify},
+	{5, (*docStorm).pair},
+	{6, (*docStorm).writeOnce},
+	{8, (*docStorm).insertRow},
+	{4, func(s *docStorm) { s.events(time.Millisecond) }},
+	{6, (*docStorm).get},
+	{5, (*docStorm).find},
+	{3, (*docStorm).createIndex},
+	{2, (*docStorm).dropIndex},
+	{2, (*docStorm).create},
+	{1, (*docStorm).drop},
+	{1, (*docStorm).rename},
+	{3, (*docStorm).validate},
+	{3, func(s *docStorm) { s.judge("checkpoint", s.store.DB().Checkpoint(ctx)) }},
+	{1, func(s *docStorm) { s.judge("compact", s.store.DB().Compact(ctx, pando.CompactOptions{})) }},
+	{2, func(s *docStorm) { s.judge("sync", s.store.DB().Sync()) }},
+	{4, func(s *docStorm) { time.Sleep(time.Duration(s.rng.IntN(1500)) * time.Millisecond) }},
+	{2, func(s *docStorm) {
+		if s.failed || s.rng.IntN(3) == 0 {
+			s.reopen()
+		}
+	}},
+}
+
+func (s *docStorm) step() {
+	s.t.Helper()
+	sum := 0
+	for _, step := range docSteps {
+		sum += step.weight
+	}
+	n := s.rng.IntN(sum)
+	for _, step := range docSteps {
+		if n -= step.weight; n < 0 {
+			step.do(s)
+			return
+		}
+	}
+}
+
+// table draws a collection that is there for certain; there may be none.
+func (s *docStorm) table() (string, *docTable, *document.Collection) {
+	var names []string
+	for _, name := range slices.Sorted(maps.Keys(s.tables)) {
+		if !s.tables[name].vague && name[0] == 'c' {
+			names = append(names, name)
+		}
+	}
+	if len(names) == 0 {
+		return "", nil, nil
+	}
+	name := names[s.rng.IntN(len(names))]
+	return name, s.tables[name], s.collection(name)
+}
+
+func (s *docStorm) id() int32 { return s.rng.Int32N(400) }
+
+func (s *docStorm) record(t *docTable) *docRecord {
+	s.drawn++
+	r := &docRecord{
+		n: s.rng.Int32N(100), tag: fmt.Sprint("tag", s.rng.IntN(20)), u: fmt.Sprint("user", s.drawn), arr: []int32{},
+		shape: uint16(s.rng.IntN(40)),
+	}
+	if s.rng.IntN(4) == 0 {
+		r.shape = uint16(s.rng.Uint32())
+	}
+	for range s.rng.IntN(4) {
+		r.arr = append(r.arr, s.rng.Int32N(30))
+	}
+	switch n := s.rng.IntN(30); {
+	case n == 0:
+		r.pad = s.rng.IntN(50 << 10)
+	case n < 6:
+		r.pad = s.rng.IntN(700)
+	}
+	if ids := t.ids(); len(ids) > 0 && s.rng.IntN(12) == 0 {
+		if other := t.cells(ids[s.rng.IntN(len(ids))])[0]; other != nil {
+			r.u = other.u
+		}
+	}
+	return r
+}
+
+// refused reports whether an error says that there is such a document already, which it may.
+func (s *docStorm) refused(what string, t *docTable, err error, docs map[int32]*docRecord, inserted bool) bool {
+	s.t.Helper()
+	if !errors.Is(err, document.DuplicateKey) {
+		return false
+	}
+	s.note("%s: %v", what, err)
+	_, unique := t.indexes["unique"]
+	us := map[string]bool{}
+	for id, r := range docs {
+		may, _ := t.presence(id, nil)
+		if inserted && may || unique && (us[r.u] || t.taken(r.u, id)) {
+			return true
+		}
+		us[r.u] = true
+	}
+	s.fatalf("%s: %v", what, err)
+	return true
+}
+
+func (s *docStorm) insert() { s.insertSome("insert", 1) }
+
+func (s *docStorm) insertMany() { s.insertSome("insert many", 2+s.rng.IntN(20)) }
+
+func (s *docStorm) insertSome(what string, n int) {
+	s.t.Helper()
+	name, t, c := s.table()
+	if t == nil {
+		return
+	}
+	docs := map[int32]*docRecord{}
+	var list []bson.Raw
+	for range n {
+		id := s.id()
+		if docs[id] == nil {
+			docs[id] = s.record(t)
+			list = append(list, docs[id].raw(id))
+		}
+	}
+	var err error
+	if n == 1 {
+		_, err = c.Insert(ctx, list[0])
+	} else {
+		_, err = c.InsertMany(ctx, list, nil)
+	}
+	if s.refused(what, t, err, docs, true) {
+		return
+	}
+	s.judge(what, err)
+	for id, r := range docs {
+		if _, must := t.presence(id, nil); must && err == nil {
+			s.fatalf("%s: %d was there already in %s", what, id, name)
+		}
+		t.wrote(id, func(old *docRecord) *docRecord {
+			if old != nil && err != nil {
+				return old
+			}
+			return r
+		}, false, err)
+	}
+	s.unique(name)
+}
+
+// unique looks whether a unique index is none.
+func (s *docStorm) unique(name string) {
+	s.t.Helper()
+	t := s.tables[name]
+	if !t.indexes["unique"] {
+		return
+	}
+	us := map[string]int32{}
+	for id, c := range t.possible {
+		if len(c) > 1 || c[0] == nil {
+			continue
+		}
+		if other, is := us[c[0].u]; is {
+			s.fatalf("%s: %d and %d both have %s", name, id, other, c[0].u)
+		}
+		us[c[0].u] = id
+	}
+}
+
+func byID(id int32) bson.D { return bson.D{{Key: "_id", Value: id}} }
+
+func (s *docStorm) replace() {
+	s.t.Helper()
+	name, t, c := s.table()
+	if t == nil {
+		return
+	}
+	id, r, upsert := s.id(), s.record(t), s.rng.IntN(2) == 0
+	_, err := c.Replace(ctx, byID(id), r.raw(id), &document.UpdateOptions{Upsert: upsert})
+	if s.refused("replace", t, err, map[int32]*docRecord{id: r}, false) {
+		return
+	}
+	s.judge("replace", err)
+	t.wrote(id, func(old *docRecord) *docRecord {
+		if old == nil && !upsert {
+			return nil
+		}
+		return r
+	}, false, err)
+	s.unique(name)
+}
+
+// change draws an update, and what it does to a record.
+func (s *docStorm) change() (bson.D, func(r *docRecord)) {
+	n := s.rng.Int32N(100)
+	one := func(operator, field string, v any) bson.D {
+		return bson.D{{Key: operator, Value: bson.D{{Key: field, Value: v}}}}
+	}
+	switch s.rng.IntN(5) {
+	case 0:
+		return one("$set", "n", n), func(r *docRecord) { r.n = n }
+	case 1:
+		return one("$inc", "n", n-50), func(r *docRecord) { r.n += n - 50 }
+	case 2:
+		return one("$set", "pad", strings.Repeat("pad\n", int(n))), func(r *docRecord) { r.pad = int(n) }
+	case 3:
+		return one("$push", "arr", n), func(r *docRecord) { r.arr = append(slices.Clone(r.arr), n) }
+	}
+	i := s.rng.IntN(16)
+	return one("$unset", fmt.Sprint("f", i), ""), func(r *docRecord) { r.shape &^= 1 << i }
+}
+
+func (s *docStorm) update() {
+	s.t.Helper()
+	_, t, c := s.table()
+	if t == nil {
+		return
+	}
+	id := s.id()
+	u, change := s.change()
+	_, err := c.Update(ctx, byID(id), u, nil)
+	s.judge("update", err)
+	t.wrote(id, func(r *docRecord) *docRecord { return r.with(change) }, false, err)
+}
+
+func (s *docStorm) between() (bson.D, func(r *docRecord) bool) {
+	low := s.rng.Int32N(100)
+	high := low + s.rng.Int32N(20)
+	return bson.D{{Key: "n", Value: bson.D{{Key: "$gte", Value: low}, {Key: "$lt", Value: high}}}}, func(r *docRecord) bool { return r.n >= low && r.n < high }
+}
+
+func (s *docStorm) updateMany() {
+	s.t.Helper()
+	_, t, c := s.table()
+	if t == nil {
+		return
+	}
+	filter, holds := s.between()
+	u, change := s.change()
+	_, err := c.Update(ctx, filter, u, &document.UpdateOptions{Many: true})
+	s.judge("update many", err)
+	for _, id := range t.ids() {
+		if may, _ := t.presence(id, holds); !may {
+			continue
+		}
+		t.wrote(id, func(r *docRecord) *docRecord {
+			if r == nil || !holds(r) {
+				return r
+			}
+			return r.with(change)
+		}, true, err)
+	}
+}
+
+func (s *docStorm) delete() {
+	s.t.Helper()
+	_, t, c := s.table()
+	if t == nil {
+		return
+	}
+	id := s.id()
+	_, err := c.Delete(ctx, byID(id), nil)
+	s.judge("delete", err)
+	t.wrote(id, func(*docRecord) *docRecord { return nil }, false, err)
+}
+
+func (s *docStorm) deleteMany() {
+	s.t.Helper()
+	_, t, c := s.table()
+	if t == nil {
+		return
+	}
+	filter, holds := s.between()
+	_, err := c.Delete(ctx, filter, &document.DeleteOptions{Many: true})
+	s.judge("delete many", err)
+	for _, id := range t.ids() {
+		if may, _ := t.presence(id, holds); !may {
+			continue
+		}
+		t.wrote(id, func(r *docRecord) *docRecord {
+			if r == nil || !holds(r) {
+				return r
+			}
+			return nil
+		}, true, err)
+	}
+}
+
+func (s *docStorm) findAndModify() {
+	s.t.Helper()
+	name, t, c := s.table()
+	if t == nil {
+		return
+	}
+	id := s.id()
+	u, change := s.change()
+	got, _, err := c.FindAndModify(ctx, byID(id), u, &document.ModifyOptions{New: true})
+	if errors.Is(err, document.ErrNotFound) {
+		got, err = nil, nil
+	}
+	s.judge("find and modify", err)
+	t.wrote(id, func(r *docRecord) *docRecord { return r.with(change) }, false, err)
+	if err == nil && !t.allows(id, got) {
+		s.fatalf("%s: %d was found and made %v", name, id, got)
+	}
+}
+
+func (s *docStorm) get() {
+	s.t.Helper()
+	name, t, c := s.table()
+	if t == nil {
+		return
+	}
+	id := s.id()
+	got, err := c.Get(ctx, id)
+	if errors.Is(err, document.ErrNotFound) {
+		got, err = nil, nil
+	}
+	if !s.judge("get", err) && !t.allows(id, got) {
+		s.fatalf("%s: %d is %v, and may be one of %d", name, id, got, len(t.cells(id)))
+	}
+}
+
+func (s *docStorm) find() {
+	s.t.Helper()
+	name, t, _ := s.table()
+	if t == nil {
+		return
+	}
+	filter, holds := s.between()
+	s.compare(name, filter, holds, nil)
+}
+
+func (s *docStorm) validate() {
+	s.t.Helper()
+	name, t, c := s.table()
+	if t == nil {
+		return
+	}
+	v, err := c.Validate(ctx)
+	if s.judge("validate", err) {
+		return
+	}
+	for _, i := range v.Indexes {
+		if i.Missing > 0 || i.Extra > 0 {
+			s.fatalf("index %s of %s: %+v", i.Name, name, i)
+		}
+	}
+}
+
+// pairs are the collections of documents that are written together.
+var pairs = []string{"left", "right"}
+
+func (s *docStorm) pair() {
+	s.t.Helper()
+	id, r := s.id(), s.record(newDocTable())
+	err := s.store.Transaction(ctx, func(tx *document.Tx) error {
+		for _, name := range pairs {
+			if _, err := tx.In(s.collection(name)).Replace(ctx, byID(id), r.raw(id), &document.UpdateOptions{Upsert: true}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	s.judge("transaction", err)
+	for _, name := range pairs {
+		s.tables[name].wrote(id, func(*docRecord) *docRecord { return r }, false, err)
+	}
+}
+
+func (s *docStorm) lookAtPairs() {
+	s.t.Helper()
+	for _, id := range s.tables[pairs[0]].ids() {
+		var docs []bson.Raw
+		for _, name := range pairs {
+			doc, err := s.collection(name).Get(ctx, id)
+			if err != nil && !errors.Is(err, document.ErrNotFound) {
+				s.fatalf("get: %v", err)
+			}
+			docs = append(docs, doc)
+		}
+		if !bytes.Equal(docs[0], docs[1]) {
+			s.fatalf("half a transaction: %v and %v", docs[0], docs[1])
+		}
+	}
+}

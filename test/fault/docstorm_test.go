@@ -1,0 +1,267 @@
+package fault
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/pandodb/pando"
+	"github.com/pandodb/pando/document"
+	"github.com/pandodb/pando/vfs/memfs"
+)
+
+// TestDocumentStorm is TestStorm for documents: each is as it was written, every index tells what the documents tell, transactions are
+// whole, and collections and indexes are there when that was acknowledged, whatever faults come and go.
+func TestDocumentStorm(t *testing.T) {
+	n := *stormSeeds
+	switch {
+	case n > 0:
+	case *deep:
+		n = 1000
+	case testing.Short():
+		n = 1
+	default:
+		n = usualDocumentStorms
+	}
+	for i := range uint64(n) {
+		seed := *stormSeed + i
+		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { newDocStorm(t, seed).run() })
+		})
+	}
+}
+
+// docStorm is a store on a device with faults, and what it ought to hold.
+type docStorm struct {
+	stormDevice
+	options  document.Options
+	store    *document.Store
+	tables   map[string]*docTable
+	rows     map[string][]docRow // of collections that are only inserted into
+	watching *docWatch           // nil: nobody does
+	drawn    int                 // numbers of texts
+}
+
+func newDocStorm(t *testing.T, seed uint64) *docStorm {
+	s := &docStorm{stormDevice: stormDevice{t: t, seed: seed, rng: rand.New(rand.NewPCG(seed, 12))}, tables: map[string]*docTable{}, rows: map[string][]docRow{"capped": {}, "series": {}}}
+	s.options = document.Options{
+		Storage: pando.Options{MemoryBytes: 1 << 20, Logger: slog.New(stormLog{&s.stormDevice})}, TTLInterval: -1, History: -1,
+		Logger: slog.New(stormLog{&s.stormDevice}), QueryMemoryBytes: 16 << 10,
+	}
+	if s.rng.IntN(2) == 0 {
+		s.options.History = 256 << 10
+	}
+	if s.rng.IntN(2) == 0 {
+		s.options.Storage.ValueThreshold = 300
+	}
+	s.plug(memfs.New())
+	if seed%2 == 0 { // else it is full without a warning
+		s.base.TellSpace()
+	}
+	return s
+}
+
+func (s *docStorm) plug(base *memfs.FS) {
+	s.stormDevice.plug(base)
+	s.options.Storage.FS, s.options.FS = s.fs, s.fs
+}
+
+func (s *docStorm) run() {
+	s.t.Helper()
+	s.must("open", s.open())
+	defer func() {
+		if s.t.Failed() { // so that no goroutine is left
+			s.calm()
+			_ = s.store.Close()
+		}
+	}()
+	for _, name := range pairs {
+		_, err := s.database().Collection(ctx, name, nil)
+		s.must("create", err)
+		s.tables[name] = newDocTable()
+	}
+	s.must("create", s.database().Create(ctx, "capped", bson.D{{Key: "capped", Value: true}, {Key: "size", Value: 1 << 20}, {Key: "max", Value: mostCapped}}))
+	s.must("create", s.database().Create(ctx, "series", bson.D{{Key: "timeseries", Value: bson.D{{Key: "timeField", Value: "at"}, {Key: "metaField", Value: "of"}}}}))
+	for range 3 {
+		s.create()
+	}
+	for range 300 {
+		s.insert()
+	}
+	for range 6 {
+		if s.rng.IntN(2) == 0 {
+			s.reopen() // nothing is in memory
+		}
+		s.watch()
+		s.begin()
+		for range 10 + s.rng.IntN(120) {
+			if time.Since(s.since) > brief {
+				break
+			}
+			s.step()
+		}
+		s.recover()
+	}
+	s.end()
+}
+
+// recover ends the fault and looks whether everything works.
+func (s *docStorm) recover() {
+	s.t.Helper()
+	again := s.rng.IntN(4)
+	if again == 0 {
+		s.cutPower()
+	}
+	s.calm()
+	if s.watching != nil {
+		s.watching.late = s.watching.cursor != nil
+	}
+	s.judge("sync", s.store.DB().Sync()) // what failed in the background is told now
+	if s.failed || again == 1 {
+		s.reopen()
+	}
+	s.retry()
+	s.create()
+	s.insert()
+	s.must("checkpoint", s.store.DB().Checkpoint(ctx))
+	s.lookAtAll()
+	s.lookAtEvents()
+	if s.rng.IntN(4) == 0 {
+		report, err := s.store.DB().Check(ctx)
+		s.must("check", errors.Join(err, report.Err()))
+	}
+	time.Sleep(forgotten)
+}
+
+// end drops everything, after which little may be left.
+func (s *docStorm) end() {
+	s.t.Helper()
+	s.reopen()
+	s.lookAtAll()
+	for _, name := range slices.Sorted(maps.Keys(s.tables)) {
+		s.must("drop", s.collection(name).Drop(ctx))
+	}
+	for name := range s.rows {
+		s.must("drop", s.collection(name).Drop(ctx))
+	}
+	list, err := s.database().Collections(ctx)
+	if s.must("collections", err); len(list) > 0 {
+		s.fatalf("left behind: %v", list)
+	}
+	s.must("close", s.store.Close())
+	s.noLeaks("")
+}
+
+func (s *docStorm) open() error {
+	var err error
+	o := s.options
+	s.store, err = document.Open("db", &o)
+	s.note("open: %v", err)
+	s.failed, s.troubled = false, s.fault != ""
+	return err
+}
+
+// reopen closes the store and opens it again, without the fault at the latest.
+func (s *docStorm) reopen() {
+	s.t.Helper()
+	s.pauseWatch()
+	s.judge("close", s.store.Close())
+	s.noLeaks("")
+	s.comeUp()
+}
+
+func (s *docStorm) comeUp() {
+	s.t.Helper()
+	if err := s.open(); err != nil {
+		s.judge("open", err)
+		s.noLeaks("")
+		s.calm()
+		s.must("open", s.open())
+	}
+	s.findOut()
+}
+
+// cutPower opens what a power cut, or a kill, leaves, which ends the fault. Another one may begin.
+func (s *docStorm) cutPower() {
+	s.t.Helper()
+	image, _ := s.powerCut()
+	s.pauseWatch()
+	s.judge("close", s.store.Close())
+	s.noLeaks("")
+	s.plug(image)
+	s.calm()
+	if s.rng.IntN(2) == 0 {
+		s.begin()
+	}
+	s.comeUp()
+}
+
+func (s *docStorm) database() *document.Database { return s.store.Database("test") }
+
+func (s *docStorm) collection(name string) *document.Collection { return s.database().Lookup(name) }
+
+// lookAtAll reads everything there is, in each way.
+func (s *docStorm) lookAtAll() {
+	s.t.Helper()
+	for _, name := range slices.Sorted(maps.Keys(s.tables)) {
+		t, c := s.tables[name], s.collection(name)
+		if t.vague {
+			continue
+		}
+		s.compare(name, nil, nil, nil)
+		v, err := c.Validate(ctx)
+		s.must("validate", err)
+		for _, i := range v.Indexes {
+			if i.Missing > 0 || i.Extra > 0 {
+				s.fatalf("index %s of %s: %+v", i.Name, name, i)
+			}
+		}
+		s.findIndexes(name)
+		for i := range t.indexes {
+			if docIndexes[i].all {
+				s.compare(name, nil, nil, i)
+			}
+		}
+	}
+	s.lookAtPairs()
+	s.lookAtRows()
+}
+
+// compare finds documents of which a condition holds and compares them with the model.
+func (s *docStorm) compare(name string, filter any, holds func(r *docRecord) bool, hint any) {
+	s.t.Helper()
+	t := s.tables[name]
+	found := map[int32]bson.Raw{}
+	for doc, err := range s.collection(name).Find(ctx, filter, &document.FindOptions{Hint: hint}) {
+		if s.judge("find", err) {
+			return
+		}
+		id := doc.Lookup("_id").AsInt64()
+		if found[int32(id)] != nil {
+			s.fatalf("%s: %d is found twice by %v", name, id, filter)
+		}
+		found[int32(id)] = slices.Clone(doc)
+	}
+	for _, id := range t.ids() {
+		may, must := t.presence(id, holds)
+		doc := found[id]
+		if doc == nil && must || doc != nil && !may {
+			s.fatalf("%s: %v by %v finds %d: %v; may: %v, must: %v", name, filter, hint, id, doc, may, must)
+		}
+		if doc != nil && !t.allows(id, doc) {
+			s.fatalf("%s: %d is %v, and may be one of %d, such as %v", name, id, doc, len(t.cells(id)), t.cells(id)[0])
+		}
+		delete(found, id)
+	}
+	for id := range found {
+		s.fatalf("%s: %v by %v finds %d, which nobody wrote", name, filter, hint, id)
+	}
+}
