@@ -23,7 +23,7 @@ import (
 //	Keyspaces int64 // in the new database
 //	Records   int64 // pairs in the new database
 //	Bytes     int64 // of keys and values that were written to it
-//	Older     int64 // records taken from older versions of what is lost: they may have been changed or deleted since
+//	Older     int64 // records taken from older versions of what is lost: see Salvage
 //	Lost      []Loss // at most 10,000
 //	Truncated bool   // there are more
 type SalvageReport = salvage.Report
@@ -44,8 +44,9 @@ type Loss = salvage.Loss
 // them it knows more.
 //
 // Everything outside of the damage comes over as it was. Where a part of a keyspace is lost, older versions of it are looked
-// for; SalvageReport.Older counts the records that were found there. They may have been changed or deleted since. The log ends where
-// Open would end it: in front of a commit that was never known to be synced and of which a value is missing. That is in the report.
+// for; SalvageReport.Older counts the records that were found there. They may have been changed or deleted since, and a value above
+// ValueThreshold may be that of a write that failed. The log ends where Open would end it: in front of a commit that was never known to be
+// synced and of which a value is missing. That is in the report.
 //
 // opts are for the new database: its budget, compression and file system, which is that of dir too. Its profile is ignored: all
 // is on stable storage when Salvage returns. Damage is no error: an error says that there is nothing to recover (ErrNotFound where dir

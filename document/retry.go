@@ -45,7 +45,8 @@ const noStatement = -1
 
 // WithStatements returns a context for a write that is to be carried out once, however often its caller sends it: number grows from
 // write to write of a session, and ids are those of its statements, one for each document of InsertMany, one for any other call.
-// Writes of one session come one after the other.
+// Writes of one session come one after the other. The write keeps what it did in its own commit; it does not look whether it was carried
+// out before: before a caller sends it again it asks Outcome.
 func WithStatements(ctx context.Context, session string, number int64, ids ...int32) context.Context {
 	return context.WithValue(ctx, statementsKey{}, &statements{session, number, ids})
 }

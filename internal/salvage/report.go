@@ -54,7 +54,7 @@ type Report struct {
 	Keyspaces int64 // in the new database
 	Records   int64 // pairs in the new database
 	Bytes     int64 // of keys and values that were written to it
-	Older     int64 // records that were taken from older versions of what is lost, and may be outdated or deleted since
+	Older     int64 // records that were taken from older versions of what is lost, and may be outdated, deleted since, or of a write that failed
 	Lost      []Loss
 	Truncated bool // there are more losses than MaxLosses
 }
@@ -81,7 +81,7 @@ func (r *Report) String() string {
 	fmt.Fprintf(&b, "recovered %s in %s (%s of keys and values)\n", number(r.Records, "record", "records"),
 		number(r.Keyspaces, "keyspace", "keyspaces"), number(r.Bytes, "byte", "bytes"))
 	if r.Older > 0 {
-		fmt.Fprintf(&b, "%d of the records written were found in older versions of what is lost: each may have been changed or deleted since\n", r.Older)
+		fmt.Fprintf(&b, "%d of the records written were found in older versions of what is lost: each may have been changed or deleted since, or be of a write that failed\n", r.Older)
 	}
 	if len(r.Lost) == 0 {
 		b.WriteString("nothing was lost\n")

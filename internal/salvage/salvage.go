@@ -1,8 +1,9 @@
 // Package salvage reads what is left of a damaged database and hands it to a new one.
 //
 // It promises: everything outside of the damage comes over as it was, what does not is listed, and nothing is ever written into
-// the damaged directory. Where a part of a tree is lost it looks for older versions of its leaves in the segment files, and
-// says how many records it took from there: each may have been changed or deleted since, because what said so is lost.
+// the damaged directory. Where a part of a tree is lost it looks for older versions of its leaves, and for values, in the segment
+// files, and says how many records it took from there: each may have been changed or deleted since, or be of a write that failed,
+// because what said so is lost.
 //
 // The order of work is that of trust. The newest root that verifies is walked first, or, where the file ROOT does not help,
 // the newest catalogue that can be found. Then, for the keys that this does not give, value blobs and leaves are taken in the

@@ -72,7 +72,7 @@ func (s *docStorm) create() {
 	o := &document.CollectionOptions{Format: document.Format(s.rng.IntN(3)), PreImages: s.rng.IntN(4) == 0}
 	_, err := s.database().Collection(ctx, name, o)
 	s.judge("create", err)
-	s.tables[name] = newDocTable()
+	s.tables[name] = newDocTable(s.written)
 	s.tables[name].vague = err != nil
 }
 

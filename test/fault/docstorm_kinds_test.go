@@ -103,7 +103,7 @@ func (s *docStorm) writeOnce() {
 	r := &docRetry{session: fmt.Sprint("session", s.drawn), before: t.cells(id)}
 	may, _ := t.presence(id, nil)
 	if r.insert = !may; r.insert {
-		r.record = s.record(newDocTable())
+		r.record = s.record(newDocTable(s.written))
 	} else {
 		r.update, r.change = s.change()
 	}
@@ -125,7 +125,10 @@ func (s *docStorm) retry() {
 		}
 		for _, id := range slices.Sorted(maps.Keys(t.retries)) {
 			r := t.retries[id]
-			s.must("retry", r.send(s.collection(name), id))
+			if done, err := s.store.Outcome(r.session, 1, 0); done == nil {
+				s.must("outcome", err)
+				s.must("retry", r.send(s.collection(name), id))
+			}
 			t.possible[id] = r.before
 			t.wrote(id, r.apply, false, nil)
 		}

@@ -55,12 +55,11 @@ type docTable struct {
 	or       string                 // the name that it has if it has not this one; empty: there may be none
 	indexes  map[string]bool        // false: it may be there or not
 	retries  map[int32]*docRetry    // writes that failed, of documents that have not been written since
+	written  written                // of all collections
 }
 
-func newDocTable() *docTable {
-
-	return &docTable{possible: map[int32][]*docRecord{}, indexes: map[string]bool{}, retries: map[int32]*docRetry{}}
-
+func newDocTable(w written) *docTable {
+	return &docTable{possible: map[int32][]*docRecord{}, indexes: map[string]bool{}, retries: map[int32]*docRetry{}, written: w}
 }
 
 func (t *docTable) ids() []int32 { return slices.Sorted(maps.Keys(t.possible)) }
@@ -88,7 +87,11 @@ func (t *docTable) wrote(id int32, change func(r *docRecord) *docRecord, many bo
 	before := t.cells(id)
 	var after []*docRecord
 	for _, r := range before {
-		after = append(after, change(r))
+		r = change(r)
+		after = append(after, r)
+		if r != nil {
+			t.written.add(r.raw(id))
+		}
 	}
 	switch {
 	case err == nil:

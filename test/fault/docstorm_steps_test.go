@@ -377,7 +377,7 @@ var pairs = []string{"left", "right"}
 
 func (s *docStorm) pair() {
 	s.t.Helper()
-	id, r := s.id(), s.record(newDocTable())
+	id, r := s.id(), s.record(newDocTable(s.written))
 	err := s.store.Transaction(ctx, func(tx *document.Tx) error {
 		for _, name := range pairs {
 			if _, err := tx.In(s.collection(name)).Replace(ctx, byID(id), r.raw(id), &document.UpdateOptions{Upsert: true}); err != nil {

@@ -45,13 +45,14 @@ type docStorm struct {
 	options  document.Options
 	store    *document.Store
 	tables   map[string]*docTable
+	written  written
 	rows     map[string][]docRow // of collections that are only inserted into
 	watching *docWatch           // nil: nobody does
 	drawn    int                 // numbers of texts
 }
 
 func newDocStorm(t *testing.T, seed uint64) *docStorm {
-	s := &docStorm{stormDevice: stormDevice{t: t, seed: seed, rng: rand.New(rand.NewPCG(seed, 12))}, tables: map[string]*docTable{}, rows: map[string][]docRow{"capped": {}, "series": {}}}
+	s := &docStorm{stormDevice: stormDevice{t: t, seed: seed, rng: rand.New(rand.NewPCG(seed, 12))}, tables: map[string]*docTable{}, written: written{}, rows: map[string][]docRow{"capped": {}, "series": {}}}
 	s.options = document.Options{
 		Storage: pando.Options{MemoryBytes: 1 << 20, Logger: slog.New(stormLog{&s.stormDevice})}, TTLInterval: -1, History: -1,
 		Logger: slog.New(stormLog{&s.stormDevice}), QueryMemoryBytes: 16 << 10,
@@ -86,7 +87,7 @@ func (s *docStorm) run() {
 	for _, name := range pairs {
 		_, err := s.database().Collection(ctx, name, nil)
 		s.must("create", err)
-		s.tables[name] = newDocTable()
+		s.tables[name] = newDocTable(s.written)
 	}
 	s.must("create", s.database().Create(ctx, "capped", bson.D{{Key: "capped", Value: true}, {Key: "size", Value: 1 << 20}, {Key: "max", Value: mostCapped}}))
 	s.must("create", s.database().Create(ctx, "series", bson.D{{Key: "timeseries", Value: bson.D{{Key: "timeField", Value: "at"}, {Key: "metaField", Value: "of"}}}}))
@@ -134,6 +135,9 @@ func (s *docStorm) recover() {
 	s.must("checkpoint", s.store.DB().Checkpoint(ctx))
 	s.lookAtAll()
 	s.lookAtEvents()
+	if s.rng.IntN(3) == 0 {
+		s.salvage()
+	}
 	if s.rng.IntN(4) == 0 {
 		report, err := s.store.DB().Check(ctx)
 		s.must("check", errors.Join(err, report.Err()))
