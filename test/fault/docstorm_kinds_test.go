@@ -109,7 +109,7 @@ func (s *docStorm) writeOnce() {
 	}
 	err := r.send(c, id)
 	s.judge("write once", err)
-	t.wrote(id, r.apply, false, err)
+	s.wrote(t, id, r.apply, false, err)
 	if err != nil {
 		t.retries[id] = r
 	}
@@ -130,7 +130,7 @@ func (s *docStorm) retry() {
 				s.must("retry", r.send(s.collection(name), id))
 			}
 			t.possible[id] = r.before
-			t.wrote(id, r.apply, false, nil)
+			s.wrote(t, id, r.apply, false, nil)
 		}
 	}
 }

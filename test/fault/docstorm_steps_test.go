@@ -162,7 +162,7 @@ func (s *docStorm) insertSome(what string, n int) {
 		if _, must := t.presence(id, nil); must && err == nil {
 			s.fatalf("%s: %d was there already in %s", what, id, name)
 		}
-		t.wrote(id, func(old *docRecord) *docRecord {
+		s.wrote(t, id, func(old *docRecord) *docRecord {
 			if old != nil && err != nil {
 				return old
 			}
@@ -191,6 +191,14 @@ func (s *docStorm) unique(name string) {
 	}
 }
 
+// wrote notes a write. What a database that has failed carries out without an error found nothing to change: a document may come that a
+// write which failed has left in the log.
+func (s *docStorm) wrote(t *docTable, id int32, change func(r *docRecord) *docRecord, many bool, err error) {
+	if err != nil || !s.failed {
+		t.wrote(id, change, many, err)
+	}
+}
+
 func byID(id int32) bson.D { return bson.D{{Key: "_id", Value: id}} }
 
 func (s *docStorm) replace() {
@@ -205,7 +213,7 @@ func (s *docStorm) replace() {
 		return
 	}
 	s.judge("replace", err)
-	t.wrote(id, func(old *docRecord) *docRecord {
+	s.wrote(t, id, func(old *docRecord) *docRecord {
 		if old == nil && !upsert {
 			return nil
 		}
@@ -244,7 +252,7 @@ func (s *docStorm) update() {
 	u, change := s.change()
 	_, err := c.Update(ctx, byID(id), u, nil)
 	s.judge("update", err)
-	t.wrote(id, func(r *docRecord) *docRecord { return r.with(change) }, false, err)
+	s.wrote(t, id, func(r *docRecord) *docRecord { return r.with(change) }, false, err)
 }
 
 func (s *docStorm) between() (bson.D, func(r *docRecord) bool) {
@@ -267,7 +275,7 @@ func (s *docStorm) updateMany() {
 		if may, _ := t.presence(id, holds); !may {
 			continue
 		}
-		t.wrote(id, func(r *docRecord) *docRecord {
+		s.wrote(t, id, func(r *docRecord) *docRecord {
 			if r == nil || !holds(r) {
 				return r
 			}
@@ -285,7 +293,7 @@ func (s *docStorm) delete() {
 	id := s.id()
 	_, err := c.Delete(ctx, byID(id), nil)
 	s.judge("delete", err)
-	t.wrote(id, func(*docRecord) *docRecord { return nil }, false, err)
+	s.wrote(t, id, func(*docRecord) *docRecord { return nil }, false, err)
 }
 
 func (s *docStorm) deleteMany() {
@@ -301,7 +309,7 @@ func (s *docStorm) deleteMany() {
 		if may, _ := t.presence(id, holds); !may {
 			continue
 		}
-		t.wrote(id, func(r *docRecord) *docRecord {
+		s.wrote(t, id, func(r *docRecord) *docRecord {
 			if r == nil || !holds(r) {
 				return r
 			}
@@ -323,7 +331,7 @@ func (s *docStorm) findAndModify() {
 		got, err = nil, nil
 	}
 	s.judge("find and modify", err)
-	t.wrote(id, func(r *docRecord) *docRecord { return r.with(change) }, false, err)
+	s.wrote(t, id, func(r *docRecord) *docRecord { return r.with(change) }, false, err)
 	if err == nil && !t.allows(id, got) {
 		s.fatalf("%s: %d was found and made %v", name, id, got)
 	}
@@ -388,7 +396,7 @@ func (s *docStorm) pair() {
 	})
 	s.judge("transaction", err)
 	for _, name := range pairs {
-		s.tables[name].wrote(id, func(*docRecord) *docRecord { return r }, false, err)
+		s.wrote(s.tables[name], id, func(*docRecord) *docRecord { return r }, false, err)
 	}
 }
 
