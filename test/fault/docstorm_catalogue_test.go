@@ -8,6 +8,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"github.com/pandodb/pando"
 	"github.com/pandodb/pando/document"
 )
 
@@ -26,6 +27,18 @@ var docIndexes = map[string]struct {
 	"wildcard": {false, document.Index{Keys: bson.D{{Key: "$**", Value: 1}}, WildcardProjection: document.JSON(`{"pad": 0}`)}},
 }
 
+// kept makes a change of the catalogue durable, which the model knows nothing of else.
+func (s *docStorm) kept(what string, err error) error {
+	s.t.Helper()
+	if s.judge(what, err) || s.profile == pando.Durable {
+		return err
+	}
+	if err = s.store.DB().Sync(); !s.judge(what, err) {
+		s.settled()
+	}
+	return err
+}
+
 func (s *docStorm) createIndex() {
 	s.t.Helper()
 	_, t, c := s.table()
@@ -40,7 +53,7 @@ func (s *docStorm) createIndex() {
 	if name == "unique" && errors.Is(err, document.DuplicateKey) {
 		return // whether that is so is looked at when there is one
 	}
-	s.judge("create index "+name, err)
+	err = s.kept("create index "+name, err)
 	t.tell(name, true, err)
 }
 
@@ -56,8 +69,7 @@ func (s *docStorm) dropIndex() {
 			if errors.Is(err, document.IndexNotFound) && !t.indexes[name] {
 				err = nil
 			}
-			s.judge("drop index", err)
-			t.tell(name, false, err)
+			t.tell(name, false, s.kept("drop index", err))
 			return
 		}
 	}
@@ -71,7 +83,7 @@ func (s *docStorm) create() {
 	}
 	o := &document.CollectionOptions{Format: document.Format(s.rng.IntN(3)), PreImages: s.rng.IntN(4) == 0}
 	_, err := s.database().Collection(ctx, name, o)
-	s.judge("create", err)
+	err = s.kept("create", err)
 	s.tables[name] = newDocTable(s.written)
 	s.tables[name].vague = err != nil
 }
@@ -82,7 +94,7 @@ func (s *docStorm) drop() {
 	if t == nil {
 		return
 	}
-	if s.judge("drop", c.Drop(ctx)) {
+	if s.kept("drop", c.Drop(ctx)) != nil {
 		t.vague = true
 		return
 	}
@@ -96,7 +108,7 @@ func (s *docStorm) rename() {
 	if t == nil || s.tables[to] != nil {
 		return
 	}
-	if s.judge("rename", c.Rename(ctx, "test", to, false)) {
+	if s.kept("rename", c.Rename(ctx, "test", to, false)) != nil {
 		clear(t.retries)
 		other := *t
 		t.vague, t.or, other.vague, other.or = true, to, true, name

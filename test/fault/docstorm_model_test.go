@@ -51,6 +51,7 @@ func (r *docRecord) raw(id int32) bson.Raw {
 // docTable is a collection as the model has it.
 type docTable struct {
 	possible map[int32][]*docRecord // what each _id may have, the newest first; nil: none. More than one after a write that failed
+	earlier  map[int32][]*docRecord // what each had since all was durable, which a profile that may lose the last writes may bring back
 	vague    bool                   // to make it, to drop it or to rename it failed: it may be there or not
 	or       string                 // the name that it has if it has not this one; empty: there may be none
 	indexes  map[string]bool        // false: it may be there or not
@@ -59,7 +60,7 @@ type docTable struct {
 }
 
 func newDocTable(w written) *docTable {
-	return &docTable{possible: map[int32][]*docRecord{}, indexes: map[string]bool{}, retries: map[int32]*docRetry{}, written: w}
+	return &docTable{possible: map[int32][]*docRecord{}, earlier: map[int32][]*docRecord{}, indexes: map[string]bool{}, retries: map[int32]*docRetry{}, written: w}
 }
 
 func (t *docTable) ids() []int32 { return slices.Sorted(maps.Keys(t.possible)) }
@@ -100,8 +101,13 @@ func (t *docTable) wrote(id int32, change func(r *docRecord) *docRecord, many bo
 	default:
 		after = append(after, before...)
 	}
+	t.may(id, after)
+}
+
+// may notes what an _id may have.
+func (t *docTable) may(id int32, list []*docRecord) {
 	seen := map[string]bool{}
-	after = slices.DeleteFunc(after, func(r *docRecord) bool {
+	list = slices.DeleteFunc(list, func(r *docRecord) bool {
 		key := ""
 		if r != nil {
 			key = string(r.raw(id))
@@ -110,9 +116,17 @@ func (t *docTable) wrote(id int32, change func(r *docRecord) *docRecord, many bo
 		seen[key] = true
 		return is
 	})
-	if t.possible[id] = after; len(after) == 1 && after[0] == nil {
+	if t.possible[id] = list; len(list) == 1 && list[0] == nil {
 		delete(t.possible, id)
 	}
+}
+
+// lost notes that what is not durable may be gone.
+func (t *docTable) lost() {
+	for id, list := range t.earlier {
+		t.may(id, slices.Concat(t.cells(id), list))
+	}
+	clear(t.retries)
 }
 
 // allows reports whether an _id may have a document: none, if that is nil.

@@ -40,9 +40,9 @@ var docSteps = []struct {
 	{1, (*docStorm).drop},
 	{1, (*docStorm).rename},
 	{3, (*docStorm).validate},
-	{3, func(s *docStorm) { s.judge("checkpoint", s.store.DB().Checkpoint(ctx)) }},
-	{1, func(s *docStorm) { s.judge("compact", s.store.DB().Compact(ctx, pando.CompactOptions{})) }},
-	{2, func(s *docStorm) { s.judge("sync", s.store.DB().Sync()) }},
+	{3, func(s *docStorm) { s.settles("checkpoint", s.store.DB().Checkpoint(ctx)) }},
+	{1, func(s *docStorm) { s.settles("compact", s.store.DB().Compact(ctx, pando.CompactOptions{})) }},
+	{2, (*docStorm).sync},
 	{4, func(s *docStorm) { time.Sleep(time.Duration(s.rng.IntN(1500)) * time.Millisecond) }},
 	{2, func(s *docStorm) {
 		if s.failed || s.rng.IntN(3) == 0 {
@@ -194,9 +194,13 @@ func (s *docStorm) unique(name string) {
 // wrote notes a write. What a database that has failed carries out without an error found nothing to change: a document may come that a
 // write which failed has left in the log.
 func (s *docStorm) wrote(t *docTable, id int32, change func(r *docRecord) *docRecord, many bool, err error) {
-	if err != nil || !s.failed {
-		t.wrote(id, change, many, err)
+	if err == nil && s.failed {
+		return
 	}
+	if s.profile != pando.Durable {
+		t.earlier[id] = append(t.earlier[id], t.cells(id)...)
+	}
+	t.wrote(id, change, many, err)
 }
 
 func byID(id int32) bson.D { return bson.D{{Key: "_id", Value: id}} }

@@ -57,6 +57,8 @@ func newDocStorm(t *testing.T, seed uint64) *docStorm {
 		Storage: pando.Options{MemoryBytes: 1 << 20, Logger: slog.New(stormLog{&s.stormDevice})}, TTLInterval: -1, History: -1,
 		Logger: slog.New(stormLog{&s.stormDevice}), QueryMemoryBytes: 16 << 10,
 	}
+	s.profile = []pando.Profile{pando.Durable, pando.Durable, pando.Relaxed}[s.rng.IntN(3)]
+	s.options.Storage.Profile = s.profile
 	if s.rng.IntN(2) == 0 {
 		s.options.History = 256 << 10
 	}
@@ -91,6 +93,7 @@ func (s *docStorm) run() {
 	}
 	s.must("create", s.database().Create(ctx, "capped", bson.D{{Key: "capped", Value: true}, {Key: "size", Value: 1 << 20}, {Key: "max", Value: mostCapped}}))
 	s.must("create", s.database().Create(ctx, "series", bson.D{{Key: "timeseries", Value: bson.D{{Key: "timeField", Value: "at"}, {Key: "metaField", Value: "of"}}}}))
+	s.sync()
 	for range 3 {
 		s.create()
 	}
@@ -125,7 +128,7 @@ func (s *docStorm) recover() {
 	if s.watching != nil {
 		s.watching.late = s.watching.cursor != nil
 	}
-	s.judge("sync", s.store.DB().Sync()) // what failed in the background is told now
+	s.sync() // what failed in the background is told now
 	if s.failed || again == 1 {
 		s.reopen()
 	}
@@ -133,6 +136,7 @@ func (s *docStorm) recover() {
 	s.create()
 	s.insert()
 	s.must("checkpoint", s.store.DB().Checkpoint(ctx))
+	s.settled()
 	s.lookAtAll()
 	s.lookAtEvents()
 	if s.rng.IntN(3) == 0 {
@@ -177,9 +181,45 @@ func (s *docStorm) open() error {
 func (s *docStorm) reopen() {
 	s.t.Helper()
 	s.pauseWatch()
-	s.judge("close", s.store.Close())
+	if !s.judge("close", s.store.Close()) {
+		s.settled()
+	}
 	s.noLeaks("")
 	s.comeUp()
+}
+
+// sync makes everything durable.
+func (s *docStorm) sync() { s.settles("sync", s.store.DB().Sync()) }
+
+// settles notes that everything is durable unless there is an error.
+func (s *docStorm) settles(what string, err error) {
+	s.t.Helper()
+	if !s.judge(what, err) {
+		s.settled()
+	}
+}
+
+func (s *docStorm) settled() {
+	for _, t := range s.tables {
+		clear(t.earlier)
+	}
+	for _, rows := range s.rows {
+		for i := range rows {
+			rows[i].durable = rows[i].there
+		}
+	}
+}
+
+// lost notes that what is not durable may be gone.
+func (s *docStorm) lost() {
+	for _, t := range s.tables {
+		t.lost()
+	}
+	for _, rows := range s.rows {
+		for i := range rows {
+			rows[i].there = rows[i].durable
+		}
+	}
 }
 
 func (s *docStorm) comeUp() {
@@ -196,7 +236,10 @@ func (s *docStorm) comeUp() {
 // cutPower opens what a power cut, or a kill, leaves, which ends the fault. Another one may begin.
 func (s *docStorm) cutPower() {
 	s.t.Helper()
-	image, _ := s.powerCut()
+	image, kill := s.powerCut()
+	if !kill && s.profile == pando.Relaxed {
+		s.lost()
+	}
 	s.pauseWatch()
 	s.judge("close", s.store.Close())
 	s.noLeaks("")
