@@ -39,12 +39,8 @@ func (s *docStorm) kept(what string, err error) error {
 	return err
 }
 
-func (s *docStorm) createIndex() {
+func (s *docStorm) createIndex(_ string, t *docTable, c *document.Collection) {
 	s.t.Helper()
-	_, t, c := s.table()
-	if t == nil {
-		return
-	}
 	names := slices.Sorted(maps.Keys(docIndexes))
 	name := names[s.rng.IntN(len(names))]
 	def := docIndexes[name].def
@@ -57,12 +53,8 @@ func (s *docStorm) createIndex() {
 	t.tell(name, true, err)
 }
 
-func (s *docStorm) dropIndex() {
+func (s *docStorm) dropIndex(_ string, t *docTable, c *document.Collection) {
 	s.t.Helper()
-	_, t, c := s.table()
-	if t == nil {
-		return
-	}
 	for _, name := range slices.Sorted(maps.Keys(t.indexes)) {
 		if s.rng.IntN(3) == 0 {
 			err := c.DropIndex(ctx, name)
@@ -88,12 +80,8 @@ func (s *docStorm) create() {
 	s.tables[name].vague = err != nil
 }
 
-func (s *docStorm) drop() {
+func (s *docStorm) drop(name string, t *docTable, c *document.Collection) {
 	s.t.Helper()
-	name, t, c := s.table()
-	if t == nil {
-		return
-	}
 	if s.kept("drop", c.Drop(ctx)) != nil {
 		t.vague = true
 		return
@@ -101,11 +89,10 @@ func (s *docStorm) drop() {
 	delete(s.tables, name)
 }
 
-func (s *docStorm) rename() {
+func (s *docStorm) rename(name string, t *docTable, c *document.Collection) {
 	s.t.Helper()
-	name, t, c := s.table()
 	to := fmt.Sprint("c", s.rng.IntN(5))
-	if t == nil || s.tables[to] != nil {
+	if s.tables[to] != nil {
 		return
 	}
 	if s.kept("rename", c.Rename(ctx, "test", to, false)) != nil {
@@ -119,8 +106,8 @@ func (s *docStorm) rename() {
 	delete(s.tables, name)
 }
 
-// findOut finds out which collections and indexes there are.
-func (s *docStorm) findOut() {
+// meet finds out which collections and indexes there are.
+func (s *docStorm) meet() {
 	s.t.Helper()
 	list, err := s.database().Collections(ctx)
 	if s.judge("collections", err) {

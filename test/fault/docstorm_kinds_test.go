@@ -94,12 +94,8 @@ func (r *docRetry) apply(old *docRecord) *docRecord {
 }
 
 // writeOnce sends a write that is sent again when it fails.
-func (s *docStorm) writeOnce() {
+func (s *docStorm) writeOnce(_ string, t *docTable, c *document.Collection) {
 	s.t.Helper()
-	_, t, c := s.table()
-	if t == nil {
-		return
-	}
 	id := s.id()
 	s.drawn++
 	r := &docRetry{session: fmt.Sprint("session", s.drawn), before: t.cells(id)}

@@ -94,12 +94,6 @@ func (s *docStorm) lookAtSaved() {
 		if info.Series {
 			continue
 		}
-		v, err := c.Validate(ctx)
-		s.must("validate", err)
-		for _, i := range v.Indexes {
-			if i.Missing > 0 || i.Extra > 0 {
-				s.fatalf("index %s of saved %s: %+v", i.Name, info.Name, i)
-			}
-		}
+		s.agrees("saved "+info.Name, c, func(err error) { s.must("validate", err) })
 	}
 }

@@ -16,30 +16,27 @@ import (
 )
 
 // docSteps are what a step of a storm may be, each as often as its weight says.
-var docSteps = []struct {
-	weight int
-	do     func(s *docStorm)
-}{
+var docSteps = []stormStep[*docStorm]{
 	{30, (*docStorm).insert},
 	{6, (*docStorm).insertMany},
-	{10, (*docStorm).replace},
-	{12, (*docStorm).update},
-	{4, (*docStorm).updateMany},
-	{6, (*docStorm).delete},
-	{2, (*docStorm).deleteMany},
-	{4, (*docStorm).findAndModify},
+	{10, onTable((*docStorm).replace)},
+	{12, onTable((*docStorm).update)},
+	{4, onTable((*docStorm).updateMany)},
+	{6, onTable((*docStorm).delete)},
+	{2, onTable((*docStorm).deleteMany)},
+	{4, onTable((*docStorm).findAndModify)},
 	{5, (*docStorm).pair},
-	{6, (*docStorm).writeOnce},
+	{6, onTable((*docStorm).writeOnce)},
 	{8, (*docStorm).insertRow},
 	{4, func(s *docStorm) { s.events(time.Millisecond) }},
-	{6, (*docStorm).get},
-	{5, (*docStorm).find},
-	{3, (*docStorm).createIndex},
-	{2, (*docStorm).dropIndex},
+	{6, onTable((*docStorm).get)},
+	{5, onTable((*docStorm).find)},
+	{3, onTable((*docStorm).createIndex)},
+	{2, onTable((*docStorm).dropIndex)},
 	{2, (*docStorm).create},
-	{1, (*docStorm).drop},
-	{1, (*docStorm).rename},
-	{3, (*docStorm).validate},
+	{1, onTable((*docStorm).drop)},
+	{1, onTable((*docStorm).rename)},
+	{3, onTable((*docStorm).validate)},
 	{3, func(s *docStorm) { s.settles("checkpoint", s.store.DB().Checkpoint(ctx)) }},
 	{1, func(s *docStorm) { s.settles("compact", s.store.DB().Compact(ctx, pando.CompactOptions{})) }},
 	{2, (*docStorm).sync},
@@ -53,15 +50,15 @@ var docSteps = []struct {
 
 func (s *docStorm) step() {
 	s.t.Helper()
-	sum := 0
-	for _, step := range docSteps {
-		sum += step.weight
-	}
-	n := s.rng.IntN(sum)
-	for _, step := range docSteps {
-		if n -= step.weight; n < 0 {
-			step.do(s)
-			return
+	stepOf(s, s.rng, docSteps)
+}
+
+// onTable makes a step of one that does something with a collection that is there for certain; if there is none, it does nothing.
+func onTable(do func(s *docStorm, name string, t *docTable, c *document.Collection)) func(s *docStorm) {
+	return func(s *docStorm) {
+		s.t.Helper()
+		if name, t, c := s.table(); t != nil {
+			do(s, name, t, c)
 		}
 	}
 }
@@ -129,16 +126,20 @@ func (s *docStorm) refused(what string, t *docTable, err error, docs map[int32]*
 	return true
 }
 
-func (s *docStorm) insert() { s.insertSome("insert", 1) }
+func (s *docStorm) insert() {
+	onTable(func(s *docStorm, name string, t *docTable, c *document.Collection) {
+		s.insertSome(name, t, c, "insert", 1)
+	})(s)
+}
 
-func (s *docStorm) insertMany() { s.insertSome("insert many", 2+s.rng.IntN(20)) }
+func (s *docStorm) insertMany() {
+	onTable(func(s *docStorm, name string, t *docTable, c *document.Collection) {
+		s.insertSome(name, t, c, "insert many", 2+s.rng.IntN(20))
+	})(s)
+}
 
-func (s *docStorm) insertSome(what string, n int) {
+func (s *docStorm) insertSome(name string, t *docTable, c *document.Collection, what string, n int) {
 	s.t.Helper()
-	name, t, c := s.table()
-	if t == nil {
-		return
-	}
 	docs := map[int32]*docRecord{}
 	var list []bson.Raw
 	for range n {
@@ -205,12 +206,8 @@ func (s *docStorm) wrote(t *docTable, id int32, change func(r *docRecord) *docRe
 
 func byID(id int32) bson.D { return bson.D{{Key: "_id", Value: id}} }
 
-func (s *docStorm) replace() {
+func (s *docStorm) replace(name string, t *docTable, c *document.Collection) {
 	s.t.Helper()
-	name, t, c := s.table()
-	if t == nil {
-		return
-	}
 	id, r, upsert := s.id(), s.record(t), s.rng.IntN(2) == 0
 	_, err := c.Replace(ctx, byID(id), r.raw(id), &document.UpdateOptions{Upsert: upsert})
 	if s.refused("replace", t, err, map[int32]*docRecord{id: r}, false) {
@@ -246,12 +243,8 @@ func (s *docStorm) change() (bson.D, func(r *docRecord)) {
 	return one("$unset", fmt.Sprint("f", i), ""), func(r *docRecord) { r.shape &^= 1 << i }
 }
 
-func (s *docStorm) update() {
+func (s *docStorm) update(_ string, t *docTable, c *document.Collection) {
 	s.t.Helper()
-	_, t, c := s.table()
-	if t == nil {
-		return
-	}
 	id := s.id()
 	u, change := s.change()
 	_, err := c.Update(ctx, byID(id), u, nil)
@@ -265,16 +258,17 @@ func (s *docStorm) between() (bson.D, func(r *docRecord) bool) {
 	return bson.D{{Key: "n", Value: bson.D{{Key: "$gte", Value: low}, {Key: "$lt", Value: high}}}}, func(r *docRecord) bool { return r.n >= low && r.n < high }
 }
 
-func (s *docStorm) updateMany() {
+func (s *docStorm) updateMany(_ string, t *docTable, c *document.Collection) {
 	s.t.Helper()
-	_, t, c := s.table()
-	if t == nil {
-		return
-	}
 	filter, holds := s.between()
 	u, change := s.change()
 	_, err := c.Update(ctx, filter, u, &document.UpdateOptions{Many: true})
 	s.judge("update many", err)
+	s.wroteMany(t, holds, func(r *docRecord) *docRecord { return r.with(change) }, err)
+}
+
+// wroteMany notes a write of all documents of which a condition holds.
+func (s *docStorm) wroteMany(t *docTable, holds func(r *docRecord) bool, change func(r *docRecord) *docRecord, err error) {
 	for _, id := range t.ids() {
 		if may, _ := t.presence(id, holds); !may {
 			continue
@@ -283,51 +277,29 @@ func (s *docStorm) updateMany() {
 			if r == nil || !holds(r) {
 				return r
 			}
-			return r.with(change)
+			return change(r)
 		}, true, err)
 	}
 }
 
-func (s *docStorm) delete() {
+func (s *docStorm) delete(_ string, t *docTable, c *document.Collection) {
 	s.t.Helper()
-	_, t, c := s.table()
-	if t == nil {
-		return
-	}
 	id := s.id()
 	_, err := c.Delete(ctx, byID(id), nil)
 	s.judge("delete", err)
 	s.wrote(t, id, func(*docRecord) *docRecord { return nil }, false, err)
 }
 
-func (s *docStorm) deleteMany() {
+func (s *docStorm) deleteMany(_ string, t *docTable, c *document.Collection) {
 	s.t.Helper()
-	_, t, c := s.table()
-	if t == nil {
-		return
-	}
 	filter, holds := s.between()
 	_, err := c.Delete(ctx, filter, &document.DeleteOptions{Many: true})
 	s.judge("delete many", err)
-	for _, id := range t.ids() {
-		if may, _ := t.presence(id, holds); !may {
-			continue
-		}
-		s.wrote(t, id, func(r *docRecord) *docRecord {
-			if r == nil || !holds(r) {
-				return r
-			}
-			return nil
-		}, true, err)
-	}
+	s.wroteMany(t, holds, func(*docRecord) *docRecord { return nil }, err)
 }
 
-func (s *docStorm) findAndModify() {
+func (s *docStorm) findAndModify(name string, t *docTable, c *document.Collection) {
 	s.t.Helper()
-	name, t, c := s.table()
-	if t == nil {
-		return
-	}
 	id := s.id()
 	u, change := s.change()
 	got, _, err := c.FindAndModify(ctx, byID(id), u, &document.ModifyOptions{New: true})
@@ -341,12 +313,8 @@ func (s *docStorm) findAndModify() {
 	}
 }
 
-func (s *docStorm) get() {
+func (s *docStorm) get(name string, t *docTable, c *document.Collection) {
 	s.t.Helper()
-	name, t, c := s.table()
-	if t == nil {
-		return
-	}
 	id := s.id()
 	got, err := c.Get(ctx, id)
 	if errors.Is(err, document.ErrNotFound) {
@@ -357,24 +325,23 @@ func (s *docStorm) get() {
 	}
 }
 
-func (s *docStorm) find() {
+func (s *docStorm) find(name string, t *docTable, _ *document.Collection) {
 	s.t.Helper()
-	name, t, _ := s.table()
-	if t == nil {
-		return
-	}
 	filter, holds := s.between()
 	s.compare(name, filter, holds, nil)
 }
 
-func (s *docStorm) validate() {
+func (s *docStorm) validate(name string, _ *docTable, c *document.Collection) {
 	s.t.Helper()
-	name, t, c := s.table()
-	if t == nil {
-		return
-	}
+	s.agrees(name, c, func(err error) { s.judge("validate", err) })
+}
+
+// agrees looks whether every index tells what the documents tell.
+func (s *docStorm) agrees(name string, c *document.Collection, failed func(err error)) {
+	s.t.Helper()
 	v, err := c.Validate(ctx)
-	if s.judge("validate", err) {
+	if err != nil {
+		failed(err)
 		return
 	}
 	for _, i := range v.Indexes {

@@ -2,13 +2,11 @@ package fault
 
 import (
 	"errors"
-	"fmt"
 	"log/slog"
 	"maps"
 	"math/rand/v2"
 	"slices"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -21,22 +19,7 @@ import (
 // TestDocumentStorm is TestStorm for documents: each is as it was written, every index tells what the documents tell, transactions are
 // whole, and collections and indexes are there when that was acknowledged, whatever faults come and go.
 func TestDocumentStorm(t *testing.T) {
-	n := *stormSeeds
-	switch {
-	case n > 0:
-	case *deep:
-		n = 1000
-	case testing.Short():
-		n = 1
-	default:
-		n = usualDocumentStorms
-	}
-	for i := range uint64(n) {
-		seed := *stormSeed + i
-		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { newDocStorm(t, seed).run() })
-		})
-	}
+	eachStorm(t, usualDocumentStorms, 1000, func(t *testing.T, seed uint64) { newDocStorm(t, seed).run() })
 }
 
 // docStorm is a store on a device with faults, and what it ought to hold.
@@ -83,7 +66,7 @@ func (s *docStorm) run() {
 	defer func() {
 		if s.t.Failed() { // so that no goroutine is left
 			s.calm()
-			_ = s.store.Close()
+			_ = s.close()
 		}
 	}()
 	for _, name := range pairs {
@@ -122,7 +105,7 @@ func (s *docStorm) recover() {
 	s.t.Helper()
 	again := s.rng.IntN(4)
 	if again == 0 {
-		s.cutPower()
+		s.cutPower(s)
 	}
 	s.calm()
 	if s.watching != nil {
@@ -177,15 +160,18 @@ func (s *docStorm) open() error {
 	return err
 }
 
+func (s *docStorm) close() error {
+	s.pauseWatch()
+	return s.store.Close()
+}
+
 // reopen closes the store and opens it again, without the fault at the latest.
 func (s *docStorm) reopen() {
 	s.t.Helper()
-	s.pauseWatch()
-	if !s.judge("close", s.store.Close()) {
+	if s.shut(s) == nil {
 		s.settled()
 	}
-	s.noLeaks("")
-	s.comeUp()
+	s.comeUp(s)
 }
 
 // sync makes everything durable.
@@ -210,8 +196,11 @@ func (s *docStorm) settled() {
 	}
 }
 
-// lost notes that what is not durable may be gone.
-func (s *docStorm) lost() {
+func (s *docStorm) cut(kill bool) {
+	if kill || s.profile == pando.Durable {
+		return
+	}
+	time.Sleep(2 * time.Second) // no machine is up again within the second whose times tell what was lost from what comes in its place
 	for _, t := range s.tables {
 		t.lost()
 	}
@@ -220,35 +209,6 @@ func (s *docStorm) lost() {
 			rows[i].there = rows[i].durable
 		}
 	}
-}
-
-func (s *docStorm) comeUp() {
-	s.t.Helper()
-	if err := s.open(); err != nil {
-		s.judge("open", err)
-		s.noLeaks("")
-		s.calm()
-		s.must("open", s.open())
-	}
-	s.findOut()
-}
-
-// cutPower opens what a power cut, or a kill, leaves, which ends the fault. Another one may begin.
-func (s *docStorm) cutPower() {
-	s.t.Helper()
-	image, kill := s.powerCut()
-	if !kill && s.profile == pando.Relaxed {
-		s.lost()
-	}
-	s.pauseWatch()
-	s.judge("close", s.store.Close())
-	s.noLeaks("")
-	s.plug(image)
-	s.calm()
-	if s.rng.IntN(2) == 0 {
-		s.begin()
-	}
-	s.comeUp()
 }
 
 func (s *docStorm) database() *document.Database { return s.store.Database("test") }
@@ -264,13 +224,7 @@ func (s *docStorm) lookAtAll() {
 			continue
 		}
 		s.compare(name, nil, nil, nil)
-		v, err := c.Validate(ctx)
-		s.must("validate", err)
-		for _, i := range v.Indexes {
-			if i.Missing > 0 || i.Extra > 0 {
-				s.fatalf("index %s of %s: %+v", i.Name, name, i)
-			}
-		}
+		s.agrees(name, c, func(err error) { s.must("validate", err) })
 		s.findIndexes(name)
 		for i := range t.indexes {
 			if docIndexes[i].all {

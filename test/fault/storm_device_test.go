@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/pandodb/pando"
@@ -95,4 +96,90 @@ func (s *stormDevice) powerCut() (image *memfs.FS, kill bool) {
 	}
 	s.note("power cut: %+v, or a kill: %t", policy, kill)
 	return image, kill
+}
+
+// stormed is what runs on the device of a storm.
+type stormed interface {
+	plug(base *memfs.FS) // puts it on another one
+	open() error
+	close() error
+	cut(kill bool) // notes what a power cut, or a kill, may have taken
+	meet()         // finds out what there is, after it was opened
+}
+
+// shut closes what runs on the device.
+func (s *stormDevice) shut(d stormed) error {
+	s.t.Helper()
+	err := d.close()
+	s.judge("close", err)
+	s.noLeaks("")
+	return err
+}
+
+// comeUp opens it, without the fault at the latest.
+func (s *stormDevice) comeUp(d stormed) {
+	s.t.Helper()
+	if err := d.open(); err != nil {
+		s.judge("open", err)
+		s.noLeaks("")
+		s.calm()
+		s.must("open", d.open())
+	}
+	d.meet()
+}
+
+// cutPower opens what a power cut, or a kill, leaves, which ends the fault. Another one may begin.
+func (s *stormDevice) cutPower(d stormed) {
+	s.t.Helper()
+	image, kill := s.powerCut()
+	_ = s.shut(d)
+	d.plug(image)
+	s.calm()
+	d.cut(kill)
+	if s.rng.IntN(2) == 0 {
+		s.begin()
+	}
+	s.comeUp(d)
+}
+
+// stormStep is what a step of a storm may be, as often as its weight says.
+type stormStep[S any] struct {
+	weight int
+	do     func(s S)
+}
+
+// stepOf takes one of the steps.
+func stepOf[S any](s S, rng *rand.Rand, steps []stormStep[S]) {
+	sum := 0
+	for _, step := range steps {
+		sum += step.weight
+	}
+	n := rng.IntN(sum)
+	for _, step := range steps {
+		if n -= step.weight; n < 0 {
+			step.do(s)
+			return
+		}
+	}
+}
+
+// eachStorm runs storms from a seed on: as many as the flags say, or the usual number. Their clock is that of a synctest, where pauses
+// cost nothing.
+func eachStorm(t *testing.T, usual, deepest int, run func(t *testing.T, seed uint64)) {
+	n := *stormSeeds
+	switch {
+	case n > 0:
+	case *deep:
+		n = deepest
+	case testing.Short():
+		n = min(usual, 2) // the race detector makes them ten times as long
+	default:
+		n = usual
+	}
+	for i := range uint64(n) {
+		seed := *stormSeed + i
+		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { run(t, seed) })
+		})
+	}
 }

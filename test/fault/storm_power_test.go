@@ -11,12 +11,12 @@ func (s *storm) open() error {
 	return err
 }
 
+func (s *storm) close() error { return s.db.Close() }
+
 // reopen closes the database and opens it again, without the fault at the latest.
 func (s *storm) reopen() {
 	s.t.Helper()
-	err := s.db.Close()
-	s.judge("close", err)
-	s.noLeaks("")
+	err := s.shut(s)
 	switch {
 	case err == nil && !s.failed:
 		s.model.settled()
@@ -26,40 +26,17 @@ func (s *storm) reopen() {
 	case s.profile == pando.Bench: // what has not settled is nowhere
 		s.model.lost()
 	}
-	s.comeUp()
+	s.comeUp(s)
 }
 
-// comeUp opens the database, without the fault at the latest.
-func (s *storm) comeUp() {
-	s.t.Helper()
-	if err := s.open(); err != nil {
-		s.judge("open", err)
-		s.noLeaks("")
-		s.calm()
-		s.must("open", s.open())
-	}
-	s.findKeyspaces()
-}
-
-// cutPower opens what a power cut, or a kill, leaves, which ends the fault. Another one may begin.
-func (s *storm) cutPower() {
-	s.t.Helper()
-	image, kill := s.powerCut()
-	s.judge("close", s.db.Close())
-	s.noLeaks("")
-	s.plug(image)
-	s.calm()
+func (s *storm) cut(kill bool) {
 	if !kill || s.profile == pando.Bench {
 		s.model.lost()
 	}
-	if s.rng.IntN(2) == 0 {
-		s.begin()
-	}
-	s.comeUp()
 }
 
-// findKeyspaces finds out which keyspaces there are.
-func (s *storm) findKeyspaces() {
+// meet finds out which keyspaces there are.
+func (s *storm) meet() {
 	s.t.Helper()
 	infos, err := s.db.Keyspaces()
 	s.must("keyspaces", err)

@@ -10,10 +10,7 @@ import (
 )
 
 // stormSteps are what a step of a storm may be, each as often as its weight says.
-var stormSteps = []struct {
-	weight int
-	do     func(s *storm)
-}{
+var stormSteps = []stormStep[*storm]{
 	{40, func(s *storm) { s.put() }},
 	{4, (*storm).remove},
 	{6, (*storm).get},
@@ -48,17 +45,7 @@ var stormSteps = []struct {
 
 func (s *storm) step() {
 	s.t.Helper()
-	sum := 0
-	for _, step := range stormSteps {
-		sum += step.weight
-	}
-	n := s.rng.IntN(sum)
-	for _, step := range stormSteps {
-		if n -= step.weight; n < 0 {
-			step.do(s)
-			return
-		}
-	}
+	stepOf(s, s.rng, stormSteps)
 }
 
 func (s *storm) noted(what string, err error) error {

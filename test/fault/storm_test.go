@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"flag"
-	"fmt"
 	"io/fs"
 	"log/slog"
 	"math/rand/v2"
@@ -12,7 +11,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/pandodb/pando"
@@ -26,24 +24,9 @@ var (
 
 // TestStorm does everything that there is to do, in each profile, while faults of every kind come and go, the power too, beside a model:
 // each error says what it comes from, nothing is lost that was promised, everything works again when the fault has passed, and when all
-// is deleted nothing is left. Its clock is that of a synctest, where pauses cost nothing.
+// is deleted nothing is left.
 func TestStorm(t *testing.T) {
-	n := *stormSeeds
-	switch {
-	case n > 0:
-	case *deep:
-		n = 2000
-	case testing.Short():
-		n = 2 // the race detector makes them ten times as long
-	default:
-		n = usualStorms
-	}
-	for i := range uint64(n) {
-		seed := *stormSeed + i
-		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { newStorm(t, seed).run() })
-		})
-	}
+	eachStorm(t, usualStorms, 2000, func(t *testing.T, seed uint64) { newStorm(t, seed).run() })
 }
 
 const (
@@ -136,7 +119,7 @@ func (s *storm) recover() {
 	s.t.Helper()
 	again := s.rng.IntN(4)
 	if again == 0 {
-		s.cutPower()
+		s.cutPower(s)
 	}
 	s.calm()
 	s.sync() // what failed in the background is told now

@@ -8,10 +8,7 @@ import (
 )
 
 // wireSteps are what a step of a storm may be, each as often as its weight says.
-var wireSteps = []struct {
-	weight int
-	do     func(s *wireStorm)
-}{
+var wireSteps = []stormStep[*wireStorm]{
 	{40, (*wireStorm).write},
 	{12, (*wireStorm).transaction},
 	{6, (*wireStorm).giveUp},
@@ -29,17 +26,7 @@ var wireSteps = []struct {
 
 func (s *wireStorm) step() {
 	s.t.Helper()
-	sum := 0
-	for _, step := range wireSteps {
-		sum += step.weight
-	}
-	n := s.rng.IntN(sum)
-	for _, step := range wireSteps {
-		if n -= step.weight; n < 0 {
-			step.do(s)
-			return
-		}
-	}
+	stepOf(s, s.rng, wireSteps)
 }
 
 // session returns the fields of a command in a session of its own; transactions have one, as some others may.

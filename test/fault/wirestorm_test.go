@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -25,22 +24,7 @@ import (
 // TestWireStorm is TestStorm for clients of the server: what they were told was written is there, what is sent again is carried out once,
 // transactions are whole, and no cursor, session or transaction is stuck when the fault has passed.
 func TestWireStorm(t *testing.T) {
-	n := *stormSeeds
-	switch {
-	case n > 0:
-	case *deep:
-		n = 1000
-	case testing.Short():
-		n = 1
-	default:
-		n = usualDocumentStorms
-	}
-	for i := range uint64(n) {
-		seed := *stormSeed + i
-		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { newWireStorm(t, seed).run() })
-		})
-	}
+	eachStorm(t, usualDocumentStorms, 1000, func(t *testing.T, seed uint64) { newWireStorm(t, seed).run() })
 }
 
 // wireStorm is a server of a store on a device with faults, a client, and what the store ought to hold.
@@ -91,7 +75,7 @@ func (s *wireStorm) run() {
 	defer func() {
 		if s.t.Failed() { // so that no goroutine is left
 			s.calm()
-			_ = s.down()
+			_ = s.close()
 		}
 	}()
 	s.works(bson.D{{Key: "createIndexes", Value: "c"}, {Key: "indexes", Value: bson.A{bson.D{{Key: "key", Value: bson.D{{Key: "n", Value: 1}}}, {Key: "name", Value: "n"}}}}})
@@ -111,7 +95,7 @@ func (s *wireStorm) run() {
 		}
 		s.recover()
 	}
-	s.must("close", s.down())
+	s.must("close", s.close())
 	s.noLeaks("")
 }
 
@@ -120,7 +104,7 @@ func (s *wireStorm) recover() {
 	s.t.Helper()
 	again := s.rng.IntN(4)
 	if again == 0 {
-		s.cutPower()
+		s.cutPower(s)
 	}
 	s.calm()
 	s.judge("sync", s.store.DB().Sync()) // what failed in the background is told now
@@ -177,8 +161,8 @@ type fromHere struct{ net.Conn }
 
 func (fromHere) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 50_000} }
 
-// down closes the client, the server and the store.
-func (s *wireStorm) down() error {
+// close closes the client, the server and the store.
+func (s *wireStorm) close() error {
 	_ = s.conn.Close()
 	<-s.ended
 	if err := s.server.Close(); err != nil {
@@ -187,36 +171,17 @@ func (s *wireStorm) down() error {
 	return s.store.Close()
 }
 
+// cut has nothing to note: what was acknowledged survives.
+func (s *wireStorm) cut(bool) {}
+
+// meet has nothing to find out.
+func (s *wireStorm) meet() {}
+
 // reopen closes the store and opens it again, without the fault at the latest.
 func (s *wireStorm) reopen() {
 	s.t.Helper()
-	s.judge("close", s.down())
-	s.noLeaks("")
-	s.comeUp()
-}
-
-func (s *wireStorm) comeUp() {
-	s.t.Helper()
-	if err := s.open(); err != nil {
-		s.judge("open", err)
-		s.noLeaks("")
-		s.calm()
-		s.must("open", s.open())
-	}
-}
-
-// cutPower opens what a power cut, or a kill, leaves, which ends the fault. Another one may begin.
-func (s *wireStorm) cutPower() {
-	s.t.Helper()
-	image, _ := s.powerCut()
-	s.judge("close", s.down())
-	s.noLeaks("")
-	s.plug(image)
-	s.calm()
-	if s.rng.IntN(2) == 0 {
-		s.begin()
-	}
-	s.comeUp()
+	_ = s.shut(s)
+	s.comeUp(s)
 }
 
 // send sends a command and returns the answer, and what of it says that it failed; empty: nothing.
