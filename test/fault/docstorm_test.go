@@ -19,7 +19,7 @@ import (
 // TestDocumentStorm is TestStorm for documents: each is as it was written, every index tells what the documents tell, transactions are
 // whole, and collections and indexes are there when that was acknowledged, whatever faults come and go.
 func TestDocumentStorm(t *testing.T) {
-	eachStorm(t, usualDocumentStorms, 1000, func(t *testing.T, seed uint64) { newDocStorm(t, seed).run() })
+	eachStorm(t, usualOtherStorms, 1000, func(t *testing.T, seed uint64) { newDocStorm(t, seed).run() })
 }
 
 // docStorm is a store on a device with faults, and what it ought to hold.

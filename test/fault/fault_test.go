@@ -1,6 +1,6 @@
 // Package fault makes every call that changes what is stored fail once, in every way that file systems know, and every call that
-// reads, and looks at what the database makes of it: errors that say what happened, nothing acknowledged lost, nothing left open. TestStorm,
-// TestDocumentStorm and TestWireStorm have faults that last, under random programs.
+// reads, and looks at what the database makes of it: errors that say what happened, nothing acknowledged lost, nothing left open. TestStorm
+// and its like have faults that last: under random programs, of documents and clients of the server too, and under several writers at once.
 package fault
 
 import (

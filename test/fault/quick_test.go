@@ -3,9 +3,9 @@
 package fault
 
 const (
-	usualDocumentStorms = 2
-	usualStorms         = 4
-	usualSectors        = 4  // seeds of sectors that fail now and then
-	usualCallStep       = 17 // each call so far apart fails
-	usualReadStep       = 41
+	usualOtherStorms = 2 // of documents, clients and crowds, each
+	usualStorms      = 4
+	usualSectors     = 4  // seeds of sectors that fail now and then
+	usualCallStep    = 17 // each call so far apart fails
+	usualReadStep    = 41
 )

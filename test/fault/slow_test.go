@@ -3,9 +3,9 @@
 package fault
 
 const (
-	usualDocumentStorms = 40
-	usualStorms         = 100
-	usualSectors        = 20
-	usualCallStep       = 7
-	usualReadStep       = 23
+	usualOtherStorms = 40 // of documents, clients and crowds, each
+	usualStorms      = 100
+	usualSectors     = 20
+	usualCallStep    = 7
+	usualReadStep    = 23
 )

@@ -132,6 +132,12 @@ func (s *stormDevice) comeUp(d stormed) {
 func (s *stormDevice) cutPower(d stormed) {
 	s.t.Helper()
 	image, kill := s.powerCut()
+	s.moveTo(d, image, kill)
+}
+
+// moveTo goes on with what a power cut, or a kill, has left.
+func (s *stormDevice) moveTo(d stormed, image *memfs.FS, kill bool) {
+	s.t.Helper()
 	_ = s.shut(d)
 	d.plug(image)
 	s.calm()

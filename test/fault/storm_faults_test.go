@@ -117,7 +117,7 @@ func (s *stormDevice) judge(what string, err error) bool {
 			s.fatalf("%s: failed without a fault: %v", what, err)
 		}
 		return true
-	case errors.Is(err, faultfs.ErrInjected), errors.Is(err, errDevice), errors.Is(err, pando.ErrDiskFull):
+	case isOfFault(err):
 	case errors.Is(err, vfs.ErrNoSpace):
 		s.fatalf("%s: a full disk is not called that: %v", what, err)
 	case errors.Is(err, pando.ErrCorrupt) && s.damages():
@@ -129,4 +129,9 @@ func (s *stormDevice) judge(what string, err error) bool {
 		s.fatalf("%s: an error without a fault: %v", what, err)
 	}
 	return true
+}
+
+// isOfFault reports whether an error says that it comes from a fault.
+func isOfFault(err error) bool {
+	return errors.Is(err, faultfs.ErrInjected) || errors.Is(err, errDevice) || errors.Is(err, pando.ErrDiskFull)
 }

@@ -24,7 +24,7 @@ import (
 // TestWireStorm is TestStorm for clients of the server: what they were told was written is there, what is sent again is carried out once,
 // transactions are whole, and no cursor, session or transaction is stuck when the fault has passed.
 func TestWireStorm(t *testing.T) {
-	eachStorm(t, usualDocumentStorms, 1000, func(t *testing.T, seed uint64) { newWireStorm(t, seed).run() })
+	eachStorm(t, usualOtherStorms, 1000, func(t *testing.T, seed uint64) { newWireStorm(t, seed).run() })
 }
 
 // wireStorm is a server of a store on a device with faults, a client, and what the store ought to hold.
