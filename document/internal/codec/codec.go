@@ -90,7 +90,11 @@ type Codec struct {
 	table atomic.Pointer[table]    // all templates: replaced, never changed
 	last  atomic.Pointer[template] // the one used last, tried first
 
-	mu         sync.Mutex // guards what follows, and stores to table and dictionaries
+	// defining is full while somebody stores a definition: one after the other. It is no mutex, since the store may have to wait for time to
+	// pass, and the clock of a synctest stands still while anybody waits for a mutex.
+	defining chan struct{}
+
+	mu         sync.Mutex // guards what follows, and changes of table and dictionaries; for moments, since readers come here too
 	shapes     []uint64   // hashes of shapes seen lately; its length is a power of two
 	missed     int        // shapes without a template since it has that length
 	columns    map[string]*column
@@ -125,7 +129,7 @@ func empty(f Format, t Templates) (*Codec, error) {
 	if t == nil && f == Template {
 		f = BSON
 	}
-	c := &Codec{format: f, store: t, seed: maphash.MakeSeed(), columns: map[string]*column{}, maxColumns: MaxColumns}
+	c := &Codec{format: f, store: t, seed: maphash.MakeSeed(), columns: map[string]*column{}, maxColumns: MaxColumns, defining: make(chan struct{}, 1)}
 	c.table.Store(&table{})
 	return c, nil
 }

@@ -213,25 +213,16 @@ func (col *column) grow(old *[]uint32) *[]uint32 {
 
 // promote makes s an entry, as soon as there are enough for a part.
 func (c *Codec) promote(col *column, hash uint64, s []byte) (int, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	d := c.unpack(col)
+	c.defining <- struct{}{}
+	defer func() { <-c.defining }()
+	d := col.unpacked()
 	if i := d.find(c.seed, hash, s); i >= 0 {
 		return i, nil
 	}
+	if !c.enlist(col, d, s) {
+		return -1, nil
+	}
 	n := d.count()
-	if n+len(col.waiting) >= MaxEntries || c.dictionary+len(s) > MaxDictionaries {
-		return -1, nil
-	}
-	for _, w := range col.waiting {
-		if bytes.Equal(w, s) {
-			return -1, nil
-		}
-	}
-	col.waiting = append(col.waiting, bytes.Clone(s))
-	if len(col.waiting) <= n/8 {
-		return -1, nil
-	}
 	part := lastPart{number: c.parts, first: n}
 	definition := appendPart(nil, col, n, col.waiting)
 	if last := col.newest; last.size > 0 && last.size+len(definition) <= shortPart {
@@ -246,15 +237,34 @@ func (c *Codec) promote(col *column, hash uint64, s []byte) (int, error) {
 		return -1, fmt.Errorf("codec: store part %d of the dictionaries: %w", part.number, err)
 	}
 	part.size = len(definition)
-	col.newest = part
-	c.parts = max(c.parts, part.number+1)
 	next := d.next()
 	for _, e := range col.waiting {
 		next.add(e)
 	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	col.newest, col.waiting = part, nil
+	c.parts = max(c.parts, part.number+1)
 	c.publish(col, next)
-	col.waiting = nil
 	return next.find(c.seed, hash, s), nil
+}
+
+// enlist puts s to those that wait to be entries, unless it waits already or there is no room, and reports whether there are enough for a
+// part. The caller is the one who defines.
+func (c *Codec) enlist(col *column, d *dictionary, s []byte) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n := d.count()
+	if n+len(col.waiting) >= MaxEntries || c.dictionary+len(s) > MaxDictionaries {
+		return false
+	}
+	for _, w := range col.waiting {
+		if bytes.Equal(w, s) {
+			return false
+		}
+	}
+	col.waiting = append(col.waiting, bytes.Clone(s))
+	return len(col.waiting) > n/8
 }
 
 // publish shows entries that are in the store to everybody. The caller holds the lock.

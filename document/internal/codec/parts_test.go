@@ -2,6 +2,7 @@ package codec
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
 	"sync"
 	"testing"
@@ -77,6 +78,61 @@ func TestPackedEntriesGrow(t *testing.T) {
 		for i := 0; i < len(records); i += 41 {
 			same(t, records[i], docs[i], reader, writer)
 		}
+	}
+}
+
+// storing is a store that lets somebody look on while it stores.
+type storing struct {
+	*memory
+	meanwhile func(number uint32)
+}
+
+func (s *storing) Store(number uint32, definition []byte) error {
+	s.meanwhile(number)
+	return s.memory.Store(number, definition)
+}
+
+// TestReadersDoNotWaitForTheStore: who reads comes by while a definition is being stored, which takes as long as a commit may have to wait,
+// also when what was stored before is unpacked for it.
+func TestReadersDoNotWaitForTheStore(t *testing.T) {
+	docs, store := packages(3000), newMemory()
+	writer := open(t, Template, store)
+	var records [][]byte
+	for _, doc := range docs[:2000] {
+		record, err := writer.Encode(nil, doc)
+		if err != nil {
+			t.Fatal(err)
+		}
+		records = append(records, record)
+	}
+	looker := &storing{memory: store}
+	c := open(t, Template, looker)
+	templates, parts := 0, 0
+	looker.meanwhile = func(number uint32) {
+		if number < dictionaryNumber {
+			templates++
+		} else {
+			parts++
+		}
+		if !c.mu.TryLock() {
+			t.Errorf("readers wait for definition %d to be stored", number)
+			return
+		}
+		c.mu.Unlock()
+		for i := parts; i < len(records); i += 100 {
+			same(t, records[i], docs[i], c)
+		}
+	}
+	for i, doc := range docs[2000:] {
+		more := bsoncore.AppendInt32Element(doc[:len(doc)-1:len(doc)-1], fmt.Sprint("more", i/500), 1)
+		more = append(more, 0)
+		binary.LittleEndian.PutUint32(more, uint32(len(more)))
+		if _, err := c.Encode(nil, more); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if templates == 0 || parts == 0 {
+		t.Errorf("%d templates and %d parts of dictionaries were stored", templates, parts)
 	}
 }
 

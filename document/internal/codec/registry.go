@@ -60,35 +60,44 @@ func (c *Codec) templateOf(doc []byte, outside bool) (*template, error) {
 
 // define makes a template of the shape of doc when it has been seen before.
 func (c *Codec) define(shape, doc []byte) (*template, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.defining <- struct{}{}
+	defer func() { <-c.defining }()
 	old := c.table.Load()
 	if t := old.shapes[string(shape)]; t != nil {
 		return t, nil
 	}
-	if len(old.templates) >= MaxTemplates || c.defined+len(shape) > MaxDefinitions || !c.seen(shape) {
-		return nil, nil
-	}
-	number := len(old.templates)
-	var p compiler
-	if _, err := p.compile(c, number, shape); err != nil {
+	t, definition, err := c.newTemplate(len(old.templates), shape, doc)
+	if t == nil || err != nil {
 		return nil, err
 	}
-	definition := p.relate(doc)
-	t, err := p.compile(c, number, definition)
-	if err != nil {
-		return nil, err
-	}
-	err = c.store.Store(uint32(number), definition)
+	err = c.store.Store(uint32(t.number), definition)
 	if errors.Is(err, ErrNoRoom) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("codec: store template %d: %w", number, err)
+		return nil, fmt.Errorf("codec: store template %d: %w", t.number, err)
 	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.defined += len(definition)
 	c.table.Store(old.with(t))
 	return t, nil
+}
+
+// newTemplate makes a template that is in no store yet, or none.
+func (c *Codec) newTemplate(number int, shape, doc []byte) (t *template, definition []byte, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if number >= MaxTemplates || c.defined+len(shape) > MaxDefinitions || !c.seen(shape) {
+		return nil, nil, nil
+	}
+	var p compiler
+	if _, err := p.compile(c, number, shape); err != nil {
+		return nil, nil, err
+	}
+	definition = p.relate(doc)
+	t, err = p.compile(c, number, definition)
+	return t, definition, err
 }
 
 // seen reports whether a shape has been seen lately, and remembers that it has been now.
