@@ -8,41 +8,41 @@ import (
 )
 
 // wireSteps are what a step of a storm may be, each as often as its weight says.
-var wireSteps = []stormStep[*wireStorm]{
-	{40, (*wireStorm).write},
-	{12, (*wireStorm).transaction},
-	{6, (*wireStorm).giveUp},
-	{8, (*wireStorm).walk},
-	{4, (*wireStorm).leaveCursor},
-	{6, (*wireStorm).ask},
-	{3, func(s *wireStorm) { s.judge("checkpoint", s.store.DB().Checkpoint(ctx)) }},
-	{4, func(s *wireStorm) { time.Sleep(time.Duration(s.rng.IntN(1500)) * time.Millisecond) }},
-	{2, func(s *wireStorm) {
-		if s.failed || s.rng.IntN(3) == 0 {
-			s.reopen()
-		}
-	}},
+var wireSteps = []stormStep[*wireClient]{
+	{40, (*wireClient).write},
+	{12, (*wireClient).transaction},
+	{6, (*wireClient).giveUp},
+	{8, (*wireClient).walk},
+	{4, (*wireClient).leaveCursor},
+	{6, (*wireClient).ask},
+	{3, func(c *wireClient) { c.s.judge(c.n, "checkpoint", c.s.store.DB().Checkpoint(ctx)) }},
+	{8, func(c *wireClient) { time.Sleep(time.Duration(c.rng.IntN(300)) * time.Millisecond) }},
 }
 
-func (s *wireStorm) step() {
-	s.t.Helper()
-	stepOf(s, s.rng, wireSteps)
+func (c *wireClient) step() {
+	stepOf(c, c.rng, wireSteps)
 }
 
 // session returns the fields of a command in a session of its own; transactions have one, as some others may.
-func (s *wireStorm) session() bson.D {
-	s.number++
+func (c *wireClient) session() bson.D {
+	c.number++
 	id := make([]byte, 16)
-	copy(id, fmt.Sprintf("%016d", s.number))
+	copy(id, fmt.Sprintf("%04d%012d", c.n, c.number))
 	return bson.D{
 		{Key: "lsid", Value: bson.D{{Key: "id", Value: bson.Binary{Subtype: 4, Data: id}}}}, {Key: "txnNumber", Value: int64(1)},
 	}
 }
 
+// ownIDs is how many documents a client has.
+const ownIDs = 80
+
+// first is the least _id of the client's documents.
+func (c *wireClient) first() int32 { return int32(c.n) * 1000 }
+
 // one draws a write of one document: a command, without its session, and what it does.
-func (s *wireStorm) one() (id int32, command bson.D, change func(n int32) int32) {
-	id, n := s.rng.Int32N(80), s.rng.Int32N(1000)
-	switch s.rng.IntN(4) {
+func (c *wireClient) one() (id int32, command bson.D, change func(n int32) int32) {
+	id, n := c.first()+c.rng.Int32N(ownIDs), c.rng.Int32N(1000)
+	switch c.rng.IntN(4) {
 	case 0:
 		return id, bson.D{{Key: "delete", Value: "c"}, {Key: "deletes", Value: bson.A{bson.D{{Key: "q", Value: byID(id)}, {Key: "limit", Value: 1}}}}},
 			func(int32) int32 { return absent }
@@ -63,49 +63,47 @@ func updateOf(q, u bson.D, upsert bool) bson.D {
 }
 
 // write sends a write, and once more when it fails, as drivers do.
-func (s *wireStorm) write() {
-	s.t.Helper()
-	id, command, change := s.one()
-	command = append(command, s.session()...)
-	before := s.may(id)
-	_, failed := s.tried(command)
+func (c *wireClient) write() {
+	id, command, change := c.one()
+	command = append(command, c.session()...)
+	before := c.may(id)
+	_, failed := c.tried(command)
 	if failed {
-		s.wrote(id, change, true)
-		if _, failed = s.tried(command); failed {
-			s.again[id] = &resend{command, change, before}
+		c.wrote(id, change, true)
+		if _, failed = c.tried(command); failed {
+			c.again[id] = &resend{command, change, before}
 			return
 		}
-		s.docs[id] = before
+		c.docs[id] = before
 	}
-	s.wrote(id, change, false)
+	c.wrote(id, change, false)
 }
 
 // transaction writes several documents in one transaction, whose commit is sent again when it fails.
-func (s *wireStorm) transaction() {
-	s.t.Helper()
-	session := s.session()
+func (c *wireClient) transaction() {
+	session := c.session()
 	changes := map[int32]func(n int32) int32{}
-	for i := range 1 + s.rng.IntN(4) {
-		id, command, change := s.one()
+	for i := range 1 + c.rng.IntN(4) {
+		id, command, change := c.one()
 		if changes[id] != nil {
 			continue
 		}
-		if _, failed := s.tried(inTransaction(command, session, i == 0)); failed {
-			s.abort(session)
+		if _, failed := c.tried(inTransaction(command, session, i == 0)); failed {
+			c.abort(session)
 			return
 		}
 		changes[id] = change
 	}
 	commit := inTransaction(bson.D{{Key: "commitTransaction", Value: 1}}, session, false)
-	_, failed := s.tried(commit)
+	_, failed := c.tried(commit)
 	if failed {
-		_, failed = s.tried(commit)
+		_, failed = c.tried(commit)
 	}
 	for id, change := range changes {
-		s.wrote(id, change, failed)
+		c.wrote(id, change, failed)
 	}
 	if failed {
-		s.abort(session)
+		c.abort(session)
 	}
 }
 
@@ -119,54 +117,51 @@ func inTransaction(command, session bson.D, first bool) bson.D {
 }
 
 // abort gives a transaction up. That there is none any more is no failure.
-func (s *wireStorm) abort(session bson.D) {
-	s.t.Helper()
-	_, failure := s.send(inTransaction(bson.D{{Key: "abortTransaction", Value: 1}}, session, false))
-	s.note("abort: %s", failure)
+func (c *wireClient) abort(session bson.D) {
+	_, failure := c.send(inTransaction(bson.D{{Key: "abortTransaction", Value: 1}}, session, false))
+	c.s.note("abort: %s", failure)
 }
 
 // giveUp writes in a transaction that is given up.
-func (s *wireStorm) giveUp() {
-	s.t.Helper()
-	session := s.session()
-	_, command, _ := s.one()
-	_, _ = s.tried(inTransaction(command, session, true))
-	s.abort(session)
+func (c *wireClient) giveUp() {
+	session := c.session()
+	_, command, _ := c.one()
+	_, _ = c.tried(inTransaction(command, session, true))
+	c.abort(session)
 }
 
 // walk reads through a cursor.
-func (s *wireStorm) walk() {
-	s.t.Helper()
-	reply, failed := s.tried(bson.D{{Key: "find", Value: "c"}, {Key: "filter", Value: bson.D{{Key: "n", Value: bson.D{{Key: "$gte", Value: s.rng.Int32N(900)}}}}}, {Key: "batchSize", Value: 3}})
+func (c *wireClient) walk() {
+	reply, failed := c.tried(bson.D{{Key: "find", Value: "c"}, {Key: "filter", Value: bson.D{{Key: "n", Value: bson.D{{Key: "$gte", Value: c.rng.Int32N(900)}}}}}, {Key: "batchSize", Value: 3}})
 	for !failed {
 		cursor := reply.Lookup("cursor", "id").Int64()
 		if cursor == 0 {
 			return
 		}
-		reply, failed = s.tried(bson.D{{Key: "getMore", Value: cursor}, {Key: "collection", Value: "c"}, {Key: "batchSize", Value: 10}})
+		reply, failed = c.tried(bson.D{{Key: "getMore", Value: cursor}, {Key: "collection", Value: "c"}, {Key: "batchSize", Value: 10}})
 	}
 }
 
 // leaveCursor opens a cursor and kills it.
-func (s *wireStorm) leaveCursor() {
-	s.t.Helper()
-	reply, failed := s.tried(bson.D{{Key: "find", Value: "c"}, {Key: "batchSize", Value: 1}})
+func (c *wireClient) leaveCursor() {
+	reply, failed := c.tried(bson.D{{Key: "find", Value: "c"}, {Key: "batchSize", Value: 1}})
 	if failed {
 		return
 	}
 	if cursor := reply.Lookup("cursor", "id").Int64(); cursor != 0 {
-		s.works(bson.D{{Key: "killCursors", Value: "c"}, {Key: "cursors", Value: bson.A{cursor}}})
+		if reply, failure := c.send(bson.D{{Key: "killCursors", Value: "c"}, {Key: "cursors", Value: bson.A{cursor}}}); failure != "" {
+			c.s.fail(c.n, "%v", reply)
+		}
 	}
 }
 
 // ask asks for what a server tells of itself and its collections.
-func (s *wireStorm) ask() {
-	s.t.Helper()
+func (c *wireClient) ask() {
 	commands := []bson.D{
 		{{Key: "serverStatus", Value: 1}}, {{Key: "dbStats", Value: 1}}, {{Key: "collStats", Value: "c"}}, {{Key: "listCollections", Value: 1}},
 		{{Key: "listIndexes", Value: "c"}}, {{Key: "count", Value: "c"}}, {{Key: "validate", Value: "c"}}, {{Key: "hello", Value: 1}},
 		{{Key: "aggregate", Value: "c"}, {Key: "pipeline", Value: bson.A{bson.D{{Key: "$group", Value: bson.D{{Key: "_id", Value: nil}, {Key: "n", Value: bson.D{{Key: "$sum", Value: "$n"}}}}}}}}, {Key: "cursor", Value: bson.D{}}},
 		{{Key: "distinct", Value: "c"}, {Key: "key", Value: "n"}},
 	}
-	_, _ = s.tried(commands[s.rng.IntN(len(commands))])
+	_, _ = c.tried(commands[c.rng.IntN(len(commands))])
 }
