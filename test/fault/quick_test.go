@@ -3,7 +3,7 @@
 package fault
 
 const (
-	usualOtherStorms = 2 // of documents, clients and crowds, each
+	usualOtherStorms = 1 // of documents, clients and crowds, each
 	usualStorms      = 4
 	usualSectors     = 4  // seeds of sectors that fail now and then
 	usualCallStep    = 17 // each call so far apart fails
