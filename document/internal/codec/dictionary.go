@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash/maphash"
 	"math/bits"
+	"slices"
 	"sync/atomic"
 	"unicode/utf8"
 )
@@ -213,21 +214,21 @@ func (col *column) grow(old *[]uint32) *[]uint32 {
 
 // promote makes s an entry, as soon as there are enough for a part.
 func (c *Codec) promote(col *column, hash uint64, s []byte) (int, error) {
-	c.defining <- struct{}{}
-	defer func() { <-c.defining }()
-	d := col.unpacked()
-	if i := d.find(c.seed, hash, s); i >= 0 {
+	if i, enough := c.enlist(col, hash, s); !enough {
 		return i, nil
 	}
-	if !c.enlist(col, d, s) {
-		return -1, nil
+	c.defining <- struct{}{}
+	defer func() { <-c.defining }()
+	d, waiting := c.due(col)
+	if waiting == nil { // somebody was faster
+		return d.find(c.seed, hash, s), nil
 	}
 	n := d.count()
 	part := lastPart{number: c.parts, first: n}
-	definition := appendPart(nil, col, n, col.waiting)
+	definition := appendPart(nil, col, n, waiting)
 	if last := col.newest; last.size > 0 && last.size+len(definition) <= shortPart {
 		part = last
-		definition = appendPart(nil, col, last.first, append(d.since(last.first), col.waiting...))
+		definition = appendPart(nil, col, last.first, append(d.since(last.first), waiting...))
 	}
 	err := c.store.Store(dictionaryNumber+part.number, definition)
 	if errors.Is(err, ErrNoRoom) {
@@ -238,33 +239,49 @@ func (c *Codec) promote(col *column, hash uint64, s []byte) (int, error) {
 	}
 	part.size = len(definition)
 	next := d.next()
-	for _, e := range col.waiting {
+	for _, e := range waiting {
 		next.add(e)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	col.newest, col.waiting = part, nil
+	col.newest, col.waiting = part, slices.Clone(col.waiting[len(waiting):])
 	c.parts = max(c.parts, part.number+1)
 	c.publish(col, next)
 	return next.find(c.seed, hash, s), nil
 }
 
-// enlist puts s to those that wait to be entries, unless it waits already or there is no room, and reports whether there are enough for a
-// part. The caller is the one who defines.
-func (c *Codec) enlist(col *column, d *dictionary, s []byte) bool {
+// enlist returns the number of the entry s. If it is none it is put to those that wait to be, unless it waits already or there is no room,
+// and the number is -1; enough says that there are enough for a part now.
+func (c *Codec) enlist(col *column, hash uint64, s []byte) (number int, enough bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	n := d.count()
-	if n+len(col.waiting) >= MaxEntries || c.dictionary+len(s) > MaxDictionaries {
-		return false
+	d := c.unpack(col)
+	if i := d.find(c.seed, hash, s); i >= 0 {
+		return i, false
+	}
+	if d.count()+len(col.waiting) >= MaxEntries || c.dictionary+len(s) > MaxDictionaries {
+		return -1, false
 	}
 	for _, w := range col.waiting {
 		if bytes.Equal(w, s) {
-			return false
+			return -1, false
 		}
 	}
 	col.waiting = append(col.waiting, bytes.Clone(s))
-	return len(col.waiting) > n/8
+	return -1, col.isDue(d)
+}
+
+// isDue reports whether enough wait to be entries for a part of them. The caller holds the lock.
+func (col *column) isDue(d *dictionary) bool { return len(col.waiting) > d.count()/8 }
+
+// due returns the entries of a column, and those that are to become some; nil: not enough of them wait. The caller is the one who defines.
+func (c *Codec) due(col *column) (d *dictionary, waiting [][]byte) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if d = c.unpack(col); col.isDue(d) {
+		waiting = col.waiting
+	}
+	return d, waiting
 }
 
 // publish shows entries that are in the store to everybody. The caller holds the lock.
