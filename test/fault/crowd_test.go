@@ -11,6 +11,10 @@ import (
 	"github.com/pandodb/pando/vfs/memfs"
 )
 
+// onlyAsked is how many storms of crowds there are where no number is asked for: one may stand still, since the clock of a synctest does not
+// go on while somebody waits for a mutex whose holder waits for time to pass.
+const onlyAsked = 0
+
 // crowd is a device with faults and several writers at once, who raise a counter besides.
 type crowd struct {
 	stormDevice

@@ -12,6 +12,10 @@ import (
 	"github.com/pandodb/pando/document"
 )
 
+// indexBuildAborted is the code of an index that could not be built before, nor be taken back: it goes when it is dropped, or at the next
+// opening.
+const indexBuildAborted = 276
+
 // docIndexes are those that there may be.
 var docIndexes = map[string]struct {
 	all bool // it has all documents
@@ -48,6 +52,9 @@ func (s *docStorm) createIndex(_ string, t *docTable, c *document.Collection) {
 	_, err := c.CreateIndex(ctx, def)
 	if name == "unique" && errors.Is(err, document.DuplicateKey) {
 		return // whether that is so is looked at when there is one
+	}
+	if sure, is := t.indexes[name]; document.CodeOf(err) == indexBuildAborted && is && !sure {
+		return
 	}
 	err = s.kept("create index "+name, err)
 	t.tell(name, true, err)
@@ -155,7 +162,9 @@ func (s *docStorm) findIndexes(name string) {
 		if i.Name == "_id_" {
 			continue
 		}
-		there[i.Name] = true
+		if there[i.Name] = true; !i.Ready {
+			continue
+		}
 		if _, is := t.indexes[i.Name]; !is {
 			s.fatalf("index %s of %s is there again", i.Name, name)
 		}
