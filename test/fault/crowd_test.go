@@ -11,8 +11,9 @@ import (
 	"github.com/pandodb/pando/vfs/memfs"
 )
 
-// onlyAsked is how many storms of crowds there are where no number is asked for: one may stand still, since the clock of a synctest does not
-// go on while somebody waits for a mutex whose holder waits for time to pass.
+// onlyAsked is how many storms there are, of kinds that may stand still, where no number is asked for. The clock of a synctest does not go on
+// while somebody waits for a mutex whose holder waits for time to pass: who drops an index waits for the lock that others hold while their
+// commit waits for the next attempt to settle. In the engine nobody who waits for time holds a mutex.
 const onlyAsked = 0
 
 // crowd is a device with faults and several writers at once, who raise a counter besides.
@@ -26,10 +27,8 @@ type crowd struct {
 
 // opened notes that the database was opened.
 func (s *crowd) opened(err error) error {
-	s.note("open: %v", err)
-	s.failed, s.troubled = false, s.fault != ""
 	s.fails.Store(false)
-	return err
+	return s.stormDevice.opened(err)
 }
 
 // cut has nothing to note: what was acknowledged in time survives.
@@ -37,6 +36,13 @@ func (s *crowd) cut(bool) { s.cutting.Store(false) }
 
 // meet has nothing to find out.
 func (s *crowd) meet() {}
+
+// reopen closes what runs on the device and opens it again, without the fault at the latest.
+func (s *crowd) reopen(d stormed) {
+	s.t.Helper()
+	_ = s.shut(d)
+	s.comeUp(d)
+}
 
 // write lets all writers write, and cuts the power of what runs on the device meanwhile, now and then.
 func (s *crowd) write(d stormed, writers int, run func(n int)) {
@@ -87,11 +93,14 @@ func (s *crowd) fail(n int, format string, args ...any) {
 	s.t.Errorf("seed %d, writer %d: %s", s.seed, n, fmt.Sprintf(format, args...))
 }
 
+// unsure reports whether what was written, with an error or without, may be there and may be not.
+func (s *crowd) unsure(err error) bool { return err != nil || s.cutting.Load() }
+
 // raise notes that the counter was raised, or may have been.
 func (s *crowd) raise(err error) {
 	switch {
-	case errors.Is(err, pando.ErrDiskFull) && !errors.Is(err, pando.ErrFailed):
-	case err != nil || s.cutting.Load():
+	case foundNoRoom(err):
+	case s.unsure(err):
 		s.maybe.Add(1)
 	default:
 		s.raised.Add(1)

@@ -27,9 +27,8 @@ func TestDocumentCrowdStorm(t *testing.T) {
 // docCrowd is a store on a device with faults, and those who write to it.
 type docCrowd struct {
 	crowd
-	options document.Options
-	store   *document.Store
-	rngs    []*rand.Rand // of the writers
+	stormStore
+	rngs []*rand.Rand // of the writers
 }
 
 func newDocCrowd(t *testing.T, seed uint64) *docCrowd {
@@ -37,10 +36,7 @@ func newDocCrowd(t *testing.T, seed uint64) *docCrowd {
 	s.t, s.seed, s.rng = t, seed, rand.New(rand.NewPCG(seed, 15))
 	log := slog.New(stormLog{&s.stormDevice})
 	s.options = document.Options{Storage: pando.Options{MemoryBytes: 1 << 20, Logger: log}, TTLInterval: -1, History: 256 << 10, Logger: log}
-	s.plug(memfs.New())
-	if seed%2 == 0 { // else it is full without a warning
-		s.base.TellSpace()
-	}
+	s.start(s)
 	for n := range 2 + s.rng.Uint64N(4) {
 		s.rngs = append(s.rngs, rand.New(rand.NewPCG(seed, 100+n)))
 	}
@@ -49,31 +45,17 @@ func newDocCrowd(t *testing.T, seed uint64) *docCrowd {
 
 func (s *docCrowd) plug(base *memfs.FS) {
 	s.stormDevice.plug(base)
-	s.options.Storage.FS, s.options.FS = s.fs, s.fs
+	s.on(s.fs)
 }
 
-func (s *docCrowd) open() error {
-	var err error
-	o := s.options
-	s.store, err = document.Open("db", &o)
-	return s.opened(err)
-}
+func (s *docCrowd) open() error { return s.opened(s.openStore()) }
 
 func (s *docCrowd) close() error { return s.store.Close() }
-
-func (s *docCrowd) collection(name string) *document.Collection {
-	return s.store.Database("test").Lookup(name)
-}
 
 func (s *docCrowd) run() {
 	s.t.Helper()
 	s.must("open", s.open())
-	defer func() {
-		if s.t.Failed() { // so that no goroutine is left
-			s.calm()
-			_ = s.store.Close()
-		}
-	}()
+	defer s.leave(s)
 	for _, index := range []document.Index{
 		{Keys: bson.D{{Key: "n", Value: 1}}}, {Keys: bson.D{{Key: "u", Value: 1}}, Unique: true}, {Keys: bson.D{{Key: "arr", Value: 1}}},
 	} {
@@ -83,7 +65,7 @@ func (s *docCrowd) run() {
 	s.write(60)
 	for range 6 {
 		if s.rng.IntN(2) == 0 {
-			s.reopen() // nothing is in memory
+			s.reopen(s) // nothing is in memory
 		}
 		s.begin()
 		s.write(10 + s.rng.IntN(40))
@@ -109,19 +91,13 @@ func (s *docCrowd) write(steps int) {
 	})
 }
 
-func (s *docCrowd) reopen() {
-	s.t.Helper()
-	_ = s.shut(s)
-	s.comeUp(s)
-}
-
 // recover ends the fault and looks whether everything works.
 func (s *docCrowd) recover() {
 	s.t.Helper()
 	s.calm()
 	s.stormDevice.judge("sync", s.store.DB().Sync()) // what failed in the background is told now
 	if s.failed {
-		s.reopen()
+		s.reopen(s)
 	}
 	s.write(3)
 	s.must("checkpoint", s.store.DB().Checkpoint(ctx))
@@ -240,7 +216,7 @@ func (w *docCrowdWriter) update() {
 func (w *docCrowdWriter) between() (low, high int32, filter bson.D) {
 	low = w.rng.Int32N(100)
 	high = low + w.rng.Int32N(15)
-	return low, high, bson.D{{Key: "n", Value: bson.D{{Key: "$gte", Value: low}, {Key: "$lt", Value: high}}}}
+	return low, high, between(low, high)
 }
 
 func (w *docCrowdWriter) updateMany() {
@@ -283,16 +259,8 @@ func (w *docCrowdWriter) raise() {
 
 // pair writes two documents that are as they are together.
 func (w *docCrowdWriter) pair() {
-	doc := append(byID(w.id()), w.doc()...)
-	err := w.s.store.Transaction(ctx, func(tx *document.Tx) error {
-		for _, name := range pairs {
-			if _, err := tx.In(w.s.collection(name)).Replace(ctx, doc[:1], doc, &document.UpdateOptions{Upsert: true}); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	w.judge("transaction", err)
+	id := w.id()
+	w.judge("transaction", w.s.writePair(id, append(byID(id), w.doc()...)))
 }
 
 // find looks whether what it finds is what it looked for.
@@ -314,10 +282,8 @@ func (w *docCrowdWriter) validate(name string) {
 	if w.judge("validate", err) {
 		return
 	}
-	for _, i := range v.Indexes {
-		if i.Missing > 0 || i.Extra > 0 {
-			w.s.fail(w.n, "index %s of %s: %+v", i.Name, name, i)
-		}
+	if err := disagreement(v); err != nil {
+		w.s.fail(w.n, "%s: %v", name, err)
 	}
 }
 

@@ -20,7 +20,7 @@ import (
 // together fail each for itself or all, none takes what another one was promised, and a counter that all of them raise has been raised as
 // often as was acknowledged. How they take turns is not the seed's alone.
 func TestCrowdStorm(t *testing.T) {
-	eachStorm(t, onlyAsked, onlyAsked, func(t *testing.T, seed uint64) { newCrowdStorm(t, seed).run() })
+	eachStorm(t, usualOtherStorms, 1000, func(t *testing.T, seed uint64) { newCrowdStorm(t, seed).run() })
 }
 
 // crowdStorm is a database on a device with faults, and those who write to it.
@@ -38,10 +38,7 @@ func newCrowdStorm(t *testing.T, seed uint64) *crowdStorm {
 	s := &crowdStorm{}
 	s.t, s.seed, s.rng = t, seed, rand.New(rand.NewPCG(seed, 14))
 	s.options = pando.Options{MemoryBytes: 1 << 20, ValueThreshold: 300, KeepChanges: int64(s.rng.IntN(2)) << 19, Logger: slog.New(stormLog{&s.stormDevice})}
-	s.plug(memfs.New())
-	if seed%2 == 0 { // else it is full without a warning
-		s.base.TellSpace()
-	}
+	s.start(s)
 	for i := range 2 + s.rng.IntN(4) {
 		s.writers = append(s.writers, &crowdWriter{s: s, n: i, rng: rand.New(rand.NewPCG(seed, uint64(100+i))), possible: map[string][][]byte{}})
 	}
@@ -65,16 +62,11 @@ func (s *crowdStorm) close() error { return s.db.Close() }
 func (s *crowdStorm) run() {
 	s.t.Helper()
 	s.must("open", s.open())
-	defer func() {
-		if s.t.Failed() { // so that no goroutine is left
-			s.calm()
-			_ = s.db.Close()
-		}
-	}()
+	defer s.leave(s)
 	s.write(200)
 	for range 8 {
 		if s.rng.IntN(2) == 0 {
-			s.reopen() // nothing is in memory
+			s.reopen(s) // nothing is in memory
 		}
 		s.begin()
 		s.write(10 + s.rng.IntN(60))
@@ -90,19 +82,13 @@ func (s *crowdStorm) write(steps int) {
 	s.crowd.write(s, len(s.writers), func(n int) { s.writers[n].run(steps) })
 }
 
-func (s *crowdStorm) reopen() {
-	s.t.Helper()
-	_ = s.shut(s)
-	s.comeUp(s)
-}
-
 // recover ends the fault and looks whether everything works.
 func (s *crowdStorm) recover() {
 	s.t.Helper()
 	s.calm()
 	s.stormDevice.judge("sync", s.db.Sync()) // what failed in the background is told now
 	if s.failed {
-		s.reopen()
+		s.reopen(s)
 	}
 	s.write(3)
 	s.must("checkpoint", s.db.Checkpoint(ctx))
@@ -201,9 +187,9 @@ func (w *crowdWriter) allows(key string, got []byte) bool {
 
 // wrote notes a write.
 func (w *crowdWriter) wrote(key string, value []byte, err error) {
-	switch late := w.s.cutting.Load(); {
-	case errors.Is(err, pando.ErrDiskFull) && !errors.Is(err, pando.ErrFailed):
-	case err != nil || late:
+	switch {
+	case foundNoRoom(err):
+	case w.s.unsure(err):
 		w.possible[key] = append([][]byte{value}, w.may(key)...)
 	default:
 		w.possible[key] = [][]byte{value}

@@ -162,13 +162,16 @@ func (s *docStorm) findIndexes(name string) {
 		if i.Name == "_id_" {
 			continue
 		}
-		if there[i.Name] = true; !i.Ready {
-			continue
-		}
-		if _, is := t.indexes[i.Name]; !is {
+		there[i.Name] = true
+		switch sure, is := t.indexes[i.Name]; {
+		case !i.Ready && sure:
+			s.fatalf("index %s of %s is incomplete", i.Name, name)
+		case !i.Ready: // see indexBuildAborted
+		case !is:
 			s.fatalf("index %s of %s is there again", i.Name, name)
+		default:
+			t.indexes[i.Name] = true
 		}
-		t.indexes[i.Name] = true
 	}
 	for i, sure := range t.indexes {
 		if !there[i] && sure {

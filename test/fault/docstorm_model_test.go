@@ -2,15 +2,12 @@ package fault
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
-
-	"github.com/pandodb/pando"
 )
 
 // docRecord is a document of a storm, but for its _id.
@@ -96,7 +93,7 @@ func (t *docTable) wrote(id int32, change func(r *docRecord) *docRecord, many bo
 	}
 	switch {
 	case err == nil:
-	case errors.Is(err, pando.ErrDiskFull) && !errors.Is(err, pando.ErrFailed) && !many:
+	case foundNoRoom(err) && !many:
 		return
 	default:
 		after = append(after, before...)

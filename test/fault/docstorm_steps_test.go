@@ -204,8 +204,6 @@ func (s *docStorm) wrote(t *docTable, id int32, change func(r *docRecord) *docRe
 	t.wrote(id, change, many, err)
 }
 
-func byID(id int32) bson.D { return bson.D{{Key: "_id", Value: id}} }
-
 func (s *docStorm) replace(name string, t *docTable, c *document.Collection) {
 	s.t.Helper()
 	id, r, upsert := s.id(), s.record(t), s.rng.IntN(2) == 0
@@ -255,7 +253,7 @@ func (s *docStorm) update(_ string, t *docTable, c *document.Collection) {
 func (s *docStorm) between() (bson.D, func(r *docRecord) bool) {
 	low := s.rng.Int32N(100)
 	high := low + s.rng.Int32N(20)
-	return bson.D{{Key: "n", Value: bson.D{{Key: "$gte", Value: low}, {Key: "$lt", Value: high}}}}, func(r *docRecord) bool { return r.n >= low && r.n < high }
+	return between(low, high), func(r *docRecord) bool { return r.n >= low && r.n < high }
 }
 
 func (s *docStorm) updateMany(_ string, t *docTable, c *document.Collection) {
@@ -344,27 +342,15 @@ func (s *docStorm) agrees(name string, c *document.Collection, failed func(err e
 		failed(err)
 		return
 	}
-	for _, i := range v.Indexes {
-		if i.Missing > 0 || i.Extra > 0 {
-			s.fatalf("index %s of %s: %+v", i.Name, name, i)
-		}
+	if err := disagreement(v); err != nil {
+		s.fatalf("%s: %v", name, err)
 	}
 }
-
-// pairs are the collections of documents that are written together.
-var pairs = []string{"left", "right"}
 
 func (s *docStorm) pair() {
 	s.t.Helper()
 	id, r := s.id(), s.record(newDocTable(s.written))
-	err := s.store.Transaction(ctx, func(tx *document.Tx) error {
-		for _, name := range pairs {
-			if _, err := tx.In(s.collection(name)).Replace(ctx, byID(id), r.raw(id), &document.UpdateOptions{Upsert: true}); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+	err := s.writePair(id, r.raw(id))
 	s.judge("transaction", err)
 	for _, name := range pairs {
 		s.wrote(s.tables[name], id, func(*docRecord) *docRecord { return r }, false, err)

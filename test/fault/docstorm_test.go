@@ -25,8 +25,7 @@ func TestDocumentStorm(t *testing.T) {
 // docStorm is a store on a device with faults, and what it ought to hold.
 type docStorm struct {
 	stormDevice
-	options  document.Options
-	store    *document.Store
+	stormStore
 	tables   map[string]*docTable
 	written  written
 	rows     map[string][]docRow // of collections that are only inserted into
@@ -48,27 +47,19 @@ func newDocStorm(t *testing.T, seed uint64) *docStorm {
 	if s.rng.IntN(2) == 0 {
 		s.options.Storage.ValueThreshold = 300
 	}
-	s.plug(memfs.New())
-	if seed%2 == 0 { // else it is full without a warning
-		s.base.TellSpace()
-	}
+	s.start(s)
 	return s
 }
 
 func (s *docStorm) plug(base *memfs.FS) {
 	s.stormDevice.plug(base)
-	s.options.Storage.FS, s.options.FS = s.fs, s.fs
+	s.on(s.fs)
 }
 
 func (s *docStorm) run() {
 	s.t.Helper()
 	s.must("open", s.open())
-	defer func() {
-		if s.t.Failed() { // so that no goroutine is left
-			s.calm()
-			_ = s.close()
-		}
-	}()
+	defer s.leave(s)
 	for _, name := range pairs {
 		_, err := s.database().Collection(ctx, name, nil)
 		s.must("create", err)
@@ -151,14 +142,7 @@ func (s *docStorm) end() {
 	s.noLeaks("")
 }
 
-func (s *docStorm) open() error {
-	var err error
-	o := s.options
-	s.store, err = document.Open("db", &o)
-	s.note("open: %v", err)
-	s.failed, s.troubled = false, s.fault != ""
-	return err
-}
+func (s *docStorm) open() error { return s.opened(s.openStore()) }
 
 func (s *docStorm) close() error {
 	s.pauseWatch()
@@ -210,10 +194,6 @@ func (s *docStorm) cut(kill bool) {
 		}
 	}
 }
-
-func (s *docStorm) database() *document.Database { return s.store.Database("test") }
-
-func (s *docStorm) collection(name string) *document.Collection { return s.database().Lookup(name) }
 
 // lookAtAll reads everything there is, in each way.
 func (s *docStorm) lookAtAll() {

@@ -107,6 +107,29 @@ type stormed interface {
 	meet()         // finds out what there is, after it was opened
 }
 
+// start puts what is to run on it on a new device.
+func (s *stormDevice) start(d stormed) {
+	d.plug(memfs.New())
+	if s.seed%2 == 0 { // else it is full without a warning
+		s.base.TellSpace()
+	}
+}
+
+// opened notes that it was opened.
+func (s *stormDevice) opened(err error) error {
+	s.note("open: %v", err)
+	s.failed, s.troubled = false, s.fault != ""
+	return err
+}
+
+// leave closes it where the test has failed, so that no goroutine is left.
+func (s *stormDevice) leave(d stormed) {
+	if s.t.Failed() {
+		s.calm()
+		_ = d.close()
+	}
+}
+
 // shut closes what runs on the device.
 func (s *stormDevice) shut(d stormed) error {
 	s.t.Helper()

@@ -135,3 +135,8 @@ func (s *stormDevice) judge(what string, err error) bool {
 func isOfFault(err error) bool {
 	return errors.Is(err, faultfs.ErrInjected) || errors.Is(err, errDevice) || errors.Is(err, pando.ErrDiskFull)
 }
+
+// foundNoRoom reports whether a write was refused for want of room: nothing of it is there.
+func foundNoRoom(err error) bool {
+	return errors.Is(err, pando.ErrDiskFull) && !errors.Is(err, pando.ErrFailed)
+}

@@ -2,7 +2,6 @@ package fault
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -77,7 +76,7 @@ func (m *stormModel) wroteUnsynced(space, key string, c cell, err error) {
 }
 
 func (m *stormModel) replace(space, key string, c cell, err error) {
-	if errors.Is(err, pando.ErrDiskFull) && !errors.Is(err, pando.ErrFailed) {
+	if foundNoRoom(err) {
 		return
 	}
 	t := m.tables[space]

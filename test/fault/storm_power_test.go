@@ -6,9 +6,7 @@ func (s *storm) open() error {
 	var err error
 	o := s.options
 	s.db, err = pando.Open("db", &o)
-	s.note("open: %v", err)
-	s.failed, s.troubled = false, s.fault != ""
-	return err
+	return s.opened(err)
 }
 
 func (s *storm) close() error { return s.db.Close() }

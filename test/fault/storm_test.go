@@ -53,10 +53,7 @@ func newStorm(t *testing.T, seed uint64) *storm {
 		MemoryBytes: 1 << 20, ValueThreshold: 300, Profile: s.profile, KeepChanges: int64(s.rng.IntN(2)) << 19, Logger: slog.New(stormLog{&s.stormDevice}),
 	}
 	s.model = newStormModel(s.profile)
-	s.plug(memfs.New())
-	if seed%2 == 0 { // else it is full without a warning
-		s.base.TellSpace()
-	}
+	s.start(s)
 	return s
 }
 
@@ -71,12 +68,7 @@ func (s *storm) run() {
 	if err := s.open(); err != nil {
 		s.fatalf("open: %v", err)
 	}
-	defer func() {
-		if s.t.Failed() { // so that no goroutine is left
-			s.calm()
-			_ = s.db.Close()
-		}
-	}()
+	defer s.leave(s)
 	for range 1500 {
 		s.put()
 	}

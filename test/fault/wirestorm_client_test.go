@@ -99,7 +99,7 @@ func (c *wireClient) tried(command bson.D) (reply bson.Raw, failed bool) {
 		return reply, false
 	}
 	c.s.note("client %d, %v: %s", c.n, command, failure)
-	if strings.Contains(failure, "has failed and must be recovered") || strings.Contains(failure, pando.ErrFailed.Error()) {
+	if strings.Contains(failure, pando.ErrFailed.Error()) {
 		c.s.fails.Store(true)
 	}
 	if c.s.fault == "" && !c.s.fails.Load() {

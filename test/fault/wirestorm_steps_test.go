@@ -23,7 +23,7 @@ func (c *wireClient) step() {
 	stepOf(c, c.rng, wireSteps)
 }
 
-// session returns the fields of a command in a session of its own; transactions have one, as some others may.
+// session returns the fields of a numbered write, or of a transaction, in a session of its own.
 func (c *wireClient) session() bson.D {
 	c.number++
 	id := make([]byte, 16)

@@ -24,8 +24,7 @@ func TestWireStorm(t *testing.T) {
 // wireStorm is a server of a store on a device with faults, and its clients.
 type wireStorm struct {
 	crowd
-	options document.Options
-	store   *document.Store
+	stormStore
 	server  *mongo.Server
 	clients []*wireClient
 }
@@ -38,10 +37,7 @@ func newWireStorm(t *testing.T, seed uint64) *wireStorm {
 	s.t, s.seed, s.rng = t, seed, rand.New(rand.NewPCG(seed, 13))
 	log := slog.New(stormLog{&s.stormDevice})
 	s.options = document.Options{Storage: pando.Options{MemoryBytes: 1 << 20, Logger: log}, TTLInterval: -1, History: 256 << 10, Logger: log}
-	s.plug(memfs.New())
-	if seed%2 == 0 { // else it is full without a warning
-		s.base.TellSpace()
-	}
+	s.start(s)
 	clients := []int{1, 1, 3}[s.rng.IntN(3)]
 	if *stormSeeds == 0 {
 		clients = 1 // see onlyAsked
@@ -56,23 +52,18 @@ func newWireStorm(t *testing.T, seed uint64) *wireStorm {
 
 func (s *wireStorm) plug(base *memfs.FS) {
 	s.stormDevice.plug(base)
-	s.options.Storage.FS, s.options.FS = s.fs, s.fs
+	s.on(s.fs)
 }
 
 func (s *wireStorm) run() {
 	s.t.Helper()
 	s.must("open", s.open())
-	defer func() {
-		if s.t.Failed() { // so that no goroutine is left
-			s.calm()
-			_ = s.close()
-		}
-	}()
+	defer s.leave(s)
 	s.clients[0].works(bson.D{{Key: "createIndexes", Value: "c"}, {Key: "indexes", Value: bson.A{bson.D{{Key: "key", Value: bson.D{{Key: "n", Value: 1}}}, {Key: "name", Value: "n"}}}}})
 	s.write(100, (*wireClient).write)
 	for range 6 {
 		if s.rng.IntN(2) == 0 {
-			s.reopen() // nothing is in memory
+			s.reopen(s) // nothing is in memory
 		}
 		s.begin()
 		s.write(10+s.rng.IntN(120/len(s.clients)), (*wireClient).step)
@@ -101,7 +92,7 @@ func (s *wireStorm) recover() {
 	s.calm()
 	s.stormDevice.judge("sync", s.store.DB().Sync()) // what failed in the background is told now
 	if s.failed || s.rng.IntN(4) == 0 {
-		s.reopen()
+		s.reopen(s)
 	}
 	for _, c := range s.clients {
 		c.sendAgain()
@@ -119,15 +110,12 @@ func (s *wireStorm) recover() {
 }
 
 func (s *wireStorm) open() error {
-	o := s.options
-	store, err := document.Open("db", &o)
-	if s.opened(err) != nil {
+	if err := s.opened(s.openStore()); err != nil {
 		return err
 	}
-	s.store = store
-	server, err := mongo.New(store, &mongo.Options{Logger: o.Logger})
+	server, err := mongo.New(s.store, &mongo.Options{Logger: s.options.Logger})
 	if err != nil {
-		return errors.Join(err, store.Close())
+		return errors.Join(err, s.store.Close())
 	}
 	s.server = server
 	for _, c := range s.clients {
@@ -146,11 +134,4 @@ func (s *wireStorm) close() error {
 		s.fatalf("close the server: %v", err)
 	}
 	return s.store.Close()
-}
-
-// reopen closes the store and opens it again, without the fault at the latest.
-func (s *wireStorm) reopen() {
-	s.t.Helper()
-	_ = s.shut(s)
-	s.comeUp(s)
 }
