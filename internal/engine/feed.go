@@ -190,8 +190,7 @@ func (e *Engine) earlierName(id uint32) string {
 // createdInLog returns the names of the keyspaces whose creation the log has; with an error those that it came to.
 func (e *Engine) createdInLog() (map[uint32]string, error) {
 	names := map[uint32]string{}
-	_, oldest := e.log.Oldest()
-	reader, err := e.log.NewReader(oldest)
+	reader, err := e.log.NewOldestReader()
 	if err != nil {
 		return names, err
 	}

@@ -133,11 +133,11 @@ func (e *Engine) findGoneFrom(from uint64) (next uint64, err error) {
 		defer reader.Close()
 		reader.Limit(e.visible.Load())
 		err = e.findGoneIn(reader)
+		e.reach.raise(reader.Missed())
 	}
 	if !errors.Is(err, wal.ErrRecycled) {
 		return 0, err
 	}
-	e.reach.raise(reader.Missed())
 	if _, oldest := e.log.Oldest(); oldest > from {
 		return oldest, nil // it was recycled meanwhile
 	}

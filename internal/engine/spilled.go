@@ -203,8 +203,7 @@ func (e *Engine) placeSpills() bool {
 
 // bulksInLog returns the sequence numbers of the bulk loads that the log tells of up to one, by the numbers of their files.
 func (e *Engine) bulksInLog(upTo uint64) (map[uint64]uint64, error) {
-	_, oldest := e.log.Oldest()
-	reader, err := e.log.NewReader(oldest)
+	reader, err := e.log.NewOldestReader()
 	if err != nil {
 		return nil, err
 	}

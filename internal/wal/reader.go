@@ -34,27 +34,43 @@ const windowBytes = 64 << 10
 // NewReader returns a reader whose first record is the first one numbered fromSeq or higher. It fails with ErrRecycled when
 // that one may be gone.
 func (l *Log) NewReader(fromSeq uint64) (*Reader, error) {
-	if err := l.Err(); errors.Is(err, ErrClosed) {
-		return nil, err
-	}
-	r := &Reader{l: l, from: fromSeq, limit: math.MaxUint64}
 	l.mu.Lock()
+	var in *segment
 	for _, s := range l.segments {
 		if s.before < max(fromSeq, 1) {
-			r.segment = s
+			in = s
 		}
 	}
-	if r.segment == nil {
-		l.mu.Unlock()
-		return nil, fmt.Errorf("log: read from record %d: %w", fromSeq, ErrRecycled)
-	}
-	r.segment.pins++
-	r.last = r.segment.before
-	l.mu.Unlock()
-	return r, r.open(r.segment.start)
+	return l.pinned(in, fromSeq)
 }
 
-// open opens the pinned segment.
+// NewOldestReader returns a reader whose first record is the oldest one. Who asks for Oldest and reads from there may come too late.
+func (l *Log) NewOldestReader() (*Reader, error) {
+	l.mu.Lock()
+	oldest := l.segments[0]
+	return l.pinned(oldest, oldest.before+1)
+}
+
+// pinned returns a reader in a segment, nil for one that is not there any more. The caller holds l.mu, which pinned lets go.
+func (l *Log) pinned(s *segment, from uint64) (*Reader, error) {
+	if err := l.Err(); errors.Is(err, ErrClosed) {
+		l.mu.Unlock()
+		return nil, err
+	}
+	if s == nil {
+		l.mu.Unlock()
+		return nil, fmt.Errorf("log: read from record %d: %w", from, ErrRecycled)
+	}
+	s.pins++
+	r := &Reader{l: l, segment: s, last: s.before, from: from, limit: math.MaxUint64}
+	l.mu.Unlock()
+	if err := r.open(s.start); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// open opens the pinned segment, and lets go of it when it cannot.
 func (r *Reader) open(offset int64) (err error) {
 	r.offset, r.window, r.windowStart = offset, r.window[:0], 0
 	r.file, err = r.l.o.FS.Open(r.l.o.path(r.segment.segment))

@@ -52,6 +52,12 @@ func checkReaders(t *testing.T, l *Log, h *history) {
 			t.Fatalf("read from %d: %d records behind %d of %d: %v", from, n, skip, len(h.seqs), err)
 		}
 	}
+	r, err := l.NewOldestReader()
+	must(t, err)
+	if r.from != oldest {
+		t.Fatalf("the reader of the oldest reads from %d, oldest is %d", r.from, oldest)
+	}
+	must(t, r.Close())
 }
 
 func TestReader(t *testing.T) {
@@ -168,6 +174,9 @@ func TestReaderLimit(t *testing.T) {
 	if _, err := l.NewReader(1); !errors.Is(err, ErrClosed) {
 		t.Fatal(err)
 	}
+	if _, err := l.NewOldestReader(); !errors.Is(err, ErrClosed) {
+		t.Fatal(err)
+	}
 	must(t, r.Close())
 }
 
@@ -253,8 +262,10 @@ func follow(l *Log, last uint64) error {
 					return err
 				}
 			}
-			_, next = l.Oldest()
-			r, err = l.NewReader(next)
+			if r, err = l.NewOldestReader(); err != nil {
+				return err // it cannot come too late
+			}
+			next = r.from
 		case err != nil:
 			return err
 		case seq != next || !bytes.Equal(p, payload(seq, int(seq*7%600))):
