@@ -20,34 +20,46 @@ import (
 
 // cappedState is what a capped collection counts. It is made from the records when the first insert comes.
 type cappedState struct {
-	mu     sync.Mutex
+	turn   sync.Mutex  // held by an insert until its commit has ended
 	known  atomic.Bool // what follows is right; others than inserts make it false
 	next   uint64
 	bytes  int64
 	count  int64
-	signal chan struct{} // closed and replaced when something was inserted
+	signal signal
 }
 
 // inserting takes the turn of an insert. What it returns ends it.
 func (s *cappedState) inserting() (end func()) {
-	s.mu.Lock()
+	s.turn.Lock()
 	return func() {
-		if s.signal != nil {
-			close(s.signal)
-			s.signal = nil
-		}
-		s.mu.Unlock()
+		s.signal.give()
+		s.turn.Unlock()
 	}
 }
 
-// inserted returns a channel that is closed after the next insert.
-func (s *cappedState) inserted() <-chan struct{} {
+// signal wakes those who wait for inserts. It has a lock of its own, since those do not wait for an insert that the device keeps waiting.
+type signal struct {
+	mu sync.Mutex
+	ch chan struct{} // closed when it is given; nil: nobody waits
+}
+
+// next returns a channel that is closed when the signal is given the next time.
+func (s *signal) next() <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.signal == nil {
-		s.signal = make(chan struct{})
+	if s.ch == nil {
+		s.ch = make(chan struct{})
 	}
-	return s.signal
+	return s.ch
+}
+
+func (s *signal) give() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ch != nil {
+		close(s.ch)
+		s.ch = nil
+	}
 }
 
 // cappedIDIndex is the name of the index of _id that a capped collection keeps.
@@ -225,23 +237,6 @@ type tail struct {
 	window window
 }
 
-// viewer is what a tail needs of a codec's view.
-type viewer interface {
-	Reset(stored []byte) error
-	Release()
-	Lookup(name string) (bsoncore.Value, bool)
-	Document(dst []byte) ([]byte, error)
-}
-
-// lookAt makes a view show the record on which an iterator stands. That one cannot be read now says nothing of what it is.
-func lookAt(v viewer, it *pando.Iterator) error {
-	stored := it.Value()
-	if len(stored) == 0 && it.Err() != nil {
-		return it.Err()
-	}
-	return v.Reset(stored)
-}
-
 // next implements source. It does not wait: ok is false when there is nothing yet.
 func (t *tail) next(ctx context.Context) (doc document, ok bool, err error) {
 	t.query.call.By(ctx)
@@ -318,7 +313,7 @@ func (t *tail) wait(ctx context.Context) error {
 		<-ctx.Done()
 		return ctx.Err()
 	}
-	ch := t.c.capped.inserted()
+	ch := t.c.capped.signal.next()
 	if t.it == nil { // look once more: something may have come between the end of the walk and the channel
 		if err := t.reopen(); err != nil {
 			return err

@@ -98,16 +98,28 @@ const (
 	entryTransaction = 3 // nothing: the number is that of a transaction, which was committed
 )
 
-// record returns what is known of a session's newest write.
+// record returns what is known of a session's newest write. A batch that keeps other writers out asks for it, so nobody may wait for a commit
+// while he keeps others from the table.
 func (s *Store) record(session string) (*sessionRecord, error) {
-	t := &s.retries
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if r := t.known(session); r != nil && !r.apart {
-		return r, nil
+	for {
+		known := s.retries.inMemory(session)
+		if known != nil && !known.apart {
+			return known, nil
+		}
+		r, err := s.readRecord(session)
+		if err != nil {
+			return nil, err
+		}
+		if s.retries.replace(session, known, r) {
+			return r, nil
+		}
 	}
+}
+
+// readRecord reads what the store has of a session's newest write.
+func (s *Store) readRecord(session string) (*sessionRecord, error) {
 	r := &sessionRecord{number: -1}
-	value, err := s.meta.Get(append([]byte{sessionKey}, session...))
+	value, err := s.meta.Get(recordKey(session))
 	switch {
 	case errors.Is(err, pando.ErrNotFound):
 	case err != nil:
@@ -119,11 +131,31 @@ func (s *Store) record(session string) (*sessionRecord, error) {
 		}
 		r.number, r.entries = number, value[n:]
 	}
-	t.keep(session, r)
 	return r, nil
 }
 
-// known returns what is in memory of a session's newest write; nil: nothing. The caller holds the lock.
+// recordKey is the key of a session's record in the catalogue's keyspace.
+func recordKey(session string) []byte { return append([]byte{sessionKey}, session...) }
+
+// inMemory returns what is in memory of a session's newest write; nil: nothing.
+func (t *retries) inMemory(session string) *sessionRecord {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.known(session)
+}
+
+// replace keeps what has been read of a session in the place of what was known before, unless somebody was quicker, whose write may be newer.
+func (t *retries) replace(session string, before, r *sessionRecord) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.known(session) != before {
+		return false
+	}
+	t.keep(session, r)
+	return true
+}
+
+// known is inMemory for a caller who holds the lock.
 func (t *retries) known(session string) *sessionRecord {
 	if t.last != nil && t.lastOf == session {
 		return t.last
@@ -397,7 +429,7 @@ func (w *writer) storeTransaction(wrote bool) (*sessionRecord, error) {
 // putRecord writes the record of the writer's session.
 func (w *writer) putRecord(r *sessionRecord) error {
 	value := append(binary.AppendVarint(nil, r.number), r.entries...)
-	return w.tx.In(w.store.meta).Put(append([]byte{sessionKey}, w.statements.session...), value)
+	return w.tx.In(w.store.meta).Put(recordKey(w.statements.session), value)
 }
 
 // remember keeps a session's record in memory.
@@ -416,17 +448,17 @@ func (s *Store) ForgetSession(session string) error {
 	if r != nil && r.number < 0 {
 		return nil
 	}
-	return s.dropRecord(session)
-}
-
-// dropRecord removes the record of a session from the store.
-func (s *Store) dropRecord(session string) error {
 	tx, err := s.db.Begin(true)
 	if err != nil {
 		return err
 	}
+	return s.dropRecord(tx, session)
+}
+
+// dropRecord removes the record of a session from the store, and ends the transaction in which it does.
+func (s *Store) dropRecord(tx *pando.Tx, session string) error {
 	defer tx.Rollback()
-	if err := tx.In(s.meta).Delete(append([]byte{sessionKey}, session...)); err != nil {
+	if err := tx.In(s.meta).Delete(recordKey(session)); err != nil {
 		return err
 	}
 	return tx.CommitUnsynced()
@@ -448,12 +480,19 @@ func (s *Store) forgetSessions() error {
 	return err
 }
 
-// forgetUnused removes what is kept for a session, unless somebody has used it.
+// forgetUnused removes what is kept for a session, unless somebody has used it, be it meanwhile.
 func (s *Store) forgetUnused(session string) error {
-	s.retries.mu.Lock()
-	defer s.retries.mu.Unlock()
-	if s.retries.bySession[session] != nil {
-		return nil
+	tx, err := s.db.Begin(true)
+	if err != nil {
+		return err
 	}
-	return s.dropRecord(session)
+	there, err := tx.In(s.meta).Has(recordKey(session)) // what it has looked at nobody else may have written when it commits
+	if err != nil || !there || s.retries.inMemory(session) != nil {
+		tx.Rollback()
+		return err
+	}
+	if err := s.dropRecord(tx, session); !errors.Is(err, pando.ErrConflict) {
+		return err
+	}
+	return nil
 }

@@ -1,0 +1,94 @@
+package document
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/pandodb/pando"
+	"github.com/pandodb/pando/vfs/memfs"
+)
+
+// What is left of a session is removed in a commit, which waits for a batch that keeps other writers out; and the batch asks what its own
+// session did before. Neither may wait for the other.
+func TestForgettingSessionsKeepsNoBatchWaiting(t *testing.T) {
+	o := &Options{Storage: pando.Options{FS: memfs.New()}, TTLInterval: -1}
+	o.FS = o.Storage.FS
+	s := opened(t, o)
+	ctx := func(session string) context.Context { return WithStatements(t.Context(), session, 1, 0) }
+	c := s.Database("d").Lookup("c")
+	for _, session := range []string{"is cut off", "comes back"} {
+		if _, err := c.Insert(ctx(session), bson.D{{Key: "_id", Value: session}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, session := range []string{"begins", "comes back"} {
+		s := opened(t, o)
+		x, err := s.Database("d").Lookup("c").lookup()
+		if err != nil {
+			t.Fatal(err)
+		}
+		forgotten, stored := make(chan error, 1), make(chan error, 1)
+		go func() {
+			stored <- s.storeBatch(ctx(session), x, x.indexes.Load(), func(w *writer) error {
+				go func() { forgotten <- s.forgetSessions() }()
+				time.Sleep(20 * time.Millisecond) // it comes to its commit
+				w.did(0, Outcome{N: 1})
+				return nil
+			})
+		}()
+		for _, done := range []chan error{stored, forgotten} {
+			select {
+			case err := <-done:
+				if err != nil {
+					t.Error(err)
+				}
+			case <-time.After(time.Minute):
+				t.Fatal("they wait for each other")
+			}
+		}
+		if o, err := s.Outcome(session, 1, 0); o == nil || err != nil {
+			t.Errorf("what the batch did: %v, %v", o, err)
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// A tail waits for what an insert brings, and not for the insert itself, which the device may keep waiting: its caller can end it.
+func TestTailsDoNotWaitForAnInsertThatWaits(t *testing.T) {
+	s := opened(t, &Options{Storage: pando.Options{FS: memfs.New()}, FS: memfs.New(), TTLInterval: -1})
+	defer s.Close()
+	if err := s.Database("d").Create(t.Context(), "c", bson.D{{Key: "capped", Value: true}, {Key: "size", Value: 10_000}}); err != nil {
+		t.Fatal(err)
+	}
+	c := s.Database("d").Lookup("c")
+	tail, err := c.Tail(t.Context(), nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tail.Close()
+	x, err := c.lookup()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer x.capped.inserting()()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	defer cancel()
+	ended := make(chan bool, 1)
+	go func() { ended <- tail.Next(ctx) }()
+	select {
+	case more := <-ended:
+		if more {
+			t.Error("the tail has found something")
+		}
+	case <-time.After(time.Minute):
+		t.Fatal("the tail waits for the insert")
+	}
+}
