@@ -56,7 +56,8 @@ type collection struct {
 	dropped   atomic.Bool
 
 	// schema is held for reading while a write commits, and for writing while the list of indexes changes: a write that made its
-	// entries from another list than the one in force starts again.
+	// entries from another list than the one in force starts again. Who takes those of several collections takes them in the order of
+	// their numbers.
 	schema sync.RWMutex
 	unread unread
 	groups sync.Mutex // held while statements of one command are carried out with one commit

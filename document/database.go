@@ -379,13 +379,7 @@ func (c *Collection) rename(ctx context.Context, to namespace, replace bool, che
 	if err := check(other); err != nil {
 		return err
 	}
-	x.schema.Lock()
-	defer x.schema.Unlock()
-	if other != nil {
-		other.cancelBuilds()
-		other.schema.Lock()
-		defer other.schema.Unlock()
-	}
+	defer lockSchemas(x, other)()
 	if err := s.rename(ctx, x, other, to); err != nil {
 		return err
 	}
@@ -394,6 +388,26 @@ func (c *Collection) rename(ctx context.Context, to namespace, replace bool, che
 	}
 	other.dropped.Store(true)
 	return s.dropKeyspaces(other)
+}
+
+// lockSchemas keeps out all writers of a collection and, unless it is nil, of another one, whose builds of indexes end. What it returns lets
+// them in again.
+func lockSchemas(x, other *collection) (unlock func()) {
+	if other == nil {
+		x.schema.Lock()
+		return x.schema.Unlock
+	}
+	other.cancelBuilds()
+	first, second := x, other
+	if first.number > second.number {
+		first, second = second, first
+	}
+	first.schema.Lock()
+	second.schema.Lock()
+	return func() {
+		second.schema.Unlock()
+		first.schema.Unlock()
+	}
 }
 
 // rename puts a collection under another name, in the place of one that may be there, as one commit. The caller holds the locks of

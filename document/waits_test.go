@@ -2,6 +2,9 @@ package document
 
 import (
 	"context"
+	"errors"
+	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -90,5 +93,53 @@ func TestTailsDoNotWaitForAnInsertThatWaits(t *testing.T) {
 		}
 	case <-time.After(time.Minute):
 		t.Fatal("the tail waits for the insert")
+	}
+}
+
+// A transaction over two collections waits until no list of indexes of theirs changes, and to put one in the place of the other waits until
+// neither is written to: in the same order, or they would wait for each other.
+func TestRenamesAndTransactionsDoNotWaitForEachOther(t *testing.T) {
+	s := opened(t, &Options{Storage: pando.Options{FS: memfs.New()}, FS: memfs.New(), TTLInterval: -1})
+	db := s.Database("d")
+	ctx, cancel := context.WithCancel(t.Context())
+	var writers sync.WaitGroup
+	for g := range 4 {
+		names := []string{"a", "b"}
+		if g%2 == 0 {
+			slices.Reverse(names)
+		}
+		writers.Go(func() {
+			for ctx.Err() == nil {
+				err := s.Transaction(ctx, func(tx *Tx) (err error) {
+					for _, name := range names {
+						_, failed := tx.In(db.Lookup(name)).Insert(ctx, bson.D{{Key: "name", Value: name}})
+						err = errors.Join(err, failed)
+					}
+					return err
+				})
+				if err != nil && ctx.Err() == nil {
+					t.Log(err) // which is not what this is about
+				}
+			}
+		})
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for renamed := 0; renamed < 30; {
+			if db.Lookup("a").Rename(ctx, "d", "b", true) == nil {
+				renamed++
+			}
+		}
+		cancel()
+		writers.Wait()
+	}()
+	select {
+	case <-done:
+	case <-time.After(time.Minute):
+		t.Fatal("they wait for each other")
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
 	}
 }

@@ -1,9 +1,11 @@
 package document
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -212,6 +214,7 @@ func (w *writer) forgetCounts() {
 
 // commit makes sure that no list of indexes has changed, and commits.
 func (w *writer) commit() error {
+	slices.SortFunc(w.touched, func(a, b touch) int { return cmp.Compare(a.c.number, b.c.number) }) // the order of collection.schema
 	for i, t := range w.touched {
 		t.c.schema.RLock()
 		err := error(nil)
