@@ -183,22 +183,31 @@ func (k *keptSpills) since(oldest uint64) []keptFor {
 // runs, so it is left until some of the files are to go before others.
 func (e *Engine) placeSpills() bool {
 	k := &e.keptSpills
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	before := k.earlier
-	if k.earlier = 0; before == 0 {
+	before := k.takeEarlier()
+	if before == 0 {
 		return false
 	}
-	places, err := e.bulksInLog(before)
+	places, err := e.bulksInLog(before) // which takes long: whoever commits a batch meanwhile adds its file
 	if err != nil {
 		return false // they stay together; whoever reads the changes will be told
 	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
 	for i := range k.list {
 		if s := &k.list[i]; s.last == before && s.bytes > 0 { // else it is a mark, to which a root slot may refer
 			s.last = places[s.number]
 		}
 	}
 	return true
+}
+
+// takeEarlier returns the last command of earlier runs the first time that it is asked, and then 0.
+func (k *keptSpills) takeEarlier() uint64 {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	before := k.earlier
+	k.earlier = 0
+	return before
 }
 
 // bulksInLog returns the sequence numbers of the bulk loads that the log tells of up to one, by the numbers of their files.
