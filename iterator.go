@@ -122,8 +122,8 @@ func (i *Iterator) SeekLT(key []byte) bool {
 // Valid reports whether the iterator stands on a pair.
 func (i *Iterator) Valid() bool { return i.it != nil && i.it.Valid() }
 
-// Key returns the key of the pair, valid until the next move or Close; nil where there is none. Where it is gone, since what the iterator reads was
-// closed meanwhile, Err tells.
+// Key returns the key of the pair, valid until the next move or Close, even where what the iterator reads is closed meanwhile; nil where there
+// is no pair.
 func (i *Iterator) Key() []byte {
 	if i.it == nil {
 		return nil
@@ -162,14 +162,14 @@ func (i *Iterator) Close() error {
 		return nil
 	}
 	i.err = i.it.Close()
-	i.it = nil              // its memory is somebody else's from now on
-	if i.snap.View != nil { // else it is of somebody who holds it for longer
-		i.snap.Release()
-		i.snap = engine.Snapshot{}
-	}
+	i.it = nil // its memory is somebody else's from now on
 	if i.own != nil {
 		i.own.Release()
 		i.own = nil
+	}
+	if i.snap.View != nil { // else it is of somebody who holds it for longer
+		i.snap.Release()
+		i.snap = engine.Snapshot{}
 	}
 	return nil
 }

@@ -4,15 +4,16 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/pandodb/pando/vfs/faultfs"
 	"github.com/pandodb/pando/vfs/memfs"
 )
 
-// An iterator that was stopped by somebody else while it stood on a pair says so where it cannot show that any more: without a word its
-// value would pass for an empty one.
-func TestPairOfAStoppedIteratorIsAnError(t *testing.T) {
+// An iterator that is stopped by somebody else while it stands on a pair goes on showing it, and tells why it does not move on; where the
+// value would have to be read it tells that at once, for it would pass for an empty one.
+func TestStoppedIteratorShowsItsPair(t *testing.T) {
 	const apart, inline = "apart", "inline"
 	for _, settled := range []bool{false, true} {
 		for _, key := range []string{apart, inline} {
@@ -32,16 +33,60 @@ func TestPairOfAStoppedIteratorIsAnError(t *testing.T) {
 					t.Fatal(it.Err())
 				}
 				must(t, stop(db, snap))
-				if it.Value() == nil && !errors.Is(it.Err(), ErrClosed) {
-					t.Errorf("%s, %s, settled %t: no value, and the error is %v", name, key, settled, it.Err())
+				v := it.Value()
+				switch err := it.Err(); {
+				case string(it.Key()) != key:
+					t.Errorf("%s, %s, settled %t: the key is %q", name, key, settled, it.Key())
+				case key == apart && (v != nil || !errors.Is(err, ErrClosed)), key == inline && (string(v) != "v" || err != nil):
+					t.Errorf("%s, %s, settled %t: the value is %q, the error %v", name, key, settled, v, err)
 				}
-				if it.Key() == nil && !errors.Is(it.Err(), ErrClosed) {
-					t.Errorf("%s, %s, settled %t: no key, and the error is %v", name, key, settled, it.Err())
+				if it.Next() || !errors.Is(it.Err(), ErrClosed) {
+					t.Errorf("%s, %s, settled %t: it goes on, with %q, %v", name, key, settled, it.Key(), it.Err())
 				}
 				must(t, it.Close())
 				must(t, snap.Close())
 			}
 		}
+	}
+}
+
+// What a transaction has written itself stays as long as an iterator shows it, and that it ends or takes it back does not change it; others
+// have their own meanwhile.
+func TestIteratorOfAnEndedTransactionShowsItsPair(t *testing.T) {
+	for name, end := range map[string]func(*Tx, Savepoint) error{
+		"rollback":  func(tx *Tx, _ Savepoint) error { return tx.Rollback() },
+		"commit":    func(tx *Tx, _ Savepoint) error { return tx.Commit() },
+		"savepoint": (*Tx).RollbackTo,
+	} {
+		db := openMem(t, memfs.New(), Options{})
+		write := func(tx *Tx, what string) {
+			for i := range 100 {
+				must(t, tx.Put(fmt.Append(nil, what, " key ", i), fmt.Append(nil, what, " value ", i)))
+			}
+		}
+		tx, err := db.Begin(true)
+		must(t, err)
+		before := tx.Savepoint()
+		write(tx, "first")
+		it := tx.Iter(nil)
+		for it.Next() && string(it.Key()) != "first key 50" {
+		}
+		must(t, end(tx, before))
+		for range 3 {
+			other, err := db.Begin(true)
+			must(t, err)
+			write(other, "other")
+			_, err = other.Get([]byte("other key 1"))
+			must(t, err)
+			must(t, other.Rollback())
+			must(t, db.Checkpoint(t.Context()))
+		}
+		if string(it.Key()) != "first key 50" || string(it.Value()) != "first value 50" {
+			t.Errorf("%s: it shows %q, %q, %v", name, it.Key(), it.Value(), it.Err())
+		}
+		must(t, it.Close())
+		_ = tx.Rollback() // where it has not ended
+		must(t, db.Close())
 	}
 }
 

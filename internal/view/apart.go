@@ -21,24 +21,34 @@ const (
 
 func (it *Iterator) slowValue() []byte {
 	switch {
-	case it.o.KeysOnly || it.stop.stopped.Load():
+	case it.o.KeysOnly:
 		return nil
 	case it.kind == record.Inline:
 		return it.here().Value
-	case it.kind != record.Apart || !it.usable():
+	case it.kind != record.Apart || it.err != nil:
 		return nil
 	}
-	if it.read != it.n {
-		it.askAhead()
-		var err error
-		if it.value, err = it.view.env.ReadValue(it.value[:0], it.here().Value); err != nil {
-			it.err = err
-			it.alone() // no move goes on from here
-			return nil
-		}
-		it.read = it.n
+	if err := it.readApart(); err != nil {
+		it.err = err
+		it.alone() // no move goes on from here
+		return nil
 	}
 	return it.value
+}
+
+// readApart reads the value of the pair at hand, which lies apart, unless it has been read, or nothing may be read any more.
+func (it *Iterator) readApart() (err error) {
+	if it.read == it.n {
+		return nil
+	}
+	if err := it.stop.Err(); err != nil {
+		return err
+	}
+	it.askAhead()
+	if it.value, err = it.view.env.ReadValue(it.value[:0], it.here().Value); err == nil {
+		it.read = it.n
+	}
+	return err
 }
 
 // ReleaseValue gives back the memory of a value that lies apart. Value reads it again.

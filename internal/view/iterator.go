@@ -457,11 +457,11 @@ func (it *Iterator) end(at position) bool {
 	return false
 }
 
-// usable reports whether the iterator may still move.
+// usable reports whether the iterator may still move. Where it was stopped it stands on no pair from then on.
 func (it *Iterator) usable() bool {
 	if err := it.stop.Err(); err != nil {
-		it.err, it.fast, it.plain, it.at = err, false, false, afterLast
-		return false
+		it.end(afterLast)
+		it.err = err
 	}
 	return it.err == nil
 }
@@ -470,12 +470,7 @@ func (it *Iterator) usable() bool {
 func (it *Iterator) Valid() bool { return it.at == onPair }
 
 // Key returns the key of the current pair, valid until the next move.
-func (it *Iterator) Key() []byte {
-	if !it.fast && it.stop.stopped.Load() {
-		return nil // a transaction's own writes go with it
-	}
-	return it.here().Key
-}
+func (it *Iterator) Key() []byte { return it.here().Key }
 
 // Value returns the value of the current pair, valid until the next move; nil where there is none, where only keys were
 // asked for, or where a value that lies apart cannot be read: see Err.
@@ -486,14 +481,9 @@ func (it *Iterator) Value() []byte {
 	return it.slowValue()
 }
 
-// Err returns the error that ended the walk, nil when it ended at a bound. Of an iterator that was stopped on a pair it tells that: what Key
-// and Value return from then on would pass for an empty key and value.
-func (it *Iterator) Err() error {
-	if it.at == onPair && it.stop.stopped.Load() {
-		it.usable()
-	}
-	return it.err
-}
+// Err returns the error that ended the walk, nil when it ended at a bound. An iterator that was stopped on a pair shows it until the next move,
+// but for a value that lies apart: else what it shows then would pass for an empty key and value.
+func (it *Iterator) Err() error { return it.err }
 
 // Close gives the pinned page up, and the iterator itself, which the next one takes over: nobody may touch it any more. It returns what
 // Err would. The caller then gives the view up.
