@@ -166,7 +166,7 @@ func (s *Store) startForgetting() {
 		return
 	}
 	opened := s.clock.Now()
-	s.wait.Go(func() {
+	s.beside.start(func() {
 		sessions := false // have been forgotten
 		for s.clock.Sleep(s.work, forgetInterval) == nil {
 			err := s.forgetDropped()

@@ -99,7 +99,7 @@ func (c *Collection) explainPlan(ctx context.Context, x *collection, q *findQuer
 		return nil, nil, err
 	}
 	at := c.moment()
-	defer func() { err = errors.Join(err, at.close()) }()
+	defer func() { err = errors.Join(x.orDropped(err), at.close()) }()
 	if x == nil {
 		p := plan.Nothing(&q.Query, c.ns.String())
 		nothing := &plan.Run{Root: &plan.Stats{Stage: p.Root, Works: 1, Done: true}}

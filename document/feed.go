@@ -44,11 +44,14 @@ func (f *feed) follow(s *Store, r *logReader, o pando.ChangesOptions) {
 	var run context.Context
 	run, f.stop = context.WithCancel(s.work)
 	f.readers.Add(1)
-	s.wait.Go(func() {
+	read := func() {
 		defer f.readers.Done()
 		defer close(f.events)
 		f.read(run, s, r, o)
-	})
+	}
+	if !s.beside.start(read) {
+		read() // which ends at once, since run has ended
+	}
 }
 
 // read follows the log until there is nothing more to come. What there was when the feed was opened it reads by itself: the newest command

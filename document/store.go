@@ -54,7 +54,7 @@ type Store struct {
 
 	work   context.Context // of what runs in the background; done when the store closes
 	stop   context.CancelFunc
-	wait   sync.WaitGroup
+	beside background
 	closed atomic.Bool
 	opened time.Time
 }
@@ -169,7 +169,7 @@ func (s *Store) Close() error {
 		return nil
 	}
 	s.stop()
-	s.wait.Wait()
+	s.beside.end()
 	if s.scratch != nil {
 		s.scratch.Close()
 	}

@@ -15,39 +15,47 @@ import (
 // NamespaceNotFound when there is no collection, and with NamespaceExists when there is one called to. What is written to the collection
 // meanwhile is not copied. When it fails the copy is gone.
 func (c *Collection) CopyCapped(ctx context.Context, to string, size int64) error {
-	options, err := c.optionsCapped(size)
-	if err != nil {
-		return err
-	}
 	copied := c.Database().Lookup(to)
-	if there, err := copied.use(); err != nil || there != nil || copied.view() != nil {
-		return orError(err, func() error {
+	return c.capInto(ctx, size, func() error {
+		there, err := copied.use()
+		if err := errors.Join(err, copied.CheckName()); err != nil {
+			return err
+		}
+		if there != nil || copied.view() != nil {
 			return mongoerror.New(mongoerror.NamespaceExists, "the destination %s of a copy of %s already exists", copied.ns, c.ns)
-		})
-	}
-	if _, err := c.store.create(ctx, copied.ns, options, nil, true); err != nil {
-		return err
-	}
-	if err := c.copyInto(ctx, copied); err != nil {
-		return errors.Join(err, copied.Drop(c.store.work))
-	}
-	return nil
+		}
+		return nil
+	}, func(fresh *Collection) error {
+		if err := c.copyInto(ctx, fresh); err != nil {
+			return err
+		}
+		return fresh.Rename(ctx, copied.ns.database, to, false)
+	})
 }
 
 // MakeCapped turns the collection into a capped one that takes size bytes, as MongoDB's convertToCapped does: the first documents are
 // forgotten where not all fit, it loses its indexes but that of _id, and gets another UUID. Those who write to it, and those who create,
 // change or drop a collection of the store, wait meanwhile. When it fails nothing has changed.
 func (c *Collection) MakeCapped(ctx context.Context, size int64) error {
+	return c.capInto(ctx, size, func() error { return nil }, func(fresh *Collection) error { return c.replaceBy(ctx, fresh) })
+}
+
+// capInto makes a capped collection with the options of this one, under a name that nobody has: place fills it and gives it its name, and when
+// that fails it is dropped. check says, once this one is known to be what can be copied, whether that is to be done at all.
+func (c *Collection) capInto(ctx context.Context, size int64, check func() error, place func(fresh *Collection) error) error {
 	options, err := c.optionsCapped(size)
 	if err != nil {
 		return err
 	}
-	copied := c.Database().temporary()
-	if _, err := c.store.create(ctx, copied.ns, options, nil, true); err != nil {
+	if err := check(); err != nil {
 		return err
 	}
-	if err := c.replaceBy(ctx, copied); err != nil {
-		return errors.Join(err, copied.Drop(c.store.work))
+	fresh := c.Database().temporary()
+	if _, err := c.store.create(ctx, fresh.ns, options, nil, true); err != nil {
+		return err
+	}
+	if err := place(fresh); err != nil {
+		return errors.Join(err, fresh.Drop(c.store.work))
 	}
 	return nil
 }
@@ -113,7 +121,7 @@ func (c *Collection) copyInto(ctx context.Context, other *Collection) error {
 // insertCopies inserts documents of another collection into a capped one with one commit. No validator is asked.
 func (c *collection) insertCopies(ctx context.Context, list []document) error {
 	defer c.capped.inserting()()
-	return c.store.write(ctx, func(w *writer) error {
+	return c.orDropped(c.store.write(ctx, func(w *writer) error {
 		w.unchecked = true
 		w.touch(c)
 		for _, doc := range list {
@@ -122,7 +130,7 @@ func (c *collection) insertCopies(ctx context.Context, list []document) error {
 			}
 		}
 		return nil
-	})
+	}))
 }
 
 // replaceBy copies all documents into a new collection, and puts that into the place of this one.

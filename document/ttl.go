@@ -24,7 +24,7 @@ func (s *Store) startTTL() {
 	if s.ttl.interval = s.options.TTLInterval; s.ttl.interval < 0 {
 		return
 	}
-	s.wait.Go(func() {
+	s.beside.start(func() {
 		for s.work.Err() == nil {
 			ctx, interval := s.ttl.begin(s.work)
 			if s.clock.Sleep(ctx, interval) != nil || s.ttl.isPaused() {

@@ -63,12 +63,11 @@ func (s *Server) ServeConn(c net.Conn) {
 		return
 	}
 	s.open.Add(1)
-	s.wait.Add(1)
 	defer func() {
 		s.conns.remove(x)
 		s.sessions.connectionEnded(x)
 		s.open.Add(-1)
-		s.wait.Done()
+		s.conns.serving.Done()
 	}()
 	s.log.Debug("connection accepted", "connection", x.id, "remote", c.RemoteAddr().String())
 	err := x.serve()

@@ -192,6 +192,7 @@ func (o *Options) setDefaults() {
 func (s *Server) Close() error {
 	s.stop()
 	s.conns.closeAll()
+	s.conns.serving.Wait()
 	s.wait.Wait()
 	s.cursors.closeAll()
 	s.sessions.closeAll()
@@ -226,6 +227,7 @@ type connectionTable struct {
 	list     map[*conn]struct{}
 	draining bool
 	closed   bool
+	serving  sync.WaitGroup // those that add has taken, until nothing of theirs runs
 }
 
 func (t *connectionTable) init() { t.list = map[*conn]struct{}{} }
@@ -238,6 +240,7 @@ func (t *connectionTable) add(c *conn) bool {
 		return false
 	}
 	t.list[c] = struct{}{}
+	t.serving.Add(1)
 	return true
 }
 
