@@ -41,7 +41,7 @@ func openStore(t *testing.T, fs *memfs.FS, profile pando.Profile) *document.Stor
 	t.Helper()
 	s, err := document.Open("db", &document.Options{
 		Storage: pando.Options{FS: fs, Profile: profile, MemoryBytes: 2 << 20, SyncInterval: time.Millisecond},
-		FS:      fs, TTLInterval: 20 * time.Millisecond, History: 256 << 10,
+		FS:      fs, ScratchDir: "scratch", QueryMemoryBytes: 20_000, TTLInterval: 20 * time.Millisecond, History: 256 << 10,
 	})
 	if err != nil {
 		t.Fatal(err)
