@@ -25,7 +25,7 @@ import (
 // error inside, and what the clients had open does not stay.
 func TestServerDoesEverythingAtOnce(t *testing.T) {
 	fs := memfs.New()
-	for round := range uint64(3) {
+	for round := range uint64(2) {
 		serverChaos(t, fs, round)
 	}
 	s := openStore(t, fs, pando.Durable)
@@ -59,7 +59,7 @@ func serverChaos(t *testing.T, fs *memfs.FS, round uint64) {
 			c.hangUp()
 		})
 	}
-	time.Sleep(700 * time.Millisecond)
+	time.Sleep(500 * time.Millisecond)
 	closed := make(chan error, 1)
 	go func() {
 		var err error

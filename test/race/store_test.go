@@ -21,7 +21,7 @@ func TestStoreDoesEverythingAtOnce(t *testing.T) {
 	for profile := pando.Durable; profile <= pando.Bench; profile++ {
 		t.Run(profile.String(), func(t *testing.T) {
 			fs := memfs.New()
-			for round := range uint64(3) {
+			for round := range uint64(2) {
 				storeChaos(t, fs, profile, round)
 			}
 			s := openStore(t, fs, profile)
@@ -67,7 +67,7 @@ func storeChaos(t *testing.T, fs *memfs.FS, profile pando.Profile, round uint64)
 			}
 		})
 	}
-	time.Sleep(400 * time.Millisecond)
+	time.Sleep(300 * time.Millisecond)
 	closed := make(chan error, 1)
 	go func() {
 		err := s.Close()
