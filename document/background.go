@@ -21,7 +21,7 @@ func (b *background) start(fn func()) bool {
 	return true
 }
 
-// end waits until all that was started has ended, of which whoever calls it has seen to.
+// end waits until all that was started has ended, which its caller has told it to.
 func (b *background) end() {
 	b.mu.Lock()
 	b.ended = true

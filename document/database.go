@@ -379,6 +379,9 @@ func (c *Collection) rename(ctx context.Context, to namespace, replace bool, che
 	if err := check(other); err != nil {
 		return err
 	}
+	if other != nil {
+		other.cancelBuilds()
+	}
 	defer lockSchemas(x, other)()
 	if err := s.rename(ctx, x, other, to); err != nil {
 		return err
@@ -390,14 +393,12 @@ func (c *Collection) rename(ctx context.Context, to namespace, replace bool, che
 	return s.dropKeyspaces(other)
 }
 
-// lockSchemas keeps out all writers of a collection and, unless it is nil, of another one, whose builds of indexes end. What it returns lets
-// them in again.
+// lockSchemas keeps out all writers of a collection and, unless it is nil, of another one. What it returns lets them in again.
 func lockSchemas(x, other *collection) (unlock func()) {
 	if other == nil {
 		x.schema.Lock()
 		return x.schema.Unlock
 	}
-	other.cancelBuilds()
 	first, second := x, other
 	if first.number > second.number {
 		first, second = second, first

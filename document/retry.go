@@ -452,12 +452,12 @@ func (s *Store) ForgetSession(session string) error {
 	if err != nil {
 		return err
 	}
+	defer tx.Rollback()
 	return s.dropRecord(tx, session)
 }
 
-// dropRecord removes the record of a session from the store, and ends the transaction in which it does.
+// dropRecord removes the record of a session from the store, and commits that.
 func (s *Store) dropRecord(tx *pando.Tx, session string) error {
-	defer tx.Rollback()
 	if err := tx.In(s.meta).Delete(recordKey(session)); err != nil {
 		return err
 	}
@@ -486,9 +486,9 @@ func (s *Store) forgetUnused(session string) error {
 	if err != nil {
 		return err
 	}
+	defer tx.Rollback()
 	there, err := tx.In(s.meta).Has(recordKey(session)) // what it has looked at nobody else may have written when it commits
 	if err != nil || !there || s.retries.inMemory(session) != nil {
-		tx.Rollback()
 		return err
 	}
 	if err := s.dropRecord(tx, session); !errors.Is(err, pando.ErrConflict) {

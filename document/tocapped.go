@@ -156,7 +156,7 @@ func (c *Collection) replaceBy(ctx context.Context, fresh *Collection) error {
 	if err := c.copyInto(ctx, fresh); err != nil {
 		return err
 	}
-	made.schema.Lock()
+	made.schema.Lock() // out of order, but nobody else knows the name
 	defer made.schema.Unlock()
 	if err := s.rename(ctx, made, x, c.ns); err != nil {
 		return err

@@ -14,11 +14,21 @@ import (
 	"github.com/pandodb/pando/vfs/memfs"
 )
 
+// inTime returns what comes, and fails the test where nothing does, since those who should send it wait for each other.
+func inTime[T any](t *testing.T, done <-chan T) (got T) {
+	t.Helper()
+	select {
+	case got = <-done:
+	case <-time.After(time.Minute):
+		t.Fatal("somebody waits for ever")
+	}
+	return got
+}
+
 // What is left of a session is removed in a commit, which waits for a batch that keeps other writers out; and the batch asks what its own
 // session did before. Neither may wait for the other.
 func TestForgettingSessionsKeepsNoBatchWaiting(t *testing.T) {
 	o := &Options{Storage: pando.Options{FS: memfs.New()}, TTLInterval: -1}
-	o.FS = o.Storage.FS
 	s := opened(t, o)
 	ctx := func(session string) context.Context { return WithStatements(t.Context(), session, 1, 0) }
 	c := s.Database("d").Lookup("c")
@@ -46,13 +56,8 @@ func TestForgettingSessionsKeepsNoBatchWaiting(t *testing.T) {
 			})
 		}()
 		for _, done := range []chan error{stored, forgotten} {
-			select {
-			case err := <-done:
-				if err != nil {
-					t.Error(err)
-				}
-			case <-time.After(time.Minute):
-				t.Fatal("they wait for each other")
+			if err := inTime(t, done); err != nil {
+				t.Error(err)
 			}
 		}
 		if o, err := s.Outcome(session, 1, 0); o == nil || err != nil {
@@ -66,7 +71,7 @@ func TestForgettingSessionsKeepsNoBatchWaiting(t *testing.T) {
 
 // A tail waits for what an insert brings, and not for the insert itself, which the device may keep waiting: its caller can end it.
 func TestTailsDoNotWaitForAnInsertThatWaits(t *testing.T) {
-	s := opened(t, &Options{Storage: pando.Options{FS: memfs.New()}, FS: memfs.New(), TTLInterval: -1})
+	s := opened(t, &Options{Storage: pando.Options{FS: memfs.New()}, TTLInterval: -1})
 	defer s.Close()
 	if err := s.Database("d").Create(t.Context(), "c", bson.D{{Key: "capped", Value: true}, {Key: "size", Value: 10_000}}); err != nil {
 		t.Fatal(err)
@@ -86,20 +91,15 @@ func TestTailsDoNotWaitForAnInsertThatWaits(t *testing.T) {
 	defer cancel()
 	ended := make(chan bool, 1)
 	go func() { ended <- tail.Next(ctx) }()
-	select {
-	case more := <-ended:
-		if more {
-			t.Error("the tail has found something")
-		}
-	case <-time.After(time.Minute):
-		t.Fatal("the tail waits for the insert")
+	if inTime(t, ended) {
+		t.Error("the tail has found something")
 	}
 }
 
 // A transaction over two collections waits until no list of indexes of theirs changes, and to put one in the place of the other waits until
 // neither is written to: in the same order, or they would wait for each other.
 func TestRenamesAndTransactionsDoNotWaitForEachOther(t *testing.T) {
-	s := opened(t, &Options{Storage: pando.Options{FS: memfs.New()}, FS: memfs.New(), TTLInterval: -1})
+	s := opened(t, &Options{Storage: pando.Options{FS: memfs.New()}, TTLInterval: -1})
 	db := s.Database("d")
 	ctx, cancel := context.WithCancel(t.Context())
 	var writers sync.WaitGroup
@@ -134,11 +134,7 @@ func TestRenamesAndTransactionsDoNotWaitForEachOther(t *testing.T) {
 		cancel()
 		writers.Wait()
 	}()
-	select {
-	case <-done:
-	case <-time.After(time.Minute):
-		t.Fatal("they wait for each other")
-	}
+	inTime(t, done)
 	if err := s.Close(); err != nil {
 		t.Error(err)
 	}

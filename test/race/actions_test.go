@@ -19,12 +19,8 @@ type call struct {
 	key, value []byte
 }
 
-// actions are all that goroutines do at once; weight says how often each comes.
-var actions = []struct {
-	name   string
-	weight int
-	do     func(call) error
-}{
+// actions are all that goroutines do at once with a database.
+var actions = []action[func(call) error]{
 	{"put", 5, func(c call) error { return c.db.Put(c.key, c.value) }},
 	{"delete", 1, func(c call) error { return c.db.Delete(c.key) }},
 	{"delete range", 1, func(c call) error { return c.db.DeleteRange(c.key, append(c.key, '5')) }},

@@ -141,12 +141,8 @@ func documentHistory(t *testing.T, profile pando.Profile, seed uint64) {
 		b.follow(stream)
 	}
 	for _, c := range append(b.balances[:], b.slots) {
-		v, err := c.Validate(context.Background())
-		b.fail(err)
-		for _, x := range v.Indexes {
-			if x.Missing != 0 || x.Extra != 0 {
-				t.Errorf("seed %d: %+v", seed, x)
-			}
+		if err := validated(context.Background(), c); err != nil {
+			t.Errorf("seed %d: %v", seed, err)
 		}
 	}
 }

@@ -79,14 +79,7 @@ func chaos(t *testing.T, fs *memfs.FS, profile pando.Profile) {
 	go func() { done <- db.Close() }()
 	go func() { done <- db.Close() }()
 	for range 2 {
-		select {
-		case err := <-done:
-			if err != nil {
-				t.Error(err)
-			}
-		case <-time.After(3 * time.Minute):
-			t.Fatal("Close hangs")
-		}
+		ends(t, "Close", done)
 	}
 	wg.Wait()
 }
@@ -94,20 +87,50 @@ func chaos(t *testing.T, fs *memfs.FS, profile pando.Profile) {
 // anything does one of the actions.
 func anything(ctx context.Context, db *pando.DB, rng *rand.Rand) error {
 	c := call{ctx: ctx, db: db, rng: rng, key: fmt.Appendf(nil, "key%03d", rng.IntN(200)), value: make([]byte, rng.IntN(300))}
+	return carryOut(draw(rng, actions), c)
+}
+
+// action is something that goroutines do at once; weight says how often it comes.
+type action[F any] struct {
+	name   string
+	weight int
+	do     F
+}
+
+// carryOut does it, and says what it was that failed.
+func carryOut[C any](a *action[func(C) error], c C) error {
+	if err := a.do(c); err != nil {
+		return fmt.Errorf("%s: %w", a.name, err)
+	}
+	return nil
+}
+
+// draw draws one of some actions.
+func draw[F any](rng *rand.Rand, actions []action[F]) *action[F] {
 	total := 0
-	for _, a := range actions {
-		total += a.weight
+	for i := range actions {
+		total += actions[i].weight
 	}
 	n := rng.IntN(total)
-	for _, a := range actions {
-		if n -= a.weight; n < 0 {
-			if err := a.do(c); err != nil {
-				return fmt.Errorf("%s: %w", a.name, err)
-			}
-			return nil
+	for i := range actions {
+		if n -= actions[i].weight; n < 0 {
+			return &actions[i]
 		}
 	}
 	panic("unreachable")
+}
+
+// ends fails the test where what is on its way ends with an error, or not at all.
+func ends(t *testing.T, what string, done <-chan error) {
+	t.Helper()
+	select {
+	case err := <-done:
+		if err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+	case <-time.After(3 * time.Minute):
+		t.Fatalf("%s: that does not end", what)
+	}
 }
 
 // in and out describe one operation on a handful of registers.

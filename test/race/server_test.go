@@ -1,7 +1,6 @@
 package race
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -48,15 +47,14 @@ func serverChaos(t *testing.T, fs *memfs.FS, round uint64) {
 		clients.Go(func() {
 			c := &serverCall{t: t, s: s, rng: rand.New(rand.NewPCG(round, g)), cursors: shared}
 			c.dial()
+			defer c.hangUp()
 			for c.anything() {
 				select {
 				case <-stop:
-					c.hangUp()
 					return
 				default:
 				}
 			}
-			c.hangUp()
 		})
 	}
 	time.Sleep(500 * time.Millisecond)
@@ -72,14 +70,7 @@ func serverChaos(t *testing.T, fs *memfs.FS, round uint64) {
 		clients.Wait()
 		closed <- errors.Join(err, store.Close())
 	}()
-	select {
-	case err := <-closed:
-		if err != nil {
-			t.Error(err)
-		}
-	case <-time.After(3 * time.Minute):
-		t.Fatal("some commands do not end")
-	}
+	ends(t, "Close, and the commands that run", closed)
 }
 
 // nothingOpen ends all sessions, and says what stays open behind them.
@@ -208,16 +199,6 @@ func (c *serverCall) send(db string, command bson.D) bson.Raw {
 
 // anything sends one of the commands, or goes away and comes back. It reports false when the server has closed.
 func (c *serverCall) anything() bool {
-	total := 0
-	for _, a := range serverActions {
-		total += a.weight
-	}
-	n := c.rng.IntN(total)
-	for _, a := range serverActions {
-		if n -= a.weight; n < 0 {
-			a.do(c)
-			break
-		}
-	}
-	return !c.gone && context.Cause(c.t.Context()) == nil
+	draw(c.rng, serverActions).do(c)
+	return !c.gone
 }

@@ -6,26 +6,23 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// serverActions are what clients do at once; weight says how often each comes.
-var serverActions = []struct {
-	weight int
-	do     func(*serverCall)
-}{
-	{8, (*serverCall).write1},
-	{4, (*serverCall).writeMany},
-	{5, (*serverCall).find},
-	{5, (*serverCall).getMore},
-	{2, (*serverCall).killCursor},
-	{2, (*serverCall).tail},
-	{8, (*serverCall).inTransaction},
-	{4, (*serverCall).endTransaction},
-	{2, (*serverCall).endSessions},
-	{2, (*serverCall).killOp},
-	{4, (*serverCall).admin},
-	{3, (*serverCall).catalogue},
-	{2, (*serverCall).users},
-	{1, (*serverCall).hello},
-	{2, (*serverCall).goAway},
+// serverActions are what clients do at once.
+var serverActions = []action[func(*serverCall)]{
+	{"write", 8, (*serverCall).writeOne},
+	{"write many", 4, (*serverCall).writeMany},
+	{"find", 5, (*serverCall).find},
+	{"get more", 5, (*serverCall).getMore},
+	{"kill a cursor", 2, (*serverCall).killCursor},
+	{"tail", 2, (*serverCall).tail},
+	{"in a transaction", 8, (*serverCall).inTransaction},
+	{"end a transaction", 4, (*serverCall).endTransaction},
+	{"end sessions", 2, (*serverCall).endSessions},
+	{"kill what runs", 2, (*serverCall).killOp},
+	{"administer", 4, (*serverCall).admin},
+	{"change the catalogue", 3, (*serverCall).catalogue},
+	{"users", 2, (*serverCall).users},
+	{"hello", 1, (*serverCall).hello},
+	{"go away", 2, (*serverCall).goAway},
 }
 
 func (c *serverCall) name() string { return string('a' + rune(c.rng.IntN(3))) }
@@ -70,7 +67,7 @@ func (c *serverCall) writeOf() bson.D {
 	)
 }
 
-func (c *serverCall) write1() { c.send("test", append(c.writeOf(), c.numbered()...)) }
+func (c *serverCall) writeOne() { c.send("test", append(c.writeOf(), c.numbered()...)) }
 
 func (c *serverCall) writeMany() {
 	docs := bson.A{}

@@ -74,14 +74,7 @@ func storeChaos(t *testing.T, fs *memfs.FS, profile pando.Profile, round uint64)
 		callers.Wait()
 		closed <- err
 	}()
-	select {
-	case err := <-closed:
-		if err != nil {
-			t.Error(err)
-		}
-	case <-time.After(3 * time.Minute):
-		t.Fatal("some calls do not end")
-	}
+	ends(t, "Close, and the calls that run", closed)
 }
 
 // validateAll compares all collections with their indexes.

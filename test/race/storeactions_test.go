@@ -3,8 +3,8 @@ package race
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -22,12 +22,8 @@ type storeCall struct {
 	number  int64 // of the session's newest numbered write
 }
 
-// storeActions are all that goroutines do at once; weight says how often each comes.
-var storeActions = []struct {
-	name   string
-	weight int
-	do     func(*storeCall) error
-}{
+// storeActions are all that goroutines do at once with a document store.
+var storeActions = []action[func(*storeCall) error]{
 	{"insert", 6, func(c *storeCall) error { return second(c.some().Insert(c.ctx, c.doc())) }},
 	{"insert many", 3, (*storeCall).insertMany},
 	{"update", 4, (*storeCall).update},
@@ -81,26 +77,11 @@ var usual = []error{
 
 // anything does one of the actions. Of the errors that it meets it returns those that are not usual.
 func (c *storeCall) anything() error {
-	total := 0
-	for _, a := range storeActions {
-		total += a.weight
+	err := carryOut(draw(c.rng, storeActions), c)
+	if slices.ContainsFunc(usual, func(u error) bool { return errors.Is(err, u) }) {
+		return nil
 	}
-	n := c.rng.IntN(total)
-	for _, a := range storeActions {
-		if n -= a.weight; n < 0 {
-			err := a.do(c)
-			for _, u := range usual {
-				if errors.Is(err, u) {
-					return nil
-				}
-			}
-			if err != nil {
-				return fmt.Errorf("%s: %w", a.name, err)
-			}
-			return nil
-		}
-	}
-	panic("unreachable")
+	return err
 }
 
 func (c *storeCall) db() *document.Database { return c.s.Database("test") }
