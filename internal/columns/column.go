@@ -48,7 +48,7 @@ const (
 	// leastGain is what coding a column has to save: it takes as long to read the table of the code as some hundred bytes of the column.
 	leastGain = 32
 	// leastShare: coding a column has to save one byte in so many, too, since to read a code takes forty times as long as to copy bytes.
-	leastShare = 4
+	leastShare = 3
 	// codedColumn is about what a coded column takes beside its bytes, its time counted in.
 	codedColumn = 32
 )

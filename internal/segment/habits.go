@@ -84,11 +84,11 @@ func (h *habits) note(kind Kind, used Codec) {
 }
 
 // weigh takes in how many bytes a payload takes by S2 and by zstd. Zstd takes several times as long as S2, on both ends. That is too
-// long where S2 saves less than a quarter, and zstd less than another third. (Random text is of that kind: it takes six or seven of
-// eight bits, and hardly anything comes twice.) S2 in turn is not worth its time where it saves less than a fifth; what is stored as it
-// is can be read in parts besides.
+// long where it takes less than a fifth off what S2 leaves; and where S2 saves less than a quarter, and zstd less than another third.
+// (Random text is of that kind: it takes six or seven of eight bits, and hardly anything comes twice.) S2 in turn is not worth its time
+// where it saves less than a fifth; what is stored as it is can be read in parts besides.
 func (h *habits) weigh(raw, byS2, byZstd int) {
-	light, lightly := 4*byS2 > 3*raw && 3*(byS2-byZstd) < raw, S2
+	light, lightly := 5*byZstd > 4*byS2 || 4*byS2 > 3*raw && 3*(byS2-byZstd) < raw, S2
 	if 5*byS2 > 4*raw {
 		lightly = None
 	}
