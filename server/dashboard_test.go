@@ -75,7 +75,7 @@ func TestMetrics(t *testing.T) {
 	m := scrape(t, s)
 	for name, want := range map[string]float64{
 		"pando_connections": 2, "pando_connections_total": 2, "pando_connections_refused_total": 1, "pando_cursors": 1, "pando_cursors_opened_total": 1,
-		"pando_sessions": 1, "pando_transactions": 1,
+		"pando_sessions": 1, "pando_transactions": 1, "pando_transactions_committed_total": 0, "pando_transactions_aborted_total": 0,
 		`pando_commands_total{command="find",outcome="ok"}`: 2, `pando_commands_total{command="find",outcome="failed"}`: 1,
 		`pando_commands_total{command="unknown",outcome="failed"}`: 1, `pando_command_seconds_count{command="find"}`: 3,
 		`pando_command_seconds_bucket{command="find",le="+Inf"}`: 3,

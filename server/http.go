@@ -47,6 +47,8 @@ func (s *Server) metrics(w http.ResponseWriter, _ *http.Request) {
 	gauge("pando_cursors_timed_out_total", float64(stats.CursorsTimedOut))
 	gauge("pando_sessions", float64(stats.Sessions))
 	gauge("pando_transactions", float64(stats.Transactions))
+	gauge("pando_transactions_committed_total", float64(stats.TransactionsCommitted))
+	gauge("pando_transactions_aborted_total", float64(stats.TransactionsAborted))
 	gauge("pando_bytes_in_total", float64(stats.BytesIn))
 	gauge("pando_bytes_out_total", float64(stats.BytesOut))
 	for _, c := range stats.Commands {

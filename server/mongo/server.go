@@ -110,7 +110,7 @@ type Server struct {
 
 	connections  atomic.Int64 // that were ever made
 	open         atomic.Int64
-	transactions atomic.Int64    // that are open
+	transactions transactionCounts
 	work         context.Context // done when the server closes
 	stop         context.CancelFunc
 	accepting    context.Context // done when the server begins to drain: nobody waits for something to happen any more

@@ -54,7 +54,7 @@ func (r *request) serverStatus() (bsoncore.Document, error) {
 		}},
 	}
 	if !s.o.Standalone {
-		d = append(d, bson.E{Key: "repl", Value: bson.D{
+		d = append(d, bson.E{Key: "transactions", Value: stats.transactions()}, bson.E{Key: "repl", Value: bson.D{
 			{Key: "setName", Value: s.o.SetName}, {Key: "isWritablePrimary", Value: true}, {Key: "secondary", Value: false},
 			{Key: "hosts", Value: bson.A{s.o.Address}}, {Key: "me", Value: s.o.Address}, {Key: "primary", Value: s.o.Address}, {Key: "electionId", Value: s.electionID()},
 		}})
@@ -77,6 +77,15 @@ func (t *statistics) opcounters(commands map[string]int64) bson.D {
 	return bson.D{
 		{Key: "insert", Value: t.statements["insert"]}, {Key: "query", Value: commands["find"]}, {Key: "update", Value: t.statements["update"]},
 		{Key: "delete", Value: t.statements["delete"]}, {Key: "getmore", Value: commands["getMore"]}, {Key: "command", Value: others},
+	}
+}
+
+// transactions is what serverStatus tells of them.
+func (s *Statistics) transactions() bson.D {
+	active := min(s.TransactionsActive, s.Transactions) // one that ends is no longer open, while the command that ends it runs
+	return bson.D{
+		{Key: "currentActive", Value: active}, {Key: "currentInactive", Value: s.Transactions - active}, {Key: "currentOpen", Value: s.Transactions},
+		{Key: "totalAborted", Value: s.TransactionsAborted}, {Key: "totalCommitted", Value: s.TransactionsCommitted}, {Key: "totalStarted", Value: s.TransactionsStarted},
 	}
 }
 

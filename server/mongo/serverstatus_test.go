@@ -70,3 +70,44 @@ func TestServerStatusCountsAsMongoDBDoes(t *testing.T) {
 		t.Errorf("%d commands wrote", n)
 	}
 }
+
+// TestServerStatusTellsOfTransactions: how many are open, and what became of the others: those that their clients end, that an error ends,
+// and that their session takes with it. One that the server has refused to begin was not started.
+func TestServerStatusTellsOfTransactions(t *testing.T) {
+	s := newServer(t, &Options{MaxTransactions: 1})
+	c := dial(t, s)
+	c.must("d", cmd("insert", "c", "documents", bson.A{cmd("_id", 1)}))
+	begin := func(id byte, number int64) {
+		t.Helper()
+		c.must("d", inTransaction(id, number, cmd("find", "c"), "startTransaction", true))
+	}
+	check := func(when string, open, started, committed, aborted int64) {
+		t.Helper()
+		told := c.must("admin", cmd("serverStatus", 1)).Lookup("transactions").Document()
+		for name, want := range map[string]int64{
+			"currentActive": 0, "currentInactive": open, "currentOpen": open, "totalStarted": started, "totalCommitted": committed, "totalAborted": aborted,
+		} {
+			if got, isLong := told.Lookup(name).Int64OK(); !isLong || got != want {
+				t.Errorf("%s: %s is %s, want %d", when, name, told.Lookup(name), want)
+			}
+		}
+	}
+	check("at first", 0, 0, 0, 0)
+	begin('s', 1)
+	check("one is open", 1, 1, 0, 0)
+	c.refused("d", inTransaction('t', 1, cmd("find", "c"), "startTransaction", true), 246)
+	check("another one was refused", 1, 1, 0, 0)
+	for range 2 {
+		c.must("admin", inTransaction('s', 1, cmd("commitTransaction", 1)))
+		check("it is committed", 0, 1, 1, 0)
+	}
+	begin('s', 2)
+	c.must("admin", inTransaction('s', 2, cmd("abortTransaction", 1)))
+	check("one is aborted", 0, 2, 1, 1)
+	begin('s', 3)
+	c.must("d", inTransaction('s', 3, cmd("insert", "c", "documents", bson.A{cmd("_id", 1)}))) // a write error
+	check("an error has ended one", 0, 3, 1, 2)
+	begin('s', 4)
+	c.must("admin", cmd("killSessions", lsids('s')))
+	check("one has gone with its session", 0, 4, 1, 3)
+}

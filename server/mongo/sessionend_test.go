@@ -68,7 +68,7 @@ func TestNoTransactionOutlivesItsSession(t *testing.T) {
 			close(stop)
 			ended.Wait()
 			ending.must("admin", cmd(how, lsids('s')))
-			if n := s.transactions.Load(); n != 0 {
+			if n := s.transactions.open.Load(); n != 0 {
 				t.Errorf("%d transactions are open", n)
 			}
 		})

@@ -78,6 +78,10 @@ type Statistics struct {
 	CursorsOpened, CursorsTimedOut int64
 	Sessions                       int
 	Transactions                   int64 // that are open
+	TransactionsActive             int64 // of which a command runs
+	TransactionsStarted            int64
+	TransactionsCommitted          int64
+	TransactionsAborted            int64
 	BytesIn, BytesOut              int64
 	Commands                       []CommandStatistics // in the order of their names
 }
@@ -100,7 +104,8 @@ type LatencyBucket struct {
 func (s *Server) Statistics() Statistics {
 	out := Statistics{
 		Connections: s.open.Load(), ConnectionsMade: s.connections.Load(), BytesIn: s.stats.bytesIn.Load(), BytesOut: s.stats.bytesOut.Load(),
-		Transactions: s.transactions.Load(),
+		Transactions: s.transactions.open.Load(), TransactionsActive: s.transactions.active.Load(), TransactionsStarted: s.transactions.started.Load(),
+		TransactionsCommitted: s.transactions.committed.Load(), TransactionsAborted: s.transactions.aborted.Load(),
 	}
 	out.Cursors, out.CursorsOpened, out.CursorsTimedOut = s.cursors.counts()
 	s.sessions.mu.Lock()

@@ -3,6 +3,7 @@ package mongo
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
@@ -29,6 +30,12 @@ const (
 	txnAborted
 )
 
+// transactionCounts is what the server counts of transactions: how many have been started, and what became of them.
+type transactionCounts struct {
+	open, active                atomic.Int64 // active: a command of theirs runs
+	started, committed, aborted atomic.Int64
+}
+
 func (x *transaction) abort() {
 	x.tx.Abort()
 	x.leave(txnAborted)
@@ -38,7 +45,13 @@ func (x *transaction) abort() {
 // that alone: the collections that the transaction has seen, and what it has told change streams, would stay in memory as long as the session.
 func (x *transaction) leave(state txnState) {
 	if x.state == txnRunning {
-		x.server.transactions.Add(-1)
+		counts := &x.server.transactions
+		counts.open.Add(-1)
+		if state == txnCommitted {
+			counts.committed.Add(1)
+		} else {
+			counts.aborted.Add(1)
+		}
 		x.server.cursors.endTransaction(x.session, x.number)
 	}
 	x.state, x.tx = state, nil
@@ -69,6 +82,9 @@ func (r *request) inTransaction(run func() (bsoncore.Document, error)) (bsoncore
 	if err := r.joinTransaction(); err != nil {
 		return nil, err
 	}
+	active := &r.server.transactions.active
+	active.Add(1)
+	defer active.Add(-1)
 	if r.endsTransaction() {
 		return run()
 	}
@@ -153,7 +169,7 @@ func (r *request) startTransaction() error {
 	if s.txn != nil && s.txn.state == txnRunning {
 		s.txn.abort()
 	}
-	open := &r.server.transactions
+	open := &r.server.transactions.open
 	if n := open.Add(1); n > int64(r.server.o.MaxTransactions) {
 		open.Add(-1)
 		return transientError(document.Code(246), "too many transactions are open: %d", n-1)
@@ -163,6 +179,7 @@ func (r *request) startTransaction() error {
 		open.Add(-1)
 		return err
 	}
+	r.server.transactions.started.Add(1)
 	s.number = r.txnNumber
 	s.txn = &transaction{number: r.txnNumber, tx: tx, started: r.server.clock.Now(), session: s, server: r.server}
 	r.txn = s.txn
