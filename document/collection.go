@@ -21,8 +21,9 @@ import (
 type Collection struct {
 	store *Store
 	ns    namespace
-	tx    *Tx     // nil: each call is on its own
-	at    *moment // of a snapshot: nil otherwise
+	tx    *Tx         // nil: each call is on its own
+	at    *moment     // of a snapshot: nil otherwise
+	only  *collection // the one that is meant, and no other that has the name; nil: whichever has it
 }
 
 // moment returns what a read of the collection sees: the present, what its transaction sees, or its snapshot. It must be closed.
@@ -135,7 +136,16 @@ func (c *Collection) named() (*collection, error) {
 	if c.tx != nil {
 		return c.tx.find(c.ns)
 	}
-	return c.names().byName[c.ns.String()], nil
+	x := c.names().byName[c.ns.String()]
+	if c.only != nil && x != c.only {
+		return nil, nil
+	}
+	return x, nil
+}
+
+// handle returns a handle on the collection under the name that it has. It is none on another one that gets the name.
+func (c *collection) handle() *Collection {
+	return &Collection{store: c.store, ns: *c.name.Load(), only: c}
 }
 
 // names returns the catalogue that the handle goes by.
@@ -147,7 +157,12 @@ func (c *Collection) names() *catalogue {
 }
 
 // view returns the view of this name, and nil when there is none.
-func (c *Collection) view() *view { return c.names().views[c.ns.String()] }
+func (c *Collection) view() *view {
+	if c.only != nil {
+		return nil
+	}
+	return c.names().views[c.ns.String()]
+}
 
 // make returns the collection of a handle, and creates it when it is not there.
 func (c *Collection) make(ctx context.Context) (*collection, error) {
@@ -157,6 +172,9 @@ func (c *Collection) make(ctx context.Context) (*collection, error) {
 	}
 	if c.at != nil {
 		return nil, onSnapshot()
+	}
+	if c.only != nil {
+		return nil, notFound(c.ns)
 	}
 	if c.view() != nil {
 		return nil, onView(c.ns)
