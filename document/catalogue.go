@@ -136,7 +136,11 @@ func (s *Store) load() error {
 		return fmt.Errorf("read the catalogue of documents: %w", err)
 	}
 	s.current.Store(cat)
-	return s.removeLeftovers(cat, all)
+	if err := s.removeLeftovers(cat, all); err != nil {
+		return err
+	}
+	s.dropTemporary(cat)
+	return nil
 }
 
 // loadEntry takes in the collection or view of one entry.
