@@ -55,10 +55,11 @@ type collection struct {
 	indexes   atomic.Pointer[[]*secondary] // replaced as a whole; those being built are in it
 	nextIndex atomic.Uint32                // counted up under Store.schema, read by writes that change the catalogue
 	dropped   atomic.Bool
+	undone    atomic.Uint64 // changes of the name or the settings that have failed: entries for the catalogue may be of them
 
-	// schema is held for reading while a write commits, and for writing while the list of indexes changes: a write that made its
-	// entries from another list than the one in force starts again. Who takes those of several collections takes them in the order of
-	// their numbers.
+	// schema is held for reading while a write commits, and for writing while the list of indexes, the name or the options change: a
+	// write that made its entries from another list than the one in force starts again. Who takes those of several collections takes them
+	// in the order of their numbers.
 	schema sync.RWMutex
 	unread unread
 	groups sync.Mutex // held while statements of one command are carried out with one commit

@@ -428,6 +428,7 @@ func (s *Store) rename(ctx context.Context, x, other *collection, to namespace) 
 	if err != nil {
 		x.name.Store(&from)
 		undo()
+		x.undone.Add(1)
 		return fmt.Errorf("rename %s: %w", from, err)
 	}
 	cat := s.current.Load().with()

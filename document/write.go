@@ -240,6 +240,9 @@ func (w *writer) commit() error {
 	if w.late {
 		commit = w.tx.CommitUnsynced
 	}
+	if slices.ContainsFunc(w.raised, func(r raised) bool { return r.undone != r.c.undone.Load() }) {
+		commit = func() error { return errSchemaChanged }
+	}
 	err := commit()
 	if err == nil {
 		w.keepRaised()
