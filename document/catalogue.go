@@ -191,6 +191,10 @@ func (s *Store) removeLeftovers(cat *catalogue, all []pando.KeyspaceInfo) error 
 			if errors.Is(err, pando.ErrReadOnly) {
 				return nil
 			}
+			if errors.Is(err, pando.ErrDiskFull) { // nobody is to wait for room before he can read
+				s.undropped.names = append(s.undropped.names, k.Name)
+				continue
+			}
 			return fmt.Errorf("remove what a killed process left behind: %w", err)
 		}
 		s.log.Info("removed what a killed process left behind", "keyspace", k.Name)

@@ -230,7 +230,8 @@ func (c *collection) register(ctx context.Context, defs []*index.Definition) (fr
 		err = c.changeIndexes(ctx, slices.Concat(list, fresh), nil, nil)
 	}
 	if err != nil {
-		return nil, nil, errors.Join(err, c.dropEntries(fresh))
+		c.dropEntries(fresh)
+		return nil, nil, err
 	}
 	return fresh, nil, nil
 }
@@ -308,15 +309,15 @@ func (c *collection) removeIndexes(ctx context.Context, gone []*secondary, comma
 		}
 		return err
 	}
-	return c.dropEntries(gone)
+	c.dropEntries(gone)
+	return nil
 }
 
 // dropEntries drops what indexes hold that are not in the list.
-func (c *collection) dropEntries(gone []*secondary) (err error) {
+func (c *collection) dropEntries(gone []*secondary) {
 	for _, x := range gone {
-		err = errors.Join(err, c.store.db.DropKeyspace(x.ks.Name()))
+		c.store.dropKeyspace(x.ks.Name())
 	}
-	return err
 }
 
 // DropIndex drops the index with a name or a pattern of keys, or those of a list of names: all of them, or none where one cannot be

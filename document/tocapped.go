@@ -164,7 +164,8 @@ func (c *Collection) replaceBy(ctx context.Context, fresh *Collection) error {
 		return err
 	}
 	x.dropped.Store(true)
-	return s.dropKeyspaces(x)
+	s.dropKeyspaces(x)
+	return nil
 }
 
 // temporaryPrefix begins the names of collections on their way into the place of others.
