@@ -81,8 +81,9 @@ type secondary struct {
 	multikey atomic.Uint64 // a bit for each component that met an array; set before the commit that needs it, never cleared
 	stored   atomic.Uint64 // those of them that a commit has put into the catalogue
 	ready    bool
-	since    uint64 // the change from which on it has been complete; 0: as long as the store has been open
-	build    *build // while it is being built
+	since    uint64     // the change from which on it has been complete; 0: as long as the store has been open
+	build    *build     // while it is being built
+	anew     *secondary // the complete one that it is built beside, which is the index to everybody else; nil: there is none
 }
 
 // Exists reports whether the collection is there; a view is none.

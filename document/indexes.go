@@ -239,7 +239,7 @@ func (c *collection) register(ctx context.Context, defs []*index.Definition) (fr
 // underway returns the build of one of some indexes that are, but for those that are missing, in the list; nil: none is being built.
 func (c *collection) underway(list []*secondary, defs []*index.Definition) *build {
 	for _, x := range list {
-		if !x.ready && x.build != nil && slices.ContainsFunc(defs, func(def *index.Definition) bool { return def.Name == x.def.Name }) {
+		if !x.ready && x.build != nil && x.anew == nil && slices.ContainsFunc(defs, func(def *index.Definition) bool { return def.Name == x.def.Name }) {
 			return x.build
 		}
 	}
@@ -397,7 +397,7 @@ func (c *collection) selectIndexes(which bsoncore.Value) ([]*secondary, error) {
 		return nil, wrongType("dropIndexes.index", which, "a string or an object")
 	}
 	for _, x := range *c.indexes.Load() {
-		if x.def.Name == cappedIDIndex {
+		if x.def.Name == cappedIDIndex || x.anew != nil {
 			continue
 		}
 		if byName && (name == "*" || name == x.def.Name) || byKeys && sameSpec(keys, x.def.Keys) {
@@ -454,7 +454,7 @@ func (c *Collection) Indexes(ctx context.Context) ([]IndexInfo, error) {
 	}
 	list := x.ownIndex()
 	for _, i := range *x.indexes.Load() {
-		if i.def.Name != cappedIDIndex {
+		if i.def.Name != cappedIDIndex && i.anew == nil {
 			list = append(list, IndexInfo{Name: i.def.Name, Spec: bson.Raw(i.def.Spec), Ready: i.ready, Multikey: i.multikey.Load() != 0})
 		}
 	}
