@@ -70,6 +70,14 @@ func (c *collection) buildAll(ctx context.Context, list []*secondary, progress f
 	if len(list) == 0 {
 		return nil
 	}
+	if err := c.enterFully(ctx, list, progress); err != nil {
+		return err
+	}
+	return c.finishBuilds(ctx, list)
+}
+
+// enterFully is enterAll for those who have asked for the indexes.
+func (c *collection) enterFully(ctx context.Context, list []*secondary, progress func(done, total int64)) error {
 	err := c.enterAll(ctx, list, progress)
 	if errors.Is(err, pando.ErrDropped) || errors.Is(err, errDropped) {
 		return mongoerror.New(mongoerror.IndexBuildAborted, "Index build failed: collection dropped")
@@ -77,10 +85,7 @@ func (c *collection) buildAll(ctx context.Context, list []*secondary, progress f
 	if errors.Is(err, pando.ErrKeyTooLarge) {
 		return keyTooLong(*c.name.Load(), err)
 	}
-	if err != nil {
-		return err
-	}
-	return c.finishBuilds(ctx, list)
+	return err
 }
 
 // enterAll enters all records into indexes that hold none of them.

@@ -20,12 +20,14 @@ import (
 
 // cappedState is what a capped collection counts. It is made from the records when the first insert comes.
 type cappedState struct {
-	turn   sync.Mutex  // held by an insert until its commit has ended
-	known  atomic.Bool // what follows is right; others than inserts make it false
-	next   uint64
-	bytes  int64
-	count  int64
-	signal signal
+	turn    sync.Mutex    // held by an insert until its commit has ended
+	counted uint64        // under turn: what follows is right as long as changes is one less
+	changes atomic.Uint64 // those of others than inserts, before they commit; and failures
+	pending atomic.Int64  // of these changes, those that have not ended
+	next    uint64
+	bytes   int64
+	count   int64
+	signal  signal
 }
 
 // inserting takes the turn of an insert. What it returns ends it.
@@ -160,12 +162,11 @@ func (w *writer) insertCapped(c *collection, doc document, id bsoncore.Value) ([
 		if err != nil {
 			return nil, err
 		}
-		if err := w.remove(c, key, old); err != nil {
+		if err := w.erase(c, key, old); err != nil {
 			return nil, err
 		}
 		s.bytes -= int64(len(old))
 		s.count--
-		s.known.Store(true) // remove does not know that this one was counted
 	}
 	s.next++
 	s.bytes += int64(len(doc))
@@ -173,11 +174,25 @@ func (w *writer) insertCapped(c *collection, doc document, id bsoncore.Value) ([
 	return binary.BigEndian.AppendUint64(nil, s.next), nil
 }
 
+// uncounted notes that a commit changes what a capped collection holds, which inserts count.
+func (w *writer) uncounted(c *collection) {
+	if !c.settings.Load().capped {
+		return
+	}
+	c.capped.pending.Add(1)
+	c.capped.changes.Add(1)
+	w.pending = append(w.pending, c)
+}
+
 // countCapped finds out how much there is, and what number comes next.
 func (w *writer) countCapped(c *collection) error {
 	s := &c.capped
-	if s.known.Swap(true) {
+	now := s.changes.Load() + 1
+	if s.counted == now {
 		return nil
+	}
+	if s.counted = now; s.pending.Load() > 0 {
+		s.counted = 0 // what a change is about to commit is not seen, and the next insert has to
 	}
 	s.bytes, s.count = 0, 0
 	records := w.tx.In(c.records)

@@ -136,7 +136,11 @@ func (s *Store) load() error {
 		return fmt.Errorf("read the catalogue of documents: %w", err)
 	}
 	s.current.Store(cat)
-	return s.removeLeftovers(cat, all)
+	if err := s.removeLeftovers(cat, all); err != nil {
+		return err
+	}
+	s.dropTemporary(cat)
+	return nil
 }
 
 // loadEntry takes in the collection or view of one entry.
@@ -186,6 +190,10 @@ func (s *Store) removeLeftovers(cat *catalogue, all []pando.KeyspaceInfo) error 
 		if err := s.db.DropKeyspace(k.Name); err != nil {
 			if errors.Is(err, pando.ErrReadOnly) {
 				return nil
+			}
+			if errors.Is(err, pando.ErrDiskFull) { // nobody is to wait for room before he can read
+				s.undropped.names = append(s.undropped.names, k.Name)
+				continue
 			}
 			return fmt.Errorf("remove what a killed process left behind: %w", err)
 		}

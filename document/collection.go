@@ -21,8 +21,9 @@ import (
 type Collection struct {
 	store *Store
 	ns    namespace
-	tx    *Tx     // nil: each call is on its own
-	at    *moment // of a snapshot: nil otherwise
+	tx    *Tx         // nil: each call is on its own
+	at    *moment     // of a snapshot: nil otherwise
+	only  *collection // the one that is meant, and no other that has the name; nil: whichever has it
 }
 
 // moment returns what a read of the collection sees: the present, what its transaction sees, or its snapshot. It must be closed.
@@ -54,10 +55,11 @@ type collection struct {
 	indexes   atomic.Pointer[[]*secondary] // replaced as a whole; those being built are in it
 	nextIndex atomic.Uint32                // counted up under Store.schema, read by writes that change the catalogue
 	dropped   atomic.Bool
+	undone    atomic.Uint64 // changes of the name or the settings that have failed: entries for the catalogue may be of them
 
-	// schema is held for reading while a write commits, and for writing while the list of indexes changes: a write that made its
-	// entries from another list than the one in force starts again. Who takes those of several collections takes them in the order of
-	// their numbers.
+	// schema is held for reading while a write commits, and for writing while the list of indexes, the name or the options change: a
+	// write that made its entries from another list than the one in force starts again. Who takes those of several collections takes them
+	// in the order of their numbers.
 	schema sync.RWMutex
 	unread unread
 	groups sync.Mutex // held while statements of one command are carried out with one commit
@@ -79,8 +81,9 @@ type secondary struct {
 	multikey atomic.Uint64 // a bit for each component that met an array; set before the commit that needs it, never cleared
 	stored   atomic.Uint64 // those of them that a commit has put into the catalogue
 	ready    bool
-	since    uint64 // the change from which on it has been complete; 0: as long as the store has been open
-	build    *build // while it is being built
+	since    uint64     // the change from which on it has been complete; 0: as long as the store has been open
+	build    *build     // while it is being built
+	anew     *secondary // the complete one that it is built beside, which is the index to everybody else; nil: there is none
 }
 
 // Exists reports whether the collection is there; a view is none.
@@ -135,7 +138,16 @@ func (c *Collection) named() (*collection, error) {
 	if c.tx != nil {
 		return c.tx.find(c.ns)
 	}
-	return c.names().byName[c.ns.String()], nil
+	x := c.names().byName[c.ns.String()]
+	if c.only != nil && x != c.only {
+		return nil, nil
+	}
+	return x, nil
+}
+
+// handle returns a handle on the collection under the name that it has. It is none on another one that gets the name.
+func (c *collection) handle() *Collection {
+	return &Collection{store: c.store, ns: *c.name.Load(), only: c}
 }
 
 // names returns the catalogue that the handle goes by.
@@ -147,7 +159,12 @@ func (c *Collection) names() *catalogue {
 }
 
 // view returns the view of this name, and nil when there is none.
-func (c *Collection) view() *view { return c.names().views[c.ns.String()] }
+func (c *Collection) view() *view {
+	if c.only != nil {
+		return nil
+	}
+	return c.names().views[c.ns.String()]
+}
 
 // make returns the collection of a handle, and creates it when it is not there.
 func (c *Collection) make(ctx context.Context) (*collection, error) {
@@ -157,6 +174,9 @@ func (c *Collection) make(ctx context.Context) (*collection, error) {
 	}
 	if c.at != nil {
 		return nil, onSnapshot()
+	}
+	if c.only != nil {
+		return nil, notFound(c.ns)
 	}
 	if c.view() != nil {
 		return nil, onView(c.ns)

@@ -264,21 +264,24 @@ func collectionUUID(given []byte) (bson.Binary, error) {
 	return id, err
 }
 
-// dropKeyspaces removes what a collection holds, but its templates, as long as the log tells of it.
-func (s *Store) dropKeyspaces(c *collection) error {
-	err := s.db.DropKeyspace(c.records.Name())
+// dropKeyspaces removes what a collection that is gone held, but its templates, as long as the log tells of it.
+func (s *Store) dropKeyspaces(c *collection) {
+	s.dropKeyspace(c.records.Name())
 	for _, x := range *c.indexes.Load() {
-		err = errors.Join(err, s.db.DropKeyspace(x.ks.Name()))
+		s.dropKeyspace(x.ks.Name())
 	}
-	if s.options.History < 0 {
-		err = errors.Join(err, s.forgetTemplates(c.number))
+	if s.options.History >= 0 {
+		return
 	}
-	return err
+	if err := s.forgetTemplates(c.number); err != nil {
+		s.log.Warn("the templates of a dropped collection could not be removed", "error", err)
+	}
 }
 
 // undoCollection removes a collection that nobody has seen.
 func (s *Store) undoCollection(c *collection) error {
-	return errors.Join(s.dropKeyspaces(c), s.forgetTemplates(c.number))
+	s.dropKeyspaces(c)
+	return s.forgetTemplates(c.number)
 }
 
 // Drop drops the collection or view with all that it holds, or fails with NamespaceNotFound.
@@ -327,7 +330,8 @@ func (c *Collection) Drop(ctx context.Context) error {
 		return nil
 	}
 	x.dropped.Store(true)
-	return s.dropKeyspaces(x)
+	s.dropKeyspaces(x)
+	return nil
 }
 
 func notFound(ns namespace) error {
@@ -390,7 +394,8 @@ func (c *Collection) rename(ctx context.Context, to namespace, replace bool, che
 		return nil
 	}
 	other.dropped.Store(true)
-	return s.dropKeyspaces(other)
+	s.dropKeyspaces(other)
+	return nil
 }
 
 // lockSchemas keeps out all writers of a collection and, unless it is nil, of another one. What it returns lets them in again.
@@ -428,6 +433,7 @@ func (s *Store) rename(ctx context.Context, x, other *collection, to namespace) 
 	if err != nil {
 		x.name.Store(&from)
 		undo()
+		x.undone.Add(1)
 		return fmt.Errorf("rename %s: %w", from, err)
 	}
 	cat := s.current.Load().with()

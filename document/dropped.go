@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -157,6 +158,36 @@ func (s *Store) forgetTemplates(number uint32) error {
 	return errors.Join(err, s.meta.Err())
 }
 
+// undropped is the names of keyspaces that are no collection's and no index's any more, and could not be dropped.
+type undropped struct {
+	mu    sync.Mutex
+	names []string
+}
+
+// dropKeyspace drops the keyspace of what has gone. What cannot be dropped now, as on a full disk, is tried again later on, and when the store is
+// opened next: it is gone all the same.
+func (s *Store) dropKeyspace(name string) {
+	err := s.db.DropKeyspace(name)
+	if err == nil || errors.Is(err, pando.ErrNotFound) || errors.Is(err, pando.ErrClosed) {
+		return
+	}
+	s.log.Warn("the space of what was dropped is not given back yet", "keyspace", name, "error", err)
+	s.undropped.mu.Lock()
+	defer s.undropped.mu.Unlock()
+	s.undropped.names = append(s.undropped.names, name)
+}
+
+// dropAgain drops what could not be dropped before.
+func (s *Store) dropAgain() {
+	s.undropped.mu.Lock()
+	names := s.undropped.names
+	s.undropped.names = nil
+	s.undropped.mu.Unlock()
+	for _, name := range names {
+		s.dropKeyspace(name)
+	}
+}
+
 // forgetInterval is how often the store looks for what need not be kept any more.
 const forgetInterval = time.Minute
 
@@ -169,6 +200,7 @@ func (s *Store) startForgetting() {
 	s.beside.start(func() {
 		sessions := false // have been forgotten
 		for s.clock.Sleep(s.work, forgetInterval) == nil {
+			s.dropAgain()
 			err := s.forgetDropped()
 			if old := s.clock.Now().Sub(opened) > sessionAge; old && !sessions {
 				sessions = true

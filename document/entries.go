@@ -213,15 +213,16 @@ func (w *writer) raiseMultikey(c *collection, x *secondary, bits uint64) error {
 		return nil
 	}
 	x.multikey.Or(bits)
-	return w.raise(raised{c, x, bits})
+	return w.raise(raised{c: c, index: x, bits: bits})
 }
 
 // raised is something that is known of a collection from a commit on: that components of an index met arrays or, where index is nil, that a
 // time series is loose.
 type raised struct {
-	c     *collection
-	index *secondary
-	bits  uint64
+	c      *collection
+	index  *secondary
+	bits   uint64
+	undone uint64 // what undone was of the collection, in front of its entry
 }
 
 // raise writes what is raised with this commit. Others rely on it only when the commit has succeeded: until then each writes it again.
@@ -231,6 +232,7 @@ func (w *writer) raise(r raised) error {
 			return nil
 		}
 	}
+	r.undone = r.c.undone.Load()
 	w.raised = append(w.raised, r)
 	return w.putEntry(r.c)
 }

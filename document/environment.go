@@ -102,7 +102,6 @@ func (c *Collection) Stats(ctx context.Context) (*Stats, error) {
 // replaceCollection fills a new collection and puts it in the place of an old one, whose indexes and options it takes over.
 // unchecked leaves the validator out.
 func (s *Store) replaceCollection(ctx context.Context, ns namespace, docs aggregate.Cursor, unchecked bool) error {
-	temporary := s.Database(ns.database).temporary()
 	options := emptyDocument()
 	target := s.Database(ns.database).Lookup(ns.collection)
 	if target.view() != nil {
@@ -121,9 +120,11 @@ func (s *Store) replaceCollection(ctx context.Context, ns namespace, docs aggreg
 		}
 	}
 	before := look(old)
-	if _, err := s.create(ctx, temporary.ns, options, nil, true); err != nil {
+	made, err := s.create(ctx, s.Database(ns.database).temporary().ns, options, nil, true)
+	if err != nil {
 		return err
 	}
+	temporary := made.handle() // where that is dropped with its database, what follows fails
 	err = s.fillCollection(ctx, temporary, before, docs, unchecked)
 	if err == nil {
 		err = temporary.rename(ctx, ns, true, before.unchanged)

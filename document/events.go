@@ -57,7 +57,7 @@ func (r *eventMaker) wants(l *logged, ns namespace) bool {
 	case st.ns.database == "":
 		return ns.database != "admin" && ns.database != "config" && ns.database != "local"
 	}
-	return ns.database == st.ns.database && !strings.HasPrefix(ns.collection, "tmp.agg_out.")
+	return ns.database == st.ns.database && !strings.HasPrefix(ns.collection, temporaryPrefix)
 }
 
 // change makes the event of a changed document.

@@ -230,7 +230,8 @@ func (c *collection) register(ctx context.Context, defs []*index.Definition) (fr
 		err = c.changeIndexes(ctx, slices.Concat(list, fresh), nil, nil)
 	}
 	if err != nil {
-		return nil, nil, errors.Join(err, c.dropEntries(fresh))
+		c.dropEntries(fresh)
+		return nil, nil, err
 	}
 	return fresh, nil, nil
 }
@@ -238,7 +239,7 @@ func (c *collection) register(ctx context.Context, defs []*index.Definition) (fr
 // underway returns the build of one of some indexes that are, but for those that are missing, in the list; nil: none is being built.
 func (c *collection) underway(list []*secondary, defs []*index.Definition) *build {
 	for _, x := range list {
-		if !x.ready && x.build != nil && slices.ContainsFunc(defs, func(def *index.Definition) bool { return def.Name == x.def.Name }) {
+		if !x.ready && x.build != nil && x.anew == nil && slices.ContainsFunc(defs, func(def *index.Definition) bool { return def.Name == x.def.Name }) {
 			return x.build
 		}
 	}
@@ -308,15 +309,15 @@ func (c *collection) removeIndexes(ctx context.Context, gone []*secondary, comma
 		}
 		return err
 	}
-	return c.dropEntries(gone)
+	c.dropEntries(gone)
+	return nil
 }
 
 // dropEntries drops what indexes hold that are not in the list.
-func (c *collection) dropEntries(gone []*secondary) (err error) {
+func (c *collection) dropEntries(gone []*secondary) {
 	for _, x := range gone {
-		err = errors.Join(err, c.store.db.DropKeyspace(x.ks.Name()))
+		c.store.dropKeyspace(x.ks.Name())
 	}
-	return err
 }
 
 // DropIndex drops the index with a name or a pattern of keys, or those of a list of names: all of them, or none where one cannot be
@@ -396,7 +397,7 @@ func (c *collection) selectIndexes(which bsoncore.Value) ([]*secondary, error) {
 		return nil, wrongType("dropIndexes.index", which, "a string or an object")
 	}
 	for _, x := range *c.indexes.Load() {
-		if x.def.Name == cappedIDIndex {
+		if x.def.Name == cappedIDIndex || x.anew != nil {
 			continue
 		}
 		if byName && (name == "*" || name == x.def.Name) || byKeys && sameSpec(keys, x.def.Keys) {
@@ -453,7 +454,7 @@ func (c *Collection) Indexes(ctx context.Context) ([]IndexInfo, error) {
 	}
 	list := x.ownIndex()
 	for _, i := range *x.indexes.Load() {
-		if i.def.Name != cappedIDIndex {
+		if i.def.Name != cappedIDIndex && i.anew == nil {
 			list = append(list, IndexInfo{Name: i.def.Name, Spec: bson.Raw(i.def.Spec), Ready: i.ready, Multikey: i.multikey.Load() != 0})
 		}
 	}

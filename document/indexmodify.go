@@ -94,9 +94,11 @@ func (c *collection) modifyOne(ctx context.Context, x *secondary, spec, changes 
 	case fresh.ks == x.ks:
 		return err
 	case err != nil:
-		return errors.Join(err, c.dropEntries([]*secondary{fresh}))
+		c.dropEntries([]*secondary{fresh})
+		return err
 	}
-	return c.dropEntries([]*secondary{x})
+	c.dropEntries([]*secondary{x})
+	return nil
 }
 
 // indexChanges returns what collMod's index asks to change, in terms of an index's specification; nothing, when that is about the index
@@ -182,7 +184,7 @@ func (c *collection) makeUnique(ctx context.Context, x, fresh *secondary, dry bo
 			if err == nil {
 				fresh.since = c.store.db.LastSeq()
 			} else {
-				err = errors.Join(err, c.dropEntries([]*secondary{fresh}))
+				c.dropEntries([]*secondary{fresh})
 			}
 		}()
 	}

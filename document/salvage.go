@@ -1,6 +1,7 @@
 package document
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -12,9 +13,9 @@ import (
 
 // Salvage is pando.Salvage for a store of documents. Where anything was lost, or taken from older versions, indexes are made again of
 // the documents that are there: what was saved of them would tell of others. An index that cannot be made, because what came back from
-// older versions is there twice for instance, is dropped, and listed as a loss. Where a part of the catalogue of collections is lost, nothing
-// is done beyond what pando.Salvage does, which the report says: to open the store would drop what it does not know. A database without
-// documents is salvaged all the same.
+// older versions is there twice for instance, is dropped, and listed as a loss; but of a capped collection the later document of an _id
+// stays, and none that cannot be read. Where a part of the catalogue of collections is lost, nothing is done beyond what pando.Salvage does,
+// which the report says: to open the store would drop what it does not know. A database without documents is salvaged all the same.
 func Salvage(ctx context.Context, dir, target string, o *Options) (*pando.SalvageReport, error) {
 	var storage pando.Options
 	if o != nil {
@@ -55,6 +56,16 @@ func remake(ctx context.Context, db *pando.DB, report *pando.SalvageReport) (err
 			report.Lost = append(report.Lost, pando.Loss{Keyspace: recordsName(c.number), Reason: fmt.Sprintf("collection %s: %v", name, err)})
 			continue
 		}
+		if c.settings.Load().capped {
+			n, err := c.removeUnindexable(ctx)
+			if n > 0 {
+				reason := fmt.Sprintf("%d documents of %s are removed: they came back beside later ones of the same _id, or cannot be read", n, name)
+				report.Lost = append(report.Lost, pando.Loss{Keyspace: recordsName(c.number), Reason: reason})
+			}
+			if err != nil {
+				return err
+			}
+		}
 		for _, x := range *c.indexes.Load() {
 			err := c.remakeIndex(ctx, x)
 			if err == nil {
@@ -79,4 +90,40 @@ func (c *collection) remakeIndex(ctx context.Context, x *secondary) error {
 		return err
 	}
 	return c.enterAll(ctx, []*secondary{x}, nil)
+}
+
+// removeUnindexable removes of a capped collection what cannot be in its index of _id, without which there is no such collection, and returns how
+// many documents that were: those that came back from older versions beside a later one of their _id, as their records have other keys, and
+// those that cannot be read, as a value of a write that failed may be one. Whatever the index holds, before and afterwards, counts for nothing.
+func (c *collection) removeUnindexable(ctx context.Context) (n int, err error) {
+	ids := c.idIndex().ks
+	if err := ids.DeleteRange(nil, nil); err != nil {
+		return 0, err
+	}
+	var doc document
+	for key, record := range c.records.RangeReverse(nil, nil) {
+		if err := ctx.Err(); err != nil {
+			return n, err
+		}
+		var id []byte
+		read, err := c.codec.Decode(doc[:0], record)
+		bad := err != nil
+		if !bad {
+			doc = document(read)
+			id = c.key(nil, doc.Lookup("_id"))
+			if bad, err = ids.Has(id); err != nil {
+				return n, err
+			}
+		}
+		if bad {
+			n++
+			err = c.records.Delete(bytes.Clone(key))
+		} else {
+			err = ids.PutUnsynced(id, nil)
+		}
+		if err != nil {
+			return n, err
+		}
+	}
+	return n, c.records.Err()
 }

@@ -27,23 +27,24 @@ const DefaultDatabase = "test"
 
 // Store is an open database of documents. It is safe for concurrent use.
 type Store struct {
-	db      *pando.DB
-	owned   bool // Close closes db
-	meta    *pando.Keyspace
-	options Options
-	log     *slog.Logger
-	clock   clock.Clock
-	scratch *scratch.Space  // nil: queries do not spill
-	held    *scratch.Memory // by the sorts and groups of queries
-	ids     idSource
-	times   timestamps
-	retries retries
-	durable bool         // a commit waits for a sync
-	exposed atomic.Int64 // calls of SyncOnce with commits that others may see and that may not be durable
-	claims  claims
-	ttl     ttl
-	oplog   oplogIndex
-	buried  struct { // dropped collections of which the log was asked
+	db        *pando.DB
+	owned     bool // Close closes db
+	meta      *pando.Keyspace
+	options   Options
+	log       *slog.Logger
+	clock     clock.Clock
+	scratch   *scratch.Space  // nil: queries do not spill
+	held      *scratch.Memory // by the sorts and groups of queries
+	ids       idSource
+	times     timestamps
+	retries   retries
+	durable   bool         // a commit waits for a sync
+	exposed   atomic.Int64 // calls of SyncOnce with commits that others may see and that may not be durable
+	claims    claims
+	ttl       ttl
+	oplog     oplogIndex
+	undropped undropped
+	buried    struct { // dropped collections of which the log was asked
 		mu       sync.Mutex
 		byNumber map[uint32]*collection
 	}

@@ -124,6 +124,5 @@ func (c *collection) deleteBefore(ctx context.Context, field string, now time.Ti
 		filter = bson.D{{Key: "$and", Value: bson.A{filter, bson.Raw(of.PartialSpec)}}}
 		o.Collation = bson.Raw(of.Collation.Document()) // by which the index compares
 	}
-	ns := c.name.Load()
-	return c.store.Database(ns.database).Lookup(ns.collection).Delete(ctx, filter, o)
+	return c.handle().Delete(ctx, filter, o) // by its name another one might be meant by now
 }

@@ -210,12 +210,8 @@ func (tx *Tx) commit(ctx context.Context) error {
 	s := tx.store
 	s.schema.Lock()
 	defer s.schema.Unlock()
-	cat := s.current.Load().with()
-	for _, c := range tx.created { // a change stream may see the commit before this call does
-		cat.byNumber[c.number] = c
-	}
-	s.current.Store(cat)
-	cat = cat.with()
+	before := s.current.Load()
+	cat, known := before.with(), before.with()
 	for ns, c := range tx.created {
 		if cat.byName[ns.String()] != nil || cat.views[ns.String()] != nil {
 			return errSchemaChanged
@@ -223,9 +219,11 @@ func (tx *Tx) commit(ctx context.Context) error {
 		if err := errors.Join(ctx.Err(), tx.w.putEntry(c)); err != nil {
 			return err
 		}
-		cat.byName[ns.String()] = c
+		cat.byName[ns.String()], cat.byNumber[c.number], known.byNumber[c.number] = c, c, c
 	}
+	s.current.Store(known) // a change stream may see the commit before this call does
 	if err := tx.end(); err != nil {
+		s.current.Store(before)
 		return err
 	}
 	s.current.Store(cat)

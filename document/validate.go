@@ -209,6 +209,8 @@ func (c *collection) modified(change document) (*settings, error) {
 
 // modifySettings replaces the options; told is how the log tells of it. The caller holds Store.schema.
 func (c *collection) modifySettings(ctx context.Context, after *settings, told document) error {
+	c.schema.Lock() // no commit writes the new options into the catalogue unless this one has
+	defer c.schema.Unlock()
 	before := c.settings.Load()
 	c.settings.Store(after)
 	err := c.store.write(ctx, func(w *writer) error {
@@ -217,6 +219,7 @@ func (c *collection) modifySettings(ctx context.Context, after *settings, told d
 	})
 	if err != nil {
 		c.settings.Store(before)
+		c.undone.Add(1)
 		return fmt.Errorf("change the options of %s: %w", c.name.Load(), err)
 	}
 	return nil

@@ -32,7 +32,8 @@ type writer struct {
 	late      bool            // the commit does not wait for a sync
 	targets   update.Targets  // of the update that is being made
 
-	raised []raised // what the commit makes known of its collections
+	raised  []raised      // what the commit makes known of its collections
+	pending []*collection // capped ones, once for each change that is no insert
 
 	statements        *statements // what to remember of the commit; nil: nothing
 	entries           []byte
@@ -140,9 +141,7 @@ func (s *Store) writeOnce(ctx context.Context, fn func(w *writer) error) (err er
 	}
 	defer w.tx.Rollback()
 	defer func() {
-		if err != nil {
-			w.forgetCounts()
-		}
+		w.settleCounts(err)
 		w.release()
 	}()
 	w.statements, _ = ctx.Value(statementsKey{}).(*statements)
@@ -205,10 +204,16 @@ func (w *writer) whatIsGone(err error) error {
 	return err
 }
 
-// forgetCounts is for a commit that failed: what it counted of capped collections was not written.
-func (w *writer) forgetCounts() {
+// settleCounts is told of the end of a commit. What one that failed has counted of capped collections was not written.
+func (w *writer) settleCounts(err error) {
+	for _, c := range w.pending {
+		c.capped.pending.Add(-1)
+	}
+	if err == nil {
+		return
+	}
 	for _, t := range w.touched {
-		t.c.capped.known.Store(false)
+		t.c.capped.changes.Add(1)
 	}
 }
 
@@ -234,6 +239,9 @@ func (w *writer) commit() error {
 	commit := w.tx.Commit
 	if w.late {
 		commit = w.tx.CommitUnsynced
+	}
+	if slices.ContainsFunc(w.raised, func(r raised) bool { return r.undone != r.c.undone.Load() }) {
+		commit = func() error { return errSchemaChanged }
 	}
 	err := commit()
 	if err == nil {
@@ -316,7 +324,7 @@ func (w *writer) replace(c *collection, key []byte, old, doc document, op operat
 	if w.owner != nil && c.settings.Load().capped {
 		return cappedInTransaction(c)
 	}
-	c.capped.known.Store(false)
+	w.uncounted(c)
 	if err := w.claim(c, key); err != nil {
 		return err
 	}
@@ -335,6 +343,15 @@ func (w *writer) replace(c *collection, key []byte, old, doc document, op operat
 
 // remove deletes a document.
 func (w *writer) remove(c *collection, key []byte, old document) error {
+	if err := w.erase(c, key, old); err != nil {
+		return err
+	}
+	w.uncounted(c)
+	return nil
+}
+
+// erase is remove of a document that whoever counts knows of.
+func (w *writer) erase(c *collection, key []byte, old document) error {
 	if w.owner != nil && c.settings.Load().capped {
 		return NewError(Code(20), "Cannot remove from capped collection '%s' in a transaction.", c.name.Load())
 	}
@@ -347,7 +364,6 @@ func (w *writer) remove(c *collection, key []byte, old document) error {
 	if err := w.tx.In(c.records).Delete(key); err != nil {
 		return err
 	}
-	c.capped.known.Store(false)
 	return w.noteChange(c, opDelete, old.Lookup("_id"), old, nil)
 }
 

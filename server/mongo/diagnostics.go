@@ -324,33 +324,14 @@ func (r *request) reIndex() (bsoncore.Document, error) {
 	if err != nil {
 		return nil, err
 	}
-	var specs []bson.Raw
 	docs := bson.A{}
 	for _, x := range list {
 		docs = append(docs, x.Spec)
-		if x.Name != "_id_" {
-			specs = append(specs, withCollation(x.Spec))
-		}
 	}
-	if len(specs) > 0 {
-		if err := c.DropIndex(r.ctx, "*"); err != nil {
-			return nil, err
-		}
-		if _, err := c.CreateIndexes(r.ctx, specs, nil); err != nil {
-			return nil, err
-		}
+	if err := c.Reindex(r.ctx); err != nil {
+		return nil, err
 	}
 	return encode(bson.D{{Key: "nIndexesWas", Value: int32(len(list))}, {Key: "nIndexes", Value: int32(len(list))}, {Key: "indexes", Value: docs}, {Key: "ok", Value: 1.0}})
-}
-
-// withCollation makes the specification of an index that is there one that means the same when it is made: without a collation, an index
-// takes over its collection's.
-func withCollation(spec bson.Raw) bson.Raw {
-	if spec.Lookup("collation").Type != 0 {
-		return spec
-	}
-	simple := bsoncore.NewDocumentBuilder().AppendString("locale", "simple").Build()
-	return bson.Raw(bsoncore.BuildDocument(nil, append(slices.Clone(spec[4:len(spec)-1]), bsoncore.AppendDocumentElement(nil, "collation", simple)...)))
 }
 
 // fsync brings everything into the files where it is to stay, as MongoDB's does with a checkpoint. The log is synced as well: change

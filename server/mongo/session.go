@@ -53,25 +53,11 @@ func (t *sessionTable) get(id string, doc bsoncore.Document) (*session, error) {
 	return s, nil
 }
 
-// expire ends sessions that were idle for too long, and transactions that take too long. A session is not idle while a command of its runs.
+// expire ends sessions that were idle for too long, and transactions that take too long.
 func (t *sessionTable) expire(now time.Time) {
-	busy := t.server.ops.sessions()
-	t.mu.Lock()
-	var old []*session
-	var late []*session
-	for _, s := range t.byID {
-		if busy[s] {
-			s.used = now
-		}
-		if now.Sub(s.used) > sessionTimeout {
-			old = append(old, s)
-			continue
-		}
-		late = append(late, s)
-	}
-	t.mu.Unlock()
-	for _, s := range old {
-		t.end(s, true)
+	old, late := t.idle(now)
+	for s, used := range old {
+		t.endIdle(s, used)
 	}
 	for _, s := range late {
 		if !s.mu.TryLock() {
@@ -82,6 +68,38 @@ func (t *sessionTable) expire(now time.Time) {
 		}
 		s.mu.Unlock()
 	}
+}
+
+// idle returns the sessions that were idle for too long, with their last use, and the others. A session is not idle while a command of its runs.
+func (t *sessionTable) idle(now time.Time) (old map[*session]time.Time, others []*session) {
+	busy := t.server.ops.sessions()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	old = map[*session]time.Time{}
+	for _, s := range t.byID {
+		if busy[s] {
+			s.used = now
+		}
+		if now.Sub(s.used) > sessionTimeout {
+			old[s] = s.used
+		} else {
+			others = append(others, s)
+		}
+	}
+	return old, others
+}
+
+// endIdle ends a session, unless it was used again: to end many takes time, and what it has written meanwhile may be sent again.
+func (t *sessionTable) endIdle(s *session, used time.Time) {
+	s.mu.Lock()
+	t.mu.Lock()
+	again := !s.used.Equal(used)
+	t.mu.Unlock()
+	if again {
+		s.mu.Unlock()
+		return
+	}
+	t.endLocked(s, true)
 }
 
 // recall asks the store, once, what the session has committed last: its client may have begun it with a server that is gone. The session
@@ -135,6 +153,11 @@ func (t *sessionTable) kill(id string) {
 // until its transaction and its records are gone, so that those of the next one of its id begin after them, and not beside them.
 func (t *sessionTable) end(s *session, forget bool) {
 	s.mu.Lock()
+	t.endLocked(s, forget)
+}
+
+// endLocked is end of a session that is locked, which it unlocks.
+func (t *sessionTable) endLocked(s *session, forget bool) {
 	if !s.ended.Load() {
 		if s.txn != nil && s.txn.state == txnRunning {
 			s.txn.abort()
