@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"go.mongodb.org/mongo-driver/v2/bson"
+
 	"github.com/pandodb/pando"
 	"github.com/pandodb/pando/internal/clock"
 	"github.com/pandodb/pando/vfs/memfs"
@@ -25,5 +27,29 @@ func TestTimesBefore1970AreNone(t *testing.T) {
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// TestExpiryOfCenturies: what lies further back than a duration reaches expires as anything else does, and what does not stays.
+func TestExpiryOfCenturies(t *testing.T) {
+	now := time.Date(2300, 1, 1, 0, 0, 0, 0, time.UTC)
+	s := opened(t, &Options{Storage: pando.Options{FS: memfs.New()}, TTLInterval: -1, clock: clock.NewManual(now)})
+	const years = 300
+	seconds := int64(now.Sub(now.AddDate(-years/2, 0, 0)).Seconds()) * 2
+	spec := bson.D{{Key: "timeseries", Value: bson.D{{Key: "timeField", Value: "at"}}}, {Key: "expireAfterSeconds", Value: seconds}}
+	if err := s.Database("d").Create(t.Context(), "c", spec); err != nil {
+		t.Fatal(err)
+	}
+	c := s.Database("d").Lookup("c")
+	for _, at := range []time.Time{now.AddDate(-years-2, 0, 0), now.AddDate(-years+2, 0, 0), now.AddDate(-1, 0, 0)} {
+		if _, err := c.Insert(t.Context(), bson.D{{Key: "at", Value: at}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n, err := s.DeleteExpired(t.Context()); n != 1 || err != nil {
+		t.Errorf("%d measurements of 3 have expired, %v; want 1", n, err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
 	}
 }
