@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"maps"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -354,6 +355,9 @@ func (e *Engine) createKeyspace(name string, o KeyspaceOptions) (*Keyspace, erro
 		return ks, ks.fits(&o)
 	}
 	id := e.keyspaces.next()
+	if id == math.MaxUint32 { // the one behind it, which the catalogue names, would have none
+		return nil, fmt.Errorf("create keyspace %q: all numbers of keyspaces are used up", name)
+	}
 	var enc command.Encoder
 	enc.CreateKeyspace(id, []byte(name), o.encode(0))
 	r.Commands = enc.Payload()

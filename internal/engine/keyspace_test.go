@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/hex"
 	"errors"
+	"math"
 	"slices"
 	"testing"
 
@@ -142,6 +143,33 @@ func makeKeyspace(t *testing.T, e *Engine, name string) uint32 {
 		t.Fatal(err)
 	}
 	return ks.ID
+}
+
+// When the numbers of keyspaces come to their end there are no more keyspaces, and those that are there stay what they are: no two have one
+// number, and the catalogue can be read.
+func TestNumbersOfKeyspacesEnd(t *testing.T) {
+	fsys := memfs.New()
+	e := openNumbered(t, fsys)
+	e.keyspaces.nextID = math.MaxUint32 - 1
+	last := makeKeyspace(t, e, "last")
+	for _, name := range []string{"b", "c"} {
+		if ks, err := e.OpenKeyspace(name, nil); err == nil {
+			t.Errorf("keyspace %q has the number %d, the last one %d", name, ks.ID, last)
+		}
+	}
+	if err := e.DropKeyspace("last"); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+	again := openNumbered(t, fsys)
+	if ks, err := again.OpenKeyspace("last", nil); err == nil {
+		t.Errorf("a number that was used is given again: %d", ks.ID)
+	}
+	if ks := again.Keyspaces(); len(ks) != 1 || ks[0].ID != DefaultID {
+		t.Errorf("the keyspaces are %v", ks)
+	}
 }
 
 // Keyspaces that were dropped are forgotten as soon as nobody can ask for them any more, neither who reads an
