@@ -128,7 +128,7 @@ func (r *request) profileAsked(was profileSetting) (profileSetting, error) {
 		// More milliseconds than the answer can tell would not even be a time.Duration: who means never shall not get always.
 		now.slow = time.Duration(min(max(ms, math.MinInt32), math.MaxInt32)) * time.Millisecond
 	}
-	if rate, isNumber := r.args["sampleRate"].AsFloat64OK(); isNumber {
+	if rate, isNumber := asDouble(r.args["sampleRate"]); isNumber {
 		if !(rate >= 0 && rate <= 1) {
 			return was, document.NewError(document.BadValue, "'sampleRate' must be between 0.0 and 1.0 inclusive")
 		}

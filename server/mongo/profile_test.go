@@ -79,6 +79,23 @@ func TestSlowerThanAnything(t *testing.T) {
 	}
 }
 
+// TestSampleRatesOfAnyType: a decimal counts as any other number does.
+func TestSampleRatesOfAnyType(t *testing.T) {
+	c := dial(t, newServer(t, nil))
+	decimal := func(n uint64) bson.Decimal128 { return bson.NewDecimal128(0x3040<<48, n) }
+	c.must("d", cmd("profile", 1, "slowms", 0, "sampleRate", decimal(0)))
+	c.must("d", cmd("find", "c"))
+	if ops := profiled(t, c, "d"); ops != "" {
+		t.Errorf("no command was to be profiled, and there are %s", ops)
+	}
+	c.refused("d", cmd("profile", 1, "sampleRate", decimal(2)), 2)
+	c.must("d", cmd("profile", 1, "sampleRate", decimal(1)))
+	c.must("d", cmd("count", "c"))
+	if ops := profiled(t, c, "d"); !strings.HasSuffix(ops, "command") {
+		t.Errorf("all commands were to be profiled, and there are %s", ops)
+	}
+}
+
 // TestADroppedDatabaseIsNotProfiled: the profiler is off then, and nothing of it brings the database back. While it is on nobody drops the
 // profile, or writes to it. The answers are those of a mongod 6.0.5.
 func TestADroppedDatabaseIsNotProfiled(t *testing.T) {
