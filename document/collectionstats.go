@@ -9,6 +9,7 @@ import (
 
 	"github.com/pandodb/pando/document/internal/aggregate"
 	"github.com/pandodb/pando/document/internal/mongoerror"
+	"github.com/pandodb/pando/document/internal/number"
 )
 
 // statsAsked is what the specification of $collStats asks for.
@@ -70,7 +71,8 @@ func storageScale(spec document) (int64, error) {
 	if err != nil {
 		return 1, nil
 	}
-	n, ok := v.AsInt64OK()
+	x, ok := number.Of(v)
+	n, _ := x.Int64()
 	switch {
 	case !ok:
 		return 0, wrongType("$collStats.storageStats.scale", v, "a number")

@@ -13,6 +13,7 @@ import (
 	"github.com/pandodb/pando/document/internal/index"
 	"github.com/pandodb/pando/document/internal/keyenc"
 	"github.com/pandodb/pando/document/internal/mongoerror"
+	"github.com/pandodb/pando/document/internal/number"
 )
 
 // modifyIndex is collMod's index: {keyPattern or name, expireAfterSeconds, hidden, prepareUnique, unique}. With dry, which is for
@@ -118,9 +119,11 @@ func (c *collection) indexChanges(spec document) (document, error) {
 			}
 			changes.AppendValue(e.Key(), e.Value())
 		case "expireAfterSeconds":
-			if n, ok := e.Value().AsInt64OK(); !ok {
+			n, ok := number.Of(e.Value())
+			if !ok {
 				return nil, wrongType("collMod.index.expireAfterSeconds", e.Value(), "a number")
-			} else if n < 0 {
+			}
+			if whole, _ := n.Int64(); whole < 0 {
 				return nil, mongoerror.New(mongoerror.InvalidOptions, "TTL index 'expireAfterSeconds' option cannot be less than 0")
 			}
 			if c.settings.Load().capped {

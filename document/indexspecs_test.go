@@ -145,6 +145,9 @@ func TestChangesOfIndexes(t *testing.T) {
 		`{"name": "h", "prepareUnique": true}`: 67, `{"name": "w", "prepareUnique": true}`: 67, `{"name": "_id_", "unique": true}`: 0, `{"name": "a_1", "sparse": true}`: 40415,
 		`{"name": "a_1", "expireAfterSeconds": -5}`: 72, `{"name": "a_1", "expireAfterSeconds": "5"}`: 14, `{"name": "_id_", "hidden": true}`: 2, `{"keyPattern": {"_id": 1}, "hidden": true}`: 2,
 		`{"name": "b_1", "hidden": true}`: 27, `{"hidden": true}`: 72, `{"name": "a_1", "hidden": true, "expireAfterSeconds": 5}`: 0,
+		`{"name": "a_1", "expireAfterSeconds": {"$numberDecimal": "5"}}`: 0, `{"name": "a_1", "expireAfterSeconds": {"$numberDecimal": "-5"}}`: 72,
+		`{"name": "a_1", "expireAfterSeconds": {"$numberDouble": "Infinity"}}`: 67, `{"name": "a_1", "expireAfterSeconds": {"$numberDouble": "-Infinity"}}`: 72,
+		`{"name": "a_1", "expireAfterSeconds": {"$numberDouble": "NaN"}}`: 0, // as good as never, as in an index that is new
 	} {
 		if err := c.Modify(ctx, document.JSON(`{"index": `+change+`}`)); document.CodeOf(err) != want {
 			t.Errorf("%s: %v", change, err)

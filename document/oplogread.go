@@ -15,6 +15,7 @@ import (
 	"github.com/pandodb/pando"
 	"github.com/pandodb/pando/document/internal/aggregate"
 	"github.com/pandodb/pando/document/internal/mongoerror"
+	"github.com/pandodb/pando/document/internal/number"
 	"github.com/pandodb/pando/document/internal/path"
 	"github.com/pandodb/pando/document/internal/query"
 	"github.com/pandodb/pando/document/internal/sortkey"
@@ -318,11 +319,11 @@ func oplogOrder(q *findQuery) (int, bool) {
 		}
 	}
 	first := elementsOf(spec)[0]
-	n, ok := first.Value().AsInt64OK()
+	n, ok := number.Of(first.Value())
 	if first.Key() != "$natural" && first.Key() != "ts" || !ok { // times are different, so nothing behind matters
 		return 0, false
 	}
-	if n < 0 {
+	if direction, _ := n.Int64(); direction < 0 {
 		return -1, true
 	}
 	return 1, true

@@ -10,6 +10,7 @@ import (
 	"github.com/pandodb/pando/document/internal/index"
 	"github.com/pandodb/pando/document/internal/keyenc"
 	"github.com/pandodb/pando/document/internal/mongoerror"
+	"github.com/pandodb/pando/document/internal/number"
 )
 
 // A time series collection holds measurements: documents with a time, and mostly with a value that says what was measured (meta).
@@ -80,10 +81,11 @@ func parseSeries(v bsoncore.Value) (*series, error) {
 			}
 			*map[string]*string{"timeField": &s.timeField, "metaField": &s.metaField, "granularity": &s.granularity}[e.Key()] = text
 		case "bucketMaxSpanSeconds", "bucketRoundingSeconds":
-			n, ok := v.AsInt64OK()
+			x, ok := number.Of(v)
 			if !ok {
 				return nil, wrongType(name, v, "types '[long, int, decimal, double']")
 			}
+			n, _ := x.Int64()
 			if n < 1 || n > maxBucketSpan {
 				return nil, mongoerror.New(outOfRange, "BSON field '%s' value must be >= 1 and <= %d, actual value '%d'", name, maxBucketSpan, n)
 			}
@@ -282,17 +284,18 @@ func (c *Collection) IsTimeSeries() bool {
 	return err == nil && x != nil && x.settings.Load().series != nil
 }
 
-// seriesOption returns what expireAfterSeconds of the create command means: -1 for none.
+// seriesOption returns what expireAfterSeconds of the create command means: a number without its fraction.
 func seriesOption(v bsoncore.Value) (int64, error) {
-	n, ok := v.AsInt64OK()
+	x, ok := number.Of(v)
 	if !ok {
-		if f, isFloat := v.AsFloat64OK(); isFloat && !math.IsNaN(f) {
-			return int64(f), nil
-		}
 		return 0, wrongType("create.expireAfterSeconds", v, "types '[long, int, decimal, double']")
 	}
-	if n < 0 {
+	n, exact := x.Int64()
+	switch {
+	case n < 0 || x.IsNaN(): // which must not be zero, by which everything expires
 		return 0, mongoerror.New(mongoerror.InvalidOptions, "TTL index 'expireAfterSeconds' option cannot be less than 0")
+	case !exact && n == math.MaxInt64:
+		return 0, mongoerror.New(mongoerror.InvalidOptions, "TTL index 'expireAfterSeconds' option must be within an acceptable range, try a lower number")
 	}
 	return n, nil
 }
@@ -358,7 +361,8 @@ func (s *series) modification(e bsoncore.Element) (bsoncore.Element, error) {
 			}
 			b.AppendString(name, text)
 		case "bucketMaxSpanSeconds", "bucketRoundingSeconds":
-			if n, ok := part.Value().AsInt64OK(); ok && n < s.maxSpan {
+			x, ok := number.Of(part.Value())
+			if n, _ := x.Int64(); ok && n < s.maxSpan {
 				return nil, mongoerror.New(mongoerror.InvalidOptions, "Invalid transition for timeseries.%s: it cannot become smaller.", name)
 			}
 			b.AppendValue(name, part.Value())

@@ -3,6 +3,7 @@ package document_test
 import (
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -54,6 +55,11 @@ func TestOptionsOfATimeSeries(t *testing.T) {
 		{`{"timeseries": {"timeField": "a"}, "validator": {"b": 1}}`, "", 72},
 		{`{"timeseries": {"timeField": "a"}, "expireAfterSeconds": -1}`, "", 72},
 		{`{"timeseries": {"timeField": "a"}, "expireAfterSeconds": "off"}`, "", document.TypeMismatch},
+		{`{"timeseries": {"timeField": "a"}, "expireAfterSeconds": {"$numberDouble": "NaN"}}`, "", 72},
+		{`{"timeseries": {"timeField": "a"}, "expireAfterSeconds": {"$numberDecimal": "NaN"}}`, "", 72},
+		{`{"timeseries": {"timeField": "a"}, "expireAfterSeconds": {"$numberDecimal": "-1.5"}}`, "", 72},
+		{`{"timeseries": {"timeField": "at", "bucketMaxSpanSeconds": {"$numberDecimal": "100"}, "bucketRoundingSeconds": 100.5}, "expireAfterSeconds": {"$numberDecimal": "7.9"}}`,
+			`{"expireAfterSeconds":7,"timeseries":{"timeField":"at","bucketRoundingSeconds":100,"bucketMaxSpanSeconds":100}}`, 0},
 		{`{"expireAfterSeconds": 5}`, "", 72},
 	} {
 		err := s.Database("options").Create(ctx, "c", document.JSON(c.options))
@@ -72,6 +78,16 @@ func TestOptionsOfATimeSeries(t *testing.T) {
 			t.Errorf("%s a second time: %v", c.options, err)
 		}
 		must(t, s.Database("options").Drop(ctx))
+	}
+}
+
+// TestTimesToExpireThatAreTooLong are refused as that, and not as ones below zero.
+func TestTimesToExpireThatAreTooLong(t *testing.T) {
+	for _, seconds := range []any{1e19, math.Inf(1)} {
+		err := open(t, memfs.New()).Database("d").Create(ctx, "c", bson.D{{Key: "timeseries", Value: bson.D{{Key: "timeField", Value: "a"}}}, {Key: "expireAfterSeconds", Value: seconds}})
+		if document.CodeOf(err) != 72 || !strings.Contains(err.Error(), "acceptable range") {
+			t.Errorf("%v: %v", seconds, err)
+		}
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/pandodb/pando"
 	"github.com/pandodb/pando/document/internal/collation"
 	"github.com/pandodb/pando/document/internal/mongoerror"
+	"github.com/pandodb/pando/document/internal/number"
 )
 
 // settings is what a collection was created with, parsed: immutable. spec is what listCollections shows.
@@ -277,8 +278,8 @@ func truthy(v bsoncore.Value) bool {
 	if b, ok := v.BooleanOK(); ok {
 		return b
 	}
-	f, ok := v.AsFloat64OK()
-	return ok && f != 0
+	n, ok := number.Of(v)
+	return ok && !n.IsZero()
 }
 
 func wrongType(field string, v bsoncore.Value, want string) error {

@@ -246,7 +246,7 @@ func (s *Store) timestamp() uint64 { return s.timestamps(1) }
 // timestamps returns the first of n timestamps, one after the other, that nobody else gets.
 func (s *Store) timestamps(n int) uint64 {
 	s.times.resume.Do(s.resumeTime)
-	now := uint64(s.clock.Now().Unix()) << 32
+	now := uint64(max(s.clock.Now().Unix(), 0)) << 32 // what is negative would come round, into a future that no later operation may leave
 	for {
 		last := s.times.last.Load()
 		next := max(last+1, now+1)

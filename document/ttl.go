@@ -117,7 +117,7 @@ func (c *collection) deleteBefore(ctx context.Context, field string, now time.Ti
 	if seconds > int64(now.Unix()) {
 		return 0, nil
 	}
-	before := bson.NewDateTimeFromTime(now.Add(-time.Duration(seconds) * time.Second))
+	before := bson.DateTime(now.UnixMilli() - seconds*1000) // as a time.Duration it may be more than there is
 	filter := bson.D{{Key: field, Value: bson.D{{Key: "$lte", Value: before}, {Key: "$type", Value: "date"}}}}
 	o := &DeleteOptions{Many: true}
 	if of != nil && of.PartialSpec != nil {

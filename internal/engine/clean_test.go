@@ -3,6 +3,7 @@ package engine
 import (
 	"encoding/binary"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -63,6 +64,20 @@ func TestSizesStayWithinTheBudget(t *testing.T) {
 		}
 		if s.logSegment%4096 != 0 {
 			t.Errorf("budget %d: log segments of %d bytes", memory, s.logSegment)
+		}
+	}
+}
+
+// A budget that stands for no bound is a large one: nothing that follows from it comes round.
+func TestSizesOfABudgetWithoutBound(t *testing.T) {
+	usual := sizesFor(1 << 40)
+	for _, memory := range []int64{1 << 59, 1 << 60, 1 << 61, 5 << 60, 1 << 62, math.MaxInt64} {
+		s := sizesFor(memory)
+		if s.mapped < usual.mapped || s.cache < usual.cache || s.most < s.cache || s.inner < usual.inner || s.inner > s.cache {
+			t.Errorf("budget %d: %+v", memory, s)
+		}
+		if s.round != usual.round || s.haste != usual.haste || s.bulk != usual.bulk || s.split != usual.split || s.segment != usual.segment {
+			t.Errorf("budget %d: %+v", memory, s)
 		}
 	}
 }

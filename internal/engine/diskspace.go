@@ -21,8 +21,7 @@ type diskSpace struct {
 	next  atomic.Int64 // of the bytes that were handed over, where the file system is asked again
 	short atomic.Bool  // there was too little when it was asked last
 	free  atomic.Int64 // what there was then
-	again atomic.Int64 // Unix nanoseconds: before that nobody waits for a checkpoint that may make room
-	left  atomic.Int64 // bytes that were free when that was in vain last
+	left  atomic.Int64 // bytes that were free when making space was in vain last
 	size  atomic.Int64 // bytes of all segments when they were last added up
 	aged  atomic.Int64 // of the bytes that were handed over, where they are added up again
 	most  atomic.Int64 // bytes that the one of the last checkpoints wrote which wrote most; changed under settling
@@ -30,6 +29,9 @@ type diskSpace struct {
 	// without. 0: nothing.
 	hollow atomic.Uint32
 	vain   int // rounds of collect that were not worth it, one behind the other; of the one who leads
+	// Before that nobody waits for a checkpoint that may make room; nil: it is long past. A moment by the clock that nobody sets: of Unix
+	// nanoseconds there would be as many to wait for as the system's clock is set back.
+	again atomic.Pointer[time.Time]
 }
 
 // The file system is asked again when a quarter of what is left over has been written, within these limits; after each checkpoint; and each
@@ -61,7 +63,7 @@ func (e *Engine) spaceFor(commands []byte) error {
 	}
 	refused := adds(commands, e.shortens)
 	if !refused && d.free.Load() >= e.spaceNeeded()*3/4 {
-		d.again.Store(0) // what it deletes may be what makes room
+		d.again.Store(nil) // what it deletes may be what makes room
 		return nil
 	}
 	losesMuch := !refused && d.free.Load() < d.left.Load()-e.spaceNeeded()/losing
@@ -86,7 +88,10 @@ func (e *Engine) spaceForValue() error {
 }
 
 // mayMakeSpace reports whether the last attempt to make space that was in vain was long enough ago.
-func (e *Engine) mayMakeSpace() bool { return e.o.Clock.Now().UnixNano() >= e.space.again.Load() }
+func (e *Engine) mayMakeSpace() bool {
+	again := e.space.again.Load()
+	return again == nil || !e.o.Clock.Now().Before(*again)
+}
 
 func (e *Engine) tooLittleSpace() error {
 	const mb = 1e6

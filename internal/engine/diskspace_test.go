@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/pandodb/pando/internal/clock"
 	"github.com/pandodb/pando/internal/command"
@@ -146,11 +147,60 @@ func TestDeletesMakeSpaceAgain(t *testing.T) {
 		want bool
 	}{{0, false}, {e.spaceNeeded() / losing * 2, true}} {
 		e.space.left.Store(free + c.lost)
-		e.space.again.Store(time.Now().Add(time.Hour).UnixNano())
+		again := time.Now().Add(time.Hour)
+		e.space.again.Store(&again)
 		before := e.counters.checkpoints.Load()
 		write(command.Delete, i, 0)
 		if made := e.counters.checkpoints.Load() > before; made != c.want {
 			t.Errorf("%d bytes less are free than when it was in vain: made space %t", c.lost, made)
+		}
+	}
+}
+
+// setBack is the system's clock, of which the wall clock has been set back.
+type setBack struct {
+	clock.Clock
+	seconds atomic.Uint64
+}
+
+// Now is time.Now but for the seconds of the wall clock, which are above the 30 bits of nanoseconds: what measures time is as it was.
+func (c *setBack) Now() time.Time {
+	now := c.Clock.Now()
+	*(*uint64)(unsafe.Pointer(&now)) -= c.seconds.Load() << 30
+	return now
+}
+
+// Who has tried in vain to make space tries again after a pause, and not when the system's clock has come to where it was before it was set
+// back.
+func TestSpaceIsMadeAfterTheClockIsSetBack(t *testing.T) {
+	fsys, ticks := memfs.New(), &setBack{Clock: clock.System()}
+	fsys.TellSpace()
+	e, err := Open(Options{FS: fsys, Dir: "db", MemoryBytes: 1 << 20, Clock: ticks})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	fsys.SetCapacity(fsys.Used() + e.spaceNeeded()/2)
+	if e.enoughSpace() {
+		t.Fatal("there is enough space")
+	}
+	before := time.Now()
+	var lead request
+	e.pipeline.Acquire(&lead)
+	for e.mayMakeSpace() {
+		if err := e.makeSpace(); err != nil && !isDiskFull(err) {
+			t.Error(err)
+		}
+	}
+	e.pipeline.Release()
+	took := time.Since(before)
+	ticks.seconds.Store(3600)
+	if back := time.Now().Unix() - ticks.Now().Unix(); back < 3500 {
+		t.Fatalf("the clock was set back by %d seconds", back)
+	}
+	for begin := time.Now(); !e.mayMakeSpace(); time.Sleep(took) {
+		if time.Since(begin) > restAfter*took+10*time.Second {
+			t.Fatalf("after %v nobody may try again what took %v", time.Since(begin), took)
 		}
 	}
 }

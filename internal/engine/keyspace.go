@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"maps"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -232,6 +233,29 @@ func (k *keyspaces) begin() {
 	}
 }
 
+// The catalogue is one blob. What would make it larger than that can be is refused when it is created: later nothing would settle any more.
+const (
+	// catalogueMost is what keyspaces may take of it. The rest is for segments, and for the roots of large hash tables.
+	catalogueMost = segment.MaxBlob / 4 * 3
+	// keyspaceMost is what one takes beside its name, with the root of a tree.
+	keyspaceMost = 80
+)
+
+// roomFor reports whether the catalogue has room for one more keyspace. Where there are so many that it takes a look, that takes some
+// milliseconds.
+func (k *keyspaces) roomFor(name string) bool {
+	k.mu.RLock()
+	defer k.mu.RUnlock()
+	if len(k.byName) < catalogueMost/(keyspaceMost+MaxNameBytes) {
+		return true
+	}
+	bytes := keyspaceMost + len(name)
+	for other := range k.byName {
+		bytes += keyspaceMost + len(other)
+	}
+	return bytes <= catalogueMost
+}
+
 // next returns the id of the keyspace that is created next.
 func (k *keyspaces) next() uint32 {
 	k.mu.RLock()
@@ -354,6 +378,12 @@ func (e *Engine) createKeyspace(name string, o KeyspaceOptions) (*Keyspace, erro
 		return ks, ks.fits(&o)
 	}
 	id := e.keyspaces.next()
+	if id == math.MaxUint32 { // the one behind it, which the catalogue names, would have none
+		return nil, fmt.Errorf("create keyspace %q: all numbers of keyspaces are used up", name)
+	}
+	if !e.keyspaces.roomFor(name) {
+		return nil, fmt.Errorf("create keyspace %q: the catalogue is full", name)
+	}
 	var enc command.Encoder
 	enc.CreateKeyspace(id, []byte(name), o.encode(0))
 	r.Commands = enc.Payload()

@@ -4,11 +4,15 @@ import (
 	"bytes"
 	"encoding/hex"
 	"errors"
+	"fmt"
+	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/pandodb/pando/internal/command"
 	"github.com/pandodb/pando/internal/corrupt"
+	"github.com/pandodb/pando/internal/root"
 	"github.com/pandodb/pando/internal/segment"
 	"github.com/pandodb/pando/vfs/memfs"
 )
@@ -142,6 +146,85 @@ func makeKeyspace(t *testing.T, e *Engine, name string) uint32 {
 		t.Fatal(err)
 	}
 	return ks.ID
+}
+
+// When the numbers of keyspaces come to their end there are no more keyspaces, and those that are there stay what they are: no two have one
+// number, and the catalogue can be read.
+func TestNumbersOfKeyspacesEnd(t *testing.T) {
+	fsys := memfs.New()
+	e := openNumbered(t, fsys)
+	e.keyspaces.nextID = math.MaxUint32 - 1
+	last := makeKeyspace(t, e, "last")
+	for _, name := range []string{"b", "c"} {
+		if ks, err := e.OpenKeyspace(name, nil); err == nil {
+			t.Errorf("keyspace %q has the number %d, the last one %d", name, ks.ID, last)
+		}
+	}
+	if err := e.DropKeyspace("last"); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+	again := openNumbered(t, fsys)
+	if ks, err := again.OpenKeyspace("last", nil); err == nil {
+		t.Errorf("a number that was used is given again: %d", ks.ID)
+	}
+	if ks := again.Keyspaces(); len(ks) != 1 || ks[0].ID != DefaultID {
+		t.Errorf("the keyspaces are %v", ks)
+	}
+}
+
+// Who creates keyspaces without end is told when the catalogue has no room for more: what is in memory settles then as before, and there is
+// room again for one when another is dropped.
+func TestCatalogueOfManyKeyspaces(t *testing.T) {
+	e := openNumbered(t, memfs.New())
+	first := makeKeyspace(t, e, "first")
+	pad := strings.Repeat("x", MaxNameBytes-8)
+	numbered := func(i uint32) string { return fmt.Sprintf("%s%08d", pad, i) }
+	seq := e.visible.Load()
+	for i := range uint32(segment.MaxBlob / MaxNameBytes) { // as many as there is no room for
+		if i > 140_000 && i%250 == 0 {
+			if ks, err := e.OpenKeyspace(fmt.Sprintf("%s%08x", pad[1:], i), nil); err != nil {
+				break
+			} else if seq = e.visible.Load(); ks.ID < first {
+				t.Fatal(ks.ID)
+			}
+		}
+		e.keyspaces.create(Spec{ID: e.keyspaces.next(), Name: numbered(i)}, seq) // as the log would tell of it, without one
+	}
+	n := len(e.Keyspaces())
+	if n < 100_000 {
+		t.Errorf("there is room for %d keyspaces only", n)
+	}
+	commitOf(t, e, func(enc *command.Encoder) { enc.Put(first, []byte("k"), []byte("v"), 0) })
+	if err := e.Checkpoint(t.Context()); err != nil {
+		t.Errorf("with %d keyspaces nothing settles: %v", n, err)
+	}
+	for i := range uint32(500) { // in the loop above not each one asked
+		if err := e.DropKeyspace(numbered(i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := e.OpenKeyspace(numbered(5), nil); err != nil {
+		t.Errorf("when 500 were dropped: %v", err)
+	}
+}
+
+// What a keyspace with a tree takes of the catalogue is no more than is reckoned with.
+func TestKeyspaceInTheCatalogue(t *testing.T) {
+	e := openNumbered(t, memfs.New())
+	id := makeKeyspace(t, e, "name")
+	commitOf(t, e, func(enc *command.Encoder) { enc.Put(id, []byte("k"), []byte("v"), math.MaxInt64) })
+	if err := e.Checkpoint(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	without := root.Catalogue{}
+	with := root.Catalogue{Keyspaces: []root.Keyspace{{Name: "name", Options: KeyspaceOptions{}.encode(0), Root: e.current.Load().Roots.At(id).Encode(nil)}}}
+	const longer = 8 // the number of records, when it is as long as can be
+	if n := len(with.Encode(nil)) - len(without.Encode(nil)) - len("name") + longer; n > keyspaceMost {
+		t.Errorf("a keyspace takes %d bytes beside its name, reckoned with are %d", n, keyspaceMost)
+	}
 }
 
 // Keyspaces that were dropped are forgotten as soon as nobody can ask for them any more, neither who reads an

@@ -30,7 +30,8 @@ func (e *Engine) makeSpace() error {
 	if err != nil || vain {
 		now := e.o.Clock.Now()
 		e.space.left.Store(e.space.free.Load())
-		e.space.again.Store(now.Add(restAfter * now.Sub(begun)).UnixNano())
+		again := now.Add(restAfter * now.Sub(begun))
+		e.space.again.Store(&again)
 	}
 	return err
 }

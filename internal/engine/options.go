@@ -162,7 +162,11 @@ const mostHaste = 4 << 20
 // mappedShare is how much of the segment files may be mapped, in budgets.
 const mappedShare = 8
 
+// largestBudget is more than there is memory, and so little that its shares are numbers: who wants no bound gives a budget of MaxInt64.
+const largestBudget = 1 << 56
+
 func sizesFor(memory int64) sizes {
+	memory = min(memory, largestBudget)
 	table := min(max(memory/5, leastMemtable), mostMemtable)
 	logSegment := min(max(memory/16, leastLogSegment), mostLogSegment) &^ (logBlock - 1)
 	rest := max(memory-2*table-table/2-2*logSegment, 256<<10)

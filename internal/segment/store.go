@@ -320,7 +320,7 @@ func (s *Store) add(class Class, keyspace uint32) (*file, error) {
 	if err := s.writable(); err != nil {
 		return nil, err
 	}
-	if s.next > math.MaxUint32 {
+	if s.next >= math.MaxUint32 { // so that there always is a number for NextID
 		return nil, errors.New("all segment numbers are used up")
 	}
 	f := s.newFile(uint32(s.next), class)

@@ -133,7 +133,7 @@ func (s *Store) infos(state uint32) []Info {
 	return out
 }
 
-// NextID returns the number that the next segment will get; 0 when none is left.
+// NextID returns the number that the next segment will get; the last one there is when none is left.
 func (s *Store) NextID() uint32 {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -56,17 +56,23 @@ func (r *request) size(name string) (int64, error) {
 
 // asInt64 returns the value of a number without its fraction: the nearest there is of one that does not fit, and 0 of what is none.
 func asInt64(v bsoncore.Value) (int64, bool) {
-	switch v.Type {
-	case bsoncore.TypeDouble:
-		return clamp(v.Double()), true
-	case bsoncore.TypeDecimal128:
-		f, err := strconv.ParseFloat(bson.NewDecimal128(v.Decimal128()).String(), 64)
-		if err != nil && !errors.Is(err, strconv.ErrRange) {
-			return 0, true
-		}
-		return clamp(f), true
+	if v.Type != bsoncore.TypeDouble && v.Type != bsoncore.TypeDecimal128 {
+		return v.AsInt64OK()
 	}
-	return v.AsInt64OK()
+	f, isNumber := asDouble(v)
+	return clamp(f), isNumber
+}
+
+// asDouble returns the double that is nearest to a number.
+func asDouble(v bsoncore.Value) (float64, bool) {
+	if v.Type != bsoncore.TypeDecimal128 {
+		return v.AsFloat64OK()
+	}
+	f, err := strconv.ParseFloat(bson.NewDecimal128(v.Decimal128()).String(), 64)
+	if err != nil && !errors.Is(err, strconv.ErrRange) {
+		f = math.NaN()
+	}
+	return f, true
 }
 
 func clamp(f float64) int64 {

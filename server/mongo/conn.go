@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -302,7 +303,7 @@ func (c *conn) limitWrite() error {
 	if c.takeUntil.Sub(now) >= limit {
 		return nil
 	}
-	c.takeUntil = now.Add(limit + limit/8)
+	c.takeUntil = now.Add(limit + min(limit/8, math.MaxInt64-limit))
 	return c.net.SetWriteDeadline(c.takeUntil)
 }
 

@@ -2,7 +2,10 @@ package mongo
 
 import (
 	"context"
+	"math"
 	"testing"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
 // TestCommandsShareAContext until something has ended it, or may do so yet: a timer that fires when its command has just ended must
@@ -33,4 +36,15 @@ func TestCommandsShareAContext(t *testing.T) {
 	kill(errKilled)
 	x.end(false)
 	next()
+}
+
+// TestTimeoutsOfNoEnd: a client has as long as it likes where the options say the longest time there is, and not less than none.
+func TestTimeoutsOfNoEnd(t *testing.T) {
+	const never = math.MaxInt64
+	c := dial(t, newServer(t, &Options{CursorTimeout: never, TransactionTimeout: never, MessageTimeout: never, WriteTimeout: never}))
+	c.must("d", cmd("insert", "c", "documents", bson.A{cmd("a", 1)}))
+	c.must("d", cmd("find", "c"))
+	if n := c.must("admin", cmd("getParameter", 1, "transactionLifetimeLimitSeconds", 1)).Lookup("transactionLifetimeLimitSeconds").Int32(); n != math.MaxInt32 {
+		t.Errorf("transactions have %d seconds", n)
+	}
 }

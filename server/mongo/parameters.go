@@ -32,7 +32,7 @@ func (p *parameters) init(o *Options) {
 		"authSchemaVersion":                 int32(5),
 		"logLevel":                          int32(0),
 		"quiet":                             false,
-		"transactionLifetimeLimitSeconds":   int32(o.TransactionTimeout / time.Second),
+		"transactionLifetimeLimitSeconds":   int32(min(o.TransactionTimeout/time.Second, math.MaxInt32)),
 		"cursorTimeoutMillis":               o.CursorTimeout.Milliseconds(),
 		"ttlMonitorEnabled":                 true,
 		"ttlMonitorSleepSecs":               int32(60),

@@ -5,6 +5,7 @@ import (
 	"crypto/md5" //nolint:gosec // the answer's field is called so; it proves nothing
 	"encoding/hex"
 	"hash"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -124,9 +125,10 @@ func (r *request) profileAsked(was profileSetting) (profileSetting, error) {
 		if err != nil {
 			return was, err
 		}
-		now.slow = time.Duration(ms) * time.Millisecond
+		// More milliseconds than the answer can tell would not even be a time.Duration: who means never shall not get always.
+		now.slow = time.Duration(min(max(ms, math.MinInt32), math.MaxInt32)) * time.Millisecond
 	}
-	if rate, isNumber := r.args["sampleRate"].AsFloat64OK(); isNumber {
+	if rate, isNumber := asDouble(r.args["sampleRate"]); isNumber {
 		if !(rate >= 0 && rate <= 1) {
 			return was, document.NewError(document.BadValue, "'sampleRate' must be between 0.0 and 1.0 inclusive")
 		}

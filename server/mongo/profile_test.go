@@ -1,6 +1,7 @@
 package mongo
 
 import (
+	"math"
 	"strings"
 	"testing"
 
@@ -60,6 +61,38 @@ func TestProfileFilter(t *testing.T) {
 	c.refused("d", cmd("profile", 1, "filter", cmd("$bad", 1)), 2)
 	if level, _ := c.must("d", cmd("profile", -1)).Lookup("was").AsInt64OK(); level != 0 {
 		t.Errorf("what was refused set the level %d", level)
+	}
+}
+
+// TestSlowerThanAnything: a bound of more milliseconds than a duration has is not one below zero, which everything would be slower than.
+func TestSlowerThanAnything(t *testing.T) {
+	c := dial(t, newServer(t, nil))
+	for _, ms := range []any{int64(math.MaxInt64), math.Inf(1), int64(1 << 55)} {
+		c.must("d", cmd("profile", 1, "slowms", ms))
+		c.must("d", cmd("find", "c"))
+		if ops := profiled(t, c, "d"); ops != "" {
+			t.Errorf("slower than %v ms were: %s", ms, ops)
+		}
+		if was := c.must("d", cmd("profile", -1)).Lookup("slowms").Int32(); was != math.MaxInt32 {
+			t.Errorf("%v ms are %d", ms, was)
+		}
+	}
+}
+
+// TestSampleRatesOfAnyType: a decimal counts as any other number does.
+func TestSampleRatesOfAnyType(t *testing.T) {
+	c := dial(t, newServer(t, nil))
+	decimal := func(n uint64) bson.Decimal128 { return bson.NewDecimal128(0x3040<<48, n) }
+	c.must("d", cmd("profile", 1, "slowms", 0, "sampleRate", decimal(0)))
+	c.must("d", cmd("find", "c"))
+	if ops := profiled(t, c, "d"); ops != "" {
+		t.Errorf("no command was to be profiled, and there are %s", ops)
+	}
+	c.refused("d", cmd("profile", 1, "sampleRate", decimal(2)), 2)
+	c.must("d", cmd("profile", 1, "sampleRate", decimal(1)))
+	c.must("d", cmd("count", "c"))
+	if ops := profiled(t, c, "d"); !strings.HasSuffix(ops, "command") {
+		t.Errorf("all commands were to be profiled, and there are %s", ops)
 	}
 }
 

@@ -130,7 +130,8 @@ func checkTailable(tailable, single bool, sort any) error {
 	if err != nil || len(elements) == 0 {
 		return nil
 	}
-	natural, _ := elements[0].Value().AsInt64OK()
+	v := elements[0].Value()
+	natural, _ := asInt64(bsoncore.Value{Type: bsoncore.Type(v.Type), Data: v.Value})
 	if len(elements) > 1 || elements[0].Key() != "$natural" || natural != 1 {
 		return document.NewError(document.BadValue, "cannot use tailable option with a sort other than {$natural: 1}")
 	}

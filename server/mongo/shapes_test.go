@@ -1,6 +1,7 @@
 package mongo
 
 import (
+	"math"
 	"testing"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -51,6 +52,8 @@ func TestStagesOfStatistics(t *testing.T) {
 		{aggregate("c", "$collStats", cmd("count", cmd("a", 1))), 31170},
 		{aggregate("c", "$collStats", cmd("storageStats", cmd("scale", 0))), 51024},
 		{aggregate("c", "$collStats", cmd("storageStats", cmd("scale", "x"))), 14},
+		{aggregate("c", "$collStats", cmd("storageStats", cmd("scale", math.NaN()))), 51024},
+		{aggregate("c", "$collStats", cmd("storageStats", cmd("scale", bson.NewDecimal128(0xb040<<48, 1)))), 51024}, // -1
 		{aggregate("c", "$collStats", cmd("latencyStats", cmd("histograms", 1))), 14},
 		{aggregate("c", "$collStats", cmd("latencyStats", cmd("colour", 1))), 40415},
 		{aggregate("c", "$collStats", cmd("queryExecStats", 1)), 14},
@@ -61,6 +64,12 @@ func TestStagesOfStatistics(t *testing.T) {
 		{aggregate("none", "$planCacheStats", bson.D{}), 50933},
 	} {
 		c.refused("d", x.command, x.want)
+	}
+	for _, scale := range []any{bson.NewDecimal128(0x3040<<48, 1024), 1024.9} {
+		scaled := c.must("d", aggregate("c", "$collStats", cmd("storageStats", cmd("scale", scale))))
+		if n := scaled.Lookup("cursor", "firstBatch", "0", "storageStats", "scaleFactor").AsInt64(); n != 1024 {
+			t.Errorf("the scale %v is %d", scale, n)
+		}
 	}
 	stats := c.must("d", aggregate("c", "$collStats", bson.D{{Key: "latencyStats", Value: bson.D{}}, {Key: "count", Value: bson.D{}}})).Lookup("cursor", "firstBatch", "0").Document()
 	if n := stats.Lookup("latencyStats", "writes", "ops").AsInt64(); textIn(stats, "host") != "there:27017" || n != 1 {

@@ -35,6 +35,21 @@ func TestFarBoundsOfWindows(t *testing.T) {
 	fails(t, `[`+source+`, {"$setWindowFields": {"sortBy": {"t": 1}, "output": {"s": {"$shift": {"output": "$t", "by": 2147483648.0}}}}}]`, 9)
 }
 
+// TestWeightsOfMovingAverages: a weight lies between 0 and 1, as a decimal, and NaN does not.
+func TestWeightsOfMovingAverages(t *testing.T) {
+	averaged := func(alpha string) string {
+		return `[{"$documents": [{"_id": 1, "v": 5}, {"_id": 2, "v": 7}]},
+			{"$setWindowFields": {"sortBy": {"_id": 1}, "output": {"a": {"$expMovingAvg": {"input": "$v", "alpha": ` + alpha + `}}}}},
+			{"$match": {"_id": 2}}, {"$project": {"a": {"$round": ["$a", 3]}}}]`
+	}
+	gives(t, averaged(`0.5`), `{_id: 2, a: 6d}`)
+	gives(t, averaged(`{"$numberDecimal": "0.99999999999999999999"}`), `{_id: 2, a: 7d}`)
+	gives(t, averaged(`{"$numberDecimal": "1E-400"}`), `{_id: 2, a: 5d}`)
+	for _, alpha := range []string{"0", "1", "-0.5", `{"$numberDouble": "NaN"}`, `{"$numberDecimal": "NaN"}`, `{"$numberDouble": "Infinity"}`} {
+		fails(t, averaged(alpha), 9)
+	}
+}
+
 // TestDerivativeOfDecimals has the results of a MongoDB server: a slope in a unit has all digits of a decimal.
 func TestDerivativeOfDecimals(t *testing.T) {
 	for _, test := range []struct{ from, to, want string }{

@@ -88,10 +88,10 @@ func (s *windowStage) parseMovingAverage(p *parser, f *windowFunction, v, window
 		if !ok {
 			return mongoerror.New(mongoerror.FailedToParse, "'alpha' must be a number")
 		}
-		if x := a.Float64(); x <= 0 || x >= 1 {
+		f.alpha = a.Widen(bsoncore.TypeDecimal128)
+		if d := f.alpha.Decimal(); d.Sign() <= 0 || d.Compare(number.DecimalFromInt(1)) >= 0 { // NaN has the sign of zero
 			return mongoerror.New(mongoerror.FailedToParse, "'alpha' must be between 0 and 1 (exclusive), found alpha: %s", alpha)
 		}
-		f.alpha = a.Widen(bsoncore.TypeDecimal128)
 	}
 	f.argument, err = expression.Parse(list["input"], p.o.expression())
 	return err

@@ -37,3 +37,16 @@ func TestDatesOfManySeconds(t *testing.T) {
 		}
 	}
 }
+
+// TestDatesSince1970: a string may have seconds behind an at sign, as many as lead to a date. What is no number leads to none.
+func TestDatesSince1970(t *testing.T) {
+	for text, want := range map[string]string{
+		"@1.5": `date {"$date":{"$numberLong":"1500"}}`, "@-1": `date {"$date":{"$numberLong":"-1000"}}`,
+		"@1000000000000000": `error 241`, "@inf": `error 241`, "@nan": `error 241`, "@-NaN": `error 241`, "@": `error 241`,
+	} {
+		v, err := evaluate(value(t, `{"$toDate": "`+text+`"}`), value(t, `{}`))
+		if got := outcome(v, err); got != want {
+			t.Errorf("%s: got %s, want %s (%v)", text, got, want, err)
+		}
+	}
+}

@@ -71,7 +71,7 @@ func (d *dateText) timeFirst() bool {
 // sinceEpoch takes seconds since 1970 behind an at sign.
 func (d *dateText) sinceEpoch() (int64, error) {
 	seconds, err := strconv.ParseFloat(d.rest[1:], 64)
-	if err != nil || math.Abs(seconds) > 1e14 {
+	if err != nil || !(math.Abs(seconds) <= 1e14) { // also not NaN, which a number can be
 		return 0, d.fail("Unexpected character")
 	}
 	return int64(math.Floor(seconds * 1000)), nil

@@ -49,7 +49,7 @@ func (p *planner) cost(a *access, isCovered bool) float64 {
 		cost += a.rows * costFetch
 	}
 	rows, known := p.pass(a)
-	wanted := float64(p.q.Skip + p.q.Limit)
+	wanted := float64(p.q.Skip) + float64(p.q.Limit) // as a sum of integers it may come round
 	switch {
 	case !a.ordered && p.sorts():
 		rows = max(rows, 2)

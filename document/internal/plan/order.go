@@ -4,6 +4,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 
 	"github.com/pandodb/pando/document/internal/index"
+	"github.com/pandodb/pando/document/internal/number"
 )
 
 // key is a field of a sort order.
@@ -34,8 +35,9 @@ func natural(d bsoncore.Document) (ok, backward bool) {
 	if err != nil {
 		return false, false
 	}
-	n, _ := v.AsInt64OK()
-	return true, n < 0
+	n, _ := number.Of(v) // of any type, and of no direction where it is no number
+	direction, _ := n.Int64()
+	return true, direction < 0
 }
 
 // provides reports whether a walk over the bounds gives records in an order, and whether it has to go backward for it.
