@@ -159,7 +159,7 @@ func (s *settlement) giveUp(err error) error {
 		return nil
 	}
 	if !s.storing { // else the new root may be the one that the next open finds
-		err = errors.Join(err, s.writer.Abort())
+		err = errors.Join(err, s.e.abort(s.writer))
 		if s.copied {
 			s.e.litter() // the copies
 		}

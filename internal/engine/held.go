@@ -201,7 +201,7 @@ func (e *Engine) privateView(ctx context.Context, s Snapshot) (*view.View, error
 		err = w.Flush()
 	}
 	if err != nil {
-		e.abort(w)
+		e.abortPrivate(w)
 		return nil, err
 	}
 	w.Rest()
@@ -209,7 +209,7 @@ func (e *Engine) privateView(ctx context.Context, s Snapshot) (*view.View, error
 	e.privates.Add(1)
 	v := view.New(&e.reads, nil, roots, s.View.Generation, func(v *view.View) {
 		e.privates.Add(-1)
-		e.abort(w)
+		e.abortPrivate(w)
 		e.viewReleased(v)
 	})
 	e.mu.Lock()
@@ -240,9 +240,9 @@ func (e *Engine) mergePrivately(ctx context.Context, s Snapshot, roots *view.Roo
 	return err
 }
 
-// abort removes the segments of a writer. What cannot be removed now is removed by the next open.
-func (e *Engine) abort(w *segment.Writer) {
-	if err := w.Abort(); err != nil {
+// abortPrivate is abort for roots that only a view refers to, or none. What cannot be removed now is removed by the next open.
+func (e *Engine) abortPrivate(w *segment.Writer) {
+	if err := e.abort(w); err != nil {
 		e.o.Logger.Warn("segments stay until the next open", "error", err)
 	}
 }

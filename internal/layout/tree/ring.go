@@ -4,6 +4,7 @@ import (
 	"sync"
 
 	"github.com/pandodb/pando/internal/layout"
+	"github.com/pandodb/pando/internal/segment"
 )
 
 // ring is the clock over the evictable nodes: those of the lowest level. A node that has not been used since the hand last
@@ -50,6 +51,18 @@ func (r *ring) leave(env *layout.Environment, n *node) {
 	}
 	env.Inner.Add(-n.body.Load().memory())
 	r.remove(n)
+}
+
+// leaveMadeBy takes the nodes out that w has made, in which nobody is or will be.
+func (r *ring) leaveMadeBy(env *layout.Environment, w *segment.Writer) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for i := len(r.nodes) - 1; i >= 0; i-- { // the last node, which gets the seat of one that leaves, has been looked at
+		if n := r.nodes[i]; n.maker == w {
+			env.Inner.Add(-n.body.Load().memory())
+			r.remove(n)
+		}
+	}
 }
 
 // remove gives the seat of n to the last node. The caller holds the mutex.
