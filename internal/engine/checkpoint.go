@@ -143,6 +143,12 @@ func (s *settlement) worthSplitting() bool {
 
 // carryOut does all of a round but to show it to readers.
 func (s *settlement) carryOut() error {
+	ended := false
+	defer func() {
+		if !ended { // who is told of the progress of a compaction may get over a panic
+			_ = s.giveUp(errors.New("a panic"))
+		}
+	}()
 	err := s.plan()
 	if err == nil {
 		err = s.run()
@@ -150,6 +156,7 @@ func (s *settlement) carryOut() error {
 	if err == nil {
 		err = s.store()
 	}
+	ended = true
 	return s.giveUp(err)
 }
 
