@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"sort"
+	"time"
 
 	"github.com/pandodb/pando/internal/corrupt"
 	"github.com/pandodb/pando/internal/layout"
@@ -186,7 +187,7 @@ type settlement struct {
 	writer       *segment.Writer
 	victims      *segment.Set
 	emptied      *segment.Set               // what a bulk load that goes on has had for victims
-	passing      map[uint32]bool            // victims a part of which the device failed to read
+	begun        time.Time                  // when the victims were chosen
 	moved        map[uint32][]layout.Change // values apart that the cleaner moved, by keyspace, sorted by key
 	movedKeys    map[ownerKey]bool
 	firstNew     uint32       // segments from this id on were made in this round

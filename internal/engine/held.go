@@ -2,12 +2,10 @@ package engine
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"sync"
 
-	"github.com/pandodb/pando/internal/corrupt"
 	"github.com/pandodb/pando/internal/layout"
 	"github.com/pandodb/pando/internal/segment"
 	"github.com/pandodb/pando/internal/view"
@@ -124,7 +122,7 @@ func (e *Engine) moveHeld(ctx context.Context) error {
 			return fmt.Errorf("settle a held snapshot: %w", err)
 		}
 		if err != nil {
-			h.stays = errors.Is(err, corrupt.Err) // another attempt would find the same
+			h.stays = forGood(err) // another attempt would find the same
 			e.o.Logger.Warn("a held snapshot keeps its memtables", "error", err)
 		}
 	}
