@@ -366,6 +366,9 @@ func (s *settlement) store() error {
 	if err := s.finishCatalogue(catalogue); err != nil {
 		return err
 	}
+	if err := s.writer.Flush(); err != nil {
+		return err // nothing refers to what could not be written
+	}
 	if err := s.writer.Sync(); err != nil {
 		return s.failed(err)
 	}
