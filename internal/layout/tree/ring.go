@@ -46,12 +46,16 @@ func (r *ring) enter(env *layout.Environment, n *node, b *body) {
 func (r *ring) leave(env *layout.Environment, n *node) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if n.seat == 0 {
-		return
+	if n.seat > 0 {
+		env.Inner.Add(-n.body.Load().memory())
+		r.remove(n)
 	}
-	env.Inner.Add(-n.body.Load().memory())
-	r.remove(n)
+	n.seat = left
 }
+
+// left is the seat of a node that has left: a reader of an old root that has it read, as it was not in memory then, must not enter it again,
+// for nobody would take it out.
+const left = -1
 
 // leaveMadeBy takes the nodes out that w has made, in which nobody is or will be.
 func (r *ring) leaveMadeBy(env *layout.Environment, w *segment.Writer) {
