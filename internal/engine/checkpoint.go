@@ -348,6 +348,9 @@ func (s *settlement) dropRoots(live map[uint32]*Keyspace) error {
 // store makes the new roots durable.
 func (s *settlement) store() error {
 	e := s.e
+	if err := e.markFailed(); err != nil {
+		return err
+	}
 	if err := s.moveDictionaries(); err != nil {
 		return err
 	}
