@@ -238,6 +238,35 @@ func TestChangesPassOverATransactionThatFoundTheDiskFull(t *testing.T) {
 	}
 }
 
+// A batch larger than memory of which the log has heard when it found the disk full, and for whose mark there is no space either, is as any
+// other that found the disk full: once that ended all writing.
+func TestBatchForWhoseMarkThereIsNoSpace(t *testing.T) {
+	unmarked := 0
+	for k := range writesOfTheBatch(t) {
+		a := newAttempt(t)
+		a.fsys.Set(faultfs.Rule{Ops: faultfs.Ops(faultfs.OpWriteAt), Skip: k, Err: vfs.ErrNoSpace},
+			faultfs.Rule{Ops: faultfs.Ops(faultfs.OpCreate), Name: "*.spill.tmp", Times: -1, Err: vfs.ErrNoSpace})
+		err := a.db.Write(a.b)
+		if a.fsys.Triggered() > 1 {
+			unmarked++
+		}
+		wantErr(t, "write", err, ErrDiskFull)
+		a.agree(t, k, err)
+		if a.fsys.Triggered() > 1 { // nor is there any for a root behind the batch
+			wantErr(t, "checkpoint", a.db.Checkpoint(t.Context()), ErrDiskFull)
+			a.agree(t, k, err)
+		}
+		a.fsys.Set()
+		must(t, a.db.Write(a.b))
+		a.agree(t, k, nil)
+		a.b.Reset()
+		must(t, a.db.Close())
+	}
+	if unmarked == 0 {
+		t.Error("there was space for all marks")
+	}
+}
+
 // The file of a transaction that failed, of which the log has heard, and which cannot be made one that is passed over, was once handed
 // out as if it had been committed.
 func TestChangesThatFailedAreNotHandedOut(t *testing.T) {

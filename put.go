@@ -36,9 +36,9 @@ func (db *DB) commitWith(p *putter, sync bool) error {
 // putApart stores a value apart and commits the reference, and waits for a sync or not.
 func (k *Keyspace) putApart(key []byte, expiry uint64, sync bool, store func(*engine.ValueHold) (value.Ref, error)) error {
 	hold := k.db.e.HoldValues()
+	defer hold.Release() // also where the reader of the value panics
 	ref, err := store(hold)
 	if err != nil {
-		hold.Release()
 		return keyspaceError("put into", k.ks, err)
 	}
 	if err := k.dropped(); err != nil { // while the value came

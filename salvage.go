@@ -104,24 +104,34 @@ func runSalvage(ctx context.Context, dir, target string, o *Options, finish func
 	if err != nil && !begun {
 		return nil, err // somebody else was faster
 	}
-	var db *DB
-	if err == nil {
-		db, err = open(target, o, engine.OpenUnfinished)
-	}
-	if err == nil {
-		report, err = salvageInto(ctx, dir, db, o.FS)
-		if err == nil && finish != nil {
-			err = errors.Join(finish(db, report), db.Checkpoint(ctx))
+	finished := false
+	defer func() {
+		if !finished { // also where finish panics, or who is told of the progress
+			err = errors.Join(err, discard(o.FS, target))
 		}
-		err = errors.Join(err, db.Close())
+	}()
+	if err == nil {
+		report, err = salvageAndFinish(ctx, dir, target, o, finish)
 	}
 	if err == nil {
 		err = markFinished(o.FS, target)
 	}
-	if err == nil {
-		return report, nil
+	finished = err == nil
+	return report, err
+}
+
+// salvageAndFinish makes and fills the new database, which is closed and durable then.
+func salvageAndFinish(ctx context.Context, dir, target string, o *Options, finish func(*DB, *SalvageReport) error) (report *SalvageReport, err error) {
+	db, err := open(target, o, engine.OpenUnfinished)
+	if err != nil {
+		return nil, err
 	}
-	return report, errors.Join(err, discard(o.FS, target))
+	defer func() { err = errors.Join(err, db.Close()) }()
+	report, err = salvageInto(ctx, dir, db, o.FS)
+	if err == nil && finish != nil {
+		err = errors.Join(finish(db, report), db.Checkpoint(ctx))
+	}
+	return report, err
 }
 
 // vacant refuses a directory that holds something else than a file that may be there.

@@ -47,6 +47,23 @@ func TestCommitsWhoseSpillFileStaysAreCommitted(t *testing.T) {
 	}
 }
 
+// The file of a batch that could neither be written to nor be made what it was is not left open by a batch that is given up when its database
+// has been closed.
+func TestLostSpillFileIsClosedBehindItsDatabase(t *testing.T) {
+	fsys := faultfs.New(memfs.New())
+	db, err := Open("db", &Options{FS: fsys, MemoryBytes: 1 << 20})
+	must(t, err)
+	b := db.NewBatch()
+	must(t, longRecords(b.Put))
+	fsys.Set(faultfs.Rule{Ops: faultfs.Ops(faultfs.OpWriteAt, faultfs.OpTruncate), Name: "*.spill", Times: -1, Err: ErrDiskFull})
+	wantErr(t, "put", longRecords(b.Put), ErrDiskFull)
+	must(t, db.Close())
+	b.Reset()
+	if leaks := fsys.Leaks(); len(leaks) > 0 {
+		t.Errorf("open are %q", leaks)
+	}
+}
+
 // The file of a large batch is kept for those who read the changes, as long as the log has its record, also where the database was opened
 // again meanwhile. Then it gives its space back.
 func TestSpillFilesGoWithTheLogThatRefersToThem(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 
 	"github.com/pandodb/pando/internal/command"
 	"github.com/pandodb/pando/internal/commit"
@@ -81,13 +82,37 @@ func (e *Engine) takeBack(s *Spill) error {
 		}
 	}
 	s.giveBack(number)
-	if err := spill.MarkFailed(e.o.FS, e.o.Dir, s.logged); err != nil {
+	if err := spill.MarkFailed(e.o.FS, e.o.Dir, s.logged); isDiskFull(err) {
+		e.keptSpills.setUnmarked(s.logged, true)
+	} else if err != nil {
 		return e.fail(err)
 	}
 	e.keepSpill(s.logged, e.lastSeq, 0) // a mark
 	e.visible.Store(e.lastSeq)          // of which readers see no more than before
 	e.feed.notify()
 	return nil
+}
+
+// markFailed makes the marks of loads that failed for which there was no space then. No root may come behind such a load before: it would pass
+// for one that was carried out.
+func (e *Engine) markFailed() error {
+	for _, number := range e.keptSpills.allUnmarked() {
+		if err := spill.MarkFailed(e.o.FS, e.o.Dir, number); isDiskFull(err) {
+			return err
+		} else if err != nil {
+			return e.fail(err)
+		}
+		e.keptSpills.setUnmarked(number, false)
+	}
+	return nil
+}
+
+// readBulk calls fn for the frames of a bulk load that the log tells of by a number. One that failed has none.
+func (e *Engine) readBulk(number uint64, fn func(spill.Frame) error) error {
+	if slices.Contains(e.keptSpills.allUnmarked(), number) {
+		return nil
+	}
+	return spill.Read(e.o.FS, e.o.Dir, number, fn)
 }
 
 // settleBehind settles everything that was committed before. The caller leads.

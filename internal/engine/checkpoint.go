@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"sort"
+	"time"
 
 	"github.com/pandodb/pando/internal/corrupt"
 	"github.com/pandodb/pando/internal/layout"
@@ -143,6 +144,12 @@ func (s *settlement) worthSplitting() bool {
 
 // carryOut does all of a round but to show it to readers.
 func (s *settlement) carryOut() error {
+	ended := false
+	defer func() {
+		if !ended { // who is told of the progress of a compaction may get over a panic
+			_ = s.giveUp(errors.New("a panic"))
+		}
+	}()
 	err := s.plan()
 	if err == nil {
 		err = s.run()
@@ -150,6 +157,7 @@ func (s *settlement) carryOut() error {
 	if err == nil {
 		err = s.store()
 	}
+	ended = true
 	return s.giveUp(err)
 }
 
@@ -159,7 +167,7 @@ func (s *settlement) giveUp(err error) error {
 		return nil
 	}
 	if !s.storing { // else the new root may be the one that the next open finds
-		err = errors.Join(err, s.writer.Abort())
+		err = errors.Join(err, s.e.abort(s.writer))
 		if s.copied {
 			s.e.litter() // the copies
 		}
@@ -179,7 +187,7 @@ type settlement struct {
 	writer       *segment.Writer
 	victims      *segment.Set
 	emptied      *segment.Set               // what a bulk load that goes on has had for victims
-	passing      map[uint32]bool            // victims a part of which the device failed to read
+	begun        time.Time                  // when the victims were chosen
 	moved        map[uint32][]layout.Change // values apart that the cleaner moved, by keyspace, sorted by key
 	movedKeys    map[ownerKey]bool
 	firstNew     uint32       // segments from this id on were made in this round
@@ -340,6 +348,9 @@ func (s *settlement) dropRoots(live map[uint32]*Keyspace) error {
 // store makes the new roots durable.
 func (s *settlement) store() error {
 	e := s.e
+	if err := e.markFailed(); err != nil {
+		return err
+	}
 	if err := s.moveDictionaries(); err != nil {
 		return err
 	}
@@ -357,6 +368,9 @@ func (s *settlement) store() error {
 	}
 	if err := s.finishCatalogue(catalogue); err != nil {
 		return err
+	}
+	if err := s.writer.Flush(); err != nil {
+		return err // nothing refers to what could not be written
 	}
 	if err := s.writer.Sync(); err != nil {
 		return s.failed(err)

@@ -92,10 +92,10 @@ func (s *settlement) plan() error {
 	settled := s.e.root.Current().Seq
 	segments, candidates := s.settledSegments(s.e.store.Segments, settled)
 	written := map[segment.Class]int64{segment.Nodes: s.total, segment.Values: s.total + unsettledValues(segments, settled)}
-	s.victims, s.passing, s.moved, s.movedKeys = new(segment.Set), map[uint32]bool{}, map[uint32][]layout.Change{}, map[ownerKey]bool{}
+	s.victims, s.moved, s.movedKeys = new(segment.Set), map[uint32][]layout.Change{}, map[ownerKey]bool{}
 	s.giveUpLost(candidates)
-	now := s.e.o.Clock.Now()
-	candidates = slices.DeleteFunc(candidates, func(i segment.Info) bool { return now.Before(s.e.stuck[i.ID]) })
+	s.begun = s.e.o.Clock.Now()
+	candidates = slices.DeleteFunc(candidates, func(i segment.Info) bool { return s.begun.Before(s.e.stuck[i.ID]) })
 	var values []uint32
 	for _, class := range []segment.Class{segment.Nodes, segment.Values} {
 		var infos []segment.Info
@@ -181,7 +181,7 @@ func (s *settlement) giveVictimsUp(err error) bool {
 	if victims.Empty() || !s.maySkip() || s.e.failure.Load() != nil {
 		return false
 	}
-	damaged := errors.Is(err, corrupt.Err)
+	damaged := forGood(err)
 	switch {
 	case isDiskFull(err):
 		s.e.store.SealValues()
@@ -196,6 +196,12 @@ func (s *settlement) giveVictimsUp(err error) bool {
 		s.leaveAlone(id, !damaged || lost != 0 && lost != id)
 	}
 	return true
+}
+
+// forGood reports whether an error is of damage that stays. What the device has not given back for long is damage, too, and may be there
+// again.
+func forGood(err error) bool {
+	return errors.Is(err, corrupt.Err) && !errors.Is(err, segment.ErrUnreadable)
 }
 
 // tried are the segments that the round was to empty, be it done with that or not.
@@ -265,9 +271,6 @@ func (s *settlement) moveValues(id uint32) error {
 		}
 		return err
 	}, func(offset, length int64, err error) {
-		if errors.Is(err, segment.ErrUnreadable) {
-			s.passing[id] = true
-		}
 		e.o.Logger.Error("damage found while cleaning", "segment", id, "offset", offset, "bytes", length, "error", err)
 	})
 }
@@ -363,7 +366,7 @@ func (s *settlement) finishCatalogue(c *root.Catalogue) error {
 	}
 	for _, i := range table {
 		if s.tried().Has(i.ID) && i.Live > 0 && !s.sparing { // what is left in it cannot be found, or read: another round would find no more
-			s.leaveAlone(i.ID, s.passing[i.ID])
+			s.leaveAlone(i.ID, e.store.UnreadSince(s.begun))
 		}
 		if !dead[i.ID] {
 			c.Segments = append(c.Segments, i)

@@ -141,7 +141,7 @@ func (e *Engine) handOut(ctx context.Context, payload []byte, seq, last, from ui
 func (e *Engine) handOutSpilled(ctx context.Context, c command.Command, seq, last, from uint64, fn changeFunc) error {
 	number, count := c.Spilled()
 	start := seq
-	err := spill.Read(e.o.FS, e.o.Dir, number, func(f spill.Frame) error {
+	err := e.readBulk(number, func(f spill.Frame) error {
 		first := seq
 		seq += uint64(f.Count)
 		return e.handOut(ctx, f.Payload, first, last, from, fn)

@@ -2,12 +2,10 @@ package engine
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"sync"
 
-	"github.com/pandodb/pando/internal/corrupt"
 	"github.com/pandodb/pando/internal/layout"
 	"github.com/pandodb/pando/internal/segment"
 	"github.com/pandodb/pando/internal/view"
@@ -124,7 +122,7 @@ func (e *Engine) moveHeld(ctx context.Context) error {
 			return fmt.Errorf("settle a held snapshot: %w", err)
 		}
 		if err != nil {
-			h.stays = errors.Is(err, corrupt.Err) // another attempt would find the same
+			h.stays = forGood(err) // another attempt would find the same
 			e.o.Logger.Warn("a held snapshot keeps its memtables", "error", err)
 		}
 	}
@@ -201,7 +199,7 @@ func (e *Engine) privateView(ctx context.Context, s Snapshot) (*view.View, error
 		err = w.Flush()
 	}
 	if err != nil {
-		e.abort(w)
+		e.abortPrivate(w)
 		return nil, err
 	}
 	w.Rest()
@@ -209,7 +207,7 @@ func (e *Engine) privateView(ctx context.Context, s Snapshot) (*view.View, error
 	e.privates.Add(1)
 	v := view.New(&e.reads, nil, roots, s.View.Generation, func(v *view.View) {
 		e.privates.Add(-1)
-		e.abort(w)
+		e.abortPrivate(w)
 		e.viewReleased(v)
 	})
 	e.mu.Lock()
@@ -240,9 +238,9 @@ func (e *Engine) mergePrivately(ctx context.Context, s Snapshot, roots *view.Roo
 	return err
 }
 
-// abort removes the segments of a writer. What cannot be removed now is removed by the next open.
-func (e *Engine) abort(w *segment.Writer) {
-	if err := w.Abort(); err != nil {
+// abortPrivate is abort for roots that only a view refers to, or none. What cannot be removed now is removed by the next open.
+func (e *Engine) abortPrivate(w *segment.Writer) {
+	if err := e.abort(w); err != nil {
 		e.o.Logger.Warn("segments stay until the next open", "error", err)
 	}
 }

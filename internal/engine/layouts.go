@@ -7,6 +7,7 @@ import (
 	"github.com/pandodb/pando/internal/layout"
 	"github.com/pandodb/pando/internal/layout/hash"
 	"github.com/pandodb/pando/internal/layout/tree"
+	"github.com/pandodb/pando/internal/segment"
 )
 
 // layouts is what makes the settled form of keyspaces, by the number of their layout; nil where this version cannot make it. What is known
@@ -25,6 +26,16 @@ func (e *Engine) checkCreation(c *command.Command) error {
 		return fmt.Errorf("keyspace %q: %v: %w", c.Key, o.Layout, ErrLayout)
 	}
 	return nil
+}
+
+// abort removes the segments of a writer, and from memory what layouts have made with it.
+func (e *Engine) abort(w *segment.Writer) error {
+	for _, l := range e.layouts {
+		if l != nil {
+			l.Aborted(&e.env, w)
+		}
+	}
+	return w.Abort()
 }
 
 // layoutOf returns the layout of a keyspace that has a root, be it one that was dropped in this run.

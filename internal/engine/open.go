@@ -131,6 +131,7 @@ func (e *Engine) openRoot() (root.Slot, error) {
 	if e.lock, err = fsys.Lock(e.path(LockName), mode); err != nil {
 		return root.Slot{}, err
 	}
+	e.unlogged = !e.orderly() // the last thing before a crash may have been a bulk load
 	if err := e.refuseUnfinished(); err != nil {
 		return root.Slot{}, err
 	}
@@ -160,17 +161,19 @@ func (e *Engine) openRoot() (root.Slot, error) {
 	return slot, nil
 }
 
-// orderly reports whether who had the database open before left its root durable.
+// orderly reports whether who had the database open before left its root durable, and nothing in one slot alone: see storeTwice.
 func (e *Engine) orderly() bool {
 	l, ok := e.lock.(vfs.OrderedLock)
 	return ok && l.Orderly()
 }
 
-// leaveInOrder tells who opens the database next that its root is durable, if it is.
+// leaveInOrder tells who opens the database next that it is orderly, if it is. Who could not open it behind a crash has settled nothing.
 func (e *Engine) leaveInOrder() {
-	if l, ok := e.lock.(vfs.OrderedLock); ok && e.root != nil && e.root.Durable() && e.failure.Load() == nil {
-		l.LeaveInOrder()
+	l, ok := e.lock.(vfs.OrderedLock)
+	if !ok || e.root == nil || !e.root.Durable() || e.failure.Load() != nil || e.unlogged && e.root.Alone() {
+		return
 	}
+	l.LeaveInOrder()
 }
 
 // openRootFile opens the root file, after it was brought up to date where it is of an older format.
@@ -469,7 +472,6 @@ func (e *Engine) recover(slot root.Slot, roots view.Roots) error {
 
 // startWriting takes in what a crash left and, in the Bench profile, puts the log away.
 func (e *Engine) startWriting() error {
-	e.unlogged = !e.orderly() // the last thing before a crash may have been a bulk load
 	for _, o := range e.store.Orphans() {
 		if err := e.store.Adopt(o.ID); err != nil {
 			return fmt.Errorf("segment %d: %w", o.ID, err)

@@ -183,7 +183,7 @@ func (e *Engine) refersTo(c *command.Command) (err error) {
 	switch c.Op {
 	case command.Bulk:
 		number, _ := c.Spilled()
-		err = spill.Read(e.o.FS, e.o.Dir, number, func(f spill.Frame) error {
+		err = e.readBulk(number, func(f spill.Frame) error {
 			for d := command.NewDecoder(f.Payload); d.Next(); {
 				if c := d.Command(); c.Op == command.PutApart {
 					if err := e.refersTo(&c); err != nil {

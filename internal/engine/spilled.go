@@ -152,6 +152,25 @@ type keptSpills struct {
 	mu      sync.Mutex
 	list    []keptSpill
 	earlier uint64 // the last command of earlier runs, to which all of their files belong until placeSpills; then 0
+
+	unmarked []uint64 // the numbers of loads that failed and wait for space for their marks
+}
+
+// setUnmarked notes whether a load that failed waits for its mark.
+func (k *keptSpills) setUnmarked(number uint64, waits bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.unmarked = slices.DeleteFunc(slices.Clone(k.unmarked), func(n uint64) bool { return n == number })
+	if waits {
+		k.unmarked = append(k.unmarked, number)
+	}
+}
+
+// allUnmarked returns the numbers of the loads that wait for their marks.
+func (k *keptSpills) allUnmarked() []uint64 {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.unmarked
 }
 
 // keptSpill is one of them, to which no record of the log behind last refers.

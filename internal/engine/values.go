@@ -110,19 +110,23 @@ func (h *ValueHold) Stream(ks *Keyspace, key []byte, r io.Reader) (value.Ref, er
 	}
 	codec := e.valueCodec(ks)
 	w := value.NewWriter(e.store, ks.ID, codec, key)
+	stored := false
+	defer func() {
+		if !stored { // also where r panics
+			w.Abort()
+			e.litter()
+		}
+	}()
 	n, err := io.Copy(w, io.LimitReader(r, MaxValueBytes+1))
 	h.wrote(n)
 	if err == nil && n > MaxValueBytes {
 		err = ErrValueTooLarge
 	}
 	if err != nil {
-		w.Abort()
-		e.litter()
 		return value.Ref{}, fmt.Errorf("store a value: %w", e.ended(err))
 	}
 	ref, err := w.Finish()
-	if err != nil {
-		e.litter()
+	if stored = err == nil; !stored {
 		err = e.ended(err)
 	}
 	return ref, err

@@ -115,6 +115,9 @@ type Layout interface {
 	// Published tells the layout that new readers see root instead of the one it was made from, so that memory held for the
 	// old one may be given up. Readers of the old one still get right answers. Calling it is optional.
 	Published(root Root)
+	// Aborted tells the layout that w, with which it has made roots, is aborted, or about to be: nobody reads any of those now or later, and
+	// memory held for them may be given up.
+	Aborted(env *Environment, w *segment.Writer)
 	// Check reads everything under root and verifies checksums, order, bounds, counts and flags. Each damage goes to report;
 	// Check itself fails only where it cannot go on at all, as when ctx is cancelled.
 	Check(ctx context.Context, root Root, report func(error)) error

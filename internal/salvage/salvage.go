@@ -47,19 +47,20 @@ type Sink interface {
 }
 
 // Run reads the database in dir and writes what is left of it to sink.
-func Run(ctx context.Context, fsys vfs.FS, dir string, sink Sink) (*Report, error) {
+func Run(ctx context.Context, fsys vfs.FS, dir string, sink Sink) (report *Report, err error) {
 	r := &rescue{
 		ctx: ctx, fsys: fsys, dir: dir, sink: sink, report: new(Report),
 		lost: map[uint32]*lostKeys{}, names: map[uint32]string{}, created: map[uint32]creation{}, dropped: map[uint32]bool{},
 	}
-	err := r.run()
-	if r.store != nil {
-		err = errors.Join(err, r.store.Close())
-	}
-	if err != nil {
-		return r.report, fmt.Errorf("salvage %s: %w", dir, err)
-	}
-	return r.report, nil
+	defer func() {
+		if r.store != nil {
+			err = errors.Join(err, r.store.Close())
+		}
+		if err != nil {
+			err = fmt.Errorf("salvage %s: %w", dir, err)
+		}
+	}()
+	return r.report, r.run()
 }
 
 // rescue is one run.

@@ -150,3 +150,29 @@ func TestScanOfAnEndlessFile(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// The file of a segment that could not be begun, be it a new one or that of a removed segment, and that cannot be removed, is removed when
+// that works again, without another Open.
+func TestFileOfASegmentThatCouldNotBeBegunGoesLater(t *testing.T) {
+	for what, failing := range map[string]faultfs.Rule{
+		"header": {Ops: faultfs.Ops(faultfs.OpWriteAt)},
+		"name":   {Ops: faultfs.Ops(faultfs.OpRename, faultfs.OpCreate), Times: 2},
+	} {
+		for _, spares := range []int{0, 1} {
+			ffs := faultfs.New(newFS(t))
+			s := sparingStore(t, ffs, spares)
+			old, _ := fillSegment(t, s, 1)
+			must(t, s.Remove(old[0].Segment)) // whose file may be kept
+			rest := len(segmentFiles(t, s)) - spares
+			ffs.Set(failing, faultfs.Rule{Ops: faultfs.Ops(faultfs.OpRemove), Times: -1})
+			if p, err := s.AppendValue(1, None, []byte("value")); !errors.Is(err, faultfs.ErrInjected) {
+				t.Errorf("%s: a value at %v, %v", what, p, err)
+			}
+			ffs.Set()
+			s.GiveBack()
+			if names := segmentFiles(t, s); len(names) != rest {
+				t.Errorf("%s, %d spares: there are %v, of which %d belong to segments", what, spares, names, rest)
+			}
+		}
+	}
+}

@@ -41,7 +41,7 @@ func (s *Store) reuse(f *file) vfs.File {
 		if handle := s.rename(path, f); handle != nil {
 			return handle
 		}
-		_ = s.options.FS.Remove(path) // what stays is removed by the next open
+		_ = s.discardLocked(path) // what stays is tried again
 	}
 	return nil
 }
@@ -85,12 +85,28 @@ func (s *Store) giveBack() {
 
 // discard removes the file of a segment that is out of the table. One that stays is removed by the next GiveBack, or the next open.
 func (s *Store) discard(path string) error {
-	err := s.options.FS.Remove(path)
-	if err == nil || errors.Is(err, fs.ErrNotExist) {
-		return nil
+	err := s.remove(path)
+	if err != nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.stale = append(s.stale, path)
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.stale = append(s.stale, path)
 	return err
+}
+
+// discardLocked is discard for who holds mu.
+func (s *Store) discardLocked(path string) error {
+	err := s.remove(path)
+	if err != nil {
+		s.stale = append(s.stale, path)
+	}
+	return err
+}
+
+// remove removes a file, if it is there.
+func (s *Store) remove(path string) error {
+	if err := s.options.FS.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
 }

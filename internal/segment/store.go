@@ -339,7 +339,7 @@ func (s *Store) add(class Class, keyspace uint32) (*file, error) {
 	block := fileHeader{id: f.id, database: s.options.Database, class: class, keyspace: keyspace}.encode()
 	if _, err := handle.WriteAt(block, 0); err != nil {
 		err = fmt.Errorf("create %s: write header block: %w", f.name, err)
-		return nil, errors.Join(err, handle.Close(), s.options.FS.Remove(f.path))
+		return nil, errors.Join(err, handle.Close(), s.discardLocked(f.path))
 	}
 	f.growing.Store(true)
 	f.size.Store(FileHeaderSize)

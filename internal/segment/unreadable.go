@@ -38,6 +38,7 @@ type failures struct {
 	some   atomic.Bool
 	mu     sync.Mutex
 	places map[place]failing
+	newest time.Time // when one of them failed last
 }
 
 type place struct {
@@ -62,7 +63,7 @@ func (x *failures) failed(p place) bool {
 	if !known || now.Sub(f.last) > failurePause {
 		f = failing{since: now}
 	}
-	f.last = now
+	f.last, x.newest = now, now
 	f.attempts++
 	x.places[p] = f
 	x.some.Store(true)
@@ -78,6 +79,13 @@ func (x *failures) worked(p place) {
 	defer x.mu.Unlock()
 	delete(x.places, p)
 	x.some.Store(len(x.places) > 0)
+}
+
+// UnreadSince reports whether the device has failed to read anything since a moment.
+func (s *Store) UnreadSince(t time.Time) bool {
+	s.failures.mu.Lock()
+	defer s.failures.mu.Unlock()
+	return !s.failures.newest.Before(t)
 }
 
 // unreadable is the error for bytes that the device did not read.

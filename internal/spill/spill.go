@@ -128,7 +128,7 @@ func (w *Writer) Size() int64 { return w.size }
 // Close ends writing until the next Add; the file is durable when sync is set.
 func (w *Writer) Close(sync bool) error {
 	if w.lost {
-		return fmt.Errorf("spill: %w", ErrLost)
+		return errors.Join(fmt.Errorf("spill: %w", ErrLost), w.end())
 	}
 	if w.file == nil {
 		return nil

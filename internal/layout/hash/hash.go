@@ -43,6 +43,9 @@ func (h *Hash) Published(r layout.Root) {
 	}
 }
 
+// Aborted implements layout.Layout. What groups take is counted when a root is published, and pages leave the cache by themselves.
+func (h *Hash) Aborted(*layout.Environment, *segment.Writer) {}
+
 // Stats implements layout.Layout.
 func (h *Hash) Stats(r layout.Root) layout.Stats {
 	hr := r.(*root)

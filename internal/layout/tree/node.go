@@ -19,7 +19,7 @@ type node struct {
 	asked atomic.Bool // for a record, while it was not in memory
 	body  atomic.Pointer[body]
 	maker *segment.Writer // of a node that has not been read from the disk
-	seat  int             // position in the ring of evictable nodes, from 1; guarded by the ring's mutex
+	seat  int             // position in the ring of evictable nodes, from 1; 0: none; guarded by the ring's mutex
 	// segments is the segment.Mask of the node and of all blobs below it; 0: not known. It stays when the body goes.
 	segments atomic.Uint64
 }

@@ -4,6 +4,7 @@ import (
 	"sync"
 
 	"github.com/pandodb/pando/internal/layout"
+	"github.com/pandodb/pando/internal/segment"
 )
 
 // ring is the clock over the evictable nodes: those of the lowest level. A node that has not been used since the hand last
@@ -45,11 +46,27 @@ func (r *ring) enter(env *layout.Environment, n *node, b *body) {
 func (r *ring) leave(env *layout.Environment, n *node) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if n.seat == 0 {
-		return
+	if n.seat > 0 {
+		env.Inner.Add(-n.body.Load().memory())
+		r.remove(n)
 	}
-	env.Inner.Add(-n.body.Load().memory())
-	r.remove(n)
+	n.seat = left
+}
+
+// left is the seat of a node that has left: a reader of an old root that has it read, as it was not in memory then, must not enter it again,
+// for nobody would take it out.
+const left = -1
+
+// leaveMadeBy takes the nodes out that w has made, in which nobody is or will be.
+func (r *ring) leaveMadeBy(env *layout.Environment, w *segment.Writer) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for i := len(r.nodes) - 1; i >= 0; i-- { // the last node, which gets the seat of one that leaves, has been looked at
+		if n := r.nodes[i]; n.maker == w {
+			env.Inner.Add(-n.body.Load().memory())
+			r.remove(n)
+		}
+	}
 }
 
 // remove gives the seat of n to the last node. The caller holds the mutex.

@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/pandodb/pando/internal/layout"
+	"github.com/pandodb/pando/internal/segment"
 )
 
 // Tree is the layout. One serves all keyspaces of a database.
@@ -51,6 +52,9 @@ func (t *Tree) Published(r layout.Root) {
 		tr.retire()
 	}
 }
+
+// Aborted implements layout.Layout. Pages leave the cache by themselves, as nobody asks for them.
+func (t *Tree) Aborted(env *layout.Environment, w *segment.Writer) { t.ring.leaveMadeBy(env, w) }
 
 // Stats implements layout.Layout.
 func (t *Tree) Stats(r layout.Root) layout.Stats {
