@@ -78,7 +78,7 @@ func (a *app) printReport(r *pando.Report) (err error) {
 		if row.Keyspace != "" {
 			where = "keyspace " + row.Keyspace
 		}
-		if printing := a.print(nil, "%s: %s\n", where, row.Error); printing != nil {
+		if printing := a.print(nil, "%s: %s\n", plain(where), plain(row.Error)); printing != nil {
 			return printing
 		}
 	}

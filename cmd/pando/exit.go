@@ -51,7 +51,7 @@ func exitCode(err error) int {
 
 // message returns err, with which command has ended, as one line.
 func message(ctx context.Context, command string, err error) string {
-	text := strings.ReplaceAll(err.Error(), "\n", "; ")
+	text := plain(strings.ReplaceAll(err.Error(), "\n", "; "))
 	switch {
 	case isUsage(err):
 		text += fmt.Sprintf(" (see %s --help)", strings.TrimSuffix(command, " help"))
