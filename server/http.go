@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -36,6 +37,16 @@ func (s *Server) serveHTTP() {
 			s.log.Error("HTTP ended", "error", err)
 		}
 	})
+}
+
+// endHTTP lets running requests end until ctx does, and cuts off the rest: who does not take the answer is no reason to fail.
+func (s *Server) endHTTP(ctx context.Context) error {
+	err := s.web.Shutdown(ctx)
+	if err != nil && ctx.Err() != nil {
+		s.log.Warn("HTTP requests were cut off", "after", drainTime)
+		err = s.web.Close()
+	}
+	return err
 }
 
 // metrics answers with Prometheus's text format.

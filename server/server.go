@@ -317,7 +317,7 @@ func (s *Server) Close() error {
 	}
 	switch {
 	case s.web != nil:
-		errs = append(errs, s.web.Shutdown(ctx))
+		errs = append(errs, s.endHTTP(ctx))
 	case s.webListen != nil:
 		errs = append(errs, s.webListen.Close())
 	}
