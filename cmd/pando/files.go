@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -56,14 +57,18 @@ func interruptible(ctx context.Context, r io.Reader) io.ReadCloser {
 // output is a file that is being written. A file of its final name appears when it is complete, never before.
 type output struct {
 	io.Writer
-	name    string // empty: not a file of ours
-	file    *os.File
-	buffer  *bufio.Writer
-	encoder io.WriteCloser // nil: plain
+	name       string // empty: not a file of ours
+	unfinished string // the name that it has until it is complete
+	file       *os.File
+	buffer     *bufio.Writer
+	encoder    io.WriteCloser // nil: plain
 }
 
 // partial is what the name of an unfinished file ends in.
 const partial = ".partial"
+
+// newFile is who may use a file that was not there before, as far as the umask lets them.
+const newFile = 0o666
 
 // createOutput creates a file, or takes the standard output; a name that ends in .gz or .zst is compressed. Of what is there under the name a
 // link goes on leading to its file, and the file keeps who may read it.
@@ -79,7 +84,7 @@ func (a *app) createOutput(name string) (*output, error) {
 	switch info, statErr := os.Stat(name); {
 	case statErr != nil:
 		o.name = name
-		err = o.create()
+		err = o.create(newFile)
 	case info.Mode().IsRegular():
 		err = o.replace(name, info.Mode().Perm())
 	default:
@@ -105,8 +110,9 @@ func (a *app) createOutput(name string) (*output, error) {
 	return o, nil
 }
 
-// create creates the unfinished file. Inside of a database it might take the place of one of its files, ROOT for instance.
-func (o *output) create() (err error) {
+// create creates the unfinished file, which is nobody else's: neither that of another command that writes to the same name, nor one, or a link
+// to one, that somebody has put there. Inside of a database it might take the place of one of its files, ROOT for instance.
+func (o *output) create(mode os.FileMode) (err error) {
 	whole, err := filepath.Abs(o.name)
 	if err != nil {
 		return err
@@ -114,7 +120,10 @@ func (o *output) create() (err error) {
 	if at := engine.Above(osfs.New(), whole); at != "" {
 		return fmt.Errorf("%s would lie inside of a database, where all is in use: %s", o.name, at)
 	}
-	o.file, err = os.Create(o.name + partial)
+	for err = os.ErrExist; errors.Is(err, os.ErrExist); {
+		o.unfinished = fmt.Sprintf("%s.%08x%s", o.name, rand.Uint32(), partial)
+		o.file, err = os.OpenFile(o.unfinished, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	}
 	return err
 }
 
@@ -123,10 +132,10 @@ func (o *output) replace(name string, mode os.FileMode) (err error) {
 	if o.name, err = filepath.EvalSymlinks(name); err != nil {
 		return err
 	}
-	if err = o.create(); err != nil {
+	if err = o.create(mode); err != nil {
 		return err
 	}
-	if err = o.file.Chmod(mode); err != nil { // before there is anything in it
+	if err = o.file.Chmod(mode); err != nil { // which the umask may have narrowed
 		return errors.Join(err, o.abandon())
 	}
 	return nil
@@ -148,10 +157,10 @@ func (o *output) finish() error {
 		return o.file.Close()
 	}
 	if err := errors.Join(o.file.Sync(), o.file.Close()); err != nil {
-		return errors.Join(err, os.Remove(o.name+partial))
+		return errors.Join(err, os.Remove(o.unfinished))
 	}
-	if err := os.Rename(o.name+partial, o.name); err != nil {
-		return errors.Join(err, os.Remove(o.name+partial))
+	if err := os.Rename(o.unfinished, o.name); err != nil {
+		return errors.Join(err, os.Remove(o.unfinished))
 	}
 	return nil
 }
@@ -163,7 +172,7 @@ func (o *output) abandon() error {
 	}
 	err := o.file.Close()
 	if o.name != "" {
-		err = errors.Join(err, os.Remove(o.name+partial))
+		err = errors.Join(err, os.Remove(o.unfinished))
 	}
 	return err
 }
