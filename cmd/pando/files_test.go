@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/pandodb/pando"
+	"github.com/pandodb/pando/internal/engine"
 )
 
 // TestOutputThatCannotGetItsName: nothing is left of a file that cannot be put into its place.
@@ -222,5 +223,45 @@ func TestOutputSparesItsNeighbours(t *testing.T) {
 	}
 	if info, err := os.Lstat(name); err != nil || !info.Mode().IsRegular() {
 		t.Errorf("the file: %v, %v", info, err)
+	}
+}
+
+// TestDiscardSparesOtherFiles: it takes no files away that somebody else has put into the directory before anything could be restored to it.
+func TestDiscardSparesOtherFiles(t *testing.T) {
+	for _, there := range []bool{false, true} {
+		dir := t.TempDir()
+		for _, name := range []string{"notes", engine.LockName} {
+			if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := discard(dir, there); err != nil {
+			t.Error(err)
+		}
+		if _, err := os.Stat(filepath.Join(dir, "notes")); err != nil {
+			t.Errorf("there before: %v: %v", there, err)
+		}
+	}
+}
+
+// TestDiscardWhatHasHardlyBegun: what a restore makes before it can say that it is unfinished goes, too.
+func TestDiscardWhatHasHardlyBegun(t *testing.T) {
+	for _, there := range []bool{false, true} {
+		dir := filepath.Join(t.TempDir(), "db")
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{engine.LockName, engine.UnfinishedName + ".tmp"} {
+			if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := discard(dir, there); err != nil {
+			t.Fatal(err)
+		}
+		entries, err := os.ReadDir(dir)
+		if len(entries) > 0 || (err == nil) != there {
+			t.Errorf("there before: %v: %v, %v", there, entries, err)
+		}
 	}
 }
