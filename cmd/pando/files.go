@@ -22,11 +22,11 @@ import (
 const standard = "-"
 
 // openInput opens a file for reading and says how long it is, -1 when that is not known.
-func (a *app) openInput(name string) (io.ReadCloser, int64, error) {
+func (a *app) openInput(ctx context.Context, name string) (io.ReadCloser, int64, error) {
 	if name == standard {
 		return io.NopCloser(a.in), -1, nil
 	}
-	f, err := os.Open(name)
+	f, err := openFile(ctx, name, os.O_RDONLY)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -41,6 +41,25 @@ func (a *app) openInput(name string) (io.ReadCloser, int64, error) {
 		return f, -1, nil
 	}
 	return f, info.Size(), nil
+}
+
+// openFile opens a file that is there, until ctx ends: who opens a pipe waits for somebody at its other end. That call is left behind.
+func openFile(ctx context.Context, name string, flag int) (*os.File, error) {
+	type outcome struct {
+		file *os.File
+		err  error
+	}
+	came := make(chan outcome, 1)
+	go func() {
+		f, err := os.OpenFile(name, flag, 0)
+		came <- outcome{f, err}
+	}()
+	select {
+	case o := <-came:
+		return o.file, o.err
+	case <-ctx.Done():
+		return nil, fmt.Errorf("open %s: %w", name, context.Cause(ctx))
+	}
 }
 
 // interruptible returns what r gives until ctx ends or it is closed, also while a read waits for input: that read is left behind.
@@ -72,7 +91,7 @@ const newFile = 0o666
 
 // createOutput creates a file, or takes the standard output; a name that ends in .gz or .zst is compressed. Of what is there under the name a
 // link goes on leading to its file, and the file keeps who may read it.
-func (a *app) createOutput(name string) (*output, error) {
+func (a *app) createOutput(ctx context.Context, name string) (*output, error) {
 	if name == standard {
 		return &output{Writer: a.out, buffer: a.out}, nil
 	}
@@ -88,7 +107,7 @@ func (a *app) createOutput(name string) (*output, error) {
 	case info.Mode().IsRegular():
 		err = o.replace(name, info.Mode().Perm())
 	default:
-		o.file, err = os.OpenFile(name, os.O_WRONLY, 0) // a device or a pipe
+		o.file, err = openFile(ctx, name, os.O_WRONLY) // a device or a pipe
 	}
 	if err != nil {
 		return nil, err

@@ -19,7 +19,7 @@ import (
 func TestOutputThatCannotGetItsName(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "out.jsonl")
 	a := &app{}
-	o, err := a.createOutput(name)
+	o, err := a.createOutput(t.Context(), name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +44,7 @@ func TestOutputReplacesWhatALinkLeadsTo(t *testing.T) {
 	if err := os.Symlink(file, link); err != nil {
 		t.Skip(err)
 	}
-	o, err := (&app{}).createOutput(link)
+	o, err := (&app{}).createOutput(t.Context(), link)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -174,11 +174,11 @@ func TestReportThatIsTruncated(t *testing.T) {
 // TestOutputsAtOnce: of two commands that write to one file the last one has it, whole.
 func TestOutputsAtOnce(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "out")
-	first, err := (&app{}).createOutput(name)
+	first, err := (&app{}).createOutput(t.Context(), name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	second, err := (&app{}).createOutput(name)
+	second, err := (&app{}).createOutput(t.Context(), name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -208,7 +208,7 @@ func TestOutputSparesItsNeighbours(t *testing.T) {
 	if err := os.Symlink(notes, name+partial); err != nil {
 		t.Skip(err)
 	}
-	o, err := (&app{}).createOutput(name)
+	o, err := (&app{}).createOutput(t.Context(), name)
 	if err != nil {
 		t.Fatal(err)
 	}
