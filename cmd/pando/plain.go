@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"io"
 	"strconv"
@@ -75,12 +76,59 @@ func (w jsonWriter) Write(p []byte) (int, error) {
 
 // extended returns a document as Extended JSON.
 func extended(doc any, canonical, pretty bool) ([]byte, error) {
-	marshal := bson.MarshalExtJSON
-	if pretty {
-		marshal = func(doc any, canonical, escapeHTML bool) ([]byte, error) {
-			return bson.MarshalExtJSONIndent(doc, canonical, escapeHTML, "", "  ")
-		}
+	text, err := bson.MarshalExtJSON(doc, canonical, false)
+	if err == nil && bytes.Contains(text, []byte(`{"$dbPointer":{"$ref":"`)) {
+		text, err = extendedPointers(doc, canonical)
 	}
-	text, err := marshal(doc, canonical, false)
-	return plainJSON(text), err
+	if err != nil {
+		return nil, err
+	}
+	if text = plainJSON(text); !pretty {
+		return text, nil
+	}
+	var lines bytes.Buffer
+	err = json.Indent(&lines, text, "", "  ")
+	return lines.Bytes(), err
+}
+
+// extendedPointers is extended for documents with the pointers of old databases: the driver writes their names as they are, without what a
+// string of JSON needs.
+func extendedPointers(doc any, canonical bool) ([]byte, error) {
+	raw, err := bson.Marshal(doc)
+	if err != nil {
+		return nil, err
+	}
+	var members bson.D
+	if err := bson.Unmarshal(raw, &members); err != nil {
+		return nil, err
+	}
+	if _, err := quotePointers(members); err != nil {
+		return nil, err
+	}
+	return bson.MarshalExtJSON(members, canonical, false)
+}
+
+// quotePointers returns a value in which the names in pointers are written as in JSON.
+func quotePointers(value any) (_ any, err error) {
+	switch v := value.(type) {
+	case bson.D:
+		for i := 0; i < len(v) && err == nil; i++ {
+			v[i].Value, err = quotePointers(v[i].Value)
+		}
+	case bson.A:
+		for i := 0; i < len(v) && err == nil; i++ {
+			v[i], err = quotePointers(v[i])
+		}
+	case bson.CodeWithScope:
+		v.Scope, err = quotePointers(v.Scope)
+		return v, err
+	case bson.DBPointer:
+		name, err := json.Marshal(v.DB)
+		if err != nil {
+			return nil, err
+		}
+		v.DB = string(name[1 : len(name)-1])
+		return v, nil
+	}
+	return value, err
 }

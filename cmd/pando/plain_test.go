@@ -2,9 +2,14 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"strings"
 	"testing"
 	"unicode"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/pandodb/pando/document"
 )
 
 // odd is text that would give a terminal commands: an escape, its shorter form, and a line of its own.
@@ -54,6 +59,42 @@ func TestNoCommandsToTheTerminal(t *testing.T) {
 			if strings.ContainsFunc(strings.ReplaceAll(text, "\n", ""), unicode.IsControl) {
 				t.Errorf("%q: the %s has control characters: %q", args, name, text)
 			}
+		}
+	}
+}
+
+// TestPointersOfOldDatabasesAreJSON: what a client has written into the name of a collection there stays inside of its string.
+func TestPointersOfOldDatabasesAreJSON(t *testing.T) {
+	dir := t.TempDir()
+	store, err := document.Open(dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pointer := bson.DBPointer{DB: "c\"}},\"forged\":true,\"\x1b[2J\n\\\""}
+	for _, doc := range []bson.D{{{Key: "a", Value: pointer}}, {{Key: "a", Value: bson.A{1, bson.D{{Key: "b", Value: pointer}}}}}} {
+		if _, err := store.Database("test").Lookup("c").Insert(t.Context(), doc); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"find", dir, "c"}, {"find", dir, "c", "--canonical"}, {"shell", dir, "--eval", "db.c.distinct('a')"}} {
+		var out, errOut bytes.Buffer
+		if code := run(t.Context(), args, nil, &out, &errOut); code != exitDone {
+			t.Fatal(errOut.String())
+		}
+		n := 0
+		for line := range strings.Lines(out.String()) {
+			n++
+			text := strings.TrimSuffix(line, "\n")
+			var doc struct{ V bson.RawValue }
+			if err := bson.UnmarshalExtJSON([]byte(`{"v":`+text+`}`), false, &doc); err != nil || !json.Valid([]byte(text)) || strings.Contains(text, `"forged"`) {
+				t.Errorf("%v: %q", err, line)
+			}
+		}
+		if n < 2 || strings.Contains(out.String(), "\x1b") {
+			t.Errorf("%d lines: %q", n, out.String())
 		}
 	}
 }
