@@ -36,6 +36,9 @@ file appears when it is complete.`,
 		if err != nil {
 			return usageError{err}
 		}
+		if isStandardOutput(args[1]) {
+			args[1] = standard
+		}
 		o, err := part.iterOptions(hexFlags{}, false)
 		if err != nil {
 			return err

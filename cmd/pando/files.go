@@ -129,6 +129,17 @@ func (a *app) createOutput(ctx context.Context, name string) (*output, error) {
 	return o, nil
 }
 
+// isStandardOutput reports whether a name leads to where the standard output goes, as /dev/stdout does, also if that is a file: another one must
+// not take its place, for what was written to it before, or is after us, belongs to the same.
+func isStandardOutput(name string) bool {
+	there, err := os.Stat(name)
+	if err != nil {
+		return false
+	}
+	out, err := os.Stdout.Stat()
+	return err == nil && os.SameFile(there, out)
+}
+
 // create creates the unfinished file, which is nobody else's: neither that of another command that writes to the same name, nor one, or a link
 // to one, that somebody has put there. Inside of a database it might take the place of one of its files, ROOT for instance.
 func (o *output) create(mode os.FileMode) (err error) {

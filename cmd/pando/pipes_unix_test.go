@@ -5,7 +5,9 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -47,5 +49,36 @@ func TestPipeWithoutAnotherEnd(t *testing.T) {
 			}
 			<-ended
 		}
+	}
+}
+
+// TestExportToTheOutputByItsName: /dev/stdout is the standard output, like -, wherever that leads: what a file had before it stays, and there is
+// nothing in it but records.
+func TestExportToTheOutputByItsName(t *testing.T) {
+	dir, name := filepath.Join(t.TempDir(), "db"), filepath.Join(t.TempDir(), "all.jsonl")
+	var out, errOut bytes.Buffer
+	if code := run(t.Context(), []string{"put", dir, "k", "v"}, nil, &out, &errOut); code != exitDone {
+		t.Fatalf("exit code %d: %q", code, errOut.String())
+	}
+	for range 2 {
+		f, err := os.OpenFile(name, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cmd := exec.Command("pando", "export", dir, "/dev/stdout")
+		cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0")
+		cmd.Stdout, cmd.Stderr = f, os.Stderr
+		if err := errors.Join(cmd.Run(), f.Close()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const line = `{"key":"k","value":"v"}` + "\n"
+	if text, err := os.ReadFile(name); err != nil || string(text) != line+line {
+		t.Errorf("a file: %q, %v", text, err)
+	}
+	cmd := exec.Command("pando", "export", dir, "/dev/stdout")
+	cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0")
+	if text, err := cmd.Output(); err != nil || string(text) != line {
+		t.Errorf("a pipe: %q, %v", text, err)
 	}
 }
