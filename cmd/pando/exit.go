@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/pandodb/pando"
@@ -47,6 +48,19 @@ func exitCode(err error) int {
 		return exitNotFound
 	}
 	return exitFailed
+}
+
+// isNothingBut reports whether all that err consists of is the cause.
+func isNothingBut(err, cause error) bool {
+	for ; err != nil; err = errors.Unwrap(err) {
+		if many, ok := err.(interface{ Unwrap() []error }); ok {
+			return !slices.ContainsFunc(many.Unwrap(), func(part error) bool { return !isNothingBut(part, cause) })
+		}
+		if err == cause {
+			return true
+		}
+	}
+	return false
 }
 
 // message returns err, with which command has ended, as one line.
