@@ -1,8 +1,10 @@
 package server
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"sync/atomic"
 	"time"
@@ -26,12 +28,25 @@ func (s *Server) serveHTTP() {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /health", s.health)
 	mux.HandleFunc("GET /metrics", s.metrics)
-	s.web = &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second, MaxHeaderBytes: 16 << 10}
+	s.web = &http.Server{
+		Handler: mux, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second, MaxHeaderBytes: 16 << 10,
+		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelError), // else it writes to the standard error, whatever the log is
+	}
 	s.wait.Go(func() {
 		if err := s.web.Serve(s.webListen); err != nil && !errors.Is(err, http.ErrServerClosed) {
 			s.log.Error("HTTP ended", "error", err)
 		}
 	})
+}
+
+// endHTTP lets running requests end until ctx does, and cuts off the rest: who does not take the answer is no reason to fail.
+func (s *Server) endHTTP(ctx context.Context) error {
+	err := s.web.Shutdown(ctx)
+	if err != nil && ctx.Err() != nil {
+		s.log.Warn("HTTP requests were cut off", "after", drainTime)
+		err = s.web.Close()
+	}
+	return err
 }
 
 // metrics answers with Prometheus's text format.

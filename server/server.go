@@ -19,8 +19,10 @@ import (
 	"net"
 	"net/http"
 	"path/filepath"
+	"runtime"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/pandodb/pando"
@@ -196,14 +198,19 @@ func (s *Server) listenUnix() error {
 	if path == "" {
 		return nil
 	}
-	if c, err := net.Dial("unix", path); err == nil {
+	c, err := net.Dial("unix", path)
+	switch {
+	case err == nil:
 		return errors.Join(fmt.Errorf("listen on %s: another server does", path), c.Close())
-	}
-	if s.isOther(path) {
+	case errors.Is(err, fs.ErrNotExist): // there is nothing to remove, but perhaps a link that leads nowhere
+	case s.isOther(path):
 		return fmt.Errorf("listen on %s: it is there, and no socket", path)
-	}
-	if err := s.fs.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("listen on %s: %w", path, err)
+	case !isRefused(err):
+		return fmt.Errorf("listen on %s: another server may do so: %w", path, err)
+	default:
+		if err := s.fs.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("listen on %s: %w", path, err)
+		}
 	}
 	l, err := net.Listen("unix", path)
 	if err != nil {
@@ -211,6 +218,12 @@ func (s *Server) listenUnix() error {
 	}
 	s.listeners = append(s.listeners, l)
 	return nil
+}
+
+// isRefused reports whether a Unix socket could not be connected to because nobody listens on it any more. All other errors are no proof of that:
+// a server may have no room for another client, have a socket of another kind, or not be for us. Windows has other numbers for them.
+func isRefused(err error) bool {
+	return errors.Is(err, syscall.ECONNREFUSED) || runtime.GOOS == "windows"
 }
 
 // isOther reports whether something is there that is no socket: a socket has no bytes, and cannot be opened. To open it for writing, too, does
@@ -317,7 +330,7 @@ func (s *Server) Close() error {
 	}
 	switch {
 	case s.web != nil:
-		errs = append(errs, s.web.Shutdown(ctx))
+		errs = append(errs, s.endHTTP(ctx))
 	case s.webListen != nil:
 		errs = append(errs, s.webListen.Close())
 	}

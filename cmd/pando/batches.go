@@ -54,7 +54,7 @@ type source struct {
 func (l *loader) open(ctx context.Context) (*source, error) {
 	ticks := clock.System()
 	s := &source{ticks: ticks, started: ticks.Now()}
-	in, size, err := l.a.openInput(l.file)
+	in, size, err := l.a.openInput(ctx, l.file)
 	if err != nil {
 		return nil, err
 	}

@@ -78,13 +78,13 @@ func (a *app) printReport(r *pando.Report) (err error) {
 		if row.Keyspace != "" {
 			where = "keyspace " + row.Keyspace
 		}
-		if printing := a.print(nil, "%s: %s\n", where, row.Error); printing != nil {
-			return printing
+		if printing := a.print(nil, "%s: %s\n", plain(where), plain(row.Error)); printing != nil {
+			return errors.Join(err, printing)
 		}
 	}
 	if r.Truncated {
 		if printing := a.print(nil, "and more: only the first %s are listed\n", countOf(pando.MaxDamage, "damage")); printing != nil {
-			return printing
+			return errors.Join(err, printing)
 		}
 	}
 	return errors.Join(err, a.print(nil, "checked %s, %s, %s: %s\n",

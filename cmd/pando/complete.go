@@ -36,7 +36,7 @@ func (s *session) complete(ctx context.Context, line string) (prefix string, lis
 	}
 	before, word := line[:start], line[start:]
 	for _, candidate := range s.candidates(ctx, before) {
-		if strings.HasPrefix(candidate, word) {
+		if strings.HasPrefix(candidate, word) && candidate == plain(candidate) {
 			list = append(list, candidate)
 		}
 	}

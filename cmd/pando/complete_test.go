@@ -22,6 +22,9 @@ func TestCompletion(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	if _, err := store.Database("test").Lookup("flights").Insert(t.Context(), document.JSON(`{"dep\u001b]0;": 1}`)); err != nil {
+		t.Fatal(err)
+	}
 	s := &session{store: store, database: "test"}
 	for _, c := range []struct{ line, prefix, has, hasNot string }{
 		{"", "", "show", "$match"},
@@ -32,6 +35,7 @@ func TestCompletion(t *testing.T) {
 		{"db.fl", "fl", "flights", "airlines"},
 		{"db.flights.fi", "fi", "find(", "aggregate("},
 		{"db.flights.find({dep", "dep", "dep_delay", "carrier"},
+		{"db.flights.find({dep", "dep", "dep_delay", "dep\x1b]0;"},
 		{"db.flights.find({dep_delay: {$g", "$g", "$gte", "$lt"},
 		{"db.flights.aggregate([{$group: {_id: '$", "$", "$group", "carrier"},
 		{"db.flights.find({}).so", "so", "sort(", "skip("},

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/pandodb/pando"
 	"github.com/pandodb/pando/cmd/pando/shelltext"
@@ -166,13 +165,7 @@ func (p *documentPrinter) register(cmd *cobra.Command) {
 
 // print prints a document.
 func (p *documentPrinter) print(doc any) error {
-	var text []byte
-	var err error
-	if p.pretty && !p.a.json {
-		text, err = bson.MarshalExtJSONIndent(doc, p.canonical, false, "", "  ")
-	} else {
-		text, err = bson.MarshalExtJSON(doc, p.canonical, false)
-	}
+	text, err := extended(doc, p.canonical, p.pretty && !p.a.json)
 	if err != nil {
 		return fmt.Errorf("print a document: %w", err)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/pandodb/pando"
@@ -49,9 +50,22 @@ func exitCode(err error) int {
 	return exitFailed
 }
 
+// isNothingBut reports whether all that err consists of is the cause.
+func isNothingBut(err, cause error) bool {
+	for ; err != nil; err = errors.Unwrap(err) {
+		if many, ok := err.(interface{ Unwrap() []error }); ok {
+			return !slices.ContainsFunc(many.Unwrap(), func(part error) bool { return !isNothingBut(part, cause) })
+		}
+		if err == cause {
+			return true
+		}
+	}
+	return false
+}
+
 // message returns err, with which command has ended, as one line.
 func message(ctx context.Context, command string, err error) string {
-	text := strings.ReplaceAll(err.Error(), "\n", "; ")
+	text := plain(strings.ReplaceAll(err.Error(), "\n", "; "))
 	switch {
 	case isUsage(err):
 		text += fmt.Sprintf(" (see %s --help)", strings.TrimSuffix(command, " help"))

@@ -118,7 +118,7 @@ func printPlan(w *bufio.Writer, plan bson.Raw) error {
 
 // printIndented prints a document of any shape.
 func printIndented(w *bufio.Writer, doc bson.Raw) error {
-	text, err := bson.MarshalExtJSONIndent(doc, false, false, "", "  ")
+	text, err := extended(doc, false, true)
 	if err != nil {
 		return err
 	}
@@ -132,7 +132,7 @@ var told = []string{"indexName", "direction", "indexBounds", "filter", "sortPatt
 // printStage prints a stage, and those that feed it further to the right.
 func printStage(w *bufio.Writer, stage bson.Raw, indent string) {
 	name, _ := stage.Lookup("stage").StringValueOK()
-	fmt.Fprintf(w, "%s%s", indent, name)
+	fmt.Fprintf(w, "%s%s", indent, plain(name))
 	for _, member := range told {
 		v, err := stage.LookupErr(member)
 		if err != nil || (member == "direction" && v.StringValue() == "forward") {
@@ -140,7 +140,7 @@ func printStage(w *bufio.Writer, stage bson.Raw, indent string) {
 		}
 		text := relaxed(v)
 		if s, ok := v.StringValueOK(); ok {
-			text = s
+			text = plain(s)
 		}
 		if member == "indexName" {
 			fmt.Fprintf(w, " %s", text)

@@ -36,6 +36,9 @@ file appears when it is complete.`,
 		if err != nil {
 			return usageError{err}
 		}
+		if isStandardOutput(args[1]) {
+			args[1] = standard
+		}
 		o, err := part.iterOptions(hexFlags{}, false)
 		if err != nil {
 			return err
@@ -64,7 +67,7 @@ func exportFormat(file, format string) (importer.Format, error) {
 
 // export writes a file, and says how much when it is not the standard output.
 func (a *app) export(ctx context.Context, k *pando.Keyspace, o *pando.IterOptions, name string, format importer.Format) error {
-	out, err := a.createOutput(name)
+	out, err := a.createOutput(ctx, name)
 	if err != nil {
 		return err
 	}

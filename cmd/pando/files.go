@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -21,11 +22,11 @@ import (
 const standard = "-"
 
 // openInput opens a file for reading and says how long it is, -1 when that is not known.
-func (a *app) openInput(name string) (io.ReadCloser, int64, error) {
+func (a *app) openInput(ctx context.Context, name string) (io.ReadCloser, int64, error) {
 	if name == standard {
 		return io.NopCloser(a.in), -1, nil
 	}
-	f, err := os.Open(name)
+	f, err := openFile(ctx, name, os.O_RDONLY)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -42,6 +43,25 @@ func (a *app) openInput(name string) (io.ReadCloser, int64, error) {
 	return f, info.Size(), nil
 }
 
+// openFile opens a file that is there, until ctx ends: who opens a pipe waits for somebody at its other end. That call is left behind.
+func openFile(ctx context.Context, name string, flag int) (*os.File, error) {
+	type outcome struct {
+		file *os.File
+		err  error
+	}
+	came := make(chan outcome, 1)
+	go func() {
+		f, err := os.OpenFile(name, flag, 0)
+		came <- outcome{f, err}
+	}()
+	select {
+	case o := <-came:
+		return o.file, o.err
+	case <-ctx.Done():
+		return nil, fmt.Errorf("open %s: %w", name, context.Cause(ctx))
+	}
+}
+
 // interruptible returns what r gives until ctx ends or it is closed, also while a read waits for input: that read is left behind.
 func interruptible(ctx context.Context, r io.Reader) io.ReadCloser {
 	out, in := io.Pipe()
@@ -56,18 +76,22 @@ func interruptible(ctx context.Context, r io.Reader) io.ReadCloser {
 // output is a file that is being written. A file of its final name appears when it is complete, never before.
 type output struct {
 	io.Writer
-	name    string // empty: not a file of ours
-	file    *os.File
-	buffer  *bufio.Writer
-	encoder io.WriteCloser // nil: plain
+	name       string // empty: not a file of ours
+	unfinished string // the name that it has until it is complete
+	file       *os.File
+	buffer     *bufio.Writer
+	encoder    io.WriteCloser // nil: plain
 }
 
 // partial is what the name of an unfinished file ends in.
 const partial = ".partial"
 
+// newFile is who may use a file that was not there before, as far as the umask lets them.
+const newFile = 0o666
+
 // createOutput creates a file, or takes the standard output; a name that ends in .gz or .zst is compressed. Of what is there under the name a
 // link goes on leading to its file, and the file keeps who may read it.
-func (a *app) createOutput(name string) (*output, error) {
+func (a *app) createOutput(ctx context.Context, name string) (*output, error) {
 	if name == standard {
 		return &output{Writer: a.out, buffer: a.out}, nil
 	}
@@ -79,11 +103,11 @@ func (a *app) createOutput(name string) (*output, error) {
 	switch info, statErr := os.Stat(name); {
 	case statErr != nil:
 		o.name = name
-		err = o.create()
+		err = o.create(newFile)
 	case info.Mode().IsRegular():
 		err = o.replace(name, info.Mode().Perm())
 	default:
-		o.file, err = os.OpenFile(name, os.O_WRONLY, 0) // a device or a pipe
+		o.file, err = openFile(ctx, name, os.O_WRONLY) // a device or a pipe
 	}
 	if err != nil {
 		return nil, err
@@ -105,8 +129,20 @@ func (a *app) createOutput(name string) (*output, error) {
 	return o, nil
 }
 
-// create creates the unfinished file. Inside of a database it might take the place of one of its files, ROOT for instance.
-func (o *output) create() (err error) {
+// isStandardOutput reports whether a name leads to where the standard output goes, as /dev/stdout does, also if that is a file: another one must
+// not take its place, for what was written to it before, or is after us, belongs to the same.
+func isStandardOutput(name string) bool {
+	there, err := os.Stat(name)
+	if err != nil {
+		return false
+	}
+	out, err := os.Stdout.Stat()
+	return err == nil && os.SameFile(there, out)
+}
+
+// create creates the unfinished file, which is nobody else's: neither that of another command that writes to the same name, nor one, or a link
+// to one, that somebody has put there. Inside of a database it might take the place of one of its files, ROOT for instance.
+func (o *output) create(mode os.FileMode) (err error) {
 	whole, err := filepath.Abs(o.name)
 	if err != nil {
 		return err
@@ -114,7 +150,10 @@ func (o *output) create() (err error) {
 	if at := engine.Above(osfs.New(), whole); at != "" {
 		return fmt.Errorf("%s would lie inside of a database, where all is in use: %s", o.name, at)
 	}
-	o.file, err = os.Create(o.name + partial)
+	for err = os.ErrExist; errors.Is(err, os.ErrExist); {
+		o.unfinished = fmt.Sprintf("%s.%08x%s", o.name, rand.Uint32(), partial)
+		o.file, err = os.OpenFile(o.unfinished, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	}
 	return err
 }
 
@@ -123,10 +162,10 @@ func (o *output) replace(name string, mode os.FileMode) (err error) {
 	if o.name, err = filepath.EvalSymlinks(name); err != nil {
 		return err
 	}
-	if err = o.create(); err != nil {
+	if err = o.create(mode); err != nil {
 		return err
 	}
-	if err = o.file.Chmod(mode); err != nil { // before there is anything in it
+	if err = o.file.Chmod(mode); err != nil { // which the umask may have narrowed
 		return errors.Join(err, o.abandon())
 	}
 	return nil
@@ -148,10 +187,10 @@ func (o *output) finish() error {
 		return o.file.Close()
 	}
 	if err := errors.Join(o.file.Sync(), o.file.Close()); err != nil {
-		return errors.Join(err, os.Remove(o.name+partial))
+		return errors.Join(err, os.Remove(o.unfinished))
 	}
-	if err := os.Rename(o.name+partial, o.name); err != nil {
-		return errors.Join(err, os.Remove(o.name+partial))
+	if err := os.Rename(o.unfinished, o.name); err != nil {
+		return errors.Join(err, os.Remove(o.unfinished))
 	}
 	return nil
 }
@@ -163,7 +202,7 @@ func (o *output) abandon() error {
 	}
 	err := o.file.Close()
 	if o.name != "" {
-		err = errors.Join(err, os.Remove(o.name+partial))
+		err = errors.Join(err, os.Remove(o.unfinished))
 	}
 	return err
 }

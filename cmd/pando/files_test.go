@@ -12,13 +12,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/pandodb/pando"
+	"github.com/pandodb/pando/internal/engine"
 )
 
 // TestOutputThatCannotGetItsName: nothing is left of a file that cannot be put into its place.
 func TestOutputThatCannotGetItsName(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "out.jsonl")
 	a := &app{}
-	o, err := a.createOutput(name)
+	o, err := a.createOutput(t.Context(), name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,8 +29,8 @@ func TestOutputThatCannotGetItsName(t *testing.T) {
 	if err := o.finish(); err == nil {
 		t.Error("a file took the place of a directory")
 	}
-	if _, err := os.Stat(name + partial); err == nil {
-		t.Error("the unfinished file is still there")
+	if entries, err := os.ReadDir(filepath.Dir(name)); err != nil || len(entries) != 1 {
+		t.Errorf("the unfinished file is still there: %v, %v", entries, err)
 	}
 }
 
@@ -43,7 +44,7 @@ func TestOutputReplacesWhatALinkLeadsTo(t *testing.T) {
 	if err := os.Symlink(file, link); err != nil {
 		t.Skip(err)
 	}
-	o, err := (&app{}).createOutput(link)
+	o, err := (&app{}).createOutput(t.Context(), link)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -167,5 +168,100 @@ func TestReportThatIsTruncated(t *testing.T) {
 	}
 	if err := a.out.Flush(); err != nil || !strings.Contains(out.String(), "\nand more: only the first 10,000 damages are listed\nchecked ") {
 		t.Errorf("%q, %v", out.String(), err)
+	}
+}
+
+// TestOutputsAtOnce: of two commands that write to one file the last one has it, whole.
+func TestOutputsAtOnce(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "out")
+	first, err := (&app{}).createOutput(t.Context(), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := (&app{}).createOutput(t.Context(), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range []struct {
+		*output
+		text string
+	}{{first, strings.Repeat("1", 3*outputBuffer)}, {second, strings.Repeat("2", 2*outputBuffer)}} {
+		if _, err := io.WriteString(o, o.text); err != nil {
+			t.Fatal(err)
+		}
+		if err := o.finish(); err != nil {
+			t.Fatal(err)
+		}
+		if text, err := os.ReadFile(name); err != nil || string(text) != o.text {
+			t.Errorf("%d bytes, %v: want %d", len(text), err, len(o.text))
+		}
+	}
+}
+
+// TestOutputSparesItsNeighbours: what has the name that an unfinished file might have is not written to, nor is what it leads to.
+func TestOutputSparesItsNeighbours(t *testing.T) {
+	dir := t.TempDir()
+	name, notes := filepath.Join(dir, "out"), filepath.Join(t.TempDir(), "notes")
+	if err := os.WriteFile(notes, []byte("notes"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(notes, name+partial); err != nil {
+		t.Skip(err)
+	}
+	o, err := (&app{}).createOutput(t.Context(), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.WriteString(o, "new"); err != nil {
+		t.Fatal(err)
+	}
+	if err := o.finish(); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := os.ReadFile(notes); err != nil || string(text) != "notes" {
+		t.Errorf("%q, %v", text, err)
+	}
+	if info, err := os.Lstat(name); err != nil || !info.Mode().IsRegular() {
+		t.Errorf("the file: %v, %v", info, err)
+	}
+}
+
+// TestDiscardSparesOtherFiles: it takes no files away that somebody else has put into the directory before anything could be restored to it.
+func TestDiscardSparesOtherFiles(t *testing.T) {
+	for _, there := range []bool{false, true} {
+		dir := t.TempDir()
+		for _, name := range []string{"notes", engine.LockName} {
+			if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := discard(dir, there); err != nil {
+			t.Error(err)
+		}
+		if _, err := os.Stat(filepath.Join(dir, "notes")); err != nil {
+			t.Errorf("there before: %v: %v", there, err)
+		}
+	}
+}
+
+// TestDiscardWhatHasHardlyBegun: what a restore makes before it can say that it is unfinished goes, too.
+func TestDiscardWhatHasHardlyBegun(t *testing.T) {
+	for _, there := range []bool{false, true} {
+		dir := filepath.Join(t.TempDir(), "db")
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{engine.LockName, engine.UnfinishedName + ".tmp"} {
+			if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := discard(dir, there); err != nil {
+			t.Fatal(err)
+		}
+		entries, err := os.ReadDir(dir)
+		if len(entries) > 0 || (err == nil) != there {
+			t.Errorf("there before: %v: %v, %v", there, entries, err)
+		}
 	}
 }

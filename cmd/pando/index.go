@@ -167,7 +167,7 @@ database is opened next.`,
 				return err
 			}
 			bar.end()
-			return a.print(map[string]string{"index": names[0]}, "%s\n", names[0])
+			return a.print(map[string]string{"index": names[0]}, "%s\n", plain(names[0]))
 		})
 	}
 	return cmd
@@ -249,9 +249,9 @@ func indexTraits(i document.IndexInfo) []string {
 
 // relaxed returns a value as relaxed Extended JSON.
 func relaxed(v bson.RawValue) string {
-	text, err := bson.MarshalExtJSON(bson.D{{Key: "v", Value: v}}, false, false)
+	text, err := extended(bson.D{{Key: "v", Value: v}}, false, false)
 	if err != nil {
-		return v.String()
+		return plain(v.String())
 	}
 	return strings.TrimSuffix(strings.TrimPrefix(string(text), `{"v":`), "}")
 }

@@ -12,12 +12,19 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 	_ "time/tzdata" // the names of time zones, for systems that have none: most containers, and Windows
+
+	"github.com/pandodb/pando/internal/clock"
 )
 
 func main() {
 	os.Exit(process())
 }
+
+// together is how long signals count as one. Who ends a program once often sends several: timeout sends them to the process and to its group,
+// a terminal that closes and its shell each send one, and npm passes on what the terminal has sent to all.
+const together = 250 * time.Millisecond
 
 // process runs the command line of the process and returns its exit code.
 func process() int {
@@ -30,8 +37,9 @@ func process() int {
 	signal.Notify(signals, endings()...)
 	go func() {
 		<-signals
-		signal.Stop(signals) // a second Ctrl-C ends a command that does not heed the first: before anybody can see that it heeds it
 		cancel()
+		_ = clock.System().Sleep(context.Background(), together)
+		signal.Stop(signals) // a second Ctrl-C ends a command that does not heed the first
 	}()
 	return run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
 }

@@ -14,9 +14,9 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// newEncoder returns a JSON encoder that leaves text as it is.
+// newEncoder returns a JSON encoder that leaves text as it is, but for control characters.
 func newEncoder(w io.Writer) *json.Encoder {
-	e := json.NewEncoder(w)
+	e := json.NewEncoder(jsonWriter{w})
 	e.SetEscapeHTML(false)
 	return e
 }

@@ -42,7 +42,7 @@ file, or the standard input for -, holds: up to 1 GiB, in little memory.`,
 		}
 		var store func(k *pando.Keyspace) error
 		if fromFile {
-			in, _, err := a.openInput(file) // before a database is made for it
+			in, _, err := a.openInput(cmd.Context(), file) // before a database is made for it
 			if err != nil {
 				return err
 			}

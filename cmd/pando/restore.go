@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/pandodb/pando"
+	"github.com/pandodb/pando/internal/engine"
 	"github.com/spf13/cobra"
 )
 
@@ -68,15 +70,25 @@ func discard(dir string, there bool) error {
 	if !errors.Is(err, pando.ErrUnfinished) && !errors.Is(err, pando.ErrNotFound) {
 		return nil
 	}
-	if !there {
-		return os.RemoveAll(dir)
-	}
+	marked := errors.Is(err, pando.ErrUnfinished)
 	entries, err := os.ReadDir(dir)
-	if errors.Is(err, os.ErrNotExist) {
+	switch {
+	case errors.Is(err, os.ErrNotExist):
 		return nil
+	case err != nil:
+		return err
+	case !marked && slices.ContainsFunc(entries, comesBehindTheMark):
+		return nil
+	case !there:
+		return os.RemoveAll(dir)
 	}
 	for _, e := range entries {
 		err = errors.Join(err, os.RemoveAll(filepath.Join(dir, e.Name())))
 	}
 	return err
+}
+
+// comesBehindTheMark reports whether a restore cannot have made a file before it marks the directory as unfinished.
+func comesBehindTheMark(e os.DirEntry) bool {
+	return e.Name() != engine.LockName && e.Name() != engine.UnfinishedName+".tmp"
 }

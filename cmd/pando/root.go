@@ -36,12 +36,11 @@ func run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer
 	root.SetArgs(args)
 	command, err := root.ExecuteContextC(ctx)
 	flushing := a.out.Flush()
-	told := errors.Is(err, flushing)
-	if (told || err == nil) && errors.Is(flushing, syscall.EPIPE) {
-		return exitUnread
-	}
-	if !told {
+	if !errors.Is(err, flushing) {
 		err = errors.Join(err, flushing)
+	}
+	if errors.Is(flushing, syscall.EPIPE) && isNothingBut(err, flushing) {
+		return exitUnread
 	}
 	if err != nil {
 		fmt.Fprintln(errOut, message(ctx, command.CommandPath(), err))

@@ -75,6 +75,9 @@ func (a *app) salvage(ctx context.Context, dir, target string) error {
 		err = fmt.Errorf("%w: %s", errDamage, losses)
 	}
 	if !a.json {
+		for i := range report.Lost {
+			report.Lost[i].Reason = plain(report.Lost[i].Reason)
+		}
 		return errors.Join(err, a.print(nil, "%s", report))
 	}
 	rows := make([]lossRow, 0, len(report.Lost))

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/lmittmann/tint"
 	"github.com/spf13/cobra"
@@ -131,11 +132,25 @@ func (s *settings) log(a *app) (*slog.Logger, error) {
 	case "json":
 		return slog.New(slog.NewJSONHandler(a.err, &slog.HandlerOptions{Level: level})), nil
 	case "colour":
-		return slog.New(tint.NewTextHandler(a.err, &tint.Options{Level: level})), nil
+		return slog.New(tint.NewTextHandler(a.err, &tint.Options{Level: level, ReplaceAttr: harmless})), nil
 	case "text", "":
 		return slog.New(slog.NewTextHandler(a.err, &slog.HandlerOptions{Level: level})), nil
 	}
 	return nil, fmt.Errorf("log-format is text, json or colour, not %q", s.logFormat)
+}
+
+// harmless is a value of a line in colour without commands to the terminal. The handler quotes what cannot be printed, but takes escapes for
+// colours that are meant, and lets them out again, as it does with what only reads like a quoted one; and values have texts of clients in them.
+func harmless(_ []string, attr slog.Attr) slog.Attr {
+	if kind := attr.Value.Kind(); kind != slog.KindString && kind != slog.KindAny {
+		return attr
+	}
+	text := attr.Value.String()
+	plain := strings.NewReplacer("\x1b", "^[", `\x1b`, `\x1B`).Replace(text)
+	if plain == text {
+		return attr
+	}
+	return slog.String(attr.Key, plain)
 }
 
 // wantsColour reports whether nothing in the environment says that colours are not wanted, or not understood.

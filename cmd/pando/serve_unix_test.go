@@ -307,13 +307,41 @@ func TestSecondSignal(t *testing.T) {
 			s.connect().untilInsertRuns()
 			s.signal(which)
 			until(t, "it stops", func() bool { code, _ := s.health(); return code == http.StatusServiceUnavailable })
-			s.signal(which)
+			until(t, "a second one ends it", func() bool { // that comes with the first does not count
+				_ = s.cmd.Process.Signal(which) // it may have ended
+				select {
+				case <-s.read:
+					return true
+				default:
+					return false
+				}
+			})
 			if status := s.wait(); !status.Signaled() || status.Signal() != which {
 				t.Errorf("it ends with %v: %s", status, s.log.String())
 			}
 			wantStored(t, dir, false, 1)
 		})
 	}
+}
+
+// TestSignalsThatComeTogether: what is sent twice by who ends a program once, such as by timeout to a process and to its group, lets commands end.
+func TestSignalsThatComeTogether(t *testing.T) {
+	t.Parallel() // it waits
+	dir := filepath.Join(t.TempDir(), "db")
+	s := startServe(t, dir)
+	c := s.connect()
+	c.hold(1500)
+	c.insert(1)
+	s.connect().untilInsertRuns()
+	for range 3 {
+		s.signal(syscall.SIGTERM)
+		time.Sleep(10 * time.Millisecond) // else they are one to the system
+	}
+	c.done()
+	if status := s.wait(); status.ExitStatus() != 0 {
+		t.Errorf("it ends with %v: %s", status, s.log.String())
+	}
+	wantStored(t, dir, true, 1)
 }
 
 // TestLogThatNobodyReads: a server whose log goes into a pipe that was closed goes on, and settles the store when it is told to end.

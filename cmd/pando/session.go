@@ -89,7 +89,7 @@ func (s *session) list(ctx context.Context, what string) error {
 		return fmt.Errorf("show %s: there are dbs and collections to show", what)
 	}
 	for _, name := range names {
-		if printing := s.printer.a.print(name, "%s\n", name); printing != nil {
+		if printing := s.printer.a.print(name, "%s\n", plain(name)); printing != nil {
 			return printing
 		}
 	}

@@ -54,6 +54,9 @@ func (w *signalWatch) came(terminate bool) {
 	w.terminated = w.terminated || terminate
 	switch {
 	case w.cancel != nil:
+		if terminate {
+			signal.Stop(w.signals) // a second one ends a statement that does not heed the first
+		}
 		w.cancel()
 	case terminate:
 		a := w.s.printer.a

@@ -160,3 +160,62 @@ func TestColourOfTheLog(t *testing.T) {
 		}
 	}
 }
+
+// statementVariable makes TestStatementForEver carry one out, as a process of its own.
+const statementVariable = "PANDO_TEST_STATEMENT"
+
+// TestStatementForEver is a shell whose statement does not heed that it is to end.
+func TestStatementForEver(t *testing.T) {
+	if os.Getenv(statementVariable) == "" {
+		t.Skip("only for the process that TestStatementThatHeedsNothing starts")
+	}
+	w, err := (&session{}).watchSignals()
+	if err != nil {
+		t.Fatal(err)
+	}
+	running, _ := w.begin(t.Context())
+	fmt.Fprintln(os.Stderr, "begins")
+	<-running.Done()
+	fmt.Fprintln(os.Stderr, "is told")
+	time.Sleep(time.Hour)
+}
+
+// TestStatementThatHeedsNothing: as with other commands a second SIGTERM ends a shell that the first does not, for its terminal takes no output
+// for instance.
+func TestStatementThatHeedsNothing(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, terminal := openTerminal(t)
+	cmd := exec.Command(self, "-test.run", "^TestStatementForEver$")
+	cmd.Env = append(os.Environ(), statementVariable+"=1")
+	cmd.Stdin = terminal
+	told, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill() }) // if the test fails before
+	lines := bufio.NewScanner(told)
+	for _, want := range []string{"begins", "is told"} {
+		if !lines.Scan() || lines.Text() != want {
+			t.Fatalf("%q: %v, not %q", lines.Text(), lines.Err(), want)
+		}
+		if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ended := make(chan struct{})
+	go func() {
+		_ = cmd.Wait() // it was killed
+		close(ended)
+	}()
+	select {
+	case <-ended:
+	case <-time.After(10 * time.Second):
+		t.Error("it goes on")
+	}
+}

@@ -299,7 +299,7 @@ func (m methodCall) createIndex() error {
 		return err
 	}
 	bar.end()
-	return m.printer.a.print(names[0], "%s\n", names[0])
+	return m.printer.a.print(names[0], "%s\n", plain(names[0]))
 }
 
 func (m methodCall) getIndexes() error {

@@ -32,6 +32,7 @@ var rules = []rule{
 			"internal/offheap os.Getpagesize":           "memory is mapped in whole pages",
 			"internal/offheap golang.org/x/sys/unix":    "memory outside of the heap comes from the system",
 			"internal/offheap golang.org/x/sys/windows": "memory outside of the heap comes from the system",
+			"server syscall.ECONNREFUSED":               "of the errors of connecting to a socket only this one tells that nobody listens",
 		},
 		remedy: "files are reached through package vfs",
 	},

@@ -32,6 +32,7 @@ type conn struct {
 	silent    int // under memory: how often sweep came since the last message
 	id        int64
 	busy      atomic.Bool // a command runs, or its answer is on its way
+	ending    bool        // a drain closes it; under connectionTable.mu
 	out       []byte      // the answer that is being made
 	kept      []byte      // for the next one, while out is a large one
 	packed    []byte      // and compressed

@@ -9,6 +9,7 @@ package mongo
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"log/slog"
 	"net"
@@ -255,8 +256,17 @@ func (t *connectionTable) closeAll() {
 	defer t.mu.Unlock()
 	t.closed = true
 	for c := range t.list {
-		_ = c.net.Close() // it is being thrown away
+		c.cut()
 	}
+}
+
+// cut closes a connection at once, and has nobody wait for the client.
+func (c *conn) cut() {
+	end := c.net
+	if secure, ok := end.(*tls.Conn); ok {
+		end = secure.NetConn()
+	}
+	_ = end.Close() // it is being thrown away
 }
 
 // drain closes idle connections, again and again, until none is left.
@@ -266,8 +276,9 @@ func (t *connectionTable) drain(ctx context.Context, s *Server) error {
 		t.draining = true
 		left := len(t.list)
 		for c := range t.list {
-			if !c.busy.Load() {
-				_ = c.net.Close() // it is being thrown away
+			if !c.busy.Load() && !c.ending {
+				c.ending = true
+				t.serving.Go(func() { _ = c.net.Close() }) // which over TLS tells the client, and waits while that takes nothing
 			}
 		}
 		t.mu.Unlock()
