@@ -305,19 +305,20 @@ func newUUID() bson.Binary {
 	return bson.Binary{Subtype: bson.TypeBinaryUUID, Data: b}
 }
 
-// prepare makes the collections that users and roles are stored in. The table is locked.
+// prepare makes the collections that users and roles are stored in. The table is locked. The index of users comes last: where it is there, so is
+// the rest.
 func (t *userTable) prepare(ctx context.Context) error {
 	if list, err := t.users().Indexes(ctx); err == nil && len(list) > 1 {
 		return nil
 	}
-	if _, err := t.users().CreateIndex(ctx, document.Index{Keys: bson.D{{Key: "user", Value: 1}, {Key: "db", Value: 1}}, Unique: true}); err != nil {
-		return err
-	}
 	if _, err := t.roles().CreateIndex(ctx, document.Index{Keys: bson.D{{Key: "role", Value: 1}, {Key: "db", Value: 1}}, Unique: true}); err != nil {
 		return err
 	}
-	_, err := t.store.Database(adminDB).Lookup(versionCollection).Replace(ctx, bson.D{{Key: "_id", Value: "authSchema"}},
-		bson.D{{Key: "_id", Value: "authSchema"}, {Key: "currentVersion", Value: int32(authSchema)}}, &document.UpdateOptions{Upsert: true})
+	if _, err := t.store.Database(adminDB).Lookup(versionCollection).Replace(ctx, bson.D{{Key: "_id", Value: "authSchema"}},
+		bson.D{{Key: "_id", Value: "authSchema"}, {Key: "currentVersion", Value: int32(authSchema)}}, &document.UpdateOptions{Upsert: true}); err != nil {
+		return err
+	}
+	_, err := t.users().CreateIndex(ctx, document.Index{Keys: bson.D{{Key: "user", Value: 1}, {Key: "db", Value: 1}}, Unique: true})
 	return err
 }
 
