@@ -121,7 +121,7 @@ func (s *Store) replaceCollection(ctx context.Context, ns namespace, docs aggreg
 		}
 	}
 	before := look(old)
-	if _, err := s.create(ctx, temporary.ns, options, nil, true); err != nil {
+	if err := s.createTemporary(ctx, temporary.ns, options); err != nil {
 		return err
 	}
 	err = s.fillCollection(ctx, temporary, before, docs, unchecked)

@@ -51,7 +51,7 @@ func (c *Collection) capInto(ctx context.Context, size int64, check func() error
 		return err
 	}
 	fresh := c.Database().temporary()
-	if _, err := c.store.create(ctx, fresh.ns, options, nil, true); err != nil {
+	if err := c.store.createTemporary(ctx, fresh.ns, options); err != nil {
 		return err
 	}
 	if err := place(fresh); err != nil {
