@@ -76,29 +76,30 @@ func (r *faultyRun) fail(format string, args ...any) {
 	r.t.Errorf("%s\nseed %d, %v: %s", r.last(20), r.seed, r.profile, fmt.Sprintf(format, args...))
 }
 
-// comeUp opens the store, without a fault at the latest.
-func (r *faultyRun) comeUp() *document.Store {
+// comeUp opens the store.
+func (r *faultyRun) comeUp() *document.Store { return comeUp(r, r.open) }
+
+// comeUp opens a store or a database, without a fault at the latest.
+func comeUp[T any](r *faultyRun, open func() (T, error)) T {
 	r.t.Helper()
 	r.opened++
 	r.failed.Store(false)
 	if r.profile == pando.Durable && r.rng.IntN(2) == 0 {
 		r.begin()
-		s, err := r.open()
+		opened, err := open()
 		r.calm()
 		if err == nil {
-			return s
+			return opened
 		}
-		if !isOfDevice(err) {
-			r.fail("open: %v", err)
-		}
+		r.excuses("", err)
 		r.noLeaks()
 	}
-	s, err := r.open()
+	opened, err := open()
 	if err != nil {
 		r.fail("open: %v", err)
 		r.t.FailNow()
 	}
-	return s
+	return opened
 }
 
 func (r *faultyRun) open() (*document.Store, error) {
