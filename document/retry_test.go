@@ -2,11 +2,16 @@ package document
 
 import (
 	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
 	"testing"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/pandodb/pando"
+	"github.com/pandodb/pando/vfs"
+	"github.com/pandodb/pando/vfs/faultfs"
 	"github.com/pandodb/pando/vfs/memfs"
 )
 
@@ -166,5 +171,55 @@ func TestDroppedCollectionsAreForgotten(t *testing.T) {
 	fill()
 	if err := s.forgetDropped(); err != nil || kept() != before-1 {
 		t.Errorf("%d things are kept in the end, %v", kept(), err)
+	}
+}
+
+// withManySessions opens a store that has written in many sessions before.
+func withManySessions(t *testing.T, fs vfs.FS) *Store {
+	t.Helper()
+	o := &Options{Storage: pando.Options{FS: fs, MemoryBytes: 1 << 20}, FS: fs, TTLInterval: -1, History: -1}
+	s := opened(t, o)
+	const n = 6000
+	err := s.SyncOnce(t.Context(), n, func(ctx context.Context) error {
+		for i := range n {
+			session := fmt.Sprintf("session %x %d", sha256.Sum256([]byte{byte(i), byte(i >> 8)}), i)
+			if _, err := s.Database("d").Lookup("c").Insert(WithStatements(ctx, session, 1, 0), bson.D{{Key: "_id", Value: i}}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err := errors.Join(err, s.Close()); err != nil {
+		t.Fatal(err)
+	}
+	s = opened(t, o)
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+// segmentsCannotBeRead is a fault.
+func segmentsCannotBeRead() faultfs.Rule {
+	return faultfs.Rule{Ops: faultfs.Ops(faultfs.OpOpen, faultfs.OpReadAt, faultfs.OpMap), Name: "*.seg", Times: -1}
+}
+
+// An error of the catalogue is told to whom it concerns. Whoever walked over the catalogue later once heard of it, for ever: sessions were not
+// forgotten without a complaint, and no collection was dropped.
+func TestErrorsOfTheCatalogueAreToldOnce(t *testing.T) {
+	fs := faultfs.New(memfs.New())
+	s := withManySessions(t, fs)
+	c := s.Database("d").Lookup("other")
+	if _, err := c.Insert(t.Context(), bson.D{{Key: "_id", Value: 1}}); err != nil {
+		t.Fatal(err)
+	}
+	fs.Set(segmentsCannotBeRead())
+	if err := s.forgetSessions(); !errors.Is(err, faultfs.ErrInjected) {
+		t.Errorf("sessions were forgotten that could not be read: %v", err)
+	}
+	fs.Set()
+	if err := s.forgetSessions(); err != nil {
+		t.Errorf("sessions that can be read again: %v", err)
+	}
+	if err := c.Drop(t.Context()); err != nil {
+		t.Errorf("drop: %v", err)
 	}
 }
