@@ -198,8 +198,9 @@ func (s *Store) startForgetting() {
 		for s.clock.Sleep(s.work, forgetInterval) == nil {
 			err := s.forgetDropped()
 			if old := s.clock.Now().Sub(opened) > sessionAge; old && !sessions {
-				sessions = true
-				err = errors.Join(err, s.forgetSessions())
+				failed := s.forgetSessions()
+				sessions = failed == nil
+				err = errors.Join(err, failed)
 			}
 			if err != nil && s.work.Err() == nil {
 				s.log.Error("what need not be kept any more could not be removed", "error", err)

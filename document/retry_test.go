@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
@@ -222,4 +224,25 @@ func TestErrorsOfTheCatalogueAreToldOnce(t *testing.T) {
 	if err := c.Drop(t.Context()); err != nil {
 		t.Errorf("drop: %v", err)
 	}
+}
+
+// Sessions that a restart has cut off are looked for again where they could not be read: they once stayed until the next restart.
+func TestSessionsAreForgottenWhenTheyCanBeReadAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fs := faultfs.New(memfs.New())
+		s := withManySessions(t, fs)
+		time.Sleep(sessionAge + forgetInterval/2)
+		fs.Set(segmentsCannotBeRead())
+		time.Sleep(forgetInterval)
+		if fs.Triggered() == 0 {
+			t.Error("nothing was to be read")
+		}
+		fs.Set()
+		time.Sleep(2 * forgetInterval)
+		n := 0
+		err := s.eachEntry([]byte{sessionKey}, func([]byte, []byte) error { n++; return nil })
+		if n > 0 || err != nil {
+			t.Errorf("%d sessions are left, %v", n, err)
+		}
+	})
 }
