@@ -143,7 +143,11 @@ func (s *Store) forgetDropped() error {
 		return nil
 	})
 	for _, number := range gone {
-		err = errors.Join(err, s.forgetTemplates(number), s.meta.Delete(binary.BigEndian.AppendUint32([]byte{droppedKey}, number)))
+		failed := s.forgetTemplates(number)
+		if failed == nil { // else nobody would know any more that there are some
+			failed = s.meta.Delete(binary.BigEndian.AppendUint32([]byte{droppedKey}, number))
+		}
+		err = errors.Join(err, failed)
 	}
 	return err
 }

@@ -176,11 +176,20 @@ func TestDroppedCollectionsAreForgotten(t *testing.T) {
 	}
 }
 
-// withManySessions opens a store that has written in many sessions before.
-func withManySessions(t *testing.T, fs vfs.FS) *Store {
+// withManySessions opens a store that has written in many sessions before, and has dropped its first collection.
+func withManySessions(t *testing.T, fs vfs.FS, history int64) *Store {
 	t.Helper()
-	o := &Options{Storage: pando.Options{FS: fs, MemoryBytes: 1 << 20}, FS: fs, TTLInterval: -1, History: -1}
+	o := &Options{Storage: pando.Options{FS: fs, MemoryBytes: 1 << 20}, FS: fs, TTLInterval: -1, History: history}
 	s := opened(t, o)
+	gone := s.Database("d").Lookup("gone")
+	for i := range 20 { // the first ones of a shape have no template
+		if _, err := gone.Insert(t.Context(), bson.D{{Key: "_id", Value: i}, {Key: "a", Value: 1}, {Key: "b", Value: "x"}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := gone.Drop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	const n = 6000
 	err := s.SyncOnce(t.Context(), n, func(ctx context.Context) error {
 		for i := range n {
@@ -208,7 +217,7 @@ func segmentsCannotBeRead() faultfs.Rule {
 // forgotten without a complaint, and no collection was dropped.
 func TestErrorsOfTheCatalogueAreToldOnce(t *testing.T) {
 	fs := faultfs.New(memfs.New())
-	s := withManySessions(t, fs)
+	s := withManySessions(t, fs, -1)
 	c := s.Database("d").Lookup("other")
 	if _, err := c.Insert(t.Context(), bson.D{{Key: "_id", Value: 1}}); err != nil {
 		t.Fatal(err)
@@ -230,7 +239,7 @@ func TestErrorsOfTheCatalogueAreToldOnce(t *testing.T) {
 func TestSessionsAreForgottenWhenTheyCanBeReadAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fs := faultfs.New(memfs.New())
-		s := withManySessions(t, fs)
+		s := withManySessions(t, fs, -1)
 		time.Sleep(sessionAge + forgetInterval/2)
 		fs.Set(segmentsCannotBeRead())
 		time.Sleep(forgetInterval)
@@ -245,4 +254,30 @@ func TestSessionsAreForgottenWhenTheyCanBeReadAgain(t *testing.T) {
 			t.Errorf("%d sessions are left, %v", n, err)
 		}
 	})
+}
+
+// What is left of a dropped collection stays known until all of it is removed: where the templates could not be read they once stayed for ever.
+func TestTemplatesOfDroppedCollectionsAreForgotten(t *testing.T) {
+	for skip := range 6 {
+		fs := faultfs.New(memfs.New())
+		s := withManySessions(t, fs, 1)
+		left := func(kind byte) (n int) { // of the first collection
+			t.Helper()
+			if err := s.eachEntry([]byte{kind, 0, 0, 0, 1}, func([]byte, []byte) error { n++; return nil }); err != nil {
+				t.Error(err)
+			}
+			return n
+		}
+		rule := segmentsCannotBeRead()
+		rule.Skip = skip
+		fs.Set(rule)
+		failed := s.forgetDropped()
+		fs.Set()
+		if d, n := left(droppedKey), left(templateKey); (d == 0) != (n == 0) {
+			t.Errorf("of a dropped collection: %d entries, %d templates; %v", d, n, failed)
+		}
+		if err := s.forgetDropped(); err != nil || left(templateKey) > 0 {
+			t.Errorf("%d templates are left, %v", left(templateKey), err)
+		}
+	}
 }
