@@ -50,6 +50,7 @@ type entry struct {
 	Former    []formerName  `bson:"former,omitempty"`
 	Collated  bool          `bson:"collated,omitempty"` // _ids are compared by the collection's collation
 	Loose     bool          `bson:"loose,omitempty"`    // of a time series: see collection
+	Temporary bool          `bson:"temporary,omitempty"`
 
 	Dropped        uint64 `bson:"dropped,omitempty"` // of a dropped collection: the last change before
 	Database, Name string `bson:",omitempty"`        // of a dropped collection
@@ -136,11 +137,7 @@ func (s *Store) load() error {
 		return fmt.Errorf("read the catalogue of documents: %w", err)
 	}
 	s.current.Store(cat)
-	if err := s.removeLeftovers(cat, all); err != nil {
-		return err
-	}
-	s.dropTemporary(cat)
-	return nil
+	return s.removeLeftovers(cat, all)
 }
 
 // loadEntry takes in the collection or view of one entry.
@@ -202,6 +199,26 @@ func (s *Store) removeLeftovers(cat *catalogue, all []pando.KeyspaceInfo) error 
 	return nil
 }
 
+// dropTemporary drops collections that were not complete when a process was killed, or could not be dropped. What cannot be dropped now is
+// when the store is opened again.
+func (s *Store) dropTemporary() {
+	for _, c := range s.current.Load().byName {
+		if !c.unread.stored.Load().temporary {
+			continue
+		}
+		ns := c.name.Load()
+		err := c.handle().Drop(s.work)
+		if errors.Is(err, pando.ErrReadOnly) {
+			return
+		}
+		if err != nil {
+			s.log.Warn("what a killed process had not completed could not be removed", "collection", ns.String(), "error", err)
+			continue
+		}
+		s.log.Info("removed what a killed process had not completed", "collection", ns.String())
+	}
+}
+
 // makeKeyspace makes the keyspace of something new. A database that only reads makes none: it is the only one that does not find it.
 func (s *Store) makeKeyspace(name string, o *pando.KeyspaceOptions) (*pando.Keyspace, error) {
 	ks, err := s.db.Keyspace(name, o)
@@ -242,6 +259,7 @@ func (c *collection) fillRecords(e *entry) error {
 	c.settings.Store(settings)
 	c.loose.Store(e.Loose)
 	c.looseStored.Store(e.Loose)
+	c.temporary.Store(e.Temporary)
 	if e.Collated {
 		if err := c.collateIDs(); err != nil {
 			return err
@@ -319,7 +337,7 @@ func (c *collection) indexOptionsOf(def *index.Definition) *pando.KeyspaceOption
 func (c *collection) entry(list []*secondary) *entry {
 	e := &entry{
 		Number: c.number, UUID: c.uuid, Options: bson.Raw(c.settings.Load().spec), Format: uint8(c.format), NextIndex: c.nextIndex.Load(),
-		Former: c.formerNames(), Loose: c.loose.Load(), Collated: c.ids != nil,
+		Former: c.formerNames(), Loose: c.loose.Load(), Collated: c.ids != nil, Temporary: c.temporary.Load(),
 	}
 	for _, x := range list {
 		e.Indexes = append(e.Indexes, indexEntry{

@@ -69,6 +69,7 @@ type collection struct {
 	loose  atomic.Bool       // of a time series: the order of its records is that of no index; never cleared
 
 	looseStored atomic.Bool // a commit has put that into the catalogue
+	temporary   atomic.Bool // it is going to be renamed when it is complete: who opens the store and finds it drops it
 
 	about, due atomic.Int64 // the number of records, and the change from which on it is to be made anew: see estimate
 }

@@ -138,6 +138,15 @@ func (d *Database) Drop(ctx context.Context) error {
 // create makes a collection or view, or returns the one that is there; exclusive makes it fail then, if it was made with other
 // options. uuid is nil for a new one.
 func (s *Store) create(ctx context.Context, ns namespace, spec document, uuid []byte, exclusive bool) (*collection, error) {
+	return s.createAs(ctx, ns, spec, uuid, exclusive, false)
+}
+
+// createTemporary makes a collection that is going to be renamed when it is complete.
+func (s *Store) createTemporary(ctx context.Context, ns namespace, spec document) (*collection, error) {
+	return s.createAs(ctx, ns, spec, nil, true, true)
+}
+
+func (s *Store) createAs(ctx context.Context, ns namespace, spec document, uuid []byte, exclusive, temporary bool) (*collection, error) {
 	if err := errors.Join(s.usable(), ctx.Err()); err != nil {
 		return nil, err
 	}
@@ -173,6 +182,7 @@ func (s *Store) create(ctx context.Context, ns namespace, spec document, uuid []
 	if err != nil {
 		return nil, fmt.Errorf("create %s: %w", ns, err)
 	}
+	c.temporary.Store(temporary)
 	err = s.write(ctx, func(w *writer) error {
 		return errors.Join(w.noteCreate(c), w.putEntry(c))
 	})
@@ -422,6 +432,7 @@ func (s *Store) rename(ctx context.Context, x, other *collection, to namespace) 
 	from := *x.name.Load()
 	undo := x.putFormer()
 	x.name.Store(&to)
+	temporary := x.temporary.Swap(false)
 	err := s.write(ctx, func(w *writer) error {
 		command := bsoncore.NewDocumentBuilder().AppendString("renameCollection", from.String()).AppendString("to", to.String()).Build()
 		what, err := x.aboutRename(other)
@@ -432,6 +443,7 @@ func (s *Store) rename(ctx context.Context, x, other *collection, to namespace) 
 	})
 	if err != nil {
 		x.name.Store(&from)
+		x.temporary.Store(temporary)
 		undo()
 		x.undone.Add(1)
 		return fmt.Errorf("rename %s: %w", from, err)

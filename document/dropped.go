@@ -131,7 +131,7 @@ func (s *Store) forgetDropped() error {
 	}
 	oldest := s.db.OldestChange()
 	var gone []uint32
-	for key, value := range s.meta.Prefix([]byte{droppedKey}) {
+	err := s.eachEntry([]byte{droppedKey}, func(key, value []byte) error {
 		var e struct {
 			Dropped uint64 `bson:"dropped"`
 		}
@@ -141,21 +141,52 @@ func (s *Store) forgetDropped() error {
 		if e.Dropped < oldest {
 			gone = append(gone, binary.BigEndian.Uint32(key[1:]))
 		}
-	}
-	err := s.meta.Err()
+		return nil
+	})
 	for _, number := range gone {
-		err = errors.Join(err, s.forgetTemplates(number), s.meta.Delete(binary.BigEndian.AppendUint32([]byte{droppedKey}, number)))
+		failed := s.forgetTemplates(number)
+		if failed == nil { // else nobody would know any more that there are some
+			failed = s.meta.Delete(binary.BigEndian.AppendUint32([]byte{droppedKey}, number))
+		}
+		err = errors.Join(err, failed)
 	}
 	return err
 }
 
+// eachEntry walks over the entries of the catalogue's keyspace whose keys begin with a prefix. That the handle of the keyspace knows of the newest
+// walk that failed would not do: it is everybody's, and it knows that for ever.
+func (s *Store) eachEntry(prefix []byte, fn func(key, value []byte) error) error {
+	upper := slices.Clone(prefix)
+	for i := len(upper) - 1; ; i-- {
+		if upper[i]++; upper[i] != 0 { // as the first byte, which is a letter, is at the latest
+			break
+		}
+	}
+	it := s.meta.Iter(&pando.IterOptions{Lower: prefix, Upper: upper})
+	defer it.Close()
+	for it.Next() {
+		value := it.Value()
+		if it.Err() != nil {
+			break
+		}
+		if err := fn(it.Key(), value); err != nil {
+			return err
+		}
+	}
+	return it.Err()
+}
+
 // forgetTemplates removes the templates of a collection.
 func (s *Store) forgetTemplates(number uint32) error {
-	var err error
-	for key := range s.meta.Prefix(templateKeyOf(number, 0)[:5]) {
-		err = errors.Join(err, s.meta.Delete(slices.Clone(key)))
+	var list [][]byte
+	err := s.eachEntry(templateKeyOf(number, 0)[:5], func(key, _ []byte) error {
+		list = append(list, slices.Clone(key))
+		return nil
+	})
+	for _, key := range list {
+		err = errors.Join(err, s.meta.Delete(key))
 	}
-	return errors.Join(err, s.meta.Err())
+	return err
 }
 
 // undropped is the names of keyspaces that are no collection's and no index's any more, and could not be dropped.
@@ -203,8 +234,9 @@ func (s *Store) startForgetting() {
 			s.dropAgain()
 			err := s.forgetDropped()
 			if old := s.clock.Now().Sub(opened) > sessionAge; old && !sessions {
-				sessions = true
-				err = errors.Join(err, s.forgetSessions())
+				failed := s.forgetSessions()
+				sessions = failed == nil
+				err = errors.Join(err, failed)
 			}
 			if err != nil && s.work.Err() == nil {
 				s.log.Error("what need not be kept any more could not be removed", "error", err)

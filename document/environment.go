@@ -120,7 +120,7 @@ func (s *Store) replaceCollection(ctx context.Context, ns namespace, docs aggreg
 		}
 	}
 	before := look(old)
-	made, err := s.create(ctx, s.Database(ns.database).temporary().ns, options, nil, true)
+	made, err := s.createTemporary(ctx, s.Database(ns.database).temporary().ns, options)
 	if err != nil {
 		return err
 	}

@@ -470,10 +470,10 @@ const sessionAge = 30 * time.Minute
 // forgetSessions removes what is kept for sessions that a restart has cut off: those that nobody has used in this run.
 func (s *Store) forgetSessions() error {
 	var gone []string
-	for key := range s.meta.Prefix([]byte{sessionKey}) {
+	err := s.eachEntry([]byte{sessionKey}, func(key, _ []byte) error {
 		gone = append(gone, string(key[1:]))
-	}
-	err := s.meta.Err()
+		return nil
+	})
 	for _, session := range gone {
 		err = errors.Join(err, s.forgetUnused(session))
 	}

@@ -2,11 +2,18 @@ package document
 
 import (
 	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/pandodb/pando"
+	"github.com/pandodb/pando/vfs"
+	"github.com/pandodb/pando/vfs/faultfs"
 	"github.com/pandodb/pando/vfs/memfs"
 )
 
@@ -166,5 +173,111 @@ func TestDroppedCollectionsAreForgotten(t *testing.T) {
 	fill()
 	if err := s.forgetDropped(); err != nil || kept() != before-1 {
 		t.Errorf("%d things are kept in the end, %v", kept(), err)
+	}
+}
+
+// withManySessions opens a store that has written in many sessions before, and has dropped its first collection.
+func withManySessions(t *testing.T, fs vfs.FS, history int64) *Store {
+	t.Helper()
+	o := &Options{Storage: pando.Options{FS: fs, MemoryBytes: 1 << 20}, FS: fs, TTLInterval: -1, History: history}
+	s := opened(t, o)
+	gone := s.Database("d").Lookup("gone")
+	for i := range 20 { // the first ones of a shape have no template
+		if _, err := gone.Insert(t.Context(), bson.D{{Key: "_id", Value: i}, {Key: "a", Value: 1}, {Key: "b", Value: "x"}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := gone.Drop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	const n = 6000
+	err := s.SyncOnce(t.Context(), n, func(ctx context.Context) error {
+		for i := range n {
+			session := fmt.Sprintf("session %x %d", sha256.Sum256([]byte{byte(i), byte(i >> 8)}), i)
+			if _, err := s.Database("d").Lookup("c").Insert(WithStatements(ctx, session, 1, 0), bson.D{{Key: "_id", Value: i}}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err := errors.Join(err, s.Close()); err != nil {
+		t.Fatal(err)
+	}
+	s = opened(t, o)
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+// segmentsCannotBeRead is a fault.
+func segmentsCannotBeRead() faultfs.Rule {
+	return faultfs.Rule{Ops: faultfs.Ops(faultfs.OpOpen, faultfs.OpReadAt, faultfs.OpMap), Name: "*.seg", Times: -1}
+}
+
+// An error of the catalogue is told to whom it concerns. Whoever walked over the catalogue later once heard of it, for ever: sessions were not
+// forgotten without a complaint, and no collection was dropped.
+func TestErrorsOfTheCatalogueAreToldOnce(t *testing.T) {
+	fs := faultfs.New(memfs.New())
+	s := withManySessions(t, fs, -1)
+	c := s.Database("d").Lookup("other")
+	if _, err := c.Insert(t.Context(), bson.D{{Key: "_id", Value: 1}}); err != nil {
+		t.Fatal(err)
+	}
+	fs.Set(segmentsCannotBeRead())
+	if err := s.forgetSessions(); !errors.Is(err, faultfs.ErrInjected) {
+		t.Errorf("sessions were forgotten that could not be read: %v", err)
+	}
+	fs.Set()
+	if err := s.forgetSessions(); err != nil {
+		t.Errorf("sessions that can be read again: %v", err)
+	}
+	if err := c.Drop(t.Context()); err != nil {
+		t.Errorf("drop: %v", err)
+	}
+}
+
+// Sessions that a restart has cut off are looked for again where they could not be read: they once stayed until the next restart.
+func TestSessionsAreForgottenWhenTheyCanBeReadAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fs := faultfs.New(memfs.New())
+		s := withManySessions(t, fs, -1)
+		time.Sleep(sessionAge + forgetInterval/2)
+		fs.Set(segmentsCannotBeRead())
+		time.Sleep(forgetInterval)
+		if fs.Triggered() == 0 {
+			t.Error("nothing was to be read")
+		}
+		fs.Set()
+		time.Sleep(2 * forgetInterval)
+		n := 0
+		err := s.eachEntry([]byte{sessionKey}, func([]byte, []byte) error { n++; return nil })
+		if n > 0 || err != nil {
+			t.Errorf("%d sessions are left, %v", n, err)
+		}
+	})
+}
+
+// What is left of a dropped collection stays known until all of it is removed: where the templates could not be read they once stayed for ever.
+func TestTemplatesOfDroppedCollectionsAreForgotten(t *testing.T) {
+	for skip := range 6 {
+		fs := faultfs.New(memfs.New())
+		s := withManySessions(t, fs, 1)
+		left := func(kind byte) (n int) { // of the first collection
+			t.Helper()
+			if err := s.eachEntry([]byte{kind, 0, 0, 0, 1}, func([]byte, []byte) error { n++; return nil }); err != nil {
+				t.Error(err)
+			}
+			return n
+		}
+		rule := segmentsCannotBeRead()
+		rule.Skip = skip
+		fs.Set(rule)
+		failed := s.forgetDropped()
+		fs.Set()
+		if d, n := left(droppedKey), left(templateKey); (d == 0) != (n == 0) {
+			t.Errorf("of a dropped collection: %d entries, %d templates; %v", d, n, failed)
+		}
+		if err := s.forgetDropped(); err != nil || left(templateKey) > 0 {
+			t.Errorf("%d templates are left, %v", left(templateKey), err)
+		}
 	}
 }

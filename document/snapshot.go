@@ -2,6 +2,7 @@ package document
 
 import (
 	"context"
+	"errors"
 
 	"github.com/pandodb/pando/document/internal/mongoerror"
 )
@@ -15,14 +16,14 @@ type Snapshot struct {
 
 // Snapshot returns the store as it is now.
 func (s *Store) Snapshot(ctx context.Context) (*Snapshot, error) {
-	if err := s.usable(); err != nil {
+	if err := errors.Join(s.usable(), ctx.Err()); err != nil {
 		return nil, err
 	}
 	for {
 		names := s.current.Load()
 		at := s.moment(nil)
 		if at.names = names; s.current.Load() == names {
-			return &Snapshot{store: s, at: at}, ctx.Err()
+			return &Snapshot{store: s, at: at}, nil
 		}
 		if err := at.close(); err != nil { // a collection was made, dropped or renamed meanwhile
 			return nil, err

@@ -1,6 +1,8 @@
 package document_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"testing"
 
@@ -8,6 +10,7 @@ import (
 
 	"github.com/pandodb/pando"
 	"github.com/pandodb/pando/document"
+	"github.com/pandodb/pando/vfs/faultfs"
 	"github.com/pandodb/pando/vfs/memfs"
 )
 
@@ -148,5 +151,23 @@ func TestHandlesThatCannotAlter(t *testing.T) {
 	}
 	if indexes, err := c.Indexes(ctx); err != nil || len(indexes) != 2 {
 		t.Errorf("there are %d indexes: %v", len(indexes), err)
+	}
+}
+
+// A snapshot for somebody who has gone away is none: it once stayed open for ever, as its caller, who was given an error, did not close it.
+func TestSnapshotForNobody(t *testing.T) {
+	fs := faultfs.New(memfs.New())
+	s := open(t, fs)
+	_, err := collection(t, s, "c", nil).Insert(ctx, bson.D{{Key: "x", Value: 1}})
+	must(t, err)
+	must(t, s.DB().Checkpoint(ctx)) // there is a segment, which stays open as long as somebody may read it
+	gone, cancel := context.WithCancel(ctx)
+	cancel()
+	if _, err := s.Snapshot(gone); !errors.Is(err, context.Canceled) {
+		t.Errorf("a snapshot with a context that has ended: %v", err)
+	}
+	must(t, s.Close())
+	if leaks := fs.Leaks(); len(leaks) > 0 {
+		t.Errorf("left open: %v", leaks)
 	}
 }

@@ -159,6 +159,7 @@ func NewWith(db *pando.DB, o *Options) (*Store, error) {
 	if err := s.load(); err != nil {
 		return nil, err
 	}
+	s.dropTemporary()
 	s.startTTL()
 	s.startForgetting()
 	return s, nil

@@ -3,12 +3,10 @@ package document
 import (
 	"context"
 	"errors"
-	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 
-	"github.com/pandodb/pando"
 	"github.com/pandodb/pando/document/internal/mongoerror"
 )
 
@@ -53,7 +51,7 @@ func (c *Collection) capInto(ctx context.Context, size int64, check func() error
 		return err
 	}
 	fresh := c.Database().temporary()
-	if _, err := c.store.create(ctx, fresh.ns, options, nil, true); err != nil {
+	if _, err := c.store.createTemporary(ctx, fresh.ns, options); err != nil {
 		return err
 	}
 	if err := place(fresh); err != nil {
@@ -174,23 +172,4 @@ const temporaryPrefix = "tmp.agg_out."
 // temporary is a collection with a name that nobody has: listings and change streams leave it out.
 func (d *Database) temporary() *Collection {
 	return d.Lookup(temporaryPrefix + d.store.newID().Hex())
-}
-
-// dropTemporary drops what was on its way when a process was killed, or the store closed. Where that fails, the store opens all the same, and the
-// next open tries it again.
-func (s *Store) dropTemporary(cat *catalogue) {
-	for _, c := range cat.byName {
-		ns := c.name.Load()
-		id, temporary := strings.CutPrefix(ns.collection, temporaryPrefix)
-		if _, err := bson.ObjectIDFromHex(id); !temporary || err != nil {
-			continue
-		}
-		if err := c.handle().Drop(s.work); errors.Is(err, pando.ErrReadOnly) {
-			return
-		} else if err != nil {
-			s.log.Warn("what was left half done could not be removed", "collection", ns.String(), "error", err)
-		} else {
-			s.log.Info("removed what was left half done", "collection", ns.String())
-		}
-	}
 }

@@ -42,6 +42,8 @@ type stored struct {
 	collated bool
 	loose    bool
 	former   bool // it has had other names
+
+	temporary bool
 }
 
 // storedIndex is what is needed of an index before its collection is used.
@@ -75,6 +77,8 @@ func readStored(value []byte) (*stored, error) {
 			s.collated = truthy(v)
 		case "loose":
 			s.loose = truthy(v)
+		case "temporary":
+			s.temporary = truthy(v)
 		case "former":
 			s.former = true
 		case "indexes":
@@ -228,7 +232,7 @@ func (s *stored) heading() (entry, error) {
 		err := bson.Unmarshal(s.value, whole)
 		return *whole, err
 	}
-	return entry{Number: s.number, Options: bson.Raw(s.options), Format: s.format, Collated: s.collated, Loose: s.loose}, nil
+	return entry{Number: s.number, Options: bson.Raw(s.options), Format: s.format, Collated: s.collated, Loose: s.loose, Temporary: s.temporary}, nil
 }
 
 // spec returns the collection's options as MongoDB's create command has them.

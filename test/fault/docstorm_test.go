@@ -31,6 +31,7 @@ type docStorm struct {
 	rows     map[string][]docRow // of collections that are only inserted into
 	watching *docWatch           // nil: nobody does
 	drawn    int                 // numbers of texts
+	lives    int                 // how often it went on with what something has left
 }
 
 func newDocStorm(t *testing.T, seed uint64) *docStorm {
@@ -117,6 +118,9 @@ func (s *docStorm) recover() {
 		s.salvage()
 	}
 	if s.rng.IntN(4) == 0 {
+		s.restore()
+	}
+	if s.rng.IntN(4) == 0 {
 		report, err := s.store.DB().Check(ctx)
 		s.must("check", errors.Join(err, report.Err()))
 	}
@@ -181,6 +185,7 @@ func (s *docStorm) settled() {
 }
 
 func (s *docStorm) cut(kill bool) {
+	s.lives++
 	if kill || s.profile == pando.Durable {
 		return
 	}

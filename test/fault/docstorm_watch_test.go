@@ -21,6 +21,7 @@ type docWatch struct {
 	late   bool                            // it may have met with a fault that has passed
 	token  bson.Raw                        // of the last event
 	docs   map[string]map[int32][]bson.Raw // by collection and _id; more than one document: it was updated, and may be any
+	other  map[string]bool                 // collections that $out has put into the place of others: no event tells what they have
 }
 
 // watch begins a change stream on what there is.
@@ -34,7 +35,7 @@ func (s *docStorm) watch() {
 			return // nobody knows what there is
 		}
 	}
-	w := &docWatch{docs: map[string]map[int32][]bson.Raw{}}
+	w := &docWatch{docs: map[string]map[int32][]bson.Raw{}, other: map[string]bool{}}
 	var err error
 	w.cursor, err = s.database().OpenWatch(ctx, nil, nil)
 	s.must("watch", err)
@@ -136,9 +137,12 @@ func (w *docWatch) take(event bson.Raw) {
 		delete(docs, id)
 	case "drop":
 		delete(w.docs, name)
+		delete(w.other, name)
 	case "rename":
-		w.docs[event.Lookup("to", "coll").StringValue()] = docs
+		to := event.Lookup("to", "coll").StringValue()
+		w.docs[to], w.other[to] = docs, w.other[name] || name[0] != 'c'
 		delete(w.docs, name)
+		delete(w.other, name)
 	}
 }
 
@@ -155,7 +159,7 @@ func (s *docStorm) lookAtEvents() {
 		return
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.tables)) {
-		if s.tables[name].vague {
+		if s.tables[name].vague || w.other[name] {
 			continue
 		}
 		there, told := s.readAll(name), w.docs[name]

@@ -45,7 +45,7 @@ func serverChaos(t *testing.T, fs *memfs.FS, round uint64) {
 	shared := new(sharedCursors)
 	for g := range uint64(10) {
 		clients.Go(func() {
-			c := &serverCall{t: t, s: s, rng: rand.New(rand.NewPCG(round, g)), cursors: shared}
+			c := &serverCall{t: t, s: s, rng: rand.New(rand.NewPCG(round, g)), cursors: shared, impatient: true}
 			c.dial()
 			defer c.hangUp()
 			for c.anything() {
@@ -117,14 +117,16 @@ func (s *sharedCursors) any(rng *rand.Rand) (openedCursor, bool) {
 
 // serverCall is a client.
 type serverCall struct {
-	t       *testing.T
-	s       *mongo.Server
-	rng     *rand.Rand
-	cursors *sharedCursors
-	conn    net.Conn
-	reader  *wire.Reader
-	ended   chan struct{} // closed when the server has done with the connection
-	gone    bool          // the server has closed
+	t         *testing.T
+	s         *mongo.Server
+	rng       *rand.Rand
+	cursors   *sharedCursors
+	conn      net.Conn
+	reader    *wire.Reader
+	ended     chan struct{} // closed when the server has done with the connection
+	gone      bool          // the server has closed
+	faulty    bool          // the device may fail
+	impatient bool          // gives commands little time, now and then
 }
 
 // dial connects.
@@ -166,6 +168,9 @@ func (c *serverCall) write(db string, command bson.D) bool {
 
 // send sends a command and returns the answer; nil: the server has closed. An error inside of the server is one of the test.
 func (c *serverCall) send(db string, command bson.D) bson.Raw {
+	if c.impatient && c.rng.IntN(4) == 0 && command[0].Key != "getMore" {
+		command = append(command[:len(command):len(command)], bson.E{Key: "maxTimeMS", Value: 1 + c.rng.IntN(3)})
+	}
 	if !c.write(db, command) {
 		c.gone = true
 		return nil
@@ -178,7 +183,7 @@ func (c *serverCall) send(db string, command bson.D) bson.Raw {
 	reply := bson.Raw(m.Body)
 	for _, failed := range []bson.RawValue{reply.Lookup("errmsg"), reply.Lookup("writeErrors"), reply.Lookup("writeConcernError")} {
 		for _, never := range []string{"keyspace", "corrupt", "panic", "internal", "Internal", "UnknownError"} {
-			if text := failed.String(); strings.Contains(text, never) {
+			if text := failed.String(); strings.Contains(text, never) && !(c.faulty && saysDevice(text)) {
 				c.t.Errorf("%v: %s", command, text)
 			}
 		}

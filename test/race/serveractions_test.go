@@ -11,6 +11,7 @@ var serverActions = []action[func(*serverCall)]{
 	{"write", 8, (*serverCall).writeOne},
 	{"write many", 4, (*serverCall).writeMany},
 	{"find", 5, (*serverCall).find},
+	{"pipe", 4, (*serverCall).pipe},
 	{"get more", 5, (*serverCall).getMore},
 	{"kill a cursor", 2, (*serverCall).killCursor},
 	{"tail", 2, (*serverCall).tail},
@@ -76,6 +77,38 @@ func (c *serverCall) writeMany() {
 	}
 	c.send("test", append(bson.D{{Key: "insert", Value: c.name()}, {Key: "documents", Value: docs}, {Key: "ordered", Value: c.rng.IntN(2) == 0}}, c.numbered()...))
 	c.send("test", bson.D{{Key: "update", Value: c.name()}, {Key: "updates", Value: bson.A{bson.D{{Key: "q", Value: c.filter()}, {Key: "u", Value: increment()}, {Key: "multi", Value: true}}}}})
+}
+
+// pipe reads by a pipeline, of the present or at a moment, and leaves open what there is of a cursor.
+func (c *serverCall) pipe() {
+	stages := one(c,
+		`[{"$lookup": {"from": "b", "localField": "n", "foreignField": "n", "as": "m"}}]`,
+		`[{"$lookup": {"from": "c", "let": {"n": "$n"}, "pipeline": [{"$match": {"$expr": {"$eq": ["$n", "$$n"]}}}, {"$limit": 3}], "as": "m"}}, {"$unwind": "$m"}]`,
+		`[{"$graphLookup": {"from": "a", "startWith": "$n", "connectFromField": "n", "connectToField": "_id", "as": "m", "maxDepth": 2}}]`,
+		`[{"$unionWith": {"coll": "b", "pipeline": [{"$sort": {"n": -1}}]}}, {"$sort": {"pad": 1}}]`,
+		`[{"$facet": {"x": [{"$sortByCount": "$n"}], "y": [{"$sample": {"size": 5}}]}}]`,
+		`[{"$group": {"_id": "$n", "all": {"$push": "$pad"}}}, {"$unionWith": "c"}]`,
+		`[{"$setWindowFields": {"partitionBy": "$n", "sortBy": {"_id": 1}, "output": {"s": {"$sum": "$n", "window": {"documents": [-2, 2]}}}}}]`,
+		`[{"$sort": {"n": 1, "pad": -1}}, {"$limit": 100}, {"$out": "`+c.name()+`"}]`,
+		`[{"$sample": {"size": 20}}]`, `[{"$indexStats": {}}]`, `[{"$collStats": {"count": {}}}]`,
+	)
+	var pipeline bson.A
+	if err := bson.UnmarshalExtJSON([]byte(stages), false, &pipeline); err != nil {
+		c.t.Errorf("%s: %v", stages, err)
+	}
+	command := bson.D{{Key: "aggregate", Value: c.name()}, {Key: "pipeline", Value: pipeline}, {Key: "cursor", Value: bson.D{{Key: "batchSize", Value: c.rng.IntN(3)}}}}
+	if c.rng.IntN(3) == 0 {
+		command = append(command, bson.E{Key: "readConcern", Value: bson.D{{Key: "level", Value: "snapshot"}}})
+	}
+	switch c.rng.IntN(4) {
+	case 0:
+		command = append(command, c.session()...)
+	case 1:
+		command = c.ofTransaction(command[:3:3], c.rng.IntN(2) == 0)
+	case 2:
+		command = bson.D{{Key: "explain", Value: command[:3:3]}, {Key: "verbosity", Value: "executionStats"}}
+	}
+	c.send("test", command)
 }
 
 func (c *serverCall) find() {

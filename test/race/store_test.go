@@ -11,6 +11,7 @@ import (
 
 	"github.com/pandodb/pando"
 	"github.com/pandodb/pando/document"
+	"github.com/pandodb/pando/vfs"
 	"github.com/pandodb/pando/vfs/memfs"
 )
 
@@ -39,14 +40,19 @@ func TestStoreDoesEverythingAtOnce(t *testing.T) {
 
 func openStore(t *testing.T, fs *memfs.FS, profile pando.Profile) *document.Store {
 	t.Helper()
-	s, err := document.Open("db", &document.Options{
-		Storage: pando.Options{FS: fs, Profile: profile, MemoryBytes: 2 << 20, SyncInterval: time.Millisecond},
-		FS:      fs, ScratchDir: "scratch", QueryMemoryBytes: 20_000, TTLInterval: 20 * time.Millisecond, History: 256 << 10,
-	})
+	s, err := document.Open("db", storeOptions(fs, profile))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return s
+}
+
+// storeOptions are those of a small store.
+func storeOptions(fs vfs.FS, profile pando.Profile) *document.Options {
+	return &document.Options{
+		Storage: pando.Options{FS: fs, Profile: profile, MemoryBytes: 2 << 20, SyncInterval: time.Millisecond},
+		FS:      fs, ScratchDir: "scratch", QueryMemoryBytes: 20_000, TTLInterval: 20 * time.Millisecond, History: 256 << 10,
+	}
 }
 
 func storeChaos(t *testing.T, fs *memfs.FS, profile pando.Profile, round uint64) {

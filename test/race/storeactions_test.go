@@ -77,7 +77,14 @@ var usual = []error{
 
 // anything does one of the actions. Of the errors that it meets it returns those that are not usual.
 func (c *storeCall) anything() error {
+	whole := c.ctx
+	if c.rng.IntN(4) == 0 {
+		var cancel context.CancelFunc
+		c.ctx, cancel = context.WithTimeout(whole, time.Duration(c.rng.IntN(3000))*time.Microsecond)
+		defer cancel()
+	}
 	err := carryOut(draw(c.rng, storeActions), c)
+	c.ctx = whole
 	if slices.ContainsFunc(usual, func(u error) bool { return errors.Is(err, u) }) {
 		return nil
 	}
