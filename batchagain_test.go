@@ -364,3 +364,40 @@ func TestSpillFileThatLacksAFrameIsDamage(t *testing.T) {
 	a.b.Reset()
 	must(t, a.db.Close())
 }
+
+// A batch larger than memory of which the log has heard when it found the disk full, and whose file cannot get another name then, is lost, as it
+// may be: once that ended all writing.
+func TestBatchWhoseFileGetsNoOtherName(t *testing.T) {
+	lost := 0
+	for k := range writesOfTheBatch(t) {
+		a := newAttempt(t)
+		a.fsys.Set(faultfs.Rule{Ops: faultfs.Ops(faultfs.OpWriteAt), Skip: k, Err: vfs.ErrNoSpace},
+			faultfs.Rule{Ops: faultfs.Ops(faultfs.OpRename, faultfs.OpCreate), Name: "*.spill*", Times: -1, Err: vfs.ErrNoSpace})
+		err := a.db.Write(a.b)
+		wantErr(t, "write", err, ErrDiskFull)
+		a.agree(t, k, err)
+		if a.fsys.Triggered() > 1 {
+			lost++
+			wantErr(t, "checkpoint", a.db.Checkpoint(t.Context()), ErrDiskFull) // there is no space for the mark either
+			a.agree(t, k, err)
+			a.fsys.Set()
+			wantErr(t, "written again", a.db.Write(a.b), ErrBatchLost)
+			a.agree(t, k, err)
+			a.b.Reset()
+			must(t, fillNoise(attempted, a.b.Put))
+		}
+		a.fsys.Set()
+		must(t, a.db.Write(a.b))
+		a.agree(t, k, nil)
+		a.b.Reset()
+		must(t, a.db.Close())
+		a.open(t)
+		if !a.agrees(t) {
+			t.Errorf("write %d: the batch has gone", k)
+		}
+		must(t, a.db.Close())
+	}
+	if lost == 0 {
+		t.Error("no file was to get another name")
+	}
+}

@@ -167,6 +167,9 @@ func (w *Writer) Renumber(number uint64) error {
 	return nil
 }
 
+// Lose makes the Writer answer ErrLost: its file, which is closed, is going to be another's.
+func (w *Writer) Lose() { w.lost = true }
+
 // Remove closes and deletes the file.
 func (w *Writer) Remove() error { return errors.Join(w.end(), w.fsys.Remove(w.path)) }
 
