@@ -364,3 +364,83 @@ func TestSpillFileThatLacksAFrameIsDamage(t *testing.T) {
 	a.b.Reset()
 	must(t, a.db.Close())
 }
+
+// A batch larger than memory of which the log has heard when it found the disk full, and whose file cannot get another name then, is lost, as it
+// may be: once that ended all writing.
+func TestBatchWhoseFileGetsNoOtherName(t *testing.T) {
+	lost := 0
+	for k := range writesOfTheBatch(t) {
+		a := newAttempt(t)
+		a.fsys.Set(faultfs.Rule{Ops: faultfs.Ops(faultfs.OpWriteAt), Skip: k, Err: vfs.ErrNoSpace},
+			faultfs.Rule{Ops: faultfs.Ops(faultfs.OpRename, faultfs.OpCreate), Name: "*.spill*", Times: -1, Err: vfs.ErrNoSpace})
+		err := a.db.Write(a.b)
+		wantErr(t, "write", err, ErrDiskFull)
+		a.agree(t, k, err)
+		if a.fsys.Triggered() > 1 {
+			lost++
+			wantErr(t, "checkpoint", a.db.Checkpoint(t.Context()), ErrDiskFull) // there is no space for the mark either
+			a.agree(t, k, err)
+			a.fsys.Set()
+			wantErr(t, "written again", a.db.Write(a.b), ErrBatchLost)
+			a.agree(t, k, err)
+			a.b.Reset()
+			must(t, fillNoise(attempted, a.b.Put))
+		}
+		a.fsys.Set()
+		must(t, a.db.Write(a.b))
+		a.agree(t, k, nil)
+		a.b.Reset()
+		must(t, a.db.Close())
+		a.open(t)
+		if !a.agrees(t) {
+			t.Errorf("write %d: the batch has gone", k)
+		}
+		must(t, a.db.Close())
+	}
+	if lost == 0 {
+		t.Error("no file was to get another name")
+	}
+}
+
+// The mark of a load that was interrupted, in the midst of which the power is cut, may be there where the log does not tell of the load any
+// more. It is removed: it once stayed for ever.
+func TestPowerCutInTheMidstOfAMarkLeavesNoLitter(t *testing.T) {
+	a := newAttempt(t)
+	var killed []*memfs.FS
+	a.fsys.OnCall(func(op faultfs.Op, name string) error {
+		if op == faultfs.OpSync && filepath.Ext(name) == ".wal" {
+			killed = append(killed, a.base.KillImage())
+		}
+		return nil
+	})
+	must(t, a.db.Write(a.b))
+	a.fsys.OnCall(nil)
+	a.b.Reset()
+	must(t, a.db.Close())
+	var cut []*memfs.FS
+	for _, image := range killed {
+		fsys := faultfs.New(image)
+		fsys.OnCall(func(op faultfs.Op, name string) error {
+			if ok, _ := filepath.Match("*.spill.tmp", filepath.Base(name)); ok && op == faultfs.OpRename {
+				for seed := range uint64(16) {
+					cut = append(cut, image.CrashImage(memfs.Policy{Unsynced: memfs.Random, Seed: seed, Reordered: true}))
+				}
+			}
+			return nil
+		})
+		must(t, openMem(t, fsys, Options{KeepChanges: 64 << 20}).Close())
+	}
+	if len(cut) == 0 {
+		t.Error("no load got a mark")
+	}
+	for _, image := range cut {
+		must(t, openMem(t, image, Options{KeepChanges: 64 << 20}).Close())
+		names, err := image.List(filepath.Join("db", spill.DirName))
+		must(t, err)
+		for _, name := range names {
+			if filepath.Ext(name) == ".tmp" {
+				t.Errorf("%s is still there", name)
+			}
+		}
+	}
+}

@@ -3,7 +3,10 @@ package pando
 import (
 	"bytes"
 	"fmt"
+	"math/rand/v2"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/pandodb/pando/vfs/faultfs"
 	"github.com/pandodb/pando/vfs/memfs"
@@ -127,6 +130,43 @@ func TestOldestChangeLooksAgainWhereReadsFailed(t *testing.T) {
 			}
 			fsys.Set()
 			endsWith(t, db, "b")
+		})
+	}
+}
+
+// A value that only the log refers to has not gone because the device does not give it back for a while, however long that is: OldestChange
+// was behind it for good then, though it could be read again.
+func TestOldestChangeWhereAValueCouldNotBeReadForLong(t *testing.T) {
+	for name, length := range map[string]int{"short": 12_000, "in chunks": 5 << 19} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				rng := rand.New(rand.NewPCG(1, uint64(length)))
+				fsys := faultfs.New(memfs.New())
+				o := Options{KeepChanges: 8 << 20, Compression: None}
+				db := openMem(t, fsys, o)
+				must(t, db.Put([]byte("a"), random(rng, length)))
+				must(t, db.Checkpoint(t.Context()))
+				must(t, db.Close())
+				db = openMem(t, fsys, o) // and a segment of its own
+				must(t, db.Put([]byte("a"), random(rng, length)))
+				must(t, db.Checkpoint(t.Context()))
+				must(t, db.Close())
+				db = openMem(t, fsys, o)
+				fsys.Set(faultfs.Rule{Ops: faultfs.Ops(faultfs.OpReadAt, faultfs.OpMap), Name: "*.seg", Times: -1})
+				for range 20 {
+					_ = db.OldestChange()
+					time.Sleep(3 * time.Second)
+				}
+				if fsys.Triggered() == 0 {
+					t.Error("nothing was read")
+				}
+				fsys.Set()
+				if oldest := db.OldestChange(); oldest != 1 {
+					t.Errorf("the oldest change is %d, of which nothing has gone", oldest)
+				}
+				feedIsWhole(t, db, 2*length)
+				must(t, db.Close())
+			})
 		})
 	}
 }

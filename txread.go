@@ -171,6 +171,7 @@ func (s *txState) layers() ([]view.Layer, error) {
 		}
 	}
 	if err := s.overlay.Apply(s.enc.Since(s.shown)); err != nil {
+		s.dropOverlay() // RollbackTo does not know of those that it has got
 		return nil, err
 	}
 	s.shown = now

@@ -68,20 +68,26 @@ func (e *Engine) CarrySpilled(s *Spill, validate func() error) error {
 }
 
 // takeBack gives the file of a bulk load that failed back to the batch. Where the log has a record of the load, the number in there has
-// to stay with a file that the change feed passes over, so the batch gets another one. What failed for good is left as it is: its root
-// may be the one that the next open finds, and then the batch is committed, and the change feed needs its file.
+// to stay with a file that the change feed passes over, so the batch gets another one, or is lost where there is no space for a name. What
+// failed for good is left as it is: its root may be the one that the next open finds, and then the batch is committed, and the change feed
+// needs its file.
 func (e *Engine) takeBack(s *Spill) error {
 	if !s.taken || e.failure.Load() != nil {
 		return nil
 	}
-	number := s.number
+	number, renamed := s.number, true
 	if s.logged == number {
 		number = e.spills.Add(1)
-		if err := s.file.Renumber(number); err != nil {
+		err := s.file.Renumber(number)
+		if renamed = err == nil; !renamed && !isDiskFull(err) {
 			return e.fail(err) // else the next root would pass a batch off as committed to those who read the changes
 		}
 	}
-	s.giveBack(number)
+	if renamed {
+		s.giveBack(number)
+	} else {
+		s.file.Lose() // the mark takes its place
+	}
 	if err := spill.MarkFailed(e.o.FS, e.o.Dir, s.logged); isDiskFull(err) {
 		e.keptSpills.setUnmarked(s.logged, true)
 	} else if err != nil {
@@ -283,6 +289,9 @@ const spillBits = 24
 // for: all are kept until what is in the log now has gone. So is a mark, by which the next open tells a load that failed from one that a
 // damaged root slot knows of.
 func (e *Engine) sweepSpills() error {
+	if err := spill.Sweep(e.o.FS, e.o.Dir); err != nil {
+		return err
+	}
 	numbers, err := spill.Numbers(e.o.FS, e.o.Dir)
 	if err != nil {
 		return err

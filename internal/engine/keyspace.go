@@ -65,6 +65,7 @@ type keyspaces struct {
 	nextID  uint32
 	dropped map[uint32]*Keyspace // those dropped in this run, as long as the change feed, a view or what frees them may ask for them
 	events  []keyspaceEvent      // what has not settled, oldest first
+	bytes   int                  // what those that there are may take of the catalogue
 }
 
 // keyspaceEvent is that a keyspace was created or dropped, by the command with the number seq.
@@ -86,7 +87,7 @@ func (k *keyspaces) create(spec Spec, seq uint64) {
 		return // it is there, or was dropped later on
 	}
 	ks := newKeyspace(spec)
-	k.byName[spec.Name], k.byID[spec.ID] = ks, ks
+	k.add(ks)
 	k.nextID = max(k.nextID, spec.ID+1)
 	k.events = append(k.events, keyspaceEvent{seq: seq, ks: ks})
 }
@@ -100,7 +101,19 @@ func (k *keyspaces) expect(n int) {
 func (k *keyspaces) restore(spec Spec, dictionary uint16) {
 	ks := newKeyspace(spec)
 	ks.dictionary.Store(uint32(dictionary))
-	k.byName[spec.Name], k.byID[spec.ID] = ks, ks
+	k.add(ks)
+}
+
+// add adds a keyspace to those that there are, and remove takes it away.
+func (k *keyspaces) add(ks *Keyspace) {
+	k.byName[ks.Name], k.byID[ks.ID] = ks, ks
+	k.bytes += keyspaceMost + len(ks.Name)
+}
+
+func (k *keyspaces) remove(ks *Keyspace) {
+	delete(k.byID, ks.ID)
+	delete(k.byName, ks.Name)
+	k.bytes -= keyspaceMost + len(ks.Name)
 }
 
 func (k *keyspaces) drop(id uint32, seq uint64) {
@@ -113,8 +126,7 @@ func (k *keyspaces) drop(id uint32, seq uint64) {
 	ks.droppedBy.Store(seq)
 	ks.Dropped.Store(true)
 	k.dropped[id] = ks
-	delete(k.byID, id)
-	delete(k.byName, ks.Name)
+	k.remove(ks)
 	k.events = append(k.events, keyspaceEvent{seq: seq, ks: ks, dropped: true})
 }
 
@@ -126,13 +138,12 @@ func (k *keyspaces) undo(seq uint64) {
 		ks, dropped := k.events[n].ks, k.events[n].dropped
 		k.events = k.events[:n]
 		if dropped {
-			k.byID[ks.ID], k.byName[ks.Name] = ks, ks
+			k.add(ks)
 			delete(k.dropped, ks.ID)
 			ks.Dropped.Store(false)
 			continue
 		}
-		delete(k.byID, ks.ID)
-		delete(k.byName, ks.Name)
+		k.remove(ks)
 	}
 }
 
@@ -241,19 +252,11 @@ const (
 	keyspaceMost = 80
 )
 
-// roomFor reports whether the catalogue has room for one more keyspace. Where there are so many that it takes a look, that takes some
-// milliseconds.
+// roomFor reports whether the catalogue has room for one more keyspace.
 func (k *keyspaces) roomFor(name string) bool {
 	k.mu.RLock()
 	defer k.mu.RUnlock()
-	if len(k.byName) < catalogueMost/(keyspaceMost+MaxNameBytes) {
-		return true
-	}
-	bytes := keyspaceMost + len(name)
-	for other := range k.byName {
-		bytes += keyspaceMost + len(other)
-	}
-	return bytes <= catalogueMost
+	return k.bytes+keyspaceMost+len(name) <= catalogueMost
 }
 
 // next returns the id of the keyspace that is created next.

@@ -284,3 +284,48 @@ func TestDroppedKeyspacesAreForgotten(t *testing.T) {
 		t.Errorf("%d keyspaces are known that were dropped, and nobody reads", n)
 	}
 }
+
+// What keyspaces take of the catalogue is counted as they come and go, also when that is undone, and counts the same in the next run: with
+// hundreds of thousands of them each creation once added it up.
+func TestBytesOfKeyspacesAreCounted(t *testing.T) {
+	fsys := memfs.New()
+	e := openNumbered(t, fsys)
+	check := func(when string, k *keyspaces) {
+		t.Helper()
+		want := 0
+		for name := range k.byName {
+			want += keyspaceMost + len(name)
+		}
+		if k.bytes != want || len(k.byName) != len(k.byID) {
+			t.Errorf("%s: %d bytes, want %d", when, k.bytes, want)
+		}
+	}
+	for _, name := range []string{"a", "bb", "ccc", "dddd"} {
+		makeKeyspace(t, e, name)
+	}
+	check("created", e.keyspaces)
+	e.keyspaces.create(Spec{ID: e.keyspaces.named("a").ID, Name: "a"}, e.visible.Load()) // as recovery may
+	check("created twice", e.keyspaces)
+	for range 2 {
+		if err := e.DropKeyspace("bb"); err != nil {
+			t.Fatal(err)
+		}
+		check("dropped", e.keyspaces)
+		makeKeyspace(t, e, "bb")
+		check("created anew", e.keyspaces)
+	}
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+	k := openNumbered(t, fsys).keyspaces
+	check("opened again", k)
+	k.drop(k.named("a").ID, 100)
+	k.create(Spec{ID: k.next(), Name: "a"}, 101)
+	k.create(Spec{ID: k.next(), Name: "eeeee"}, 102)
+	k.drop(k.named("eeeee").ID, 103)
+	check("before it is undone", k)
+	for seq := uint64(103); seq >= 99; seq-- {
+		k.undo(seq)
+		check(fmt.Sprint("undone to ", seq), k)
+	}
+}

@@ -227,6 +227,9 @@ func (e *Engine) lookForValue(ref value.Ref) error {
 	if err == nil && dead {
 		err = value.Verify(e.store, ref)
 	}
+	if errors.Is(err, segment.ErrUnreadable) {
+		return err // which does not tell, however long it lasts: it may be there, and be read again
+	}
 	if errors.Is(err, segment.ErrUnknownSegment) || dead && errors.Is(err, corrupt.Err) {
 		return errGone
 	}

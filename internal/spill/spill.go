@@ -26,7 +26,10 @@ import (
 // DirName is the directory of the files inside of the database directory.
 const DirName = "spill"
 
-const suffix = ".spill"
+const (
+	suffix     = ".spill"
+	unfinished = suffix + ".tmp" // what a crash in the midst of MarkFailed leaves
+)
 
 // The fields of a frame's header, as docs/format/spill.md lists them.
 const (
@@ -167,6 +170,9 @@ func (w *Writer) Renumber(number uint64) error {
 	return nil
 }
 
+// Lose makes the Writer answer ErrLost: its file, which is closed, is going to be another's.
+func (w *Writer) Lose() { w.lost = true }
+
 // Remove closes and deletes the file.
 func (w *Writer) Remove() error { return errors.Join(w.end(), w.fsys.Remove(w.path)) }
 
@@ -237,6 +243,23 @@ func Numbers(fsys vfs.FS, database string) ([]uint64, error) {
 		}
 	}
 	return numbers, nil
+}
+
+// Sweep removes what crashes have left of marks that were not in their place yet.
+func Sweep(fsys vfs.FS, database string) error {
+	names, err := fsys.List(filepath.Join(database, DirName))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("spill: %w", err)
+	}
+	for _, name := range names {
+		if !strings.HasSuffix(name, unfinished) {
+			continue
+		}
+		if err := fsys.Remove(filepath.Join(database, DirName, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("spill: %w", err)
+		}
+	}
+	return nil
 }
 
 // MarkFailed cuts a file to no length: the bulk load of its batch was not carried out, which those who read the log pass over.

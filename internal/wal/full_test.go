@@ -139,3 +139,39 @@ func (r *fullRun) restart() {
 	r.l, _ = recoverAll(r.t, o, r.from, &r.h, r.skip, len(r.h.seqs))
 	r.synced = len(r.h.seqs)
 }
+
+// TestShrinkCutsWhatItCouldNotCut shrinks a log whose active file cannot be cut the first time, or one of whose spare files cannot be removed:
+// the next Shrink cuts it, which once took it for cut.
+func TestShrinkCutsWhatItCouldNotCut(t *testing.T) {
+	inModes(t, func(t *testing.T, plain bool) {
+		for _, op := range []faultfs.Op{faultfs.OpTruncate, faultfs.OpRemove} {
+			disk := newFS(t)
+			faults := faultfs.New(disk)
+			l, err := Create(options(faults, plain), 1)
+			must(t, err)
+			var h history
+			must(t, h.append(t, l, 100))
+			must(t, l.Prepare())
+			active := l.o.path(l.Position().Segment)
+			faults.Set(faultfs.Rule{Ops: faultfs.Ops(op)})
+			if err := l.Shrink(); !errors.Is(err, faultfs.ErrInjected) {
+				t.Fatal(err)
+			}
+			reserved := l.Reserved()
+			must(t, l.Shrink())
+			info, err := disk.Stat(active)
+			must(t, err)
+			if used := l.Position().Offset; info.Size != used {
+				t.Errorf("%v fails: the file has %d bytes, of which %d are in use", op, info.Size, used)
+			}
+			if op == faultfs.OpTruncate && reserved == 0 || l.Reserved() != 0 {
+				t.Errorf("%v fails: %d bytes are in reserve, %d when it has been cut", op, reserved, l.Reserved())
+			}
+			must(t, h.append(t, l, 100))
+			must(t, l.Shrink())
+			must(t, l.Close())
+			again, _ := recoverAll(t, options(disk, plain), Position{Segment: 1}, &h, 0, 2)
+			must(t, again.Close())
+		}
+	})
+}

@@ -55,6 +55,7 @@ type segment struct {
 	start    int64  // the first frame that can be read
 	end      int64  // where frames end; 0 while the segment is active or ready
 	sealed   bool   // ended early: the successor's header says where
+	uncut    bool   // Shrink has sealed it, and not yet cut the file
 	base     int64  // bytes of the log before it
 	before   uint64 // the last record that begins before it
 	pins     int    // readers in it
@@ -169,7 +170,7 @@ func (l *Log) Reserved() int64 {
 	for _, s := range l.ready {
 		n += s.size
 	}
-	if s := l.active; !s.sealed && s.segment == end.segment() {
+	if s := l.active; (!s.sealed || s.uncut) && s.segment == end.segment() {
 		n += s.size - end.offset()
 	}
 	return n

@@ -136,21 +136,30 @@ func (l *Log) Shrink() error {
 	ready := l.ready
 	l.ready = nil
 	s := l.active
-	sealed := s.sealed
+	s.uncut = s.uncut || !s.sealed
+	uncut := s.uncut
 	s.sealed, s.end = true, l.offset
 	l.limit = l.offset
 	l.mu.Unlock()
 	err := errors.Join(l.discard(ready), l.trimSpares(0))
-	if sealed {
-		return err
+	if uncut {
+		err = errors.Join(err, l.cut(s))
 	}
+	return err
+}
+
+// cut cuts the file of the active segment, which Shrink has sealed, to what is used of it. Where that fails the next Shrink tries again.
+func (l *Log) cut(s *segment) error {
 	l.syncMu.Lock()
 	defer l.syncMu.Unlock()
-	if err := errors.Join(err, s.unmap()); err != nil {
+	if err := s.unmap(); err != nil {
 		return err
 	}
 	if err := s.file.Truncate(s.end); err != nil {
 		return fmt.Errorf("log: cut %s to %d bytes: %w", baseName(s.segment), s.end, err)
 	}
+	l.mu.Lock()
+	s.uncut = false
+	l.mu.Unlock()
 	return l.closeFile(s)
 }
