@@ -16,7 +16,9 @@ func (c *Collection) Insert(ctx context.Context, doc any) (bson.RawValue, error)
 	if err != nil {
 		return bson.RawValue{}, err
 	}
-	return c.insertWith(ctx, raw, false, func(bson.RawValue) (Outcome, error) { return Outcome{N: 1}, nil })
+	id, err := c.insertWith(ctx, raw, false, func(bson.RawValue) (Outcome, error) { return Outcome{N: 1}, nil })
+	id.Value = slices.Clone(id.Value) // the document may be that of a loop, which is valid for its step only
+	return id, err
 }
 
 // insertWith is Insert, with what those who send the statement again are told. unchecked leaves the validator out.

@@ -56,10 +56,11 @@ func (s *Store) watch(ctx context.Context, ns namespace, pipeline any, o *WatchO
 	if err != nil {
 		return nil, err
 	}
-	if o == nil {
-		o = new(WatchOptions)
+	var own WatchOptions // which the stream goes by as long as it is open, whatever its caller does with his
+	if o != nil {
+		own = *o
 	}
-	return s.openStream(ctx, ns, stages, o)
+	return s.openStream(ctx, ns, stages, &own)
 }
 
 // changeStreamStage returns the argument of a pipeline's first stage, which is $changeStream.

@@ -339,3 +339,21 @@ func TestStreamsKeepTheirTokens(t *testing.T) {
 		must(t, w.Close())
 	}
 }
+
+// A change stream goes by the options that it was opened with.
+func TestOptionsOfAChangeStreamMayBeUsedAgain(t *testing.T) {
+	s := open(t, memfs.New())
+	c := collection(t, s, "c", nil)
+	o := &document.WatchOptions{FullDocument: "updateLookup"}
+	w, err := c.OpenWatch(ctx, nil, o)
+	must(t, err)
+	defer w.Close()
+	o.FullDocument, o.ShowExpandedEvents = "", true // for another one
+	_, err = c.Insert(ctx, bson.D{{Key: "_id", Value: 1}})
+	must(t, err)
+	_, err = c.Update(ctx, bson.D{{Key: "_id", Value: 1}}, bson.D{{Key: "$set", Value: bson.D{{Key: "a", Value: 1}}}}, nil)
+	must(t, err)
+	next(t, w)
+	got, _ := next(t, w)
+	expect(t, "event", got, `{"operationType":"update","fullDocument":{"_id":1,"a":1},"ns":{"db":"test","coll":"c"},"documentKey":{"_id":1},"updateDescription":{"updatedFields":{"a":1},"removedFields":[],"truncatedArrays":[]}}`)
+}

@@ -25,7 +25,7 @@ func (r *request) pipeline() (bson.RawArray, error) {
 
 // aggregateOptions returns the options of an aggregate command.
 func (r *request) aggregateOptions() (o *document.AggregateOptions, err error) {
-	o = &document.AggregateOptions{Hint: r.raw("hint"), Special: r.specialStage, Host: r.server.o.Address, Usage: r.server.stats.latencies}
+	o = &document.AggregateOptions{Hint: r.raw("hint"), Special: r.specialStage(), Host: r.server.o.Address, Usage: r.server.stats.latencies}
 	if o.Collation, err = r.optional("collation"); err != nil {
 		return nil, err
 	}

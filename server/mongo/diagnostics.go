@@ -354,17 +354,21 @@ func (r *request) fsync() (bsoncore.Document, error) {
 	return encode(bson.D{{Key: "numFiles", Value: int32(1)}, {Key: "ok", Value: 1.0}})
 }
 
-// specialStage answers aggregation stages whose rows come from the server.
-func (r *request) specialStage(_ context.Context, stage string, spec bson.RawValue) ([]bson.Raw, bool, error) {
-	switch stage {
-	case "$currentOp":
-		rows, err := r.currentOpStage(spec)
-		return rows, true, err
-	case "$listSessions", "$listLocalSessions":
-		rows, err := r.sessionStage(stage, spec)
-		return rows, true, err
+// specialStage returns what answers aggregation stages whose rows come from the server. A cursor may come to one in a getMore: somebody else
+// may have logged in by then where it was opened.
+func (r *request) specialStage() func(_ context.Context, stage string, spec bson.RawValue) ([]bson.Raw, bool, error) {
+	own := r.conn.auth.userDigest()
+	return func(_ context.Context, stage string, spec bson.RawValue) ([]bson.Raw, bool, error) {
+		switch stage {
+		case "$currentOp":
+			rows, err := r.currentOpStage(spec)
+			return rows, true, err
+		case "$listSessions", "$listLocalSessions":
+			rows, err := r.sessionStage(stage, spec, own)
+			return rows, true, err
+		}
+		return nil, false, nil
 	}
-	return nil, false, nil
 }
 
 // listCursor makes what opens a cursor over documents that are there already.

@@ -10,8 +10,8 @@ import (
 )
 
 // sessionStage answers the stages $listLocalSessions and $listSessions, which are about the same sessions here: those of the user who asks,
-// of the users that are named, or of all.
-func (r *request) sessionStage(stage string, spec bson.RawValue) ([]bson.Raw, error) {
+// which is own, of the users that are named, or of all.
+func (r *request) sessionStage(stage string, spec bson.RawValue, own string) ([]bson.Raw, error) {
 	if stage == "$listSessions" && (r.db != "config" || r.targetName() != "system.sessions") {
 		return nil, document.NewError(codeInvalidNamespace, "$listSessions may only be run against config.system.sessions")
 	}
@@ -24,7 +24,7 @@ func (r *request) sessionStage(stage string, spec bson.RawValue) ([]bson.Raw, er
 		return nil, err
 	}
 	if len(users) == 0 {
-		users = map[string]bool{r.conn.auth.userDigest(): true}
+		users = map[string]bool{own: true}
 	}
 	return r.server.sessions.rows(&sessionChoice{all: all, users: users}), nil
 }

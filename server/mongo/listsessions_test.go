@@ -60,3 +60,25 @@ func TestWhoseSessionsAreListed(t *testing.T) {
 		t.Errorf("the user of bob's session is %x, not %x: %s", user, want, row)
 	}
 }
+
+// TestSessionsThatACursorLists: a stage that comes to its turn in a getMore lists the sessions of whose cursor it is, not of who has logged in
+// since where it was opened.
+func TestSessionsThatACursorLists(t *testing.T) {
+	s, root := guarded(t)
+	root.must("admin", cmd("createRole", "reader", "privileges", list(on("config", "system.sessions", "find")), "roles", bson.A{}))
+	ann := loggedIn(t, s, root, "d", "ann", bson.A{cmd("role", "reader", "db", "admin")})
+	bob := loggedIn(t, s, root, "d", "bob", bson.A{})
+	bob.must("d", inSession('a', cmd("ping", 1)))
+	union := stage("$unionWith", cmd("coll", "system.sessions", "pipeline", list(stage("$listSessions", bson.D{}))))
+	open := bson.D{{Key: "aggregate", Value: "system.sessions"}, {Key: "pipeline", Value: list(union)}, {Key: "cursor", Value: cmd("batchSize", 0)}}
+	id, _ := ann.must("config", open).Lookup("cursor", "id").Int64OK()
+	other := dial(t, s)
+	other.login("d", "ann", "pw", scramSHA256)
+	ann.must("d", cmd("logout", 1))
+	ann.login("d", "bob", "pw", scramSHA256)
+	reply := other.must("config", cmd("getMore", id, "collection", "system.sessions"))
+	batch, _ := reply.Lookup("cursor", "nextBatch").ArrayOK()
+	if rows, _ := batch.Values(); len(rows) != 0 {
+		t.Errorf("ann, who has no session, sees %s", batch)
+	}
+}

@@ -55,12 +55,14 @@ type chosen struct {
 
 func (s *chosen) take(document) error { return nil }
 
+// eval returns a value of its own: that of a tape is gone when the other functions have looked at theirs.
 func (s *chosen) eval(i int64) (value, error) {
 	doc, err := s.docs.At(i)
 	if err != nil {
 		return value{}, err
 	}
-	return s.f.argument.Eval(doc)
+	v, err := s.f.argument.Eval(doc)
+	return clone(v), err
 }
 
 // shiftState is $shift.

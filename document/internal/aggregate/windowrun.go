@@ -90,11 +90,14 @@ func (c *windowCursor) Next(ctx context.Context) (document, error) {
 	}
 	i := c.next
 	c.next++
-	values := make([]value, len(c.s.outputs))
+	values, size := make([]value, len(c.s.outputs)), 0
 	for n, f := range c.part.functions {
 		v, err := f.at(ctx, i)
 		if err != nil {
 			return nil, err
+		}
+		if size += len(v.Data); size > maxBetween { // before thousands of them are copied
+			return nil, tooLarge(size)
 		}
 		values[n] = v
 	}
