@@ -42,6 +42,8 @@ type stored struct {
 	collated bool
 	loose    bool
 	former   bool // it has had other names
+
+	taken uint32 // the highest number of an index that is none, and of which something is still to be dropped
 }
 
 // storedIndex is what is needed of an index before its collection is used.
@@ -160,7 +162,7 @@ func (c *collection) open() error {
 		err = c.openCodec(&e)
 	}
 	if err == nil {
-		err = c.fillIndexes(&e)
+		err = c.fillIndexes(&e, s.taken)
 	}
 	if err != nil {
 		return c.unopened(err)
