@@ -58,8 +58,8 @@ type collection struct {
 	undone    atomic.Uint64 // changes of the name or the settings that have failed: entries for the catalogue may be of them
 
 	// schema is held for reading while a write commits, and for writing while the list of indexes, the name or the options change: a
-	// write that made its entries from another list than the one in force starts again. Who takes those of several collections takes them
-	// in the order of their numbers.
+	// write that made its entries from another list than the one in force, or went by other options, starts again. Who takes those of
+	// several collections takes them in the order of their numbers.
 	schema sync.RWMutex
 	unread unread
 	groups sync.Mutex // held while statements of one command are carried out with one commit
