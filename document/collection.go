@@ -101,24 +101,26 @@ func (c *Collection) use() (*collection, error) {
 	return x, x.open()
 }
 
-// useRecords is use for those who read a record by _id: the indexes may not be open. It comes with what to decode the record with, and with
-// what is to be called then.
-func (c *Collection) useRecords() (x *collection, reader *codec.Codec, done func(), err error) {
+// useRecords is use for those who read a record by _id: the indexes may not be open. Nor may the codec: then the record is to be decoded with a
+// passing one.
+func (c *Collection) useRecords() (x *collection, passing bool, err error) {
 	x, err = c.lookup()
 	if x == nil || err != nil {
-		return nil, nil, nil, err
+		return nil, false, err
 	}
-	passing, err := x.openRecords()
+	passing, err = x.openRecords()
+	return x, passing, err
+}
+
+// decodePassing decodes a record with a codec that is made for it and not kept. It comes behind the read of the record, which may be younger
+// than all that was there when the collection was looked up, and so may its template.
+func (c *collection) decodePassing(dst, record []byte) ([]byte, error) {
+	passing, done, err := codec.NewPassing(c.format, &templates{c})
 	if err != nil {
-		return nil, nil, nil, err
+		return dst, c.unopened(err)
 	}
-	if !passing {
-		return x, x.codec, func() {}, nil
-	}
-	if reader, done, err = codec.NewPassing(x.format, &templates{x}); err != nil {
-		return nil, nil, nil, x.unopened(err)
-	}
-	return x, reader, done, nil
+	defer done()
+	return passing.Decode(dst, record)
 }
 
 // lookup returns the collection of a handle as it is, which may not be open, and nil when it is not there.
