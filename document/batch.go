@@ -29,6 +29,7 @@ type batch struct {
 	all            bool            // those behind one that cannot be stored too
 	skipValidation bool
 	source         *[]*secondary
+	settings       *settings // that were in force when it was prepared
 	indexes        []*secondary
 	malformed      error       // a WriteErrors: a document is not valid, so that none is stored
 	refused        WriteErrors // before anything was read

@@ -85,15 +85,15 @@ func (b *batch) putIndex(w *writer, i int, x *secondary) error {
 }
 
 // writeBatch commits a batch that is prepared first, without keeping anybody waiting, and then stored while no other writer is at
-// work: nothing can overtake it. It is prepared again when the list of indexes has changed meanwhile.
+// work: nothing can overtake it. It is prepared again when the list of indexes, or the options, have changed meanwhile.
 func (s *Store) writeBatch(ctx context.Context, x *collection, prepare func(indexes *[]*secondary), store func(w *writer) error) error {
 	for {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		indexes := x.indexes.Load()
-		prepare(indexes)
-		err := s.storeBatch(ctx, x, indexes, store)
+		prepared := touch{x, x.indexes.Load(), x.settings.Load()}
+		prepare(prepared.indexes)
+		err := s.storeBatch(ctx, prepared, store)
 		if errors.Is(err, pando.ErrDropped) {
 			return errDropped
 		}
@@ -103,16 +103,17 @@ func (s *Store) writeBatch(ctx context.Context, x *collection, prepare func(inde
 	}
 }
 
-func (s *Store) storeBatch(ctx context.Context, x *collection, indexes *[]*secondary, store func(w *writer) error) error {
+func (s *Store) storeBatch(ctx context.Context, prepared touch, store func(w *writer) error) error {
+	x := prepared.c
 	x.schema.RLock() // before other writers are kept out: those who change the list write while they hold it
 	defer x.schema.RUnlock()
 	switch {
 	case x.dropped.Load():
 		return errDropped
-	case x.indexes.Load() != indexes:
+	case x.indexes.Load() != prepared.indexes, x.settings.Load() != prepared.settings:
 		return errSchemaChanged
 	}
-	w := &writer{store: s, touched: []touch{{x, indexes}}, exclusive: true}
+	w := &writer{store: s, touched: []touch{prepared}, exclusive: true}
 	w.statements, _ = ctx.Value(statementsKey{}).(*statements)
 	var record *sessionRecord
 	err := s.db.Update(func(tx *pando.Tx) (err error) {

@@ -190,6 +190,7 @@ func (s *Store) removeLeftovers(cat *catalogue, all []pando.KeyspaceInfo) error 
 			}
 			if errors.Is(err, pando.ErrDiskFull) { // nobody is to wait for room before he can read
 				s.undropped.names = append(s.undropped.names, k.Name)
+				cat.take(number, second)
 				continue
 			}
 			return fmt.Errorf("remove what a killed process left behind: %w", err)
@@ -239,6 +240,16 @@ func (c *catalogue) refersTo(number uint32, of string, isIndex bool) bool {
 	return ok && slices.ContainsFunc(x.unread.stored.Load().indexes, func(s storedIndex) bool { return s.ready && s.number == i })
 }
 
+// take keeps a collection that has not been used yet from giving an index the number of another one, whose keyspace is still to be dropped: its
+// entry may not know of that number.
+func (c *catalogue) take(number uint32, of string) {
+	x := c.byNumber[number]
+	if i, ok := numberIn(of); ok && x != nil {
+		s := x.unread.stored.Load()
+		s.taken = max(s.taken, i)
+	}
+}
+
 // numberIn reads a number as it stands in the name of a keyspace.
 func numberIn(s string) (uint32, bool) {
 	n, err := strconv.ParseUint(s, 10, 32)
@@ -276,9 +287,10 @@ func (c *collection) fillCodec() (err error) {
 	return err
 }
 
-// fillIndexes opens the indexes of a collection. Their keyspaces are there, but those of indexes that were being built.
-func (c *collection) fillIndexes(e *entry) error {
-	c.nextIndex.Store(e.NextIndex)
+// fillIndexes opens the indexes of a collection. Their keyspaces are there, but those of indexes that were being built. No new index gets a
+// number up to taken.
+func (c *collection) fillIndexes(e *entry, taken uint32) error {
+	c.nextIndex.Store(max(e.NextIndex, taken))
 	var list []*secondary
 	for _, i := range e.Indexes {
 		if !i.Ready {

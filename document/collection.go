@@ -58,8 +58,8 @@ type collection struct {
 	undone    atomic.Uint64 // changes of the name or the settings that have failed: entries for the catalogue may be of them
 
 	// schema is held for reading while a write commits, and for writing while the list of indexes, the name or the options change: a
-	// write that made its entries from another list than the one in force starts again. Who takes those of several collections takes them
-	// in the order of their numbers.
+	// write that made its entries from another list than the one in force, or went by other options, starts again. Who takes those of
+	// several collections takes them in the order of their numbers.
 	schema sync.RWMutex
 	unread unread
 	groups sync.Mutex // held while statements of one command are carried out with one commit
@@ -102,24 +102,26 @@ func (c *Collection) use() (*collection, error) {
 	return x, x.open()
 }
 
-// useRecords is use for those who read a record by _id: the indexes may not be open. It comes with what to decode the record with, and with
-// what is to be called then.
-func (c *Collection) useRecords() (x *collection, reader *codec.Codec, done func(), err error) {
+// useRecords is use for those who read a record by _id: the indexes may not be open. Nor may the codec: then the record is to be decoded with a
+// passing one.
+func (c *Collection) useRecords() (x *collection, passing bool, err error) {
 	x, err = c.lookup()
 	if x == nil || err != nil {
-		return nil, nil, nil, err
+		return nil, false, err
 	}
-	passing, err := x.openRecords()
+	passing, err = x.openRecords()
+	return x, passing, err
+}
+
+// decodePassing decodes a record with a codec that is made for it and not kept. It comes behind the read of the record, which may be younger
+// than all that was there when the collection was looked up, and so may its template.
+func (c *collection) decodePassing(dst, record []byte) ([]byte, error) {
+	passing, done, err := codec.NewPassing(c.format, &templates{c})
 	if err != nil {
-		return nil, nil, nil, err
+		return dst, c.unopened(err)
 	}
-	if !passing {
-		return x, x.codec, func() {}, nil
-	}
-	if reader, done, err = codec.NewPassing(x.format, &templates{x}); err != nil {
-		return nil, nil, nil, x.unopened(err)
-	}
-	return x, reader, done, nil
+	defer done()
+	return passing.Decode(dst, record)
 }
 
 // lookup returns the collection of a handle as it is, which may not be open, and nil when it is not there.

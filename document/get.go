@@ -19,14 +19,13 @@ var lookups = sync.Pool{New: func() any { return new(lookup) }}
 
 // GetValueTo is GetTo for an _id that is BSON already. It allocates nothing when the document fits into dst.
 func (c *Collection) GetValueTo(ctx context.Context, dst []byte, id bson.RawValue) (bson.Raw, error) {
-	x, reader, done, err := c.useRecords()
+	x, passing, err := c.useRecords()
 	if err != nil {
 		return dst, err
 	}
 	if x == nil {
 		return dst, fmt.Errorf("%s: %w", c.ns, ErrNotFound)
 	}
-	defer done()
 	l := lookups.Get().(*lookup)
 	defer lookups.Put(l)
 	v := bsoncore.Value{Type: bsoncore.Type(id.Type), Data: id.Value}
@@ -54,7 +53,12 @@ func (c *Collection) GetValueTo(ctx context.Context, dst []byte, id bson.RawValu
 	if err != nil {
 		return dst, err
 	}
-	out, err := reader.Decode(dst, l.record)
+	var out []byte
+	if passing {
+		out, err = x.decodePassing(dst, l.record)
+	} else {
+		out, err = x.codec.Decode(dst, l.record)
+	}
 	if err != nil {
 		return dst, fmt.Errorf("%s: %w", c.ns, err)
 	}

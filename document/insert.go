@@ -150,8 +150,9 @@ func (c *Collection) insertBatch(ctx context.Context, x *collection, list []docu
 	defer b.release()
 	stored := 0
 	prepare := func(indexes *[]*secondary) {
-		if b.source != indexes {
+		if now := x.settings.Load(); b.source != indexes || b.settings != now {
 			b.prepare(c, indexes, list)
+			b.settings = now
 		}
 	}
 	store := func(w *writer) error {

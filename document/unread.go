@@ -44,6 +44,7 @@ type stored struct {
 	former   bool // it has had other names
 
 	temporary bool
+	taken     uint32 // the highest number of an index that is none, and of which something is still to be dropped
 }
 
 // storedIndex is what is needed of an index before its collection is used.
@@ -164,7 +165,7 @@ func (c *collection) open() error {
 		err = c.openCodec(&e)
 	}
 	if err == nil {
-		err = c.fillIndexes(&e)
+		err = c.fillIndexes(&e, s.taken)
 	}
 	if err != nil {
 		return c.unopened(err)

@@ -48,7 +48,7 @@ func TestForgettingSessionsKeepsNoBatchWaiting(t *testing.T) {
 		}
 		forgotten, stored := make(chan error, 1), make(chan error, 1)
 		go func() {
-			stored <- s.storeBatch(ctx(session), x, x.indexes.Load(), func(w *writer) error {
+			stored <- s.storeBatch(ctx(session), touch{x, x.indexes.Load(), x.settings.Load()}, func(w *writer) error {
 				go func() { forgotten <- s.forgetSessions() }()
 				time.Sleep(20 * time.Millisecond) // it comes to its commit
 				w.did(0, Outcome{N: 1})

@@ -41,10 +41,11 @@ type writer struct {
 	runFirst, runLast int64
 }
 
-// touch is a collection that a commit writes to, with the list of indexes for which it made entries.
+// touch is a collection that a commit writes to, with the list of indexes for which it made entries, and the options that it went by.
 type touch struct {
-	c       *collection
-	indexes *[]*secondary
+	c        *collection
+	indexes  *[]*secondary
+	settings *settings
 }
 
 // indexesOf returns the indexes of a collection for this commit: the same ones from its first write to its last.
@@ -58,7 +59,7 @@ func (w *writer) touch(c *collection) *[]*secondary {
 		}
 	}
 	list := c.indexes.Load()
-	w.touched = append(w.touched, touch{c, list})
+	w.touched = append(w.touched, touch{c, list, c.settings.Load()})
 	return list
 }
 
@@ -217,7 +218,7 @@ func (w *writer) settleCounts(err error) {
 	}
 }
 
-// commit makes sure that no list of indexes has changed, and commits.
+// commit makes sure that no list of indexes has changed, and no options, and commits.
 func (w *writer) commit() error {
 	slices.SortFunc(w.touched, func(a, b touch) int { return cmp.Compare(a.c.number, b.c.number) }) // the order of collection.schema
 	for i, t := range w.touched {
@@ -226,7 +227,7 @@ func (w *writer) commit() error {
 		switch {
 		case t.c.dropped.Load():
 			err = errDropped
-		case t.c.indexes.Load() != t.indexes:
+		case t.c.indexes.Load() != t.indexes, t.c.settings.Load() != t.settings:
 			err = errSchemaChanged
 		default:
 			continue
@@ -271,6 +272,7 @@ func (w *writer) claim(c *collection, key []byte) error {
 
 // insert stores a new document, of which _id is the first field.
 func (w *writer) insert(c *collection, doc document) error {
+	w.touch(c) // before anything depends on its options
 	if err := w.validate(c, doc, nil); err != nil {
 		return err
 	}
@@ -315,6 +317,7 @@ func (w *writer) replace(c *collection, key []byte, old, doc document, op operat
 	if len(doc) > MaxDocumentBytes {
 		return mongoerror.New(codeGrownTooLarge, "Resulting document after update is larger than %d", MaxDocumentBytes)
 	}
+	w.touch(c) // as in insert
 	if err := w.validate(c, doc, old); err != nil {
 		return err
 	}

@@ -77,7 +77,8 @@ func (a *authState) leave() {
 	a.shared.Store(nil)
 }
 
-// refresh looks what the user may do up again, if that may have changed. A user who is gone is logged out.
+// refresh looks what the user may do up again, if that may have changed. A user who is gone is logged out, and so is one who may not log in from
+// where the client is any more.
 func (r *request) refresh() error {
 	a := &r.conn.auth
 	if a.user == "" || a.grants.generation == r.server.users.generation.Load() {
@@ -87,7 +88,7 @@ func (r *request) refresh() error {
 	if err != nil {
 		return err
 	}
-	if g == nil || g.userID != a.userID {
+	if g == nil || g.userID != a.userID || !r.conn.mayEnter(g.restrictions) {
 		a.leave()
 		return nil
 	}

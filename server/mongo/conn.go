@@ -341,6 +341,7 @@ func (c *conn) run(r *request) (reply bsoncore.Document, err error) {
 	reply, err = r.perform()
 	c.watch.end(c)
 	c.server.users.wrote(r)
+	c.server.defaults.wrote(c.server, r)
 	if errors.Is(err, errDropConnection) {
 		return nil, err
 	}

@@ -48,16 +48,42 @@ type storedConcerns struct {
 	Wall  time.Time      `bson:"updateWallClockTime"`
 }
 
-// load reads what was set before. What cannot be read holds no server up: commands then have the concerns that nobody has set.
-func (d *defaultConcerns) load(ctx context.Context, s *Server) error {
-	force := &concernsInForce{known: s.clock.Now()}
+// load reads what was set before. What makes no sense holds no server up: commands then have the concerns that nobody has set.
+func (d *defaultConcerns) load(ctx context.Context, s *Server) (err error) {
+	force, err := s.storedDefaults(ctx)
 	d.current.Store(force)
+	return err
+}
+
+// wrote is told of each command that has ended: it may have changed what is stored behind our back, and the next server would go by that.
+func (d *defaultConcerns) wrote(s *Server, r *request) {
+	if r.command == nil || !r.command.write {
+		return
+	}
+	switch name := r.command.name; {
+	case r.db == settingsDatabase, name == "applyOps", name == "renameCollection", name == "aggregate" && r.writesOut():
+	default:
+		return
+	}
+	d.changing.Lock()
+	defer d.changing.Unlock()
+	force, err := s.storedDefaults(s.work)
+	if err == nil {
+		d.current.Store(force)
+	} else if s.work.Err() == nil {
+		s.log.Warn("the default concerns could not be read again", "error", err)
+	}
+}
+
+// storedDefaults reads the default concerns, of which there are none in force when it fails.
+func (s *Server) storedDefaults(ctx context.Context) (*concernsInForce, error) {
+	force := &concernsInForce{known: s.clock.Now()}
 	raw, err := s.defaultsCollection().Get(ctx, defaultsID)
 	if errors.Is(err, document.ErrNotFound) || errors.Is(err, document.NamespaceNotFound) {
-		return nil
+		return force, nil
 	}
 	if err != nil {
-		return err
+		return force, err
 	}
 	if err = bson.Unmarshal(raw, &force.stored); err == nil {
 		err = force.parseWrite()
@@ -66,7 +92,7 @@ func (d *defaultConcerns) load(ctx context.Context, s *Server) error {
 		s.log.Warn("the default concerns cannot be read, and do not hold", "error", err)
 		force.stored, force.write = storedConcerns{}, nil
 	}
-	return nil
+	return force, nil
 }
 
 // parseWrite makes the stored write concern what commands go by.

@@ -120,3 +120,42 @@ func TestStandaloneHasNoDefaultConcerns(t *testing.T) {
 	c.refused("admin", cmd("getDefaultRWConcern", 1), 51300)
 	c.refused("admin", cmd("setDefaultRWConcern", 1, "defaultReadConcern", bson.D{}), 51300)
 }
+
+// TestDefaultConcernsThatAreWrittenTo: who changes them where they are kept changes them at once, as on a mongod, and not with the next server.
+func TestDefaultConcernsThatAreWrittenTo(t *testing.T) {
+	s := newServerOf(t, pando.Relaxed, nil)
+	c := dial(t, s)
+	inForce := func() string {
+		reply := c.must("admin", cmd("getDefaultRWConcern", 1))
+		return reply.Lookup("defaultReadConcern", "level").StringValue() + " " + reply.Lookup("defaultWriteConcern", "w").String() + " " +
+			reply.Lookup("defaultWriteConcernSource").StringValue()
+	}
+	const set, unset = `majority "majority" global`, `local {"$numberInt":"1"} implicit`
+	which := bson.D{{Key: "_id", Value: defaultsID}}
+	for why, commands := range map[string][]struct {
+		db      string
+		command bson.D
+		want    string
+	}{
+		"delete": {{"config", cmd("delete", "settings", "deletes", list(cmd("q", which, "limit", 1))), unset}},
+		"update": {{"config", cmd("update", "settings", "updates", list(cmd("q", which, "u", stage("$set", stage("defaultReadConcern.level", "available"))))),
+			`available "majority" global`}},
+		"drop": {{"config", cmd("drop", "settings"), unset}},
+		"rename and back": {
+			{"admin", cmd("renameCollection", "config.settings", "to", "d.kept"), unset}, {"admin", cmd("renameCollection", "d.kept", "to", "config.settings"), set},
+		},
+		"applyOps":            {{"admin", cmd("applyOps", list(cmd("op", "d", "ns", "config.settings", "o", which))), unset}},
+		"what makes no sense": {{"config", cmd("update", "settings", "updates", list(cmd("q", which, "u", stage("$set", stage("defaultWriteConcern", "w"))))), unset}},
+	} {
+		c.must("admin", cmd("setDefaultRWConcern", 1, "defaultReadConcern", stage("level", "majority"), "defaultWriteConcern", stage("w", "majority")))
+		if got := inForce(); got != set {
+			t.Fatalf("%s: %s", why, got)
+		}
+		for _, x := range commands {
+			c.must(x.db, x.command)
+			if got := inForce(); got != x.want {
+				t.Errorf("%s: in force is %s, want %s", why, got, x.want)
+			}
+		}
+	}
+}

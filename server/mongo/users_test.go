@@ -246,6 +246,36 @@ func TestRestrictions(t *testing.T) {
 	dial(t, s).login("d", "ann", "pw", scramSHA256)
 }
 
+// TestRestrictionsCountAtOnce: who may not log in from where a client is has no connection from there that was made before either.
+func TestRestrictionsCountAtOnce(t *testing.T) {
+	s, root := guarded(t)
+	restricted := func(ranges ...string) bson.E {
+		return bson.E{Key: "authenticationRestrictions", Value: list(bson.D{{Key: "clientSource", Value: ranges}})}
+	}
+	find := cmd("find", "c")
+	for why, command := range map[string]bson.D{
+		"of the user": append(cmd("updateUser", "ann"), restricted("192.0.3.0/24")),
+		"of a role":   append(cmd("updateRole", "narrow"), restricted("192.0.3.0/24")),
+	} {
+		root.must("d", append(cmd("createRole", "narrow", "privileges", list(), "roles", list()), restricted("192.0.2.0/23")))
+		root.must("d", cmd("createUser", "ann", "pwd", "pw", "roles", list("read", "narrow")))
+		out, in := dialFrom(t, s, "192.0.2.7"), dialFrom(t, s, "192.0.3.7")
+		for _, ann := range []*testClient{out, in} {
+			ann.login("d", "ann", "pw", scramSHA256)
+			ann.must("d", find)
+		}
+		root.must("d", command)
+		if reply := out.run("d", find); codeIn(reply) != 13 {
+			t.Errorf("%s, from elsewhere: %s", why, reply)
+		}
+		if reply := in.run("d", find); codeIn(reply) != 0 {
+			t.Errorf("%s, from there: %s", why, reply)
+		}
+		root.must("d", cmd("dropUser", "ann"))
+		root.must("d", cmd("dropRole", "narrow"))
+	}
+}
+
 // TestRestore takes users over from another server as mongorestore does: it writes them elsewhere, and asks to merge.
 func TestRestore(t *testing.T) {
 	s, root := guarded(t)
