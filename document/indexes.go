@@ -397,7 +397,7 @@ func (c *collection) selectIndexes(which bsoncore.Value) ([]*secondary, error) {
 		return nil, wrongType("dropIndexes.index", which, "a string or an object")
 	}
 	for _, x := range *c.indexes.Load() {
-		if x.def.Name == cappedIDIndex || x.anew != nil {
+		if x.unlisted() {
 			continue
 		}
 		if byName && (name == "*" || name == x.def.Name) || byKeys && sameSpec(keys, x.def.Keys) {
@@ -422,6 +422,20 @@ func (c *collection) selectIndexes(which bsoncore.Value) ([]*secondary, error) {
 		return nil, mongoerror.New(codeAmbiguousKeys, "%d indexes found for key: %s, identify by name instead", len(gone), notation.Document(keys))
 	}
 	return gone, nil
+}
+
+// unlisted reports whether an index is none to those who list and count them: that of _id of a capped collection, in whose place is the one that
+// all collections have, and one that is made anew beside the one that there is.
+func (x *secondary) unlisted() bool { return x.def.Name == cappedIDIndex || x.anew != nil }
+
+// countListed returns how many indexes of a list are not unlisted.
+func countListed(list []*secondary) (n int) {
+	for _, x := range list {
+		if !x.unlisted() {
+			n++
+		}
+	}
+	return n
 }
 
 func isIDPattern(keys document) bool {
@@ -454,7 +468,7 @@ func (c *Collection) Indexes(ctx context.Context) ([]IndexInfo, error) {
 	}
 	list := x.ownIndex()
 	for _, i := range *x.indexes.Load() {
-		if i.def.Name != cappedIDIndex && i.anew == nil {
+		if !i.unlisted() {
 			list = append(list, IndexInfo{Name: i.def.Name, Spec: bson.Raw(i.def.Spec), Ready: i.ready, Multikey: i.multikey.Load() != 0})
 		}
 	}
