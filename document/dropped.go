@@ -144,7 +144,11 @@ func (s *Store) forgetDropped() error {
 	}
 	err := s.meta.Err()
 	for _, number := range gone {
-		err = errors.Join(err, s.forgetTemplates(number), s.meta.Delete(binary.BigEndian.AppendUint32([]byte{droppedKey}, number)))
+		failed := s.forgetTemplates(number)
+		if failed == nil { // without the entry nobody would look for the templates again
+			failed = s.meta.Delete(binary.BigEndian.AppendUint32([]byte{droppedKey}, number))
+		}
+		err = errors.Join(err, failed)
 	}
 	return err
 }
