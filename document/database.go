@@ -240,18 +240,17 @@ func (s *Store) makeCollection(ns namespace, settings *settings, uuid []byte) (*
 	if err != nil {
 		return nil, err
 	}
-	if c.codec, err = codec.New(c.format, &templates{c}); err != nil {
-		return nil, err
-	}
 	list := []*secondary{}
-	if settings.capped {
-		x, err := c.makeCappedID()
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, x)
-	}
 	c.indexes.Store(&list)
+	if c.codec, err = codec.New(c.format, &templates{c}); err == nil && settings.capped {
+		var x *secondary
+		if x, err = c.makeCappedID(); err == nil {
+			list = append(list, x)
+		}
+	}
+	if err != nil {
+		return nil, errors.Join(err, s.undoCollection(c))
+	}
 	return c, nil
 }
 

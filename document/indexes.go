@@ -172,18 +172,30 @@ func (tx *Tx) createIndexes(x *collection, defs []*index.Definition) ([]string, 
 	if err != nil {
 		return nil, err
 	}
-	for _, def := range missing {
-		i := &secondary{number: x.nextIndex.Add(1), def: def, ready: true}
-		var err error
-		if i.ks, err = tx.store.makeKeyspace(indexName(x.number, i.number), x.indexOptionsOf(def)); err != nil {
-			return nil, err
-		}
-		list = append(list, i)
-		command := x.indexCommand("createIndexes", bsoncore.NewArrayBuilder().AppendDocument(def.Spec).Build())
-		if err := errors.Join(tx.note(), tx.w.noteCommand(command, x.aboutSelf().Build())); err != nil {
-			return nil, err
-		}
+	if len(missing) == 0 {
+		return namesOf(defs), nil
 	}
+	var fresh []*secondary
+	err = tx.write(func(w *writer) error {
+		for _, def := range missing {
+			i := &secondary{number: x.nextIndex.Add(1), def: def, ready: true}
+			var err error
+			if i.ks, err = tx.store.makeKeyspace(indexName(x.number, i.number), x.indexOptionsOf(def)); err != nil {
+				return err
+			}
+			fresh = append(fresh, i)
+			command := x.indexCommand("createIndexes", bsoncore.NewArrayBuilder().AppendDocument(def.Spec).Build())
+			if err := w.noteCommand(command, x.aboutSelf().Build()); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		x.dropEntries(fresh)
+		return nil, err
+	}
+	list = append(list, fresh...)
 	x.indexes.Store(&list)
 	for i, t := range tx.w.touched { // earlier writes left nothing that would have entries
 		if t.c == x {
