@@ -116,8 +116,11 @@ func (s *Store) Databases(ctx context.Context) ([]string, error) {
 	return slices.Compact(list), nil
 }
 
-// Drop drops the database with all that it holds.
+// Drop drops the database with all that it holds. Who creates or changes a collection of the store waits meanwhile: what is created after the
+// first one was dropped would otherwise be there after the database is.
 func (d *Database) Drop(ctx context.Context) error {
+	d.store.schema.Lock()
+	defer d.store.schema.Unlock()
 	list, err := d.Collections(ctx)
 	if err != nil {
 		return err
@@ -126,7 +129,7 @@ func (d *Database) Drop(ctx context.Context) error {
 		if d.store.isOplog(namespace{d.name, i.Name}) {
 			continue
 		}
-		if err := d.Lookup(i.Name).Drop(ctx); err != nil && !errors.Is(err, NamespaceNotFound) {
+		if err := d.Lookup(i.Name).drop(ctx); err != nil {
 			return err
 		}
 	}
@@ -247,18 +250,17 @@ func (s *Store) makeCollection(ns namespace, settings *settings, uuid []byte) (*
 	if err != nil {
 		return nil, err
 	}
-	if c.codec, err = codec.New(c.format, &templates{c}); err != nil {
-		return nil, err
-	}
 	list := []*secondary{}
-	if settings.capped {
-		x, err := c.makeCappedID()
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, x)
-	}
 	c.indexes.Store(&list)
+	if c.codec, err = codec.New(c.format, &templates{c}); err == nil && settings.capped {
+		var x *secondary
+		if x, err = c.makeCappedID(); err == nil {
+			list = append(list, x)
+		}
+	}
+	if err != nil {
+		return nil, errors.Join(err, s.undoCollection(c))
+	}
 	return c, nil
 }
 
@@ -302,12 +304,17 @@ func (c *Collection) Drop(ctx context.Context) error {
 	if inner, series := c.bucketsOf(); series != nil {
 		return inner.Drop(ctx)
 	}
+	c.store.schema.Lock()
+	defer c.store.schema.Unlock()
+	return c.drop(ctx)
+}
+
+// drop is Drop of what is no bucket of a time series. The caller holds Store.schema.
+func (c *Collection) drop(ctx context.Context) error {
 	s := c.store
 	if err := errors.Join(s.usable(), ctx.Err()); err != nil {
 		return err
 	}
-	s.schema.Lock()
-	defer s.schema.Unlock()
 	x, err := s.current.Load().named(c.ns)
 	if err != nil {
 		return err

@@ -145,7 +145,7 @@ func (s *Store) forgetDropped() error {
 	})
 	for _, number := range gone {
 		failed := s.forgetTemplates(number)
-		if failed == nil { // else nobody would know any more that there are some
+		if failed == nil { // without the entry nobody would look for the templates again
 			failed = s.meta.Delete(binary.BigEndian.AppendUint32([]byte{droppedKey}, number))
 		}
 		err = errors.Join(err, failed)

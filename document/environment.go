@@ -96,7 +96,7 @@ func (c *Collection) Stats(ctx context.Context) (*Stats, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Stats{Documents: n, Indexes: len(*x.indexes.Load()) + len(x.ownIndex()), Capped: x.settings.Load().capped}, nil
+	return &Stats{Documents: n, Indexes: countListed(*x.indexes.Load()) + len(x.ownIndex()), Capped: x.settings.Load().capped}, nil
 }
 
 // replaceCollection fills a new collection and puts it in the place of an old one, whose indexes and options it takes over.

@@ -172,18 +172,30 @@ func (tx *Tx) createIndexes(x *collection, defs []*index.Definition) ([]string, 
 	if err != nil {
 		return nil, err
 	}
-	for _, def := range missing {
-		i := &secondary{number: x.nextIndex.Add(1), def: def, ready: true}
-		var err error
-		if i.ks, err = tx.store.makeKeyspace(indexName(x.number, i.number), x.indexOptionsOf(def)); err != nil {
-			return nil, err
-		}
-		list = append(list, i)
-		command := x.indexCommand("createIndexes", bsoncore.NewArrayBuilder().AppendDocument(def.Spec).Build())
-		if err := errors.Join(tx.note(), tx.w.noteCommand(command, x.aboutSelf().Build())); err != nil {
-			return nil, err
-		}
+	if len(missing) == 0 {
+		return namesOf(defs), nil
 	}
+	var fresh []*secondary
+	err = tx.write(func(w *writer) error {
+		for _, def := range missing {
+			i := &secondary{number: x.nextIndex.Add(1), def: def, ready: true}
+			var err error
+			if i.ks, err = tx.store.makeKeyspace(indexName(x.number, i.number), x.indexOptionsOf(def)); err != nil {
+				return err
+			}
+			fresh = append(fresh, i)
+			command := x.indexCommand("createIndexes", bsoncore.NewArrayBuilder().AppendDocument(def.Spec).Build())
+			if err := w.noteCommand(command, x.aboutSelf().Build()); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		x.dropEntries(fresh)
+		return nil, err
+	}
+	list = append(list, fresh...)
 	x.indexes.Store(&list)
 	for i, t := range tx.w.touched { // earlier writes left nothing that would have entries
 		if t.c == x {
@@ -397,7 +409,7 @@ func (c *collection) selectIndexes(which bsoncore.Value) ([]*secondary, error) {
 		return nil, wrongType("dropIndexes.index", which, "a string or an object")
 	}
 	for _, x := range *c.indexes.Load() {
-		if x.def.Name == cappedIDIndex || x.anew != nil {
+		if x.unlisted() {
 			continue
 		}
 		if byName && (name == "*" || name == x.def.Name) || byKeys && sameSpec(keys, x.def.Keys) {
@@ -422,6 +434,20 @@ func (c *collection) selectIndexes(which bsoncore.Value) ([]*secondary, error) {
 		return nil, mongoerror.New(codeAmbiguousKeys, "%d indexes found for key: %s, identify by name instead", len(gone), notation.Document(keys))
 	}
 	return gone, nil
+}
+
+// unlisted reports whether an index is none to those who list and count them: that of _id of a capped collection, in whose place is the one that
+// all collections have, and one that is made anew beside the one that there is.
+func (x *secondary) unlisted() bool { return x.def.Name == cappedIDIndex || x.anew != nil }
+
+// countListed returns how many indexes of a list are not unlisted.
+func countListed(list []*secondary) (n int) {
+	for _, x := range list {
+		if !x.unlisted() {
+			n++
+		}
+	}
+	return n
 }
 
 func isIDPattern(keys document) bool {
@@ -454,7 +480,7 @@ func (c *Collection) Indexes(ctx context.Context) ([]IndexInfo, error) {
 	}
 	list := x.ownIndex()
 	for _, i := range *x.indexes.Load() {
-		if i.def.Name != cappedIDIndex && i.anew == nil {
+		if !i.unlisted() {
 			list = append(list, IndexInfo{Name: i.def.Name, Spec: bson.Raw(i.def.Spec), Ready: i.ready, Multikey: i.multikey.Load() != 0})
 		}
 	}

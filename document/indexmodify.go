@@ -17,46 +17,53 @@ import (
 )
 
 // modifyIndex is collMod's index: {keyPattern or name, expireAfterSeconds, hidden, prepareUnique, unique}. With dry, which is for
-// unique, it only says whether that can be. The caller holds Store.schema.
-func (c *collection) modifyIndex(ctx context.Context, v bsoncore.Value, dry bool) error {
+// unique, it only says whether that can be. after, if not nil, are the options that the collection gets with the same commit, and told is how the
+// log tells of them; done says that it has them, which it has not where there is nothing to change in the index. The caller holds Store.schema.
+func (c *collection) modifyIndex(ctx context.Context, v bsoncore.Value, dry bool, after *settings, told document) (done bool, err error) {
 	spec, ok := v.DocumentOK()
 	if !ok {
-		return wrongType("collMod.index", v, "an object")
+		return false, wrongType("collMod.index", v, "an object")
 	}
 	if dry && !truthy(spec.Lookup("unique")) {
-		return mongoerror.New(mongoerror.InvalidOptions, "dry run mode requires an index modification with unique: true.")
+		return false, mongoerror.New(mongoerror.InvalidOptions, "dry run mode requires an index modification with unique: true.")
 	}
 	which, err := spec.LookupErr("name")
 	if err == nil && spec.Lookup("keyPattern").Type != 0 {
-		return mongoerror.New(mongoerror.InvalidOptions, "Cannot specify both key pattern and name.")
+		return false, mongoerror.New(mongoerror.InvalidOptions, "Cannot specify both key pattern and name.")
 	}
 	if err != nil {
 		if which, err = spec.LookupErr("keyPattern"); err != nil {
-			return mongoerror.New(mongoerror.InvalidOptions, "must specify either index name or key pattern")
+			return false, mongoerror.New(mongoerror.InvalidOptions, "must specify either index name or key pattern")
 		}
 	}
 	changes, err := c.indexChanges(spec)
 	if err != nil || len(changes) == len(emptyDocument()) {
-		return err
+		return false, err
+	}
+	if name, _ := which.StringValueOK(); name == "*" { // which is all of them to selectIndexes, and no index's name
+		return false, mongoerror.New(mongoerror.IndexNotFound, "cannot find index %s for ns %s", name, c.name.Load())
 	}
 	found, err := c.selectIndexes(which)
-	if err != nil {
-		return err
+	if err != nil || len(found) == 0 {
+		return false, err
 	}
-	for _, x := range found {
-		if err := c.modifyOne(ctx, x, spec, changes, dry); err != nil {
-			return err
-		}
-	}
-	return nil
+	return true, c.modifyOne(ctx, found[0], &indexChange{spec: spec, changes: changes, dry: dry, after: after, told: told})
+}
+
+// indexChange is a change of an index: what was asked for, and in terms of the index's specification; the others are those of modifyIndex.
+type indexChange struct {
+	spec, changes document
+	dry           bool
+	after         *settings
+	told          document
 }
 
 // modifyOne is modifyIndex for one index. One that is being built is left as its build knows it.
-func (c *collection) modifyOne(ctx context.Context, x *secondary, spec, changes document, dry bool) error {
+func (c *collection) modifyOne(ctx context.Context, x *secondary, change *indexChange) error {
 	if !x.ready {
 		return mongoerror.New(mongoerror.BackgroundOperationInProgressForNamespace, "the index %s is being built", x.def.Name)
 	}
-	merged, err := mergeOptions(x.def.Spec, changes)
+	merged, err := mergeOptions(x.def.Spec, change.changes)
 	if err != nil {
 		return err
 	}
@@ -80,17 +87,14 @@ func (c *collection) modifyOne(ctx context.Context, x *secondary, spec, changes 
 		if err := c.mayBeUnique(ctx, x); err != nil {
 			return err
 		}
-		if err := c.makeUnique(ctx, x, fresh, dry); err != nil {
+		if err := c.makeUnique(ctx, x, fresh, change.dry); err != nil {
 			return err
 		}
 	}
-	if dry {
+	if change.dry {
 		return nil
 	}
-	list := slices.Clone(*c.indexes.Load())
-	list[slices.Index(list, x)] = fresh
-	command := bsoncore.NewDocumentBuilder().AppendString("collMod", c.name.Load().String()).AppendDocument("index", spec).Build()
-	err = c.replaceIndexes(ctx, list, []document{command}, c.aboutModify(c.settings.Load().spec, indexOptions(x.def.Spec, spec)))
+	err = c.storeChange(ctx, x, fresh, change)
 	switch {
 	case fresh.ks == x.ks:
 		return err
@@ -100,6 +104,25 @@ func (c *collection) modifyOne(ctx context.Context, x *secondary, spec, changes 
 	}
 	c.dropEntries([]*secondary{x})
 	return nil
+}
+
+// storeChange puts an index into the place of another one, and the new options, if there are any, into that of those that there are. The caller
+// holds c.schema.
+func (c *collection) storeChange(ctx context.Context, x, fresh *secondary, change *indexChange) error {
+	list := slices.Clone(*c.indexes.Load())
+	list[slices.Index(list, x)] = fresh
+	command := bsoncore.NewDocumentBuilder().AppendString("collMod", c.name.Load().String()).AppendDocument("index", change.spec)
+	before := c.settings.Load()
+	if change.after != nil {
+		command.AppendDocument("options", change.told)
+		c.settings.Store(change.after)
+	}
+	err := c.replaceIndexes(ctx, list, []document{command.Build()}, c.aboutModify(before.spec, indexOptions(x.def.Spec, change.spec)))
+	if err != nil && change.after != nil {
+		c.settings.Store(before)
+		c.undone.Add(1)
+	}
+	return err
 }
 
 // indexChanges returns what collMod's index asks to change, in terms of an index's specification; nothing, when that is about the index

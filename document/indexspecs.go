@@ -83,7 +83,7 @@ func (c *collection) missing(list []*secondary, defs []*index.Definition) ([]*in
 		if there {
 			continue
 		}
-		if missing = append(missing, def); 1+len(list)+len(missing) > maxIndexes { // one is that of _id
+		if missing = append(missing, def); 1+countListed(list)+len(missing) > maxIndexes { // one is that of _id
 			return nil, mongoerror.New(mongoerror.CannotCreateIndex, "add index fails, too many indexes for %s key:%s", c.name.Load(), def.Keys)
 		}
 	}

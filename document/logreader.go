@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -237,6 +238,9 @@ func newestStatements(entries []byte, n int) ([]int64, error) {
 		switch kind {
 		case entryInserts:
 			first, last := d.number(), d.number()
+			if last > math.MaxInt32 { // no client can number its statements so, and behind the last number comes the first
+				return nil, fmt.Errorf("record of a session: %w: a run up to statement %d", pando.ErrCorrupt, last)
+			}
 			for id := max(first, last-int64(n)+1); id <= last && d.err == nil; id++ {
 				list = append(list, id)
 			}

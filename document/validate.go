@@ -139,7 +139,7 @@ func (c *Collection) Modify(ctx context.Context, changes any) error {
 		}
 	}
 	if v, err := change.LookupErr("index"); err == nil { // behind what else may be refused: nothing is changed then
-		if err := x.modifyIndex(ctx, v, dry); err != nil {
+		if done, err := x.modifyIndex(ctx, v, dry, after, told.Build()); done || err != nil {
 			return err
 		}
 	}

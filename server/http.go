@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/http"
 	"sync/atomic"
 	"time"
@@ -30,13 +31,31 @@ func (s *Server) serveHTTP() {
 	mux.HandleFunc("GET /metrics", s.metrics)
 	s.web = &http.Server{
 		Handler: mux, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second, MaxHeaderBytes: 16 << 10,
-		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelError), // else it writes to the standard error, whatever the log is
+		ConnState: s.countHTTP,
+		ErrorLog:  slog.NewLogLogger(s.log.Handler(), slog.LevelError), // else it writes to the standard error, whatever the log is
 	}
 	s.wait.Go(func() {
 		if err := s.web.Serve(s.webListen); err != nil && !errors.Is(err, http.ErrServerClosed) {
 			s.log.Error("HTTP ended", "error", err)
 		}
 	})
+}
+
+// webConnections is how many connections of HTTP there may be: nobody logs in for one, and each takes a file from the store.
+const webConnections = 64
+
+// countHTTP closes a connection that is one too many.
+func (s *Server) countHTTP(c net.Conn, state http.ConnState) {
+	switch state {
+	case http.StateNew:
+		if s.webOpen.Add(1) > webConnections {
+			s.refused.add(1)
+			s.log.Warn("connection of HTTP refused: too many", "limit", webConnections)
+			_ = c.Close() // the client sees the connection end
+		}
+	case http.StateClosed, http.StateHijacked:
+		s.webOpen.Add(-1)
+	}
 }
 
 // endHTTP lets running requests end until ctx does, and cuts off the rest: who does not take the answer is no reason to fail.

@@ -45,6 +45,7 @@ type Server struct {
 	listeners []net.Listener
 	webListen net.Listener // nil: no HTTP
 	web       *http.Server
+	webOpen   atomic.Int64  // connections of HTTP
 	probe     *probe        // for health checks
 	slots     chan struct{} // one for each connection that is open
 	wait      sync.WaitGroup
@@ -84,14 +85,20 @@ func begin(c Config, log *slog.Logger, tune func(o *mongo.Options)) (*Server, er
 }
 
 // begin listens before it opens the store, so that a start which fails for an address makes no database. Who connects meanwhile
-// waits. Only a socket in the directory of the database has to come after it.
+// waits. Only a socket in the directory of the database has to come after it, and one in the place of another that was left behind: two servers
+// that are started at one moment both find that nobody answers, and only the one that has got the database may take it away.
 func (s *Server) begin(tune func(o *mongo.Options)) error {
 	address, err := s.listen()
 	if err != nil {
 		return err
 	}
-	early := !within(s.config.Dir, s.config.Socket)
+	early := s.config.Socket != "" && !within(s.config.Dir, s.config.Socket)
 	if early {
+		var left bool
+		left, err = s.leftBehind()
+		early = !left
+	}
+	if err == nil && early {
 		err = s.listenUnix()
 	}
 	if err == nil {
@@ -191,23 +198,35 @@ func advertised(asked string, got net.Addr) string {
 	return net.JoinHostPort(host, port)
 }
 
-// listenUnix opens the Unix socket, if there is to be one. One that a killed process left behind is removed; one on which somebody
-// answers is not, nor is anything else.
+// leftBehind reports whether there is a Unix socket in the way that a killed process left behind. It fails where somebody answers, and where
+// anything else is there.
+func (s *Server) leftBehind() (bool, error) {
+	path := s.config.Socket
+	c, err := net.Dial("unix", path)
+	switch {
+	case err == nil:
+		return false, errors.Join(fmt.Errorf("listen on %s: another server does", path), c.Close())
+	case errors.Is(err, fs.ErrNotExist): // there is nothing to remove, but perhaps a link that leads nowhere
+		return false, nil
+	case s.isOther(path):
+		return false, fmt.Errorf("listen on %s: it is there, and no socket", path)
+	case !isRefused(err):
+		return false, fmt.Errorf("listen on %s: another server may do so: %w", path, err)
+	}
+	return true, nil
+}
+
+// listenUnix opens the Unix socket, if there is to be one. One that was left behind is removed.
 func (s *Server) listenUnix() error {
 	path := s.config.Socket
 	if path == "" {
 		return nil
 	}
-	c, err := net.Dial("unix", path)
-	switch {
-	case err == nil:
-		return errors.Join(fmt.Errorf("listen on %s: another server does", path), c.Close())
-	case errors.Is(err, fs.ErrNotExist): // there is nothing to remove, but perhaps a link that leads nowhere
-	case s.isOther(path):
-		return fmt.Errorf("listen on %s: it is there, and no socket", path)
-	case !isRefused(err):
-		return fmt.Errorf("listen on %s: another server may do so: %w", path, err)
-	default:
+	left, err := s.leftBehind()
+	if err != nil {
+		return err
+	}
+	if left {
 		if err := s.fs.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("listen on %s: %w", path, err)
 		}

@@ -6,12 +6,17 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/pandodb/pando/document"
+	"github.com/pandodb/pando/internal/clock"
 )
 
 // fieldSample is how many documents are looked at for the names of fields.
 const fieldSample = 50
+
+// fieldTime is how long they are looked for. The line editor waits, and reads no keys meanwhile, Ctrl-C among them; and a view may take for ever.
+const fieldTime = time.Second
 
 // What the shell completes besides what there is in the database.
 var (
@@ -86,8 +91,11 @@ func (s *session) candidates(ctx context.Context, before string) []string {
 	return nil
 }
 
-// fields returns the names of fields in some documents of a collection.
+// fields returns the names of fields in some documents of a collection: those that are found in time.
 func (s *session) fields(ctx context.Context, collection string) []string {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer clock.System().AfterFunc(fieldTime, cancel).Stop()
 	seen := map[string]bool{}
 	for doc, err := range s.open(collection).Find(ctx, nil, &document.FindOptions{Limit: fieldSample}) {
 		if err != nil {

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"context"
 	"path/filepath"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/reeflective/readline"
 
@@ -54,5 +56,41 @@ func TestCompletion(t *testing.T) {
 	})
 	if c.PREFIX != "db.flights.find({dep" || !slices.Equal(values, []string{"db.flights.find({dep_delay"}) {
 		t.Errorf("offered %q for %q", values, c.PREFIX)
+	}
+}
+
+// TestCompletionOfACostlyView: the line editor reads no keys before it has what to offer, so that nobody could end the search for the fields of
+// a view that takes for ever.
+func TestCompletionOfACostlyView(t *testing.T) {
+	t.Parallel() // it waits
+	store, err := document.Open(filepath.Join(t.TempDir(), "db"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	if _, err := store.Database("test").Lookup("c").Insert(t.Context(), document.JSON(`{"a": 1}`)); err != nil {
+		t.Fatal(err)
+	}
+	view := `{"viewOn": "c", "pipeline": [{"$set": {"r": {"$range": [0, 10000]}, "s": {"$range": [0, 10000]}, "t": {"$range": [0, 10000]}}},
+		{"$unwind": "$r"}, {"$unwind": "$s"}, {"$unwind": "$t"}, {"$match": {"$expr": {"$lt": [{"$add": ["$r", "$s", "$t"]}, 0]}}}]}`
+	if err := store.Database("test").Create(t.Context(), "v", document.JSON(view)); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	s, offered := &session{store: store, database: "test"}, make(chan []string, 1)
+	go func() {
+		_, list := s.complete(ctx, "db.v.find({$g")
+		offered <- list
+	}()
+	select {
+	case list := <-offered:
+		if !slices.Contains(list, "$gte") {
+			t.Errorf("offered: %q", list)
+		}
+	case <-time.After(20 * time.Second):
+		t.Error("it goes on")
+		cancel()
+		<-offered
 	}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"strings"
@@ -24,7 +25,7 @@ func settingsOf(t *testing.T, file string, args ...string) (*settings, error) {
 	if err := flags.Parse(append([]string{"--config", name}, args...)); err != nil {
 		t.Fatal(err)
 	}
-	return s, s.complete(flags)
+	return s, s.complete(context.Background(), flags)
 }
 
 // documented returns the configuration file that docs/operating.md shows.

@@ -27,6 +27,7 @@ func TestPipeWithoutAnotherEnd(t *testing.T) {
 	}
 	for _, args := range [][]string{
 		{"load", dir, pipe}, {"import", dir, pipe, "--format", "jsonl", "--collection", "c"}, {"put", dir, "k", "--file", pipe}, {"export", dir, pipe},
+		{"serve", "--config", pipe},
 	} {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()

@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -58,7 +60,9 @@ command line wins. On an address that other machines reach, clients have to log 
 	flags := s.flags()
 	cmd.Flags().AddFlagSet(flags)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		if err := s.complete(flags); err != nil {
+		if err := s.complete(cmd.Context(), flags); errors.Is(err, context.Canceled) {
+			return err
+		} else if err != nil {
 			return usageError{err}
 		}
 		log, err := s.log(a)
@@ -98,9 +102,14 @@ func (s *settings) flags() *pflag.FlagSet {
 }
 
 // complete reads the configuration file, if there is one, below what the command line says.
-func (s *settings) complete(flags *pflag.FlagSet) error {
+func (s *settings) complete(ctx context.Context, flags *pflag.FlagSet) error {
 	if s.file != "" {
-		text, err := os.ReadFile(s.file)
+		f, err := openFile(ctx, s.file, os.O_RDONLY)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		text, err := io.ReadAll(interruptible(ctx, f))
 		if err != nil {
 			return err
 		}
