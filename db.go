@@ -80,7 +80,8 @@ func (db *DB) Close() error {
 // Get returns a copy of the value of key, or ErrNotFound.
 func (db *DB) Get(key []byte) ([]byte, error) { return db.main.Get(key) }
 
-// GetTo appends the value of key to dst and returns the result. It allocates nothing when the value fits into dst.
+// GetTo appends the value of key to dst and returns the result. It allocates nothing when the value fits into dst, of which all the capacity
+// may be written to: see the package comment.
 func (db *DB) GetTo(dst, key []byte) ([]byte, error) { return db.main.GetTo(dst, key) }
 
 // Has reports whether key is there.

@@ -27,8 +27,9 @@
 //
 // Slices that are passed in may be changed as soon as the call returns, those of Range, RangeReverse and Prefix once the loop has
 // begun. What Get and Nth return is the caller's own. GetTo
-// appends to a slice of the caller's, and returns it as it was when there is nothing to append. What an Iterator and the Range
-// loops return is valid until the next step; what is kept for longer has to be copied.
+// appends to a slice of the caller's, and returns it as it was when there is nothing to append. It may write to all of that slice's
+// capacity, behind what it appends too: who reads values into neighbouring parts of one buffer gives each its own, buf[i:i:j]. What an
+// Iterator and the Range loops return is valid until the next step; what is kept for longer has to be copied.
 //
 // # Concurrency
 //

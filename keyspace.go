@@ -49,7 +49,8 @@ func (k *Keyspace) Get(key []byte) ([]byte, error) {
 	return v, nil
 }
 
-// GetTo appends the value of key to dst and returns the result. It allocates nothing when the value fits into dst.
+// GetTo appends the value of key to dst and returns the result. It allocates nothing when the value fits into dst, of which all the capacity
+// may be written to: see the package comment.
 func (k *Keyspace) GetTo(dst, key []byte) ([]byte, error) { return k.db.e.Get(dst, k.ks, key) }
 
 // Has reports whether key is there.

@@ -81,7 +81,7 @@ func (r *Reader) readable(ks *Keyspace) error {
 	return ks.ks.ReadableAt(r.snap.Seq)
 }
 
-// GetTo appends the value of key to dst and returns the result, or ErrNotFound.
+// GetTo appends the value of key to dst, of which all the capacity may be written to, and returns the result, or ErrNotFound.
 func (r *Reader) GetTo(dst []byte, ks *Keyspace, key []byte) ([]byte, error) {
 	if err := r.readable(ks); err != nil {
 		return dst, err

@@ -55,7 +55,8 @@ func (s *Snapshot) Get(key []byte) ([]byte, error) {
 	return v, nil
 }
 
-// GetTo appends the value of key to dst and returns the result. It allocates nothing when the value fits into dst.
+// GetTo appends the value of key to dst and returns the result. It allocates nothing when the value fits into dst, of which all the capacity
+// may be written to: see the package comment.
 func (s *Snapshot) GetTo(dst, key []byte) ([]byte, error) {
 	snap, err := s.state.use(s.ks)
 	if err != nil {

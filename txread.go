@@ -60,7 +60,8 @@ func (tx *Tx) Get(key []byte) ([]byte, error) {
 	return v, nil
 }
 
-// GetTo appends the value of key to dst and returns the result. It allocates nothing when the value fits into dst.
+// GetTo appends the value of key to dst and returns the result. It allocates nothing when the value fits into dst, of which all the capacity
+// may be written to: see the package comment.
 func (tx *Tx) GetTo(dst, key []byte) ([]byte, error) {
 	layers, snap, err := tx.use()
 	if err != nil {
