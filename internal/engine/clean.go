@@ -66,6 +66,38 @@ func chooseVictims(infos []segment.Info, p cleanPolicy) []uint32 {
 	return victims
 }
 
+const (
+	// smallMost is how many small segments of nodes there may be: each checkpoint leaves some, and where keys only grow nothing in them dies.
+	smallMost = 64
+	// joinedShare: a segment is small that has less than one in so many bytes of a full one.
+	joinedShare = 8
+)
+
+// addSmall adds small segments to the victims where there are more than there may be, the smallest first, as many as the budget lasts for: what
+// lives in them is written into few. So a byte is moved as often as its segment has become smallMost times as large, which is once or twice.
+func addSmall(victims []uint32, infos []segment.Info, budget, small int64) []uint32 {
+	var list []segment.Info
+	for _, i := range infos {
+		switch {
+		case slices.Contains(victims, i.ID):
+			budget -= i.Live
+		case i.Live > 0 && i.Size < small:
+			list = append(list, i)
+		}
+	}
+	if len(list) <= smallMost {
+		return victims
+	}
+	slices.SortFunc(list, func(a, b segment.Info) int { return cmp.Or(cmp.Compare(a.Size, b.Size), cmp.Compare(a.ID, b.ID)) })
+	for _, i := range list {
+		if budget -= i.Live; budget < 0 {
+			break
+		}
+		victims = append(victims, i.ID)
+	}
+	return victims
+}
+
 // garbageMost is the share of dead bytes that the cleaner lets be.
 const garbageMost = 0.4
 

@@ -52,6 +52,40 @@ func TestChooseVictims(t *testing.T) {
 	}
 }
 
+func TestAddSmall(t *testing.T) {
+	infos := func(n int, size int64) (list []segment.Info) {
+		for i := range n {
+			list = append(list, segment.Info{ID: uint32(i + 1), Size: size + int64(n-i), Live: size})
+		}
+		return list
+	}
+	numbers := func(from, to uint32) (list []uint32) { // downwards: the later ones are smaller
+		for id := from; id >= to; id-- {
+			list = append(list, id)
+		}
+		return list
+	}
+	large, empty := segment.Info{ID: 900, Size: 2000, Live: 2000}, segment.Info{ID: 901, Size: 1}
+	for _, c := range []struct {
+		name    string
+		victims []uint32
+		infos   []segment.Info
+		budget  int64
+		want    []uint32
+	}{
+		{"as many as there may be", nil, infos(smallMost, 10), 1 << 20, nil},
+		{"more: all of them, and no others", nil, append(infos(smallMost+1, 10), large, empty), 1 << 20, numbers(smallMost+1, 1)},
+		{"the smallest, as long as the budget lasts", nil, infos(smallMost+1, 10), 35, numbers(smallMost+1, smallMost-1)},
+		{"those that go in any case do not count, but cost", []uint32{1}, infos(smallMost+2, 10), 35, append([]uint32{1}, numbers(smallMost+2, smallMost+1)...)},
+		{"and may be why there are not too many", []uint32{1}, infos(smallMost+1, 10), 1 << 20, []uint32{1}},
+		{"no budget", nil, infos(smallMost+1, 10), 0, nil},
+	} {
+		if got := addSmall(c.victims, c.infos, c.budget, 1000); !slices.Equal(got, c.want) {
+			t.Errorf("%s: victims %v, want %v", c.name, got, c.want)
+		}
+	}
+}
+
 // Two memtables, the cache and the inner nodes stay within the budget, at any budget.
 func TestSizesStayWithinTheBudget(t *testing.T) {
 	for memory := int64(leastMemory); memory <= 8<<30; memory = memory*3/2 + 4096 {

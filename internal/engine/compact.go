@@ -242,7 +242,12 @@ func (s *settlement) choose(class segment.Class, infos []segment.Info, written i
 		}
 	}
 	if c == nil || class == segment.Nodes || c.moved {
-		return chooseVictims(infos, s.policy(class, written))
+		p := s.policy(class, written)
+		victims = chooseVictims(infos, p)
+		if c == nil && class == segment.Nodes && !s.sparing && !s.e.space.short.Load() {
+			victims = addSmall(victims, infos, p.budget, s.e.sizes.segment/joinedShare)
+		}
+		return victims
 	}
 	left := s.e.roundBytes()
 	for _, i := range infos {
