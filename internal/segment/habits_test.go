@@ -39,8 +39,8 @@ func TestHurryPicksTheCodec(t *testing.T) {
 		{"random text with a little that repeats", func(seed uint64) []byte { return fields(seed, 20000, 17, 64) }, true, None},
 		{"random text with a little more that repeats", func(seed uint64) []byte { return fields(seed, 20000, 27, 64) }, true, S2},
 		{"random text with a little that repeats, in no hurry", func(seed uint64) []byte { return fields(seed, 20000, 17, 64) }, false, Zstd},
-		{"much that repeats, and hardly anything else that shrinks", func(seed uint64) []byte { return fields(seed, 20000, 45, 128) }, true, S2},
-		{"the same, in no hurry", func(seed uint64) []byte { return fields(seed, 20000, 45, 128) }, false, Zstd},
+		{"much that repeats, and hardly anything else that shrinks", func(seed uint64) []byte { return fields(seed, 20000, 45, 192) }, true, S2},
+		{"the same, in no hurry", func(seed uint64) []byte { return fields(seed, 20000, 45, 192) }, false, Zstd},
 		{"noise", func(seed uint64) []byte { return noise(seed, 20000) }, true, None},
 		{"short", func(seed uint64) []byte { return text(seed, weighedBytes-1) }, true, Zstd},
 	} {
