@@ -75,6 +75,11 @@ func templateKeyOf(collection, number uint32) []byte {
 	return binary.BigEndian.AppendUint32(key, number)
 }
 
+// templateBounds returns the bounds of a walk over all templates of a collection.
+func templateBounds(collection uint32) (lower, upper []byte) {
+	return templateKeyOf(collection, 0), append(templateKeyOf(collection, math.MaxUint32), 0)
+}
+
 func recordsName(number uint32) string {
 	return metaKeyspace + "/" + strconv.FormatUint(uint64(number), 10)
 }
@@ -391,9 +396,8 @@ type templates struct{ c *collection }
 
 // Definitions implements codec.Templates. Nobody reads them again: the codec keeps what it needs of them.
 func (t *templates) Definitions() codec.Definitions {
-	return &definitions{it: t.c.store.meta.Iter(&pando.IterOptions{
-		Lower: templateKeyOf(t.c.number, 0), Upper: append(templateKeyOf(t.c.number, math.MaxUint32), 0), Once: true,
-	})}
+	lower, upper := templateBounds(t.c.number)
+	return &definitions{it: t.c.store.meta.Iter(&pando.IterOptions{Lower: lower, Upper: upper, Once: true})}
 }
 
 // definitions implements codec.Definitions.

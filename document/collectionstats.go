@@ -71,8 +71,7 @@ func storageScale(spec document) (int64, error) {
 	if err != nil {
 		return 1, nil
 	}
-	x, ok := number.Of(v)
-	n, _ := x.Int64()
+	n, ok := number.Truncated(v)
 	switch {
 	case !ok:
 		return 0, wrongType("$collStats.storageStats.scale", v, "a number")

@@ -144,11 +144,7 @@ func (s *Store) create(ctx context.Context, ns namespace, spec document, uuid []
 	return s.createAs(ctx, ns, spec, uuid, exclusive, false)
 }
 
-// createTemporary makes a collection that is going to be renamed when it is complete.
-func (s *Store) createTemporary(ctx context.Context, ns namespace, spec document) (*collection, error) {
-	return s.createAs(ctx, ns, spec, nil, true, true)
-}
-
+// createAs is create of a collection that may be temporary.
 func (s *Store) createAs(ctx context.Context, ns namespace, spec document, uuid []byte, exclusive, temporary bool) (*collection, error) {
 	if err := errors.Join(s.usable(), ctx.Err()); err != nil {
 		return nil, err

@@ -1,7 +1,6 @@
 package document
 
 import (
-	"errors"
 	"testing"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -38,15 +37,7 @@ func TestDropOnAFullDiskGivesItsSpaceBackLater(t *testing.T) {
 		if _, err := c.Insert(ctx, bson.D{{Key: "_id", Value: 1}}); err != nil {
 			t.Fatal(err)
 		}
-		fs.SetCapacity(fs.Used())
-		for size := 4000; size > 0; {
-			_, err := s.Database("d").Lookup("other").Insert(ctx, bson.D{{Key: "s", Value: make([]byte, size+pad)}})
-			if errors.Is(err, pando.ErrDiskFull) {
-				size /= 2
-			} else if err != nil {
-				t.Fatal(err)
-			}
-		}
+		fillWith(t, s, fs, pad)
 		err := c.Drop(ctx)
 		if there, failed := c.Exists(); there != (err != nil) || failed != nil {
 			t.Errorf("pad %d: %v, and it is there: %v, %v", pad, err, there, failed)

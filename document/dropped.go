@@ -131,7 +131,7 @@ func (s *Store) forgetDropped() error {
 	}
 	oldest := s.db.OldestChange()
 	var gone []uint32
-	err := s.eachEntry([]byte{droppedKey}, func(key, value []byte) error {
+	err := s.eachOfKind(droppedKey, func(key, value []byte) error {
 		var e struct {
 			Dropped uint64 `bson:"dropped"`
 		}
@@ -153,16 +153,15 @@ func (s *Store) forgetDropped() error {
 	return err
 }
 
-// eachEntry walks over the entries of the catalogue's keyspace whose keys begin with a prefix. That the handle of the keyspace knows of the newest
-// walk that failed would not do: it is everybody's, and it knows that for ever.
-func (s *Store) eachEntry(prefix []byte, fn func(key, value []byte) error) error {
-	upper := slices.Clone(prefix)
-	for i := len(upper) - 1; ; i-- {
-		if upper[i]++; upper[i] != 0 { // as the first byte, which is a letter, is at the latest
-			break
-		}
-	}
-	it := s.meta.Iter(&pando.IterOptions{Lower: prefix, Upper: upper})
+// eachOfKind is eachEntry for the entries of a kind.
+func (s *Store) eachOfKind(kind byte, fn func(key, value []byte) error) error {
+	return s.eachEntry([]byte{kind}, []byte{kind + 1}, fn)
+}
+
+// eachEntry walks over a part of the catalogue's keyspace, which nobody reads again soon. That the handle of the keyspace knows of the newest walk
+// that failed would not do: it is everybody's, and it knows that for ever.
+func (s *Store) eachEntry(lower, upper []byte, fn func(key, value []byte) error) error {
+	it := s.meta.Iter(&pando.IterOptions{Lower: lower, Upper: upper, Once: true})
 	defer it.Close()
 	for it.Next() {
 		value := it.Value()
@@ -173,13 +172,17 @@ func (s *Store) eachEntry(prefix []byte, fn func(key, value []byte) error) error
 			return err
 		}
 	}
-	return it.Err()
+	if err := it.Err(); err != nil {
+		return fmt.Errorf("read the catalogue of documents: %w", err)
+	}
+	return nil
 }
 
 // forgetTemplates removes the templates of a collection.
 func (s *Store) forgetTemplates(number uint32) error {
 	var list [][]byte
-	err := s.eachEntry(templateKeyOf(number, 0)[:5], func(key, _ []byte) error {
+	lower, upper := templateBounds(number)
+	err := s.eachEntry(lower, upper, func(key, _ []byte) error {
 		list = append(list, slices.Clone(key))
 		return nil
 	})

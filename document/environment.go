@@ -120,11 +120,10 @@ func (s *Store) replaceCollection(ctx context.Context, ns namespace, docs aggreg
 		}
 	}
 	before := look(old)
-	made, err := s.createTemporary(ctx, s.Database(ns.database).temporary().ns, options)
+	temporary, err := s.Database(ns.database).createTemporary(ctx, options)
 	if err != nil {
 		return err
 	}
-	temporary := made.handle() // where that is dropped with its database, what follows fails
 	err = s.fillCollection(ctx, temporary, before, docs, unchecked)
 	if err == nil {
 		err = temporary.rename(ctx, ns, true, before.unchanged)

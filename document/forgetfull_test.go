@@ -1,7 +1,6 @@
 package document
 
 import (
-	"errors"
 	"testing"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -51,14 +50,7 @@ func TestTemplatesOfADroppedCollectionDoNotStayForEver(t *testing.T) {
 		fs := faultfs.New(image.KillImage())
 		s := opened(t, o(fs))
 		fs.Set(faultfs.Rule{Ops: faultfs.Ops(faultfs.OpAllocate), Name: "*.wal", Times: -1, Err: vfs.ErrNoSpace})
-		for size := 60000; size > 0; {
-			_, err := s.Database("d").Lookup("other").Insert(ctx, bson.D{{Key: "pad", Value: make([]byte, size+pad)}})
-			if errors.Is(err, pando.ErrDiskFull) {
-				size /= 2
-			} else if err != nil {
-				t.Fatal(err)
-			}
-		}
+		storeUntilFull(t, s, 60000, pad)
 		fs.Set(faultfs.Rule{Ops: faultfs.Ops(faultfs.OpAllocate), Name: "*.wal", Err: vfs.ErrNoSpace})
 		if err := s.forgetDropped(); err != nil {
 			failures++

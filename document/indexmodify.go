@@ -112,17 +112,12 @@ func (c *collection) storeChange(ctx context.Context, x, fresh *secondary, chang
 	list := slices.Clone(*c.indexes.Load())
 	list[slices.Index(list, x)] = fresh
 	command := bsoncore.NewDocumentBuilder().AppendString("collMod", c.name.Load().String()).AppendDocument("index", change.spec)
-	before := c.settings.Load()
-	if change.after != nil {
-		command.AppendDocument("options", change.told)
-		c.settings.Store(change.after)
+	about := c.aboutModify(c.settings.Load().spec, indexOptions(x.def.Spec, change.spec))
+	if change.after == nil {
+		return c.replaceIndexes(ctx, list, []document{command.Build()}, about)
 	}
-	err := c.replaceIndexes(ctx, list, []document{command.Build()}, c.aboutModify(before.spec, indexOptions(x.def.Spec, change.spec)))
-	if err != nil && change.after != nil {
-		c.settings.Store(before)
-		c.undone.Add(1)
-	}
-	return err
+	command.AppendDocument("options", change.told)
+	return c.trySettings(change.after, func() error { return c.replaceIndexes(ctx, list, []document{command.Build()}, about) })
 }
 
 // indexChanges returns what collMod's index asks to change, in terms of an index's specification; nothing, when that is about the index
@@ -142,11 +137,11 @@ func (c *collection) indexChanges(spec document) (document, error) {
 			}
 			changes.AppendValue(e.Key(), e.Value())
 		case "expireAfterSeconds":
-			n, ok := number.Of(e.Value())
+			n, ok := number.Truncated(e.Value())
 			if !ok {
 				return nil, wrongType("collMod.index.expireAfterSeconds", e.Value(), "a number")
 			}
-			if whole, _ := n.Int64(); whole < 0 {
+			if n < 0 {
 				return nil, mongoerror.New(mongoerror.InvalidOptions, "TTL index 'expireAfterSeconds' option cannot be less than 0")
 			}
 			if c.settings.Load().capped {

@@ -1,7 +1,6 @@
 package document
 
 import (
-	"errors"
 	"slices"
 	"testing"
 
@@ -30,15 +29,7 @@ func TestIndexBesideWhatAFullDiskKept(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		fs.SetCapacity(fs.Used())
-		for size := 4000; size > 0; {
-			_, err := s.Database("d").Lookup("other").Insert(ctx, bson.D{{Key: "s", Value: make([]byte, size+pad)}})
-			if errors.Is(err, pando.ErrDiskFull) {
-				size /= 2
-			} else if err != nil {
-				t.Fatal(err)
-			}
-		}
+		fillWith(t, s, fs, pad)
 		_ = s.Close() // what is not settled yet is in the log
 		s = opened(t, o)
 		kept := slices.Contains(s.undropped.names, indexName(1, 1))

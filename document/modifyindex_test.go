@@ -17,7 +17,13 @@ import (
 func fillWith(t *testing.T, s *Store, fs *memfs.FS, pad int) {
 	t.Helper()
 	fs.SetCapacity(fs.Used())
-	for size := 4000; size > 0; {
+	storeUntilFull(t, s, 4000, pad)
+}
+
+// storeUntilFull stores documents until there is room for none, of at first so many bytes and pad.
+func storeUntilFull(t *testing.T, s *Store, size, pad int) {
+	t.Helper()
+	for size > 0 {
 		_, err := s.Database("d").Lookup("other").Insert(t.Context(), bson.D{{Key: "s", Value: make([]byte, size+pad)}})
 		if errors.Is(err, pando.ErrDiskFull) {
 			size /= 2

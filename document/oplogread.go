@@ -319,11 +319,11 @@ func oplogOrder(q *findQuery) (int, bool) {
 		}
 	}
 	first := elementsOf(spec)[0]
-	n, ok := number.Of(first.Value())
+	direction, ok := number.Truncated(first.Value())
 	if first.Key() != "$natural" && first.Key() != "ts" || !ok { // times are different, so nothing behind matters
 		return 0, false
 	}
-	if direction, _ := n.Int64(); direction < 0 {
+	if direction < 0 {
 		return -1, true
 	}
 	return 1, true

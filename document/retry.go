@@ -470,7 +470,7 @@ const sessionAge = 30 * time.Minute
 // forgetSessions removes what is kept for sessions that a restart has cut off: those that nobody has used in this run.
 func (s *Store) forgetSessions() error {
 	var gone []string
-	err := s.eachEntry([]byte{sessionKey}, func(key, _ []byte) error {
+	err := s.eachOfKind(sessionKey, func(key, _ []byte) error {
 		gone = append(gone, string(key[1:]))
 		return nil
 	})

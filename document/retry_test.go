@@ -249,7 +249,7 @@ func TestSessionsAreForgottenWhenTheyCanBeReadAgain(t *testing.T) {
 		fs.Set()
 		time.Sleep(2 * forgetInterval)
 		n := 0
-		err := s.eachEntry([]byte{sessionKey}, func([]byte, []byte) error { n++; return nil })
+		err := s.eachOfKind(sessionKey, func([]byte, []byte) error { n++; return nil })
 		if n > 0 || err != nil {
 			t.Errorf("%d sessions are left, %v", n, err)
 		}
@@ -263,7 +263,7 @@ func TestTemplatesOfDroppedCollectionsAreForgotten(t *testing.T) {
 		s := withManySessions(t, fs, 1)
 		left := func(kind byte) (n int) { // of the first collection
 			t.Helper()
-			if err := s.eachEntry([]byte{kind, 0, 0, 0, 1}, func([]byte, []byte) error { n++; return nil }); err != nil {
+			if err := s.eachEntry([]byte{kind, 0, 0, 0, 1}, []byte{kind, 0, 0, 0, 2}, func([]byte, []byte) error { n++; return nil }); err != nil {
 				t.Error(err)
 			}
 			return n

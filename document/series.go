@@ -81,11 +81,10 @@ func parseSeries(v bsoncore.Value) (*series, error) {
 			}
 			*map[string]*string{"timeField": &s.timeField, "metaField": &s.metaField, "granularity": &s.granularity}[e.Key()] = text
 		case "bucketMaxSpanSeconds", "bucketRoundingSeconds":
-			x, ok := number.Of(v)
+			n, ok := number.Truncated(v)
 			if !ok {
 				return nil, wrongType(name, v, "types '[long, int, decimal, double']")
 			}
-			n, _ := x.Int64()
 			if n < 1 || n > maxBucketSpan {
 				return nil, mongoerror.New(outOfRange, "BSON field '%s' value must be >= 1 and <= %d, actual value '%d'", name, maxBucketSpan, n)
 			}
@@ -361,8 +360,7 @@ func (s *series) modification(e bsoncore.Element) (bsoncore.Element, error) {
 			}
 			b.AppendString(name, text)
 		case "bucketMaxSpanSeconds", "bucketRoundingSeconds":
-			x, ok := number.Of(part.Value())
-			if n, _ := x.Int64(); ok && n < s.maxSpan {
+			if n, ok := number.Truncated(part.Value()); ok && n < s.maxSpan {
 				return nil, mongoerror.New(mongoerror.InvalidOptions, "Invalid transition for timeseries.%s: it cannot become smaller.", name)
 			}
 			b.AppendValue(name, part.Value())

@@ -50,8 +50,8 @@ func (c *Collection) capInto(ctx context.Context, size int64, check func() error
 	if err := check(); err != nil {
 		return err
 	}
-	fresh := c.Database().temporary()
-	if _, err := c.store.createTemporary(ctx, fresh.ns, options); err != nil {
+	fresh, err := c.Database().createTemporary(ctx, options)
+	if err != nil {
 		return err
 	}
 	if err := place(fresh); err != nil {
@@ -169,7 +169,12 @@ func (c *Collection) replaceBy(ctx context.Context, fresh *Collection) error {
 // temporaryPrefix begins the names of collections on their way into the place of others.
 const temporaryPrefix = "tmp.agg_out."
 
-// temporary is a collection with a name that nobody has: listings and change streams leave it out.
-func (d *Database) temporary() *Collection {
-	return d.Lookup(temporaryPrefix + d.store.newID().Hex())
+// createTemporary makes a collection that is going to be renamed when it is complete, under a name that nobody has: listings and change streams
+// leave it out. Where it is dropped with its database meanwhile, what is done with it fails.
+func (d *Database) createTemporary(ctx context.Context, options document) (*Collection, error) {
+	c, err := d.store.createAs(ctx, namespace{d.name, temporaryPrefix + d.store.newID().Hex()}, options, nil, true, true)
+	if err != nil {
+		return nil, err
+	}
+	return c.handle(), nil
 }

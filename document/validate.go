@@ -212,17 +212,27 @@ func (c *collection) modifySettings(ctx context.Context, after *settings, told d
 	c.schema.Lock() // no commit writes the new options into the catalogue unless this one has
 	defer c.schema.Unlock()
 	before := c.settings.Load()
-	c.settings.Store(after)
-	err := c.store.write(ctx, func(w *writer) error {
-		command := bsoncore.NewDocumentBuilder().AppendString("collMod", c.name.Load().String()).AppendDocument("options", told).Build()
-		return errors.Join(w.noteCommand(command, c.aboutModify(before.spec, nil)), w.putEntry(c))
+	err := c.trySettings(after, func() error {
+		return c.store.write(ctx, func(w *writer) error {
+			command := bsoncore.NewDocumentBuilder().AppendString("collMod", c.name.Load().String()).AppendDocument("options", told).Build()
+			return errors.Join(w.noteCommand(command, c.aboutModify(before.spec, nil)), w.putEntry(c))
+		})
 	})
 	if err != nil {
-		c.settings.Store(before)
-		c.undone.Add(1)
 		return fmt.Errorf("change the options of %s: %w", c.name.Load(), err)
 	}
 	return nil
+}
+
+// trySettings replaces the options for a commit that puts them into the catalogue. When it fails, they are as before. The caller holds c.schema.
+func (c *collection) trySettings(after *settings, commit func() error) error {
+	before := c.settings.Swap(after)
+	err := commit()
+	if err != nil {
+		c.settings.Store(before)
+		c.undone.Add(1)
+	}
+	return err
 }
 
 // mergeOptions returns the options with those in change replaced.

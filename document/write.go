@@ -237,14 +237,15 @@ func (w *writer) commit() error {
 		}
 		return err
 	}
-	commit := w.tx.Commit
-	if w.late {
-		commit = w.tx.CommitUnsynced
+	var err error
+	switch {
+	case slices.ContainsFunc(w.raised, func(r raised) bool { return r.undone != r.c.undone.Load() }):
+		err = errSchemaChanged
+	case w.late:
+		err = w.tx.CommitUnsynced()
+	default:
+		err = w.tx.Commit()
 	}
-	if slices.ContainsFunc(w.raised, func(r raised) bool { return r.undone != r.c.undone.Load() }) {
-		commit = func() error { return errSchemaChanged }
-	}
-	err := commit()
 	if err == nil {
 		w.keepRaised()
 	}

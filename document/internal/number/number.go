@@ -38,6 +38,13 @@ func Of(v bsoncore.Value) (n Number, ok bool) {
 	return Number{}, false
 }
 
+// Truncated returns the number in v without its fraction, as Int64 does; ok is false when v is none.
+func Truncated(v bsoncore.Value) (i int64, ok bool) {
+	n, ok := Of(v)
+	i, _ = n.Int64()
+	return i, ok
+}
+
 // Int32 returns an int32.
 func Int32(i int32) Number { return Number{t: bsoncore.TypeInt32, lo: uint64(int64(i))} }
 

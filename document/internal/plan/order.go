@@ -35,8 +35,7 @@ func natural(d bsoncore.Document) (ok, backward bool) {
 	if err != nil {
 		return false, false
 	}
-	n, _ := number.Of(v) // of any type, and of no direction where it is no number
-	direction, _ := n.Int64()
+	direction, _ := number.Truncated(v) // of any type; none where it is no number
 	return true, direction < 0
 }
 
