@@ -289,10 +289,7 @@ const spillBits = 24
 // for: all are kept until what is in the log now has gone. So is a mark, by which the next open tells a load that failed from one that a
 // damaged root slot knows of.
 func (e *Engine) sweepSpills() error {
-	if err := spill.Sweep(e.o.FS, e.o.Dir); err != nil {
-		return err
-	}
-	numbers, err := spill.Numbers(e.o.FS, e.o.Dir)
+	numbers, err := spill.Sweep(e.o.FS, e.o.Dir)
 	if err != nil {
 		return err
 	}

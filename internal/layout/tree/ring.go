@@ -37,8 +37,8 @@ func (r *ring) enter(env *layout.Environment, n *node, b *body) {
 			r.hand++
 			continue
 		}
-		env.Inner.Add(-victim.body.Swap(nil).memory())
-		r.remove(victim)
+		r.remove(env, victim)
+		victim.body.Store(nil)
 	}
 }
 
@@ -47,8 +47,7 @@ func (r *ring) leave(env *layout.Environment, n *node) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if n.seat > 0 {
-		env.Inner.Add(-n.body.Load().memory())
-		r.remove(n)
+		r.remove(env, n)
 	}
 	n.seat = left
 }
@@ -63,14 +62,14 @@ func (r *ring) leaveMadeBy(env *layout.Environment, w *segment.Writer) {
 	defer r.mu.Unlock()
 	for i := len(r.nodes) - 1; i >= 0; i-- { // the last node, which gets the seat of one that leaves, has been looked at
 		if n := r.nodes[i]; n.maker == w {
-			env.Inner.Add(-n.body.Load().memory())
-			r.remove(n)
+			r.remove(env, n)
 		}
 	}
 }
 
-// remove gives the seat of n to the last node. The caller holds the mutex.
-func (r *ring) remove(n *node) {
+// remove no longer counts what n takes, and gives its seat to the last node. The caller holds the mutex.
+func (r *ring) remove(env *layout.Environment, n *node) {
+	env.Inner.Add(-n.body.Load().memory())
 	last := len(r.nodes) - 1
 	r.nodes[n.seat-1] = r.nodes[last]
 	r.nodes[n.seat-1].seat = n.seat
