@@ -99,7 +99,7 @@ func (s *Server) begin(tune func(o *mongo.Options)) error {
 		early = !left
 	}
 	if err == nil && early {
-		err = s.listenUnix()
+		err = s.bindUnix()
 	}
 	if err == nil {
 		err = s.open()
@@ -231,7 +231,12 @@ func (s *Server) listenUnix() error {
 			return fmt.Errorf("listen on %s: %w", path, err)
 		}
 	}
-	l, err := net.Listen("unix", path)
+	return s.bindUnix()
+}
+
+// bindUnix opens the Unix socket where nothing is in its way.
+func (s *Server) bindUnix() error {
+	l, err := net.Listen("unix", s.config.Socket)
 	if err != nil {
 		return err
 	}

@@ -54,6 +54,11 @@ func (r *request) size(name string) (int64, error) {
 	return n, err
 }
 
+// coreValue returns a value as package bsoncore has it.
+func coreValue(v bson.RawValue) bsoncore.Value {
+	return bsoncore.Value{Type: bsoncore.Type(v.Type), Data: v.Value}
+}
+
 // asInt64 returns the value of a number without its fraction: the nearest there is of one that does not fit, and 0 of what is none.
 func asInt64(v bsoncore.Value) (int64, bool) {
 	if v.Type != bsoncore.TypeDouble && v.Type != bsoncore.TypeDecimal128 {

@@ -273,7 +273,7 @@ func modified(removed bool, doc bson.Raw, result *document.UpdateResult) *bsonco
 	if !removed {
 		last.AppendBoolean("updatedExisting", result.Matched > 0)
 		if result.UpsertedID.Type != 0 {
-			last.AppendValue("upserted", bsoncore.Value{Type: bsoncore.Type(result.UpsertedID.Type), Data: result.UpsertedID.Value})
+			last.AppendValue("upserted", coreValue(result.UpsertedID))
 		}
 	}
 	b := bsoncore.NewDocumentBuilder().AppendDocument("lastErrorObject", last.Build())

@@ -57,12 +57,7 @@ func (d *defaultConcerns) load(ctx context.Context, s *Server) (err error) {
 
 // wrote is told of each command that has ended: it may have changed what is stored behind our back, and the next server would go by that.
 func (d *defaultConcerns) wrote(s *Server, r *request) {
-	if r.command == nil || !r.command.write {
-		return
-	}
-	switch name := r.command.name; {
-	case r.db == settingsDatabase, name == "applyOps", name == "renameCollection", name == "aggregate" && r.writesOut():
-	default:
+	if !r.mayHaveWrittenTo(settingsDatabase) {
 		return
 	}
 	d.changing.Lock()

@@ -130,8 +130,7 @@ func checkTailable(tailable, single bool, sort any) error {
 	if err != nil || len(elements) == 0 {
 		return nil
 	}
-	v := elements[0].Value()
-	natural, _ := asInt64(bsoncore.Value{Type: bsoncore.Type(v.Type), Data: v.Value})
+	natural, _ := asInt64(coreValue(elements[0].Value()))
 	if len(elements) > 1 || elements[0].Key() != "$natural" || natural != 1 {
 		return document.NewError(document.BadValue, "cannot use tailable option with a sort other than {$natural: 1}")
 	}
@@ -238,7 +237,7 @@ func (r *request) distinct() (bsoncore.Document, error) {
 	}
 	list := bsoncore.NewArrayBuilder()
 	for _, v := range values {
-		list.AppendValue(bsoncore.Value{Type: bsoncore.Type(v.Type), Data: v.Value})
+		list.AppendValue(coreValue(v))
 	}
 	b := bsoncore.NewDocumentBuilder().AppendArray("values", list.Build())
 	r.appendAtClusterTime(b)

@@ -114,7 +114,7 @@ func withConstants(let any, constants bson.RawValue) (bson.Raw, error) {
 			return nil, err
 		}
 		for _, e := range elements {
-			b.AppendValue(e.Key(), bsoncore.Value{Type: bsoncore.Type(e.Value().Type), Data: e.Value().Value})
+			b.AppendValue(e.Key(), coreValue(e.Value()))
 		}
 	}
 	elements, err := bson.Raw(constants.Value).Elements()
@@ -122,7 +122,7 @@ func withConstants(let any, constants bson.RawValue) (bson.Raw, error) {
 		return nil, err
 	}
 	for _, e := range elements {
-		literal := bsoncore.NewDocumentBuilder().AppendValue("$literal", bsoncore.Value{Type: bsoncore.Type(e.Value().Type), Data: e.Value().Value})
+		literal := bsoncore.NewDocumentBuilder().AppendValue("$literal", coreValue(e.Value()))
 		b.AppendDocument(e.Key(), literal.Build())
 	}
 	return bson.Raw(b.Build()), nil

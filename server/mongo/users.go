@@ -78,12 +78,24 @@ func (t *userTable) changed() {
 
 // wrote is told of each command that has ended: it may have changed users or roles behind our back.
 func (t *userTable) wrote(r *request) {
+	if r.mayHaveWrittenTo(adminDB) {
+		t.changed()
+	}
+}
+
+// mayHaveWrittenTo reports whether the command is one that changes collections of a database of the server's own, be it sent to that one or not. A
+// transaction changes none of them.
+func (r *request) mayHaveWrittenTo(database string) bool {
 	if r.command == nil || !r.command.write || r.command.name == "commitTransaction" {
-		return
+		return false
 	}
-	if r.db == adminDB || r.command.name == "applyOps" || r.command.name == "aggregate" && r.writesOut() {
-		t.changed() // applyOps may be sent to any database
+	switch r.command.name {
+	case "applyOps", "renameCollection":
+		return true
+	case "aggregate":
+		return r.db == database || r.writesOut()
 	}
+	return r.db == database
 }
 
 // find returns a user, nil when there is none.

@@ -57,7 +57,7 @@ func (w *writeResult) upsert(i int, id bson.RawValue) {
 	if w.upserted == nil {
 		w.upserted = bsoncore.NewArrayBuilder()
 	}
-	v := bsoncore.Value{Type: bsoncore.Type(id.Type), Data: id.Value}
+	v := coreValue(id)
 	doc := bsoncore.NewDocumentBuilder().AppendInt32("index", int32(i)).AppendValue("_id", v).Build()
 	w.upserted.AppendDocument(doc)
 	w.upserts += len(doc)
