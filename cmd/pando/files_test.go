@@ -98,22 +98,34 @@ func TestDiscardSparesOthers(t *testing.T) {
 
 // TestDiscardOwn: it takes the unfinished one away.
 func TestDiscardOwn(t *testing.T) {
-	for _, there := range []bool{false, true} {
-		dir := filepath.Join(t.TempDir(), "db")
-		if err := os.MkdirAll(filepath.Join(dir, "segments"), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		for _, name := range []string{"LOCK", "UNFINISHED"} {
-			if err := os.WriteFile(filepath.Join(dir, name), []byte("the copy was interrupted\n"), 0o644); err != nil {
+	for _, was := range []struct {
+		name  string
+		files []string
+	}{
+		{"begun", []string{"segments/", "LOCK", "UNFINISHED"}},
+		{"hardly begun, before it could say that it is unfinished", []string{engine.LockName, engine.UnfinishedName + ".tmp"}},
+	} {
+		for _, there := range []bool{false, true} {
+			dir := filepath.Join(t.TempDir(), "db")
+			if err := os.Mkdir(dir, 0o755); err != nil {
 				t.Fatal(err)
 			}
-		}
-		if err := discard(dir, there); err != nil {
-			t.Fatal(err)
-		}
-		entries, err := os.ReadDir(dir)
-		if len(entries) > 0 || (err == nil) != there {
-			t.Errorf("there before: %v: %v, %v", there, entries, err)
+			for _, name := range was.files {
+				make := func(path string) error { return os.WriteFile(path, []byte("the copy was interrupted\n"), 0o644) }
+				if strings.HasSuffix(name, "/") {
+					make = func(path string) error { return os.Mkdir(path, 0o755) }
+				}
+				if err := make(filepath.Join(dir, name)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := discard(dir, there); err != nil {
+				t.Fatal(err)
+			}
+			entries, err := os.ReadDir(dir)
+			if len(entries) > 0 || (err == nil) != there {
+				t.Errorf("%s, there before: %v: %v, %v", was.name, there, entries, err)
+			}
 		}
 	}
 }
@@ -240,28 +252,6 @@ func TestDiscardSparesOtherFiles(t *testing.T) {
 		}
 		if _, err := os.Stat(filepath.Join(dir, "notes")); err != nil {
 			t.Errorf("there before: %v: %v", there, err)
-		}
-	}
-}
-
-// TestDiscardWhatHasHardlyBegun: what a restore makes before it can say that it is unfinished goes, too.
-func TestDiscardWhatHasHardlyBegun(t *testing.T) {
-	for _, there := range []bool{false, true} {
-		dir := filepath.Join(t.TempDir(), "db")
-		if err := os.Mkdir(dir, 0o700); err != nil {
-			t.Fatal(err)
-		}
-		for _, name := range []string{engine.LockName, engine.UnfinishedName + ".tmp"} {
-			if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if err := discard(dir, there); err != nil {
-			t.Fatal(err)
-		}
-		entries, err := os.ReadDir(dir)
-		if len(entries) > 0 || (err == nil) != there {
-			t.Errorf("there before: %v: %v, %v", there, entries, err)
 		}
 	}
 }

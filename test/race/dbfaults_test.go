@@ -67,14 +67,7 @@ func (r *faultyDB) call(db *pando.DB) {
 	for n := range r.written {
 		callers.Go(func() { r.witness(db, n, r.fork(uint64(100+n))) })
 	}
-	r.strikeWhile()
-	closed := make(chan error, 1)
-	go func() {
-		err := db.Close()
-		callers.Wait()
-		closed <- r.ofDevice(err)
-	}()
-	ends(r.t, "Close, and the calls that run", closed)
+	r.strikeAndClose(db.Close, &callers)
 }
 
 func witnessKey(side string, n, i int) []byte { return fmt.Appendf(nil, "%s%d/%d", side, n, i) }

@@ -130,10 +130,15 @@ func (r *faultyRun) callStore(s *document.Store) {
 		callers.Go(func() { r.witnesses[n].callStore(r, s, r.fork(uint64(100+n))) })
 	}
 	callers.Go(func() { r.copyAgainAndAgain(s) })
+	r.strikeAndClose(s.Close, &callers)
+}
+
+// strikeAndClose has faults come and go, and closes what the callers are calling.
+func (r *faultyRun) strikeAndClose(closeIt func() error, callers *sync.WaitGroup) {
 	r.strikeWhile()
 	closed := make(chan error, 1)
 	go func() {
-		err := s.Close()
+		err := closeIt()
 		callers.Wait()
 		closed <- r.ofDevice(err)
 	}()
