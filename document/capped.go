@@ -223,12 +223,9 @@ func (c *Collection) Tail(ctx context.Context, filter any, o *FindOptions) (*Cur
 	if c.store.isOplog(c.ns) {
 		return c.tailOplog(ctx, filter, o)
 	}
-	x, err := c.use()
+	x, err := c.useExisting()
 	if err != nil {
 		return nil, err
-	}
-	if x == nil {
-		return nil, notFound(c.ns)
 	}
 	if !x.settings.Load().capped {
 		return nil, NewError(BadValue, "error processing query: tailable cursor requested on non capped collection %s", c.ns)

@@ -102,6 +102,15 @@ func (c *Collection) use() (*collection, error) {
 	return x, x.open()
 }
 
+// useExisting is use for those who fail, with NamespaceNotFound, where the collection is not there.
+func (c *Collection) useExisting() (*collection, error) {
+	x, err := c.use()
+	if x == nil && err == nil {
+		err = notFound(c.ns)
+	}
+	return x, err
+}
+
 // useRecords is use for those who read a record by _id: the indexes may not be open. Nor may the codec: then the record is to be decoded with a
 // passing one.
 func (c *Collection) useRecords() (x *collection, passing bool, err error) {

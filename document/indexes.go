@@ -339,12 +339,9 @@ func (c *Collection) DropIndex(ctx context.Context, which any) error {
 	if err := errors.Join(err, c.alterable()); err != nil {
 		return err
 	}
-	x, err := c.use()
+	x, err := c.useExisting()
 	if err != nil {
 		return err
-	}
-	if x == nil {
-		return notFound(c.ns)
 	}
 	s := c.store
 	s.schema.Lock()

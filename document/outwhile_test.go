@@ -2,7 +2,6 @@ package document
 
 import (
 	"context"
-	"io"
 	"testing"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -10,22 +9,6 @@ import (
 	"github.com/pandodb/pando"
 	"github.com/pandodb/pando/vfs/memfs"
 )
-
-// meanwhile is one document, and what happens before it comes.
-type meanwhile struct {
-	happens func() error
-	over    bool
-}
-
-func (m *meanwhile) Next(context.Context) (document, error) {
-	if m.over {
-		return nil, io.EOF
-	}
-	m.over = true
-	return document(idPattern()), m.happens()
-}
-
-func (m *meanwhile) Close() error { return nil }
 
 // $out takes over the indexes and the options that its target has when it begins. Those that come while it runs were gone without a word;
 // now it fails.
@@ -65,7 +48,7 @@ func TestWhatATargetGetsWhileOutRunsIsNotLost(t *testing.T) {
 		if err := test.before(test.name); err != nil {
 			t.Fatal(err)
 		}
-		err := s.replaceCollection(ctx, namespace{"d", test.name}, &meanwhile{happens: func() error { return test.happens(test.name) }}, false)
+		err := s.replaceCollection(ctx, namespace{"d", test.name}, &counted{count: 1, at: 1, happens: func() error { return test.happens(test.name) }}, false)
 		if test.fails != (CodeOf(err) == 125) || !test.fails && err != nil {
 			t.Errorf("%s: %v", test.name, err)
 		}

@@ -15,12 +15,9 @@ func (c *Collection) Reindex(ctx context.Context) error {
 	if err := c.alterable(); err != nil {
 		return err
 	}
-	x, err := c.use()
+	x, err := c.useExisting()
 	if err != nil {
 		return err
-	}
-	if x == nil {
-		return notFound(c.ns)
 	}
 	for _, old := range *x.indexes.Load() {
 		if !old.ready || old.def.Name == cappedIDIndex {

@@ -98,12 +98,9 @@ func (c *Collection) Modify(ctx context.Context, changes any) error {
 	if v := c.view(); v != nil {
 		return s.modifyView(ctx, v, change)
 	}
-	x, err := c.use()
+	x, err := c.useExisting()
 	if err != nil {
 		return err
-	}
-	if x == nil {
-		return notFound(c.ns)
 	}
 	rest, told := bsoncore.NewDocumentBuilder(), bsoncore.NewDocumentBuilder()
 	elements, err := change.Elements()
