@@ -9,6 +9,7 @@ import (
 	"github.com/pandodb/pando/internal/layout"
 	"github.com/pandodb/pando/internal/root"
 	"github.com/pandodb/pando/internal/segment"
+	"github.com/pandodb/pando/internal/train"
 )
 
 // Leaves are small, and a compressor that starts afresh with each has to learn again what all of them have in common. So
@@ -176,7 +177,7 @@ func (s *settlement) writeAgain(d *dictionary) error {
 
 // train makes a dictionary for the leaves of a root; nil where that does not pay. It says how many bytes of leaves there are.
 func (e *Engine) train(ctx context.Context, r layout.Root) (raw []byte, total int64, err error) {
-	samples, total, err := e.sampleLeaves(ctx, r)
+	samples, leaves, total, err := e.sampleLeaves(ctx, r)
 	if err != nil || samples == nil {
 		return nil, total, err
 	}
@@ -186,11 +187,7 @@ func (e *Engine) train(ctx context.Context, r layout.Root) (raw []byte, total in
 	for i, raw := range samples {
 		samples[i] = raw[:min(len(raw), dictionarySample)]
 	}
-	raw, err = segment.TrainDictionary(samples, int(min(total/16, dictionaryBytes)))
-	if err != nil {
-		return nil, total, nil // the leaves have too little in common
-	}
-	return raw, total, nil
+	return train.Dictionary(samples, int(min(total/16, dictionaryBytes)), leaves), total, nil
 }
 
 // trained is a keyspace with its new dictionary.
@@ -199,21 +196,21 @@ type trained struct {
 	id uint16
 }
 
-// sampleLeaves reads leaves from all over a root, and says how many bytes there are in all; nil when there are too few.
-func (e *Engine) sampleLeaves(ctx context.Context, r layout.Root) (samples [][]byte, total int64, err error) {
-	picked, total, err := e.pickLeaves(ctx, r)
+// sampleLeaves reads leaves from all over a root, and says how many there are in all, and how many bytes; no samples when there are too few.
+func (e *Engine) sampleLeaves(ctx context.Context, r layout.Root) (samples [][]byte, leaves int, total int64, err error) {
+	picked, leaves, total, err := e.pickLeaves(ctx, r)
 	if err != nil || total < dictionaryLeast {
-		return nil, total, err
+		return nil, leaves, total, err
 	}
 	var buf segment.Buffer
 	for _, p := range picked {
 		raw, _, err := e.store.Read(p, &buf)
 		if err != nil {
-			return nil, total, err
+			return nil, leaves, total, err
 		}
 		samples = append(samples, slices.Clone(raw))
 	}
-	return samples, total, nil
+	return samples, leaves, total, nil
 }
 
 // betterByColumns reports whether columns are so much shorter than zstd that a dictionary would hardly be used.
@@ -232,18 +229,18 @@ func (e *Engine) betterByColumns(leaves [][]byte) (bool, error) {
 	return columns < zstd-zstd/4, nil
 }
 
-// pickLeaves picks leaves of a tree at equal distances, and adds up the bytes of all.
-func (e *Engine) pickLeaves(ctx context.Context, r layout.Root) (picked []segment.Pointer, total int64, err error) {
-	n, every := 0, 1
+// pickLeaves picks leaves of a tree at equal distances, and adds up all leaves and their bytes.
+func (e *Engine) pickLeaves(ctx context.Context, r layout.Root) (picked []segment.Pointer, leaves int, total int64, err error) {
+	every := 1
 	err = e.layouts[Tree].Walk(ctx, r, func(p segment.Pointer, kind segment.Kind) error {
 		if kind != segment.KindLeaf {
 			return nil
 		}
 		total += int64(p.Length)
-		if n%every == 0 {
+		if leaves%every == 0 {
 			picked = append(picked, p)
 		}
-		n++
+		leaves++
 		if len(picked) == dictionarySamples {
 			for i := range picked[:len(picked)/2] {
 				picked[i] = picked[2*i]
@@ -253,7 +250,7 @@ func (e *Engine) pickLeaves(ctx context.Context, r layout.Root) (picked []segmen
 		}
 		return nil
 	})
-	return picked, total, err
+	return picked, leaves, total, err
 }
 
 // pruneDictionaries frees the dictionaries that no leaf needs any more, and returns the others for the catalogue.

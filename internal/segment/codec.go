@@ -10,7 +10,6 @@ import (
 	"sync/atomic"
 
 	"github.com/klauspost/compress"
-	"github.com/klauspost/compress/dict"
 	"github.com/klauspost/compress/s2"
 	"github.com/klauspost/compress/zstd"
 	"github.com/pandodb/pando/internal/parts"
@@ -385,19 +384,3 @@ func (s *Store) RestDictionary(id uint16) {
 
 // DropDictionary forgets a dictionary. The caller makes sure that no blob will be read that was compressed with it.
 func (s *Store) DropDictionary(id uint16) { s.codecs.drop(id) }
-
-// TrainDictionary makes a dictionary of about size bytes from samples of what it will be used for. It fails when they have
-// too little in common.
-func TrainDictionary(samples [][]byte, size int) ([]byte, error) {
-	if size <= 0 || size > MaxDictionary {
-		return nil, fmt.Errorf("train dictionary: %d bytes asked for, at most %d", size, MaxDictionary)
-	}
-	raw, err := dict.BuildRawDict(samples, dict.Options{MaxDictSize: size, HashBytes: 6})
-	if err != nil {
-		return nil, fmt.Errorf("train dictionary from %d samples: %w", len(samples), err)
-	}
-	if len(raw) == 0 {
-		return nil, fmt.Errorf("train dictionary from %d samples: nothing in common", len(samples))
-	}
-	return raw, nil
-}

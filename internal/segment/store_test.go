@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/pandodb/pando/internal/corrupt"
+	"github.com/pandodb/pando/internal/train"
 	"github.com/pandodb/pando/vfs"
 	"github.com/pandodb/pando/vfs/osfs"
 )
@@ -383,11 +384,7 @@ func TestDictionaries(t *testing.T) {
 	for i := range 200 {
 		samples = append(samples, text(uint64(i), 300))
 	}
-	raw, err := TrainDictionary(samples, 4<<10)
-	must(t, err)
-	if _, err := TrainDictionary(nil, 4<<10); err == nil {
-		t.Error("a dictionary from nothing")
-	}
+	raw := train.Dictionary(samples, 4<<10, len(samples))
 	must(t, s.AddDictionary(1, raw))
 	must(t, s.AddDictionary(1, raw))
 	if err := s.AddDictionary(1, raw[1:]); err == nil {
