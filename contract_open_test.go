@@ -3,7 +3,6 @@ package pando
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -73,12 +72,9 @@ func TestEverythingClosed(t *testing.T) {
 		wantErr(t, "iterator of "+what, it.Err(), ErrClosed)
 		must(t, it.Close())
 	}
-	if _, err := io.ReadAll(value); err != nil && !errors.Is(err, ErrClosed) {
-		t.Errorf("value reader behind Close: %v", err)
-	}
-	must(t, value.Close())
-	if _, err := value.Read(make([]byte, 1)); !errors.Is(err, ErrClosed) {
-		t.Errorf("closed value reader: %v", err)
+	for range 2 {
+		valueReaderIsClosed(t, value)
+		must(t, value.Close())
 	}
 	must(t, snap.Close())
 	must(t, reading.Rollback())
@@ -86,6 +82,37 @@ func TestEverythingClosed(t *testing.T) {
 	wantErr(t, "done", writing.Commit(), ErrTxDone)
 	_ = db.Metrics()
 }
+
+func valueReaderIsClosed(t *testing.T, r *ValueReader) {
+	t.Helper()
+	_, read := r.Read(make([]byte, 1))
+	_, readAt := r.ReadAt(make([]byte, 1), 0)
+	_, seek := r.Seek(0, io.SeekStart)
+	_, writeTo := r.WriteTo(io.Discard)
+	for what, err := range map[string]error{"read": read, "readAt": readAt, "seek": seek, "writeTo": writeTo} {
+		wantErr(t, what+" of a value reader", err, ErrClosed)
+	}
+}
+
+// A value that is being written somewhere ends with the chunk that is on its way when the database is closed.
+func TestValueReaderEndsWithItsDatabase(t *testing.T) {
+	const chunk = 1 << 20
+	db := openMem(t, memfs.New(), Options{})
+	must(t, db.Put([]byte("long"), make([]byte, 3*chunk)))
+	r, err := db.OpenValue([]byte("long"))
+	must(t, err)
+	closing := writerFunc(func(p []byte) (int, error) { return len(p), db.Close() })
+	n, err := r.WriteTo(closing)
+	wantErr(t, "write a value to who closes the database", err, ErrClosed)
+	if n != chunk {
+		t.Errorf("%d bytes were written, want those of one chunk", n)
+	}
+	must(t, r.Close())
+}
+
+type writerFunc func(p []byte) (int, error)
+
+func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
 func TestOpenErrors(t *testing.T) {
 	fs := memfs.New()

@@ -65,7 +65,7 @@ func open(dir string, o *Options, opener func(engine.Options) (*engine.Engine, e
 }
 
 // Close waits for running calls, of which it ends a Compact, settles what was committed and closes the database. Iterators,
-// snapshots and transactions that are still open answer with ErrClosed afterwards. When it returns nil all that was
+// snapshots, transactions and readers of values that are still open answer with ErrClosed afterwards. When it returns nil all that was
 // acknowledged is durable, but for PutUnsynced: where the profile acknowledges earlier than that, closing a database that has
 // failed is ErrFailed. Closing twice is no error: who does so while another Close is at work waits for it, and returns what it does. Closing
 // what was never open is ErrClosed. It waits for the function of an Update that is at work, too, whose transaction is closed by then, and for

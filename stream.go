@@ -7,6 +7,7 @@ import (
 	"github.com/pandodb/pando/internal/engine"
 	"github.com/pandodb/pando/internal/record"
 	"github.com/pandodb/pando/internal/value"
+	"github.com/pandodb/pando/internal/view"
 )
 
 // PutReader stores what r gives, up to MaxValueBytes, under key. A value of any length takes a megabyte of memory on its way
@@ -55,7 +56,7 @@ func (k *Keyspace) OpenValue(key []byte) (*ValueReader, error) {
 	if err != nil {
 		return nil, err
 	}
-	r, err := openValue(s, k.ks, key)
+	r, err := openValue(s, k.ks, key, k.db.e.Stop())
 	if err != nil {
 		s.Release()
 		return nil, err
@@ -63,7 +64,7 @@ func (k *Keyspace) OpenValue(key []byte) (*ValueReader, error) {
 	return r, nil
 }
 
-func openValue(s engine.Snapshot, ks *engine.Keyspace, key []byte) (*ValueReader, error) {
+func openValue(s engine.Snapshot, ks *engine.Keyspace, key []byte, stop *view.Stop) (*ValueReader, error) {
 	r, ok, err := s.Find(nil, ks, key)
 	if err != nil {
 		return nil, err
@@ -71,7 +72,7 @@ func openValue(s engine.Snapshot, ks *engine.Keyspace, key []byte) (*ValueReader
 	if !ok {
 		return nil, ErrNotFound
 	}
-	v := &ValueReader{snap: s}
+	v := &ValueReader{snap: s, stop: stop}
 	if r.Kind == record.Inline {
 		b := bytes.NewReader(r.Value)
 		v.source, v.size = b, int64(b.Len())
@@ -86,7 +87,7 @@ func openValue(s engine.Snapshot, ks *engine.Keyspace, key []byte) (*ValueReader
 }
 
 // ValueReader reads one value piece by piece, in at most a megabyte of memory; every byte is verified before it is handed out.
-// It is used by one goroutine at a time.
+// It is used by one goroutine at a time. Once it is closed, or its database is, it answers with ErrClosed.
 type ValueReader struct {
 	source interface {
 		io.Reader
@@ -96,7 +97,17 @@ type ValueReader struct {
 	}
 	size   int64
 	snap   engine.Snapshot
+	stop   *view.Stop // of the database
 	closed bool
+}
+
+// usable returns ErrClosed when there is nothing to read from any more. Files of a database that is closed may be removed by who opens it
+// next, and to read on would tell of damage then.
+func (r *ValueReader) usable() error {
+	if r.closed {
+		return ErrClosed
+	}
+	return r.stop.Err()
 }
 
 // Size returns the length of the value in bytes.
@@ -104,34 +115,47 @@ func (r *ValueReader) Size() int64 { return r.size }
 
 // Read implements io.Reader.
 func (r *ValueReader) Read(p []byte) (int, error) {
-	if r.closed {
-		return 0, ErrClosed
+	if err := r.usable(); err != nil {
+		return 0, err
 	}
 	return r.source.Read(p)
 }
 
 // ReadAt implements io.ReaderAt.
 func (r *ValueReader) ReadAt(p []byte, offset int64) (int, error) {
-	if r.closed {
-		return 0, ErrClosed
+	if err := r.usable(); err != nil {
+		return 0, err
 	}
 	return r.source.ReadAt(p, offset)
 }
 
 // Seek implements io.Seeker.
 func (r *ValueReader) Seek(offset int64, whence int) (int64, error) {
-	if r.closed {
-		return 0, ErrClosed
+	if err := r.usable(); err != nil {
+		return 0, err
 	}
 	return r.source.Seek(offset, whence)
 }
 
 // WriteTo implements io.WriterTo.
 func (r *ValueReader) WriteTo(w io.Writer) (int64, error) {
-	if r.closed {
-		return 0, ErrClosed
+	if err := r.usable(); err != nil {
+		return 0, err
 	}
-	return r.source.WriteTo(w)
+	return r.source.WriteTo(stoppable{r, w})
+}
+
+// stoppable is the writer of a value that is written piece by piece, which may take long.
+type stoppable struct {
+	r *ValueReader
+	w io.Writer
+}
+
+func (s stoppable) Write(p []byte) (int, error) {
+	if err := s.r.usable(); err != nil {
+		return 0, err
+	}
+	return s.w.Write(p)
 }
 
 // Close gives the reader up. Closing twice is no error.
