@@ -23,12 +23,15 @@ func (c *Collection) GetValueTo(ctx context.Context, dst []byte, id bson.RawValu
 	if err != nil {
 		return dst, err
 	}
+	v := bsoncore.Value{Type: bsoncore.Type(id.Type), Data: id.Value}
+	if x == nil && c.view() != nil {
+		return c.getFound(ctx, dst, v)
+	}
 	if x == nil {
 		return dst, fmt.Errorf("%s: %w", c.ns, ErrNotFound)
 	}
 	l := lookups.Get().(*lookup)
 	defer lookups.Put(l)
-	v := bsoncore.Value{Type: bsoncore.Type(id.Type), Data: id.Value}
 	switch settings := x.settings.Load(); {
 	case settings.capped:
 		if err := x.open(); err != nil {
@@ -36,8 +39,7 @@ func (c *Collection) GetValueTo(ctx context.Context, dst []byte, id bson.RawValu
 		}
 		return c.getCapped(ctx, x, dst, v)
 	case settings.series != nil:
-		doc, err := c.FindOne(ctx, bsoncore.NewDocumentBuilder().AppendValue("_id", v).Build(), nil)
-		return append(dst, doc...), err
+		return c.getFound(ctx, dst, v)
 	}
 	l.key = x.key(l.key[:0], v)
 	if c.at != nil {
@@ -63,4 +65,11 @@ func (c *Collection) GetValueTo(ctx context.Context, dst []byte, id bson.RawValu
 		return dst, fmt.Errorf("%s: %w", c.ns, err)
 	}
 	return out, nil
+}
+
+// getFound is GetValueTo where the _id is not the key of a record.
+func (c *Collection) getFound(ctx context.Context, dst []byte, id bsoncore.Value) (bson.Raw, error) {
+	equal := bsoncore.NewDocumentBuilder().AppendValue("$eq", id).Build() // a regular expression would be a pattern without it
+	doc, err := c.FindOne(ctx, bsoncore.NewDocumentBuilder().AppendDocument("_id", equal).Build(), nil)
+	return append(dst, doc...), err
 }

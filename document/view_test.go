@@ -2,8 +2,11 @@ package document_test
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"testing"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/pandodb/pando"
 	"github.com/pandodb/pando/document"
@@ -102,5 +105,36 @@ func TestStoredViewsThatCannotBeRead(t *testing.T) {
 	}
 	if c, err := d.Lookup("c").Count(ctx, document.JSON(`{}`), nil); c != 1 || err != nil {
 		t.Errorf("%d documents are left: %v", c, err)
+	}
+}
+
+// Who asks a view, or a time series, for a document by its _id hears of what a find of that _id does.
+func TestGetLooksWhereFindDoes(t *testing.T) {
+	s := open(t, memfs.New())
+	c := collection(t, s, "c", nil)
+	stored := bson.D{{Key: "_id", Value: 1}, {Key: "shown", Value: true}}
+	for _, doc := range []bson.D{stored, {{Key: "_id", Value: 2}, {Key: "shown", Value: false}}} {
+		_, err := c.Insert(ctx, doc)
+		must(t, err)
+	}
+	view := collection(t, s, "view", &document.CollectionOptions{
+		ViewOn: "c", Pipeline: []bson.D{{{Key: "$match", Value: bson.D{{Key: "shown", Value: true}}}}},
+	})
+	must(t, s.Database("test").Create(ctx, "series", document.JSON(`{"timeseries": {"timeField": "t"}}`)))
+	series := s.Database("test").Lookup("series")
+	_, err := series.Insert(ctx, bson.D{{Key: "t", Value: bson.DateTime(0)}, {Key: "_id", Value: "text"}})
+	must(t, err)
+
+	for _, id := range []any{1, 2, 3, "text", bson.Regex{Pattern: "x"}, bson.D{{Key: "$gt", Value: 0}}} {
+		for _, from := range []*document.Collection{view, series} {
+			want, wantErr := from.FindOne(ctx, bson.D{{Key: "_id", Value: bson.D{{Key: "$eq", Value: id}}}}, nil)
+			got, err := from.Get(ctx, id)
+			if !bytes.Equal(got, want) || errors.Is(err, document.ErrNotFound) != errors.Is(wantErr, document.ErrNotFound) {
+				t.Errorf("%s of %v: %v, %v, want %v, %v", from.Name(), id, got, err, want, wantErr)
+			}
+		}
+	}
+	if got, err := view.Get(ctx, 1); err != nil {
+		t.Errorf("a document that the view shows: %v, %v", got, err)
 	}
 }
