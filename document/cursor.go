@@ -21,6 +21,7 @@ type Cursor struct {
 	current document
 	err     error
 	closed  bool
+	early   bool   // closed before the end
 	tail    waiter // nil: the cursor ends
 }
 
@@ -77,7 +78,7 @@ func (c *Cursor) Next(ctx context.Context) bool {
 
 // TryNext is Next, but does not wait: of a cursor that does not end it returns false, and Err nil, when there is nothing yet.
 func (c *Cursor) TryNext(ctx context.Context) bool {
-	if c.closed || c.err != nil {
+	if c.over() {
 		return false
 	}
 	if c.err = ctx.Err(); c.err != nil {
@@ -91,6 +92,14 @@ func (c *Cursor) TryNext(ctx context.Context) bool {
 	return c.stop(err)
 }
 
+// over reports whether there is no next document, whatever comes, and notes why where that is no end of the stream.
+func (c *Cursor) over() bool {
+	if c.early && c.err == nil {
+		c.err = ErrClosed
+	}
+	return c.closed || c.err != nil
+}
+
 // NextTo is TryNext, but appends the document to dst instead of keeping it for Current. Without one it returns dst as it was.
 func (c *Cursor) NextTo(ctx context.Context, dst []byte) ([]byte, bool) {
 	to, ok := c.src.(appending)
@@ -100,7 +109,7 @@ func (c *Cursor) NextTo(ctx context.Context, dst []byte) ([]byte, bool) {
 		}
 		return dst, ok
 	}
-	if c.closed || c.err != nil {
+	if c.over() {
 		return dst, false
 	}
 	if c.err = ctx.Err(); c.err != nil {
@@ -131,7 +140,7 @@ func (c *Cursor) stop(err error) bool {
 // Wait waits until there may be something new on a cursor that does not end, or until ctx is done; then it returns its error. On
 // one that ends it returns at once.
 func (c *Cursor) Wait(ctx context.Context) error {
-	if c.tail == nil || c.closed || c.err != nil {
+	if c.over() || c.tail == nil {
 		return c.err
 	}
 	if err := c.tail.wait(ctx); !errors.Is(err, errEnded) {
@@ -160,18 +169,18 @@ func (c *Cursor) Decode(v any) error {
 	return bson.Unmarshal(c.current, v)
 }
 
-// Err returns the error that ended the stream.
+// Err returns the error that ended the stream, and ErrClosed when a move was tried after a Close that came before its end.
 func (c *Cursor) Err() error { return c.err }
 
 // Exhausted reports whether the stream has come to its end.
-func (c *Cursor) Exhausted() bool { return c.closed }
+func (c *Cursor) Exhausted() bool { return c.closed && !c.early }
 
 // Close gives the cursor up. Closing twice is no error.
 func (c *Cursor) Close() error {
 	if c.closed {
 		return nil
 	}
-	c.closed, c.current = true, nil
+	c.closed, c.early, c.current = true, true, nil
 	return c.src.close()
 }
 
