@@ -3,9 +3,9 @@ package pando
 import "fmt"
 
 // Batch collects writes that are committed as one by DB.Write. Later writes of a batch win over earlier ones. Values above
-// Options.ValueThreshold are written out at once; the rest is held in memory up to a few megabytes, and in a file beyond. A
-// batch of which any part has left memory can be written once, and is ErrBatchWritten from then on; any other can be written again.
-// NewBatch makes one: the zero value cannot be used. A Batch is used by one goroutine at a time.
+// Options.ValueThreshold are written out at once; the rest is held in memory up to a twentieth of Options.MemoryBytes (64 KiB to 32 MiB),
+// and in a file beyond. A batch of which any part has left memory can be written once, and is ErrBatchWritten from then on; any other can
+// be written again. NewBatch makes one: the zero value cannot be used. A Batch is used by one goroutine at a time.
 type Batch struct {
 	state *batchState
 	ks    *Keyspace
@@ -46,10 +46,10 @@ func (b *Batch) DeleteRange(lo, hi []byte) error {
 // batch, in the order in which they were added. It is kept in the log only, as long as that is.
 func (b *Batch) Note(data []byte) error { return b.state.did(b.state.writes.note(b.ks, data)) }
 
-// Len returns the number of writes in the batch.
+// Len returns the number of writes in the batch, notes included.
 func (b *Batch) Len() int { return b.state.count }
 
-// Size returns the bytes of keys and values in the batch.
+// Size returns the bytes of keys, values and notes in the batch.
 func (b *Batch) Size() int64 { return b.state.size }
 
 // Reset empties the batch for reuse.
@@ -68,7 +68,7 @@ func (s *batchState) did(err error) error {
 	return err
 }
 
-// Write commits the batch: all of it or nothing. A batch of more than a few megabytes has the database's writing to itself
+// Write commits the batch: all of it or nothing. A batch of which a part went to a file, as Batch says, has the database's writing to itself
 // while it is carried out; readers go on. A batch whose Write has failed may be added to and written again, when there is space again for
 // instance; what may have been lost of it meanwhile is ErrBatchLost. With ErrFailed it is not known whether it is written: who opens the
 // database again sees all of it or nothing.

@@ -28,7 +28,7 @@ type DB struct {
 // written. It fails with
 //   - ErrLocked when somebody else has the database open, in this process or another;
 //   - ErrNotFound, with MustExist or ReadOnly, when there is none;
-//   - ErrNotDatabase when the directory holds other things, or is a file;
+//   - ErrNotDatabase when the directory is a file, or holds other things, so that none can be created there;
 //   - ErrVersion when a newer version wrote it;
 //   - ErrUnfinished when a Salvage or a Backup into it was interrupted;
 //   - ErrCorrupt when its root or log is damaged;
@@ -206,7 +206,7 @@ func (db *DB) snapshotOf(snap engine.Snapshot, err error) *Snapshot {
 }
 
 // Sync returns when everything that was acknowledged before is on stable storage, whatever the profile; in the Bench profile that
-// takes a checkpoint. After it has failed nothing more is acknowledged: see ErrFailed.
+// takes a checkpoint, which waits for an Update that is at work. After it has failed nothing more is acknowledged: see ErrFailed.
 func (db *DB) Sync() error { return db.e.Sync() }
 
 // SyncCommits is Sync for those who have just made commits that did not wait: it comes in line with the writers, so that many who call it

@@ -156,7 +156,7 @@ func (i *Iterator) Err() error {
 	return i.it.Err()
 }
 
-// Close gives the iterator up, with the pair that it stands on: it then answers with ErrClosed. Closing twice is no error.
+// Close gives the iterator up, with the pair that it stands on: a move answers false then, and Err ErrClosed. Closing twice is no error.
 func (i *Iterator) Close() error {
 	if i.it == nil {
 		return nil

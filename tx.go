@@ -66,8 +66,8 @@ func (db *DB) View(fn func(tx *Tx) error) error {
 // loop in fn that ended early fails it too.
 //
 // Inside fn write through the transaction only: a write to the database itself would wait for the transaction to end, for ever, and so would
-// what makes or drops a keyspace, Checkpoint, Compact, Backup, SyncCommits and Close. Leave its end to Update: where fn has ended it, the
-// answer is ErrTxDone, though what fn has committed is there.
+// what makes or drops a keyspace, Checkpoint, Compact, Backup, SyncCommits, Close and, in the Bench profile, Sync. Leave its end to Update:
+// where fn has ended it, the answer is ErrTxDone, though what fn has committed is there.
 func (db *DB) Update(fn func(tx *Tx) error) error {
 	return db.updateIn(db.main, fn)
 }
