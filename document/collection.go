@@ -273,6 +273,9 @@ func (c *Collection) Get(ctx context.Context, id any) (bson.Raw, error) { return
 // GetTo appends the document with this _id to dst and returns the result, or ErrNotFound. See GetValueTo for reads that allocate
 // nothing.
 func (c *Collection) GetTo(ctx context.Context, dst []byte, id any) (bson.Raw, error) {
+	if id == nil {
+		return c.GetValueTo(ctx, dst, bson.RawValue{Type: bson.TypeNull})
+	}
 	v, err := toValue(id)
 	if err != nil {
 		return dst, err

@@ -138,3 +138,25 @@ func TestGetLooksWhereFindDoes(t *testing.T) {
 		t.Errorf("a document that the view shows: %v, %v", got, err)
 	}
 }
+
+// null is an _id as any other.
+func TestGetOfNull(t *testing.T) {
+	s := open(t, memfs.New())
+	d := s.Database("test")
+	for name, options := range map[string]string{
+		"plain": `{}`, "capped": `{"capped": true, "size": 4096}`, "collated": `{"collation": {"locale": "en"}}`,
+		"series": `{"timeseries": {"timeField": "t"}}`, "view": `{"viewOn": "plain"}`,
+	} {
+		must(t, d.Create(ctx, name, document.JSON(options)))
+	}
+	stored := bson.D{{Key: "_id", Value: nil}, {Key: "t", Value: bson.DateTime(0)}}
+	for _, name := range []string{"plain", "capped", "collated", "series"} {
+		_, err := d.Lookup(name).Insert(ctx, stored)
+		must(t, err)
+	}
+	for _, name := range []string{"plain", "capped", "collated", "series", "view"} {
+		if doc, err := d.Lookup(name).Get(ctx, nil); err != nil || doc.Lookup("_id").Type != bson.TypeNull {
+			t.Errorf("%s: %v, %v", name, doc, err)
+		}
+	}
+}
