@@ -51,7 +51,7 @@ type Loss = salvage.Loss
 // opts are for the new database: its budget, compression and file system, which is that of dir too. Its profile is ignored: all
 // is on stable storage when Salvage returns. Damage is no error: an error says that there is nothing to recover (ErrNotFound where dir
 // is empty or not there, ErrNotDatabase where nothing in it says which database it was), that somebody has dir open for writing
-// (ErrLocked), that target holds something (fs.ErrExist) or lies inside of a database (ErrNotDatabase), or that the new database
+// (ErrLocked), that target holds something (fs.ErrExist), is a file or lies inside of a database (ErrNotDatabase), or that the new database
 // could not be written, which is removed again then. A process or system that ends meanwhile leaves a part, to which Open answers
 // ErrUnfinished: remove it.
 func Salvage(ctx context.Context, dir, target string, opts *Options) (*SalvageReport, error) {
