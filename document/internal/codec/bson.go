@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 
+	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 )
 
@@ -82,6 +83,58 @@ func lengthAt(b []byte, more, least int) int {
 		return -1
 	}
 	return n + more
+}
+
+// maxSound bounds documents and arrays in each other. Arrays of documents may unfold to more than half as many levels, and who goes down into a
+// document calls itself at each of them.
+const maxSound = 4096
+
+// Sound reports whether doc is BSON, as deep as it goes: all lengths in it are right, and all texts end. Readers trust that.
+func Sound(doc []byte) bool { return isSound(doc, 0) }
+
+// SoundValue is Sound for a value.
+func SoundValue(v bsoncore.Value) bool {
+	return valueSize(byte(v.Type), v.Data) == len(v.Data) && isSoundValue(byte(v.Type), v.Data, 0)
+}
+
+func isSound(doc []byte, depth int) bool {
+	return depth <= maxSound && isWhole(doc) && areSound(doc[4:len(doc)-1], depth)
+}
+
+// areSound is isSound for the elements of a document.
+func areSound(elements []byte, depth int) bool {
+	for pos := 0; pos < len(elements); {
+		e, ok := readElement(elements, pos)
+		if !ok || !isSoundValue(e.kind, elements[e.value:e.next], depth) {
+			return false
+		}
+		pos = e.next
+	}
+	return true
+}
+
+// isSoundValue is isSound for a value that is as long as valueSize says.
+func isSoundValue(kind byte, value []byte, depth int) bool {
+	switch bsoncore.Type(kind) {
+	case bsoncore.TypeEmbeddedDocument, bsoncore.TypeArray:
+		return isSound(value, depth+1)
+	case bsoncore.TypeString, bsoncore.TypeJavaScript, bsoncore.TypeSymbol:
+		return value[len(value)-1] == 0
+	case bsoncore.TypeDBPointer:
+		return value[len(value)-13] == 0 // twelve bytes are those of the ObjectID
+	case bsoncore.TypeBinary:
+		return isSoundBinary(value[4], value[5:])
+	case bsoncore.TypeCodeWithScope:
+		code := value[4:]
+		n := valueSize(byte(bsoncore.TypeJavaScript), code)
+		return n > 0 && code[n-1] == 0 && isSound(code[n:], depth+1)
+	}
+	return true
+}
+
+// isSoundBinary reports whether binary data of a subtype is what readers take it for: the old one has its length in it once more.
+func isSoundBinary(subtype byte, data []byte) bool {
+	return subtype != bson.TypeBinaryBinaryOld || lengthAt(data, 4, 4) == len(data)
 }
 
 // lookupRaw returns the first field of that name among elements.

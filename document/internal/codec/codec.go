@@ -1,6 +1,6 @@
 // Package codec is the stored form of documents: plain BSON, JSON, and templates.
 //
-// It promises that a document comes back with the same bytes, whatever they are, and that single fields can be looked at
+// It promises that a document comes back with the same bytes, as long as the lengths in it are right, and that single fields can be looked at
 // without decoding the rest. In the template form, documents of one shape (names, order and types of all fields, through
 // embedded documents) share a stored template, and strings that come again share a stored dictionary; a record holds packed
 // values only. The bytes are described in docs/format/document.md.
@@ -9,7 +9,8 @@
 // documents of many shapes grow memory or the store beyond the limits below: what has no template is stored as BSON.
 //
 // Errors of the store pass through Encode as they are, and no record has been made then. Records and definitions that make no
-// sense give an error that wraps ErrCorrupt.
+// sense give an error that wraps ErrCorrupt: what is decoded, and each field that a view shows, is BSON whose lengths are right as deep as it
+// goes, and those who read it trust them.
 package codec
 
 import (
@@ -20,6 +21,8 @@ import (
 	"sync/atomic"
 
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
+
+	"github.com/pandodb/pando/internal/corrupt"
 )
 
 // Format is how a collection stores its documents.
@@ -52,8 +55,8 @@ const (
 	rememberedStringsMax = 8192    // and when there are many
 )
 
-// ErrCorrupt is what errors.Is finds when a record or a definition makes no sense.
-var ErrCorrupt = errors.New("stored document is corrupt")
+// ErrCorrupt is what errors.Is finds when a record or a definition makes no sense, and corrupt.Err with it.
+var ErrCorrupt = fmt.Errorf("stored document: %w", corrupt.Err)
 
 // ErrNoID is what errors.Is finds when a record was encoded without its _id and is read without it.
 var ErrNoID = errors.New("the record leaves its _id to the key, and none was given")
@@ -134,7 +137,7 @@ func empty(f Format, t Templates) (*Codec, error) {
 	return c, nil
 }
 
-// Encode appends the stored form of doc to dst. It comes back with the same bytes.
+// Encode appends the stored form of doc to dst. It comes back with the same bytes if it is Sound.
 func (c *Codec) Encode(dst []byte, doc bsoncore.Document) ([]byte, error) {
 	return c.encode(dst, doc, false)
 }
@@ -216,8 +219,6 @@ func (c *Codec) DecodeWithID(dst, stored []byte, id bsoncore.Value) ([]byte, err
 		return c.unpackRecord(dst, r.template, r.body, id)
 	case r.json:
 		return parseJSON(dst, r.body)
-	case r.outside:
-		return appendHeadless(dst, r.body, id), nil
 	}
-	return append(dst, r.body...), nil
+	return r.appendPlain(dst, id)
 }

@@ -54,19 +54,18 @@ func (e *Excerpt) pick(dst []byte, v *View) (out []byte, ok bool) {
 		}
 		out = bsoncore.AppendValueElement(out, "_id", id)
 	}
-	pos := 0
-	for pos < len(v.elements) && v.elements[pos] != 0 {
+	for pos := 0; pos < len(v.elements); {
 		field, whole := readElement(v.elements, pos)
 		if !whole {
 			return dst, false
 		}
 		if e.has(v.elements[pos+1 : field.value-1]) {
+			if !isSoundValue(field.kind, v.elements[field.value:field.next], 0) {
+				return dst, false
+			}
 			out = append(out, v.elements[pos:field.next]...)
 		}
 		pos = field.next
-	}
-	if pos != len(v.elements)-1 {
-		return dst, false
 	}
 	out, err := bsoncore.AppendDocumentEnd(out, at)
 	return out, err == nil

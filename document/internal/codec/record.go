@@ -87,6 +87,17 @@ func appendPlain(dst []byte, doc bsoncore.Document, outside bool) []byte {
 	return append(append(dst, tagBSON), doc...)
 }
 
+// appendPlain appends the document of a record that holds it as it is, or all of it but the _id, if it is one.
+func (r *record) appendPlain(dst []byte, id bsoncore.Value) ([]byte, error) {
+	switch {
+	case r.outside && areSound(r.body, 0):
+		return appendHeadless(dst, r.body, id), nil
+	case !r.outside && Sound(r.body):
+		return append(dst, r.body...), nil
+	}
+	return dst, fmt.Errorf("codec: a record of %d bytes of what is no BSON: %w", len(r.body), ErrCorrupt)
+}
+
 // appendHeadless appends the document whose elements behind the _id are rest.
 func appendHeadless(dst, rest []byte, id bsoncore.Value) []byte {
 	start := len(dst)

@@ -25,7 +25,7 @@ func (c *Codec) unpackRecord(dst []byte, t *template, body []byte, id bsoncore.V
 		if l := c.lender; l != nil && l.fault != nil { // so that an entry is missing
 			return dst, l.fault
 		}
-		return dst, corrupt(t)
+		return dst, misfit(t)
 	}
 	return out, nil
 }
@@ -33,7 +33,7 @@ func (c *Codec) unpackRecord(dst []byte, t *template, body []byte, id bsoncore.V
 // roomFor is about how many bytes a document has whose values are packed into n.
 func roomFor(n int) int { return n + min(2*n, 512) + 64 }
 
-func corrupt(t *template) error {
+func misfit(t *template) error {
 	return fmt.Errorf("codec: a record of template %d does not fit it: %w", t.number, ErrCorrupt)
 }
 
@@ -166,7 +166,7 @@ func (u *unpacker) value(dst []byte, k kind, typ byte, col *column, h byte, src 
 		return u.array(dst, col, h, src, pos)
 	default:
 		body, end := readLength(h, src, pos)
-		if end < 0 || valueSize(typ, body) != len(body) {
+		if end < 0 || !SoundValue(bsoncore.Value{Type: bsoncore.Type(typ), Data: body}) {
 			return dst, -1
 		}
 		return append(dst, body...), end
@@ -177,6 +177,9 @@ func (u *unpacker) value(dst []byte, k kind, typ byte, col *column, h byte, src 
 // appendBinary appends binary data.
 func appendBinary(dst []byte, subtype, h byte, src []byte, pos int) ([]byte, int) {
 	body, end := readLength(h, src, pos)
+	if !isSoundBinary(subtype, body) {
+		return dst, -1
+	}
 	dst = binary.LittleEndian.AppendUint32(dst, uint32(len(body)))
 	return append(append(dst, subtype), body...), end
 }

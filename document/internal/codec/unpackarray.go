@@ -14,7 +14,7 @@ func (u *unpacker) array(dst []byte, col *column, h byte, src []byte, pos int) (
 		return dst, -1
 	}
 	if len(body) > 0 && body[0] == arrayWhole {
-		if valueSize(byte(bsoncore.TypeArray), body[1:]) != len(body)-1 {
+		if !Sound(body[1:]) {
 			return dst, -1
 		}
 		u.depth--
@@ -126,7 +126,7 @@ func (u *unpacker) embedded(dst *[]byte, body []byte, pos int) int {
 	pos += n
 	if number == documentWhole {
 		size := valueSize(byte(bsoncore.TypeEmbeddedDocument), body[pos:])
-		if size < 0 {
+		if size < 0 || !Sound(body[pos:pos+size]) {
 			return -1
 		}
 		*dst = append(*dst, body[pos:pos+size]...)

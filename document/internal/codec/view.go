@@ -12,7 +12,7 @@ import (
 type View struct {
 	c        *Codec
 	record   record
-	elements []byte // of a record that holds BSON, or has been made BSON
+	elements []byte // of a record that holds BSON, or has been made BSON: without the zero at their end
 	source   source
 	numbers  [maxRegisters]int64 // the registers of source
 	known    int                 // the tails of that many heads
@@ -62,14 +62,14 @@ func (v *View) Reset(stored []byte) error {
 		v.source.front, v.source.tails = r.body[:r.template.front], r.body[r.template.front:]
 	case r.json:
 		if v.document, v.err = parseJSON(v.document[:0], stored); v.err == nil {
-			v.elements = v.document[4:]
+			v.elements = v.document[4 : len(v.document)-1]
 		}
 	case r.outside:
 		v.elements = r.body
-	case len(r.body) < 5:
+	case !isWhole(r.body):
 		v.err = fmt.Errorf("codec: a record of %d bytes of BSON: %w", len(r.body), ErrCorrupt)
 	default:
-		v.elements = r.body[4:]
+		v.elements = r.body[4 : len(r.body)-1]
 	}
 	return v.err
 }
@@ -86,8 +86,12 @@ func (v *View) Err() error { return v.err }
 
 // damaged notes that a field of the record made no sense.
 func (v *View) damaged(name string) (bsoncore.Value, bool) {
-	if v.err == nil {
-		v.err = fmt.Errorf("codec: field %q of a record of template %d: %w", name, v.record.template.number, ErrCorrupt)
+	switch t := v.record.template; {
+	case v.err != nil:
+	case t == nil:
+		v.err = fmt.Errorf("codec: field %q of a record of BSON: %w", name, ErrCorrupt)
+	default:
+		v.err = fmt.Errorf("codec: field %q of a record of template %d: %w", name, t.number, ErrCorrupt)
 	}
 	return bsoncore.Value{}, false
 }
@@ -116,7 +120,7 @@ func (v *View) Lookup(name string) (bsoncore.Value, bool) {
 		if v.record.outside && name == "_id" {
 			return v.id()
 		}
-		return lookupRaw(v.elements, name)
+		return v.lookupPlain(name)
 	}
 	i := v.resolve(t, name)
 	if i < 0 {
@@ -153,6 +157,25 @@ func (v *View) Lookup(name string) (bsoncore.Value, bool) {
 		return v.damaged(name)
 	}
 	return bsoncore.Value{Type: bsoncore.Type(o.typ), Data: v.scratch[start:len(v.scratch):len(v.scratch)]}, true
+}
+
+// lookupPlain is Lookup in the elements of a record that holds BSON. It looks at no more of them than it has to.
+func (v *View) lookupPlain(name string) (bsoncore.Value, bool) {
+	for pos := 0; pos < len(v.elements); {
+		e, ok := readElement(v.elements, pos)
+		if !ok {
+			return v.damaged(name)
+		}
+		if string(v.elements[pos+1:e.value-1]) == name {
+			value := v.elements[e.value:e.next]
+			if !isSoundValue(e.kind, value, 0) {
+				return v.damaged(name)
+			}
+			return bsoncore.Value{Type: bsoncore.Type(e.kind), Data: value}, true
+		}
+		pos = e.next
+	}
+	return bsoncore.Value{}, false
 }
 
 // headAlone returns the value of a field that its head tells, if it does: then it takes no look at the tails before.
@@ -259,9 +282,7 @@ func (v *View) Document(dst []byte) ([]byte, error) {
 		return v.c.unpackRecord(dst, r.template, r.body, v.source.id)
 	case r.json:
 		return append(dst, v.document...), nil
-	case r.outside:
-		return appendHeadless(dst, r.body, v.source.id), nil
 	default:
-		return append(dst, r.body...), nil
+		return r.appendPlain(dst, v.source.id)
 	}
 }
