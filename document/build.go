@@ -197,6 +197,9 @@ func (b *builder) collect(from []byte, n int) (count int, next []byte, err error
 			}
 			b.add(i, len(b.records), &entries)
 		}
+		if err := view.Err(); err != nil { // the entries are those of a field that is missing
+			return 0, nil, err
+		}
 		b.records = append(b.records, record)
 		next = append(append(next[:0], it.Key()...), 0)
 		count++

@@ -1,6 +1,7 @@
 package document
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -266,7 +267,7 @@ func (t *tail) next(ctx context.Context) (doc document, ok bool, err error) {
 			return nil, false, err
 		}
 		match, err := t.query.Filter.Match(t.view)
-		if err != nil {
+		if err = cmp.Or(err, t.view.Err()); err != nil {
 			return nil, false, err
 		}
 		if !match || !t.window.admits() {

@@ -12,6 +12,7 @@ type viewer interface {
 	Release()
 	Lookup(name string) (bsoncore.Value, bool)
 	Document(dst []byte) ([]byte, error)
+	Err() error
 }
 
 // lookAt makes a view show the record on which an iterator stands. That one cannot be read now says nothing of what it is.

@@ -71,12 +71,15 @@ func (v *Validation) compare(ctx context.Context, c *collection, snap *pando.Sna
 	found := make([]int64, len(list))
 	view := c.codec.NewView()
 	var entries index.Entries
-	var value []byte
+	var doc, value []byte
 	for it.Next() {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
 		if err := lookAt(view, it); err != nil {
+			return err
+		}
+		if doc, err = view.Document(doc[:0]); err != nil { // of which the indexes may ask for little
 			return err
 		}
 		for i, x := range list {

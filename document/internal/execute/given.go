@@ -119,6 +119,9 @@ func firstEntry(x *run, own *index.Entries, s *plan.IndexScan, stored []byte) []
 		x.fail(fmt.Errorf("%s: index %s: %w", x.c.Namespace, s.Definition.Name, err))
 		return nil
 	}
+	if !x.shown() {
+		return nil
+	}
 	check := newChecker(s)
 	for i := range own.Keys {
 		key := own.Keys[i]

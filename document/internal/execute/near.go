@@ -71,6 +71,9 @@ func (n *near) collect() bool {
 			continue
 		}
 		distance, ok := n.s.Query.Distance(n.x.view)
+		if !n.x.shown() {
+			break
+		}
 		if radians := n.s.Radians(distance); !ok || radians <= n.inner || radians > n.radius && n.radius < n.last {
 			continue
 		}

@@ -84,7 +84,14 @@ func (x *run) matches(f *query.Filter, stored []byte) bool {
 	if err := x.view.Reset(stored); err != nil {
 		return x.fail(fmt.Errorf("%s: %w", x.c.Namespace, err))
 	}
-	return x.test(f, x.view)
+	match := x.test(f, x.view)
+	return x.shown() && match
+}
+
+// shown reports whether the view has shown all that was asked for: a field that makes no sense it shows as missing.
+func (x *run) shown() bool {
+	err := x.view.Err()
+	return err == nil || x.fail(fmt.Errorf("%s: %w", x.c.Namespace, err))
 }
 
 func (x *run) test(f *query.Filter, doc path.Fields) bool {

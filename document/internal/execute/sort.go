@@ -98,6 +98,9 @@ func (n *sorter) take(pattern *sortkey.Pattern, r *row) error {
 	if n.key, err = pattern.Append(n.key[:0], doc); err != nil {
 		return err
 	}
+	if kind == packedRecord && !n.x.shown() {
+		return n.x.err
+	}
 	n.packed = pack(n.packed[:0], kind, r.key, body)
 	return n.out.Add(n.key, n.packed)
 }
