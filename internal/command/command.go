@@ -11,13 +11,14 @@
 package command
 
 import (
-	"errors"
+	"fmt"
 
+	"github.com/pandodb/pando/internal/corrupt"
 	"github.com/pandodb/pando/internal/record"
 )
 
-// ErrMalformed is what errors.Is finds when bytes are not a sequence of commands.
-var ErrMalformed = errors.New("malformed command")
+// ErrMalformed is what errors.Is finds when bytes are not a sequence of commands, and corrupt.Err with it: they were written as one.
+var ErrMalformed = fmt.Errorf("malformed command: %w", corrupt.Err)
 
 // Op says what a command does. The numbers are on disk: never change them.
 type Op uint8

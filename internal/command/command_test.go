@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/pandodb/pando/internal/corrupt"
 	"github.com/pandodb/pando/internal/record"
 	"github.com/pandodb/pando/test/golden"
 )
@@ -152,7 +153,7 @@ func TestMalformed(t *testing.T) {
 		{"value missing", []byte{0x11, 0, 1, 1, 'x'}},
 		{"second command cut", []byte{0x13, 0, 0, 0x03}},
 	} {
-		if _, err := decode(c.payload); !errors.Is(err, ErrMalformed) {
+		if _, err := decode(c.payload); !errors.Is(err, ErrMalformed) || !errors.Is(err, corrupt.Err) {
 			t.Errorf("%s: %v", c.name, err)
 		}
 		if _, err := Count(c.payload); !errors.Is(err, ErrMalformed) {

@@ -2,16 +2,16 @@ package keyenc
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 
 	"github.com/pandodb/pando/document/internal/order"
+	"github.com/pandodb/pando/internal/corrupt"
 )
 
-// ErrMalformed is what Decode and Skip wrap when bytes are not an encoding.
-var ErrMalformed = errors.New("keyenc: malformed key")
+// ErrMalformed is what Decode and Skip wrap when bytes are not an encoding. It wraps corrupt.Err: only keys that are stored are decoded.
+var ErrMalformed = fmt.Errorf("keyenc: malformed key: %w", corrupt.Err)
 
 // maxDepth is how deep objects and arrays may be within one another: more than any document that is accepted has.
 const maxDepth = 250

@@ -12,6 +12,7 @@ import (
 
 	"github.com/pandodb/pando/document/internal/collation"
 	"github.com/pandodb/pando/document/internal/order"
+	"github.com/pandodb/pando/internal/corrupt"
 )
 
 func value(t testing.TB, v any) bsoncore.Value {
@@ -199,7 +200,7 @@ func TestMalformed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if v, _, _, err := Decode(nil, src, false); !errors.Is(err, ErrMalformed) {
+		if v, _, _, err := Decode(nil, src, false); !errors.Is(err, ErrMalformed) || !errors.Is(err, corrupt.Err) {
 			t.Errorf("%s is %v, %v", s, v, err)
 		}
 	}
