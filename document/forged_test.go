@@ -187,3 +187,46 @@ func TestFieldThatMakesNoSenseIsNotMissing(t *testing.T) {
 		})
 	}
 }
+
+// TestCatalogueEntryThatMakesNoSense: what a collection was created with is read when it is used first. One of which that cannot be read keeps nobody
+// from the others.
+func TestCatalogueEntryThatMakesNoSense(t *testing.T) {
+	for name, use := range map[string]func(c *document.Collection) error{
+		"insert": func(c *document.Collection) error { _, err := c.Insert(ctx, bson.D{{Key: "n", Value: 1}}); return err },
+		"get":    func(c *document.Collection) error { _, err := c.Get(ctx, 1); return err },
+		"find":   func(c *document.Collection) error { return failedFind(ctx, c, `{"n": 1}`, nil) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			fs := memfs.New()
+			s := open(t, fs)
+			validator := bson.D{{Key: "n", Value: bson.D{{Key: "$ne", Value: "a word of its own"}}}}
+			for _, c := range []*document.Collection{collection(t, s, "c", &document.CollectionOptions{Validator: validator}), collection(t, s, "other", nil)} {
+				_, err := c.Insert(ctx, bson.D{{Key: "_id", Value: 1}})
+				must(t, err)
+			}
+			ks, err := s.DB().Keyspace("documents", nil)
+			must(t, err)
+			forged := 0
+			for key, entry := range ks.Range(nil, nil) {
+				if at := bytes.Index(entry, []byte("a word of its own")); at > 0 {
+					entry = bytes.Clone(entry)
+					entry[at-4] = 200 // the length of the string
+					must(t, ks.Put(bytes.Clone(key), entry))
+					forged++
+				}
+			}
+			must(t, errors.Join(ks.Err(), s.Close()))
+			if forged != 1 {
+				t.Fatalf("%d entries are forged", forged)
+			}
+			s = open(t, fs)
+			if err := use(s.Database("test").Lookup("c")); !errors.Is(err, pando.ErrCorrupt) {
+				t.Errorf("%v, want ErrCorrupt", err)
+			}
+			if _, err := s.Database("test").Lookup("other").Get(ctx, 1); err != nil {
+				t.Errorf("another collection: %v", err)
+			}
+			must(t, s.Close())
+		})
+	}
+}

@@ -12,6 +12,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 
 	"github.com/pandodb/pando"
+	"github.com/pandodb/pando/document/internal/codec"
 )
 
 // A collection is opened when it is used first: its options and indexes are parsed, its templates are read, its keyspaces are
@@ -160,7 +161,10 @@ func (c *collection) open() error {
 		return nil
 	}
 	var e entry
-	err := bson.Unmarshal(s.value, &e)
+	err := s.sound()
+	if err == nil {
+		err = bson.Unmarshal(s.value, &e)
+	}
 	if err == nil {
 		err = c.openCodec(&e)
 	}
@@ -172,6 +176,15 @@ func (c *collection) open() error {
 	}
 	c.unread.stored.Store(nil)
 	return nil
+}
+
+// sound tells what makes no sense in the depth of an entry, of which readStored has seen the surface only: a collection whose validator cannot be
+// read keeps no other from being used.
+func (s *stored) sound() error {
+	if codec.Sound(s.value) {
+		return nil
+	}
+	return fmt.Errorf("its entry in the catalogue: %w", pando.ErrCorrupt)
 }
 
 // openRecords makes the records of a collection ready to be read by their keys; its indexes may not be open. The first time the codec is
@@ -187,7 +200,11 @@ func (c *collection) openRecords() (passing bool, err error) {
 		return false, nil
 	}
 	first := !c.unread.found
-	e, err := s.heading()
+	err = s.sound()
+	var e entry
+	if err == nil {
+		e, err = s.heading()
+	}
 	if err == nil && first {
 		err = c.findRecords(&e)
 	} else if err == nil {
