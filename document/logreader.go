@@ -11,6 +11,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 
 	"github.com/pandodb/pando"
+	"github.com/pandodb/pando/document/internal/codec"
 )
 
 // logged is a change in the storage's log of which change streams and the oplog tell.
@@ -183,7 +184,7 @@ func (r *logReader) read(l *logged, note []byte) error {
 		return r.readChange(l, note)
 	case opCommand, opNoop:
 		l.doc = slices.Concat(r.diff, note)
-		if l.doc.Validate() != nil {
+		if !codec.Sound(l.doc) {
 			return fmt.Errorf("%w: a note that cannot be read", pando.ErrCorrupt)
 		}
 		return nil
@@ -204,12 +205,15 @@ func (r *logReader) readChange(l *logged, note []byte) error {
 	}
 	note = slices.Clone(note[n:])
 	l.id = bsoncore.Value{Type: bsoncore.Type(note[0]), Data: note[1 : 1+length]}
+	if !codec.SoundValue(l.id) {
+		return fmt.Errorf("%w: a note of an _id that cannot be read", pando.ErrCorrupt)
+	}
 	if l.op == opUpdate {
 		l.doc = document(note[1+length:])
 		if len(r.diff) > 0 {
 			l.doc = slices.Clone(r.diff)
 		}
-		if l.doc.Validate() != nil {
+		if !codec.Sound(l.doc) {
 			return fmt.Errorf("%w: a diff that cannot be read", pando.ErrCorrupt)
 		}
 	}
@@ -217,7 +221,9 @@ func (r *logReader) readChange(l *logged, note []byte) error {
 		l.record = slices.Clone(r.record)
 	}
 	if len(r.image) > 0 {
-		l.image = slices.Clone(r.image)
+		if l.image = slices.Clone(r.image); !codec.Sound(l.image) {
+			return fmt.Errorf("%w: a document before its change that cannot be read", pando.ErrCorrupt)
+		}
 	}
 	var err error
 	if l.c, err = r.store.collectionOf(uint32(number)); err != nil {

@@ -24,7 +24,7 @@ type IndexValidation struct {
 	Extra   int64 // of which no document knows
 }
 
-// Validate reads all documents, as they are at one moment, and compares the indexes with what the documents say: each entry of theirs is
+// Validate reads each document as a whole, all as they are at one moment, and compares the indexes with what the documents say: each entry of theirs is
 // looked up, and an index must not have more. It fails with the first document or entry that cannot be read, and then has found what
 // there is in front of it; a collection that is not there has no documents.
 func (c *Collection) Validate(ctx context.Context) (*Validation, error) {
