@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/pandodb/pando/internal/command"
 	"github.com/pandodb/pando/internal/corrupt"
 	"github.com/pandodb/pando/internal/progress"
 	"github.com/pandodb/pando/internal/record"
@@ -52,7 +53,45 @@ func (e *Engine) Check(ctx context.Context, report func(Damage)) (CheckReport, e
 		}
 	}
 	meter.End()
+	if err := e.checkChanges(ctx, func(err error) { report(Damage{Err: fmt.Errorf("changes: %w", err)}) }); err != nil {
+		return sum, fmt.Errorf("check changes: %w", err)
+	}
 	return sum, nil
+}
+
+// checkChanges reads what is kept for the change feed: the log, and what lies apart of it. Most of the log is older than what was replayed, so
+// that nobody has read it since it was written.
+func (e *Engine) checkChanges(ctx context.Context, report func(error)) error {
+	if e.log == nil || e.o.KeepChanges == 0 {
+		return nil
+	}
+	err := e.Changes(ctx, e.OldestChange(), false, func(seq uint64, _ bool, c command.Command) error {
+		if c.Op != command.PutApart {
+			return nil
+		}
+		err := e.checkValue(c.Value)
+		if errors.Is(err, segment.ErrUnknownSegment) { // the log goes first, but not while it is read
+			return nil
+		}
+		if isDamage(err) {
+			report(fmt.Errorf("change %d: %w", seq, err))
+			return nil
+		}
+		return err
+	})
+	switch {
+	case isDamage(err):
+		report(err)
+		return nil
+	case errors.Is(err, ErrChangesGone): // since it was asked how far back they go
+		return nil
+	}
+	return err
+}
+
+// isDamage reports whether an error tells of what cannot be read.
+func isDamage(err error) bool {
+	return errors.Is(err, corrupt.Err) || errors.Is(err, segment.ErrUnreadable)
 }
 
 // recordsUnder is about how many settled records keyspaces have.
@@ -94,7 +133,7 @@ func (e *Engine) checkKeyspace(ctx context.Context, s Snapshot, ks *Keyspace, su
 		sum.Bytes += int64(p.Length)
 		return nil
 	})
-	if errors.Is(err, corrupt.Err) || errors.Is(err, segment.ErrUnreadable) {
+	if isDamage(err) {
 		return nil // which was reported; what lies behind it is not counted
 	}
 	return err
