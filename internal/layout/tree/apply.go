@@ -50,6 +50,7 @@ type applier struct {
 	node   []byte
 	filter []byte
 	out    replaced
+	lowest *node   // whose leaves are at hand
 	fresh  []*node // new nodes of the lowest level, to enter into the ring
 	memory int64   // of fresh nodes that are kept
 	failed error   // what is to be freed cannot be read: nothing of the outcome counts
@@ -205,6 +206,9 @@ func (a *applier) inner(n *node, lo, hi []byte) (changed bool, err error) {
 	b, err := a.loadNode(n, lo, hi)
 	if err != nil {
 		return a.besideNode(n, lo, hi, err)
+	}
+	if n.level == 0 {
+		a.lowest = n
 	}
 	l := &a.levels[n.level]
 	carried := a.pendingBelow(n.level + 1)

@@ -95,17 +95,14 @@ func (a *applier) dropNode(n *node, lo, hi []byte) error {
 	if err := a.ctx.Err(); err != nil {
 		return err
 	}
-	b := n.body.Load()
-	if b == nil {
-		var err error
-		b, err = a.root.readNode(&a.s, n.ptr, n.level)
-		if errors.Is(err, corrupt.Err) { // what failed once may be a fault of the way from the disk
-			b, err = a.root.readNode(&a.s, n.ptr, n.level)
-		}
-		if err != nil {
-			a.free(n.ptr)
-			return a.root.passOver(err)
-		}
+	var b *body
+	err := corrupt.Twice(func() (err error) { // what failed once may be a fault of the way from the disk
+		b, err = a.nodeToDrop(n)
+		return err
+	})
+	if err != nil {
+		a.free(n.ptr)
+		return a.root.passOver(err)
 	}
 	if err := a.root.within(n, b, lo, hi); err != nil {
 		return a.root.passOver(err) // what lies there may be another's
@@ -120,6 +117,7 @@ func (a *applier) dropNode(n *node, lo, hi []byte) error {
 		}
 		return nil
 	}
+	a.lowest = n
 	a.out.nodes = append(a.out.nodes, n)
 	if !b.filterPtr.IsZero() {
 		a.free(b.filterPtr)
@@ -130,4 +128,16 @@ func (a *applier) dropNode(n *node, lo, hi []byte) error {
 		}
 	}
 	return nil
+}
+
+// nodeToDrop returns the body of a node that is dropped. Of those above the lowest level it stays: readers of the old tree have to find the
+// same nodes below it as the ring is told to let go. Those of the lowest level are not worth the memory.
+func (a *applier) nodeToDrop(n *node) (*body, error) {
+	if b := n.body.Load(); b != nil {
+		return b, nil
+	}
+	if n.level > 0 {
+		return a.root.load(&a.s, n)
+	}
+	return a.root.readNode(&a.s, n.ptr, n.level)
 }

@@ -26,8 +26,21 @@ type root struct {
 
 type replaced struct {
 	by     *segment.Writer // of the Apply
-	leaves []step
+	leaves []leafOf
 	nodes  []*node
+}
+
+// leafOf is leaf i of a node, whose body may have been given up since: it is not kept for the sake of a page that may be in the cache.
+type leafOf struct {
+	n *node
+	i int
+}
+
+// dropPage takes the page of a leaf out of the cache, if it can be found there.
+func (l leafOf) dropPage(env *layout.Environment) {
+	if b := l.n.body.Load(); b != nil {
+		dropPage(env, b.handles[l.i].Load())
+	}
 }
 
 // retire gives up what only the predecessor used.
@@ -41,7 +54,7 @@ func (r *root) give(w *segment.Writer) (kept []*node) {
 		return nil
 	}
 	for _, l := range old.leaves {
-		dropPage(r.env, l.b.handles[l.i].Load()) // readers may have brought one in since
+		l.dropPage(r.env) // readers may have brought one in since
 	}
 	for _, n := range old.nodes {
 		if old.by == w && n.maker != w {

@@ -24,7 +24,7 @@ func (t *Tree) Free(ctx context.Context, r layout.Root, w *segment.Writer) error
 		return a.failed
 	}
 	for _, l := range a.out.leaves {
-		dropPage(tr.env, l.b.handles[l.i].Load())
+		l.dropPage(tr.env)
 	}
 	for _, n := range a.out.nodes {
 		t.ring.leave(tr.env, n)
