@@ -146,7 +146,7 @@ func (c *counter) fetch(src *source) ([]byte, error) {
 		return src.page.Raw(), nil
 	}
 	raw, err := c.r.readLeaf(&c.s, src.b, src.i)
-	if err == nil {
+	if err == nil && !src.b.own {
 		c.r.rememberOrdered(src.b, src.i, raw)
 	}
 	return raw, err

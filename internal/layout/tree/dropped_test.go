@@ -92,3 +92,34 @@ func TestReplacedLeavesKeepNoNodesInMemory(t *testing.T) {
 		runtime.KeepAlive(w.Root)
 	}
 }
+
+// A reader of an old tree, of a snapshot that is held for long, say, does not bring all of its nodes into memory for good: they are counted no
+// more, so that nothing would bound them.
+func TestReadersOfAnOldTreeKeepNoNodesInMemory(t *testing.T) {
+	w := layouttest.NewWorld(t, config(), 1, 1<<20, 0)
+	w.Env.InnerBytes = 20 << 10
+	o := layout.ApplyOptions{LeafBytes: 300, Fanout: 8}
+	w.Apply(nil, rows(0, 5000, 1), o)
+	w.Layout.Published(w.Root)
+	old, model, nodes := w.Root, w.Model.Clone(), lowest(t, w)
+	w.Apply([]layout.Range{{}}, nil, o)
+	w.Layout.Published(w.Root)
+	resident := func() (bytes int64) {
+		for _, n := range nodes {
+			if b := n.body.Load(); b != nil {
+				bytes += b.memory()
+			}
+		}
+		return bytes
+	}
+	before := resident()
+	if before > w.Env.InnerBytes {
+		t.Fatalf("%d bytes of nodes were in memory, %d are allowed", before, w.Env.InnerBytes)
+	}
+	for range 2 {
+		w.Verify(old, model, w.Now)
+	}
+	if now := resident(); now > before {
+		t.Errorf("%d bytes of old nodes are in memory behind reads, %d before, of which none can be given up", now, before)
+	}
+}

@@ -322,7 +322,7 @@ func (r *root) findIn(s *layout.Scratch, b *body, i int, hash uint64, key []byte
 // worthKeeping reports whether leaf i, which is not in the cache, should be brought there.
 func (r *root) worthKeeping(b *body, i int) bool {
 	// The checksum is as good as a hash of the place.
-	return r.env.Cache.Admit(b.slots[i].ptr.Sum)
+	return !b.own && r.env.Cache.Admit(b.slots[i].ptr.Sum)
 }
 
 // remember puts a leaf that was read into the cache. Where the cache has no room the leaf stays uncached.

@@ -20,6 +20,9 @@ type node struct {
 	body  atomic.Pointer[body]
 	maker *segment.Writer // of a node that has not been read from the disk
 	seat  int             // position in the ring of evictable nodes, from 1; 0: none; guarded by the ring's mutex
+	// left: no current root has the node any more. A reader of an old root that has it read, as it is not in memory, keeps it to himself: in
+	// the ring nobody would take it out, and beside it nobody would give it up.
+	left atomic.Bool
 	// segments is the segment.Mask of the node and of all blobs below it; 0: not known. It stays when the body goes.
 	segments atomic.Uint64
 }
@@ -58,6 +61,7 @@ type slot struct {
 // body is the content of an inner node. Only handles and counts change once it is published.
 type body struct {
 	level  int
+	own    bool     // of one reader: nobody else finds it, or what its handles lead to
 	skip   int      // length of the prefix that all separators share
 	prefix uint64   // its head
 	heads  []uint64 // of separators 1 and on: the eight bytes after the prefix

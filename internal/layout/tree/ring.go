@@ -19,7 +19,7 @@ type ring struct {
 func (r *ring) enter(env *layout.Environment, n *node, b *body) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if n.seat != 0 || n.level != 0 {
+	if n.seat != 0 || n.level != 0 || n.left.Load() {
 		return
 	}
 	r.nodes = append(r.nodes, n)
@@ -49,12 +49,8 @@ func (r *ring) leave(env *layout.Environment, n *node) {
 	if n.seat > 0 {
 		r.remove(env, n)
 	}
-	n.seat = left
+	n.left.Store(true)
 }
-
-// left is the seat of a node that has left: a reader of an old root that has it read, as it was not in memory then, must not enter it again,
-// for nobody would take it out.
-const left = -1
 
 // leaveMadeBy takes the nodes out that w has made, in which nobody is or will be.
 func (r *ring) leaveMadeBy(env *layout.Environment, w *segment.Writer) {

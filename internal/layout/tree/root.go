@@ -218,7 +218,7 @@ func (r *root) descend(s *layout.Scratch, key []byte) (b *body, i int, fresh boo
 		return nil, 0, false, nil
 	}
 	for {
-		if fresh = n.level == 0 && n.body.Load() == nil && !n.asked.Swap(true); fresh {
+		if fresh = n.level == 0 && n.body.Load() == nil && (n.left.Load() || !n.asked.Swap(true)); fresh {
 			b, err = r.readBriefly(s, n)
 		} else {
 			b, err = r.load(s, n)
@@ -242,6 +242,10 @@ func (r *root) load(s *layout.Scratch, n *node) (*body, error) {
 	b, err := r.readNode(s, n.ptr, n.level)
 	if err != nil {
 		return nil, err
+	}
+	if n.left.Load() {
+		b.own = true
+		return b, nil
 	}
 	if !n.body.CompareAndSwap(nil, b) {
 		if other := n.body.Load(); other != nil {
