@@ -71,10 +71,14 @@ const (
 	smallMost = 64
 	// joinedShare: a segment is small that has less than one in so many bytes of a full one.
 	joinedShare = 8
+	// joinedGrowth: what is moved comes to lie in a segment that has so many times as much in use, at least.
+	joinedGrowth = 4
 )
 
-// addSmall adds small segments to the victims where there are more than there may be, the smallest first, as many as the budget lasts for: what
-// lives in them is written into few. So a byte is moved as often as its segment has become smallMost times as large, which is once or twice.
+// addSmall adds small segments to the victims where there are more than there may be, those first that have the least in use, as many as the
+// budget lasts for: what lives in them is written into few. What an earlier join has made is left out until there is as much beside it that
+// its segment grows by joinedGrowth: else each join would move all that those before have moved, until that is no longer small. So a byte is
+// moved a few times at most, and the few sizes that are left out are far from being too many.
 func addSmall(victims []uint32, infos []segment.Info, budget, small int64) []uint32 {
 	var list []segment.Info
 	for _, i := range infos {
@@ -88,11 +92,19 @@ func addSmall(victims []uint32, infos []segment.Info, budget, small int64) []uin
 	if len(list) <= smallMost {
 		return victims
 	}
-	slices.SortFunc(list, func(a, b segment.Info) int { return cmp.Or(cmp.Compare(a.Size, b.Size), cmp.Compare(a.ID, b.ID)) })
-	for _, i := range list {
-		if budget -= i.Live; budget < 0 {
+	slices.SortFunc(list, func(a, b segment.Info) int {
+		return cmp.Or(cmp.Compare(a.Live, b.Live), cmp.Compare(a.Size, b.Size), cmp.Compare(a.ID, b.ID))
+	})
+	joined, sum := 0, int64(0)
+	for n, i := range list {
+		if sum += i.Live; sum > budget {
 			break
 		}
+		if sum >= joinedGrowth*i.Live {
+			joined = n + 1
+		}
+	}
+	for _, i := range list[:joined] {
 		victims = append(victims, i.ID)
 	}
 	return victims

@@ -66,6 +66,7 @@ func TestAddSmall(t *testing.T) {
 		return list
 	}
 	large, empty := segment.Info{ID: 900, Size: 2000, Live: 2000}, segment.Info{ID: 901, Size: 1}
+	joined := segment.Info{ID: 902, Size: 900, Live: 900}
 	for _, c := range []struct {
 		name    string
 		victims []uint32
@@ -75,13 +76,49 @@ func TestAddSmall(t *testing.T) {
 	}{
 		{"as many as there may be", nil, infos(smallMost, 10), 1 << 20, nil},
 		{"more: all of them, and no others", nil, append(infos(smallMost+1, 10), large, empty), 1 << 20, numbers(smallMost+1, 1)},
-		{"the smallest, as long as the budget lasts", nil, infos(smallMost+1, 10), 35, numbers(smallMost+1, smallMost-1)},
-		{"those that go in any case do not count, but cost", []uint32{1}, infos(smallMost+2, 10), 35, append([]uint32{1}, numbers(smallMost+2, smallMost+1)...)},
+		{"the smallest, as long as the budget lasts", nil, infos(smallMost+1, 10), 45, numbers(smallMost+1, smallMost-2)},
+		{"those that go in any case do not count, but cost", []uint32{1}, infos(smallMost+2, 10), 55, append([]uint32{1}, numbers(smallMost+2, smallMost-1)...)},
+		{"nothing becomes large enough", nil, infos(smallMost+1, 10), 35, nil},
+		{"one that was made of many waits for as many others", nil, append(infos(smallMost+1, 10), joined), 1 << 20, numbers(smallMost+1, 1)},
 		{"and may be why there are not too many", []uint32{1}, infos(smallMost+1, 10), 1 << 20, []uint32{1}},
 		{"no budget", nil, infos(smallMost+1, 10), 0, nil},
 	} {
 		if got := addSmall(c.victims, c.infos, c.budget, 1000); !slices.Equal(got, c.want) {
 			t.Errorf("%s: victims %v, want %v", c.name, got, c.want)
+		}
+	}
+}
+
+// Where keys only grow, and checkpoints are small, joining moves a byte a few times, and not everything that there is each time.
+func TestJoiningMovesNothingAgainAndAgain(t *testing.T) {
+	const checkpoints, full = 20_000, 64 << 20
+	for _, each := range []int64{1 << 10, 4 << 10, 64 << 10} {
+		var infos []segment.Info
+		var moved int64
+		most := 0
+		for id := uint32(1); id <= 2*checkpoints; id += 2 {
+			infos = append(infos, segment.Info{ID: id, Size: each, Live: each})
+			victims := addSmall(nil, infos, full/2, full/joinedShare)
+			fresh := segment.Info{ID: id + 1}
+			infos = slices.DeleteFunc(infos, func(i segment.Info) bool {
+				gone := slices.Contains(victims, i.ID)
+				if gone {
+					fresh.Live += i.Live
+				}
+				return gone
+			})
+			if fresh.Size = fresh.Live; fresh.Live > 0 {
+				infos = append(infos, fresh)
+			}
+			moved += fresh.Live
+			small := slices.DeleteFunc(slices.Clone(infos), func(i segment.Info) bool { return i.Size >= full/joinedShare })
+			most = max(most, len(small))
+		}
+		if written := each * checkpoints; moved > 5*written {
+			t.Errorf("%d bytes each: every byte was moved %.1f times", each, float64(moved)/float64(written))
+		}
+		if most > smallMost {
+			t.Errorf("%d bytes each: up to %d small segments, want %d", each, most, smallMost)
 		}
 	}
 }
