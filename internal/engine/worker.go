@@ -24,7 +24,7 @@ const (
 // It never waits for the commit pipeline: a leader may be waiting for it.
 func (e *Engine) work() {
 	ctx := e.ctx
-	var retryDue, quietSince, settledSince time.Time
+	var retryDue, shrinkDue, quietSince, settledSince time.Time
 	var quietSeq uint64
 	shrunk, cleaned, garbage := false, false, int64(0)
 	for {
@@ -59,8 +59,12 @@ func (e *Engine) work() {
 				e.o.Logger.Error("checkpoint failed; it is tried again", "error", err)
 				retryDue = now.Add(retryDelay)
 			}
-		} else if !shrunk && e.log != nil && now.Sub(quietSince) >= shrinkDelay && settled {
-			shrunk = e.shrinkLog()
+		} else if !shrunk && e.log != nil && now.Sub(quietSince) >= shrinkDelay && settled && !now.Before(shrinkDue) {
+			var err error
+			if shrunk, err = e.shrinkLog(); err != nil {
+				e.o.Logger.Warn("spare log segments stay", "error", err)
+				shrinkDue = now.Add(longestIdle)
+			}
 		} else if now.Sub(settledSince) >= trimDelay {
 			e.trim()
 			if !cleaned {
@@ -154,20 +158,18 @@ func (e *Engine) prepareLog() {
 	}
 }
 
-// shrinkLog gives the log's spare files back after a pause.
-func (e *Engine) shrinkLog() bool {
+// shrinkLog gives the log's spare files back after a pause. done says that it is not to be tried again.
+func (e *Engine) shrinkLog() (done bool, err error) {
 	if !e.pipeline.TryAcquire() {
-		return false
+		return false, nil
 	}
 	defer e.pipeline.Release()
 	if !e.settling.TryLock() {
-		return false
+		return false, nil
 	}
 	defer e.settling.Unlock()
-	if err := e.giveLogBack(); err != nil {
-		e.o.Logger.Warn("spare log segments stay", "error", err)
-	}
-	return true
+	err = e.giveLogBack()
+	return err == nil || e.failure.Load() != nil, err
 }
 
 // fitLog gives back, when everything has settled, what the log has in reserve where that is more than all the data: after a burst of
