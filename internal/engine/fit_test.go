@@ -62,3 +62,47 @@ func TestCacheFitsBesideMemtables(t *testing.T) {
 		check("after a pause", e.sizes.most)
 	})
 }
+
+// Memtables that have settled and are kept for an optimistic transaction, which is to be checked against them, are memory of the budget.
+func TestCacheFitsBesideMemtablesOfTransactions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, err := Open(Options{FS: memfs.New(), Dir: "db", MemoryBytes: 8 << 20})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer e.Close()
+		start, s, err := e.Begin()
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Release() // as when it has been moved
+		for i := range 2 * e.sizes.memtable >> 10 {
+			var enc command.Encoder
+			enc.Put(DefaultID, []byte{byte(i), byte(i >> 8)}, make([]byte, 1000), 0)
+			if err := e.Commit(&commit.Request{Commands: enc.Payload(), Count: enc.Count(), Bytes: enc.Data()}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := e.Checkpoint(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(longestIdle + 2*trimDelay)
+		synctest.Wait()
+		kept := int64(0)
+		for _, table := range e.recent {
+			kept += int64(table.Bytes())
+		}
+		if kept < int64(e.sizes.memtable) {
+			t.Fatalf("%d bytes are kept, of memtables of %d", kept, e.sizes.memtable)
+		}
+		if got, want := e.cacheSize.Load()+e.env.Inner.Load(), e.sizes.most-kept; got > want {
+			t.Errorf("cache and inner nodes have %d bytes beside %d that are kept, want %d", got, kept, want)
+		}
+		e.End(start)
+		time.Sleep(workerTick)
+		synctest.Wait()
+		if got, want := e.cacheSize.Load()+e.env.Inner.Load(), e.sizes.most-64<<10; got < want {
+			t.Errorf("cache and inner nodes have %d bytes behind the transaction, want %d", got, want)
+		}
+	})
+}

@@ -278,14 +278,18 @@ func (e *Engine) fitCache() {
 	}
 	e.fits.Store(fits)
 	var kept int64
-	for v := range e.views {
-		for _, t := range v.Tables {
+	keep := func(tables []*view.Table) {
+		for _, t := range tables {
 			if !seen[t] {
 				seen[t] = true
 				kept += int64(t.Bytes())
 			}
 		}
 	}
+	for v := range e.views {
+		keep(v.Tables)
+	}
+	keep(e.recent) // of which no view may be left
 	e.mu.Unlock()
 	if e.privates.Load() > 0 {
 		kept += e.o.MemoryBytes / 8 // what merging for them leaves on the Go heap, about
