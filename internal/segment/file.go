@@ -144,8 +144,10 @@ type file struct {
 	handle  atomic.Pointer[vfs.File]
 	place   int // among the open files; guarded by handles.mu
 	mapped  atomic.Pointer[mapped]
-	// unmappable tells that there is no use in trying to map the file.
+	// unmappable tells that there is no use in trying to map the file, and refused that there was none when so many mappings, less one, had
+	// ended: there was no room.
 	unmappable atomic.Bool
+	refused    atomic.Uint64
 	// read is set by readers, and taken away by who looks for a handle to close.
 	read atomic.Bool
 	// growing is set while blobs may be added: the handle stays open.

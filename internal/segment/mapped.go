@@ -47,7 +47,7 @@ func (s *Store) fill(f *file, b []byte, offset int64) error {
 		return f.readAt(b, offset)
 	}
 	m := f.mapped.Load()
-	if m == nil && !f.unmappable.Load() {
+	if m == nil && s.mayMap(f) {
 		m = s.mapFile(f)
 	}
 	if m != nil && m.holds(offset, len(b)) && m.copyTo(b, offset) {
@@ -63,6 +63,11 @@ func (s *Store) fill(f *file, b []byte, offset int64) error {
 	return nil
 }
 
+// mayMap reports whether there is use in trying to map f.
+func (s *Store) mayMap(f *file) bool {
+	return !f.unmappable.Load() && f.refused.Load() != s.mappings.ended.Load()+1
+}
+
 // mapFile maps f. It returns nil where that cannot be: then ReadAt serves as well.
 func (s *Store) mapFile(f *file) *mapped {
 	const wide = ^uint(0)>>32 != 0 // 32 bits of addresses are soon used up
@@ -72,7 +77,7 @@ func (s *Store) mapFile(f *file) *mapped {
 	}
 	f.opening.Lock()
 	defer f.opening.Unlock()
-	if m := f.mapped.Load(); m != nil || f.unmappable.Load() {
+	if m := f.mapped.Load(); m != nil || !s.mayMap(f) {
 		return m
 	}
 	reader, ok := h.(vfs.ReadMapper)
@@ -80,8 +85,12 @@ func (s *Store) mapFile(f *file) *mapped {
 	if f.class != Nodes || f.state.Load() != listed {
 		length = max(length, s.options.SegmentBytes) // more may be written to it
 	}
-	if !ok || !wide || !s.mappings.reserve(length, s.options.MapBytes) {
+	if !ok || !wide {
 		f.unmappable.Store(true)
+		return nil
+	}
+	if ended := s.mappings.ended.Load(); !s.mappings.reserve(length, s.options.MapBytes) {
+		f.refused.Store(ended + 1)
 		return nil
 	}
 	mapping, err := reader.MapRead(length)
@@ -109,7 +118,10 @@ func (f *file) wrote(offset int64, n int) {
 }
 
 // mappings bounds what a Store maps.
-type mappings struct{ files, bytes atomic.Int64 }
+type mappings struct {
+	files, bytes atomic.Int64
+	ended        atomic.Uint64 // how many there were: behind each there may be room for a file that was refused
+}
 
 func (a *mappings) reserve(length, most int64) bool {
 	files, bytes := a.files.Add(1), a.bytes.Add(length)
@@ -251,6 +263,8 @@ func (f *file) unmap() error {
 	if m == nil {
 		return nil
 	}
+	err := m.mapping.Close()
 	m.all.release(int64(len(m.data)))
-	return m.mapping.Close()
+	m.all.ended.Add(1)
+	return err
 }

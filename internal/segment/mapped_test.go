@@ -218,3 +218,28 @@ func TestCopyAhead(t *testing.T) {
 		}
 	}
 }
+
+// A file for whose mapping there was no room is mapped when there is: else what a compaction leaves would be read with calls for as long as the
+// database is open, as the files that it has emptied were in the way when it was first read.
+func TestFilesAreMappedOnceThereIsRoom(t *testing.T) {
+	s, err := Open(Options{FS: osfs.New(), Dir: t.TempDir(), SegmentBytes: 1 << 20, MapBytes: 30_000}, nil, 1)
+	must(t, err)
+	t.Cleanup(func() { must(t, s.Close()) })
+	var places []Pointer
+	for i := range 2 {
+		w := s.NewWriter(Nodes, 1)
+		places = append(places, mustAppend(t, w, KindLeaf, None, noise(uint64(i), 20_000)))
+		w.Commit()
+		mustRead(t, s, places[i], noise(uint64(i), 20_000))
+	}
+	mappingAt(t, s, places[0])
+	other := s.files.Load().find(places[1].Segment)
+	if other.mapped.Load() != nil {
+		t.Fatal("there is room for both")
+	}
+	must(t, s.Remove(places[0].Segment))
+	mustRead(t, s, places[1], noise(1, 20_000))
+	if other.mapped.Load() == nil {
+		t.Error("there is room for the other one, and it is not mapped")
+	}
+}
