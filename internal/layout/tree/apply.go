@@ -50,7 +50,7 @@ type applier struct {
 	node   []byte
 	filter []byte
 	out    replaced
-	lowest *node   // whose leaves are at hand
+	lowest *node   // whose leaves are at hand; nil: one that is not in memory, so that no page of them can be found
 	fresh  []*node // new nodes of the lowest level, to enter into the ring
 	memory int64   // of fresh nodes that are kept
 	failed error   // what is to be freed cannot be read: nothing of the outcome counts

@@ -117,7 +117,9 @@ func (a *applier) dropNode(n *node, lo, hi []byte) error {
 		}
 		return nil
 	}
-	a.lowest = n
+	if a.lowest = n; n.body.Load() == nil {
+		a.lowest = nil
+	}
 	a.out.nodes = append(a.out.nodes, n)
 	if !b.filterPtr.IsZero() {
 		a.free(b.filterPtr)

@@ -52,6 +52,21 @@ func TestDroppedNodesThatAreReadLaterAreNotCounted(t *testing.T) {
 	}
 }
 
+// To drop what is not in memory takes little memory, however much that is: none for its leaves, whose pages nobody can have in the cache.
+func TestLeavesThatAreNotInMemoryAreDroppedWithoutANote(t *testing.T) {
+	w := layouttest.NewWorld(t, config(), 1, 1<<20, 0)
+	o := layout.ApplyOptions{LeafBytes: 300, Fanout: 8}
+	w.Apply(nil, rows(0, 5000, 1), o)
+	w.Layout.Published(w.Root)
+	leaves := w.Layout.Stats(w.Root).Leaves
+	w.Root = w.Reload()
+	w.Apply([]layout.Range{{}}, nil, o)
+	if noted := len(w.Root.(*root).replaced.Load().leaves); leaves < 100 || noted > 0 {
+		t.Errorf("%d of %d leaves are noted", noted, leaves)
+	}
+	w.Audit()
+}
+
 // What a checkpoint replaces is remembered until it is published, but takes the memory of no nodes that have been given up meanwhile: who
 // changes a little everywhere, or drops a large tree, would have all of its nodes in memory, whatever they may take.
 func TestReplacedLeavesKeepNoNodesInMemory(t *testing.T) {

@@ -112,7 +112,9 @@ func (a *applier) replacePage(b *body, i int, now bool) {
 	if now {
 		dropPage(a.root.env, b.handles[i].Swap(0))
 	}
-	a.out.leaves = append(a.out.leaves, leafOf{a.lowest, i})
+	if a.lowest != nil {
+		a.out.leaves = append(a.out.leaves, leafOf{a.lowest, i})
+	}
 }
 
 // fillLeaves adds the batch at hand and the changes below hi to the leaves being written: there is no old leaf to merge them with.
