@@ -405,8 +405,9 @@ func (s *settlement) publish() {
 	tables := current.Tables[:len(current.Tables)-len(s.group)]
 	gone := e.keepRecent(s.group)
 	e.publish(tables, s.roots)
+	doomed := e.doomedIDs()
 	for _, id := range s.dead {
-		if !slices.ContainsFunc(e.doomed, func(d doomedSegment) bool { return d.id == id }) { // else somebody still reads from it
+		if !doomed[id] { // else somebody still reads from it
 			e.doomed = append(e.doomed, doomedSegment{id, e.generated})
 		}
 	}

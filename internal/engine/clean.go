@@ -36,8 +36,10 @@ type cleanPolicy struct {
 func chooseVictims(infos []segment.Info, p cleanPolicy) []uint32 {
 	var size, live int64
 	for _, i := range infos {
-		size += i.Size
-		live += i.Live
+		if i.Live > 0 { // what else there is goes by itself: with this round, or with the last of its readers
+			size += i.Size
+			live += i.Live
+		}
 	}
 	ordered := slices.Clone(infos)
 	sort.Slice(ordered, func(a, b int) bool {

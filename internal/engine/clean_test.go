@@ -33,6 +33,7 @@ func TestChooseVictims(t *testing.T) {
 		{"little garbage in all is left alone", []segment.Info{seg(1, 100, 70), seg(2, 100, 65)}, background, nil},
 		{"much garbage: the emptiest first, until there is little", []segment.Info{seg(1, 100, 50), seg(2, 100, 30), seg(3, 100, 90)}, background, []uint32{2}},
 		{"a nearly empty one goes whatever the total", []segment.Info{seg(1, 1000, 1000), seg(2, 100, 10)}, background, []uint32{2}},
+		{"what only waits for its readers is no reason to move the rest", []segment.Info{seg(1, 1000, 0), seg(2, 100, 80), seg(3, 100, 70)}, background, nil},
 		{"an empty one needs no work", []segment.Info{seg(1, 100, 0), seg(2, 100, 100)}, background, nil},
 		{"the budget ends it", []segment.Info{seg(1, 1000, 150), seg(2, 1000, 160), seg(3, 1000, 170)}, background, []uint32{1}},
 		{"beyond the budget, but alone", []segment.Info{seg(1, 1000, 250), seg(2, 1000, 260)}, cleanPolicy{full: 0.95, budget: 200, alone: 300}, []uint32{1}},
@@ -265,4 +266,40 @@ func TestVictimsBesideADamagedOneAreTriedAgain(t *testing.T) {
 			t.Errorf("segment %d is left alone: %v", id, stuck)
 		}
 	}
+}
+
+// A pause makes no round of cleaning for garbage that goes only with those who read it.
+func TestAPauseDoesNotCleanWhatASnapshotKeeps(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, err := Open(Options{FS: memfs.New(), Dir: "db", MemoryBytes: leastMemory})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer e.Close()
+		write := func(n int) {
+			var enc command.Encoder
+			for i := range n {
+				enc.Put(DefaultID, fmt.Appendf(nil, "%06d", i), make([]byte, 100), 0)
+			}
+			if err := e.Commit(&commit.Request{Commands: enc.Payload(), Count: enc.Count(), Bytes: enc.Data()}); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(2 * longestIdle)
+			synctest.Wait()
+		}
+		write(1000)
+		s, err := e.Snapshot()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Release()
+		for range 3 {
+			write(1000)
+		}
+		before := e.counters.checkpoints.Load()
+		write(1)
+		if n := e.counters.checkpoints.Load() - before; n != 1 {
+			t.Errorf("%d checkpoints for one record and a pause", n)
+		}
+	})
 }

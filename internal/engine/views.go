@@ -66,6 +66,15 @@ func (e *Engine) unreachable() (segments []uint32, dictionaries []uint16) {
 	return segments, dictionaries
 }
 
+// doomedIDs are the segments that are to go when nobody reads them any more. The caller holds mu.
+func (e *Engine) doomedIDs() map[uint32]bool {
+	ids := make(map[uint32]bool, len(e.doomed))
+	for _, d := range e.doomed {
+		ids[d.id] = true
+	}
+	return ids
+}
+
 // oldestView returns the generation of the oldest view that somebody may read. The caller holds mu.
 func (e *Engine) oldestView() uint64 {
 	oldest := e.generated + 1

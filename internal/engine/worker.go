@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/pandodb/pando/internal/segment"
@@ -93,12 +94,17 @@ func (e *Engine) cleanLeft(ctx context.Context, before int64) (done bool, left i
 	return err != nil, left
 }
 
-// garbage returns how many bytes of the segments are dead, and whether that is more than the cleaner lets be.
+// garbage returns how many bytes of the segments are dead, and whether that is more than the cleaner lets be. Segments that go with the last of
+// their readers are none of it.
 func (e *Engine) garbage() (dead int64, much bool) {
 	if e.o.ReadOnly {
 		return 0, false
 	}
 	list := e.store.Segments()
+	e.mu.Lock()
+	doomed := e.doomedIDs()
+	e.mu.Unlock()
+	list = slices.DeleteFunc(list, func(i segment.Info) bool { return doomed[i.ID] })
 	size := segment.Bytes(list)
 	dead = size - segment.LiveBytes(list)
 	if e.space.short.Load() {
