@@ -150,10 +150,17 @@ func (r *request) checkCondition() error {
 	return nil
 }
 
-// ruleApplyOps asks for the privilege of the command, and of everything that the entries do.
+// ruleApplyOps asks for the privilege of the command, of everything that the entries do, and of reading what the conditions are about: whether
+// they hold tells what is there.
 func ruleApplyOps(r *request, g *grants) bool {
 	if !g.allowsCluster("applyOps") {
 		return false
+	}
+	for _, condition := range r.statementsOf("preCondition") {
+		ns, _ := condition.Lookup("ns").StringValueOK()
+		if db, name, _ := strings.Cut(ns, "."); !g.allows(db, name, "find") {
+			return false
+		}
 	}
 	entries, err := parseEntries(r.statementsOf("applyOps"))
 	return err == nil && r.bypasses(g) && !slices.ContainsFunc(entries, func(e *oplogEntry) bool { return !r.mayApply(e, g) })

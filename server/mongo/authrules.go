@@ -273,9 +273,11 @@ func ruleDataSize(r *request, g *grants) bool {
 	return g.allows(db, name, "find")
 }
 
+// ruleProfile lets those who may read the profile ask how the profiler is set. A level of -1 leaves that as it is; other fields do not.
 func ruleProfile(r *request, g *grants) bool {
 	level, isNumber := asInt64(r.target)
-	return g.allows(r.db, "", "enableProfiler") || isNumber && level < 0 && g.allows(r.db, "system.profile", "find")
+	asks := isNumber && level < 0 && !slices.ContainsFunc([]string{"slowms", "sampleRate", "filter"}, r.has)
+	return g.allows(r.db, "", "enableProfiler") || asks && g.allows(r.db, "system.profile", "find")
 }
 
 func ruleCurrentOp(r *request, g *grants) bool {
