@@ -155,17 +155,51 @@ func ruleExplain(r *request, g *grants) bool {
 	if !isDoc {
 		return true // it will be refused
 	}
-	first, err := inner.IndexErr(0)
+	x, named := r.instead(inner)
+	return !named || x.command == nil || x.command.name == "explain" || x.allowed(g)
+}
+
+// instead returns the request as it would be with another command, and reports whether that has a name.
+func (r *request) instead(body bsoncore.Document) (*request, bool) {
+	first, err := body.IndexErr(0)
 	if err != nil {
-		return true
+		return nil, false
 	}
 	x := *r
-	x.body, x.docs, x.name, x.target, x.args = inner, nil, first.Key(), first.Value(), argsOf(inner)
+	x.body, x.docs, x.name, x.target, x.args = body, nil, first.Key(), first.Value(), argsOf(body)
 	x.command = r.server.commands[x.name]
-	if x.command == nil || x.command.name == "explain" {
+	return &x, true
+}
+
+// opening is the command that has opened a cursor, and when it was last known that the cursor's user may run it.
+type opening struct {
+	body       bsoncore.Document // nil: there are no logins
+	db         string
+	generation uint64 // of the users and roles
+}
+
+// opening returns the command for a cursor. The body is no part of the message any more: see newRequest.
+func (r *request) opening() opening {
+	if !r.server.o.Auth {
+		return opening{}
+	}
+	return opening{r.body, r.db, r.conn.auth.grants.generation}
+}
+
+// allowed reports whether who reads on from the cursor, whose user that is, may still run what has opened it.
+func (o *opening) allowed(r *request) bool {
+	if o.body == nil || o.generation == r.conn.auth.grants.generation {
 		return true
 	}
-	return x.allowed(g)
+	x, named := r.instead(o.body)
+	if !named {
+		return false
+	}
+	if x.db = o.db; !x.allowed(x.conn.auth.grants) {
+		return false
+	}
+	o.generation = r.conn.auth.grants.generation
+	return true
 }
 
 // ruleKillCursors lets everybody close their own cursors, and those of others on collections for which they may: whatever collection the

@@ -48,7 +48,7 @@ type conn struct {
 	quiet     bool                      // the deadline of reading is gone: a message has come
 	held      int64                     // bytes of the budget for large messages
 	answered  int64                     // bytes of the budget for large answers
-	cursors   *int                      // that were opened here and are open; under cursorTable.mu. It is of its own, as cursors live longer
+	opener    *opener
 }
 
 // What a connection takes before its client has logged in is at most 64 KiB, with its goroutine.
@@ -59,7 +59,7 @@ const (
 
 // ServeConn answers the commands of one connection until it ends, and closes it.
 func (s *Server) ServeConn(c net.Conn) {
-	x := &conn{server: s, net: c, id: s.connections.Add(1), cursors: new(int)}
+	x := &conn{server: s, net: c, id: s.connections.Add(1), opener: new(opener)}
 	defer c.Close()
 	if !s.conns.add(x) {
 		return
@@ -67,7 +67,7 @@ func (s *Server) ServeConn(c net.Conn) {
 	s.open.Add(1)
 	defer func() {
 		s.conns.remove(x)
-		s.sessions.connectionEnded(x)
+		s.cursors.connectionEnded(x.opener) // the sessions live on: the client may come back
 		s.open.Add(-1)
 		s.conns.serving.Done()
 	}()

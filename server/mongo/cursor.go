@@ -36,7 +36,8 @@ type cursor struct {
 	limited bool          // the command that opened it has said how long it may take
 	left    time.Duration // of that; only the command that has it pinned looks
 
-	command int64 // bytes of what opened it that are not free: see keptCommands
+	command int64   // bytes of what opened it that are not free: see keptCommands
+	opening opening // where clients log in
 
 	mu      sync.Mutex // held while it is read from
 	held    bson.Raw   // a document that did not fit into the last batch
@@ -44,7 +45,14 @@ type cursor struct {
 	used    time.Time  // under cursorTable.mu
 	pinned  bool       // under cursorTable.mu: a command reads from it
 	created time.Time
-	quota   *int // under cursorTable.mu: the open cursors of the connection that opened it
+	opener  *opener
+}
+
+// opener is what is to be known of the connection through which cursors were opened. It is of its own, as they live longer. It is under
+// cursorTable.mu.
+type opener struct {
+	open int // cursors
+	gone bool
 }
 
 // cursorTable is the open cursors of all clients.
@@ -77,7 +85,7 @@ func (t *cursorTable) add(c *cursor) error {
 	if len(t.byID) >= t.server.o.MaxCursors {
 		return document.NewError(document.Code(261), "too many open cursors: %d", len(t.byID))
 	}
-	if n := *c.quota; n >= t.server.o.MaxConnectionCursors {
+	if n := c.opener.open; n >= t.server.o.MaxConnectionCursors {
 		return document.NewError(document.Code(261), "too many open cursors of one connection: %d", n)
 	}
 	if c.owner != nil && c.owner.ended.Load() { // and nobody would look for it there any more
@@ -96,7 +104,7 @@ func (t *cursorTable) add(c *cursor) error {
 	c.used = t.server.clock.Now()
 	c.created = c.used
 	t.byID[c.id] = c
-	*c.quota++
+	c.opener.open++
 	if c.owner != nil {
 		c.owner.cursors++
 	}
@@ -112,7 +120,7 @@ func (t *cursorTable) forget(id int64) bool {
 	}
 	delete(t.byID, id)
 	t.commands.give(c.command)
-	*c.quota--
+	c.opener.open--
 	if c.owner != nil {
 		c.owner.cursors--
 	}
@@ -214,10 +222,23 @@ func (t *cursorTable) endAll(which func(c *cursor) bool) int {
 	return len(gone)
 }
 
+// connectionEnded is told that a connection is gone.
+func (t *cursorTable) connectionEnded(o *opener) {
+	t.mu.Lock()
+	o.gone = true
+	t.mu.Unlock()
+}
+
+// waits reports whether a cursor waits for its client for as long as that takes. One without a session, which nobody would end, does so
+// while the connection is there that has opened it: else a client could take all cursors that there may be, and leave. The table is locked.
+func (c *cursor) waits() bool {
+	return c.noTimeout && (c.owner != nil || !c.opener.gone)
+}
+
 // expire closes cursors that nobody read from for too long.
 func (t *cursorTable) expire(now time.Time) {
 	n := t.endAll(func(c *cursor) bool {
-		return !c.pinned && !c.noTimeout && now.Sub(c.used) > time.Duration(t.server.params.cursorTimeout.Load())
+		return !c.pinned && !c.waits() && now.Sub(c.used) > time.Duration(t.server.params.cursorTimeout.Load())
 	})
 	t.mu.Lock()
 	t.timed += int64(n)

@@ -26,7 +26,7 @@ func (r *request) firstBatch(ns string, size int64, single bool, open func(ctx c
 	}
 	begun := r.server.clock.Now()
 	r.lasting = r.lasting || r.readsLasting() || ns == oplogDatabase+"."+oplogCollection // which others copy
-	x := &cursor{lasting: r.lasting, ns: ns, src: src, ctx: ctx, cancel: cancel, txnNumber: -1, user: r.conn.auth.userDigest(), quota: r.conn.cursors,
+	x := &cursor{lasting: r.lasting, ns: ns, src: src, ctx: ctx, cancel: cancel, txnNumber: -1, user: r.conn.auth.userDigest(), opener: r.conn.opener,
 		waiting: &r.server.waiting, unhold: r.holdSnapshot(), owner: r.session}
 	if r.txn != nil {
 		x.txnNumber = r.txnNumber
@@ -60,6 +60,7 @@ func (r *request) firstBatch(ns string, size int64, single bool, open func(ctx c
 		if ms, err := r.number("maxTimeMS"); err == nil && ms > 0 && !x.tailable && !x.changes {
 			x.limited, x.left = true, time.Duration(ms)*time.Millisecond-r.server.clock.Now().Sub(begun)
 		}
+		x.opening = r.opening()
 		if err := r.server.cursors.add(x); err != nil {
 			return nil, errors.Join(err, x.close())
 		}
@@ -126,6 +127,8 @@ func (r *request) mayRead(x *cursor, ns string) error {
 		return document.NewError(codeUnauthorized, "Requested getMore on namespace '%s', but cursor belongs to a different namespace %s", ns, x.ns)
 	case x.user != r.conn.auth.userDigest():
 		return document.NewError(codeUnauthorized, "cursor id %d was not created by the authenticated user", x.id)
+	case !x.opening.allowed(r):
+		return document.NewError(codeUnauthorized, "not authorized for getMore with cursor id %d", x.id)
 	case x.owner != nil && r.session == nil:
 		return document.NewError(document.Code(50737), "Cannot run getMore on cursor %d, which was created in a session, without an lsid", x.id)
 	case x.owner != nil && x.owner.id != r.session.id:

@@ -80,7 +80,7 @@ func (c *conn) newRequest(m *wire.Message) *request {
 		r.name, r.target = first.Key(), first.Value()
 	}
 	switch r.name {
-	case "find", "aggregate":
+	case "find", "aggregate", "listCollections", "listIndexes":
 		// A cursor outlives the message, whose bytes are those of the next one then.
 		r.body = bytes.Clone(m.Body)
 		if first, err := r.body.IndexErr(0); err == nil {
