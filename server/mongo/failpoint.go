@@ -217,7 +217,7 @@ func (p *failPoints) apply(r *request) error {
 		if f.hasLabels {
 			r.labels = append(r.labels, f.labels...)
 		} else if code, _ := f.concern.Lookup("code").Int32OK(); r.retriesWrite() && retryableCode(document.Code(code)) {
-			r.labels = append(r.labels, "RetryableWriteError")
+			r.labels = append(r.labels, retryableLabel)
 		}
 	}
 	if f.code == 0 {
@@ -228,7 +228,7 @@ func (p *failPoints) apply(r *request) error {
 	case f.hasLabels:
 		err.Labels = f.labels
 	case r.retriesWrite() && retryableCode(f.code):
-		err.Labels = append(err.Labels, "RetryableWriteError")
+		err.Labels = append(err.Labels, retryableLabel)
 	}
 	switch {
 	case !r.has("autocommit") || f.hasLabels:
@@ -308,6 +308,9 @@ func elementsOf(doc bsoncore.Document) []bsoncore.Element {
 	}
 	return elements
 }
+
+// retryableLabel is what an error has after which drivers send a write again.
+const retryableLabel = "RetryableWriteError"
 
 // retryableCode reports whether drivers may send a write again after an error with this code.
 func retryableCode(code document.Code) bool {

@@ -416,9 +416,22 @@ func (r *request) explainError(err error) error {
 func (r *request) explainEnd() error {
 	switch {
 	case r.server.accepting.Err() != nil:
-		return document.NewError(codeShutdown, "The server is in quiesce mode and will shut down")
+		return r.shutsDown()
 	case r.at != nil:
 		return document.NewError(codeSnapshotTooOld, "Read timestamp %v is older than the oldest available timestamp.", r.atTime)
 	}
 	return document.NewError(codeInterrupted, "operation was interrupted")
+}
+
+// shutsDown is the error of a command that a shutdown has ended, with the label by which drivers know that it, or the transaction it is part of,
+// may be sent again.
+func (r *request) shutsDown() error {
+	err := document.NewError(codeShutdown, "The server is in quiesce mode and will shut down")
+	switch {
+	case r.retriesWrite():
+		return withLabel(err, retryableLabel)
+	case r.has("autocommit"):
+		return transient(err)
+	}
+	return err
 }

@@ -1,6 +1,7 @@
 package mongo
 
 import (
+	"context"
 	"maps"
 	"slices"
 	"sync"
@@ -17,8 +18,8 @@ import (
 type session struct {
 	id   string // the bytes of its UUID, and of its user
 	doc  bsoncore.Document
-	mu   sync.Mutex // held while a command of the session runs
-	used time.Time  // under sessionTable.mu
+	mu   turn      // held while a command of the session runs
+	used time.Time // under sessionTable.mu
 
 	ended   atomic.Bool // set under mu, when its transaction and records are gone: who has waited for it takes the next one of its id
 	cursors int         // that are open; under cursorTable.mu
@@ -46,7 +47,7 @@ func (t *sessionTable) get(id string, doc bsoncore.Document) (*session, error) {
 		if s == nil && len(t.byID) >= t.server.o.MaxSessions {
 			return nil, document.NewError(document.Code(261), "cannot add session into the cache, too many sessions")
 		}
-		s = &session{id: id, doc: append(bsoncore.Document(nil), doc...), number: -1}
+		s = &session{id: id, doc: append(bsoncore.Document(nil), doc...), mu: newTurn(), number: -1}
 		t.byID[id] = s
 	}
 	s.used = t.server.clock.Now()
@@ -89,9 +90,12 @@ func (t *sessionTable) idle(now time.Time) (old map[*session]time.Time, others [
 	return old, others
 }
 
-// endIdle ends a session, unless it was used again: to end many takes time, and what it has written meanwhile may be sent again.
+// endIdle ends a session, unless it was used again: to end many takes time, and what it has written meanwhile may be sent again. One in which
+// a command runs is not waited for: whoever ends idle ones has other things to look after.
 func (t *sessionTable) endIdle(s *session, used time.Time) {
-	s.mu.Lock()
+	if !s.mu.TryLock() {
+		return
+	}
 	t.mu.Lock()
 	again := !s.used.Equal(used)
 	t.mu.Unlock()
@@ -119,13 +123,18 @@ func (s *session) recall(store *document.Store) error {
 }
 
 // remove ends a session at its client's wish.
-func (t *sessionTable) remove(id string) {
+func (t *sessionTable) remove(ctx context.Context, id string) error {
 	t.mu.Lock()
 	s := t.byID[id]
 	t.mu.Unlock()
-	if s != nil {
-		t.end(s, true)
+	if s == nil {
+		return nil
 	}
+	if err := s.mu.lockWithin(ctx); err != nil {
+		return err
+	}
+	t.endLocked(s, true)
+	return nil
 }
 
 // kill ends the transaction and the cursors of a session, and the session itself unless what it has written may be sent again.
@@ -178,9 +187,6 @@ func (t *sessionTable) endLocked(s *session, forget bool) {
 	t.mu.Unlock()
 }
 
-// connectionEnded is told that a connection is gone. Its sessions live on: the client may come back.
-func (t *sessionTable) connectionEnded(*conn) {}
-
 func (t *sessionTable) closeAll() {
 	t.mu.Lock()
 	all := slices.Collect(maps.Values(t.byID))
@@ -208,12 +214,14 @@ func (r *request) enterSession(id string, doc bsoncore.Document) (err error) {
 	return err
 }
 
-// lockSession waits until no other command of the session runs. One that has ended meanwhile is begun anew: what would begin in it, nobody
+// lockSession waits until no other command of the session runs, or the command that waits is to end. One that has ended meanwhile is begun anew: what would begin in it, nobody
 // would end.
 func (r *request) lockSession() (*session, error) {
 	for {
 		s := r.session
-		s.mu.Lock()
+		if err := s.mu.lockWithin(r.ctx); err != nil {
+			return nil, err
+		}
 		if !s.ended.Load() {
 			return s, nil
 		}
@@ -334,8 +342,7 @@ func (r *request) eachSession(fn func(id string, doc bsoncore.Document) error) e
 
 func (r *request) endSessions() (bsoncore.Document, error) {
 	return ok(), r.eachSession(func(id string, _ bsoncore.Document) error {
-		r.server.sessions.remove(id)
-		return nil
+		return r.server.sessions.remove(r.ctx, id)
 	})
 }
 
