@@ -31,6 +31,7 @@ const (
 	MaxMessage   = 48_000_000 // bytes of one message
 	MaxDocuments = 100_000    // in the sections of one message
 	HeaderBytes  = 16
+	maxSequences = 100 // sections of a message beside its body: no command has as many fields that are lists of documents
 )
 
 // Opcode says what a message is.
@@ -281,6 +282,9 @@ func (m *Message) takeBody(src []byte) ([]byte, error) {
 func (m *Message) takeSequence(src []byte) ([]byte, error) {
 	if len(src) < 5 {
 		return nil, fmt.Errorf("%w: a section of %d bytes", ErrMalformed, len(src))
+	}
+	if len(m.Sequences) == maxSequences {
+		return nil, fmt.Errorf("%w: more than %d sections", ErrMalformed, maxSequences)
 	}
 	size := int32(binary.LittleEndian.Uint32(src))
 	if size < 5 || int(size) > len(src) {

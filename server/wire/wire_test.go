@@ -134,3 +134,20 @@ func TestBytesThatAreNoMessage(t *testing.T) {
 		t.Errorf("a lying length: %v, buffer of %d bytes", err, cap(r.body))
 	}
 }
+
+// A section is a list for a field: millions of empty ones would take many times the bytes that they came in, and no command has as many fields.
+func TestMessagesHaveFewSections(t *testing.T) {
+	message := func(sections int) []byte {
+		body := append([]byte{0, 0, 0, 0}, 0, 5, 0, 0, 0, 0)
+		for range sections {
+			body = append(body, 1, 6, 0, 0, 0, 'f', 0)
+		}
+		return append(appendHeader(nil, HeaderBytes+len(body), 1, 0, OpMsg), body...)
+	}
+	if _, err := NewReader(bytes.NewReader(message(maxSequences))).Read(); err != nil {
+		t.Errorf("%d sections: %v", maxSequences, err)
+	}
+	if _, err := NewReader(bytes.NewReader(message(maxSequences + 1))).Read(); !errors.Is(err, ErrMalformed) {
+		t.Errorf("%d sections: %v", maxSequences+1, err)
+	}
+}
