@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -44,17 +45,62 @@ func (s *Server) serveHTTP() {
 // webConnections is how many connections of HTTP there may be: nobody logs in for one, and each takes a file from the store.
 const webConnections = 64
 
-// countHTTP closes a connection that is one too many.
-func (s *Server) countHTTP(c net.Conn, state http.ConnState) {
-	switch state {
-	case http.StateNew:
-		if s.webOpen.Add(1) > webConnections {
-			s.refused.add(1)
-			s.log.Warn("connection of HTTP refused: too many", "limit", webConnections)
-			_ = c.Close() // the client sees the connection end
+// webTable is the connections of HTTP. Who opens one too many takes the place of another client: nobody can keep the others out by being
+// silent, or slow.
+type webTable struct {
+	mu      sync.Mutex
+	changes int // of states
+	open    map[net.Conn]webState
+}
+
+// webState is what a connection does.
+type webState struct {
+	active bool // a request has begun
+	since  int  // so many changes
+}
+
+// note takes in what a connection does now, and returns one that is to be closed for it; nil: there are not too many.
+func (t *webTable) note(c net.Conn, state http.ConnState) (tooMany net.Conn) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch _, open := t.open[c]; {
+	case state == http.StateClosed, state == http.StateHijacked:
+		delete(t.open, c)
+		return nil
+	case state != http.StateNew && !open: // it is being closed
+		return nil
+	}
+	if t.open == nil {
+		t.open = map[net.Conn]webState{}
+	}
+	t.changes++
+	t.open[c] = webState{state == http.StateActive, t.changes}
+	if len(t.open) <= webConnections {
+		return nil
+	}
+	tooMany = t.leastWanted(c)
+	delete(t.open, tooMany)
+	return tooMany
+}
+
+// leastWanted returns the connection on which nothing has happened for longest: one that waits for a request, if there is one. It is not the new
+// one. The table is locked.
+func (t *webTable) leastWanted(but net.Conn) (found net.Conn) {
+	for c, x := range t.open {
+		least := t.open[found]
+		if c != but && (found == nil || least.active && !x.active || least.active == x.active && x.since < least.since) {
+			found = c
 		}
-	case http.StateClosed, http.StateHijacked:
-		s.webOpen.Add(-1)
+	}
+	return found
+}
+
+// countHTTP closes a connection where there is one too many.
+func (s *Server) countHTTP(c net.Conn, state http.ConnState) {
+	if tooMany := s.webOpen.note(c, state); tooMany != nil {
+		s.refused.add(1)
+		s.log.Warn("connection of HTTP closed: too many", "limit", webConnections)
+		_ = tooMany.Close() // the client sees the connection end
 	}
 }
 

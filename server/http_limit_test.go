@@ -59,3 +59,38 @@ func TestConnectionsOfHTTPAreBounded(t *testing.T) {
 		return err == nil
 	})
 }
+
+// Whoever opens a connection for health checks gets it, also where one client has taken all that there may be: silent ones give way, and then
+// those whose request does not come to its end.
+func TestNobodyKeepsOthersFromHTTP(t *testing.T) {
+	s := start(t, Config{Addr: "127.0.0.1:0", HTTP: "127.0.0.1:0"})
+	open := func(text string) net.Conn {
+		t.Helper()
+		c, err := net.Dial("tcp", s.HTTPAddr())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = c.Close() })
+		if _, err := io.WriteString(c, text); err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	for _, begun := range []string{"", "GET /health HT"} {
+		for range webConnections {
+			open(begun)
+		}
+		c := open("GET /health HTTP/1.1\r\nHost: h\r\n\r\n")
+		if err := c.SetDeadline(time.Now().Add(hangs)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Read(make([]byte, 1)); err != nil {
+			t.Errorf("beside connections that have sent %q: %v", begun, err)
+		}
+		s.webOpen.mu.Lock()
+		if n := len(s.webOpen.open); n > webConnections {
+			t.Errorf("%d connections are open", n)
+		}
+		s.webOpen.mu.Unlock()
+	}
+}

@@ -45,7 +45,7 @@ type Server struct {
 	listeners []net.Listener
 	webListen net.Listener // nil: no HTTP
 	web       *http.Server
-	webOpen   atomic.Int64  // connections of HTTP
+	webOpen   webTable
 	probe     *probe        // for health checks
 	slots     chan struct{} // one for each connection that is open
 	wait      sync.WaitGroup
