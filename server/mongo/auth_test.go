@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/xdg-go/scram"
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -351,4 +352,24 @@ func BenchmarkFailedLogin(b *testing.B) {
 			}
 		})
 	}
+}
+
+// A user, or a role, that a TTL index deletes is gone for those who have logged in, too.
+func TestUsersWhoExpireAreLoggedOut(t *testing.T) {
+	s, root := guarded(t)
+	expiring := list(cmd("key", cmd("customData.until", 1), "name", "until", "expireAfterSeconds", 0))
+	root.must("admin", cmd("createIndexes", "system.users", "indexes", expiring))
+	root.must("d", cmd("createUser", "guest", "pwd", "x", "roles", bson.A{"read"}, "customData", cmd("until", time.Now().Add(-time.Hour))))
+	c := dial(t, s)
+	c.login("d", "guest", "x", scramSHA256)
+	c.must("d", cmd("find", "c"))
+	if n, err := s.store.DeleteExpired(t.Context()); n != 1 || err != nil {
+		t.Fatal(n, err)
+	}
+	for end := time.Now().Add(20 * time.Second); okOf(c.run("d", cmd("find", "c"))) == 1; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("a user who is gone still reads")
+		}
+	}
+	root.must("d", cmd("find", "c"))
 }

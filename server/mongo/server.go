@@ -207,7 +207,7 @@ func (s *Server) Drain(ctx context.Context) error {
 	return s.conns.drain(ctx, s)
 }
 
-// sweepInterval is how often idle cursors, sessions and transactions are looked for.
+// sweepInterval is how often idle cursors, sessions and transactions, and users who have expired, are looked for.
 const sweepInterval = time.Second
 
 // sweep closes what was idle for too long.
@@ -217,6 +217,7 @@ func (s *Server) sweep() {
 		s.cursors.expire(now)
 		s.sessions.expire(now)
 		s.endSnapshots(false)
+		s.users.expire(s.work)
 		s.ops.watchClients(now)
 		s.conns.trim()
 	}

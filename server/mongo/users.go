@@ -98,6 +98,19 @@ func (r *request) mayHaveWrittenTo(database string) bool {
 	return r.db == database
 }
 
+// expire makes all connections look at their privileges again where users or roles expire by a TTL index: nobody is told of that.
+func (t *userTable) expire(ctx context.Context) {
+	for _, c := range []*document.Collection{t.users(), t.roles()} {
+		list, _ := c.Indexes(ctx) // it may not be there
+		if slices.ContainsFunc(list, func(x document.IndexInfo) bool {
+			return bsoncore.Document(x.Spec).Lookup("expireAfterSeconds").Type != 0
+		}) {
+			t.changed()
+			return
+		}
+	}
+}
+
 // find returns a user, nil when there is none.
 func (t *userTable) find(ctx context.Context, name roleName) (*userDoc, error) {
 	u := &userDoc{}
