@@ -132,10 +132,11 @@ func ruleUpdate(r *request, g *grants) bool {
 	return r.bypasses(g) && g.allows(r.db, c, "update")
 }
 
-// truth reports whether a value stands for true. What is no flag counts as one that is set: the command will refuse it.
+// truth reports whether a value stands for true; null is as if it were not there. What is no flag counts as one that is set: the command will
+// refuse it.
 func truth(v bsoncore.Value) bool {
 	set, err := asFlag("", v)
-	return err != nil || set
+	return v.Type != bsoncore.TypeNull && (err != nil || set)
 }
 
 func ruleFindAndModify(r *request, g *grants) bool {

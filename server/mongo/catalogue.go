@@ -411,17 +411,17 @@ func (r *request) listCollections() (bsoncore.Document, error) {
 		if strings.HasPrefix(c.Name, "tmp.agg_out.") || !r.seesCollection(c.Name) {
 			continue
 		}
-		full := describe(c)
-		if fits, err := match(full); err != nil || !fits {
+		told := describe(c)
+		if names { // and the filter sees no more either: who asks so may have no privilege to see options
+			told = bsoncore.NewDocumentBuilder().AppendString("name", c.Name).AppendValue("type", told.Lookup("type")).Build()
+		}
+		if fits, err := match(told); err != nil || !fits {
 			if err != nil {
 				return nil, err
 			}
 			continue
 		}
-		if names {
-			full = bsoncore.NewDocumentBuilder().AppendString("name", c.Name).AppendValue("type", full.Lookup("type")).Build()
-		}
-		docs = append(docs, full)
+		docs = append(docs, told)
 	}
 	return r.listed(r.db+".$cmd.listCollections", docs)
 }

@@ -24,6 +24,20 @@ type command struct {
 	help     string
 }
 
+// sequence is the field of the command that may stand beside it, as a sequence of documents; "" when there is none. What asks for privileges
+// looks for all others in the command itself.
+func (c *command) sequence() string {
+	switch c.name {
+	case "insert":
+		return "documents"
+	case "update":
+		return "updates"
+	case "delete":
+		return "deletes"
+	}
+	return ""
+}
+
 // commandTable returns all commands by their names.
 func commandTable() map[string]*command {
 	table := map[string]*command{}

@@ -233,7 +233,7 @@ func (r *request) parse() error {
 		if _, twice := r.args[field]; twice {
 			return document.NewError(codeDuplicateField, "BSON field '%s.%s' is a duplicate field", r.name, field)
 		}
-		if r.command != nil && !r.command.anyField && !slices.Contains(r.command.fields, field) {
+		if r.command != nil && !r.command.anyField && field != r.command.sequence() {
 			return document.NewError(codeUnknownField, "BSON field '%s.%s' is an unknown field.", r.name, field)
 		}
 	}
