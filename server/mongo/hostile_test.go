@@ -7,6 +7,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"github.com/pandodb/pando/document"
 	"github.com/pandodb/pando/server/wire"
 )
 
@@ -61,4 +62,19 @@ func TestIdleConnections(t *testing.T) {
 		dial(t, s)
 	}
 	dial(t, s).must("admin", bson.D{{Key: "ping", Value: 1}})
+}
+
+// A message may hold ten million fields, and a command that takes any, or that is not known, kept each of them.
+func TestCommandsHaveSoManyFields(t *testing.T) {
+	c := dial(t, newServer(t, nil))
+	for _, name := range []string{"serverStatus", "unheardOf"} {
+		command := cmd(name, 1)
+		for i := range maxFields - 2 { // beside the name, and the database
+			command = append(command, bson.E{Key: "f" + itoa(i), Value: nil})
+		}
+		if code := codeIn(c.run("admin", command)); code == int32(document.FailedToParse) {
+			t.Errorf("%s with %d fields is refused", name, maxFields)
+		}
+		c.refused("admin", append(command, bson.E{Key: "more", Value: nil}), int32(document.FailedToParse))
+	}
 }

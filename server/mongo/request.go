@@ -207,6 +207,10 @@ func generic(name string) bool { return slices.Contains(genericFields(), name) }
 const (
 	emptyDocument = 5 // bytes
 	usualFields   = 8 // of a command
+
+	// maxFields is how many fields a command may have. Those that take whatever comes would keep as many as a message holds, each of which takes
+	// twenty times its bytes.
+	maxFields = 10_000
 )
 
 // parse reads the fields of the command, and refuses those that it does not know.
@@ -271,6 +275,9 @@ func (r *request) take(key []byte, v bsoncore.Value) error {
 	}
 	if _, twice := r.args[name]; twice {
 		return document.NewError(codeDuplicateField, "BSON field '%s.%s' is a duplicate field", r.name, name)
+	}
+	if len(r.args) == maxFields {
+		return document.NewError(document.FailedToParse, "a command has %d fields at most", maxFields)
 	}
 	r.args[name] = v
 	if f == nil || !f.allowed {
