@@ -278,6 +278,21 @@ func (t *cursorTable) anyOf(s *session) bool {
 
 func (t *cursorTable) closeAll() { t.endAll(func(*cursor) bool { return true }) }
 
+// kinds returns how many of the open cursors do not time out by themselves, and from how many a command reads.
+func (t *cursorTable) kinds() (noTimeout, pinned int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, c := range t.byID {
+		if c.waits() {
+			noTimeout++
+		}
+		if c.pinned {
+			pinned++
+		}
+	}
+	return noTimeout, pinned
+}
+
 // counts returns how many cursors are open, were ever opened, and timed out.
 func (t *cursorTable) counts() (open int, opened, timed int64) {
 	t.mu.Lock()

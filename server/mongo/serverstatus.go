@@ -26,12 +26,14 @@ func (r *request) serverStatus() (bsoncore.Document, error) {
 	}
 	running, latencies := s.running(), s.stats.allLatencies()
 	resident, virtual := memoryInUse()
+	noTimeout, pinned := s.cursors.kinds()
+	active := running[0].Value // each command has a connection
 	d := bson.D{
 		{Key: "host", Value: s.o.Address}, {Key: "version", Value: serverVersion}, {Key: "process", Value: "pando"}, {Key: "pid", Value: int64(0)},
 		{Key: "uptime", Value: math.Floor(up.Seconds())}, {Key: "uptimeMillis", Value: up.Milliseconds()}, {Key: "uptimeEstimate", Value: int64(up.Seconds())},
 		{Key: "localTime", Value: s.clock.Now()},
 		{Key: "asserts", Value: bson.D{{Key: "regular", Value: 0}, {Key: "warning", Value: 0}, {Key: "msg", Value: 0}, {Key: "user", Value: 0}}},
-		{Key: "connections", Value: bson.D{{Key: "current", Value: int32(stats.Connections)}, {Key: "available", Value: int32(1 << 20)}, {Key: "totalCreated", Value: stats.ConnectionsMade}, {Key: "active", Value: int32(1)}}},
+		{Key: "connections", Value: bson.D{{Key: "current", Value: int32(stats.Connections)}, {Key: "available", Value: int32(1 << 20)}, {Key: "totalCreated", Value: stats.ConnectionsMade}, {Key: "active", Value: active}}},
 		{Key: "logicalSessionRecordCache", Value: bson.D{{Key: "activeSessionsCount", Value: int32(stats.Sessions)}}},
 		{Key: "network", Value: bson.D{{Key: "bytesIn", Value: stats.BytesIn}, {Key: "bytesOut", Value: stats.BytesOut}, {Key: "numRequests", Value: total}}},
 		{Key: "globalLock", Value: bson.D{
@@ -45,7 +47,7 @@ func (r *request) serverStatus() (bsoncore.Document, error) {
 		{Key: "mem", Value: bson.D{{Key: "bits", Value: int32(64)}, {Key: "resident", Value: int32(resident >> 20)}, {Key: "virtual", Value: int32(virtual >> 20)}, {Key: "supported", Value: true}}},
 		{Key: "metrics", Value: bson.D{
 			{Key: "commands", Value: commands},
-			{Key: "cursor", Value: bson.D{{Key: "timedOut", Value: stats.CursorsTimedOut}, {Key: "totalOpened", Value: stats.CursorsOpened}, {Key: "open", Value: bson.D{{Key: "total", Value: int64(stats.Cursors)}, {Key: "noTimeout", Value: int64(0)}, {Key: "pinned", Value: int64(0)}}}}},
+			{Key: "cursor", Value: bson.D{{Key: "timedOut", Value: stats.CursorsTimedOut}, {Key: "totalOpened", Value: stats.CursorsOpened}, {Key: "open", Value: bson.D{{Key: "total", Value: int64(stats.Cursors)}, {Key: "noTimeout", Value: noTimeout}, {Key: "pinned", Value: pinned}}}}},
 		}},
 		{Key: "pando", Value: bson.D{
 			{Key: "commits", Value: m.Commits}, {Key: "syncs", Value: m.Syncs}, {Key: "checkpoints", Value: m.Checkpoints}, {Key: "stalls", Value: m.Stalls},

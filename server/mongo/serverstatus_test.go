@@ -111,3 +111,35 @@ func TestServerStatusTellsOfTransactions(t *testing.T) {
 	c.must("admin", cmd("killSessions", lsids('s')))
 	check("one has gone with its session", 0, 4, 1, 3)
 }
+
+// Monitoring agents draw the cursors by their kinds, and the connections on which a command runs: what nobody counted was always 0, or 1.
+func TestServerStatusTellsOfCursorsAndConnections(t *testing.T) {
+	s := newServer(t, nil)
+	c, reader := dial(t, s), dial(t, s)
+	c.must("d", cmd("insert", "c", "documents", bson.A{bson.D{}, bson.D{}}))
+	c.must("d", cmd("find", "c", "batchSize", 1))
+	c.must("d", cmd("find", "c", "batchSize", 1, "noCursorTimeout", true))
+	id := reader.must("d", pipe("c", stage("$changeStream", bson.D{}))).Lookup("cursor", "id").Int64()
+	more, err := bson.Marshal(cmd("getMore", id, "collection", "c", "maxTimeMS", 3_600_000, "$db", "d"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	reader.send(0, more)
+	for reads := false; !reads; {
+		s.cursors.mu.Lock()
+		reads = s.cursors.byID[id].pinned
+		s.cursors.mu.Unlock()
+	}
+	status := c.must("admin", cmd("serverStatus", 1))
+	cursors := status.Lookup("metrics", "cursor", "open").Document()
+	for field, want := range map[string]int64{"total": 3, "noTimeout": 1, "pinned": 1} {
+		if n := cursors.Lookup(field).AsInt64(); n != want {
+			t.Errorf("cursors, %s: %d, not %d", field, n, want)
+		}
+	}
+	if n := status.Lookup("connections", "active").AsInt64(); n != 2 {
+		t.Errorf("%d connections are active, not 2", n)
+	}
+	c.must("d", cmd("insert", "c", "documents", bson.A{bson.D{}}))
+	reader.receive()
+}
