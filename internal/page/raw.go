@@ -148,9 +148,6 @@ func (it *Iterator) Key() []byte { return it.key }
 // Record is the current record; its value aliases the raw page.
 func (it *Iterator) Record() record.Record { return it.entry.record }
 
-// Left is the number of entries that Next has not reached yet.
-func (it *Iterator) Left() int { return it.left }
-
 // Err is what stopped Next before the last entry; nil if nothing did.
 func (it *Iterator) Err() error { return it.err }
 

@@ -283,16 +283,6 @@ func coalesce(all []layout.Range) []layout.Range {
 	return out
 }
 
-// Unsettled reports whether any memtable of the view holds anything of the keyspace in [lo, hi).
-func (v *View) Unsettled(keyspace uint32, lo, hi []byte) bool {
-	for _, t := range v.Tables {
-		if t.NewestIn(keyspace, lo, hi, 0) {
-			return true
-		}
-	}
-	return false
-}
-
 // NewestIn reports whether anything in [lo, hi) changed after the given sequence number, as far as the memtables of the
 // view remember.
 func (v *View) NewestIn(keyspace uint32, lo, hi []byte, after uint64) bool {

@@ -91,9 +91,6 @@ func TestVariables(t *testing.T) {
 	if _, err := Parse(value(t, `"$$NOW"`), nil); mongoerror.CodeOf(err) != 51144 {
 		t.Error(err)
 	}
-	if truth, err := parse(t, `{"$gt": ["$a", 0]}`, nil).EvalTruth(value(t, `{"a": 1}`).Data, nil); !truth || err != nil {
-		t.Error(truth, err)
-	}
 }
 
 func TestMeta(t *testing.T) {

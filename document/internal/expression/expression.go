@@ -117,21 +117,6 @@ func (e *Expression) bind(st *state, variables []Variable) {
 	}
 }
 
-// EvalTruth is Truthy of Eval, without building a result.
-func (e *Expression) EvalTruth(root bsoncore.Document, variables []Variable) (bool, error) {
-	if c, ok := e.root.(*constant); ok {
-		return Truthy(c.value), nil
-	}
-	st := newState(root, e)
-	defer st.release()
-	e.bind(st, variables)
-	v, err := e.root.eval(st)
-	if err != nil {
-		return false, shorten(err)
-	}
-	return Truthy(v), nil
-}
-
 // Constant returns the value when it does not depend on the document.
 func (e *Expression) Constant() (v bsoncore.Value, ok bool) {
 	if c, is := e.root.(*constant); is {
