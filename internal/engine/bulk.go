@@ -124,7 +124,7 @@ func (e *Engine) readBulk(number uint64, fn func(spill.Frame) error) error {
 // settleBehind settles everything that was committed before. The caller leads.
 func (e *Engine) settleBehind() error {
 	front := e.current.Load().Tables[0]
-	if err := e.awaitSettled(0); err != nil {
+	if err := e.awaitSettled(); err != nil {
 		return err
 	}
 	if front.Len() == 0 && !front.HasRanges() {
@@ -133,7 +133,7 @@ func (e *Engine) settleBehind() error {
 	if err := e.freeze(0, 0); err != nil {
 		return err
 	}
-	return e.awaitSettled(0)
+	return e.awaitSettled()
 }
 
 // logBulk tells the change feed of a bulk load, which is about to put its roots in force: from now on the file is the engine's. Where nobody keeps

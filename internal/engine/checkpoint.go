@@ -53,7 +53,7 @@ func (e *Engine) freezeNow() (frozen bool, err error) {
 	var r request
 	e.pipeline.Acquire(&r)
 	defer e.pipeline.Release()
-	err = e.awaitSettled(maxFrozen)
+	err = e.awaitSettled()
 	if errors.Is(err, corrupt.Err) && len(e.current.Load().Tables) < mostUnsettled {
 		err = nil // what is in front may have dropped, or deleted, what is damaged: they settle together
 	}

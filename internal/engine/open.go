@@ -89,7 +89,7 @@ func (e *Engine) open() error {
 	if err := e.openStore(slot); err != nil {
 		return e.unlessUnread(err)
 	}
-	roots, err := e.loadCatalogue(slot)
+	roots, err := e.loadCatalogue()
 	if err != nil {
 		return err
 	}
@@ -339,7 +339,7 @@ func withSegment(table []segment.Info, catalogue segment.Pointer) []segment.Info
 }
 
 // loadCatalogue makes the keyspaces and their roots.
-func (e *Engine) loadCatalogue(slot root.Slot) (roots view.Roots, err error) {
+func (e *Engine) loadCatalogue() (roots view.Roots, err error) {
 	c := e.catalogue
 	e.catalogue = &root.Catalogue{}
 	lost := map[uint16]bool{}

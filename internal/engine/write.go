@@ -301,7 +301,7 @@ func (e *Engine) makeRoom(records, bytes int) error {
 		}
 		return nil
 	}
-	if err := e.awaitSettled(maxFrozen); err != nil {
+	if err := e.awaitSettled(); err != nil {
 		return err
 	}
 	return e.freeze(records, bytes)
@@ -327,9 +327,6 @@ func (e *Engine) logDue() bool { return e.logged >= logPerMemtable*int64(e.sizes
 func (e *Engine) takes(t *memtable.Table, records, bytes int) bool {
 	return t.Fits(records, bytes) && (t.Len() == 0 || t.Bytes()+bytes <= e.sizes.memtable)
 }
-
-// maxFrozen is how many frozen memtables may wait: one is being settled, none waits.
-const maxFrozen = 0
 
 // newTable makes a memtable that takes at least a batch of so many records with so many bytes: one of tiny records needs
 // many times their bytes, and one in the log may have been written when the budget was larger. Where it is for nobody yet, settling may have
@@ -374,20 +371,22 @@ func (e *Engine) freeze(records, bytes int) error {
 	return nil
 }
 
-// awaitSettled waits until at most n frozen memtables are left. It fails when a round of settling fails that began meanwhile: one that was
-// on its way already may have met with what has passed since. The caller leads.
-func (e *Engine) awaitSettled(n int) error {
+// awaitSettled waits until all frozen memtables have settled: none is frozen behind another one, except where damage keeps
+// them (mostUnsettled). It fails when a round of settling that began during the wait fails; one that had begun before may
+// have failed of something that is over by now. The caller leads.
+func (e *Engine) awaitSettled() error {
 	start := e.o.Clock.Now()
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	begun := e.settles
-	for len(e.current.Load().Tables)-1 > n {
+	anyFrozen := func() bool { return len(e.current.Load().Tables) > 1 }
+	for anyFrozen() {
 		if e.closed.Load() {
 			return ErrClosed
 		}
 		e.wakeWorker()
 		e.changed.Wait()
-		if e.settled > begun && e.lastErr != nil && len(e.current.Load().Tables)-1 > n {
+		if e.settled > begun && e.lastErr != nil && anyFrozen() {
 			return fmt.Errorf("settle the memtable: %w", e.lastErr)
 		}
 	}

@@ -229,11 +229,7 @@ func (p *Pipeline) count(ctx context.Context, env Environment, rest []step) (Cur
 	}
 	var docs []document
 	if n > 0 {
-		doc, err := g.countDocument(n, each)
-		if err != nil {
-			return nil, err
-		}
-		docs = append(docs, doc)
+		docs = append(docs, g.countDocument(n, each))
 	}
 	return openSteps(ctx, &run{env: env, o: p.o}, rest[1:], &listCursor{docs: docs})
 }

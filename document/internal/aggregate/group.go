@@ -154,7 +154,7 @@ func (s *groupStage) newRoot(spec value) value {
 }
 
 // countDocument is the result for n documents.
-func (s *groupStage) countDocument(n int64, each []number.Number) (document, error) {
+func (s *groupStage) countDocument(n int64, each []number.Number) document {
 	b, start := begin(nil)
 	id := s.id.value
 	if id.Type == 0 {
@@ -164,7 +164,7 @@ func (s *groupStage) countDocument(n int64, each []number.Number) (document, err
 	for i, a := range s.fields {
 		b = appendField(b, a.field, number.Multiply(number.Int(n), each[i]).Value())
 	}
-	return end(b, start), nil
+	return end(b, start)
 }
 
 func (s *groupStage) open(_ context.Context, x *run, in Cursor) (Cursor, error) {

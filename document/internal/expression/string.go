@@ -74,7 +74,7 @@ func evalConcat(st *state, name string, operands []node) (bsoncore.Value, error)
 
 // coerce returns the string that the older operators make of a value: numbers, dates and timestamps are written out, null and
 // missing are empty.
-func coerce(name string, v bsoncore.Value) ([]byte, error) {
+func coerce(v bsoncore.Value) ([]byte, error) {
 	switch v.Type {
 	case bsoncore.TypeString, bsoncore.TypeJavaScript, bsoncore.TypeSymbol:
 		return stringOf(v), nil
@@ -121,7 +121,7 @@ func isoDate(ms int64) (string, error) {
 
 // evalCase is $toLower and $toUpper: of ASCII letters only.
 func evalCase(st *state, name string, v bsoncore.Value) (bsoncore.Value, error) {
-	s, err := coerce(name, v)
+	s, err := coerce(v)
 	if err != nil {
 		return bsoncore.Value{}, err
 	}
@@ -142,11 +142,11 @@ func evalCase(st *state, name string, v bsoncore.Value) (bsoncore.Value, error) 
 }
 
 func evalStrcasecmp(st *state, name string, a, b bsoncore.Value) (bsoncore.Value, error) {
-	x, err := coerce(name, a)
+	x, err := coerce(a)
 	if err != nil {
 		return bsoncore.Value{}, err
 	}
-	y, err := coerce(name, b)
+	y, err := coerce(b)
 	if err != nil {
 		return bsoncore.Value{}, err
 	}
@@ -311,7 +311,7 @@ func runeOffset(s []byte, n int) int {
 
 // evalSubstrBytes is $substr and $substrBytes.
 func evalSubstrBytes(st *state, name string, values []bsoncore.Value) (bsoncore.Value, error) {
-	s, err := coerce(name, values[0])
+	s, err := coerce(values[0])
 	if err != nil {
 		return bsoncore.Value{}, err
 	}
@@ -347,7 +347,7 @@ func evalSubstrBytes(st *state, name string, values []bsoncore.Value) (bsoncore.
 func continuation(c byte) bool { return c&0xc0 == 0x80 }
 
 func evalSubstrCP(st *state, name string, values []bsoncore.Value) (bsoncore.Value, error) {
-	s, err := coerce(name, values[0])
+	s, err := coerce(values[0])
 	if err != nil {
 		return bsoncore.Value{}, err
 	}

@@ -245,7 +245,7 @@ func (p *planner) accesses() ([]*access, error) {
 	p.learn(scans)
 	out := scans
 	if len(scans) > 1 {
-		out = append(out[:len(out):len(out)], p.intersections(p.all, scans)...)
+		out = append(out[:len(out):len(out)], p.intersections(scans)...)
 	}
 	out = append(out, p.disjunctions(p.all, len(p.all), 0)...)
 	if len(out) > len(scans) && p.settled(out) {

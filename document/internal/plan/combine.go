@@ -169,7 +169,7 @@ func (p *planner) merge(branches []*access) *access {
 }
 
 // intersections returns the accesses by two indexes at once, which pay when each alone gives many more records than both.
-func (p *planner) intersections(conj []query.Node, scans []*access) []*access {
+func (p *planner) intersections(scans []*access) []*access {
 	var out []*access
 	if len(scans) > maxIntersected {
 		scans = slices.Clone(scans)

@@ -305,7 +305,7 @@ func (r *run) positions(dst []byte, n *node, old bsoncore.Value) ([]byte, bsonco
 	if err != nil {
 		return dst, 0, err
 	}
-	values := elementsOf(nil, old)
+	values := elementsOf(old)
 	for i, name := range n.names.List {
 		index, ok := indexOf(name)
 		if !ok {

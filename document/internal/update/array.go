@@ -34,7 +34,7 @@ func (r *run) pushInto(dst []byte, op *operation, old bsoncore.Value) ([]byte, b
 		if op.push == nil && len(op.values) > 0 {
 			return r.append(dst, op, old)
 		}
-		values = elementsOf(nil, old)
+		values = elementsOf(old)
 	default:
 		return dst, 0, mongoerror.New(mongoerror.BadValue, "The field '%s' must be an array but is of type %s in document %s",
 			r.pathTo(nil), mongoerror.TypeName(old.Type), r.identity("{no id}", true))
@@ -129,7 +129,7 @@ func (r *run) addToSet(dst []byte, op *operation, old bsoncore.Value) ([]byte, b
 	switch old.Type {
 	case 0:
 	case bsoncore.TypeArray:
-		values = elementsOf(nil, old)
+		values = elementsOf(old)
 	default:
 		return dst, 0, mongoerror.New(mongoerror.BadValue,
 			"Cannot apply $addToSet to non-array field. Field named '%s' has non-array type %s", r.here(), mongoerror.TypeName(old.Type))
@@ -202,7 +202,7 @@ func (r *run) remove(dst []byte, op *operation, old bsoncore.Value) ([]byte, bso
 	if old.Type != bsoncore.TypeArray {
 		return dst, 0, mongoerror.New(mongoerror.BadValue, "Cannot apply $pull to a non-array value")
 	}
-	values := elementsOf(nil, old)
+	values := elementsOf(old)
 	kept := values[:0]
 	var set *set
 	if op.kind == opPullAll {

@@ -206,7 +206,7 @@ func (r *differ) field(dst []byte, name string, old bsoncore.Value, diff bsoncor
 
 // array appends an array with a diff applied.
 func (r *differ) array(dst []byte, old bsoncore.Value, diff bsoncore.Document) ([]byte, error) {
-	values := elementsOf(nil, old)
+	values := elementsOf(old)
 	for s := path.PlacesOf(diff); ; {
 		e, ok := s.Next()
 		if !ok {

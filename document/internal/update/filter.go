@@ -112,7 +112,7 @@ func refuseWhole(doc []byte) error {
 			if e.Value.Type != bsoncore.TypeArray {
 				continue
 			}
-			for _, v := range elementsOf(nil, e.Value) {
+			for _, v := range elementsOf(e.Value) {
 				if v.Type != bsoncore.TypeEmbeddedDocument {
 					continue
 				}
@@ -133,7 +133,7 @@ func identifierOf(doc []byte, found string) (string, error) {
 		}
 		name := string(e.Name)
 		if name == "$and" || name == "$or" || name == "$nor" {
-			for _, v := range elementsOf(nil, e.Value) {
+			for _, v := range elementsOf(e.Value) {
 				var err error
 				if found, err = identifierOf(v.Data, found); err != nil {
 					return "", err

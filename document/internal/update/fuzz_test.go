@@ -34,7 +34,7 @@ func FuzzParse(f *testing.F) {
 		}
 		var o Options
 		if filters, ok := doc.Lookup("f").ArrayOK(); ok {
-			for _, v := range elementsOf(nil, bsoncore.Value{Type: bsoncore.TypeArray, Data: filters}) {
+			for _, v := range elementsOf(bsoncore.Value{Type: bsoncore.TypeArray, Data: filters}) {
 				if v.Type == bsoncore.TypeEmbeddedDocument {
 					o.ArrayFilters = append(o.ArrayFilters, bsoncore.Document(v.Data))
 				}

@@ -179,7 +179,7 @@ func (op *operation) parse(path string, v bsoncore.Value, o *Options) error {
 		if v.Type != bsoncore.TypeArray {
 			return mongoerror.New(mongoerror.BadValue, "$pullAll requires an array argument but was given a %s", mongoerror.TypeName(v.Type))
 		}
-		op.values = elementsOf(nil, v)
+		op.values = elementsOf(v)
 	case opBit:
 		return op.parseBit(v)
 	}

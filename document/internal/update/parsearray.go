@@ -55,7 +55,7 @@ func (op *operation) parseAddToSet(v bsoncore.Value) error {
 			if _, alone := only(v.Data); !alone {
 				return mongoerror.New(mongoerror.BadValue, "Found unexpected fields after $each in $addToSet: %s", notation.Document(v.Data))
 			}
-			op.values = elementsOf(nil, e.Value)
+			op.values = elementsOf(e.Value)
 		}
 	}
 	op.depth = depthOfAll(op.values)
@@ -85,7 +85,7 @@ func (op *operation) parsePush(v bsoncore.Value) error {
 				return mongoerror.New(mongoerror.BadValue, "The argument to $each in $push must be an array but it was of type: %s",
 					mongoerror.TypeName(e.Value.Type))
 			}
-			op.values = elementsOf(nil, e.Value)
+			op.values = elementsOf(e.Value)
 		case "$slice":
 			if c.slice, c.sliced = integer(e.Value); !c.sliced {
 				err = mongoerror.New(mongoerror.BadValue, "The value for $slice must be an integer value but was given type: %s",

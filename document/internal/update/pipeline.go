@@ -41,7 +41,7 @@ func (u *Update) parsePipeline(v bsoncore.Value, o *Options) error {
 		Collation: o.Collation, Let: o.Let, Now: o.Now, Call: o.Call, Later: true, Unsorted: true,
 	}}
 	var sequence *projection.Sequence
-	stages := elementsOf(nil, v)
+	stages := elementsOf(v)
 	if len(stages) > maxStages {
 		return mongoerror.New(mongoerror.FailedToParse, "Pipeline length must be no longer than %d stages", maxStages)
 	}

@@ -6,14 +6,14 @@ import (
 	"github.com/pandodb/pando/document/internal/path"
 )
 
-// elementsOf appends the values of an array or a document to dst.
-func elementsOf(dst []bsoncore.Value, v bsoncore.Value) []bsoncore.Value {
+// elementsOf returns the values of an array or a document; nil when there are none.
+func elementsOf(v bsoncore.Value) (values []bsoncore.Value) {
 	for s := path.PlacesOf(v.Data); ; {
 		e, ok := s.Next()
 		if !ok {
-			return dst
+			return values
 		}
-		dst = append(dst, e.Value)
+		values = append(values, e.Value)
 	}
 }
 

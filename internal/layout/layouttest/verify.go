@@ -91,7 +91,7 @@ func (w *World) verifyScan(root layout.Root, m Model, now uint64) {
 	if c.Err() != nil || !equal(back, forward) {
 		w.T.Errorf("backward: %d keys, forward %d; %v", len(back), len(forward), c.Err())
 	}
-	w.verifyWindows(c, forward, m, now)
+	w.verifyWindows(c, forward, now)
 }
 
 // collect appends the key under the cursor unless it has expired, and compares its record.
@@ -108,7 +108,7 @@ func (w *World) collect(keys []string, c layout.Cursor, m Model, now uint64) []s
 }
 
 // verifyWindows reads everything page by page.
-func (w *World) verifyWindows(c layout.Cursor, want []string, m Model, now uint64) {
+func (w *World) verifyWindows(c layout.Cursor, want []string, now uint64) {
 	w.T.Helper()
 	var got []string
 	for ok := c.First(); ok; ok = c.Next() {
