@@ -14,7 +14,7 @@ import (
 func (r *request) pipeline() (bson.RawArray, error) {
 	v, given := r.args["pipeline"]
 	if !given {
-		return nil, document.NewError(codeMissingField, "BSON field 'aggregate.pipeline' is missing but a required field")
+		return nil, missingField("aggregate.pipeline")
 	}
 	array, isArray := v.ArrayOK()
 	if !isArray {

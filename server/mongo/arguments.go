@@ -156,7 +156,7 @@ func (r *request) documents(name string) ([]bsoncore.Document, error) {
 	}
 	v, ok := r.args[name]
 	if !ok {
-		return nil, document.NewError(codeMissingField, "BSON field '%s.%s' is missing but a required field", r.name, name)
+		return nil, missingField(r.name + "." + name)
 	}
 	array, ok := v.ArrayOK()
 	if !ok {
@@ -183,6 +183,12 @@ func (r *request) documents(name string) ([]bsoncore.Document, error) {
 	return docs, nil
 }
 
+// missingField is the error of a field that has to be given; field is its path, from the command's name on.
+func missingField(field string) error {
+	return document.NewError(codeMissingField, "BSON field '%s' is missing but a required field", field)
+}
+
+// wrongType is the error of a field that has another type than the one wanted; field is its path, from the command's name on.
 func wrongType(field string, v bsoncore.Value, want string) error {
 	return document.NewError(document.TypeMismatch, "BSON field '%s' is the wrong type '%s', expected type '%s'", field, document.TypeName(bson.Type(v.Type)), want)
 }

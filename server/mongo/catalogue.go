@@ -119,7 +119,7 @@ func (r *request) dropDatabase() (bsoncore.Document, error) {
 	one, isNumber := asInt64(r.target)
 	switch {
 	case r.target.Type == bsoncore.TypeNull:
-		return nil, document.NewError(codeMissingField, "BSON field 'dropDatabase.dropDatabase' is missing but a required field")
+		return nil, missingField("dropDatabase.dropDatabase")
 	case !isNumber:
 		return nil, wrongType("dropDatabase.dropDatabase", r.target, "int")
 	case one != 1:
@@ -219,7 +219,7 @@ func (r *request) checkImages() error {
 	case bsoncore.TypeBoolean:
 		return nil
 	case 0:
-		return document.NewError(codeMissingField, "BSON field '%s.%s.enabled' is missing but a required field", r.name, name)
+		return missingField(r.name + "." + name + ".enabled")
 	default:
 		return wrongType(r.name+"."+name+".enabled", v, "bool")
 	}
@@ -338,7 +338,7 @@ func (r *request) dropIndexes() (bsoncore.Document, error) {
 	}
 	which, given := r.args["index"]
 	if !given {
-		return nil, document.NewError(codeMissingField, "BSON field 'dropIndexes.index' is missing but a required field")
+		return nil, missingField("dropIndexes.index")
 	}
 	if err := c.DropIndex(r.ctx, bson.RawValue{Type: bson.Type(which.Type), Value: which.Data}); err != nil {
 		return nil, err

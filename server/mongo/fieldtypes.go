@@ -205,7 +205,7 @@ func (r *request) checkTypes() error {
 			continue
 		}
 		if _, asSequence := r.docs[name]; !asSequence {
-			return document.NewError(codeMissingField, "BSON field '%s.%s' is missing but a required field", r.name, name)
+			return missingField(r.name + "." + name)
 		}
 	}
 	return nil

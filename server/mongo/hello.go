@@ -199,7 +199,7 @@ func checkTopology(version bsoncore.Document) error {
 	}
 	for _, name := range []string{"processId", "counter"} {
 		if version.Lookup(name).Type == 0 {
-			return document.NewError(codeMissingField, "BSON field 'hello.topologyVersion.%s' is missing but a required field", name)
+			return missingField("hello.topologyVersion." + name)
 		}
 	}
 	return nil

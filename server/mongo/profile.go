@@ -112,7 +112,7 @@ func (r *request) profileAsked(was profileSetting) (profileSetting, error) {
 	level, isNumber := asInt64(r.target)
 	switch {
 	case r.target.Type == bsoncore.TypeNull:
-		return was, document.NewError(codeMissingField, "BSON field 'profile.profile' is missing but a required field")
+		return was, missingField("profile.profile")
 	case !isNumber:
 		return was, wrongType("profile.profile", r.target, "long")
 	case level < -1 || level > 2:

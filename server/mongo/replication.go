@@ -96,7 +96,7 @@ func (r *request) replSetInitiate() (bsoncore.Document, error) {
 
 func (r *request) setFeatureCompatibilityVersion() (bsoncore.Document, error) {
 	if r.target.Type == bsoncore.TypeNull {
-		return nil, document.NewError(codeMissingField, "BSON field 'setFeatureCompatibilityVersion.setFeatureCompatibilityVersion' is missing but a required field")
+		return nil, missingField("setFeatureCompatibilityVersion.setFeatureCompatibilityVersion")
 	}
 	v, isText := r.target.StringValueOK()
 	if !isText {

@@ -222,7 +222,3 @@ func collationOf(field string, v bsoncore.Value) (any, error) {
 	}
 	return nil, wrongType(field, v, "object")
 }
-
-func missingField(field string) error {
-	return document.NewError(codeMissingField, "BSON field '%s' is missing but a required field", field)
-}
