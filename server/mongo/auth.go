@@ -22,7 +22,7 @@ type authState struct {
 	login         *conversation // a login that is under way
 	conversations int32
 
-	shared atomic.Pointer[roleName] // the user, for other goroutines
+	shared atomic.Pointer[authName] // the user, for other goroutines
 }
 
 // userDigest tells users apart, for sessions and cursors; "" is nobody.
@@ -34,7 +34,7 @@ func (a *authState) loggedIn() bool { return a.user != "" }
 // who returns the user, for any goroutine; nothing when nobody has logged in.
 func (a *authState) who() (user, database string) {
 	if name := a.shared.Load(); name != nil {
-		return name.Role, name.DB
+		return name.Name, name.DB
 	}
 	return "", ""
 }
@@ -53,7 +53,7 @@ const codeOneLogin = document.Code(5626700)
 
 // enter makes the user of a proven login that of the connection.
 func (r *request) enter(u *userDoc, mechanism string) error {
-	a, name := &r.conn.auth, roleName{Role: u.User, DB: u.DB}
+	a, name := &r.conn.auth, authName{Name: u.User, DB: u.DB}
 	if a.user != "" && (a.user != u.User || a.database != u.DB) {
 		return document.NewError(codeOneLogin, "Each client connection may only be authenticated once. Previously authenticated as: %s@%s", a.user, a.database)
 	}
@@ -84,7 +84,7 @@ func (r *request) refresh() error {
 	if a.user == "" || a.grants.generation == r.server.users.generation.Load() {
 		return nil
 	}
-	g, err := r.server.users.grantsOf(r.ctx, roleName{Role: a.user, DB: a.database})
+	g, err := r.server.users.grantsOf(r.ctx, authName{Name: a.user, DB: a.database})
 	if err != nil {
 		return err
 	}
@@ -176,7 +176,7 @@ func (r *request) connectionStatus() (bsoncore.Document, error) {
 	if err := r.refresh(); err != nil {
 		return nil, err
 	}
-	a, users, g := &r.conn.auth, bson.A{}, &grants{roles: []roleName{}, privileges: []privilege{}}
+	a, users, g := &r.conn.auth, bson.A{}, &grants{roles: []authName{}, privileges: []privilege{}}
 	if a.user != "" {
 		g = a.grants
 		users = append(users, bson.D{{Key: "user", Value: a.user}, {Key: "db", Value: a.database}})

@@ -89,18 +89,18 @@ func clusterRoles() []string {
 }
 
 // isBuiltin reports whether a role is one of those that every server has.
-func isBuiltin(name roleName) bool {
-	return slices.Contains(databaseRoles(), name.Role) || name.DB == adminDB && slices.Contains(clusterRoles(), name.Role)
+func isBuiltin(name authName) bool {
+	return slices.Contains(databaseRoles(), name.Name) || name.DB == adminDB && slices.Contains(clusterRoles(), name.Name)
 }
 
 // builtinPrivileges returns what a built-in role allows.
-func builtinPrivileges(name roleName) []privilege {
+func builtinPrivileges(name authName) []privilege {
 	if name.DB == adminDB {
-		if list := clusterPrivileges(name.Role); list != nil {
+		if list := clusterPrivileges(name.Name); list != nil {
 			return list
 		}
 	}
-	return databasePrivileges(name.Role, name.DB)
+	return databasePrivileges(name.Name, name.DB)
 }
 
 // databasePrivileges returns what a role allows in one database.

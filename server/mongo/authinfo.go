@@ -11,22 +11,22 @@ import (
 )
 
 // userOf reads a user's name: database and user with a dot between, or a document.
-func userOf(v bsoncore.Value) (roleName, error) {
+func userOf(v bsoncore.Value) (authName, error) {
 	text, isText := v.StringValueOK()
 	if !isText {
 		return nameOf(v, "user", "")
 	}
 	db, user, hasDot := strings.Cut(text, ".")
 	if !hasDot {
-		return roleName{}, document.NewError(document.BadValue, "UserName must contain a '.' separated database.user pair")
+		return authName{}, document.NewError(document.BadValue, "UserName must contain a '.' separated database.user pair")
 	}
-	return roleName{Role: user, DB: db}, nil
+	return authName{Name: user, DB: db}, nil
 }
 
 // asked is what usersInfo or rolesInfo is to tell about: everything, a database, or some names.
 type asked struct {
 	all   bool // all databases
-	named []roleName
+	named []authName
 	exact bool // names are given
 }
 
@@ -70,7 +70,7 @@ func (a *asked) filter(db string) bson.D {
 	}
 	ids := bson.A{}
 	for _, n := range a.named {
-		ids = append(ids, n.DB+"."+n.Role)
+		ids = append(ids, n.id())
 	}
 	return bson.D{{Key: "_id", Value: bson.D{{Key: "$in", Value: ids}}}}
 }
@@ -135,7 +135,7 @@ func (r *request) usersInfo() (bsoncore.Document, error) {
 
 // tell makes what usersInfo tells about a user.
 func (r *request) tell(u *userDoc, show shows) (bsoncore.Document, error) {
-	roles := append([]roleName{}, u.Roles...)
+	roles := append([]authName{}, u.Roles...)
 	d := bson.D{{Key: "_id", Value: u.ID}, {Key: "userId", Value: u.UserID}, {Key: "user", Value: u.User}, {Key: "db", Value: u.DB}}
 	if show.credentials {
 		d = append(d, bson.E{Key: "credentials", Value: u.Credentials})
@@ -195,7 +195,7 @@ func (r *request) rolesInfo() (bsoncore.Document, error) {
 		return err
 	}
 	for _, name := range builtinsAsked(what, r.db, builtin) {
-		if err := add(&roleDoc{Role: name.Role, DB: name.DB, Privileges: builtinPrivileges(name)}, true); err != nil {
+		if err := add(&roleDoc{Role: name.Name, DB: name.DB, Privileges: builtinPrivileges(name)}, true); err != nil {
 			return nil, err
 		}
 	}
@@ -215,8 +215,8 @@ func (r *request) rolesInfo() (bsoncore.Document, error) {
 }
 
 // builtinsAsked returns the built-in roles that are asked for.
-func builtinsAsked(what *asked, db string, all bool) []roleName {
-	var names []roleName
+func builtinsAsked(what *asked, db string, all bool) []authName {
+	var names []authName
 	for _, n := range what.named {
 		if isBuiltin(n) {
 			names = append(names, n)
@@ -230,7 +230,7 @@ func builtinsAsked(what *asked, db string, all bool) []roleName {
 		roles = append(roles, clusterRoles()...)
 	}
 	for _, role := range roles {
-		names = append(names, roleName{Role: role, DB: db})
+		names = append(names, authName{Name: role, DB: db})
 	}
 	return names
 }
@@ -241,7 +241,7 @@ func (r *request) tellRole(x *roleDoc, builtin, privileges bool) (bson.D, error)
 	if x.ID != "" {
 		d = bson.D{{Key: "_id", Value: x.ID}}
 	}
-	roles := append([]roleName{}, x.Roles...)
+	roles := append([]authName{}, x.Roles...)
 	g, err := r.server.users.expand(r.ctx, roles)
 	if err != nil {
 		return nil, err
@@ -266,7 +266,7 @@ func (r *request) fragment(what *asked) (bsoncore.Document, error) {
 	if err != nil {
 		return nil, err
 	}
-	fragment := bson.D{{Key: "roles", Value: append([]roleName{}, what.named...)}, {Key: "inheritedRoles", Value: g.roles},
+	fragment := bson.D{{Key: "roles", Value: append([]authName{}, what.named...)}, {Key: "inheritedRoles", Value: g.roles},
 		{Key: "inheritedPrivileges", Value: g.privileges}}
 	return encode(bson.D{{Key: "userFragment", Value: fragment}, {Key: "ok", Value: 1.0}})
 }

@@ -22,7 +22,7 @@ func (r *request) onRoles(g *grants, action string) bool {
 	if !r.has("roles") {
 		return true
 	}
-	list, err := r.rolesOf("roles")
+	list, err := r.roles()
 	if err != nil {
 		return true // it will be refused
 	}
@@ -39,7 +39,7 @@ func (r *request) onPrivileges(g *grants, action string) bool {
 	if !r.has("privileges") {
 		return true
 	}
-	list, err := r.privilegesOf("privileges")
+	list, err := r.privileges()
 	if err != nil {
 		return true // it will be refused
 	}
@@ -65,13 +65,13 @@ func ruleCreateUser(r *request, g *grants) bool {
 }
 
 // isSelf reports whether a name is that of the connection's user.
-func (r *request) isSelf(name roleName) bool {
-	return name == roleName{Role: r.conn.auth.user, DB: r.conn.auth.database}
+func (r *request) isSelf(name authName) bool {
+	return name == authName{Name: r.conn.auth.user, DB: r.conn.auth.database}
 }
 
 // ruleUpdateUser tells apart what is changed. Who sets roles takes all away that were there, of whatever database.
 func ruleUpdateUser(r *request, g *grants) bool {
-	own := r.isSelf(roleName{Role: r.targetName(), DB: r.db})
+	own := r.isSelf(authName{Name: r.targetName(), DB: r.db})
 	if (r.has("pwd") || r.has("mechanisms")) && !g.allows(r.db, "", "changePassword") && !(own && g.allows(r.db, "", "changeOwnPassword")) {
 		return false
 	}

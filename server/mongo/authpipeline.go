@@ -93,18 +93,18 @@ func (r *request) stageAllowed(g *grants, db, name string, spec bsoncore.Value, 
 	}
 	switch name {
 	case "$lookup", "$graphLookup":
-		fromDB, from := namespaceOf(options.Lookup("from"), db, "coll")
+		fromDB, from := namespaceOf(options.Lookup("from"), db)
 		return r.innerAllowed(g, fromDB, from, options, depth)
 	case "$unionWith":
 		if from, isText := spec.StringValueOK(); isText {
 			return g.allows(db, from, "find")
 		}
-		fromDB, from := namespaceOf(spec, db, "coll")
+		fromDB, from := namespaceOf(spec, db)
 		return r.innerAllowed(g, fromDB, from, options, depth)
 	case "$facet":
 		return r.facetsAllowed(g, db, options, depth)
 	case "$out":
-		toDB, to := namespaceOf(spec, db, "coll")
+		toDB, to := namespaceOf(spec, db)
 		return g.allowAll(toDB, to, "insert", "remove")
 	case "$merge":
 		into := spec
@@ -114,7 +114,7 @@ func (r *request) stageAllowed(g *grants, db, name string, spec bsoncore.Value, 
 		if doc, isDoc := into.DocumentOK(); isDoc && !unambiguous(doc) {
 			return false
 		}
-		toDB, to := namespaceOf(into, db, "coll")
+		toDB, to := namespaceOf(into, db)
 		return g.allowAll(toDB, to, mergeActions(options)...)
 	}
 	return true
@@ -170,7 +170,7 @@ func (r *request) facetsAllowed(g *grants, db string, facets bsoncore.Document, 
 }
 
 // namespaceOf reads where a stage reads from or writes to: a name, or a document of a database and a name.
-func namespaceOf(v bsoncore.Value, db, field string) (string, string) {
+func namespaceOf(v bsoncore.Value, db string) (database, collection string) {
 	if name, isText := v.StringValueOK(); isText {
 		return db, name
 	}
@@ -178,7 +178,7 @@ func namespaceOf(v bsoncore.Value, db, field string) (string, string) {
 	if other, isText := doc.Lookup("db").StringValueOK(); isText {
 		db = other
 	}
-	name, _ := doc.Lookup(field).StringValueOK()
+	name, _ := doc.Lookup("coll").StringValueOK()
 	return db, name
 }
 

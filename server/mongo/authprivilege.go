@@ -10,13 +10,18 @@ import (
 	"github.com/pandodb/pando/document"
 )
 
-// roleName names a role, or a user: both belong to a database.
-type roleName struct {
-	Role string `bson:"role"`
+// authName is the name of a user or of a role. Both belong to a database, and another database may have others of the same
+// name. It is stored as the name of a role.
+type authName struct {
+	Name string `bson:"role"`
 	DB   string `bson:"db"`
 }
 
-func (n roleName) String() string { return n.Role + "@" + n.DB }
+// String is how errors and logs show the name.
+func (n authName) String() string { return n.Name + "@" + n.DB }
+
+// id is the _id of the user or role in the collection that it is stored in.
+func (n authName) id() string { return n.DB + "." + n.Name }
 
 // resource is what a privilege is about: a collection (or all of a database's, or all), the cluster, or everything.
 type resource struct {
@@ -113,8 +118,8 @@ func takePrivilege(list []privilege, p privilege) []privilege {
 type grants struct {
 	generation   uint64 // of the users and roles that it was made from
 	userID       string
-	direct       []roleName
-	roles        []roleName // with those that are inherited
+	direct       []authName
+	roles        []authName // with those that are inherited
 	privileges   []privilege
 	restrictions [][]restriction // all of which have to be met, each by one of a list
 }
@@ -152,9 +157,9 @@ func (g *grants) knowsCollection(db, collection string) bool {
 	return slices.ContainsFunc(g.privileges, func(p privilege) bool { return p.Resource.covers(db, collection) })
 }
 
-// privilegesOf reads a list of privileges of a command.
-func (r *request) privilegesOf(field string) ([]privilege, error) {
-	list, err := r.documents(field)
+// privileges reads the privileges that the command lists.
+func (r *request) privileges() ([]privilege, error) {
+	list, err := r.documents("privileges")
 	if err != nil {
 		return nil, err
 	}

@@ -173,7 +173,7 @@ func TestResources(t *testing.T) {
 func TestBuiltinRoles(t *testing.T) {
 	known := strings.Fields(knownActions)
 	for _, role := range append(databaseRoles(), clusterRoles()...) {
-		name := roleName{Role: role, DB: adminDB}
+		name := authName{Name: role, DB: adminDB}
 		if !isBuiltin(name) || len(builtinPrivileges(name)) == 0 {
 			t.Errorf("%s is no role", name)
 		}
@@ -195,7 +195,7 @@ func TestBuiltinRoles(t *testing.T) {
 		}
 	}
 	for _, a := range known {
-		if g := (&grants{privileges: builtinPrivileges(roleName{Role: "__system", DB: adminDB})}); !g.allows("admin", "system.users", a) || !g.allowsCluster(a) {
+		if g := (&grants{privileges: builtinPrivileges(authName{Name: "__system", DB: adminDB})}); !g.allows("admin", "system.users", a) || !g.allowsCluster(a) {
 			t.Errorf("__system may not %s", a)
 		}
 	}
@@ -218,7 +218,7 @@ func TestPipelinesInPipelinesEnd(t *testing.T) {
 // BenchmarkAuthorise is what every command pays.
 func BenchmarkAuthorise(b *testing.B) {
 	for _, role := range []string{"readWrite", "root"} {
-		g := &grants{privileges: together(builtinPrivileges(roleName{Role: role, DB: adminDB}))}
+		g := &grants{privileges: together(builtinPrivileges(authName{Name: role, DB: adminDB}))}
 		b.Run(fmt.Sprint(role, "/", len(g.privileges)), func(b *testing.B) {
 			for b.Loop() {
 				if !g.allows("admin", "c", "insert") {

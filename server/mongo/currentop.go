@@ -81,7 +81,7 @@ func (r *request) currentOpStage(spec bson.RawValue) ([]bson.Raw, error) {
 // who asks.
 func (r *request) currentOps(own, idle bool) ([]bson.Raw, error) {
 	me := r.conn.auth.shared.Load()
-	foreign := func(user *roleName) bool { return own && me != nil && (user == nil || *user != *me) }
+	foreign := func(user *authName) bool { return own && me != nil && (user == nil || *user != *me) }
 	busy := map[*conn]bool{}
 	list, err := r.describeOps(foreign, busy)
 	if !idle || err != nil {
@@ -105,7 +105,7 @@ func (r *request) currentOps(own, idle bool) ([]bson.Raw, error) {
 }
 
 // describeOps describes the commands that run, but those of foreign users, and notes on which connections they do.
-func (r *request) describeOps(foreign func(user *roleName) bool, busy map[*conn]bool) ([]bson.Raw, error) {
+func (r *request) describeOps(foreign func(user *authName) bool, busy map[*conn]bool) ([]bson.Raw, error) {
 	t := &r.server.ops
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -126,7 +126,7 @@ func (r *request) describeOps(foreign func(user *roleName) bool, busy map[*conn]
 }
 
 // describe describes a connection.
-func (c *conn) describe(user *roleName, active bool) bson.D {
+func (c *conn) describe(user *authName, active bool) bson.D {
 	d := bson.D{
 		{Key: "type", Value: "op"}, {Key: "host", Value: c.server.o.Address}, {Key: "desc", Value: "conn" + itoa(int(c.id))}, {Key: "connectionId", Value: c.id},
 		{Key: "client", Value: c.net.RemoteAddr().String()},
@@ -139,13 +139,13 @@ func (c *conn) describe(user *roleName, active bool) bson.D {
 	}
 	d = append(d, bson.E{Key: "active", Value: active}, bson.E{Key: "currentOpTime", Value: c.server.clock.Now().UTC().Format("2006-01-02T15:04:05.000-07:00")})
 	if user != nil {
-		d = append(d, bson.E{Key: "effectiveUsers", Value: bson.A{bson.D{{Key: "user", Value: user.Role}, {Key: "db", Value: user.DB}}}})
+		d = append(d, bson.E{Key: "effectiveUsers", Value: bson.A{bson.D{{Key: "user", Value: user.Name}, {Key: "db", Value: user.DB}}}})
 	}
 	return d
 }
 
 // describe describes a command that runs. The table of operations is locked, so it does not end meanwhile.
-func (r *request) describe(op *operation, user *roleName) bson.D {
+func (r *request) describe(op *operation, user *authName) bson.D {
 	x, took := op.request, r.server.clock.Now().Sub(op.started)
 	d := x.conn.describe(user, true)
 	d = append(d, bson.E{Key: "opid", Value: int32(op.id)})

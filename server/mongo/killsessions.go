@@ -66,21 +66,21 @@ func (r *request) killAllSessions() (bsoncore.Document, error) {
 		if err != nil {
 			return nil, err
 		}
-		choice.users[digestOf(name.Role, name.DB)] = true
+		choice.users[digestOf(name.Name, name.DB)] = true
 	}
 	r.killChosen(&choice)
 	return ok(), nil
 }
 
 // ownerOfSessions reads the name of a user whose sessions are to end.
-func (r *request) ownerOfSessions(doc bsoncore.Document) (roleName, error) {
+func (r *request) ownerOfSessions(doc bsoncore.Document) (authName, error) {
 	name, err := userNamed(r.command.name, doc)
 	if err != nil {
 		return name, err
 	}
 	if u, err := r.server.users.find(r.ctx, name); u == nil {
 		if err == nil {
-			err = document.NewError(document.Code(11), "Could not find user \"%s\" for db \"%s\"", name.Role, name.DB)
+			err = noUser(name)
 		}
 		return name, err
 	}
@@ -88,13 +88,13 @@ func (r *request) ownerOfSessions(doc bsoncore.Document) (roleName, error) {
 }
 
 // userNamed reads the name of a user, {user: name, db: database}, in a field of a command.
-func userNamed(field string, doc bsoncore.Document) (roleName, error) {
+func userNamed(field string, doc bsoncore.Document) (authName, error) {
 	args := argsOf(doc)
-	var name roleName
+	var name authName
 	for _, part := range []struct {
 		name string
 		into *string
-	}{{"user", &name.Role}, {"db", &name.DB}} {
+	}{{"user", &name.Name}, {"db", &name.DB}} {
 		path := field + "." + part.name
 		v, given := args[part.name]
 		if !given {

@@ -76,7 +76,7 @@ func usersNamed(field string, array bsoncore.Array) (map[string]bool, error) {
 		if err != nil {
 			return nil, err
 		}
-		users[digestOf(name.Role, name.DB)] = true
+		users[digestOf(name.Name, name.DB)] = true
 	}
 	return users, nil
 }

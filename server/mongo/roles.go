@@ -18,32 +18,36 @@ type roleDoc struct {
 	Role         string        `bson:"role"`
 	DB           string        `bson:"db"`
 	Privileges   []privilege   `bson:"privileges"`
-	Roles        []roleName    `bson:"roles"`
+	Roles        []authName    `bson:"roles"`
 	Restrictions []restriction `bson:"authenticationRestrictions,omitempty"`
 }
 
-// codeRoleModification is of roles that cannot be what they are asked to be.
-const codeRoleModification = document.Code(49)
+// The errors of what is said of users and roles.
+const (
+	codeUserNotFound     = document.Code(11)
+	codeRoleNotFound     = document.Code(31)
+	codeRoleModification = document.Code(49) // roles that cannot be what they are asked to be
+)
 
 // maxRoles bounds how many roles a user has, with those that they inherit.
 const maxRoles = 10_000
 
 // findRole returns a role that was created, nil when there is none.
-func (t *userTable) findRole(ctx context.Context, name roleName) (*roleDoc, error) {
+func (t *userTable) findRole(ctx context.Context, name authName) (*roleDoc, error) {
 	x := &roleDoc{}
 	if there, err := fetch(ctx, t.roles(), "role", name, x); !there || err != nil {
 		return nil, err
 	}
-	if x.Role != name.Role || x.DB != name.DB {
+	if x.Role != name.Name || x.DB != name.DB {
 		return nil, nil // the dot is elsewhere: a.b and c, b.c and a
 	}
 	return x, nil
 }
 
 // expand returns what comes of having roles: those that they inherit too, and the privileges of all.
-func (t *userTable) expand(ctx context.Context, direct []roleName) (*grants, error) {
-	g := &grants{generation: t.generation.Load(), direct: direct, roles: []roleName{}, privileges: []privilege{}}
-	seen := map[roleName]bool{}
+func (t *userTable) expand(ctx context.Context, direct []authName) (*grants, error) {
+	g := &grants{generation: t.generation.Load(), direct: direct, roles: []authName{}, privileges: []privilege{}}
+	seen := map[authName]bool{}
 	for queue := slices.Clone(direct); len(queue) > 0 && len(g.roles) < maxRoles; queue = queue[1:] {
 		name := queue[0]
 		if seen[name] {
@@ -70,8 +74,13 @@ func (t *userTable) expand(ctx context.Context, direct []roleName) (*grants, err
 	return g, nil
 }
 
+// noRole is the error of commands that name a role that is not there.
+func noRole(name authName) error {
+	return document.NewError(codeRoleNotFound, "Could not find role: %s", name)
+}
+
 // checkRoles reports the first role of a list that is not there.
-func (t *userTable) checkRoles(ctx context.Context, list []roleName) error {
+func (t *userTable) checkRoles(ctx context.Context, list []authName) error {
 	for _, name := range list {
 		if isBuiltin(name) {
 			continue
@@ -81,27 +90,28 @@ func (t *userTable) checkRoles(ctx context.Context, list []roleName) error {
 			return err
 		}
 		if x == nil {
-			return document.NewError(document.Code(31), "Could not find role: %s", name)
+			return noRole(name)
 		}
 	}
 	return nil
 }
 
-// rolesOf reads a list of roles: names, or documents of a name and a database.
-func (r *request) rolesOf(field string) ([]roleName, error) {
-	v, given := r.args[field]
+// roles reads the roles that the command lists: names, or documents of a name and a database.
+func (r *request) roles() ([]authName, error) {
+	path := r.name + ".roles"
+	v, given := r.args["roles"]
 	if !given {
-		return nil, document.NewError(codeMissingField, "BSON field '%s.%s' is missing but a required field", r.name, field)
+		return nil, missingField(path)
 	}
 	array, isArray := v.ArrayOK()
 	if !isArray {
-		return nil, wrongType(r.name+"."+field, v, "array")
+		return nil, wrongType(path, v, "array")
 	}
 	values, err := array.Values()
 	if err != nil {
-		return nil, document.NewError(document.FailedToParse, "%s.%s: %v", r.name, field, err)
+		return nil, document.NewError(document.FailedToParse, "%s: %v", path, err)
 	}
-	list := []roleName{}
+	list := []authName{}
 	for _, v := range values {
 		name, err := nameOf(v, "role", r.db)
 		if err != nil {
@@ -115,32 +125,32 @@ func (r *request) rolesOf(field string) ([]roleName, error) {
 }
 
 // nameOf reads a name: a string, or a document with the name under a field and a db.
-func nameOf(v bsoncore.Value, field, db string) (roleName, error) {
+func nameOf(v bsoncore.Value, field, db string) (authName, error) {
 	kind := "Role"
 	if field == "user" {
 		kind = "User"
 	}
 	if text, isText := v.StringValueOK(); isText {
-		return roleName{Role: text, DB: db}, nil
+		return authName{Name: text, DB: db}, nil
 	}
 	doc, isDoc := v.DocumentOK()
 	if !isDoc {
-		return roleName{}, document.NewError(document.BadValue, "%s name must be either a document or string", kind)
+		return authName{}, document.NewError(document.BadValue, "%s name must be either a document or string", kind)
 	}
 	name, hasName := doc.Lookup(field).StringValueOK()
 	if !hasName {
-		return roleName{}, document.NewError(document.BadValue, "%sName must contain a field named: %s", kind, field)
+		return authName{}, document.NewError(document.BadValue, "%sName must contain a field named: %s", kind, field)
 	}
 	of, hasDB := doc.Lookup("db").StringValueOK()
 	if !hasDB {
-		return roleName{}, document.NewError(document.BadValue, "%sName must contain a field named: db", kind)
+		return authName{}, document.NewError(document.BadValue, "%sName must contain a field named: db", kind)
 	}
-	return roleName{Role: name, DB: of}, nil
+	return authName{Name: name, DB: of}, nil
 }
 
 // someRoles reads the roles of a command that gives or takes them.
-func (r *request) someRoles() ([]roleName, error) {
-	roles, err := r.rolesOf("roles")
+func (r *request) someRoles() ([]authName, error) {
+	roles, err := r.roles()
 	if err == nil && len(roles) == 0 {
 		err = document.NewError(document.BadValue, "%s command requires a non-empty \"roles\" array", r.name)
 	}
@@ -163,7 +173,7 @@ func roleCommands() []*command {
 }
 
 // ownPrivileges checks that a role of one database has no privileges in others.
-func ownPrivileges(name roleName, list []privilege) error {
+func ownPrivileges(name authName, list []privilege) error {
 	if name.DB == adminDB {
 		return nil
 	}
@@ -176,7 +186,7 @@ func ownPrivileges(name roleName, list []privilege) error {
 }
 
 // ownRoles checks that a role of one database has no roles of others, that they are there, and that none of them has this one.
-func (t *userTable) ownRoles(ctx context.Context, name roleName, list []roleName) error {
+func (t *userTable) ownRoles(ctx context.Context, name authName, list []authName) error {
 	for _, n := range list {
 		if n.DB != name.DB && name.DB != adminDB {
 			return document.NewError(codeRoleModification, "Roles on the '%s' database cannot be granted roles from other databases", name.DB)
@@ -197,17 +207,17 @@ func (r *request) createRole() (bsoncore.Document, error) {
 	if err != nil {
 		return nil, err
 	}
-	if name.Role == "" || strings.ContainsRune(name.Role, 0) {
+	if name.Name == "" || strings.ContainsRune(name.Name, 0) {
 		return nil, document.NewError(document.BadValue, "Role name must be non-empty")
 	}
-	x := &roleDoc{ID: name.DB + "." + name.Role, Role: name.Role, DB: name.DB}
-	if x.Privileges, err = r.privilegesOf("privileges"); err != nil {
+	x := &roleDoc{ID: name.id(), Role: name.Name, DB: name.DB}
+	if x.Privileges, err = r.privileges(); err != nil {
 		return nil, err
 	}
 	if x.Privileges == nil {
 		x.Privileges = []privilege{}
 	}
-	if x.Roles, err = r.rolesOf("roles"); err != nil {
+	if x.Roles, err = r.roles(); err != nil {
 		return nil, err
 	}
 	if x.Restrictions, err = r.restrictions(); err != nil {
@@ -241,7 +251,7 @@ func (r *request) createRole() (bsoncore.Document, error) {
 }
 
 // changeRole changes a role that was created: change returns the fields that are set.
-func (r *request) changeRole(change func(name roleName, x *roleDoc) (bson.D, error)) (bsoncore.Document, error) {
+func (r *request) changeRole(change func(name authName, x *roleDoc) (bson.D, error)) (bsoncore.Document, error) {
 	name, err := r.named()
 	if err != nil {
 		return nil, err
@@ -257,7 +267,7 @@ func (r *request) changeRole(change func(name roleName, x *roleDoc) (bson.D, err
 	case isBuiltin(name):
 		return nil, document.NewError(document.BadValue, "%s is a built-in role and cannot be modified", name)
 	case x == nil:
-		return nil, document.NewError(document.Code(31), "Could not find role: %s", name)
+		return nil, noRole(name)
 	}
 	set, err := change(name, x)
 	if err != nil {
@@ -274,9 +284,9 @@ func (r *request) updateRole() (bsoncore.Document, error) {
 	if !slices.ContainsFunc([]string{"privileges", "roles", "authenticationRestrictions"}, r.has) {
 		return nil, document.NewError(document.BadValue, "Must specify at least one field to update in updateRole")
 	}
-	return r.changeRole(func(name roleName, _ *roleDoc) (set bson.D, err error) {
+	return r.changeRole(func(name authName, _ *roleDoc) (set bson.D, err error) {
 		if r.has("privileges") {
-			list, err := r.privilegesOf("privileges")
+			list, err := r.privileges()
 			if err != nil {
 				return nil, err
 			}
@@ -286,7 +296,7 @@ func (r *request) updateRole() (bsoncore.Document, error) {
 			set = append(set, bson.E{Key: "privileges", Value: append([]privilege{}, list...)})
 		}
 		if r.has("roles") {
-			list, err := r.rolesOf("roles")
+			list, err := r.roles()
 			if err != nil {
 				return nil, err
 			}
@@ -313,7 +323,7 @@ func (r *request) changeRoleRoles() (bsoncore.Document, error) {
 		return nil, err
 	}
 	add := r.name == "grantRolesToRole"
-	return r.changeRole(func(name roleName, x *roleDoc) (bson.D, error) {
+	return r.changeRole(func(name authName, x *roleDoc) (bson.D, error) {
 		if add {
 			if err := r.server.users.ownRoles(r.ctx, name, roles); err != nil {
 				return nil, err
@@ -325,14 +335,14 @@ func (r *request) changeRoleRoles() (bsoncore.Document, error) {
 
 // changePrivileges is grantPrivilegesToRole and revokePrivilegesFromRole.
 func (r *request) changePrivileges() (bsoncore.Document, error) {
-	list, err := r.privilegesOf("privileges")
+	list, err := r.privileges()
 	if err != nil {
 		return nil, err
 	}
 	if len(list) == 0 {
 		return nil, document.NewError(document.BadValue, "%s command requires a non-empty \"privileges\" array", r.name)
 	}
-	return r.changeRole(func(name roleName, x *roleDoc) (bson.D, error) {
+	return r.changeRole(func(name authName, x *roleDoc) (bson.D, error) {
 		if err := ownPrivileges(name, list); err != nil {
 			return nil, err
 		}
@@ -356,12 +366,12 @@ func (r *request) dropRole() (bsoncore.Document, error) {
 	if isBuiltin(name) {
 		return nil, document.NewError(document.BadValue, "%s is a built-in role and cannot be modified", name)
 	}
-	n, err := r.removeRoles(bson.D{{Key: "_id", Value: name.DB + "." + name.Role}}, bson.D{{Key: "role", Value: name.Role}, {Key: "db", Value: name.DB}})
+	n, err := r.removeRoles(bson.D{{Key: "_id", Value: name.id()}}, bson.D{{Key: "role", Value: name.Name}, {Key: "db", Value: name.DB}})
 	if err != nil {
 		return nil, err
 	}
 	if n == 0 {
-		return nil, document.NewError(document.Code(31), "Could not find role: %s", name)
+		return nil, noRole(name)
 	}
 	return ok(), nil
 }

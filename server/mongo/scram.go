@@ -132,7 +132,7 @@ func storedCredential(c scram.StoredCredentials) *scramCredential {
 
 // decoyCredential is a credential as it is stored, of nobody.
 func (t *userTable) decoyCredential(mechanism string) *scramCredential {
-	return storedCredential(t.decoy(mechanism, roleName{}))
+	return storedCredential(t.decoy(mechanism, authName{}))
 }
 
 // stored returns the credential as the conversation wants it.
@@ -146,10 +146,10 @@ func (c *scramCredential) stored() (scram.StoredCredentials, error) {
 
 // decoy returns credentials for a user that is not there: nobody has the password, but the salt is the same each time, so that the
 // conversation looks like that of a user who is.
-func (t *userTable) decoy(mechanism string, name roleName) scram.StoredCredentials {
+func (t *userTable) decoy(mechanism string, name authName) scram.StoredCredentials {
 	mac := func(what string) []byte {
 		h := hmac.New(sha256.New, t.secret[:])
-		h.Write([]byte(what + "\x00" + mechanism + "\x00" + name.DB + "\x00" + name.Role))
+		h.Write([]byte(what + "\x00" + mechanism + "\x00" + name.DB + "\x00" + name.Name))
 		return h.Sum(nil)
 	}
 	size, rounds, salt := sha256.Size, rounds256, salt256
@@ -164,7 +164,7 @@ func (t *userTable) decoy(mechanism string, name roleName) scram.StoredCredentia
 type conversation struct {
 	id        int32
 	mechanism string
-	name      roleName
+	name      authName
 	user      *userDoc // nil when there is no such user, or it may not log in
 	steps     *scram.ServerConversation
 	skipEmpty bool // the client does without the last, empty exchange
@@ -198,7 +198,7 @@ func (r *request) startLogin(args map[string]bsoncore.Value, db string) (bsoncor
 	a := &r.conn.auth
 	a.login = nil
 	server, err := hash.NewServer(func(user string) (scram.StoredCredentials, error) {
-		x.name = roleName{Role: user, DB: db}
+		x.name = authName{Name: user, DB: db}
 		return r.credentialsFor(x)
 	})
 	if err != nil {
@@ -206,7 +206,7 @@ func (r *request) startLogin(args map[string]bsoncore.Value, db string) (bsoncor
 	}
 	x.steps = server.NewConversation()
 	text, err := x.steps.Step(payload)
-	if as := x.steps.AuthzID(); err != nil || as != "" && as != x.name.Role { // nobody acts for somebody else
+	if as := x.steps.AuthzID(); err != nil || as != "" && as != x.name.Name { // nobody acts for somebody else
 		return nil, r.loginFailed(x.name, mechanism)
 	}
 	a.conversations++
@@ -278,8 +278,8 @@ func (r *request) continueLogin(id int64, v bsoncore.Value) (bsoncore.Document, 
 }
 
 // loginFailed notes a failed login.
-func (r *request) loginFailed(name roleName, mechanism string) error {
-	r.server.log.Info("login failed", "connection", r.conn.id, "remote", remoteHost(r.conn.net), "user", printable(name.Role), "database", printable(name.DB),
+func (r *request) loginFailed(name authName, mechanism string) error {
+	r.server.log.Info("login failed", "connection", r.conn.id, "remote", remoteHost(r.conn.net), "user", printable(name.Name), "database", printable(name.DB),
 		"mechanism", mechanism)
 	return errLogin()
 }

@@ -33,7 +33,7 @@ type userDoc struct {
 	DB           string        `bson:"db"`
 	Credentials  credentials   `bson:"credentials"`
 	CustomData   bson.Raw      `bson:"customData,omitempty"`
-	Roles        []roleName    `bson:"roles"`
+	Roles        []authName    `bson:"roles"`
 	Restrictions []restriction `bson:"authenticationRestrictions,omitempty"`
 }
 
@@ -54,7 +54,7 @@ func (t *userTable) load(_ context.Context, s *Server) error {
 	if _, err := rand.Read(t.secret[:]); err != nil {
 		return err
 	}
-	u := &userDoc{ID: "admin.nobody", UserID: newUUID(), User: "nobody", DB: adminDB, Roles: []roleName{{Role: "read", DB: adminDB}}}
+	u := &userDoc{ID: "admin.nobody", UserID: newUUID(), User: "nobody", DB: adminDB, Roles: []authName{{Name: "read", DB: adminDB}}}
 	u.Credentials.SHA1 = t.decoyCredential(scramSHA1)
 	u.Credentials.SHA256 = t.decoyCredential(scramSHA256)
 	var err error
@@ -112,20 +112,20 @@ func (t *userTable) expire(ctx context.Context) {
 }
 
 // find returns a user, nil when there is none.
-func (t *userTable) find(ctx context.Context, name roleName) (*userDoc, error) {
+func (t *userTable) find(ctx context.Context, name authName) (*userDoc, error) {
 	u := &userDoc{}
 	if there, err := fetch(ctx, t.users(), "user", name, u); !there || err != nil {
 		return nil, err
 	}
-	if u.User != name.Role || u.DB != name.DB {
+	if u.User != name.Name || u.DB != name.DB {
 		return nil, nil // the dot is elsewhere: a.b and c, b.c and a
 	}
 	return u, nil
 }
 
 // fetch reads the document of a user or role, and reports whether there is one.
-func fetch(ctx context.Context, c *document.Collection, kind string, name roleName, into any) (bool, error) {
-	doc, err := c.Get(ctx, name.DB+"."+name.Role)
+func fetch(ctx context.Context, c *document.Collection, kind string, name authName, into any) (bool, error) {
+	doc, err := c.Get(ctx, name.id())
 	if errors.Is(err, document.ErrNotFound) {
 		return false, nil
 	}
@@ -159,7 +159,7 @@ func (t *userTable) empty(ctx context.Context) (bool, error) {
 }
 
 // grantsOf collects what a user may do; nil when the user is gone.
-func (t *userTable) grantsOf(ctx context.Context, name roleName) (*grants, error) {
+func (t *userTable) grantsOf(ctx context.Context, name authName) (*grants, error) {
 	generation := t.generation.Load()
 	u, err := t.find(ctx, name)
 	if u == nil || err != nil {
@@ -174,13 +174,13 @@ func (t *userTable) grantsOf(ctx context.Context, name roleName) (*grants, error
 	return g, nil
 }
 
-// named reads the user's name that the command's first field gives.
-func (r *request) named() (roleName, error) {
+// named reads the name of the user or role that the command's first field gives.
+func (r *request) named() (authName, error) {
 	text, isText := r.target.StringValueOK()
 	if !isText {
-		return roleName{}, wrongType(r.name+"."+r.name, r.target, "string")
+		return authName{}, wrongType(r.name+"."+r.name, r.target, "string")
 	}
-	return roleName{Role: text, DB: r.db}, nil
+	return authName{Name: text, DB: r.db}, nil
 }
 
 func userCommands() []*command {
@@ -283,15 +283,15 @@ func (r *request) newUser() (*userDoc, error) {
 	if err != nil {
 		return nil, err
 	}
-	u := &userDoc{ID: name.DB + "." + name.Role, User: name.Role, DB: name.DB, UserID: newUUID()}
-	if u.Roles, err = r.rolesOf("roles"); err != nil {
+	u := &userDoc{ID: name.id(), User: name.Name, DB: name.DB, UserID: newUUID()}
+	if u.Roles, err = r.roles(); err != nil {
 		return nil, err
 	}
 	_, password := r.args["pwd"]
 	switch {
-	case name.Role == "":
+	case name.Name == "":
 		return nil, document.NewError(document.BadValue, "User document needs 'user' field to be non-empty")
-	case strings.ContainsRune(name.Role, 0):
+	case strings.ContainsRune(name.Name, 0):
 		return nil, document.NewError(document.BadValue, "a user's name must not contain null characters")
 	case name.DB == "local":
 		return nil, document.NewError(document.BadValue, "Cannot create users in the local database")
@@ -307,7 +307,7 @@ func (r *request) newUser() (*userDoc, error) {
 	if mechanisms == nil {
 		mechanisms = []string{scramSHA1, scramSHA256}
 	}
-	if c, err := r.password(name.Role, mechanisms); err != nil {
+	if c, err := r.password(name.Name, mechanisms); err != nil {
 		return nil, err
 	} else if c != nil {
 		u.Credentials = *c
@@ -358,6 +358,24 @@ func (r *request) updateUser() (bsoncore.Document, error) {
 	if r.has("pwd") && name.DB == externalDB {
 		return nil, document.NewError(document.BadValue, "Cannot set the password for users defined on the '$external' database")
 	}
+	return r.changeUser(name, document.NewError(codeUserNotFound, "User %s not found", name), func(u *userDoc) (bson.D, error) {
+		set, unset, err := r.userChanges(u)
+		if err != nil {
+			return nil, err
+		}
+		update := bson.D{}
+		if len(set) > 0 {
+			update = append(update, bson.E{Key: "$set", Value: set})
+		}
+		if len(unset) > 0 {
+			update = append(update, bson.E{Key: "$unset", Value: unset})
+		}
+		return update, nil
+	})
+}
+
+// changeUser changes a user: change returns the update that does it. Where there is no such user the error is missing.
+func (r *request) changeUser(name authName, missing error, change func(u *userDoc) (update bson.D, err error)) (bsoncore.Document, error) {
 	t := &r.server.users
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -366,24 +384,22 @@ func (r *request) updateUser() (bsoncore.Document, error) {
 		return nil, err
 	}
 	if u == nil {
-		return nil, document.NewError(document.Code(11), "User %s not found", name)
+		return nil, missing
 	}
-	set, unset, err := r.userChanges(u)
+	update, err := change(u)
 	if err != nil {
 		return nil, err
-	}
-	update := bson.D{}
-	if len(set) > 0 {
-		update = append(update, bson.E{Key: "$set", Value: set})
-	}
-	if len(unset) > 0 {
-		update = append(update, bson.E{Key: "$unset", Value: unset})
 	}
 	defer t.changed()
 	if _, err := t.users().Update(r.ctx, bson.D{{Key: "_id", Value: u.ID}}, update, nil); err != nil {
 		return nil, err
 	}
 	return ok(), nil
+}
+
+// noUser is the error of commands that name a user who is not there.
+func noUser(name authName) error {
+	return document.NewError(codeUserNotFound, "Could not find user \"%s\" for db \"%s\"", name.Name, name.DB)
 }
 
 // userChanges reads what updateUser changes. The table is locked.
@@ -420,7 +436,7 @@ func (r *request) userChanges(u *userDoc) (set, unset bson.D, err error) {
 		set = append(set, bson.E{Key: "customData", Value: bson.Raw(custom)})
 	}
 	if r.has("roles") {
-		roles, err := r.rolesOf("roles")
+		roles, err := r.roles()
 		if err != nil {
 			return nil, nil, err
 		}
@@ -448,12 +464,12 @@ func (r *request) dropUser() (bsoncore.Document, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	defer t.changed()
-	n, err := t.users().Delete(r.ctx, bson.D{{Key: "_id", Value: name.DB + "." + name.Role}}, nil)
+	n, err := t.users().Delete(r.ctx, bson.D{{Key: "_id", Value: name.id()}}, nil)
 	if err != nil {
 		return nil, err
 	}
 	if n == 0 {
-		return nil, document.NewError(document.Code(11), "User '%s' not found", name)
+		return nil, document.NewError(codeUserNotFound, "User '%s' not found", name)
 	}
 	return ok(), nil
 }
@@ -480,30 +496,17 @@ func (r *request) changeUserRoles() (bsoncore.Document, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &r.server.users
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	u, err := t.find(r.ctx, name)
-	if err != nil {
-		return nil, err
-	}
-	if u == nil {
-		return nil, document.NewError(document.Code(11), "Could not find user \"%s\" for db \"%s\"", name.Role, name.DB)
-	}
-	if err := t.checkRoles(r.ctx, roles); err != nil {
-		return nil, err
-	}
-	set := bson.D{{Key: "$set", Value: bson.D{{Key: "roles", Value: changeRoles(u.Roles, roles, r.name == "grantRolesToUser")}}}}
-	defer t.changed()
-	if _, err := t.users().Update(r.ctx, bson.D{{Key: "_id", Value: u.ID}}, set, nil); err != nil {
-		return nil, err
-	}
-	return ok(), nil
+	return r.changeUser(name, noUser(name), func(u *userDoc) (bson.D, error) {
+		if err := r.server.users.checkRoles(r.ctx, roles); err != nil {
+			return nil, err
+		}
+		return bson.D{{Key: "$set", Value: bson.D{{Key: "roles", Value: changeRoles(u.Roles, roles, r.name == "grantRolesToUser")}}}}, nil
+	})
 }
 
 // changeRoles adds names to a list, or takes them out.
-func changeRoles(list, names []roleName, add bool) []roleName {
-	out := slices.DeleteFunc(slices.Clone(list), func(n roleName) bool { return slices.Contains(names, n) })
+func changeRoles(list, names []authName, add bool) []authName {
+	out := slices.DeleteFunc(slices.Clone(list), func(n authName) bool { return slices.Contains(names, n) })
 	if add {
 		for _, n := range names {
 			if !slices.Contains(out, n) {
@@ -512,7 +515,7 @@ func changeRoles(list, names []roleName, add bool) []roleName {
 		}
 	}
 	if out == nil {
-		out = []roleName{} // an empty list is stored, not null
+		out = []authName{} // an empty list is stored, not null
 	}
 	return out
 }

@@ -138,7 +138,7 @@ func (r *request) certificateLogin(args map[string]bsoncore.Value, db string) (b
 	if subject == "" {
 		return nil, document.NewError(codeAuthFailed, "No verified subject name available from client")
 	}
-	name := roleName{Role: subject, DB: externalDB}
+	name := authName{Name: subject, DB: externalDB}
 	if user, given := args["user"]; given {
 		if text, _ := user.StringValueOK(); text != subject {
 			return nil, r.loginFailed(name, mechX509)
