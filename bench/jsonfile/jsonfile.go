@@ -47,17 +47,45 @@ func Load[T any](name string) (v T, err error) {
 	return v, nil
 }
 
-// LoadAll loads several files, as load does one.
-func LoadAll[T any](names []string, load func(name string) (T, error)) ([]T, error) {
-	var list []T
+// Runs tells the runs of one command, each of which is an R with cells C, from those of others.
+type Runs[R, C any] struct {
+	Command string       // as a refusal calls it
+	Cells   func(*R) []C // all that a run has measured
+	Own     func(C) bool // reports whether a cell is one that the command measures
+}
+
+// Load loads a run. A file with the cells of another command is refused; a run that has measured nothing yet is not.
+func (k Runs[R, C]) Load(name string) (*R, error) {
+	r, err := Load[R](name)
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range k.Cells(&r) {
+		if !k.Own(c) {
+			return nil, k.refusal(name)
+		}
+	}
+	return &r, nil
+}
+
+// LoadAll loads several runs, each of which has to have measured something.
+func (k Runs[R, C]) LoadAll(names []string) ([]*R, error) {
+	var list []*R
 	for _, name := range names {
-		v, err := load(name)
+		r, err := k.Load(name)
+		if err == nil && len(k.Cells(r)) == 0 {
+			err = k.refusal(name)
+		}
 		if err != nil {
 			return nil, err
 		}
-		list = append(list, v)
+		list = append(list, r)
 	}
 	return list, nil
+}
+
+func (k Runs[R, C]) refusal(name string) error {
+	return fmt.Errorf("%s holds no numbers of %s", name, k.Command)
 }
 
 func compressed(name string) bool { return strings.HasSuffix(name, ".gz") }

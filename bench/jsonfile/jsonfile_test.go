@@ -5,6 +5,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -53,4 +54,36 @@ func read(t *testing.T, file string) []byte {
 		t.Fatal(err)
 	}
 	return text
+}
+
+func TestRunsOfAnotherCommandAreRefused(t *testing.T) {
+	type run struct {
+		Cells []string `json:"cells"`
+	}
+	runs := Runs[run, string]{
+		Command: "some command",
+		Cells:   func(r *run) []string { return r.Cells },
+		Own:     func(cell string) bool { return cell != "" },
+	}
+	for _, c := range []struct {
+		name          string
+		cells         []string
+		loads, counts bool // alone, and as one of several
+	}{
+		{"own", []string{"get", "scan"}, true, true},
+		{"nothing measured yet", nil, true, false},
+		{"of another command", []string{"get", ""}, false, false},
+	} {
+		file := filepath.Join(t.TempDir(), "run.json")
+		if err := Save(file, run{c.cells}); err != nil {
+			t.Fatal(err)
+		}
+		r, err := runs.Load(file)
+		if loads := err == nil && slices.Equal(r.Cells, c.cells); loads != c.loads {
+			t.Errorf("%s: %v, %v", c.name, r, err)
+		}
+		if list, err := runs.LoadAll([]string{file}); (err == nil && len(list) == 1) != c.counts {
+			t.Errorf("%s, as one of several: %v, %v", c.name, list, err)
+		}
+	}
 }

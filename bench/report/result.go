@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"os"
 	"runtime"
-	"slices"
 	"strings"
 
 	"github.com/pandodb/pando/bench/engine"
@@ -101,28 +100,19 @@ func procNumber(file, name string) int64 {
 // Save writes the run into a file.
 func (r *Result) Save(name string) error { return jsonfile.Save(name, r) }
 
-// Load is the inverse of Save. A file with other cells is refused, such as one of pandobench wire.
-func Load(name string) (*Result, error) {
-	r, err := jsonfile.Load[Result](name)
-	if err != nil {
-		return nil, err
+func runs() jsonfile.Runs[Result, workload.Cell] {
+	return jsonfile.Runs[Result, workload.Cell]{
+		Command: "pandobench run",
+		Cells:   func(r *Result) []workload.Cell { return r.Cells },
+		Own:     func(c workload.Cell) bool { return c.Engine != "" },
 	}
-	if slices.ContainsFunc(r.Cells, func(c workload.Cell) bool { return c.Engine == "" }) {
-		return nil, fmt.Errorf("%s holds no numbers of pandobench run", name)
-	}
-	return &r, nil
 }
 
+// Load is the inverse of Save. A file with other cells is refused, such as one of pandobench wire.
+func Load(name string) (*Result, error) { return runs().Load(name) }
+
 // LoadAll loads files of numbers of which each has some.
-func LoadAll(names []string) ([]*Result, error) {
-	return jsonfile.LoadAll(names, func(name string) (*Result, error) {
-		r, err := Load(name)
-		if err == nil && len(r.Cells) == 0 {
-			err = fmt.Errorf("%s holds no numbers of pandobench run", name)
-		}
-		return r, err
-	})
-}
+func LoadAll(names []string) ([]*Result, error) { return runs().LoadAll(names) }
 
 // Failures joins what went wrong.
 func (r *Result) Failures() error {

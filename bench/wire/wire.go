@@ -94,28 +94,19 @@ type Result struct {
 // Save writes the run into a file.
 func (r *Result) Save(name string) error { return jsonfile.Save(name, r) }
 
-// Load is the inverse of Save. A file with other cells is refused, such as one of pandobench run.
-func Load(name string) (*Result, error) {
-	r, err := jsonfile.Load[Result](name)
-	if err != nil {
-		return nil, err
+func runs() jsonfile.Runs[Result, Cell] {
+	return jsonfile.Runs[Result, Cell]{
+		Command: "pandobench wire",
+		Cells:   func(r *Result) []Cell { return r.Cells },
+		Own:     func(c Cell) bool { return c.Server != "" },
 	}
-	if slices.ContainsFunc(r.Cells, func(c Cell) bool { return c.Server == "" }) {
-		return nil, fmt.Errorf("%s holds no numbers of pandobench wire", name)
-	}
-	return &r, nil
 }
 
+// Load is the inverse of Save. A file with other cells is refused, such as one of pandobench run.
+func Load(name string) (*Result, error) { return runs().Load(name) }
+
 // LoadAll loads files of numbers of which each has some.
-func LoadAll(names []string) ([]*Result, error) {
-	return jsonfile.LoadAll(names, func(name string) (*Result, error) {
-		r, err := Load(name)
-		if err == nil && len(r.Cells) == 0 {
-			err = fmt.Errorf("%s holds no numbers of pandobench wire", name)
-		}
-		return r, err
-	})
-}
+func LoadAll(names []string) ([]*Result, error) { return runs().LoadAll(names) }
 
 // Failures joins what went wrong. That a peer could not be had is not wrong, as long as Pando was there.
 func (r *Result) Failures() error {
