@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+
+	"github.com/pandodb/pando/internal/cgroup"
 )
 
 // Group is a control group for one process after the other. It is used by one goroutine.
@@ -80,12 +82,8 @@ func locateOne(mounts, groups string) string {
 		if !slices.Contains(strings.Split(m.options, ","), "memory") {
 			continue
 		}
-		for line := range strings.Lines(groups) {
-			_, rest, _ := strings.Cut(strings.TrimSpace(line), ":")
-			controllers, path, ok := strings.Cut(rest, ":")
-			if ok && slices.Contains(strings.Split(controllers, ","), "memory") {
-				return filepath.Join(m.point, strings.TrimPrefix(path, strings.TrimSuffix(m.root, "/")))
-			}
+		if path := cgroup.Parse(groups).Memory; path != "" {
+			return filepath.Join(m.point, strings.TrimPrefix(path, strings.TrimSuffix(m.root, "/")))
 		}
 	}
 	return ""
@@ -97,12 +95,11 @@ func locate(mounts, groups string) (string, error) {
 	if len(found) == 0 {
 		return "", errors.New("there is no hierarchy of control groups with memory in it")
 	}
-	for line := range strings.Lines(groups) {
-		if path, ok := strings.CutPrefix(strings.TrimSpace(line), "0::"); ok {
-			return filepath.Join(found[0].point, path), nil
-		}
+	path := cgroup.Parse(groups).Unified
+	if path == "" {
+		return "", errors.New("this process is in no cgroup of version 2")
 	}
-	return "", errors.New("this process is in no cgroup of version 2")
+	return filepath.Join(found[0].point, path), nil
 }
 
 // newGroup describes a group inside of dir that is yet to be made.

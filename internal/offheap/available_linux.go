@@ -3,11 +3,12 @@ package offheap
 import (
 	"math"
 	"path"
-	"slices"
 	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/pandodb/pando/internal/cgroup"
 )
 
 // controlGroups is where Linux shows control groups, as all distributions and containers have it.
@@ -47,16 +48,12 @@ func addressLimit(bits int, limitOf func(which int, limit *unix.Rlimit) error) i
 // groupLimit is the least limit of memory of the control groups that own lists, as /proc/self/cgroup does, and of those around them, as
 // far as they are seen under root; math.MaxInt64 where there is none. The files are those of cgroups(7), of either version.
 func groupLimit(root, own string) int64 {
-	least := int64(math.MaxInt64)
-	for line := range strings.Lines(own) {
-		number, rest, _ := strings.Cut(strings.TrimSpace(line), ":")
-		controllers, group, ok := strings.Cut(rest, ":")
-		switch {
-		case ok && number == "0" && controllers == "":
-			least = min(least, limitAround(root, group, "memory.max"), limitAround(root, group, "memory.high"))
-		case ok && slices.Contains(strings.Split(controllers, ","), "memory"):
-			least = min(least, limitAround(path.Join(root, "memory"), group, "memory.limit_in_bytes"))
-		}
+	least, groups := int64(math.MaxInt64), cgroup.Parse(own)
+	if group := groups.Unified; group != "" {
+		least = min(limitAround(root, group, "memory.max"), limitAround(root, group, "memory.high"))
+	}
+	if group := groups.Memory; group != "" {
+		least = min(least, limitAround(path.Join(root, "memory"), group, "memory.limit_in_bytes"))
 	}
 	return least
 }

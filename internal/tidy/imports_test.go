@@ -12,8 +12,8 @@ import (
 // a directory. Tests may import what they like.
 var tiers = [][]string{
 	// What knows nothing of the engine: the door to the operating system, and single jobs.
-	{"vfs", "internal/clock", "internal/commit", "internal/corrupt", "internal/epoch", "internal/gap", "internal/offheap", "internal/pageformat", "internal/prefetch", "internal/progress", "internal/record", "internal/train"},
-	{"vfs/...", "internal/columns", "internal/command", "internal/importer", "internal/parts"},
+	{"vfs", "internal/cgroup", "internal/clock", "internal/commit", "internal/corrupt", "internal/epoch", "internal/gap", "internal/pageformat", "internal/prefetch", "internal/progress", "internal/record", "internal/train"},
+	{"vfs/...", "internal/columns", "internal/command", "internal/importer", "internal/offheap", "internal/parts"},
 	// Files and memory: one kind each.
 	{"internal/segment", "internal/wal", "internal/spill", "internal/memtable", "internal/page"},
 	{"internal/cache", "internal/root", "internal/value"},

@@ -5,8 +5,9 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"testing"
+
+	"github.com/pandodb/pando/internal/cgroup"
 )
 
 // groups is where Linux shows control groups.
@@ -21,18 +22,12 @@ func memoryGroup(t *testing.T, limit int) string {
 		t.Skip(err)
 	}
 	base, file := "", ""
-	for line := range strings.Lines(string(own)) {
-		number, rest, _ := strings.Cut(strings.TrimSpace(line), ":")
-		controllers, path, _ := strings.Cut(rest, ":")
-		if controllers == "memory" { // of version 1, where there is one beside version 2
-			base, file = filepath.Join(groups, "memory", path), "memory.limit_in_bytes"
-			break
-		}
-		if number == "0" {
-			base, file = filepath.Join(groups, path), "memory.max"
-		}
-	}
-	if base == "" {
+	switch in := cgroup.Parse(string(own)); {
+	case in.Memory != "": // where there is one beside version 2, it has the memory
+		base, file = filepath.Join(groups, "memory", in.Memory), "memory.limit_in_bytes"
+	case in.Unified != "":
+		base, file = filepath.Join(groups, in.Unified), "memory.max"
+	default:
 		t.Skip("no control groups")
 	}
 	dir := filepath.Join(base, "pando-test-"+strconv.Itoa(os.Getpid()))
