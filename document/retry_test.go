@@ -130,52 +130,6 @@ func TestCommittedTransactionsAreKnownAfterARestart(t *testing.T) {
 	want(s, "committed", -1, false)
 }
 
-// What is needed to read of dropped collections goes when the log does not reach back to them.
-func TestDroppedCollectionsAreForgotten(t *testing.T) {
-	fs := memfs.New()
-	s := opened(t, &Options{Storage: pando.Options{FS: fs, MemoryBytes: 16 << 20}, FS: fs, TTLInterval: -1, History: 1 << 20})
-	defer s.Close()
-	ctx := context.Background()
-	c := s.Database("d").Lookup("c")
-	kept := func() (n int) {
-		for range s.meta.Prefix([]byte{droppedKey}) {
-			n++
-		}
-		for range s.meta.Prefix([]byte{templateKey}) {
-			n++
-		}
-		return n
-	}
-	fill := func() {
-		t.Helper()
-		pad := string(make([]byte, 500))
-		for i := range 10 {
-			var docs []bson.D
-			for j := range 1000 {
-				docs = append(docs, bson.D{{Key: "_id", Value: i*1000 + j}, {Key: "pad", Value: pad}})
-			}
-			if _, err := c.InsertMany(ctx, docs, nil); err != nil {
-				t.Fatal(err)
-			}
-			if err := s.db.Checkpoint(ctx); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	fill()
-	if err := c.Drop(ctx); err != nil {
-		t.Fatal(err)
-	}
-	before := kept()
-	if err := s.forgetDropped(); err != nil || kept() != before || before < 2 {
-		t.Errorf("%d things are kept at once, %d after, %v", before, kept(), err)
-	}
-	fill()
-	if err := s.forgetDropped(); err != nil || kept() != before-1 {
-		t.Errorf("%d things are kept in the end, %v", kept(), err)
-	}
-}
-
 // withManySessions opens a store that has written in many sessions before, and has dropped its first collection.
 func withManySessions(t *testing.T, fs vfs.FS, history int64) *Store {
 	t.Helper()
@@ -254,30 +208,4 @@ func TestSessionsAreForgottenWhenTheyCanBeReadAgain(t *testing.T) {
 			t.Errorf("%d sessions are left, %v", n, err)
 		}
 	})
-}
-
-// What is left of a dropped collection stays known until all of it is removed: where the templates could not be read they once stayed for ever.
-func TestTemplatesOfDroppedCollectionsAreForgotten(t *testing.T) {
-	for skip := range 6 {
-		fs := faultfs.New(memfs.New())
-		s := withManySessions(t, fs, 1)
-		left := func(kind byte) (n int) { // of the first collection
-			t.Helper()
-			if err := s.eachEntry([]byte{kind, 0, 0, 0, 1}, []byte{kind, 0, 0, 0, 2}, func([]byte, []byte) error { n++; return nil }); err != nil {
-				t.Error(err)
-			}
-			return n
-		}
-		rule := segmentsCannotBeRead()
-		rule.Skip = skip
-		fs.Set(rule)
-		failed := s.forgetDropped()
-		fs.Set()
-		if d, n := left(droppedKey), left(templateKey); (d == 0) != (n == 0) {
-			t.Errorf("of a dropped collection: %d entries, %d templates; %v", d, n, failed)
-		}
-		if err := s.forgetDropped(); err != nil || left(templateKey) > 0 {
-			t.Errorf("%d templates are left, %v", left(templateKey), err)
-		}
-	}
 }

@@ -6,9 +6,6 @@ import (
 	"testing"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
-
-	"github.com/pandodb/pando/vfs/faultfs"
-	"github.com/pandodb/pando/vfs/memfs"
 )
 
 func on(db, collection string, actions ...string) bson.D {
@@ -301,30 +298,4 @@ func TestRestore(t *testing.T) {
 	}
 	root.must("admin", cmd("insert", "odd", "documents", list(bson.D{{Key: "user", Value: 1}})))
 	root.refused("admin", cmd("_mergeAuthzCollections", 1, "tempUsersCollection", "admin.odd", "drop", true), 12)
-}
-
-// What the first user needs besides is there after a power cut while that is made, once there is a user: mongorestore does not know how users are
-// stored that come from where no document says so. That document, and the roles' index, were once left out for ever.
-func TestFirstUserAfterAPowerCut(t *testing.T) {
-	fs := memfs.New()
-	faults := faultfs.New(fs)
-	s := serverOn(t, faults)
-	var left []*memfs.FS
-	faults.OnCall(func(faultfs.Op, string) error {
-		left = append(left, fs.CrashImage(memfs.Policy{}))
-		return nil
-	})
-	dial(t, s).must("d", cmd("createUser", "eve", "pwd", "x", "roles", list("read")))
-	faults.OnCall(nil)
-	for i, image := range left {
-		c := dial(t, serverOn(t, image))
-		c.must("d", cmd("createUser", "adam", "pwd", "x", "roles", list("read")))
-		if batch := c.must("admin", cmd("find", "system.version", "filter", cmd("_id", "authSchema"))).Lookup("cursor", "firstBatch").String(); batch == "[]" {
-			t.Errorf("after call %d of %d: nothing says how users are stored", i, len(left))
-		}
-		indexes, err := c.must("admin", cmd("listIndexes", "system.roles")).Lookup("cursor", "firstBatch").Array().Values()
-		if err != nil || len(indexes) != 2 {
-			t.Errorf("after call %d of %d: roles have the indexes %v, %v", i, len(left), indexes, err)
-		}
-	}
 }

@@ -6,10 +6,13 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/pandodb/pando/document"
+	"github.com/pandodb/pando/vfs/faultfs"
+	"github.com/pandodb/pando/vfs/memfs"
 )
 
-// The first user is made together with the indexes of users and roles, and the version of these, which mongodump and mongorestore look for. Where
-// that failed on its way, those that were missing were never made: the next one took them for being there.
+// The first user is made together with the indexes of users and roles, and the document that says how these are stored, which
+// mongodump and mongorestore look for. Where that failed on its way, what was missing was once never made: the next user was
+// taken to mean that it is there.
 func TestWhatUsersNeedIsMadeAfterAFailure(t *testing.T) {
 	s := newServer(t, nil)
 	c, admin := dial(t, s), s.store.Database(adminDB)
@@ -33,5 +36,31 @@ func TestWhatUsersNeedIsMadeAfterAFailure(t *testing.T) {
 	}
 	if version, err := admin.Lookup(versionCollection).Get(t.Context(), "authSchema"); err != nil {
 		t.Errorf("the version: %s, %v", version, err)
+	}
+}
+
+// The same holds after a power cut on the way: mongorestore does not know how users are stored that come from where no document
+// says so.
+func TestWhatUsersNeedIsMadeAfterAPowerCut(t *testing.T) {
+	fs := memfs.New()
+	faults := faultfs.New(fs)
+	s := serverOn(t, faults)
+	var left []*memfs.FS
+	faults.OnCall(func(faultfs.Op, string) error {
+		left = append(left, fs.CrashImage(memfs.Policy{}))
+		return nil
+	})
+	dial(t, s).must("d", cmd("createUser", "eve", "pwd", "x", "roles", list("read")))
+	faults.OnCall(nil)
+	for i, image := range left {
+		c := dial(t, serverOn(t, image))
+		c.must("d", cmd("createUser", "adam", "pwd", "x", "roles", list("read")))
+		if batch := c.must("admin", cmd("find", "system.version", "filter", cmd("_id", "authSchema"))).Lookup("cursor", "firstBatch").String(); batch == "[]" {
+			t.Errorf("after call %d of %d: nothing says how users are stored", i, len(left))
+		}
+		indexes, err := c.must("admin", cmd("listIndexes", "system.roles")).Lookup("cursor", "firstBatch").Array().Values()
+		if err != nil || len(indexes) != 2 {
+			t.Errorf("after call %d of %d: roles have the indexes %v, %v", i, len(left), indexes, err)
+		}
 	}
 }
