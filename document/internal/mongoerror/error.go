@@ -49,6 +49,17 @@ func (e *Error) Is(target error) bool {
 	return ok && c == e.Code
 }
 
+// Prefix puts text before the message of err, if it is an *Error; others stay as they are.
+func Prefix(err error, text string) error {
+	var e *Error
+	if !errors.As(err, &e) {
+		return err
+	}
+	prefixed := *e
+	prefixed.Message = text + e.Message
+	return &prefixed
+}
+
 // CodeOf returns the code of err, and 0 when it has none.
 func CodeOf(err error) Code {
 	var e *Error

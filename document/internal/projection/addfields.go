@@ -25,7 +25,7 @@ func ParseAddFields(spec bsoncore.Document, o *Options) (*Projection, error) {
 		err = a.expressions()
 	}
 	if err != nil {
-		return nil, within(err, "Invalid "+stage+" :: caused by :: ")
+		return nil, mongoerror.Prefix(err, "Invalid "+stage+" :: caused by :: ")
 	}
 	return a.result, nil
 }
@@ -154,7 +154,7 @@ func ParseUnset(spec bsoncore.Value) (*Projection, error) {
 			err = p.tree.insert(path, new(node))
 		}
 		if err != nil {
-			return nil, within(err, "Invalid $unset :: caused by :: ")
+			return nil, mongoerror.Prefix(err, "Invalid $unset :: caused by :: ")
 		}
 	}
 	return p, nil

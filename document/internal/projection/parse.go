@@ -249,7 +249,7 @@ func (p *parser) slice(path []string, argument, whole bsoncore.Value) error {
 		}
 		err = collision
 	}
-	return within(err, "Invalid $slice syntax. The given syntax "+showDocument(whole.Data)+" did not match the find() syntax "+
+	return mongoerror.Prefix(err, "Invalid $slice syntax. The given syntax "+showDocument(whole.Data)+" did not match the find() syntax "+
 		"because :: "+reason+" :: The given syntax did not match the expression $slice syntax. :: caused by :: ")
 }
 

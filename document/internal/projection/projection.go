@@ -12,6 +12,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 
 	"github.com/pandodb/pando/document/internal/expression"
+	"github.com/pandodb/pando/document/internal/mongoerror"
 	"github.com/pandodb/pando/document/internal/query"
 )
 
@@ -62,7 +63,7 @@ func ParseProject(spec bsoncore.Document, o *Options) (*Projection, error) {
 		return nil, newError(errEmptySpecification, where+"projection specification must have at least one field")
 	}
 	result, err := newParser(o).parse(spec)
-	return result, within(err, where)
+	return result, mongoerror.Prefix(err, where)
 }
 
 // Apply appends the transformed document to dst.

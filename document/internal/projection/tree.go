@@ -1,7 +1,6 @@
 package projection
 
 import (
-	"errors"
 	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
@@ -119,17 +118,6 @@ const (
 
 func newError(code mongoerror.Code, message string) error {
 	return &mongoerror.Error{Code: code, Message: message}
-}
-
-// within puts a message before that of err.
-func within(err error, message string) error {
-	var e *mongoerror.Error
-	if !errors.As(err, &e) {
-		return err
-	}
-	result := *e
-	result.Message = message + e.Message
-	return &result
 }
 
 // parsePath splits a path, and refuses what cannot name fields.

@@ -1,7 +1,6 @@
 package update
 
 import (
-	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -66,23 +65,12 @@ func parseFilter(doc bsoncore.Document, o *Options) (*arrayFilter, error) {
 			"The top-level field name must be an alphanumeric string beginning with a lowercase letter, found '%s'", identifier)
 	}
 	if err != nil {
-		return nil, within(err, "Error parsing array filter :: caused by :: ")
+		return nil, mongoerror.Prefix(err, "Error parsing array filter :: caused by :: ")
 	}
 	if identifier == "" {
 		return nil, mongoerror.New(mongoerror.FailedToParse, "Cannot use an expression without a top-level field name in arrayFilters")
 	}
 	return &arrayFilter{identifier: identifier, filter: filter}, nil
-}
-
-// within puts a message before that of err.
-func within(err error, message string) error {
-	var e *mongoerror.Error
-	if !errors.As(err, &e) {
-		return err
-	}
-	result := *e
-	result.Message = message + e.Message
-	return &result
 }
 
 // parseRestricted parses a filter of elements, which has nothing that concerns whole documents.
