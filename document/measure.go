@@ -60,13 +60,7 @@ func (w *writer) replaceMeasurement(c *collection, s *series, key []byte, old, d
 		}
 		old = nil
 	}
-	if err := w.enter(c, place, old, doc); err != nil {
-		return err
-	}
-	if w.buf, err = c.codec.Encode(w.buf[:0], doc); err != nil {
-		return err
-	}
-	return w.tx.In(c.records).Put(place, w.buf)
+	return w.put(c, place, old, doc)
 }
 
 // seriesInTransaction is the error of a write to a time series in a transaction.

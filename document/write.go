@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
+
 	"github.com/pandodb/pando"
 	"github.com/pandodb/pando/document/internal/mongoerror"
 	"github.com/pandodb/pando/document/internal/update"
@@ -278,33 +280,48 @@ func (w *writer) insert(c *collection, doc document) error {
 		return err
 	}
 	id := doc.Lookup("_id")
-	key := c.key(nil, id)
-	if settings := c.settings.Load(); settings.capped {
-		var err error
-		if key, err = w.insertCapped(c, doc, id); err != nil {
-			return err
-		}
-	} else if settings.series != nil {
-		var err error
-		if doc, key, err = w.newMeasurement(c, settings.series, doc); err != nil {
-			return err
-		}
-	} else if err := w.claim(c, key); err != nil {
+	doc, key, err := w.place(c, doc, id)
+	if err != nil {
 		return err
-	} else if there, err := w.tx.In(c.records).Has(key); err != nil || there {
-		return orError(err, func() error { return duplicateID(c, id) })
 	}
-	if err := w.enter(c, key, nil, doc); err != nil {
+	if err := w.put(c, key, nil, doc); err != nil {
+		return err
+	}
+	return w.noteChange(c, opInsert, id, nil, doc)
+}
+
+// place finds the key for a new document, and refuses one whose _id is taken. It returns the document as it is to be stored: a
+// time series arranges its fields.
+func (w *writer) place(c *collection, doc document, id bsoncore.Value) (arranged document, key []byte, err error) {
+	settings := c.settings.Load()
+	switch {
+	case settings.capped:
+		key, err = w.insertCapped(c, doc, id)
+		return doc, key, err
+	case settings.series != nil:
+		return w.newMeasurement(c, settings.series, doc)
+	}
+	key = c.key(nil, id)
+	if err := w.claim(c, key); err != nil {
+		return nil, nil, err
+	}
+	there, err := w.tx.In(c.records).Has(key)
+	if err == nil && there {
+		err = duplicateID(c, id)
+	}
+	return doc, key, err
+}
+
+// put stores a document under its key, in place of old if there was one, and its entries into the indexes.
+func (w *writer) put(c *collection, key []byte, old, doc document) error {
+	if err := w.enter(c, key, old, doc); err != nil {
 		return err
 	}
 	var err error
 	if w.buf, err = c.codec.Encode(w.buf[:0], doc); err != nil {
 		return err
 	}
-	if err := w.tx.In(c.records).Put(key, w.buf); err != nil {
-		return err
-	}
-	return w.noteChange(c, opInsert, id, nil, doc)
+	return w.tx.In(c.records).Put(key, w.buf)
 }
 
 // MongoDB's codes of an update that makes a document too large, and of an upsert that does.
@@ -332,14 +349,7 @@ func (w *writer) replace(c *collection, key []byte, old, doc document, op operat
 	if err := w.claim(c, key); err != nil {
 		return err
 	}
-	if err := w.enter(c, key, old, doc); err != nil {
-		return err
-	}
-	var err error
-	if w.buf, err = c.codec.Encode(w.buf[:0], doc); err != nil {
-		return err
-	}
-	if err := w.tx.In(c.records).Put(key, w.buf); err != nil {
+	if err := w.put(c, key, old, doc); err != nil {
 		return err
 	}
 	return w.noteChange(c, op, doc.Lookup("_id"), old, doc)
