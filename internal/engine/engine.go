@@ -16,10 +16,16 @@
 // How it fails: damage is a *corrupt.Error of the read, the checkpoint or the check that met it, and what lies elsewhere goes on. A full
 // disk fails the write that met it, and passes. An error of a sync, or of the log, is ErrFailed for every later write; reads go on.
 //
-// Locks, in the order in which they may be taken: compacting, the commit pipeline's lead, settling (one checkpoint at a time), that of a
-// Held, mu (the current view, the catalogue, the list of live views). Nothing is called out to under mu. That of the kept spill files is
-// held while the log is asked and files are removed. Under the others (heldMu, those of the keyspaces, of values that are held and of who
-// follows the log) no further one is taken.
+// Locks, in the order in which they may be taken:
+//
+//  1. compacting: one compaction at a time
+//  2. the lead of the commit pipeline
+//  3. settling: one checkpoint at a time
+//  4. that of a Held
+//  5. mu: the current view, the catalogue, the list of live views; nothing is called out to under it
+//
+// That of the kept spill files is held while the log is asked and files are removed. Under the others (heldMu, and those of the
+// keyspaces, of values that are held and of those who follow the log) no further lock is taken.
 package engine
 
 import (
@@ -44,7 +50,8 @@ import (
 	"github.com/pandodb/pando/internal/wal"
 )
 
-// Engine is one open database.
+// Engine is one open database. Its fields stand by who may use them: what is set while the database opens and then only read,
+// what belongs to the leader of the commit pipeline, what each lock guards, and what guards itself.
 type Engine struct {
 	o       Options
 	sizes   sizes
@@ -59,19 +66,21 @@ type Engine struct {
 	env     layout.Environment
 	layouts layouts
 
-	unfinished bool // it may bear the mark of a database that is not whole
+	unfinished bool            // it may bear the mark of a database that is not whole
+	catalogue  *root.Catalogue // while opening
 
+	// What commits go through. Plain numbers belong to the leader of the pipeline.
 	pipeline *commit.Pipeline
-	lastSeq  uint64        // of the last command carried out; the leader's
-	owed     int64         // nanoseconds of slow-down not yet slept; the leader's
-	logged   int64         // bytes of commands in the log behind what the memtables that are frozen have; the leader's
+	lastSeq  uint64        // of the last command carried out
+	owed     int64         // nanoseconds of slow-down not yet slept
+	logged   int64         // bytes of commands in the log behind what the memtables that are frozen have
 	visible  atomic.Uint64 // highest sequence number that readers may see
 	failure  atomic.Pointer[error]
 	closed   atomic.Bool
 	closing  closing
 	stopped  view.Stop // stops iterators
 	ahead    ahead     // the leader's
-	sink     uint64    // keeps prefetches; the leader's
+	sink     uint64    // keeps prefetches
 
 	arenas     memtable.Pool  // memory of settled memtables for the next one
 	overlays   memtable.Pool  // memory of a transaction's overlay for that of the next one
@@ -81,63 +90,73 @@ type Engine struct {
 	running    sync.WaitGroup // calls that Close waits for
 	clock      clockMark
 
-	current   atomic.Pointer[view.View]
+	current   atomic.Pointer[view.View] // replaced under mu
 	keyspaces *keyspaces
+
+	// mu guards what follows, and the replacement of current.
 	mu        sync.Mutex
 	views     map[*view.View]struct{} // every view that is not released
-	changed   *sync.Cond              // on mu: a checkpoint ended, or the engine closes
-	settles   uint64                  // rounds of settling that began, one after the other; on mu
-	settled   uint64                  // those of them that ended, well or not; on mu
-	lastErr   error                   // of the last one that ended; on mu
-	doomed    []doomedSegment         // on mu
-	outdated  []doomedDictionary      // on mu
-	forgotten []doomedKeyspace        // in the order in which they were dropped; under settling
-	recent    []*view.Table           // settled tables kept for open optimistic transactions; on mu
-	starts    map[*Start]struct{}     // open optimistic transactions; on mu
-	loose     map[uint64]struct{}     // numbers of the spill files that no commit has taken over; on mu
-	floor     uint64                  // optimistic transactions that began before it cannot be checked any more; on mu
-	released  bool                    // resources are gone; on mu
+	generated uint64                  // generation of the newest view
+	drained   bool                    // the current view is given up
+	changed   *sync.Cond              // a checkpoint ended, or the engine closes
+	settles   uint64                  // rounds of settling that began, one after the other
+	settled   uint64                  // those of them that ended, well or not
+	lastErr   error                   // of the last one that ended
+	doomed    []doomedSegment
+	outdated  []doomedDictionary
+	recent    []*view.Table       // settled tables kept for open optimistic transactions
+	starts    map[*Start]struct{} // open optimistic transactions
+	floor     uint64              // optimistic transactions that began before it cannot be checked any more
+	loose     map[uint64]struct{} // numbers of the spill files that no commit has taken over
+	released  bool                // resources are gone
 
-	heldMu         sync.Mutex
-	held           *Held                // the first of the list of snapshots that may be moved; on heldMu
-	heldOver       bool                 // no further one may be held; on heldMu
-	privates       atomic.Int64         // views with roots of their own
-	cacheSize      atomic.Int64         // as it was last set
-	exchanged      atomic.Bool          // there was more than one memtable since the last pause
-	fits           atomic.Int64         // bytes of the memtable in front from which on the cache has to be fitted anew
-	compacting     sync.Mutex           // one compaction at a time
-	compacted      atomic.Uint32        // nodes in segments below it are being written anew by a compaction; 0: none is under way
-	settling       sync.Mutex           // one checkpoint, round of a compaction or backup step at a time
-	waiting        atomic.Int32         // how many wait for settling who hold up writers
-	unlogged       bool                 // the log may not tell of all that lies between the root slots; under settling
-	stuck          map[uint32]time.Time // until when the cleaner leaves a segment alone that it could not empty; under settling
-	generated      uint64               // generation of the newest view; on mu
-	progress       atomic.Uint64        // of progressWhole: how far the checkpoint that runs is
-	counters       counters
-	feed           notifier // wakes those who follow the log
-	scratch        scratches
-	settledSeq     atomic.Uint64   // everything up to it is in the roots
-	catalogue      *root.Catalogue // while opening
+	// heldMu guards the list of snapshots that may be moved.
+	heldMu   sync.Mutex
+	held     *Held // the first of the list
+	heldOver bool  // no further one may be held
+
+	// settling is for one checkpoint, round of a compaction or backup step at a time, and guards what follows.
+	settling       sync.Mutex
+	forgotten      []doomedKeyspace     // in the order in which they were dropped
+	unlogged       bool                 // the log may not tell of all that lies between the root slots
+	stuck          map[uint32]time.Time // until when the cleaner leaves a segment alone that it could not empty
 	dictionaries   []dictionary
-	lastDictionary uint16 // the highest number given in this run, or found by it; under settling
-	drained        bool   // the current view is given up; on mu
+	lastDictionary uint16 // the highest number given in this run, or found by it
 
-	space         diskSpace
+	compacting sync.Mutex    // one compaction at a time
+	compacted  atomic.Uint32 // nodes in segments below it are being written anew by a compaction; 0: none is under way
+	waiting    atomic.Int32  // how many wait for settling who hold up writers
+	progress   atomic.Uint64 // of progressWhole: how far the checkpoint that runs is
+	settledSeq atomic.Uint64 // everything up to it is in the roots
+
+	privates  atomic.Int64 // views with roots of their own
+	cacheSize atomic.Int64 // as it was last set
+	exchanged atomic.Bool  // there was more than one memtable since the last pause
+	fits      atomic.Int64 // bytes of the memtable in front from which on the cache has to be fitted anew
+	counters  counters
+	scratch   scratches
+	space     diskSpace
+
 	values        valueHolds
-	valuesGivenUp atomic.Int64    // bytes that were given up since they were last reason for a sweep
-	valuesWritten atomic.Int64    // bytes of values apart that were written, of all times
-	valuesLogged  atomic.Int64    // bytes of those that commits in the log refer to
-	valuesSynced  atomic.Int64    // and how many of those belong to commits that are known to be durable
-	littered      atomic.Bool     // values were given up since the last sweep
-	spills        atomic.Uint64   // number of the newest spill file
-	keptSpills    keptSpills      // of the change feed
-	reach         reach           // likewise
-	earlier       earlierNames    // likewise
-	kick          chan struct{}   // wakes the worker
-	kickSync      chan struct{}   // wakes keepSynced
-	ctx           context.Context // ends when the engine closes
-	cancel        context.CancelFunc
-	worker        sync.WaitGroup
+	valuesGivenUp atomic.Int64 // bytes that were given up since they were last reason for a sweep
+	valuesWritten atomic.Int64 // bytes of values apart that were written, of all times
+	valuesLogged  atomic.Int64 // bytes of those that commits in the log refer to
+	valuesSynced  atomic.Int64 // and how many of those belong to commits that are known to be durable
+	littered      atomic.Bool  // values were given up since the last sweep
+
+	// The change feed.
+	feed       notifier      // wakes those who follow the log
+	spills     atomic.Uint64 // number of the newest spill file
+	keptSpills keptSpills
+	reach      reach
+	earlier    earlierNames
+
+	// The worker, and those beside it.
+	kick     chan struct{}   // wakes the worker
+	kickSync chan struct{}   // wakes keepSynced
+	ctx      context.Context // ends when the engine closes
+	cancel   context.CancelFunc
+	worker   sync.WaitGroup
 }
 
 // path names a file of the database.
