@@ -79,8 +79,8 @@ func (l *Log) write(s *segment, offset int64, f *frame, payload []byte) error {
 // detachBytes is how much is stored into a mapping until its pages are worth a call.
 const detachBytes = 128 << 10
 
-// detach takes the pages before end out of the mapping: nothing is stored into them any more, and a sync takes longer over each page that
-// is mapped than over writing it, for it has to ask the other processors about it.
+// detach takes the pages before end out of the mapping. Nothing is stored into them any more, and as long as a page is mapped
+// each sync has to tell the other processors about it, which takes longer than writing the page.
 func (s *segment) detach(end int64) {
 	end &^= blockSize - 1
 	if end-s.detached < detachBytes {
@@ -93,15 +93,15 @@ func (s *segment) detach(end int64) {
 	s.detached = end
 }
 
-// writeLong puts one frame into a segment that is mapped, with calls, so that none of its pages is in use by the mapping and the system
-// can be told to forget them. The header comes last: before it nothing says that the rest is a record. The last page is written whole
-// first, which ends the frame with zeroes, and saves the system reading the page where it has it no more.
+// writeLong puts one frame into a mapped segment with calls instead of through the mapping, so that the mapping holds none of
+// its pages and the system can be told to forget them. The last page is written whole before anything else: that ends the
+// frame with zeroes, and spares the system reading the page where it no longer has it in memory.
 func (l *Log) writeLong(s *segment, offset int64, f *frame, payload []byte) error {
 	failed := func(err error) error {
 		return fmt.Errorf("%s: write %d bytes at %d: %w", baseName(s.segment), len(payload), offset, err)
 	}
 	end := offset + f.room()
-	if _, err := s.file.WriteAt(l.nothing()[:blockSize], (end-1)&^(blockSize-1)); err != nil {
+	if _, err := s.file.WriteAt(l.zeroes()[:blockSize], (end-1)&^(blockSize-1)); err != nil {
 		return l.unlessFull(failed(err))
 	}
 	head := l.head[:]
@@ -113,8 +113,8 @@ func (l *Log) writeLong(s *segment, offset int64, f *frame, payload []byte) erro
 	return nil
 }
 
-// writeHeaderLast writes the header of a frame behind what follows it: before it nothing says that the rest is a record. failed says of an
-// error what was attempted.
+// writeHeaderLast writes what follows the header of a frame, and then the header: without it nothing says that the rest is a
+// record. failed adds to an error what was attempted.
 func (l *Log) writeHeaderLast(s *segment, offset int64, head, rest []byte, failed func(error) error) error {
 	if _, err := s.file.WriteAt(rest, offset+frameHeader); err != nil {
 		return l.unlessFull(failed(err))
@@ -129,24 +129,24 @@ func (l *Log) writeHeaderLast(s *segment, offset int64, head, rest []byte, faile
 	return errors.Join(failed(err), l.invalidate(s, offset))
 }
 
-// nothing returns fillBytes zeroes.
-func (l *Log) nothing() []byte {
-	if l.zeroes == nil {
-		l.zeroes = make([]byte, fillBytes)
+// zeroes returns fillBytes zeroes, which nobody writes to.
+func (l *Log) zeroes() []byte {
+	if l.zeroed == nil {
+		l.zeroed = make([]byte, fillBytes)
 	}
-	return l.zeroes
+	return l.zeroed
 }
 
-// callBytes is the length from which on a payload is written with a call instead of being stored into the mapping. For each page
-// that is stored into the system takes a fault now, and another step at the next sync; a call costs as much as one or two of them.
+// callBytes is the length from which on a payload is written with a call instead of being stored into the mapping. Each page
+// that is stored into costs a fault now and another step at the next sync; a call costs as much as one or two pages.
 const callBytes = 8 << 10
 
 // fillBytes is how much of a segment is filled at a time.
 const fillBytes = 128 << 10
 
-// fill writes zeroes where the next frames are going to be stored, in a file of which the system may have no page in memory: it is new, or
-// was forgotten before it came to be used again. One call makes all the pages, which the first store into each of them would do one by
-// one, and at a multiple of the cost, or with a wait for the device.
+// fill writes zeroes where the next frames are going to be stored. It is for files of which the system may have no page in memory:
+// new ones, and those that it forgot before they came to be used again. One call makes all the pages. The first store into
+// each of them would make it too, but at a multiple of the cost, or with a wait for the device.
 func (l *Log) fill(s *segment, offset, room int64) error {
 	if !s.blank || offset+room <= s.filled {
 		return nil
@@ -154,7 +154,7 @@ func (l *Log) fill(s *segment, offset, room int64) error {
 	from := max(s.filled, (offset+blockSize-1)&^(blockSize-1)) // what lies before it was written by other means
 	to := min(from+fillBytes, s.limit())
 	if from < to {
-		if _, err := s.file.WriteAt(l.nothing()[:to-from], from); err != nil {
+		if _, err := s.file.WriteAt(l.zeroes()[:to-from], from); err != nil {
 			return err
 		}
 	}
@@ -162,8 +162,9 @@ func (l *Log) fill(s *segment, offset, room int64) error {
 	return nil
 }
 
-// store copies one frame into the mapping, its header last. The pages of a mapping fault when the device fails, when the file was cut from
-// outside, and where a file system writes everything to a new place (btrfs) when it has none; such a fault becomes an error here.
+// store copies one frame into the mapping, its header last. The pages of a mapping fault when the device fails and when the file
+// was cut from outside; where a file system writes everything to a new place (btrfs), they also fault when there is none.
+// Such a fault becomes an error here.
 func (s *segment) store(offset int64, f *frame, payload []byte) (err error) {
 	b := s.data[offset : offset+f.room()]
 	old := debug.SetPanicOnFault(true)
@@ -177,14 +178,14 @@ func (s *segment) store(offset int64, f *frame, payload []byte) (err error) {
 	return nil
 }
 
-// storeByCall writes a frame whose pages have faulted with calls, which tell a full disk from a device that fails, and may find room where
-// the mapping has found none.
+// storeByCall writes a frame with calls after its pages have faulted. Calls tell a full disk from a device that fails, and they may
+// find room where the mapping has found none.
 func (l *Log) storeByCall(s *segment, offset int64, f *frame, payload []byte, fault error) error {
 	failed := func(err error) error {
 		return fmt.Errorf("%s: store %d bytes at %d: %w; %w", baseName(s.segment), f.room(), offset, fault, err)
 	}
 	size, err := s.file.Size()
-	if err == nil && size < s.size { // a call would make it long again, and what was there is lost
+	if err == nil && size < s.size { // a call would make the file long again, without what was there
 		err = fmt.Errorf("the file was cut to %d bytes", size)
 	}
 	if err != nil {
@@ -303,14 +304,13 @@ func (l *Log) split(whole *frame, payload []byte, segments []*segment) []piece {
 	return pieces
 }
 
-// giveUp undoes a record of which not all frames were written. Those that were get a new salt before anything else goes into their segments.
-// Segments that are ready behind these go too, as their headers name them. Where it is not known whether the first was written, the others
-// stay, for recovery to find. prepareMu is held.
+// giveUp undoes a record of which not all frames were written: the segments with those that were get a new salt before anything
+// else goes into them. So do the segments that are ready behind them, as their headers refer to these. Where it is not known
+// whether the first frame was written, the others stay, for recovery to find. prepareMu is held.
 func (l *Log) giveUp(segments []*segment) error {
 	if l.Err() != nil {
 		return release(segments)
 	}
-	// The headers of those that are ready behind them lead to them, and to nothing from now on.
 	l.mu.Lock()
 	segments, l.ready = append(segments, l.ready...), nil
 	l.mu.Unlock()

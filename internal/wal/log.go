@@ -20,7 +20,7 @@ type Log struct {
 	limit   int64  // in active, where room ends; below offset+minRoom when it is full or sealed
 	due     int64  // in active, the offset from which on the next segment is due
 	scratch []byte // plain mode: a frame is written in one piece
-	zeroes  []byte // what fill writes, and the end of a long frame
+	zeroed  []byte // what fill writes, and the end of a long frame
 	head    [frameHeader]byte
 
 	active  *segment // changed under mu by the goroutine that appends
