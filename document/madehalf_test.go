@@ -10,16 +10,6 @@ import (
 	"github.com/pandodb/pando/vfs/memfs"
 )
 
-// keyspacesOf returns how many keyspaces the documents of a store have.
-func keyspacesOf(t *testing.T, s *Store) int {
-	t.Helper()
-	all, err := s.DB().Keyspaces()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return len(all)
-}
-
 // A capped collection has two keyspaces: where the disk was full between the two, the first was there until the store was opened again.
 func TestACollectionThatIsHalfMadeLeavesNothing(t *testing.T) {
 	for pad := 0; pad < 600; pad += 16 {
@@ -85,13 +75,4 @@ func TestIndexesThatAreHalfMadeLeaveNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-}
-
-func mustDocument(t *testing.T, text string) document {
-	t.Helper()
-	doc, err := toDocument(JSON(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return doc
 }

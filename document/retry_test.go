@@ -162,11 +162,6 @@ func withManySessions(t *testing.T, fs vfs.FS, history int64) *Store {
 	return s
 }
 
-// segmentsCannotBeRead is a fault.
-func segmentsCannotBeRead() faultfs.Rule {
-	return faultfs.Rule{Ops: faultfs.Ops(faultfs.OpOpen, faultfs.OpReadAt, faultfs.OpMap), Name: "*.seg", Times: -1}
-}
-
 // An error of the catalogue is told to whom it concerns. Whoever walked over the catalogue later once heard of it, for ever: sessions were not
 // forgotten without a complaint, and no collection was dropped.
 func TestErrorsOfTheCatalogueAreToldOnce(t *testing.T) {

@@ -1,7 +1,6 @@
 package document
 
 import (
-	"errors"
 	"strings"
 	"testing"
 
@@ -11,27 +10,6 @@ import (
 	"github.com/pandodb/pando/document/internal/mongoerror"
 	"github.com/pandodb/pando/vfs/memfs"
 )
-
-// fillWith leaves a file system as good as full: the documents that still find room, about twice as long as pad at the end, are in a collection
-// of their own.
-func fillWith(t *testing.T, s *Store, fs *memfs.FS, pad int) {
-	t.Helper()
-	fs.SetCapacity(fs.Used())
-	storeUntilFull(t, s, 4000, pad)
-}
-
-// storeUntilFull stores documents until there is room for none, of at first so many bytes and pad.
-func storeUntilFull(t *testing.T, s *Store, size, pad int) {
-	t.Helper()
-	for size > 0 {
-		_, err := s.Database("d").Lookup("other").Insert(t.Context(), bson.D{{Key: "s", Value: make([]byte, size+pad)}})
-		if errors.Is(err, pando.ErrDiskFull) {
-			size /= 2
-		} else if err != nil {
-			t.Fatal(err)
-		}
-	}
-}
 
 // A change of an index and of options was two commits: where the disk was full between the two, the change failed, and the index was another all
 // the same.

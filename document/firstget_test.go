@@ -2,6 +2,7 @@ package document
 
 import (
 	"errors"
+	"fmt"
 	"path/filepath"
 	"testing"
 
@@ -12,7 +13,46 @@ import (
 	"github.com/pandodb/pando/vfs/memfs"
 )
 
-// readHook is a file system that calls something when so many reads of segments have come, which have no mappings.
+// TestFirstGetKeepsNoCodec: the first document that is got of a collection is decoded without keeping templates and dictionaries, and
+// from the second one on they stay.
+func TestFirstGetKeepsNoCodec(t *testing.T) {
+	o := &Options{Storage: pando.Options{FS: memfs.New()}, TTLInterval: -1}
+	town := func(i int) string { return fmt.Sprint("a town that is met again ", i%7) }
+	s := opened(t, o)
+	c, err := s.Collection(t.Context(), "people", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 100 {
+		if _, err := c.Insert(t.Context(), bson.D{{Key: "_id", Value: i}, {Key: "town", Value: town(i)}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+
+	s = opened(t, o)
+	c = s.Database(DefaultDatabase).Lookup("people")
+	x := s.current.Load().byName[DefaultDatabase+".people"]
+	if x == nil {
+		t.Fatalf("collections are %v", s.current.Load().byName)
+	}
+	for gets := range 3 {
+		doc, err := c.Get(t.Context(), 90+gets)
+		if err != nil || doc.Lookup("town").StringValue() != town(90+gets) {
+			t.Errorf("get %d: %s, %v", gets, doc, err)
+		}
+		if kept := x.codec != nil; kept != (gets > 0) {
+			t.Errorf("after get %d the codec is kept: %v", gets, kept)
+		}
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// readHook is a file system that calls then at the left-th read of a segment. Its files cannot be mapped, so that all is read.
 type readHook struct {
 	vfs.FS
 	left int
@@ -41,8 +81,8 @@ func (f hookedFile) ReadAt(p []byte, off int64) (int, error) {
 
 func (f hookedFile) Map(int64) (vfs.Mapping, error) { return nil, errors.New("no mappings here") }
 
-// The first document that is got of a collection is decoded with templates that are read for it. One that was put in its place meanwhile, by a
-// template that came after these, was taken for damage.
+// The first document that is got of a collection is decoded with templates that are read for it. One that was put in its place
+// meanwhile, by a template that came after these, was once taken for damage.
 func TestFirstGetBesideANewTemplate(t *testing.T) {
 	ctx := t.Context()
 	hook := &readHook{FS: memfs.New()}
