@@ -111,8 +111,8 @@ func (c *Collection) useExisting() (*collection, error) {
 	return x, err
 }
 
-// useRecords is use for those who read a record by _id: the indexes may not be open. Nor may the codec: then the record is to be decoded with a
-// passing one.
+// useRecords is use for those who read a record by _id. It does not open the indexes, and it may leave the codec unopened: passing
+// tells that it did, and that the record has to be decoded by decodePassing.
 func (c *Collection) useRecords() (x *collection, passing bool, err error) {
 	x, err = c.lookup()
 	if x == nil || err != nil {
@@ -122,8 +122,8 @@ func (c *Collection) useRecords() (x *collection, passing bool, err error) {
 	return x, passing, err
 }
 
-// decodePassing decodes a record with a codec that is made for it and not kept. It comes behind the read of the record, which may be younger
-// than all that was there when the collection was looked up, and so may its template.
+// decodePassing decodes a record with a codec that is made for it and not kept. The codec is made after the record was read: the
+// record and its template may be younger than the look-up of the collection.
 func (c *collection) decodePassing(dst, record []byte) ([]byte, error) {
 	passing, done, err := codec.NewPassing(c.format, &templates{c})
 	if err != nil {

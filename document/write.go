@@ -20,7 +20,7 @@ import (
 type writer struct {
 	store   *Store
 	tx      *pando.Tx
-	began   uint64 // the transaction sees this change and those before it, and none above it for certain
+	began   uint64 // the transaction sees this change and all before it; whether it sees later ones is not known
 	touched []touch
 	moves   []*move // buffers, one for each index
 	buf     []byte
@@ -43,7 +43,7 @@ type writer struct {
 	runFirst, runLast int64
 }
 
-// touch is a collection that a commit writes to, with the list of indexes for which it made entries, and the options that it went by.
+// touch is a collection that a commit writes to, with the list of indexes that it makes entries for and the options that it heeds.
 type touch struct {
 	c        *collection
 	indexes  *[]*secondary
@@ -53,7 +53,8 @@ type touch struct {
 // indexesOf returns the indexes of a collection for this commit: the same ones from its first write to its last.
 func (w *writer) indexesOf(c *collection) []*secondary { return *w.touch(c) }
 
-// touch is indexesOf, by which lists can be told apart.
+// touch notes that the commit writes to a collection, with the indexes and options that this has at the first time, and returns
+// the list of these indexes. Lists are told apart by their addresses: see commit.
 func (w *writer) touch(c *collection) *[]*secondary {
 	for _, t := range w.touched {
 		if t.c == c {
@@ -165,7 +166,7 @@ func (s *Store) writeOnce(ctx context.Context, fn func(w *writer) error) (err er
 	return nil
 }
 
-// newWriter returns a writer with a transaction of its own. Who has it rolls that back in the end.
+// newWriter returns a writer with a transaction of its own, which the caller rolls back in the end.
 func (s *Store) newWriter(ctx context.Context) (*writer, error) {
 	began := s.db.LastSeq()
 	tx, err := s.db.Begin(true)
@@ -177,7 +178,7 @@ func (s *Store) newWriter(ctx context.Context) (*writer, error) {
 	return w, nil
 }
 
-// spareWriters is writers of earlier commits, for their buffers.
+// spareWriters holds the writers of earlier commits, for the sake of their buffers.
 var spareWriters = sync.Pool{New: func() any { return new(writer) }}
 
 // maxSpareBuffer is how large a buffer may be to be kept for the next commit.
@@ -193,8 +194,8 @@ func (w *writer) release() {
 	spareWriters.Put(w)
 }
 
-// whatIsGone says of a write that has met a keyspace which was dropped whether the collection is gone, or only an index of it: the lists of
-// indexes are changed before what these hold is dropped.
+// whatIsGone tells apart the errors of a write that has met a dropped keyspace: either the collection is gone, or only an index
+// of it. In the latter case its list of indexes is another one already, for that is changed before what an index holds is dropped.
 func (w *writer) whatIsGone(err error) error {
 	if !errors.Is(err, pando.ErrDropped) {
 		return err
