@@ -175,7 +175,7 @@ func (c *Collection) findInView(ctx context.Context, q *findQuery) (*Cursor, err
 	if q.Limit > 0 {
 		stage("$limit", q.Limit)
 	}
-	o := &AggregateOptions{Collation: q.options.Collation, Let: q.options.Let, NoSpill: q.options.NoSpill, Hint: hint, now: q.now}
+	o := &AggregateOptions{Collation: q.options.Collation, Let: q.options.Let, NoSpill: q.options.NoSpill, Hint: hint, now: q.Now}
 	inner, err := c.OpenAggregate(ctx, stages, o)
 	if err != nil {
 		return nil, err
@@ -335,14 +335,14 @@ func (e *environment) Find(ctx context.Context, database, collection string, r *
 
 // query makes a query of a request.
 func (e *environment) query(r *aggregate.Request) (q *findQuery, err error) {
-	q = &findQuery{now: r.Now, let: r.Let, call: e.call, project: whole}
+	q = &findQuery{let: r.Let, call: e.call, project: whole}
 	q.spec = r.Filter
 	if q.spec == nil {
 		q.spec = emptyDocument()
 	}
-	q.Let = r.Let
+	q.Let, q.Now = r.Let, r.Now
 	q.FilterSpec, q.Sort, q.Skip, q.Limit, q.Hint, q.Collation = q.spec, r.Sort, r.Skip, r.Limit, r.Hint, r.Collation
-	if q.Filter, err = query.Parse(q.spec, &query.Options{Collation: r.Collation, Let: r.Let, Now: q.now, Call: q.call}); err != nil {
+	if q.Filter, err = query.Parse(q.spec, &query.Options{Collation: r.Collation, Let: r.Let, Now: q.Now, Call: q.call}); err != nil {
 		return nil, err
 	}
 	purpose(&q.Query, r)

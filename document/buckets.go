@@ -90,9 +90,10 @@ type bucketScan struct {
 
 // openBuckets opens the measurements of a series on a moment.
 func (m *moment) openBuckets(ctx context.Context, x *collection, q *findQuery) (*bucketScan, error) {
-	all := &findQuery{spec: emptyDocument(), now: q.now}
+	all := &findQuery{spec: emptyDocument()}
+	all.Now = q.Now
 	var err error
-	if all.Filter, err = query.Parse(all.spec, &query.Options{Now: q.now}); err != nil {
+	if all.Filter, err = query.Parse(all.spec, &query.Options{Now: q.Now}); err != nil {
 		return nil, err
 	}
 	all.FilterSpec = all.spec

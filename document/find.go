@@ -57,7 +57,6 @@ type findQuery struct {
 	project func(doc document) (document, error)
 	options FindOptions
 	let     []expression.Variable
-	now     time.Time
 	call    *expression.Call // who waits for what its expressions make
 }
 
@@ -174,7 +173,7 @@ func (c *Collection) parseFind(ctx context.Context, filter any, o *FindOptions) 
 	if o != nil {
 		q.options = *o
 	}
-	q.now = c.store.nowIn(q.options.now)
+	q.Now = c.store.nowIn(q.options.now)
 	var err error
 	if q.spec, err = toDocument(filter); err != nil {
 		return nil, err
@@ -206,11 +205,11 @@ func (c *Collection) parseFind(ctx context.Context, filter any, o *FindOptions) 
 	if q.Collation, err = c.collation(q.options.Collation); err != nil {
 		return nil, err
 	}
-	if q.let, err = toVariables(q.options.Let, q.now, q.call); err != nil {
+	if q.let, err = toVariables(q.options.Let, q.Now, q.call); err != nil {
 		return nil, err
 	}
 	q.FilterSpec, q.Let = q.spec, q.let
-	if q.Filter, err = query.Parse(q.spec, &query.Options{Collation: q.Collation, Let: q.let, Now: q.now, Call: q.call}); err != nil {
+	if q.Filter, err = query.Parse(q.spec, &query.Options{Collation: q.Collation, Let: q.let, Now: q.Now, Call: q.call}); err != nil {
 		return nil, err
 	}
 	if err := c.parseProjection(q); err != nil {
@@ -261,7 +260,7 @@ func (c *Collection) parseProjection(q *findQuery) error {
 	}
 	o := &projection.Options{
 		Filter:     q.Filter,
-		Expression: &expression.Options{Collation: q.Collation, Let: q.let, Now: q.now, Call: q.call},
+		Expression: &expression.Options{Collation: q.Collation, Let: q.let, Now: q.Now, Call: q.call},
 	}
 	q.Project = spec
 	if q.Projection, err = projection.Parse(spec, o); err != nil || q.Projection == nil {

@@ -103,7 +103,7 @@ func (s *Store) openOplog(ctx context.Context, q *findQuery, follow bool) (*oplo
 	}
 	// The filter runs in the goroutine of the feed, and ends with it: so it has a call of its own.
 	reading := s.newCall(ctx)
-	filter, err := query.Parse(q.spec, &query.Options{Collation: q.Collation, Let: q.Let, Now: q.now, Call: reading})
+	filter, err := query.Parse(q.spec, &query.Options{Collation: q.Collation, Let: q.Let, Now: q.Now, Call: reading})
 	if err != nil {
 		return nil, err
 	}

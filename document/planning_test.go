@@ -2,6 +2,7 @@ package document_test
 
 import (
 	"testing"
+	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
@@ -32,5 +33,29 @@ func TestPlansThatAreNotCarriedOutAreNotMadeReady(t *testing.T) {
 	})
 	if made > 300*n*n {
 		t.Errorf("%.0f things were made for %d conditions", made, 2*n*n)
+	}
+}
+
+// TestTheTimeOfACallBoundsAnIndex: $$NOW, and what is computed of it, is a constant of the call, so that an index is followed for it as for
+// a date that the caller gives.
+func TestTheTimeOfACallBoundsAnIndex(t *testing.T) {
+	c := collection(t, open(t, memfs.New()), "c", nil)
+	_, err := c.CreateIndex(ctx, document.Index{Keys: bson.D{{Key: "t", Value: 1}}})
+	must(t, err)
+	for i := range 50 {
+		_, err := c.Insert(ctx, bson.D{{Key: "_id", Value: i}, {Key: "t", Value: time.UnixMilli(int64(i))}})
+		must(t, err)
+	}
+	_, err = c.Insert(ctx, bson.D{{Key: "_id", Value: 50}, {Key: "t", Value: time.Now().Add(1000 * time.Hour)}})
+	must(t, err)
+	for _, after := range []any{"$$NOW", bson.D{{Key: "$subtract", Value: bson.A{"$$NOW", 1000}}}, "$$then"} {
+		filter := bson.D{{Key: "$expr", Value: bson.D{{Key: "$gt", Value: bson.A{"$t", after}}}}}
+		o := &document.FindOptions{Verbosity: "executionStats", Let: bson.D{{Key: "then", Value: "$$NOW"}}}
+		explained, err := c.Explain(ctx, filter, o)
+		must(t, err)
+		stats := explained.Lookup("executionStats").Document()
+		if found, looked := stats.Lookup("nReturned").AsInt64(), stats.Lookup("totalDocsExamined").AsInt64(); found != 1 || looked != 1 {
+			t.Errorf("later than %v: %d documents out of %d", after, found, looked)
+		}
 	}
 }

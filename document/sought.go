@@ -31,8 +31,8 @@ func (c *Collection) parseSought(ctx context.Context, filter any, o *UpdateOptio
 	if err := checkSpec(spec); err != nil {
 		return nil, err
 	}
-	q := &findQuery{now: c.store.nowIn(o.now), call: c.store.newCall(ctx), spec: spec, project: whole}
-	q.FilterSpec = spec
+	q := &findQuery{call: c.store.newCall(ctx), spec: spec, project: whole}
+	q.FilterSpec, q.Now = spec, c.store.nowIn(o.now)
 	q.Collation, err = c.collation(nil)
 	return q, err
 }
@@ -63,7 +63,7 @@ func (o *FindOptions) plain() bool {
 // parseFilter parses the filter if that has not been done: nobody needs it where the document with the _id is the one that matches.
 func (ch *change) parseFilter() (err error) {
 	if q := ch.query; q.Filter == nil {
-		q.Filter, err = query.Parse(q.spec, &query.Options{Collation: q.Collation, Now: q.now, Call: q.call})
+		q.Filter, err = query.Parse(q.spec, &query.Options{Collation: q.Collation, Now: q.Now, Call: q.call})
 	}
 	return err
 }

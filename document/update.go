@@ -149,7 +149,7 @@ func (c *Collection) parseChange(ctx context.Context, filter any, u bsoncore.Val
 		return ch, nil
 	}
 	ch.u, err = update.Parse(u, &update.Options{
-		ArrayFilters: filters, Collation: q.Collation, Let: q.let, Now: q.now, Filter: q.Filter, Call: q.call,
+		ArrayFilters: filters, Collation: q.Collation, Let: q.let, Now: q.Now, Filter: q.Filter, Call: q.call,
 		Timestamp: c.store.timestamp,
 	})
 	if err != nil {

@@ -41,7 +41,7 @@ func (p *planner) expressions(out []leaf, spec bsoncore.Value, conjunct int, alo
 	if !ok || len(operands) != 2 {
 		return out
 	}
-	o := &expression.Options{Collation: p.q.Collation, Let: p.q.Let, Call: &p.constants}
+	o := &expression.Options{Collation: p.q.Collation, Let: p.q.Let, Now: p.q.Now, Call: &p.constants}
 	left, err := expression.Parse(operands[0], o)
 	if err != nil {
 		return out

@@ -5,6 +5,8 @@
 package plan
 
 import (
+	"time"
+
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 
 	"github.com/pandodb/pando/document/internal/collation"
@@ -36,7 +38,9 @@ type Query struct {
 	Hint        bsoncore.Value // a name, a key pattern, {$natural: 1}; Type 0: none
 	Min, Max    bsoncore.Document
 
-	Let []expression.Variable // of $expr, as the filter was parsed with
+	// What the filter was parsed with, for the constants of $expr: its variables, and $$NOW.
+	Let []expression.Variable
+	Now time.Time
 
 	Goal  Goal
 	Field string // Distinct: the path of which the values are asked
