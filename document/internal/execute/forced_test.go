@@ -71,12 +71,13 @@ type forced struct {
 	collation *collation.Collation
 	met       map[string]int // how often each stage came
 	flat      bool           // no arrays and documents
+	extremes  bool           // values at the ends of their types
 }
 
 func newForced(t testing.TB, seed uint64) *forced {
 	f := &forced{fixture: newFixture(t, codec.Template), rnd: rand.New(rand.NewPCG(seed, 7))}
 	f.collation, _ = collation.Parse(encode(t, bson.D{{Key: "locale", Value: "en"}, {Key: "strength", Value: 2}}))
-	f.flat = f.rnd.IntN(3) == 0
+	f.flat, f.extremes = f.rnd.IntN(3) == 0, f.rnd.IntN(3) == 0
 	names := map[string]bool{}
 	for range 1 + f.rnd.IntN(6) {
 		spec := f.indexSpec()
@@ -98,6 +99,9 @@ func pick[T any](rnd *rand.Rand, from ...T) T { return from[rnd.IntN(len(from))]
 
 // scalar makes a value that is no document or array.
 func (f *forced) scalar() any {
+	if f.extremes && f.rnd.IntN(3) == 0 {
+		return f.extreme()
+	}
 	switch f.rnd.IntN(14) {
 	case 0, 1, 2, 3, 4:
 		return int32(f.rnd.IntN(6))
@@ -201,6 +205,9 @@ func (f *forced) path() string {
 			return part.Path
 		}
 	}
+	if f.rnd.IntN(12) == 0 {
+		return pick(f.rnd, "a.0", "m.0", "m.0.b", "m.b.0")
+	}
 	return pick(f.rnd, "a", "a", "b", "c", "c", "m", "m.b", "m.c", "a.b", "m.b.c", "_id")
 }
 
@@ -215,6 +222,9 @@ func (f *forced) fieldPath() string {
 
 // operator makes a condition on a value.
 func (f *forced) operator(depth int) any {
+	if depth > 0 && f.rnd.IntN(6) == 0 {
+		return f.nested()
+	}
 	switch f.rnd.IntN(14) {
 	case 0, 1, 2:
 		return f.value(1)
@@ -298,11 +308,7 @@ func (f *forced) filter(depth int) bson.D {
 			d = append(d, bson.E{Key: "g", Value: f.region()})
 			continue
 		case 2:
-			operands := bson.A{"$" + f.path(), bson.D{{Key: "$literal", Value: f.value(1)}}}
-			if f.rnd.IntN(2) == 0 {
-				slices.Reverse(operands)
-			}
-			d = append(d, bson.E{Key: "$expr", Value: bson.D{{Key: pick(f.rnd, "$eq", "$eq", "$gt", "$gte", "$lt", "$lte"), Value: operands}}})
+			d = append(d, bson.E{Key: "$expr", Value: f.compared(2)})
 			continue
 		}
 		d = append(d, bson.E{Key: f.path(), Value: f.operator(1)})
@@ -370,15 +376,19 @@ func (f *forced) indexes() string {
 // generated makes a query; ok is false when the filter made is not allowed.
 func (f *forced) generated() (q *plan.Query, text string, ok bool) {
 	spec := f.filter(2)
-	q = &plan.Query{FilterSpec: encode(f.t, spec)}
+	q = &plan.Query{FilterSpec: encode(f.t, spec), Let: f.variables()}
 	if f.rnd.IntN(3) == 0 {
 		q.Collation = f.collation
 	}
 	var err error
-	if q.Filter, err = query.Parse(q.FilterSpec, &query.Options{Collation: q.Collation}); err != nil {
+	if q.Filter, err = query.Parse(q.FilterSpec, &query.Options{Collation: q.Collation, Let: q.Let}); err != nil {
 		return nil, "", false
 	}
 	switch {
+	case f.rnd.IntN(12) == 0:
+		if !f.between(q) {
+			return nil, "", false
+		}
 	case f.rnd.IntN(8) == 0:
 		q.Goal = plan.Counting
 	case f.rnd.IntN(8) == 0:
@@ -400,7 +410,7 @@ func (f *forced) generated() (q *plan.Query, text string, ok bool) {
 		text = fmt.Sprintf("distinct %s %s collation %t", q.Field, q.FilterSpec, q.Collation != nil)
 		return q, text, true
 	}
-	if q.Goal == plan.Find && f.rnd.IntN(2) == 0 {
+	if q.Goal == plan.Find && q.Sort == nil && f.rnd.IntN(2) == 0 {
 		sort := f.indexOrder()
 		for range 1 + f.rnd.IntN(2) {
 			path := f.path()
@@ -419,7 +429,7 @@ func (f *forced) generated() (q *plan.Query, text string, ok bool) {
 	if q.Goal == plan.Find && f.rnd.IntN(3) == 0 {
 		f.project(q, pick(f.rnd, bson.D{{Key: f.fieldPath(), Value: 1}, {Key: "_id", Value: 0}}, bson.D{{Key: "c", Value: 1}, {Key: "_id", Value: 0}}, bson.D{{Key: "c", Value: 1}, {Key: "u", Value: 1}}, bson.D{{Key: "a.b", Value: 1}, {Key: "c", Value: 1}, {Key: "_id", Value: 0}}))
 	}
-	text = fmt.Sprintf("find %s sort %s skip %d limit %d collation %t goal %d", q.FilterSpec, q.Sort, q.Skip, q.Limit, q.Collation != nil, q.Goal)
+	text = fmt.Sprintf("find %s sort %s skip %d limit %d goal %d", asked(q), q.Sort, q.Skip, q.Limit, q.Goal)
 	return q, text, true
 }
 
@@ -431,7 +441,7 @@ func (f *forced) matching(q *plan.Query) []bsoncore.Document {
 		if err != nil {
 			f.t.Fatal(err)
 		}
-		if ok {
+		if ok && f.inside(q, doc) {
 			out = append(out, doc)
 		}
 	}

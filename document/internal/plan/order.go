@@ -99,7 +99,7 @@ func (s *IndexScan) ordered(i int) bool {
 	if s.Multikey>>i&1 == 0 {
 		return true
 	}
-	if hasSphere(s.Definition) {
+	if hasSphere(s.Definition) || s.Bounds.Lower != nil || s.Bounds.Upper != nil {
 		return false
 	}
 	for n, list := range s.Bounds.Fields {
