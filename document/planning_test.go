@@ -59,3 +59,37 @@ func TestTheTimeOfACallBoundsAnIndex(t *testing.T) {
 		}
 	}
 }
+
+// TestIndexesThatHoldFewDocumentsAreShort: what all of a sparse or a partial index takes is as much as it holds, and not as much as there are
+// documents.
+func TestIndexesThatHoldFewDocumentsAreShort(t *testing.T) {
+	const few, many = 5, 3000
+	c := collection(t, open(t, memfs.New()), "c", nil)
+	docs := make([]any, many)
+	for i := range docs {
+		d := bson.D{{Key: "_id", Value: i}, {Key: "n", Value: i}, {Key: "state", Value: "done"}}
+		if i%(many/few) == 0 {
+			d = bson.D{{Key: "_id", Value: i}, {Key: "n", Value: i}, {Key: "state", Value: "open"}, {Key: "rare", Value: i}}
+		}
+		docs[i] = d
+	}
+	_, err := c.InsertMany(ctx, docs, nil)
+	must(t, err)
+	_, err = c.CreateIndex(ctx, document.Index{Keys: bson.D{{Key: "rare", Value: 1}}, Sparse: true})
+	must(t, err)
+	_, err = c.CreateIndex(ctx, document.Index{Keys: bson.D{{Key: "n", Value: 1}}, Partial: bson.D{{Key: "state", Value: "open"}}})
+	must(t, err)
+	for _, test := range []struct{ filter, sort any }{
+		{document.JSON(`{"rare": {"$exists": true}}`), nil},
+		{document.JSON(`{"state": "open"}`), document.JSON(`{"n": 1}`)},
+		{document.JSON(`{"state": "open", "n": {"$exists": true}}`), nil},
+		{document.JSON(`{"state": "open", "n": {"$exists": true}}`), document.JSON(`{"state": 1}`)},
+	} {
+		explained, err := c.Explain(ctx, test.filter, &document.FindOptions{Sort: test.sort, Verbosity: "executionStats"})
+		must(t, err)
+		stats := explained.Lookup("executionStats").Document()
+		if found, looked := stats.Lookup("nReturned").AsInt64(), stats.Lookup("totalDocsExamined").AsInt64(); found != few || looked != few {
+			t.Errorf("%v in the order of %v: %d documents out of %d", test.filter, test.sort, found, looked)
+		}
+	}
+}

@@ -323,7 +323,7 @@ func (p *planner) count(s *IndexScan) (entries, rows float64) {
 	if p.err != nil {
 		return 0, 0
 	}
-	if s.Bounds.unbounded() {
+	if d := s.Definition; s.Bounds.unbounded() && !d.Sparse && d.Partial == nil { // those may hold few of the records
 		return p.records(), p.records()
 	}
 	if s.Definition.Unique && s.Bounds.Points() {
