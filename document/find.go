@@ -1,8 +1,10 @@
 package document
 
 import (
+	"bytes"
 	"context"
 	"iter"
+	"slices"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -218,11 +220,16 @@ func (c *Collection) parseFind(ctx context.Context, filter any, o *FindOptions) 
 	return q, q.checkMeta()
 }
 
+// fewKeys is how many keys an order has that is checked without being parsed.
+const fewKeys = 8
+
 // checkSort refuses an order that nothing sorts by. Where an index gives an order nobody else reads it.
 func checkSort(order document) error {
 	if len(order) <= len(emptyDocument()) {
 		return nil
 	}
+	var room [fewKeys][]byte
+	names := room[:0]
 	for i, rest := 0, order[4:len(order)-1]; len(rest) > 0; i++ {
 		e, after, ok := bsoncore.ReadElement(rest)
 		if rest = after; !ok {
@@ -234,10 +241,12 @@ func checkSort(order document) error {
 			}
 			return nil
 		}
-		if n, ok := e.Value().Int32OK(); !ok || n != 1 && n != -1 {
+		again := slices.ContainsFunc(names, func(name []byte) bool { return bytes.Equal(name, e.KeyBytes()) })
+		if n, ok := e.Value().Int32OK(); !ok || n != 1 && n != -1 || again || i == fewKeys {
 			_, err := sortkey.Parse(order, nil)
 			return err
 		}
+		names = append(names, e.KeyBytes())
 		if _, err := path.Split(e.Key()); err != nil {
 			return err
 		}
