@@ -70,7 +70,7 @@ func (g generator) anyFilter(depth int) bson.D {
 		return doc("q", g.around(), pick(g, "n", "a", "b.y"), g.anyCondition(1))
 	}
 	f := bson.D{}
-	for range 1 + g.IntN(3) {
+	for range pick(g, 1, 1, 2, 3) {
 		path := pick(g, "a", "a", "b", "c", "d", "a.x", "b.y", "d.x.y", "n", "s", "t", "l", "o", "o.x", "o.y", "_id")
 		f = append(f, bson.E{Key: path, Value: g.anyCondition(depth)})
 	}

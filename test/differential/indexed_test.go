@@ -46,7 +46,8 @@ func (p *indexed) load() {
 	for i, d := range docs {
 		docs[i] = p.changed(d.(bson.D))
 	}
-	options := pick(p.generator, doc(), doc(), doc("collation", p.collation()), doc("capped", true, "size", int32(1<<20)))
+	options := pick(p.generator, doc(), doc(), doc("collation", p.collation()), doc("capped", true, "size", int32(1<<20)),
+		doc("collation", p.collation(), "capped", true, "size", int32(1<<20)), doc("clusteredIndex", doc("key", doc("_id", int32(1)), "unique", true)))
 	p.specs = shown(p.t, options)
 	for _, name := range []string{"plain", "indexed"} {
 		p.run(doc("drop", name))
@@ -173,7 +174,9 @@ func (g generator) spec() bson.D {
 // query is a command. What of several documents comes first is said by it, or does not matter to the answer.
 func (g generator) query() bson.D {
 	filter := g.anyFilter(2)
-	switch g.IntN(10) {
+	switch g.IntN(11) {
+	case 9:
+		return g.piped(doc("$match", filter), g.joined(), doc("$project", doc("r", doc("$sortArray", doc("input", "$r._id", "sortBy", int32(1))))), doc("$sort", doc("_id", int32(1))))
 	case 0:
 		return doc("count", "", "query", filter, "skip", g.integer(2)*g.integer(5), "limit", g.integer(2)*g.integer(20))
 	case 1:
@@ -220,6 +223,35 @@ func (g generator) piped(stages ...any) bson.D {
 	return doc("aggregate", "", "pipeline", bson.A(stages), "cursor", doc())
 }
 
+// joined is a stage that joins a collection with itself, by fields that an index of it may have.
+func (g generator) joined() bson.D {
+	path := func() string { return pick(g, "a", "a.x", "b", "b.y", "c", "n", "n", "s", "t", "o.x", "l", "_id") }
+	switch g.IntN(4) {
+	case 0:
+		compared := doc("$expr", doc(pick(g, "$eq", "$eq", "$gte", "$lt"), bson.A{"$" + path(), "$$v"}))
+		return doc("$lookup", doc("from", "", "let", doc("v", "$"+path()), "pipeline", bson.A{doc("$match", compared)}, "as", "r"))
+	case 1:
+		return doc("$graphLookup", doc("from", "", "startWith", "$"+path(), "connectFromField", path(), "connectToField", path(), "as", "r", "maxDepth", g.integer(2)))
+	case 2:
+		return doc("$lookup", doc("from", "", "localField", path(), "foreignField", path(), "pipeline", bson.A{doc("$match", g.anyFilter(1))}, "as", "r"))
+	}
+	return doc("$lookup", doc("from", "", "localField", path(), "foreignField", path(), "as", "r"))
+}
+
+// of makes a command one of a collection, with which alone it joins.
+func of(command bson.D, name string) bson.D {
+	command[0].Value = name
+	for _, e := range command {
+		stages, _ := e.Value.(bson.A)
+		for _, stage := range stages {
+			if join, ok := stage.(bson.D); ok && slices.Contains([]string{"$lookup", "$graphLookup"}, join[0].Key) {
+				join[0].Value.(bson.D)[0].Value = name
+			}
+		}
+	}
+	return command
+}
+
 // write changes the documents that a filter finds, by which an index may find them, in fields that it may have.
 func (g generator) write(filter bson.D) bson.D {
 	change := pick(g, doc("$set", doc(pick(g, "n", "s", "b.y"), g.value(0))), doc("$inc", doc("z", int32(1))), doc("$unset", doc(pick(g, "a", "s"), int32(1))))
@@ -236,8 +268,7 @@ func (g generator) write(filter bson.D) bson.D {
 func (p *indexed) compare(command bson.D) (over bool) {
 	ordered := !slices.ContainsFunc(command, func(e bson.E) bool { return e.Key == "projection" })
 	ask := func(name string) string {
-		command[0].Value = name
-		answer := p.run(command)
+		answer := p.run(of(command, name))
 		cursor, _ := answer["cursor"].(bson.D)
 		for _, e := range cursor {
 			plain(e.Value) // which of several equal values is the first depends on the plan

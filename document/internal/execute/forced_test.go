@@ -86,7 +86,7 @@ func newForced(t testing.TB, seed uint64) *forced {
 			f.index(spec)
 		}
 	}
-	for id := range 20 + f.rnd.IntN(60) {
+	for id := range 20 + f.rnd.IntN(60) + f.rnd.IntN(4)/3*120 { // a walk over more than some looks at records in another way
 		doc := encode(t, f.document(id))
 		if f.insert(doc) {
 			f.docs = append(f.docs, doc)
