@@ -39,3 +39,44 @@ func TestAnOrderBetweenKeysIsThatOfWholeArrays(t *testing.T) {
 		}
 	}
 }
+
+// TestBoundsAreRefusedWhateverTheFilterAsks: bounds that an index cannot have are told also where no document can match.
+func TestBoundsAreRefusedWhateverTheFilterAsks(t *testing.T) {
+	c := collection(t, open(t, memfs.New()), "c", nil)
+	_, err := c.CreateIndex(ctx, document.Index{Keys: document.JSON(`{"a": 1}`)})
+	must(t, err)
+	for _, filter := range []any{bson.D{}, document.JSON(`{"$nor": [{}]}`), document.JSON(`{"a": {"$in": []}}`)} {
+		for code, o := range map[document.Code]document.FindOptions{
+			51175: {Min: document.JSON(`{"a": 5}`), Max: document.JSON(`{"a": 2}`)},
+			51174: {Min: document.JSON(`{"b": 5}`)},
+		} {
+			o.Hint = "a_1"
+			if _, err := inWords(c.Find(ctx, filter, &o)); document.CodeOf(err) != code {
+				t.Errorf("%v: %v, want %d", filter, err, code)
+			}
+		}
+	}
+}
+
+// TestTheLastKeyOfAllIsBehindEachBound: without an upper bound MongoDB ends before the last key that there can be, and begins with the first
+// one without a lower bound.
+func TestTheLastKeyOfAllIsBehindEachBound(t *testing.T) {
+	c := collection(t, open(t, memfs.New()), "c", nil)
+	for id, a := range []any{bson.MinKey{}, 1, bson.MaxKey{}} {
+		_, err := c.Insert(ctx, bson.D{{Key: "_id", Value: id}, {Key: "a", Value: a}})
+		must(t, err)
+	}
+	for _, direction := range []int{1, -1} {
+		name, err := c.CreateIndex(ctx, document.Index{Keys: bson.D{{Key: "a", Value: direction}}})
+		must(t, err)
+		for i, o := range []document.FindOptions{{Min: document.JSON(`{"a": 1}`)}, {Max: document.JSON(`{"a": 2}`)}} {
+			if o.Hint = name; direction < 0 && i == 1 {
+				o.Max = document.JSON(`{"a": 0}`)
+			}
+			list, err := inWords(c.Find(ctx, bson.D{}, &o))
+			if must(t, err); len(list) != i+1 {
+				t.Errorf("%s, min %v, max %v: %v, want %d", name, o.Min, o.Max, list, i+1)
+			}
+		}
+	}
+}

@@ -87,6 +87,7 @@ func (p *pair) compareAll(g generator) {
 		}
 		p.same(create, true)
 	}
+	var made []bson.D
 	for i := range 1 + g.IntN(2) {
 		index := g.index()
 		name := fmt.Sprint(i)
@@ -96,11 +97,19 @@ func (p *pair) compareAll(g generator) {
 		index = append(index, bson.E{Key: "name", Value: name})
 		if p.same(doc("createIndexes", "c", "indexes", bson.A{index}), true) {
 			p.indexes += shown(p.t, index)
+			made = append(made, index)
 		}
 	}
 	p.same(doc("createIndexes", "other", "indexes", bson.A{doc("key", doc(pick(g, "a", "n", "o.x"), int32(1)), "name", "i")}), true)
 	p.load(docs, others)
 	p.validate(g)
+	for _, index := range made {
+		for range *calls / 10 {
+			if command, ok := g.between(index); ok {
+				p.same(command, true)
+			}
+		}
+	}
 	for range *calls {
 		c := g.call()
 		if same := p.same(c.command, c.ordered); !c.writes {

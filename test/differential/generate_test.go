@@ -3,6 +3,7 @@ package differential
 import (
 	"math"
 	"math/rand/v2"
+	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
@@ -294,6 +295,28 @@ func (g generator) hinted() call {
 		c = append(c, bson.E{Key: "batchSize", Value: int32(100_000)})
 	}
 	return call{command: g.collated(append(c, bson.E{Key: "hint", Value: hint})), ordered: true}
+}
+
+// between is a find of what lies between keys of an index; ok is false for one that has no bounds of this kind.
+func (g generator) between(index bson.D) (command bson.D, ok bool) {
+	keys := index[0].Value.(bson.D)
+	low, high := bson.D{}, bson.D{}
+	for _, k := range keys {
+		if _, plain := k.Value.(int32); !plain || strings.HasSuffix(k.Key, "$**") || index[1].Key == "collation" {
+			return nil, false
+		}
+		low, high = append(low, bson.E{Key: k.Key, Value: g.value(1)}), append(high, bson.E{Key: k.Key, Value: g.value(1)})
+	}
+	order := bson.D{}
+	for _, k := range keys[:g.IntN(len(keys)+1)] {
+		order = append(order, bson.E{Key: k.Key, Value: k.Value.(int32) * pick[int32](g, 1, -1)})
+	}
+	if len(order) == 0 || order[len(order)-1].Key != "_id" {
+		order = append(order, bson.E{Key: "_id", Value: pick[int32](g, 1, -1)})
+	}
+	command = doc("find", "c", "filter", g.filter(1), "sort", order, "limit", g.integer(2)*5, "batchSize", int32(100_000), "hint", index[len(index)-1].Value)
+	bounds := pick(g, doc("min", low), doc("max", high), doc("min", low, "max", high))
+	return append(command, bounds...), true
 }
 
 // bulk is several statements in one command, some of which fail.

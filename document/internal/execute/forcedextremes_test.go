@@ -130,8 +130,13 @@ func (f *forced) inside(q *plan.Query, doc bsoncore.Document) bool {
 	if err := d.Append(&f.entries, path.Document(doc)); err != nil {
 		f.t.Fatal(err)
 	}
+	last := bson.D{}
+	for i := range d.Components {
+		last = append(last, bson.E{Key: fmt.Sprint(i), Value: []any{bson.MaxKey{}, bson.MinKey{}}[d.Components[i].Kind]})
+	}
 	return slices.ContainsFunc(f.entries.Keys, func(key []byte) bool {
-		return (q.Min == nil || bytes.Compare(key, bound(d, q.Min)) >= 0) && (q.Max == nil || bytes.Compare(key, bound(d, q.Max)) < 0)
+		return (q.Min == nil || bytes.Compare(key, bound(d, q.Min)) >= 0) && (q.Max != nil || bytes.Compare(key, bound(d, encode(f.t, last))) < 0) &&
+			(q.Max == nil || bytes.Compare(key, bound(d, q.Max)) < 0)
 	})
 }
 

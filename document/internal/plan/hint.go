@@ -17,8 +17,12 @@ type hint struct {
 	walk     bool // over all records
 	backward bool
 	index    int
-	min, max bsoncore.Document
+	// The bounds of min() and max() as keys of the index; nil: open.
+	lower, upper []byte
 }
+
+// bounded reports whether there are bounds.
+func (h *hint) bounded() bool { return h.lower != nil || h.upper != nil }
 
 // The codes of errors about min() and max().
 const (
@@ -36,13 +40,7 @@ func (p *planner) refuse(code mongoerror.Code, why string) error {
 func (p *planner) parseHint() (*hint, error) {
 	q := p.q
 	h := &hint{}
-	if !emptySpec(q.Min) {
-		h.min = q.Min
-	}
-	if !emptySpec(q.Max) {
-		h.max = q.Max
-	}
-	bounded := h.min != nil || h.max != nil
+	bounded := !emptySpec(q.Min) || !emptySpec(q.Max)
 	switch q.Hint.Type {
 	case 0:
 		if bounded {
@@ -52,7 +50,7 @@ func (p *planner) parseHint() (*hint, error) {
 	case bsoncore.TypeString:
 		for i := range p.indexes() {
 			if h.index = p.number(i); p.index(h.index).Definition.Name == q.Hint.StringValue() {
-				return h, nil
+				return h, p.parseBounds(h)
 			}
 		}
 		return nil, p.refuse(mongoerror.BadValue, "hint provided does not correspond to an existing index")
@@ -88,7 +86,7 @@ func (p *planner) hintOf(h *hint, pattern bsoncore.Document, bounded bool) (*hin
 	case 0:
 		return nil, p.refuse(mongoerror.BadValue, "hint provided does not correspond to an existing index")
 	case 1:
-		return h, nil
+		return h, p.parseBounds(h)
 	}
 	return nil, p.refuse(mongoerror.IndexNotFound, "Hint matched multiple indexes, must hint by index name. Matched: "+strings.Join(matched, " and "))
 }
@@ -99,11 +97,10 @@ func (p *planner) hinted() ([]*access, error) {
 	if h.walk {
 		return []*access{p.walk(h.backward)}, nil
 	}
-	d := p.index(h.index).Definition
-	if h.min != nil || h.max != nil {
-		a, err := p.between(d)
-		return []*access{a}, err
+	if h.bounded() {
+		return []*access{p.between()}, nil
 	}
+	d := p.index(h.index).Definition
 	found := p.leaves(p.all)
 	out := p.scans(h.index, p.all, found)
 	if len(out) == 0 && d.Components[0].Wildcard {
@@ -138,27 +135,50 @@ func byName(found []leaf) []leaf {
 }
 
 // between returns the scan of the hinted index between min and max.
-func (p *planner) between(d *index.Definition) (*access, error) {
-	lower, ok := p.bound(d, p.hint.min)
-	upper, also := p.bound(d, p.hint.max)
-	if !ok || !also {
-		return nil, p.refuse(codeIncompatible, "The index chosen is not compatible with min/max")
-	}
-	if lower != nil && upper != nil && bytes.Compare(lower, upper) >= 0 {
-		return nil, p.refuse(codeMinAboveMax,
-			"The value provided for min() does not come before the value provided for max() in the hinted index")
-	}
+func (p *planner) between() *access {
 	a := p.scan(p.hint.index, nil, nil, nil)
-	a.scan.Bounds.Lower, a.scan.Bounds.Upper = lower, upper
+	a.scan.Bounds.Lower, a.scan.Bounds.Upper = p.hint.lower, p.hint.upper
 	a.scan.Dedup = a.scan.Multikey != 0
 	a.residual = p.all
 	p.estimate(a)
-	return a, nil
+	return a
+}
+
+// parseBounds reads min and max for the hinted index. What it refuses is refused whatever the filter asks.
+func (p *planner) parseBounds(h *hint) error {
+	d := p.index(h.index).Definition
+	var ok, also bool
+	h.lower, ok = bound(d, p.q.Min)
+	h.upper, also = bound(d, p.q.Max)
+	if !ok || !also {
+		return p.refuse(codeIncompatible, "The index chosen is not compatible with min/max")
+	}
+	if h.lower != nil && h.upper == nil {
+		h.upper = last(d)
+		return nil
+	}
+	if h.lower != nil && h.upper != nil && bytes.Compare(h.lower, h.upper) >= 0 {
+		return p.refuse(codeMinAboveMax,
+			"The value provided for min() does not come before the value provided for max() in the hinted index")
+	}
+	return nil
+}
+
+// last returns the last key that there can be in an index, before which MongoDB ends where there is no max.
+func last(d *index.Definition) (key []byte) {
+	for i := range d.Components {
+		end := bsoncore.TypeMaxKey
+		if d.Components[i].Kind == index.Descending {
+			end = bsoncore.TypeMinKey
+		}
+		key = d.AppendValue(key, i, bsoncore.Value{Type: end})
+	}
+	return key
 }
 
 // bound encodes an argument of min or max, which names all the components in their order; nil for none.
-func (p *planner) bound(d *index.Definition, spec bsoncore.Document) (key []byte, ok bool) {
-	if spec == nil {
+func bound(d *index.Definition, spec bsoncore.Document) (key []byte, ok bool) {
+	if emptySpec(spec) {
 		return nil, true
 	}
 	elements, err := spec.Elements()
