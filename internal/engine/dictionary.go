@@ -19,7 +19,6 @@ import (
 const (
 	dictionaryBytes   = 64 << 10  // at most; for little data a sixteenth of it
 	dictionarySamples = 256       // leaves that a dictionary is made of, at most; an even number
-	dictionarySample  = 8 << 10   // bytes of each: what training costs grows with all of them, and more teach it little
 	dictionaryLeast   = 256 << 10 // bytes of leaves below which a dictionary would not earn its own space
 	columnSamples     = 16        // leaves that are tried by columns
 )
@@ -183,9 +182,6 @@ func (e *Engine) train(ctx context.Context, r layout.Root) (raw []byte, total in
 	}
 	if better, err := e.betterByColumns(samples); better || err != nil {
 		return nil, total, err
-	}
-	for i, raw := range samples {
-		samples[i] = raw[:min(len(raw), dictionarySample)]
 	}
 	return train.Dictionary(samples, int(min(total/16, dictionaryBytes)), leaves), total, nil
 }

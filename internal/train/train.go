@@ -16,20 +16,17 @@ const ID = 1
 const (
 	level        = zstd.SpeedDefault // that leaves are compressed with
 	leastContent = 256               // bytes below which a dictionary is not worth its tables
+	sampleBytes  = 8 << 10           // that are looked at for the content, of each sample: the time goes with all of them, and more teach little
 	tableSamples = 64                // samples that the entropy tables are made of
 )
 
-// Dictionary makes one of at most size bytes of content, and some hundred bytes of tables, for so many payloads like the samples, of which there are
-// at most 65,535. It is nil where they have too little in common. The samples are only read.
+// Dictionary makes one of at most size bytes of content, and some hundred bytes of tables, for so many payloads like the samples, of which there are at
+// most 65,535. It is nil where they have too little in common. The samples are whole payloads, and are only read.
 func Dictionary(samples [][]byte, size, payloads int) []byte {
 	if size < leastContent || len(samples) < 2 {
 		return nil
 	}
-	best := bestShape(samples, size, max(payloads, len(samples)))
-	if best.size == 0 {
-		return nil
-	}
-	return build(newCover(samples).choose(best.size, best.length), every(samples, tableSamples))
+	return build(bestContent(samples, size, max(payloads, len(samples))), cut(every(samples, tableSamples)))
 }
 
 // build makes a dictionary of some content, with the tables of what samples leave; nil where the content is too little, or the tables would be of one

@@ -12,9 +12,7 @@ import (
 
 const (
 	trialSamples = 16 // samples that are compressed with each dictionary, and as many, others, that its tables are made of
-	trialShare   = 4  // its content is made of one in so many samples
-	trialLeast   = 32 // but at least of so many
-	leastShare   = 32 // of what is compressed without a dictionary, that one has to save: it takes memory, and time of each reader
+	leastShare   = 64 // of what is compressed without a dictionary, that one has to save: it takes memory, and time of each reader
 	shrinks      = 2  // what a dictionary is divided by when it is stored, about
 )
 
@@ -28,41 +26,44 @@ func candidates() [3]candidate {
 	return [...]candidate{{16, [...]int{8, 32}}, {64, [...]int{1, 8}}, {160, [...]int{1, 8}}}
 }
 
-// shape is how the content of a dictionary is made.
-type shape struct{ length, size int }
-
-// bestShape returns the shape with which the dictionary and so many payloads take least, nothing where they take hardly less than without. It tries
-// a part of the samples with as large a part of the size, on others: in a dictionary each finds itself again.
-func bestShape(samples [][]byte, size, payloads int) (best shape) {
+// bestContent returns the content with which the dictionary and so many payloads take least, nil where they take hardly less than without. It
+// is tried on samples that it is not made of: in a dictionary each finds itself again.
+func bestContent(samples [][]byte, size, payloads int) (best []byte) {
 	tried, others := split(samples, min(trialSamples, len(samples)/2))
-	part := every(others, max(len(others)/trialShare, trialLeast))
-	tables := every(part, trialSamples)
-	c := newCover(part)
+	others = cut(others)
+	tables := every(others, trialSamples)
+	c := newCover(others)
 	least := compressed(tried)
 	least -= least / leastShare
 	for _, try := range candidates() {
-		content := c.choose(portion(size, len(part), len(samples))/try.shares[0], try.length)
+		all := c.choose(size/try.shares[0], try.length)
 		for _, share := range try.shares {
-			dictionary := build(content[len(content)-len(content)*try.shares[0]/share:], tables)
+			content := all[len(all)-len(all)*try.shares[0]/share:]
+			dictionary := build(content, tables)
 			if dictionary == nil {
 				continue
 			}
-			stored := portion(size/share/shrinks, len(tried), payloads)
+			stored := int(int64(len(dictionary)) * int64(len(tried)) / int64(payloads) / shrinks)
 			if n := compressed(tried, zstd.WithEncoderDict(dictionary)); n < least-stored {
-				least, best = n+stored, shape{try.length, size / share}
+				least, best = n+stored, content
 			}
 		}
 	}
 	return best
 }
 
-// portion is part of whole of n.
-func portion(n, part, whole int) int { return int(int64(n) * int64(part) / int64(whole)) }
-
 // every returns about n of the samples, at equal distances.
 func every(samples [][]byte, n int) [][]byte {
 	some, _ := split(samples, n)
 	return some
+}
+
+// cut returns the beginnings of samples.
+func cut(samples [][]byte) (short [][]byte) {
+	for _, s := range samples {
+		short = append(short, s[:min(len(s), sampleBytes)])
+	}
+	return short
 }
 
 // split returns about n of the samples, at equal distances, and the others.
