@@ -58,6 +58,25 @@ func TestBoundsAreRefusedWhateverTheFilterAsks(t *testing.T) {
 	}
 }
 
+// TestBoundsAtTheEndsOfAllKeysAreRefused: where one bound is not given, the end of all keys stands for it, and nothing is between it and itself.
+func TestBoundsAtTheEndsOfAllKeysAreRefused(t *testing.T) {
+	c := collection(t, open(t, memfs.New()), "c", nil)
+	ends := func(end string) document.JSON { return document.JSON(`{"a": {"$` + end + `": 1}}`) }
+	for _, test := range []struct {
+		keys        string
+		first, last string
+	}{{`{"a": 1}`, "minKey", "maxKey"}, {`{"a": -1}`, "maxKey", "minKey"}} {
+		name, err := c.CreateIndex(ctx, document.Index{Keys: document.JSON(test.keys)})
+		must(t, err)
+		for _, o := range []document.FindOptions{{Max: ends(test.first)}, {Min: ends(test.last)}} {
+			o.Hint = name
+			if _, err := inWords(c.Find(ctx, bson.D{}, &o)); document.CodeOf(err) != 51175 {
+				t.Errorf("%s, min %v, max %v: %v, want 51175", name, o.Min, o.Max, err)
+			}
+		}
+	}
+}
+
 // TestTheLastKeyOfAllIsBehindEachBound: without an upper bound MongoDB ends before the last key that there can be, and begins with the first
 // one without a lower bound.
 func TestTheLastKeyOfAllIsBehindEachBound(t *testing.T) {

@@ -153,23 +153,26 @@ func (p *planner) parseBounds(h *hint) error {
 	if !ok || !also {
 		return p.refuse(codeIncompatible, "The index chosen is not compatible with min/max")
 	}
-	if h.lower != nil && h.upper == nil {
-		h.upper = last(d)
-		return nil
+	if h.bounded() && h.lower == nil {
+		h.lower = outermost(d, bsoncore.TypeMinKey, bsoncore.TypeMaxKey)
 	}
-	if h.lower != nil && h.upper != nil && bytes.Compare(h.lower, h.upper) >= 0 {
+	if h.bounded() && h.upper == nil {
+		h.upper = outermost(d, bsoncore.TypeMaxKey, bsoncore.TypeMinKey)
+	}
+	if h.bounded() && bytes.Compare(h.lower, h.upper) >= 0 {
 		return p.refuse(codeMinAboveMax,
 			"The value provided for min() does not come before the value provided for max() in the hinted index")
 	}
 	return nil
 }
 
-// last returns the last key that there can be in an index, before which MongoDB ends where there is no max.
-func last(d *index.Definition) (key []byte) {
+// outermost returns the first or the last key that there can be in an index, of the value that an ascending component has there and that
+// of a descending one. They stand where the caller gave no bound: MongoDB ends before the last.
+func outermost(d *index.Definition, ascending, descending bsoncore.Type) (key []byte) {
 	for i := range d.Components {
-		end := bsoncore.TypeMaxKey
+		end := ascending
 		if d.Components[i].Kind == index.Descending {
-			end = bsoncore.TypeMinKey
+			end = descending
 		}
 		key = d.AppendValue(key, i, bsoncore.Value{Type: end})
 	}
