@@ -89,11 +89,6 @@ func (c *Collection) parseDistinct(ctx context.Context, field string, filter any
 		return nil, err
 	}
 	q, err := c.parseFind(ctx, filter, own)
-	if CodeOf(err) == mongoerror.OptionNotSupportedOnView { // of which MongoDB learns after it has read the query
-		own.Collation = nil
-		_, reading := c.parseFind(ctx, filter, own)
-		return nil, cmp.Or(reading, err)
-	}
 	if err != nil {
 		return nil, err
 	}

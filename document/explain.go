@@ -27,7 +27,7 @@ func (c *Collection) Explain(ctx context.Context, filter any, o *FindOptions) (b
 
 // ExplainCount is Explain for Count.
 func (c *Collection) ExplainCount(ctx context.Context, filter any, o *FindOptions) (bson.Raw, error) {
-	q, err := c.parseFind(ctx, filter, o)
+	q, err := c.parseCount(ctx, filter, o)
 	if err != nil {
 		return nil, err
 	}

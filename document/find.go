@@ -2,6 +2,7 @@ package document
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"iter"
 	"slices"
@@ -204,7 +205,10 @@ func (c *Collection) parseFind(ctx context.Context, filter any, o *FindOptions) 
 	if q.Limit < 0 {
 		return nil, mongoerror.New(mongoerror.BadValue, "Limit value must be non-negative, but received: %d", q.Limit)
 	}
-	if q.Collation, err = c.collation(q.options.Collation); err != nil {
+	var notHere error // is told of last, as MongoDB does
+	if q.Collation, err = c.collation(q.options.Collation); CodeOf(err) == mongoerror.OptionNotSupportedOnView {
+		notHere = err
+	} else if err != nil {
 		return nil, err
 	}
 	if q.let, err = toVariables(q.options.Let, q.Now, q.call); err != nil {
@@ -217,7 +221,10 @@ func (c *Collection) parseFind(ctx context.Context, filter any, o *FindOptions) 
 	if err := c.parseProjection(q); err != nil {
 		return nil, err
 	}
-	return q, q.checkMeta()
+	if err := cmp.Or(q.checkMeta(), notHere); err != nil {
+		return nil, err
+	}
+	return q, nil
 }
 
 // fewKeys is how many keys an order has that is checked without being parsed.
@@ -285,7 +292,7 @@ func (c *Collection) parseProjection(q *findQuery) error {
 	return nil
 }
 
-// collation returns the collation that a call asks for, or that of the collection.
+// collation returns the collation that a call asks for, or that of the collection; with an error if a view cannot have it.
 func (c *Collection) collation(v any) (*collation.Collation, error) {
 	spec, err := toOptional(v)
 	if err != nil {
@@ -341,9 +348,19 @@ func toVariables(v any, now time.Time, call *expression.Call) ([]expression.Vari
 	return list, nil
 }
 
+// parseCount parses the query of Count. MongoDB does so behind its look at the collation.
+func (c *Collection) parseCount(ctx context.Context, filter any, o *FindOptions) (*findQuery, error) {
+	if o != nil {
+		if _, err := c.collation(o.Collation); err != nil {
+			return nil, err
+		}
+	}
+	return c.parseFind(ctx, filter, o)
+}
+
 // Count returns how many documents match. nil counts all, without looking at them.
 func (c *Collection) Count(ctx context.Context, filter any, o *FindOptions) (int64, error) {
-	q, err := c.parseFind(ctx, filter, o)
+	q, err := c.parseCount(ctx, filter, o)
 	if err != nil {
 		return 0, err
 	}

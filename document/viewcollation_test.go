@@ -32,10 +32,17 @@ func TestViewsKeepTheirCollation(t *testing.T) {
 	if _, err := d.Lookup("plain").Count(ctx, document.JSON(`{}`), &document.FindOptions{Collation: english}); document.CodeOf(err) != refused {
 		t.Errorf("a count by another collation: %v", err)
 	}
-	// The query of a distinct is read before.
+	// The query of a find and of a distinct is read before, that of a count behind.
+	plain, other := d.Lookup("plain"), &document.FindOptions{Collation: english}
 	for filter, code := range map[document.JSON]document.Code{`{}`: refused, `{"$and": 1}`: document.BadValue} {
-		if _, err := d.Lookup("plain").Distinct(ctx, "a", filter, &document.FindOptions{Collation: english}); document.CodeOf(err) != code {
+		if _, err := inWords(plain.Find(ctx, filter, other)); document.CodeOf(err) != code {
+			t.Errorf("documents of %s by another collation: %v", filter, err)
+		}
+		if _, err := plain.Distinct(ctx, "a", filter, other); document.CodeOf(err) != code {
 			t.Errorf("distinct values of %s by another collation: %v", filter, err)
+		}
+		if _, err := plain.Count(ctx, filter, other); document.CodeOf(err) != refused {
+			t.Errorf("a count of %s by another collation: %v", filter, err)
 		}
 	}
 	for text, o := range map[string]*document.AggregateOptions{

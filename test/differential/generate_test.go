@@ -1,8 +1,10 @@
 package differential
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -301,11 +303,15 @@ func (g generator) hinted() call {
 func (g generator) between(index bson.D) (command bson.D, ok bool) {
 	keys := index[0].Value.(bson.D)
 	low, high := bson.D{}, bson.D{}
-	for _, k := range keys {
+	for i, k := range keys {
 		if _, plain := k.Value.(int32); !plain || strings.HasSuffix(k.Key, "$**") || index[1].Key == "collation" {
 			return nil, false
 		}
-		low, high = append(low, bson.E{Key: k.Key, Value: g.value(1)}), append(high, bson.E{Key: k.Key, Value: g.value(1)})
+		from, to := g.value(1), g.value(1)
+		if ends := []any{bson.MinKey{}, bson.MaxKey{}}; i > 0 && (slices.Contains(ends, from) || slices.Contains(ends, to) || fmt.Sprint(from) == fmt.Sprint(to)) {
+			from, to = "from", "to" // mongod takes a field with the same bound twice for equal to it, and does not sort by it
+		}
+		low, high = append(low, bson.E{Key: k.Key, Value: from}), append(high, bson.E{Key: k.Key, Value: to})
 	}
 	order := bson.D{}
 	for _, k := range keys[:g.IntN(len(keys)+1)] {
