@@ -94,15 +94,16 @@ func (f *forced) between(q *plan.Query) (ok bool) {
 		low, high = append(low, bson.E{Key: c.Path, Value: f.value(1)}), append(high, bson.E{Key: c.Path, Value: f.value(1)})
 	}
 	q.Min, q.Max = encode(f.t, low), encode(f.t, high)
-	switch lower, upper := bound(d, q.Min), bound(d, q.Max); {
+	switch {
 	case f.rnd.IntN(4) == 0:
 		q.Min = nil
 	case f.rnd.IntN(4) == 0:
 		q.Max = nil
-	case bytes.Equal(lower, upper):
-		return false
-	case bytes.Compare(lower, upper) > 0:
+	case bytes.Compare(bound(d, q.Min), bound(d, q.Max)) > 0:
 		q.Min, q.Max = q.Max, q.Min
+	}
+	if lower, upper := f.span(d, q); bytes.Compare(lower, upper) >= 0 {
+		return false
 	}
 	q.Hint = bsoncore.Value{Type: bsoncore.TypeString, Data: bsoncore.AppendString(nil, d.Name)}
 	if f.rnd.IntN(2) == 0 {
@@ -130,14 +131,28 @@ func (f *forced) inside(q *plan.Query, doc bsoncore.Document) bool {
 	if err := d.Append(&f.entries, path.Document(doc)); err != nil {
 		f.t.Fatal(err)
 	}
-	last := bson.D{}
-	for i := range d.Components {
-		last = append(last, bson.E{Key: fmt.Sprint(i), Value: []any{bson.MaxKey{}, bson.MinKey{}}[d.Components[i].Kind]})
-	}
+	lower, upper := f.span(d, q)
 	return slices.ContainsFunc(f.entries.Keys, func(key []byte) bool {
-		return (q.Min == nil || bytes.Compare(key, bound(d, q.Min)) >= 0) && (q.Max != nil || bytes.Compare(key, bound(d, encode(f.t, last))) < 0) &&
-			(q.Max == nil || bytes.Compare(key, bound(d, q.Max)) < 0)
+		return bytes.Compare(key, lower) >= 0 && bytes.Compare(key, upper) < 0
 	})
+}
+
+// span returns the keys of an index between which a query looks: the ends of all keys stand for a bound that it has not.
+func (f *forced) span(d *index.Definition, q *plan.Query) (lower, upper []byte) {
+	first, last := bson.D{}, bson.D{}
+	for _, c := range d.Components {
+		ends := []any{bson.MinKey{}, bson.MaxKey{}}
+		first = append(first, bson.E{Key: c.Path, Value: ends[c.Kind]})
+		last = append(last, bson.E{Key: c.Path, Value: ends[1-c.Kind]})
+	}
+	lower, upper = bound(d, encode(f.t, first)), bound(d, encode(f.t, last))
+	if q.Min != nil {
+		lower = bound(d, q.Min)
+	}
+	if q.Max != nil {
+		upper = bound(d, q.Max)
+	}
+	return lower, upper
 }
 
 // asked is what a query asks, as text.
