@@ -96,13 +96,6 @@ func (b *budget) serve() {
 	}
 }
 
-// inUse returns how many bytes are taken, and how many wait for some.
-func (b *budget) inUse() (bytes int64, waiting int) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.total - b.free, len(b.waiting)
-}
-
 // reserve takes the room for the message that has begun to arrive, which it holds until it gives it back.
 func (c *conn) reserve() error {
 	n, err := c.announced()

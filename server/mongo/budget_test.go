@@ -350,3 +350,10 @@ func waitForAnswers(s *Server) {
 		runtime.Gosched()
 	}
 }
+
+// inUse returns how many bytes are taken, and how many wait for some.
+func (b *budget) inUse() (bytes int64, waiting int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.total - b.free, len(b.waiting)
+}

@@ -136,17 +136,3 @@ func isSoundValue(kind byte, value []byte, depth int) bool {
 func isSoundBinary(subtype byte, data []byte) bool {
 	return subtype != bson.TypeBinaryBinaryOld || lengthAt(data, 4, 4) == len(data)
 }
-
-// lookupRaw returns the first field of that name among elements.
-func lookupRaw(elements []byte, name string) (bsoncore.Value, bool) {
-	for pos := 0; ; {
-		e, ok := readElement(elements, pos)
-		if !ok {
-			return bsoncore.Value{}, false
-		}
-		if string(elements[pos+1:e.value-1]) == name {
-			return bsoncore.Value{Type: bsoncore.Type(e.kind), Data: elements[e.value:e.next]}, true
-		}
-		pos = e.next
-	}
-}

@@ -430,3 +430,17 @@ func TestUnknownFormat(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// lookupRaw returns the first field of that name among elements.
+func lookupRaw(elements []byte, name string) (bsoncore.Value, bool) {
+	for pos := 0; ; {
+		e, ok := readElement(elements, pos)
+		if !ok {
+			return bsoncore.Value{}, false
+		}
+		if string(elements[pos+1:e.value-1]) == name {
+			return bsoncore.Value{Type: bsoncore.Type(e.kind), Data: elements[e.value:e.next]}, true
+		}
+		pos = e.next
+	}
+}

@@ -29,9 +29,6 @@ const (
 	limitLo = 0x378d8e6400000000
 )
 
-// NewDecimal makes a Decimal of its two halves.
-func NewDecimal(hi, lo uint64) Decimal { return Decimal{hi, lo} }
-
 // Bits returns the two halves.
 func (d Decimal) Bits() (hi, lo uint64) { return d.hi, d.lo }
 

@@ -212,7 +212,7 @@ func TestConversions(t *testing.T) {
 // TestNonCanonicalDecimals: coefficients beyond 34 digits mean zero, and must survive everything.
 func TestNonCanonicalDecimals(t *testing.T) {
 	for _, hi := range []uint64{0x6000000000000000, 0x3041ffffffffffff, 0x7c00000000000001, math.MaxUint64} {
-		d := NewDecimal(hi, math.MaxUint64)
+		d := Decimal{hi, math.MaxUint64}
 		_ = d.Add(d).Multiply(d).Divide(d).Mod(d).Quantize(2, Floor)
 		if s := d.Sign(); s != 0 {
 			t.Errorf("%x has the sign %d", hi, s)
