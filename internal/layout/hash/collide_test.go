@@ -94,7 +94,7 @@ func TestKeysOfOneHash(t *testing.T) {
 				c := config()
 				c.New = func() layout.Layout { return &Hash{most: most, least: most / 4} }
 				w := layouttest.NewWorld(t, c, 1, most<<12&(1<<20), 0)
-				w.Apply(nil, put("old", names(0, 300)...), layout.ApplyOptions{})
+				w.Apply(nil, put("old", names(0, 60)...), layout.ApplyOptions{})
 				for _, key := range line {
 					w.Apply(nil, put("old", key), layout.ApplyOptions{})
 				}

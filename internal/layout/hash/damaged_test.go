@@ -74,7 +74,6 @@ func recordOf(t *testing.T, w *layouttest.World, key string) segment.Pointer {
 
 // get asks a root for a key in both ways and expects the same of them.
 func get(t *testing.T, w *layouttest.World, r layout.Root, key string) (string, bool, error) {
-	t.Helper()
 	var s layout.Scratch
 	guard := w.Env.Epoch.Enter()
 	_, at, status := r.Get(keyHash(key), []byte(key))
@@ -86,6 +85,7 @@ func get(t *testing.T, w *layouttest.World, r layout.Root, key string) (string, 
 	value := string(s.Record.Value)
 	got, ok, failed := r.GetRead(&s, keyHash(key), []byte(key))
 	if found != ok || (err == nil) != (failed == nil) || ok && string(got.Value) != value {
+		t.Helper() // not before, since it takes longer than the look
 		t.Errorf("%s: %q %v %v at first, then %q %v %v", key, value, found, err, got.Value, ok, failed)
 	}
 	return string(got.Value), ok, failed
@@ -360,7 +360,7 @@ func TestVictimsLeaveDamagedRecords(t *testing.T) {
 // TestDamageThatPasses settles changes beside what cannot be read, all of which can be later on. Then every answer is right, nothing has
 // been freed twice or lost, and what is written anew has one record a key.
 func TestDamageThatPasses(t *testing.T) {
-	told, seeds := 0, uint64(40)
+	told, seeds := 0, uint64(usualDamages)
 	if testing.Short() {
 		seeds = 8 // there is one goroutine: the race detector has nothing to find here
 	}

@@ -280,7 +280,7 @@ func FuzzImage(f *testing.F) {
 		}
 		for _, h := range hashes {
 			if pageOf(h, int(depth)) == number {
-				sameAsPlain(t, p, h)
+				sameAsPlain(t, p, hashesOf(p), h)
 			}
 		}
 	})

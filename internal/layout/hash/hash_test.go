@@ -8,7 +8,7 @@ import (
 )
 
 func config() layouttest.Config {
-	return layouttest.Config{New: func() layout.Layout { return New() }}
+	return layouttest.Config{New: func() layout.Layout { return New() }, Thorough: thorough}
 }
 
 // Everything that every layout promises.

@@ -17,13 +17,21 @@ func checked(p image, depth int, number uint64) error {
 	return p.check()
 }
 
-// sameAsPlain compares find with a search from the first entry to the last.
-func sameAsPlain(t *testing.T, p image, hash uint64) {
+// hashesOf are the hashes of all entries of a page.
+func hashesOf(p image) (hashes []uint64) {
+	for i := range p.len() {
+		hashes = append(hashes, p.entry(i).hash)
+	}
+	return hashes
+}
+
+// sameAsPlain compares find with a search from the first entry to the last of a page, whose hashes are those.
+func sameAsPlain(t *testing.T, p image, hashes []uint64, hash uint64) {
 	t.Helper()
 	first, end := p.find(hash)
 	from, n := 0, 0
-	for i := range p.len() {
-		switch h := p.entry(i).hash; {
+	for _, h := range hashes {
+		switch {
 		case h < hash&keptBits:
 			from++
 		case h == hash&keptBits:
@@ -69,17 +77,18 @@ func TestFind(t *testing.T) {
 				if err := checked(p, depth, number); err != nil {
 					t.Fatal(err)
 				}
+				hashes := hashesOf(p)
 				for range 200 {
 					h := number<<56 | hash(rng.IntN(n+1))
-					sameAsPlain(t, p, h)
-					sameAsPlain(t, p, h|1)
-					sameAsPlain(t, p, h+1<<28)
-					sameAsPlain(t, p, number<<56|rng.Uint64()>>depth)
+					sameAsPlain(t, p, hashes, h)
+					sameAsPlain(t, p, hashes, h|1)
+					sameAsPlain(t, p, hashes, h+1<<28)
+					sameAsPlain(t, p, hashes, number<<56|rng.Uint64()>>depth)
 				}
-				sameAsPlain(t, p, number<<56)
-				sameAsPlain(t, p, number<<56|(1<<56-1))
+				sameAsPlain(t, p, hashes, number<<56)
+				sameAsPlain(t, p, hashes, number<<56|(1<<56-1))
 				for i := range list {
-					sameAsPlain(t, p, list[i].hash)
+					sameAsPlain(t, p, hashes, list[i].hash)
 				}
 			}
 		})
@@ -111,9 +120,10 @@ func TestFindAtEveryDepth(t *testing.T) {
 		if err := checked(p, depth, number); err != nil {
 			t.Fatalf("depth %d: %v", depth, err)
 		}
+		hashes := hashesOf(p)
 		for i := range list {
-			sameAsPlain(t, p, list[i].hash)
-			sameAsPlain(t, p, list[i].hash+1<<28)
+			sameAsPlain(t, p, hashes, list[i].hash)
+			sameAsPlain(t, p, hashes, list[i].hash+1<<28)
 		}
 	}
 }
@@ -190,8 +200,9 @@ func TestPackedImages(t *testing.T) {
 				if got := page.appendTo(nil); !slices.Equal(got, now) {
 					t.Fatal("what was merged is not what there is")
 				}
+				hashes := hashesOf(page)
 				for i := range now {
-					sameAsPlain(t, page, now[i].hash)
+					sameAsPlain(t, page, hashes, now[i].hash)
 				}
 			}
 			if again := m.compact(nil, page, nil); !slices.Equal(again.appendTo(nil), now) || again.names() > page.names() {

@@ -42,7 +42,7 @@ func TestGroupsAreCounted(t *testing.T) {
 	if testing.Short() {
 		t.Skip("long, and starts no goroutines: little for the race detector")
 	}
-	for seed := range uint64(3) {
+	for seed := range uint64(usualPrograms) {
 		c := config()
 		c.New = func() layout.Layout { return &Hash{most: 4, least: 1} }
 		w := layouttest.NewWorld(t, c, seed, 4<<20, 0)
@@ -157,7 +157,7 @@ func TestReplacedPagesLeaveTheCache(t *testing.T) {
 	c := config()
 	c.New = func() layout.Layout { return &Hash{most: 64, least: 8} }
 	w := layouttest.NewWorld(t, c, 1, 16<<20, 0)
-	w.Apply(nil, put("old", names(0, 3000)...), layout.ApplyOptions{})
+	w.Apply(nil, put("old", names(0, 1500)...), layout.ApplyOptions{})
 	w.Layout.Published(w.Root)
 	readAll(t, w, w.Root)
 	before, old := w.Env.Cache.Stats(), w.Root
@@ -165,7 +165,7 @@ func TestReplacedPagesLeaveTheCache(t *testing.T) {
 		t.Fatalf("%d pages in the cache of %d", before.Pages, pages)
 	}
 	for round := range 20 {
-		w.Apply(nil, put(fmt.Sprint(round), names(round, 1000+round)...), layout.ApplyOptions{})
+		w.Apply(nil, put(fmt.Sprint(round), names(round, 500+round)...), layout.ApplyOptions{})
 		w.Layout.Published(w.Root)
 		if after := w.Env.Cache.Stats(); after.Pages != before.Pages {
 			t.Fatalf("round %d: %d pages when the new root is published, %d before", round, after.Pages, before.Pages)
@@ -176,7 +176,7 @@ func TestReplacedPagesLeaveTheCache(t *testing.T) {
 			t.Fatalf("round %d: %d pages had to be read again", round, after-inserts)
 		}
 	}
-	if value, ok, err := get(t, w, old, "name000500"); !ok || err != nil || !strings.HasPrefix(value, "old") {
+	if value, ok, err := get(t, w, old, "name000200"); !ok || err != nil || !strings.HasPrefix(value, "old") {
 		t.Errorf("the old root says %q, %v, %v", value, ok, err)
 	}
 	w.Apply([]layout.Range{{}}, nil, layout.ApplyOptions{})

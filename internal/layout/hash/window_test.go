@@ -57,9 +57,9 @@ func TestWalkOverManyKeysOfOneHash(t *testing.T) {
 
 // What is kept for the next Apply is bounded.
 func TestKeptChunkIsBounded(t *testing.T) {
-	w := layouttest.NewWorld(t, config(), 1, 256<<20, 0)
+	w := layouttest.NewWorld(t, config(), 1, 80<<20, 0) // just so much that a chunk may take more than twice what is always kept
 	var changes []layout.Change
-	for i := range 400_000 {
+	for i := range 150_000 {
 		changes = append(changes, layout.Change{Key: fmt.Appendf(nil, "%06x", i), Record: layouttest.Inline("")})
 	}
 	w.Apply(nil, changes, layout.ApplyOptions{})

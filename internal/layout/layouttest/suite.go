@@ -13,6 +13,8 @@ import (
 type Config struct {
 	New     func() layout.Layout
 	Ordered bool // the layout keeps keys in order: ranges, seeks, counts and positions are tested
+	// Thorough makes more random programs, and looks at everything after each step where it else does after some.
+	Thorough bool
 	// Seed, when not 0, replaces the seeds of the random programs, to replay a failure.
 	Seed uint64
 }
@@ -87,7 +89,7 @@ func (c Config) seeds() []uint64 {
 	switch {
 	case c.Seed != 0:
 		return []uint64{c.Seed}
-	case testing.Short():
+	case !c.Thorough || testing.Short():
 		return []uint64{1}
 	}
 	return []uint64{1, 2, 3}

@@ -3,7 +3,6 @@ package layouttest
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"slices"
 
 	"github.com/pandodb/pando/internal/layout"
@@ -28,7 +27,6 @@ func same(a, b record.Record) bool {
 
 // verifyGet looks one key up in all ways.
 func (w *World) verifyGet(root layout.Root, s *layout.Scratch, m Model, key []byte, now uint64) {
-	w.T.Helper()
 	want, there := m[string(key)]
 	optional := there && want.Expired(now)
 	hash := record.Hash(Keyspace, key)
@@ -40,14 +38,16 @@ func (w *World) verifyGet(root layout.Root, s *layout.Scratch, m Model, key []by
 	}
 	guard.Exit()
 	if !ok {
+		w.T.Helper() // not before, since it takes longer than the look
 		w.T.Errorf("Get(%x): %v, want %v (there: %v)", key, status, want, there)
 	}
 	verify := func(name string, r record.Record, found bool, err error) {
-		w.T.Helper()
 		if err != nil {
+			w.T.Helper()
 			w.T.Errorf("%s(%x): %v", name, key, err)
 		}
 		if (found != there && !optional) || (found && !same(r, want)) {
+			w.T.Helper()
 			w.T.Errorf("%s(%x): %v %v, want %v %v", name, key, r, found, want, there)
 		}
 	}
@@ -96,12 +96,12 @@ func (w *World) verifyScan(root layout.Root, m Model, now uint64) {
 
 // collect appends the key under the cursor unless it has expired, and compares its record.
 func (w *World) collect(keys []string, c layout.Cursor, m Model, now uint64) []string {
-	w.T.Helper()
 	r := c.Record()
 	if r.Expired(now) {
 		return keys
 	}
 	if want, ok := m[string(c.Key())]; !ok || !same(r, want) {
+		w.T.Helper()
 		w.T.Errorf("cursor at %x: %v, want %v %v", c.Key(), r, want, ok)
 	}
 	return append(keys, string(c.Key()))
@@ -154,25 +154,25 @@ func (w *World) verifySeeks(root layout.Root, m Model, now uint64) {
 		for ok && c.Record().Expired(now) {
 			ok = c.Next()
 		}
-		w.expect(c, ok, from, 0, fmt.Sprintf("SeekGE(%x)", key))
+		w.expect(c, ok, from, 0, "SeekGE", key)
 		below := all[:at]
 		ok = c.SeekLT(key)
 		for ok && c.Record().Expired(now) {
 			ok = c.Prev()
 		}
-		w.expect(c, ok, below, len(below)-1, fmt.Sprintf("SeekLT(%x)", key))
+		w.expect(c, ok, below, len(below)-1, "SeekLT", key)
 	}
 }
 
-func (w *World) expect(c layout.Cursor, ok bool, keys []string, i int, what string) {
+func (w *World) expect(c layout.Cursor, ok bool, keys []string, i int, what string, key []byte) {
 	w.T.Helper()
 	switch {
 	case c.Err() != nil:
-		w.T.Errorf("%s: %v", what, c.Err())
+		w.T.Errorf("%s(%x): %v", what, key, c.Err())
 	case ok != (len(keys) > 0):
-		w.T.Errorf("%s: %v, want %d keys", what, ok, len(keys))
+		w.T.Errorf("%s(%x): %v, want %d keys", what, key, ok, len(keys))
 	case ok && string(c.Key()) != keys[i]:
-		w.T.Errorf("%s: at %x, want %x", what, c.Key(), keys[i])
+		w.T.Errorf("%s(%x): at %x, want %x", what, key, c.Key(), keys[i])
 	}
 }
 

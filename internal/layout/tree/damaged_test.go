@@ -122,7 +122,7 @@ func TestChangesBesideDamage(t *testing.T) {
 		t.Skip("long, and starts no goroutines: little for the race detector")
 	}
 	told := 0
-	for seed := range uint64(100) {
+	for seed := range uint64(usualDamages) {
 		w := layouttest.NewWorld(t, config(), seed, int64(seed%2)<<16, 0)
 		w.Env.Damaged = func(error) { told++ }
 		w.Env.Dropped = func(error) {}

@@ -10,7 +10,7 @@ import (
 )
 
 func config() layouttest.Config {
-	return layouttest.Config{New: func() layout.Layout { return New() }, Ordered: true}
+	return layouttest.Config{New: func() layout.Layout { return New() }, Ordered: true, Thorough: thorough}
 }
 
 func TestLayout(t *testing.T) { layouttest.Run(t, config()) }

@@ -1,0 +1,8 @@
+//go:build slow
+
+package tree
+
+const (
+	thorough     = true
+	usualDamages = 100
+)
