@@ -17,9 +17,9 @@ var (
 	roundsFlag = flag.Int("rounds", 1, "how many seeds the randomised tests run")
 )
 
-// policies are the power cuts of which an image is taken at every call.
+// policies are the power cuts of which an image is taken at every call: all that there are, or some of them.
 func policies(rng *rand.Rand) []memfs.Policy {
-	return []memfs.Policy{
+	all := []memfs.Policy{
 		{Unsynced: memfs.None},
 		{Unsynced: memfs.All},
 		{Unsynced: memfs.Random, Seed: rng.Uint64(), Torn: 512},
@@ -27,6 +27,10 @@ func policies(rng *rand.Rand) []memfs.Policy {
 		{Unsynced: memfs.Random, Seed: rng.Uint64(), Torn: 4096, Reordered: true, Stale: true},
 		{Unsynced: memfs.Random, Seed: rng.Uint64(), Torn: 512, Reordered: true, Stale: true},
 	}
+	if usualCuts < len(all) {
+		rng.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	}
+	return all[:usualCuts]
 }
 
 // crasher runs a log on a simulated disk, and checks what power cuts and kills would leave.

@@ -275,7 +275,7 @@ func TestEveryByteDamaged(t *testing.T) {
 		size, err := f.Size()
 		must(t, err)
 		told := 0
-		for offset := int64(0); offset < size; offset++ {
+		for offset := int64(0); offset < size; offset += usualByteStep {
 			var b [1]byte
 			if _, err := f.ReadAt(b[:], offset); err != nil && err != io.EOF {
 				t.Fatal(err)

@@ -30,7 +30,7 @@ type fullRun struct {
 // there after a kill, and what was synced after a power cut.
 func TestDiskFullNowAndThen(t *testing.T) {
 	inModes(t, func(t *testing.T, plain bool) {
-		for i := range uint64(12 * *roundsFlag) {
+		for i := range uint64(usualFull * *roundsFlag) {
 			seed := *seedFlag + i
 			r := &fullRun{t: t, rng: rand.New(rand.NewPCG(seed, 17)), disk: newFS(t), plain: plain, from: Position{Segment: 1}}
 			r.faults = faultfs.New(r.disk)

@@ -54,7 +54,7 @@ func TestUnusedSegmentIsGoneOnWith(t *testing.T) {
 // Power cuts while a log is written to that was reopened unused.
 func TestCrashAfterReopeningUnused(t *testing.T) {
 	inModes(t, func(t *testing.T, plain bool) {
-		for seed := range uint64(4) {
+		for seed := range uint64(usualReopened) {
 			c := newCrasher(t, *seedFlag+seed, plain)
 			c.reopen(false)
 			for _, n := range []int{100, 5000, 3000, 20000} {

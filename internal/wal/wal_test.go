@@ -2,6 +2,7 @@ package wal
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -58,12 +59,12 @@ func must(t testing.TB, err error) {
 
 // payload is the content of record seq: reproducible, and different for each.
 func payload(seq uint64, n int) []byte {
-	b := make([]byte, n)
+	b := make([]byte, 0, n+8)
 	rng := rand.New(rand.NewPCG(seq, 7))
-	for i := range b {
-		b[i] = byte(rng.Uint32())
+	for len(b) < n {
+		b = binary.LittleEndian.AppendUint64(b, rng.Uint64())
 	}
-	return b
+	return b[:n]
 }
 
 // history is what was appended.
