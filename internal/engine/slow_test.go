@@ -1,0 +1,8 @@
+//go:build slow
+
+package engine
+
+const (
+	usualAccounts = 3
+	usualSteps    = 120
+)
