@@ -1,8 +1,8 @@
 package segment
 
 import (
-	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -225,8 +225,18 @@ func (sc *scanner) afterZeros(offset int64) int64 {
 	if kind < 0 || kind >= int64(len(sc.window)) {
 		return offset
 	}
-	rest := sc.window[kind:]
-	return offset + int64(len(rest)-len(bytes.TrimLeft(rest, "\x00")))
+	return offset + int64(leadingZeros(sc.window[kind:]))
+}
+
+// leadingZeros returns with how many zero bytes b begins. It looks at words, as there may be gigabytes of them.
+func leadingZeros(b []byte) (n int) {
+	for n+8 <= len(b) && binary.LittleEndian.Uint64(b[n:]) == 0 {
+		n += 8
+	}
+	for n < len(b) && b[n] == 0 {
+		n++
+	}
+	return n
 }
 
 // passing is damage that may pass, for it is the device that failed to read.
