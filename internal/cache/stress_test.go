@@ -28,7 +28,10 @@ func TestStress(t *testing.T) {
 	}
 	var slots [pages]atomic.Uint64
 	var hits, misses, busy atomic.Int64
-	deadline := time.Now().Add(1500 * time.Millisecond)
+	deadline := time.Now().Add(usualStress)
+	if raceEnabled {
+		deadline = time.Now().Add(1500 * time.Millisecond) // whom it is for
+	}
 	var wg sync.WaitGroup
 	for worker := range uint64(4) {
 		wg.Go(func() {

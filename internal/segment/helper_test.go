@@ -2,9 +2,10 @@ package segment
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
-	"fmt"
 	"math/rand/v2"
+	"strconv"
 	"testing"
 
 	"github.com/pandodb/pando/internal/corrupt"
@@ -52,21 +53,22 @@ func emptyStore(t testing.TB) *Store {
 // text is n bytes that compress well, different for each seed.
 func text(seed uint64, n int) []byte {
 	rng := rand.New(rand.NewPCG(seed, 1))
-	var b bytes.Buffer
-	for b.Len() < n {
-		fmt.Fprintf(&b, "name-%d has value %d; ", rng.IntN(50), rng.IntN(1000))
+	b := make([]byte, 0, n+32)
+	for len(b) < n {
+		b = strconv.AppendInt(append(b, "name-"...), rng.Int64N(50), 10)
+		b = append(strconv.AppendInt(append(b, " has value "...), rng.Int64N(1000), 10), "; "...)
 	}
-	return b.Bytes()[:n]
+	return b[:n]
 }
 
 // noise is n bytes that do not compress.
 func noise(seed uint64, n int) []byte {
 	rng := rand.New(rand.NewPCG(seed, 2))
-	b := make([]byte, n)
-	for i := range b {
-		b[i] = byte(rng.Uint32())
+	b := make([]byte, 0, n+8)
+	for len(b) < n {
+		b = binary.LittleEndian.AppendUint64(b, rng.Uint64())
 	}
-	return b
+	return b[:n]
 }
 
 func mustAppend(t testing.TB, w *Writer, kind Kind, codec Codec, raw []byte) Pointer {

@@ -12,6 +12,7 @@ type shortage struct {
 	*Store
 	clock  *clock.Manual
 	faults int64
+	looks  int // at the faults
 	*testing.T
 	pointers []Pointer
 	contents [][]byte
@@ -21,15 +22,19 @@ func newShortage(t *testing.T) *shortage {
 	s, pointers, contents := mappedStore(t)
 	mappingAt(t, s, pointers[0])
 	x := &shortage{Store: s, clock: clock.NewManual(time.Unix(1e9, 0)), T: t, pointers: pointers, contents: contents}
-	s.paging.init(x.clock, func() int64 { return x.faults }, s.forgetMarks)
+	s.paging.init(x.clock, func() int64 { x.looks++; return x.faults }, s.forgetMarks)
 	return x
 }
 
-// readOn reads so many blobs that somebody looks, and waits for pages meanwhile.
+// readOn reads so many blobs that somebody looks, or would, and waits for pages meanwhile.
 func (x *shortage) readOn(faults int64) {
 	x.Helper()
 	x.faults += faults
+	before := x.looks
 	for i := range 4 * lookReads * sampleOneIn {
+		if x.looks > before {
+			return
+		}
 		mustRead(x.T, x.Store, x.pointers[i%len(x.pointers)], x.contents[i%len(x.pointers)])
 	}
 }
@@ -53,6 +58,8 @@ func TestBlobsAreReadWithCallsWhereMemoryIsShort(t *testing.T) {
 	x.readOn(100 * mostFaults) // which are not those of reads out of mappings
 	x.clock.Advance(leastPause)
 	x.want(false, "after the pause")
+	x.readOn(mostFaults - 1)
+	x.want(false, "after a few faults since, those of the pause do not count")
 
 	x.readOn(mostFaults)
 	x.want(true, "when memory is still short")

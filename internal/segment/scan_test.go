@@ -201,3 +201,17 @@ func (f badFile) ReadAt(p []byte, off int64) (int, error) {
 	}
 	return f.File.ReadAt(p, off)
 }
+
+func TestLeadingZeros(t *testing.T) {
+	for length := range 40 {
+		for first := range length + 1 { // that is not zero
+			b := make([]byte, length)
+			for i := first; i < length; i += 3 {
+				b[i] = 1
+			}
+			if n := leadingZeros(b); n != first {
+				t.Errorf("%d zeros in front of %x, want %d", n, b, first)
+			}
+		}
+	}
+}
