@@ -55,13 +55,13 @@ func crashDuringBackup(t *testing.T, links, earlier bool) {
 			}
 		}
 	}
-	fill(300)
+	fill(100)
 	if earlier {
 		old = maps.Clone(fresh)
 		if err := db.Backup(context.Background(), "backup"); err != nil {
 			t.Fatal(err)
 		}
-		fill(300)
+		fill(100)
 		if err := db.Compact(context.Background(), pando.CompactOptions{}); err != nil {
 			t.Fatal(err)
 		}

@@ -7,6 +7,7 @@ package crash
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"flag"
 	"fmt"
@@ -78,11 +79,11 @@ func (r *recorder) synced() {
 }
 
 func value(rng *rand.Rand, n int) string {
-	b := make([]byte, n)
-	for i := range b {
-		b[i] = byte(rng.Uint32())
+	b := make([]byte, 0, n+8)
+	for len(b) < n {
+		b = binary.LittleEndian.AppendUint64(b, rng.Uint64())
 	}
-	return string(b)
+	return string(b[:n])
 }
 
 func key(rng *rand.Rand) string { return fmt.Sprintf("key%03d", rng.IntN(120)) }

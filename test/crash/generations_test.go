@@ -148,7 +148,7 @@ func (l *ledger) goesOn(m moment, profile pando.Profile, readOnly bool) (*ledger
 // held snapshots, a disk that is full now and then, and calls that fail. It crashes, goes on with what is left, and so on: crashes of recoveries are
 // among them.
 func TestCrashTogether(t *testing.T) {
-	generations, commits := 6, 40
+	generations, commits := usualGenerations, 40
 	if *deep {
 		generations = 300
 	}

@@ -142,10 +142,10 @@ func (m *mixture) onCall(op faultfs.Op, name string) error {
 	if m.cameras.IntN(2) == 0 {
 		writeBack(m.base, m.cameras)
 	}
-	if len(m.instants) < 12 {
+	if len(m.instants) < usualInstants {
 		m.instants = append(m.instants, in)
 	} else {
-		m.instants[m.cameras.IntN(12)] = in
+		m.instants[m.cameras.IntN(usualInstants)] = in
 	}
 	return nil
 }

@@ -3,7 +3,9 @@
 package crash
 
 const (
-	usualSeeds    = 1
-	usualMixtures = 2
-	usualStep     = 9 // of the calls that change what is stored
+	usualSeeds       = 1
+	usualGenerations = 4
+	usualMixtures    = 2
+	usualInstants    = 6  // of the crashes of each life of a mixture
+	usualStep        = 19 // of the calls that change what is stored
 )

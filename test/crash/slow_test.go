@@ -3,7 +3,9 @@
 package crash
 
 const (
-	usualSeeds    = 5
-	usualMixtures = 12
-	usualStep     = 5
+	usualSeeds       = 5
+	usualGenerations = 6
+	usualMixtures    = 12
+	usualInstants    = 12
+	usualStep        = 5
 )

@@ -9,7 +9,7 @@ import (
 
 var (
 	seedFlag = flag.Uint64("seed", 0, "run the program of this seed only")
-	programs = flag.Int("programs", 12, "how many random programs to run")
+	programs = flag.Int("programs", usualPrograms, "how many random programs to run")
 	length   = flag.Int("ops", 500, "operations of a program")
 	fresh    = flag.Bool("fresh", false, "run programs that nobody has run before, instead of the same for everybody")
 )

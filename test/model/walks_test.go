@@ -19,7 +19,7 @@ import (
 // To look for more: go test ./test/model -run TestWalks -walk.seed N -walks 5000.
 var (
 	walkSeed = flag.Uint64("walk.seed", 1, "the first seed of the programs of walks")
-	walks    = flag.Int("walks", 5, "how many programs of walks to run: as many take a second or two")
+	walks    = flag.Int("walks", usualWalks, "how many programs of walks to run")
 )
 
 // TestWalks runs programs that hold many iterators at once, of all that can be read, while what they show is changed, settled, cleaned up and

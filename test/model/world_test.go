@@ -3,6 +3,7 @@ package model
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -162,15 +163,14 @@ func (w *world) value() []byte {
 	default:
 		n = 1<<20 + w.rng.IntN(1<<20)
 	}
-	b := make([]byte, n)
 	if w.rng.IntN(2) == 0 {
-		b = bytes.Repeat([]byte{byte('a' + w.rng.IntN(26))}, n)
-	} else {
-		for i := range b {
-			b[i] = byte(w.rng.Uint32())
-		}
+		return bytes.Repeat([]byte{byte('a' + w.rng.IntN(26))}, n)
 	}
-	return b
+	b := make([]byte, 0, n+8)
+	for len(b) < n {
+		b = binary.LittleEndian.AppendUint64(b, w.rng.Uint64())
+	}
+	return b[:n:n]
 }
 
 func (w *world) bounds() Bounds {

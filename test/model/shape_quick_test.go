@@ -1,5 +1,0 @@
-//go:build !slow
-
-package model
-
-const usualShapes = 24
