@@ -116,7 +116,11 @@ func TestRandomGaps(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		const keys = 300
 		var put [keys]uint64 // when
-		key := func(i int) []byte { return fmt.Appendf(nil, "%03d", i) }
+		names := make([][]byte, keys+1)
+		for i := range names {
+			names[i] = fmt.Appendf(nil, "%03d", i)
+		}
+		key := func(i int) []byte { return names[i] }
 		var s Set
 		seq := uint64(0)
 		for range 2000 {
@@ -166,7 +170,7 @@ func checkGaps(t *testing.T, gaps Gaps, put []uint64, key func(int) []byte, read
 			continue
 		}
 		high, ok := gaps.After(key(at), reader)
-		low, before := gaps.Before(append(key(at), 0), reader)
+		low, before := gaps.Before(append(bytes.Clone(key(at)), 0), reader)
 		if told := g.Seq <= reader; ok != told || before != told || gaps.Covers(key(at), g.High, reader) != told {
 			t.Fatalf("key %d for a reader at %d: %v, %v, want %v: %s", at, reader, ok, before, told, list(gaps))
 		}
