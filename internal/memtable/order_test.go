@@ -68,13 +68,13 @@ func TestOrderOfLists(t *testing.T) {
 		"shorter at last":  func(i int) []byte { return fmt.Appendf(nil, "common:%08d", i)[i/(5*fewPending)*2:] },
 	} {
 		for _, pauses := range []int{50, 5000, 1e9} {
-			table := newTable(t, 16<<20)
+			table := newTable(t, 8<<20)
 			var keys [][]byte
 			seen := map[string]bool{}
 			for i := range 9 * fewPending {
 				value := make([]byte, 0)
 				if i < fewPending { // the list expects few keys
-					value = make([]byte, 4000)
+					value = make([]byte, 2000)
 				}
 				k := key(i)
 				if seen[string(k)] {
