@@ -23,7 +23,9 @@ var (
 	link     = regexp.MustCompile(`\]\(([^)#\s]+)(#[^)]*)?\)`)
 	repoPath = regexp.MustCompile("`((?:internal|vfs|docs|cmd|examples|test|bench|\\.ci)/[\\w./-]+)`")
 	testName = regexp.MustCompile("`(?:([a-z0-9/]+)\\.)?((?:Test|Fuzz|Benchmark)\\w+|Example\\w*)(?:/\\w+)?`")
-	machine  = regexp.MustCompile(`(^|[\s"'(=` + "`" + `])/(work|home|root|tmp|Users|var)/`)
+	machine  = regexp.MustCompile(`(^|[\s"'(=` + "`" + `])(` + strings.Join(machineDirs, "|") + `)`)
+
+	machineDirs = []string{"/work/", "/home/", "/root/", "/tmp/", "/Users/", "/var/"}
 )
 
 func TestDocumentsPointAtWhatExists(t *testing.T) {
@@ -109,6 +111,9 @@ func TestNothingSpeaksOfAMachine(t *testing.T) {
 		}
 	}
 	for name, text := range texts {
+		if !slices.ContainsFunc(machineDirs, func(dir string) bool { return strings.Contains(text, dir) }) {
+			continue // most texts: the expression takes much longer to see it
+		}
 		for i, line := range strings.Split(text, "\n") {
 			if machine.MatchString(line) {
 				t.Errorf("%s:%d names a path of some machine: %s", name, i+1, strings.TrimSpace(line))

@@ -8,11 +8,18 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"runtime/debug"
 	"strconv"
 	"strings"
 	"sync"
 	"testing"
 )
+
+// The syntax trees of all sources are there to the end: to look through them again and again frees little.
+func TestMain(m *testing.M) {
+	debug.SetGCPercent(400)
+	m.Run()
+}
 
 const modulePath = "github.com/pandodb/pando"
 
