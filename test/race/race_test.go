@@ -74,7 +74,7 @@ func chaos(t *testing.T, fs *memfs.FS, profile pando.Profile) {
 			}
 		})
 	}
-	time.Sleep(400 * time.Millisecond)
+	time.Sleep(chaosTime)
 	done := make(chan error, 2)
 	go func() { done <- db.Close() }()
 	go func() { done <- db.Close() }()

@@ -57,7 +57,7 @@ func serverChaos(t *testing.T, fs *memfs.FS, round uint64) {
 			}
 		})
 	}
-	time.Sleep(500 * time.Millisecond)
+	time.Sleep(serverChaosTime)
 	closed := make(chan error, 1)
 	go func() {
 		var err error

@@ -73,7 +73,7 @@ func storeChaos(t *testing.T, fs *memfs.FS, profile pando.Profile, round uint64)
 			}
 		})
 	}
-	time.Sleep(300 * time.Millisecond)
+	time.Sleep(storeChaosTime)
 	closed := make(chan error, 1)
 	go func() {
 		err := s.Close()
