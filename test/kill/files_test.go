@@ -76,10 +76,9 @@ func loadAndRead(dir string) (files int, err error) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	key := func(i int) []byte { return fmt.Appendf(nil, "%08d", i) }
 	var first [500]byte
+	noise := rand.NewChaCha8([32]byte{1})
 	for i := range manyRecords {
-		for j := range first {
-			first[j] = byte(rng.Uint32())
-		}
+		_, _ = noise.Read(first[:]) // it never fails
 		copy(first[:], key(i))
 		if err := db.Put(key(i), first[:]); err != nil {
 			return 0, err
@@ -92,7 +91,7 @@ func loadAndRead(dir string) (files int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	for range manyRecords {
+	for range manyRecords / 4 {
 		i := rng.IntN(manyRecords)
 		if v, err := db.Get(key(i)); err != nil || !bytes.HasPrefix(v, key(i)) {
 			return 0, fmt.Errorf("record %d: %d bytes, %w", i, len(v), err)
@@ -110,7 +109,8 @@ func TestDatabaseOfMoreFilesThanTheProcessMayOpen(t *testing.T) {
 	if testing.Short() {
 		t.Skip("long, and starts no goroutines: little for the race detector")
 	}
-	if files := printed(t, "PANDO_FILES_DIR"); files < 2*fewFiles {
+	files := printed(t, "PANDO_FILES_DIR")
+	if t.Logf("%d files", files); files < 2*fewFiles {
 		t.Errorf("%d segment files, want more than %d: the test shows nothing", files, 2*fewFiles)
 	}
 }

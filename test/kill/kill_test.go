@@ -221,7 +221,7 @@ func verify(t *testing.T, db *pando.DB, round int, last *[writers]int) {
 	}
 }
 
-// budget is what the loader may use; it writes many times as much.
+// budget is what the loader may use, unless it is told less; it writes many times as much.
 const budget = 64 << 20
 
 // loader fills a database, reads it in every way, and prints the most memory that the process ever had.
@@ -231,7 +231,12 @@ func loader(dir string) int {
 		return 1
 	}
 	most := watchMemory()
-	o := &pando.Options{Profile: pando.Relaxed, MemoryBytes: budget}
+	budget, err := strconv.Atoi(os.Getenv("PANDO_MEMORY_BUDGET"))
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	o := &pando.Options{Profile: pando.Relaxed, MemoryBytes: int64(budget)}
 	if os.Getenv("PANDO_MEMORY_UNASKED") != "" {
 		o.MemoryBytes = 0
 	}
@@ -243,7 +248,8 @@ func loader(dir string) int {
 	rng := rand.New(rand.NewPCG(1, 2))
 	buf := make([]byte, 400)
 	var held []*pando.Snapshot
-	for i := range 800_000 {
+	records := budget / 80
+	for i := range records {
 		for j := range 50 {
 			buf[j*8] = byte(rng.Uint32())
 		}
@@ -251,7 +257,7 @@ func loader(dir string) int {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}
-		if i%100_000 == 0 && os.Getenv("PANDO_MEMORY_HELD") != "" {
+		if i%(records/8) == 0 && os.Getenv("PANDO_MEMORY_HELD") != "" {
 			held = append(held, db.Snapshot())
 		}
 	}
@@ -302,19 +308,19 @@ func TestMemory(t *testing.T) {
 	if runtime.GOOS != "linux" || testing.Short() {
 		t.Skip("reads /proc, and takes seconds")
 	}
-	t.Run("plain", func(t *testing.T) { measure(t, budget+64<<20) })
+	t.Run("plain", func(t *testing.T) { measure(t, usualBudget, 2*usualBudget) })
 	t.Run("held", func(t *testing.T) {
 		if !*slow {
 			t.Skip("-slow")
 		}
-		measure(t, budget+96<<20, "PANDO_MEMORY_HELD=yes") // eight snapshots, each moved once: a good part of it is the Go heap's
+		measure(t, budget, budget+96<<20, "PANDO_MEMORY_HELD=yes") // eight snapshots, each moved once: a good part of it is the Go heap's
 	})
 	// Where the system kills who takes more, page cache included, that is taken back in time.
 	t.Run("limited", func(t *testing.T) {
 		if !*slow {
 			t.Skip("-slow")
 		}
-		measure(t, budget+64<<20, "PANDO_MEMORY_GROUP="+memoryGroup(t, budget+80<<20))
+		measure(t, budget, budget+64<<20, "PANDO_MEMORY_GROUP="+memoryGroup(t, budget+80<<20))
 	})
 	// Who is told no budget finds out what there is, which in a container is less than the machine has.
 	t.Run("unasked", func(t *testing.T) {
@@ -322,13 +328,14 @@ func TestMemory(t *testing.T) {
 			t.Skip("-slow")
 		}
 		const container = 192 << 20
-		measure(t, container, "PANDO_MEMORY_UNASKED=yes", "PANDO_MEMORY_GROUP="+memoryGroup(t, container))
+		measure(t, budget, container, "PANDO_MEMORY_UNASKED=yes", "PANDO_MEMORY_GROUP="+memoryGroup(t, container))
 	})
 }
 
-func measure(t *testing.T, most int, more ...string) {
+// measure has a loader use at most so many bytes of anonymous memory.
+func measure(t *testing.T, budget, most int, more ...string) {
 	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(append(os.Environ(), "PANDO_MEMORY_DIR="+filepath.Join(t.TempDir(), "db")), more...)
+	cmd.Env = append(append(os.Environ(), "PANDO_MEMORY_DIR="+filepath.Join(t.TempDir(), "db"), fmt.Sprint("PANDO_MEMORY_BUDGET=", budget)), more...)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()
 	if err != nil {

@@ -2,4 +2,7 @@
 
 package kill
 
-const usualRounds = 8
+const (
+	usualRounds = 8
+	usualBudget = 24 << 20 // of the plain test of memory
+)

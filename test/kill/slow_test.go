@@ -2,6 +2,9 @@
 
 package kill
 
-const usualRounds = 40
+const (
+	usualRounds = 40
+	usualBudget = budget
+)
 
 func init() { *slow = true }
