@@ -87,7 +87,7 @@ func TestSalvageThatFailsLeavesNothing(t *testing.T) {
 		} {
 			t.Run(source+"/"+name, func(t *testing.T) {
 				for salvageFails(t, image, rule) {
-					rule.Skip += 1 + rule.Skip/20
+					rule.Skip += 1 + rule.Skip/failureStep
 				}
 			})
 		}

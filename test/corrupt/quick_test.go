@@ -3,6 +3,7 @@
 package corrupt
 
 const (
-	defaultStride = 1000
-	usualBeside   = 6 // seeds of writes beside damage
+	defaultStride = 1600
+	usualBeside   = 3 // seeds of writes beside damage
+	failureStep   = 8 // behind the n-th call the next one that fails is n/8 further
 )

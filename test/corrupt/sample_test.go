@@ -178,7 +178,7 @@ func newSample(t testing.TB) *sample {
 		m.put("dropped", fmt.Sprint(i), "gone")
 	}
 	m.fillTable()
-	m.put("long", "long", strings.Repeat("what goes on and on ", 70_000))
+	m.put("long", "long", strings.Repeat("what goes on and on ", 53_000)) // more than one chunk
 	m.commit()
 	must(t, m.keyspace("default").PutExpiring([]byte("expires"), []byte("some day"), time.Now().Add(1000*time.Hour)))
 	m.now["default"]["expires"] = "some day"

@@ -5,4 +5,5 @@ package corrupt
 const (
 	defaultStride = 150
 	usualBeside   = 40
+	failureStep   = 20
 )
