@@ -45,10 +45,10 @@ func TestCompactionsWithDictionaries(t *testing.T) {
 		seed := *wordsSeed + i
 		r := &wordsRun{t: t, seed: seed, rng: rand.New(rand.NewPCG(seed, 13)), base: memfs.New(), want: map[string]map[string][]byte{}}
 		r.plug()
-		for range 8 {
+		for range usualWordRounds {
 			r.round()
 		}
-		r.put("one", 0, 8000)
+		r.put("one", 0, usualWords)
 		r.must("compact", r.db.Compact(ctx, pando.CompactOptions{}))
 		if !r.hasDictionary() {
 			t.Errorf("seed %d: there is no dictionary", seed)
@@ -153,7 +153,7 @@ func (r *wordsRun) writeBeside(one *pando.Keyspace, stop chan struct{}) {
 			return
 		default:
 		}
-		key, value := fmt.Sprintf("%08d", i*37%8000), fmt.Appendf(nil, "beside %d %0200d", i, i)
+		key, value := fmt.Sprintf("%08d", i*37%usualWords), fmt.Appendf(nil, "beside %d %0200d", i, i)
 		if one.Put([]byte(key), value) != nil {
 			r.unsure, r.unsureValue = key, value
 			return
@@ -167,12 +167,12 @@ func (r *wordsRun) round() {
 	name := []string{"one", "two"}[r.rng.IntN(2)]
 	switch {
 	case len(r.want[name]) == 0:
-		r.put(name, 0, 8000)
+		r.put(name, 0, usualWords)
 	case r.rng.IntN(6) == 0:
 		r.must("drop", r.db.DropKeyspace(name))
 		delete(r.want, name)
 	default:
-		from := r.rng.IntN(8000)
+		from := r.rng.IntN(usualWords)
 		r.put(name, from, from+r.rng.IntN(600))
 	}
 	snap, then := r.db.Snapshot(), maps.Clone(r.want["one"])

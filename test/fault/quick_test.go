@@ -4,8 +4,12 @@ package fault
 
 const (
 	usualOtherStorms = 1 // of documents, clients and crowds, each
-	usualStorms      = 4
-	usualSectors     = 4  // seeds of sectors that fail now and then
-	usualCallStep    = 17 // each call so far apart fails
-	usualReadStep    = 41
+	usualStorms      = 2
+	usualSectors     = 2    // seeds of sectors that fail now and then
+	usualWalks       = 3    // seeds of walks where reads fail
+	usualWords       = 6000 // records of keyspaces that have dictionaries
+	usualFullings    = 3    // times that a disk gets full
+	usualWordRounds  = 5    // compactions with dictionaries
+	usualCallStep    = 53   // each call so far apart fails
+	usualReadStep    = 97
 )

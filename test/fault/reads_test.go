@@ -20,6 +20,7 @@ var readings = faultfs.Ops(faultfs.OpOpen, faultfs.OpOpenReadWrite, faultfs.OpLi
 type stored struct {
 	image *memfs.FS
 	pairs map[string][]byte // of both keyspaces
+	keys  []string          // sorted
 }
 
 func content(i int) []byte {
@@ -42,7 +43,7 @@ func makeStored() (stored, error) {
 	}
 	for i := range 1200 {
 		k, v := fmt.Sprintf("key%06d", i), content(i)
-		s.pairs[k] = v
+		s.pairs[k], s.keys = v, append(s.keys, k)
 		err = errors.Join(err, db.Put([]byte(k), v), ks.Put([]byte(k), v))
 		if i == 900 {
 			err = errors.Join(err, db.Checkpoint(ctx))
@@ -270,6 +271,9 @@ func readOnce(s stored, name string, ask func(stored, *pando.DB) error, rule fau
 	if leaks := ffs.Leaks(); len(leaks) > 0 {
 		return hit, fmt.Errorf("left open (behind %v): %v", err, leaks)
 	}
+	if !hit && name != "compact" { // what lies there was read: it is the same for all kinds of faults
+		return hit, nil
+	}
 	o.ReadOnly = false
 	if db, err = pando.Open("db", o); err != nil {
 		return hit, fmt.Errorf("reopen: %w", err)
@@ -279,8 +283,17 @@ func readOnce(s stored, name string, ask func(stored, *pando.DB) error, rule fau
 
 // stillThere reads all pairs of both keyspaces.
 func stillThere(s stored, db *pando.DB) error {
-	if err := readers["get"](s, db); err != nil {
-		return err
+	for _, k := range s.keys { // in their order, in which a page is read once
+		got, err := db.Get([]byte(k))
+		if err != nil {
+			return err
+		}
+		if want := s.pairs[k]; !bytes.Equal(got, want) {
+			return fmt.Errorf("%w: %s has %d bytes, want %d", errWrong, k, len(got), len(want))
+		}
+	}
+	if ok, err := db.Has([]byte("key000000x")); ok || err != nil {
+		return errors.Join(errors.New("what was never put is there, or not looked for"), err)
 	}
 	return readers["walk"](s, db)
 }

@@ -17,7 +17,7 @@ import (
 
 var (
 	walkSeed  = flag.Uint64("walk.seed", 1, "the first seed of the walks over what cannot be read")
-	walkSeeds = flag.Int("walk.seeds", 6, "how many seeds there are")
+	walkSeeds = flag.Int("walk.seeds", usualWalks, "how many seeds there are")
 )
 
 // TestWalksWhereReadsFail walks about in a database some reads of which fail, or bring a wrong bit: in an order of keys or without one, over
