@@ -271,6 +271,9 @@ func TestEveryCallFails(t *testing.T) {
 		for kind, rule := range kinds {
 			t.Run(name+"/"+kind, func(t *testing.T) {
 				step := usualCallStep
+				if rule.Ops&^faultfs.Ops(faultfs.OpSync, faultfs.OpSyncDir, faultfs.OpMap) == 0 {
+					step = usualSyncStep // there are few of them
+				}
 				if *deep {
 					step = 1
 				}

@@ -10,6 +10,7 @@ const (
 	usualWords       = 6000 // records of keyspaces that have dictionaries
 	usualFullings    = 3    // times that a disk gets full
 	usualWordRounds  = 5    // compactions with dictionaries
-	usualCallStep    = 53   // each call so far apart fails
+	usualCallStep    = 41   // each call so far apart fails
+	usualSyncStep    = 11
 	usualReadStep    = 97
 )

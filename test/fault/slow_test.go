@@ -11,5 +11,6 @@ const (
 	usualFullings    = 5
 	usualWordRounds  = 8
 	usualCallStep    = 7
+	usualSyncStep    = 7
 	usualReadStep    = 23
 )
