@@ -95,7 +95,9 @@ func (g *golden) options(t testing.TB) *Options {
 }
 
 // TestGolden replays what a MongoDB server answered.
-func TestGolden(t *testing.T) { replay(t, nil) }
+func TestGolden(t *testing.T) {
+	forEachGolden(t, func(where string, _ int, g *golden, m *memory) { g.replay(t, where, m, g.options(t)) })
+}
 
 // TestGoldenSpilled replays it with so little memory that everything is spilled.
 func TestGoldenSpilled(t *testing.T) {
@@ -104,13 +106,17 @@ func TestGoldenSpilled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sizes := spilledSizes
-	if testing.Short() {
-		sizes = sizes[:1] // the race detector has nothing to find here
-	}
-	for _, memory := range sizes {
-		replay(t, func(o *Options) { o.Scratch, o.MemoryBytes = space, memory })
-	}
+	forEachGolden(t, func(where string, line int, g *golden, m *memory) {
+		sizes := spilledSizes(line)
+		if testing.Short() {
+			sizes = sizes[:1] // the race detector has nothing to find here
+		}
+		for _, memory := range sizes {
+			o := g.options(t)
+			o.Scratch, o.MemoryBytes = space, memory
+			g.replay(t, where, m, o)
+		}
+	})
 	if names, err := fsys.List("scratch"); err != nil || len(names) > 0 || space.Used() != 0 {
 		t.Errorf("left behind: %v %v, %d bytes", names, err, space.Used())
 	}
@@ -125,7 +131,7 @@ func TestGoldenShared(t *testing.T) {
 		t.Fatal(err)
 	}
 	little, more := scratch.NewMemory(1000, 1), scratch.NewMemory(10_000, 1)
-	forEachGolden(t, func(where string, g *golden, m *memory) {
+	forEachGolden(t, func(where string, _ int, g *golden, m *memory) {
 		o := g.options(t)
 		o.Scratch, o.MemoryBytes, o.Shared = space, 600, little
 		docs, err := m.run(documents(g.Pipeline), o)
@@ -142,7 +148,7 @@ func TestGoldenShared(t *testing.T) {
 	}
 }
 
-func forEachGolden(t *testing.T, each func(where string, g *golden, m *memory)) {
+func forEachGolden(t *testing.T, each func(where string, line int, g *golden, m *memory)) {
 	files, err := filepath.Glob("testdata/*.jsonl.gz")
 	if err != nil || len(files) == 0 {
 		t.Fatal("no golden files", err)
@@ -151,22 +157,17 @@ func forEachGolden(t *testing.T, each func(where string, g *golden, m *memory)) 
 		cases := 0
 		readGolden(t, file, func(line int, g *golden, m *memory) {
 			cases++
-			each(fmt.Sprintf("%s:%d", file, line), g, m)
+			each(fmt.Sprintf("%s:%d", file, line), line, g, m)
 		})
 		t.Logf("%s: %d cases", file, cases)
 	}
 }
 
-func replay(t *testing.T, change func(o *Options)) {
-	forEachGolden(t, func(where string, g *golden, m *memory) {
-		o := g.options(t)
-		if change != nil {
-			change(o)
-		}
-		if problem := g.compare(m.run(documents(g.Pipeline), o)); problem != "" {
-			t.Errorf("%s: %s\n%s", where, g.Pipeline, problem)
-		}
-	})
+func (g *golden) replay(t *testing.T, where string, m *memory, o *Options) {
+	t.Helper()
+	if problem := g.compare(m.run(documents(g.Pipeline), o)); problem != "" {
+		t.Errorf("%s, %d bytes of memory: %s\n%s", where, o.MemoryBytes, g.Pipeline, problem)
+	}
 }
 
 // compare says what is wrong with a result.

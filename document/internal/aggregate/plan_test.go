@@ -77,7 +77,7 @@ func TestPlans(t *testing.T) {
 
 // TestOptimiserChangesNothing runs the golden pipelines stage by stage as they were written.
 func TestOptimiserChangesNothing(t *testing.T) {
-	forEachGolden(t, func(where string, g *golden, m *memory) {
+	forEachGolden(t, func(where string, _ int, g *golden, m *memory) {
 		o := g.options(t)
 		steps, err := (&parser{o: o}).steps(documents(g.Pipeline))
 		if err != nil || g.Error != 0 || len(steps) > 0 && steps[0].isSource() {
