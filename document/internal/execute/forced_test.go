@@ -41,7 +41,7 @@ func TestEveryPlanGivesTheSame(t *testing.T) {
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
 			f := newForced(t, seed)
 			f.met = met
-			f.queries(60)
+			f.queries(usualQueries)
 		})
 	}
 	for _, name := range []string{ // with fewer programs some may not come

@@ -91,7 +91,7 @@ func TestScansAgreeWithMatch(t *testing.T) {
 			return bson.E{Key: name, Value: bson.D{{Key: op, Value: x}}}
 		}
 	}
-	for range 400 {
+	for range sievedFilters {
 		filter := bson.D{condition()}
 		switch rng.IntN(4) {
 		case 0:
