@@ -86,7 +86,7 @@ func listed(n int, element func(b []byte, name string, i int) []byte) bsoncore.V
 
 // TestLongExpressions: parsing takes time by the length of an expression.
 func TestLongExpressions(t *testing.T) {
-	const many = 300_000
+	const many = longExpression
 	name := func(i int) string { return fmt.Sprintf("v%06d", i) }
 	var elements []byte
 	for i := range many {
@@ -167,8 +167,14 @@ func TestComputedConstantsAreBounded(t *testing.T) {
 		t.Skip("long, and starts no goroutines: little for the race detector")
 	}
 	call, kept := new(Call), 0
-	for range 40 { // of which 30 fit into the bound
-		e := parse(t, `{"$range": [0, 100000]}`, &Options{Call: call})
+	text := bsoncore.BuildArray(nil, bsoncore.Value{Type: bsoncore.TypeString, Data: bsoncore.AppendString(nil, strings.Repeat("x", 1<<20))},
+		bsoncore.Value{Type: bsoncore.TypeString, Data: bsoncore.AppendString(nil, "y")})
+	concat := bsoncore.Value{Type: bsoncore.TypeEmbeddedDocument, Data: bsoncore.BuildDocument(nil, bsoncore.AppendArrayElement(nil, "$concat", text))}
+	for range maxFolded>>20 + 8 { // of which the last do not fit into the bound
+		e, err := Parse(concat, &Options{Call: call})
+		if err != nil {
+			t.Fatal(err)
+		}
 		if v, ok := e.Constant(); ok {
 			kept += len(v.Data)
 		}
