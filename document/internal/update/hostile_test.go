@@ -89,7 +89,7 @@ func TestOrderOfNames(t *testing.T) {
 
 // TestManyFields: an update of many fields, in whatever order, takes time by their number. By its square it would be minutes.
 func TestManyFields(t *testing.T) {
-	const many = 300_000
+	const many = manyFields
 	var set []byte
 	for _, i := range rand.New(rand.NewPCG(1, 2)).Perm(many) {
 		set = bsoncore.AppendInt32Element(set, fmt.Sprintf("f%06d", i), int32(i))
