@@ -3,10 +3,10 @@ package document_test
 import (
 	"fmt"
 	"math/rand/v2"
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
@@ -30,9 +30,9 @@ func TestPowerCutsLeaveAWholeStore(t *testing.T) {
 	wg.Go(func() { w.run(t, func(i int) error { return w.insertPair(s, i) }) })
 	wg.Go(func() { w.run(t, func(int) error { return w.makeIndex(c) }) })
 	rng := rand.New(rand.NewPCG(1, 2))
-	for range 20 {
+	for range powerCuts {
 		for before := w.acknowledged.Load(); w.acknowledged.Load() < before+50 && !t.Failed(); {
-			runtime.Gosched() // some more writes between two crashes
+			time.Sleep(100 * time.Microsecond) // some more writes between two crashes
 		}
 		least := w.acknowledged.Load()
 		image := fs.CrashImage(memfs.Policy{Unsynced: memfs.Unsynced(rng.IntN(3)), Seed: rng.Uint64(), Reordered: rng.IntN(2) == 0, Stale: rng.IntN(2) == 0})

@@ -16,11 +16,24 @@ import (
 // fillDisk inserts documents with texts of so many bytes until there is no more room, and says how many.
 func fillDisk(t *testing.T, docs *document.Collection, size int) (n int) {
 	t.Helper()
-	text := make([]byte, size)
 	rnd := rand.NewChaCha8([32]byte{1: byte(size)})
-	for ; ; n++ {
+	next := func(n int) any {
+		text := make([]byte, size)
 		_, _ = rnd.Read(text)
-		_, err := docs.Insert(ctx, bson.M{"n": n, "r": int64(rnd.Uint64() >> 1), "text": text})
+		return bson.D{{Key: "n", Value: n}, {Key: "r", Value: int64(rnd.Uint64() >> 1)}, {Key: "text", Value: text}}
+	}
+	for list := make([]any, 100); ; n += len(list) { // many at a time, while there is room for so many
+		for i := range list {
+			list[i] = next(n + i)
+		}
+		_, err := docs.InsertMany(ctx, list, nil)
+		if errors.Is(err, pando.ErrDiskFull) {
+			break
+		}
+		must(t, err)
+	}
+	for ; ; n++ {
+		_, err := docs.Insert(ctx, next(n))
 		if errors.Is(err, pando.ErrDiskFull) {
 			return n
 		}
@@ -66,7 +79,7 @@ func TestDeletingOnANearlyFullDisk(t *testing.T) {
 func full(t *testing.T) (docs *document.Collection, n int) {
 	t.Helper()
 	fs := memfs.New()
-	fs.SetCapacity(32 << 20)
+	fs.SetCapacity(smallDisk)
 	fs.TellSpace()
 	s, err := document.Open("db", &document.Options{
 		Storage: pando.Options{FS: fs, MemoryBytes: 2 << 20, Profile: pando.Relaxed}, TTLInterval: -1, History: 1 << 20})

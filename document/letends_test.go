@@ -25,7 +25,7 @@ func TestComputingVariablesEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	var let bson.D
-	for i := range 300 {
+	for i := range 100 {
 		let = append(let, bson.E{Key: fmt.Sprint("v", i), Value: bson.D{{Key: "$ln", Value: one}}})
 	}
 	ended, end := context.WithCancel(t.Context())

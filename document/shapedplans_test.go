@@ -1,6 +1,7 @@
 package document_test
 
 import (
+	"bytes"
 	"fmt"
 	"iter"
 	"math/rand/v2"
@@ -247,7 +248,7 @@ func (s *shaped) query() shapedQuery {
 		stages := bson.A{fieldsOf("$match", filter), fieldsOf("$sort", append(fieldsOf(by, 1), slices.DeleteFunc(o.Sort.(bson.D), func(e bson.E) bool { return e.Key == by })...)),
 			fieldsOf("$group", first), fieldsOf("$project", fieldsOf("_id", 0)), fieldsOf("$sort", fieldsOf("first", 1))}
 		return shapedQuery{fmt.Sprint("aggregate ", stages), func(c *document.Collection, hint any) ([]string, error) {
-			return inWords(c.Aggregate(ctx, stages, &document.AggregateOptions{Hint: hint}))
+			return inOrder(c.Aggregate(ctx, stages, &document.AggregateOptions{Hint: hint}))
 		}}
 	case 2:
 		o.Projection = fieldsOf("a", 1, "_id", s.IntN(2))
@@ -257,11 +258,27 @@ func (s *shaped) query() shapedQuery {
 	return shapedQuery{fmt.Sprintf("find %v %+v", filter, o), func(c *document.Collection, hint any) ([]string, error) {
 		o := o
 		o.Hint = hint
-		return inWords(c.Find(ctx, filter, &o))
+		return inOrder(c.Find(ctx, filter, &o))
 	}}
 }
 
-// inWords are documents with their fields in one order: an index gives them in that of its keys.
+// inOrder are documents, as bytes, with their fields in one order: an index gives them in that of its keys.
+func inOrder(docs iter.Seq2[bson.Raw, error]) (list []string, err error) {
+	for doc, err := range docs {
+		if err != nil {
+			return nil, err
+		}
+		elements, err := doc.Elements()
+		if err != nil {
+			return nil, err
+		}
+		slices.SortFunc(elements, func(a, b bson.RawElement) int { return bytes.Compare(a, b) })
+		list = append(list, string(slices.Concat(elements...)))
+	}
+	return list, nil
+}
+
+// inWords are such documents to be read.
 func inWords(docs iter.Seq2[bson.Raw, error]) (list []string, err error) {
 	for doc, err := range docs {
 		if err != nil {
@@ -295,7 +312,7 @@ func (s *shaped) askOf(plain, indexed *document.Collection, queries int, hints [
 				hint = name
 			}
 			if got, err := q.ask(indexed, hint); err != nil || !slices.Equal(got, want) {
-				s.t.Fatalf("%s by %q: %v\n got %v\nwant %v\nindexes %v", q.text, name, err, got, want, s.indexes)
+				s.t.Fatalf("%s by %q: %v\n got %q\nwant %q\nindexes %v", q.text, name, err, got, want, s.indexes)
 			}
 		}
 	}

@@ -1,5 +1,0 @@
-//go:build slow
-
-package document_test
-
-const shapedSeeds = 100
