@@ -55,7 +55,7 @@ func (s *slowDocuments) Read(p []byte) (int, error) {
 		n += copy(p[n:], fmt.Sprintf("{\"_id\":%d,\"v\":\"%s\"}\n", s.given, strings.Repeat("v", 20)))
 		s.given++
 	}
-	if s.given > 150_000 {
+	if s.given > 100_000 {
 		s.after()
 	}
 	return n, nil
