@@ -38,7 +38,7 @@ func TestCompactWithDictionary(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const n = 30_000
+	const n = dictionaryRecords
 	for version := range 3 {
 		fillJSON(t, k, n, version)
 	}

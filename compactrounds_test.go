@@ -5,8 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -31,17 +33,16 @@ func newCompactable(t *testing.T, o Options) *compactable {
 	c.db = openIn(t, c.fs, o)
 	chacha := rand.NewChaCha8([32]byte{1})
 	rng := rand.New(chacha)
-	_, err := c.db.Keyspace("table", &KeyspaceOptions{Layout: Hash})
-	must(t, err)
 	for _, of := range []struct {
 		name      string
+		layout    Layout
 		n, length int
-	}{{"tree", 12_000, 800}, {"table", 3_000, 500}, {"long", 200, 10_000}} {
-		k, err := c.db.Keyspace(of.name, nil)
+	}{{"tree", Tree, compactableRecords, 800}, {"table", Hash, compactableRecords / 4, 500}, {"long", Tree, compactableRecords / 60, 10_000}} {
+		k, err := c.db.Keyspace(of.name, &KeyspaceOptions{Layout: of.layout})
 		must(t, err)
 		for i := range of.n + of.n/3 {
 			key, value := fmt.Sprintf("%08d", rng.IntN(of.n)), make([]byte, of.length)
-			_, _ = chacha.Read(value[:len(value)*3/4])
+			_, _ = chacha.Read(value[:len(value)/8]) // of more there is no dictionary that helps
 			copy(value[len(value)*3/4:], fmt.Sprintf("%s %s %d: what all of them have in common", key, of.name, i))
 			c.want[of.name][key] = value
 			must(t, k.Put([]byte(key), value))
@@ -65,8 +66,8 @@ func (c *compactable) holds(t *testing.T, db *DB, when string) {
 	for name, want := range c.want {
 		k, err := db.Keyspace(name, nil)
 		must(t, err)
-		for key, value := range want {
-			if got, err := k.Get([]byte(key)); err != nil || !bytes.Equal(got, value) {
+		for _, key := range slices.Sorted(maps.Keys(want)) { // those of a leaf one after the other
+			if got, err := k.Get([]byte(key)); err != nil || !bytes.Equal(got, want[key]) {
 				t.Fatalf("%s: %s %s: %d bytes, %v", when, name, key, len(got), err)
 			}
 		}
@@ -76,6 +77,16 @@ func (c *compactable) holds(t *testing.T, db *DB, when string) {
 	}
 	if r, err := db.Check(context.Background()); err != nil || r.Err() != nil {
 		t.Fatalf("%s: %v, %v", when, err, r.Err())
+	}
+}
+
+// hasDictionary fails the test where the leaves of the tree were compressed without one.
+func hasDictionary(t *testing.T, db *DB) {
+	t.Helper()
+	k, err := db.Keyspace("tree", nil)
+	must(t, err)
+	if k.ks.DictionaryID() == 0 {
+		t.Error("there is no dictionary")
 	}
 }
 
@@ -89,11 +100,11 @@ func TestWritersGetPastMemtablesWhileCompactRuns(t *testing.T) {
 	filled, settled := 0, 0
 	// From within a round nobody may wait for another one, so this fills a memtable, and another one when that has settled.
 	err = c.db.Compact(context.Background(), CompactOptions{Progress: func(done, total int64) {
-		if done == total || c.db.Metrics().MemtableCount > 1 {
+		if done == total || settled == compactableTables || c.db.Metrics().MemtableCount > 1 {
 			return
 		}
 		settled = filled
-		for c.db.Metrics().MemtableCount == 1 {
+		for n := 0; n%50 > 0 || c.db.Metrics().MemtableCount == 1; n++ { // which takes as long as many writes
 			key, value := fmt.Sprintf("%08d", rng.IntN(30_000)), fmt.Appendf(nil, "written meanwhile: %d", rng.Uint64())
 			c.want["tree"][key] = value
 			if err := k.Put([]byte(key), value); err != nil {
@@ -145,6 +156,9 @@ func TestCompactInRoundsIsAsSmallAsInOne(t *testing.T) {
 			c.db = openIn(t, c.fs, c.o)
 			c.holds(t, c.db, name)
 			sizes[name] = c.db.Metrics().SegmentBytes
+			if codec == Zstd {
+				hasDictionary(t, c.db)
+			}
 			must(t, c.db.Close())
 		}
 		t.Logf("%v: bytes %v, rounds %v", codec, sizes, rounds)
@@ -164,28 +178,33 @@ func TestCompactThatDoesNotGetToItsEnd(t *testing.T) {
 	if testing.Short() {
 		t.Skip("long, and starts no goroutines: little for the race detector")
 	}
-	c := newCompactable(t, Options{MemoryBytes: 1 << 20, Compression: Zstd})
+	c := newCompactable(t, Options{MemoryBytes: 1 << 20, Compression: None})
 	defer c.db.Close()
 	rng := rand.New(rand.NewPCG(5, 6))
 	var images []*memfs.FS
 	next := int64(0)
-	must(t, c.db.Compact(context.Background(), CompactOptions{Progress: func(done, total int64) {
+	before := c.db.Metrics().Checkpoints
+	must(t, c.db.Compact(context.Background(), CompactOptions{Compression: Zstd, Progress: func(done, total int64) {
 		if done < next {
 			return
 		}
-		next += total / 5
+		next += total / compactImages
 		image := c.fs.KillImage()
 		if len(images)%2 == 0 {
 			image = c.fs.CrashImage(memfs.Policy{Unsynced: memfs.Random, Seed: rng.Uint64(), Reordered: true})
 		}
 		images = append(images, image)
 	}}))
+	if rounds := c.db.Metrics().Checkpoints - before; rounds < 3 {
+		t.Errorf("%d rounds", rounds)
+	}
+	hasDictionary(t, c.db)
 	for i, image := range images {
 		db := openIn(t, image, c.o)
 		c.holds(t, db, fmt.Sprint("image ", i))
 		ctx, cancel := context.WithCancel(context.Background())
 		end := rng.Int64N(5)
-		err := db.Compact(ctx, CompactOptions{Progress: func(done, total int64) {
+		err := db.Compact(ctx, CompactOptions{Compression: Zstd, Progress: func(done, total int64) {
 			if done >= total/5*end {
 				cancel()
 			}
@@ -204,7 +223,7 @@ func TestCompactThatDoesNotGetToItsEnd(t *testing.T) {
 
 // Close need not wait until a Compact has come to its end: it waits for the round that runs, and what there was is there.
 func TestCloseEndsCompact(t *testing.T) {
-	c := newCompactable(t, Options{MemoryBytes: 1 << 20})
+	c := newCompactable(t, Options{MemoryBytes: 1 << 20, Compression: None})
 	closed := make(chan error)
 	var most, all int64
 	err := c.db.Compact(context.Background(), CompactOptions{Progress: func(done, total int64) {

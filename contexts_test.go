@@ -38,7 +38,7 @@ func TestContextsThatEndConcernNobodyElse(t *testing.T) {
 			})
 		}
 		value := make([]byte, 900)
-		for i := range 4000 {
+		for i := range endedPuts {
 			must(t, db.Put(fmt.Appendf(nil, "%d", i), value))
 			if i%50 == 0 {
 				must(t, db.Checkpoint(context.Background()))

@@ -136,7 +136,7 @@ func TestWalksOverGaps(t *testing.T) {
 	if testing.Short() {
 		t.Skip("long, and starts no goroutines: little for the race detector")
 	}
-	for seed := range uint64(8) {
+	for seed := range uint64(gapSeeds) {
 		db := openMem(t, memfs.New(), Options{Profile: Relaxed, MemoryBytes: 8 << 20})
 		w := &gapWorld{t: t, db: db, rng: rand.New(rand.NewPCG(seed, 3))}
 		var snap *Snapshot

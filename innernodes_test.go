@@ -28,11 +28,11 @@ func TestInnerNodesOfNobodyLeaveTheMemory(t *testing.T) {
 		"checkpoints that fail": func(t *testing.T, db *DB, fsys *faultfs.FS) {
 			fsys.Set(faultfs.Rule{Ops: faultfs.Ops(faultfs.OpWriteAt), Name: "ROOT", Times: -1, Err: vfs.ErrNoSpace})
 			wantErr(t, "checkpoint", db.Checkpoint(t.Context()), ErrDiskFull)
-			time.Sleep(20 * time.Second) // it is tried again every half second
+			time.Sleep(disturbances * time.Second) // it is tried again every half second
 			fsys.Set()
 		},
 		"snapshots that are moved": func(t *testing.T, db *DB, _ *faultfs.FS) {
-			for round := range 20 {
+			for round := range disturbances {
 				s := db.Snapshot()
 				must(t, db.Checkpoint(t.Context()))
 				overwrite(t, db, round)
