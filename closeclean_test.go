@@ -74,7 +74,7 @@ func TestCloseThatFailsToCleanLosesNothing(t *testing.T) {
 		for k := 0; triggered; k++ {
 			mem := memfs.New()
 			fsys := faultfs.New(mem)
-			db, err := Open("db", &Options{FS: fsys})
+			db, err := Open("db", &Options{FS: fsys, MemoryBytes: 1 << 20})
 			must(t, err)
 			there := deadValues(t, db)
 			must(t, db.Checkpoint(t.Context()))

@@ -85,7 +85,7 @@ func TestKeyspacesOfAFailedSync(t *testing.T) {
 // value that lies apart has to be written again, as the log is, or the next power cut takes it from under what refers to it.
 func TestValuesOfAFailedSyncAreWrittenAgain(t *testing.T) {
 	for _, fault := range []faultfs.Fault{faultfs.DropSync, faultfs.DropSyncOnce} {
-		for _, length := range []int{5000, 3 << 20} {
+		for _, length := range []int{5000, 3 << 19} {
 			for skip := 0; ; skip++ {
 				var hit bool
 				var err error

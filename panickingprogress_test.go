@@ -17,7 +17,7 @@ func TestCompactWhoseProgressPanicsLeavesNothing(t *testing.T) {
 			k, err := db.Keyspace("k", &KeyspaceOptions{Layout: layout})
 			must(t, err)
 			for i := range 20_000 {
-				must(t, k.Put(fmt.Appendf(nil, "key %08d", i), fmt.Appendf(nil, "value %0100d", i)))
+				must(t, k.PutUnsynced(fmt.Appendf(nil, "key %08d", i), fmt.Appendf(nil, "value %0100d", i)))
 			}
 			must(t, db.Compact(context.Background(), CompactOptions{}))
 			before := fsys.Used()

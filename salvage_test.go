@@ -133,7 +133,7 @@ func TestSalvageBehindAPowerCutIsWhatOpenReads(t *testing.T) {
 	cut := 0
 	for i := range 80 {
 		for range 10 {
-			value := bytes.Repeat(fmt.Append(nil, rng.Uint64()), 1+rng.IntN(2)*rng.IntN(2000))
+			value := bytes.Repeat(fmt.Append(nil, rng.Uint64()), 1+rng.IntN(2)*rng.IntN(400))
 			must(t, db.Put(fmt.Append(nil, rng.IntN(30)), value))
 		}
 		if rng.IntN(3) == 0 {

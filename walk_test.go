@@ -30,7 +30,7 @@ func walksOverSettledAndUnsettled(t *testing.T, odd int, apart bool) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 1))
-	db, err := Open("db", &Options{FS: memfs.New(), MemoryBytes: 8 << 20})
+	db, err := Open("db", &Options{FS: memfs.New(), MemoryBytes: 8 << 20, Profile: Relaxed, ValueThreshold: 256})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +39,7 @@ func walksOverSettledAndUnsettled(t *testing.T, odd int, apart bool) {
 	put := func(i int) {
 		key, value := fmt.Appendf(nil, "some prefix %06d", i), fmt.Appendf(nil, "value %d %d", i, rng.Uint32())
 		if (i%(13*odd) == 0) != apart {
-			value = bytes.Repeat(value, 200) // lies apart
+			value = bytes.Repeat(value, 30) // lies apart
 		}
 		if i%(17*odd) == 0 {
 			err = db.Default().PutExpiring(key, value, time.Now().Add(time.Hour))
@@ -145,7 +145,6 @@ func walkAbout(t *testing.T, it *Iterator, rng *rand.Rand, want map[string][]byt
 	keys := slices.Sorted(maps.Keys(want))
 	at := -1
 	check := func(what string, ok bool) {
-		t.Helper()
 		if there := at >= 0 && at < len(keys); ok != there {
 			t.Fatalf("%s to %d: %v, %v", what, at, ok, it.Err())
 		} else if there && (string(it.Key()) != keys[at] || !bytes.Equal(it.Value(), want[keys[at]])) {
