@@ -53,11 +53,12 @@ func readers(t *testing.T, db *DB, fill func(put func(key, value []byte) error),
 }
 
 // pairsOf returns the pairs of a walk as text.
-func pairsOf(walk iter.Seq2[[]byte, []byte]) (s string) {
+func pairsOf(walk iter.Seq2[[]byte, []byte]) string {
+	var s []byte
 	for k, v := range walk {
-		s += fmt.Sprintf(" %s=%s", k, v)
+		s = fmt.Appendf(s, " %s=%s", k, v)
 	}
-	return s
+	return string(s)
 }
 
 // Whoever reads gives the same answers to the same questions, wherever the data lies.

@@ -33,8 +33,8 @@ func openMem(t *testing.T, fs vfs.FS, o Options) *DB {
 }
 
 func must(t *testing.T, err error) {
-	t.Helper()
 	if err != nil {
+		t.Helper() // not before: it walks the stack, and this is in inner loops
 		t.Fatal(err)
 	}
 }
