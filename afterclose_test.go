@@ -22,7 +22,7 @@ import (
 func rewriteAll(t *testing.T, db *DB) {
 	t.Helper()
 	for round := range 4 {
-		for i := range 3000 {
+		for i := range 1500 {
 			must(t, db.main.PutUnsynced(fmt.Appendf(nil, "%08d", i), fmt.Appendf(nil, "value %d of round %d", i, round)))
 		}
 		must(t, db.Checkpoint(context.Background()))

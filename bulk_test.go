@@ -32,7 +32,7 @@ func TestBatchLargerThanMemory(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			const n = 30_000
+			const n = 15_000
 			if err := db.Put([]byte("before"), []byte("x")); err != nil {
 				t.Fatal(err)
 			}

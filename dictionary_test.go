@@ -47,7 +47,7 @@ func TestMemoryDoesNotGrowWithTheNumberOfCompactions(t *testing.T) {
 	db := small(t, t.TempDir(), Options{Profile: Relaxed})
 	k, err := db.Keyspace("users", &KeyspaceOptions{Compression: &zstd})
 	must(t, err)
-	const n, compactions = 16_000, 6
+	const n, compactions = 16_000, dictionaryCompactions
 	fillWords(t, k, n)
 	var snapshots []*Snapshot
 	var dictionaries []uint32

@@ -40,7 +40,7 @@ func TestDiskThatTheDatabaseFills(t *testing.T) {
 	} {
 		t.Run(fmt.Sprintf("%v/%v/%d", test.layout, test.profile, test.size), func(t *testing.T) {
 			t.Parallel()
-			o := pando.Options{FS: smallDisk(6 << 20), Profile: test.profile, MemoryBytes: 1 << 20}
+			o := pando.Options{FS: smallDisk(filledDisk), Profile: test.profile, MemoryBytes: 1 << 20}
 			f := filling.New(t, 1, test.size)
 			for range rounds {
 				f.Open("db", o, test.layout)
@@ -59,7 +59,7 @@ func TestSmallDiskBesideALargeBudget(t *testing.T) {
 	for _, layout := range []pando.Layout{pando.Tree, pando.Hash} {
 		t.Run(layout.String(), func(t *testing.T) {
 			f := filling.New(t, 1, 100) // one at a time: with 32 bits there are no addresses for two such budgets
-			f.Open("db", pando.Options{FS: smallDisk(12 << 20), Profile: pando.Relaxed, MemoryBytes: 1 << 30}, layout)
+			f.Open("db", pando.Options{FS: smallDisk(2 * filledDisk), Profile: pando.Relaxed, MemoryBytes: 1 << 30}, layout)
 			f.Fill()
 			f.Thin()
 			f.Check()

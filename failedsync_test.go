@@ -109,9 +109,10 @@ func valuesAfterFailedSync(rule faultfs.Rule, length int) (hit bool, err error) 
 	if err != nil {
 		return false, err
 	}
+	value := incompressible(length)
 	ffs.Set(rule)
 	for i := range byte(3) {
-		err = errors.Join(err, db.Put([]byte{i}, make([]byte, length)))
+		err = errors.Join(err, db.Put([]byte{i}, value))
 	}
 	synctest.Wait() // the background syncs too
 	hit = ffs.Triggered() > 0

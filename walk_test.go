@@ -54,9 +54,7 @@ func walksOverSettledAndUnsettled(t *testing.T, odd int, apart bool) {
 	for i := range 3000 {
 		put(i)
 	}
-	for range 20 { // over a memtable alone
-		walkAbout(t, db.Iter(nil), rng, want)
-	}
+	walksAbout(t, db, 20, rng, want) // over a memtable alone
 	if err := db.Checkpoint(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -68,9 +66,7 @@ func walksOverSettledAndUnsettled(t *testing.T, odd int, apart bool) {
 		}
 		delete(want, string(key))
 	}
-	for range 20 {
-		walkAbout(t, db.Iter(nil), rng, want)
-	}
+	walksAbout(t, db, 20, rng, want)
 	for _, odd := range []int{2, 7, 5000} {
 		walkWanted(t, db.Iter(&IterOptions{Lower: []byte("some prefix 000003"), Upper: []byte("some prefix 0029")}), odd, want)
 	}
@@ -84,9 +80,7 @@ func walksOverSettledAndUnsettled(t *testing.T, odd int, apart bool) {
 			delete(want, string(key))
 		}
 	}
-	for range 20 {
-		walkAbout(t, db.Iter(nil), rng, want)
-	}
+	walksAbout(t, db, 20, rng, want)
 	walkWanted(t, db.Iter(&IterOptions{Lower: []byte("some prefix 000003"), Upper: []byte("some prefix 0029")}), 2, want)
 	walksOverDeleted(t, db, rng, put, want)
 }
@@ -107,12 +101,10 @@ func walksOverDeleted(t *testing.T, db *DB, rng *rand.Rand, put func(int), want 
 			put(rng.IntN(3300))
 		}
 		if i%300 == 150 {
-			walkAbout(t, db.Iter(nil), rng, want)
+			walksAbout(t, db, 1, rng, want)
 		}
 	}
-	for range 20 {
-		walkAbout(t, db.Iter(nil), rng, want)
-	}
+	walksAbout(t, db, 20, rng, want)
 	walkWanted(t, db.Iter(&IterOptions{Lower: []byte("some prefix 000003"), Upper: []byte("some prefix 0029")}), 2, want)
 }
 
@@ -140,9 +132,17 @@ func walkWanted(t *testing.T, it *Iterator, odd int, want map[string][]byte) {
 	}
 }
 
-// walkAbout moves an iterator about at random, and checks each pair.
-func walkAbout(t *testing.T, it *Iterator, rng *rand.Rand, want map[string][]byte) {
+// walksAbout moves so many iterators about.
+func walksAbout(t *testing.T, db *DB, count int, rng *rand.Rand, want map[string][]byte) {
+	t.Helper()
 	keys := slices.Sorted(maps.Keys(want))
+	for range count {
+		walkAbout(t, db.Iter(nil), rng, keys, want)
+	}
+}
+
+// walkAbout moves an iterator about at random, and checks each pair.
+func walkAbout(t *testing.T, it *Iterator, rng *rand.Rand, keys []string, want map[string][]byte) {
 	at := -1
 	check := func(what string, ok bool) {
 		if there := at >= 0 && at < len(keys); ok != there {

@@ -1,0 +1,5 @@
+//go:build !slow
+
+package pando_test
+
+const filledDisk = 4 << 20 // bytes of a disk that a database fills
