@@ -2,4 +2,4 @@
 
 package pando_test
 
-const filledDisk = 4 << 20 // bytes of a disk that a database fills
+const filledDisk = 6 << 20 // bytes of a disk that a database fills

@@ -30,17 +30,18 @@ func TestDiskThatTheDatabaseFills(t *testing.T) {
 		layout  pando.Layout
 		profile pando.Profile
 		size    int
+		disk    int64
 	}{
-		{pando.Tree, pando.Relaxed, 100},
-		{pando.Tree, pando.Bench, 900},
-		{pando.Tree, pando.Durable, 5000},
-		{pando.Hash, pando.Relaxed, 100},
-		{pando.Hash, pando.Durable, 900},
-		{pando.Hash, pando.Bench, 5000},
+		{pando.Tree, pando.Relaxed, 100, filledDisk},
+		{pando.Tree, pando.Bench, 900, filledDisk},
+		{pando.Tree, pando.Durable, 5000, 12 << 20},
+		{pando.Hash, pando.Relaxed, 100, filledDisk},
+		{pando.Hash, pando.Durable, 900, filledDisk},
+		{pando.Hash, pando.Bench, 5000, 12 << 20},
 	} {
 		t.Run(fmt.Sprintf("%v/%v/%d", test.layout, test.profile, test.size), func(t *testing.T) {
 			t.Parallel()
-			o := pando.Options{FS: smallDisk(filledDisk), Profile: test.profile, MemoryBytes: 1 << 20}
+			o := pando.Options{FS: smallDisk(test.disk), Profile: test.profile, MemoryBytes: 1 << 20}
 			f := filling.New(t, 1, test.size)
 			for range rounds {
 				f.Open("db", o, test.layout)
