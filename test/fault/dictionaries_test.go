@@ -127,8 +127,7 @@ func (r *wordsRun) look(when string) {
 			r.t.Fatalf("seed %d: %s: %q has %d pairs, want %d", r.seed, when, name, n, len(pairs))
 		}
 	}
-	report, err := r.db.Check(ctx)
-	r.must("check", errors.Join(err, report.Err()))
+	r.must("check", verify(r.db))
 }
 
 // decide finds out what became of a write that failed.
