@@ -17,46 +17,51 @@ import (
 // A failed sync is final, whatever the kernel remembers of it, and recovery believes only what it has made durable itself.
 func TestFailedSyncPoisons(t *testing.T) {
 	for _, fault := range []faultfs.Fault{faultfs.Fail, faultfs.DropSync, faultfs.DropSyncOnce} {
-		inModes(t, func(t *testing.T, plain bool) {
-			disk := newFS(t)
-			faults := faultfs.New(disk)
-			l, err := Create(options(faults, plain), 1)
-			must(t, err)
-			var h history
-			must(t, h.append(t, l, 100))
-			must(t, l.Sync())
-			must(t, h.append(t, l, 3000))
-			must(t, h.append(t, l, 100))
-			faults.Set(faultfs.Rule{Ops: faultfs.Ops(faultfs.OpSync), Fault: fault})
-			if err := l.Sync(); !errors.Is(err, ErrFailed) || !errors.Is(err, faultfs.ErrInjected) {
-				t.Fatal(err)
-			}
-			for range 2 {
-				if err := l.Sync(); !errors.Is(err, ErrFailed) {
-					t.Fatal(err)
-				}
-				if _, err := l.Append(1000, nil); !errors.Is(err, ErrFailed) {
-					t.Fatal(err)
-				}
-			}
-			if err := l.Prepare(); !errors.Is(err, ErrFailed) {
-				t.Fatal(err)
-			}
-			must(t, l.Close())
-			if leaks := faults.Leaks(); len(leaks) > 0 {
-				t.Fatal(leaks)
-			}
-			// The process goes on, and the cache of the system has everything.
-			o := options(disk, plain)
-			l, _ = recoverAll(t, o, Position{Segment: 1}, &h, 0, 3)
-			must(t, h.append(t, l, 10))
-			must(t, l.Sync())
-			image := disk.CrashImage(memfs.Policy{Unsynced: memfs.None})
-			must(t, l.Close())
-			l, _ = recoverAll(t, options(image, plain), Position{Segment: 1}, &h, 0, 4)
-			must(t, l.Close())
-		})
+		for _, later := range []bool{false, true} { // recovery makes it durable at once, or before the next sync
+			inModes(t, func(t *testing.T, plain bool) { failSync(t, plain, fault, later) })
+		}
 	}
+}
+
+func failSync(t *testing.T, plain bool, fault faultfs.Fault, later bool) {
+	disk := newFS(t)
+	faults := faultfs.New(disk)
+	l, err := Create(options(faults, plain), 1)
+	must(t, err)
+	var h history
+	must(t, h.append(t, l, 100))
+	must(t, l.Sync())
+	must(t, h.append(t, l, 3000))
+	must(t, h.append(t, l, 100))
+	faults.Set(faultfs.Rule{Ops: faultfs.Ops(faultfs.OpSync), Fault: fault})
+	if err := l.Sync(); !errors.Is(err, ErrFailed) || !errors.Is(err, faultfs.ErrInjected) {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := l.Sync(); !errors.Is(err, ErrFailed) {
+			t.Fatal(err)
+		}
+		if _, err := l.Append(1000, nil); !errors.Is(err, ErrFailed) {
+			t.Fatal(err)
+		}
+	}
+	if err := l.Prepare(); !errors.Is(err, ErrFailed) {
+		t.Fatal(err)
+	}
+	must(t, l.Close())
+	if leaks := faults.Leaks(); len(leaks) > 0 {
+		t.Fatal(leaks)
+	}
+	// The process goes on, and the cache of the system has everything.
+	o := options(disk, plain)
+	o.SettleLater = later
+	l, _ = recoverAll(t, o, Position{Segment: 1}, &h, 0, 3)
+	must(t, h.append(t, l, 10))
+	must(t, l.Sync())
+	image := disk.CrashImage(memfs.Policy{Unsynced: memfs.None})
+	must(t, l.Close())
+	l, _ = recoverAll(t, options(image, plain), Position{Segment: 1}, &h, 0, 4)
+	must(t, l.Close())
 }
 
 // Every call fails once, at every place; the log tells, and what was acknowledged is there afterwards.
