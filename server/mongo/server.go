@@ -132,8 +132,13 @@ func New(store *document.Store, o *Options) (*Server, error) {
 	}
 	s.started = s.clock.Now()
 	s.durable = store.DB().Metrics().Profile == pando.Durable
-	s.work, s.stop = context.WithCancel(context.Background())
-	s.accepting, s.drain = context.WithCancel(s.work)
+	work, end := context.WithCancel(context.Background())
+	s.work = work
+	s.accepting, s.drain = context.WithCancel(work)
+	s.stop = func() {
+		s.drain() // first: by this a command that the end of the work ends knows that it was a shutdown
+		end()
+	}
 	s.commands = commandTable()
 	s.cursors.init(s)
 	s.sessions.init(s)
