@@ -1,11 +1,11 @@
 package pando
 
 import (
-	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
 	"testing"
 
+	"github.com/pandodb/pando/test/entropy"
 	"github.com/pandodb/pando/vfs/memfs"
 )
 
@@ -19,22 +19,22 @@ func TestWhatTheLogRefersToIsKeptWithinKeepChanges(t *testing.T) {
 	for name, change := range map[string]func(t *testing.T, db *DB, rng *rand.Rand){
 		"values": func(t *testing.T, db *DB, rng *rand.Rand) {
 			for range 20 {
-				must(t, db.Put(fmt.Append(nil, rng.IntN(3)), random(rng, 20_000+rng.IntN(60_000))))
+				must(t, db.Put(fmt.Append(nil, rng.IntN(3)), entropy.Bytes(rng, 20_000+rng.IntN(60_000))))
 			}
 		},
 		"values in chunks": func(t *testing.T, db *DB, rng *rand.Rand) {
-			must(t, db.Put([]byte("a"), random(rng, 3<<20/2)))
+			must(t, db.Put([]byte("a"), entropy.Bytes(rng, 3<<20/2)))
 		},
 		"batches": func(t *testing.T, db *DB, rng *rand.Rand) {
 			b := db.NewBatch()
 			for i := range 400 {
-				must(t, b.Put(fmt.Append(nil, i), random(rng, 900)))
+				must(t, b.Put(fmt.Append(nil, i), entropy.Bytes(rng, 900)))
 			}
 			must(t, db.Write(b))
 		},
 		"all of them, and short ones": func(t *testing.T, db *DB, rng *rand.Rand) {
 			for range rng.IntN(400) {
-				must(t, db.Put(fmt.Append(nil, rng.IntN(100)), random(rng, rng.IntN(900))))
+				must(t, db.Put(fmt.Append(nil, rng.IntN(100)), entropy.Bytes(rng, rng.IntN(900))))
 			}
 			switch rng.IntN(4) {
 			case 0:
@@ -42,7 +42,7 @@ func TestWhatTheLogRefersToIsKeptWithinKeepChanges(t *testing.T) {
 			case 1:
 				must(t, db.Delete(fmt.Append(nil, rng.IntN(3))))
 			default:
-				must(t, db.Put(fmt.Append(nil, rng.IntN(3)), random(rng, 1100+rng.IntN(400_000))))
+				must(t, db.Put(fmt.Append(nil, rng.IntN(3)), entropy.Bytes(rng, 1100+rng.IntN(400_000))))
 			}
 		},
 	} {
@@ -93,15 +93,6 @@ func feedIsWhole(t *testing.T, db *DB, least int) {
 	}
 }
 
-// random returns n bytes that nothing makes shorter.
-func random(rng *rand.Rand, n int) []byte {
-	b := make([]byte, 0, n+8)
-	for len(b) < n {
-		b = binary.LittleEndian.AppendUint64(b, rng.Uint64())
-	}
-	return b[:n]
-}
-
 // A value that only the log refers to may have gone, and its segment seem to be there: the file was used again under another name, of which a
 // power cut knows nothing, so that under the old one there are other values. The feed begins behind it; it failed at it.
 func TestTheFeedBeginsBehindFilesThatWereUsedAgain(t *testing.T) {
@@ -111,13 +102,13 @@ func TestTheFeedBeginsBehindFilesThatWereUsedAgain(t *testing.T) {
 			fsys := memfs.New()
 			o := Options{KeepChanges: 8 << 20, Compression: None}
 			db := openMem(t, fsys, o)
-			must(t, db.Put([]byte("a"), random(rng, length)))
+			must(t, db.Put([]byte("a"), entropy.Bytes(rng, length)))
 			first := db.LastSeq()
 			must(t, db.Close())
 			before, err := fsys.List("db/segments")
 			must(t, err)
 			db = openMem(t, fsys, o) // and a segment of its own
-			must(t, db.Put([]byte("a"), random(rng, length)))
+			must(t, db.Put([]byte("a"), entropy.Bytes(rng, length)))
 			must(t, db.Checkpoint(t.Context()))
 			must(t, db.Put([]byte("b"), []byte("short")))
 			fsys = fsys.KillImage()
@@ -129,7 +120,7 @@ func TestTheFeedBeginsBehindFilesThatWereUsedAgain(t *testing.T) {
 				}
 				size, err := f.Size()
 				must(t, err)
-				if _, err := f.WriteAt(random(rng, int(size)-segmentHeader), segmentHeader); err != nil {
+				if _, err := f.WriteAt(entropy.Bytes(rng, int(size)-segmentHeader), segmentHeader); err != nil {
 					t.Fatal(err)
 				}
 				must(t, f.Close())

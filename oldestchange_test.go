@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/pandodb/pando/test/entropy"
 	"github.com/pandodb/pando/vfs/faultfs"
 	"github.com/pandodb/pando/vfs/memfs"
 )
@@ -144,11 +145,11 @@ func TestOldestChangeWhereAValueCouldNotBeReadForLong(t *testing.T) {
 				fsys := faultfs.New(memfs.New())
 				o := Options{KeepChanges: 8 << 20, Compression: None}
 				db := openMem(t, fsys, o)
-				must(t, db.Put([]byte("a"), random(rng, length)))
+				must(t, db.Put([]byte("a"), entropy.Bytes(rng, length)))
 				must(t, db.Checkpoint(t.Context()))
 				must(t, db.Close())
 				db = openMem(t, fsys, o) // and a segment of its own
-				must(t, db.Put([]byte("a"), random(rng, length)))
+				must(t, db.Put([]byte("a"), entropy.Bytes(rng, length)))
 				must(t, db.Checkpoint(t.Context()))
 				must(t, db.Close())
 				db = openMem(t, fsys, o)

@@ -2,13 +2,13 @@ package segment
 
 import (
 	"bytes"
-	"encoding/binary"
 	"errors"
 	"math/rand/v2"
 	"strconv"
 	"testing"
 
 	"github.com/pandodb/pando/internal/corrupt"
+	"github.com/pandodb/pando/test/entropy"
 	"github.com/pandodb/pando/vfs"
 	"github.com/pandodb/pando/vfs/memfs"
 )
@@ -62,14 +62,7 @@ func text(seed uint64, n int) []byte {
 }
 
 // noise is n bytes that do not compress.
-func noise(seed uint64, n int) []byte {
-	rng := rand.New(rand.NewPCG(seed, 2))
-	b := make([]byte, 0, n+8)
-	for len(b) < n {
-		b = binary.LittleEndian.AppendUint64(b, rng.Uint64())
-	}
-	return b[:n]
-}
+func noise(seed uint64, n int) []byte { return entropy.Bytes(rand.New(rand.NewPCG(seed, 2)), n) }
 
 func mustAppend(t testing.TB, w *Writer, kind Kind, codec Codec, raw []byte) Pointer {
 	t.Helper()

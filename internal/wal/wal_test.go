@@ -2,12 +2,12 @@ package wal
 
 import (
 	"bytes"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"testing"
 
+	"github.com/pandodb/pando/test/entropy"
 	"github.com/pandodb/pando/vfs"
 	"github.com/pandodb/pando/vfs/memfs"
 	"github.com/pandodb/pando/vfs/osfs"
@@ -59,12 +59,7 @@ func must(t testing.TB, err error) {
 
 // payload is the content of record seq: reproducible, and different for each.
 func payload(seq uint64, n int) []byte {
-	b := make([]byte, 0, n+8)
-	rng := rand.New(rand.NewPCG(seq, 7))
-	for len(b) < n {
-		b = binary.LittleEndian.AppendUint64(b, rng.Uint64())
-	}
-	return b[:n]
+	return entropy.Bytes(rand.New(rand.NewPCG(seq, 7)), n)
 }
 
 // history is what was appended.

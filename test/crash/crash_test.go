@@ -7,7 +7,6 @@ package crash
 import (
 	"bytes"
 	"context"
-	"encoding/binary"
 	"errors"
 	"flag"
 	"fmt"
@@ -20,6 +19,7 @@ import (
 
 	"github.com/pandodb/pando"
 	"github.com/pandodb/pando/internal/segment"
+	"github.com/pandodb/pando/test/entropy"
 	"github.com/pandodb/pando/vfs/faultfs"
 	"github.com/pandodb/pando/vfs/memfs"
 )
@@ -78,13 +78,7 @@ func (r *recorder) synced() {
 	r.durable = r.acked
 }
 
-func value(rng *rand.Rand, n int) string {
-	b := make([]byte, 0, n+8)
-	for len(b) < n {
-		b = binary.LittleEndian.AppendUint64(b, rng.Uint64())
-	}
-	return string(b[:n])
-}
+func value(rng *rand.Rand, n int) string { return string(entropy.Bytes(rng, n)) }
 
 func key(rng *rand.Rand) string { return fmt.Sprintf("key%03d", rng.IntN(120)) }
 

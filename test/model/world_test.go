@@ -3,7 +3,6 @@ package model
 import (
 	"bytes"
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -12,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pandodb/pando"
+	"github.com/pandodb/pando/test/entropy"
 )
 
 // world is a database beside its model.
@@ -166,11 +166,7 @@ func (w *world) value() []byte {
 	if w.rng.IntN(2) == 0 {
 		return bytes.Repeat([]byte{byte('a' + w.rng.IntN(26))}, n)
 	}
-	b := make([]byte, 0, n+8)
-	for len(b) < n {
-		b = binary.LittleEndian.AppendUint64(b, w.rng.Uint64())
-	}
-	return b[:n:n]
+	return entropy.Bytes(w.rng, n)
 }
 
 func (w *world) bounds() Bounds {

@@ -16,6 +16,7 @@ import (
 	"github.com/pandodb/pando/internal/layout"
 	"github.com/pandodb/pando/internal/record"
 	"github.com/pandodb/pando/internal/segment"
+	"github.com/pandodb/pando/test/entropy"
 	"github.com/pandodb/pando/vfs/osfs"
 )
 
@@ -50,7 +51,7 @@ func partedTree(t *testing.T, n int, keys func(i int) []byte, least int) (*root,
 			}
 			c := layout.Change{Key: keys(i)}
 			if round == 0 || random.IntN(3) > 0 {
-				value := randomBytes(random, least+random.IntN(2*least))
+				value := entropy.Bytes(random, least+random.IntN(2*least))
 				c.Record = record.Record{Kind: record.Inline, Value: value}
 			}
 			if round == 4 && i > n/2 && i < n/2+40 {
@@ -71,14 +72,6 @@ func partedTree(t *testing.T, n int, keys func(i int) []byte, least int) (*root,
 	}
 	live := slices.DeleteFunc(inOrder(all), func(c layout.Change) bool { return c.Record.Kind == record.Tombstone })
 	return r.(*root), live
-}
-
-func randomBytes(random *rand.Rand, n int) []byte {
-	b := make([]byte, 0, n+8)
-	for len(b) < n {
-		b = binary.LittleEndian.AppendUint64(b, random.Uint64())
-	}
-	return b[:n]
 }
 
 func inOrder(changes map[string]layout.Change) []layout.Change {
