@@ -205,10 +205,11 @@ func (c *Collection) parseFind(ctx context.Context, filter any, o *FindOptions) 
 	if q.Limit < 0 {
 		return nil, mongoerror.New(mongoerror.BadValue, "Limit value must be non-negative, but received: %d", q.Limit)
 	}
-	var notHere error // is told of last, as MongoDB does
-	if q.Collation, err = c.collation(q.options.Collation); CodeOf(err) == mongoerror.OptionNotSupportedOnView {
-		notHere = err
-	} else if err != nil {
+	asked, err := toOptional(q.options.Collation)
+	if err != nil {
+		return nil, err
+	}
+	if q.Collation, err = c.parseCollation(asked); err != nil {
 		return nil, err
 	}
 	if q.let, err = toVariables(q.options.Let, q.Now, q.call); err != nil {
@@ -221,10 +222,10 @@ func (c *Collection) parseFind(ctx context.Context, filter any, o *FindOptions) 
 	if err := c.parseProjection(q); err != nil {
 		return nil, err
 	}
-	if err := cmp.Or(q.checkMeta(), notHere); err != nil {
+	if err := q.checkMeta(); err != nil {
 		return nil, err
 	}
-	return q, nil
+	return q, c.checkCollation(asked, q.Collation) // of which MongoDB learns after it has read the query
 }
 
 // fewKeys is how many keys an order has that is checked without being parsed.
@@ -292,18 +293,28 @@ func (c *Collection) parseProjection(q *findQuery) error {
 	return nil
 }
 
-// collation returns the collation that a call asks for, or that of the collection; with an error if a view cannot have it.
+// collation returns the collation that a call asks for, which a view may refuse, or that of the collection.
 func (c *Collection) collation(v any) (*collation.Collation, error) {
-	spec, err := toOptional(v)
+	asked, err := toOptional(v)
 	if err != nil {
 		return nil, err
 	}
-	if spec != nil {
-		asked, err := collation.Parse(spec)
-		if v := c.view(); v != nil && err == nil {
-			err = v.checkCollation(asked)
-		}
-		return asked, err
+	parsed, err := c.parseCollation(asked)
+	return parsed, cmp.Or(err, c.checkCollation(asked, parsed))
+}
+
+// checkCollation refuses what a call asks for where that is another collation than the view's.
+func (c *Collection) checkCollation(asked document, parsed *collation.Collation) error {
+	if asked == nil {
+		return nil
+	}
+	return c.view().checkCollation(parsed)
+}
+
+// parseCollation parses the collation that a call asks for; nil is that of the collection.
+func (c *Collection) parseCollation(asked document) (*collation.Collation, error) {
+	if asked != nil {
+		return collation.Parse(asked)
 	}
 	if x, err := c.names().named(c.ns); err != nil {
 		return nil, err
