@@ -17,7 +17,7 @@ type hint struct {
 	walk     bool // over all records
 	backward bool
 	index    int
-	// The bounds of min() and max() as keys of the index; nil: open.
+	// The bounds of min() and max() as keys of the index, one of which may be that of all keys; nil: there are none.
 	lower, upper []byte
 }
 
@@ -153,13 +153,16 @@ func (p *planner) parseBounds(h *hint) error {
 	if !ok || !also {
 		return p.refuse(codeIncompatible, "The index chosen is not compatible with min/max")
 	}
-	if h.bounded() && h.lower == nil {
+	if !h.bounded() {
+		return nil
+	}
+	if h.lower == nil {
 		h.lower = outermost(d, bsoncore.TypeMinKey, bsoncore.TypeMaxKey)
 	}
-	if h.bounded() && h.upper == nil {
+	if h.upper == nil {
 		h.upper = outermost(d, bsoncore.TypeMaxKey, bsoncore.TypeMinKey)
 	}
-	if h.bounded() && bytes.Compare(h.lower, h.upper) >= 0 {
+	if bytes.Compare(h.lower, h.upper) >= 0 {
 		return p.refuse(codeMinAboveMax,
 			"The value provided for min() does not come before the value provided for max() in the hinted index")
 	}
