@@ -1,7 +1,6 @@
 package document_test
 
 import (
-	"bytes"
 	"fmt"
 	"iter"
 	"math/rand/v2"
@@ -263,23 +262,16 @@ func (s *shaped) query() shapedQuery {
 }
 
 // inOrder are documents, as bytes, with their fields in one order: an index gives them in that of its keys.
-func inOrder(docs iter.Seq2[bson.Raw, error]) (list []string, err error) {
-	for doc, err := range docs {
-		if err != nil {
-			return nil, err
-		}
-		elements, err := doc.Elements()
-		if err != nil {
-			return nil, err
-		}
-		slices.SortFunc(elements, func(a, b bson.RawElement) int { return bytes.Compare(a, b) })
-		list = append(list, string(slices.Concat(elements...)))
-	}
-	return list, nil
+func inOrder(docs iter.Seq2[bson.Raw, error]) ([]string, error) {
+	return fieldsInOrder(docs, "", func(e bson.RawElement) string { return string(e) })
 }
 
 // inWords are such documents to be read.
-func inWords(docs iter.Seq2[bson.Raw, error]) (list []string, err error) {
+func inWords(docs iter.Seq2[bson.Raw, error]) ([]string, error) {
+	return fieldsInOrder(docs, ", ", bson.RawElement.String)
+}
+
+func fieldsInOrder(docs iter.Seq2[bson.Raw, error], between string, show func(bson.RawElement) string) (list []string, err error) {
 	for doc, err := range docs {
 		if err != nil {
 			return nil, err
@@ -288,11 +280,12 @@ func inWords(docs iter.Seq2[bson.Raw, error]) (list []string, err error) {
 		if err != nil {
 			return nil, err
 		}
-		var words []string
+		var shown []string
 		for _, e := range elements {
-			words = append(words, e.String())
+			shown = append(shown, show(e))
 		}
-		list = append(list, strings.Join(slices.Sorted(slices.Values(words)), ", "))
+		slices.Sort(shown)
+		list = append(list, strings.Join(shown, between))
 	}
 	return list, nil
 }
