@@ -13,3 +13,6 @@ const (
 	endedPuts             = 1200 // beside contexts that have ended
 	gapSeeds              = 4
 )
+
+// roundsCodecs is what TestCompactInRoundsIsAsSmallAsInOne compacts with: the codec with most to it.
+var roundsCodecs = []Compression{Zstd}

@@ -13,3 +13,6 @@ const (
 	endedPuts             = 4000 // beside contexts that have ended
 	gapSeeds              = 8
 )
+
+// roundsCodecs are all of them here.
+var roundsCodecs = []Compression{None, S2, Zstd}
