@@ -72,6 +72,7 @@ func TestCatalogueRefusesWhatCannotBe(t *testing.T) {
 		"segment 0":                 func(c *Catalogue) { c.Segments[0].ID = 0 },
 		"segment of no class":       func(c *Catalogue) { c.Segments[0].Class = 0 },
 		"segment of negative size":  func(c *Catalogue) { c.Segments[0].Size = -1 },
+		"dictionary twice":          func(c *Catalogue) { c.Dictionaries = append(c.Dictionaries, c.Dictionaries[0]) },
 		"dictionary that cannot be": func(c *Catalogue) { c.Dictionaries[0].Pointer.Length = 1 },
 	} {
 		c := exampleCatalogue()

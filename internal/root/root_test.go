@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -220,6 +221,38 @@ func TestSlotsBesideOneThatCannotBeRead(t *testing.T) {
 		}
 		if leaks := ffs.Leaks(); len(leaks) > 0 {
 			t.Errorf("left open: %v", leaks)
+		}
+	}
+}
+
+// Whoever makes do with what is left gets the newer slot first, wherever it lies.
+func TestSlotsTellTheNewerOneFirst(t *testing.T) {
+	content, older, newer := written(t)
+	for _, b := range [][]byte{content, append(bytes.Clone(content[slotSize:]), content[:slotSize]...)} {
+		fsys := newFS(t)
+		must(t, vfs.WriteFile(fsys, filepath.Join(testDir, Name), b))
+		slots, damage, err := Slots(fsys, testDir)
+		must(t, err)
+		if want := []Slot{newer, older}; !slices.Equal(slots, want) || len(damage) > 0 {
+			t.Errorf("slots %v and damage %v, want %v", slots, damage, want)
+		}
+	}
+}
+
+// A checksum that fits does not make fields possible.
+func TestSlotRefusesWhatCannotBe(t *testing.T) {
+	for what, change := range map[string]func(slot []byte){
+		"a place before the log":       func(b []byte) { b[offsetLogOffset+7] = 0x80 },
+		"something in a reserved byte": func(b []byte) { b[offsetReserved] = 1 },
+		"something in the padding":     func(b []byte) { b[offsetSlotChecksum-1] = 1 },
+		"a catalogue in no segment":    func(b []byte) { clear(b[offsetCatalogue : offsetCatalogue+4]) },
+	} {
+		s := exampleSlot()
+		s.Version = Version
+		b := appendSlot(nil, s)
+		change(b)
+		if s, err := decodeSlot(sealed(b)); err == nil {
+			t.Errorf("%s: %+v", what, s)
 		}
 	}
 }

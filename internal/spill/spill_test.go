@@ -156,6 +156,59 @@ func TestFileThatDidNotSyncIsLost(t *testing.T) {
 	}
 }
 
+// Whichever call of the file system fails, who writes, reads, lists or sweeps is told.
+func TestEveryFailureIsTold(t *testing.T) {
+	life := []struct {
+		what string
+		step func(fsys vfs.FS, w **Writer) error
+	}{
+		{"create", func(fsys vfs.FS, w **Writer) (err error) { *w, err = Create(fsys, "db", 1); return err }},
+		{"add", func(_ vfs.FS, w **Writer) error { return (*w).Add(frames[0]) }},
+		{"close", func(_ vfs.FS, w **Writer) error { return (*w).Close(true) }},
+		{"add again", func(_ vfs.FS, w **Writer) error { return (*w).Add(frames[1]) }},
+		{"renumber", func(_ vfs.FS, w **Writer) error { return (*w).Renumber(2) }},
+		{"read", func(fsys vfs.FS, _ **Writer) error { _, err := read(fsys, 2); return err }},
+		{"list", func(fsys vfs.FS, _ **Writer) error { _, err := Numbers(fsys, "db"); return err }},
+		{"mark", func(fsys vfs.FS, _ **Writer) error { return MarkFailed(fsys, "db", 2) }},
+		{"ask for the mark", func(fsys vfs.FS, _ **Writer) error { _, err := Failed(fsys, "db", 2); return err }},
+		{"sweep", func(fsys vfs.FS, _ **Writer) error { _, err := Sweep(fsys, "db"); return err }},
+		{"remove", func(_ vfs.FS, w **Writer) error { return (*w).Remove() }},
+	}
+	// Closing what was only read has nothing to tell.
+	var calls []faultfs.Op
+	for op := faultfs.OpCreate; op < faultfs.OpClose; op++ {
+		calls = append(calls, op)
+	}
+	for _, failing := range life {
+		for n := 0; ; n++ {
+			fsys := faultfs.New(memfs.New())
+			mark := filepath.Join("db", Name(9)+unfinished[len(suffix):])
+			if err := errors.Join(fsys.MkdirAll(filepath.Dir(mark)), vfs.WriteFile(fsys, mark, nil)); err != nil {
+				t.Fatal(err)
+			}
+			var w *Writer
+			for _, s := range life {
+				if s.what == failing.what {
+					fsys.Set(faultfs.Rule{Ops: faultfs.Ops(calls...), Skip: n})
+				}
+				err := s.step(fsys, &w)
+				if s.what == failing.what {
+					if errors.Is(err, faultfs.ErrInjected) != (fsys.Triggered() > 0) {
+						t.Errorf("%s, of which call %d fails %d times: %v", s.what, n, fsys.Triggered(), err)
+					}
+					break
+				}
+				if err != nil {
+					t.Fatalf("%s: %v", s.what, err)
+				}
+			}
+			if fsys.Triggered() == 0 {
+				break
+			}
+		}
+	}
+}
+
 func TestEveryFlippedBitAndEveryCutIsFound(t *testing.T) {
 	fsys := memfs.New()
 	write(t, fsys, 1)
