@@ -20,7 +20,7 @@ func encoded(tb testing.TB, docs []bsoncore.Document) (*Codec, [][]byte) {
 	records := make([][]byte, len(docs))
 	for range 3 {
 		for i, d := range docs {
-			if records[i], err = c.EncodeWithoutID(nil, d); err != nil {
+			if records[i], err = c.Encode(nil, d); err != nil {
 				tb.Fatal(err)
 			}
 		}
@@ -41,7 +41,7 @@ func BenchmarkEncode(b *testing.B) {
 		i, bytes := 0, 0
 		for b.Loop() {
 			var err error
-			if dst, err = c.EncodeWithoutID(dst[:0], docs[i%len(docs)]); err != nil {
+			if dst, err = c.Encode(dst[:0], docs[i%len(docs)]); err != nil {
 				b.Fatal(err)
 			}
 			bytes += len(dst)
@@ -59,8 +59,7 @@ func BenchmarkDecode(b *testing.B) {
 		i := 0
 		for b.Loop() {
 			var err error
-			id := bsoncore.Document(docs[i%len(docs)]).Index(0).Value()
-			if dst, err = c.DecodeWithID(dst[:0], records[i%len(docs)], id); err != nil {
+			if dst, err = c.Decode(dst[:0], records[i%len(docs)]); err != nil {
 				b.Fatal(err)
 			}
 			i++

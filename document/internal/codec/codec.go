@@ -58,9 +58,6 @@ const (
 // ErrCorrupt is what errors.Is finds when a record or a definition makes no sense, and corrupt.Err with it.
 var ErrCorrupt = fmt.Errorf("stored document: %w", corrupt.Err)
 
-// ErrNoID is what errors.Is finds when a record was encoded without its _id and is read without it.
-var ErrNoID = errors.New("the record leaves its _id to the key, and none was given")
-
 // Templates is where a collection keeps its templates: the codec calls it when it makes a new one, and once at opening.
 type Templates interface {
 	// Definitions reads every stored template, in the order of their numbers.
@@ -139,48 +136,21 @@ func empty(f Format, t Templates) (*Codec, error) {
 
 // Encode appends the stored form of doc to dst. It comes back with the same bytes if it is Sound.
 func (c *Codec) Encode(dst []byte, doc bsoncore.Document) ([]byte, error) {
-	return c.encode(dst, doc, false)
-}
-
-// EncodeWithoutID is Encode for records whose key tells the exact _id: when that is the first field of doc it is left out, and
-// the record has to be read by DecodeWithID, or by a View that is told the _id. Else, and in the other formats, it is Encode.
-func (c *Codec) EncodeWithoutID(dst []byte, doc bsoncore.Document) ([]byte, error) {
-	return c.encode(dst, doc, c.format == Template && startsWithID(doc))
-}
-
-// EncodeUnseen is Encode for a document that nobody has looked at yet: packing one by a template compares most of it with what is
-// known, and so tells in the same pass whether it is BSON with different names, text in UTF-8 and no excessive depth. proven says that it is.
-// Else the document has to be checked, and what was appended may be kept if it is valid. Nothing was appended when there is no template
-// at hand.
-func (c *Codec) EncodeUnseen(dst []byte, doc bsoncore.Document) (record []byte, proven bool, err error) {
-	t := c.last.Load()
-	if t == nil || t.outside || c.format != Template {
-		return dst, false, nil
-	}
-	p := packer{c: c, prove: true}
-	packed, ok, err := p.pack(appendTag(dst, t.number), t, doc, 0)
-	if !ok || err != nil {
-		return packed[:len(dst)], false, err
-	}
-	return packed, !p.doubt, nil
-}
-
-func (c *Codec) encode(dst []byte, doc bsoncore.Document, outside bool) ([]byte, error) {
 	switch c.format {
 	case BSON:
-		return appendPlain(dst, doc, false), nil
+		return appendPlain(dst, doc), nil
 	case JSON:
 		return appendJSON(dst, doc), nil
 	}
 	n, p := len(dst), packer{c: c}
-	if t := c.last.Load(); t != nil && t.outside == outside {
+	if t := c.last.Load(); t != nil {
 		packed, ok, err := p.pack(appendTag(dst, t.number), t, doc, 0)
 		if ok || err != nil {
 			return packed, err
 		}
 		dst = packed[:n]
 	}
-	t, err := c.templateOf(doc, outside)
+	t, err := c.templateOf(doc)
 	if err != nil {
 		return dst, err
 	}
@@ -195,30 +165,40 @@ func (c *Codec) encode(dst []byte, doc bsoncore.Document, outside bool) ([]byte,
 		}
 		dst = packed[:n]
 	}
-	return appendPlain(dst, doc, outside), nil
+	return appendPlain(dst, doc), nil
+}
+
+// EncodeUnseen is Encode for a document that nobody has looked at yet: packing one by a template compares most of it with what is
+// known, and so tells in the same pass whether it is BSON with different names, text in UTF-8 and no excessive depth. proven says that it is.
+// Else the document has to be checked, and what was appended may be kept if it is valid. Nothing was appended when there is no template
+// at hand.
+func (c *Codec) EncodeUnseen(dst []byte, doc bsoncore.Document) (record []byte, proven bool, err error) {
+	t := c.last.Load()
+	if t == nil || c.format != Template {
+		return dst, false, nil
+	}
+	p := packer{c: c, prove: true}
+	packed, ok, err := p.pack(appendTag(dst, t.number), t, doc, 0)
+	if !ok || err != nil {
+		return packed[:len(dst)], false, err
+	}
+	return packed, !p.doubt, nil
 }
 
 // Decode appends the document to dst. It allocates nothing when it fits.
 func (c *Codec) Decode(dst, stored []byte) ([]byte, error) {
-	return c.DecodeWithID(dst, stored, bsoncore.Value{})
-}
-
-// DecodeWithID is Decode with the _id of the document, which is used if the record was encoded without it.
-func (c *Codec) DecodeWithID(dst, stored []byte, id bsoncore.Value) ([]byte, error) {
-	if t, body := c.common(stored); t != nil && (!t.outside || id.Type != 0) {
-		return c.unpackRecord(dst, t, body, id)
+	if t, body := c.common(stored); t != nil {
+		return c.unpackRecord(dst, t, body)
 	}
 	r, err := c.open(stored)
 	if err != nil {
 		return dst, err
 	}
 	switch {
-	case r.outside && id.Type == 0:
-		return dst, fmt.Errorf("codec: decode a record of %d bytes: %w", len(stored), ErrNoID)
 	case r.template != nil:
-		return c.unpackRecord(dst, r.template, r.body, id)
+		return c.unpackRecord(dst, r.template, r.body)
 	case r.json:
 		return parseJSON(dst, r.body)
 	}
-	return r.appendPlain(dst, id)
+	return r.appendPlain(dst)
 }

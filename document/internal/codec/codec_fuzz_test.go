@@ -16,13 +16,11 @@ func learnt(tb testing.TB) (*Codec, [][]byte) {
 	var records [][]byte
 	for _, doc := range append(append(goldenDocuments(), flights(3)...), packages(3)...) {
 		for range 4 {
-			for _, encode := range []func([]byte, bsoncore.Document) ([]byte, error){c.Encode, c.EncodeWithoutID} {
-				record, err := encode(nil, doc)
-				if err != nil {
-					tb.Fatal(err)
-				}
-				records = append(records, record)
+			record, err := c.Encode(nil, doc)
+			if err != nil {
+				tb.Fatal(err)
 			}
+			records = append(records, record)
 		}
 	}
 	return c, records
@@ -31,7 +29,7 @@ func learnt(tb testing.TB) (*Codec, [][]byte) {
 // expected fails on errors that bytes from a disk must not provoke.
 func expected(t *testing.T, err error) {
 	t.Helper()
-	if err != nil && !errors.Is(err, ErrCorrupt) && !errors.Is(err, ErrNoID) {
+	if err != nil && !errors.Is(err, ErrCorrupt) {
 		t.Fatal(err)
 	}
 }
@@ -45,9 +43,8 @@ func FuzzDecode(f *testing.F) {
 	for _, doc := range unsound() {
 		f.Add(append([]byte{tagBSON}, doc...))
 	}
-	id := bsoncore.Value{Type: bsoncore.TypeInt32, Data: []byte{1, 2, 3, 4}}
 	f.Fuzz(func(t *testing.T, record []byte) {
-		doc, err := c.DecodeWithID([]byte("front"), record, id)
+		doc, err := c.Decode([]byte("front"), record)
 		expected(t, err)
 		if !bytes.HasPrefix(doc, []byte("front")) {
 			t.Fatal("what was there before is gone")
@@ -59,7 +56,7 @@ func FuzzDecode(f *testing.F) {
 			t.Fatalf("%x is decoded as %x, which is no BSON", record, doc[5:])
 		}
 		for room := range len(doc) - 5 + 1 { // there may be no room to spare, from any field on
-			tight, err := c.DecodeWithID(make([]byte, 0, room), record, id)
+			tight, err := c.Decode(make([]byte, 0, room), record)
 			if err != nil || !bytes.Equal(tight, doc[5:]) {
 				t.Fatalf("%x is %x in a buffer of %d bytes: %v", doc[5:], tight, room, err)
 			}
@@ -83,14 +80,12 @@ func FuzzView(f *testing.F) {
 	for _, doc := range unsound() {
 		f.Add(append([]byte{tagBSON}, doc...), "n", "a")
 	}
-	id := bsoncore.Value{Type: bsoncore.TypeInt32, Data: []byte{1, 2, 3, 4}}
 	f.Fuzz(func(t *testing.T, record []byte, first, second string) {
 		v := c.NewView()
 		if err := v.Reset(record); err != nil {
 			expected(t, err)
 			return
 		}
-		v.SetID(id)
 		cut, isCut, cutErr := NewExcerpt([]string{second, first}).Append(nil, v)
 		expected(t, cutErr)
 		a, hasA := v.Lookup(first)
@@ -158,8 +153,7 @@ func FuzzDefinition(f *testing.F) {
 		if err != nil {
 			return
 		}
-		id := bsoncore.Value{Type: bsoncore.TypeNull}
-		doc, err := c.DecodeWithID(nil, record, id)
+		doc, err := c.Decode(nil, record)
 		expected(t, err)
 		if err != nil {
 			return
@@ -167,12 +161,10 @@ func FuzzDefinition(f *testing.F) {
 		if !allSound(doc) {
 			t.Fatalf("%x is decoded as %x, which is no BSON", record, doc)
 		}
-		for _, encode := range []func([]byte, bsoncore.Document) ([]byte, error){c.Encode, c.EncodeWithoutID} {
-			again, err := encode(nil, doc)
-			if err != nil {
-				t.Fatal(err)
-			}
-			same(t, again, doc, c)
+		again, err := c.Encode(nil, doc)
+		if err != nil {
+			t.Fatal(err)
 		}
+		same(t, again, doc, c)
 	})
 }

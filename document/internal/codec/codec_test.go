@@ -26,13 +26,8 @@ func open(tb testing.TB, f Format, t Templates) *Codec {
 // same fails unless a record of doc comes back with the same bytes from each codec.
 func same(tb rapid.TB, record []byte, doc bsoncore.Document, codecs ...*Codec) {
 	tb.Helper()
-	var id bsoncore.Value
-	if startsWithID(doc) {
-		e, _ := readElement(doc, 4)
-		id = bsoncore.Value{Type: bsoncore.Type(e.kind), Data: doc[e.value:e.next]}
-	}
 	for _, c := range codecs {
-		back, err := c.DecodeWithID([]byte("before"), record, id)
+		back, err := c.Decode([]byte("before"), record)
 		if err != nil {
 			tb.Fatalf("decode %x of %x: %v", record, []byte(doc), err)
 		}
@@ -43,14 +38,13 @@ func same(tb rapid.TB, record []byte, doc bsoncore.Document, codecs ...*Codec) {
 		if err := v.Reset(record); err != nil {
 			tb.Fatal(err)
 		}
-		v.SetID(id)
 		if back, err = v.Document(back[:6]); err != nil || !bytes.Equal(back[6:], doc) {
 			tb.Fatalf("the view of %x gives %x\nnot %x: %v", record, back[6:], []byte(doc), err)
 		}
 	}
 }
 
-// TestDocumentsComeBack: any documents, of shapes that come again, in any format, with the _id inside and outside, from the
+// TestDocumentsComeBack: any documents, of shapes that come again, in any format, from the
 // codec that encoded them and from one that was opened later.
 func TestDocumentsComeBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -68,11 +62,7 @@ func TestDocumentsComeBack(t *testing.T) {
 			if i > 2 && rapid.Bool().Draw(t, "again") {
 				doc = docs[0]
 			}
-			encode := c.Encode
-			if rapid.Bool().Draw(t, "outside") {
-				encode = c.EncodeWithoutID
-			}
-			record, err := encode([]byte("front"), doc)
+			record, err := c.Encode([]byte("front"), doc)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -337,36 +327,6 @@ func TestFailedStore(t *testing.T) {
 	}
 }
 
-func TestMissingID(t *testing.T) {
-	c, docs := open(t, Template, newMemory()), flights(3)
-	for _, doc := range docs {
-		record, err := c.EncodeWithoutID(nil, doc)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := c.Decode(nil, record); !errors.Is(err, ErrNoID) {
-			t.Errorf("decode: %v", err)
-		}
-		v := c.NewView()
-		if err := v.Reset(record); err != nil {
-			t.Fatal(err)
-		}
-		if _, ok := v.Lookup("_id"); ok {
-			t.Error("an _id out of nothing")
-		}
-		if _, err := v.Document(nil); !errors.Is(err, ErrNoID) {
-			t.Errorf("view: %v", err)
-		}
-		v.SetIDFunc(func() (bsoncore.Value, bool) { return doc.Index(0).Value(), true })
-		if id, ok := v.Lookup("_id"); !ok || !id.Equal(doc.Index(0).Value()) {
-			t.Errorf("_id %v", id)
-		}
-		if back, err := v.Document(nil); err != nil || !bytes.Equal(back, doc) {
-			t.Errorf("%v, %v", back, err)
-		}
-	}
-}
-
 // TestConcurrentUse: many encode and decode while templates and dictionaries come into being.
 func TestConcurrentUse(t *testing.T) {
 	store := newMemory()
@@ -378,11 +338,11 @@ func TestConcurrentUse(t *testing.T) {
 			var record []byte
 			for i := range docs {
 				doc, err := docs[(i*7+w*31)%len(docs)], error(nil)
-				if record, err = c.EncodeWithoutID(record[:0], doc); err != nil {
+				if record, err = c.Encode(record[:0], doc); err != nil {
 					t.Error(err)
 					return
 				}
-				back, err := c.DecodeWithID(nil, record, doc.Index(0).Value())
+				back, err := c.Decode(nil, record)
 				if err != nil || !bytes.Equal(back, doc) {
 					t.Errorf("record %x: %v", record, err)
 					return
@@ -410,9 +370,8 @@ func TestNothingIsAllocated(t *testing.T) {
 	v, i := c.NewView(), 0
 	names := []string{"dest", "distance", "time_hour", "tailnum"}
 	step := func() {
-		id := bsoncore.Value{Type: bsoncore.TypeInt32, Data: []byte{1, 2, 3, 4}}
-		record, _ = c.EncodeWithoutID(record[:0], docs[i])
-		doc, _ = c.DecodeWithID(doc[:0], records[i], id)
+		record, _ = c.Encode(record[:0], docs[i])
+		doc, _ = c.Decode(doc[:0], records[i])
 		_ = v.Reset(records[i])
 		for _, name := range names {
 			v.Lookup(name)

@@ -47,13 +47,6 @@ func (e *Excerpt) Append(dst []byte, v *View) (out []byte, ok bool, err error) {
 // pick is Append for a record that holds BSON, or has been made BSON. It is not ok when that makes no sense.
 func (e *Excerpt) pick(dst []byte, v *View) (out []byte, ok bool) {
 	at, out := bsoncore.AppendDocumentStart(dst)
-	if v.record.outside && slices.Contains(e.names, "_id") {
-		id, known := v.id()
-		if !known {
-			return dst, false
-		}
-		out = bsoncore.AppendValueElement(out, "_id", id)
-	}
 	for pos := 0; pos < len(v.elements); {
 		field, whole := readElement(v.elements, pos)
 		if !whole {

@@ -63,10 +63,6 @@ func TestGolden(t *testing.T) {
 			} else if err := bson.UnmarshalExtJSON([]byte(d.Input), true, (*bson.Raw)(&doc)); err != nil {
 				t.Fatal(err)
 			}
-			encode := c.Encode
-			if d.HasArg("outside") {
-				encode = c.EncodeWithoutID
-			}
 			var out strings.Builder
 			if !d.HasArg("quiet") {
 				fmt.Fprintf(&out, "document\n%s", dump(doc))
@@ -77,7 +73,7 @@ func TestGolden(t *testing.T) {
 			}
 			for range times {
 				before := maps.Clone(store.kept)
-				record, err := encode(nil, doc)
+				record, err := c.Encode(nil, doc)
 				if err != nil {
 					return err.Error()
 				}

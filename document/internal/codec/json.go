@@ -13,11 +13,11 @@ import (
 func appendJSON(dst []byte, doc bsoncore.Document) []byte {
 	text, err := bson.MarshalExtJSON(bson.Raw(doc), true, false)
 	if err != nil || len(text) == 0 || text[0] != tagJSON {
-		return appendPlain(dst, doc, false)
+		return appendPlain(dst, doc)
 	}
 	back, err := parseJSON(nil, text)
 	if err != nil || !bytes.Equal(back, doc) {
-		return appendPlain(dst, doc, false)
+		return appendPlain(dst, doc)
 	}
 	return append(dst, text...)
 }

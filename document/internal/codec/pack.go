@@ -41,14 +41,6 @@ func (p *packer) pack(dst []byte, t *template, doc []byte, depth int) (packed []
 			continue
 		}
 		value := pos + len(o.prefix)
-		if o.kind == kindOutside {
-			e, whole := readElement(doc, pos)
-			if !whole || !startsWithID(doc) {
-				return dst, false, nil
-			}
-			pos = e.next
-			continue
-		}
 		if value > len(doc) || string(doc[pos:value]) != o.prefix {
 			return dst, false, nil
 		}

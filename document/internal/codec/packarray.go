@@ -110,7 +110,7 @@ func (p *packer) packElement(dst []byte, typ byte, col *column, value []byte, de
 // packEmbedded appends a document in a mixed array.
 func (p *packer) packEmbedded(dst []byte, doc []byte, depth int) ([]byte, bool, error) {
 	start := len(dst)
-	t, err := p.c.templateOf(doc, false)
+	t, err := p.c.templateOf(doc)
 	if err != nil {
 		return dst, false, err
 	}
@@ -134,7 +134,7 @@ func (p *packer) packDocuments(dst []byte, array []byte, count, depth int) ([]by
 		doc := array[e.value:e.next]
 		if t == nil {
 			var err error
-			if t, err = p.c.templateOf(doc, false); t == nil {
+			if t, err = p.c.templateOf(doc); t == nil {
 				return dst, false, err
 			}
 			if t.arrays && !t.fitAll(array) {
@@ -169,7 +169,7 @@ func (t *template) fitAll(array []byte) bool {
 	return true
 }
 
-// fits reports whether doc has the shape of t, which has no _id outside.
+// fits reports whether doc has the shape of t.
 func (t *template) fits(doc []byte) bool {
 	pos := 4
 	for i := range t.ops {

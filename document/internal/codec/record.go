@@ -10,7 +10,6 @@ import (
 // The first byte of a record.
 const (
 	tagBSON       = 0   // a BSON document follows
-	tagHeadless   = 1   // the elements of a BSON document follow, without its first one, the _id, and without length and end
 	tagTemplate   = 3   // from here on: the number of a template, and what that says
 	tagJSON       = '{' // the text of a document in Extended JSON, of which this is the first byte
 	tagTemplate2  = 124 // from here on: the high bits of a template's number; another byte follows
@@ -22,7 +21,6 @@ const (
 type record struct {
 	template *template
 	body     []byte // what follows the tag; with JSON, all
-	outside  bool   // the _id is not in it
 	json     bool
 }
 
@@ -47,8 +45,6 @@ func (c *Codec) open(stored []byte) (record, error) {
 	switch tag := stored[0]; {
 	case tag == tagBSON:
 		return record{body: stored[1:]}, nil
-	case tag == tagHeadless:
-		return record{body: stored[1:], outside: true}, nil
 	case tag == tagJSON:
 		return record{body: stored, json: true}, nil
 	case tag >= tagTemplate2 && len(stored) > 1:
@@ -65,7 +61,7 @@ func (c *Codec) open(stored []byte) (record, error) {
 	if len(stored)-n < t.front {
 		return record{}, fmt.Errorf("codec: a record of template %d ends in its front: %w", number, ErrCorrupt)
 	}
-	return record{template: t, body: stored[n:], outside: t.outside}, nil
+	return record{template: t, body: stored[n:]}, nil
 }
 
 // appendTag appends the beginning of a record of a template.
@@ -77,40 +73,17 @@ func appendTag(dst []byte, number int) []byte {
 	return append(dst, byte(tagTemplate2+number/numbersPerTag), byte(number%numbersPerTag))
 }
 
-// appendPlain appends a record that holds doc as it is, or, with outside, without its first element.
-func appendPlain(dst []byte, doc bsoncore.Document, outside bool) []byte {
-	if outside {
-		if first, ok := readElement(doc, 4); ok && startsWithID(doc) && isWhole(doc) {
-			return append(append(dst, tagHeadless), doc[first.next:len(doc)-1]...)
-		}
-	}
+// appendPlain appends a record that holds doc as it is.
+func appendPlain(dst []byte, doc bsoncore.Document) []byte {
 	return append(append(dst, tagBSON), doc...)
 }
 
-// appendPlain appends the document of a record that holds it as it is, or all of it but the _id, if it is one.
-func (r *record) appendPlain(dst []byte, id bsoncore.Value) ([]byte, error) {
-	switch {
-	case r.outside && areSound(r.body, 0):
-		return appendHeadless(dst, r.body, id), nil
-	case !r.outside && Sound(r.body):
-		return append(dst, r.body...), nil
+// appendPlain appends the document of a record that holds it as it is, if it is one.
+func (r *record) appendPlain(dst []byte) ([]byte, error) {
+	if !Sound(r.body) {
+		return dst, fmt.Errorf("codec: a record of %d bytes of what is no BSON: %w", len(r.body), ErrCorrupt)
 	}
-	return dst, fmt.Errorf("codec: a record of %d bytes of what is no BSON: %w", len(r.body), ErrCorrupt)
-}
-
-// appendHeadless appends the document whose elements behind the _id are rest.
-func appendHeadless(dst, rest []byte, id bsoncore.Value) []byte {
-	start := len(dst)
-	dst = append(dst, 0, 0, 0, 0, byte(id.Type), '_', 'i', 'd', 0)
-	dst = append(append(dst, id.Data...), rest...)
-	dst = append(dst, 0)
-	binary.LittleEndian.PutUint32(dst[start:], uint32(len(dst)-start))
-	return dst
-}
-
-// startsWithID reports whether the first field of doc is the _id.
-func startsWithID(doc []byte) bool {
-	return len(doc) >= 9 && string(doc[5:9]) == "_id\x00"
+	return append(dst, r.body...), nil
 }
 
 // isWhole reports whether the length that doc begins with is its own, and its last byte that of a document.

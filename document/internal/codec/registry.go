@@ -45,9 +45,9 @@ func (t *table) add(added *template) {
 }
 
 // templateOf returns the template of doc's shape, making it when the shape has been seen before; nil when there is none.
-func (c *Codec) templateOf(doc []byte, outside bool) (*template, error) {
+func (c *Codec) templateOf(doc []byte) (*template, error) {
 	var room [1024]byte
-	shape, ok := appendDefinition(append(room[:0], definitionTemplate), doc, outside, 0)
+	shape, ok := appendDefinition(append(room[:0], definitionTemplate), doc, 0)
 	if !ok {
 		return nil, nil
 	}

@@ -86,10 +86,6 @@ func (p *compiler) numbers(doc []byte) []int64 {
 		case kindLeave:
 			pos++
 			continue
-		case kindOutside:
-			e, _ := readElement(doc, pos)
-			pos = e.next
-			continue
 		case kindInt32, kindInt64, kindDate:
 			values[i], _ = numberAt(o.kind, doc[pos:])
 		}

@@ -138,7 +138,7 @@ func TestSizes(t *testing.T) {
 				c := open(t, Template, store)
 				raw := 0
 				records := diskBytes(t, leaf, len(docs), func(i int) ([]byte, []byte) {
-					record, err := c.EncodeWithoutID(nil, docs[i])
+					record, err := c.Encode(nil, docs[i])
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -171,7 +171,7 @@ func TestRealDocumentsComeBack(t *testing.T) {
 		c := open(t, Template, store)
 		var records [][]byte
 		for _, doc := range docs {
-			record, err := c.EncodeWithoutID(nil, doc)
+			record, err := c.Encode(nil, doc)
 			if err != nil {
 				t.Fatal(err)
 			}

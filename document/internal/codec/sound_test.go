@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"slices"
 	"testing"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -68,7 +67,6 @@ func unsound() map[string]bsoncore.Document {
 // forgeries are records of a document that nobody has checked, in each of the ways in which it may lie in one as it is.
 func forgeries(t *testing.T, c *Codec, doc bsoncore.Document) map[string][]byte {
 	t.Helper()
-	rest, _ := readElement(doc, 4)
 	wrap := func(v bsoncore.Value) []byte { // as the only element of a mixed array
 		top := bsoncore.NewDocumentBuilder().AppendInt32("_id", 1).AppendValue("list", bsoncore.Value{Type: bsoncore.TypeArray, Data: v.Data}).Build()
 		record, err := c.Encode(nil, top)
@@ -79,9 +77,8 @@ func forgeries(t *testing.T, c *Codec, doc bsoncore.Document) map[string][]byte 
 	}
 	array := bsoncore.NewArrayBuilder().AppendDocument(doc).Build()
 	return map[string][]byte{
-		"as BSON":         append([]byte{tagBSON}, doc...),
-		"without its _id": append([]byte{tagHeadless}, doc[rest.next:len(doc)-1]...),
-		"in an array":     wrap(bsoncore.Value{Type: bsoncore.TypeArray, Data: array}),
+		"as BSON":     append([]byte{tagBSON}, doc...),
+		"in an array": wrap(bsoncore.Value{Type: bsoncore.TypeArray, Data: array}),
 	}
 }
 
@@ -95,7 +92,6 @@ func TestRecordOfWhatIsNoBSON(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	id := bsoncore.Value{Type: bsoncore.TypeInt32, Data: []byte{1, 0, 0, 0}}
 	for what, doc := range unsound() {
 		if Sound(doc) {
 			t.Errorf("%s: the document is sound", what)
@@ -104,12 +100,11 @@ func TestRecordOfWhatIsNoBSON(t *testing.T) {
 			if what == "a length that is not that of the all" && how != "as BSON" {
 				continue // there is no such length
 			}
-			if _, err := c.DecodeWithID(nil, record, id); !errors.Is(err, ErrCorrupt) {
+			if _, err := c.Decode(nil, record); !errors.Is(err, ErrCorrupt) {
 				t.Errorf("%s, %s: decoded: %v", what, how, err)
 			}
 			v := c.NewView()
 			if err := v.Reset(record); err == nil {
-				v.SetID(id)
 				_, a := v.Lookup("a")
 				_, list := v.Lookup("list")
 				if a || list || !errors.Is(v.Err(), ErrCorrupt) {
@@ -137,7 +132,8 @@ func TestFieldsBesideWhatIsNoBSON(t *testing.T) {
 			t.Errorf("%s: %v, %v, %v", what, n, ok, v.Err())
 		}
 	}
-	cut := slices.Concat([]byte{tagHeadless}, []byte("\x10n\x00\x01\x00\x00\x00"), []byte("\x10cut"))
+	cut := []byte("\x00\x00\x00\x00\x00\x10n\x00\x01\x00\x00\x00\x10cut\x00")
+	binary.LittleEndian.PutUint32(cut[1:], uint32(len(cut)-1))
 	v := c.NewView()
 	if err := v.Reset(cut); err != nil {
 		t.Fatal(err)

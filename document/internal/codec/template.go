@@ -20,7 +20,6 @@ const (
 // What a definition of a template has in the place of a BSON type, beside those.
 const (
 	endOfDocument = 0
-	typeOutside   = 0xe0 // the _id, of whatever type, which the record's key tells
 	typeWhole     = 0xe3 // an embedded document that is stored as BSON
 	typeRelative  = 0x40 // added to the type of an integer or a date: it is stored as the difference from an earlier one
 )
@@ -42,7 +41,6 @@ const (
 	kindArray
 	kindEnter // an embedded document begins
 	kindLeave // and ends
-	kindOutside
 )
 
 // kindOf returns how values of a BSON type are packed, and the bytes of a value of fixed size.
@@ -91,7 +89,7 @@ type op struct {
 	headed  int32        // heads of other fields before: their tails lie before this one's
 	save    uint8        // 1 + the register that keeps the number for those relative to it
 	base    uint8        // 1 + the register of the number that this one is relative to
-	prefix  string       // type, name and its end, as in BSON; empty when the _id is outside
+	prefix  string       // type, name and its end, as in BSON
 	start   [atOnce]byte // the beginning of prefix
 	column  *column
 }
@@ -102,7 +100,6 @@ type field struct{ first, end int32 }
 // template is a shape of documents and how it is packed. It never changes.
 type template struct {
 	number     int
-	outside    bool // the _id is left to the key
 	sound      bool // no name stands twice in one document, and all are UTF-8
 	arrays     bool // some field is an array
 	front      int  // bytes of bools, heads and fixed values, in this order; tails follow
@@ -118,7 +115,7 @@ type template struct {
 
 // appendDefinition appends the elements of the definition of doc's shape. It is not ok when doc makes no sense, or when its
 // definition would be too long.
-func appendDefinition(dst []byte, doc []byte, outside bool, depth int) ([]byte, bool) {
+func appendDefinition(dst, doc []byte, depth int) ([]byte, bool) {
 	if !isWhole(doc) {
 		return dst, false
 	}
@@ -130,21 +127,18 @@ func appendDefinition(dst []byte, doc []byte, outside bool, depth int) ([]byte, 
 		}
 		t := e.kind
 		k, _, _ := kindOf(t)
-		switch {
-		case outside:
-			t, outside = typeOutside, false
-		case k == kindEnter && depth == maxFlattened:
+		if k == kindEnter && depth == maxFlattened {
 			t = typeWhole
 		}
 		dst = append(dst, t)
 		dst = binary.AppendUvarint(dst, uint64(e.value-pos-2))
 		dst = append(dst, doc[pos+1:e.value-1]...)
 		switch {
-		case t == typeOutside || t == typeWhole:
+		case t == typeWhole:
 		case k == kindBinary:
 			dst = append(dst, doc[e.value+4])
 		case k == kindEnter:
-			if dst, ok = appendDefinition(dst, doc[e.value:e.next], false, depth+1); !ok {
+			if dst, ok = appendDefinition(dst, doc[e.value:e.next], depth+1); !ok {
 				return dst, false
 			}
 		}
@@ -231,11 +225,8 @@ func (p *compiler) forget() {
 
 // nameOf returns the name of a top-level field.
 func (t *template) nameOf(i int32) string {
-	o := &t.ops[t.fields[i].first]
-	if o.kind == kindOutside {
-		return "_id"
-	}
-	return o.prefix[1 : len(o.prefix)-1]
+	prefix := t.ops[t.fields[i].first].prefix
+	return prefix[1 : len(prefix)-1]
 }
 
 // fieldOf returns the first top-level field of a name, or -1.
@@ -268,7 +259,7 @@ func (p *compiler) document(path string, depth int) error {
 			return err
 		}
 		twice := names.add(name)
-		p.t.sound = p.t.sound && !twice && utf8.ValidString(name) && typ != typeOutside
+		p.t.sound = p.t.sound && !twice && utf8.ValidString(name)
 		first := int32(len(p.ops))
 		p.places = append(p.places, place{at, len(p.t.definition) - len(p.rest)})
 		if err := p.element(typ, path, name, depth); err != nil {
@@ -329,25 +320,17 @@ func (p *compiler) element(typ byte, path, name string, depth int) error {
 	o, size, width := op{typ: typ, headed: p.headed}, 0, len(p.prefixes)
 	p.shape = binary.AppendUvarint(append(p.shape, typ), uint64(len(name)))
 	p.shape = append(p.shape, name...)
-	switch typ {
-	case typeOutside:
-		if depth > 0 || len(p.ops) > 0 || name != "_id" {
-			return fmt.Errorf("field %q outside: %w", name, ErrCorrupt)
-		}
-		o.kind, p.t.outside = kindOutside, true
-	case typeWhole:
+	if typ == typeWhole {
 		o.kind, o.typ = kindWhole, byte(bsoncore.TypeEmbeddedDocument)
-	default:
+	} else {
 		var ok bool
 		if o.kind, size, ok = kindOf(typ); !ok {
 			return fmt.Errorf("field %q has type %#x: %w", name, typ, ErrCorrupt)
 		}
 		o.size = uint8(size)
 	}
-	if o.kind != kindOutside {
-		p.prefixes = append(append(append(p.prefixes, o.typ), name...), 0)
-		copy(o.start[:], p.prefixes[width:])
-	}
+	p.prefixes = append(append(append(p.prefixes, o.typ), name...), 0)
+	copy(o.start[:], p.prefixes[width:])
 	p.widths = append(p.widths, len(p.prefixes)-width)
 	if relative {
 		if err := p.relation(&o); err != nil {

@@ -10,17 +10,16 @@ import (
 // source is the packed values of one document: its front, and the bytes that its tails begin.
 type source struct {
 	front, tails []byte
-	id           bsoncore.Value
 	registers    *[maxRegisters]int64 // numbers that others are relative to; nil: the template has none
 }
 
 // unpackRecord appends the document that body holds.
-func (c *Codec) unpackRecord(dst []byte, t *template, body []byte, id bsoncore.Value) ([]byte, error) {
+func (c *Codec) unpackRecord(dst []byte, t *template, body []byte) ([]byte, error) {
 	u := unpacker{c: c, limit: len(dst) + MaxDocument}
 	if cap(dst) == 0 { // else it would grow in many small steps
 		dst = make([]byte, 0, roomFor(len(body)))
 	}
-	out, end := u.record(dst, t, body, id)
+	out, end := u.record(dst, t, body)
 	if t.front+end != len(body) {
 		if l := c.lender; l != nil && l.fault != nil { // so that an entry is missing
 			return dst, l.fault
@@ -46,9 +45,9 @@ type unpacker struct {
 }
 
 // record appends the document of a template that body begins with, and returns where its last tail ends behind the front.
-func (u *unpacker) record(dst []byte, t *template, body []byte, id bsoncore.Value) ([]byte, int) {
+func (u *unpacker) record(dst []byte, t *template, body []byte) ([]byte, int) {
 	var s source // a literal would be made elsewhere and copied, which waits for the stores
-	s.front, s.tails, s.id = body[:t.front], body[t.front:], id
+	s.front, s.tails = body[:t.front], body[t.front:]
 	if len(t.bases) > 0 {
 		s.registers = new([maxRegisters]int64)
 	}
@@ -78,9 +77,6 @@ func (u *unpacker) document(dst []byte, ops []op, s *source, pos int) ([]byte, i
 			around := start + int(binary.LittleEndian.Uint32(dst[open:]))
 			dst = endDocument(dst, open)
 			open = around
-		case kindOutside:
-			dst = append(dst, byte(s.id.Type), '_', 'i', 'd', 0)
-			dst = append(dst, s.id.Data...)
 		default:
 			if dst, pos = u.field(dst, o, s, pos); pos < 0 {
 				return dst, -1

@@ -137,11 +137,11 @@ func (u *unpacker) embedded(dst *[]byte, body []byte, pos int) int {
 
 // packed appends a document of a template that begins at pos of body.
 func (u *unpacker) packed(dst *[]byte, t *template, body []byte, pos int) int {
-	if t == nil || t.outside || t.front > len(body)-pos {
+	if t == nil || t.front > len(body)-pos {
 		return -1
 	}
 	var end int
-	if *dst, end = u.record(*dst, t, body[pos:], bsoncore.Value{}); end < 0 {
+	if *dst, end = u.record(*dst, t, body[pos:]); end < 0 {
 		return -1
 	}
 	return pos + t.front + end

@@ -19,7 +19,6 @@ type View struct {
 	sum      int                 // have this length
 	scratch  []byte
 	document []byte // a record in JSON as BSON
-	idOf     func() (bsoncore.Value, bool)
 	err      error
 
 	resolved [resolvedNames]resolution
@@ -44,17 +43,16 @@ func (c *Codec) NewView() *View {
 }
 
 // Reset makes the view show another record, which must stay unchanged while it is looked at. Values got before become
-// invalid. The _id that SetID gave is forgotten.
+// invalid.
 func (v *View) Reset(stored []byte) error {
 	v.scratch, v.known, v.sum = v.scratch[:0], 0, 0
 	// One record after the other is of the same template as a rule: then there is little to change.
 	if t := v.record.template; t != nil && v.err == nil && len(stored) > t.front && int(stored[0]) == tagTemplate+t.number && t.number < shortNumbers {
 		body := stored[1:]
 		v.record.body, v.source.front, v.source.tails = body, body[:t.front], body[t.front:]
-		v.source.id.Type = 0
 		return nil
 	}
-	v.source.id, v.elements = bsoncore.Value{}, nil
+	v.elements = nil
 	v.record, v.err = v.c.open(stored)
 	switch r := &v.record; {
 	case v.err != nil:
@@ -64,8 +62,6 @@ func (v *View) Reset(stored []byte) error {
 		if v.document, v.err = parseJSON(v.document[:0], stored); v.err == nil {
 			v.elements = v.document[4 : len(v.document)-1]
 		}
-	case r.outside:
-		v.elements = r.body
 	case !isWhole(r.body):
 		v.err = fmt.Errorf("codec: a record of %d bytes of BSON: %w", len(r.body), ErrCorrupt)
 	default:
@@ -78,7 +74,7 @@ func (v *View) Reset(stored []byte) error {
 func (v *View) Release() {
 	v.record, v.err, v.known, v.sum = record{}, nil, 0, 0
 	v.elements, v.scratch, v.document = nil, nil, nil
-	v.source.id, v.source.front, v.source.tails = bsoncore.Value{}, nil, nil
+	v.source.front, v.source.tails = nil, nil
 }
 
 // Err returns what Reset returned, or the damage that Lookup has met in the record since: it shows damaged fields as missing.
@@ -96,30 +92,10 @@ func (v *View) damaged(name string) (bsoncore.Value, bool) {
 	return bsoncore.Value{}, false
 }
 
-// SetID gives the _id of the record that the view shows, for records that leave it to the key.
-func (v *View) SetID(id bsoncore.Value) { v.source.id = id }
-
-// SetIDFunc sets what is asked for the _id of a record that leaves it to the key, when it is needed and SetID did not give
-// it. It stays in force from record to record.
-func (v *View) SetIDFunc(fn func() (id bsoncore.Value, ok bool)) { v.idOf = fn }
-
-// id returns the _id of a record that leaves it to the key.
-func (v *View) id() (bsoncore.Value, bool) {
-	if v.source.id.Type == 0 && v.idOf != nil {
-		if id, ok := v.idOf(); ok {
-			v.source.id = id
-		}
-	}
-	return v.source.id, v.source.id.Type != 0
-}
-
 // Lookup implements path.Fields: the value of a top-level field, valid until the next Reset.
 func (v *View) Lookup(name string) (bsoncore.Value, bool) {
 	t := v.record.template
 	if t == nil {
-		if v.record.outside && name == "_id" {
-			return v.id()
-		}
 		return v.lookupPlain(name)
 	}
 	i := v.resolve(t, name)
@@ -129,8 +105,6 @@ func (v *View) Lookup(name string) (bsoncore.Value, bool) {
 	f := t.fields[i]
 	o := &t.ops[f.first]
 	switch o.kind {
-	case kindOutside:
-		return v.id()
 	case kindNothing:
 		return bsoncore.Value{Type: bsoncore.Type(o.typ)}, true
 	case kindFixed:
@@ -272,17 +246,12 @@ func (v *View) tailOf(t *template, n int) int {
 
 // Document appends the whole document to dst.
 func (v *View) Document(dst []byte) ([]byte, error) {
-	if v.record.outside {
-		v.id()
-	}
 	switch r := v.record; {
-	case r.outside && v.source.id.Type == 0:
-		return dst, fmt.Errorf("codec: decode a record of %d bytes: %w", len(r.body), ErrNoID)
 	case r.template != nil:
-		return v.c.unpackRecord(dst, r.template, r.body, v.source.id)
+		return v.c.unpackRecord(dst, r.template, r.body)
 	case r.json:
 		return append(dst, v.document...), nil
 	default:
-		return r.appendPlain(dst, v.source.id)
+		return r.appendPlain(dst)
 	}
 }
