@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+
+	"github.com/pandodb/pando/internal/offheap"
 )
 
 // small is a database whose thresholds are all reached within a moment.
@@ -80,6 +82,32 @@ func TestBatchLargerThanMemory(t *testing.T) {
 }
 
 // A transaction of any size reads behind its own writes.
+// The memtables that a large batch passes through go back to the system, or to the next one.
+func TestLargeBatchesLeaveNoMemory(t *testing.T) {
+	db := small(t, t.TempDir(), Options{Profile: Bench})
+	write := func() {
+		b := db.NewBatch()
+		for i := range 3000 {
+			if err := b.Put(fmt.Appendf(nil, "key %d", i), make([]byte, 1000)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := db.Write(b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write()
+	before, _ := offheap.Usage()
+	const batches = 15
+	for range batches {
+		write()
+	}
+	after, _ := offheap.Usage()
+	if most := int64(batches * 3000 * 1000 / 2); after-before > most {
+		t.Errorf("%d bytes of memory before %d batches, %d after", before, batches, after)
+	}
+}
+
 func TestTransactionLargerThanMemory(t *testing.T) {
 	db := small(t, t.TempDir(), Options{Profile: Relaxed})
 	const n = 20_000
