@@ -117,10 +117,11 @@ func TestCloseWritesNothingForOpenSnapshots(t *testing.T) {
 	}
 }
 
-// Snapshots of one moment that outlive its memtables are merged once, however many there are.
+// What a snapshot needs of memtables that have settled is merged into leaves of its own, so that it keeps none of them in memory: once for
+// all snapshots of one moment, however many there are.
 func TestSnapshotsOfOneMomentShareWhatTheyKeep(t *testing.T) {
 	made := map[int]int{}
-	for _, n := range []int{1, 20} {
+	for _, n := range []int{0, 1, 20} {
 		synctest.Test(t, func(t *testing.T) {
 			ffs := faultfs.New(memfs.New())
 			db, err := Open("db", &Options{FS: ffs, MemoryBytes: 1 << 20})
@@ -150,6 +151,9 @@ func TestSnapshotsOfOneMomentShareWhatTheyKeep(t *testing.T) {
 			}
 			must(t, db.Close())
 		})
+	}
+	if made[1] <= made[0] {
+		t.Errorf("%d files are made beside a snapshot, %d without one", made[1], made[0])
 	}
 	if made[20] != made[1] {
 		t.Errorf("%d files are made beside 20 snapshots, %d beside one", made[20], made[1])
