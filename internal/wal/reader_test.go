@@ -144,6 +144,46 @@ func TestReaderIsLeftBehind(t *testing.T) {
 	})
 }
 
+// The same of a reader that came to its segment from an earlier one.
+func TestReaderKeepsTheSegmentThatItHasComeTo(t *testing.T) {
+	inModes(t, func(t *testing.T, plain bool) {
+		o := options(newFS(t), plain)
+		o.SegmentBytes, o.SpareSegments = 16*MinSegmentBytes, 1 // more than a reader reads at once, and written again
+		l, err := Create(o, 1)
+		must(t, err)
+		var h history
+		for range 19 { // most of the second segment
+			must(t, h.append(t, l, 3*MinSegmentBytes/2))
+		}
+		r, err := l.NewReader(1)
+		must(t, err)
+		read := 0
+		for first := r.segment; r.segment == first; read++ {
+			_, _, err = r.Next()
+			must(t, err)
+		}
+		for range 100 {
+			must(t, h.append(t, l, MinSegmentBytes))
+			must(t, l.Recycle(l.Position()))
+		}
+		for here := r.segment; r.segment == here; read++ {
+			_, p, err := r.Next()
+			if errors.Is(err, ErrRecycled) {
+				break
+			}
+			must(t, err)
+			if !bytes.Equal(p, h.payloads[read]) {
+				t.Fatalf("record %d is not what was written", read)
+			}
+		}
+		if read < 15 {
+			t.Fatalf("only %d records were read", read)
+		}
+		must(t, r.Close())
+		must(t, l.Close())
+	})
+}
+
 func TestReaderLimit(t *testing.T) {
 	l, err := Create(options(newFS(t), false), 1)
 	must(t, err)
