@@ -31,6 +31,9 @@ func (c *collected) Record(seq, before uint64, got []byte, _ bool) error {
 }
 
 func (c *collected) Lost(after, last uint64, err error) error {
+	if newest := append([]uint64{0}, c.seqs...)[len(c.seqs)]; after != newest || last != 0 && last <= after {
+		c.t.Errorf("records %d to %d are lost behind record %d: %v", after+1, last, newest, err)
+	}
 	c.lost = append(c.lost, fmt.Sprintf("%d-%d", after, last))
 	return nil
 }
