@@ -127,7 +127,6 @@ func (f *file) decodeError(p Pointer, err error) error {
 // ReadBlob reads one blob of a database whose table of segments is not known yet: the catalogue, which holds it. Its errors
 // are those of Read.
 func ReadBlob(o Options, p Pointer) ([]byte, error) {
-	o.ReadOnly = true // so that nothing is got ready for writing
 	s := newStore(o)
 	f := s.newFile(p.Segment, Nodes)
 	stat, err := o.FS.Stat(f.path)

@@ -31,7 +31,7 @@ type valueLog struct {
 	filled   int64   // ... and memory in the page cache, or is about to have it
 	unsynced []*file // segments that may hold writes which wait for a sync
 
-	zeros   []byte     // of a stretch; never changed
+	zeros   []byte     // of a stretch, made by who needs some first; never changed then, and guarded by filling
 	filling sync.Mutex // held by who writes zeros, from the moment that he takes his place
 	syncing sync.Mutex // one SyncValues at a time; taken before mu
 	unnamed bool       // files were synced whose names were not; guarded by syncing
@@ -124,6 +124,9 @@ func (v *valueLog) fillAhead(end int64) int64 {
 	} else if _, ok := (*h).(vfs.PieceWriter); !ok || !v.filling.TryLock() {
 		return 0
 	}
+	if v.zeros == nil {
+		v.zeros = make([]byte, stretchBytes)
+	}
 	v.filled = to
 	return to - end
 }
@@ -162,7 +165,11 @@ func (s *Store) writeTo(r room, pieces [][]byte) error {
 		length += len(piece)
 	}
 	if w, ok := h.(vfs.PieceWriter); ok {
-		_, err = w.WritePiecesAt(append(pieces, s.values.zeros[:r.zeros]), r.offset)
+		whole := pieces
+		if r.zeros > 0 {
+			whole = append(pieces, s.values.zeros[:r.zeros])
+		}
+		_, err = w.WritePiecesAt(whole, r.offset)
 		if r.zeros > 0 && errors.Is(err, vfs.ErrNoSpace) {
 			_, err = w.WritePiecesAt(pieces, r.offset) // there may be some without the zeros
 		}

@@ -141,9 +141,6 @@ func newStore(o Options) *Store {
 	s := &Store{options: o, dir: filepath.Join(o.Dir, DirName), databaseHash: xxh3.Hash(o.Database[:])}
 	s.files.Store(newFileTable(nil))
 	s.handles.most.Store(handlesFor(o.FS))
-	if o.Ahead && !o.ReadOnly {
-		s.values.zeros = make([]byte, stretchBytes)
-	}
 	if s.failures.clock = o.Clock; o.Clock == nil {
 		s.failures.clock = clock.System()
 	}
