@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/pandodb/pando/vfs"
+	"github.com/pandodb/pando/vfs/faultfs"
 	"github.com/pandodb/pando/vfs/memfs"
 )
 
@@ -90,6 +92,43 @@ func TestZerosAheadOfManyWriters(t *testing.T) {
 		})
 	}
 	wg.Wait()
+}
+
+// Who gets a place among zeros that are still to be written waits for them.
+func TestValuesWaitForTheZerosInTheirPlace(t *testing.T) {
+	faults := faultfs.New(newFS(t))
+	s := fillingStore(t, faults)
+	_, err := s.AppendValue(1, None, noise(1, 1000))
+	must(t, err)
+	second := noise(2, 1000)
+	place := make(chan Pointer, 1)
+	writes := 0
+	faults.OnCall(func(op faultfs.Op, _ string) error {
+		if op != faultfs.OpWriteAt {
+			return nil
+		}
+		if writes++; writes > 1 {
+			return nil
+		}
+		go func() {
+			p, err := s.AppendValue(1, None, second)
+			if err != nil {
+				t.Error(err)
+			}
+			place <- p
+		}()
+		select { // when it does not wait, its value comes first
+		case p := <-place:
+			place <- p
+		case <-time.After(20 * time.Millisecond):
+		}
+		return nil
+	})
+	first := noise(3, 2*stretchBytes)
+	p, err := s.AppendValue(1, None, first)
+	must(t, err)
+	mustRead(t, s, p, first)
+	mustRead(t, s, <-place, second)
 }
 
 // What was synced survives a power cut, whatever becomes of the zeros, and is found behind and before them.
