@@ -81,7 +81,6 @@ func TestBatchLargerThanMemory(t *testing.T) {
 	}
 }
 
-// A transaction of any size reads behind its own writes.
 // The memtables that a large batch passes through go back to the system, or to the next one.
 func TestLargeBatchesLeaveNoMemory(t *testing.T) {
 	db := small(t, t.TempDir(), Options{Profile: Bench})
@@ -108,6 +107,7 @@ func TestLargeBatchesLeaveNoMemory(t *testing.T) {
 	}
 }
 
+// A transaction of any size reads behind its own writes.
 func TestTransactionLargerThanMemory(t *testing.T) {
 	db := small(t, t.TempDir(), Options{Profile: Relaxed})
 	const n = 20_000

@@ -316,6 +316,21 @@ func TestForeignBlobsDoNotVerify(t *testing.T) {
 	wantCorrupt(t, err)
 }
 
+// A pointer that comes from a damaged place takes no more memory than there is on the disk.
+func TestPointersBehindTheEndOfAFile(t *testing.T) {
+	s := open(t, testOptions(newFS(t)), nil, 1)
+	p, err := s.AppendValue(1, None, noise(1, 500))
+	must(t, err)
+	for _, length := range []uint32{p.Length + 1, HeaderSize + MaxBlob} {
+		long := p
+		long.Length = length
+		var buf Buffer
+		if _, _, err := s.Read(long, &buf); !errors.Is(err, corrupt.Err) || buf.Cap() > 0 {
+			t.Errorf("a blob of %d bytes, of which the file has %d: %v, and %d bytes of memory", length, p.Length, err, buf.Cap())
+		}
+	}
+}
+
 // Every flipped bit of a stored blob is either found or, when it lies in the header that ReadPlain need not read, harmless.
 func TestEveryFlippedBit(t *testing.T) {
 	for _, codec := range []Codec{None, S2, Zstd} {
