@@ -98,6 +98,11 @@ func TestNodeRoundTrip(t *testing.T) {
 				t.Fatalf("%d of %d bytes: %v", n, len(raw), err)
 			}
 		}
+		for _, other := range []int{b.level - 1, b.level + 1} { // or a damaged tree could lead round in circles
+			if _, err := decodeNode(raw, other); !errors.Is(err, corrupt.Err) {
+				t.Errorf("a node of level %d where there is one of level %d: %v", b.level, other, err)
+			}
+		}
 	}
 }
 
