@@ -184,6 +184,27 @@ func TestReaderKeepsTheSegmentThatItHasComeTo(t *testing.T) {
 	})
 }
 
+// A record that begins in a segment of its own, since the one before is full, can be read from there, however many segments it goes on for.
+func TestReaderOfARecordThatBeginsASegment(t *testing.T) {
+	inModes(t, func(t *testing.T, plain bool) {
+		l, err := Create(options(newFS(t), plain), 1)
+		must(t, err)
+		var h history
+		must(t, h.append(t, l, 100))
+		must(t, h.append(t, l, int(l.limit-l.offset-frameHeader))) // to the last byte
+		full := l.Position()
+		for range 3 {
+			must(t, h.append(t, l, 3*MinSegmentBytes))
+		}
+		must(t, l.Recycle(Position{Segment: full.Segment + 1}))
+		if at, oldest := l.Oldest(); at.Segment != full.Segment+1 || oldest != h.seqs[1]+1 {
+			t.Errorf("oldest is %d at %v, want what comes behind %d in segment %d", oldest, at, h.seqs[1], full.Segment+1)
+		}
+		checkReaders(t, l, &h)
+		must(t, l.Close())
+	})
+}
+
 func TestReaderLimit(t *testing.T) {
 	l, err := Create(options(newFS(t), false), 1)
 	must(t, err)
