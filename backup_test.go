@@ -177,12 +177,31 @@ func TestSomebodyElsesFilesStay(t *testing.T) {
 		}
 	}
 
-	// A database that has lost its root can be salvaged.
+	// So do other databases, and backups of them.
 	other, err := Open("other", o())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(other.Put([]byte("key"), []byte("value")), other.Close(), fsys.Remove("other/ROOT")); err != nil {
+	if err := errors.Join(other.Put([]byte("key"), []byte("value")), other.Backup(t.Context(), "theirs"), other.Close()); err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{"other", "theirs"} {
+		if err := db.Backup(t.Context(), dir); err == nil {
+			t.Errorf("a backup replaces %s", dir)
+		}
+		if other, err = Open(dir, o()); err != nil {
+			t.Fatal(err)
+		}
+		if v, err := other.Get([]byte("key")); string(v) != "value" || err != nil {
+			t.Errorf("%s behind a refused backup: %q, %v", dir, v, err)
+		}
+		if err := other.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	// A database that has lost its root can be salvaged.
+	if err := fsys.Remove("other/ROOT"); err != nil {
 		t.Fatal(err)
 	}
 	if err := db.Backup(t.Context(), "other"); !errors.Is(err, ErrNotDatabase) {
