@@ -142,3 +142,25 @@ func TestTheFeedBeginsBehindFilesThatWereUsedAgain(t *testing.T) {
 }
 
 const segmentHeader = 64 // bytes
+
+// A loop that is slower than the cleaner is told that a value has gone, where nothing keeps it.
+func TestChangesWhoseValueWasCleanedAway(t *testing.T) {
+	db := openMem(t, memfs.New(), Options{})
+	must(t, db.Put([]byte("first"), nil))
+	must(t, db.Put([]byte("long"), entropy.Bytes(rand.New(rand.NewPCG(1, 1)), 50_000)))
+	var read []string
+	var failed error
+	for c, err := range db.Changes(t.Context(), ChangesOptions{}) {
+		if failed = err; err != nil {
+			break
+		}
+		if read = append(read, string(c.Key)); len(read) == 1 {
+			must(t, db.Delete([]byte("long")))
+			must(t, db.Compact(t.Context(), CompactOptions{}))
+		}
+	}
+	if len(read) != 1 {
+		t.Errorf("changes of %q were read", read)
+	}
+	wantErr(t, "the change whose value has gone", failed, ErrChangesGone)
+}
