@@ -17,7 +17,6 @@ type Builder struct {
 	prefix []byte // what all keys begin with
 	spare  []byte // memory for data when the entries are written anew
 	expiry uint64
-	dead   int
 }
 
 // added is where one entry lies in Builder.data.
@@ -63,9 +62,6 @@ func (b *Builder) Add(key []byte, r record.Record) error {
 	b.data = append(data, r.Value...)
 	if r.Expiry != 0 && (b.expiry == 0 || r.Expiry < b.expiry) {
 		b.expiry = r.Expiry
-	}
-	if r.Kind == record.Tombstone {
-		b.dead++
 	}
 	return nil
 }
@@ -129,9 +125,6 @@ func (b *Builder) shorten(prefix int) {
 
 // Count is the number of entries.
 func (b *Builder) Count() int { return len(b.list) }
-
-// Tombstones is the number of entries that are tombstones.
-func (b *Builder) Tombstones() int { return b.dead }
 
 // LeastExpiry is the moment at which the first of the entries expires, 0 if none ever does.
 func (b *Builder) LeastExpiry() uint64 { return b.expiry }

@@ -14,13 +14,10 @@ import (
 // catalogueVersion is the first field of an encoded catalogue.
 const catalogueVersion = 1
 
-// MaxName is the longest name of a keyspace in bytes.
-const MaxName = 255
-
 // Keyspace is what the catalogue knows of one keyspace.
 type Keyspace struct {
 	ID      uint32
-	Name    string // UTF-8, at most MaxName bytes; empty only for the default keyspace, if its owner wishes
+	Name    string // UTF-8, of at most 255 bytes; empty only for the default keyspace, if its owner wishes
 	Layout  uint8
 	Records uint64 // under Root, as far as its layout counted them
 	Options []byte // what the keyspace was created with, as its layout encodes it

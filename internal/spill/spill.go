@@ -226,13 +226,7 @@ func ReadFrom(fsys vfs.FS, database string, number uint64, offset int64, fn func
 	return nil
 }
 
-// Numbers lists the files of a database.
-func Numbers(fsys vfs.FS, database string) ([]uint64, error) {
-	numbers, _, err := list(fsys, database)
-	return numbers, err
-}
-
-// Sweep is Numbers, and removes what crashes have left of marks that were not in their place yet.
+// Sweep lists the files of a database, and removes what crashes have left of marks that were not in their place yet.
 func Sweep(fsys vfs.FS, database string) ([]uint64, error) {
 	numbers, marks, err := list(fsys, database)
 	for _, name := range marks {

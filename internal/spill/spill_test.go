@@ -67,9 +67,9 @@ func TestWhatIsWrittenIsRead(t *testing.T) {
 			t.Errorf("frame %d: got %v", i, got[i])
 		}
 	}
-	numbers, err := Numbers(fsys, "db")
+	numbers, err := Sweep(fsys, "db")
 	if err != nil || len(numbers) != 1 || numbers[0] != 7 {
-		t.Errorf("Numbers: %v, %v", numbers, err)
+		t.Errorf("Sweep: %v, %v", numbers, err)
 	}
 	if _, err := read(fsys, 8); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a file that is not there: %v", err)
@@ -168,7 +168,6 @@ func TestEveryFailureIsTold(t *testing.T) {
 		{"add again", func(_ vfs.FS, w **Writer) error { return (*w).Add(frames[1]) }},
 		{"renumber", func(_ vfs.FS, w **Writer) error { return (*w).Renumber(2) }},
 		{"read", func(fsys vfs.FS, _ **Writer) error { _, err := read(fsys, 2); return err }},
-		{"list", func(fsys vfs.FS, _ **Writer) error { _, err := Numbers(fsys, "db"); return err }},
 		{"mark", func(fsys vfs.FS, _ **Writer) error { return MarkFailed(fsys, "db", 2) }},
 		{"ask for the mark", func(fsys vfs.FS, _ **Writer) error { _, err := Failed(fsys, "db", 2); return err }},
 		{"sweep", func(fsys vfs.FS, _ **Writer) error { _, err := Sweep(fsys, "db"); return err }},

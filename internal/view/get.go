@@ -72,14 +72,3 @@ func (v *View) unsettled(keyspace uint32, hash uint64, key []byte, seq uint64) (
 	}
 	return record.Record{}, false
 }
-
-// NewestOf returns the highest sequence number with which a memtable of the view changed key, by itself or by a range
-// delete; 0 when none did.
-func (v *View) NewestOf(keyspace uint32, hash uint64, key []byte) uint64 {
-	for _, t := range v.Tables {
-		if seq := t.NewestOf(keyspace, hash, key); seq != 0 {
-			return seq
-		}
-	}
-	return 0
-}

@@ -283,17 +283,6 @@ func coalesce(all []layout.Range) []layout.Range {
 	return out
 }
 
-// NewestIn reports whether anything in [lo, hi) changed after the given sequence number, as far as the memtables of the
-// view remember.
-func (v *View) NewestIn(keyspace uint32, lo, hi []byte, after uint64) bool {
-	for _, t := range v.Tables {
-		if t.NewestIn(keyspace, lo, hi, after) {
-			return true
-		}
-	}
-	return false
-}
-
 // MaxSeq stands for "whatever is there".
 const MaxSeq = math.MaxUint64
 

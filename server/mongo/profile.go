@@ -36,10 +36,9 @@ type profileSetting struct {
 
 // Defaults of the profiler.
 const (
-	defaultSlow      = 100 * time.Millisecond
-	profileCapacity  = 1 << 20
-	profileName      = "system.profile"
-	mostProfileBytes = 16 << 10
+	defaultSlow     = 100 * time.Millisecond
+	profileCapacity = 1 << 20
+	profileName     = "system.profile"
 )
 
 // switchOff switches the profiler of a database off, and returns what it was set to.

@@ -13,30 +13,29 @@ import (
 
 // Codes that package document has no use for.
 const (
-	codeUnauthorized       document.Code = 13
-	codeInvalidLength      document.Code = 16
-	codeInvalidBSON        document.Code = 22
-	codeAuthFailed         document.Code = 18
-	codeIllegalOperation   document.Code = 20
-	codeCursorNotFound     document.Code = 43
-	codeCursorKilled       document.Code = 237
-	codeCommandNotFound    document.Code = 59
-	codeWriteConcernFailed document.Code = 64
-	codeInvalidOptions     document.Code = 72
-	codeInvalidNamespace   document.Code = 73
-	codeNotSupported       document.Code = 115
-	codeCommandFailed      document.Code = 125
-	codeDurationOverflow   document.Code = 159
-	codeNotOnView          document.Code = 166
-	codeShutdown           document.Code = 91
-	codeSnapshotTooOld     document.Code = 239
-	codeInterrupted        document.Code = 11601
-	codeNotUnique          document.Code = 359
-	codeNoSuchTransaction  document.Code = 251
-	codeUnknownField       document.Code = 40415
-	codeMissingField       document.Code = 40414
-	codeDuplicateField     document.Code = 40413
-	codeOutOfDiskSpace     document.Code = 14031
+	codeUnauthorized      document.Code = 13
+	codeInvalidLength     document.Code = 16
+	codeInvalidBSON       document.Code = 22
+	codeAuthFailed        document.Code = 18
+	codeIllegalOperation  document.Code = 20
+	codeCursorNotFound    document.Code = 43
+	codeCursorKilled      document.Code = 237
+	codeCommandNotFound   document.Code = 59
+	codeInvalidOptions    document.Code = 72
+	codeInvalidNamespace  document.Code = 73
+	codeNotSupported      document.Code = 115
+	codeCommandFailed     document.Code = 125
+	codeDurationOverflow  document.Code = 159
+	codeNotOnView         document.Code = 166
+	codeShutdown          document.Code = 91
+	codeSnapshotTooOld    document.Code = 239
+	codeInterrupted       document.Code = 11601
+	codeNotUnique         document.Code = 359
+	codeNoSuchTransaction document.Code = 251
+	codeUnknownField      document.Code = 40415
+	codeMissingField      document.Code = 40414
+	codeDuplicateField    document.Code = 40413
+	codeOutOfDiskSpace    document.Code = 14031
 
 	codeUnsupportedOpQuery document.Code = 352
 )

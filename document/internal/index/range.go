@@ -33,15 +33,6 @@ func (d *Definition) AppendPath(dst []byte, path string) []byte {
 	return keyenc.AppendString(dst, path)
 }
 
-// Range returns the range [lo, hi) of entry keys that begin with prefix, the encoded values of all components before i (for a wildcard
-// component with its path), and have a value within the interval in component i.
-func (d *Definition) Range(prefix []byte, i int, iv *Interval) (lo, hi []byte) {
-	lo, hi = iv.Cuts(d.Components[i].Kind == Descending)
-	lo = append(append(make([]byte, 0, len(prefix)+len(lo)), prefix...), lo...)
-	hi = append(append(make([]byte, 0, len(prefix)+len(hi)), prefix...), hi...)
-	return lo, hi
-}
-
 // PrefixRange returns the range [lo, hi) of all entry keys that begin with prefix. hi is nil, for no end, when prefix is empty.
 func PrefixRange(prefix []byte) (lo, hi []byte) {
 	return prefix, keyenc.End(nil, prefix)

@@ -89,9 +89,6 @@ func (m *lateMatcher) match(o object, position *int) (bool, error) {
 	return m.matcher().match(o, position)
 }
 
-// Collation returns how strings are compared; nil is byte by byte.
-func (f *Filter) Collation() *collation.Collation { return f.collation }
-
 // IsRandom reports whether the filter matches at random, so that a second look may say something else.
 func (f *Filter) IsRandom() bool { return isRandom(f.Root) }
 

@@ -58,9 +58,6 @@ func (u *Update) parseOperator(kind opKind, path string, v bsoncore.Value, o *Op
 	}
 	for _, component := range components {
 		identifier, isFilter := isIdentifier(component)
-		if component == "$" {
-			u.positional = true
-		}
 		if !isFilter || identifier == "" {
 			continue
 		}

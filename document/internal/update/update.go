@@ -37,7 +37,6 @@ type Update struct {
 	filters     map[string]*arrayFilter // by identifier
 	collation   *collation.Collation
 	timestamp   func() uint64
-	positional  bool
 	renames     int
 }
 
@@ -70,9 +69,6 @@ func Parse(u bsoncore.Value, o *Options) (*Update, error) {
 
 // Replacement reports whether it replaces the document (so that `multi` is refused).
 func (u *Update) Replacement() bool { return u.replacement != nil }
-
-// Positional reports whether a path has the positional $, so that Apply needs the position that the filter found.
-func (u *Update) Positional() bool { return u.positional }
 
 // Apply appends the updated document to dst. inserting is for $setOnInsert; position is what $ stands for, or -1. changed is false
 // when nothing counts as modified, as MongoDB sees it: the result is the same document then. _id cannot change (ImmutableField); it
