@@ -164,11 +164,6 @@ func TestRunsStayFew(t *testing.T) {
 			t.Fatalf("%d nodes listed as pending", len(p.nodes))
 		}
 	}
-	table.Settle(1)
-	o := table.keyspace(1).order.Load()
-	if len(o.runs) != 1 || len(o.runs[0].entries) != table.Len() {
-		t.Fatal("not settled")
-	}
 }
 
 // Keys are in order as long as each keyspace has got each key once, and behind all that it had.
@@ -361,9 +356,6 @@ func TestReadersBesideTheWriter(t *testing.T) {
 		}
 		if seq < announced.Load() && !table.NewestIn(1, nil, nil, seq) || table.NewestIn(2, nil, nil, 0) {
 			t.Errorf("NewestIn at %d", seq)
-		}
-		if rnd.IntN(8) == 0 {
-			table.Settle(1)
 		}
 		if ranges := table.Ranges(3, seq); len(ranges) != int(min(1, seq/100)) || len(ranges) > 0 && ranges[0].Seq != seq/100*100 {
 			t.Errorf("Ranges at %d: %v", seq, ranges)

@@ -431,10 +431,8 @@ func (h *harness) step() {
 		h.checkRanges()
 	case op < 95:
 		h.checkCursor(h.rnd.IntN(60), func() {})
-	case op < 96:
-		h.checkCursor(h.rnd.IntN(60), h.put)
 	case op < 97:
-		h.table.Settle(h.space())
+		h.checkCursor(h.rnd.IntN(60), h.put)
 	default:
 		h.checkTotals()
 	}

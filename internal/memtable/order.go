@@ -64,24 +64,3 @@ func (t *Table) merge(x, y *run) *run {
 	}
 	return merged(&t.arena, x, y)
 }
-
-// Settle merges the runs of a keyspace into one, so that cursors made from now on have nothing to merge. It pays for a
-// table that is read through, after the last Put.
-func (t *Table) Settle(ks uint32) {
-	k := t.keyspace(ks)
-	if k == nil {
-		return
-	}
-	t.ordered(k)
-	k.ordering.Lock()
-	defer k.ordering.Unlock()
-	o := k.order.Load()
-	if len(o.runs) < 2 {
-		return
-	}
-	one := o.runs[len(o.runs)-1]
-	for i := len(o.runs) - 2; i >= 0; i-- {
-		one = t.merge(o.runs[i], one)
-	}
-	k.order.Store(&order{keys: o.keys, runs: []*run{one}})
-}
