@@ -301,7 +301,7 @@ func TestChangesThatFailedAreNotHandedOut(t *testing.T) {
 // frameLengths returns how many bytes of commands each frame of the spill files has.
 func frameLengths(t *testing.T, fsys vfs.FS) (lengths []int) {
 	t.Helper()
-	numbers, err := spill.Numbers(fsys, "db")
+	numbers, err := spill.Sweep(fsys, "db")
 	must(t, err)
 	for _, n := range numbers {
 		must(t, spill.Read(fsys, "db", n, func(f spill.Frame) error {
@@ -350,7 +350,7 @@ func TestTransactionWithASavepointIsReadInFrames(t *testing.T) {
 func TestSpillFileThatLacksAFrameIsDamage(t *testing.T) {
 	a := newAttempt(t)
 	must(t, a.db.Write(a.b))
-	numbers, err := spill.Numbers(a.fsys, "db")
+	numbers, err := spill.Sweep(a.fsys, "db")
 	must(t, err)
 	file, err := a.fsys.OpenReadWrite(filepath.Join("db", spill.Name(numbers[0])))
 	must(t, err)
