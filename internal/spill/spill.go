@@ -227,31 +227,22 @@ func ReadFrom(fsys vfs.FS, database string, number uint64, offset int64, fn func
 }
 
 // Sweep lists the files of a database, and removes what crashes have left of marks that were not in their place yet.
-func Sweep(fsys vfs.FS, database string) ([]uint64, error) {
-	numbers, marks, err := list(fsys, database)
-	for _, name := range marks {
-		if err := fsys.Remove(filepath.Join(database, DirName, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return nil, fmt.Errorf("spill: %w", err)
-		}
-	}
-	return numbers, err
-}
-
-// list lists the files of a database, and the names of marks that are not in their place.
-func list(fsys vfs.FS, database string) (numbers []uint64, marks []string, err error) {
+func Sweep(fsys vfs.FS, database string) (numbers []uint64, err error) {
 	names, err := fsys.List(filepath.Join(database, DirName))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, nil, fmt.Errorf("spill: %w", err)
+		return nil, fmt.Errorf("spill: %w", err)
 	}
 	for _, name := range names {
 		var n uint64
 		if strings.HasSuffix(name, unfinished) {
-			marks = append(marks, name)
+			if err := fsys.Remove(filepath.Join(database, DirName, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return nil, fmt.Errorf("spill: %w", err)
+			}
 		} else if _, err := fmt.Sscanf(strings.TrimSuffix(name, suffix), "%016x", &n); err == nil && filepath.Base(Name(n)) == name {
 			numbers = append(numbers, n)
 		}
 	}
-	return numbers, marks, nil
+	return numbers, nil
 }
 
 // MarkFailed cuts a file to no length: the bulk load of its batch was not carried out, which those who read the log pass over.
