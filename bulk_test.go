@@ -103,6 +103,9 @@ func TestLargeBatchesLeaveNoMemory(t *testing.T) {
 	}
 	write()
 	before := resident()
+	if raceEnabled || before == 0 {
+		t.Skip("memtables are on the heap, or the system does not tell how much memory there is")
+	}
 	const batches = 15
 	for range batches {
 		write()

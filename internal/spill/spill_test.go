@@ -178,31 +178,23 @@ func TestEveryFailureIsTold(t *testing.T) {
 	for op := faultfs.OpCreate; op < faultfs.OpClose; op++ {
 		calls = append(calls, op)
 	}
-	for _, failing := range life {
-		for n := 0; ; n++ {
+	for i, failing := range life {
+		for n, hit := 0, true; hit; n++ {
 			fsys := faultfs.New(memfs.New())
 			mark := filepath.Join("db", Name(9)+unfinished[len(suffix):])
 			if err := errors.Join(fsys.MkdirAll(filepath.Dir(mark)), vfs.WriteFile(fsys, mark, nil)); err != nil {
 				t.Fatal(err)
 			}
 			var w *Writer
-			for _, s := range life {
-				if s.what == failing.what {
-					fsys.Set(faultfs.Rule{Ops: faultfs.Ops(calls...), Skip: n})
-				}
-				err := s.step(fsys, &w)
-				if s.what == failing.what {
-					if errors.Is(err, faultfs.ErrInjected) != (fsys.Triggered() > 0) {
-						t.Errorf("%s, of which call %d fails %d times: %v", s.what, n, fsys.Triggered(), err)
-					}
-					break
-				}
-				if err != nil {
-					t.Fatalf("%s: %v", s.what, err)
+			for _, before := range life[:i] {
+				if err := before.step(fsys, &w); err != nil {
+					t.Fatalf("%s: %v", before.what, err)
 				}
 			}
-			if fsys.Triggered() == 0 {
-				break
+			fsys.Set(faultfs.Rule{Ops: faultfs.Ops(calls...), Skip: n})
+			err := failing.step(fsys, &w)
+			if hit = fsys.Triggered() > 0; errors.Is(err, faultfs.ErrInjected) != hit {
+				t.Errorf("%s, of which call %d fails %d times: %v", failing.what, n, fsys.Triggered(), err)
 			}
 		}
 	}

@@ -19,9 +19,17 @@ type collected struct {
 	size map[uint64]int
 }
 
+// newest is the record that came last, 0 for none.
+func (c *collected) newest() uint64 {
+	if len(c.seqs) == 0 {
+		return 0
+	}
+	return c.seqs[len(c.seqs)-1]
+}
+
 func (c *collected) Record(seq, before uint64, got []byte, _ bool) error {
-	if len(c.seqs) > 0 && before < c.seqs[len(c.seqs)-1] {
-		c.t.Errorf("record %d comes after %d, its frame says %d", seq, c.seqs[len(c.seqs)-1], before)
+	if newest := c.newest(); before < newest {
+		c.t.Errorf("record %d comes after %d, its frame says %d", seq, newest, before)
 	}
 	if string(got) != string(payload(seq, c.size[seq])) {
 		c.t.Errorf("record %d is another one", seq)
@@ -31,7 +39,7 @@ func (c *collected) Record(seq, before uint64, got []byte, _ bool) error {
 }
 
 func (c *collected) Lost(after, last uint64, err error) error {
-	if newest := append([]uint64{0}, c.seqs...)[len(c.seqs)]; after != newest || last != 0 && last <= after {
+	if newest := c.newest(); after != newest || last != 0 && last <= after {
 		c.t.Errorf("records %d to %d are lost behind record %d: %v", after+1, last, newest, err)
 	}
 	c.lost = append(c.lost, fmt.Sprintf("%d-%d", after, last))
@@ -116,11 +124,7 @@ func TestSalvageOfDamagedLogs(t *testing.T) {
 		if !slices.IsSorted(c.seqs) {
 			t.Fatalf("%s: %v", what, c.seqs)
 		}
-		last := uint64(0)
-		if len(c.seqs) > 0 {
-			last = c.seqs[len(c.seqs)-1]
-		}
-		missing := int(last) - len(c.seqs)
+		missing := int(c.newest()) - len(c.seqs)
 		if missing > 0 && len(c.lost) == 0 && c.seqs[0] == 1 {
 			t.Fatalf("%s: %d records are missing and nothing is reported", what, missing)
 		}

@@ -44,8 +44,8 @@ func same(tb rapid.TB, record []byte, doc bsoncore.Document, codecs ...*Codec) {
 	}
 }
 
-// TestDocumentsComeBack: any documents, of shapes that come again, in any format, from the
-// codec that encoded them and from one that was opened later.
+// TestDocumentsComeBack: any documents, of shapes that come again, in any format, from the codec that encoded them and from
+// one that was opened later.
 func TestDocumentsComeBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := rapid.SampledFrom([]Format{Template, Template, Template, BSON, JSON}).Draw(t, "format")
